@@ -1,13 +1,23 @@
-//! Shared, immutable bytes: a window of a reference-counted buffer.
+//! Shared, immutable bytes.
 
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// A window of a shared, immutable byte buffer.
+/// A slice of a shared, immutable byte buffer.
 ///
-/// Cloning and slicing never copy the bytes: constants of a parsed [`Module`](crate::Module) are windows of the
-/// input buffer, which lives as long as any window of it.
+/// Cloning and slicing do not copy the bytes. Constants of a parsed [`Module`](crate::Module) are slices of the input,
+/// which remains allocated as long as any slice of it exists.
+///
+/// ```
+/// use pjrt_stablehlo::Bytes;
+///
+/// let bytes = Bytes::from(vec![1, 2, 3, 4]);
+/// let tail = bytes.slice(2..4).unwrap();
+/// assert_eq!(*tail, [3, 4]);
+/// assert_eq!(tail.as_ptr(), bytes[2..].as_ptr());
+/// assert!(bytes.slice(2..5).is_none());
+/// ```
 #[derive(Clone)]
 pub struct Bytes {
     buffer: Arc<Vec<u8>>,
@@ -16,7 +26,7 @@ pub struct Bytes {
 }
 
 impl Bytes {
-    /// The window `range` of this window, sharing the buffer; `None` when `range` does not lie inside it.
+    /// Returns the bytes in `range`, which share the buffer; `None` if the range is out of bounds.
     pub fn slice(&self, range: Range<usize>) -> Option<Bytes> {
         if range.start > range.end || range.end > self.len {
             return None;
@@ -50,7 +60,7 @@ impl AsRef<[u8]> for Bytes {
 }
 
 impl From<Vec<u8>> for Bytes {
-    /// Takes the vector over without copying it.
+    /// Takes ownership of the vector without copying it.
     fn from(bytes: Vec<u8>) -> Self {
         let len = bytes.len();
         Bytes { buffer: Arc::new(bytes), start: 0, len }
@@ -80,14 +90,14 @@ impl<const N: usize> From<&[u8; N]> for Bytes {
 }
 
 impl From<&str> for Bytes {
-    /// Copies the text.
+    /// Copies the string.
     fn from(text: &str) -> Self {
         text.as_bytes().into()
     }
 }
 
 impl From<String> for Bytes {
-    /// Takes the text's bytes over without copying them.
+    /// Takes ownership of the string's buffer without copying it.
     fn from(text: String) -> Self {
         text.into_bytes().into()
     }

@@ -1,8 +1,8 @@
-//! Read, check and print StableHLO programs without MLIR or LLVM.
+//! Reads, verifies, rewrites and prints StableHLO programs, without MLIR or LLVM.
 //!
-//! Frameworks such as JAX send programs to a PJRT plugin as *portable artifacts*: StableHLO in its versioned form
-//! VHLO, encoded as MLIR bytecode. This crate turns those bytes into one checked, typed [`Module`] of the newest
-//! StableHLO, whatever version the program was sent in. It executes nothing.
+//! Frameworks such as JAX send programs to a PJRT plugin as *portable artifacts*: StableHLO in its versioned form VHLO,
+//! encoded as MLIR bytecode. This crate reads such a program of any supported version into a verified, typed [`Module`]
+//! of the newest version of StableHLO. It does not execute programs.
 //!
 //! # A tour
 //!
@@ -17,16 +17,14 @@
 //! let module: Module = pjrt_stablehlo::parse(program)?;
 //! let main: &Function = module.main().expect("programs of frameworks have a function 'main'");
 //!
-//! // The signature: a small neural network.
+//! // The signature of a small neural network.
 //! assert_eq!(main.argument_types()[0].to_string(), "tensor<64x32xf32>");
 //! let Type::Tensor(result) = &main.result_types()[0] else { panic!("expected a tensor") };
 //! assert_eq!((result.element_type(), result.static_dims()), (ElementType::F32, Some(&[8, 10][..])));
 //!
-//! // Operations in the order in which they run. Attributes are typed fields of each operation's struct.
-//! let entry = main.body.entry().expect("main has code");
+//! // Operations are in execution order. Attributes are typed fields of each operation's struct.
 //! let mut flops = 0;
-//! for &id in &main.body.block(entry).ops {
-//!     let op = main.body.op(id);
+//! for (_, op) in main.ops() {
 //!     match &op.kind {
 //!         Op::DotGeneral(dot) => {
 //!             let [lhs, rhs] = *op.operands else { unreachable!("the verifier has counted operands") };
@@ -34,7 +32,7 @@
 //!             let (lhs, rhs) = (main.body.ty(lhs).as_tensor().unwrap(), main.body.ty(rhs).as_tensor().unwrap());
 //!             flops += 2 * lhs.num_elements().unwrap() * rhs.num_elements().unwrap() / lhs.dims()[contracted] as u64;
 //!         }
-//!         // Elements as numbers, of any float type; `dense_bytes` and `splat` have them as they are stored.
+//!         // `to_f64s` converts elements of any float type; `dense_bytes` and `splat` return their bytes.
 //!         Op::Constant(constant) => assert!(constant.value.to_f64s(1 << 20).is_some()),
 //!         Op::FuncCall(call) => assert!(module.function(&call.callee).is_some()),
 //!         _ if op.info().has(Trait::Elementwise) => flops += 1,
@@ -43,65 +41,67 @@
 //! }
 //! assert!(flops > 2 * 8 * 64 * 32);
 //!
-//! // A target that cannot do everything says which operation it lacks, and where in the user's program it is.
+//! // An error names the unsupported operation and its location in the user's program.
 //! fn unsupported(body: &Body, op: OpId) -> String {
 //!     let op = body.op(op);
 //!     format!("{} is not supported by this device, at {}", op.kind, op.location)
 //! }
-//! let (id, _) = main.body.ops().find(|(_, op)| matches!(op.kind, Op::DotGeneral(_))).unwrap();
+//! let (id, _) = main.ops().find(|(_, op)| matches!(op.kind, Op::DotGeneral(_))).unwrap();
 //! let message = unsupported(&main.body, id);
 //! assert!(message.starts_with("stablehlo.dot_general is not supported by this device, at \"jit(mlp)/"));
 //! assert!(message.contains("generate.py"));
 //!
-//! // The program as text, which MLIR's own parsers read; with locations for `{:#}`.
+//! // `Display` writes text that MLIR parses. `{:#}` adds locations.
 //! assert!(module.to_string().contains("\"stablehlo.dot_general\"(%arg4, %arg0)"));
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! # What is where
+//! # Contents
 //!
-//! * [`ir`]: modules, functions, bodies, types, literals, attributes, locations; [`ir::ops`] has the operations, all
-//!   from one table, which [`ir::OpInfo`] makes available at run time.
-//! * [`parse`], [`parse_hlo`], [`parse_hlo_with_config`] and [`Error`]: reading. [`limits`] has every cap on what is
-//!   accepted.
-//! * [`verify`]: the rules that a module keeps, which consumers can rely on: every [`Constraint`] of the specification.
-//! * [`build`]: adding operations to functions, with inferred types.
-//! * [`infer_result_types`] and [`types_compatible`]: result types from operations and operands, and how they relate to
-//!   declared ones, for those who make or change programs.
-//! * [`passes`]: rewriting programs to the operations that a device has ([`passes::decompose`]), and programs of
-//!   symbolic shapes to the shapes of their arguments.
-//! * [`versions`]: the versions of VHLO that can be read, which a plugin advertises to its hosts.
+//! * [`ir`]: modules, functions, bodies, types, literals, attributes and locations. [`ir::ops`] contains the
+//!   operations, which one table defines; [`ir::OpInfo`] makes that table available at run time.
+//! * [`parse`], [`parse_hlo`], [`parse_hlo_with_config`] and [`Error`]: reading programs. [`limits`] lists the limits
+//!   on their size.
+//! * [`verify`]: checks every [`Constraint`] of the specification. Readers and passes return verified modules.
+//! * [`build`]: adds operations to functions, and infers their result types.
+//! * [`infer_result_types`] and [`types_compatible`]: infer result types from operations and operands, and compare them
+//!   with declared types.
+//! * [`passes`]: rewrites programs to the operations that a device implements ([`passes::decompose`]), and programs
+//!   with symbolic shapes to the shapes of their arguments ([`passes::refine_shapes`]).
+//! * [`versions`]: the versions of VHLO that can be read, which a plugin advertises to hosts.
 //!
-//! # What can be read
+//! # Supported formats
 //!
 //! * MLIR bytecode of format versions 0 to 6, with VHLO from [`versions::MINIMUM_VERSION`] to
-//!   [`versions::CURRENT_VERSION`], and `builtin`, `func`, `sdy`, `chlo`, `quant` and native `stablehlo` operations,
-//!   attributes and types mixed in, as JAX mixes them, or alone. Older VHLO is upgraded on the way in.
-//! * MLIR text: the generic form, which GoMLX sends, and the custom assembly of StableHLO, CHLO, `func` and Shardy, which
-//!   `jax.jit(f).lower(x).as_text()` gives; with aliases, locations and resources.
-//! * HLO, XLA's own form: `HloModuleProto` and `HloModuleProtoWithConfig`, which PyTorch/XLA, TensorFlow and older GoMLX
-//!   send. Tuples are taken apart, called and fused computations become functions, opcodes that StableHLO lacks become
-//!   composites or are expressed in StableHLO; see [`parse_hlo`].
-//! * Everything else gives an error of kind [`ErrorKind::Unsupported`].
+//!   [`versions::CURRENT_VERSION`]. Operations, attributes and types of `builtin`, `func`, `sdy`, `chlo`, `quant` and
+//!   `stablehlo` may occur among those of VHLO, as in programs of JAX, or alone. Older VHLO is upgraded.
+//! * MLIR text: the generic form, which GoMLX sends, and the custom assembly of StableHLO, CHLO, `func` and Shardy,
+//!   which `jax.jit(f).lower(x).as_text()` returns. Aliases, locations and resources are supported.
+//! * HLO: XLA's `HloModuleProto` and `HloModuleProtoWithConfig`, which PyTorch/XLA, TensorFlow and older versions of
+//!   GoMLX send. Tuples are flattened, and called and fused computations become functions. Opcodes that StableHLO lacks
+//!   become composites or equivalent operations; see [`parse_hlo`].
 //!
-//! Operations of dialects that the table does not have are kept as [`ir::Op::Other`] where their encoding is known;
-//! attributes beyond an operation's own (`mhlo.sharding`, `sdy.sharding`, `jax.result_info`, ...) are kept as they are.
+//! Other input is an error of kind [`ErrorKind::Unsupported`].
 //!
-//! Which operations are typed says [`ir::OpCode::ALL`], and for people `docs/ops.md` of the repository; programs find the
-//! same in the crate's `coverage.json`.
+//! Operations of other dialects become [`ir::Op::Other`] if their encoding is known. Discardable attributes
+//! (`mhlo.sharding`, `sdy.sharding`, `jax.result_info`, ...) are preserved.
 //!
-//! # On the command line
+//! [`ir::OpCode::ALL`] lists the operations with a type of their own, `docs/ops.md` in the repository documents them,
+//! and the crate's `coverage.json` lists them for programs.
 //!
-//! `cargo pjrt cat` (of the package `cargo-pjrt`) reads programs from files or standard input, checks them, and prints their
-//! text (`--locations` for source locations as well) or their numbers of operations, constants and values (`--statistics`).
-//! Errors show the line of the text or the byte of the bytecode.
+//! # Command line
+//!
+//! `cargo pjrt cat` of the package `cargo-pjrt` reads programs from files or standard input, verifies them, and prints
+//! their text (with `--locations`, including source locations) or the numbers of their operations, constants and values
+//! (`--statistics`). Errors show the line of the text or the byte of the bytecode.
 //!
 //! # Hostile input
 //!
-//! Reading neither panics nor recurses in proportion to the input (a stack of 512 KiB is enough, for printing and dropping
-//! too), and takes memory in proportion to it: constants are windows of the input ([`Bytes`]) where it is bytecode, splats
-//! stay splats, and counts are checked against the bytes that are left before anything is allocated for them. Errors say at
-//! which byte of the input (of text: at which line and column), in which operation, and where in the source program.
+//! No input causes a panic. The depth of recursion is bounded: a stack of 512 KiB is sufficient for reading, printing
+//! and dropping any program. Memory is proportional to the size of the input: constants of bytecode are slices of the
+//! input ([`Bytes`]), splats are not expanded, and counts are compared with the number of remaining bytes before memory
+//! is allocated for them. Errors contain the byte of the input (for text, the line and column), the operation, and its
+//! location in the source program, where they are known.
 
 #![forbid(unsafe_code)]
 
@@ -120,7 +120,7 @@ mod text;
 mod verify;
 pub mod versions;
 
-/// The example of the crate's front page, which is no part of this documentation.
+/// Tests the example of the crate's README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

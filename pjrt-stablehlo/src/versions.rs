@@ -1,32 +1,42 @@
-//! Versions of VHLO, the versioned form in which StableHLO programs are sent.
+//! Versions of VHLO, the versioned serialization of StableHLO.
+//!
+//! ```
+//! use pjrt_stablehlo::versions::{CURRENT_VERSION, MINIMUM_VERSION, Version};
+//!
+//! let program = Version::new(1, 13, 7);
+//! assert!((MINIMUM_VERSION..=CURRENT_VERSION).contains(&program));
+//! assert_eq!(program.to_string(), "1.13.7");
+//! ```
 
 use std::fmt;
 
-/// A version of VHLO: `major.minor.patch`.
+/// A version of VHLO: `major.minor.patch`. Versions are ordered by age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
-    /// Major version.
+    /// The major version.
     pub major: u32,
-    /// Minor version.
+    /// The minor version.
     pub minor: u32,
-    /// Patch version.
+    /// The patch version.
     pub patch: u32,
 }
 
 impl Version {
-    /// The version `major.minor.patch`.
+    /// Creates the version `major.minor.patch`.
     pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
         Version { major, minor, patch }
     }
 }
 
-/// The newest version of VHLO that [`parse`](crate::parse) reads: every operation, attribute and type of it.
+/// The newest version of VHLO that [`parse`](crate::parse) reads, including all of its operations, attributes and
+/// types.
 ///
-/// A plugin advertises it as `stablehlo_current_version`, so that hosts do not send newer programs.
+/// A plugin advertises it as `stablehlo_current_version`, so that hosts do not send programs of newer versions.
 pub const CURRENT_VERSION: Version = Version::new(1, 20, 0);
 
-/// The oldest version of VHLO that [`parse`](crate::parse) reads. A plugin advertises it as
-/// `stablehlo_minimum_version`.
+/// The oldest version of VHLO that [`parse`](crate::parse) reads.
+///
+/// A plugin advertises it as `stablehlo_minimum_version`.
 pub const MINIMUM_VERSION: Version = Version::new(0, 9, 0);
 
 impl fmt::Display for Version {

@@ -229,7 +229,7 @@ fn dictionaries_are_sorted_and_have_each_name_once() {
     assert!(error.message.contains("expected one entry named 'm.a' in a dictionary, found two"), "{error}");
     let nameless = [vec![CODE_DICTIONARY, 1, 4, 1], vec![CODE_STRING, 3]];
     let error = module_with(&nameless, 0).unwrap_err();
-    assert!(error.message.contains("found an empty one"), "{error}");
+    assert!(error.message.contains("found an empty string"), "{error}");
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn arguments_have_to_be_those_of_the_program() {
     let error = refined(EXPORTED, &[&[3], &[4]]).unwrap_err().to_string();
     assert_eq!(error, "argument 0 of 'main': expected tensor<?x?xf32>, found tensor<3xf32>");
     let error = refined("func.func @other() { return }", &[]).unwrap_err().to_string();
-    assert_eq!(error, "expected a function 'main', found none");
+    assert_eq!(error, "the module has no function 'main'");
 }
 
 #[test]

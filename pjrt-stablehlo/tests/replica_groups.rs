@@ -19,7 +19,7 @@ fn module(file: &str) -> Module {
 /// The groups of all collectives of `main`.
 fn groups(module: &Module) -> Vec<Vec<Vec<i64>>> {
     let body: &Body = &module.main().unwrap().body;
-    let all = body.ops().filter_map(|(_, op)| op.kind.replica_groups());
+    let all = body.all_ops().filter_map(|(_, op)| op.kind.replica_groups());
     all.map(|groups| groups.groups(module).unwrap()).collect()
 }
 
@@ -134,22 +134,19 @@ fn every_collective_can_be_along_axes_that_the_mesh_has() {
         // MLIR reads programs whose meshes are declared elsewhere; the groups are then unknown.
         let module = program(op, attributes, &format!("mesh = @n, {x}"), result).unwrap();
         let ops = &module.main().unwrap().body;
-        let groups_of = ops.ops().find_map(|(_, op)| op.kind.replica_groups()).unwrap();
+        let groups_of = ops.all_ops().find_map(|(_, op)| op.kind.replica_groups()).unwrap();
         let error = groups_of.groups(&module).unwrap_err().to_string();
-        assert!(error.contains("expected a mesh of the module, found '@n'"), "{error}");
+        assert!(error.contains("the module declares no mesh '@n'"), "{error}");
         for (wrong, expected) in [
-            (
-                r#"mesh = @m, axes = [#stablehlo.axis_ref<name = "z">]"#.to_owned(),
-                "expected an axis of the mesh, found 'z'",
-            ),
+            (r#"mesh = @m, axes = [#stablehlo.axis_ref<name = "z">]"#.to_owned(), "the mesh has no axis 'z'"),
             (
                 r#"mesh = @m, axes = [#stablehlo.axis_ref<name = "x", sub_axis_info = (1)3>]"#.to_owned(),
-                "expected a part of axis 'x' of size 4, found (1)3",
+                "the sub-axis (1)3 is not a proper part of the axis 'x' of size 4",
             ),
             (
                 r#"mesh = @m, axes = [#stablehlo.axis_ref<name = "x">, #stablehlo.axis_ref<name = "x">]"#
                     .to_owned(),
-                "expected parts of axis 'x' that do not overlap",
+                "the parts of the axis 'x' overlap",
             ),
             (
                 format!(
@@ -161,7 +158,7 @@ fn every_collective_can_be_along_axes_that_the_mesh_has() {
                 format!(
                     r#"mesh = #stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = "x", size = 4>], device_ids = dense<[0, 1, 1, 2]> : tensor<4xi64>>, {x}"#
                 ),
-                "expected each device id from 0 to 3 once, found 1",
+                "expected each device id from 0 to 3 exactly once, found 1",
             ),
         ] {
             let error = program(op, attributes, &wrong, result).unwrap_err();
@@ -194,5 +191,5 @@ fn meshes_have_a_limited_number_of_axes() {
         parse(format!("sdy.mesh @m = <[{}]>", axes.join(", ")).as_str()).map_err(|error| error.to_string())
     };
     mesh(128).unwrap();
-    assert!(mesh(129).unwrap_err().contains("expected up to 128 axes, found 129"));
+    assert!(mesh(129).unwrap_err().contains("expected at most 128 axes, found 129"));
 }

@@ -33,7 +33,7 @@ fn numbers(runtime: &Runtime, dtype: DType, dims: &[usize], seed: usize) -> Arra
 /// Where a partition's part begins and how large it is. What is to be summed has one addend of it.
 fn part(sharding: Option<&Sharding>, dims: &[usize], partition: usize) -> (Vec<usize>, Vec<usize>) {
     let Some(sharding) = sharding else { return (vec![0; dims.len()], dims.to_vec()) };
-    (sharding.shard_starts(partition, dims), sharding.shard_sizes(dims))
+    (sharding.shard_starts(partition, dims), sharding.shard_dims(dims))
 }
 
 /// Compares what a program on a mesh `x=2, y=2` computes on whole arrays with what it does in parts, and gives its partitioned

@@ -205,6 +205,17 @@ impl DType {
         )
     }
 
+    /// Returns the register type that holds the bits of an element in memory.
+    pub(crate) const fn raw_type(self) -> ComputeType {
+        if self.is_computed_directly() || !self.is_float() {
+            self.compute()
+        } else if self.size() == 2 {
+            ComputeType::U16
+        } else {
+            ComputeType::U8
+        }
+    }
+
     /// Returns `true` for the real floating-point types.
     pub const fn is_float(self) -> bool {
         self.compute().is_float()

@@ -130,37 +130,18 @@ pub fn fft(pool: &Pool, input: Src<'_>, out: Dst<'_>, kind: FftKind, length: &[u
 }
 
 fn run<T: Real>(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, kind: FftKind, length: &[usize]) {
-    let rank = input.dims().len();
-    let describe = || format!("fft: {kind:?} of {:?} by {length:?} to {:?}", input.dims(), out.dims());
-    assert!(
-        (1..=3).contains(&length.len()) && length.len() <= rank && out.dims().len() == rank,
-        "{}",
-        describe()
-    );
-    let batch_rank = rank - length.len();
-    let last = length[length.len() - 1];
-    let mut half = length.to_vec();
-    half[length.len() - 1] = if last == 0 { 0 } else { last / 2 + 1 };
-    let (from, to) = match kind {
-        FftKind::Fft | FftKind::Ifft => (length, length),
-        FftKind::Rfft => (length, &half[..]),
-        FftKind::Irfft => (&half[..], length),
-    };
-    assert!(
-        input.dims()[..batch_rank] == out.dims()[..batch_rank]
-            && input.dims()[batch_rank..] == *from
-            && out.dims()[batch_rank..] == *to,
-        "{}",
-        describe()
-    );
+    check_shapes(input.dims(), out.dims(), kind, length);
     if out.is_empty() || input.is_empty() {
         return;
     }
     let inverse = matches!(kind, FftKind::Ifft | FftKind::Irfft);
     let scale = if inverse { T::reciprocal(length.iter().product()) } else { T::one() };
-    let rows = input.len() / from[from.len() - 1];
+    let last = length[length.len() - 1];
+    // The number of complex elements of a row of a real transform.
+    let half = last / 2 + 1;
+    let rows = input.len() / if kind == FftKind::Irfft { half } else { last };
     let (source, target) = (SyncPtr::from_raw(input.as_ptr().cast_mut()), SyncPtr::new(&mut out));
-    // SAFETY: for all passes, `fft` checked the types, and the code above checked the shapes. The arrays have
+    // SAFETY: for all passes, `fft` checked the types, and `check_shapes` the shapes. The arrays have
     // `rows` rows, of `last` real or complex elements or of `last / 2 + 1` complex ones. `input` is only
     // read.
     unsafe {
@@ -170,14 +151,14 @@ fn run<T: Real>(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, kind: FftKind, le
                 columns::<T>(pool, target, rows, length, last, inverse);
             }
             FftKind::Rfft => {
-                let (from, to) = ((source, last), (target, last / 2 + 1));
+                let (from, to) = ((source, last), (target, half));
                 real_rows::<T, T, Complex<T>>(pool, from, to, rows, last, false, &|row, from, to| {
                     row.forward(from, to)
                 });
-                columns::<T>(pool, target, rows, length, half[half.len() - 1], false);
+                columns::<T>(pool, target, rows, length, half, false);
             }
             FftKind::Irfft if length.len() == 1 => {
-                let (from, to) = ((source, last / 2 + 1), (target, last));
+                let (from, to) = ((source, half), (target, last));
                 real_rows::<T, Complex<T>, T>(pool, from, to, rows, last, true, &|row, from, to| {
                     row.inverse(from, to, scale);
                 });
@@ -186,14 +167,38 @@ fn run<T: Real>(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, kind: FftKind, le
                 let mut copy = zeros::<T>(input.len());
                 copy.as_mut_ptr().copy_from_nonoverlapping(input.as_ptr().cast(), input.len());
                 let middle = SyncPtr::from_raw(copy.as_mut_ptr().cast());
-                columns::<T>(pool, middle, rows, length, half[half.len() - 1], true);
-                let (from, to) = ((middle, last / 2 + 1), (target, last));
+                columns::<T>(pool, middle, rows, length, half, true);
+                let (from, to) = ((middle, half), (target, last));
                 real_rows::<T, Complex<T>, T>(pool, from, to, rows, last, true, &|row, from, to| {
                     row.inverse(from, to, scale);
                 });
             }
         }
     }
+}
+
+/// Checks the shapes of a transform.
+///
+/// # Panics
+/// Panics if the shapes do not match.
+fn check_shapes(input: &[usize], out: &[usize], kind: FftKind, length: &[usize]) {
+    let describe = || format!("fft: {kind:?} of {input:?} by {length:?} to {out:?}");
+    let rank = input.len();
+    assert!((1..=3).contains(&length.len()) && length.len() <= rank && out.len() == rank, "{}", describe());
+    let last = length[length.len() - 1];
+    let mut half = length.to_vec();
+    half[length.len() - 1] = if last == 0 { 0 } else { last / 2 + 1 };
+    let (from, to) = match kind {
+        FftKind::Fft | FftKind::Ifft => (length, length),
+        FftKind::Rfft => (length, &half[..]),
+        FftKind::Irfft => (&half[..], length),
+    };
+    let (batch, out_batch) = (&input[..rank - length.len()], &out[..rank - length.len()]);
+    assert!(
+        batch == out_batch && input[batch.len()..] == *from && out[batch.len()..] == *to,
+        "{}",
+        describe()
+    );
 }
 
 /// Transforms rows of `n` complex elements and scales them.
@@ -401,7 +406,7 @@ impl<'a, T: Real> RealRow<'a, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::copy::test_array::{Array, indices};
+    use crate::testing::{Array, indices};
 
     type C = Complex<f64>;
 

@@ -1,5 +1,6 @@
-//! Test utilities: arrays of any element type with small integers as elements.
+//! Test utilities: arrays of any element type, and their elements.
 
+use crate::view::Element;
 use crate::{DType, Dst, Src};
 
 /// An array that owns its bytes, aligned for every element type.
@@ -7,18 +8,39 @@ use crate::{DType, Dst, Src};
 pub(crate) struct Array {
     pub(crate) dtype: DType,
     pub(crate) dims: Vec<usize>,
-    words: Vec<u128>,
+    pub(crate) words: Vec<u128>,
 }
 
 impl Array {
-    pub(crate) fn zeros(dtype: DType, dims: &[usize]) -> Self {
+    /// Creates an array with different bytes everywhere.
+    pub(crate) fn new(dtype: DType, dims: &[usize]) -> Self {
+        let bytes = dims.iter().product::<usize>() * dtype.size();
+        let words = (0..bytes.div_ceil(16) as u128)
+            .map(|w| w.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835))
+            .collect();
+        Self { words, dtype, dims: dims.to_vec() }
+    }
+
+    /// Creates an array with these elements.
+    pub(crate) fn of<T: Element>(dtype: DType, dims: &[usize], values: &[T]) -> Self {
+        let mut array = Self::new(dtype, dims);
+        array.dst().as_mut_slice::<T>().copy_from_slice(values);
+        array
+    }
+
+    pub(crate) fn values<T: Element>(&self) -> Vec<T> {
+        self.src().as_slice::<T>().to_vec()
+    }
+
+    /// Creates an array whose elements are to be overwritten.
+    pub(crate) fn unset(dtype: DType, dims: &[usize]) -> Self {
         let bytes = dims.iter().product::<usize>() * dtype.size();
         Self { dtype, dims: dims.to_vec(), words: vec![0x5a5a_5a5a; bytes.div_ceil(16)] }
     }
 
     /// Creates an array whose elements are the results of `of` for their flat indices, converted by `encode`.
     pub(crate) fn from_fn(dtype: DType, dims: &[usize], of: impl Fn(usize) -> i64) -> Self {
-        let mut array = Self::zeros(dtype, dims);
+        let mut array = Self::unset(dtype, dims);
         let mut dst = array.dst();
         let size = dtype.size();
         for (i, element) in dst.bytes_mut().chunks_exact_mut(size).enumerate() {
@@ -43,6 +65,13 @@ impl Array {
 
     pub(crate) fn bytes(&self) -> &[u8] {
         self.src().bytes()
+    }
+
+    /// Returns the bytes of an element.
+    pub(crate) fn element(&self, index: &[usize]) -> Vec<u8> {
+        let flat = index.iter().zip(&self.dims).fold(0, |n, (i, d)| n * d + i);
+        let size = self.dtype.size();
+        self.src().bytes()[flat * size..(flat + 1) * size].to_vec()
     }
 }
 
@@ -76,4 +105,22 @@ pub(crate) fn noise(seed: u64, i: usize, below: u64) -> i64 {
     x = x.wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x ^= x >> 32;
     (x % below) as i64
+}
+
+/// Returns every index of an array, in row-major order.
+pub(crate) fn indices(dims: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
+    (0..dims.iter().product::<usize>()).map(move |flat| {
+        let mut rest = flat;
+        let mut index: Vec<usize> = dims
+            .iter()
+            .rev()
+            .map(|d| {
+                let i = rest % d;
+                rest /= d;
+                i
+            })
+            .collect();
+        index.reverse();
+        index
+    })
 }

@@ -1,7 +1,7 @@
-//! Views of the structs that a host passes, which are of the host's version and not of ours.
+//! Views of the structs that a host passes. Their layout is that of the host's version of the C API.
 //!
-//! A struct begins with its size in the host's version. Fields that end after it do not exist: reading one gives zero,
-//! which is the default of every field, and writing one does nothing.
+//! A struct begins with its size in the host's version. Fields that end beyond that size do not exist. Reading one returns
+//! zero, which is the default of every field, and writing one does nothing.
 
 use std::ffi::c_char;
 use std::marker::PhantomData;
@@ -9,9 +9,10 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::slice::from_raw_parts;
 
-use pjrt_sys::SizedStruct;
+use pjrt_sys::{PJRT_Buffer_Type, SizedStruct};
 
 pub(crate) use crate::abi::handle::null;
+use crate::element_type::ElementType;
 use crate::error::{Error, Result};
 
 /// A host's struct of some version.
@@ -24,9 +25,9 @@ pub(crate) struct View<'a, T> {
 impl<'a, T: SizedStruct> View<'a, T> {
     /// # Safety
     ///
-    /// `args` is null, or points to a struct of the type that its name says, of any version, which is laid out as the C API
-    /// says: `struct_size` bytes of it can be read and written while the view lives, and every pointer among its inputs is
-    /// null or points to what the API says, for as long as the API says.
+    /// `args` is null, or points to a struct of type `T` of any version of the C API: `struct_size` bytes of it are readable
+    /// and writable while the view lives, and every pointer among its inputs is null, or points to what the C API requires
+    /// for as long as the C API requires.
     #[inline]
     pub(crate) unsafe fn new(args: *mut T) -> Result<Self> {
         let Some(start) = NonNull::new(args.cast::<u8>()) else {
@@ -37,12 +38,12 @@ impl<'a, T: SizedStruct> View<'a, T> {
         Ok(Self { start, size, host: PhantomData })
     }
 
-    /// Returns a field. `project` converts the address of a struct to that of the field.
+    /// Returns a field of the struct. `project` converts the address of a struct to that of the field.
     ///
     /// # Safety
     ///
-    /// `project` returns the address of a field of the struct at the address that it is given, and all bytes zero is a valid
-    /// value of that field.
+    /// `project` returns the address of a field of the struct at its argument, and zero in all bytes is a valid value of
+    /// that field.
     #[inline(always)]
     pub(crate) unsafe fn field<F: Copy>(&self, project: impl FnOnce(*mut T) -> *mut F) -> Field<'_, F> {
         let mut like = MaybeUninit::<T>::uninit();
@@ -53,21 +54,21 @@ impl<'a, T: SizedStruct> View<'a, T> {
         Field { start, view: PhantomData }
     }
 
-    /// The size that the host declared.
+    /// Returns the size that the host declared, in bytes.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// The same struct with another size.
+    /// Returns a view of the same struct with another size.
     ///
     /// # Safety
     ///
-    /// That many bytes of it can be read and written.
+    /// `size` bytes of the struct are readable and writable.
     pub(crate) unsafe fn with_size(&self, size: usize) -> View<'_, T> {
         View { start: self.start, size, host: PhantomData }
     }
 
-    /// Ties something to the life of the view.
+    /// Limits the lifetime of a reference to that of the view.
     pub(crate) fn tie<'v, X: ?Sized>(&'v self, value: &'a X) -> &'v X {
         value
     }
@@ -101,17 +102,17 @@ impl<F: Copy> Field<'_, F> {
     }
 }
 
-/// A field of a view.
+/// Returns a field of a view.
 macro_rules! field {
     ($view:ident.$field:ident) => {{
-        // SAFETY: the pointer is to a field of the struct, and zero is a valid value of every field (`SizedStruct`).
+        // SAFETY: the closure returns the address of a field, and zero is a valid value of every field (`SizedStruct`).
         #[allow(unused_unsafe, reason = "some callers are in an unsafe block")]
         let field = unsafe { $view.field(|start| &raw mut (*start).$field) };
         field
     }};
 }
 
-/// The value of a field; zero if the host's struct does not have it.
+/// Reads a field. The value is zero if the host's struct does not have the field.
 macro_rules! input {
     ($view:ident.$field:ident) => {
         $crate::abi::args::field!($view.$field).read()
@@ -125,7 +126,7 @@ macro_rules! output {
     };
 }
 
-/// The object that a handle in a field points to, or an INVALID_ARGUMENT error.
+/// Borrows the object that the handle in a field points to; an INVALID_ARGUMENT error if there is none.
 macro_rules! handle {
     ($view:ident.$field:ident: $ty:ty) => {{
         let pointer = $crate::abi::args::input!($view.$field);
@@ -136,14 +137,15 @@ macro_rules! handle {
     }};
 }
 
-/// The bytes that a pointer and a size in two fields describe. A null pointer with a size is an error.
+/// Borrows the bytes that a pointer field and a size field describe. A null pointer with a size other than zero is an error.
 macro_rules! bytes {
     ($view:ident.$field:ident, $size:ident) => {
         $crate::abi::args::slice!($view.$field as u8, $size)
     };
 }
 
-/// The array that a pointer and a length in two fields describe. A null pointer with a length is an error.
+/// Borrows the array that a pointer field and a length field describe. A null pointer with a length other than zero is an
+/// error.
 macro_rules! slice {
     ($view:ident.$field:ident as $ty:ty, $size:ident) => {{
         let (pointer, size) = ($crate::abi::args::input!($view.$field), $crate::abi::args::input!($view.$size));
@@ -154,7 +156,7 @@ macro_rules! slice {
     }};
 }
 
-/// Writes a string that lives in an object of ours into two fields.
+/// Writes the pointer and the size of a string, which an object of the plugin owns, to two fields.
 macro_rules! output_str {
     ($view:ident.$field:ident, $size:ident = $text:expr) => {{
         let text: &str = $text;
@@ -163,7 +165,7 @@ macro_rules! output_str {
     }};
 }
 
-/// Writes an array that lives in an object of ours into two fields.
+/// Writes the pointer and the length of an array, which an object of the plugin owns, to two fields.
 macro_rules! output_slice {
     ($view:ident.$field:ident, $size:ident = $slice:expr) => {{
         let slice = $slice;
@@ -174,7 +176,7 @@ macro_rules! output_slice {
 
 pub(crate) use {bytes, field, handle, input, output, output_slice, output_str, slice};
 
-/// An array of the host.
+/// Borrows an array of the host. `name` names it in errors.
 ///
 /// # Safety
 ///
@@ -196,15 +198,28 @@ pub(crate) unsafe fn borrowed_slice<'a, T>(pointer: *const T, len: usize, name: 
 
 #[cold]
 fn no_array(name: &str, len: usize) -> Error {
-    Error::invalid_argument(format!("'{name}' is no array of {len} elements"))
+    Error::invalid_argument(format!(
+        "'{name}' is not an array of {len} elements: its pointer is misaligned, or its size overflows the address space"
+    ))
 }
 
-/// Bytes as C sees them.
+/// Returns the pointer to bytes as C's `char` pointer.
 pub(crate) fn chars(bytes: &[u8]) -> *const c_char {
     bytes.as_ptr().cast()
 }
 
-/// Text of the host; what is not UTF-8 in it is replaced.
+/// Copies a string of the host, with replacement characters for invalid UTF-8.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Returns the element type with a number of `PJRT_Buffer_Type`.
+#[inline]
+pub(crate) fn element_type(number: PJRT_Buffer_Type) -> Result<ElementType> {
+    ElementType::from_number(number.0).ok_or_else(|| {
+        Error::invalid_argument(format!(
+            "{} is not the number of an element type that this plugin knows (PJRT_Buffer_Type)",
+            number.0
+        ))
+    })
 }

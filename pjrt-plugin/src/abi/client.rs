@@ -1,25 +1,27 @@
-//! `PJRT_Client` apart from programs and buffers.
+//! `PJRT_Client`, except for its functions about programs and buffers.
 //!
 //! `PJRT_Client_Create`, `PJRT_Client_Destroy`, `PJRT_Client_PlatformName`, `PJRT_Client_ProcessIndex`,
 //! `PJRT_Client_PlatformVersion`, `PJRT_Client_Devices`, `PJRT_Client_AddressableDevices`,
 //! `PJRT_Client_LookupDevice`, `PJRT_Client_LookupAddressableDevice`, `PJRT_Client_AddressableMemories`,
 //! `PJRT_Client_DefaultDeviceAssignment`, `PJRT_Client_DmaMap`, `PJRT_Client_DmaUnmap`,
-//! `PJRT_Client_UpdateGlobalProcessInfo`.
+//! `PJRT_Client_UpdateGlobalProcessInfo`, `PJRT_Client_TopologyDescription`.
 
 use pjrt_sys::{
     PJRT_Client_AddressableDevices_Args, PJRT_Client_AddressableMemories_Args, PJRT_Client_Create_Args,
     PJRT_Client_DefaultDeviceAssignment_Args, PJRT_Client_Destroy_Args, PJRT_Client_Devices_Args,
     PJRT_Client_DmaMap_Args, PJRT_Client_DmaUnmap_Args, PJRT_Client_LookupAddressableDevice_Args,
     PJRT_Client_LookupDevice_Args, PJRT_Client_PlatformName_Args, PJRT_Client_PlatformVersion_Args,
-    PJRT_Client_ProcessIndex_Args, PJRT_Client_UpdateGlobalProcessInfo_Args, PJRT_Error_Code,
-    PJRT_ProcessInfo, PJRT_ProcessState_kConnected, PJRT_ProcessState_kDisconnected,
-    PJRT_ProcessState_kError, PJRT_ProcessState_kUninitialized,
+    PJRT_Client_ProcessIndex_Args, PJRT_Client_TopologyDescription_Args,
+    PJRT_Client_UpdateGlobalProcessInfo_Args, PJRT_Error_Code, PJRT_ProcessInfo,
+    PJRT_ProcessState_kConnected, PJRT_ProcessState_kDisconnected, PJRT_ProcessState_kError,
+    PJRT_ProcessState_kUninitialized,
 };
 
 use crate::abi::args::{View, handle, input, null, output, output_slice, output_str};
 use crate::abi::c_arrays::read_named_values;
 use crate::abi::client_state::ClientState;
 use crate::abi::error::host_error;
+use crate::abi::exit::tell_at_exit;
 use crate::abi::handle;
 use crate::abi::kv::HostStore;
 use crate::client::{ClientConfig, PjrtClient, ProcessInfo, ProcessState};
@@ -30,13 +32,13 @@ use crate::error::{Error, Result};
 use crate::kv_store::KeyValueStore;
 use crate::options::{OptionSpec, OptionValue, Options};
 
-/// What a distributed host adds to every plugin's options.
+/// The options that a distributed host adds to those of every plugin.
 const DISTRIBUTED: &[OptionSpec] = &[
-    OptionSpec::integer("node_id", 0, "the number of this process"),
-    OptionSpec::integer("num_nodes", 1, "how many processes there are"),
+    OptionSpec::integer("node_id", 0, "the index of this process"),
+    OptionSpec::integer("num_nodes", 1, "the number of processes"),
 ];
 
-/// Divides what a host sent into the plugin's options and those of a distributed computation.
+/// Divides the host's options into those of the plugin and those of a distributed computation.
 fn config<C: PjrtClient>(given: Vec<(String, OptionValue)>) -> Result<ClientConfig> {
     let (distributed, own): (Vec<_>, Vec<_>) = given.into_iter().partition(|(name, _)| {
         let is = |spec: &OptionSpec| spec.name() == name;
@@ -44,35 +46,35 @@ fn config<C: PjrtClient>(given: Vec<(String, OptionValue)>) -> Result<ClientConf
     });
     let distributed = Options::new(DISTRIBUTED, distributed)?;
     let (node_id, num_nodes) = (distributed.integer("node_id")?, distributed.integer("num_nodes")?);
-    // First, because a distributed host has more options, which a plugin of one process does not know.
+    // This check comes first, because a distributed host sends further options that a single-process plugin rejects.
     check_processes::<C>(node_id, num_nodes)?;
     let options = Options::new(C::CREATE_OPTIONS, own)?;
     Ok(ClientConfig { node_id, num_nodes, ..ClientConfig::new(options) })
 }
 
-/// Refuses several processes where each would run its own computation, and numbers that no process can have.
+/// Returns an error if a single-process plugin is asked for several processes, or if the process index is out of range.
 fn check_processes<C: PjrtClient>(node_id: i64, num_nodes: i64) -> Result<()> {
     if !C::MULTI_PROCESS && (node_id != 0 || num_nodes > 1) {
         let platform = C::PLATFORM_NAME;
         return Err(Error::unimplemented(format!(
-            "the plugin '{platform}' does not run computations of several processes: the host asks for a client of process \
-             {node_id} of {num_nodes} (node_id, num_nodes)"
+            "the plugin '{platform}' does not support computations of several processes: the host asked for a client of \
+             process {node_id} of {num_nodes} (node_id, num_nodes)"
         ))
         .with_hint(format!(
             "use the devices of '{platform}' in one process, without jax.distributed.initialize, or choose another \
-             platform for the distributed program, as with JAX_PLATFORMS=cpu; a plugin that has them declares \
-             PjrtClient::MULTI_PROCESS"
+             platform for the distributed program, as with JAX_PLATFORMS=cpu; a plugin that supports several \
+             processes sets PjrtClient::MULTI_PROCESS"
         )));
     }
     if !(0..num_nodes).contains(&node_id) {
         return Err(Error::invalid_argument(format!(
-            "there is no process {node_id} of {num_nodes} (node_id, num_nodes)"
+            "the process index {node_id} (node_id) is not in 0..{num_nodes} (num_nodes)"
         )));
     }
     Ok(())
 }
 
-/// `PJRT_Client_Create`. The callbacks are uninitialised memory unless the host is distributed, so they are looked at only if the
+/// `PJRT_Client_Create`. The callbacks are uninitialised memory unless the host is distributed, so they are read only if the
 /// options say that it is.
 pub(crate) fn client_create<C: PjrtClient>(args: View<'_, PJRT_Client_Create_Args>) -> Result<()> {
     panic_guard::install_hook();
@@ -88,13 +90,16 @@ pub(crate) fn client_create<C: PjrtClient>(args: View<'_, PJRT_Client_Create_Arg
             put: (input!(args.kv_put_callback), HostPointer(input!(args.kv_put_user_arg))),
         }));
     }
-    output!(args.client = handle::share_into_raw(ClientState::new(C::create(config)?)?));
+    let client = ClientState::new(C::create(config)?)?;
+    tell_at_exit(&client);
+    output!(args.client = handle::share_into_raw(client));
     Ok(())
 }
 
-/// `PJRT_Client_Destroy`. Buffers and executables that still live keep what they need; what the host attached to memories goes now.
+/// `PJRT_Client_Destroy`. Live buffers and executables keep the parts of the client that they need. The data that the host
+/// attached to memories is destroyed here.
 pub(crate) fn client_destroy<C: PjrtClient>(args: View<'_, PJRT_Client_Destroy_Args>) -> Result<()> {
-    // SAFETY: the host gives the client up, which came from `PJRT_Client_Create`.
+    // SAFETY: the host passes ownership of the client, which came from `PJRT_Client_Create`.
     let client = unsafe { handle::share_from_raw::<ClientState<C>>(input!(args.client), "client") }?;
     if let Some(client) = &client {
         for memory in &client.memories {
@@ -145,7 +150,7 @@ pub(crate) fn client_addressable_devices<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_Client_LookupDevice`: by global id.
+/// `PJRT_Client_LookupDevice`: finds a device by its global id.
 pub(crate) fn client_lookup_device<C: PjrtClient>(
     args: View<'_, PJRT_Client_LookupDevice_Args>,
 ) -> Result<()> {
@@ -157,7 +162,7 @@ pub(crate) fn client_lookup_device<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_Client_LookupAddressableDevice`: by the number on this machine.
+/// `PJRT_Client_LookupAddressableDevice`: finds a device by its number on this machine.
 pub(crate) fn client_lookup_addressable_device<C: PjrtClient>(
     args: View<'_, PJRT_Client_LookupAddressableDevice_Args>,
 ) -> Result<()> {
@@ -179,7 +184,16 @@ pub(crate) fn client_addressable_memories<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_Client_DefaultDeviceAssignment`: into an array of the host.
+/// `PJRT_Client_TopologyDescription`: returns the client's topology, which the client owns.
+pub(crate) fn client_topology_description<C: PjrtClient>(
+    args: View<'_, PJRT_Client_TopologyDescription_Args>,
+) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    output!(args.topology = (&raw const client.topology).cast_mut().cast());
+    Ok(())
+}
+
+/// `PJRT_Client_DefaultDeviceAssignment`: writes the assignment to an array of the host.
 pub(crate) fn client_default_device_assignment<C: PjrtClient>(
     args: View<'_, PJRT_Client_DefaultDeviceAssignment_Args>,
 ) -> Result<()> {
@@ -188,7 +202,9 @@ pub(crate) fn client_default_device_assignment<C: PjrtClient>(
     let size = input!(args.default_assignment_size);
     let (Ok(num_replicas), Ok(num_partitions)) = (usize::try_from(replicas), usize::try_from(partitions))
     else {
-        return Err(Error::invalid_argument(format!("{replicas} replicas of {partitions} partitions")));
+        return Err(Error::invalid_argument(format!(
+            "the numbers of replicas and partitions must be at least 0, found {replicas} and {partitions}"
+        )));
     };
     let needed = num_replicas.saturating_mul(num_partitions);
     if size < needed {
@@ -203,7 +219,7 @@ pub(crate) fn client_default_device_assignment<C: PjrtClient>(
         return Err(null("default_assignment"));
     }
     for (place, id) in assignment.devices().iter().take(needed).enumerate() {
-        // SAFETY: the host's array has `size` elements, and `place` is less than `needed`, which is not more.
+        // SAFETY: the host's array has `size` elements, and `place < needed <= size`.
         unsafe { target.add(place).write(*id) };
     }
     Ok(())
@@ -240,11 +256,11 @@ pub(crate) fn client_update_global_process_info<C: PjrtClient>(
     Ok(())
 }
 
-/// Reads an array whose elements are as long as the host says.
+/// Reads an array whose elements have the size of the host's version.
 ///
 /// # Safety
 ///
-/// `infos` is null or the start of `len` structs of the host's version, which the first one's size tells.
+/// `infos` is null or the start of `len` structs of the host's version, each of which begins with its size.
 unsafe fn read_process_infos(infos: *mut PJRT_ProcessInfo, len: usize) -> Result<Vec<ProcessInfo>> {
     if infos.is_null() {
         return Ok(Vec::new());
@@ -254,7 +270,7 @@ unsafe fn read_process_infos(infos: *mut PJRT_ProcessInfo, len: usize) -> Result
     for _ in 0..len {
         // SAFETY: the caller's contract makes `next` an element.
         let info = unsafe { View::new(next) }?;
-        // A struct of this kind takes its declared size, rounded up to the alignment of its largest field.
+        // An element occupies its declared size, rounded up to the alignment of its largest field.
         // SAFETY: this is the next element, or the end of the array.
         next = unsafe { next.byte_add(info.size().next_multiple_of(align_of::<PJRT_ProcessInfo>())) };
         let code = PJRT_Error_Code(input!(info.error_code).cast_unsigned());

@@ -1,7 +1,5 @@
-//! `PJRT_Device` and `PJRT_DeviceDescription`.
+//! `PJRT_Device`.
 //!
-//! `PJRT_DeviceDescription_Id`, `PJRT_DeviceDescription_ProcessIndex`, `PJRT_DeviceDescription_Attributes`,
-//! `PJRT_DeviceDescription_Kind`, `PJRT_DeviceDescription_DebugString`, `PJRT_DeviceDescription_ToString`,
 //! `PJRT_Device_GetDescription`, `PJRT_Device_IsAddressable`, `PJRT_Device_LocalHardwareId`,
 //! `PJRT_Device_AddressableMemories`, `PJRT_Device_DefaultMemory`, `PJRT_Device_MemoryStats`,
 //! `PJRT_Device_PoisonExecution`, `PJRT_Device_CreateAsyncTrackingEvent`, `PJRT_AsyncTrackingEvent_Destroy`,
@@ -16,81 +14,29 @@ use pjrt_sys::{
     PJRT_Device_Attributes, PJRT_Device_ClearMemoryStats_Args, PJRT_Device_CreateAsyncTrackingEvent_Args,
     PJRT_Device_DefaultMemory_Args, PJRT_Device_GetAttributes_Args, PJRT_Device_GetDescription_Args,
     PJRT_Device_IsAddressable_Args, PJRT_Device_LocalHardwareId_Args, PJRT_Device_MemoryStats_Args,
-    PJRT_Device_PoisonExecution_Args, PJRT_DeviceDescription, PJRT_DeviceDescription_Attributes_Args,
-    PJRT_DeviceDescription_DebugString_Args, PJRT_DeviceDescription_Id_Args,
-    PJRT_DeviceDescription_Kind_Args, PJRT_DeviceDescription_ProcessIndex_Args,
-    PJRT_DeviceDescription_ToString_Args, PJRT_Memory, PJRT_MemoryDescription,
+    PJRT_Device_PoisonExecution_Args, PJRT_Memory,
 };
 
-use crate::abi::args::{View, bytes, handle, input, output, output_slice, output_str};
-use crate::abi::c_arrays::NamedValues;
+use crate::abi::args::{View, bytes, handle, input, output, output_slice};
 use crate::abi::client_state::ClientState;
+use crate::abi::device_description::DescriptionHandle;
 use crate::abi::error::{host_error, with_payloads};
-use crate::abi::handle::{Handle, registry};
-use crate::attributes::AttributeValue;
+use crate::abi::handle::Handle;
 use crate::client::PjrtClient;
-use crate::device::{DeviceDescription, DeviceId, PjrtDevice};
+use crate::device::{DeviceId, PjrtDevice};
 use crate::error::{Error, Result};
-use crate::memory::Memory;
 
-/// A device's description as the host sees it; it lives in its client or topology.
-pub(crate) struct DescriptionHandle {
-    pub(crate) description: DeviceDescription,
-    attributes: NamedValues,
-    /// The description's memories as the host sees them.
-    pub(crate) memories: Vec<*const PJRT_MemoryDescription>,
-}
-
-// SAFETY: the pointers are to the description's memories, which never change; the rest is `Send` and `Sync`.
-unsafe impl Send for DescriptionHandle {}
-// SAFETY: as above.
-unsafe impl Sync for DescriptionHandle {}
-
-impl Handle for Memory {
-    type Opaque = PJRT_MemoryDescription;
-    const KIND: &'static str = "PJRT_MemoryDescription";
-}
-
-impl Handle for DescriptionHandle {
-    type Opaque = PJRT_DeviceDescription;
-    const KIND: &'static str = "PJRT_DeviceDescription";
-}
-
-impl DescriptionHandle {
-    pub(crate) fn new(description: DeviceDescription) -> Self {
-        // Hosts abort on floats and truth values here.
-        let allowed = description
-            .attributes()
-            .iter()
-            .filter(|(_, value)| !matches!(value, AttributeValue::Float(_) | AttributeValue::Bool(_)));
-        let attributes = NamedValues::new(allowed);
-        let memories: Vec<_> =
-            description.memories().iter().map(|memory| (&raw const *memory).cast()).collect();
-        for memory in &memories {
-            registry::add::<Memory>(*memory);
-        }
-        Self { description, attributes, memories }
-    }
-}
-
-impl Drop for DescriptionHandle {
-    fn drop(&mut self) {
-        for memory in &self.memories {
-            let _ = registry::remove::<Memory>(*memory, "memory description");
-        }
-    }
-}
-
-/// A device as the host sees it; it lives in its client.
+/// The object behind a `PJRT_Device`, which its client owns.
 pub(crate) struct DeviceHandle<C: PjrtClient> {
     pub(crate) client: Weak<ClientState<C>>,
-    /// Its place among the client's devices.
+    /// Its index in the client's devices.
     pub(crate) index: usize,
     pub(crate) description: DescriptionHandle,
     pub(crate) addressable: bool,
     pub(crate) local_hardware_id: i32,
-    /// Its memories: where they are among the client's, and as the host sees them. The first is the default one.
+    /// The indices of its memories in those of the client. The first memory is the default one.
     pub(crate) memory_indices: Box<[usize]>,
+    /// The handles of its memories, in the same order.
     pub(crate) memories: Box<[*mut PJRT_Memory]>,
 }
 
@@ -116,61 +62,9 @@ impl<C: PjrtClient> DeviceHandle<C> {
     }
 }
 
-/// Called with the size of the host's `PJRT_Device_MemoryStats_Args`; the profiler learns the host's version from it.
+/// A function that is called with the size of the host's `PJRT_Device_MemoryStats_Args`. The profiler derives the host's
+/// version from it.
 pub(crate) static MEMORY_STATS_SIZE: OnceLock<fn(usize)> = OnceLock::new();
-
-/// `PJRT_DeviceDescription_Id`.
-pub(crate) fn device_description_id<C: PjrtClient>(
-    args: View<'_, PJRT_DeviceDescription_Id_Args>,
-) -> Result<()> {
-    output!(args.id = handle!(args.device_description: DescriptionHandle)?.description.id());
-    Ok(())
-}
-
-/// `PJRT_DeviceDescription_ProcessIndex`.
-pub(crate) fn device_description_process_index<C: PjrtClient>(
-    args: View<'_, PJRT_DeviceDescription_ProcessIndex_Args>,
-) -> Result<()> {
-    let handle = handle!(args.device_description: DescriptionHandle)?;
-    output!(args.process_index = handle.description.process_index());
-    Ok(())
-}
-
-/// `PJRT_DeviceDescription_Attributes`.
-pub(crate) fn device_description_attributes<C: PjrtClient>(
-    args: View<'_, PJRT_DeviceDescription_Attributes_Args>,
-) -> Result<()> {
-    let handle = handle!(args.device_description: DescriptionHandle)?;
-    output_slice!(args.attributes, num_attributes = handle.attributes.as_slice());
-    Ok(())
-}
-
-/// `PJRT_DeviceDescription_Kind`.
-pub(crate) fn device_description_kind<C: PjrtClient>(
-    args: View<'_, PJRT_DeviceDescription_Kind_Args>,
-) -> Result<()> {
-    let handle = handle!(args.device_description: DescriptionHandle)?;
-    output_str!(args.device_kind, device_kind_size = handle.description.kind());
-    Ok(())
-}
-
-/// `PJRT_DeviceDescription_DebugString`.
-pub(crate) fn device_description_debug_string<C: PjrtClient>(
-    args: View<'_, PJRT_DeviceDescription_DebugString_Args>,
-) -> Result<()> {
-    let handle = handle!(args.device_description: DescriptionHandle)?;
-    output_str!(args.debug_string, debug_string_size = handle.description.debug());
-    Ok(())
-}
-
-/// `PJRT_DeviceDescription_ToString`.
-pub(crate) fn device_description_to_string<C: PjrtClient>(
-    args: View<'_, PJRT_DeviceDescription_ToString_Args>,
-) -> Result<()> {
-    let handle = handle!(args.device_description: DescriptionHandle)?;
-    output_str!(args.to_string, to_string_size = handle.description.display());
-    Ok(())
-}
 
 /// `PJRT_Device_GetDescription`.
 pub(crate) fn device_get_description<C: PjrtClient>(
@@ -217,7 +111,7 @@ pub(crate) fn device_default_memory<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_Device_MemoryStats`. Hosts put up with UNIMPLEMENTED.
+/// `PJRT_Device_MemoryStats`. Hosts accept the code UNIMPLEMENTED.
 pub(crate) fn device_memory_stats<C: PjrtClient>(args: View<'_, PJRT_Device_MemoryStats_Args>) -> Result<()> {
     if let Some(observe) = MEMORY_STATS_SIZE.get() {
         observe(args.size());
@@ -225,7 +119,9 @@ pub(crate) fn device_memory_stats<C: PjrtClient>(args: View<'_, PJRT_Device_Memo
     let device = handle!(args.device: DeviceHandle<C>)?;
     let client = device.client()?;
     let Some(stats) = client.author_device(device.index)?.memory_stats() else {
-        return Err(Error::unimplemented("the plugin keeps no statistics of this device's memory"));
+        return Err(Error::unimplemented(
+            "the plugin has no memory statistics for this device (PjrtDevice::memory_stats returned None)",
+        ));
     };
     output!(args.bytes_in_use = stats.bytes_in_use);
     macro_rules! optional {
@@ -259,7 +155,8 @@ pub(crate) fn device_clear_memory_stats<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_Device_GetAttributes`: none beyond those of the description. Hosts call the deleter in any case and abort on an error.
+/// `PJRT_Device_GetAttributes`: returns no attributes; all of them are in the description. Hosts abort on an error, and
+/// always call the deleter.
 pub(crate) fn device_get_attributes<C: PjrtClient>(
     args: View<'_, PJRT_Device_GetAttributes_Args>,
 ) -> Result<()> {
@@ -270,7 +167,8 @@ pub(crate) fn device_get_attributes<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_Device_PoisonExecution`: an error for the outputs of a launch that has not given them yet. What it gives later is dropped.
+/// `PJRT_Device_PoisonExecution`: sets an error on the outputs of an unfinished launch. Outputs that it produces later are
+/// dropped.
 pub(crate) fn device_poison_execution<C: PjrtClient>(
     args: View<'_, PJRT_Device_PoisonExecution_Args>,
 ) -> Result<()> {
@@ -286,7 +184,7 @@ pub(crate) fn device_poison_execution<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_Device_CreateAsyncTrackingEvent`: null stands for no tracking; an error would end the host.
+/// `PJRT_Device_CreateAsyncTrackingEvent`: returns null, which means no tracking. Hosts abort on an error.
 pub(crate) fn device_create_async_tracking_event<C: PjrtClient>(
     args: View<'_, PJRT_Device_CreateAsyncTrackingEvent_Args>,
 ) -> Result<()> {
@@ -294,18 +192,18 @@ pub(crate) fn device_create_async_tracking_event<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_AsyncTrackingEvent_Destroy`: there are none to destroy.
+/// `PJRT_AsyncTrackingEvent_Destroy`: accepts only null, because the plugin creates no tracking events.
 pub(crate) fn async_tracking_event_destroy<C: PjrtClient>(
     args: View<'_, PJRT_AsyncTrackingEvent_Destroy_Args>,
 ) -> Result<()> {
     if input!(args.event).is_null() {
         Ok(())
     } else {
-        Err(Error::invalid_argument("this plugin makes no tracking events"))
+        Err(Error::invalid_argument("'event' is not a tracking event of this plugin, which creates none"))
     }
 }
 
 /// # Safety
 ///
-/// None: there is nothing to delete.
+/// The function has no preconditions, because it does nothing.
 unsafe extern "C" fn delete_device_attributes(_: *mut PJRT_Device_Attributes) {}

@@ -4,8 +4,7 @@
 //! `PJRT_Executable_NumPartitions`, `PJRT_Executable_NumOutputs`,
 //! `PJRT_Executable_SizeOfGeneratedCodeInBytes`, `PJRT_Executable_GetCostAnalysis`,
 //! `PJRT_Executable_OutputMemoryKinds`, `PJRT_Executable_OptimizedProgram`, `PJRT_Executable_Serialize`,
-//! `PJRT_LoadedExecutable_Fingerprint`, `PJRT_Executable_OutputElementTypes`,
-//! `PJRT_Executable_OutputDimensions`, `PJRT_Executable_Fingerprint`,
+//! `PJRT_Executable_OutputElementTypes`, `PJRT_Executable_OutputDimensions`, `PJRT_Executable_Fingerprint`,
 //! `PJRT_Executable_GetCompiledMemoryStats`, `PJRT_Executable_GetCompileOptions`,
 //! `PJRT_Executable_ParameterMemoryKinds`.
 
@@ -22,14 +21,13 @@ use pjrt_sys::{
     PJRT_Executable_OptimizedProgram_Args, PJRT_Executable_OutputDimensions_Args,
     PJRT_Executable_OutputElementTypes_Args, PJRT_Executable_OutputMemoryKinds_Args,
     PJRT_Executable_ParameterMemoryKinds_Args, PJRT_Executable_Serialize_Args,
-    PJRT_Executable_SizeOfGeneratedCodeInBytes_Args, PJRT_LoadedExecutable_Fingerprint_Args, PJRT_Program,
+    PJRT_Executable_SizeOfGeneratedCodeInBytes_Args, PJRT_Program,
 };
 
 use crate::abi::args::{View, chars, handle, input, null, output, output_slice, output_str};
 use crate::abi::c_arrays::{NamedValues, Strings, delete_serialized, serialized};
 use crate::abi::handle::{self, Handle};
 use crate::abi::layout::Layouts;
-use crate::abi::loaded::LoadedHandle;
 use crate::client::PjrtClient;
 use crate::compile_options::CompileOptions;
 use crate::core::fingerprint::Fingerprint;
@@ -42,7 +40,7 @@ use crate::serialized::SerializedExecutable;
 use crate::shape::Shape;
 use crate::stats::CompiledMemoryStats;
 
-/// A compiled program as the host sees it, with everything that its getters hand out.
+/// The object behind a `PJRT_Executable`, with the arrays that its getters return.
 pub(crate) struct ExecutableState<C: PjrtClient> {
     pub(crate) executable: Arc<C::Executable>,
     pub(crate) program: Program,
@@ -50,7 +48,7 @@ pub(crate) struct ExecutableState<C: PjrtClient> {
     name: String,
     pub(crate) parameters: Arrays,
     pub(crate) outputs: Arrays,
-    /// For each parameter, whether its buffers are consumed.
+    /// For each parameter, whether its argument is donated.
     pub(crate) donated: Vec<bool>,
     pub(crate) any_donated: bool,
     pub(crate) parameter_shardings: OnceLock<Option<Strings>>,
@@ -60,7 +58,7 @@ pub(crate) struct ExecutableState<C: PjrtClient> {
     fingerprint: OnceLock<String>,
 }
 
-/// Parameters or outputs, as the program needs them and as the getters hand them out.
+/// The parameters or outputs of a program, with the arrays that the getters return.
 pub(crate) struct Arrays {
     pub(crate) shapes: Vec<Shape>,
     pub(crate) memory_kinds: Vec<Option<String>>,
@@ -75,7 +73,7 @@ impl Arrays {
     fn new(specs: &[ArraySpec], default_kind: &str) -> Result<Self> {
         let shapes: Vec<Shape> =
             specs.iter().map(|spec| Shape::new(spec.element_type(), spec.dims())).collect::<Result<_>>()?;
-        // Hosts before jaxlib 0.9 compare these with the kinds of buffers, so the default memory's has to be spelt out.
+        // jaxlib before 0.9 compares these with the memory kinds of buffers, so the default memory's kind must be explicit.
         let kinds = specs.iter().map(|spec| spec.memory_kind().unwrap_or(default_kind));
         Ok(Self {
             memory_kinds: specs.iter().map(|spec| spec.memory_kind().map(str::to_owned)).collect(),
@@ -88,7 +86,7 @@ impl Arrays {
         })
     }
 
-    /// The layouts, made when a host first asks for them.
+    /// Returns the layouts, which are created at the first call.
     pub(crate) fn layouts(&self) -> &Layouts {
         self.layouts.get_or_init(|| Layouts::row_major(self.ranks.iter().copied()))
     }
@@ -119,7 +117,7 @@ impl<C: PjrtClient> ExecutableState<C> {
         for parameter in executable.donated_parameters() {
             let Some(donated) = donated.get_mut(*parameter) else {
                 return Err(Error::internal(format!(
-                    "the plugin donates parameter {parameter} of a program that has {}",
+                    "PjrtExecutable::donated_parameters returned {parameter} for a program with {} parameters",
                     parameters.shapes.len()
                 )));
             };
@@ -146,7 +144,7 @@ impl<C: PjrtClient> ExecutableState<C> {
         &self.name
     }
 
-    /// The program after optimisation; asked for once, so that both calls of the protocol see the same.
+    /// Returns the optimised program. It is read once, so that both calls of the protocol get the same program.
     fn optimized(&self) -> Result<&Program> {
         if let Some(optimized) = self.optimized.get() {
             return Ok(optimized);
@@ -185,7 +183,7 @@ impl<C: PjrtClient> ExecutableState<C> {
 
 /// `PJRT_Executable_Destroy`.
 pub(crate) fn executable_destroy<C: PjrtClient>(args: View<'_, PJRT_Executable_Destroy_Args>) -> Result<()> {
-    // SAFETY: the host gives one share up.
+    // SAFETY: the host passes ownership of one share.
     drop(unsafe { handle::share_from_raw::<ExecutableState<C>>(input!(args.executable), "executable") }?);
     Ok(())
 }
@@ -215,7 +213,7 @@ pub(crate) fn executable_num_partitions<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_Executable_NumOutputs`: outputs on each device. Hosts ask before every execution.
+/// `PJRT_Executable_NumOutputs`: returns the number of outputs per device. Hosts call it before every execution.
 pub(crate) fn executable_num_outputs<C: PjrtClient>(
     args: View<'_, PJRT_Executable_NumOutputs_Args>,
 ) -> Result<()> {
@@ -282,7 +280,8 @@ pub(crate) fn executable_output_dimensions<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_Executable_OptimizedProgram`: first without memory for the code, to learn its size; then with it.
+/// `PJRT_Executable_OptimizedProgram`. Hosts call it twice: without memory for the code to get its size, and then with
+/// memory.
 pub(crate) fn executable_optimized_program<C: PjrtClient>(
     args: View<'_, PJRT_Executable_OptimizedProgram_Args>,
 ) -> Result<()> {
@@ -322,15 +321,6 @@ pub(crate) fn executable_fingerprint<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_LoadedExecutable_Fingerprint`: the same for hosts of the time before `PJRT_Executable_Fingerprint`.
-pub(crate) fn loaded_executable_fingerprint<C: PjrtClient>(
-    args: View<'_, PJRT_LoadedExecutable_Fingerprint_Args>,
-) -> Result<()> {
-    let loaded = handle!(args.executable: LoadedHandle<C>)?;
-    output_str!(args.executable_fingerprint, executable_fingerprint_size = loaded.executable.fingerprint());
-    Ok(())
-}
-
 /// `PJRT_Executable_GetCompiledMemoryStats`.
 pub(crate) fn executable_get_compiled_memory_stats<C: PjrtClient>(
     args: View<'_, PJRT_Executable_GetCompiledMemoryStats_Args>,
@@ -367,7 +357,8 @@ pub(crate) fn executable_get_compile_options<C: PjrtClient>(
     Ok(())
 }
 
-/// Fills a program of the host. Its format is a static string; its code is copied if there is memory for it.
+/// Writes to a program of the host. The format is a static string. The code is copied if the host provides memory; otherwise
+/// only its size is written.
 fn write_program(target: &View<'_, PJRT_Program>, program: &Program) -> Result<()> {
     let (code, format) = (program.code(), program.format().name());
     output_str!(target.format, format_size = format);
@@ -379,11 +370,12 @@ fn write_program(target: &View<'_, PJRT_Program>, program: &Program) -> Result<(
     let room = input!(target.code_size);
     if room < code.len() {
         return Err(Error::invalid_argument(format!(
-            "the optimized program has {} bytes, more than the {room} that there is room for",
+            "the optimized program has {} bytes, but 'code_size' provides only {room}",
             code.len()
         )));
     }
-    // SAFETY: the host's memory has room for `code_size` bytes, which is at least what is copied, and is not ours.
+    // SAFETY: the host's memory has `code_size` bytes, which are at least as many as are copied, and does not overlap the
+    // code.
     unsafe { ptr::copy_nonoverlapping(chars(code), memory, code.len()) };
     output!(target.code_size = code.len());
     Ok(())

@@ -1,5 +1,6 @@
-//! Panics stop here: every function of a table is one that [`shim`] made, or [`shim_without_floats`] where floating-point settings
-//! do not matter.
+//! The guard around every function of the tables, which converts errors and panics to a `PJRT_Error`. [`shim`] adds it to a
+//! function and also sets the floating-point environment that Rust requires; [`shim_without_floats`] is for functions that
+//! do not depend on it.
 
 use std::ptr::{self, NonNull};
 
@@ -17,10 +18,10 @@ use crate::core::fork;
 use crate::core::panic_guard::catch_panic;
 use crate::error::{Error, Result};
 
-/// Returns the `extern "C"` function of a table for a function of the plugin. It catches panics and converts errors, and sets
-/// the floating-point settings that Rust relies on.
+/// Returns the `extern "C"` function of a table for a function of the plugin. It catches panics, converts errors, and sets
+/// the floating-point environment that Rust requires.
 ///
-/// A caller of it passes what the PJRT C API says about `T`.
+/// The argument of the returned function must be as the PJRT C API requires for `T`.
 pub(crate) const fn shim<T, F>(_: F) -> unsafe extern "C" fn(*mut T) -> *mut PJRT_Error
 where
     T: SizedStruct,
@@ -29,7 +30,8 @@ where
     guarded::<T, F, true>
 }
 
-/// As [`shim`], for a function that neither computes with floats nor runs anything of an author: the settings stay as they are.
+/// Returns a function as [`shim`] does, but leaves the floating-point environment unchanged, for functions that neither
+/// compute with floats nor call the author's code.
 pub(crate) const fn shim_without_floats<T, F>(_: F) -> unsafe extern "C" fn(*mut T) -> *mut PJRT_Error
 where
     T: SizedStruct,
@@ -38,8 +40,8 @@ where
     guarded::<T, F, false>
 }
 
-/// Calls a function of the plugin and converts its result to what C expects. Should a panic get past this (in the making of
-/// the error), Rust ends the process at the `extern "C"` boundary rather than unwind into the host.
+/// Calls a function of the plugin and converts its result to a `PJRT_Error`, or null for success. If a panic escapes (while
+/// the error is created), Rust aborts the process at the `extern "C"` boundary instead of unwinding into the host.
 ///
 /// # Safety
 ///
@@ -57,18 +59,18 @@ where
     }
 }
 
-/// Returns the value of the type of a function, which has no bytes: the type alone says which function it is.
+/// Returns the value of a function's type, which has size zero because the type identifies the function.
 ///
 /// # Safety
 ///
 /// A value of type `F` exists.
 pub(crate) unsafe fn zero_sized<F: Copy>() -> F {
-    const { assert!(size_of::<F>() == 0, "a shim is made of a function, not of a pointer to one") };
-    // SAFETY: reads no bytes; the value is a copy of the one that exists (this function's contract).
+    const { assert!(size_of::<F>() == 0, "the argument of a shim must be a function, not a function pointer") };
+    // SAFETY: no bytes are read, and by this function's contract a value exists, of which this is a copy.
     unsafe { NonNull::<F>::dangling().read() }
 }
 
-/// Runs the body of a function that a host calls; its error names the function.
+/// Runs the body of a function that a host calls. The error names the function.
 ///
 /// # Safety
 ///
@@ -100,13 +102,13 @@ unsafe fn run_guarded<T: SizedStruct>(
     // SAFETY: the caller's contract is the callee's.
     let outcome = catch_panic(|| unsafe { View::new(args) }.and_then(body));
     if let Some(watched) = watched {
-        // SAFETY: the caller's contract, and after success that of the function that the struct is for.
+        // SAFETY: the caller's contract; after success, the outputs are also as the C API requires.
         unsafe { watched.returned(args, outcome.as_ref().err()) };
     }
     outcome.map_err(|error| error.in_function(function_name::<T>()))
 }
 
-/// As [`run_guarded`] in a child that was forked from a process with a client.
+/// Runs a body as [`run_guarded`] does, in a child that was forked from a process with a client.
 ///
 /// # Safety
 ///
@@ -126,7 +128,7 @@ unsafe fn run_in_child<T: SizedStruct>(
     outcome.map_err(|error| error.in_function(function))
 }
 
-/// A call that somebody may want to see.
+/// An observed call.
 struct Watched {
     call: Option<Call>,
     _profiled: Option<recording::Call>,
@@ -157,7 +159,7 @@ impl Watched {
     }
 }
 
-/// The number by which a host links a call with its own trace, in an extension of the call's arguments.
+/// Returns the number by which a host links a call with its own trace, from an extension of the call's arguments.
 ///
 /// # Safety
 ///
@@ -167,8 +169,8 @@ unsafe fn trace_context<T: SizedStruct>(args: *const T) -> Option<i64> {
     if args.is_null() {
         return None;
     }
-    // SAFETY: a struct begins with its size, and has the field if it is that long; extensions are a chain of structs that
-    // begin alike, and the type says which one it is.
+    // SAFETY: a struct begins with its size, and has the field if that size includes it. Extensions are a linked list of
+    // structs with a common header, whose type tells which struct it is.
     unsafe {
         if args.cast::<usize>().read_unaligned() < field.end {
             return None;
@@ -186,7 +188,7 @@ unsafe fn trace_context<T: SizedStruct>(args: *const T) -> Option<i64> {
     None
 }
 
-/// The function whose arguments these are.
+/// Returns the name of the function with these arguments.
 pub(crate) fn function_name<T: SizedStruct>() -> &'static str {
     T::NAME.strip_suffix("_Args").unwrap_or(T::NAME)
 }

@@ -1,10 +1,10 @@
-//! Compiling and loading.
+//! Compilation and loading of programs.
 //!
 //! `PJRT_Client_Compile`, `PJRT_LoadedExecutable_Destroy`, `PJRT_LoadedExecutable_GetExecutable`,
 //! `PJRT_LoadedExecutable_AddressableDevices`, `PJRT_LoadedExecutable_Delete`,
 //! `PJRT_LoadedExecutable_IsDeleted`, `PJRT_Executable_DeserializeAndLoad`, `PJRT_Compile`,
 //! `PJRT_LoadedExecutable_GetDeviceAssignment`, `PJRT_Client_Load`,
-//! `PJRT_LoadedExecutable_AddressableDeviceLogicalIds`.
+//! `PJRT_LoadedExecutable_AddressableDeviceLogicalIds`, `PJRT_LoadedExecutable_Fingerprint`.
 
 use std::ptr;
 use std::sync::{Arc, OnceLock};
@@ -14,12 +14,13 @@ use pjrt_sys::{
     PJRT_Executable_DeserializeAndLoad_Args, PJRT_LoadedExecutable,
     PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args, PJRT_LoadedExecutable_AddressableDevices_Args,
     PJRT_LoadedExecutable_Delete_Args, PJRT_LoadedExecutable_Destroy_Args,
-    PJRT_LoadedExecutable_GetDeviceAssignment_Args, PJRT_LoadedExecutable_GetExecutable_Args,
-    PJRT_LoadedExecutable_IsDeleted_Args, PJRT_LogicalDeviceIds, PJRT_Program,
+    PJRT_LoadedExecutable_Fingerprint_Args, PJRT_LoadedExecutable_GetDeviceAssignment_Args,
+    PJRT_LoadedExecutable_GetExecutable_Args, PJRT_LoadedExecutable_IsDeleted_Args, PJRT_LogicalDeviceIds,
+    PJRT_Program,
 };
 use prost::Message;
 
-use crate::abi::args::{View, bytes, handle, input, null, output, output_slice, text};
+use crate::abi::args::{View, bytes, handle, input, null, output, output_slice, output_str, text};
 use crate::abi::buffer::Spec;
 use crate::abi::c_arrays::{delete_serialized, serialized};
 use crate::abi::client_state::ClientState;
@@ -42,26 +43,27 @@ use crate::serialized::SerializedExecutable;
 use crate::shape::Shape;
 use crate::topology::Topology;
 
-/// What the buffers of a program's outputs are on one device.
+/// The [`Spec`]s of a program's outputs on one device.
 pub(crate) type OutputSpecs<C> = Arc<[Arc<Spec<C>>]>;
 
-/// A loaded program as the host sees it.
+/// The object behind a `PJRT_LoadedExecutable`.
 pub(crate) struct LoadedHandle<C: PjrtClient> {
     pub(crate) client: Arc<ClientState<C>>,
     pub(crate) executable: Arc<ExecutableState<C>>,
-    /// Nothing once it is deleted.
+    /// The author's program; `None` after deletion.
     loaded: Guarded<Option<Arc<C::Loaded>>>,
     pub(crate) assignment: DeviceAssignment,
-    /// Whether the device is chosen at each execution.
+    /// True if the host chooses the device at each execution.
     pub(crate) portable: bool,
-    /// Those devices of the assignment that this process drives: places among the client's, ids, handles, logical ids.
+    /// The addressable devices of the assignment, as indices in the client's devices. The next three fields have the same
+    /// order.
     pub(crate) devices: Vec<usize>,
     pub(crate) device_ids: ByDevice<DeviceId>,
     device_pointers: Vec<*mut PJRT_Device>,
     logical_ids: Vec<PJRT_LogicalDeviceIds>,
-    /// Where launches on single devices wait for each other; nothing of a program whose devices do not communicate.
+    /// The launches on single devices that wait for each other; `None` for a program whose devices do not communicate.
     joint_launch: OnceLock<Option<Arc<JointLaunch<C::Buffer>>>>,
-    /// What the buffers of its outputs are, for each of the client's devices that it has run on.
+    /// The specs of its outputs, for each device of the client. They are created at the first execution on the device.
     outputs: Box<[OnceLock<OutputSpecs<C>>]>,
 }
 
@@ -76,28 +78,29 @@ impl<C: PjrtClient> Handle for LoadedHandle<C> {
 }
 
 impl<C: PjrtClient> LoadedHandle<C> {
-    /// What the author made; an error once it is deleted.
+    /// Returns the author's program, or an error after deletion.
     #[inline]
     pub(crate) fn author(&self) -> Result<Arc<C::Loaded>> {
-        self.loaded
-            .with(|loaded| loaded.clone())
-            .ok_or_else(|| Error::invalid_argument("the executable has been deleted"))
+        self.loaded.with(|loaded| loaded.clone()).ok_or_else(|| {
+            Error::invalid_argument("the executable has been deleted (PJRT_LoadedExecutable_Delete)")
+        })
     }
 
-    /// Where launches on single devices wait for each other, if they have to.
+    /// Returns the launches on single devices that wait for each other; `None` if the devices do not communicate.
     pub(crate) fn joint_launch(&self) -> Option<&JointLaunch<C::Buffer>> {
         let find = || {
             let program = &self.executable;
-            let is_joint = self.devices.len() > 1 && program.executable.devices_communicate();
+            if self.devices.len() == 1 || !program.executable.devices_communicate() {
+                return None;
+            }
             let launches = &self.client.joint_launches;
             let (name, fingerprint) = (program.name(), program.fingerprint());
-            is_joint
-                .then(|| launches.of_program(name, fingerprint, &self.device_ids, C::JOINT_LAUNCH_TIMEOUT))
+            Some(launches.of_program(name, fingerprint, &self.device_ids, C::JOINT_LAUNCH_TIMEOUT))
         };
         self.joint_launch.get_or_init(find).as_deref()
     }
 
-    /// What the buffers of its outputs are on a device.
+    /// Returns the specs of its outputs on a device.
     #[inline(always)]
     pub(crate) fn outputs_on(&self, device: usize) -> &[Arc<Spec<C>>] {
         self.outputs[device].get_or_init(|| self.new_outputs(device))
@@ -107,7 +110,7 @@ impl<C: PjrtClient> LoadedHandle<C> {
     fn new_outputs(&self, device: usize) -> OutputSpecs<C> {
         let outputs = &self.executable.outputs;
         let spec = |(shape, kind): (&Shape, &Option<String>)| {
-            // The memory was looked up on the first device when the program was loaded; devices of one program are alike.
+            // Loading has checked the memory kind on the first device, and the devices of a program are of the same kind.
             let memory = self.client.memory_of(device, kind.as_deref());
             let memory = memory.unwrap_or_else(|_| self.client.devices[device].memory_indices[0]);
             Arc::new(Spec { client: Arc::clone(&self.client), device, memory, shape: shape.clone() })
@@ -127,7 +130,7 @@ impl<C: PjrtClient> LoadedHandle<C> {
         seen.sort_unstable();
         if let Some(twice) = seen.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::invalid_argument(format!(
-                "the device assignment names device {} twice",
+                "the device assignment contains device {} twice",
                 twice[0]
             )));
         }
@@ -135,7 +138,7 @@ impl<C: PjrtClient> LoadedHandle<C> {
         for id in assignment.devices() {
             let index = client.device_index(*id).ok_or_else(|| {
                 Error::invalid_argument(format!(
-                    "the device assignment names device {id}, which the client does not have"
+                    "the device assignment contains device {id}, which is not a device of the client"
                 ))
             })?;
             if client.devices[index].addressable {
@@ -172,7 +175,7 @@ impl<C: PjrtClient> LoadedHandle<C> {
     }
 }
 
-/// The devices that options mean.
+/// Returns the devices that compile options select.
 fn assignment<C: PjrtClient>(client: &ClientState<C>, options: &CompileOptions) -> Result<DeviceAssignment> {
     if let Some(assignment) = &options.device_assignment {
         return Ok(assignment.clone());
@@ -184,7 +187,7 @@ fn assignment<C: PjrtClient>(client: &ClientState<C>, options: &CompileOptions) 
     client.client.default_device_assignment(replicas, partitions)
 }
 
-/// Reads a program of the host, in one of the formats that the plugin reads.
+/// Reads a program of the host. The format must be one of those that the plugin supports.
 ///
 /// # Safety
 ///
@@ -200,7 +203,7 @@ unsafe fn read_program<C: PjrtClient>(program: *const PJRT_Program) -> Result<Pr
     let Some(format) = format else {
         let known: Vec<&str> = C::PROGRAM_FORMATS.iter().map(|format| format.name()).collect();
         return Err(Error::invalid_argument(format!("Unknown program format '{}'.", text(name)))
-            .with_hint(format!("this plugin reads: {}", known.join(", "))));
+            .with_hint(format!("the plugin supports the formats: {}", known.join(", "))));
     };
     Ok(Program::new(format, allocate::copy(bytes!(program.code, code_size)?)?))
 }
@@ -216,7 +219,7 @@ fn compile_program<C: PjrtClient>(
     ExecutableState::new(executable, program, options, client)
 }
 
-/// `PJRT_Client_Compile`: compiles and loads.
+/// `PJRT_Client_Compile`: compiles and loads a program.
 pub(crate) fn client_compile<C: PjrtClient>(args: View<'_, PJRT_Client_Compile_Args>) -> Result<()> {
     output!(args.executable = ptr::null_mut());
     let client = handle!(args.client: ClientState<C>)?;
@@ -230,7 +233,7 @@ pub(crate) fn client_compile<C: PjrtClient>(args: View<'_, PJRT_Client_Compile_A
     Ok(())
 }
 
-/// `PJRT_Compile`: compiles for a topology, with or without a client.
+/// `PJRT_Compile`: compiles a program for a topology, with or without a client.
 pub(crate) fn compile<C: PjrtClient>(args: View<'_, PJRT_Compile_Args>) -> Result<()> {
     output!(args.executable = ptr::null_mut());
     fork::note_use(C::PLATFORM_NAME)?;
@@ -247,11 +250,11 @@ pub(crate) fn compile<C: PjrtClient>(args: View<'_, PJRT_Compile_Args>) -> Resul
     Ok(())
 }
 
-/// `PJRT_Client_Load`: loads what `PJRT_Compile` compiled.
+/// `PJRT_Client_Load`: loads an executable of `PJRT_Compile`.
 pub(crate) fn client_load<C: PjrtClient>(args: View<'_, PJRT_Client_Load_Args>) -> Result<()> {
     output!(args.loaded_executable = ptr::null_mut());
     let client = handle!(args.client: ClientState<C>)?;
-    // SAFETY: the host has a share of the executable; this makes another, which the loaded executable keeps.
+    // SAFETY: the host owns a share of the executable; this creates another one for the loaded executable.
     let executable =
         unsafe { handle::share_of::<ExecutableState<C>>(input!(args.executable), "executable") }?;
     let given = bytes!(args.compile_options, compile_options_size)?;
@@ -264,7 +267,7 @@ pub(crate) fn client_load<C: PjrtClient>(args: View<'_, PJRT_Client_Load_Args>) 
     Ok(())
 }
 
-/// `PJRT_Executable_DeserializeAndLoad`: restores and loads what `PJRT_Executable_Serialize` made.
+/// `PJRT_Executable_DeserializeAndLoad`: deserialises and loads an executable of `PJRT_Executable_Serialize`.
 pub(crate) fn executable_deserialize_and_load<C: PjrtClient>(
     args: View<'_, PJRT_Executable_DeserializeAndLoad_Args>,
 ) -> Result<()> {
@@ -299,12 +302,12 @@ pub(crate) fn executable_deserialize_and_load<C: PjrtClient>(
 pub(crate) fn loaded_executable_destroy<C: PjrtClient>(
     args: View<'_, PJRT_LoadedExecutable_Destroy_Args>,
 ) -> Result<()> {
-    // SAFETY: the host gives the executable up.
+    // SAFETY: the host passes ownership of the executable.
     drop(unsafe { handle::from_raw::<LoadedHandle<C>>(input!(args.executable), "executable") }?);
     Ok(())
 }
 
-/// `PJRT_LoadedExecutable_GetExecutable`: another share, which the host gives up with `PJRT_Executable_Destroy`.
+/// `PJRT_LoadedExecutable_GetExecutable`: returns another share, which the host releases with `PJRT_Executable_Destroy`.
 pub(crate) fn loaded_executable_get_executable<C: PjrtClient>(
     args: View<'_, PJRT_LoadedExecutable_GetExecutable_Args>,
 ) -> Result<()> {
@@ -313,7 +316,7 @@ pub(crate) fn loaded_executable_get_executable<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_LoadedExecutable_AddressableDevices`. Their number is the number of argument lists that an execution needs.
+/// `PJRT_LoadedExecutable_AddressableDevices`. An execution needs as many argument lists as there are of these devices.
 pub(crate) fn loaded_executable_addressable_devices<C: PjrtClient>(
     args: View<'_, PJRT_LoadedExecutable_AddressableDevices_Args>,
 ) -> Result<()> {
@@ -322,7 +325,7 @@ pub(crate) fn loaded_executable_addressable_devices<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_LoadedExecutable_AddressableDeviceLogicalIds`. Hosts put up with a null slot but not with an error.
+/// `PJRT_LoadedExecutable_AddressableDeviceLogicalIds`. Hosts accept a null slot, but abort on an error.
 pub(crate) fn loaded_executable_addressable_device_logical_ids<C: PjrtClient>(
     args: View<'_, PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args>,
 ) -> Result<()> {
@@ -334,7 +337,8 @@ pub(crate) fn loaded_executable_addressable_device_logical_ids<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_LoadedExecutable_GetDeviceAssignment`. Nothing stands for a portable executable. Hosts call the deleter in any case.
+/// `PJRT_LoadedExecutable_GetDeviceAssignment`. A portable executable has an empty assignment. Hosts always call the
+/// deleter.
 pub(crate) fn loaded_executable_get_device_assignment<C: PjrtClient>(
     args: View<'_, PJRT_LoadedExecutable_GetDeviceAssignment_Args>,
 ) -> Result<()> {
@@ -348,7 +352,7 @@ pub(crate) fn loaded_executable_get_device_assignment<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_LoadedExecutable_Delete`. Executions that are under way finish.
+/// `PJRT_LoadedExecutable_Delete`. Running executions finish.
 pub(crate) fn loaded_executable_delete<C: PjrtClient>(
     args: View<'_, PJRT_LoadedExecutable_Delete_Args>,
 ) -> Result<()> {
@@ -362,7 +366,17 @@ pub(crate) fn loaded_executable_is_deleted<C: PjrtClient>(
     args: View<'_, PJRT_LoadedExecutable_IsDeleted_Args>,
 ) -> Result<()> {
     let executable = handle!(args.executable: LoadedHandle<C>)?;
-    // The lock may be that of a thread that a forked child does not have.
+    // In a forked child, a thread that does not exist there may hold the lock.
     output!(args.is_deleted = !fork::is_child() && executable.loaded.with(|loaded| loaded.is_none()));
+    Ok(())
+}
+
+/// `PJRT_LoadedExecutable_Fingerprint`: returns the same as `PJRT_Executable_Fingerprint`, for hosts that are older than
+/// that function.
+pub(crate) fn loaded_executable_fingerprint<C: PjrtClient>(
+    args: View<'_, PJRT_LoadedExecutable_Fingerprint_Args>,
+) -> Result<()> {
+    let loaded = handle!(args.executable: LoadedHandle<C>)?;
+    output_str!(args.executable_fingerprint, executable_fingerprint_size = loaded.executable.fingerprint());
     Ok(())
 }

@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::memory::Memory;
 use std::sync::Mutex;
 
-/// A memory as the host sees it; it lives in its client.
+/// The object behind a `PJRT_Memory`, which its client owns.
 #[repr(C)]
 pub(crate) struct MemoryHandle {
     vtable: *const PJRT_Memory_FunctionTable,
@@ -31,15 +31,15 @@ pub(crate) struct MemoryHandle {
     user_data: Mutex<Vec<UserData>>,
 }
 
-/// What the host has attached to a memory, under a key that is an address.
+/// Data that the host has attached to a memory. Its key is an address.
 struct UserData {
     key: *const c_void,
     data: *mut c_void,
     destroy: Option<unsafe extern "C" fn(*mut c_void)>,
 }
 
-// SAFETY: the first word points to a table that lives forever; the devices are handles, which the host may use on any thread;
-// what the host attaches is only handed back to it, and the C API demands that any thread may ask.
+// SAFETY: the first word points to a static table. The devices are handles, which the host may use on any thread. The
+// attached data is only returned to the host, and the C API allows that on any thread.
 unsafe impl Send for MemoryHandle {}
 // SAFETY: as above; the attached data is behind a lock.
 unsafe impl Sync for MemoryHandle {}
@@ -55,7 +55,7 @@ impl MemoryHandle {
         Self { vtable: &TABLE.0, memory, text, devices, user_data: Mutex::new(Vec::new()) }
     }
 
-    /// Gives the host back what it attached, when its client is destroyed.
+    /// Destroys the data that the host attached, when its client is destroyed.
     pub(crate) fn clear_user_data(&self) {
         let all = std::mem::take(&mut *lock(&self.user_data));
         for data in all {
@@ -67,7 +67,7 @@ impl MemoryHandle {
 impl UserData {
     fn destroy(self) {
         if let Some(destroy) = self.destroy {
-            // SAFETY: the host gave the function for this data, to be called once, when it is not attached any more.
+            // SAFETY: the host passed the function for this data; it is called once, after the data has been detached.
             unsafe { destroy(self.data) };
         }
     }
@@ -112,7 +112,7 @@ unsafe extern "C" fn set_user_data(
 ) {
     // SAFETY: this function's contract.
     let Ok(memory) = (unsafe { handle::borrow::<MemoryHandle>(memory, "memory") }) else { return };
-    // Where a fork has left the lock to a thread that does not exist, the data is left alone.
+    // In a forked child, a thread that does not exist there may hold the lock.
     if fork::is_child() {
         return;
     }
@@ -162,7 +162,7 @@ pub(crate) fn memory_to_string<C: PjrtClient>(args: View<'_, PJRT_Memory_ToStrin
     Ok(())
 }
 
-/// `PJRT_Memory_AddressableByDevices`: the devices that can use it, by the client's pointers.
+/// `PJRT_Memory_AddressableByDevices`: returns the handles of the devices that can address the memory.
 pub(crate) fn memory_addressable_by_devices<C: PjrtClient>(
     args: View<'_, PJRT_Memory_AddressableByDevices_Args>,
 ) -> Result<()> {

@@ -1,4 +1,4 @@
-//! The plugin before there is a client.
+//! Functions of the plugin that need no client.
 //!
 //! `PJRT_Plugin_Initialize`, `PJRT_Plugin_Attributes`.
 
@@ -16,21 +16,21 @@ use crate::core::panic_guard;
 use crate::core::sync::lock;
 use crate::error::Result;
 
-/// A plugin's attributes, with the life of the process.
+/// A plugin's attributes, which live as long as the process.
 struct Attributes {
     all: NamedValues,
-    /// Without the one that kills hosts which are older than it.
+    /// The attributes without the StableHLO version, on which hosts abort that are older than that version.
     for_old_hosts: NamedValues,
 }
 
-/// By the type of the client: one binary may hold several plugins.
+/// The attributes by the type of the client, because one binary may contain several plugins.
 static ATTRIBUTES: LazyLock<Mutex<HashMap<TypeId, &'static Attributes>>> = LazyLock::new(Mutex::default);
 
 fn attributes<C: PjrtClient>() -> &'static Attributes {
     if let Some(known) = lock(&ATTRIBUTES).get(&TypeId::of::<C>()) {
         return known;
     }
-    // The author is asked with no lock held; of two that ask at once, one's answer is dropped.
+    // The author's function is called without the lock. If two threads call it at once, one result is dropped.
     let values = C::plugin_attributes();
     let old = values.values().iter().filter(|(name, _)| name != STABLEHLO_CURRENT_VERSION);
     let attributes =
@@ -44,9 +44,9 @@ pub(crate) fn plugin_initialize<C: PjrtClient>(_args: View<'_, PJRT_Plugin_Initi
     C::initialize()
 }
 
-/// `PJRT_Plugin_Attributes`. Hosts abort on an error. Up to C API 0.70 they declare the struct as 24 bytes, although it has always had
-/// `num_attributes` behind those; it must be written for them too. Such a host may be so old that it dies of a StableHLO
-/// version newer than its own, and it does well without the attribute.
+/// `PJRT_Plugin_Attributes`. Hosts abort on an error. Up to C API 0.70 they declare a struct size of 24 bytes, which
+/// excludes `num_attributes`, although the struct has that field; it must be written for them too. Such a host may abort on
+/// a StableHLO version newer than its own, and does not need the attribute, so it does not receive it.
 pub(crate) fn plugin_attributes<C: PjrtClient>(args: View<'_, PJRT_Plugin_Attributes_Args>) -> Result<()> {
     let attributes = attributes::<C>();
     if args.size() >= PJRT_Plugin_Attributes_Args::STRUCT_SIZE {
@@ -57,9 +57,9 @@ pub(crate) fn plugin_attributes<C: PjrtClient>(args: View<'_, PJRT_Plugin_Attrib
     }
 }
 
-/// Fills a struct that declares less than it has.
+/// Writes to a struct that is larger than its declared size.
 fn write_short(args: &View<'_, PJRT_Plugin_Attributes_Args>, values: &[PJRT_NamedValue]) -> Result<()> {
-    // SAFETY: hosts that declare 24 bytes pass a struct of 32: the size was wrong in the header, not the struct.
+    // SAFETY: hosts that declare 24 bytes pass a struct of 32 bytes. Only the declared size in their header is wrong.
     let args = unsafe { args.with_size(PJRT_Plugin_Attributes_Args::STRUCT_SIZE) };
     output_slice!(args.attributes, num_attributes = values);
     Ok(())

@@ -8,6 +8,7 @@ use pjrt_sys::{PJRT_API_MAJOR, PJRT_API_MINOR, PJRT_Api, PJRT_Api_Version, Sized
 use crate::abi::buffer::*;
 use crate::abi::client::*;
 use crate::abi::device::*;
+use crate::abi::device_description::*;
 use crate::abi::download::*;
 use crate::abi::error::*;
 use crate::abi::event::*;
@@ -24,7 +25,7 @@ use crate::abi::transfer::*;
 use crate::abi::upload::*;
 use crate::client::PjrtClient;
 
-/// The table of a client, without extensions.
+/// The function table of a client, without extensions.
 pub(crate) struct TableOf<C>(std::marker::PhantomData<C>);
 
 macro_rules! table {
@@ -49,8 +50,8 @@ macro_rules! table {
 for_each_slot!(table);
 
 impl<C: PjrtClient> TableOf<C> {
-    /// Frequent functions that neither compute with floats nor run anything of an author leave the floating-point settings
-    /// alone, which saves most of their time.
+    /// The function table. Frequent functions that neither compute with floats nor call the author's code do not set the
+    /// floating-point environment, which would take most of their time.
     pub(crate) const TABLE: PJRT_Api = PJRT_Api {
         PJRT_Buffer_Device: Some(shim_without_floats(buffer_device::<C>)),
         PJRT_Buffer_Dimensions: Some(shim_without_floats(buffer_dimensions::<C>)),

@@ -3,17 +3,15 @@
 //! `PJRT_TopologyDescription_Create`, `PJRT_TopologyDescription_Destroy`,
 //! `PJRT_TopologyDescription_PlatformName`, `PJRT_TopologyDescription_PlatformVersion`,
 //! `PJRT_TopologyDescription_GetDeviceDescriptions`, `PJRT_TopologyDescription_Serialize`,
-//! `PJRT_TopologyDescription_Attributes`, `PJRT_Client_TopologyDescription`,
-//! `PJRT_TopologyDescription_Deserialize`, `PJRT_TopologyDescription_Fingerprint`,
-//! `PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace`,
+//! `PJRT_TopologyDescription_Attributes`, `PJRT_TopologyDescription_Deserialize`,
+//! `PJRT_TopologyDescription_Fingerprint`, `PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace`,
 //! `PJRT_TopologyDescription_GetMemorySpaceKindIds`.
 
 use pjrt_sys::{
-    PJRT_Client_TopologyDescription_Args, PJRT_DeviceDescription, PJRT_TopologyDescription,
-    PJRT_TopologyDescription_Attributes_Args, PJRT_TopologyDescription_Create_Args,
-    PJRT_TopologyDescription_Deserialize_Args, PJRT_TopologyDescription_Destroy_Args,
-    PJRT_TopologyDescription_Fingerprint_Args, PJRT_TopologyDescription_GetDeviceDescriptions_Args,
-    PJRT_TopologyDescription_GetMemorySpaceKindIds_Args,
+    PJRT_DeviceDescription, PJRT_TopologyDescription, PJRT_TopologyDescription_Attributes_Args,
+    PJRT_TopologyDescription_Create_Args, PJRT_TopologyDescription_Deserialize_Args,
+    PJRT_TopologyDescription_Destroy_Args, PJRT_TopologyDescription_Fingerprint_Args,
+    PJRT_TopologyDescription_GetDeviceDescriptions_Args, PJRT_TopologyDescription_GetMemorySpaceKindIds_Args,
     PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args,
     PJRT_TopologyDescription_PlatformName_Args, PJRT_TopologyDescription_PlatformVersion_Args,
     PJRT_TopologyDescription_Serialize_Args,
@@ -21,13 +19,13 @@ use pjrt_sys::{
 
 use prost::Message;
 
-use crate::abi::args::{View, bytes, handle, input, output, output_slice, output_str, slice, text};
-use crate::abi::buffer::element_type;
+use crate::abi::args::{
+    View, bytes, element_type, handle, input, output, output_slice, output_str, slice, text,
+};
 use crate::abi::c_arrays::{
     NamedValues, copy_to_c, delete_serialized, free_c, read_named_values, serialized,
 };
-use crate::abi::client_state::ClientState;
-use crate::abi::device::DescriptionHandle;
+use crate::abi::device_description::DescriptionHandle;
 use crate::abi::handle::{self, Handle, registry};
 use crate::abi::layout::{HostLayout, read_layout};
 use crate::client::PjrtClient;
@@ -38,10 +36,10 @@ use crate::options::{OptionValue, Options};
 use crate::proto;
 use crate::topology::Topology;
 
-/// A topology as the host sees it: its own, or its client's.
+/// The object behind a `PJRT_TopologyDescription`, which the host or a client owns.
 pub(crate) struct TopologyHandle {
     pub(crate) topology: Topology,
-    // A vector, because pointers into it were made before it was moved here, which a box does not allow.
+    // This is a vector because pointers into it are created before it is moved here. Moving a box would invalidate them.
     _descriptions: Vec<DescriptionHandle>,
     pointers: Vec<*mut PJRT_DeviceDescription>,
     attributes: NamedValues,
@@ -82,14 +80,14 @@ impl Drop for TopologyHandle {
     }
 }
 
-/// Asks the author for a topology, and makes sure that it is one of this platform.
+/// Creates a topology with the author's function, and checks that it is of this platform.
 fn create<C: PjrtClient>(name: &str, given: Vec<(String, OptionValue)>) -> Result<Topology> {
     let topology = C::create_topology(name, &Options::new(C::TOPOLOGY_OPTIONS, given)?)?;
     if topology.platform_name() == C::PLATFORM_NAME {
         return Ok(topology);
     }
     Err(Error::internal(format!(
-        "the plugin '{}' describes a topology of platform '{}'",
+        "PjrtClient::create_topology of the plugin '{}' returned a topology of platform '{}'",
         C::PLATFORM_NAME,
         topology.platform_name()
     )))
@@ -107,11 +105,12 @@ pub(crate) fn topology_description_create<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_TopologyDescription_Destroy`: frees one that the host owns.
+/// `PJRT_TopologyDescription_Destroy`: frees a topology that the host owns.
 pub(crate) fn topology_description_destroy<C: PjrtClient>(
     args: View<'_, PJRT_TopologyDescription_Destroy_Args>,
 ) -> Result<()> {
-    // SAFETY: the host gives the topology up, which came from `PJRT_TopologyDescription_Create` or `PJRT_TopologyDescription_Deserialize`.
+    // SAFETY: the host passes ownership of the topology, which came from `PJRT_TopologyDescription_Create` or
+    // `PJRT_TopologyDescription_Deserialize`.
     drop(unsafe { handle::from_raw::<TopologyHandle>(input!(args.topology), "topology") }?);
     Ok(())
 }
@@ -165,15 +164,6 @@ pub(crate) fn topology_description_attributes<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_Client_TopologyDescription`: the client's, which it keeps.
-pub(crate) fn client_topology_description<C: PjrtClient>(
-    args: View<'_, PJRT_Client_TopologyDescription_Args>,
-) -> Result<()> {
-    let client = handle!(args.client: ClientState<C>)?;
-    output!(args.topology = (&raw const client.topology).cast_mut().cast());
-    Ok(())
-}
-
 /// `PJRT_TopologyDescription_Deserialize`.
 pub(crate) fn topology_description_deserialize<C: PjrtClient>(
     args: View<'_, PJRT_TopologyDescription_Deserialize_Args>,
@@ -181,7 +171,7 @@ pub(crate) fn topology_description_deserialize<C: PjrtClient>(
     let topology = Topology::deserialize(bytes!(args.serialized_topology, serialized_topology_size)?)?;
     if topology.platform_name() != C::PLATFORM_NAME {
         return Err(Error::invalid_argument(format!(
-            "the topology is of platform '{}', not of '{}'",
+            "the serialized topology is of platform '{}'; expected '{}'",
             topology.platform_name(),
             C::PLATFORM_NAME
         )));
@@ -198,8 +188,8 @@ pub(crate) fn topology_description_fingerprint<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace`: a shape with the layout that arrays of it have in a memory: the one that the host asks for, or else
-/// row-major.
+/// `PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace`: returns a shape with the layout of its arrays in a memory,
+/// which is the requested layout, or row-major if the host requests none.
 pub(crate) fn topology_description_make_canonical_shape_for_memory_space<C: PjrtClient>(
     args: View<'_, PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args>,
 ) -> Result<()> {
@@ -209,10 +199,8 @@ pub(crate) fn topology_description_make_canonical_shape_for_memory_space<C: Pjrt
     let handle = handle!(args.topology: TopologyHandle)?;
     let kind = input!(args.memory_space_kind_id);
     if !handle.memory_kind_ids.contains(&kind) {
-        return Err(Error::invalid_argument(format!(
-            "no memory of the topology is of the kind with number {kind}"
-        ))
-        .with_hint(format!("it has: {:?}", handle.memory_kind_ids)));
+        return Err(Error::invalid_argument(format!("no memory of the topology has the kind id {kind}"))
+            .with_hint(format!("the kind ids of its memories are {:?}", handle.memory_kind_ids)));
     }
     let element_type = element_type(input!(args.element_type))?;
     let dims = slice!(args.dims as i64, num_dims)?;
@@ -222,7 +210,9 @@ pub(crate) fn topology_description_make_canonical_shape_for_memory_space<C: Pjrt
         None => Layout::row_major(dims.len()),
         Some(HostLayout::Tiled(layout)) => layout,
         Some(HostLayout::Strides(_)) => {
-            return Err(Error::unimplemented("a shape has no layout of byte strides; give minor_to_major"));
+            return Err(Error::unimplemented(
+                "a canonical shape cannot have a layout of byte strides; pass a layout with minor_to_major",
+            ));
         }
     };
     let shape = canonical_shape(element_type, dims, &layout).encode_to_vec();

@@ -1,7 +1,7 @@
-//! The Layouts extension: how the elements of buffers, parameters and outputs follow each other.
+//! The Layouts extension, which returns the layouts of buffers, parameters and outputs.
 //!
-//! Without it hosts find out the layouts of parameters and outputs by converting the optimized program to HLO, which takes
-//! them longer than most programs take to compile.
+//! Without it, hosts determine the layouts of parameters and outputs by converting the optimized program to HLO, which takes
+//! longer than the compilation of most programs.
 
 use pjrt_sys::{
     PJRT_Extension_Base, PJRT_Extension_Type_Layouts, PJRT_Layouts_Extension,
@@ -24,7 +24,7 @@ use crate::client::PjrtClient;
 use crate::error::Result;
 use crate::layout::Layout;
 
-/// The extension in front of a chain.
+/// Prepends the extension to a linked list.
 pub(super) fn link<C: PjrtClient>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_Layouts_Extension {
         base: PJRT_Extension_Base {
@@ -46,12 +46,12 @@ pub(super) fn link<C: PjrtClient>(next: *mut PJRT_Extension_Base) -> *mut PJRT_E
 fn memory_layout_destroy<C: PjrtClient>(
     args: View<'_, PJRT_Layouts_MemoryLayout_Destroy_Args>,
 ) -> Result<()> {
-    // SAFETY: the host gives the layout up, which came from one of the functions below.
+    // SAFETY: the host passes ownership of the layout, which came from one of the functions below.
     drop(unsafe { handle::from_raw::<Layout>(input!(args.layout), "layout") }?);
     Ok(())
 }
 
-/// XLA's text of a layout, such as `{1,0}`.
+/// Serializes a layout in XLA's syntax, such as `{1,0}`.
 fn memory_layout_serialize<C: PjrtClient>(
     args: View<'_, PJRT_Layouts_MemoryLayout_Serialize_Args>,
 ) -> Result<()> {
@@ -64,7 +64,7 @@ fn memory_layout_serialize<C: PjrtClient>(
     Ok(())
 }
 
-/// The layout of an array for which the host asks for none.
+/// Returns the layout of an array for which the host requests none.
 fn client_get_default_layout<C: PjrtClient>(
     args: View<'_, PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args>,
 ) -> Result<()> {
@@ -74,7 +74,7 @@ fn client_get_default_layout<C: PjrtClient>(
     Ok(())
 }
 
-/// The same before there is a client.
+/// Returns the layout of an array for which the host requests none, without a client.
 fn topology_get_default_layout<C: PjrtClient>(
     args: View<'_, PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args>,
 ) -> Result<()> {
@@ -84,7 +84,7 @@ fn topology_get_default_layout<C: PjrtClient>(
     Ok(())
 }
 
-/// The layout of a buffer.
+/// Returns the layout of a buffer.
 fn buffer_memory_layout<C: PjrtClient>(
     args: View<'_, PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args>,
 ) -> Result<()> {
@@ -93,7 +93,7 @@ fn buffer_memory_layout<C: PjrtClient>(
     Ok(())
 }
 
-/// The layouts of a program's outputs, which the program keeps.
+/// Returns the layouts of a program's outputs, which the program owns.
 fn executable_get_output_layouts<C: PjrtClient>(
     args: View<'_, PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args>,
 ) -> Result<()> {
@@ -102,7 +102,7 @@ fn executable_get_output_layouts<C: PjrtClient>(
     Ok(())
 }
 
-/// The layouts of a program's parameters, which the program keeps.
+/// Returns the layouts of a program's parameters, which the program owns.
 fn executable_get_parameter_layouts<C: PjrtClient>(
     args: View<'_, PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args>,
 ) -> Result<()> {

@@ -1,4 +1,4 @@
-//! The MemoryDescriptions extension: the memories of devices that may only be described, in a topology.
+//! The MemoryDescriptions extension, which returns the memories of device descriptions, including those of a topology.
 
 use pjrt_sys::{
     PJRT_DeviceDescription_MemoryDescriptions_Args, PJRT_Extension_Base,
@@ -7,13 +7,13 @@ use pjrt_sys::{
 };
 
 use crate::abi::args::{View, handle, output, output_slice, output_str};
-use crate::abi::device::DescriptionHandle;
+use crate::abi::device_description::DescriptionHandle;
 use crate::abi::guard::shim;
 use crate::client::PjrtClient;
 use crate::error::Result;
 use crate::memory::Memory;
 
-/// The extension in front of a chain.
+/// Prepends the extension to a linked list.
 pub(super) fn link<C: PjrtClient>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_MemoryDescriptions_Extension {
         base: PJRT_Extension_Base {
@@ -26,7 +26,7 @@ pub(super) fn link<C: PjrtClient>(next: *mut PJRT_Extension_Base) -> *mut PJRT_E
     })
 }
 
-/// The memories of a device, which its description keeps. The first is the default one.
+/// Returns the memories of a device, which its description owns. The first is the default memory.
 fn memory_descriptions<C: PjrtClient>(
     args: View<'_, PJRT_DeviceDescription_MemoryDescriptions_Args>,
 ) -> Result<()> {
@@ -36,7 +36,7 @@ fn memory_descriptions<C: PjrtClient>(
     Ok(())
 }
 
-/// Name and number of a memory's kind.
+/// Returns the name and the id of a memory's kind.
 fn kind<C: PjrtClient>(args: View<'_, PJRT_MemoryDescription_Kind_Args>) -> Result<()> {
     let memory = handle!(args.memory_description: Memory)?;
     output_str!(args.kind, kind_size = memory.kind());

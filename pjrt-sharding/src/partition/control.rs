@@ -1,12 +1,13 @@
-//! Loops, branches and asynchronous operations.
+//! Partitions loops, branches and asynchronous operations.
 
 use super::{Part, Partitioner, rank};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use pjrt_stablehlo::ir::{Block, BlockId, Op, OpId, Operation, Type, ValueId, ops};
+use pjrt_stablehlo::ir::{Block, BlockId, OpId, Operation, Type, ValueId};
+use std::collections::HashMap;
 
 impl<'m> Partitioner<'m> {
-    /// Partitions a loop. Carried arrays lie as they are known to, or else as the body gives them.
+    /// Partitions a loop. Carried arrays have their derived layouts if these are known, otherwise those of the body's results.
     pub(super) fn while_loop(&mut self, id: OpId, op: &'m Operation) -> Result<()> {
         let mut carried = Vec::with_capacity(op.operands.len());
         for (value, result) in op.operands.iter().zip(op.results) {
@@ -28,24 +29,22 @@ impl<'m> Partitioner<'m> {
         self.adopt(op, &mut carried, found);
         let inputs = op.operands.iter().zip(&carried).map(|(value, to)| self.moved(*value, to));
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
-        let types: Vec<Type> = inputs.iter().map(|value| self.emit.body.ty(*value).clone()).collect();
-        let location = op.location.clone();
-        let new = self.emit.body.add_op(self.emit.block, op.kind.clone(), inputs, types, location);
-        self.emit.body.op_mut(new).attributes = super::without_shardings(&op.attributes);
+        let types: Vec<Type> = inputs.iter().map(|value| self.emit.builder.ty(*value).clone()).collect();
+        let new = self.add_like(op, op.kind.clone(), &inputs, types);
         self.within_region(new, |this| {
             let condition = this.region(id, 0, &carried)?;
             let whole: Vec<Layout> = condition.iter().map(|_| Layout::whole(0)).collect();
-            this.yielded(&condition, &whole)
+            this.moved_all(&condition, &whole)
         })?;
         self.within_region(new, |this| {
             let next = this.region(id, 1, &carried)?;
-            this.yielded(&next, &carried)
+            this.moved_all(&next, &carried)
         })?;
         self.bind_new(op, new, carried);
         Ok(())
     }
 
-    /// Cuts what lies whole as it was found to be given, where that can be.
+    /// Replaces the layouts of whole arrays with those in `found` where the arrays can be split in this way.
     fn adopt(&self, op: &Operation, layouts: &mut [Layout], found: Vec<Layout>) {
         for ((layout, found), result) in layouts.iter_mut().zip(found).zip(op.results) {
             let Some(dims) = self.dims(result) else { continue };
@@ -57,7 +56,8 @@ impl<'m> Partitioner<'m> {
         }
     }
 
-    /// Partitions branches. Their results lie as they are known to, or else as the first branch gives them.
+    /// Partitions branches. Their results have their derived layouts if these are known, otherwise those of the first branch's
+    /// results.
     pub(super) fn branches(&mut self, id: OpId, op: &'m Operation) -> Result<()> {
         let index = self.whole(op.operand(0))?;
         let rank_of = |this: &Self, value: ValueId| rank(this.function.body.ty(value));
@@ -73,20 +73,18 @@ impl<'m> Partitioner<'m> {
         let types = (op.results.zip(&layouts))
             .map(|(result, layout)| self.local_type(result, layout))
             .collect::<Result<Vec<_>>>()?;
-        let location = op.location.clone();
-        let new = self.emit.body.add_op(self.emit.block, op.kind.clone(), [index], types, location);
-        self.emit.body.op_mut(new).attributes = super::without_shardings(&op.attributes);
+        let new = self.add_like(op, op.kind.clone(), &[index], types);
         for branch in 0..op.regions.len() {
             self.within_region(new, |this| {
                 let results = this.region(id, branch, &[])?;
-                this.yielded(&results, &layouts)
+                this.moved_all(&results, &layouts)
             })?;
         }
         self.bind_new(op, new, layouts);
         Ok(())
     }
 
-    /// What is started is done at once; the value that stands for its results is these.
+    /// Treats an asynchronous operation as if it ran at its start: the future is bound to the results.
     pub(super) fn async_start(&mut self, id: OpId, op: &'m Operation) -> Result<()> {
         let block = self.region_block(id, 0)?;
         for (argument, operand) in block.1.arguments.iter().zip(&op.operands) {
@@ -101,7 +99,7 @@ impl<'m> Partitioner<'m> {
 
     pub(super) fn async_done(&mut self, op: &'m Operation) -> Result<()> {
         let parts = self.futures.get(&op.operand(0)).cloned();
-        let parts = parts.ok_or_else(|| Error::internal("a value is used before it is defined"))?;
+        let parts = parts.ok_or_else(|| Error::internal("a value is used before its definition"))?;
         self.bind(op, parts);
         Ok(())
     }
@@ -109,52 +107,47 @@ impl<'m> Partitioner<'m> {
     pub(super) fn region_block(&self, id: OpId, index: usize) -> Result<(BlockId, &'m Block)> {
         let body = &self.function.body;
         let region = body.op(id).regions.get(index).and_then(|region| body.region(*region).blocks.first());
-        let block = region.ok_or_else(|| Error::invalid(format!("region {index} is empty")))?;
+        let block = region.ok_or_else(|| Error::invalid(format!("region {index} has no block")))?;
         Ok((*block, body.block(*block)))
     }
 
-    /// Partitions a region at the place at hand, with its arguments as those of the block; gives what it returns.
+    /// Partitions a region into the current block, with arguments of these layouts. Returns the operands of its terminator.
     fn region(&mut self, id: OpId, index: usize, arguments: &[Layout]) -> Result<Vec<ValueId>> {
         let (id, block) = self.region_block(id, index)?;
         self.arguments(&block.arguments, arguments)?;
         self.block(id)
     }
 
-    /// Returns values from the region at hand.
-    fn yielded(&mut self, values: &[ValueId], layouts: &[Layout]) -> Result<()> {
-        let values = values.iter().zip(layouts).map(|(value, to)| self.moved(*value, to));
-        let values = values.collect::<Result<Vec<_>>>()?;
-        self.end(Op::Return(ops::Return {}), &values);
+    /// Runs a function in a new region of an operation. The region returns the values that the function returns.
+    fn within_region(
+        &mut self,
+        op: OpId,
+        inside: impl FnOnce(&mut Self) -> Result<Vec<ValueId>>,
+    ) -> Result<()> {
+        let outer = self.emit.builder.begin_region(op, []);
+        self.moved.push(HashMap::new());
+        let returned = inside(self);
+        self.moved.pop();
+        self.emit.builder.end_region(outer, &returned?);
         Ok(())
     }
 
-    /// Adds a region to an operation and does something in it.
-    fn within_region<T>(&mut self, op: OpId, inside: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let region = self.emit.body.add_region(Some(op));
-        let outer = std::mem::replace(&mut self.emit.block, self.emit.body.add_block(region));
-        self.moved.push(Default::default());
-        let result = inside(self);
-        self.moved.pop();
-        self.emit.block = outer;
-        result
-    }
-
-    /// Does something in a block that is thrown away.
+    /// Runs a function in a new block, and discards the block and all functions that were added.
     fn trial<T>(&mut self, inside: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let (body, channels, functions) =
-            (self.emit.body.clone(), self.emit.channels, self.functions.clone());
-        let region = self.emit.body.add_region(None);
-        let outer = std::mem::replace(&mut self.emit.block, self.emit.body.add_block(region));
-        self.moved.push(Default::default());
+        let before = (self.emit.clone(), self.functions.clone());
+        let body = self.emit.builder.body_mut();
+        let region = body.add_region(None);
+        let block = body.add_block(region);
+        self.emit.builder.set_block(block);
+        self.moved.push(HashMap::new());
         let result = inside(self);
         self.moved.pop();
-        (self.emit.block, self.emit.body) = (outer, body);
-        (self.emit.channels, self.functions) = (channels, functions);
+        (self.emit, self.functions) = before;
         result
     }
 
     fn bind_new(&mut self, op: &Operation, new: OpId, layouts: Vec<Layout>) {
-        let values: Vec<ValueId> = self.emit.body.op(new).results.collect();
+        let values = self.emit.builder.all_results(new);
         let parts = values.into_iter().zip(layouts).map(|(value, layout)| Part { value, layout });
         self.bind(op, parts.collect::<Vec<_>>());
     }

@@ -1,4 +1,4 @@
-//! The place where operations are added, and the types of their results.
+//! The builder's position and error state, and the inference of result types.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -11,29 +11,29 @@ use crate::ir::{
 };
 use crate::{Error, ErrorKind};
 
-/// Adds operations to a function: a body, the block that operations are added to, and the location that they get.
+/// A builder that adds operations to a function. It has a body, a current block, and the location of new operations.
 ///
-/// See the [module's documentation](super) for examples, and for how errors are reported.
-#[derive(Debug)]
+/// See the [module's documentation](super) for examples and for the handling of errors.
+#[derive(Clone, Debug)]
 pub struct Builder {
     pub(crate) body: Body,
     pub(crate) block: BlockId,
     pub(crate) location: Location,
     error: OnceCell<Error>,
-    /// The constants of one number in `constants_block`: formulas use the same numbers again and again.
+    /// The constants with a single number in `constants_block`, because formulas use the same numbers repeatedly.
     pub(super) constants: HashMap<(TensorType, Box<[u8]>), ValueId>,
     pub(super) constants_block: BlockId,
 }
 
 impl Default for Builder {
-    /// A builder of a function without arguments.
+    /// Creates a builder for a function without arguments.
     fn default() -> Self {
         Builder::new([])
     }
 }
 
 impl Builder {
-    /// A builder at the start of a function that takes arguments of these types.
+    /// Creates a builder for a function with arguments of these types. The entry block is the current block.
     pub fn new(arguments: impl IntoIterator<Item = Type>) -> Self {
         let mut body = Body::new();
         let block = body.add_block(Body::ROOT);
@@ -50,10 +50,10 @@ impl Builder {
         }
     }
 
-    /// Ends the function with what it returns, and gives it this name. It is public.
+    /// Terminates the function with the values that it returns, and names it. The function is public.
     ///
     /// # Errors
-    /// The first error since the function was begun: see the [module's documentation](super).
+    /// Returns the first error since the builder was created; see the [module's documentation](super).
     pub fn finish(mut self, name: impl Into<Str>, returned: &[ValueId]) -> Result<Function, Error> {
         self.block = self.body.entry().unwrap_or(self.block);
         self.add_op(FuncReturn {}, returned, []);
@@ -63,10 +63,10 @@ impl Builder {
         Ok(Function { name: name.into(), ty, body: self.into_body()?, ..Function::default() })
     }
 
-    /// The body as it is.
+    /// Returns the body, without a terminator.
     ///
     /// # Errors
-    /// The first error since the function was begun.
+    /// Returns the first error since the builder was created.
     pub fn into_body(self) -> Result<Body, Error> {
         match self.error.into_inner() {
             Some(error) => Err(error),
@@ -74,65 +74,65 @@ impl Builder {
         }
     }
 
-    /// Fails after an error.
+    /// Reports an error of a previous method.
     ///
     /// # Errors
-    /// The first error since the function was begun.
+    /// Returns the first error since the builder was created.
     pub fn check(&self) -> Result<(), Error> {
         self.error.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// What has been built.
+    /// Returns the body.
     pub fn body(&self) -> &Body {
         &self.body
     }
 
-    /// What has been built, to change it: attributes of operations, for example.
+    /// Returns the body, for modification such as adding attributes to operations.
     pub fn body_mut(&mut self) -> &mut Body {
         &mut self.body
     }
 
-    /// The block that operations are added to.
+    /// Returns the current block, to which operations are added.
     pub fn block(&self) -> BlockId {
         self.block
     }
 
-    /// Goes on at the end of another block of the body.
+    /// Sets the current block, which must be a block of the body.
     pub fn set_block(&mut self, block: BlockId) {
         self.block = block;
     }
 
-    /// The location that operations get.
+    /// Returns the location of new operations.
     pub fn location(&self) -> &Location {
         &self.location
     }
 
-    /// Sets the location that operations get.
+    /// Sets the location of new operations.
     pub fn set_location(&mut self, location: Location) {
         self.location = location;
     }
 
-    /// The arguments of the block that operations are added to.
+    /// Returns the arguments of the current block.
     pub fn arguments(&self) -> Vec<ValueId> {
         self.body.block(self.block).arguments.clone()
     }
 
-    /// Argument `index` of the block that operations are added to. There being none is an error of the builder.
+    /// Returns argument `index` of the current block. If there is no such argument, the builder records an error.
     pub fn argument(&self, index: usize) -> ValueId {
         let arguments = &self.body.block(self.block).arguments;
         arguments.get(index).copied().unwrap_or_else(|| {
-            let message = format!("expected an argument {index}, found {} arguments", arguments.len());
+            let message = format!("the block has no argument {index}, it has {} arguments", arguments.len());
             self.fail(Error::new(ErrorKind::Invalid, message));
             NO_VALUE
         })
     }
 
-    /// The type of a value.
+    /// Returns the type of a value.
     pub fn ty(&self, value: ValueId) -> &Type {
         if self.has(value) { self.body.ty(value) } else { &Type::None }
     }
 
-    /// The type of a value that is a tensor. Another type is an error of the builder.
+    /// Returns the type of a tensor. If the value has another type, the builder records an error.
     pub fn tensor(&self, value: ValueId) -> TensorType {
         self.ty(value).as_tensor().cloned().unwrap_or_else(|| {
             let message = format!("expected a tensor, found {}", self.ty(value));
@@ -141,23 +141,23 @@ impl Builder {
         })
     }
 
-    /// The sizes of a tensor.
+    /// Returns the sizes of a tensor.
     pub fn dims(&self, value: ValueId) -> Vec<i64> {
         self.tensor(value).dims().to_vec()
     }
 
-    /// The type of a tensor's elements.
+    /// Returns the type of a tensor's elements.
     pub fn element(&self, value: ValueId) -> ElementType {
         self.tensor(value).element_type()
     }
 
-    /// Adds an operation with one result, whose type follows from the operands.
+    /// Adds an operation with one result, and infers the type of the result.
     pub fn op(&mut self, kind: impl Into<Op>, operands: &[ValueId]) -> ValueId {
         let op = self.inferred_op(kind, operands);
         self.result(op)
     }
 
-    /// Adds an operation with one result of this type, which [`verify`](crate::verify) checks.
+    /// Adds an operation with one result of the given type, which [`verify`](crate::verify) checks.
     pub fn op_of_type(
         &mut self,
         kind: impl Into<Op>,
@@ -168,7 +168,8 @@ impl Builder {
         self.result(op)
     }
 
-    /// Adds an operation with results of these types, which [`verify`](crate::verify) checks, and gives the results.
+    /// Adds an operation with results of the given types, which [`verify`](crate::verify) checks, and returns the
+    /// results.
     pub fn op_of_types(
         &mut self,
         kind: impl Into<Op>,
@@ -179,17 +180,17 @@ impl Builder {
         self.all_results(op)
     }
 
-    /// Adds an operation all of whose attributes have defaults, with one result, whose type follows from the operands.
-    /// Attributes without default are an error of the builder.
+    /// Adds an operation with one result and default attributes, and infers the type of the result. If an attribute has
+    /// no default, the builder records an error.
     pub fn apply(&mut self, code: OpCode, operands: &[ValueId]) -> ValueId {
         let kind = self.without_attributes(code);
         self.op(kind, operands)
     }
 
-    /// An operation of the table all of whose attributes have defaults.
+    /// Returns an operation of the op table with default attributes.
     pub(super) fn without_attributes(&self, code: OpCode) -> Op {
         let kind = match code {
-            OpCode::Other => Err("expected an operation of the table".to_owned()),
+            OpCode::Other => Err("expected an operation of the op table".to_owned()),
             code => Op::from_attributes(code, &mut |_| None).map_err(|error| error.message()),
         };
         kind.unwrap_or_else(|message| {
@@ -198,7 +199,7 @@ impl Builder {
         })
     }
 
-    /// Adds an operation, the types of whose results follow from the operands.
+    /// Adds an operation, and infers the types of its results.
     pub fn inferred_op(&mut self, kind: impl Into<Op>, operands: &[ValueId]) -> OpId {
         let op = Operation {
             kind: kind.into(),
@@ -213,9 +214,9 @@ impl Builder {
         self.add_op(op.kind, operands, types)
     }
 
-    /// Adds an operation with results of these types, which [`verify`](crate::verify) checks.
+    /// Adds an operation with results of the given types, which [`verify`](crate::verify) checks.
     ///
-    /// Regions can be added to it by [`Builder::region`].
+    /// [`Builder::region`] adds regions to it.
     pub fn add_op(
         &mut self,
         kind: impl Into<Op>,
@@ -224,21 +225,20 @@ impl Builder {
     ) -> OpId {
         let kind = kind.into();
         if let Some(stranger) = operands.iter().find(|&&value| !self.has(value)) {
-            let message =
-                format!("expected a value of the function, found {stranger:?}, which it does not have");
+            let message = format!("the operand {stranger:?} is not a value of this function");
             self.fail(Error::new(ErrorKind::Invalid, message).in_op(kind.name(), &self.location));
             return self.body.add_op(self.block, no_op(), [], results, Location::UNKNOWN);
         }
         self.body.add_op(self.block, kind, operands, results, self.location.clone())
     }
 
-    /// The result of an operation that has one. Another number of results is an error of the builder.
+    /// Returns the result of an operation with a single result. For other operations, the builder records an error.
     pub fn result(&mut self, op: OpId) -> ValueId {
         let [result] = self.results(op);
         result
     }
 
-    /// The results of an operation that has `N`. Another number of results is an error of the builder.
+    /// Returns the results of an operation with `N` results. For other operations, the builder records an error.
     pub fn results<const N: usize>(&mut self, op: OpId) -> [ValueId; N] {
         let results = self.all_results(op);
         <[ValueId; N]>::try_from(results).unwrap_or_else(|results| {
@@ -249,12 +249,13 @@ impl Builder {
         })
     }
 
-    /// The results of an operation. After an error there may be none.
+    /// Returns the results of an operation. The list may be empty if the builder has an error.
     pub fn all_results(&self, op: OpId) -> Vec<ValueId> {
         self.body.op(op).results.collect()
     }
 
-    /// The types of an operation's results, as far as the table says how many there are after an error.
+    /// Returns the inferred types of an operation's results. After an error, returns a type for each result that the op
+    /// table lists.
     pub(super) fn inferred(&self, op: &Operation) -> Vec<Type> {
         self.infer(op).unwrap_or_else(|error| {
             self.fail(error.in_op(op.kind.name(), &op.location));
@@ -265,7 +266,7 @@ impl Builder {
 
     fn infer(&self, op: &Operation) -> Result<Vec<Type>, Error> {
         if op.operands.iter().any(|&value| !self.has(value)) {
-            return Err(Error::new(ErrorKind::Invalid, "an operand is no value of the function"));
+            return Err(Error::new(ErrorKind::Invalid, "an operand is not a value of this function"));
         }
         let module = Module::new();
         let cx = Context { module: &module, body: &self.body, op };
@@ -275,30 +276,31 @@ impl Builder {
         let types = rules.into_iter().enumerate().map(|(index, rule)| match rule.inferred {
             Inferred::Type(ty) => Ok(ty),
             _ => {
-                let message =
-                    format!("the type of result {index} does not follow from the operands; give it");
+                let message = format!(
+                    "the type of result {index} cannot be inferred from the operands; use op_of_type"
+                );
                 Err(Error::new(ErrorKind::Invalid, message))
             }
         });
         types.collect()
     }
 
-    /// Whether a value is one of the function's.
+    /// Returns `true` if the value belongs to the function.
     fn has(&self, value: ValueId) -> bool {
         value.index() < self.body.num_values()
     }
 
-    /// Keeps an error, unless there is one.
+    /// Records an error, unless there is one.
     pub(super) fn fail(&self, error: Error) {
-        // What follows from the first error says less than it.
+        // Errors that follow from the first one are less informative.
         let _ = self.error.set(error);
     }
 }
 
-/// What stands for a value after an error: no function has it.
+/// A placeholder for values after an error. No function has a value with this id.
 pub(super) const NO_VALUE: ValueId = ValueId(u32::MAX);
 
-/// What stands for an operation after an error.
+/// Returns a placeholder for operations after an error.
 fn no_op() -> Op {
     Op::Other(OtherOp { name: "builder.error".into(), properties: DictionaryAttribute::default() }.into())
 }

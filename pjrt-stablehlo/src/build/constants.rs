@@ -1,4 +1,4 @@
-//! Constants.
+//! Methods of [`Builder`] that add constants.
 
 use super::Builder;
 use super::builder::NO_VALUE;
@@ -9,41 +9,41 @@ use crate::ir::{
 use crate::{Bytes, Error, ErrorKind};
 
 impl Builder {
-    /// Adds a constant.
+    /// Adds a constant, and returns it.
     pub fn constant(&mut self, value: Literal) -> ValueId {
         let ty = value.ty().clone();
         self.op_of_type(Constant { value }, &[], ty)
     }
 
-    /// A tensor of one number everywhere, of the type of another value.
+    /// Adds a constant whose elements all equal `number`, of the same type as `like`.
     ///
-    /// The number is rounded to the nearest element, ties to even; of integers the fraction is cut off.
+    /// The number is rounded to the nearest element, ties to even. For integers it is truncated.
     pub fn number(&mut self, number: f64, like: ValueId) -> ValueId {
         let ty = self.tensor(like);
         self.number_of_type(number, ty)
     }
 
-    /// A tensor of one number everywhere.
+    /// Adds a constant whose elements all equal `number`, which is converted as by [`Builder::number`].
     pub fn number_of_type(&mut self, number: f64, ty: TensorType) -> ValueId {
         let element = number_bytes(ty.storage_type(), number);
         self.splat(&element, ty)
     }
 
-    /// A tensor of one integer everywhere. Bits that the elements do not have are cut off.
+    /// Adds a constant whose elements all equal `value`, truncated to the width of the elements.
     pub fn integer(&mut self, value: i64, ty: TensorType) -> ValueId {
         let bytes = i128::from(value).to_le_bytes();
         let width = ty.storage_type().byte_width().min(bytes.len());
         self.splat(&bytes[..width], ty)
     }
 
-    /// A tensor of zeros, or of `false`.
+    /// Adds a constant of zeros, or of `false`.
     pub fn zeros(&mut self, ty: TensorType) -> ValueId {
         self.splat(&vec![0; ty.storage_type().byte_width()], ty)
     }
 
-    /// A tensor of one element everywhere, which is given as it is stored: see [`LiteralData`].
+    /// Adds a constant whose elements all equal `element`, given in its stored form (see [`LiteralData`]).
     ///
-    /// The same constant is not added twice to a block in a row.
+    /// Consecutive calls that add equal constants to a block return the same constant.
     pub fn splat(&mut self, element: &[u8], ty: TensorType) -> ValueId {
         if self.constants_block != self.block {
             self.constants.clear();
@@ -59,13 +59,13 @@ impl Builder {
         value
     }
 
-    /// A vector of numbers.
+    /// Adds a vector of these numbers, which are converted as by [`Builder::number`].
     pub fn numbers(&mut self, numbers: &[f64], element: ElementType) -> ValueId {
         let bytes: Vec<u8> = numbers.iter().flat_map(|&number| number_bytes(element, number)).collect();
         self.vector(bytes, element, numbers.len())
     }
 
-    /// A vector of integers. Bits that the elements do not have are cut off.
+    /// Adds a vector of these integers, truncated to the width of the elements.
     pub fn integers(&mut self, integers: &[i64], element: ElementType) -> ValueId {
         let width = element.byte_width();
         let bytes =
@@ -91,7 +91,7 @@ impl Builder {
     }
 }
 
-/// The stored bytes of a number as an element.
+/// Returns the stored bytes of the element that `number` is converted to.
 fn number_bytes(element: ElementType, number: f64) -> Vec<u8> {
     let width = element.byte_width();
     match (element.kind(), element.complex_part()) {

@@ -1,15 +1,15 @@
-//! Elementwise operations, by their StableHLO names.
+//! Methods of [`Builder`] that add elementwise operations, with the operations' StableHLO names.
 
 use super::Builder;
 use crate::ir::ops::{BitcastConvert, Compare, Convert};
 use crate::ir::{ComparisonDirection, ComparisonType, ElementType, OpCode, TensorType, ValueId};
 
-/// Methods of operations that take one value for each operand, and whose result has the type that follows from them.
+/// Defines methods for operations with single operands, whose result type is inferred from them.
 macro_rules! elementwise {
     ($($name:ident($($operand:ident),+) = $code:ident;)*) => {
         impl Builder {
             $(
-                #[doc = concat!("Adds `stablehlo.", stringify!($name), "`: see [`", stringify!($code), "`](crate::ir::ops::", stringify!($code), ").")]
+                #[doc = concat!("Adds `stablehlo.", stringify!($name), "`; see [`", stringify!($code), "`](crate::ir::ops::", stringify!($code), ").")]
                 pub fn $name(&mut self, $($operand: ValueId),+) -> ValueId {
                     self.apply(OpCode::$code, &[$($operand),+])
                 }
@@ -69,19 +69,20 @@ elementwise! {
 }
 
 impl Builder {
-    /// Adds `stablehlo.compare` in the natural order of the elements, for floats that of their values.
+    /// Adds a `stablehlo.compare` with the default order of the elements, which for floats is the order of their
+    /// values.
     pub fn compare(&mut self, direction: ComparisonDirection, lhs: ValueId, rhs: ValueId) -> ValueId {
         let compare_type = ComparisonType::NoType;
         self.op(Compare { comparison_direction: direction, compare_type }, &[lhs, rhs])
     }
 
-    /// Compares with a number.
+    /// Adds a `stablehlo.compare` with a number.
     pub fn compare_with(&mut self, direction: ComparisonDirection, lhs: ValueId, number: f64) -> ValueId {
         let number = self.number(number, lhs);
         self.compare(direction, lhs, number)
     }
 
-    /// Adds `stablehlo.convert`, unless the elements have the type already.
+    /// Adds a `stablehlo.convert`. Returns the operand if it has the element type.
     pub fn convert(&mut self, operand: ValueId, element: ElementType) -> ValueId {
         let ty = self.tensor(operand);
         if ty.element_type() == element {
@@ -90,7 +91,7 @@ impl Builder {
         self.op_of_type(Convert {}, &[operand], TensorType::new(element, ty.dims()))
     }
 
-    /// Adds `stablehlo.bitcast_convert` to a type of the same width.
+    /// Adds a `stablehlo.bitcast_convert` to an element type of the same width.
     pub fn bitcast_convert(&mut self, operand: ValueId, element: ElementType) -> ValueId {
         let dims = self.dims(operand);
         self.op_of_type(BitcastConvert {}, &[operand], TensorType::new(element, dims))
@@ -105,7 +106,7 @@ mod tests {
     #[test]
     fn methods_are_those_of_the_op_table() {
         let methods = METHODS.iter().map(|&(name, code, operands)| (code, name, operands.to_vec()));
-        // These have methods with further parameters.
+        // The methods of these operations have further parameters.
         let others = [OpCode::Compare, OpCode::Convert];
         let is_simple = |code: &OpCode| {
             let info = code.info();

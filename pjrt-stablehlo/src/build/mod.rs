@@ -1,4 +1,4 @@
-//! Building programs: [`Builder`] adds operations to a function, with result types inferred.
+//! Construction of programs: [`Builder`] adds operations to a function, and infers their result types.
 //!
 //! ```
 //! use pjrt_stablehlo::Module;
@@ -28,10 +28,10 @@
 //!
 //! # Operations and their types
 //!
-//! [`Builder::op`] takes any operation of the table, as its struct in [`ops`](crate::ir::ops), and infers the types of its
-//! results as [`infer_result_types`](crate::infer_result_types) does. There are methods for operations that many programs
-//! have: elementwise ones by their StableHLO name, constants, and movements of elements. Types that do not follow from the
-//! operands, such as that of `dot_general`, are given to [`Builder::op_of_type`].
+//! [`Builder::op`] adds any operation of the op table, given as its struct in [`ops`](crate::ir::ops), and infers the
+//! type of its result as [`infer_result_types`](crate::infer_result_types) does. Elementwise operations have methods
+//! with their StableHLO names, and there are methods for constants and for moving elements. Types that cannot be
+//! inferred from the operands, such as that of `dot_general`, are passed to [`Builder::op_of_type`].
 //!
 //! ```
 //! use pjrt_stablehlo::build::Builder;
@@ -43,7 +43,7 @@
 //! let y = b.op(transpose, &[b.argument(0)]);
 //! assert_eq!(b.tensor(y).to_string(), "tensor<3x2xf32>");
 //!
-//! // Operations with regions, and with any number of results: a loop that counts to ten.
+//! // A loop that counts to ten: an operation with regions.
 //! let counter: Type = TensorType::new(ElementType::I32, []).into();
 //! let start = b.number_of_type(0.0, TensorType::new(ElementType::I32, []));
 //! let count = b.op_with_regions(ops::While {}, &[start], |b, op| {
@@ -63,10 +63,10 @@
 //!
 //! # Errors
 //!
-//! Methods that add operations cannot fail, so that formulas can be written without looking at each step. A builder
-//! keeps the first error: an operation whose operands its rules do not allow, a value that is not one of the function's,
-//! a constant of unknown size. What is added afterwards has no meaning, but does not panic either; [`Builder::finish`]
-//! returns the error, and [`Builder::check`] does at any time.
+//! Methods that add operations do not return errors, so that formulas can be written without handling an error at each
+//! step. Instead, the builder records the first error: an operation that rejects its operands, a value of another
+//! function, or a constant of a dynamic size. Operations that are added after an error are meaningless, but do not
+//! cause panics. [`Builder::finish`] and [`Builder::check`] return the error.
 //!
 //! ```
 //! use pjrt_stablehlo::build::Builder;
@@ -77,13 +77,14 @@
 //! let sum = b.add(b.argument(0), b.argument(1));
 //! let square = b.multiply(sum, sum);
 //! let error = b.finish("main", &[square]).unwrap_err();
-//! let message = "stablehlo.add (C1): operand 'rhs': expected elements of tensor<f32>, found tensor<2xf64>";
+//! let message = "stablehlo.add (C1): operand 'rhs': expected the element type of tensor<f32>, found tensor<2xf64>";
 //! assert_eq!(error.to_string(), message);
 //! ```
 //!
-//! What inference does not look at, such as types that the caller gives and attributes that no result type depends on, is
-//! checked by [`verify`](crate::verify) once the function is in a module. Blocks and operations that a method is given have
-//! to be the function's own: as in [`Body`](crate::ir::Body), an id that the function does not have is a panic.
+//! Inference does not check types that the caller provides, or attributes that the result type does not depend on.
+//! [`verify`](crate::verify) checks them after the function has been added to a module. Blocks and operations that are
+//! passed to a method must belong to the function: as in [`Body`](crate::ir::Body), an id that is out of range causes a
+//! panic.
 
 mod builder;
 mod constants;

@@ -1,12 +1,12 @@
-//! Operations that move elements.
+//! Methods of [`Builder`] that move elements.
 
 use super::Builder;
 use crate::ir::ops::{BroadcastInDim, Iota, Reshape, Slice, Transpose};
 use crate::ir::{ElementType, TensorType, ValueId};
 
 impl Builder {
-    /// Adds `stablehlo.broadcast_in_dim`: dimensions of the operand become these dimensions of a result of these sizes.
-    /// A tensor that has the sizes already is given as it is.
+    /// Adds a `stablehlo.broadcast_in_dim` from the operand's dimensions to `dimensions` of a result with sizes `dims`.
+    /// Returns the operand if it has these sizes.
     pub fn broadcast(&mut self, operand: ValueId, dimensions: &[i64], dims: &[i64]) -> ValueId {
         let ty = self.tensor(operand);
         if ty.dims() == dims && dimensions.iter().copied().eq(0..dims.len() as i64) {
@@ -16,18 +16,18 @@ impl Builder {
         self.op_of_type(kind, &[operand], ty.with_dims(dims))
     }
 
-    /// Repeats a scalar; a tensor of these sizes is given as it is.
+    /// Broadcasts a scalar to sizes `dims`. Returns the operand if it has these sizes.
     pub fn broadcast_scalar(&mut self, operand: ValueId, dims: &[i64]) -> ValueId {
         if self.tensor(operand).rank() == dims.len() { operand } else { self.broadcast(operand, &[], dims) }
     }
 
-    /// Adds `stablehlo.reshape`, unless the tensor has the sizes already.
+    /// Adds a `stablehlo.reshape`. Returns the operand if it has these sizes.
     pub fn reshape(&mut self, operand: ValueId, dims: &[i64]) -> ValueId {
         let ty = self.tensor(operand);
         if ty.dims() == dims { operand } else { self.op_of_type(Reshape {}, &[operand], ty.with_dims(dims)) }
     }
 
-    /// Adds `stablehlo.transpose`, unless the permutation changes nothing.
+    /// Adds a `stablehlo.transpose`. Returns the operand if the permutation is the identity.
     pub fn transpose(&mut self, operand: ValueId, permutation: &[i64]) -> ValueId {
         if permutation.iter().copied().eq(0..self.tensor(operand).rank() as i64) {
             return operand;
@@ -35,13 +35,13 @@ impl Builder {
         self.op(Transpose { permutation: permutation.into() }, &[operand])
     }
 
-    /// Adds `stablehlo.slice` without strides.
+    /// Adds a `stablehlo.slice` with strides of 1.
     pub fn slice(&mut self, operand: ValueId, start: &[i64], limit: &[i64]) -> ValueId {
         let strides = vec![1; start.len()].into();
         self.op(Slice { start_indices: start.into(), limit_indices: limit.into(), strides }, &[operand])
     }
 
-    /// Adds `stablehlo.slice` of elements `start..limit` of one dimension.
+    /// Adds a `stablehlo.slice` of the elements `start..limit` along one dimension.
     pub fn slice_in_dim(&mut self, operand: ValueId, dimension: usize, start: i64, limit: i64) -> ValueId {
         let mut limits = self.dims(operand);
         let mut starts = vec![0; limits.len()];
@@ -51,7 +51,7 @@ impl Builder {
         self.slice(operand, &starts, &limits)
     }
 
-    /// Adds `stablehlo.iota`: counts along a dimension.
+    /// Adds a `stablehlo.iota`: integers from 0 along a dimension.
     pub fn iota(&mut self, element: ElementType, dims: &[i64], dimension: i64) -> ValueId {
         self.op_of_type(Iota { iota_dimension: dimension }, &[], TensorType::new(element, dims))
     }

@@ -1,11 +1,12 @@
-//! Operations with regions, and calls.
+//! Methods of [`Builder`] that add operations with regions, and calls.
 
 use super::Builder;
 use crate::ir::ops::{FuncCall, Reduce, Return, SdyReturn};
 use crate::ir::{BlockId, Op, OpCode, OpId, Str, TensorType, Type, ValueId};
 
 impl Builder {
-    /// Adds an operation with regions, which `regions` adds; the types of its results follow from them and the operands.
+    /// Adds an operation with regions, and infers the types of its results from the operands and regions. `regions`
+    /// must add the regions to the operation.
     pub fn op_with_regions(
         &mut self,
         kind: impl Into<Op>,
@@ -21,7 +22,8 @@ impl Builder {
         op
     }
 
-    /// Adds a region to an operation that was added: takes arguments of these types, and returns what `build` gives.
+    /// Adds a region to an operation. `build` receives the region's arguments, which have these types, and returns the
+    /// values that the region returns.
     pub fn region(
         &mut self,
         op: OpId,
@@ -34,8 +36,8 @@ impl Builder {
         self.end_region(outer, &returned);
     }
 
-    /// Begins a region of an operation, and gives the block to go on with after it: what is added until
-    /// [`Builder::end_region`] is in the region.
+    /// Begins a region of an operation: operations are added to the region until [`Builder::end_region`] ends it.
+    /// Returns the current block, which `end_region` takes.
     pub fn begin_region(&mut self, op: OpId, arguments: impl IntoIterator<Item = Type>) -> BlockId {
         let region = self.body.add_region(Some(op));
         let block = self.body.add_block(region);
@@ -45,13 +47,13 @@ impl Builder {
         std::mem::replace(&mut self.block, block)
     }
 
-    /// Ends the region at hand with what it returns, and goes on in the block outside.
+    /// Terminates the current region with the values that it returns, and continues in the block `outer`.
     pub fn end_region(&mut self, outer: BlockId, returned: &[ValueId]) {
         self.return_values(returned);
         self.block = outer;
     }
 
-    /// Ends the block at hand, which is in a region of an operation.
+    /// Terminates the current block, which is in a region of an operation, with the values that it returns.
     pub fn return_values(&mut self, returned: &[ValueId]) {
         let parent = self.body.region(self.body.block(self.block).region).parent;
         let is_shardy = parent.is_some_and(|op| self.body.op(op).kind.name().starts_with("sdy."));
@@ -59,13 +61,13 @@ impl Builder {
         self.add_op(kind, returned, []);
     }
 
-    /// Adds a region that combines two scalars by an operation, such as [`OpCode::Add`].
+    /// Adds a region that combines two scalars with an operation such as [`OpCode::Add`].
     pub fn combiner(&mut self, op: OpId, code: OpCode, scalar: TensorType) {
         let arguments = [scalar.clone().into(), scalar.into()];
         self.region(op, arguments, |b, arguments| vec![b.apply(code, arguments)]);
     }
 
-    /// Adds `func.call` of a function by its name, which takes these operands and gives results of these types.
+    /// Adds a `func.call` of a function with these operands and result types.
     pub fn call(
         &mut self,
         callee: impl Into<Str>,
@@ -75,7 +77,7 @@ impl Builder {
         self.op_of_types(FuncCall::new(callee), operands, results)
     }
 
-    /// Adds `stablehlo.reduce` of dimensions by an operation, from a number.
+    /// Adds a `stablehlo.reduce` of dimensions with an operation, starting from `initial`.
     pub fn reduce(&mut self, operand: ValueId, dimensions: &[i64], code: OpCode, initial: f64) -> ValueId {
         let scalar = self.tensor(operand).with_dims([]);
         let initial = self.number_of_type(initial, scalar.clone());

@@ -1,8 +1,8 @@
-//! Attributes and types that were written as text, because their dialect has no encoding of its own.
+//! Attributes and types that are stored as text, because their dialect has no encoding of its own.
 
 use crate::ir::{Attribute, ElementType, Type};
 
-/// The attribute of a text such as `#dialect.name<...>`.
+/// Returns the attribute with a text such as `#dialect.name<...>`.
 pub(super) fn attribute(text: &[u8]) -> Attribute {
     let Ok(text) = std::str::from_utf8(text) else { return Attribute::Bytes(text.into()) };
     match text.strip_prefix('#') {
@@ -12,7 +12,7 @@ pub(super) fn attribute(text: &[u8]) -> Attribute {
     }
 }
 
-/// The type of a text such as `!dialect.name<...>` or `f8E4M3FN`.
+/// Returns the type with a text such as `!dialect.name<...>` or `f8E4M3FN`.
 pub(super) fn ty(text: &[u8]) -> Type {
     let text = String::from_utf8_lossy(text);
     match &*text {

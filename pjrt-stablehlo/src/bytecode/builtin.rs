@@ -8,7 +8,7 @@ use crate::ir::{
     Attribute, ElementType, FunctionType, Literal, LiteralData, Location, LocationKind, TensorType, Type,
 };
 
-/// Decodes an attribute; the codes are those of MLIR's `BuiltinDialectBytecode.td`.
+/// Decodes an attribute. The codes are those of MLIR's `BuiltinDialectBytecode.td`.
 pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     let start = decoder.cursor;
     Ok(match decoder.cursor.varint()? {
@@ -21,16 +21,7 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
             text
         }
         4 => Attribute::Symbol([decoder.string_attribute()?].into()),
-        5 => {
-            let mut path = vec![decoder.string_attribute()?];
-            path.extend(decoder.list(|decoder| {
-                decoder.typed("a symbol reference", |attribute| match attribute {
-                    Attribute::Symbol(path) => path.first().cloned(),
-                    _ => None,
-                })
-            })?);
-            Attribute::Symbol(path.into())
-        }
+        5 => nested_symbol(decoder)?,
         6 => Attribute::Type(decoder.ty()?),
         7 => Attribute::Unit,
         8 => integer(decoder)?,
@@ -61,23 +52,38 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
             let ty = decoder.tensor_type()?;
             elements(decoder, ty)?
         }
-        22 => {
-            let file = decoder.location_name()?;
-            let positions = decoder.list(position)?;
-            let (line, column, end_line, end_column) = match *positions {
-                [] => (0, 0, 0, 0),
-                [line] => (line, 0, line, 0),
-                [line, column] => (line, column, line, column),
-                [line, column, end_column] => (line, column, line, end_column),
-                [line, column, end_line, end_column] => (line, column, end_line, end_column),
-                _ => return Err(decoder.cursor.error("expected at most 4 numbers in a file location")),
-            };
-            location(decoder, LocationKind::File { file, line, column, end_line, end_column })
-        }
+        22 => file_range(decoder)?,
         code => {
             return Err(start.error(format!("attribute code {code} of dialect 'builtin' is not supported")));
         }
     })
+}
+
+/// A symbol reference of several names: `@outer::@inner`.
+fn nested_symbol(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
+    let mut path = vec![decoder.string_attribute()?];
+    path.extend(decoder.list(|decoder| {
+        decoder.typed("a symbol reference", |attribute| match attribute {
+            Attribute::Symbol(path) => path.first().cloned(),
+            _ => None,
+        })
+    })?);
+    Ok(Attribute::Symbol(path.into()))
+}
+
+/// The location of a range of a file, of which trailing positions may be absent.
+fn file_range(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
+    let file = decoder.location_name()?;
+    let positions = decoder.list(position)?;
+    let (line, column, end_line, end_column) = match *positions {
+        [] => (0, 0, 0, 0),
+        [line] => (line, 0, line, 0),
+        [line, column] => (line, column, line, column),
+        [line, column, end_column] => (line, column, line, end_column),
+        [line, column, end_line, end_column] => (line, column, end_line, end_column),
+        _ => return Err(decoder.cursor.error("expected at most 4 numbers in a file location")),
+    };
+    Ok(location(decoder, LocationKind::File { file, line, column, end_line, end_column }))
 }
 
 fn location(decoder: &Decoder<'_>, kind: LocationKind) -> Attribute {
@@ -92,7 +98,7 @@ fn position(decoder: &mut Decoder<'_>) -> Result<u32, Error> {
     Ok(u32::try_from(value).unwrap_or(0))
 }
 
-/// An integer with its type: of `builtin`, or of `vhlo`, which encodes it in the same way.
+/// Reads an integer and its type, which `builtin` and `vhlo` encode in the same way.
 pub(super) fn integer(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     match decoder.ty()? {
         Type::Scalar(ElementType::I1) => Ok(Attribute::Bool(decoder.cursor.integer(1)? & 1 == 1)),
@@ -105,7 +111,7 @@ pub(super) fn integer(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     }
 }
 
-/// A float with its type: of `builtin`, or of `vhlo`, which encodes it in the same way.
+/// Reads a float and its type, which `builtin` and `vhlo` encode in the same way.
 pub(super) fn float(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     match decoder.ty()? {
         Type::Scalar(ty) if ty.is_float() => {
@@ -125,7 +131,7 @@ fn dense_array(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     let ty = match ty {
         Type::Scalar(ty) => ty,
         _ if decoder.is_incomplete() => return Ok(Attribute::Unit),
-        other => return Err(decoder.cursor.error(format!("expected a number type, found {other}"))),
+        other => return Err(decoder.cursor.error(format!("expected a numeric type, found {other}"))),
     };
     let width = ty.byte_width().max(1);
     if count.checked_mul(width as u64) != Some(size) {
@@ -142,7 +148,7 @@ fn dense_array(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     Ok(Attribute::IntegerArray { ty, values: raws.map(|raw| signed_value(ty, raw)).collect() })
 }
 
-/// Dense elements of a type: a blob. Shared with the input where possible.
+/// Reads the bytes of dense elements, which are shared with the input if possible.
 pub(super) fn elements(decoder: &mut Decoder<'_>, ty: TensorType) -> Result<Attribute, Error> {
     let size = decoder.cursor.varint()?;
     let range = decoder.cursor.take(size)?;
@@ -169,7 +175,7 @@ fn resource(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     let Some(range) = resource.blob.clone() else {
         return Err(decoder
             .cursor
-            .error(format!("the program refers to resource '{}' without its data", resource.key)));
+            .error(format!("the program has no contents of the resource '{}'", resource.key)));
     };
     let blob = decoder.file.input.slice(range).unwrap_or_default();
     let value = Literal::new(ty, LiteralData::Dense(blob))
@@ -177,7 +183,7 @@ fn resource(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     Ok(Attribute::Resource { name: resource.key.clone(), value })
 }
 
-/// Float types by their code.
+/// The codes of the float types.
 const FLOATS: &[(u64, ElementType)] = &[
     (3, ElementType::BF16),
     (4, ElementType::F16),
@@ -197,21 +203,21 @@ const FLOATS: &[(u64, ElementType)] = &[
     (32, ElementType::F8E8M0FNU),
 ];
 
-/// Whether a buffer's layout is the one that it has where none is given: `affine_map<(d0, d1) -> (d0, d1)>`.
+/// Returns `true` if a buffer's layout is the default one: `affine_map<(d0, d1) -> (d0, d1)>`.
 fn is_identity(layout: &Attribute) -> bool {
     let Attribute::Opaque(text) = layout else { return false };
     let sides = text.strip_prefix("affine_map<").and_then(|text| text.strip_suffix('>'));
     sides.and_then(|sides| sides.split_once(" -> ")).is_some_and(|(from, to)| from == to)
 }
 
-/// Decodes a type; the codes are those of MLIR's `BuiltinDialectBytecode.td`.
+/// Decodes a type. The codes are those of MLIR's `BuiltinDialectBytecode.td`.
 pub(super) fn ty(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
     let start = decoder.cursor;
     Ok(match decoder.cursor.varint()? {
         0 => {
             let packed = decoder.cursor.varint()?;
             let name = format!("{}i{}", ["", "s", "u", "?"][(packed & 3) as usize], packed >> 2);
-            // StableHLO's plain integers are signed, so `si8` and `i8` are the same.
+            // Signless integers are signed in StableHLO, so `si8` and `i8` are represented by the same type.
             let plain = if packed >> 2 == 1 { &*name } else { name.trim_start_matches('s') };
             match ElementType::from_name(plain) {
                 Some(ty) => Type::Scalar(ty),

@@ -1,10 +1,10 @@
-//! Attributes of the `chlo` dialect, which this crate passes through as their text.
+//! Attributes of the `chlo` dialect, which are represented by their text.
 
 use super::entries::Decoder;
 use crate::Error;
 use crate::ir::{Attribute, ComparisonDirection, ComparisonType, EnumValue};
 
-/// Decodes an attribute; the codes are those of StableHLO's `ChloBytecode.cpp`.
+/// Decodes an attribute. The codes are those of StableHLO's `ChloBytecode.cpp`.
 pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     let start = decoder.cursor;
     let code = decoder.cursor.varint()?;

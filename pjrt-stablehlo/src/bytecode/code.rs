@@ -1,6 +1,7 @@
-//! The IR section: operations, blocks and regions, read without recursion.
+//! The IR section: operations, blocks and regions. It is read without recursion.
 
 use super::cursor::{Cursor, malformed};
+use super::dialects::DIALECTS;
 use super::entries::Entries;
 use super::ops::{Budget, KnownName, Meaning, RawAttributes, other_op, table_op};
 use super::sections::{
@@ -16,13 +17,13 @@ use crate::limits::MAX_REGION_DEPTH;
 use crate::versions::Version;
 use crate::{Bytes, Error, ErrorKind};
 
-/// Bytes that an operation takes at least: its name, which parts it has, and its location.
+/// The minimum size of an operation in bytes: its name, the mask of its parts, and its location.
 const MIN_OP_BYTES: usize = 3;
 
-/// Operations that room is made for before they are read.
+/// The maximum number of operations for which memory is reserved in advance.
 const MAX_RESERVED: usize = 1 << 20;
 
-/// Bits of the byte that says which parts of an operation follow.
+/// The bits of the mask that states which parts of an operation follow.
 mod mask {
     pub(super) const ATTRIBUTES: u8 = 1;
     pub(super) const RESULTS: u8 = 2;
@@ -33,11 +34,11 @@ mod mask {
     pub(super) const PROPERTIES: u8 = 64;
 }
 
-/// Reads a module; nothing but the container and the attributes has been verified.
+/// Reads a module without verifying it. The container and the attributes are checked.
 pub(crate) fn read(input: Bytes) -> Result<Module, Error> {
     let file = File::read(input)?;
     let input = file.input.clone();
-    let entries = Entries::read(&file, &input)?;
+    let entries = Entries::read(&file, &input, DIALECTS)?;
     let names = file.op_names.iter().map(|op| KnownName::new(&file, op)).collect();
     let budget = Budget::new(input.len());
     let mut module = Module::new();
@@ -57,17 +58,17 @@ pub(crate) fn read(input: Bytes) -> Result<Module, Error> {
     reader.read(Cursor::new(&input, code))
 }
 
-/// The version in `StableHLO_v1.13.7`.
+/// Returns the version in a producer string such as `StableHLO_v1.13.7`.
 fn producer_version(producer: &str) -> Option<Version> {
     let mut parts = producer.strip_prefix("StableHLO_v")?.split('.').map(str::parse);
     let mut part = || parts.next()?.ok();
     Some(Version::new(part()?, part()?, part()?))
 }
 
-/// What the regions that are being read belong to.
+/// The owner of regions that are being read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    /// The file: its one block holds the module.
+    /// The file, whose single block contains the module.
     File,
     /// The module.
     Module,
@@ -77,33 +78,33 @@ enum Owner {
     Op(OpId),
 }
 
-/// Regions of one owner that are being read.
+/// The regions of one owner, which are being read.
 struct Frame<'a> {
     owner: Owner,
     cursor: Cursor<'a>,
-    /// Whether `cursor` is a section of its own, otherwise it continues the parent's.
+    /// `true` if `cursor` reads a section of its own, otherwise it continues the parent's.
     own_section: bool,
-    /// Whether values of enclosing regions cannot be used.
+    /// `true` if the regions cannot use values of enclosing regions.
     isolated: bool,
-    /// Regions that are still to be read, the current one not counted.
+    /// The number of regions that follow the current one.
     regions_left: usize,
-    /// The region that is being read; `None` before the first and between regions.
+    /// The region that is being read; `None` before the first region and between regions.
     current: Option<Current>,
 }
 
 /// The region that is being read.
 struct Current {
-    /// Index of the first value of the region in the file's numbering.
+    /// The index of the region's first value in the numbering of the file.
     first_value: u64,
-    /// Number of values that the region says it has.
+    /// The number of values that the region declares.
     value_count: u64,
-    /// Values read so far.
+    /// The values that have been read.
     values: Vec<ValueId>,
-    /// Blocks of the region in the function; empty for the file and the module.
+    /// The blocks of the region in the function; empty for the file and the module.
     blocks: Vec<BlockId>,
-    /// Blocks that are still to be read, the current one not counted.
+    /// The number of blocks that follow the current one.
     blocks_left: usize,
-    /// Operations of the current block that are still to be read.
+    /// The number of operations of the current block that have not been read.
     ops_left: u64,
 }
 
@@ -116,7 +117,7 @@ struct Reader<'a> {
     module: Module,
     function: Option<Function>,
     frames: Vec<Frame<'a>>,
-    /// The operation that was read last: its lists are used again.
+    /// The operation that was read last. Its lists are reused to save allocations.
     head: OpHead,
 }
 
@@ -125,9 +126,9 @@ struct Reader<'a> {
 struct OpHead {
     name: usize,
     location: Location,
-    /// What an operation of the table has as attributes, where another one can have the same.
+    /// The parts that determine the attributes of an operation of the op table, if operations can share them.
     key: Option<Key>,
-    /// Not read when there is a template for `key`.
+    /// Not read if there is a template for `key`.
     attributes: RawAttributes,
     result_types: Vec<Type>,
     operands: Vec<u64>,
@@ -140,7 +141,7 @@ impl<'a> Reader<'a> {
     fn read(mut self, mut cursor: Cursor<'a>) -> Result<Module, Error> {
         let (ops_left, has_arguments) = cursor.varint_with_flag()?;
         if has_arguments {
-            return Err(cursor.error("expected no arguments of the outermost block"));
+            return Err(cursor.error("expected an outermost block without arguments"));
         }
         let current = Current {
             first_value: 0,
@@ -182,9 +183,9 @@ impl<'a> Reader<'a> {
             && self.module.meshes().is_empty()
             && self.module.attributes.is_empty()
         {
-            // An empty program is a module all the same; without one there is nothing.
+            // An empty program consists of a module without operations.
             return if self.module.name.is_none() && !self.saw_module() {
-                Err(malformed(self.file.input.len(), "expected a module, found none"))
+                Err(malformed(self.file.input.len(), "the file contains no module"))
             } else {
                 Ok(self.module)
             };
@@ -208,7 +209,7 @@ impl<'a> Reader<'a> {
         &mut self.function.as_mut().expect("a function is being read").body
     }
 
-    /// Ends the regions of an owner and goes on with the parent.
+    /// Completes the regions of an owner, and continues with the parent.
     fn finish_frame(&mut self) -> Result<(), Error> {
         let Some(frame) = self.frames.pop() else { return Ok(()) };
         if frame.own_section {
@@ -220,7 +221,7 @@ impl<'a> Reader<'a> {
             && let Some(function) = self.function.take()
         {
             self.module.add_function(function).map_err(|function| {
-                let message = format!("the module has two functions named '{}'", function.name);
+                let message = format!("the function '{}' is defined twice", function.name);
                 Error::new(ErrorKind::Invalid, message).in_op("func.func", &function.location)
             })?;
         }
@@ -245,7 +246,7 @@ impl<'a> Reader<'a> {
         if value_count > self.cursor().remaining() as u64 {
             return Err(self
                 .cursor()
-                .error(format!("a region of {value_count} values does not fit into its bytes")));
+                .error(format!("a region cannot have {value_count} values in its remaining bytes")));
         }
         // Values are numbered from the outermost region that is not isolated from its parent.
         let first_value = if isolated {
@@ -255,7 +256,9 @@ impl<'a> Reader<'a> {
             enclosing.map_or(0, |enclosing| enclosing.first_value + enclosing.value_count)
         };
         let blocks = match region {
-            None if block_count > 1 => return Err(self.cursor().error("expected one block in the module")),
+            None if block_count > 1 => {
+                return Err(self.cursor().error("expected one block in the module, found several"));
+            }
             None => Vec::new(),
             Some(region) => self.add_blocks(region, block_count),
         };
@@ -271,13 +274,13 @@ impl<'a> Reader<'a> {
         (0..count).map(|_| body.add_block(region)).collect()
     }
 
-    /// Begins the next block: its arguments.
+    /// Begins the next block, and reads its arguments.
     fn start_block(&mut self) -> Result<(), Error> {
         let (ops_left, has_arguments) = self.cursor().varint_with_flag()?;
         let block = self.current_block();
         self.current().ops_left = ops_left;
         if block.is_some() {
-            // What damaged input says is no reason for more memory than its bytes are.
+            // The reservation is limited by the remaining bytes, because counts in damaged input are arbitrary.
             let fitting = (self.cursor().remaining() / MIN_OP_BYTES).min(MAX_RESERVED);
             let ops = usize::try_from(ops_left).map_or(fitting, |ops| ops.min(fitting));
             self.body().reserve(ops, ops);
@@ -287,7 +290,7 @@ impl<'a> Reader<'a> {
         }
         let count = self.cursor().count()?;
         let Some(block) = block else {
-            return Err(self.cursor().error("expected no arguments of the module"));
+            return Err(self.cursor().error("expected a module without arguments"));
         };
         for _ in 0..count {
             let mut cursor = *self.cursor();
@@ -313,7 +316,7 @@ impl<'a> Reader<'a> {
         self.top().current.as_mut().expect("a region is being read")
     }
 
-    /// The block of the function that is being read; `None` in the file and the module.
+    /// Returns the current block of the function; `None` in the file and the module.
     fn current_block(&mut self) -> Option<BlockId> {
         let current = self.current();
         let index = current.blocks.len().checked_sub(current.blocks_left + 1)?;
@@ -328,7 +331,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Gives a value the next number of its region.
+    /// Assigns the next number of the current region to a value.
     fn define(&mut self, value: ValueId) -> Result<(), Error> {
         let current = self.current();
         if current.values.len() as u64 >= current.value_count {
@@ -340,7 +343,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The value of a number.
+    /// Returns the value with this number.
     fn value(&self, index: u64, offset: usize) -> Result<ValueId, Error> {
         for frame in self.frames.iter().rev() {
             if let Some(current) = &frame.current
@@ -348,7 +351,7 @@ impl<'a> Reader<'a> {
                 && index < current.value_count
             {
                 return current.values.get(index as usize).copied().ok_or_else(|| {
-                    let message = "an operation uses a value before its definition";
+                    let message = "an operand is used before its definition, which is not supported";
                     Error::new(ErrorKind::Invalid, message).at_offset(offset)
                 });
             }
@@ -389,39 +392,10 @@ impl<'a> Reader<'a> {
             return Err(malformed(offset, format!("expected the index of an operation name, found {index}")));
         };
         let parts = cursor.byte()?;
-        let location = self.location(&mut cursor)?;
-        let mut dictionary = DictionaryAttribute::default();
-        let mut dictionary_index = None;
-        if parts & mask::ATTRIBUTES != 0 {
-            let index = cursor.varint()?;
-            match self.entries.attribute(self.file, &cursor, index)? {
-                Attribute::Dictionary(entries) => {
-                    self.budget.charge_entries(entries.len())?;
-                    dictionary = entries.clone();
-                    dictionary_index = Some(index);
-                }
-                other => return Err(cursor.error(format!("expected a dictionary, found {}", other.kind()))),
-            }
-        }
-        let mut properties = None;
-        head.key = None;
-        if parts & mask::PROPERTIES != 0 {
-            let index = cursor.varint()?;
-            let range = usize::try_from(index).ok().and_then(|index| self.file.properties.get(index));
-            let Some(range) = range else {
-                return Err(cursor.error(format!("expected the index of properties, found {index}")));
-            };
-            properties = Some(Cursor::new_like(&cursor, range.clone()));
-            head.key = Some(Key { name, properties: index as usize, dictionary: dictionary_index });
-        }
-        let has_template = head.key.is_some_and(|key| self.templates.get(key).is_some());
-        if let Ok(known) = &self.names[name]
-            && !has_template
-        {
-            let attributes =
-                head.attributes.read(self.file, &mut self.entries, known, dictionary, properties);
-            attributes.map_err(|error| error.in_op(known.name.clone(), &location))?;
-        }
+        head.name = name;
+        head.offset = offset;
+        head.location = self.location(&mut cursor)?;
+        self.read_attributes(head, parts, &mut cursor)?;
         head.result_types.clear();
         if parts & mask::RESULTS != 0 {
             let count = cursor.count()?;
@@ -447,23 +421,66 @@ impl<'a> Reader<'a> {
         if parts & mask::USE_LIST_ORDERS != 0 && self.file.format >= FORMAT_USE_LIST_ORDERS {
             self.skip_use_list_orders(head.result_types.len())?;
         }
-        let (mut region_count, mut isolated) = (0, false);
-        if parts & mask::REGIONS != 0 {
-            let (count, is_isolated) = self.cursor().varint_with_flag()?;
-            // Each region takes at least a byte.
-            if count > self.cursor().remaining() as u64 {
-                return Err(self
-                    .cursor()
-                    .error(format!("{count} regions do not fit into the bytes that follow")));
-            }
-            (region_count, isolated) = (count as usize, is_isolated);
-        }
-        (head.name, head.location, head.offset) = (name, location, offset);
-        (head.region_count, head.isolated) = (region_count, isolated);
+        (head.region_count, head.isolated) =
+            if parts & mask::REGIONS != 0 { self.read_region_count()? } else { (0, false) };
         Ok(())
     }
 
-    /// Orders of uses matter to MLIR's printer only.
+    /// Reads the dictionary and the properties of an operation, unless there is a template for the two.
+    fn read_attributes(
+        &mut self,
+        head: &mut OpHead,
+        parts: u8,
+        cursor: &mut Cursor<'a>,
+    ) -> Result<(), Error> {
+        let mut dictionary = DictionaryAttribute::default();
+        let mut dictionary_index = None;
+        if parts & mask::ATTRIBUTES != 0 {
+            let index = cursor.varint()?;
+            match self.entries.attribute(self.file, cursor, index)? {
+                Attribute::Dictionary(entries) => {
+                    self.budget.charge_entries(entries.len())?;
+                    dictionary = entries.clone();
+                    dictionary_index = Some(index);
+                }
+                other => return Err(cursor.error(format!("expected a dictionary, found {}", other.kind()))),
+            }
+        }
+        let mut properties = None;
+        head.key = None;
+        if parts & mask::PROPERTIES != 0 {
+            let index = cursor.varint()?;
+            let range = usize::try_from(index).ok().and_then(|index| self.file.properties.get(index));
+            let Some(range) = range else {
+                return Err(cursor.error(format!("expected the index of properties, found {index}")));
+            };
+            properties = Some(Cursor::new_like(cursor, range.clone()));
+            let (name, properties) = (head.name, index as usize);
+            head.key = Some(Key { name, properties, dictionary: dictionary_index });
+        }
+        let has_template = head.key.is_some_and(|key| self.templates.get(key).is_some());
+        if let Ok(known) = &self.names[head.name]
+            && !has_template
+        {
+            let attributes =
+                head.attributes.read(self.file, &mut self.entries, known, dictionary, properties);
+            attributes.map_err(|error| error.in_op(known.name.clone(), &head.location))?;
+        }
+        Ok(())
+    }
+
+    /// Reads the number of an operation's regions, and whether values of enclosing regions cannot be used in them.
+    fn read_region_count(&mut self) -> Result<(usize, bool), Error> {
+        let (count, isolated) = self.cursor().varint_with_flag()?;
+        // Each region takes at least one byte.
+        if count > self.cursor().remaining() as u64 {
+            let message = format!("an operation cannot have {count} regions in the remaining bytes");
+            return Err(self.cursor().error(message));
+        }
+        Ok((count as usize, isolated))
+    }
+
+    /// Skips the orders of uses, which affect only MLIR's printer.
     fn skip_use_list_orders(&mut self, values: usize) -> Result<(), Error> {
         let cursor = self.cursor();
         let count = if values > 1 { cursor.count()? } else { 1 };
@@ -473,7 +490,9 @@ impl<'a> Reader<'a> {
             }
             let (indices, _) = cursor.varint_with_flag()?;
             if indices > cursor.remaining() as u64 {
-                return Err(cursor.error(format!("{indices} indices do not fit into the bytes that follow")));
+                return Err(
+                    cursor.error(format!("a use list cannot have {indices} indices in the remaining bytes"))
+                );
             }
             for _ in 0..indices {
                 cursor.varint()?;
@@ -482,7 +501,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Makes the operation of its parts and begins its regions.
+    /// Adds the operation, and begins its regions.
     fn finish_op(&mut self, head: &mut OpHead, meaning: Meaning) -> Result<(), Error> {
         let (region_count, isolated) = (head.region_count, head.isolated);
         let parent = self.top().owner;
@@ -497,13 +516,13 @@ impl<'a> Reader<'a> {
             }
             (Owner::Module, Meaning::Mesh) => return self.add_mesh(head),
             (Owner::File | Owner::Module, _) => {
-                let message = "only a module of functions and meshes is supported at the top of a program";
+                let message = "expected a module with functions and meshes at the top level of the program";
                 return Err(Error::new(ErrorKind::Unsupported, message));
             }
             (Owner::Function | Owner::Op(_), Meaning::Module | Meaning::Function | Meaning::Mesh) => {
                 return Err(Error::new(
                     ErrorKind::Unsupported,
-                    "modules and functions inside of functions are not supported",
+                    "modules and functions cannot be nested in functions",
                 ));
             }
             (Owner::Function | Owner::Op(_), Meaning::Cast) if self.changes_nothing(head)? => {
@@ -531,7 +550,7 @@ impl<'a> Reader<'a> {
         if self.frames.len() > MAX_REGION_DEPTH {
             return Err(Error::new(
                 ErrorKind::TooLarge,
-                format!("regions nest deeper than {MAX_REGION_DEPTH}"),
+                format!("regions are nested more than {MAX_REGION_DEPTH} deep"),
             ));
         }
         let mut cursor = *self.cursor();
@@ -576,9 +595,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The values that an operation uses.
+    /// Returns the operands of an operation.
     fn operands(&self, head: &OpHead) -> Result<Box<[ValueId]>, Error> {
-        // Collecting into a `Result` would not know how many there are.
+        // Collecting into a `Result` would not reserve capacity.
         let mut operands = Vec::with_capacity(head.operands.len());
         for &index in &head.operands {
             operands.push(self.value(index, head.offset)?);
@@ -586,14 +605,15 @@ impl<'a> Reader<'a> {
         Ok(operands.into())
     }
 
-    /// Whether an operation's results have the types of its operands.
+    /// Returns `true` if the types of an operation's results equal those of its operands.
     fn changes_nothing(&mut self, head: &OpHead) -> Result<bool, Error> {
         let operands = self.operands(head)?;
         let body = self.body();
         Ok(head.region_count == 0 && operands.iter().map(|&operand| body.ty(operand)).eq(&head.result_types))
     }
 
-    /// A cast between a VHLO type and what it stands for changes nothing here: its results are its operands.
+    /// Replaces the results of a cast between a VHLO type and the corresponding type by the operands, because this
+    /// crate represents both types in the same way.
     fn add_cast(&mut self, head: &OpHead) -> Result<(), Error> {
         self.operands(head)?.into_iter().try_for_each(|operand| self.define(operand))
     }
@@ -607,7 +627,7 @@ impl<'a> Reader<'a> {
         let rank = operands.first().and_then(|&operand| self.function.as_ref()?.body.ty(operand).as_tensor());
         let rank = rank.map_or(0, |tensor| tensor.rank());
         let (kind, discardable) = match meaning {
-            // Some hosts end functions with StableHLO's.
+            // Some hosts terminate functions with `stablehlo.return`.
             Meaning::Return | Meaning::Table(OpCode::Return) if parent == Owner::Function => {
                 (Op::FuncReturn(FuncReturn {}), head.attributes.discardable(name))
             }
@@ -623,7 +643,7 @@ impl<'a> Reader<'a> {
                         let before = self.budget.left();
                         let op = table_op(name, code, &head.attributes, &mut self.budget, &head.location)?;
                         let discardable = head.attributes.discardable(name);
-                        // Each constant has a value of its own, and what a return is depends on where it is.
+                        // Each constant has its own value, and the kind of a return depends on its parent.
                         let is_same = !matches!(code, OpCode::Constant | OpCode::Return);
                         if let Some(key) = head.key.filter(|_| is_same) {
                             let numbers = before - self.budget.left();
@@ -651,7 +671,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A function without its code.
+/// Returns a function without its body.
 fn function(head: &OpHead) -> Result<Function, Error> {
     let missing = |what: &str| Error::new(ErrorKind::Invalid, format!("expected {what} of the function"));
     let get = |name: &str| head.attributes.get(name);
@@ -665,12 +685,15 @@ fn function(head: &OpHead) -> Result<Function, Error> {
     };
     let visibility = match get("sym_visibility") {
         None => None,
-        // VHLO has no other way to say nothing.
+        // VHLO represents an unstated visibility by an empty string.
         Some(Attribute::String(visibility)) if visibility.is_empty() => None,
         Some(Attribute::String(visibility)) => {
             let known = Visibility::from_name(visibility);
-            let invalid =
-                || format!("sym_visibility: expected public, private or nested, found '{visibility}'");
+            let invalid = || {
+                format!(
+                    "sym_visibility: expected \"public\", \"private\" or \"nested\", found '{visibility}'"
+                )
+            };
             Some(known.ok_or_else(|| Error::new(ErrorKind::Invalid, invalid()))?)
         }
         Some(_) => return Err(missing("a visibility")),

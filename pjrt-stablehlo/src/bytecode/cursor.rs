@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::{Error, ErrorKind};
 
-/// Reads primitives from a window of the input. Offsets count from the start of the whole input.
+/// Reads primitives from a range of the input. Offsets are relative to the start of the whole input.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     input: &'a [u8],
@@ -12,22 +12,22 @@ pub(super) struct Cursor<'a> {
     end: usize,
 }
 
-/// An error for damaged input at a byte.
+/// Returns an error about malformed input at a byte.
 pub(super) fn malformed(offset: usize, message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Malformed, message).at_offset(offset)
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor over `range` of the input.
+    /// Creates a cursor over `range` of the input.
     ///
     /// # Panics
-    /// When the range does not lie inside the input: ranges come from [`Cursor::take`], which checks.
+    /// Panics if the range is not in bounds of the input. [`Cursor::take`] returns ranges that are.
     pub(super) fn new(input: &'a [u8], range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= input.len());
         Cursor { input, position: range.start, end: range.end }
     }
 
-    /// A cursor over another part of the same input.
+    /// Creates a cursor over another part of the same input.
     pub(super) fn new_like(other: &Cursor<'a>, range: Range<usize>) -> Self {
         Cursor::new(other.input, range)
     }
@@ -57,7 +57,7 @@ impl<'a> Cursor<'a> {
         Ok(byte)
     }
 
-    /// Skips `len` bytes and gives their place in the input.
+    /// Skips `len` bytes, and returns their range in the input.
     pub(super) fn take(&mut self, len: u64) -> Result<Range<usize>, Error> {
         match usize::try_from(len) {
             Ok(len) if len <= self.remaining() => {
@@ -73,7 +73,7 @@ impl<'a> Cursor<'a> {
         &self.input[range]
     }
 
-    /// A variable-width integer: the number of trailing zeros of the first byte is the number of further bytes.
+    /// Reads a variable-width integer. The number of trailing zeros of the first byte is the number of further bytes.
     #[inline]
     pub(super) fn varint(&mut self) -> Result<u64, Error> {
         match self.input[..self.end].get(self.position) {
@@ -98,19 +98,19 @@ impl<'a> Cursor<'a> {
         Ok((rest << 8 | u64::from(first)) >> (further + 1) & (u64::MAX >> (64 - 7 * (further + 1))))
     }
 
-    /// A variable-width integer whose lowest bit is a flag.
+    /// Reads a variable-width integer whose lowest bit is a flag.
     pub(super) fn varint_with_flag(&mut self) -> Result<(u64, bool), Error> {
         let value = self.varint()?;
         Ok((value >> 1, value & 1 == 1))
     }
 
-    /// A zigzag-encoded variable-width integer.
+    /// Reads a zigzag-encoded variable-width integer.
     pub(super) fn signed(&mut self) -> Result<i64, Error> {
         let value = self.varint()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// The number of elements of a list, each of which takes at least a byte.
+    /// Reads the length of a list whose elements take at least one byte each.
     pub(super) fn count(&mut self) -> Result<usize, Error> {
         let count = self.varint()?;
         match usize::try_from(count) {
@@ -119,13 +119,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A list of signed integers.
+    /// Reads a list of signed integers.
     pub(super) fn signed_list(&mut self) -> Result<Vec<i64>, Error> {
         let count = self.count()?;
         (0..count).map(|_| self.signed()).collect()
     }
 
-    /// A short list of small numbers, all of them or those that are not 0 with their places.
+    /// Reads a short list of small numbers, stored either completely or as nonzero elements with their indices.
     pub(super) fn sparse_array(&mut self, len: usize) -> Result<Vec<i64>, Error> {
         let (count, sparse) = self.varint_with_flag()?;
         if count > len as u64 || (!sparse && count != len as u64) {
@@ -137,7 +137,7 @@ impl<'a> Cursor<'a> {
             let word = self.varint()?;
             let (index, value) = match sparse {
                 false => (place, word),
-                // Places of 64 bits or more lie beyond any list.
+                // An index of 64 bits or more is out of bounds of any list.
                 true if index_bits >= 64 => (word, 0),
                 true => (word & ((1 << index_bits) - 1), word >> index_bits),
             };
@@ -145,13 +145,13 @@ impl<'a> Cursor<'a> {
                 i32::try_from(value).map_err(|_| self.error(format!("expected 32 bits, found {value}")))?;
             match usize::try_from(index).ok().and_then(|index| values.get_mut(index)) {
                 Some(place) => *place = i64::from(value),
-                None => return Err(self.error(format!("expected one of {len} places, found place {index}"))),
+                None => return Err(self.error(format!("expected an index below {len}, found {index}"))),
             }
         }
         Ok(values)
     }
 
-    /// Text up to a null byte.
+    /// Reads bytes up to a null byte.
     pub(super) fn null_terminated(&mut self) -> Result<&'a [u8], Error> {
         let rest = &self.input[self.position..self.end];
         let Some(len) = rest.iter().position(|&byte| byte == 0) else {
@@ -176,7 +176,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// An integer of known width: a byte up to 8 bits, a zigzag varint up to 64, otherwise words.
+    /// Reads an integer of known width: a byte up to 8 bits, a zigzag varint up to 64 bits, otherwise words.
     pub(super) fn integer(&mut self, bits: u32) -> Result<u64, Error> {
         match bits {
             0..=8 => self.byte().map(u64::from),
@@ -185,7 +185,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Fails unless everything has been read.
+    /// Returns an error unless all bytes have been read.
     pub(super) fn finish(&self, what: &str) -> Result<(), Error> {
         if self.is_empty() {
             return Ok(());
@@ -210,7 +210,7 @@ mod tests {
         let array = |bytes: &[u8], len| Cursor::new(bytes, 0..bytes.len()).sparse_array(len);
         let byte = |value: u8| value << 1 | 1;
         assert_eq!(array(&[byte(2 << 1), byte(1), byte(3)], 2).unwrap(), [1, 3]);
-        // One value that is not 0, places of 2 bits: 5 at place 2.
+        // One nonzero element, with indices of 2 bits: the element 5 at index 2.
         assert_eq!(array(&[byte(1 << 1 | 1), byte(2), byte(5 << 2 | 2)], 3).unwrap(), [0, 0, 5]);
         assert_eq!(array(&[byte(1)], 2).unwrap(), [0, 0]);
         for wrong in [&[byte(3 << 1), byte(1), byte(1), byte(1)][..], &[byte(1 << 1 | 1), byte(2), byte(3)]] {

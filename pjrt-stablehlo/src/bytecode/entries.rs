@@ -1,20 +1,33 @@
-//! The tables of attributes and types: entries are decoded when they are first needed.
+//! The tables of attributes and types, whose entries are decoded when they are first needed.
 //!
-//! Entries refer to others in any order. Decoding an entry never decodes another one: it notes which ones are missing,
-//! those are decoded first, and the entry is decoded again. So neither nesting nor cycles can overflow the stack.
+//! Entries refer to each other in any order. Decoding an entry does not decode others recursively: it records the
+//! missing entries, they are decoded first, and the entry is decoded again. Thus neither nesting nor cycles can
+//! overflow the stack.
 
+use super::asm;
 use super::cursor::{Cursor, malformed};
 use super::sections::{File, SECTION_ENTRIES, SECTION_ENTRY_OFFSETS};
-use super::{asm, builtin, chlo, quant, sdy, stablehlo, vhlo};
 use crate::ir::{Attribute, DictionaryAttribute, ElementType, Location, Str, TensorType, Type};
 use crate::limits::{MAX_ATTRIBUTE_WEIGHT, MAX_NESTING, MAX_TYPE_WEIGHT};
 use crate::{Error, ErrorKind};
 
-/// What is known about an entry.
+/// Decodes an attribute or a type.
+type Decode<T> = fn(&mut Decoder<'_>) -> Result<T, Error>;
+
+/// The functions that decode the entries of a dialect.
+pub(super) struct Dialect {
+    pub(super) name: &'static str,
+    /// Decodes an attribute; `None` if the dialect has no attributes.
+    pub(super) attribute: Option<Decode<Attribute>>,
+    /// Decodes a type; `None` if the dialect has no types.
+    pub(super) ty: Option<Decode<Type>>,
+}
+
+/// The state of an entry.
 enum State<T> {
     /// Not decoded yet.
     Encoded,
-    /// Waits for entries that it refers to.
+    /// Waiting for the entries that it refers to.
     Waiting,
     /// Decoded.
     Decoded(T),
@@ -24,16 +37,16 @@ struct Entry<T> {
     start: usize,
     end: usize,
     dialect: u32,
-    /// In the dialect's own encoding, otherwise as text.
+    /// `true` if the entry has its dialect's own encoding, `false` if it is text.
     custom: bool,
-    /// Depth of nesting, 1 for an entry that refers to no other.
+    /// The nesting depth, which is 1 for an entry without references.
     depth: u32,
-    /// Number of entries in it, each counted as often as it is referred to.
+    /// The number of entries that it consists of, each counted as often as it is referred to.
     weight: u32,
     state: State<T>,
 }
 
-/// An entry of one of the tables.
+/// An entry of either table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Node {
     Attribute(u32),
@@ -42,19 +55,22 @@ enum Node {
 
 /// Both tables.
 pub(super) struct Entries {
+    /// The dialects that can be decoded.
+    dialects: &'static [Dialect],
     attributes: Vec<Entry<Attribute>>,
     types: Vec<Entry<Type>>,
-    /// The lists of [`Entries::resolve`], to be used again.
+    /// The lists of [`Entries::resolve`], kept for reuse.
     missing: Vec<Node>,
     path: Vec<(Node, u32)>,
 }
 
-/// Attempts at an entry. Each but the last ends with entries that are missing; typed lists need a few.
+/// The maximum number of attempts at decoding an entry. Every attempt except the last ends with missing entries; typed
+/// lists need several.
 const MAX_ATTEMPTS: u32 = 16;
 
 impl Entries {
-    /// Reads the places of all entries.
-    pub(super) fn read(file: &File, input: &[u8]) -> Result<Entries, Error> {
+    /// Reads the places of all entries, which are decoded by the functions of `dialects`.
+    pub(super) fn read(file: &File, input: &[u8], dialects: &'static [Dialect]) -> Result<Entries, Error> {
         let entries = file.required(SECTION_ENTRIES)?;
         let mut offsets = Cursor::new(input, file.required(SECTION_ENTRY_OFFSETS)?);
         let attribute_count = offsets.count()?;
@@ -63,10 +79,10 @@ impl Entries {
         let attributes = read_table(file, &mut offsets, attribute_count, &mut position, entries.end)?;
         let types = read_table(file, &mut offsets, type_count, &mut position, entries.end)?;
         offsets.finish("the offsets of attributes and types")?;
-        Ok(Entries { attributes, types, missing: Vec::new(), path: Vec::new() })
+        Ok(Entries { dialects, attributes, types, missing: Vec::new(), path: Vec::new() })
     }
 
-    /// The attribute at an index that was read from `cursor`.
+    /// Returns the attribute at an index that was read from `cursor`.
     pub(super) fn attribute(
         &mut self,
         file: &File,
@@ -83,7 +99,7 @@ impl Entries {
         }
     }
 
-    /// The type at an index that was read from `cursor`.
+    /// Returns the type at an index that was read from `cursor`.
     pub(super) fn ty(&mut self, file: &File, cursor: &Cursor<'_>, index: u64) -> Result<Type, Error> {
         let index = type_index(self, cursor, index)?;
         if !matches!(self.types[index as usize].state, State::Decoded(_)) {
@@ -95,7 +111,7 @@ impl Entries {
         }
     }
 
-    /// Decodes an entry and all that it refers to.
+    /// Decodes an entry and all entries that it refers to.
     fn resolve(&mut self, file: &File, node: Node) -> Result<(), Error> {
         let mut missing = std::mem::take(&mut self.missing);
         let mut path = std::mem::take(&mut self.path);
@@ -106,7 +122,7 @@ impl Entries {
         resolved
     }
 
-    /// Decodes the last entry of a path, all that it refers to, and then the others.
+    /// Decodes the last entry of a path after all entries that it refers to, and then the rest of the path.
     fn resolve_path(
         &mut self,
         file: &File,
@@ -123,7 +139,10 @@ impl Entries {
             }
             let offset = self.offset(node);
             if attempts >= MAX_ATTEMPTS {
-                return Err(malformed(offset, "the parts of an attribute or type are of unexpected kinds"));
+                return Err(malformed(
+                    offset,
+                    "an attribute or type cannot be resolved: its parts have unexpected kinds",
+                ));
             }
             self.set_waiting(node);
             path.push((node, attempts + 1));
@@ -137,7 +156,7 @@ impl Entries {
         Ok(())
     }
 
-    /// Decodes one entry, or puts the entries that have to be decoded first into `missing`.
+    /// Decodes one entry, or adds the entries that must be decoded first to `missing`.
     fn decode(&mut self, file: &File, node: Node, missing: &mut Vec<Node>) -> Result<(), Error> {
         let (start, end, dialect, custom) = match node {
             Node::Attribute(index) => self.attributes[index as usize].place(),
@@ -161,7 +180,7 @@ impl Entries {
                     _ => MAX_NESTING,
                 };
                 if depth > max_depth || weight > MAX_ATTRIBUTE_WEIGHT {
-                    // Locations are not worth rejecting a program.
+                    // A location that nests too deeply is no reason to reject a program.
                     if !matches!(attribute, Attribute::Location(_)) {
                         return Err(too_nested(start));
                     }
@@ -225,7 +244,8 @@ impl<T> Entry<T> {
 }
 
 fn too_nested(offset: usize) -> Error {
-    let message = format!("an attribute or type nests deeper than {MAX_NESTING} or is larger than allowed");
+    let message =
+        format!("an attribute or type is nested more than {MAX_NESTING} deep, or has too many parts");
     Error::new(ErrorKind::TooLarge, message).at_offset(offset)
 }
 
@@ -264,7 +284,7 @@ fn read_table<T>(
             let start = *position;
             let Some(entry_end) = usize::try_from(size).ok().filter(|&size| size <= end - start) else {
                 return Err(
-                    offsets.error(format!("an entry of {size} bytes does not lie inside its section"))
+                    offsets.error(format!("an entry of {size} bytes is out of bounds of its section"))
                 );
             };
             *position = start + entry_end;
@@ -283,7 +303,7 @@ fn read_table<T>(
     Ok(table)
 }
 
-/// Decodes one entry. References to entries that are not decoded yet give a placeholder and are noted.
+/// Decodes one entry. A reference to an entry that has not been decoded is recorded, and returns a placeholder.
 pub(super) struct Decoder<'a> {
     pub(super) file: &'a File,
     entries: &'a Entries,
@@ -294,20 +314,20 @@ pub(super) struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
+    fn dialect(&self, name: &str) -> Option<&'static Dialect> {
+        self.entries.dialects.iter().find(|dialect| dialect.name == name)
+    }
+
     fn decode_attribute(&mut self, dialect: &str, custom: bool) -> Result<Attribute, Error> {
         if !custom {
             let text = self.cursor.null_terminated()?;
             self.cursor.finish("the attribute's text")?;
             return Ok(asm::attribute(text));
         }
-        let attribute = match dialect {
-            "builtin" => builtin::attribute(self)?,
-            "vhlo" => vhlo::attribute(self)?,
-            "stablehlo" => stablehlo::attribute(self)?,
-            "chlo" => chlo::attribute(self)?,
-            "sdy" => sdy::attribute(self)?,
-            other => return Err(self.unsupported(format!("attributes of dialect '{other}'"))),
+        let Some(decode) = self.dialect(dialect).and_then(|dialect| dialect.attribute) else {
+            return Err(self.unsupported(format!("attributes of dialect '{dialect}'")));
         };
+        let attribute = decode(self)?;
         if self.missing.is_empty() {
             self.cursor.finish("the attribute")?;
         }
@@ -320,13 +340,10 @@ impl Decoder<'_> {
             self.cursor.finish("the type's text")?;
             return Ok(asm::ty(text));
         }
-        let ty = match dialect {
-            "builtin" => builtin::ty(self)?,
-            "vhlo" => vhlo::ty(self)?,
-            "stablehlo" => stablehlo::ty(self)?,
-            "quant" => quant::ty(self)?,
-            other => return Err(self.unsupported(format!("types of dialect '{other}'"))),
+        let Some(decode) = self.dialect(dialect).and_then(|dialect| dialect.ty) else {
+            return Err(self.unsupported(format!("types of dialect '{dialect}'")));
         };
+        let ty = decode(self)?;
         if self.missing.is_empty() {
             self.cursor.finish("the type")?;
         }
@@ -338,7 +355,7 @@ impl Decoder<'_> {
             .at_offset(self.cursor.position())
     }
 
-    /// A reference to an attribute; `unit` stands in for one that is missing.
+    /// Reads a reference to an attribute. Returns `unit` if the attribute has not been decoded.
     pub(super) fn attribute(&mut self) -> Result<Attribute, Error> {
         let index = self.cursor.varint()?;
         self.attribute_at(index)
@@ -356,13 +373,13 @@ impl Decoder<'_> {
         Ok(Attribute::Unit)
     }
 
-    /// An attribute that may be absent.
+    /// Reads a reference to an optional attribute.
     pub(super) fn optional_attribute(&mut self) -> Result<Option<Attribute>, Error> {
         let (index, present) = self.cursor.varint_with_flag()?;
         if present { self.attribute_at(index).map(Some) } else { Ok(None) }
     }
 
-    /// A reference to a type; `none` stands in for one that is missing.
+    /// Reads a reference to a type. Returns `none` if the type has not been decoded.
     pub(super) fn ty(&mut self) -> Result<Type, Error> {
         let index = self.cursor.varint()?;
         let index = type_index(self.entries, &self.cursor, index)?;
@@ -376,7 +393,7 @@ impl Decoder<'_> {
         Ok(Type::None)
     }
 
-    /// A list of what `element` reads.
+    /// Reads a list whose elements `element` reads.
     pub(super) fn list<T>(
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<T, Error>,
@@ -393,7 +410,7 @@ impl Decoder<'_> {
         self.list(Self::ty)
     }
 
-    /// What `convert` makes of an attribute; a default while entries are missing.
+    /// Reads a reference to an attribute, and converts it. Returns the default while entries are missing.
     pub(super) fn typed<T: Default>(
         &mut self,
         expected: &str,
@@ -407,7 +424,7 @@ impl Decoder<'_> {
         convert(attribute).ok_or_else(|| self.cursor.error(format!("expected {expected}, found {kind}")))
     }
 
-    /// A reference to a string attribute.
+    /// Reads a reference to a string attribute.
     pub(super) fn string_attribute(&mut self) -> Result<Str, Error> {
         self.typed("a string", |attribute| match attribute {
             Attribute::String(text) => Some(text),
@@ -415,7 +432,7 @@ impl Decoder<'_> {
         })
     }
 
-    /// A reference to a string attribute in a location, of which what is not UTF-8 is replaced.
+    /// Reads a reference to a string attribute in a location, and replaces bytes that are not UTF-8.
     pub(super) fn location_name(&mut self) -> Result<Str, Error> {
         self.typed("a string", |attribute| match attribute {
             Attribute::String(text) => Some(text),
@@ -424,7 +441,7 @@ impl Decoder<'_> {
         })
     }
 
-    /// A reference to a location.
+    /// Reads a reference to a location.
     pub(super) fn location(&mut self) -> Result<Location, Error> {
         self.typed("a location", |attribute| match attribute {
             Attribute::Location(location) => Some(location),
@@ -432,7 +449,7 @@ impl Decoder<'_> {
         })
     }
 
-    /// A reference to a tensor type.
+    /// Reads a reference to a tensor type.
     pub(super) fn tensor_type(&mut self) -> Result<TensorType, Error> {
         match self.ty()? {
             Type::Tensor(tensor) => Ok(tensor),
@@ -441,32 +458,32 @@ impl Decoder<'_> {
         }
     }
 
-    /// A string of the string section.
+    /// Reads a reference to a string of the string section.
     pub(super) fn string(&mut self) -> Result<Attribute, Error> {
         let index = self.cursor.varint()?;
         self.file.string(&self.cursor, index).cloned()
     }
 
-    /// A string of the string section that has to be UTF-8.
+    /// Reads a reference to a string of the string section, which must be UTF-8.
     pub(super) fn text(&mut self) -> Result<Str, Error> {
         let index = self.cursor.varint()?;
         self.file.text(&self.cursor, index)
     }
 
-    /// Whether what has been read is not complete, because entries are missing.
+    /// Returns `true` if the decoded value is incomplete because entries are missing.
     pub(super) fn is_incomplete(&self) -> bool {
         !self.missing.is_empty()
     }
 
-    /// A dictionary of named attributes.
+    /// Reads a dictionary of named attributes.
     pub(super) fn dictionary(&mut self) -> Result<Attribute, Error> {
         let entries = self.list(|decoder| Ok((decoder.string_attribute()?, decoder.attribute()?)))?;
         let dictionary = DictionaryAttribute::new(entries);
-        // Names that are not read yet are empty, too.
+        // The names of missing entries are empty, too.
         if !self.is_incomplete() && dictionary.entries().iter().any(|(name, _)| name.is_empty()) {
             return Err(self
                 .cursor
-                .error("expected a name for each entry of a dictionary, found an empty one"));
+                .error("expected a name for each entry of a dictionary, found an empty string"));
         }
         let twice = dictionary.entries().windows(2).find(|pair| pair[0].0 == pair[1].0);
         if let Some([(name, _), _]) = twice.filter(|_| !self.is_incomplete()) {

@@ -1,10 +1,11 @@
-//! Reads MLIR bytecode: the container, the dialects' encodings, and the code.
+//! The reader of MLIR bytecode: the container, the encodings of the dialects, and the code.
 
 mod asm;
 mod builtin;
 mod chlo;
 mod code;
 mod cursor;
+mod dialects;
 mod entries;
 mod ops;
 mod quant;

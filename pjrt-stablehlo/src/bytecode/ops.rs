@@ -1,4 +1,4 @@
-//! Operation names and attributes as the file has them, turned into operations of the table.
+//! The names and attributes of operations in the file, and their conversion to operations of the op table.
 
 use super::cursor::Cursor;
 use super::entries::Entries;
@@ -11,7 +11,7 @@ use crate::ir::{
 use crate::limits::{ATTRIBUTE_NUMBERS_BASE, ATTRIBUTE_NUMBERS_PER_BYTE, MAX_ATTRIBUTE_ELEMENTS};
 use crate::{Error, ErrorKind};
 
-/// What an operation name of the file stands for.
+/// The meaning of an operation name of the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// `builtin.module`.
@@ -20,30 +20,30 @@ pub(super) enum Meaning {
     Function,
     /// `sdy.mesh`.
     Mesh,
-    /// `vhlo.return_v1`: depends on where it is.
+    /// `vhlo.return_v1`, whose meaning depends on its parent.
     Return,
-    /// `builtin.unrealized_conversion_cast`: between VHLO's type and the same type outside of VHLO, where Shardy's
-    /// operations stand among VHLO's.
+    /// `builtin.unrealized_conversion_cast` between a VHLO type and the corresponding type of another dialect, which
+    /// occurs next to Shardy's operations among VHLO's.
     Cast,
-    /// An operation of the table.
+    /// An operation of the op table.
     Table(OpCode),
     /// Another operation.
     Other,
 }
 
-/// An operation name of the file with all that follows from it.
+/// An operation name of the file, with the information that follows from it.
 pub(super) struct KnownName {
     pub(super) meaning: Meaning,
-    /// Full name in the file.
+    /// The full name in the file.
     pub(super) name: Str,
-    /// Whether the operation is of VHLO.
+    /// `true` if the operation belongs to VHLO.
     is_vhlo: bool,
     registered: bool,
-    /// Its own attributes in the order in which they are encoded.
+    /// The inherent attributes in the order of their encoding.
     attributes: Option<Vec<(Str, Presence)>>,
 }
 
-/// Attributes that VHLO has for one of StableHLO.
+/// Returns the attributes of VHLO that correspond to an attribute of StableHLO.
 fn vhlo_parts(code: OpCode, attribute: &'static str) -> &'static [&'static str] {
     match (code, attribute) {
         (OpCode::Convolution | OpCode::DynamicConv, "dimension_numbers") => &[
@@ -94,7 +94,7 @@ fn vhlo_parts(code: OpCode, attribute: &'static str) -> &'static [&'static str] 
     }
 }
 
-/// Attributes that an operation's second form in VHLO has and its first form lacks.
+/// Returns `true` if the second form of an operation in VHLO has the attribute, but the first does not.
 fn is_new_in_second_form(code: OpCode, attribute: &str) -> bool {
     match attribute {
         "result_accuracy"
@@ -109,7 +109,7 @@ fn is_new_in_second_form(code: OpCode, attribute: &str) -> bool {
     }
 }
 
-/// The attributes of a form of an operation in VHLO, sorted by name, as bytecode has them.
+/// Returns the attributes of a form of an operation in VHLO, sorted by name as in bytecode.
 fn vhlo_attributes(code: OpCode, form: u32) -> Vec<(Str, Presence)> {
     let mut names = Vec::new();
     for spec in code.info().attributes {
@@ -124,7 +124,7 @@ fn vhlo_attributes(code: OpCode, form: u32) -> Vec<(Str, Presence)> {
     if form == 1 {
         names.retain(|name| !is_new_in_second_form(code, name));
         if code == OpCode::DynamicConv {
-            // Always overridden by the operand of that name.
+            // The operand with this name takes precedence.
             names.push("padding");
         }
     }
@@ -132,7 +132,7 @@ fn vhlo_attributes(code: OpCode, form: u32) -> Vec<(Str, Presence)> {
     names.into_iter().map(|name| (name.into(), Presence::Required)).collect()
 }
 
-/// The attributes of operations outside of VHLO, sorted by name; `None` where they are not known.
+/// Returns the attributes of operations outside of VHLO, sorted by name; `None` if they are not known.
 fn native_attributes(name: &str) -> Option<Vec<(Str, Presence)>> {
     if let Some(own) = own_attributes(name) {
         return Some(own.iter().map(|&(name, presence)| (name.into(), presence)).collect());
@@ -152,7 +152,7 @@ fn native_attributes(name: &str) -> Option<Vec<(Str, Presence)>> {
 }
 
 impl KnownName {
-    /// What an operation name of the file stands for.
+    /// Determines the meaning of an operation name of the file.
     pub(super) fn new(file: &File, op: &OpName) -> Result<KnownName, Error> {
         let dialect = &*file.dialects[op.dialect];
         let name: Str = format!("{dialect}.{}", op.name).into();
@@ -163,7 +163,7 @@ impl KnownName {
                 .rsplit_once("_v")
                 .and_then(|(mnemonic, form)| Some((mnemonic, form.parse::<u32>().ok()?)))
             else {
-                return unsupported(format!("VHLO has no operation '{name}'"));
+                return unsupported(format!("unknown operation '{name}' of VHLO"));
             };
             let (meaning, attributes) = match mnemonic {
                 "func" => {
@@ -184,10 +184,10 @@ impl KnownName {
                         }
                         Some(_) => {
                             return unsupported(format!(
-                                "operation '{name}' is newer than the newest supported form"
+                                "the form of operation '{name}' is newer than those that are supported"
                             ));
                         }
-                        None => return unsupported(format!("VHLO has no operation '{name}'")),
+                        None => return unsupported(format!("unknown operation '{name}' of VHLO")),
                     }
                 }
             };
@@ -200,7 +200,7 @@ impl KnownName {
             });
         }
         if is_unknown(&name) {
-            return unsupported(format!("there is no operation '{name}' in the newest StableHLO"));
+            return unsupported(format!("unknown operation '{name}'"));
         }
         let meaning = match &*name {
             "builtin.module" => Meaning::Module,
@@ -214,17 +214,17 @@ impl KnownName {
     }
 }
 
-/// Attributes of an operation of the file: its own, and others.
+/// The attributes of an operation of the file.
 #[derive(Default)]
 pub(super) struct RawAttributes {
-    /// Own attributes, by their names in the file.
+    /// The inherent attributes, by their names in the file.
     own: Vec<(Str, Attribute)>,
-    /// Attributes of the dictionary: in older files the operation's own ones are among them.
+    /// The attributes of the dictionary, which contains the inherent attributes in older files.
     dictionary: DictionaryAttribute,
 }
 
-/// Operations outside of VHLO are not versioned: which attributes the writer knew follows from how many there are. Gives the
-/// greatest number of [`Presence::Since`] that it knew.
+/// Returns the greatest number of [`Presence::Since`] that the writer supported. Operations outside of VHLO are not
+/// versioned, so it follows from the number of attributes.
 fn age(attributes: &[(Str, Presence)], mut cursor: Cursor<'_>) -> u8 {
     let since = |presence: &Presence| match *presence {
         Presence::Since(since) => since,
@@ -243,7 +243,7 @@ fn age(attributes: &[(Str, Presence)], mut cursor: Cursor<'_>) -> u8 {
 }
 
 impl RawAttributes {
-    /// Reads an operation's properties and takes its dictionary, in place of what was there.
+    /// Reads an operation's properties and its dictionary, replacing the previous contents.
     pub(super) fn read(
         &mut self,
         file: &File,
@@ -264,7 +264,8 @@ impl RawAttributes {
                 }
             } else {
                 let Some(attributes) = &name.attributes else {
-                    let message = format!("attributes of operation '{}' cannot be read", name.name);
+                    let message =
+                        format!("the encoding of operation '{}' and its attributes is not known", name.name);
                     return Err(Error::new(ErrorKind::Unsupported, message).at_offset(cursor.position()));
                 };
                 own.reserve_exact(attributes.len());
@@ -301,14 +302,14 @@ impl RawAttributes {
         own.or_else(|| self.dictionary.get(name))
     }
 
-    /// The attributes that are not the operation's own.
+    /// Returns the discardable attributes of an operation.
     pub(super) fn discardable(&self, name: &KnownName) -> DictionaryAttribute {
         self.others(|key| {
             name.attributes.as_ref().is_some_and(|names| names.iter().any(|(own, _)| own == key))
         })
     }
 
-    /// The attributes of the dictionary without those that `is_own` says.
+    /// Returns the attributes of the dictionary for which `is_own` returns `false`.
     fn others(&self, is_own: impl Fn(&Str) -> bool) -> DictionaryAttribute {
         if self.dictionary.entries().iter().any(|(key, _)| is_own(key)) {
             let kept = self.dictionary.entries().iter().filter(|(key, _)| !is_own(key));
@@ -317,7 +318,7 @@ impl RawAttributes {
         self.dictionary.clone()
     }
 
-    /// All attributes, the operation's own among them, without those of these names.
+    /// Returns all attributes, including inherent ones, except those with these names.
     pub(super) fn without(&self, names: &[&str]) -> DictionaryAttribute {
         let is_named = |key: &Str| names.iter().any(|&name| *key == name);
         let own = self.own.iter().filter(|(key, _)| !is_named(key));
@@ -331,7 +332,7 @@ impl RawAttributes {
     }
 }
 
-/// How many numbers the attributes of operations may still have.
+/// The number of elements that attributes of operations may still have.
 pub(super) struct Budget(usize);
 
 impl Budget {
@@ -339,29 +340,26 @@ impl Budget {
         Budget(input_len.saturating_mul(ATTRIBUTE_NUMBERS_PER_BYTE).saturating_add(ATTRIBUTE_NUMBERS_BASE))
     }
 
-    /// How many there may still be.
+    /// Returns the remaining number.
     pub(super) fn left(&self) -> usize {
         self.0
     }
 
-    /// Counts what is copied when an attribute becomes a field of an operation.
+    /// Counts the elements of an attribute that becomes a field of an operation.
     fn charge(&mut self, attribute: &Attribute) -> Result<(), Error> {
         self.charge_entries(attribute.numbers())
     }
 
-    /// Counts entries that are looked at once more for each operation that has them.
+    /// Counts dictionary entries that are examined once for each operation with the dictionary.
     pub(super) fn charge_entries(&mut self, count: usize) -> Result<(), Error> {
         self.0 = self.0.checked_sub(count).ok_or_else(|| {
-            Error::new(
-                ErrorKind::TooLarge,
-                "the attributes of operations have more numbers and entries than allowed",
-            )
+            Error::new(ErrorKind::TooLarge, "the attributes of operations have too many elements and entries")
         })?;
         Ok(())
     }
 }
 
-/// The operation of the table with these attributes.
+/// Creates the operation of the op table with these attributes.
 pub(super) fn table_op(
     name: &KnownName,
     code: OpCode,
@@ -378,7 +376,7 @@ pub(super) fn table_op(
         };
         match found {
             Ok(Some(attribute)) => {
-                // The value of a constant is shared, not copied.
+                // The value of a constant is shared rather than copied.
                 if code != OpCode::Constant
                     && let Err(error) = budget.charge(&attribute)
                 {
@@ -400,7 +398,7 @@ pub(super) fn table_op(
     op.map_err(|error| Error::new(ErrorKind::Invalid, error.message()).in_op(code.info().name, location))
 }
 
-/// An operation that the table does not have.
+/// Creates an operation outside of the op table.
 pub(super) fn other_op(name: &KnownName, attributes: RawAttributes) -> (Op, DictionaryAttribute) {
     let discardable = attributes.discardable(name);
     let is_own = |key: &Str| name.attributes.iter().flatten().any(|(own, _)| own == key);
@@ -412,158 +410,176 @@ pub(super) fn other_op(name: &KnownName, attributes: RawAttributes) -> (Op, Dict
     (Op::Other(Box::new(OtherOp { name: name.name.clone(), properties })), discardable)
 }
 
-/// A StableHLO attribute from the VHLO attributes that stand for it; `None` when it has its default.
+/// Returns an attribute of StableHLO from the corresponding attributes of VHLO; `None` if it has its default.
 fn from_vhlo(
     code: OpCode,
     wanted: &'static str,
     attributes: &RawAttributes,
 ) -> Result<Option<Attribute>, String> {
     let get = |name: &str| attributes.get(name);
-    let parts = vhlo_parts(code, wanted);
-    let source = Parts { attributes };
-    match (code, wanted) {
+    let parts = Parts { names: vhlo_parts(code, wanted), attributes };
+    Ok(match (code, wanted) {
         (OpCode::Convolution | OpCode::DynamicConv, "dimension_numbers") => {
-            let numbers = ConvDimensionNumbers {
-                input_batch_dimension: source.integer(parts[0])?,
-                input_feature_dimension: source.integer(parts[1])?,
-                input_spatial_dimensions: source.integers(parts[2])?,
-                kernel_input_feature_dimension: source.integer(parts[3])?,
-                kernel_output_feature_dimension: source.integer(parts[4])?,
-                kernel_spatial_dimensions: source.integers(parts[5])?,
-                output_batch_dimension: source.integer(parts[6])?,
-                output_feature_dimension: source.integer(parts[7])?,
-                output_spatial_dimensions: source.integers(parts[8])?,
-            };
-            Ok(Some(Attribute::ConvDimensionNumbers(numbers.into())))
+            Some(Attribute::ConvDimensionNumbers(parts.convolution_numbers()?.into()))
         }
         (OpCode::DotGeneral, "dot_dimension_numbers") => {
-            let numbers = DotDimensionNumbers {
-                lhs_batching_dimensions: source.integers(parts[0])?,
-                rhs_batching_dimensions: source.integers(parts[1])?,
-                lhs_contracting_dimensions: source.integers(parts[2])?,
-                rhs_contracting_dimensions: source.integers(parts[3])?,
-            };
-            Ok(Some(Attribute::DotDimensionNumbers(numbers.into())))
+            Some(Attribute::DotDimensionNumbers(parts.dot_numbers()?.into()))
         }
-        // An i64 in VHLO, an i32 in StableHLO.
-        (OpCode::Composite, "version") => Ok(match get(wanted) {
+        (OpCode::DotGeneral, "algorithm") => {
+            parts.dot_algorithm()?.map(|algorithm| Attribute::DotAlgorithm(algorithm.into()))
+        }
+        (OpCode::Gather | OpCode::DynamicGather, "dimension_numbers") => {
+            Some(Attribute::GatherDimensionNumbers(parts.gather_numbers()?.into()))
+        }
+        (OpCode::Scatter, "scatter_dimension_numbers") => {
+            Some(Attribute::ScatterDimensionNumbers(parts.scatter_numbers()?.into()))
+        }
+        // The version is an i64 in VHLO, and an i32 in StableHLO.
+        (OpCode::Composite, "version") => match get(wanted) {
             Some(&Attribute::Integer { value, ty: ElementType::I64 }) if i32::try_from(value).is_ok() => {
                 Some(Attribute::Integer { value, ty: ElementType::I32 })
             }
             other => other.cloned(),
-        }),
-        (OpCode::DotGeneral, "algorithm") => {
-            // The first form of the operation has no algorithm, the second says `none` for each part.
-            if matches!(get(parts[0]), None | Some(Attribute::Type(Type::None))) {
-                return Ok(None);
-            }
-            let algorithm = DotAlgorithm {
-                lhs_precision_type: source.ty(parts[0])?,
-                rhs_precision_type: source.ty(parts[1])?,
-                accumulation_type: source.ty(parts[2])?,
-                lhs_component_count: source.integer(parts[3])?,
-                rhs_component_count: source.integer(parts[4])?,
-                num_primitive_operations: source.integer(parts[5])?,
-                allow_imprecise_accumulation: source.boolean(parts[6])?,
-            };
-            Ok(Some(Attribute::DotAlgorithm(algorithm.into())))
-        }
-        (OpCode::Gather | OpCode::DynamicGather, "dimension_numbers") => {
-            let numbers = GatherDimensionNumbers {
-                offset_dims: source.integers(parts[0])?,
-                collapsed_slice_dims: source.integers(parts[1])?,
-                operand_batching_dims: source.integers_or_none(parts[2])?,
-                start_indices_batching_dims: source.integers_or_none(parts[3])?,
-                start_index_map: source.integers(parts[4])?,
-                index_vector_dim: source.integer(parts[5])?,
-            };
-            Ok(Some(Attribute::GatherDimensionNumbers(numbers.into())))
-        }
-        (OpCode::Scatter, "scatter_dimension_numbers") => {
-            let numbers = ScatterDimensionNumbers {
-                update_window_dims: source.integers(parts[0])?,
-                inserted_window_dims: source.integers(parts[1])?,
-                input_batching_dims: source.integers_or_none(parts[2])?,
-                scatter_indices_batching_dims: source.integers_or_none(parts[3])?,
-                scatter_dims_to_operand_dims: source.integers(parts[4])?,
-                index_vector_dim: source.integer(parts[5])?,
-            };
-            Ok(Some(Attribute::ScatterDimensionNumbers(numbers.into())))
-        }
+        },
         (OpCode::Send | OpCode::Recv, "channel_handle") => {
-            let handle = source.integer(parts[0])?;
-            Ok(Some(Attribute::ChannelHandle(ChannelHandle {
-                handle,
-                channel_type: source.integer(parts[1])?,
-            })))
+            let (handle, channel_type) = (parts.integer(0)?, parts.integer(1)?);
+            Some(Attribute::ChannelHandle(ChannelHandle { handle, channel_type }))
         }
-        (_, "channel_handle") => match source.integer(parts[0])? {
-            0 => Ok(None),
-            handle => Ok(Some(Attribute::ChannelHandle(ChannelHandle { handle, channel_type: 0 }))),
+        (_, "channel_handle") => match parts.integer(0)? {
+            0 => None,
+            handle => Some(Attribute::ChannelHandle(ChannelHandle { handle, channel_type: 0 })),
         },
         (OpCode::CustomCall, "operand_layouts" | "result_layouts") => {
-            // Both are empty when neither is given.
+            // Both lists are empty if the program gives no layouts.
             let is_empty = |name| get(name).and_then(Attribute::as_array).is_none_or(<[_]>::is_empty);
             let neither = is_empty("operand_layouts") && is_empty("result_layouts");
-            Ok(if neither { None } else { get(wanted).cloned() })
+            if neither { None } else { get(wanted).cloned() }
         }
         (OpCode::CustomCall, "result_tilings") | (OpCode::Infeed, "layout") => {
-            Ok(get(wanted).filter(|array| array.as_array().is_none_or(|array| !array.is_empty())).cloned())
+            get(wanted).filter(|array| array.as_array().is_none_or(|array| !array.is_empty())).cloned()
         }
-        (OpCode::CustomCall, "backend_config") => Ok(get(wanted)
+        (OpCode::CustomCall, "backend_config") => get(wanted)
             .filter(|config| config.as_dictionary().is_none_or(|config| !config.is_empty()))
-            .cloned()),
-        _ => Ok(get(wanted).cloned()),
-    }
+            .cloned(),
+        _ => get(wanted).cloned(),
+    })
 }
 
-/// Typed access to the VHLO attributes that one of StableHLO is made of.
+/// The VHLO attributes that one of StableHLO is made of, by their index in [`vhlo_parts`].
 struct Parts<'a> {
+    names: &'static [&'static str],
     attributes: &'a RawAttributes,
 }
 
 impl Parts<'_> {
+    fn get(&self, part: usize) -> Option<&Attribute> {
+        self.attributes.get(self.names[part])
+    }
+
     fn typed<T>(
         &self,
-        name: &str,
+        part: usize,
         expected: &str,
         convert: impl Fn(&Attribute) -> Option<T>,
     ) -> Result<T, String> {
-        let attribute = self.attributes.get(name);
+        let attribute = self.get(part);
         attribute.and_then(convert).ok_or_else(|| {
             let found = attribute.map_or("nothing", Attribute::kind);
-            format!("attribute '{name}': expected {expected}, found {found}")
+            format!("attribute '{}': expected {expected}, found {found}", self.names[part])
         })
     }
 
-    fn integer(&self, name: &str) -> Result<i64, String> {
-        self.typed(name, "an integer", Attribute::as_i64)
+    fn integer(&self, part: usize) -> Result<i64, String> {
+        self.typed(part, "an integer", Attribute::as_i64)
     }
 
-    fn boolean(&self, name: &str) -> Result<bool, String> {
-        self.typed(name, "a boolean", Attribute::as_bool)
+    fn boolean(&self, part: usize) -> Result<bool, String> {
+        self.typed(part, "a boolean", Attribute::as_bool)
     }
 
-    fn ty(&self, name: &str) -> Result<Type, String> {
-        self.typed(name, "a type", |attribute| match attribute {
+    fn ty(&self, part: usize) -> Result<Type, String> {
+        self.typed(part, "a type", |attribute| match attribute {
             Attribute::Type(ty) => Some(ty.clone()),
             _ => None,
         })
     }
 
-    fn integers(&self, name: &str) -> Result<Ints, String> {
-        self.typed(name, "integers", |attribute| match attribute {
+    fn integers(&self, part: usize) -> Result<Ints, String> {
+        self.typed(part, "integers", |attribute| match attribute {
             Attribute::Elements(literal) => literal.to_i64s(MAX_ATTRIBUTE_ELEMENTS).map(Into::into),
             Attribute::IntegerArray { values, .. } => Some((**values).into()),
             _ => None,
         })
     }
 
-    /// Integers that older forms do not have.
-    fn integers_or_none(&self, name: &str) -> Result<Ints, String> {
-        if self.attributes.get(name).is_none() {
+    /// Returns integers that older forms of an operation do not have.
+    fn integers_or_none(&self, part: usize) -> Result<Ints, String> {
+        if self.get(part).is_none() {
             return Ok(Ints::default());
         }
-        self.integers(name)
+        self.integers(part)
+    }
+
+    fn convolution_numbers(&self) -> Result<ConvDimensionNumbers, String> {
+        Ok(ConvDimensionNumbers {
+            input_batch_dimension: self.integer(0)?,
+            input_feature_dimension: self.integer(1)?,
+            input_spatial_dimensions: self.integers(2)?,
+            kernel_input_feature_dimension: self.integer(3)?,
+            kernel_output_feature_dimension: self.integer(4)?,
+            kernel_spatial_dimensions: self.integers(5)?,
+            output_batch_dimension: self.integer(6)?,
+            output_feature_dimension: self.integer(7)?,
+            output_spatial_dimensions: self.integers(8)?,
+        })
+    }
+
+    fn dot_numbers(&self) -> Result<DotDimensionNumbers, String> {
+        Ok(DotDimensionNumbers {
+            lhs_batching_dimensions: self.integers(0)?,
+            rhs_batching_dimensions: self.integers(1)?,
+            lhs_contracting_dimensions: self.integers(2)?,
+            rhs_contracting_dimensions: self.integers(3)?,
+        })
+    }
+
+    /// The algorithm of a dot product; `None` if the operation has none.
+    fn dot_algorithm(&self) -> Result<Option<DotAlgorithm>, String> {
+        // The first form of the operation has no algorithm; in the second form, each part of an absent algorithm is
+        // `none`.
+        if matches!(self.get(0), None | Some(Attribute::Type(Type::None))) {
+            return Ok(None);
+        }
+        Ok(Some(DotAlgorithm {
+            lhs_precision_type: self.ty(0)?,
+            rhs_precision_type: self.ty(1)?,
+            accumulation_type: self.ty(2)?,
+            lhs_component_count: self.integer(3)?,
+            rhs_component_count: self.integer(4)?,
+            num_primitive_operations: self.integer(5)?,
+            allow_imprecise_accumulation: self.boolean(6)?,
+        }))
+    }
+
+    fn gather_numbers(&self) -> Result<GatherDimensionNumbers, String> {
+        Ok(GatherDimensionNumbers {
+            offset_dims: self.integers(0)?,
+            collapsed_slice_dims: self.integers(1)?,
+            operand_batching_dims: self.integers_or_none(2)?,
+            start_indices_batching_dims: self.integers_or_none(3)?,
+            start_index_map: self.integers(4)?,
+            index_vector_dim: self.integer(5)?,
+        })
+    }
+
+    fn scatter_numbers(&self) -> Result<ScatterDimensionNumbers, String> {
+        Ok(ScatterDimensionNumbers {
+            update_window_dims: self.integers(0)?,
+            inserted_window_dims: self.integers(1)?,
+            input_batching_dims: self.integers_or_none(2)?,
+            scatter_indices_batching_dims: self.integers_or_none(3)?,
+            scatter_dims_to_operand_dims: self.integers(4)?,
+            index_vector_dim: self.integer(5)?,
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! Types of MLIR's `quant` dialect, and what VHLO shares with them.
+//! The types of MLIR's `quant` dialect, and the encodings that they share with VHLO.
 
 use super::entries::Decoder;
 use crate::ir::{
@@ -7,7 +7,7 @@ use crate::ir::{
 use crate::limits::{MAX_ATTRIBUTE_ELEMENTS, MAX_EQUAL_BLOCKS};
 use crate::{Error, ErrorKind};
 
-/// Decodes a type; the codes are those of MLIR's `QuantDialectBytecode.td`.
+/// Decodes a type. The codes are those of MLIR's `QuantDialectBytecode.td`.
 pub(super) fn ty(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
     let start = decoder.cursor;
     match decoder.cursor.varint()? {
@@ -18,7 +18,7 @@ pub(super) fn ty(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
     }
 }
 
-/// A type with one scale.
+/// Reads a type with a single scale.
 pub(super) fn uniform(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
     let head = Head::read(decoder)?;
     let scale = double(decoder)?;
@@ -27,7 +27,7 @@ pub(super) fn uniform(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
     finish(decoder, head, range, vec![scale], vec![zero_point], None, None)
 }
 
-/// A type with one scale for each index of a dimension.
+/// Reads a type with a scale for each index of a dimension.
 pub(super) fn uniform_per_axis(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
     let head = Head::read(decoder)?;
     let axis = decoder.cursor.varint()?;
@@ -40,7 +40,7 @@ pub(super) fn uniform_per_axis(decoder: &mut Decoder<'_>) -> Result<Type, Error>
     finish(decoder, head, range, scales, zero_points, Some(axis), None)
 }
 
-/// A type with one scale for each block.
+/// Reads a type with a scale for each block.
 fn uniform_blocks(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
     let head = Head::read(decoder)?;
     let range = Range::read(decoder)?;
@@ -56,12 +56,16 @@ fn uniform_blocks(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
     };
     for literal in [&scales, &zero_points] {
         if matches!(literal.data(), LiteralData::Splat(_)) && literal.num_elements() > MAX_EQUAL_BLOCKS {
-            let message = format!("more than {MAX_EQUAL_BLOCKS} blocks with one scale or zero point for all");
+            let message = format!(
+                "a quantized type has more than {MAX_EQUAL_BLOCKS} blocks with a common scale or zero point"
+            );
             return Err(Error::new(ErrorKind::TooLarge, message).at_offset(decoder.cursor.position()));
         }
     }
     if dimensions.len() != sizes.len() || scales.ty().dims() != zero_points.ty().dims() {
-        return Err(decoder.cursor.error("expected as many sizes as dimensions and zero points as scales"));
+        return Err(decoder
+            .cursor
+            .error("expected a size for each dimension and a zero point for each scale"));
     }
     let sizes =
         dimensions.iter().zip(sizes).map(|(&dimension, size)| Some((u32::try_from(dimension).ok()?, size)));
@@ -77,7 +81,7 @@ fn uniform_blocks(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
     finish(decoder, head, range, scale_values, zero_points, None, Some(blocks))
 }
 
-/// The elements of a literal of floats.
+/// Returns the elements of a literal of floats.
 fn doubles(literal: &Literal) -> Option<Vec<f64>> {
     let ty = literal.ty().element_type();
     if !ty.is_float() {
@@ -94,7 +98,7 @@ fn double(decoder: &mut Decoder<'_>) -> Result<f64, Error> {
     decoder.cursor.integer(64).map(f64::from_bits)
 }
 
-/// What all quantized types begin with.
+/// The common first part of quantized types.
 struct Head {
     signed: bool,
     storage: Type,
@@ -109,7 +113,7 @@ impl Head {
     }
 }
 
-/// Least and greatest stored value.
+/// The minimum and maximum stored value.
 struct Range {
     min: i64,
     max: i64,
@@ -138,13 +142,15 @@ fn finish(
             (storage, expressed)
         }
         (storage, expressed) => {
-            let message = format!("expected integers that stand for floats, found {storage} for {expressed}");
+            let message = format!(
+                "expected an integer storage type and a float expressed type, found {storage} and {expressed}"
+            );
             return Err(decoder.cursor.error(message));
         }
     };
     if scales.len() != zero_points.len() {
         let message = format!(
-            "expected as many zero points as scales, found {} and {}",
+            "expected equal numbers of zero points and scales, found {} and {}",
             zero_points.len(),
             scales.len()
         );

@@ -9,7 +9,7 @@ use crate::ir::{
     Attribute, AxisRef, DimensionSharding, Ints, Mesh, MeshAxis, MeshReference, Str, SubAxis, TensorSharding,
 };
 
-/// Decodes an attribute; the codes are those of Shardy's `bytecode.td`.
+/// Decodes an attribute. The codes are those of Shardy's `bytecode.td`.
 pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     let start = decoder.cursor;
     Ok(match decoder.cursor.varint()? {
@@ -18,16 +18,7 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
             let name = decoder.text()?;
             Attribute::MeshAxis(MeshAxis { name, size: decoder.cursor.signed()? }.into())
         }
-        2 => {
-            let axes = decoder.list(|decoder| {
-                decoder.typed("an axis of a mesh", |attribute| match attribute {
-                    Attribute::MeshAxis(axis) => Some(Some((*axis).clone())),
-                    _ => None,
-                })
-            })?;
-            let device_ids = ints(decoder)?;
-            Attribute::Mesh(Mesh { axes: axes.into_iter().flatten().collect(), device_ids }.into())
-        }
+        2 => mesh(decoder)?,
         3 => {
             Attribute::SubAxis(SubAxis { pre_size: decoder.cursor.signed()?, size: decoder.cursor.signed()? })
         }
@@ -42,28 +33,14 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
             };
             Attribute::AxisRef(AxisRef { name, sub_axis }.into())
         }
-        5 => {
-            let axes = axis_refs(decoder)?;
-            let is_closed = decoder.cursor.byte()? != 0;
-            let (priority, present) = decoder.cursor.varint_with_flag()?;
-            let priority = if present { i64::try_from(priority).ok() } else { None };
-            Attribute::DimensionSharding(DimensionSharding { axes, is_closed, priority }.into())
-        }
+        5 => dimension_sharding(decoder)?,
         6 => tensor_sharding(decoder, 1)?,
-        7 | 16 => {
-            let shardings = decoder.list(|decoder| {
-                decoder.typed("a sharding", |attribute| match attribute {
-                    Attribute::Sharding(sharding) => Some(Some((*sharding).clone())),
-                    _ => None,
-                })
-            })?;
-            Attribute::ShardingPerValue(shardings.into_iter().flatten().collect())
-        }
+        7 | 16 => sharding_per_value(decoder)?,
         8 => Attribute::IntegerArray {
             ty: crate::ir::ElementType::I64,
             values: decoder.cursor.signed_list()?.into(),
         },
-        // Lists of axes are kept as their text, as the text reader keeps them.
+        // Lists of axes are represented by their text, as in the text reader.
         11 => {
             let axes = axis_refs(decoder)?;
             Attribute::Opaque(format!("{AXIS_REF_LIST}{}>", braces(&axes)).into())
@@ -90,10 +67,10 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     })
 }
 
-/// How the text of a list of axes begins.
+/// The start of the text of a list of axes.
 const AXIS_REF_LIST: &str = "sdy<axis_ref_list";
 
-/// `{"x", "y":(1)2}`.
+/// Returns the text `{"x", "y":(1)2}`.
 fn braces(axes: &[AxisRef]) -> String {
     let axes = axes.iter().map(|axis| {
         let text = Attribute::AxisRef(axis.clone().into()).to_string();
@@ -108,6 +85,35 @@ fn ints(decoder: &mut Decoder<'_>) -> Result<Ints, Error> {
 
 fn axis_refs(decoder: &mut Decoder<'_>) -> Result<Box<[AxisRef]>, Error> {
     Ok(decoder.list(stablehlo::axis_ref)?.into_iter().flatten().collect())
+}
+
+fn mesh(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
+    let axes = decoder.list(|decoder| {
+        decoder.typed("an axis of a mesh", |attribute| match attribute {
+            Attribute::MeshAxis(axis) => Some(Some((*axis).clone())),
+            _ => None,
+        })
+    })?;
+    let device_ids = ints(decoder)?;
+    Ok(Attribute::Mesh(Mesh { axes: axes.into_iter().flatten().collect(), device_ids }.into()))
+}
+
+fn dimension_sharding(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
+    let axes = axis_refs(decoder)?;
+    let is_closed = decoder.cursor.byte()? != 0;
+    let (priority, present) = decoder.cursor.varint_with_flag()?;
+    let priority = if present { i64::try_from(priority).ok() } else { None };
+    Ok(Attribute::DimensionSharding(DimensionSharding { axes, is_closed, priority }.into()))
+}
+
+fn sharding_per_value(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
+    let shardings = decoder.list(|decoder| {
+        decoder.typed("a sharding", |attribute| match attribute {
+            Attribute::Sharding(sharding) => Some(Some((*sharding).clone())),
+            _ => None,
+        })
+    })?;
+    Ok(Attribute::ShardingPerValue(shardings.into_iter().flatten().collect()))
 }
 
 fn tensor_sharding(decoder: &mut Decoder<'_>, form: u32) -> Result<Attribute, Error> {
@@ -132,7 +138,7 @@ fn tensor_sharding(decoder: &mut Decoder<'_>, form: u32) -> Result<Attribute, Er
     Ok(Attribute::Sharding(sharding.into()))
 }
 
-/// A sharding rule is kept as its text: nothing in this crate looks into it.
+/// Reads a sharding rule, which is represented by its text because this crate does not interpret it.
 fn sharding_rule(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     let factor_sizes = decoder.cursor.signed_list()?;
     let operands = decoder.attributes()?;
@@ -178,7 +184,7 @@ fn sharding_rule(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     Ok(Attribute::Opaque(text.into()))
 }
 
-/// Shardy names factors i, j, ..., z, z_1, z_2, ...
+/// Returns the name of a factor: Shardy names them i, j, ..., z, z_1, z_2, ...
 fn factor_name(factor: i64) -> String {
     match u8::try_from(factor) {
         Ok(factor @ 0..=17) => char::from(b'i' + factor).to_string(),

@@ -1,4 +1,4 @@
-//! The file's sections: strings, dialects and operation names, properties, resources.
+//! The sections of the file: strings, dialects and operation names, properties, and resources.
 
 use std::ops::Range;
 
@@ -6,19 +6,19 @@ use super::cursor::{Cursor, malformed};
 use crate::ir::{Attribute, Str};
 use crate::{Bytes, Error, ErrorKind};
 
-/// Newest version of the bytecode format that is understood.
+/// The newest supported version of the bytecode format.
 const NEWEST_FORMAT: u64 = 6;
-/// From here on dialects have versions.
+/// The first format in which dialects have versions.
 pub(super) const FORMAT_DIALECT_VERSIONS: u64 = 1;
-/// From here on isolated regions are sections of their own.
+/// The first format in which isolated regions are sections of their own.
 pub(super) const FORMAT_LAZY_REGIONS: u64 = 2;
-/// From here on there are use-list orders.
+/// The first format with use-list orders.
 pub(super) const FORMAT_USE_LIST_ORDERS: u64 = 3;
-/// From here on unknown locations of block arguments are left out.
+/// The first format that omits unknown locations of block arguments.
 pub(super) const FORMAT_ELIDED_LOCATIONS: u64 = 4;
-/// From here on operations have properties.
+/// The first format in which operations have properties.
 pub(super) const FORMAT_PROPERTIES: u64 = 5;
-/// From here on sizes of groups of operands and results are no attributes.
+/// The first format in which the sizes of operand and result groups are not attributes.
 pub(super) const FORMAT_SEGMENT_SIZES: u64 = 6;
 
 pub(super) const SECTION_STRINGS: u8 = 0;
@@ -46,27 +46,27 @@ const SECTION_NAMES: [&str; SECTION_COUNT] = [
 
 /// An operation name of the file.
 pub(super) struct OpName {
-    /// Index of the dialect.
+    /// The index of the dialect.
     pub(super) dialect: usize,
-    /// Name without dialect.
+    /// The name without the dialect.
     pub(super) name: Str,
-    /// Whether the writer knew the operation: then its properties are in the operation's own encoding, otherwise
-    /// they are a dictionary.
+    /// `true` if the writer knew the operation. Its properties then have the operation's own encoding, otherwise they
+    /// are a dictionary.
     pub(super) registered: bool,
 }
 
-/// A resource: constant data beside the attributes.
+/// A resource: constant data outside of the attributes.
 pub(super) struct Resource {
     pub(super) key: Str,
-    /// Place of the data; `None` for a declaration or another kind than a blob.
+    /// The range of the data; `None` for a declaration, or if the data is not a blob.
     pub(super) blob: Option<Range<usize>>,
 }
 
-/// Everything but attributes, types and code.
+/// The contents of the file except attributes, types and code.
 pub(super) struct File {
     pub(super) input: Bytes,
     pub(super) format: u64,
-    /// Who wrote the file: `StableHLO_v1.13.7`, `MLIR19.0.0git`.
+    /// The writer of the file, such as `StableHLO_v1.13.7` or `MLIR19.0.0git`.
     pub(super) producer: String,
     pub(super) strings: Vec<Attribute>,
     pub(super) dialects: Vec<Str>,
@@ -76,7 +76,7 @@ pub(super) struct File {
     sections: [Option<Range<usize>>; SECTION_COUNT],
 }
 
-/// Reads a section's header: its number and place.
+/// Reads the header of a section, and returns its id and range.
 pub(super) fn section(cursor: &mut Cursor<'_>) -> Result<(u8, Range<usize>), Error> {
     let head = cursor.byte()?;
     let length = cursor.varint()?;
@@ -92,7 +92,7 @@ pub(super) fn section(cursor: &mut Cursor<'_>) -> Result<(u8, Range<usize>), Err
 }
 
 impl File {
-    /// Reads the header and all sections but attributes, types and code.
+    /// Reads the header and all sections except attributes, types and code.
     pub(super) fn read(input: Bytes) -> Result<File, Error> {
         let bytes = input.clone();
         let mut cursor = Cursor::new(&bytes, 0..bytes.len());
@@ -100,7 +100,7 @@ impl File {
         let format = cursor.varint()?;
         if format > NEWEST_FORMAT {
             let message =
-                format!("bytecode format {format} is newer than the newest supported one, {NEWEST_FORMAT}");
+                format!("bytecode format {format} is not supported, expected at most {NEWEST_FORMAT}");
             return Err(Error::new(ErrorKind::Unsupported, message).at_offset(4));
         }
         let producer = String::from_utf8_lossy(cursor.null_terminated()?).into_owned();
@@ -131,14 +131,14 @@ impl File {
         Ok(file)
     }
 
-    /// A section that has to be there.
+    /// Returns the range of a required section.
     pub(super) fn required(&self, id: u8) -> Result<Range<usize>, Error> {
         self.sections[usize::from(id)].clone().ok_or_else(|| {
             malformed(self.input.len(), format!("the {} section is missing", SECTION_NAMES[usize::from(id)]))
         })
     }
 
-    /// The string at an index.
+    /// Returns the string at an index.
     pub(super) fn string(&self, cursor: &Cursor<'_>, index: u64) -> Result<&Attribute, Error> {
         let string = usize::try_from(index).ok().and_then(|index| self.strings.get(index));
         string.ok_or_else(|| {
@@ -147,11 +147,11 @@ impl File {
         })
     }
 
-    /// The string at an index, which has to be UTF-8.
+    /// Returns the string at an index, which must be UTF-8.
     pub(super) fn text(&self, cursor: &Cursor<'_>, index: u64) -> Result<Str, Error> {
         match self.string(cursor, index)? {
             Attribute::String(text) => Ok(text.clone()),
-            _ => Err(cursor.error("expected a name in UTF-8, found other bytes")),
+            _ => Err(cursor.error("expected a name in UTF-8")),
         }
     }
 
@@ -167,10 +167,10 @@ impl File {
                 usize::try_from(size).ok().filter(|&size| size > 0).and_then(|size| end.checked_sub(size));
             let Some(start) = start.filter(|&start| start >= cursor.position()) else {
                 return Err(
-                    cursor.error(format!("a string of {size} bytes does not lie inside the string section"))
+                    cursor.error(format!("a string of {size} bytes is out of bounds of the string section"))
                 );
             };
-            // The last byte is a null.
+            // The last byte is a null byte.
             strings.push(match std::str::from_utf8(&bytes[start..end - 1]) {
                 Ok(text) => Attribute::String(text.into()),
                 Err(_) => Attribute::Bytes(self.input.slice(start..end - 1).unwrap_or_default()),
@@ -178,7 +178,7 @@ impl File {
             end = start;
         }
         if cursor.position() != end {
-            return Err(cursor.error("expected the strings right after their sizes"));
+            return Err(cursor.error("expected the strings immediately after their sizes"));
         }
         strings.reverse();
         self.strings = strings;
@@ -222,7 +222,8 @@ impl File {
         Ok(())
     }
 
-    /// The header of entries grouped by dialect: index of the dialect, number of entries.
+    /// Reads the header of a group of entries of one dialect, and returns the index of the dialect and the number of
+    /// entries.
     pub(super) fn dialect_group(&self, cursor: &mut Cursor<'_>) -> Result<(usize, usize), Error> {
         let dialect = cursor.varint()?;
         let index = usize::try_from(dialect).ok().filter(|&index| index < self.dialects.len());
@@ -259,7 +260,7 @@ impl File {
         let external_groups = offsets.count()?;
         let mut group = 0;
         while group < external_groups || !offsets.is_empty() {
-            // A name for external groups, a dialect for the others: both an index.
+            // The name of an external group, or the index of a dialect. Both are indices.
             let owner = offsets.varint()?;
             let external = group < external_groups;
             if !external && owner >= self.dialects.len() as u64 {

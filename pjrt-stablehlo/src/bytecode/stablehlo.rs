@@ -1,4 +1,4 @@
-//! Attributes and types of the `stablehlo` dialect itself, and what VHLO shares with them.
+//! The attributes and types of the `stablehlo` dialect, and the encodings that they share with VHLO.
 
 use super::entries::Decoder;
 use crate::Error;
@@ -9,7 +9,7 @@ use crate::ir::{
     RngAlgorithm, RngDistribution, ScatterDimensionNumbers, SubAxis, TransposeKind, Type,
 };
 
-/// Decodes an attribute; the codes are those of StableHLO's `StablehloBytecode.cpp`.
+/// Decodes an attribute. The codes are those of StableHLO's `StablehloBytecode.cpp`.
 pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     let start = decoder.cursor;
     Ok(match decoder.cursor.varint()? {
@@ -19,70 +19,18 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
         }),
         2 => case(decoder, ComparisonDirection::from_code)?,
         3 => case(decoder, ComparisonType::from_code)?,
-        4 => {
-            let numbers = ConvDimensionNumbers {
-                input_batch_dimension: decoder.cursor.signed()?,
-                input_feature_dimension: decoder.cursor.signed()?,
-                input_spatial_dimensions: ints(decoder)?,
-                kernel_input_feature_dimension: decoder.cursor.signed()?,
-                kernel_output_feature_dimension: decoder.cursor.signed()?,
-                kernel_spatial_dimensions: ints(decoder)?,
-                output_batch_dimension: decoder.cursor.signed()?,
-                output_feature_dimension: decoder.cursor.signed()?,
-                output_spatial_dimensions: ints(decoder)?,
-            };
-            Attribute::ConvDimensionNumbers(numbers.into())
-        }
-        5 => {
-            let numbers = DotDimensionNumbers {
-                lhs_batching_dimensions: ints(decoder)?,
-                rhs_batching_dimensions: ints(decoder)?,
-                lhs_contracting_dimensions: ints(decoder)?,
-                rhs_contracting_dimensions: ints(decoder)?,
-            };
-            Attribute::DotDimensionNumbers(numbers.into())
-        }
+        4 => Attribute::ConvDimensionNumbers(convolution_numbers(decoder)?.into()),
+        5 => Attribute::DotDimensionNumbers(dot_numbers(decoder)?.into()),
         6 => case(decoder, FftType::from_code)?,
-        7 => {
-            let numbers = GatherDimensionNumbers {
-                offset_dims: ints(decoder)?,
-                collapsed_slice_dims: ints(decoder)?,
-                operand_batching_dims: ints(decoder)?,
-                start_indices_batching_dims: ints(decoder)?,
-                start_index_map: ints(decoder)?,
-                index_vector_dim: decoder.cursor.signed()?,
-            };
-            Attribute::GatherDimensionNumbers(numbers.into())
-        }
+        7 => Attribute::GatherDimensionNumbers(gather_numbers(decoder)?.into()),
         8 => case(decoder, Precision::from_code)?,
         9 => case(decoder, RngAlgorithm::from_code)?,
         10 => case(decoder, RngDistribution::from_code)?,
-        11 => {
-            let numbers = ScatterDimensionNumbers {
-                update_window_dims: ints(decoder)?,
-                inserted_window_dims: ints(decoder)?,
-                input_batching_dims: ints(decoder)?,
-                scatter_indices_batching_dims: ints(decoder)?,
-                scatter_dims_to_operand_dims: ints(decoder)?,
-                index_vector_dim: decoder.cursor.signed()?,
-            };
-            Attribute::ScatterDimensionNumbers(numbers.into())
-        }
+        11 => Attribute::ScatterDimensionNumbers(scatter_numbers(decoder)?.into()),
         12 => case(decoder, TransposeKind::from_code)?,
         13 => Attribute::Bounds(decoder.cursor.signed_list()?.into()),
         14 => output_operand_alias(decoder)?,
-        15 => {
-            let algorithm = DotAlgorithm {
-                lhs_precision_type: decoder.ty()?,
-                rhs_precision_type: decoder.ty()?,
-                accumulation_type: decoder.ty()?,
-                lhs_component_count: decoder.cursor.signed()?,
-                rhs_component_count: decoder.cursor.signed()?,
-                num_primitive_operations: decoder.cursor.signed()?,
-                allow_imprecise_accumulation: decoder.cursor.byte()? != 0,
-            };
-            Attribute::DotAlgorithm(algorithm.into())
-        }
+        15 => Attribute::DotAlgorithm(dot_algorithm(decoder)?.into()),
         16 => case(decoder, ResultAccuracyMode::from_code)?,
         17 => result_accuracy(decoder)?,
         18 => {
@@ -113,7 +61,64 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     })
 }
 
-/// Decodes a type; the codes are those of StableHLO's `StablehloBytecode.cpp`.
+fn convolution_numbers(decoder: &mut Decoder<'_>) -> Result<ConvDimensionNumbers, Error> {
+    Ok(ConvDimensionNumbers {
+        input_batch_dimension: decoder.cursor.signed()?,
+        input_feature_dimension: decoder.cursor.signed()?,
+        input_spatial_dimensions: ints(decoder)?,
+        kernel_input_feature_dimension: decoder.cursor.signed()?,
+        kernel_output_feature_dimension: decoder.cursor.signed()?,
+        kernel_spatial_dimensions: ints(decoder)?,
+        output_batch_dimension: decoder.cursor.signed()?,
+        output_feature_dimension: decoder.cursor.signed()?,
+        output_spatial_dimensions: ints(decoder)?,
+    })
+}
+
+fn dot_numbers(decoder: &mut Decoder<'_>) -> Result<DotDimensionNumbers, Error> {
+    Ok(DotDimensionNumbers {
+        lhs_batching_dimensions: ints(decoder)?,
+        rhs_batching_dimensions: ints(decoder)?,
+        lhs_contracting_dimensions: ints(decoder)?,
+        rhs_contracting_dimensions: ints(decoder)?,
+    })
+}
+
+fn dot_algorithm(decoder: &mut Decoder<'_>) -> Result<DotAlgorithm, Error> {
+    Ok(DotAlgorithm {
+        lhs_precision_type: decoder.ty()?,
+        rhs_precision_type: decoder.ty()?,
+        accumulation_type: decoder.ty()?,
+        lhs_component_count: decoder.cursor.signed()?,
+        rhs_component_count: decoder.cursor.signed()?,
+        num_primitive_operations: decoder.cursor.signed()?,
+        allow_imprecise_accumulation: decoder.cursor.byte()? != 0,
+    })
+}
+
+fn gather_numbers(decoder: &mut Decoder<'_>) -> Result<GatherDimensionNumbers, Error> {
+    Ok(GatherDimensionNumbers {
+        offset_dims: ints(decoder)?,
+        collapsed_slice_dims: ints(decoder)?,
+        operand_batching_dims: ints(decoder)?,
+        start_indices_batching_dims: ints(decoder)?,
+        start_index_map: ints(decoder)?,
+        index_vector_dim: decoder.cursor.signed()?,
+    })
+}
+
+fn scatter_numbers(decoder: &mut Decoder<'_>) -> Result<ScatterDimensionNumbers, Error> {
+    Ok(ScatterDimensionNumbers {
+        update_window_dims: ints(decoder)?,
+        inserted_window_dims: ints(decoder)?,
+        input_batching_dims: ints(decoder)?,
+        scatter_indices_batching_dims: ints(decoder)?,
+        scatter_dims_to_operand_dims: ints(decoder)?,
+        index_vector_dim: decoder.cursor.signed()?,
+    })
+}
+
+/// Decodes a type. The codes are those of StableHLO's `StablehloBytecode.cpp`.
 pub(super) fn ty(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
     let start = decoder.cursor;
     Ok(match decoder.cursor.varint()? {
@@ -127,7 +132,7 @@ fn ints(decoder: &mut Decoder<'_>) -> Result<Ints, Error> {
     decoder.cursor.signed_list().map(Into::into)
 }
 
-/// A case of an enumeration.
+/// Reads a case of an enumeration.
 pub(super) fn case<T: Into<EnumValue>>(
     decoder: &mut Decoder<'_>,
     from_code: impl FnOnce(u64) -> Option<T>,
@@ -140,7 +145,7 @@ pub(super) fn case<T: Into<EnumValue>>(
     }
 }
 
-/// The fields of an output operand alias.
+/// Reads the fields of an output operand alias.
 pub(super) fn output_operand_alias(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     let alias = OutputOperandAlias {
         output_tuple_indices: ints(decoder)?,
@@ -150,7 +155,7 @@ pub(super) fn output_operand_alias(decoder: &mut Decoder<'_>) -> Result<Attribut
     Ok(Attribute::OutputOperandAlias(alias.into()))
 }
 
-/// The fields of a result accuracy.
+/// Reads the fields of a result accuracy.
 pub(super) fn result_accuracy(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     let double = |raw| crate::ir::float_value(crate::ir::ElementType::F64, raw);
     let atol = double(decoder.cursor.integer(64)?);
@@ -164,7 +169,7 @@ pub(super) fn result_accuracy(decoder: &mut Decoder<'_>) -> Result<Attribute, Er
     Ok(Attribute::ResultAccuracy(ResultAccuracy { atol, rtol, ulps, mode }.into()))
 }
 
-/// A reference to a part of an axis.
+/// Reads a reference to a part of an axis.
 pub(super) fn sub_axis(decoder: &mut Decoder<'_>) -> Result<Option<SubAxis>, Error> {
     decoder.typed("a part of an axis", |attribute| match attribute {
         Attribute::SubAxis(sub_axis) => Some(Some(sub_axis)),
@@ -172,7 +177,7 @@ pub(super) fn sub_axis(decoder: &mut Decoder<'_>) -> Result<Option<SubAxis>, Err
     })
 }
 
-/// The mesh axis that an attribute is.
+/// Returns the reference to a mesh axis that an attribute represents.
 pub(super) fn as_axis_ref(attribute: &Attribute) -> Option<AxisRef> {
     match attribute {
         Attribute::AxisRef(axis) => Some((**axis).clone()),
@@ -180,12 +185,12 @@ pub(super) fn as_axis_ref(attribute: &Attribute) -> Option<AxisRef> {
     }
 }
 
-/// A reference to a mesh axis; `None` while entries are missing.
+/// Reads a reference to a mesh axis; `None` while entries are missing.
 pub(super) fn axis_ref(decoder: &mut Decoder<'_>) -> Result<Option<AxisRef>, Error> {
     decoder.typed("a mesh axis", |attribute| as_axis_ref(&attribute).map(Some))
 }
 
-/// A reference to a mesh or to its symbol; `None` while entries are missing.
+/// Reads a reference to a mesh or its symbol; `None` while entries are missing.
 pub(super) fn mesh_reference(decoder: &mut Decoder<'_>) -> Result<Option<MeshReference>, Error> {
     decoder.typed("a mesh", |attribute| match attribute {
         Attribute::Symbol(path) => path.first().cloned().map(MeshReference::Symbol).map(Some),
@@ -195,7 +200,7 @@ pub(super) fn mesh_reference(decoder: &mut Decoder<'_>) -> Result<Option<MeshRef
     })
 }
 
-/// A reference to an array of mesh axes.
+/// Reads a reference to an array of mesh axes.
 pub(super) fn mesh_axes(decoder: &mut Decoder<'_>) -> Result<Vec<MeshAxis>, Error> {
     decoder.typed("an array of mesh axes", |attribute| {
         let axes = attribute.as_array()?.iter();
@@ -207,7 +212,7 @@ pub(super) fn mesh_axes(decoder: &mut Decoder<'_>) -> Result<Vec<MeshAxis>, Erro
     })
 }
 
-/// A mesh of its parts.
+/// Creates a mesh from its axes and device ids.
 pub(super) fn mesh(
     decoder: &Decoder<'_>,
     axes: Vec<MeshAxis>,
@@ -219,11 +224,13 @@ pub(super) fn mesh(
         Some(Attribute::Elements(literal)) => {
             let ids = literal.to_i64s(crate::limits::MAX_ATTRIBUTE_ELEMENTS);
             ids.ok_or_else(|| {
-                decoder.cursor.error(format!("expected device numbers, found {}", literal.ty()))
+                decoder.cursor.error(format!("expected a list of device ids, found {}", literal.ty()))
             })?
         }
         Some(other) => {
-            return Err(decoder.cursor.error(format!("expected device numbers, found {}", other.kind())));
+            return Err(decoder
+                .cursor
+                .error(format!("expected a list of device ids, found {}", other.kind())));
         }
     };
     Ok(Attribute::Mesh(Mesh { axes: axes.into(), device_ids: device_ids.into() }.into()))

@@ -1,32 +1,32 @@
-//! Operations that were made before: files write the same properties once, however many operations have them.
+//! A cache of decoded operations. Files contain equal properties once, however many operations have them.
 
 use crate::ir::{DictionaryAttribute, Op};
 
-/// What an operation's attributes follow from. Two operations with the same key have the same.
+/// The parts that determine an operation's attributes. Operations with equal keys have equal attributes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key {
-    /// Index of the operation's name.
+    /// The index of the operation's name.
     pub(super) name: usize,
-    /// Index of its properties.
+    /// The index of its properties.
     pub(super) properties: usize,
-    /// Index of the dictionary of its other attributes.
+    /// The index of the dictionary of its other attributes.
     pub(super) dictionary: Option<u64>,
 }
 
-/// An operation as it is before anything is known about its operands.
+/// A decoded operation without operands.
 pub(super) struct Template {
     pub(super) op: Op,
-    /// The attributes that are not the operation's own.
+    /// The discardable attributes.
     pub(super) discardable: DictionaryAttribute,
-    /// Numbers and entries that copying the operation's attributes takes.
+    /// The number of elements and entries that a copy of the operation's attributes takes.
     pub(super) numbers: usize,
 }
 
-/// The last operation that had them, for each properties of the file.
+/// For each properties entry of the file, the last operation that had it.
 pub(super) struct Templates(Vec<Option<Box<(Key, Template)>>>);
 
 impl Templates {
-    /// No template, for a file with so many properties.
+    /// Creates an empty cache for a file with this number of properties.
     pub(super) fn new(properties: usize) -> Self {
         Templates(std::iter::repeat_with(|| None).take(properties).collect())
     }

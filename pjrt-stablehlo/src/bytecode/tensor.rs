@@ -1,11 +1,11 @@
-//! What the dialects' encodings of tensors, numbers and constants have in common.
+//! The common parts of the dialects' encodings of tensors, numbers and constants.
 
 use super::entries::Decoder;
 use crate::ir::{Attribute, DYNAMIC, ElementKind, ElementType, TensorType, Type};
 use crate::limits::MAX_RANK;
 use crate::{Error, ErrorKind};
 
-/// A ranked tensor type. While entries are missing, some type.
+/// Creates a ranked tensor type. While entries are missing, the type is arbitrary.
 pub(super) fn ranked(
     decoder: &Decoder<'_>,
     shape: Vec<i64>,
@@ -16,12 +16,11 @@ pub(super) fn ranked(
         return Ok(Type::None);
     }
     if shape.len() > MAX_RANK {
-        let message =
-            format!("a tensor of {} dimensions has more than the supported {MAX_RANK}", shape.len());
+        let message = format!("a tensor has {} dimensions, expected at most {MAX_RANK}", shape.len());
         return Err(Error::new(ErrorKind::TooLarge, message).at_offset(decoder.cursor.position()));
     }
     if let Some(size) = shape.iter().find(|&&size| size < 0 && size != DYNAMIC) {
-        return Err(decoder.cursor.error(format!("expected a dimension's size, found {size}")));
+        return Err(decoder.cursor.error(format!("expected the size of a dimension, found {size}")));
     }
     let (element_type, quantization) = match element {
         Type::Scalar(element_type) if element_type != ElementType::Tf32 => (element_type, None),
@@ -36,8 +35,7 @@ pub(super) fn ranked(
                 .zip(&shape)
                 .all(|(&bound, &size)| bound == DYNAMIC || (size == DYNAMIC && bound >= 0));
             if bounds.len() != shape.len() || !fits {
-                let message =
-                    "expected a bound or nothing for each dynamic dimension and nothing for the others";
+                let message = "expected bounds only for dynamic dimensions";
                 return Err(decoder.cursor.error(message));
             }
             ((*bounds).into(), None)
@@ -47,7 +45,7 @@ pub(super) fn ranked(
     Ok(Type::Tensor(TensorType::from_parts(shape.into(), bounds, element_type, quantization, encoding)))
 }
 
-/// The complex type of a part's type.
+/// Returns the complex type with parts of this type.
 pub(super) fn complex(decoder: &Decoder<'_>, part: Type) -> Result<Type, Error> {
     match part {
         Type::Scalar(ElementType::F32) => Ok(Type::Scalar(ElementType::ComplexF32)),
@@ -57,7 +55,7 @@ pub(super) fn complex(decoder: &Decoder<'_>, part: Type) -> Result<Type, Error> 
     }
 }
 
-/// The value of an integer from its bits.
+/// Returns the value of an integer with these bits.
 pub(super) fn signed_value(ty: ElementType, raw: u64) -> i64 {
     let unused = 64 - ty.bits().clamp(1, 64);
     if ty.kind() == ElementKind::SignedInteger {

@@ -1,4 +1,4 @@
-//! Attributes and types of VHLO, as what they are in StableHLO.
+//! The attributes and types of VHLO, which are converted to those of StableHLO.
 
 use super::entries::Decoder;
 use super::{builtin, quant, stablehlo, tensor};
@@ -9,7 +9,7 @@ use crate::ir::{
     RngDistribution, SubAxis, TransposeKind, Type,
 };
 
-/// Decodes an attribute; the codes are those of StableHLO's `VhloBytecode.cpp`.
+/// Decodes an attribute. The codes are those of StableHLO's `VhloBytecode.cpp`.
 pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     let start = decoder.cursor;
     Ok(match decoder.cursor.varint()? {
@@ -71,7 +71,7 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     })
 }
 
-/// Types without parameters by their code.
+/// The codes of the types without parameters.
 const SCALARS: &[(u64, ElementType)] = &[
     (0, ElementType::I1),
     (2, ElementType::BF16),
@@ -105,7 +105,7 @@ const SCALARS: &[(u64, ElementType)] = &[
     (40, ElementType::F8E8M0FNU),
 ];
 
-/// Decodes a type; the codes are those of StableHLO's `VhloBytecode.cpp`.
+/// Decodes a type. The codes are those of StableHLO's `VhloBytecode.cpp`.
 pub(super) fn ty(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
     let start = decoder.cursor;
     Ok(match decoder.cursor.varint()? {

@@ -5,12 +5,12 @@ use super::tables::I1E_TAIL;
 use crate::build::Builder;
 use crate::ir::{ComparisonDirection as Cmp, ElementType, ValueId};
 
-/// `chlo.bessel_i1e`: the modified Bessel function of the first kind of order 1, times `exp(-|x|)`.
+/// `chlo.bessel_i1e`: the modified Bessel function of the first kind of order 1, multiplied by `exp(-|x|)`.
 pub(crate) fn bessel_i1e(b: &mut Builder, x: ValueId) -> ValueId {
     const CENTRAL_LIMIT: f64 = 8.0;
     let magnitude = b.abs(x);
     let (one, quarter) = (b.number(1.0, x), b.number(0.25, x));
-    // x / 2 sum((x^2 / 4)^k / (k! (k + 1)!)): all terms have one sign, so that no sum cancels.
+    // x / 2 sum((x^2 / 4)^k / (k! (k + 1)!)): all terms have one sign, so the sum does not cancel.
     let tolerance = if b.element(x) == ElementType::F64 { f64::EPSILON / 64.0 } else { 1e-10 };
     let greatest = CENTRAL_LIMIT * CENTRAL_LIMIT / 4.0;
     let next = |(index, term): &(f64, f64)| Some((index + 1.0, term / ((index + 1.0) * (index + 2.0))));
@@ -37,5 +37,5 @@ pub(crate) fn bessel_i1e(b: &mut Builder, x: ValueId) -> ValueId {
     b.select(is_central, central, tail)
 }
 
-/// The Bessel function of [`bessel_i1e`] at its `CENTRAL_LIMIT`, over that.
+/// The Bessel function at the `CENTRAL_LIMIT` of [`bessel_i1e`], divided by that limit and rounded down.
 const I1_AT_LIMIT: f64 = 49.0;

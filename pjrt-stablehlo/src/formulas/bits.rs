@@ -1,10 +1,11 @@
-//! CHLO operations on the bits of numbers.
+//! CHLO's operations on the bits of numbers.
 
 use crate::build::Builder;
 use crate::ir::{ComparisonDirection as Cmp, ElementKind, ElementType, OpCode, ValueId};
 
-/// `chlo.next_after`: the number after `x` in the direction of `y`. Numbers with one sign are ordered as their bits are, so it is a step of
-/// one in these; from zero it is the least number with the sign of `y`. None for elements that are not floats of 16 bits or more.
+/// `chlo.next_after`: the next representable number after `x` in the direction of `y`. Numbers of one sign are ordered
+/// like their bits, so the next number is one step away in the bits. The number after zero is the least number with the
+/// sign of `y`. Returns `None` for elements that are not floats of at least 16 bits.
 pub(crate) fn next_after(b: &mut Builder, x: ValueId, y: ValueId) -> Option<ValueId> {
     let element = b.element(x);
     let bits = match element {
@@ -31,14 +32,14 @@ pub(crate) fn next_after(b: &mut Builder, x: ValueId, y: ValueId) -> Option<Valu
     let are_equal = b.compare(Cmp::Eq, x, y);
     let next = b.select(are_equal, y_bits, next);
     let next = b.bitcast_convert(next, element);
-    // A sum with NaN is NaN.
+    // The sum of NaN and any number is NaN.
     let (x_is_nan, y_is_nan) = (b.compare(Cmp::Ne, x, x), b.compare(Cmp::Ne, y, y));
     let is_nan = b.or(x_is_nan, y_is_nan);
     let nan = b.add(x, y);
     Some(b.select(is_nan, nan, next))
 }
 
-/// `chlo.mulhi`: the upper half of a product's bits. None for elements that are not integers.
+/// `chlo.mulhi`: the upper half of a product's bits. Returns `None` for elements that are not integers.
 pub(crate) fn mulhi(b: &mut Builder, x: ValueId, y: ValueId) -> Option<ValueId> {
     let element = b.element(x);
     let is_signed = element.kind() == ElementKind::SignedInteger;
@@ -56,8 +57,8 @@ pub(crate) fn mulhi(b: &mut Builder, x: ValueId, y: ValueId) -> Option<ValueId> 
     Some(b.convert(high, element))
 }
 
-/// From the products of halves, with the carries of the lower ones. The upper half of a signed product differs from that
-/// of the unsigned one by the other factor where a factor is negative.
+/// Computes the upper half from the products of the factors' halves and their carries. The upper half of a signed
+/// product differs from that of the unsigned product by one factor if the other factor is negative.
 fn mulhi_64(b: &mut Builder, x: ValueId, y: ValueId, is_signed: bool) -> ValueId {
     let ty = b.tensor(x);
     let low_bits = b.integer(0xffff_ffff, ty.clone());

@@ -1,8 +1,8 @@
-//! CHLO's functions of complex numbers, in arithmetic on their real and imaginary parts.
+//! CHLO's functions of complex numbers, computed from their real and imaginary parts.
 //!
-//! Each part of a result is within a few units in the last place wherever the real functions that it is made of are, near
-//! zeros and branch points too, and no intermediate result overflows or underflows where the part does not. Infinities,
-//! NaN, signed zeros and the sides of branch cuts are those of C99, Annex G.
+//! Each part of a result is accurate to a few units in the last place, as far as the real functions in the formula are,
+//! including near zeros and branch points. Intermediate results do not overflow or underflow unless the part does.
+//! Infinities, NaN, signed zeros and the sides of branch cuts follow C99, Annex G.
 
 use std::f64::consts::{FRAC_PI_2, LN_2};
 
@@ -10,12 +10,12 @@ use super::hyperbolic::{exponent_limit, moderate_cosh, moderate_sinh, square_lim
 use crate::build::Builder;
 use crate::ir::{ComparisonDirection as Cmp, ElementType, ValueId};
 
-/// The real and imaginary part.
+/// Returns the real and the imaginary part.
 pub(crate) fn parts(b: &mut Builder, z: ValueId) -> (ValueId, ValueId) {
     (b.real(z), b.imag(z))
 }
 
-/// Negates `x` where the sign bit of `y` is set, as that of a negative zero is.
+/// Negates `x` where the sign bit of `y` is set, including that of negative zero.
 fn times_sign(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
     let bits = if b.element(y) == ElementType::F64 { ElementType::I64 } else { ElementType::I32 };
     let bits = b.bitcast_convert(y, bits);
@@ -24,13 +24,14 @@ fn times_sign(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
     b.select(is_negative, negative, x)
 }
 
-/// Whether the modulus of numbers with these magnitudes of parts is infinite. It is when the other part is NaN, too.
+/// Returns a tensor that is `true` where the modulus of a number with these magnitudes of parts is infinite, even if
+/// the other part is NaN.
 fn is_infinite(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
     let (x, y) = (b.compare_with(Cmp::Eq, x, f64::INFINITY), b.compare_with(Cmp::Eq, y, f64::INFINITY));
     b.or(x, y)
 }
 
-/// `sqrt(x^2 + y^2)` of numbers from 0 on, without overflow of the squares.
+/// `sqrt(x^2 + y^2)` for nonnegative numbers, without overflow of the squares.
 fn hypotenuse(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
     let one = b.number(1.0, x);
     let (long, short) = (b.maximum(x, y), b.minimum(x, y));
@@ -43,12 +44,12 @@ fn hypotenuse(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
     let quotient = b.divide(ratio, denominator);
     let excess = b.multiply(short, quotient);
     let value = b.add(long, excess);
-    // Two zeros have no ratio.
+    // The ratio of two zeros is NaN.
     let is_flat = b.compare_with(Cmp::Eq, short, 0.0);
     b.select(is_flat, long, value)
 }
 
-/// `log(2 sqrt(x^2 + y^2))` of great numbers.
+/// `log(2 sqrt(x^2 + y^2))` for large numbers.
 fn log_of_double_modulus(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
     let (long, short) = (b.maximum(x, y), b.minimum(x, y));
     let ratio = b.divide(short, long);
@@ -60,13 +61,13 @@ fn log_of_double_modulus(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
     b.add(log, rest)
 }
 
-/// What the inverse sine and cosine of `x + iy` have in common, after Hull, Fairgrieve and Tang, "Implementing the complex
-/// arcsine and arccosine functions using exception handling" (1997): `c` and `h`, where the arcsine is
-/// `atan2(x, c) + ih` for `y` from 0 on, and the arccosine `atan2(c, x) - ih`.
+/// The common part of the inverse sine and cosine of `x + iy`, after Hull, Fairgrieve and Tang, "Implementing the
+/// complex arcsine and arccosine functions using exception handling" (1997). Returns `c` and `h`; for nonnegative `y`,
+/// the inverse sine is `atan2(x, c) + ih`, and the inverse cosine is `atan2(c, x) - ih`.
 ///
-/// With the distances `r` and `s` of `|x| + i|y|` from -1 and from 1, and `a = (r + s) / 2`, these are `sqrt(a^2 - x^2)`
-/// and `log(a + sqrt(a^2 - 1))`. Neither `a - x` nor `a - 1` is computed as a difference: both are sums of
-/// `r - (x + 1) = y^2 / (r + x + 1)`, of `s - |x - 1| = y^2 / (s + |x - 1|)`, and of `|x - 1|`.
+/// With the distances `r` and `s` of `|x| + i|y|` from -1 and 1, and `a = (r + s) / 2`, these are `sqrt(a^2 - x^2)` and
+/// `log(a + sqrt(a^2 - 1))`. To avoid cancellation, `a - x` and `a - 1` are computed as sums of `r - (x + 1) = y^2 / (r
+/// + x + 1)`, `s - |x - 1| = y^2 / (s + |x - 1|)` and `|x - 1|`.
 fn arc(b: &mut Builder, x: ValueId, y: ValueId) -> (ValueId, ValueId) {
     let (x, y) = (b.abs(x), b.abs(y));
     let (one, half) = (b.number(1.0, x), b.number(0.5, x));
@@ -77,7 +78,8 @@ fn arc(b: &mut Builder, x: ValueId, y: ValueId) -> (ValueId, ValueId) {
     let sum = b.add(r, s);
     let a = b.multiply(sum, half);
     let (r_sum, s_sum) = (b.add(r, right), b.add(s, left));
-    // Of a - x and a - 1, one is `outer`, the other `y^2 inner`, whose square underflows sooner than its root.
+    // One of a - x and a - 1 is `outer`, the other is `y^2 inner`, where y^2 underflows earlier than the square root of
+    // the product.
     let quotient = b.divide(y, r_sum);
     let r_excess = b.multiply(y, quotient);
     let sum = b.add(r_excess, s_sum);
@@ -101,7 +103,7 @@ fn arc(b: &mut Builder, x: ValueId, y: ValueId) -> (ValueId, ValueId) {
     let cosine = b.select(is_moderate, cosine, y);
     let great = log_of_double_modulus(b, x, y);
     let height = b.select(is_moderate, height, great);
-    // Without a real part the angle is known, also where y is NaN.
+    // If the real part is zero, the angle is known even if y is NaN.
     let is_imaginary = b.compare_with(Cmp::Eq, x, 0.0);
     let cosine = b.select(is_imaginary, one, cosine);
     let infinity = b.number(f64::INFINITY, x);
@@ -110,7 +112,7 @@ fn arc(b: &mut Builder, x: ValueId, y: ValueId) -> (ValueId, ValueId) {
     (cosine, height)
 }
 
-/// `y sqrt(inner factor)` where `is_inner`, otherwise `sqrt(outer factor)`.
+/// `y sqrt(inner factor)` where `is_inner` is `true`, otherwise `sqrt(outer factor)`.
 fn root_of_product(
     b: &mut Builder,
     factor: ValueId,
@@ -126,7 +128,7 @@ fn root_of_product(
     b.select(is_inner, scaled, root)
 }
 
-/// The parts of the inverse sine of `x + iy`.
+/// Returns the real and imaginary part of the inverse sine of `x + iy`.
 fn asin_parts(b: &mut Builder, x: ValueId, y: ValueId) -> (ValueId, ValueId) {
     let (cosine, height) = arc(b, x, y);
     (b.atan2(x, cosine), times_sign(b, height, y))
@@ -139,7 +141,7 @@ pub(crate) fn asin(b: &mut Builder, z: ValueId) -> ValueId {
     b.complex(real, imag)
 }
 
-/// `chlo.asinh`: `-i asin(iz)`. As the inverse sine is odd in each part, swapping parts is enough.
+/// `chlo.asinh`: `-i asin(iz)`. The inverse sine is odd in each part, so the parts are exchanged.
 pub(crate) fn asinh(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let (imag, real) = asin_parts(b, y, x);
@@ -156,7 +158,7 @@ pub(crate) fn acos(b: &mut Builder, z: ValueId) -> ValueId {
     b.complex(angle, imag)
 }
 
-/// `chlo.acosh`: `i acos(z)` or `-i acos(z)`, whichever is in the right half-plane.
+/// `chlo.acosh`: `i acos(z)` or `-i acos(z)`, whichever has a nonnegative real part.
 pub(crate) fn acosh(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let (cosine, height) = arc(b, x, y);
@@ -165,10 +167,10 @@ pub(crate) fn acosh(b: &mut Builder, z: ValueId) -> ValueId {
     b.complex(height, imag)
 }
 
-/// The parts of the inverse hyperbolic tangent of `x + iy`: `log1p(4x / ((1 - x)^2 + y^2)) / 4`, and half of
-/// `atan2(2y, (1 - x)(1 + x) - y^2)`.
+/// Returns the real and imaginary part of the inverse hyperbolic tangent of `x + iy`: `log1p(4x / ((1 - x)^2 + y^2)) /
+/// 4` and `atan2(2y, (1 - x)(1 + x) - y^2) / 2`.
 fn atanh_parts(b: &mut Builder, signed_x: ValueId, signed_y: ValueId) -> (ValueId, ValueId) {
-    /// Below this the square of `y` adds nothing to 4.
+    /// Below this limit, the square of `y` is less than the rounding error of 4.
     const NEAR: f64 = 1e-9;
     let (x, y) = (b.abs(signed_x), b.abs(signed_y));
     let (one, half) = (b.number(1.0, x), b.number(0.5, x));
@@ -187,7 +189,7 @@ fn atanh_parts(b: &mut Builder, signed_x: ValueId, signed_y: ValueId) -> (ValueI
     let quotient = b.divide(quotient, denominator);
     let log = b.log_plus_one(quotient);
     let real = b.multiply(log, quarter);
-    // The quotient overflows for x = 1, log(2 / y) / 2 does not.
+    // The quotient overflows for x = 1, but log(2 / y) / 2 does not.
     let (ln_2, log) = (b.number(LN_2, x), b.log(y));
     let difference = b.subtract(ln_2, log);
     let pole = b.multiply(difference, half);
@@ -198,7 +200,7 @@ fn atanh_parts(b: &mut Builder, signed_x: ValueId, signed_y: ValueId) -> (ValueI
     let zero = b.number(0.0, x);
     let is_infinite = is_infinite(b, x, y);
     let real = b.select(is_infinite, zero, real);
-    // Also where y is NaN.
+    // This holds even if y is NaN.
     let is_imaginary = b.compare_with(Cmp::Eq, x, 0.0);
     let real = b.select(is_imaginary, x, real);
     let real = times_sign(b, real, signed_x);
@@ -212,7 +214,7 @@ fn atanh_parts(b: &mut Builder, signed_x: ValueId, signed_y: ValueId) -> (ValueI
     let imag = b.multiply(angle, half);
     let right_angle = b.number(FRAC_PI_2, x);
     let right_angle = times_sign(b, right_angle, signed_y);
-    // The first is of no number where a part is NaN, the second says that an infinite y is enough.
+    // The maximum is NaN if either part is; the comparison with infinity covers an infinite y next to a NaN.
     let longest = b.maximum(x, y);
     let is_great = b.compare_with(Cmp::Gt, longest, limit);
     let is_high = b.compare_with(Cmp::Gt, y, limit);
@@ -228,15 +230,15 @@ pub(crate) fn atanh(b: &mut Builder, z: ValueId) -> ValueId {
     b.complex(real, imag)
 }
 
-/// `chlo.atan`: `-i atanh(iz)`. As the inverse hyperbolic tangent is odd in each part, swapping parts is enough.
+/// `chlo.atan`: `-i atanh(iz)`. The inverse hyperbolic tangent is odd in each part, so the parts are exchanged.
 pub(crate) fn atan(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let (imag, real) = atanh_parts(b, y, x);
     b.complex(real, imag)
 }
 
-/// The parts of `cosh(x) cos(y) + i sinh(x) sin(y)` and of `sinh(x) cos(y) + i cosh(x) sin(y)`, before zeros and signs:
-/// the hyperbolic functions are those of `|x|`.
+/// The parts of `cosh(x) cos(y) + i sinh(x) sin(y)` and of `sinh(x) cos(y) + i cosh(x) sin(y)`, with the hyperbolic
+/// functions of `|x|`, before the corrections for zeros and signs.
 struct Products {
     cosh_cos: ValueId,
     sinh_sin: ValueId,
@@ -248,13 +250,14 @@ fn products(b: &mut Builder, x: ValueId, y: ValueId) -> Products {
     let x = b.abs(x);
     let (one, half) = (b.number(1.0, x), b.number(0.5, x));
     let (cosine, sine) = (b.cosine(y), b.sine(y));
-    // At infinity there is no angle without a number; the real part is infinite with either sign.
+    // The sine and cosine of infinity are NaN; the real part is infinite, with unspecified sign.
     let is_nan = b.compare(Cmp::Ne, cosine, cosine);
     let is_infinite = b.compare_with(Cmp::Eq, x, f64::INFINITY);
     let is_unknown = b.and(is_nan, is_infinite);
     let cosine = b.select(is_unknown, one, cosine);
     let (sinh, cosh) = (moderate_sinh(b, x), moderate_cosh(b, x));
-    // A great exponential is multiplied by the sine or cosine between its two factors, so that only the result overflows.
+    // A large exponential is split into two factors, and the sine or cosine is multiplied in between, so that only the
+    // result can overflow.
     let half_x = b.multiply(x, half);
     let factor = b.exponential(half_x);
     let half_factor = b.multiply(factor, half);
@@ -278,7 +281,7 @@ pub(crate) fn sinh(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let products = products(b, x, y);
     let real = times_sign(b, products.sinh_cos, x);
-    // A part that is zero stays, whatever the other.
+    // A part that is zero remains zero, whatever the other part is.
     let is_zero = b.compare_with(Cmp::Eq, x, 0.0);
     let real = b.select(is_zero, x, real);
     let is_zero = b.compare_with(Cmp::Eq, y, 0.0);
@@ -291,7 +294,7 @@ pub(crate) fn cosh(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let products = products(b, x, y);
     let imag = times_sign(b, products.sinh_sin, x);
-    // With a part that is zero it is zero, whatever the other.
+    // If either part of the operand is zero, the imaginary part is zero, whatever the other part is.
     let zero = times_sign(b, x, y);
     let is_zero = b.compare_with(Cmp::Eq, x, 0.0);
     let imag = b.select(is_zero, zero, imag);
@@ -306,7 +309,7 @@ pub(crate) fn square(b: &mut Builder, z: ValueId) -> ValueId {
     let (x, y) = parts(b, z);
     let (difference, sum) = (b.subtract(x, y), b.add(x, y));
     let real = b.multiply(difference, sum);
-    // Where one factor is zero, the other may have overflowed.
+    // If one factor is zero, the other may have overflowed.
     let (x_magnitude, y_magnitude) = (b.abs(x), b.abs(y));
     let difference = b.subtract(x_magnitude, y_magnitude);
     let are_equal = b.compare_with(Cmp::Eq, difference, 0.0);

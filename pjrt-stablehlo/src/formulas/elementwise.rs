@@ -1,7 +1,7 @@
-//! Elementwise operations made of more basic ones.
+//! Elementwise operations, expressed by more basic ones.
 //!
-//! They are as accurate as what they are made of: each is exact or adds a few rounding errors. No formula cancels, or
-//! depends on the rounding of an intermediate result, so a compiler may simplify them.
+//! Each formula is exact or adds a few rounding errors to those of its operations. No formula cancels or depends on the
+//! rounding of an intermediate result, so compilers may simplify them.
 
 use crate::build::Builder;
 use crate::ir::{ComparisonDirection as Cmp, ElementType, ValueId};
@@ -14,7 +14,7 @@ pub(crate) fn clamp(b: &mut Builder, min: ValueId, x: ValueId, max: ValueId) -> 
     b.minimum(raised, max)
 }
 
-/// `cbrt`: a power, corrected once, with the sign of the operand.
+/// `cbrt`: a power with one step of Newton's method, with the sign of the operand.
 pub(crate) fn cbrt(b: &mut Builder, x: ValueId) -> ValueId {
     let magnitude = b.abs(x);
     let third = b.number(1.0 / 3.0, x);
@@ -35,7 +35,7 @@ pub(crate) fn cbrt(b: &mut Builder, x: ValueId) -> ValueId {
     b.select(is_zero, x, signed)
 }
 
-/// `exponential_minus_one`: `2 t / (1 - t)` with `t = tanh(x / 2)` near 0, where the exponential would cancel.
+/// `exponential_minus_one`: `2 t / (1 - t)` with `t = tanh(x / 2)` near 0, where `exp(x) - 1` would cancel.
 pub(crate) fn exponential_minus_one(b: &mut Builder, x: ValueId) -> ValueId {
     let (one, half) = (b.number(1.0, x), b.number(0.5, x));
     let half_x = b.multiply(x, half);
@@ -50,9 +50,9 @@ pub(crate) fn exponential_minus_one(b: &mut Builder, x: ValueId) -> ValueId {
     b.select(is_small, small, great)
 }
 
-/// `log_plus_one`: `2 artanh(s)` with `s = x / (2 + x)` near 0, where the sum would lose digits of `x`.
+/// `log_plus_one`: `2 artanh(s)` with `s = x / (2 + x)` near 0, where `1 + x` would lose digits of `x`.
 pub(crate) fn log_plus_one(b: &mut Builder, x: ValueId) -> ValueId {
-    /// Up to this `s` its series is summed.
+    /// The maximum `s` for which the series is used.
     const SERIES_LIMIT: f64 = 0.2;
     let (one, two) = (b.number(1.0, x), b.number(2.0, x));
     let more = b.add(x, two);
@@ -75,7 +75,7 @@ pub(crate) fn log_plus_one(b: &mut Builder, x: ValueId) -> ValueId {
     b.select(is_small, small, great)
 }
 
-/// `is_finite`: only finite numbers differ from themselves by zero.
+/// `is_finite`: the difference of a number and itself is zero for finite numbers only.
 pub(crate) fn is_finite(b: &mut Builder, x: ValueId) -> ValueId {
     let difference = b.subtract(x, x);
     b.compare_with(Cmp::Eq, difference, 0.0)
@@ -104,7 +104,7 @@ pub(crate) fn tan(b: &mut Builder, x: ValueId) -> ValueId {
     b.divide(sine, cosine)
 }
 
-/// `sign` of real numbers: zeros and NaN stay as they are.
+/// `sign` of real numbers. Zeros and NaN are returned unchanged.
 pub(crate) fn sign(b: &mut Builder, x: ValueId) -> ValueId {
     let (one, minus_one) = (b.number(1.0, x), b.number(-1.0, x));
     let is_negative = b.compare_with(Cmp::Lt, x, 0.0);
@@ -113,12 +113,12 @@ pub(crate) fn sign(b: &mut Builder, x: ValueId) -> ValueId {
     b.select(is_positive, one, rest)
 }
 
-/// `round_nearest_afz`: halves away from zero.
+/// `round_nearest_afz`: rounds halves away from zero.
 pub(crate) fn round_nearest_afz(b: &mut Builder, x: ValueId) -> ValueId {
     round(b, x, |b, _, fraction| b.compare_with(Cmp::Ge, fraction, 0.5))
 }
 
-/// `round_nearest_even`: halves to the even neighbour.
+/// `round_nearest_even`: rounds halves to the even neighbor.
 pub(crate) fn round_nearest_even(b: &mut Builder, x: ValueId) -> ValueId {
     round(b, x, |b, whole, fraction| {
         let half = b.number(0.5, whole);
@@ -132,7 +132,7 @@ pub(crate) fn round_nearest_even(b: &mut Builder, x: ValueId) -> ValueId {
     })
 }
 
-/// Rounds magnitudes: up where `goes_up` says so of their whole and fractional parts.
+/// Rounds the magnitudes. `goes_up` receives the integer and fractional parts, and returns `true` where to round up.
 fn round(
     b: &mut Builder,
     x: ValueId,
@@ -148,7 +148,7 @@ fn round(
     let negative = b.negate(rounded);
     let is_negative = b.compare_with(Cmp::Lt, x, 0.0);
     let signed = b.select(is_negative, negative, rounded);
-    // Whole numbers, zeros of either sign, infinities and NaN are what they are.
+    // Integers, zeros, infinities and NaN are returned unchanged.
     let has_fraction = b.compare_with(Cmp::Gt, fraction, 0.0);
     b.select(has_fraction, signed, x)
 }

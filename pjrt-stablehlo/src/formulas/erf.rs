@@ -5,7 +5,7 @@ use super::tables::{ERF_INV_CENTRAL, ERF_INV_TAIL, ERF_NEAR_ZERO, ERFC_SCALED};
 use crate::build::Builder;
 use crate::ir::{ComparisonDirection as Cmp, ElementType, ValueId};
 
-/// Where the series of `erf` ends.
+/// The limit of the series of `erf`.
 const ERF_LIMIT: f64 = 0.5;
 
 /// `erf(x)` for magnitudes below [`ERF_LIMIT`].
@@ -17,10 +17,10 @@ fn erf_near_zero(b: &mut Builder, x: ValueId) -> ValueId {
     b.multiply(x, ratio)
 }
 
-/// `erfc(x)` from [`ERF_LIMIT`] on.
+/// `erfc(x)` for `x` of at least [`ERF_LIMIT`].
 fn erfc_tail(b: &mut Builder, x: ValueId) -> ValueId {
-    // exp(-x^2) with the rounding error of the square: x = head + rest, the square of the head is exact.
-    // Dekker's splitting keeps the upper half of the digits, with operations that every device has.
+    // exp(-x^2) is corrected for the rounding error of the square: x = head + rest, and the square of the head is
+    // exact. Dekker's algorithm computes the upper half of the digits with operations that every device has.
     let splitter = if b.element(x) == ElementType::F64 { 134_217_729.0 } else { 8193.0 };
     let splitter = b.number(splitter, x);
     let large = b.multiply(x, splitter);
@@ -32,12 +32,12 @@ fn erfc_tail(b: &mut Builder, x: ValueId) -> ValueId {
     let square = b.negate(square);
     let correction = b.multiply(rest, sum);
     let correction = b.negate(correction);
-    // Not a product of powers, which compilers make one power of.
+    // Compilers would combine a product of exponentials into one exponential.
     let main = b.exponential(square);
     let correction = b.exponential_minus_one(correction);
     let correction = b.multiply(main, correction);
     let power = b.add(main, correction);
-    // (x - K) / (x + K) goes from (1/2 - K) / (1/2 + K) to 1.
+    // (x - K) / (x + K) ranges from (1/2 - K) / (1/2 + K) to 1.
     let least = (ERF_LIMIT - ERFC_CENTRE) / (ERF_LIMIT + ERFC_CENTRE);
     let centre = b.number(ERFC_CENTRE, x);
     let (below, above) = (b.subtract(x, centre), b.add(x, centre));
@@ -46,7 +46,7 @@ fn erfc_tail(b: &mut Builder, x: ValueId) -> ValueId {
     let scaled = chebyshev(b, t, ERFC_SCALED);
     let scaled = b.divide(scaled, above);
     let tail = b.multiply(power, scaled);
-    // Infinity has no ratio.
+    // The ratio is NaN for infinity.
     let zero = b.number(0.0, x);
     let is_far = b.compare_with(Cmp::Gt, x, 30.0);
     b.select(is_far, zero, tail)
@@ -83,7 +83,7 @@ pub(crate) fn erfc(b: &mut Builder, x: ValueId) -> ValueId {
     b.select(is_near, near, far)
 }
 
-/// `chlo.erf_inv`: series in `w = -log(1 - x^2)` and its square root.
+/// `chlo.erf_inv`: Chebyshev series in `w = -log(1 - x^2)` and in its square root.
 pub(crate) fn erf_inv(b: &mut Builder, x: ValueId) -> ValueId {
     const CENTRAL_LIMIT: f64 = 6.0;
     const TAIL_LIMIT: f64 = 6.25;

@@ -8,18 +8,18 @@ use super::tables::{DIGAMMA, LGAMMA};
 use crate::build::Builder;
 use crate::ir::{ComparisonDirection as Cmp, ElementType, ValueId};
 
-/// Below this the gamma functions are reflected.
+/// The reflection formula is used for arguments less than this.
 const REFLECTION_LIMIT: f64 = 0.5;
 
-/// `chlo.lgamma`: the logarithm of the magnitude of the gamma function.
+/// `chlo.lgamma`: the logarithm of the absolute value of the gamma function.
 pub(crate) fn lgamma(b: &mut Builder, x: ValueId) -> ValueId {
     let one = b.number(1.0, x);
     let is_reflected = b.compare_with(Cmp::Lt, x, REFLECTION_LIMIT);
     let reflected = b.subtract(one, x);
     let y = b.select(is_reflected, reflected, x);
     let value = lgamma_positive(b, y);
-    // lgamma(x) = log(pi / |sin(pi x)|) - lgamma(1 - x), and sin(pi x) has the magnitude of that of the distance to the
-    // nearest integer.
+    // lgamma(x) = log(pi / |sin(pi x)|) - lgamma(1 - x). The absolute value of sin(pi x) is that of the sine of pi
+    // times the distance to the nearest integer.
     let magnitude = b.abs(x);
     let whole = b.floor(magnitude);
     let fraction = b.subtract(magnitude, whole);
@@ -33,7 +33,7 @@ pub(crate) fn lgamma(b: &mut Builder, x: ValueId) -> ValueId {
     let reflection = b.subtract(log_pi, log_sine);
     let reflection = b.subtract(reflection, value);
     let result = b.select(is_reflected, reflection, value);
-    // Great negative numbers are whole.
+    // Large negative numbers are integers.
     let infinity = b.number(f64::INFINITY, x);
     let is_infinite = b.compare(Cmp::Eq, magnitude, infinity);
     let is_whole = b.compare_with(Cmp::Eq, distance, 0.0);
@@ -42,12 +42,12 @@ pub(crate) fn lgamma(b: &mut Builder, x: ValueId) -> ValueId {
     b.select(is_infinite, infinity, result)
 }
 
-/// `lgamma(x)` from [`REFLECTION_LIMIT`] on.
+/// `lgamma(x)` for `x` of at least [`REFLECTION_LIMIT`].
 fn lgamma_positive(b: &mut Builder, x: ValueId) -> ValueId {
     const SERIES_LIMIT: f64 = 3.0;
     const STIRLING_LIMIT: f64 = 12.0;
     let (one, two) = (b.number(1.0, x), b.number(2.0, x));
-    // Into 1..3 by gamma(x + 1) = x gamma(x).
+    // Moves the argument into 1..3 by gamma(x + 1) = x gamma(x).
     let is_below = b.compare(Cmp::Lt, x, one);
     let above = b.add(x, one);
     let mut y = b.select(is_below, above, x);
@@ -62,7 +62,7 @@ fn lgamma_positive(b: &mut Builder, x: ValueId) -> ValueId {
     let divisor = b.select(is_below, x, one);
     let log_product = b.log(product);
     let log_divisor = b.log(divisor);
-    // Not by way of x + 1, which is rounded.
+    // Computed without x + 1, which would be rounded.
     let x_less = b.subtract(x, one);
     let y_less = b.subtract(y, two);
     let t = b.select(is_below, x_less, y_less);
@@ -84,7 +84,7 @@ fn lgamma_positive(b: &mut Builder, x: ValueId) -> ValueId {
     let log = b.log(x);
     let log_less = b.subtract(log, one);
     let less = b.subtract(x, half);
-    // (x - 1/2) (log(x) - 1) - 1/2 cancels less than the terms one by one.
+    // (x - 1/2) (log(x) - 1) - 1/2 cancels less than the sum of the individual terms.
     let main = b.multiply(less, log_less);
     let constant = b.number((LN_2 + PI.ln()) / 2.0 - 0.5, x);
     let rest = b.add(correction, constant);
@@ -93,7 +93,7 @@ fn lgamma_positive(b: &mut Builder, x: ValueId) -> ValueId {
     b.select(is_series, value, stirling)
 }
 
-/// The zero of `digamma`: rounded, and the rest, in the precision of the type.
+/// Returns the positive zero of `digamma` as a sum of two numbers of the type.
 fn digamma_zero(element: ElementType) -> [f64; 2] {
     match element {
         ElementType::F64 => [1.4616321449683622, 9.549995429965697e-17],
@@ -108,7 +108,7 @@ pub(crate) fn digamma(b: &mut Builder, x: ValueId) -> ValueId {
     let is_reflected = b.compare_with(Cmp::Lt, x, REFLECTION_LIMIT);
     let reflected = b.subtract(one, x);
     let y = b.select(is_reflected, reflected, x);
-    // Into 1..2 by digamma(z + 1) = digamma(z) + 1 / z.
+    // Moves the argument into 1..2 by digamma(z + 1) = digamma(z) + 1 / z.
     let is_below = b.compare(Cmp::Lt, y, one);
     let above = b.add(y, one);
     let mut z = b.select(is_below, above, y);
@@ -143,14 +143,14 @@ pub(crate) fn digamma(b: &mut Builder, x: ValueId) -> ValueId {
     let far = b.subtract(log, small);
     let is_near = b.compare_with(Cmp::Lt, y, ASYMPTOTIC_LIMIT as f64);
     let value = b.select(is_near, near, far);
-    // digamma(x) = digamma(1 - x) - pi / tan(pi x), with the distance to the nearest integer for x.
+    // digamma(x) = digamma(1 - x) - pi / tan(pi x), where the tangent uses the distance to the nearest integer.
     let distance = distance_to_whole(b, x);
     let pi = b.number(PI, x);
     let cotangent = cotangent_of_turn(b, distance);
     let slope = b.multiply(pi, cotangent);
     let reflection = b.subtract(value, slope);
     let result = b.select(is_reflected, reflection, value);
-    // At zero the two one-sided limits are infinite; at negative integers they differ.
+    // At zero, the one-sided limits are infinite with the sign of the zero. At negative integers, they differ.
     let nan = b.number(f64::NAN, x);
     let is_integer = b.compare_with(Cmp::Eq, distance, 0.0);
     let is_negative = b.compare_with(Cmp::Lt, x, 0.0);
@@ -162,10 +162,11 @@ pub(crate) fn digamma(b: &mut Builder, x: ValueId) -> ValueId {
     b.select(is_zero, infinity, result)
 }
 
-/// `1 / tan(pi x)` of a number from -1/2 to 1/2.
+/// `1 / tan(pi x)` for a number from -1/2 to 1/2.
 fn cotangent_of_turn(b: &mut Builder, x: ValueId) -> ValueId {
     let (half, pi) = (b.number(0.5, x), b.number(PI, x));
-    // Near a half the cotangent is the tangent of the rest to it, where the cosine would be a rounding error.
+    // Near a half, the cotangent is computed as the tangent of the difference, because the cosine would be a rounding
+    // error.
     let magnitude = b.abs(x);
     let rest = b.subtract(half, magnitude);
     let is_steep = b.compare_with(Cmp::Le, magnitude, 0.25);

@@ -1,12 +1,13 @@
-//! Inverse trigonometric and hyperbolic functions; of complex numbers they are in [`complex`](super::complex).
+//! Inverse trigonometric and hyperbolic functions of real numbers. Those of complex numbers are in
+//! [`complex`](super::complex).
 //!
-//! Each formula avoids cancellation and overflow, so results are within a few units in the last place where the functions
-//! that they are made of are.
+//! The formulas avoid cancellation and overflow, so results are accurate to a few units in the last place as far as the
+//! functions in the formulas are.
 
 use crate::build::Builder;
 use crate::ir::{ComparisonDirection as Cmp, ElementType, ValueId};
 
-/// `compute` of the magnitude, with the sign of the operand; zeros are what they are.
+/// Applies `compute` to the magnitude, and restores the sign of the operand. Zeros are returned unchanged.
 fn odd(b: &mut Builder, x: ValueId, compute: impl FnOnce(&mut Builder, ValueId) -> ValueId) -> ValueId {
     let magnitude = b.abs(x);
     let value = compute(b, magnitude);
@@ -17,12 +18,12 @@ fn odd(b: &mut Builder, x: ValueId, compute: impl FnOnce(&mut Builder, ValueId) 
     b.select(is_zero, x, signed)
 }
 
-/// Below this, squares do not overflow, and above it a constant term does not count.
+/// A limit below which squares do not overflow, and above which constant terms are less than the rounding error.
 pub(super) fn square_limit(element: ElementType) -> f64 {
     if element == ElementType::F64 { 1e150 } else { 1e18 }
 }
 
-/// Below this, `exp` does not overflow.
+/// A limit below which `exp` does not overflow.
 pub(super) fn exponent_limit(element: ElementType) -> f64 {
     if element == ElementType::F64 { 709.0 } else { 88.0 }
 }
@@ -42,7 +43,7 @@ pub(crate) fn acos(b: &mut Builder, x: ValueId) -> ValueId {
     let more = b.add(one, x);
     let half = b.atan2(cathetus, more);
     let angle = b.add(half, half);
-    // There both are zero.
+    // Both operands of the second case are zero at -1.
     let pi = b.number(std::f64::consts::PI, x);
     let is_minus_one = b.compare_with(Cmp::Eq, x, -1.0);
     b.select(is_minus_one, pi, angle)
@@ -63,7 +64,7 @@ pub(crate) fn atan(b: &mut Builder, x: ValueId) -> ValueId {
     b.atan2(x, one)
 }
 
-/// `chlo.acosh`: `log1p(t + sqrt(t (t + 2)))` with `t = x - 1`; `log(2 x)` of great numbers.
+/// `chlo.acosh`: `log1p(t + sqrt(t (t + 2)))` with `t = x - 1`; `log(2 x)` for large numbers.
 pub(crate) fn acosh(b: &mut Builder, x: ValueId) -> ValueId {
     let (one, two) = (b.number(1.0, x), b.number(2.0, x));
     let t = b.subtract(x, one);
@@ -85,7 +86,7 @@ fn log_of_double(b: &mut Builder, x: ValueId) -> ValueId {
     b.add(log, ln_2)
 }
 
-/// `chlo.asinh`: `log1p(x + x^2 / (1 + sqrt(1 + x^2)))`; `log(2 x)` of great numbers.
+/// `chlo.asinh`: `log1p(x + x^2 / (1 + sqrt(1 + x^2)))`; `log(2 x)` for large numbers.
 pub(crate) fn asinh(b: &mut Builder, x: ValueId) -> ValueId {
     odd(b, x, |b, x| {
         let one = b.number(1.0, x);
@@ -102,7 +103,7 @@ pub(crate) fn asinh(b: &mut Builder, x: ValueId) -> ValueId {
     })
 }
 
-/// `chlo.atanh`: `(log1p(x) - log1p(-x)) / 2`, whose terms have one sign.
+/// `chlo.atanh`: `(log1p(x) - log1p(-x)) / 2`, whose terms have the same sign.
 pub(crate) fn atanh(b: &mut Builder, x: ValueId) -> ValueId {
     odd(b, x, |b, x| {
         let half = b.number(0.5, x);
@@ -113,7 +114,7 @@ pub(crate) fn atanh(b: &mut Builder, x: ValueId) -> ValueId {
     })
 }
 
-/// `exp(x) / 2` without overflow while the result is finite: the half power, twice.
+/// `exp(x) / 2` as the square of `exp(x / 2)`, which does not overflow while the result is finite.
 fn half_exponential(b: &mut Builder, x: ValueId) -> ValueId {
     let half = b.number(0.5, x);
     let half_x = b.multiply(x, half);
@@ -122,7 +123,7 @@ fn half_exponential(b: &mut Builder, x: ValueId) -> ValueId {
     b.multiply(half_root, root)
 }
 
-/// `sinh` from 0 to [`exponent_limit`]: `(e + e / (e + 1)) / 2` with `e = exp(x) - 1`.
+/// `sinh` for arguments from 0 to [`exponent_limit`]: `(e + e / (e + 1)) / 2` with `e = exp(x) - 1`.
 pub(super) fn moderate_sinh(b: &mut Builder, x: ValueId) -> ValueId {
     let (one, half) = (b.number(1.0, x), b.number(0.5, x));
     let e = b.exponential_minus_one(x);
@@ -132,7 +133,7 @@ pub(super) fn moderate_sinh(b: &mut Builder, x: ValueId) -> ValueId {
     b.multiply(sum, half)
 }
 
-/// `cosh` from 0 to [`exponent_limit`]: `(e + 1 / e) / 2` with `e = exp(x)`.
+/// `cosh` for arguments from 0 to [`exponent_limit`]: `(e + 1 / e) / 2` with `e = exp(x)`.
 pub(super) fn moderate_cosh(b: &mut Builder, x: ValueId) -> ValueId {
     let (one, half) = (b.number(1.0, x), b.number(0.5, x));
     let e = b.exponential(x);
@@ -141,7 +142,7 @@ pub(super) fn moderate_cosh(b: &mut Builder, x: ValueId) -> ValueId {
     b.multiply(sum, half)
 }
 
-/// `chlo.sinh`: [`moderate_sinh`], and `exp(x) / 2` of great numbers.
+/// `chlo.sinh`: [`moderate_sinh`], and `exp(x) / 2` for large numbers.
 pub(crate) fn sinh(b: &mut Builder, x: ValueId) -> ValueId {
     odd(b, x, |b, x| {
         let value = moderate_sinh(b, x);
@@ -151,7 +152,7 @@ pub(crate) fn sinh(b: &mut Builder, x: ValueId) -> ValueId {
     })
 }
 
-/// `chlo.cosh`: [`moderate_cosh`], and `exp(x) / 2` of great numbers.
+/// `chlo.cosh`: [`moderate_cosh`], and `exp(x) / 2` for large numbers.
 pub(crate) fn cosh(b: &mut Builder, x: ValueId) -> ValueId {
     let magnitude = b.abs(x);
     let value = moderate_cosh(b, magnitude);

@@ -1,7 +1,7 @@
-//! Functions and operations that StableHLO lacks, or that a device may lack, in terms of others.
+//! Formulas that express functions and operations by others.
 //!
-//! Each is a function from values to the value of the result, which it adds operations for. The readers of other forms
-//! and the passes use them.
+//! Each formula adds operations with a [`Builder`] and returns their result. Passes use the formulas for operations
+//! that a device lacks, and readers use them for operations that StableHLO lacks.
 
 pub(crate) mod bessel;
 pub(crate) mod bits;
@@ -26,7 +26,7 @@ pub(crate) type Unary = fn(&mut Builder, ValueId) -> ValueId;
 /// A function of two numbers.
 pub(crate) type Binary = fn(&mut Builder, ValueId, ValueId) -> ValueId;
 
-/// Computes a function of floats in `f32` where they are narrower.
+/// Applies a function of floats, in `f32` if the operand is narrower.
 pub(crate) fn at_least_f32(b: &mut Builder, function: Unary, x: ValueId) -> ValueId {
     let element = b.element(x);
     let wide = widened(b, x);
@@ -34,7 +34,7 @@ pub(crate) fn at_least_f32(b: &mut Builder, function: Unary, x: ValueId) -> Valu
     b.convert(result, element)
 }
 
-/// The same of two floats of one type.
+/// Applies a function of two floats of one type, in `f32` if the operands are narrower.
 pub(crate) fn both_at_least_f32(b: &mut Builder, function: Binary, x: ValueId, y: ValueId) -> ValueId {
     let element = b.element(x);
     let (x, y) = (widened(b, x), widened(b, y));
@@ -46,10 +46,10 @@ fn widened(b: &mut Builder, x: ValueId) -> ValueId {
     if b.element(x) == ElementType::F64 { x } else { b.convert(x, ElementType::F32) }
 }
 
-/// `x` without the nearest whole number, exactly.
+/// Returns the exact difference of `x` and the nearest integer.
 fn distance_to_whole(b: &mut Builder, x: ValueId) -> ValueId {
     let one = b.number(1.0, x);
-    // Of the magnitude: below zero the fraction of a small number would be rounded.
+    // The fractional part of a small negative number would be rounded, so that of the magnitude is used.
     let magnitude = b.abs(x);
     let whole = b.floor(magnitude);
     let fraction = b.subtract(magnitude, whole);

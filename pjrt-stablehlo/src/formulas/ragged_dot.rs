@@ -1,4 +1,4 @@
-//! Products of matrices some dimension of which is divided into groups of given sizes.
+//! Products of matrices with a dimension that is divided into groups of given sizes.
 
 use crate::build::Builder;
 use crate::ir::ops::DotGeneral;
@@ -7,15 +7,15 @@ use crate::ir::{
     RaggedDotDimensionNumbers, TensorType, ValueId,
 };
 
-/// `chlo.ragged_dot`, by the role of the ragged dimension of the left operand:
+/// `chlo.ragged_dot`. The computation depends on the role of the left operand's ragged dimension:
 ///
-/// * not contracted: each group of rows is multiplied with its own slice of the right operand. All rows are multiplied
-///   with all slices, and those products that belong together are kept.
-/// * contracted: the result has one product for each group. The operands are masked for each group.
-/// * batched: groups make no difference.
+/// * Not contracted: each group of rows is multiplied with its own slice of the right operand. All rows are multiplied
+///   with all slices, and the products of rows with the slices of their groups are kept.
+/// * Contracted: the result has one product for each group. The operands are masked for each group.
+/// * Batching: the groups do not affect the result.
 ///
 /// # Errors
-/// A message, when the dimensions do not fit the operands.
+/// Returns a message if the dimensions do not fit the operands.
 pub(crate) fn ragged_dot(
     b: &mut Builder,
     [lhs, rhs, sizes]: [ValueId; 3],
@@ -37,7 +37,7 @@ pub(crate) fn ragged_dot(
         return Ok(product(b, lhs, rhs, numbers.clone(), result.clone()));
     }
     if sizes_ty.rank() != 1 {
-        return Err(format!("operand 2: expected one list of sizes for all batches, found {sizes_ty}"));
+        return Err(format!("operand 2: expected a vector of group sizes, found {sizes_ty}"));
     }
     let rows = usize::try_from(dimensions.ragged).ok().and_then(|ragged| lhs_ty.dims().get(ragged));
     let rows = *rows.ok_or_else(|| format!("operand 0: {lhs_ty} has no dimension {}", dimensions.ragged))?;
@@ -55,10 +55,10 @@ pub(crate) fn ragged_dot(
     }
 }
 
-/// Which rows are in which group: `i1` of groups by rows.
+/// Returns the membership of rows in groups: an `i1` tensor with dimensions for the groups and the rows.
 fn membership(b: &mut Builder, sizes: ValueId, groups: i64, rows: i64) -> ValueId {
     let wide = b.convert(sizes, ElementType::I64);
-    // The end of each group: the sum of its size and those before.
+    // The end of each group is the sum of the sizes up to it.
     let square = [groups, groups];
     let (row, column) = (b.iota(ElementType::I64, &square, 0), b.iota(ElementType::I64, &square, 1));
     let is_before = b.compare(ComparisonDirection::Le, column, row);
@@ -75,12 +75,13 @@ fn membership(b: &mut Builder, sizes: ValueId, groups: i64, rows: i64) -> ValueI
     b.and(is_after, is_before)
 }
 
-/// The dimensions below `rank` that are in none of the lists.
+/// Returns the dimensions below `rank` that are in neither list.
 fn free(rank: usize, lists: [&[i64]; 2]) -> Vec<i64> {
     (0..rank as i64).filter(|dimension| !lists.iter().any(|list| list.contains(dimension))).collect()
 }
 
-/// The products of all rows with the slices of all groups: batches, then rows, then columns, in which the groups are.
+/// The products of all rows with the slices of all groups. Their dimensions are batches, rows, and columns, which
+/// include the groups.
 struct RaggedRows {
     dims: Vec<i64>,
     row: usize,
@@ -102,7 +103,7 @@ impl RaggedRows {
         let batch = numbers.lhs_batching_dimensions.len();
         let place = |free: &[i64], dimension: i64| {
             let place = free.iter().position(|&free| free == dimension);
-            place.ok_or_else(|| format!("dimension {dimension} is contracted, or is not there"))
+            place.ok_or_else(|| format!("dimension {dimension} is contracted or out of range"))
         };
         let row = place(&lhs_free, dimensions.ragged)? + batch;
         let group = place(&rhs_free, group)? + batch + lhs_free.len();
@@ -111,15 +112,15 @@ impl RaggedRows {
         Ok(RaggedRows { dims, row, group })
     }
 
-    /// The products of rows with the slice of their group.
+    /// Returns the products of rows with the slices of their groups.
     fn keep(&self, b: &mut Builder, products: ValueId, mask: ValueId) -> Result<ValueId, String> {
         let (groups, slices) = (b.dims(mask)[0], self.dims[self.group]);
         if groups != slices {
             return Err(format!(
-                "expected as many groups as the right operand has slices, {slices}, found {groups}"
+                "expected {slices} groups, one for each slice of the right operand, found {groups}"
             ));
         }
-        // `broadcast_in_dim` wants no order of dimensions.
+        // `broadcast_in_dim` accepts dimensions in any order.
         let mask = b.broadcast(mask, &[self.group as i64, self.row as i64], &self.dims);
         let zero = b.number(0.0, products);
         let kept = b.select(mask, products, zero);
@@ -127,7 +128,8 @@ impl RaggedRows {
     }
 }
 
-/// The operands once for each group, with zeros in place of the other groups, and the numbers of their product.
+/// Returns a copy of each operand for each group, in which the elements of other groups are zero, and the dimension
+/// numbers of their product.
 fn masked(
     b: &mut Builder,
     [lhs, rhs]: [ValueId; 2],

@@ -1,12 +1,13 @@
-//! A loop over one dimension of tensors.
+//! Loops over one dimension of tensors.
 
 use crate::build::Builder;
 use crate::ir::ops::{DynamicSlice, DynamicUpdateSlice, While};
 use crate::ir::{BlockId, ComparisonDirection, ElementType, OpId, TensorType, ValueId};
 
-/// A scan: each step takes a slice of each input and the carries, and gives a slice of each output and the next carries.
+/// A scan: each step takes a slice of each input and the carries, and returns a slice of each output and the next
+/// carries.
 ///
-/// The tensors have this dimension, and `steps` elements along it.
+/// The inputs and outputs have `steps` elements along the dimension.
 pub(crate) struct Scan<'a> {
     pub(crate) dimension: usize,
     pub(crate) steps: i64,
@@ -18,11 +19,11 @@ pub(crate) struct Scan<'a> {
 
 /// The loop of a scan whose step is being built.
 pub(crate) struct Step {
-    /// The loop; its results are the counter, the outputs and the carries.
+    /// The loop. Its results are the counter, the outputs and the carries.
     pub(crate) op: OpId,
-    /// The block that the step is to be added to.
+    /// The block to which the operations of the step are added.
     pub(crate) block: BlockId,
-    /// What the step takes: slices of the inputs, and the carries.
+    /// The arguments of the step: slices of the inputs, and the carries.
     pub(crate) arguments: Vec<ValueId>,
     dimension: usize,
     counter: ValueId,
@@ -31,7 +32,7 @@ pub(crate) struct Step {
 }
 
 impl Scan<'_> {
-    /// Adds the loop, up to its step.
+    /// Adds the loop up to the operations of its step.
     pub(crate) fn begin(&self, b: &mut Builder) -> Step {
         let counter = TensorType::new(ElementType::I64, []);
         let mut state = vec![b.integer(0, counter.clone())];
@@ -63,7 +64,7 @@ impl Scan<'_> {
 }
 
 impl Step {
-    /// Ends the loop's block with what the step gives: the slices of the outputs, and the carries.
+    /// Terminates the loop's block with the results of the step: the slices of the outputs, and the carries.
     pub(crate) fn end(self, b: &mut Builder, returned: &[ValueId]) {
         let one = b.number(1.0, self.counter);
         let mut state = vec![b.add(self.counter, one)];
@@ -75,13 +76,13 @@ impl Step {
     }
 }
 
-/// The start of a slice: an index in one dimension, 0 in the others.
+/// Returns the start of a slice: `index` in one dimension, 0 in the others.
 fn start_at(b: &mut Builder, rank: usize, dimension: usize, index: ValueId) -> Vec<ValueId> {
     let zero = b.number(0.0, index);
     (0..rank).map(|other| if other == dimension { index } else { zero }).collect()
 }
 
-/// The slice at an index of a dimension, without that dimension.
+/// Returns the slice at an index of a dimension, without that dimension.
 fn slice_at(b: &mut Builder, x: ValueId, dimension: usize, index: ValueId) -> ValueId {
     let ty = b.tensor(x);
     let mut sizes = ty.dims().to_vec();
@@ -93,7 +94,7 @@ fn slice_at(b: &mut Builder, x: ValueId, dimension: usize, index: ValueId) -> Va
     b.reshape(slice, &sizes)
 }
 
-/// A tensor with the slice at an index of a dimension replaced.
+/// Returns a tensor with the slice at an index of a dimension replaced.
 fn update_at(b: &mut Builder, x: ValueId, dimension: usize, index: ValueId, slice: ValueId) -> ValueId {
     let ty = b.tensor(x);
     let mut sizes = ty.dims().to_vec();

@@ -3,7 +3,7 @@
 use crate::build::Builder;
 use crate::ir::{ElementType, ValueId};
 
-/// `B(2k) / (2k)` for `k` from 1, of the Bernoulli numbers `B`.
+/// `B(2k) / (2k)` for `k` from 1, with the Bernoulli numbers `B`.
 pub(super) const BERNOULLI_OVER_INDEX: &[f64] = &[
     1.0 / 12.0,
     -1.0 / 120.0,
@@ -15,11 +15,11 @@ pub(super) const BERNOULLI_OVER_INDEX: &[f64] = &[
     -3617.0 / 8160.0,
 ];
 
-/// The sum of a Chebyshev series at `t` from -1 to 1, as far as the precision of the type asks for.
+/// Evaluates a Chebyshev series at `t` from -1 to 1, with as many terms as the precision of the type requires.
 pub(super) fn chebyshev(b: &mut Builder, t: ValueId, coefficients: &[f64]) -> ValueId {
     let tolerance = if b.element(t) == ElementType::F64 { 0.0 } else { 1e-10 };
     let count = coefficients.iter().rposition(|c| c.abs() > tolerance).map_or(1, |last| last + 1);
-    // Clenshaw's recurrence.
+    // Clenshaw's algorithm.
     let double = b.add(t, t);
     let (mut current, mut previous) = (None, None);
     for &coefficient in coefficients[1..count].iter().rev() {
@@ -52,7 +52,7 @@ pub(super) fn affine(b: &mut Builder, x: ValueId, slope: f64, offset: f64) -> Va
     b.add(product, offset)
 }
 
-/// The sum of `c[k] x^k`.
+/// Evaluates the polynomial with coefficients `c`: the sum of `c[k] x^k`.
 pub(super) fn polynomial(b: &mut Builder, x: ValueId, coefficients: &[f64]) -> ValueId {
     let mut sum = b.number(0.0, x);
     for (index, &coefficient) in coefficients.iter().rev().enumerate() {

@@ -1,7 +1,8 @@
 //! Coefficients of Chebyshev series.
 //!
-//! Each table is the expansion of a function over an interval, `sum(c[k] T_k(t))` with `t` from -1 to 1 over the interval,
-//! computed with 50 digits; the terms left out are below `f64`'s precision. Series that end earlier serve `f32`.
+//! Each table is the expansion of a function over an interval, `sum(c[k] T_k(t))`, where `t` from -1 to 1 covers the
+//! interval. The coefficients were computed with 50 digits, and the omitted terms are less than the precision of `f64`.
+//! Shorter prefixes of the series suffice for `f32`.
 
 /// `erf(x) / x` for `x^2` from 0 to 1/4.
 pub(super) const ERF_NEAR_ZERO: &[f64] = &[
@@ -17,7 +18,7 @@ pub(super) const ERF_NEAR_ZERO: &[f64] = &[
     -4.255370438044438e-18,
 ];
 
-/// `exp(x^2) erfc(x) (x + 4)` for `x` from 1/2 on.
+/// `exp(x^2) erfc(x) (x + 4)` for `x` of at least 1/2.
 pub(super) const ERFC_SCALED: &[f64] = &[
     1.306751390100037,
     -0.999400013778434,

@@ -4,10 +4,10 @@ use crate::build::Builder;
 use crate::ir::ops::{Compare, Sort};
 use crate::ir::{ComparisonDirection, ComparisonType, ElementType, TensorType, ValueId};
 
-/// `chlo.top_k`: the `k` greatest elements of the last dimension and where they are, of equal ones the first; the least
-/// ones unless `is_largest`.
+/// `chlo.top_k`: the `k` greatest elements along the last dimension (the least if `is_largest` is `false`), and their
+/// indices. Of equal elements, the first comes first.
 ///
-/// The tensor has a last dimension, of at least `k` elements.
+/// The last dimension must have at least `k` elements.
 pub(crate) fn top_k(
     b: &mut Builder,
     x: ValueId,

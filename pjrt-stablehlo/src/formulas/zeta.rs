@@ -1,4 +1,4 @@
-//! Hurwitz' zeta function and the polygamma functions.
+//! The Hurwitz zeta function and the polygamma functions.
 
 use super::distance_to_whole;
 use super::gamma::digamma;
@@ -7,7 +7,7 @@ use crate::build::Builder;
 use crate::ir::ops::Gather;
 use crate::ir::{ComparisonDirection as Cmp, ElementType, GatherDimensionNumbers, TensorType, ValueId};
 
-/// Whether a number is whole and even.
+/// Returns a tensor that is `true` where a number is an even integer.
 fn is_even(b: &mut Builder, x: ValueId) -> ValueId {
     let half = b.number(0.5, x);
     let halves = b.multiply(x, half);
@@ -15,10 +15,12 @@ fn is_even(b: &mut Builder, x: ValueId) -> ValueId {
     b.compare(Cmp::Eq, halves, floored)
 }
 
-/// `chlo.zeta`: Hurwitz' zeta function of `x` from 1 and `q`, which is below zero for whole `x` only:
-/// `sum((q + k)^-x)`. Below zero, with the distance `d` from `q` to the nearest whole number, the terms are those to the
-/// left and to the right of it: `zeta(x, |d|)` and `zeta(x, 1 - |d|)`, one of them with the sign of an odd power, without
-/// the terms that are further to the left than `q`, which `zeta(x, 1 - q)` is with that sign.
+/// `chlo.zeta`: the Hurwitz zeta function `sum((q + k)^-x)` for `x` of at least 1. `q` may be negative if `x` is an
+/// integer.
+///
+/// For negative `q`, let `d` be the difference of `q` and the nearest integer. The terms on either side of that integer
+/// sum to `zeta(x, |d|)` and `zeta(x, 1 - |d|)`, one of them with the sign of an odd power. The terms to the left of
+/// `q`, which the sum does not have, are subtracted: they sum to `zeta(x, 1 - q)` with that sign.
 pub(crate) fn zeta(b: &mut Builder, x: ValueId, q: ValueId) -> ValueId {
     let one = b.number(1.0, x);
     let is_negative = b.compare_with(Cmp::Lt, q, 0.0);
@@ -37,13 +39,13 @@ pub(crate) fn zeta(b: &mut Builder, x: ValueId, q: ValueId) -> ValueId {
     let negative = b.select(is_even, even, odd);
     let value = b.select(is_negative, negative, near);
     let (infinity, nan) = (b.number(f64::INFINITY, x), b.number(f64::NAN, x));
-    // At whole numbers below zero even powers have a limit, and odd ones have two.
+    // At nonpositive integers, the one-sided limits are equal for even powers only.
     let pole = b.select(is_even, infinity, nan);
     let floored = b.floor(q);
     let is_whole = b.compare(Cmp::Eq, q, floored);
     let is_pole = b.and(is_negative, is_whole);
     let value = b.select(is_pole, pole, value);
-    // Other powers of negative numbers are not real.
+    // Powers of negative numbers with other exponents are not real.
     let floored = b.floor(x);
     let is_fraction = b.compare(Cmp::Ne, x, floored);
     let is_complex = b.and(is_negative, is_fraction);
@@ -57,8 +59,8 @@ pub(crate) fn zeta(b: &mut Builder, x: ValueId, q: ValueId) -> ValueId {
     b.select(is_one, harmonic, value)
 }
 
-/// Euler's and Maclaurin's summation of `sum((q + k)^-x)` for `q` from zero: the first terms one by one, the rest by an
-/// asymptotic series.
+/// Computes `sum((q + k)^-x)` for nonnegative `q` by the Euler-Maclaurin formula: the first terms individually, the
+/// rest by an asymptotic series.
 fn zeta_of_positive(b: &mut Builder, x: ValueId, q: ValueId) -> ValueId {
     const TERMS: usize = 10;
     let (one, half) = (b.number(1.0, x), b.number(0.5, x));
@@ -83,7 +85,7 @@ fn zeta_of_positive(b: &mut Builder, x: ValueId, q: ValueId) -> ValueId {
     let mut falling = 1.0;
     let mut shift = 0.0;
     for (index, coefficient) in BERNOULLI_OVER_INDEX.iter().enumerate() {
-        // (2k - 1)! of the k at hand.
+        // The factor (2k - 1)! of this k.
         if index > 0 {
             falling *= (2 * index) as f64 * (2 * index + 1) as f64;
         }
@@ -103,7 +105,7 @@ fn zeta_of_positive(b: &mut Builder, x: ValueId, q: ValueId) -> ValueId {
         factor = b.divide(factor, a);
     }
     let sum = b.add(terms, rest);
-    // Where the rest does not count it may not even be a number: far out, and of great powers.
+    // The rest may be NaN where it is negligible: for large arguments and large powers.
     let epsilon = if b.element(x) == ElementType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
     let epsilon = b.number(epsilon / 16.0, x);
     let least = b.multiply(terms, epsilon);
@@ -111,7 +113,7 @@ fn zeta_of_positive(b: &mut Builder, x: ValueId, q: ValueId) -> ValueId {
     b.select(is_enough, terms, sum)
 }
 
-/// `n!` of whole numbers: an element of a table that ends where the type does.
+/// `n!` for integers, from a table of the factorials that the type can represent.
 fn factorial(b: &mut Builder, n: ValueId) -> ValueId {
     let (element, dims) = (b.element(n), b.dims(n));
     let greatest = if element == ElementType::F64 { f64::MAX } else { f64::from(f32::MAX) };
@@ -135,7 +137,7 @@ fn factorial(b: &mut Builder, n: ValueId) -> ValueId {
     b.op_of_type(kind, &[table, index], TensorType::new(element, dims))
 }
 
-/// `chlo.polygamma`: the `n`-th derivative of `digamma` for whole `n`, `(-1)^(n + 1) n! zeta(n + 1, x)`.
+/// `chlo.polygamma`: the `n`-th derivative of `digamma` for integer `n`, `(-1)^(n + 1) n! zeta(n + 1, x)`.
 pub(crate) fn polygamma(b: &mut Builder, n: ValueId, x: ValueId) -> ValueId {
     let one = b.number(1.0, n);
     let more = b.add(n, one);

@@ -1,4 +1,4 @@
-//! Attributes that several operations have.
+//! Attributes that several operations share.
 
 use super::instruction::Instruction;
 use super::reader::Reader;
@@ -10,7 +10,8 @@ use crate::ir::{
 };
 use crate::{Error, ErrorKind};
 
-/// XLA's dot algorithms in the order of their numbers from 1: types of operands and sum, products, imprecise sums.
+/// XLA's dot algorithms in the order of their codes from 1: the type of the operands, the type of the sum, the number
+/// of products, and whether sums may be imprecise.
 const DOT_ALGORITHMS: &[(ElementType, ElementType, i64, bool)] = &[
     (ElementType::F8E5M2, ElementType::F32, 1, false),
     (ElementType::F8E5M2, ElementType::F32, 1, true),
@@ -27,19 +28,19 @@ const DOT_ALGORITHMS: &[(ElementType, ElementType, i64, bool)] = &[
     (ElementType::BF16, ElementType::F32, 9, false),
 ];
 
-/// Numbers of the algorithms for which operands may be of any 8-bit float type.
+/// The codes of the algorithms whose operands may have any 8-bit float type.
 const ANY_F8: [i32; 2] = [1, 2];
 
 pub(super) fn precisions(at: &Instruction) -> Result<PrecisionConfig, Error> {
     let config = at.proto.precision_config.iter().flat_map(|config| &config.operand_precision);
     let precisions = config.map(|&code| {
         let known = u64::try_from(code).ok().and_then(Precision::from_code);
-        known.ok_or_else(|| at.unsupported(format!("precision number {code} is not supported")))
+        known.ok_or_else(|| at.unsupported(format!("the precision code {code} is not supported")))
     });
     precisions.collect()
 }
 
-/// The algorithm of a product of elements of these types.
+/// Returns the algorithm of a dot product with elements of these types.
 pub(super) fn dot_algorithm(
     at: &Instruction,
     lhs: ElementType,
@@ -51,14 +52,14 @@ pub(super) fn dot_algorithm(
     }
     let entry = usize::try_from(code).ok().and_then(|code| DOT_ALGORITHMS.get(code - 1));
     let &(operands, sum, products, is_imprecise) =
-        entry.ok_or_else(|| at.unsupported(format!("dot algorithm number {code} is not supported")))?;
+        entry.ok_or_else(|| at.unsupported(format!("the dot algorithm code {code} is not supported")))?;
     let is_own = |ty: ElementType| ANY_F8.contains(&code) && ty.is_float() && ty.bits() == 8;
     let precision = |ty: ElementType| Type::Scalar(if is_own(ty) { ty } else { operands });
     Ok(Some(DotAlgorithm {
         lhs_precision_type: precision(lhs),
         rhs_precision_type: precision(rhs),
         accumulation_type: Type::Scalar(sum),
-        // How XLA splits operands into parts is its own business: the number of products says it.
+        // The number of products implies how XLA splits the operands into components.
         lhs_component_count: 1,
         rhs_component_count: 1,
         num_primitive_operations: products,
@@ -93,7 +94,7 @@ pub(super) fn ints(numbers: &[i64]) -> Ints {
     numbers.into()
 }
 
-/// The accuracy that an elementwise function asks for.
+/// Returns the requested accuracy of an elementwise function.
 pub(super) fn accuracy(at: &Instruction, accuracy: &proto::ResultAccuracy) -> Result<ResultAccuracy, Error> {
     if let Some(tolerance) = &accuracy.tolerance {
         return Ok(ResultAccuracy {
@@ -106,12 +107,12 @@ pub(super) fn accuracy(at: &Instruction, accuracy: &proto::ResultAccuracy) -> Re
     let mode = match accuracy.mode {
         0 => ResultAccuracyMode::Default,
         1 => ResultAccuracyMode::Highest,
-        other => return Err(at.unsupported(format!("accuracy number {other} is not supported"))),
+        other => return Err(at.unsupported(format!("the accuracy code {other} is not supported"))),
     };
     Ok(ResultAccuracy { mode, ..ResultAccuracy::default() })
 }
 
-/// The channel of a collective; a number that is not positive means none.
+/// Returns the channel of a collective. A nonpositive id stands for no channel.
 pub(super) fn channel(at: &Instruction) -> Option<ChannelHandle> {
     let handle = if at.proto.channel_id > 0 { at.proto.channel_id } else { at.proto.all_reduce_id };
     (handle > 0).then_some(ChannelHandle { handle, channel_type: 0 })
@@ -122,7 +123,7 @@ pub(super) fn source_target_pairs(at: &Instruction) -> IntPairs {
 }
 
 impl Reader {
-    /// The groups of a collective: a list, a reshaped and transposed count, or axes of a mesh.
+    /// Returns the replica groups of a collective, which are a list, a reshaped and transposed iota, or axes of a mesh.
     pub(super) fn replica_groups(&mut self, at: &Instruction) -> Result<ReplicaGroups, Error> {
         let list = at.proto.collective_device_list.as_ref();
         let iota = at.proto.iota_collective_device_list.as_ref();
@@ -151,14 +152,13 @@ impl Reader {
         Ok(ReplicaGroups::Dense { group_size, ids: ids.into() })
     }
 
-    /// Groups that are the rows of 0, 1, 2, ..., reshaped and transposed.
+    /// Returns the groups that are the rows of a reshaped and transposed iota.
     fn iota_groups(
         &mut self,
         at: &Instruction,
         iota: &proto::IotaReplicaGroupList,
     ) -> Result<ReplicaGroups, Error> {
-        let invalid =
-            || at.error(ErrorKind::Malformed, "its list of replica groups has sizes that do not fit");
+        let invalid = || at.error(ErrorKind::Malformed, "the sizes of the replica groups overflow");
         let sizes: Option<Vec<usize>> =
             iota.iota_reshape_dims.iter().map(|&size| usize::try_from(size).ok()).collect();
         let sizes = sizes.ok_or_else(invalid)?;

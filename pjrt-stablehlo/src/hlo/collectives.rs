@@ -1,4 +1,4 @@
-//! Operations between the processes of a program.
+//! Operations that communicate between the processes of a program.
 
 use super::attributes::{channel, source_target_pairs};
 use super::instruction::Instruction;
@@ -10,7 +10,8 @@ use crate::ir::{
     Module, ReplicaGroups, Str, TensorType, Type, ValueId, ops,
 };
 
-/// The shape of what an operation gives: where its start is an instruction of its own, the second part of its shape.
+/// Returns the shape of a collective's result. If the instruction only starts the collective, it is the second element
+/// of the instruction's shape.
 fn gathered(at: &Instruction) -> &Shape {
     match at.proto.opcode.ends_with("-start") {
         true => at.shape.elements().get(1).unwrap_or(&at.shape),
@@ -38,7 +39,7 @@ impl Reader {
         Ok(self.code.op_of_types(op, &at.arrays()?, gathered(at).leaves()))
     }
 
-    /// Each operand by itself: StableHLO has no form for several.
+    /// Each operand becomes an operation of its own, because StableHLO's operation has a single operand.
     pub(super) fn reduce_scatter(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let mut results = Vec::new();
         for (operand, ty) in at.arrays()?.into_iter().zip(at.shape.leaves()) {
@@ -66,12 +67,12 @@ impl Reader {
         Ok(self.code.op_of_types(op, &operands, results))
     }
 
-    /// Each operand by itself: StableHLO has no form for several.
+    /// Each operand becomes an operation of its own, because StableHLO's operation has a single operand.
     pub(super) fn collective_permute(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let operands = at.arrays()?;
         let types = gathered(at).leaves();
         if operands.len() != types.len() {
-            return Err(at.unsupported("permutations into buffers that are operands are not supported"));
+            return Err(at.unsupported("collective permutations into operand buffers are not supported"));
         }
         let results = operands.into_iter().zip(types).map(|(operand, ty)| {
             let op = ops::CollectivePermute {
@@ -91,7 +92,7 @@ impl Reader {
         }
         let split_count = match self.dims_of_groups(at, &groups)? {
             [count, size] if count > 0 => size,
-            _ => return Err(at.unsupported("an array is exchanged in groups whose size is not given")),
+            _ => return Err(at.unsupported("expected replica groups, because the operand is a single array")),
         };
         let op = ops::AllToAll {
             split_dimension: at.dimension(0)?,
@@ -103,13 +104,13 @@ impl Reader {
         Ok(self.code.op_of_types(op, &operands, [at.result()?]))
     }
 
-    /// How many groups there are, and of how many processes. Their mesh, where they are along the axes of one, is in the
-    /// instruction and not the module's.
+    /// Returns the number of groups, and the number of processes in each. Groups along the axes of a mesh refer to a
+    /// mesh in the instruction rather than in the module.
     fn dims_of_groups(&self, at: &Instruction, groups: &ReplicaGroups) -> Result<[i64; 2], Error> {
         groups.dims(&Module::new()).map_err(|error| at.placed(error))
     }
 
-    /// StableHLO has it as a custom call.
+    /// StableHLO represents the operation by a custom call.
     pub(super) fn ragged_all_to_all(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let groups = self.replica_groups(at)?;
         let dims = self.dims_of_groups(at, &groups)?;
@@ -144,7 +145,8 @@ impl Reader {
         Ok(self.code.op_of_types(op, &at.arrays()?, [at.result()?]))
     }
 
-    /// The form where operand `i` goes to process `i` of the group: the operands become parts of one array.
+    /// Decomposes the form in which operand `i` is sent to process `i` of the group: the operands are concatenated to
+    /// one array.
     fn all_to_all_of_parts(
         &mut self,
         at: &Instruction,
@@ -156,7 +158,7 @@ impl Reader {
         let same =
             (0..operands.len()).all(|index| *self.code.body.ty(operands[index]) == Type::Tensor(ty.clone()));
         if !same || results.len() != operands.len() {
-            return Err(at.invalid("expected as many results as operands, all of one type"));
+            return Err(at.invalid("expected an equal number of operands and results, all of one type"));
         }
         let part_dims: Vec<i64> = std::iter::once(1).chain(ty.dims().iter().copied()).collect();
         let whole_dims: Vec<i64> =

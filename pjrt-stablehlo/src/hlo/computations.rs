@@ -1,4 +1,4 @@
-//! The computations of a module, and their instructions one at a time.
+//! The computations of a module, whose instructions are decoded individually.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -10,16 +10,16 @@ use super::proto;
 use super::shape::Shape;
 use crate::{Error, ErrorKind};
 
-/// A computation whose instructions have not been decoded.
+/// A computation with instructions that have not been decoded.
 pub(super) struct Computation {
     pub(super) name: String,
-    /// Local id of the instruction that gives the result.
+    /// The local id of the root instruction.
     pub(super) root: u32,
     pub(super) instructions: Vec<Bytes>,
     parameters: Option<Rc<[Parameter]>>,
 }
 
-/// What a computation takes.
+/// A parameter of a computation.
 pub(super) struct Parameter {
     pub(super) shape: Shape,
     pub(super) metadata: Option<proto::Metadata>,
@@ -27,24 +27,25 @@ pub(super) struct Parameter {
     pub(super) frontend_attributes: Option<proto::FrontendAttributes>,
 }
 
-/// The computations of a module, in its order: called ones come before their callers, so there is no recursion.
+/// The computations of a module in its order. Called computations precede their callers, so there is no recursion.
 pub(super) struct Computations {
     list: Vec<Computation>,
     by_id: HashMap<i64, usize>,
 }
 
-/// The id of an instruction within its computation. Newer writers put a number of the computation into the upper half of
-/// some of an instruction's ids.
+/// Returns the id of an instruction within its computation. Newer writers store the id of the computation in the upper
+/// half of some ids.
 pub(super) fn local_id(id: i64) -> u32 {
     id as u32
 }
 
-/// An error about the encoding.
+/// Returns an error about malformed protocol buffers.
 pub(super) fn malformed(what: &str, error: &prost::DecodeError) -> Error {
     Error::new(ErrorKind::Malformed, format!("{what}: {}", decode_problem(error)))
 }
 
-/// What is wrong with an encoding. Messages that nest in themselves are named once, however deep the problem is.
+/// Returns the description of a decoding error. A message type that is nested in itself is mentioned once, whatever the
+/// depth of the error.
 fn decode_problem(error: &prost::DecodeError) -> String {
     let text = error.to_string();
     let mut parts: Vec<&str> = text.split(": ").collect();
@@ -74,17 +75,17 @@ impl Computations {
         &self.list[index]
     }
 
-    /// Where the computation of this name stands.
+    /// Returns the index of the computation with this name.
     pub(super) fn position_of_name(&self, name: &str) -> Option<usize> {
         self.list.iter().position(|computation| computation.name == name)
     }
 
-    /// Where the computation of this id stands.
+    /// Returns the index of the computation with this id.
     pub(super) fn position(&self, id: i64) -> Option<usize> {
         self.by_id.get(&id).copied()
     }
 
-    /// What a computation takes, by parameter number.
+    /// Returns the parameters of a computation, by parameter number.
     pub(super) fn parameters(&mut self, index: usize) -> Result<Rc<[Parameter]>, Error> {
         let computation = &mut self.list[index];
         if let Some(parameters) = &computation.parameters {
@@ -110,7 +111,7 @@ impl Computations {
                     parameters.len()
                 )));
             }
-            let shape = probe.shape.ok_or_else(|| error(format!("parameter {number} lacks a shape")))?;
+            let shape = probe.shape.ok_or_else(|| error(format!("parameter {number} has no shape")))?;
             parameters.push(Parameter {
                 shape: Shape::read(&shape)?,
                 metadata: probe.metadata,

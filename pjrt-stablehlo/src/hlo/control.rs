@@ -1,4 +1,4 @@
-//! Calls, loops, branches, and operations that apply a computation to elements.
+//! Calls, loops, conditionals, and operations that apply a computation to elements.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use super::shape::Shape;
 use crate::ir::{DictionaryAttribute, ElementType, Op, Str, ValueId, ops};
 use crate::{Error, ErrorKind, text};
 
-/// Names under which XLA keeps the attributes of a composite among those of the framework.
+/// The frontend attributes in which XLA stores the attributes of a composite.
 const COMPOSITE_NAME: &str = "composite.name";
 const COMPOSITE_ATTRIBUTES: &str = "composite.attributes";
 const COMPOSITE_VERSION: &str = "composite.version";
@@ -18,7 +18,7 @@ impl Reader {
     pub(super) fn call(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let computation = self.called(at, 0)?;
         let callee = self.function(computation);
-        // What an asynchronous call gives stands between its operands and its context.
+        // The result of an asynchronous call is the second element of its shape, between its operands and its context.
         let shape = match &*at.proto.opcode {
             "async-start" => at.shape.elements().get(1).unwrap_or(&at.shape),
             _ => &at.shape,
@@ -26,7 +26,7 @@ impl Reader {
         Ok(self.code.call(callee, &at.leaves(), shape.leaves()))
     }
 
-    /// A call of a composite's decomposition, with the name and attributes among those of the framework.
+    /// Converts a call of a composite's decomposition, whose name and attributes are frontend attributes.
     pub(super) fn composite_call(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let attribute = |name: &str| {
             at.proto.frontend_attributes.as_ref().and_then(|attributes| attributes.map.get(name))
@@ -51,7 +51,7 @@ impl Reader {
 
     pub(super) fn while_loop(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let op = self.code.add_op(ops::While {}, &at.leaves(), at.shape.leaves());
-        // XLA names the body before the condition.
+        // XLA lists the body before the condition.
         self.region(at, op, 1)?;
         self.region(at, op, 0)?;
         Ok(self.code.body.op(op).results.collect())
@@ -62,7 +62,9 @@ impl Reader {
         let is_predicate = at.tensor(&self.code, 0)?.element_type() == ElementType::I1;
         let branches = at.proto.called_computation_ids.len();
         if is_predicate && branches != 2 {
-            return Err(at.invalid(format!("expected two branches for a predicate, found {branches}")));
+            return Err(at.invalid(format!(
+                "expected two branches, because the index is a predicate, found {branches}"
+            )));
         }
         let kind = if is_predicate { Op::If(ops::If {}) } else { Op::Case(ops::Case {}) };
         let op = self.code.add_op(kind, &[index], at.shape.leaves());
@@ -89,7 +91,8 @@ impl Reader {
         self.applied(at, op, &at.arrays()?)
     }
 
-    /// An operation whose regions are the called computations in order, and whose results are those of the instruction.
+    /// Adds an operation whose regions are the called computations, in order, and whose results have the shape of the
+    /// instruction.
     pub(super) fn applied(
         &mut self,
         at: &Instruction,
@@ -102,7 +105,7 @@ impl Reader {
         Ok(self.code.body.op(op).results.collect())
     }
 
-    /// A value of this shape as one value of StableHLO, tuples as tuples.
+    /// Returns a value as a single value of StableHLO, with its tuples.
     pub(super) fn packed(&mut self, value: &Value) -> ValueId {
         match &value.shape {
             Shape::Leaf(_) => value.leaves[0],
@@ -116,7 +119,7 @@ impl Reader {
         }
     }
 
-    /// The arrays and tokens of a value of this shape.
+    /// Appends the arrays and tokens of a value of this shape.
     pub(super) fn unpacked(&mut self, value: ValueId, shape: &Shape, leaves: &mut Vec<ValueId>) {
         let Shape::Tuple { elements, .. } = shape else {
             leaves.push(value);

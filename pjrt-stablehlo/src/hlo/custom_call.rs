@@ -8,7 +8,7 @@ use crate::ir::{BackendConfig, CustomCallApiVersion, Ints, Layouts, OutputOperan
 use crate::{Error, ErrorKind, text};
 
 impl Reader {
-    /// Operands that are tuples stay so; elements of a tuple as result are results.
+    /// Operands that are tuples are not flattened. The elements of a result tuple become results.
     pub(super) fn custom_call(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let operands: Vec<ValueId> = at.operands.iter().map(|operand| self.packed(operand)).collect();
         let called_computations = (0..at.proto.called_computation_ids.len())
@@ -17,7 +17,7 @@ impl Reader {
         let api_version = u64::try_from(at.proto.custom_call_api_version).ok();
         let api_version = api_version.and_then(CustomCallApiVersion::from_code).ok_or_else(|| {
             at.unsupported(format!(
-                "custom calls of API version {} are not supported",
+                "the custom call API version {} is not supported",
                 at.proto.custom_call_api_version
             ))
         })?;
@@ -26,7 +26,7 @@ impl Reader {
             call_target_name: at.proto.custom_call_target.as_str().into(),
             has_side_effect: at.proto.custom_call_has_side_effect,
             backend_config: backend_config(at, api_version)?,
-            // XLA takes a version that is not given as the original one.
+            // XLA treats an unspecified version as the original one.
             api_version: match api_version {
                 CustomCallApiVersion::Unspecified => CustomCallApiVersion::Original,
                 given => given,
@@ -55,18 +55,16 @@ fn alias(alias: &proto::OutputOperandAliasing) -> OutputOperandAlias {
     }
 }
 
-/// A dictionary for the typed interface, which XLA keeps as text; bytes for others.
+/// Returns the backend configuration: a dictionary for the typed interface, which XLA stores as text, otherwise bytes.
 fn backend_config(at: &Instruction, api_version: CustomCallApiVersion) -> Result<BackendConfig, Error> {
     let bytes = &at.proto.backend_config;
     if bytes.is_empty() && !at.proto.backend_config_payload.is_empty() {
-        return Err(at.unsupported(
-            "its configuration is a message, 'backend_config_payload', which is not supported",
-        ));
+        return Err(at.unsupported("a configuration in 'backend_config_payload' is not supported"));
     }
     if api_version != CustomCallApiVersion::TypedFfi {
         return Ok(BackendConfig::Bytes(bytes.clone().into()));
     }
-    let malformed = || at.error(ErrorKind::Malformed, "its backend_config is not a dictionary of attributes");
+    let malformed = || at.error(ErrorKind::Malformed, "the backend_config is not a dictionary of attributes");
     if bytes.is_empty() {
         return Ok(BackendConfig::Dictionary(Default::default()));
     }
@@ -74,7 +72,7 @@ fn backend_config(at: &Instruction, api_version: CustomCallApiVersion) -> Result
     dictionary.map(BackendConfig::Dictionary).ok_or_else(malformed)
 }
 
-/// Layouts of operands and results where the call demands some.
+/// Returns the layouts of operands and results, if the call requires layouts.
 fn layouts(at: &Instruction) -> Result<(Option<Layouts>, Option<Layouts>), Error> {
     if !at.proto.constrain_layout {
         return Ok((None, None));

@@ -1,4 +1,4 @@
-//! Operations that HLO and StableHLO have alike.
+//! Operations that correspond directly to operations of StableHLO.
 
 use super::attributes;
 use super::instruction::Instruction;
@@ -6,10 +6,10 @@ use super::reader::Reader;
 use crate::ir::{Attribute, ComparisonDirection, ComparisonType, ElementType, Op, OpCode, Trait, ValueId};
 use crate::{Error, ErrorKind};
 
-/// Operations that are alike but not elementwise.
+/// Operations with a direct correspondence that are not elementwise.
 const OTHERS: &[OpCode] = &[OpCode::ReplicaId, OpCode::PartitionId];
 
-/// The operation of StableHLO that an opcode is the name of, where they are alike.
+/// Returns the operation of StableHLO with the name of an opcode, if the two correspond directly.
 pub(super) fn counterpart(opcode: &str) -> Option<OpCode> {
     let code = OpCode::from_name(&format!("stablehlo.{}", opcode.replace('-', "_")))?;
     let is_quantization = matches!(code, OpCode::UniformQuantize | OpCode::UniformDequantize);
@@ -18,14 +18,14 @@ pub(super) fn counterpart(opcode: &str) -> Option<OpCode> {
 }
 
 impl Reader {
-    /// An operation with the same operands, and attributes of the same name.
+    /// Adds an operation with the same operands, and the attributes with the same names.
     pub(super) fn elementwise(&mut self, at: &Instruction, code: OpCode) -> Result<Vec<ValueId>, Error> {
         let bits = |value: i32| Attribute::Integer { value: i64::from(value), ty: ElementType::I32 };
         let accuracy = at.proto.result_accuracy.as_ref().map(|accuracy| attributes::accuracy(at, accuracy));
         let accuracy = accuracy.transpose()?;
         let ty = &at.proto.comparison_type;
         if !ty.is_empty() && ComparisonType::from_name(ty).is_none() {
-            return Err(at.unsupported(format!("comparisons of type '{ty}' are not supported")));
+            return Err(at.unsupported(format!("the comparison type '{ty}' is not supported")));
         }
         let mut find = |name: &'static str| match name {
             "result_accuracy" => accuracy.map(|accuracy| Attribute::ResultAccuracy(accuracy.into())),

@@ -1,4 +1,4 @@
-//! Operations that StableHLO lacks: as composites of CHLO's names, or in terms of others.
+//! Operations that StableHLO lacks. They become composites with CHLO's names, or are expressed by other operations.
 
 use super::attributes::{dot_dimensions, precisions};
 use super::instruction::Instruction;
@@ -14,7 +14,7 @@ use crate::ir::{
     Str, Type, ValueId, Visibility, ops,
 };
 
-/// Functions of floats that StableHLO lacks, by the names of their opcodes.
+/// The functions of floats that StableHLO lacks, by opcode.
 const FUNCTIONS: &[(&str, Unary)] = &[
     ("acos", hyperbolic::acos),
     ("acosh", hyperbolic::acosh),
@@ -27,7 +27,8 @@ const FUNCTIONS: &[(&str, Unary)] = &[
 ];
 
 impl Reader {
-    /// Adds a composite. `decompose` adds what it consists of to a function, unless there is one for the same `key`.
+    /// Adds a composite. `decompose` adds the operations of its decomposition, unless a decomposition with the same
+    /// name, operand types and attributes exists.
     fn composite(
         &mut self,
         name: &str,
@@ -66,14 +67,14 @@ impl Reader {
         Ok(self.code.op_of_types(op, operands, results))
     }
 
-    /// `erf`, `acos` and the like.
+    /// Converts `erf`, `acos` and similar opcodes.
     pub(super) fn function_of(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let ty = at.static_tensor(&self.code, 0)?;
         let opcode = &*at.proto.opcode;
         let formula =
             FUNCTIONS.iter().find(|(name, _)| *name == opcode).filter(|_| ty.element_type().is_float());
         let Some(&(_, formula)) = formula else {
-            return Err(at.unsupported(format!("'{opcode}' of {ty} is not supported, only of floats")));
+            return Err(at.unsupported(format!("expected a float operand of '{opcode}', found {ty}")));
         };
         self.composite(&format!("chlo.{opcode}"), Vec::new(), &[at.array(0)?], |code| {
             vec![at_least_f32(code, formula, code.argument(0))]
@@ -84,7 +85,7 @@ impl Reader {
         let (ty, other) = (at.static_tensor(&self.code, 0)?, at.static_tensor(&self.code, 1)?);
         if !ty.element_type().is_integer() || ty != other {
             return Err(
-                at.invalid(format!("expected two arrays of integers of one type, found {ty} and {other}"))
+                at.invalid(format!("expected two integer arrays of one type, found {ty} and {other}"))
             );
         }
         self.composite("chlo.mulhi", Vec::new(), &at.arrays()?, |code| {
@@ -103,7 +104,7 @@ impl Reader {
         let parts =
             |code: &mut Builder, operand| top_k(code, operand, k, ElementType::I32, is_largest).to_vec();
         if !is_largest {
-            // Targets that know the composite take it for that of the largest.
+            // Targets that implement the composite compute the greatest elements, so the least ones are decomposed.
             return Ok(parts(&mut self.code, operand));
         }
         self.composite("chlo.top_k", vec![("k".into(), k.into())], &[operand], |code| {
@@ -111,7 +112,7 @@ impl Reader {
         })
     }
 
-    /// A product in which each row, or each contracted element, belongs to a group.
+    /// Converts a product in which each row, or each contracted element, belongs to a group.
     pub(super) fn ragged_dot(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let numbers = at.required("ragged_dot_dimension_numbers", &at.proto.ragged_dot_dimension_numbers)?;
         let dot = dot_dimensions(&numbers.dot_dimension_numbers.clone().unwrap_or_default());
@@ -128,9 +129,9 @@ impl Reader {
             [] if !is_row => None,
             &[group] if is_row => Some(group),
             _ => {
-                return Err(
-                    at.invalid("expected a group dimension of the right operand just for ragged rows")
-                );
+                return Err(at.invalid(
+                    "expected a group dimension of the right operand if and only if the rows are ragged",
+                ));
             }
         };
         let dimensions = RaggedDotDimensionNumbers { dot, ragged, group };
@@ -140,15 +141,20 @@ impl Reader {
         Ok(vec![product.map_err(|message| at.unsupported(message))?])
     }
 
-    /// A loop over one dimension: takes the inputs apart, calls the computation, and puts the outputs together.
+    /// Converts a scan to a loop over one dimension, which slices the inputs, applies the computation, and assembles
+    /// the outputs.
     pub(super) fn scan(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let dimension = at.dimension(0)?;
         let operands = at.arrays()?;
         let types = at.shape.leaves();
         let carries = usize::try_from(at.proto.num_carries).ok();
         let carries = carries.filter(|&carries| carries <= operands.len().min(types.len()));
-        let carries =
-            carries.ok_or_else(|| at.invalid(format!("it cannot carry {} values", at.proto.num_carries)))?;
+        let carries = carries.ok_or_else(|| {
+            at.invalid(format!(
+                "expected at most the number of operands as num_carries, found {}",
+                at.proto.num_carries
+            ))
+        })?;
         let (inputs, carried) = operands.split_at(operands.len() - carries);
         let mut outputs = Vec::new();
         for ty in &types[..types.len() - carries] {
@@ -156,7 +162,7 @@ impl Reader {
             outputs.push(
                 output
                     .cloned()
-                    .ok_or_else(|| at.unsupported(format!("outputs of type {ty} are not supported")))?,
+                    .ok_or_else(|| at.unsupported(format!("an output of type {ty} is not supported")))?,
             );
         }
         let mut scanned = outputs.clone();
@@ -166,9 +172,9 @@ impl Reader {
         let place = usize::try_from(dimension).ok();
         let place = place.filter(|&place| scanned.iter().all(|ty| place < ty.rank()));
         let place =
-            place.ok_or_else(|| at.invalid(format!("not all arrays have a dimension {dimension}")))?;
+            place.ok_or_else(|| at.invalid(format!("an input or output has no dimension {dimension}")))?;
         let Some(steps) = scanned.first().map(|ty| ty.dims()[place]) else {
-            return Err(at.invalid("expected an input or an output to scan"));
+            return Err(at.invalid("expected at least one input or output to scan"));
         };
         let computation = self.called(at, 0)?;
         let callee = self.function(computation);
@@ -198,7 +204,8 @@ impl Reader {
         Ok(results[1..].to_vec())
     }
 
-    /// Rounds up as often as the fraction says: where the random number, as a fraction of its range, is less than it.
+    /// Converts a stochastic rounding: a value is rounded up if the random number, as a fraction of its range, is less
+    /// than the fractional part of the value.
     pub(super) fn stochastic_convert(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let ty = at.static_tensor(&self.code, 0)?;
         let random_ty = at.static_tensor(&self.code, 1)?;
@@ -231,7 +238,7 @@ impl Reader {
         let signed = code.multiply(sign, rounded);
         let converted = code.convert(signed, result.element_type());
 
-        // What does not fit becomes the nearest that does; NaN becomes 0.
+        // Values out of range are clamped, and NaN becomes 0.
         let bits = result.element_type().bits();
         let is_signed = result.element_type().kind() == ElementKind::SignedInteger;
         let (least, end): (i128, i128) =

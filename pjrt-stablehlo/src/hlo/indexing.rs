@@ -1,4 +1,4 @@
-//! Operations that index with values.
+//! Operations that use values as indices.
 
 use super::attributes::ints;
 use super::instruction::Instruction;
@@ -21,7 +21,7 @@ impl Reader {
         Ok(vec![self.code.op_of_type(op, &operands, at.result()?)])
     }
 
-    /// Indices as scalars; older programs have them as one vector.
+    /// Returns the indices as scalars. Older programs contain a single vector of indices.
     fn start_indices(&mut self, at: &Instruction, first: usize) -> Result<Vec<ValueId>, Error> {
         if at.operands.len() != first + 1 || at.tensor(&self.code, first)?.rank() != 1 {
             return (first..at.operands.len()).map(|index| at.array(index)).collect();

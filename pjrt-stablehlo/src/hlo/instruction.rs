@@ -1,4 +1,4 @@
-//! An instruction that is being read: its message, its shape and the values that it uses.
+//! An instruction that is being read: its message, its shape and its operands.
 
 use std::rc::Rc;
 
@@ -8,12 +8,12 @@ use crate::build::Builder;
 use crate::ir::{Location, TensorType, Type, ValueId};
 use crate::{Error, ErrorKind};
 
-/// The value of an instruction: the values of StableHLO that its shape consists of.
+/// The value of an instruction, as the values of StableHLO for the leaves of its shape.
 #[derive(Clone, Debug)]
 pub(super) struct Value {
     pub(super) shape: Shape,
     pub(super) leaves: Vec<ValueId>,
-    /// Dimensions of an array from minor to major, unless it is row-major; what casts of bits go by.
+    /// The dimensions of an array from minor to major, unless it is row-major. Bitcasts depend on them.
     pub(super) order: Option<Box<[i64]>>,
 }
 
@@ -22,7 +22,7 @@ impl Value {
         Value { shape, leaves, order: None }
     }
 
-    /// An element of a tuple; what is no tuple counts as its only element.
+    /// Returns an element of a tuple. A value that is not a tuple counts as its only element.
     pub(super) fn element(&self, index: usize) -> Option<Value> {
         match &self.shape {
             Shape::Leaf(_) => (index == 0).then(|| self.clone()),
@@ -39,11 +39,11 @@ pub(super) struct Instruction {
     pub(super) shape: Shape,
     pub(super) operands: Vec<Rc<Value>>,
     pub(super) location: Location,
-    /// Where its computation stands among those of the module.
+    /// The index of its computation in the module.
     pub(super) computation: usize,
 }
 
-/// An error about an instruction.
+/// Returns an error about an instruction.
 pub(super) fn error_in(
     proto: &proto::Instruction,
     location: &Location,
@@ -66,19 +66,19 @@ impl Instruction {
         self.error(ErrorKind::Unsupported, message)
     }
 
-    /// An error of something that knows nothing of instructions, placed.
+    /// Adds the instruction and its location to an error.
     pub(super) fn placed(&self, error: Error) -> Error {
         error.in_op(format!("{} '{}'", self.proto.opcode, self.proto.name), &self.location)
     }
 
-    /// Operand `index`, which may be a tuple.
+    /// Returns operand `index`, which may be a tuple.
     pub(super) fn operand(&self, index: usize) -> Result<&Rc<Value>, Error> {
         self.operands.get(index).ok_or_else(|| {
             self.invalid(format!("expected at least {} operands, found {}", index + 1, self.operands.len()))
         })
     }
 
-    /// Operand `index`, which must be no tuple.
+    /// Returns operand `index`, which must not be a tuple.
     pub(super) fn array(&self, index: usize) -> Result<ValueId, Error> {
         let operand = self.operand(index)?;
         match (&operand.shape, &*operand.leaves) {
@@ -87,17 +87,17 @@ impl Instruction {
         }
     }
 
-    /// All operands, none of which may be a tuple.
+    /// Returns all operands, none of which may be a tuple.
     pub(super) fn arrays(&self) -> Result<Vec<ValueId>, Error> {
         (0..self.operands.len()).map(|index| self.array(index)).collect()
     }
 
-    /// Arrays and tokens of all operands, those of tuples included.
+    /// Returns the arrays and tokens of all operands, including those in tuples.
     pub(super) fn leaves(&self) -> Vec<ValueId> {
         self.operands.iter().flat_map(|operand| operand.leaves.iter().copied()).collect()
     }
 
-    /// The type of operand `index`, which must be a tensor.
+    /// Returns the type of operand `index`, which must be a tensor.
     pub(super) fn tensor(&self, builder: &Builder, index: usize) -> Result<TensorType, Error> {
         let ty = builder.body.ty(self.array(index)?);
         ty.as_tensor()
@@ -105,18 +105,19 @@ impl Instruction {
             .ok_or_else(|| self.invalid(format!("operand {index}: expected an array, found {ty}")))
     }
 
-    /// The type of operand `index`, which must be a tensor of known size.
+    /// Returns the type of operand `index`, which must be a tensor of static shape.
     pub(super) fn static_tensor(&self, builder: &Builder, index: usize) -> Result<TensorType, Error> {
         let ty = self.tensor(builder, index)?;
         match ty.num_elements() {
             Some(_) => Ok(ty),
-            None => Err(self.unsupported(format!(
-                "operand {index}: this operation is only supported for arrays of known size, found {ty}"
-            ))),
+            None => {
+                Err(self
+                    .unsupported(format!("operand {index}: expected an array of static shape, found {ty}")))
+            }
         }
     }
 
-    /// The type of the result, which must be no tuple.
+    /// Returns the type of the result, which must not be a tuple.
     pub(super) fn result(&self) -> Result<Type, Error> {
         match &self.shape {
             Shape::Leaf(ty) => Ok(ty.clone()),
@@ -124,7 +125,7 @@ impl Instruction {
         }
     }
 
-    /// The type of the result, which must be a tensor.
+    /// Returns the type of the result, which must be a tensor.
     pub(super) fn result_tensor(&self) -> Result<TensorType, Error> {
         match self.result()? {
             Type::Tensor(tensor) => Ok(tensor),
@@ -132,7 +133,7 @@ impl Instruction {
         }
     }
 
-    /// Dimensions of the result from minor to major, unless it is row-major or no array.
+    /// Returns the dimensions of the result from minor to major; `None` if it is row-major or not an array.
     pub(super) fn order(&self) -> Result<Option<Box<[i64]>>, Error> {
         let order = self.proto.shape.as_ref().map(shape::minor_to_major).unwrap_or_default();
         let rank = order.len() as i64;
@@ -142,19 +143,23 @@ impl Instruction {
         if (0..rank).all(|dimension| order.contains(&dimension)) {
             return Ok(Some(order.into()));
         }
-        Err(self
-            .error(ErrorKind::Malformed, format!("the layout {order:?} is not an order of its dimensions")))
+        Err(self.error(
+            ErrorKind::Malformed,
+            format!("the layout {order:?} is not a permutation of the dimensions"),
+        ))
     }
 
-    /// Number `index` of the attribute `dimensions`.
+    /// Returns element `index` of the attribute `dimensions`.
     pub(super) fn dimension(&self, index: usize) -> Result<i64, Error> {
         self.proto.dimensions.get(index).copied().ok_or_else(|| {
             self.invalid(format!("expected at least {} dimensions, found {}", index + 1, index))
         })
     }
 
-    /// The attribute of this name, which must be given.
+    /// Returns an attribute that must be present.
     pub(super) fn required<'a, T>(&self, what: &str, attribute: &'a Option<T>) -> Result<&'a T, Error> {
-        attribute.as_ref().ok_or_else(|| self.error(ErrorKind::Malformed, format!("lacks {what}")))
+        attribute
+            .as_ref()
+            .ok_or_else(|| self.error(ErrorKind::Malformed, format!("the instruction has no {what}")))
     }
 }

@@ -1,4 +1,4 @@
-//! Products, decompositions, transforms, normalizations.
+//! Products, matrix decompositions, transforms and normalizations.
 
 use super::attributes::{dot_algorithm, dot_dimensions, ints, precisions};
 use super::instruction::Instruction;
@@ -9,7 +9,7 @@ use crate::ir::{FftType, Op, TransposeKind, ValueId, ops};
 impl Reader {
     pub(super) fn dot(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         if !at.proto.dot_sparsity.is_empty() {
-            return Err(at.unsupported("products of sparse operands are not supported"));
+            return Err(at.unsupported("sparse operands are not supported"));
         }
         let operands = at.arrays()?;
         let (lhs, rhs) = (at.tensor(&self.code, 0)?, at.tensor(&self.code, 1)?);
@@ -25,8 +25,9 @@ impl Reader {
 
     pub(super) fn fft(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let fft_type = u64::try_from(at.proto.fft_type).ok().and_then(FftType::from_code);
-        let fft_type = fft_type
-            .ok_or_else(|| at.unsupported(format!("FFT number {} is not supported", at.proto.fft_type)))?;
+        let fft_type = fft_type.ok_or_else(|| {
+            at.unsupported(format!("the FFT type code {} is not supported", at.proto.fft_type))
+        })?;
         let op = ops::Fft { fft_type, fft_length: ints(&at.proto.fft_length) };
         Ok(vec![self.code.op_of_type(op, &at.arrays()?, at.result()?)])
     }

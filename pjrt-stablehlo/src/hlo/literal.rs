@@ -4,14 +4,13 @@ use super::{proto, shape};
 use crate::ir::{ElementType, Literal, LiteralData, TensorType};
 use crate::{Error, ErrorKind};
 
-/// Reads a constant array as a value of type `ty`.
+/// Reads a constant array of type `ty`.
 pub(super) fn read(literal: &proto::Literal, ty: &TensorType) -> Result<Literal, Error> {
-    let missing = || Error::new(ErrorKind::Malformed, "a constant lacks its shape");
+    let missing = || Error::new(ErrorKind::Malformed, "a constant has no shape");
     let shape = literal.shape.as_ref().ok_or_else(missing)?;
     let fits = shape::element_type(shape.element_type)? == ty.element_type() && shape.dimensions == ty.dims();
     if !fits {
-        let message =
-            format!("expected a constant of {ty}, found one of the dimensions {:?}", shape.dimensions);
+        let message = format!("expected a constant of {ty}, found the dimensions {:?}", shape.dimensions);
         return Err(Error::new(ErrorKind::Malformed, message));
     }
     let data = row_major(elements(literal, ty.element_type())?, shape, ty)?;
@@ -19,7 +18,7 @@ pub(super) fn read(literal: &proto::Literal, ty: &TensorType) -> Result<Literal,
         .map_err(|error| Error::new(ErrorKind::Malformed, error.to_string()))
 }
 
-/// The bytes of the elements, in the order in which they were sent.
+/// Returns the bytes of the elements, in the order of the message.
 fn elements(literal: &proto::Literal, ty: ElementType) -> Result<Vec<u8>, Error> {
     Ok(match ty {
         ElementType::I1 => literal.preds.iter().map(|&value| u8::from(value)).collect(),
@@ -54,15 +53,15 @@ fn elements(literal: &proto::Literal, ty: ElementType) -> Result<Vec<u8>, Error>
         ElementType::F64 => literal.f64s.iter().flat_map(|value| value.to_le_bytes()).collect(),
         ElementType::ComplexF32 => literal.c64s.iter().flat_map(|value| value.to_le_bytes()).collect(),
         ElementType::ComplexF64 => literal.c128s.iter().flat_map(|value| value.to_le_bytes()).collect(),
-        // XLA has no such types.
+        // XLA does not have these types.
         other @ (ElementType::Index | ElementType::Tf32 | ElementType::Quantized) => {
-            let message = format!("constants with elements of {other} are not supported");
+            let message = format!("constants with element type {other} are not supported");
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
     })
 }
 
-/// Elements in row-major order, from the order of the shape's layout.
+/// Returns the elements in row-major order, given in the order of the shape's layout.
 fn row_major(data: Vec<u8>, shape: &proto::Shape, ty: &TensorType) -> Result<Vec<u8>, Error> {
     let order = shape::minor_to_major(shape);
     if order.iter().rev().copied().eq(0..order.len() as i64) {

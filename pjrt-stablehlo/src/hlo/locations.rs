@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use super::proto;
 use crate::ir::{Location, LocationKind, Str};
 
-/// Calls that a location shows at most; the outermost are left out.
+/// The maximum number of calls in a location. The outermost calls are omitted.
 const MAX_FRAMES: usize = 64;
 
 /// The locations of a module's instructions.
 pub(super) struct Locations {
     index: proto::StackFrameIndex,
-    /// Locations of stack frames that were made, by their id.
+    /// The locations of stack frames, by id.
     frames: HashMap<i32, Location>,
 }
 
@@ -20,8 +20,8 @@ impl Locations {
         Locations { index, frames: HashMap::new() }
     }
 
-    /// The location of an instruction: its name in the framework's program (or else the instruction's own) at the place in
-    /// the source.
+    /// Returns the location of an instruction: its name in the framework's program, or else the instruction's name, at
+    /// its place in the source.
     pub(super) fn location(&mut self, instruction: &str, metadata: Option<&proto::Metadata>) -> Location {
         let name = metadata.map(|metadata| &*metadata.op_name).filter(|name| !name.is_empty());
         let name = name.unwrap_or(instruction);
@@ -51,7 +51,7 @@ impl Locations {
         })
     }
 
-    /// The location of a stack frame, with its callers.
+    /// Returns the location of a stack frame, including its callers.
     fn frame(&mut self, id: i32) -> Location {
         if let Some(known) = self.frames.get(&id) {
             return known.clone();
@@ -84,7 +84,7 @@ impl Locations {
     }
 }
 
-/// The entry with this id; ids count from 1.
+/// Returns the entry with this id. Ids are counted from 1.
 fn entry<T>(entries: &[T], id: i32) -> Option<&T> {
     entries.get(usize::try_from(id).ok()?.checked_sub(1)?)
 }
@@ -117,7 +117,7 @@ mod tests {
             locations.location("add.1", Some(&metadata(2))).to_string(),
             r#""jit(f)/add"(callsite("f"("model.py":10:2) at "model.py":20:2))"#
         );
-        // A frame that calls itself ends somewhere.
+        // A cycle of frames is cut off.
         assert!(locations.location("add.1", Some(&metadata(3))).to_string().contains("callsite"));
         assert_eq!(locations.location("add.1", Some(&metadata(9))).to_string(), r#""jit(f)/add""#);
         assert_eq!(locations.location("add.1", None).to_string(), r#""add.1""#);

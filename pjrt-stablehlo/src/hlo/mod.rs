@@ -1,13 +1,15 @@
-//! Reads HLO: XLA's `HloModuleProto` and `HloModuleProtoWithConfig`, which PyTorch/XLA, TensorFlow and older GoMLX send.
+//! The reader of HLO: XLA's `HloModuleProto` and `HloModuleProtoWithConfig`, which PyTorch/XLA, TensorFlow and older
+//! versions of GoMLX send.
 //!
-//! The entry computation becomes the function `main`. Called and fused computations become functions, those that an
-//! operation applies become its regions. Tuples are taken apart: an array of a tuple is a value of its own, and arguments
-//! and results of `main` are the arrays of the parameters and of the root in order, as hosts pass them. What StableHLO lacks
-//! is expressed in it (see [`decompositions`]); copies, layouts, schedules and what else is for XLA's own passes go away.
-//! Asynchronous operations run where they start.
+//! The entry computation becomes the function `main`. Called and fused computations become functions, and computations
+//! that an operation applies become its regions. Tuples are flattened: each array of a tuple is a value, and the
+//! arguments and results of `main` are the arrays of the parameters and of the root, in the order in which hosts pass
+//! them. Operations that StableHLO lacks are expressed by others (see [`expansions`]). Copies, layouts, schedules and
+//! other information for XLA's passes are dropped. Asynchronous operations run where they start.
 //!
-//! Called computations and operands stand before what uses them, as XLA writes them, and instructions are read one by one:
-//! nothing recurses in proportion to the input but messages of tuples, which nest at most as deep as messages may.
+//! XLA writes called computations and operands before their uses, and instructions are read one by one. Therefore the
+//! reader does not recurse in proportion to the input, except for the messages of nested tuples, whose depth the
+//! decoder of protocol buffers limits.
 
 mod attributes;
 mod collectives;
@@ -41,10 +43,11 @@ use prost::Message;
 
 use crate::{Bytes, Error, ErrorKind, Module};
 
-/// Whether the bytes are an `HloModuleProtoWithConfig` rather than an `HloModuleProto`; `None` when they are neither.
+/// Returns whether the bytes are an `HloModuleProtoWithConfig` rather than an `HloModuleProto`; `None` if they are
+/// neither.
 ///
-/// A message of protocol buffers has nothing that marks it. A module has computations with instructions in field 3, where the
-/// other message has no field; that one has a module in field 1, where a module has its name.
+/// Protocol buffers have no signature. A module has computations with instructions in field 3, which the other message
+/// does not have; that message has a module in field 1, where a module has its name.
 pub(crate) fn recognise(program: &Bytes) -> Option<bool> {
     let probe = |bytes: prost::bytes::Bytes| proto::Probe::decode(bytes).ok();
     let is_module = |probe: &proto::Probe| {
@@ -57,14 +60,14 @@ pub(crate) fn recognise(program: &Bytes) -> Option<bool> {
     is_module(&probe(outer.name_or_module)?).then_some(true)
 }
 
-/// Reads an `HloModuleProto`; nothing has been verified.
+/// Reads an `HloModuleProto` without verifying the program.
 pub(crate) fn read(program: &Bytes) -> Result<Module, Error> {
     let module = proto::Module::decode(prost::bytes::Bytes::from_owner(program.clone()))
         .map_err(|error| computations::malformed("the program is not an HloModuleProto", &error))?;
     module::read(module, program.len())
 }
 
-/// Reads an `HloModuleProtoWithConfig`; nothing has been verified.
+/// Reads an `HloModuleProtoWithConfig` without verifying the program.
 pub(crate) fn read_with_config(program: &Bytes) -> Result<Module, Error> {
     let what = "the program is not an HloModuleProtoWithConfig";
     let outer = proto::ModuleWithConfig::decode(prost::bytes::Bytes::from_owner(program.clone()))

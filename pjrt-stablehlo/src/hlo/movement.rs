@@ -1,4 +1,4 @@
-//! Constants, tuples, and operations that make, move and cut arrays.
+//! Constants, tuples, and operations that create and move arrays.
 
 use super::attributes::ints;
 use super::instruction::Instruction;
@@ -24,7 +24,11 @@ impl Reader {
         }
         let types = at.shape.leaves();
         if types.len() != arrays.len() {
-            return Err(at.invalid(format!("a constant of {} arrays has {}", types.len(), arrays.len())));
+            return Err(at.invalid(format!(
+                "expected {} arrays in the constant, found {}",
+                types.len(),
+                arrays.len()
+            )));
         }
         arrays.into_iter().zip(types).map(|(array, ty)| self.constant_array(at, array, &ty)).collect()
     }
@@ -41,7 +45,7 @@ impl Reader {
                 let value = literal::read(literal, tensor).map_err(|error| at.placed(error))?;
                 Ok(self.code.op_of_type(ops::Constant { value }, &[], tensor.clone()))
             }
-            other => Err(at.unsupported(format!("constants of type {other} are not supported"))),
+            other => Err(at.unsupported(format!("a constant of type {other} is not supported"))),
         }
     }
 
@@ -60,7 +64,8 @@ impl Reader {
         Ok(element.leaves)
     }
 
-    /// A copy is the value itself; with a sharding it is how a program asks for it.
+    /// Replaces a copy by its operand. A copy with a sharding becomes the custom call with which programs request a
+    /// sharding.
     pub(super) fn copy(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         match (&at.proto.sharding, &*at.operand(0)?.leaves) {
             (Some(_), &[value]) => Ok(vec![self.annotation("Sharding", value)]),
@@ -68,7 +73,7 @@ impl Reader {
         }
     }
 
-    /// A custom call that gives its operand.
+    /// Adds a custom call that returns its operand.
     fn annotation(&mut self, target: &str, value: ValueId) -> ValueId {
         let op = ops::CustomCall {
             call_target_name: target.into(),
@@ -87,7 +92,7 @@ impl Reader {
         }
     }
 
-    /// The operand, which is not there before the token is.
+    /// Returns the operand of an operation that adds a dependency on a token.
     pub(super) fn add_dependency(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let operands = at.leaves();
         let types: Vec<Type> = operands.iter().map(|&operand| self.code.body.ty(operand).clone()).collect();
@@ -115,7 +120,7 @@ impl Reader {
         Ok(vec![self.code.op_of_type(ops::Reshape {}, &at.arrays()?, at.result()?)])
     }
 
-    /// A reshape to sizes that are scalar operands.
+    /// Adds a reshape to sizes that are given by scalar operands.
     pub(super) fn dynamic_reshape(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let operands = at.arrays()?;
         let operand = at.array(0)?;
@@ -137,16 +142,14 @@ impl Reader {
         Ok(vec![self.code.op_of_type(op, &[operand, sizes], at.result()?)])
     }
 
-    /// The bytes of the operand as they lie in memory, seen as another array.
+    /// Reinterprets the bytes of the operand in memory as another array.
     pub(super) fn bitcast(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let operand = at.static_tensor(&self.code, 0)?;
         let result = at.result_tensor()?;
         let (from, to) = (operand.element_type(), result.element_type());
         let bits = |ty: ElementType| if ty == ElementType::I1 { 8 } else { ty.bits() };
         if bits(from) != bits(to) || operand.num_elements() != result.num_elements() {
-            return Err(
-                at.unsupported(format!("casts of the bits of {operand} to {result} are not supported"))
-            );
+            return Err(at.unsupported(format!("a bitcast from {operand} to {result} is not supported")));
         }
         let rank = operand.rank() as i64;
         let major_to_minor = |order: &Option<Box<[i64]>>, rank: i64| -> Vec<i64> {
@@ -224,13 +227,14 @@ impl Reader {
     }
 }
 
-/// Whether a literal is a tuple without elements.
+/// Returns `true` if a literal is a tuple without elements.
 fn is_empty_tuple(literal: &proto::Literal) -> bool {
     let shape = literal.shape.as_ref();
     shape.is_some_and(|shape| matches!(shape::Shape::read(shape), Ok(shape::Shape::Tuple { .. })))
 }
 
-/// The bits of the operand as another type. A boolean has 8 bits in HLO, of which 0 is false, and 1 in StableHLO.
+/// Reinterprets the bits of the operand as another type. A boolean has 8 bits in HLO, where 0 is `false`, and 1 bit in
+/// StableHLO.
 fn cast_bits(code: &mut Builder, operand: ValueId, ty: TensorType) -> ValueId {
     let is_boolean = |ty: &TensorType| ty.element_type() == ElementType::I1;
     match (is_boolean(&code.tensor(operand)), is_boolean(&ty)) {

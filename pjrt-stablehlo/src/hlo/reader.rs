@@ -1,4 +1,4 @@
-//! Reads the instructions of functions, those of computations that become regions in their place.
+//! The reader of functions, and of the computations that become their regions.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
@@ -20,38 +20,38 @@ use crate::limits::{
 };
 use crate::{Error, ErrorKind};
 
-/// Reads functions of one module.
+/// The reader of a module's functions.
 pub(super) struct Reader {
     pub(super) computations: Computations,
     pub(super) locations: Locations,
-    /// The body that is being read, and the place in it.
+    /// The builder of the function that is being read.
     pub(super) code: Builder,
-    /// Computations that are being read, from the function's own to the innermost.
+    /// The computations that are being read, from the function's own to the innermost.
     frames: Vec<Frame>,
-    /// The frame whose instruction is being read; above it are those of the instruction's regions.
+    /// The index of the frame with the current instruction. The frames above it belong to the instruction's regions.
     current: usize,
-    /// Functions that computations became: their names.
+    /// The names of the functions that computations become.
     functions: HashMap<usize, Str>,
-    /// Computations that are to become functions.
+    /// The computations that have not been read as functions.
     pending: VecDeque<usize>,
-    /// Names of functions.
+    /// The names of functions.
     names: HashSet<Str>,
-    /// Decompositions by what they are of.
+    /// The names of decomposition functions, by the operation that they decompose.
     pub(super) decompositions: HashMap<String, Str>,
-    /// Decompositions that are to be added to the module.
+    /// The decomposition functions that have not been added to the module.
     pub(super) additions: Vec<Function>,
     /// The sharding of the last function's result.
     pub(super) root_sharding: Option<proto::Sharding>,
-    /// Operations and values that may still be added.
+    /// The number of operations and values that may still be added.
     expansion: usize,
-    /// Numbers that attributes may still have beyond those in the program.
+    /// The number of attribute elements that may still be added, in addition to those in the program.
     numbers: usize,
 }
 
 /// A computation that is being read.
 struct Frame {
     computation: usize,
-    /// Regions around it.
+    /// The number of enclosing regions.
     depth: usize,
     next: usize,
     block: BlockId,
@@ -80,7 +80,7 @@ impl Reader {
         }
     }
 
-    /// The name of the function that a computation becomes.
+    /// Returns the name of the function for a computation, and schedules it to be read.
     pub(super) fn function(&mut self, computation: usize) -> Str {
         if let Some(name) = self.functions.get(&computation) {
             return name.clone();
@@ -92,13 +92,13 @@ impl Reader {
         name
     }
 
-    /// Makes a computation the function of this name.
+    /// Names the function of a computation.
     pub(super) fn name_function(&mut self, computation: usize, name: &str) {
         self.names.insert(name.into());
         self.functions.insert(computation, name.into());
     }
 
-    /// A name that no function has.
+    /// Returns a name that no function has.
     pub(super) fn unique_name(&mut self, wanted: &str) -> Str {
         let mut name: Str = wanted.into();
         let mut number = 0;
@@ -109,7 +109,7 @@ impl Reader {
         name
     }
 
-    /// Reads the functions that others call, until there are no more; decompositions come last.
+    /// Reads the functions that others call, and returns them with the decomposition functions.
     pub(super) fn called_functions(&mut self) -> Result<Vec<Function>, Error> {
         let mut functions = Vec::new();
         while let Some(computation) = self.pending.pop_front() {
@@ -121,7 +121,7 @@ impl Reader {
         Ok(functions)
     }
 
-    /// Reads a computation as a function. Gives the shape of its result too.
+    /// Reads a computation as a function, and returns the function and the shape of its result.
     pub(super) fn read_function(&mut self, computation: usize) -> Result<(Function, Shape), Error> {
         let name = self.function(computation);
         let parameters = self.computations.parameters(computation)?;
@@ -160,14 +160,14 @@ impl Reader {
         parameters: Vec<Rc<Value>>,
     ) -> Result<(), Error> {
         if depth > MAX_REGION_DEPTH {
-            let message = format!("regions nest deeper than {MAX_REGION_DEPTH}");
+            let message = format!("regions are nested more than {MAX_REGION_DEPTH} deep");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         self.frames.push(Frame { computation, depth, next: 0, block, parameters, values: HashMap::new() });
         Ok(())
     }
 
-    /// Reads the computations on the stack; gives the result of the first.
+    /// Reads the computations on the stack, and returns the result of the first.
     fn run(&mut self) -> Result<Rc<Value>, Error> {
         while let Some(frame) = self.frames.last_mut() {
             let computation = self.computations.get(frame.computation);
@@ -204,10 +204,10 @@ impl Reader {
             }
             self.code.add_op(ops::Return {}, &root.leaves, []);
         }
-        unreachable!("the frame of the function is popped last, and gives its result")
+        unreachable!("the last frame to be popped is that of the function")
     }
 
-    /// Decodes an instruction and finds its operands.
+    /// Decodes an instruction, and finds its operands.
     fn instruction(&mut self, bytes: prost::bytes::Bytes) -> Result<Instruction, Error> {
         let frame = &self.frames[self.current];
         let computation = self.computations.get(frame.computation);
@@ -216,13 +216,13 @@ impl Reader {
         })?;
         let location = self.locations.location(&proto.name, proto.metadata.as_ref());
         let error = |message: String| error_in(&proto, &location, ErrorKind::Malformed, message);
-        let shape = proto.shape.as_ref().ok_or_else(|| error("lacks a shape".to_owned()))?;
+        let shape = proto.shape.as_ref().ok_or_else(|| error("the instruction has no shape".to_owned()))?;
         let shape = Shape::read(shape)
             .map_err(|error| error.in_op(format!("{} '{}'", proto.opcode, proto.name), &location))?;
         let operands = proto.operand_ids.iter().map(|&id| {
             frame.values.get(&local_id(id)).cloned().ok_or_else(|| {
                 error(format!(
-                    "its operand with the id {id} is not an instruction of '{}' before it",
+                    "the operand with the id {id} is not a preceding instruction of '{}'",
                     computation.name
                 ))
             })
@@ -231,7 +231,7 @@ impl Reader {
         Ok(Instruction { shape, operands, location, computation: frame.computation, proto })
     }
 
-    /// Adds what an instruction stands for and gives its value.
+    /// Adds the operations for an instruction, and returns its value.
     fn read_instruction(&mut self, at: &Instruction) -> Result<Value, Error> {
         self.code.location = at.location.clone();
         let before = self.code.body.num_ops();
@@ -242,7 +242,7 @@ impl Reader {
                 let parameter = number.and_then(|number| frame.parameters.get(number));
                 let parameter = parameter.ok_or_else(|| {
                     at.invalid(format!(
-                        "parameter {} of {} that are passed",
+                        "expected a parameter number below {1}, found {0}",
                         at.proto.parameter_number,
                         frame.parameters.len()
                     ))
@@ -252,7 +252,7 @@ impl Reader {
             _ => self.leaves_of(at)?,
         };
         self.attach_attributes(at, before)?;
-        // What an asynchronous operation gives is there from its start.
+        // The value of an asynchronous operation is available where it starts.
         if is_start(&at.proto.opcode) {
             let pending = Shape::tuple(
                 leaves.iter().map(|&leaf| Shape::Leaf(self.code.body.ty(leaf).clone())).collect(),
@@ -266,7 +266,7 @@ impl Reader {
             let declared: Vec<String> = declared.iter().map(Type::to_string).collect();
             let found: Vec<String> = found.iter().map(|ty| ty.to_string()).collect();
             return Err(at.invalid(format!(
-                "its shape is ({}), its value is ({})",
+                "expected a value of the shape ({}), found ({})",
                 list(&declared),
                 list(&found)
             )));
@@ -274,7 +274,7 @@ impl Reader {
         Ok(Value { shape: at.shape.clone(), leaves, order: at.order()? })
     }
 
-    /// Attributes of an instruction go to the last operation that it became.
+    /// Adds the attributes of an instruction to the last operation that was created for it.
     fn attach_attributes(&mut self, at: &Instruction, before: usize) -> Result<(), Error> {
         let attributes = self.attributes(
             at.proto.sharding.as_ref(),
@@ -289,7 +289,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The discardable attributes for a sharding and the attributes of a framework.
+    /// Returns the discardable attributes for a sharding and for frontend attributes.
     pub(super) fn attributes(
         &mut self,
         sharding: Option<&proto::Sharding>,
@@ -303,29 +303,29 @@ impl Reader {
         Ok(attributes)
     }
 
-    /// Operations and values of the body so far.
+    /// Returns the number of operations and values in the body.
     fn expanded(&self) -> usize {
         self.code.body.num_ops() + self.code.body.num_values()
     }
 
-    /// Fails when the body has more operations and values than may still be added.
+    /// Returns an error if the body has too many operations and values.
     fn check_expansion(&self) -> Result<(), Error> {
         if self.expanded() <= self.expansion {
             return Ok(());
         }
-        let message = "computations that are shared by operations become more operations than is supported";
+        let message = "copies of shared computations create too many operations";
         Err(Error::new(ErrorKind::TooLarge, message))
     }
 
-    /// Takes numbers of attributes from those that attributes may have.
+    /// Counts elements of attributes.
     pub(super) fn spend_numbers(&mut self, count: usize) -> Result<(), Error> {
         self.numbers = self.numbers.checked_sub(count).ok_or_else(|| {
-            Error::new(ErrorKind::TooLarge, "the program's attributes have more numbers than is supported")
+            Error::new(ErrorKind::TooLarge, "the attributes of operations have too many elements")
         })?;
         Ok(())
     }
 
-    /// The computation that an instruction calls.
+    /// Returns the index of a computation that an instruction calls.
     pub(super) fn called(&self, at: &Instruction, index: usize) -> Result<usize, Error> {
         let ids = &at.proto.called_computation_ids;
         let id = ids.get(index).ok_or_else(|| {
@@ -335,12 +335,12 @@ impl Reader {
         position.filter(|&position| position < at.computation).ok_or_else(|| {
             at.error(
                 ErrorKind::Malformed,
-                format!("calls the computation with the id {id}, which does not stand before its own"),
+                format!("the called computation with the id {id} does not precede the calling one"),
             )
         })
     }
 
-    /// Makes a called computation a region of an operation that takes arguments.
+    /// Adds a called computation as a region with arguments.
     pub(super) fn region(&mut self, at: &Instruction, op: OpId, index: usize) -> Result<(), Error> {
         let computation = self.called(at, index)?;
         let parameters = self.computations.parameters(computation)?;
@@ -354,8 +354,8 @@ impl Reader {
             .map_err(|error| at.placed(error))
     }
 
-    /// Makes a called computation a region of an operation that takes no arguments: the computation's parameters are values
-    /// from outside of the region.
+    /// Adds a called computation as a region without arguments. The parameters of the computation are values of the
+    /// enclosing region.
     pub(super) fn capturing_region(
         &mut self,
         at: &Instruction,
@@ -372,12 +372,12 @@ impl Reader {
     }
 }
 
-/// Whether an instruction starts what another one ends.
+/// Returns `true` if the opcode starts an asynchronous operation.
 fn is_start(opcode: &str) -> bool {
     opcode.ends_with("-start") || matches!(opcode, "async-update" | "send" | "recv")
 }
 
-/// Values of these shapes from their leaves.
+/// Groups leaves into values of these shapes.
 fn grouped(shapes: Vec<Shape>, mut leaves: &[ValueId]) -> Vec<Rc<Value>> {
     let values = shapes.into_iter().map(|shape| {
         let (own, rest) = leaves.split_at(shape.leaf_count());
@@ -387,7 +387,7 @@ fn grouped(shapes: Vec<Shape>, mut leaves: &[ValueId]) -> Vec<Rc<Value>> {
     values.collect()
 }
 
-/// `mhlo.frontend_attributes`, unless there are none.
+/// Returns the attribute `mhlo.frontend_attributes`, unless there are none.
 pub(super) fn frontend_attributes(attributes: &proto::FrontendAttributes) -> Option<(Str, Attribute)> {
     let entries = attributes.map.iter().map(|(name, value)| (name.as_str().into(), value.as_str().into()));
     let entries: Vec<(Str, Attribute)> = entries.collect();

@@ -1,18 +1,18 @@
-//! Shapes: types of arrays, tokens and buffers, and tuples of them.
+//! Shapes: the types of arrays, tokens and buffers, and tuples of them.
 
 use super::proto;
 use crate::ir::{DYNAMIC, ElementType, TensorType, Type};
 use crate::limits::MAX_RANK;
 use crate::{Error, ErrorKind};
 
-// XLA's numbers (`PrimitiveType`) of what is no array; `ElementType` has those of elements.
+// The codes of XLA's `PrimitiveType` that are not element types.
 const INVALID: i32 = 0;
 const TUPLE: i32 = 13;
 const OPAQUE: i32 = 14;
 const TOKEN: i32 = 17;
 const BUFFER: i32 = 34;
 
-/// The shape of an instruction's value. Nests no deeper than messages of the protocol buffers do.
+/// The shape of an instruction's value. The decoder of protocol buffers limits the nesting depth.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shape {
     /// An array, a token or a buffer.
@@ -20,7 +20,7 @@ pub(super) enum Shape {
     /// A tuple.
     Tuple {
         elements: Vec<Shape>,
-        /// The leaf with which each element starts, and the number of leaves.
+        /// The index of each element's first leaf, followed by the number of leaves.
         starts: Vec<usize>,
     },
 }
@@ -44,13 +44,13 @@ impl Shape {
             TOKEN => Ok(Shape::Leaf(Type::Token)),
             BUFFER => match shape.tuple_shapes.first() {
                 Some(contents) => Ok(Shape::Leaf(Type::Buffer(array(contents)?))),
-                None => Err(Error::new(ErrorKind::Malformed, "a buffer's shape lacks what is in the buffer")),
+                None => Err(Error::new(ErrorKind::Malformed, "the shape of a buffer has no contents")),
             },
             _ => Ok(Shape::Leaf(Type::Tensor(array(shape)?))),
         }
     }
 
-    /// Number of arrays, tokens and buffers.
+    /// Returns the number of arrays, tokens and buffers.
     pub(super) fn leaf_count(&self) -> usize {
         match self {
             Shape::Leaf(_) => 1,
@@ -58,7 +58,7 @@ impl Shape {
         }
     }
 
-    /// Types of all arrays, tokens and buffers, in order.
+    /// Returns the types of all arrays, tokens and buffers, in order.
     pub(super) fn leaves(&self) -> Vec<Type> {
         let mut leaves = Vec::with_capacity(self.leaf_count());
         self.push_leaves(&mut leaves);
@@ -72,7 +72,7 @@ impl Shape {
         }
     }
 
-    /// The type of a value of StableHLO that has this shape.
+    /// Returns the type of a single value of StableHLO with this shape.
     pub(super) fn ty(&self) -> Type {
         match self {
             Shape::Leaf(ty) => ty.clone(),
@@ -80,7 +80,7 @@ impl Shape {
         }
     }
 
-    /// Elements of a tuple; what is no tuple counts as its only element.
+    /// Returns the elements of a tuple. A shape that is not a tuple counts as its only element.
     pub(super) fn elements(&self) -> &[Shape] {
         match self {
             Shape::Leaf(_) => std::slice::from_ref(self),
@@ -88,7 +88,7 @@ impl Shape {
         }
     }
 
-    /// The leaf that a path into nested tuples leads to.
+    /// Returns the leaf at a path through nested tuples.
     pub(super) fn leaf_at(&self, path: &[i64]) -> Option<usize> {
         let mut shape = self;
         let mut leaf = 0;
@@ -102,21 +102,21 @@ impl Shape {
     }
 }
 
-/// The type of an array. Dynamic dimensions have the size in the shape as their bound.
+/// Returns the type of an array. The size in the shape is the bound of a dynamic dimension.
 fn array(shape: &proto::Shape) -> Result<TensorType, Error> {
     let element_type = element_type(shape.element_type)?;
     let rank = shape.dimensions.len();
     if rank > MAX_RANK {
-        let message = format!("an array has {rank} dimensions; the limit is {MAX_RANK}");
+        let message = format!("an array has {rank} dimensions, expected at most {MAX_RANK}");
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
     let is_dynamic = |index: usize| shape.is_dynamic_dimension.get(index).copied().unwrap_or(false);
     let mut dims = shape.dimensions.clone();
     let mut bounds = Vec::new();
     for (index, size) in dims.iter_mut().enumerate() {
-        // XLA writes a dynamic dimension without a bound with the number that is also `DYNAMIC`.
+        // XLA writes a dynamic dimension without a bound with the number that equals `DYNAMIC`.
         if *size < 0 && !(is_dynamic(index) && *size == DYNAMIC) {
-            let message = format!("dimension {index} of an array has the size {size}");
+            let message = format!("expected a nonnegative size of dimension {index}, found {size}");
             return Err(Error::new(ErrorKind::Malformed, message));
         }
         if is_dynamic(index) {
@@ -127,7 +127,7 @@ fn array(shape: &proto::Shape) -> Result<TensorType, Error> {
     Ok(TensorType::from_parts(dims.into(), bounds.into(), element_type, None, None))
 }
 
-/// The element type that XLA has this number for.
+/// Returns the element type with this code of XLA's.
 pub(super) fn element_type(number: i32) -> Result<ElementType, Error> {
     let unsupported = || {
         let found = match number {
@@ -136,17 +136,14 @@ pub(super) fn element_type(number: i32) -> Result<ElementType, Error> {
             OPAQUE => "values of XLA's type 'opaque'".to_owned(),
             TOKEN => "tokens".to_owned(),
             BUFFER => "buffers".to_owned(),
-            other => format!("XLA's type number {other}, which this version does not know"),
+            other => format!("the unknown type code {other}"),
         };
-        Error::new(
-            ErrorKind::Unsupported,
-            format!("expected an array of numbers or truth values, found {found}"),
-        )
+        Error::new(ErrorKind::Unsupported, format!("expected an array of numbers or booleans, found {found}"))
     };
     ElementType::from_xla_number(number).ok_or_else(unsupported)
 }
 
-/// The order of an array's dimensions in memory, from minor to major; row-major where the shape does not say.
+/// Returns the dimensions of an array from minor to major. Without a layout, the order is row-major.
 pub(super) fn minor_to_major(shape: &proto::Shape) -> Vec<i64> {
     match &shape.layout {
         Some(layout) if layout.minor_to_major.len() == shape.dimensions.len() => {

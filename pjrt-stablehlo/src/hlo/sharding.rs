@@ -1,4 +1,4 @@
-//! Shardings, in the form that programs of other formats have them in.
+//! Shardings, in the form that programs of other formats contain.
 
 use super::proto;
 use crate::ir::{
@@ -9,7 +9,7 @@ use crate::{Error, ErrorKind};
 const TUPLE: i32 = 2;
 const OTHER: i32 = 3;
 
-/// A sharding as an attribute: `mhlo.sharding` with the text that XLA prints, or `sdy.sharding`.
+/// Returns a sharding as an attribute: `mhlo.sharding` with XLA's text, or `sdy.sharding`.
 pub(super) fn attribute(sharding: &proto::Sharding) -> Result<(Str, Attribute), Error> {
     let Some(named) = &sharding.named_sharding else {
         return Ok(("mhlo.sharding".into(), Attribute::String(text(sharding)?.into())));
@@ -23,7 +23,7 @@ pub(super) fn attribute(sharding: &proto::Sharding) -> Result<(Str, Attribute), 
     Ok(("sdy.sharding".into(), attribute))
 }
 
-/// The sharding of each array of a value with `count` of them.
+/// Returns the sharding of each array of a value with `count` arrays.
 pub(super) fn per_leaf(
     sharding: Option<&proto::Sharding>,
     count: usize,
@@ -40,15 +40,16 @@ pub(super) fn per_leaf(
         None if sharding.r#type == TUPLE => sharding.tuple_shardings.clone(),
         _ => return Ok(vec![Some(sharding.clone()); count]),
     };
-    // XLA gives an empty tuple a sharding of one part.
+    // XLA gives an empty tuple a sharding with one part.
     if parts.len() != count && count != 0 {
-        let message = format!("a sharding has {} parts for a value of {count} arrays", parts.len());
+        let message =
+            format!("expected a sharding with {count} parts, one for each array, found {}", parts.len());
         return Err(Error::new(ErrorKind::Malformed, message));
     }
     Ok(parts.into_iter().take(count).map(Some).collect())
 }
 
-/// The text that XLA prints.
+/// Returns XLA's text of a sharding.
 fn text(sharding: &proto::Sharding) -> Result<String, Error> {
     let group = if sharding.is_shard_group {
         let name = if sharding.shard_group_type == 0 { "shard_as" } else { "shard_like" };
@@ -70,7 +71,7 @@ fn text(sharding: &proto::Sharding) -> Result<String, Error> {
     })
 }
 
-/// What XLA calls the kinds of shardings that say the same for every dimension.
+/// Returns XLA's name of a kind of sharding without dimensions.
 fn kind(code: i32) -> Result<&'static str, Error> {
     match code {
         0 => Ok("replicated"),
@@ -79,13 +80,13 @@ fn kind(code: i32) -> Result<&'static str, Error> {
         5 => Ok("unknown"),
         6 => Ok("unreduced"),
         other => {
-            let message = format!("shardings of XLA's kind {other} are not supported");
+            let message = format!("the sharding type code {other} is not supported");
             Err(Error::new(ErrorKind::Unsupported, message))
         }
     }
 }
 
-/// `[2,2]<=[4] last_tile_dim_replicate`.
+/// Returns `[2,2]<=[4] last_tile_dim_replicate`.
 fn tiles(sharding: &proto::Sharding) -> Result<String, Error> {
     let mut text = format!("[{}]", joined(&sharding.tile_assignment_dimensions));
     if sharding.iota_reshape_dims.is_empty() {
@@ -131,12 +132,12 @@ pub(super) fn mesh(mesh: Option<&proto::Mesh>) -> Mesh {
     Mesh { axes: axes.collect(), device_ids: mesh.device_ids.as_slice().into() }
 }
 
-/// References to axes of a mesh.
+/// Converts references to axes of a mesh.
 pub(super) fn axis_refs(mesh: &Mesh, axes: &[proto::AxisRef]) -> Result<Box<[AxisRef]>, Error> {
     let references = axes.iter().map(|axis| {
         let found = usize::try_from(axis.mesh_axis_index).ok().and_then(|index| mesh.axes.get(index));
         let found = found.ok_or_else(|| {
-            let message = format!("a mesh has no axis {}", axis.mesh_axis_index);
+            let message = format!("the mesh has no axis {}", axis.mesh_axis_index);
             Error::new(ErrorKind::Malformed, message)
         })?;
         let sub_axis = axis.sub_axis_info.as_ref();

@@ -1,4 +1,4 @@
-//! Transfers between devices and from and to the host.
+//! Transfers between devices, and between devices and the host.
 
 use super::attributes::source_target_pairs;
 use super::instruction::Instruction;
@@ -10,7 +10,7 @@ const DEVICE_TO_DEVICE: i64 = 1;
 const DEVICE_TO_HOST: i64 = 2;
 const HOST_TO_DEVICE: i64 = 3;
 
-/// Where XLA keeps who sends to whom, among the attributes of the framework.
+/// The frontend attribute in which XLA stores the pairs of sending and receiving process.
 const SOURCE_TARGET_PAIRS: &str = "_xla_send_recv_source_target_pairs";
 
 impl Reader {
@@ -39,7 +39,7 @@ impl Reader {
             is_host_transfer: at.proto.is_host_transfer,
             source_target_pairs: pairs(at)?,
         };
-        // The shape has the data, a context, and the token.
+        // The shape consists of the data, a context and the token.
         let data = at.shape.elements().first().map(|data| data.leaves()).unwrap_or_default();
         Ok(self.code.op_of_types(op, &at.leaves(), data.into_iter().chain([Type::Token])))
     }
@@ -47,7 +47,7 @@ impl Reader {
 
 fn config(at: &Instruction, bytes: &[u8]) -> Result<Str, Error> {
     let text = std::str::from_utf8(bytes);
-    text.map(Str::from).map_err(|_| at.error(ErrorKind::Malformed, "its configuration is not UTF-8"))
+    text.map(Str::from).map_err(|_| at.error(ErrorKind::Malformed, "expected a configuration in UTF-8"))
 }
 
 fn channel(at: &Instruction, with_host: i64) -> ChannelHandle {
@@ -55,7 +55,7 @@ fn channel(at: &Instruction, with_host: i64) -> ChannelHandle {
     ChannelHandle { handle: at.proto.channel_id, channel_type }
 }
 
-/// Who sends to whom: `{{0,1},{1,2}}`.
+/// Returns the pairs in `{{0,1},{1,2}}`.
 fn pairs(at: &Instruction) -> Result<IntPairs, Error> {
     let attributes = at.proto.frontend_attributes.as_ref();
     let Some(text) = attributes.and_then(|attributes| attributes.map.get(SOURCE_TARGET_PAIRS)) else {
@@ -64,7 +64,11 @@ fn pairs(at: &Instruction) -> Result<IntPairs, Error> {
     let numbers = text.split(['{', '}', ',']).map(str::trim).filter(|number| !number.is_empty());
     let numbers: Option<Vec<i64>> = numbers.map(|number| number.parse().ok()).collect();
     let pairs = numbers.filter(|numbers| numbers.len().is_multiple_of(2));
-    let pairs =
-        pairs.ok_or_else(|| at.error(ErrorKind::Malformed, format!("{SOURCE_TARGET_PAIRS} is '{text}'")))?;
+    let pairs = pairs.ok_or_else(|| {
+        at.error(
+            ErrorKind::Malformed,
+            format!("{SOURCE_TARGET_PAIRS}: expected a list of pairs such as {{{{0,1}}}}, found '{text}'"),
+        )
+    })?;
     Ok(pairs.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect())
 }

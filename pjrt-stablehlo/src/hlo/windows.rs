@@ -19,7 +19,7 @@ fn padding(window: &[WindowDimension]) -> IntPairs {
     window.iter().map(|dimension| [dimension.padding_low, dimension.padding_high]).collect()
 }
 
-/// Fails when windows are reversed, which means nothing where a computation is applied to all elements alike.
+/// Returns an error for reversed windows, which have no meaning where a computation combines all elements.
 fn not_reversed(at: &Instruction) -> Result<(), Error> {
     if window(at).iter().any(|dimension| dimension.window_reversal) {
         return Err(at.unsupported("reversed windows are only supported in convolutions"));
@@ -43,7 +43,7 @@ impl Reader {
             rhs_dilation: each(window, |dimension| dimension.window_dilation),
             window_reversal: window.iter().map(|dimension| dimension.window_reversal).collect(),
             dimension_numbers: conv_dimensions(numbers),
-            // Writers of old left out counts of 1.
+            // Older writers omit counts of 1.
             feature_group_count: at.proto.feature_group_count.max(1),
             batch_group_count: at.proto.batch_group_count.max(1),
             precision_config: precisions(at)?,
@@ -68,7 +68,7 @@ impl Reader {
         not_reversed(at)?;
         let window = window(at);
         if window.iter().any(|dimension| dimension.base_dilation > 1 || dimension.window_dilation > 1) {
-            return Err(at.unsupported("dilated windows are not supported"));
+            return Err(at.unsupported("window dilation is not supported"));
         }
         let op = ops::SelectAndScatter {
             window_dimensions: each(window, |dimension| dimension.size),

@@ -1,4 +1,4 @@
-//! What rules of operations have in common: access to operands, attributes and regions, and errors.
+//! The common parts of operations' rules: access to operands, attributes and regions, and errors.
 
 use crate::Constraint;
 use crate::ir::{Block, Body, DYNAMIC, GroupSpec, Module, Op, Operation, TensorType, Type, Variadicity};
@@ -6,7 +6,7 @@ use crate::{Error, ErrorKind};
 
 use super::shape::{Shape, elements_compatible, shapes_agree, sizes_agree};
 
-/// An operation, as far as its result types follow from it: everything but the declared types of its results.
+/// An operation and the program around it. Rules use everything except the declared types of results.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) module: &'a Module,
@@ -14,19 +14,20 @@ pub(crate) struct Context<'a> {
     pub(crate) op: &'a Operation,
 }
 
-/// A list of numbers for messages.
+/// Formats a list of integers for messages.
 pub(crate) fn integers(values: &[i64]) -> String {
     format!("{values:?}")
 }
 
-/// A list of sizes for messages; unknown ones are `?`.
+/// Formats a list of sizes for messages. `?` stands for dynamic sizes.
 pub(crate) fn list(values: &[i64]) -> String {
     let values =
         values.iter().map(|&value| if value == DYNAMIC { "?".to_owned() } else { value.to_string() });
     format!("[{}]", values.collect::<Vec<_>>().join(", "))
 }
 
-/// Fails unless an operation has as many operands, results or regions (`what`) as its entry in the op table says.
+/// Returns an error unless an operation has the number of operands, results or regions (`what`) of its entry in the op
+/// table.
 pub(crate) fn counts(op: &Operation, what: &str, specs: &[GroupSpec], found: usize) -> Result<(), Error> {
     let fixed = specs.iter().filter(|spec| spec.variadicity == Variadicity::One).count();
     let variadic = specs.len() - fixed;
@@ -42,12 +43,12 @@ pub(crate) fn counts(op: &Operation, what: &str, specs: &[GroupSpec], found: usi
         Variadicity::Variadic => format!("{}...", spec.name),
     });
     let names = names.collect::<Vec<_>>().join(", ");
-    let message = format!("expected the {what} ({names}), found {found} {what}");
+    let message = format!("expected the {what} ({names}), found {found}");
     Err(Error::new(ErrorKind::Invalid, message).in_op(op.kind.name(), &op.location))
 }
 
 impl<'a> Context<'a> {
-    /// An error about the operation.
+    /// Returns an error about the operation.
     pub(crate) fn error(
         &self,
         constraint: impl Into<Option<Constraint>>,
@@ -57,7 +58,7 @@ impl<'a> Context<'a> {
         Error { constraint: constraint.into(), ..error }.in_op(self.op.kind.name(), &self.op.location)
     }
 
-    /// Fails with a message unless the condition holds.
+    /// Returns an error with the message unless the condition holds.
     pub(crate) fn require(
         &self,
         constraint: impl Into<Option<Constraint>>,
@@ -67,17 +68,17 @@ impl<'a> Context<'a> {
         if condition { Ok(()) } else { Err(self.error(constraint, message())) }
     }
 
-    /// The type of an operand.
+    /// Returns the type of an operand.
     pub(crate) fn operand_type(&self, index: usize) -> &'a Type {
         self.op.operands.get(index).map_or(&Type::None, |&value| self.body.ty(value))
     }
 
-    /// The types of all operands.
+    /// Returns the types of all operands.
     pub(crate) fn operand_types(&self) -> Vec<Type> {
         self.op.operands.iter().map(|&value| self.body.ty(value).clone()).collect()
     }
 
-    /// An operand's name for messages: `operand 'lhs'`.
+    /// Returns an operand's name for messages: `operand 'lhs'`.
     pub(crate) fn operand_name(&self, index: usize) -> String {
         let groups = self.op.info().operands;
         match groups.get(index) {
@@ -88,7 +89,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// An operand that has to be a tensor.
+    /// Returns the type of an operand, which must be a tensor.
     pub(crate) fn tensor(&self, index: usize) -> Result<&'a TensorType, Error> {
         match self.operand_type(index) {
             Type::Tensor(tensor) => Ok(tensor),
@@ -99,7 +100,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The integers of an operand that is a constant no larger than shapes and paddings are.
+    /// Returns the elements of an operand, if it is a constant of integers that is small enough to be a shape or
+    /// padding.
     pub(crate) fn constant(&self, index: usize) -> Option<Vec<i64>> {
         let definition = self.body.defining_op(*self.op.operands.get(index)?)?;
         match &self.body.op(definition).kind {
@@ -108,7 +110,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Fails unless an operand has elements like another tensor.
+    /// Returns an error unless the element type of an operand is that of another tensor.
     pub(crate) fn same_elements(
         &self,
         constraint: impl Into<Option<Constraint>>,
@@ -118,14 +120,14 @@ impl<'a> Context<'a> {
         let found = self.tensor(index)?;
         self.require(constraint, elements_compatible(expected, found), || {
             format!(
-                "{}: expected elements of {}, found {found}",
+                "{}: expected the element type of {}, found {found}",
                 self.operand_name(index),
                 Type::Tensor(expected.with_dims([]))
             )
         })
     }
 
-    /// Fails unless an operand has a shape, as far as sizes are known.
+    /// Returns an error unless an operand has a shape, as far as sizes are static.
     pub(crate) fn same_shape(
         &self,
         constraint: impl Into<Option<Constraint>>,
@@ -138,7 +140,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Takes what an operand's sizes and bounds say into a shape; fails where they contradict.
+    /// Merges the sizes and bounds of an operand into a shape. Returns an error if they contradict it.
     pub(crate) fn merge_shape(
         &self,
         constraint: impl Into<Option<Constraint>>,
@@ -152,7 +154,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Fails unless a dimension is one of `rank`.
+    /// Returns an error unless a dimension is less than `rank`, otherwise the dimension.
     pub(crate) fn dimension(
         &self,
         constraint: impl Into<Option<Constraint>>,
@@ -163,14 +165,14 @@ impl<'a> Context<'a> {
         let index = usize::try_from(dimension).ok().filter(|&index| index < rank);
         index.ok_or_else(|| {
             let expected = match rank {
-                0 => "no dimension of a tensor without dimensions".to_owned(),
+                0 => "no dimension, because the rank is 0".to_owned(),
                 rank => format!("a dimension from 0 to {}", rank - 1),
             };
             self.error(constraint, format!("{what}: expected {expected}, found {dimension}"))
         })
     }
 
-    /// Fails unless all are dimensions below `rank`.
+    /// Returns an error unless all dimensions are less than `rank`.
     pub(crate) fn dimensions(
         &self,
         constraint: impl Into<Option<Constraint>>,
@@ -184,7 +186,7 @@ impl<'a> Context<'a> {
             .try_for_each(|&dimension| self.dimension(constraint, what, dimension, rank).map(|_| ()))
     }
 
-    /// Fails when a number occurs twice.
+    /// Returns an error if a number occurs twice.
     pub(crate) fn unique(
         &self,
         constraint: impl Into<Option<Constraint>>,
@@ -192,7 +194,7 @@ impl<'a> Context<'a> {
         values: impl IntoIterator<Item = i64, IntoIter: Clone>,
     ) -> Result<(), Error> {
         let values = values.into_iter();
-        // Most lists rise.
+        // Most lists are sorted.
         if values.clone().is_sorted_by(|one, other| one < other) {
             return Ok(());
         }
@@ -207,7 +209,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Fails unless numbers rise.
+    /// Returns an error unless the numbers are sorted.
     pub(crate) fn sorted(
         &self,
         constraint: impl Into<Option<Constraint>>,
@@ -215,11 +217,11 @@ impl<'a> Context<'a> {
         values: &[i64],
     ) -> Result<(), Error> {
         self.require(constraint, values.is_sorted(), || {
-            format!("{what}: expected rising dimensions, found {}", integers(values))
+            format!("{what}: expected sorted dimensions, found {}", integers(values))
         })
     }
 
-    /// Fails unless a list has one element for each of `count`.
+    /// Returns an error unless a list has `count` elements.
     pub(crate) fn length(
         &self,
         constraint: impl Into<Option<Constraint>>,
@@ -230,7 +232,7 @@ impl<'a> Context<'a> {
         self.require(constraint, len == count, || format!("{what}: expected {count} elements, found {len}"))
     }
 
-    /// Fails unless all numbers are positive.
+    /// Returns an error unless all numbers are positive.
     pub(crate) fn positive(
         &self,
         constraint: impl Into<Option<Constraint>>,
@@ -242,7 +244,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Fails unless an operand is a vector of `count` elements.
+    /// Returns an error unless an operand is a vector of `count` elements.
     pub(crate) fn one_for_each(
         &self,
         constraint: impl Into<Option<Constraint>>,
@@ -256,16 +258,16 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// The block of a region.
+    /// Returns the block of a region.
     pub(crate) fn block(&self, index: usize) -> Result<&'a Block, Error> {
         let region = self.op.regions.get(index);
         let block = region.and_then(|&region| self.body.region(region).blocks.first());
         let block =
-            block.ok_or_else(|| self.error(None, format!("region {index}: expected a block, found none")))?;
+            block.ok_or_else(|| self.error(None, format!("region {index} is missing or has no block")))?;
         Ok(self.body.block(*block))
     }
 
-    /// Types of a region's arguments and of what it returns.
+    /// Returns the types of a region's arguments, and of the values that it returns.
     pub(crate) fn region(&self, index: usize) -> Result<(Vec<&'a Type>, Vec<&'a Type>), Error> {
         let block = self.block(index)?;
         let arguments = block.arguments.iter().map(|&value| self.body.ty(value)).collect();
@@ -274,7 +276,7 @@ impl<'a> Context<'a> {
         Ok((arguments, returned.iter().map(|&value| self.body.ty(value)).collect()))
     }
 
-    /// A region's name for messages.
+    /// Returns a region's name for messages.
     pub(crate) fn region_name(&self, index: usize) -> String {
         match self.op.info().regions.get(index) {
             Some(group) if group.variadicity == Variadicity::One => format!("region '{}'", group.name),

@@ -5,26 +5,42 @@ use super::context::Context;
 use super::reductions::{predicate, signature};
 use super::result::{ResultRule, Results};
 use super::shape::{Shape, types_compatible};
+use super::shapes::{same_types, token};
 use crate::Constraint::{self, C};
 use crate::Error;
-use crate::ir::ops::{Composite, CustomCall, FuncCall, ManualComputation};
-use crate::ir::{BackendConfig, CustomCallApiVersion, Function, Ints, OpCode, Type};
+use crate::ir::ops::{Composite, CustomCall, FuncCall, ManualComputation, Recv, Send};
+use crate::ir::{BackendConfig, CustomCallApiVersion, Function, Ints, Op, OpCode, Type};
 
-/// `while`: condition and body take the operands, the body gives their successors.
-pub(super) fn while_(cx: &Context<'_>) -> Results {
+/// The results of control flow, tuples and transfers; `None` for other operations.
+pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
+    Some(match &cx.op.kind {
+        Op::AfterAll(_) | Op::CreateToken(_) | Op::Outfeed(_) => token(),
+        Op::AsyncStart(_) => async_start(cx),
+        Op::AsyncDone(_) => async_done(cx),
+        Op::Case(_) => case(cx),
+        Op::Composite(op) => composite(cx, op),
+        Op::FuncCall(op) => call(cx, op),
+        Op::GetTupleElement(op) => get_tuple_element(cx, op.index),
+        Op::If(_) => branches(cx, C(1), C(2), C(3)),
+        Op::Infeed(_) => Ok(received(cx, Some(C(3)))),
+        Op::Recv(op) => recv(cx, op),
+        Op::Send(op) => send(cx, op),
+        Op::Tuple(_) => tuple(cx),
+        Op::While(_) => while_(cx),
+        _ => return None,
+    })
+}
+
+/// `while`: the regions take the operands, and the body returns values of their types.
+fn while_(cx: &Context<'_>) -> Results {
     let types = cx.operand_types();
     signature(cx, 0, &types, &[predicate()], C(1))?;
     signature(cx, 1, &types, &types, C(2))?;
-    super::shapes::same_types(cx, C(3))
+    same_types(cx, C(3))
 }
 
-/// `if`, `case`: branches without arguments that give the same types.
-pub(super) fn branches(
-    cx: &Context<'_>,
-    arguments: Constraint,
-    returned: Constraint,
-    results: Constraint,
-) -> Results {
+/// `if`, `case`: the branches have no arguments, and return values of compatible types.
+fn branches(cx: &Context<'_>, arguments: Constraint, returned: Constraint, results: Constraint) -> Results {
     let (_, first) = cx.region(0)?;
     let mut types: Vec<Type> = first.iter().map(|&ty| ty.clone()).collect();
     for region in 0..cx.op.regions.len() {
@@ -55,13 +71,13 @@ pub(super) fn branches(
     Ok(types.into_iter().map(|ty| ResultRule::of(ty, results)).collect())
 }
 
-/// `case`: at least one branch.
-pub(super) fn case(cx: &Context<'_>) -> Results {
+/// `case`: there is at least one branch.
+fn case(cx: &Context<'_>) -> Results {
     cx.require(C(1), !cx.op.regions.is_empty(), || "expected at least one branch".to_owned())?;
     branches(cx, C(2), C(3), C(4))
 }
 
-/// Checks that a function takes an operation's operands, and gives its results.
+/// Checks that a function accepts an operation's operands, and returns the types of the function's results.
 fn callee(
     cx: &Context<'_>,
     attribute: &str,
@@ -84,20 +100,20 @@ fn callee(
 }
 
 /// `func.call`.
-pub(super) fn call(cx: &Context<'_>, op: &FuncCall) -> Results {
+fn call(cx: &Context<'_>, op: &FuncCall) -> Results {
     callee(cx, "callee", &op.callee, [None; 3])
 }
 
-/// `composite`: its decomposition does the same.
-pub(super) fn composite(cx: &Context<'_>, op: &Composite) -> Results {
+/// `composite`: the decomposition has the same operands and results.
+fn composite(cx: &Context<'_>, op: &Composite) -> Results {
     cx.require(C(1), is_namespaced(&op.name), || {
         format!("name: expected a namespace and a name, such as \"my.op\", found \"{}\"", op.name)
     })?;
     callee(cx, "decomposition", &op.decomposition, [Some(C(2)), Some(C(3)), Some(C(4))])
 }
 
-/// Whether a name is one of an operation in a namespace: words of letters, digits and `_`, and `$` after the first, with
-/// dots between them.
+/// Returns `true` if a name consists of a namespace and a name: words of letters, digits, `_` and, after the first
+/// word, `$`, separated by dots.
 fn is_namespaced(name: &str) -> bool {
     let mut words = name.split('.');
     let is_word = |word: &str, also: &str| {
@@ -111,7 +127,7 @@ fn is_namespaced(name: &str) -> bool {
         && further > 0
 }
 
-/// The part of a type that a path through nested tuples leads to.
+/// Returns the part of a type at a path through nested tuples.
 fn part<'t>(ty: &'t Type, path: &[i64]) -> Option<&'t Type> {
     path.iter().try_fold(ty, |ty, &index| match ty {
         Type::Tuple(elements) => elements.get(usize::try_from(index).ok()?),
@@ -119,7 +135,7 @@ fn part<'t>(ty: &'t Type, path: &[i64]) -> Option<&'t Type> {
     })
 }
 
-/// The layouts of a `custom_call`'s operands or results: the order of the dimensions of each.
+/// Checks the layouts of a `custom_call`'s operands or results, each of which is a permutation of the dimensions.
 pub(crate) fn layouts(cx: &Context<'_>, what: &str, layouts: &[Ints], types: &[Type]) -> Result<(), Error> {
     cx.length(None, what, layouts.len(), types.len())?;
     for (index, (layout, ty)) in layouts.iter().zip(types).enumerate() {
@@ -127,28 +143,30 @@ pub(crate) fn layouts(cx: &Context<'_>, what: &str, layouts: &[Ints], types: &[T
             Type::Tensor(tensor) | Type::Buffer(tensor) => tensor.rank(),
             Type::UnrankedTensor(_) => continue,
             Type::Tuple(_) => {
-                return Err(cx.error(None, format!("{what}: expected no layout for {ty}, a nested tuple")));
+                return Err(
+                    cx.error(None, format!("{what}: a nested tuple cannot have a layout, found {ty}"))
+                );
             }
             _ => 0,
         };
         let mut sorted = layout.to_vec();
         sorted.sort_unstable();
         cx.require(None, sorted.into_iter().eq(0..rank as i64), || {
-            format!("{what} {index}: expected each dimension of {ty} once, found {layout:?}")
+            format!("{what} {index}: expected a permutation of the dimensions of {ty}, found {layout:?}")
         })?;
     }
     Ok(())
 }
 
-/// `custom_call`: what its attributes say about operands and results; names of called functions mean something to the
-/// target only.
+/// Checks the attributes of a `custom_call` against its operands and results. The names of called functions are not
+/// checked, because only the target interprets them.
 pub(crate) fn custom_call(cx: &Context<'_>, op: &CustomCall, results: &[Type]) -> Result<(), Error> {
     let elements = match results {
         [Type::Tuple(elements)] => elements,
         results => results,
     };
     cx.require(None, op.operand_layouts.is_some() == op.result_layouts.is_some(), || {
-        "expected layouts of both operands and results, or of neither".to_owned()
+        "expected layouts of both operands and results, or neither".to_owned()
     })?;
     if let (Some(of_operands), Some(of_results)) = (&op.operand_layouts, &op.result_layouts) {
         layouts(cx, "operand_layouts", of_operands, &cx.operand_types())?;
@@ -161,8 +179,10 @@ pub(crate) fn custom_call(cx: &Context<'_>, op: &CustomCall, results: &[Type]) -
     for alias in &op.output_operand_aliases {
         let index = usize::try_from(alias.operand_index).ok().filter(|&index| index < cx.op.operands.len());
         let index = index.ok_or_else(|| {
-            let message =
-                format!("output_operand_aliases: expected an operand, found {}", alias.operand_index);
+            let message = format!(
+                "output_operand_aliases: expected the index of an operand, found {}",
+                alias.operand_index
+            );
             cx.error(None, message)
         })?;
         let operand = part(cx.operand_type(index), &alias.operand_tuple_indices);
@@ -173,7 +193,7 @@ pub(crate) fn custom_call(cx: &Context<'_>, op: &CustomCall, results: &[Type]) -
             return Err(cx.error(None, message));
         };
         cx.require(None, operand == output, || {
-            format!("output_operand_aliases: expected one type, found {operand} of the operand and {output} of the result")
+            format!("output_operand_aliases: expected equal types, found {operand} in the operand and {output} in the result")
         })?;
     }
     let is_typed = op.api_version == CustomCallApiVersion::TypedFfi;
@@ -190,26 +210,26 @@ pub(crate) fn custom_call(cx: &Context<'_>, op: &CustomCall, results: &[Type]) -
     })
 }
 
-/// `tuple`: of its operands.
-pub(super) fn tuple(cx: &Context<'_>) -> Results {
+/// `tuple`: the result is a tuple of the operands' types.
+fn tuple(cx: &Context<'_>) -> Results {
     Ok(vec![ResultRule::of(Type::Tuple(cx.operand_types().into()), C(1))])
 }
 
-/// `get_tuple_element`: an element that is there.
-pub(super) fn get_tuple_element(cx: &Context<'_>, index: i64) -> Results {
+/// `get_tuple_element`: the result has the type of the element.
+fn get_tuple_element(cx: &Context<'_>, index: i64) -> Results {
     let Type::Tuple(elements) = cx.operand_type(0) else {
         let message = format!("operand 'operand': expected a tuple, found {}", cx.operand_type(0));
         return Err(cx.error(Constraint::I(1), message));
     };
     let element = usize::try_from(index).ok().and_then(|index| elements.get(index));
     let element = element.ok_or_else(|| {
-        cx.error(C(1), format!("index: expected one of {} elements, found {index}", elements.len()))
+        cx.error(C(1), format!("index: expected an index below {}, found {index}", elements.len()))
     })?;
     Ok(vec![ResultRule::of(element.clone(), C(2))])
 }
 
-/// `async_start`: a future of what the one operation of its region gives.
-pub(super) fn async_start(cx: &Context<'_>) -> Results {
+/// `async_start`: the result is a future of the results of the region's single operation.
+fn async_start(cx: &Context<'_>) -> Results {
     let block = cx.block(0)?;
     let [inner, _] = *block.ops else {
         let message =
@@ -230,7 +250,7 @@ pub(super) fn async_start(cx: &Context<'_>) -> Results {
             | OpCode::DynamicUpdateSlice
     );
     cx.require(C(2), allowed, || {
-        format!("region 'body': expected a collective or slice, found {}", inner.kind.name())
+        format!("region 'body': expected a collective or a slice, found {}", inner.kind.name())
     })?;
     let arguments: Vec<Type> = block.arguments.iter().map(|&value| cx.body.ty(value).clone()).collect();
     let operands = cx.operand_types();
@@ -238,14 +258,15 @@ pub(super) fn async_start(cx: &Context<'_>) -> Results {
         && arguments.len() == operands.len()
         && arguments.iter().zip(&operands).all(|(argument, operand)| types_compatible(argument, operand));
     cx.require(C(3), same, || {
-        "region 'body': expected to take the operands and hand them to its operation".to_owned()
+        "region 'body': expected arguments with the operands' types, which are passed to its operation"
+            .to_owned()
     })?;
     let types: Vec<Type> = inner.results.map(|value| cx.body.ty(value).clone()).collect();
     Ok(vec![ResultRule::of(Type::Future(types.into()), C(4))])
 }
 
-/// `async_done`: what the future holds.
-pub(super) fn async_done(cx: &Context<'_>) -> Results {
+/// `async_done`: the results have the types in the future.
+fn async_done(cx: &Context<'_>) -> Results {
     let Type::Future(types) = cx.operand_type(0) else {
         let message = format!("operand 'operand': expected a future, found {}", cx.operand_type(0));
         return Err(cx.error(Constraint::I(1), message));
@@ -253,7 +274,8 @@ pub(super) fn async_done(cx: &Context<'_>) -> Results {
     Ok(types.iter().map(|ty| ResultRule::of(ty.clone(), C(1))).collect())
 }
 
-/// `sdy.manual_computation`: a sharding for each operand and result, which the region takes and gives in parts.
+/// `sdy.manual_computation`: each operand and result has a sharding, and the region has a part of it as argument or
+/// returned value.
 pub(crate) fn manual_computation(
     cx: &Context<'_>,
     op: &ManualComputation,
@@ -280,13 +302,25 @@ pub(crate) fn manual_computation(
     Ok(())
 }
 
-/// Channel types of transfers: device to device, device to host, host to device.
+/// The channel types of transfers.
 const DEVICE_TO_DEVICE: i64 = 1;
 const DEVICE_TO_HOST: i64 = 2;
 const HOST_TO_DEVICE: i64 = 3;
 
-/// `send`, `recv`: channel and partners.
-pub(super) fn transfer(
+/// `recv`.
+fn recv(cx: &Context<'_>, op: &Recv) -> Results {
+    transfer(cx, op.channel_handle.channel_type, op.is_host_transfer, &op.source_target_pairs)?;
+    Ok(received(cx, None))
+}
+
+/// `send`.
+fn send(cx: &Context<'_>, op: &Send) -> Results {
+    transfer(cx, op.channel_handle.channel_type, op.is_host_transfer, &op.source_target_pairs)?;
+    token()
+}
+
+/// `send`, `recv`: checks the channel and the pairs of processes.
+fn transfer(
     cx: &Context<'_>,
     channel_type: i64,
     is_host_transfer: bool,
@@ -300,8 +334,8 @@ pub(super) fn transfer(
     })
 }
 
-/// Results of `infeed` and `recv`: as many as the program wants, the last of which is a token.
-pub(super) fn received(cx: &Context<'_>, token: Option<Constraint>) -> Vec<ResultRule> {
+/// Returns the rules for the results of `infeed` and `recv`: any number, the last of which is a token.
+fn received(cx: &Context<'_>, token: Option<Constraint>) -> Vec<ResultRule> {
     let last = cx.op.results.len().saturating_sub(1);
     let mut results: Vec<ResultRule> = (0..last).map(|_| ResultRule::declared()).collect();
     results.push(ResultRule::of(Type::Token, token));

@@ -1,4 +1,4 @@
-//! Operations that work element by element.
+//! Elementwise operations.
 
 use super::context::Context;
 use super::result::{ResultRule, Results};
@@ -11,17 +11,35 @@ use crate::ir::{
     Type,
 };
 
-/// The shape that all operands have.
+/// The results of elementwise operations; `None` for other operations.
+pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
+    Some(match &cx.op.kind {
+        Op::Abs(_) | Op::Imag(_) | Op::Real(_) => part(cx),
+        Op::Add(_) => add(cx),
+        Op::Clamp(_) => clamp(cx),
+        Op::Compare(op) => compare(cx, op.compare_type),
+        Op::Complex(_) => complex(cx),
+        Op::Convert(_) | Op::UniformQuantize(_) => convert(cx),
+        Op::IsFinite(_) => is_finite(cx),
+        Op::Map(op) => map(cx, &op.dimensions),
+        Op::ReducePrecision(op) => reduce_precision(cx, op),
+        Op::Select(_) => select(cx),
+        Op::UniformDequantize(_) => uniform_dequantize(cx),
+        _ => return None,
+    })
+}
+
+/// Returns the common shape of all operands.
 fn common_shape(cx: &Context<'_>, constraint: Constraint) -> Result<Shape, Error> {
     let mut shape = Shape::of(cx.tensor(0)?);
     (1..cx.op.operands.len()).try_for_each(|index| cx.merge_shape(constraint, index, &mut shape))?;
     Ok(shape)
 }
 
-/// Operations whose operands and result have one type.
+/// Infers the result of operations whose operands and result have one type.
 pub(super) fn same_type(cx: &Context<'_>) -> Results {
     let first = cx.tensor(0)?;
-    // Nearly all operations have operands of one type without bounds, which is the result's then.
+    // Nearly all operations have operands of one type without bounds, which is then the type of the result.
     let first_type = cx.operand_type(0);
     let same = (1..cx.op.operands.len()).all(|index| cx.operand_type(index) == first_type);
     if same && first.bounds().is_empty() && first.encoding().is_none() {
@@ -34,8 +52,8 @@ pub(super) fn same_type(cx: &Context<'_>) -> Results {
     Ok(vec![ResultRule::of(shape.like(first), C(1))])
 }
 
-/// `add`: quantized numbers may have parameters for the tensor and for a dimension in one operation.
-pub(super) fn add(cx: &Context<'_>) -> Results {
+/// `add`: the operands may mix per-tensor and per-axis quantization.
+fn add(cx: &Context<'_>) -> Results {
     let (lhs, rhs) = (cx.tensor(0)?, cx.tensor(1)?);
     if lhs.quantization().is_none() && rhs.quantization().is_none() {
         return same_type(cx);
@@ -45,16 +63,16 @@ pub(super) fn add(cx: &Context<'_>) -> Results {
         return Err(cx.error(C(2), format!("expected quantized operands, found {lhs} and {rhs}")));
     };
     cx.require(C(3), of_lhs.storage_type == of_rhs.storage_type, || {
-        format!("expected one storage type, found {lhs} and {rhs}")
+        format!("expected equal storage types, found {lhs} and {rhs}")
     })?;
     cx.require(C(4), of_lhs.expressed_type == of_rhs.expressed_type, || {
-        format!("expected one expressed type, found {lhs} and {rhs}")
+        format!("expected equal expressed types, found {lhs} and {rhs}")
     })?;
     let like = if of_lhs.axis.is_some() { lhs } else { rhs };
     Ok(vec![ResultRule::of(shape.like(like), C(1)).with_elements(C(3))])
 }
 
-/// The tolerances of functions that have them.
+/// Checks the requested accuracy of a function.
 fn accuracy(cx: &Context<'_>) -> Result<(), Error> {
     let accuracy: &ResultAccuracy = match &cx.op.kind {
         Op::Cbrt(op) => &op.result_accuracy,
@@ -75,16 +93,16 @@ fn accuracy(cx: &Context<'_>) -> Result<(), Error> {
     let is_tolerance = |number: f64| (0.0..f64::INFINITY).contains(&number);
     let are_tolerances = is_tolerance(accuracy.atol) && is_tolerance(accuracy.rtol) && accuracy.ulps >= 0;
     cx.require(None, are_tolerances, || {
-        format!("result_accuracy: expected finite tolerances, none negative, found {}", shown())
+        format!("result_accuracy: expected finite, nonnegative tolerances, found {}", shown())
     })?;
     let zero = accuracy.atol == 0.0 && accuracy.rtol == 0.0 && accuracy.ulps == 0;
     cx.require(None, zero || accuracy.mode == ResultAccuracyMode::Tolerance, || {
-        format!("result_accuracy: expected tolerances in mode TOLERANCE only, found {}", shown())
+        format!("result_accuracy: expected tolerances only in mode TOLERANCE, found {}", shown())
     })
 }
 
-/// `abs`, `real`, `imag`: complex numbers give the type of their parts.
-pub(super) fn part(cx: &Context<'_>) -> Results {
+/// `abs`, `real`, `imag`: the result for complex elements has the type of their parts.
+fn part(cx: &Context<'_>) -> Results {
     let operand = cx.tensor(0)?;
     let shape = Shape::of(operand);
     let result = match operand.element_type().complex_part() {
@@ -94,8 +112,8 @@ pub(super) fn part(cx: &Context<'_>) -> Results {
     Ok(vec![ResultRule::of(result, C(1)).with_elements(C(2))])
 }
 
-/// `compare`: two tensors of one type give booleans.
-pub(super) fn compare(cx: &Context<'_>, compare_type: ComparisonType) -> Results {
+/// `compare`: the operands have one type, and the result consists of booleans.
+fn compare(cx: &Context<'_>, compare_type: ComparisonType) -> Results {
     let lhs = cx.tensor(0)?;
     cx.same_elements(C(1), 1, lhs)?;
     let shape = common_shape(cx, C(2))?;
@@ -105,17 +123,18 @@ pub(super) fn compare(cx: &Context<'_>, compare_type: ComparisonType) -> Results
         ComparisonType::Float => {
             matches!(kind, ElementKind::Float | ElementKind::Complex | ElementKind::Quantized)
         }
-        // Programs in use compare floats as signed and signed integers as unsigned; their element type decides.
+        // Existing programs compare floats as signed and signed integers as unsigned; the element type determines the
+        // comparison.
         _ => true,
     };
     cx.require(C(3), fits, || {
-        format!("compare_type: expected one for elements of {lhs}, found {compare_type}")
+        format!("compare_type: expected a comparison type for the elements of {lhs}, found {compare_type}")
     })?;
     Ok(vec![ResultRule::of(shape.tensor(ElementType::I1, None), C(2)).with_elements(Constraint::O(1))])
 }
 
-/// `complex`: two tensors of floats give complex numbers.
-pub(super) fn complex(cx: &Context<'_>) -> Results {
+/// `complex`: the operands are floats, and the result is complex.
+fn complex(cx: &Context<'_>) -> Results {
     let lhs = cx.tensor(0)?;
     let shape = common_shape(cx, C(1))?;
     cx.same_elements(C(1), 1, lhs)?;
@@ -131,13 +150,13 @@ pub(super) fn complex(cx: &Context<'_>) -> Results {
     Ok(vec![ResultRule::of(shape.tensor(elements, None), C(2)).with_elements(C(3))])
 }
 
-/// `convert`, `uniform_quantize`: the program chooses the elements of the result.
-pub(super) fn convert(cx: &Context<'_>) -> Results {
+/// `convert`, `uniform_quantize`: the program chooses the element type of the result.
+fn convert(cx: &Context<'_>) -> Results {
     Ok(vec![ResultRule::shape_of(Shape::of(cx.tensor(0)?), C(1))])
 }
 
-/// `uniform_dequantize`: what the operand's elements express.
-pub(super) fn uniform_dequantize(cx: &Context<'_>) -> Results {
+/// `uniform_dequantize`: the result has the expressed type of the operand.
+fn uniform_dequantize(cx: &Context<'_>) -> Results {
     let operand = cx.tensor(0)?;
     let Some(quantization) = operand.quantization() else {
         return Err(cx.error(Constraint::I(1), format!("expected quantized elements, found {operand}")));
@@ -146,25 +165,25 @@ pub(super) fn uniform_dequantize(cx: &Context<'_>) -> Results {
     Ok(vec![ResultRule::of(result, C(1)).with_elements(C(2))])
 }
 
-/// `is_finite`: floats give booleans.
-pub(super) fn is_finite(cx: &Context<'_>) -> Results {
+/// `is_finite`: the operand consists of floats, the result of booleans.
+fn is_finite(cx: &Context<'_>) -> Results {
     let result = Shape::of(cx.tensor(0)?).tensor(ElementType::I1, None);
     Ok(vec![ResultRule::of(result, C(1)).with_elements(Constraint::O(1))])
 }
 
 /// `reduce_precision`.
-pub(super) fn reduce_precision(cx: &Context<'_>, op: &ReducePrecision) -> Results {
+fn reduce_precision(cx: &Context<'_>, op: &ReducePrecision) -> Results {
     cx.require(C(2), op.exponent_bits >= 1, || {
         format!("exponent_bits: expected at least 1, found {}", op.exponent_bits)
     })?;
     cx.require(C(3), op.mantissa_bits >= 0, || {
-        format!("mantissa_bits: expected no negative number, found {}", op.mantissa_bits)
+        format!("mantissa_bits: expected a nonnegative number, found {}", op.mantissa_bits)
     })?;
     same_type(cx)
 }
 
-/// `select`: a predicate for each element or for all.
-pub(super) fn select(cx: &Context<'_>) -> Results {
+/// `select`: the predicate is a scalar, or has an element for each of the operands'.
+fn select(cx: &Context<'_>) -> Results {
     let (pred, on_true) = (cx.tensor(0)?, cx.tensor(1)?);
     if pred.rank() != 0 {
         cx.same_shape(C(1), 0, on_true.dims())?;
@@ -175,8 +194,8 @@ pub(super) fn select(cx: &Context<'_>) -> Results {
     Ok(vec![ResultRule::of(shape.like(on_true), C(2))])
 }
 
-/// `clamp`: bounds for each element or for all.
-pub(super) fn clamp(cx: &Context<'_>) -> Results {
+/// `clamp`: the bounds are scalars, or have an element for each of the operand's.
+fn clamp(cx: &Context<'_>) -> Results {
     let operand = cx.tensor(1)?;
     for (index, constraint) in [(0, C(1)), (2, C(2))] {
         if cx.tensor(index)?.rank() != 0 {
@@ -187,13 +206,13 @@ pub(super) fn clamp(cx: &Context<'_>) -> Results {
     Ok(vec![ResultRule::of(operand.clone(), C(4))])
 }
 
-/// `map`: one element of each input gives one of the result.
-pub(super) fn map(cx: &Context<'_>, dimensions: &[i64]) -> Results {
+/// `map`: the region computes an element of the result from an element of each input.
+fn map(cx: &Context<'_>, dimensions: &[i64]) -> Results {
     cx.require(C(2), !cx.op.operands.is_empty(), || "expected at least one input".to_owned())?;
     let shape = common_shape(cx, C(1))?;
     let rank = shape.dims().len();
     cx.require(C(3), dimensions.iter().copied().eq(0..rank as i64), || {
-        format!("dimensions: expected 0 to {rank} in order, found {dimensions:?}")
+        format!("dimensions: expected all dimensions below {rank} in ascending order, found {dimensions:?}")
     })?;
     let (arguments, returned) = cx.region(0)?;
     cx.length(C(4), "region 'computation', arguments", arguments.len(), cx.op.operands.len())?;
@@ -208,17 +227,17 @@ pub(super) fn map(cx: &Context<'_>, dimensions: &[i64]) -> Results {
         [Type::Tensor(element)] if element.rank() == 0 => {
             Ok(vec![ResultRule::of(shape.like(element), C(1)).with_elements(C(4))])
         }
-        _ => Err(cx.error(C(4), "region 'computation': expected to return one scalar")),
+        _ => Err(cx.error(C(4), "region 'computation': expected a single scalar as returned value")),
     }
 }
 
-/// `uniform_quantize`: what is expressed stays the same.
+/// `uniform_quantize`: the expressed type does not change.
 pub(crate) fn uniform_quantize(cx: &Context<'_>, result: &TensorType) -> Result<(), Error> {
     let operand = cx.tensor(0)?;
     let expressed =
         operand.quantization().map_or(operand.element_type(), |quantization| quantization.expressed_type);
     let found = result.quantization().map(|quantization| quantization.expressed_type);
     cx.require(C(2), found == Some(expressed), || {
-        format!("result 0: expected elements that express {expressed}, found {result}")
+        format!("result 0: expected elements with expressed type {expressed}, found {result}")
     })
 }

@@ -1,4 +1,4 @@
-//! Operations that index with values.
+//! Operations that use values as indices.
 
 use super::context::{Context, integers};
 use super::reductions;
@@ -7,9 +7,21 @@ use super::shape::{Shape, Size, sizes_agree};
 use crate::Constraint::{self, C};
 use crate::Error;
 use crate::ir::ops::{DynamicSlice, Scatter};
-use crate::ir::{DYNAMIC, GatherDimensionNumbers, Ints, ScatterDimensionNumbers, TensorType};
+use crate::ir::{DYNAMIC, GatherDimensionNumbers, Ints, Op, ScatterDimensionNumbers, TensorType};
 
-/// Checks that operands from `first` on are indices of one type, one for each dimension.
+/// The results of operations that read or write at indices; `None` for other operations.
+pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
+    Some(match &cx.op.kind {
+        Op::DynamicGather(op) => gather(cx, &op.dimension_numbers, None),
+        Op::DynamicSlice(op) => dynamic_slice(cx, op),
+        Op::DynamicUpdateSlice(_) => dynamic_update_slice(cx),
+        Op::Gather(op) => gather(cx, &op.dimension_numbers, Some(&op.slice_sizes)),
+        Op::Scatter(op) => scatter(cx, &op.scatter_dimension_numbers),
+        _ => return None,
+    })
+}
+
+/// Checks the operands from `first` on, which are indices of one type, one for each dimension.
 fn indices(
     cx: &Context<'_>,
     first: usize,
@@ -24,7 +36,7 @@ fn indices(
     })
 }
 
-/// Checks that slices are no larger than the operand.
+/// Checks that slices are not larger than the operand.
 fn slice_sizes(
     cx: &Context<'_>,
     sizes: &[i64],
@@ -37,53 +49,52 @@ fn slice_sizes(
         let (whole, bound) = Shape::size_of(operand, index);
         let most = if whole == DYNAMIC { bound } else { whole };
         cx.require(range, size >= 0 && (most == DYNAMIC || size <= most), || {
-            format!(
-                "slice_sizes: expected a size of at most that of dimension {index} of {operand}, found {size}"
-            )
+            format!("slice_sizes: expected at most the size of dimension {index} of {operand}, found {size}")
         })?;
     }
     Ok(())
 }
 
-/// `dynamic_slice`: a slice no larger than the operand.
-pub(super) fn dynamic_slice(cx: &Context<'_>, op: &DynamicSlice) -> Results {
+/// `dynamic_slice`: the slice is not larger than the operand.
+fn dynamic_slice(cx: &Context<'_>, op: &DynamicSlice) -> Results {
     let operand = cx.tensor(0)?;
     indices(cx, 1, operand.rank(), C(2), C(3))?;
     slice_sizes(cx, &op.slice_sizes, operand, C(2), C(4))?;
     Ok(vec![ResultRule::of(Shape::from(&*op.slice_sizes).like(operand), C(5)).with_elements(C(1))])
 }
 
-/// `dynamic_update_slice`: an update no larger than the operand.
-pub(super) fn dynamic_update_slice(cx: &Context<'_>) -> Results {
+/// `dynamic_update_slice`: the update is not larger than the operand.
+fn dynamic_update_slice(cx: &Context<'_>) -> Results {
     let (operand, update) = (cx.tensor(0)?, cx.tensor(1)?);
     cx.same_elements(C(2), 1, operand)?;
     cx.require(C(3), update.rank() == operand.rank(), || {
-        format!("operand 'update': expected {} dimensions, found {update}", operand.rank())
+        format!("operand 'update': expected rank {}, found {update}", operand.rank())
     })?;
     indices(cx, 2, operand.rank(), C(4), C(5))?;
     let mut sizes = update.dims().iter().zip(operand.dims());
     let fits = sizes.all(|(&size, &whole)| size <= whole || size == DYNAMIC || whole == DYNAMIC);
     cx.require(C(6), fits, || {
-        format!("operand 'update': expected a shape that fits into {operand}, found {update}")
+        format!("operand 'update': expected sizes of at most those of {operand}, found {update}")
     })?;
     Ok(vec![ResultRule::of(operand.clone(), C(1))])
 }
 
-/// How index vectors relate to the dimensions of what is indexed, as `gather` and `scatter` have it.
+/// The relation of index vectors to the dimensions of the indexed tensor, in `gather` and `scatter`.
 struct IndexMap<'a> {
     indices: &'a TensorType,
     index_vector_dim: i64,
-    /// Dimensions of the indexed tensor that an index vector's components start in.
+    /// The dimensions of the indexed tensor that the components of an index vector index.
     starts: (&'static str, &'a Ints),
-    /// Dimensions of the indexed tensor that slices lack.
+    /// The dimensions of the indexed tensor that slices do not have.
     dropped: (&'static str, &'a Ints),
-    /// Batching dimensions of the indexed tensor and of the indices.
+    /// The batching dimensions of the indexed tensor and of the indices.
     batching: (&'static str, &'a Ints),
     indices_batching: (&'static str, &'a Ints),
     constraints: &'static IndexConstraints,
 }
 
-/// What the specification calls the rules of an [`IndexMap`]; `dynamic_gather` has none for batching dimensions.
+/// The numbers of the specification's constraints for an [`IndexMap`]. `dynamic_gather` has none for batching
+/// dimensions.
 struct IndexConstraints {
     vector_dim: Constraint,
     vector_size: Constraint,
@@ -158,7 +169,7 @@ impl IndexMap<'_> {
         self.dropped.1.contains(&dimension) || self.batching.1.contains(&dimension)
     }
 
-    /// Checks the numbers and gives the sizes of the indices' dimensions but for the index vectors'.
+    /// Checks the dimension numbers, and returns the sizes of the indices' dimensions except that of index vectors.
     fn batch(&self, cx: &Context<'_>, operand: &TensorType) -> Result<Vec<Size>, Error> {
         let (indices, rank, rules) = (self.indices, operand.rank(), self.constraints);
         let vector_dim =
@@ -183,7 +194,7 @@ impl IndexMap<'_> {
         cx.dimensions(rules.indices_range, what, of_indices, indices.rank())?;
         cx.require(rules.indices_not_vector, !of_indices.contains(&self.index_vector_dim), || {
             format!(
-                "{what}: expected dimensions other than that of index vectors, found {}",
+                "{what}: expected dimensions other than the one of index vectors, found {}",
                 integers(of_indices)
             )
         })?;
@@ -191,7 +202,7 @@ impl IndexMap<'_> {
         for (&dimension, &batching) in of_indices.iter().zip(self.batching.1) {
             let (size, expected) = (indices.dims()[dimension as usize], operand.dims()[batching as usize]);
             cx.require(rules.batching_sizes, sizes_agree(size, expected), || {
-                format!("{what}: expected size {expected} as in the indexed tensor, found {size}")
+                format!("{what}: expected size {expected}, which the indexed tensor has, found {size}")
             })?;
         }
         cx.unique(rules.starts_unique, &both(self.starts), chained(starts))?;
@@ -202,7 +213,7 @@ impl IndexMap<'_> {
     }
 }
 
-/// The shape of slices or windows in place: those of the batch, and at `offsets`, which rise, those of a slice.
+/// Interleaves the sizes of batch dimensions with those of slices, which are at the sorted positions `offsets`.
 fn interleave(batch: &[Size], offsets: &[i64], slice: &[Size]) -> Shape {
     let mut batch = batch.iter();
     let mut slice = slice.iter();
@@ -214,8 +225,8 @@ fn interleave(batch: &[Size], offsets: &[i64], slice: &[Size]) -> Shape {
     sizes.collect()
 }
 
-/// `gather`; without slice sizes `dynamic_gather`, which has them as an operand.
-pub(super) fn gather(cx: &Context<'_>, numbers: &GatherDimensionNumbers, slice: Option<&[i64]>) -> Results {
+/// `gather`, and `dynamic_gather` if `slice` is `None`, because the slice sizes are an operand.
+fn gather(cx: &Context<'_>, numbers: &GatherDimensionNumbers, slice: Option<&[i64]>) -> Results {
     let (operand, start_indices) = (cx.tensor(0)?, cx.tensor(1)?);
     let is_dynamic = slice.is_none();
     let map = IndexMap {
@@ -227,13 +238,13 @@ pub(super) fn gather(cx: &Context<'_>, numbers: &GatherDimensionNumbers, slice: 
         indices_batching: ("start_indices_batching_dims", &numbers.start_indices_batching_dims),
         constraints: if is_dynamic { &DYNAMIC_GATHER } else { &GATHER },
     };
-    // Where the two operations number the same rule differently.
+    // The two operations have different numbers for some constraints.
     let number = |gather: u8, dynamic: u8| C(if is_dynamic { dynamic } else { gather });
     let dimensions =
         numbers.offset_dims.len() + numbers.collapsed_slice_dims.len() + numbers.operand_batching_dims.len();
     cx.require(C(1), dimensions == operand.rank(), || {
         format!(
-            "expected offset, collapsed and batching dimensions for the {} of {operand}, found {dimensions}",
+            "expected {} offset, collapsed and batching dimensions, one for each dimension of {operand}, found {dimensions}",
             operand.rank()
         )
     })?;
@@ -268,7 +279,7 @@ pub(super) fn gather(cx: &Context<'_>, numbers: &GatherDimensionNumbers, slice: 
 }
 
 /// `scatter`.
-pub(super) fn scatter(cx: &Context<'_>, numbers: &ScatterDimensionNumbers) -> Results {
+fn scatter(cx: &Context<'_>, numbers: &ScatterDimensionNumbers) -> Results {
     let inputs = Scatter::inputs(cx.op).len();
     cx.require(C(5), inputs > 0, || "expected at least one input".to_owned())?;
     let (first, updates) = (cx.tensor(0)?, cx.tensor(inputs + 1)?);
@@ -288,7 +299,7 @@ pub(super) fn scatter(cx: &Context<'_>, numbers: &ScatterDimensionNumbers) -> Re
         window_dims.len() + numbers.inserted_window_dims.len() + numbers.input_batching_dims.len();
     cx.require(C(2), dimensions == first.rank(), || {
         format!(
-            "expected window, inserted and batching dimensions for the {} of {first}, found {dimensions}",
+            "expected {} window, inserted and batching dimensions, one for each dimension of {first}, found {dimensions}",
             first.rank()
         )
     })?;
@@ -297,7 +308,7 @@ pub(super) fn scatter(cx: &Context<'_>, numbers: &ScatterDimensionNumbers) -> Re
     cx.sorted(C(7), "update_window_dims", window_dims)?;
     cx.dimensions(C(8), "update_window_dims", window_dims, updates.rank())?;
     cx.require(C(4), updates.rank() == batch.len() + window_dims.len(), || {
-        format!("updates: expected {} dimensions, found {updates}", batch.len() + window_dims.len())
+        format!("updates: expected rank {}, found {updates}", batch.len() + window_dims.len())
     })?;
     let whole = first.dims().iter().enumerate().filter(|(index, _)| !map.is_dropped(*index));
     for (&dimension, (_, &whole)) in window_dims.iter().zip(whole) {

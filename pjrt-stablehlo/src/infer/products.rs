@@ -1,4 +1,4 @@
-//! Products, decompositions, transforms and normalizations.
+//! Products, matrix decompositions, transforms and normalizations.
 
 use std::ops::Range;
 
@@ -9,10 +9,36 @@ use super::windows::precision_config;
 use crate::Constraint::{self, C, I};
 use crate::Error;
 use crate::ir::ops::{DotGeneral, Fft, TriangularSolve};
-use crate::ir::{DYNAMIC, DotAlgorithm, ElementType, FftType, Precision, TensorType, TransposeKind, Type};
+use crate::ir::{
+    DYNAMIC, DotAlgorithm, ElementType, FftType, Op, Precision, TensorType, TransposeKind, Type,
+};
+
+/// The results of products, factorisations and normalisations; `None` for other operations.
+pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
+    Some(match &cx.op.kind {
+        Op::BatchNormGrad(op) => {
+            let rules = BatchNorm { vectors: 1..4, sizes: &[5, 4, 4], result: 3, further: &[4, 4] };
+            batch_norm(cx, op.feature_index, &rules)
+        }
+        Op::BatchNormInference(op) => {
+            let rules = BatchNorm { vectors: 1..5, sizes: &[3, 4, 5, 6], result: 7, further: &[] };
+            batch_norm(cx, op.feature_index, &rules)
+        }
+        Op::BatchNormTraining(op) => {
+            let rules = BatchNorm { vectors: 1..3, sizes: &[3, 4], result: 7, further: &[5, 6] };
+            batch_norm(cx, op.feature_index, &rules)
+        }
+        Op::Cholesky(_) => cholesky(cx),
+        Op::Dot(op) => dot(cx, op.precision_config.len()),
+        Op::DotGeneral(op) => dot_general(cx, op),
+        Op::Fft(op) => fft(cx, op),
+        Op::TriangularSolve(op) => triangular_solve(cx, op),
+        _ => return None,
+    })
+}
 
 /// `dot_general`.
-pub(super) fn dot_general(cx: &Context<'_>, op: &DotGeneral) -> Results {
+fn dot_general(cx: &Context<'_>, op: &DotGeneral) -> Results {
     let (lhs, rhs) = (cx.tensor(0)?, cx.tensor(1)?);
     let numbers = &op.dot_dimension_numbers;
     let (lhs_batch, rhs_batch) = (&numbers.lhs_batching_dimensions, &numbers.rhs_batching_dimensions);
@@ -34,7 +60,7 @@ pub(super) fn dot_general(cx: &Context<'_>, op: &DotGeneral) -> Results {
         for (&left, &right) in of_lhs.iter().zip(of_rhs) {
             let (left_size, right_size) = (lhs.dims()[left as usize], rhs.dims()[right as usize]);
             cx.require(constraint, sizes_agree(left_size, right_size), || {
-                format!("{what} dimensions {left} of {lhs} and {right} of {rhs}: expected the same size")
+                format!("{what} dimensions {left} of {lhs} and {right} of {rhs}: expected equal sizes")
             })?;
         }
     }
@@ -45,7 +71,7 @@ pub(super) fn dot_general(cx: &Context<'_>, op: &DotGeneral) -> Results {
     if let Some(algorithm) = &op.algorithm {
         let is_default = op.precision_config.iter().all(|&precision| precision == Precision::Default);
         cx.require(C(21), is_default, || {
-            "precision_config: expected DEFAULT beside an algorithm".to_owned()
+            "precision_config: expected DEFAULT, because an algorithm is given".to_owned()
         })?;
         dot_algorithm(cx, algorithm)?;
     }
@@ -57,9 +83,9 @@ pub(super) fn dot_general(cx: &Context<'_>, op: &DotGeneral) -> Results {
     Ok(vec![ResultRule::shape_of(shape, C(12))])
 }
 
-/// Checks that elements can be multiplied: of one type, or integers and floats, which mix in what frameworks write (JAX's
-/// singular values for a TPU, with 64-bit types on) and MLIR's verifier accepts.
-pub(super) fn elements_of_products(
+/// Checks that elements can be multiplied: they have the same type, or are integers and floats. Frameworks write such
+/// mixed products (JAX's singular value decomposition for TPUs, with 64-bit types), and MLIR's verifier accepts them.
+fn elements_of_products(
     cx: &Context<'_>,
     constraint: Constraint,
     lhs: &TensorType,
@@ -69,11 +95,11 @@ pub(super) fn elements_of_products(
     let is_number = |ty: ElementType| ty.is_float() || ty.is_integer();
     let mix = is_number(left) && is_number(right);
     cx.require(constraint, elements_compatible(lhs, rhs) || mix, || {
-        format!("operand 'rhs': expected elements of {}, found {rhs}", lhs.element_type())
+        format!("operand 'rhs': expected element type {}, found {rhs}", lhs.element_type())
     })
 }
 
-/// The types and counts of an algorithm. Whether it is one that some device has is the device's business.
+/// Checks the types and counts of an algorithm. Devices decide which algorithms they support.
 fn dot_algorithm(cx: &Context<'_>, algorithm: &DotAlgorithm) -> Result<(), Error> {
     for (what, ty, input) in [
         ("lhs_precision_type", &algorithm.lhs_precision_type, 8),
@@ -93,8 +119,8 @@ fn dot_algorithm(cx: &Context<'_>, algorithm: &DotAlgorithm) -> Result<(), Error
     Ok(())
 }
 
-/// `dot`: the last dimension of the left with the first of the right.
-pub(super) fn dot(cx: &Context<'_>, precisions: usize) -> Results {
+/// `dot`: contracts the last dimension of the left operand with the first of the right operand.
+fn dot(cx: &Context<'_>, precisions: usize) -> Results {
     let (lhs, rhs) = (cx.tensor(0)?, cx.tensor(1)?);
     precision_config(cx, None, precisions)?;
     let fits = (1..=2).contains(&lhs.rank())
@@ -108,7 +134,7 @@ pub(super) fn dot(cx: &Context<'_>, precisions: usize) -> Results {
     Ok(vec![ResultRule::shape_of(shape, None)])
 }
 
-/// Fails unless an operand's last two dimensions have one size.
+/// Returns an error unless the last two dimensions of an operand have equal sizes.
 fn square(cx: &Context<'_>, index: usize, constraint: Constraint) -> Result<(), Error> {
     let matrix = cx.tensor(index)?;
     let is_square = matches!(matrix.dims(), [.., rows, columns] if sizes_agree(*rows, *columns));
@@ -117,44 +143,42 @@ fn square(cx: &Context<'_>, index: usize, constraint: Constraint) -> Result<(), 
     })
 }
 
-/// `cholesky`: square matrices.
-pub(super) fn cholesky(cx: &Context<'_>) -> Results {
+/// `cholesky`: the operand consists of square matrices.
+fn cholesky(cx: &Context<'_>) -> Results {
     let a = cx.tensor(0)?;
     cx.require(C(2), a.rank() >= 2, || format!("operand 'a': expected matrices, found {a}"))?;
     square(cx, 0, C(3))?;
     Ok(vec![ResultRule::of(a.clone(), C(1))])
 }
 
-/// `triangular_solve`: square matrices and right-hand sides of their size.
-pub(super) fn triangular_solve(cx: &Context<'_>, op: &TriangularSolve) -> Results {
+/// `triangular_solve`: the operands are square matrices and right-hand sides of their size.
+fn triangular_solve(cx: &Context<'_>, op: &TriangularSolve) -> Results {
     let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
     cx.same_elements(C(1), 1, a)?;
     cx.require(C(2), a.rank() >= 2 && a.rank() == b.rank(), || {
-        format!("expected matrices of one number of dimensions, found {a} and {b}")
+        format!("expected matrices of equal rank, found {a} and {b}")
     })?;
     square(cx, 0, C(3))?;
     let batch = a.rank() - 2;
     let side = if op.left_side { batch } else { batch + 1 };
     let fits =
         sizes_agree(a.dims()[side], b.dims()[side]) && shapes_agree(&a.dims()[..batch], &b.dims()[..batch]);
-    cx.require(C(3), fits, || {
-        format!("operand 'b': expected right-hand sides of the size of {a}, found {b}")
-    })?;
+    cx.require(C(3), fits, || format!("operand 'b': expected right-hand sides that fit {a}, found {b}"))?;
     cx.require(I(6), op.transpose_a != TransposeKind::Invalid, || {
-        format!("transpose_a: expected a choice, found {}", op.transpose_a)
+        format!("transpose_a: expected NO_TRANSPOSE, TRANSPOSE or ADJOINT, found {}", op.transpose_a)
     })?;
     Ok(vec![ResultRule::of(b.clone(), C(4))])
 }
 
-/// `fft`: lengths of the last dimensions.
-pub(super) fn fft(cx: &Context<'_>, op: &Fft) -> Results {
+/// `fft`: transforms the last dimensions.
+fn fft(cx: &Context<'_>, op: &Fft) -> Results {
     let operand = cx.tensor(0)?;
     let count = op.fft_length.len();
     cx.require(C(3), (1..=3).contains(&count), || {
         format!("fft_length: expected 1 to 3 lengths, found {count}")
     })?;
     cx.require(C(1), count <= operand.rank(), || {
-        format!("fft_length: expected lengths for dimensions of {operand}, found {count}")
+        format!("fft_length: expected at most one length for each dimension of {operand}, found {count}")
     })?;
     let element = operand.element_type();
     let elements = match op.fft_type {
@@ -177,11 +201,11 @@ pub(super) fn fft(cx: &Context<'_>, op: &Fft) -> Results {
             FftType::Rfft if is_last => (length, halved, C(4)),
             FftType::Irfft if is_last => (halved, length, C(5)),
             FftType::Rfft | FftType::Irfft => (length, length, C(4)),
-            // The specification gives lengths of complex transforms no meaning beside the shape.
+            // The specification does not relate the lengths of complex transforms to the shape.
             FftType::Fft | FftType::Ifft => (length, length, C(5)),
         };
         cx.require(constraint, length >= 0, || {
-            format!("fft_length: expected no negative length, found {}", integers(&op.fft_length))
+            format!("fft_length: expected nonnegative lengths, found {}", integers(&op.fft_length))
         })?;
         cx.require(constraint, sizes_agree(operand.dims()[dimension], from), || {
             let why = if from == length { String::new() } else { format!(", {length} / 2 + 1,") };
@@ -198,20 +222,20 @@ pub(super) fn fft(cx: &Context<'_>, op: &Fft) -> Results {
     Ok(vec![ResultRule::of(shape.tensor(elements, None), C(5)).with_elements(C(2))])
 }
 
-/// What the specification calls the rules of a `batch_norm_*` operation.
-pub(super) struct BatchNorm {
-    /// Operands with an element for each feature.
-    pub(super) vectors: Range<usize>,
-    /// The size of each of them.
-    pub(super) sizes: &'static [u8],
-    /// That of the first result.
-    pub(super) result: u8,
-    /// Those of further results.
-    pub(super) further: &'static [u8],
+/// The numbers of the specification's constraints for a `batch_norm_*` operation.
+struct BatchNorm {
+    /// The operands with an element for each feature.
+    vectors: Range<usize>,
+    /// The constraints on the sizes of these operands.
+    sizes: &'static [u8],
+    /// The constraint on the type of the first result.
+    result: u8,
+    /// The constraints on the types of further results.
+    further: &'static [u8],
 }
 
 /// `batch_norm_*`.
-pub(super) fn batch_norm(cx: &Context<'_>, feature_index: i64, rules: &BatchNorm) -> Results {
+fn batch_norm(cx: &Context<'_>, feature_index: i64, rules: &BatchNorm) -> Results {
     let operand = cx.tensor(0)?;
     let feature = cx.dimension(C(1), "feature_index", feature_index, operand.rank())?;
     (1..cx.op.operands.len()).try_for_each(|index| cx.same_elements(C(2), index, operand))?;
@@ -219,7 +243,7 @@ pub(super) fn batch_norm(cx: &Context<'_>, feature_index: i64, rules: &BatchNorm
     for (index, &constraint) in rules.vectors.clone().zip(rules.sizes) {
         cx.same_shape(C(constraint), index, &[size.0])?;
     }
-    // The gradient of `batch_norm_grad`.
+    // The operand `grad_output` of `batch_norm_grad`.
     for index in rules.vectors.end..cx.op.operands.len() {
         cx.same_shape(C(3), index, operand.dims())?;
     }

@@ -6,14 +6,23 @@ use super::shape::{Shape, is_promotable, scalar_of, shapes_agree, types_compatib
 use crate::Constraint::{self, C};
 use crate::Error;
 use crate::ir::ops::{Reduce, Sort};
-use crate::ir::{ElementType, TensorType, Type};
+use crate::ir::{ElementType, Op, TensorType, Type};
 
-/// `tensor<i1>`.
+/// The results of reductions and sorts; `None` for other operations.
+pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
+    Some(match &cx.op.kind {
+        Op::Reduce(op) => reduce(cx, &op.dimensions),
+        Op::Sort(op) => sort(cx, op),
+        _ => return None,
+    })
+}
+
+/// Returns the type `tensor<i1>`.
 pub(super) fn predicate() -> Type {
     Type::Tensor(TensorType::new(ElementType::I1, []))
 }
 
-/// Fails unless a region takes and returns these types.
+/// Returns an error unless a region has arguments and returned values of these types.
 pub(super) fn signature(
     cx: &Context<'_>,
     region: usize,
@@ -37,8 +46,8 @@ pub(super) fn signature(
     Ok(())
 }
 
-/// Checks a region that combines two elements of each input, and gives the types in which it does: those of the inputs,
-/// or wider ones.
+/// Checks a region that combines two elements of each input, and returns the types in which it does so: those of the
+/// inputs, or wider ones.
 pub(super) fn reducer<'a>(
     cx: &Context<'a>,
     region: usize,
@@ -60,7 +69,7 @@ pub(super) fn reducer<'a>(
             let message = format!("{}: expected to return tensors, found {sum}", name());
             return Err(cx.error(constraint, message));
         };
-        // MLIR's verifier lets the element that is added be a float of another width than the sum.
+        // MLIR's verifier accepts a right operand with another float width than that of the sum.
         let (left, right) = (arguments[index], arguments[inputs.len() + index]);
         cx.require(constraint, types_compatible(left, sum), || {
             format!("{}, argument {index}: expected {sum}, found {left}", name())
@@ -73,14 +82,14 @@ pub(super) fn reducer<'a>(
             format!("{}, argument {}: expected {sum}, found {right}", name(), inputs.len() + index)
         })?;
         cx.require(constraint, is_promotable(input, tensor), || {
-            format!("{}: expected a sum that holds elements of {input}, found {sum}", name())
+            format!("{}: expected a type that can accumulate elements of {input}, found {sum}", name())
         })?;
         sums.push(tensor);
     }
     Ok(sums)
 }
 
-/// Checks an initial value against the region that takes it.
+/// Checks an initial value against the arguments of the region.
 pub(super) fn init_value(
     cx: &Context<'_>,
     index: usize,
@@ -97,8 +106,8 @@ pub(super) fn init_value(
     })
 }
 
-/// `reduce`: dimensions of the inputs go away.
-pub(super) fn reduce(cx: &Context<'_>, dimensions: &[i64]) -> Results {
+/// `reduce`: the reduced dimensions of the inputs are removed.
+fn reduce(cx: &Context<'_>, dimensions: &[i64]) -> Results {
     let count = Reduce::inputs(cx.op).len();
     cx.require(C(3), count > 0, || "expected at least one input".to_owned())?;
     let inputs: Vec<&TensorType> = (0..count).map(|index| cx.tensor(index)).collect::<Result<_, _>>()?;
@@ -117,15 +126,15 @@ pub(super) fn reduce(cx: &Context<'_>, dimensions: &[i64]) -> Results {
     Ok(results)
 }
 
-/// `sort`: inputs of one shape; the region compares two elements of each.
-pub(super) fn sort(cx: &Context<'_>, op: &Sort) -> Results {
+/// `sort`: the inputs have equal shapes, and the region compares two elements of each.
+fn sort(cx: &Context<'_>, op: &Sort) -> Results {
     cx.require(C(1), !cx.op.operands.is_empty(), || "expected at least one input".to_owned())?;
     let first = cx.tensor(0)?;
     let rank = first.rank() as i64;
-    // A scalar is sorted as it is.
+    // A scalar is returned unchanged, and has no dimension.
     let in_range = (-rank..rank).contains(&op.dimension) || rank == 0 && (-1..=0).contains(&op.dimension);
     cx.require(C(4), in_range, || {
-        format!("dimension: expected one from {} to {}, found {}", -rank, rank - 1, op.dimension)
+        format!("dimension: expected a dimension from {} to {}, found {}", -rank, rank - 1, op.dimension)
     })?;
     let mut arguments = Vec::new();
     for index in 0..cx.op.operands.len() {
@@ -137,7 +146,7 @@ pub(super) fn sort(cx: &Context<'_>, op: &Sort) -> Results {
     super::shapes::same_types(cx, C(2))
 }
 
-/// How a window moves along one dimension.
+/// The movement of a window along one dimension.
 pub(super) struct Window {
     pub(super) size: i64,
     pub(super) stride: i64,
@@ -147,8 +156,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Number of positions along a dimension of a known size; `None` when it does not fit. The factors are positive and the
-    /// window's size is not negative.
+    /// Returns the number of positions along a dimension of static size; `None` if it does not fit. The factors are
+    /// positive, and the window's size is nonnegative.
     pub(super) fn positions(&self, base: i64) -> Option<i64> {
         let dilated = |size: i64, dilation: i64| {
             if size == 0 { 0 } else { (i128::from(size) - 1) * i128::from(dilation) + 1 }
@@ -163,10 +172,10 @@ impl Window {
     }
 }
 
-/// Attributes of windows by their names, and what the specification calls their lengths and ranges.
+/// An attribute of windows: its name, its values, and the constraints on its length and values.
 pub(super) type WindowAttribute<'a> = (&'static str, &'a [i64], Constraint, Constraint);
 
-/// Checks that lists that are not left out have an element for each dimension and hold positive numbers.
+/// Checks that each list is empty or contains a positive number for each dimension.
 pub(super) fn window_attributes(
     cx: &Context<'_>,
     rank: usize,
@@ -181,7 +190,7 @@ pub(super) fn window_attributes(
     Ok(())
 }
 
-/// Element `index` of a list, or 1 where the list is left out.
+/// Returns element `index` of a list, or 1 if the list is empty.
 pub(super) fn at(list: &[i64], index: usize) -> i64 {
     list.get(index).copied().unwrap_or(1)
 }

@@ -1,4 +1,4 @@
-//! What inference gives.
+//! The result of type inference.
 
 use std::sync::Arc;
 
@@ -9,35 +9,36 @@ use crate::Constraint;
 use crate::Error;
 use crate::ir::{ElementType, QuantizedType, TensorType, Type};
 
-/// What an operation's operands, attributes and regions say about the type of one of its results.
+/// The part of a result's type that an operation's operands, attributes and regions determine, as
+/// [`infer_result_types`](crate::infer_result_types) returns it.
 ///
-/// Sizes are [`DYNAMIC`](crate::ir::DYNAMIC) where they are not known before run time; a declared type may know more.
-/// Of a quantized element type, storage and expressed type follow from the operands; scales, zero points and the
-/// quantized dimension are the program's choice.
+/// Dynamic sizes are [`DYNAMIC`](crate::ir::DYNAMIC), and the declared type may have static sizes in their place. For
+/// quantized element types, the operands determine the storage type and the expressed type; the program chooses scales,
+/// zero points and the quantized dimension.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Inferred {
     /// The whole type.
     Type(Type),
-    /// A tensor of this shape; the program chooses its elements, as for `convert` and `dot_general`.
+    /// A tensor of this shape. The program chooses the element type, as for `convert` and `dot_general`.
     Shape {
-        /// Sizes.
+        /// The sizes.
         dims: Box<[i64]>,
-        /// Bounds of unknown sizes, as [`TensorType::bounds`] has them.
+        /// The bounds of dynamic sizes, in the form of [`TensorType::bounds`].
         bounds: Box<[i64]>,
     },
-    /// A tensor of these elements; the program chooses its shape, as for `reshape`.
+    /// A tensor with this element type. The program chooses the shape, as for `reshape`.
     Elements {
-        /// Type of one element.
+        /// The element type.
         element_type: ElementType,
-        /// Parameters of quantized elements.
+        /// The parameters of quantized elements.
         quantization: Option<Arc<QuantizedType>>,
     },
     /// Nothing: the program chooses the type, as for `custom_call`.
     Declared,
 }
 
-/// An inferred type and the constraints that a result breaks whose declared type differs.
+/// An inferred type, and the constraints that a result with another declared type violates.
 pub(crate) struct ResultRule {
     pub(crate) inferred: Inferred,
     pub(crate) shape: Option<Constraint>,
@@ -47,20 +48,20 @@ pub(crate) struct ResultRule {
 pub(crate) type Results = Result<Vec<ResultRule>, Error>;
 
 impl ResultRule {
-    /// The whole type.
+    /// Creates a rule for the whole type.
     pub(super) fn of(ty: impl Into<Type>, constraint: impl Into<Option<Constraint>>) -> Self {
         let constraint = constraint.into();
         ResultRule { inferred: Inferred::Type(ty.into()), shape: constraint, elements: constraint }
     }
 
-    /// A shape.
+    /// Creates a rule for the shape of a tensor.
     pub(super) fn shape_of(shape: Shape, constraint: impl Into<Option<Constraint>>) -> Self {
         let (dims, bounds) = shape.into_parts();
         let inferred = Inferred::Shape { dims, bounds };
         ResultRule { inferred, shape: constraint.into(), elements: None }
     }
 
-    /// The elements of a tensor.
+    /// Creates a rule for the element type of a tensor.
     pub(super) fn elements_of(tensor: &TensorType, constraint: impl Into<Option<Constraint>>) -> Self {
         let inferred = Inferred::Elements {
             element_type: tensor.element_type(),
@@ -69,18 +70,20 @@ impl ResultRule {
         ResultRule { inferred, shape: None, elements: constraint.into() }
     }
 
-    /// Nothing.
+    /// Creates a rule that accepts every type.
     pub(super) fn declared() -> Self {
         ResultRule { inferred: Inferred::Declared, shape: None, elements: None }
     }
 
-    /// The same with another constraint for the element type.
+    /// Returns the rule with another constraint for the element type.
     pub(super) fn with_elements(self, constraint: impl Into<Option<Constraint>>) -> Self {
         ResultRule { elements: constraint.into(), ..self }
     }
 
-    /// Whether a declared type is one that the inferred one can turn out to be; otherwise the constraint that it breaks
-    /// and what was expected.
+    /// Checks that a declared type is compatible with the inferred one.
+    ///
+    /// # Errors
+    /// Returns the violated constraint and a description of the expected type.
     pub(crate) fn check(&self, found: &Type) -> Result<(), (Option<Constraint>, String)> {
         match (&self.inferred, found) {
             (Inferred::Type(Type::Tensor(expected)), Type::Tensor(tensor)) => {

@@ -1,20 +1,21 @@
-//! Sizes that may be known at run time only, their bounds, and when types agree.
+//! Static and dynamic sizes, their bounds, and the compatibility of types.
 
 use std::sync::Arc;
 
 use crate::ir::{DYNAMIC, ElementType, QuantizedType, TensorType, Type};
 
-/// Whether two sizes can be the same at run time.
+/// Returns `true` if two sizes can be equal at run time.
 pub(crate) fn sizes_agree(a: i64, b: i64) -> bool {
     a == b || a == DYNAMIC || b == DYNAMIC
 }
 
-/// Whether two shapes can be the same at run time.
+/// Returns `true` if two shapes can be equal at run time.
 pub(crate) fn shapes_agree(a: &[i64], b: &[i64]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| sizes_agree(a, b))
 }
 
-/// Whether a tensor can have these sizes and bounds at run time: no known size of either exceeds a bound of the other.
+/// Returns `true` if a tensor can have these sizes and bounds at run time: no static size of either exceeds a bound of
+/// the other.
 pub(super) fn fits_shape(dims: &[i64], bounds: &[i64], tensor: &TensorType) -> bool {
     let fits = |sizes: &[i64], bounds: &[i64]| {
         let mut pairs = sizes.iter().zip(bounds);
@@ -23,13 +24,14 @@ pub(super) fn fits_shape(dims: &[i64], bounds: &[i64], tensor: &TensorType) -> b
     shapes_agree(dims, tensor.dims()) && fits(dims, tensor.bounds()) && fits(tensor.dims(), bounds)
 }
 
-/// Whether two tensors have elements of one type. Of quantized ones, scales, zero points and the quantized dimension may
-/// differ, but not what is stored, what is expressed, and whether parameters are those of the tensor or of a dimension.
+/// Returns `true` if the element types of two tensors are compatible. Quantized element types must agree in the storage
+/// type, the expressed type, and per-tensor or per-axis quantization; scales, zero points and the quantized dimension
+/// may differ.
 pub(crate) fn elements_compatible(a: &TensorType, b: &TensorType) -> bool {
     has_elements(b, a.element_type(), a.quantization())
 }
 
-/// Whether a tensor has elements of one type with those of this type and, where they are quantized, these parameters.
+/// Returns `true` if the element type of a tensor is compatible with this element type and quantization.
 pub(super) fn has_elements(
     tensor: &TensorType,
     element_type: ElementType,
@@ -49,15 +51,17 @@ pub(super) fn has_elements(
     }
 }
 
-/// Whether two tensor types can be the same at run time.
+/// Returns `true` if two tensor types can be equal at run time.
 pub(super) fn tensors_compatible(a: &TensorType, b: &TensorType) -> bool {
     a == b || fits_shape(a.dims(), a.bounds(), b) && elements_compatible(a, b)
 }
 
-/// Whether two types can be the same at run time: "compatible" in the StableHLO specification ("Type inference").
+/// Returns `true` if two types can be equal at run time: "compatible" in section "Type inference" of the StableHLO
+/// specification.
 ///
-/// Sizes that are not known agree with any, unless it exceeds a bound. Of quantized elements, scales, zero points and the
-/// quantized dimension may differ. An inferred type need not equal the declared one, only be compatible with it.
+/// A dynamic size is compatible with every size that does not exceed its bound. For quantized element types, scales,
+/// zero points and the quantized dimension may differ. A declared type must be compatible with the inferred type, but
+/// need not equal it.
 ///
 /// ```
 /// use pjrt_stablehlo::ir::{DYNAMIC, ElementType, TensorType, Type};
@@ -77,8 +81,9 @@ pub fn types_compatible(a: &Type, b: &Type) -> bool {
     }
 }
 
-/// Whether values of a type can be added up in another: the same kind of elements, of no more bits. Floats of all widths
-/// mix, as in MLIR's verifier: frameworks sum narrow floats in wide ones and the other way around.
+/// Returns `true` if values of one type can be accumulated in another: its elements have the same kind and at least as
+/// many bits. Floats of all widths can be mixed, as in MLIR's verifier, because frameworks accumulate narrow floats in
+/// wide ones and the reverse.
 pub(crate) fn is_promotable(from: &TensorType, to: &TensorType) -> bool {
     match (from.quantization(), to.quantization()) {
         (Some(a), Some(b)) => {
@@ -94,15 +99,15 @@ pub(crate) fn is_promotable(from: &TensorType, to: &TensorType) -> bool {
     }
 }
 
-/// A tensor of one element of another.
+/// Returns the type of a scalar with the element type of a tensor.
 pub(crate) fn scalar_of(tensor: &TensorType) -> Type {
     Type::Tensor(tensor.with_dims([]))
 }
 
-/// A size with its bound; [`DYNAMIC`] for what is not known.
+/// A size and its bound. [`DYNAMIC`] stands for an unknown size or bound.
 pub(crate) type Size = (i64, i64);
 
-/// What applies to sizes applied to a size, or to its bound when the size is not known.
+/// Applies a function to a size, or to its bound if the size is dynamic.
 pub(crate) fn map_size(size: Size, apply: impl Fn(i64) -> Option<i64>) -> Option<Size> {
     Some(match size {
         (DYNAMIC, DYNAMIC) => size,
@@ -111,11 +116,11 @@ pub(crate) fn map_size(size: Size, apply: impl Fn(i64) -> Option<i64>) -> Option
     })
 }
 
-/// The sizes of a tensor's dimensions and the bounds of those that are not known.
+/// The sizes of a tensor's dimensions, and the bounds of dynamic sizes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shape {
     dims: Vec<i64>,
-    /// None while no size has a bound, otherwise as many as sizes.
+    /// Empty if no size has a bound, otherwise one for each size.
     bounds: Vec<i64>,
 }
 
@@ -141,17 +146,17 @@ impl From<&[i64]> for Shape {
 }
 
 impl Shape {
-    /// The shape of a tensor.
+    /// Returns the shape of a tensor.
     pub(crate) fn of(tensor: &TensorType) -> Shape {
         Shape { dims: tensor.dims().into(), bounds: tensor.bounds().into() }
     }
 
-    /// The size of one dimension of a tensor.
+    /// Returns the size of one dimension of a tensor.
     pub(crate) fn size_of(tensor: &TensorType, index: usize) -> Size {
         (tensor.dims()[index], tensor.bounds().get(index).copied().unwrap_or(DYNAMIC))
     }
 
-    /// A shape of which only the number of dimensions is known.
+    /// Returns a shape of this rank with dynamic sizes.
     pub(crate) fn dynamic(rank: usize) -> Shape {
         std::iter::repeat_n((DYNAMIC, DYNAMIC), rank).collect()
     }
@@ -160,7 +165,7 @@ impl Shape {
         &self.dims
     }
 
-    /// The bounds as [`TensorType::bounds`] has them: empty when there is none.
+    /// Returns the bounds in the form of [`TensorType::bounds`]; empty if there are none.
     pub(crate) fn bounds(&self) -> &[i64] {
         if self.bounds.iter().all(|&bound| bound == DYNAMIC) { &[] } else { &self.bounds }
     }
@@ -183,7 +188,7 @@ impl Shape {
         (0..self.dims.len()).map(|index| self.size(index))
     }
 
-    /// The sizes, and the bounds as [`Shape::bounds`] gives them.
+    /// Returns the sizes, and the bounds in the form of [`Shape::bounds`].
     pub(super) fn into_parts(mut self) -> (Box<[i64]>, Box<[i64]>) {
         if self.bounds().is_empty() {
             self.bounds.clear();
@@ -191,12 +196,12 @@ impl Shape {
         (self.dims.into(), self.bounds.into())
     }
 
-    /// A tensor of this shape with the elements of another.
+    /// Returns a tensor type with this shape and the element type of another tensor.
     pub(crate) fn like(self, tensor: &TensorType) -> TensorType {
         self.tensor(tensor.element_type(), tensor.quantization().cloned())
     }
 
-    /// A tensor of this shape.
+    /// Returns a tensor type with this shape.
     pub(crate) fn tensor(
         self,
         element_type: ElementType,
@@ -206,8 +211,8 @@ impl Shape {
         TensorType::from_parts(dims, bounds, element_type, quantization, None)
     }
 
-    /// Takes in what another tensor says about the same sizes: known ones win, and the lesser bound. `false` when the
-    /// two cannot be the same at run time.
+    /// Intersects the shape with that of another tensor: static sizes and lower bounds take precedence. Returns `false`
+    /// if the two cannot be equal at run time.
     pub(crate) fn intersect(&mut self, tensor: &TensorType) -> bool {
         if tensor.rank() != self.dims.len() {
             return false;
@@ -230,8 +235,8 @@ impl Shape {
         true
     }
 
-    /// Makes room for another tensor's sizes: what is not known of either is not known, and the greater bound holds.
-    /// `false` when known sizes differ.
+    /// Widens the shape so that it includes that of another tensor: a size becomes dynamic if it is dynamic in either,
+    /// with the greater bound. Returns `false` if static sizes differ.
     pub(crate) fn unite(&mut self, tensor: &TensorType) -> bool {
         if tensor.rank() != self.dims.len() {
             return false;
@@ -251,7 +256,7 @@ impl Shape {
     }
 }
 
-/// The size of two tensors one after the other.
+/// Returns the size of the concatenation of two dimensions.
 pub(crate) fn concatenated(a: Size, b: Size) -> Option<Size> {
     let known = |(size, bound): Size| if size == DYNAMIC { bound } else { size };
     if a.0 != DYNAMIC && b.0 != DYNAMIC {

@@ -7,9 +7,20 @@ use super::shape::{Shape, Size, map_size, scalar_of, sizes_agree};
 use crate::Constraint::{self, C, I};
 use crate::Error;
 use crate::ir::ops::{Convolution, DynamicConv, ReduceWindow, SelectAndScatter};
-use crate::ir::{ConvDimensionNumbers, DYNAMIC, TensorType};
+use crate::ir::{ConvDimensionNumbers, DYNAMIC, Op, TensorType};
 
-/// What `convolution` and `dynamic_conv` have in common; they number their constraints the same.
+/// The results of operations on windows; `None` for other operations.
+pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
+    Some(match &cx.op.kind {
+        Op::Convolution(op) => convolution(cx, op),
+        Op::DynamicConv(op) => dynamic_conv(cx, op),
+        Op::ReduceWindow(op) => reduce_window(cx, op),
+        Op::SelectAndScatter(op) => select_and_scatter(cx, op),
+        _ => return None,
+    })
+}
+
+/// The common part of `convolution` and `dynamic_conv`, whose constraints have the same numbers.
 struct Common<'a> {
     numbers: &'a ConvDimensionNumbers,
     window_strides: &'a [i64],
@@ -22,11 +33,11 @@ struct Common<'a> {
 }
 
 impl Common<'_> {
-    /// Checks everything but padding and gives the number of spatial dimensions.
+    /// Checks everything except padding, and returns the number of spatial dimensions.
     fn check(&self, cx: &Context<'_>) -> Result<usize, Error> {
         let (lhs, rhs) = (cx.tensor(0)?, cx.tensor(1)?);
         cx.require(C(1), lhs.rank() == rhs.rank() && lhs.rank() >= 2, || {
-            format!("expected operands of one number of dimensions, at least 2, found {lhs} and {rhs}")
+            format!("expected operands of equal rank, at least 2, found {lhs} and {rhs}")
         })?;
         if lhs.quantization().is_none() && rhs.quantization().is_none() {
             cx.same_elements(C(27), 1, lhs)?;
@@ -50,7 +61,7 @@ impl Common<'_> {
         cx.positive(C(22), "batch_group_count", &[self.batch_groups])?;
         cx.require(C(23), self.feature_groups == 1 || self.batch_groups == 1, || {
             format!(
-                "expected groups of features or batches, found {} and {}",
+                "expected a count of 1 for groups of features or of batches, found {} and {}",
                 self.feature_groups, self.batch_groups
             )
         })?;
@@ -59,7 +70,7 @@ impl Common<'_> {
         Ok(spatial)
     }
 
-    /// Checks that dimension numbers name each dimension of the operands and the result once.
+    /// Checks that dimension numbers contain each dimension of the operands and the result once.
     fn dimension_numbers(&self, cx: &Context<'_>, spatial: usize) -> Result<(), Error> {
         let numbers = self.numbers;
         for (what, named, places, length, range) in [
@@ -86,7 +97,7 @@ impl Common<'_> {
             ),
         ] {
             cx.require(length, places.len() == spatial, || {
-                format!("{what}: expected {spatial} spatial ones, found {}", integers(places))
+                format!("{what}: expected {spatial} spatial dimensions, found {}", integers(places))
             })?;
             let all: Vec<i64> = named.iter().chain(places).copied().collect();
             cx.dimensions(range, what, &all, spatial + 2)?;
@@ -95,7 +106,7 @@ impl Common<'_> {
         Ok(())
     }
 
-    /// Checks that groups divide batches and features.
+    /// Checks that the numbers of groups divide batches and features.
     fn groups(&self, cx: &Context<'_>, lhs: &TensorType, rhs: &TensorType) -> Result<(), Error> {
         let numbers = self.numbers;
         let size = |tensor: &TensorType, dimension: i64| tensor.dims()[dimension as usize];
@@ -108,17 +119,17 @@ impl Common<'_> {
             ("kernel output features", kernel_outputs, self.feature_groups, C(16)),
         ] {
             cx.require(constraint, size == DYNAMIC || size % groups == 0, || {
-                format!("{what}: expected a multiple of {groups} groups, found {size}")
+                format!("{what}: expected a multiple of the {groups} groups, found {size}")
             })?;
         }
         let expected = if features == DYNAMIC { DYNAMIC } else { features / self.feature_groups };
         let found = size(rhs, numbers.kernel_input_feature_dimension);
         cx.require(C(14), sizes_agree(expected, found), || {
-            format!("kernel input features: expected {expected}, those of a group, found {found}")
+            format!("kernel input features: expected {expected}, the number in each group, found {found}")
         })
     }
 
-    /// The shape of the result.
+    /// Returns the shape of the result.
     fn result(
         &self,
         cx: &Context<'_>,
@@ -154,7 +165,7 @@ impl Common<'_> {
     }
 }
 
-/// Number of positions of a window, of which the base's size or bound may be known.
+/// Returns the number of positions of a window, as far as the base's size or bound is known.
 fn moved(
     cx: &Context<'_>,
     constraint: Constraint,
@@ -163,22 +174,23 @@ fn moved(
     window: &Window,
 ) -> Result<Size, Error> {
     map_size(base, |base| window.positions(base)).ok_or_else(|| {
-        cx.error(constraint, format!("dimension {dimension}: the number of windows does not fit"))
+        cx.error(constraint, format!("dimension {dimension}: the number of windows overflows"))
     })
 }
 
-/// Checks that precisions are given for both operands or none; MLIR's verifier lets one stand for the first.
+/// Checks that precisions are given for both operands or for neither. MLIR's verifier also accepts a single one, for
+/// the first operand.
 pub(super) fn precision_config(
     cx: &Context<'_>,
     constraint: impl Into<Option<Constraint>>,
     precisions: usize,
 ) -> Result<(), Error> {
     cx.require(constraint, precisions <= 2, || {
-        format!("precision_config: expected one for each operand, found {precisions}")
+        format!("precision_config: expected a precision for each operand, found {precisions}")
     })
 }
 
-/// Checks that padding that is not left out has a pair for each dimension.
+/// Checks that padding is empty or has a pair for each dimension.
 fn padding_length(cx: &Context<'_>, constraint: Constraint, found: usize, rank: usize) -> Result<(), Error> {
     cx.require(constraint, found == 0 || found == rank, || {
         format!("padding: expected a pair for each of {rank} dimensions, found {found}")
@@ -186,7 +198,7 @@ fn padding_length(cx: &Context<'_>, constraint: Constraint, found: usize, rank: 
 }
 
 /// `convolution`.
-pub(super) fn convolution(cx: &Context<'_>, op: &Convolution) -> Results {
+fn convolution(cx: &Context<'_>, op: &Convolution) -> Results {
     let common = Common {
         numbers: &op.dimension_numbers,
         window_strides: &op.window_strides,
@@ -202,8 +214,8 @@ pub(super) fn convolution(cx: &Context<'_>, op: &Convolution) -> Results {
     common.result(cx, spatial, |index| Some(op.padding.get(index).copied().unwrap_or_default()))
 }
 
-/// `dynamic_conv`: the padding is an operand.
-pub(super) fn dynamic_conv(cx: &Context<'_>, op: &DynamicConv) -> Results {
+/// `dynamic_conv`: an operand specifies the padding.
+fn dynamic_conv(cx: &Context<'_>, op: &DynamicConv) -> Results {
     let common = Common {
         numbers: &op.dimension_numbers,
         window_strides: &op.window_strides,
@@ -224,7 +236,7 @@ pub(super) fn dynamic_conv(cx: &Context<'_>, op: &DynamicConv) -> Results {
 }
 
 /// `reduce_window`.
-pub(super) fn reduce_window(cx: &Context<'_>, op: &ReduceWindow) -> Results {
+fn reduce_window(cx: &Context<'_>, op: &ReduceWindow) -> Results {
     let count = ReduceWindow::inputs(cx.op).len();
     cx.require(C(1), count > 0, || "expected at least one input".to_owned())?;
     let inputs: Vec<&TensorType> = (0..count).map(|index| cx.tensor(index)).collect::<Result<_, _>>()?;
@@ -264,7 +276,7 @@ pub(super) fn reduce_window(cx: &Context<'_>, op: &ReduceWindow) -> Results {
 }
 
 /// `select_and_scatter`.
-pub(super) fn select_and_scatter(cx: &Context<'_>, op: &SelectAndScatter) -> Results {
+fn select_and_scatter(cx: &Context<'_>, op: &SelectAndScatter) -> Results {
     let (operand, source) = (cx.tensor(0)?, cx.tensor(1)?);
     let rank = operand.rank();
     cx.same_elements(C(1), 1, operand)?;
@@ -290,7 +302,7 @@ pub(super) fn select_and_scatter(cx: &Context<'_>, op: &SelectAndScatter) -> Res
     let windows = sizes.collect::<Result<Shape, Error>>()?;
     cx.require(C(2), super::shape::shapes_agree(source.dims(), windows.dims()), || {
         format!(
-            "operand 'source': expected a value for each window, {}, found {source}",
+            "operand 'source': expected an element for each window, shape {}, found {source}",
             list(windows.dims())
         )
     })?;

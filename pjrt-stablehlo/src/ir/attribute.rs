@@ -11,26 +11,26 @@ use crate::Bytes;
 
 /// A constant attached to an operation, function, argument or module. Cheap to clone.
 ///
-/// Operations carry the attributes that StableHLO defines for them as typed fields of their [`Op`](super::Op)
-/// struct; those that are met in this form are discardable ones (`mhlo.sharding`, `jax.result_info`), contents of
-/// dictionaries, and attributes of operations that this crate only passes through.
+/// The attributes that StableHLO defines for an operation are typed fields of its [`Op`](super::Op) struct. This type
+/// represents the others: discardable attributes (`mhlo.sharding`, `jax.result_info`), the elements of dictionaries,
+/// and attributes of operations outside of the op table.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Attribute {
-    /// `unit`: present, says nothing more.
+    /// `unit`: has no value; its presence is the information.
     Unit,
     /// `true` or `false`.
     Bool(bool),
     /// `5 : i64`.
     Integer {
-        /// The value; bits of `ui64` values above `i64::MAX`.
+        /// The value. For `ui64` values above `i64::MAX`, the `i64` with the same bits.
         value: i64,
         /// The type: an integer type or `index`.
         ty: ElementType,
     },
     /// `1.0 : f32`.
     Float {
-        /// The value. Exact: every float type up to `f64` fits.
+        /// The value, which `f64` represents exactly for every float type.
         value: f64,
         /// The type.
         ty: ElementType,
@@ -47,7 +47,7 @@ pub enum Attribute {
     Dictionary(DictionaryAttribute),
     /// `@name` or `@outer::@inner`.
     Symbol(Arc<[Str]>),
-    /// `array<i64: 1, 2>`; of any integer type.
+    /// `array<i64: 1, 2>`, of any integer type.
     IntegerArray {
         /// The type of the elements; `i1` for booleans.
         ty: ElementType,
@@ -63,9 +63,9 @@ pub enum Attribute {
     },
     /// `dense<[1, 2]> : tensor<2xi64>`.
     Elements(Literal),
-    /// `dense_resource<name> : tensor<2xi64>` whose contents came with the program.
+    /// `dense_resource<name> : tensor<2xi64>`, with the contents of the resource.
     Resource {
-        /// Name of the resource.
+        /// The name of the resource.
         name: Str,
         /// The contents.
         value: Literal,
@@ -110,12 +110,12 @@ pub enum Attribute {
     ShardingPerValue(Arc<[TensorSharding]>),
     /// `#sdy.manual_axes`.
     ManualAxes(Arc<[Str]>),
-    /// An attribute of a dialect that this crate does not know, as its text without the leading `#`.
+    /// An attribute of a dialect that this crate does not model, as text without the leading `#`.
     Opaque(Str),
 }
 
 impl Attribute {
-    /// The text of a string attribute.
+    /// Returns the text of a string attribute; `None` for other attributes.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Attribute::String(text) => Some(text),
@@ -123,7 +123,7 @@ impl Attribute {
         }
     }
 
-    /// How much it takes to copy the attribute into a field of an operation, in numbers of 64 bits.
+    /// Returns the size of the attribute in 64-bit numbers, for the limits of readers.
     pub(crate) fn numbers(&self) -> usize {
         match self {
             Attribute::Elements(literal) | Attribute::Resource { value: literal, .. } => {
@@ -173,7 +173,7 @@ impl Attribute {
         }
     }
 
-    /// The value of an integer attribute.
+    /// Returns the value of an integer attribute; `None` for other attributes.
     pub fn as_i64(&self) -> Option<i64> {
         match self {
             Attribute::Integer { value, .. } => Some(*value),
@@ -181,7 +181,7 @@ impl Attribute {
         }
     }
 
-    /// The value of a boolean attribute; `unit` counts as true.
+    /// Returns the value of a boolean attribute, or `true` for `unit`; `None` for other attributes.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Attribute::Bool(value) => Some(*value),
@@ -190,7 +190,7 @@ impl Attribute {
         }
     }
 
-    /// The elements of an array attribute.
+    /// Returns the elements of an array attribute; `None` for other attributes.
     pub fn as_array(&self) -> Option<&[Attribute]> {
         match self {
             Attribute::Array(elements) => Some(elements),
@@ -198,7 +198,7 @@ impl Attribute {
         }
     }
 
-    /// The entries of a dictionary attribute.
+    /// Returns the entries of a dictionary attribute; `None` for other attributes.
     pub fn as_dictionary(&self) -> Option<&DictionaryAttribute> {
         match self {
             Attribute::Dictionary(entries) => Some(entries),
@@ -206,7 +206,7 @@ impl Attribute {
         }
     }
 
-    /// What kind of attribute this is, for messages.
+    /// Returns the kind of the attribute with its article, for messages: "an integer".
     pub fn kind(&self) -> &'static str {
         match self {
             Attribute::Unit => "unit",
@@ -249,7 +249,7 @@ impl Attribute {
 }
 
 impl Attribute {
-    /// What kind of attribute this is, and of what type, for messages.
+    /// Returns the kind and the type of the attribute, for messages.
     pub(crate) fn description(&self) -> String {
         match self {
             Attribute::Integer { ty, .. } | Attribute::Float { ty, .. } => {
@@ -279,19 +279,27 @@ impl From<bool> for Attribute {
 }
 
 impl From<i64> for Attribute {
-    /// An `i64`.
+    /// Creates an attribute of type `i64`.
     fn from(value: i64) -> Self {
         Attribute::Integer { value, ty: ElementType::I64 }
     }
 }
 
-/// Named attributes. One pointer (none when empty); cheap to clone.
+/// Named attributes, sorted by name. Takes the size of one pointer, and is cheap to clone.
+///
+/// ```
+/// use pjrt_stablehlo::ir::{Attribute, DictionaryAttribute};
+///
+/// let attributes = DictionaryAttribute::new(vec![("b".into(), 1.into()), ("a".into(), true.into())]);
+/// assert_eq!(attributes.get("b").and_then(Attribute::as_i64), Some(1));
+/// assert_eq!(attributes.entries()[0].0, "a");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DictionaryAttribute(Option<Arc<[(Str, Attribute)]>>);
 
 impl DictionaryAttribute {
-    /// A dictionary of these entries. They are sorted by name, as MLIR sorts them; of several with one name
-    /// [`DictionaryAttribute::get`] finds the first.
+    /// Creates a dictionary and sorts its entries by name, as MLIR does. If several entries have one name,
+    /// [`DictionaryAttribute::get`] returns the first.
     pub fn new(mut entries: Vec<(Str, Attribute)>) -> Self {
         if !entries.is_sorted_by(|(one, _), (other, _)| one <= other) {
             entries.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -299,27 +307,27 @@ impl DictionaryAttribute {
         DictionaryAttribute(if entries.is_empty() { None } else { Some(entries.into()) })
     }
 
-    /// Dictionaries of arguments or results; none where all are empty, which says the same.
+    /// Returns the dictionaries of arguments or results, or an empty list if all dictionaries are empty.
     pub(crate) fn unless_empty(dictionaries: Vec<DictionaryAttribute>) -> Vec<DictionaryAttribute> {
         if dictionaries.iter().all(DictionaryAttribute::is_empty) { Vec::new() } else { dictionaries }
     }
 
-    /// The entries.
+    /// Returns the entries, sorted by name.
     pub fn entries(&self) -> &[(Str, Attribute)] {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// The attribute of this name.
+    /// Returns the attribute with this name.
     pub fn get(&self, name: &str) -> Option<&Attribute> {
         self.entries().iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries().len()
     }
 
-    /// Whether there is no entry.
+    /// Returns `true` if the dictionary is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }

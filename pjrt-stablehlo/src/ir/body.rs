@@ -1,52 +1,16 @@
-//! The arena that a function's operations live in.
+//! The arena that stores a function's operations.
 
-use std::fmt;
-use std::iter::FusedIterator;
-
-use super::{DictionaryAttribute, Location, Op, OpInfo, Type, Variadicity};
-
-macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident $sigil:literal;)*) => {
-        $(
-            $(#[$doc])*
-            #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-            pub struct $name(pub(crate) u32);
-
-            impl $name {
-                /// Position in the arena: ids of one [`Body`] count from 0 without gaps, so that side tables can be
-                /// plain vectors.
-                pub fn index(self) -> usize {
-                    self.0 as usize
-                }
-            }
-
-            impl fmt::Debug for $name {
-                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                    write!(f, concat!($sigil, "{}"), self.0)
-                }
-            }
-        )*
-    };
-}
-
-ids! {
-    /// A value of a [`Body`]: a block argument or a result of an operation.
-    ValueId "%";
-    /// An operation of a [`Body`].
-    OpId "op";
-    /// A block of a [`Body`].
-    BlockId "^";
-    /// A region of a [`Body`].
-    RegionId "region";
-}
+use super::{
+    BlockId, DictionaryAttribute, Location, Op, OpId, Operation, RegionId, Type, ValueId, ValueRange,
+};
 
 /// All values, operations, blocks and regions of one function.
 ///
-/// Everything is addressed by ids; nothing is nested, so walking or dropping a body takes no recursion. The
-/// function's own code is the entry block of [`Body::ROOT`]. Operations in nested regions may use values of all
-/// enclosing regions (bodies of `while` and `if` capture), except where the operation is
+/// Each item refers to others by id, and none contains another, so a body is walked or dropped without recursion. The
+/// function's code is the entry block of [`Body::ROOT`]. Operations in a nested region may use values of all enclosing
+/// regions (the regions of `while` and `if` do), unless the operation that has the region is
 /// [`Trait::IsolatedFromAbove`](super::Trait::IsolatedFromAbove).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Body {
     values: Vec<Value>,
     ops: Vec<Operation>,
@@ -54,30 +18,30 @@ pub struct Body {
     regions: Vec<Region>,
 }
 
-/// A value: its type and where it comes from.
+/// A value: its type and its definition.
 #[derive(Clone, Debug)]
 pub struct Value {
-    /// Type.
+    /// The type.
     pub ty: Type,
-    /// Where the value comes from.
+    /// The block argument or result that defines the value.
     pub definition: Definition,
 }
 
-/// Where a value comes from.
+/// The definition of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Definition {
     /// Argument `index` of a block.
     Argument {
         /// The block.
         block: BlockId,
-        /// Position among the block's arguments.
+        /// The position among the block's arguments.
         index: u32,
     },
     /// Result `index` of an operation.
     Result {
         /// The operation.
         op: OpId,
-        /// Position among the operation's results.
+        /// The position among the operation's results.
         index: u32,
     },
 }
@@ -87,224 +51,120 @@ pub enum Definition {
 pub struct Block {
     /// The region that the block belongs to.
     pub region: RegionId,
-    /// Arguments.
+    /// The arguments.
     pub arguments: Vec<ValueId>,
-    /// Operations in the order in which they run.
+    /// The operations, in execution order.
     pub ops: Vec<OpId>,
-    /// Locations of the arguments: empty when nothing is known, otherwise one each.
+    /// The locations of the arguments: empty if none is known, otherwise one for each argument.
     pub argument_locations: Vec<Location>,
 }
 
-/// A list of blocks. Regions of StableHLO have exactly one.
+/// A list of blocks. Each region of a StableHLO operation has exactly one block.
 #[derive(Clone, Debug)]
 pub struct Region {
-    /// The operation that the region belongs to; `None` for the function's own.
+    /// The operation that the region belongs to; `None` for the region of the function.
     pub parent: Option<OpId>,
-    /// Blocks.
+    /// The blocks.
     pub blocks: Vec<BlockId>,
 }
 
-/// An operation.
-#[derive(Clone, Debug)]
-pub struct Operation {
-    /// What the operation does, with its typed attributes.
-    pub kind: Op,
-    /// Values that the operation uses.
-    pub operands: Box<[ValueId]>,
-    /// Values that the operation defines.
-    pub results: ValueRange,
-    /// Regions that the operation has.
-    pub regions: Vec<RegionId>,
-    /// Attributes beyond those that the operation's definition has, such as `mhlo.sharding` or `sdy.sharding`.
-    pub attributes: DictionaryAttribute,
-    /// The block that the operation is in.
-    pub block: BlockId,
-    /// Where in the source program the operation comes from.
-    pub location: Location,
-}
-
-/// Consecutive values: the results of an operation. `Copy`; iterates over [`ValueId`]s.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ValueRange {
-    start: u32,
-    end: u32,
-}
-
-impl ValueRange {
-    /// Number of values.
-    pub fn len(&self) -> usize {
-        (self.end - self.start) as usize
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.start == self.end
-    }
-
-    /// Value `index`.
-    pub fn get(&self, index: usize) -> Option<ValueId> {
-        (index < self.len()).then(|| ValueId(self.start + index as u32))
-    }
-
-    /// Whether the value is among them.
-    pub fn contains(&self, value: ValueId) -> bool {
-        (self.start..self.end).contains(&value.0)
-    }
-
-    /// The values as an iterator, leaving the range as it is.
-    pub fn iter(&self) -> ValueRange {
-        *self
-    }
-}
-
-impl Iterator for ValueRange {
-    type Item = ValueId;
-
-    fn next(&mut self) -> Option<ValueId> {
-        let next = self.get(0)?;
-        self.start += 1;
-        Some(next)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.len(), Some(self.len()))
-    }
-}
-
-impl DoubleEndedIterator for ValueRange {
-    fn next_back(&mut self) -> Option<ValueId> {
-        let last = self.get(self.len().checked_sub(1)?)?;
-        self.end -= 1;
-        Some(last)
-    }
-}
-
-impl ExactSizeIterator for ValueRange {}
-impl FusedIterator for ValueRange {}
-
-impl Operation {
-    /// The table's entry for the operation: name, operands, traits, ...
-    pub fn info(&self) -> &'static OpInfo {
-        self.kind.info()
-    }
-
-    /// Operand `index`.
-    ///
-    /// # Panics
-    /// When the operation has fewer operands; the verifier has checked the number against the table.
-    pub fn operand(&self, index: usize) -> ValueId {
-        self.operands[index]
-    }
-
-    /// The first result.
-    ///
-    /// # Panics
-    /// When the operation has none; the verifier has checked the number against the table.
-    pub fn result(&self) -> ValueId {
-        self.results.get(0).expect("the operation has a result")
-    }
-
-    /// The operands of group `group` of the table's entry, such as `inputs` (0) or `init_values` (1) of `reduce`.
-    ///
-    /// Where several groups are variadic, they are equally long.
-    pub fn operand_group(&self, group: usize) -> &[ValueId] {
-        let groups = self.info().operands;
-        let variadic = groups.iter().filter(|spec| spec.variadicity == Variadicity::Variadic).count();
-        let fixed = groups.len() - variadic;
-        let each = self.operands.len().saturating_sub(fixed).checked_div(variadic).unwrap_or(0);
-        let len = |variadicity| if variadicity == Variadicity::Variadic { each } else { 1 };
-        let start: usize = groups[..group].iter().map(|spec| len(spec.variadicity)).sum();
-        self.operands.get(start..start + len(groups[group].variadicity)).unwrap_or_default()
-    }
-}
-
 impl Body {
-    /// The function's own region.
+    /// The region of the function.
     pub const ROOT: RegionId = RegionId(0);
 
-    /// A body with an empty root region.
+    /// Creates a body with an empty root region and no blocks.
     pub fn new() -> Self {
-        Body { regions: vec![Region { parent: None, blocks: Vec::new() }], ..Body::default() }
+        let root = Region { parent: None, blocks: Vec::new() };
+        Body { values: Vec::new(), ops: Vec::new(), blocks: Vec::new(), regions: vec![root] }
     }
 
-    /// The block in which the function starts; `None` in a declaration.
+    /// Returns the block at which the function starts; `None` for a declaration.
     pub fn entry(&self) -> Option<BlockId> {
         self.regions.first()?.blocks.first().copied()
     }
 
-    /// The operation.
+    /// Returns the operation with this id.
     pub fn op(&self, id: OpId) -> &Operation {
         &self.ops[id.index()]
     }
 
-    /// The operation, to change it.
+    /// Returns the operation with this id, for modification.
     pub fn op_mut(&mut self, id: OpId) -> &mut Operation {
         &mut self.ops[id.index()]
     }
 
-    /// The value.
+    /// Returns the value with this id.
     pub fn value(&self, id: ValueId) -> &Value {
         &self.values[id.index()]
     }
 
-    /// The type of the value.
+    /// Returns the type of the value with this id.
     pub fn ty(&self, id: ValueId) -> &Type {
         &self.values[id.index()].ty
     }
 
-    /// Gives a value another type. Nothing is checked.
+    /// Sets the type of a value. The program is not verified again.
     pub fn set_type(&mut self, id: ValueId, ty: Type) {
         self.values[id.index()].ty = ty;
     }
 
-    /// The block.
+    /// Returns the block with this id.
     pub fn block(&self, id: BlockId) -> &Block {
         &self.blocks[id.index()]
     }
 
-    /// The region.
+    /// Returns the region with this id.
     pub fn region(&self, id: RegionId) -> &Region {
         &self.regions[id.index()]
     }
 
-    /// Region `index` of an operation as its single block, which is what all StableHLO operations have.
+    /// Returns the single block of region number `index` of an operation; `None` if there is no such region or it has
+    /// no block.
     pub fn region_block(&self, op: OpId, index: usize) -> Option<&Block> {
         let region = *self.op(op).regions.get(index)?;
         self.region(region).blocks.first().map(|&block| self.block(block))
     }
 
-    /// Number of operations, nested ones included.
+    /// Returns the number of operations, including those in nested regions.
     pub fn num_ops(&self) -> usize {
         self.ops.len()
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub fn num_values(&self) -> usize {
         self.values.len()
     }
 
-    /// Number of blocks.
+    /// Returns the number of blocks.
     pub fn num_blocks(&self) -> usize {
         self.blocks.len()
     }
 
-    /// Number of regions.
+    /// Returns the number of regions.
     pub fn num_regions(&self) -> usize {
         self.regions.len()
     }
 
-    /// All operations, nested ones included, in the order in which they were added: an operation comes before those
-    /// of its regions in what readers make.
-    pub fn ops(&self) -> impl ExactSizeIterator<Item = (OpId, &Operation)> {
+    /// All operations, those of nested regions included, in the order in which they were added: an operation comes
+    /// before those of its regions in what readers make. [`Function::ops`](super::Function::ops) has the function's own.
+    pub fn all_ops(&self) -> impl ExactSizeIterator<Item = (OpId, &Operation)> {
         self.ops.iter().enumerate().map(|(index, op)| (OpId(index as u32), op))
     }
 
-    /// All values, in the order of their ids.
+    /// The operations of a block in the order in which they run, without those of nested regions.
+    pub fn block_ops(
+        &self,
+        block: BlockId,
+    ) -> impl DoubleEndedIterator<Item = (OpId, &Operation)> + ExactSizeIterator {
+        self.block(block).ops.iter().map(|&op| (op, self.op(op)))
+    }
+
+    /// Returns all values, in order of their ids.
     pub fn values(&self) -> impl ExactSizeIterator<Item = (ValueId, &Value)> {
         self.values.iter().enumerate().map(|(index, value)| (ValueId(index as u32), value))
     }
 
-    /// The operation that a value is a result of; `None` for block arguments.
+    /// Returns the operation that defines a value; `None` if the value is a block argument.
     pub fn defining_op(&self, value: ValueId) -> Option<OpId> {
         match self.value(value).definition {
             Definition::Result { op, .. } => Some(op),
@@ -312,7 +172,7 @@ impl Body {
         }
     }
 
-    /// Adds a region to an operation (or a further region of the function, for `None`).
+    /// Adds a region to an operation, or to the function if `parent` is `None`.
     pub fn add_region(&mut self, parent: Option<OpId>) -> RegionId {
         let id = RegionId(arena_id(self.regions.len()));
         self.regions.push(Region { parent, blocks: Vec::new() });
@@ -345,7 +205,7 @@ impl Body {
         id
     }
 
-    /// Says where a block argument comes from.
+    /// Sets the location of a block argument.
     pub fn set_argument_location(&mut self, argument: ValueId, location: Location) {
         let Definition::Argument { block, index } = self.value(argument).definition else { return };
         let block = &mut self.blocks[block.index()];
@@ -356,7 +216,7 @@ impl Body {
         block.argument_locations[index as usize] = location;
     }
 
-    /// Adds an operation without regions at the end of a block. Nothing is checked.
+    /// Adds an operation without regions at the end of a block. The operation is not verified.
     pub fn add_op(
         &mut self,
         block: BlockId,
@@ -384,14 +244,14 @@ impl Body {
         op
     }
 
-    /// Makes room for so many further operations and values, for readers that know how many follow.
+    /// Reserves capacity for at least this many further operations and values.
     pub(crate) fn reserve(&mut self, ops: usize, values: usize) {
         self.ops.reserve(ops);
         self.values.reserve(values);
     }
 
-    /// Gives results to an operation that was added without any, for readers that learn their types after the
-    /// operation's regions.
+    /// Adds results to an operation that was added without any. Readers use it for operations whose result types follow
+    /// their regions.
     pub(crate) fn add_results(&mut self, op: OpId, types: impl IntoIterator<Item = Type>) {
         let start = arena_id(self.values.len());
         for (index, ty) in types.into_iter().enumerate() {
@@ -401,10 +261,17 @@ impl Body {
     }
 }
 
-/// An id for the next element of an arena.
+impl Default for Body {
+    /// A body with an empty root region, as [`Body::new`] makes it.
+    fn default() -> Self {
+        Body::new()
+    }
+}
+
+/// Returns the id for the next element of an arena with `len` elements.
 ///
 /// # Panics
-/// With more than `u32::MAX` elements, which takes more memory than any reader's limits allow.
+/// Panics if the arena has more than `u32::MAX` elements, which takes more memory than the limits of the readers allow.
 fn arena_id(len: usize) -> u32 {
-    u32::try_from(len).expect("an arena holds at most u32::MAX elements")
+    u32::try_from(len).expect("the limits of the readers keep arenas below u32::MAX elements")
 }

@@ -1,11 +1,11 @@
-//! Attributes of CHLO operations, which are not in the op table, and of composites and custom calls in place
-//! of them.
+//! Attributes of CHLO operations, which are not in the op table, and of the composites and custom calls that represent
+//! CHLO operations.
 
 use crate::Error;
 use crate::ErrorKind;
 use crate::ir::{Attribute, ComparisonDirection, ComparisonType, EnumValue, Op, Operation};
 
-/// An attribute of an operation outside of the table, or of a composite or a custom call for one.
+/// Returns an attribute of a CHLO operation, or of a composite or custom call that represents one.
 pub(crate) fn get<'a>(op: &'a Operation, name: &str) -> Option<&'a Attribute> {
     match &op.kind {
         Op::Other(other) => other.properties.get(name).or_else(|| op.attributes.get(name)),
@@ -15,11 +15,10 @@ pub(crate) fn get<'a>(op: &'a Operation, name: &str) -> Option<&'a Attribute> {
     }
 }
 
-/// An attribute that has to be there.
+/// Returns an attribute that must be present.
 pub(crate) fn require<'a>(op: &'a Operation, name: &str) -> Result<&'a Attribute, Error> {
-    get(op, name).ok_or_else(|| {
-        Error::new(ErrorKind::Unsupported, format!("expected an attribute '{name}', found none"))
-    })
+    get(op, name)
+        .ok_or_else(|| Error::new(ErrorKind::Unsupported, format!("the attribute '{name}' is missing")))
 }
 
 fn unexpected(name: &str, expected: &str, found: &Attribute) -> Error {
@@ -29,13 +28,13 @@ fn unexpected(name: &str, expected: &str, found: &Attribute) -> Error {
     )
 }
 
-/// An integer.
+/// Returns the value of a required integer attribute.
 pub(crate) fn integer(op: &Operation, name: &str) -> Result<i64, Error> {
     let attribute = require(op, name)?;
     attribute.as_i64().ok_or_else(|| unexpected(name, "an integer", attribute))
 }
 
-/// A boolean, false where there is none.
+/// Returns the value of a boolean attribute, `false` if it is absent.
 pub(crate) fn boolean(op: &Operation, name: &str) -> Result<bool, Error> {
     match get(op, name) {
         None => Ok(false),
@@ -44,7 +43,7 @@ pub(crate) fn boolean(op: &Operation, name: &str) -> Result<bool, Error> {
     }
 }
 
-/// A list of integers, in any of the forms that MLIR has for it.
+/// Returns a list of integers, in any of MLIR's encodings of such lists.
 pub(crate) fn integers(op: &Operation, name: &str) -> Result<Option<Vec<i64>>, Error> {
     const MAX_INTEGERS: usize = 1024;
     let Some(attribute) = get(op, name) else { return Ok(None) };
@@ -57,8 +56,8 @@ pub(crate) fn integers(op: &Operation, name: &str) -> Result<Option<Vec<i64>>, E
     values.map(Some).ok_or_else(|| unexpected(name, "a list of integers", attribute))
 }
 
-/// The name of an enumeration's case: `GT` of `#chlo<comparison_direction GT>`, which is not one of the attributes that
-/// this crate knows, or of StableHLO's form.
+/// Returns the name of an enumeration's case, from StableHLO's attribute or from CHLO's, which this crate stores as
+/// text: `GT` for `#chlo<comparison_direction GT>`.
 fn case_name(attribute: &Attribute) -> Option<&str> {
     match attribute {
         Attribute::Opaque(text) => {
@@ -72,16 +71,16 @@ fn case_name(attribute: &Attribute) -> Option<&str> {
     }
 }
 
-/// The direction of a comparison.
+/// Returns the direction of a comparison.
 pub(crate) fn comparison_direction(op: &Operation) -> Result<ComparisonDirection, Error> {
     let attribute = require(op, "comparison_direction")?;
     let direction = case_name(attribute).and_then(ComparisonDirection::from_name);
-    direction.ok_or_else(|| unexpected("comparison_direction", "a direction of comparison", attribute))
+    direction.ok_or_else(|| unexpected("comparison_direction", "a comparison direction", attribute))
 }
 
-/// The order of a comparison, the natural one where none is given.
+/// Returns the type of a comparison, [`ComparisonType::NoType`] if the attribute is absent.
 pub(crate) fn comparison_type(op: &Operation) -> Result<ComparisonType, Error> {
     let Some(attribute) = get(op, "compare_type") else { return Ok(ComparisonType::NoType) };
     let kind = case_name(attribute).and_then(ComparisonType::from_name);
-    kind.ok_or_else(|| unexpected("compare_type", "a type of comparison", attribute))
+    kind.ok_or_else(|| unexpected("compare_type", "a comparison type", attribute))
 }

@@ -1,30 +1,52 @@
-//! How typed attributes of operations are made from [`Attribute`]s and turned into them.
+//! Conversion between [`Attribute`]s and the typed attributes of operations.
 //!
-//! One codec for each way in which StableHLO programs write an attribute; the op table names the codec of each.
+//! There is one codec for each encoding of an attribute in StableHLO programs. The op table selects the codec of each
+//! attribute.
 
 use std::marker::PhantomData;
 
 use super::*;
 
-/// A way to write an attribute.
+/// An error about an attribute of an operation in the op table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("attribute '{attribute}' of {op}: expected {expected}, found {found}")]
+pub(crate) struct AttributeError {
+    /// The operation.
+    pub(crate) op: Str,
+    /// The attribute.
+    pub(crate) attribute: &'static str,
+    /// The expected attribute.
+    pub(crate) expected: &'static str,
+    /// The attribute that was found, or `nothing`.
+    pub(crate) found: Str,
+}
+
+impl AttributeError {
+    /// Returns the message without the operation, for errors that state the operation separately.
+    pub(crate) fn message(&self) -> String {
+        format!("attribute '{}': expected {}, found {}", self.attribute, self.expected, self.found)
+    }
+}
+
+/// An encoding of a typed attribute.
 pub(crate) trait Codec {
-    /// The typed form.
+    /// The typed attribute.
     type Value;
-    /// What the attribute has to be, for messages.
+    /// The expected attribute, for messages.
     const EXPECTED: &'static str;
-    /// Whether the attribute has to be there.
+    /// `true` if the attribute has no default.
     const REQUIRED: bool;
-    /// The typed form of an attribute; `None` when it is of another kind.
+    /// Returns the typed form of an attribute; `None` if the attribute does not have the expected kind.
     fn decode(attribute: &Attribute) -> Option<Self::Value>;
-    /// The typed form of an attribute that is not there; `None` when it has to be.
+    /// Returns the default of an absent attribute; `None` if the attribute is required.
     fn absent() -> Option<Self::Value> {
         None
     }
-    /// The attribute; `None` when it can be left out.
+    /// Returns the attribute for a typed value; `None` if it can be omitted.
     fn encode(value: &Self::Value) -> Option<Attribute>;
 }
 
-/// The typed form of attribute `name` of operation `op`.
+/// Decodes the attribute `name` of the operation `op`.
 pub(crate) fn decode<C: Codec>(
     op: &'static str,
     name: &'static str,
@@ -40,7 +62,7 @@ pub(crate) fn decode<C: Codec>(
     })
 }
 
-/// The attribute of a typed form, with its name.
+/// Encodes a typed attribute, and adds its name.
 pub(crate) fn encode<C: Codec>(name: &'static str, value: &C::Value) -> Option<(Str, Attribute)> {
     C::encode(value).map(|attribute| (name.into(), attribute))
 }
@@ -87,7 +109,7 @@ fn integer(value: i64, ty: ElementType) -> Option<Attribute> {
     Some(Attribute::Integer { value, ty })
 }
 
-/// The value of an integer of this type.
+/// Returns the value of an integer attribute of this type.
 fn typed_integer(attribute: &Attribute, expected: ElementType) -> Option<i64> {
     match *attribute {
         Attribute::Integer { value, ty } if ty == expected => Some(value),
@@ -102,7 +124,7 @@ fn boolean(attribute: &Attribute) -> Option<bool> {
     }
 }
 
-/// Integers of this type: as an array, or as elements, which is how programs had them before there were arrays.
+/// Returns integers of this type, encoded as an array, or as dense elements as in older programs.
 fn ints(attribute: &Attribute, expected: ElementType) -> Option<Ints> {
     match attribute {
         Attribute::IntegerArray { values, ty } if *ty == expected => Some((**values).into()),
@@ -115,7 +137,7 @@ fn ints(attribute: &Attribute, expected: ElementType) -> Option<Ints> {
     }
 }
 
-/// A layout: the dimensions of a tensor in some order.
+/// Returns a layout: a list of dimensions.
 fn layout(attribute: &Attribute) -> Option<Ints> {
     ints(attribute, ElementType::Index)
 }
@@ -183,12 +205,12 @@ codecs! {
     I32: i64 = "an integer of type i32",
         decode |attribute| typed_integer(attribute, ElementType::I32),
         encode |value| integer(*value, ElementType::I32);
-    /// `5 : i32`, 0 when absent.
+    /// `5 : i32`; 0 if absent.
     OptionalI32: i64 = "an integer of type i32",
         decode |attribute| typed_integer(attribute, ElementType::I32),
         absent 0,
         encode |value| if *value == 0 { None } else { integer(*value, ElementType::I32) };
-    /// `5 : i64`, -1 when absent.
+    /// `5 : i64`; -1 if absent.
     SortDimension: i64 = "an integer of type i64",
         decode |attribute| typed_integer(attribute, ElementType::I64),
         absent -1,
@@ -204,12 +226,12 @@ codecs! {
     Bool: bool = "a boolean",
         decode |attribute| boolean(attribute),
         encode |value| Some(Attribute::Bool(*value));
-    /// `true`, false when absent.
+    /// `true`; `false` if absent.
     OptionalBool: bool = "a boolean",
         decode |attribute| boolean(attribute),
         absent false,
         encode |value| value.then_some(Attribute::Bool(true));
-    /// `unit` for true, absent for false.
+    /// `unit` for `true`; absent for `false`.
     UnitFlag: bool = "unit",
         decode |attribute| attribute.as_bool(),
         absent false,
@@ -221,7 +243,7 @@ codecs! {
             _ => None,
         },
         encode |value| Some(Attribute::String(value.clone()));
-    /// `"text"`, empty when absent.
+    /// `"text"`; empty if absent.
     OptionalText: Str = "a string",
         decode |attribute| Text::decode(attribute),
         absent Str::default(),
@@ -230,7 +252,7 @@ codecs! {
     Symbol: Str = "a symbol reference",
         decode |attribute| symbol(attribute),
         encode |value| Some(symbol_attribute(value));
-    /// `[@a, @b]`, empty when absent.
+    /// `[@a, @b]`; empty if absent.
     OptionalSymbols: Box<[Str]> = "an array of symbol references",
         decode |attribute| list(attribute, symbol),
         absent Box::default(),
@@ -239,17 +261,17 @@ codecs! {
     IntArray: Ints = "integers of type i64",
         decode |attribute| ints(attribute, ElementType::I64),
         encode |value| Some(int_array(value));
-    /// `array<i64: 1, 2>`, empty when absent.
+    /// `array<i64: 1, 2>`; empty if absent.
     OptionalIntArray: Ints = "integers of type i64",
         decode |attribute| ints(attribute, ElementType::I64),
         absent Ints::default(),
         encode |value| if value.is_empty() { None } else { Some(int_array(value)) };
-    /// `array<i64: 1, 2>`, ones when absent: strides and dilations. Readers put in the ones.
+    /// `array<i64: 1, 2>`; strides and dilations, which readers set to ones if absent.
     Factors: Ints = "integers of type i64",
         decode |attribute| ints(attribute, ElementType::I64),
         absent Ints::default(),
         encode |value| if value.iter().all(|&value| value == 1) { None } else { Some(int_array(value)) };
-    /// `array<i1: true, false>`, false when absent. Readers put in the values.
+    /// `array<i1: true, false>`; all `false` if absent, which readers fill in.
     OptionalBoolArray: Box<[bool]> = "booleans",
         decode |attribute| Some(ints(attribute, ElementType::I1)?.iter().map(|&value| value != 0).collect()),
         absent Box::default(),
@@ -265,16 +287,16 @@ codecs! {
     PairMatrix: IntPairs = "pairs of integers of type i64",
         decode |attribute| pairs(attribute),
         encode |value| pair_elements(value);
-    /// `dense<[[0, 1]]> : tensor<1x2xi64>`, empty when absent.
+    /// `dense<[[0, 1]]> : tensor<1x2xi64>`; empty if absent.
     OptionalPairs: IntPairs = "pairs of integers of type i64",
-        // MLIR's verifier takes no pairs in any shape here.
+        // MLIR's verifier accepts an empty attribute of any shape here.
         decode |attribute| match attribute {
             Attribute::Elements(literal) if literal.num_elements() == 0 => Some(IntPairs::default()),
             attribute => pairs(attribute),
         },
         absent IntPairs::default(),
         encode |value| if value.is_empty() { None } else { pair_elements(value) };
-    /// `dense<[[0, 1]]> : tensor<1x2xi64>`, zeros when absent. Readers put in the zeros.
+    /// `dense<[[0, 1]]> : tensor<1x2xi64>`; zeros if absent, which readers fill in.
     Padding: IntPairs = "pairs of integers of type i64",
         decode |attribute| pairs(attribute),
         absent IntPairs::default(),
@@ -302,12 +324,12 @@ codecs! {
             _ => None,
         },
         encode |value| Some(Attribute::ChannelHandle(*value));
-    /// A channel handle or nothing.
+    /// `#stablehlo.channel_handle<...>`; optional.
     OptionalChannel: Option<ChannelHandle> = "a channel handle",
         decode |attribute| Channel::decode(attribute).map(Some),
         absent None,
         encode |value| value.map(Attribute::ChannelHandle);
-    /// `[#stablehlo<precision DEFAULT>, ...]`, empty when absent.
+    /// `[#stablehlo<precision DEFAULT>, ...]`; empty if absent.
     Precisions: PrecisionConfig = "an array of precisions",
         decode |attribute| list(attribute, Case::<Precision>::decode),
         absent PrecisionConfig::default(),
@@ -316,7 +338,7 @@ codecs! {
         } else {
             array(value, |case| Some(Attribute::Enum((*case).into())))
         };
-    /// `#stablehlo.dot_algorithm<...>` or nothing.
+    /// `#stablehlo.dot_algorithm<...>`; optional.
     Algorithm: Option<DotAlgorithm> = "a dot algorithm",
         decode |attribute| match attribute {
             Attribute::DotAlgorithm(algorithm) => Some(Some((**algorithm).clone())),
@@ -352,7 +374,7 @@ codecs! {
             _ => None,
         },
         encode |value| Some(Attribute::ScatterDimensionNumbers(value.clone().into()));
-    /// `#stablehlo.result_accuracy<...>`, the default when absent.
+    /// `#stablehlo.result_accuracy<...>`; the default accuracy if absent.
     Accuracy: ResultAccuracy = "a result accuracy",
         decode |attribute| match attribute {
             Attribute::ResultAccuracy(accuracy) => Some(**accuracy),
@@ -364,12 +386,12 @@ codecs! {
         } else {
             Some(Attribute::ResultAccuracy((*value).into()))
         };
-    /// `#stablehlo<comparison_type FLOAT>`, not given when absent.
+    /// `#stablehlo<comparison_type FLOAT>`; `NOTYPE` if absent.
     OptionalComparisonType: ComparisonType = "a comparison type",
         decode |attribute| Case::<ComparisonType>::decode(attribute),
         absent ComparisonType::NoType,
         encode |value| if *value == ComparisonType::NoType { None } else { Some(Attribute::Enum((*value).into())) };
-    /// `4 : i32`, `API_VERSION_ORIGINAL` when absent.
+    /// `4 : i32`; `API_VERSION_ORIGINAL` if absent.
     OptionalApiVersion: CustomCallApiVersion = "a custom call API version",
         decode |attribute| match attribute {
             Attribute::Integer { value, ty: ElementType::I32 } => {
@@ -390,12 +412,12 @@ codecs! {
             _ => None,
         },
         encode |value| Some(Attribute::Elements(value.clone()));
-    /// `{a = 1}`, empty when absent.
+    /// `{a = 1}`; empty if absent.
     OptionalDictionary: DictionaryAttribute = "a dictionary",
         decode |attribute| attribute.as_dictionary().cloned(),
         absent DictionaryAttribute::default(),
         encode |value| if value.is_empty() { None } else { Some(Attribute::Dictionary(value.clone())) };
-    /// `"text"` or `{a = 1}`, an empty text when absent.
+    /// `"text"` or `{a = 1}`; an empty text if absent.
     Config: BackendConfig = "a string or a dictionary",
         decode |attribute| match attribute {
             Attribute::String(text) => Some(BackendConfig::Bytes((&**text).into())),
@@ -409,17 +431,17 @@ codecs! {
             BackendConfig::Bytes(bytes) => Some(Attribute::Bytes(bytes.clone())),
             BackendConfig::Dictionary(entries) => Some(Attribute::Dictionary(entries.clone())),
         };
-    /// `[dense<[1, 0]> : tensor<2xindex>]` or nothing.
+    /// `[dense<[1, 0]> : tensor<2xindex>]`; optional.
     OptionalLayouts: Option<Layouts> = "an array of layouts",
         decode |attribute| list(attribute, layout).map(Some),
         absent None,
         encode |value| array(value.as_ref()?, layout_attribute);
-    /// `[[dense<[8, 128]> : tensor<2xindex>]]` or nothing.
+    /// `[[dense<[8, 128]> : tensor<2xindex>]]`; optional.
     OptionalTilings: Option<Tilings> = "an array of tilings",
         decode |attribute| list(attribute, |tiling| list(tiling, layout)).map(Some),
         absent None,
         encode |value| array(value.as_ref()?, |tiling| array(tiling, layout_attribute));
-    /// `[#stablehlo.output_operand_alias<...>]`, empty when absent.
+    /// `[#stablehlo.output_operand_alias<...>]`; empty if absent.
     Aliases: Box<[OutputOperandAlias]> = "an array of output operand aliases",
         decode |attribute| list(attribute, |alias| match alias {
             Attribute::OutputOperandAlias(alias) => Some((**alias).clone()),
@@ -431,7 +453,7 @@ codecs! {
         } else {
             array(value, |alias| Some(Attribute::OutputOperandAlias(alias.clone().into())))
         };
-    /// `[...]` or nothing.
+    /// `[...]`; optional.
     OptionalArray: Option<Box<[Attribute]>> = "an array",
         decode |attribute| Some(Some(attribute.as_array()?.into())),
         absent None,
@@ -459,7 +481,7 @@ codecs! {
         encode |value| Some(Attribute::ManualAxes((**value).into()));
 }
 
-/// `#stablehlo<comparison_direction EQ>`: a case of an enumeration.
+/// A case of an enumeration: `#stablehlo<comparison_direction EQ>`.
 pub(crate) struct Case<T>(PhantomData<T>);
 
 impl<T: TryFrom<EnumValue> + Into<EnumValue> + Copy> Codec for Case<T> {

@@ -1,10 +1,11 @@
-//! What attributes are that programs may leave out.
+//! Defaults of attributes that depend on the rank, and of new calls.
 
 use super::ops::FuncCall;
 use super::{Ints, Op, Str};
 
 impl Op {
-    /// Puts in what depends on the number of dimensions: strides, dilations, padding and window sizes that were left out. `rank` is that of the first operand.
+    /// Fills in strides, dilations, padding and window sizes that the program omits. `rank` is the rank of the first
+    /// operand.
     pub(crate) fn fill_defaults(&mut self, rank: usize) {
         let ones = |list: &mut Ints, count: usize| {
             if list.is_empty() {
@@ -54,7 +55,7 @@ impl Op {
 }
 
 impl FuncCall {
-    /// A call of the function of this name, without further attributes.
+    /// Creates a call of the function with this name, without further attributes.
     pub fn new(callee: impl Into<Str>) -> FuncCall {
         FuncCall { arg_attrs: None, callee: callee.into(), no_inline: false, res_attrs: None }
     }

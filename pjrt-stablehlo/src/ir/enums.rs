@@ -1,4 +1,4 @@
-//! StableHLO's enumerations, from one table.
+//! StableHLO's enumerations, defined in one table.
 
 use std::fmt;
 
@@ -13,28 +13,28 @@ macro_rules! enums {
             }
 
             impl $name {
-                /// Every case.
+                /// Every case, in the order of their codes.
                 pub const ALL: &'static [$name] = &[$($name::$case),*];
 
-                /// The name of the attribute in MLIR, without its dialect.
+                /// The MLIR name of the enumeration's attribute, without the dialect.
                 pub const MLIR_NAME: &'static str = $mlir;
 
-                /// The case's spelling in StableHLO programs.
+                /// Returns the spelling of the case in StableHLO programs.
                 pub fn name(self) -> &'static str {
                     match self { $($name::$case => $text,)* }
                 }
 
-                /// The case with this spelling.
+                /// Returns the case with this spelling.
                 pub fn from_name(name: &str) -> Option<Self> {
                     match name { $($text => Some($name::$case),)* _ => None }
                 }
 
-                /// The case's number in VHLO and StableHLO bytecode.
+                /// Returns the number of the case in VHLO and StableHLO bytecode.
                 pub fn code(self) -> u64 {
                     match self { $($name::$case => $code,)* }
                 }
 
-                /// The case with this number.
+                /// Returns the case with this number.
                 pub fn from_code(code: u64) -> Option<Self> {
                     match code { $($code => Some($name::$case),)* _ => None }
                 }
@@ -47,7 +47,7 @@ macro_rules! enums {
             }
         )*
 
-        /// A value of any of StableHLO's enumerations, as it occurs in an [`Attribute`](super::Attribute).
+        /// A case of any of StableHLO's enumerations, as it occurs in an [`Attribute`](super::Attribute).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum EnumValue {
@@ -77,7 +77,7 @@ macro_rules! enums {
         )*
 
         impl EnumValue {
-            /// The MLIR name of the enumeration and the spelling of the case.
+            /// Returns the MLIR name of the enumeration, and the spelling of the case.
             pub fn names(self) -> (&'static str, &'static str) {
                 match self { $(EnumValue::$name(value) => ($name::MLIR_NAME, value.name()),)* }
             }
@@ -86,7 +86,7 @@ macro_rules! enums {
 }
 
 enums! {
-    /// Which comparison `compare` performs.
+    /// The comparison that `compare` performs.
     ComparisonDirection = "comparison_direction" {
         /// Equal.
         Eq = "EQ" 0,
@@ -101,9 +101,9 @@ enums! {
         /// Less.
         Lt = "LT" 5,
     }
-    /// How `compare` orders its operands.
+    /// The order that `compare` uses.
     ComparisonType = "comparison_type" {
-        /// Not given: the natural one of the element type.
+        /// Not given: the default order of the element type.
         NoType = "NOTYPE" 0,
         /// IEEE 754: NaN compares unequal to everything.
         Float = "FLOAT" 1,
@@ -114,20 +114,20 @@ enums! {
         /// Unsigned integers and booleans.
         Unsigned = "UNSIGNED" 4,
     }
-    /// How the target of a `custom_call` is called.
+    /// The calling convention of a `custom_call`.
     CustomCallApiVersion = "custom_call_api_version" {
-        /// Not given.
+        /// Not specified.
         Unspecified = "API_VERSION_UNSPECIFIED" 0,
-        /// Version 1: buffers only.
+        /// Version 1: the target receives buffers only.
         Original = "API_VERSION_ORIGINAL" 1,
-        /// Version 2: with a status.
+        /// Version 2: the target returns a status.
         StatusReturning = "API_VERSION_STATUS_RETURNING" 2,
-        /// Version 3: with a status, on every platform.
+        /// Version 3: the target returns a status, with the same signature on every platform.
         StatusReturningUnified = "API_VERSION_STATUS_RETURNING_UNIFIED" 3,
         /// Version 4: XLA's typed foreign function interface.
         TypedFfi = "API_VERSION_TYPED_FFI" 4,
     }
-    /// Kind of a fast Fourier transform.
+    /// The kind of a fast Fourier transform.
     FftType = "fft_type" {
         /// Forward, complex to complex.
         Fft = "FFT" 0,
@@ -138,25 +138,25 @@ enums! {
         /// Inverse, complex to real.
         Irfft = "IRFFT" 3,
     }
-    /// How much precision a product's operand may lose.
+    /// The precision that a dot product or convolution uses for an operand.
     Precision = "precision" {
-        /// The fastest.
+        /// The fastest computation.
         Default = "DEFAULT" 0,
-        /// In between.
+        /// A compromise between speed and precision.
         High = "HIGH" 1,
-        /// All that the type has.
+        /// The full precision of the element type.
         Highest = "HIGHEST" 2,
     }
-    /// Which accuracy an elementwise function asks for.
+    /// The accuracy that an elementwise function requests.
     ResultAccuracyMode = "result_accuracy_mode" {
         /// The implementation's choice.
         Default = "DEFAULT" 0,
         /// The best that the implementation has.
         Highest = "HIGHEST" 1,
-        /// What the tolerances of [`ResultAccuracy`](super::ResultAccuracy) say.
+        /// The tolerances of [`ResultAccuracy`](super::ResultAccuracy).
         Tolerance = "TOLERANCE" 2,
     }
-    /// Algorithm of `rng_bit_generator`.
+    /// The algorithm of `rng_bit_generator`.
     RngAlgorithm = "rng_algorithm" {
         /// The implementation's choice.
         Default = "DEFAULT" 0,
@@ -165,22 +165,22 @@ enums! {
         /// Philox 4x32.
         Philox = "PHILOX" 2,
     }
-    /// Distribution of `rng`.
+    /// The distribution of `rng`.
     RngDistribution = "rng_distribution" {
-        /// Uniform between `a` (included) and `b` (excluded).
+        /// Uniform between `a` (inclusive) and `b` (exclusive).
         Uniform = "UNIFORM" 1,
         /// Normal with mean `a` and standard deviation `b`.
         Normal = "NORMAL" 2,
     }
-    /// What `triangular_solve` does with its matrix first.
+    /// The operation that `triangular_solve` applies to its matrix `a` before solving.
     TransposeKind = "transpose" {
-        /// Not a valid choice.
+        /// Invalid. The verifier rejects it.
         Invalid = "TRANSPOSE_INVALID" 0,
-        /// Nothing.
+        /// No operation.
         NoTranspose = "NO_TRANSPOSE" 1,
-        /// Transpose it.
+        /// Transposition.
         Transpose = "TRANSPOSE" 2,
-        /// Transpose and conjugate it.
+        /// Conjugate transposition.
         Adjoint = "ADJOINT" 3,
     }
 }

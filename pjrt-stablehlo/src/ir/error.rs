@@ -1,38 +1,55 @@
-//! Errors of readers and the verifier.
+//! Errors of readers, the verifier and passes.
 
 use std::fmt;
 
 use super::{Location, Str};
 
-/// Why a program could not be read.
+/// An error of a reader, the verifier or a pass.
 ///
-/// The text says what is wrong, what was expected, in which operation and where in the source program that
-/// operation comes from, and at which byte of the input, as far as they are known.
+/// The text says what is wrong, what was expected, and, where they are known, the operation, its location in the source
+/// program, and the byte of the input.
+///
+/// ```
+/// use pjrt_stablehlo::{Constraint, Error, ErrorKind};
+///
+/// let program = r#"
+///     func.func @main(%x: tensor<2x3xf32>) -> tensor<3x3xf32> {
+///         %0 = stablehlo.transpose %x, dims = [1, 1] : (tensor<2x3xf32>) -> tensor<3x3xf32>
+///         return %0 : tensor<3x3xf32>
+///     }"#;
+/// let error: Error = pjrt_stablehlo::parse(program.to_owned()).unwrap_err();
+/// assert_eq!(error.kind, ErrorKind::Invalid);
+/// assert_eq!(error.op.as_deref(), Some("stablehlo.transpose"));
+/// assert_eq!(error.constraint, Some(Constraint::C(2)));
+/// assert!(error.to_string().contains("at \"program\":3:9"));
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{}", self.text())]
+#[non_exhaustive]
 pub struct Error {
-    /// Which kind of error.
+    /// The kind of error.
     pub kind: ErrorKind,
-    /// What is wrong and what was expected.
+    /// The problem and the expectation, without the other fields.
     pub message: String,
-    /// Byte of the input at which the error was found.
+    /// The byte of the input at which the error was found.
     pub offset: Option<usize>,
-    /// Operation that the error is in.
+    /// The operation that the error is about.
     pub op: Option<Str>,
-    /// Which of the specification's rules for that operation is broken.
+    /// The constraint of the specification that the operation violates.
     pub constraint: Option<Constraint>,
-    /// Where in the source program that operation comes from.
+    /// The location of that operation in the source program.
     pub location: Location,
 }
 
-/// A rule that the StableHLO specification has for an operation, as it numbers them there.
+/// A constraint that the StableHLO specification states for an operation, with the specification's number. See [`Error`]
+/// for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Constraint {
-    /// `C7`: number 7 of the operation's constraints.
+    /// `C7`: constraint number 7.
     C(u8),
-    /// `I1`: the type of number 1 of the operation's inputs.
+    /// `I1`: the type of input number 1.
     I(u8),
-    /// `O1`: the type of number 1 of the operation's outputs, which the specification lists without numbers.
+    /// `O1`: the type of output number 1, counted from 1 in the order of the specification, which does not number them.
     O(u8),
 }
 
@@ -46,25 +63,26 @@ impl fmt::Display for Constraint {
     }
 }
 
-/// Kinds of [`Error`]s.
+/// The kinds of [`Error`]s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The input is not what its format says: cut off, damaged, or never was a program.
+    /// The input is not in its format: truncated, damaged, or not a program.
     Malformed,
-    /// The input is well-formed, and this crate does not support something in it.
+    /// The input is well-formed, but contains something that this crate does not support.
     Unsupported,
-    /// The program breaks a rule of StableHLO.
+    /// The program violates a rule of StableHLO.
     Invalid,
     /// The input exceeds one of the [`limits`](crate::limits).
     TooLarge,
 }
 
-/// Bytes of a message, and of the name of an operation in front of it: programs have names and types of any length.
+/// The maximum lengths in bytes of a message, and of the operation's name before it. Programs contain names and types
+/// of any length.
 const MAX_MESSAGE: usize = 1000;
 const MAX_NAME: usize = 100;
 
-/// A text without its middle where it has more than so many bytes.
+/// Removes the middle of a text that is longer than `most` bytes.
 fn cut(text: String, most: usize) -> String {
     if text.len() <= most {
         return text;
@@ -75,7 +93,7 @@ fn cut(text: String, most: usize) -> String {
 }
 
 impl Error {
-    /// An error of this kind without place. A message that is too long to be read is cut in its middle.
+    /// Creates an error without a place. The middle of an overlong message is removed.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Error {
             kind,
@@ -87,13 +105,15 @@ impl Error {
         }
     }
 
-    /// The same error with a byte offset, unless it has one.
+    /// Returns this error with a byte offset, unless it has one.
+    #[must_use]
     pub fn at_offset(mut self, offset: usize) -> Self {
         self.offset.get_or_insert(offset);
         self
     }
 
-    /// The same error with an operation and its location, unless it has one.
+    /// Returns this error with an operation and its location, unless it has an operation.
+    #[must_use]
     pub fn in_op(mut self, op: impl Into<Str>, location: &Location) -> Self {
         if self.op.is_none() {
             let op: Str = op.into();
@@ -105,7 +125,8 @@ impl Error {
     }
 
     fn text(&self) -> String {
-        // Messages about texts begin with the line and column, which go before the operation and say more than the byte.
+        // Messages about programs as text begin with the line and column. These precede the operation, and make the
+        // byte redundant.
         let place = self.message.strip_prefix("line ").and_then(|rest| rest.find(": "));
         let (place, message) = self.message.split_at(place.map_or(0, |end| "line ".len() + end + ": ".len()));
         let mut text = place.to_owned();

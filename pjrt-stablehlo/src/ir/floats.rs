@@ -1,11 +1,11 @@
-//! Floating-point numbers of every type from their bits, and back.
+//! Conversion of floating-point numbers of every type to and from their bits.
 
 use super::ElementType;
 
-/// The bits of the number of a float type that is nearest to a value, ties to even.
+/// Returns the bits of the number of a float type that is nearest to `value`, ties to even.
 ///
-/// Values beyond the greatest number become infinity, or NaN where the type has no infinity, or the greatest number where
-/// it has neither, as in LLVM's conversion.
+/// Values beyond the greatest finite number become infinity, or NaN if the type has no infinity, or the greatest finite
+/// number if it has neither, as in LLVM.
 pub(crate) fn float_bits(ty: ElementType, value: f64) -> u64 {
     use ElementType as T;
     match ty {
@@ -23,7 +23,7 @@ pub(crate) fn float_bits(ty: ElementType, value: f64) -> u64 {
         T::F8E8M0FNU => 127,
         _ => (1i32 << (exponent_bits - 1)) - 1,
     };
-    // The greatest finite number, what is beyond it, and NaN.
+    // The magnitudes of the greatest finite number, of greater values, and of NaN.
     let (greatest, overflow, nan) = match ty {
         T::F8E4M3FNUZ | T::F8E4M3B11FNUZ | T::F8E5M2FNUZ => (sign_bit - 1, sign_bit, sign_bit),
         T::F8E4M3FN => (0x7e, 0x7f, 0x7f),
@@ -36,7 +36,7 @@ pub(crate) fn float_bits(ty: ElementType, value: f64) -> u64 {
         _ if value.is_sign_negative() => sign_bit,
         _ => 0,
     };
-    // A type without a sign has no negative numbers.
+    // `f8E8M0FNU` has no sign, so negative values become NaN.
     let is_number = !value.is_nan() && (ty != T::F8E8M0FNU || value >= 0.0);
     let magnitude = if !is_number {
         nan
@@ -45,7 +45,7 @@ pub(crate) fn float_bits(ty: ElementType, value: f64) -> u64 {
     } else {
         let magnitude = value.abs();
         let exponent = ((magnitude.to_bits() >> 52) as i32 - 1023).max(1 - bias);
-        // In units of the last place.
+        // The magnitude in units in the last place.
         let units = (magnitude / 2f64.powi(exponent - mantissa_bits as i32)).round_ties_even() as u64;
         let rounded = ((exponent + bias - 1) as u64).wrapping_shl(mantissa_bits) + units;
         if rounded > greatest { overflow } else { rounded }
@@ -54,7 +54,7 @@ pub(crate) fn float_bits(ty: ElementType, value: f64) -> u64 {
     if magnitude == 0 && !has_negative_zero { 0 } else { sign | magnitude }
 }
 
-/// The value of a float from its bits. Exact.
+/// Returns the exact value of a float with these bits.
 pub(crate) fn float_value(ty: ElementType, raw: u64) -> f64 {
     match ty {
         ElementType::F64 => return f64::from_bits(raw),

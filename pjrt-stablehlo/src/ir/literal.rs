@@ -8,62 +8,62 @@ use crate::Bytes;
 
 /// A constant tensor: a type and its elements.
 ///
-/// The data is a window of the program's bytes wherever the format allows it: nothing is expanded or copied until
-/// [`Literal::dense_bytes`] is called. Readers guarantee that the length of the data fits the type.
+/// The data is a slice of the program's bytes wherever the format allows it. It is expanded or copied only by
+/// [`Literal::dense_bytes`] and the other conversions. The length of the data always fits the type.
 #[derive(Clone, Debug)]
 pub struct Literal {
     ty: TensorType,
     data: LiteralData,
 }
 
-/// How a [`Literal`]'s elements are stored.
+/// The storage of a [`Literal`]'s elements.
 ///
-/// Elements are little-endian and row-major, each in whole bytes ([`ElementType::byte_width`]): 2- and 4-bit
-/// integers and 4- and 6-bit floats take one byte, value in the low bits; the others are zero in a [`Literal`]. Complex
-/// numbers are real part, then imaginary part. Quantized elements are of the storage type.
+/// Elements are little-endian and in row-major order, and take whole bytes each ([`ElementType::byte_width`]): elements
+/// of fewer than 8 bits occupy the low bits of a byte whose other bits are zero. Complex numbers consist of the real
+/// part followed by the imaginary part. Quantized elements are stored as their storage type.
 #[derive(Clone, Debug)]
 pub enum LiteralData {
-    /// All elements, one after the other. `i1` takes one byte an element, 0 or 1.
+    /// All elements in order. An `i1` takes one byte, 0 or 1.
     Dense(Bytes),
-    /// One element that stands for all of them. `i1` is one byte, 0 or 1.
+    /// One element, which every element equals. An `i1` takes one byte, 0 or 1.
     Splat(Bytes),
-    /// `i1` elements as bits, least significant bit first.
+    /// Elements of type `i1` as bits, least significant bit first.
     Bits(Bytes),
 }
 
-/// Why [`Literal::new`] or [`Literal::dense_bytes`] could not do it.
+/// An error of [`Literal::new`] or [`Literal::dense_bytes`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiteralError {
-    /// The type has dimensions of unknown size, or more elements than can be addressed.
-    #[error("{0} has no definite size")]
+    /// The type has a dynamic dimension, or more elements than can be addressed.
+    #[error("{0} has a dynamic dimension or more elements than can be addressed")]
     Unsized(TensorType),
-    /// The data is too long or too short.
+    /// The length of the data does not fit the type.
     #[error("{ty} takes {expected} bytes of data, found {found}")]
     Length {
-        /// The type.
+        /// The type of the literal.
         ty: TensorType,
-        /// Bytes that the type takes.
+        /// The number of bytes that the type takes.
         expected: u64,
-        /// Bytes that were given.
+        /// The number of bytes that were given.
         found: u64,
     },
-    /// Bit-packed data is for `i1` only.
-    #[error("{0} cannot be stored as bits")]
+    /// The data is bit-packed, but the element type is not `i1`.
+    #[error("bit-packed data for {0}, expected element type i1")]
     NotBoolean(TensorType),
-    /// There are bits behind those of the elements.
-    #[error("the bits of {0} go on behind its last element")]
+    /// A bit after those of the elements is set.
+    #[error("a bit after the last element of {0} is set, expected 0")]
     Bits(TensorType),
-    /// There is not enough memory for the expanded data.
-    #[error("no memory for the {0} bytes of a constant")]
+    /// The expanded data does not fit into memory.
+    #[error("cannot allocate the {0} bytes of a constant")]
     OutOfMemory(u64),
 }
 
 impl Literal {
-    /// A literal of the given type and data.
+    /// Creates a literal from its type and data.
     ///
     /// # Errors
-    /// When the length of the data does not fit the type, or the type has no definite size.
+    /// Returns an error if the length of the data does not fit the type, or if the type has a dynamic dimension.
     pub fn new(ty: TensorType, data: LiteralData) -> Result<Literal, LiteralError> {
         let elements = ty.num_elements().ok_or_else(|| LiteralError::Unsized(ty.clone()))?;
         let width = ty.storage_type().byte_width() as u64;
@@ -93,7 +93,8 @@ impl Literal {
         Ok(Literal { ty, data })
     }
 
-    /// The literal of a blob in MLIR's form: all elements, or one for all. Booleans are bits or bytes.
+    /// Creates a literal from the bytes that MLIR stores: all elements, or one element for all. An `i1` takes a bit or
+    /// a byte.
     pub(crate) fn from_blob(ty: TensorType, blob: Bytes) -> Result<Literal, LiteralError> {
         let elements = ty.num_elements().ok_or_else(|| LiteralError::Unsized(ty.clone()))?;
         if ty.element_type() == ElementType::I1 {
@@ -110,9 +111,9 @@ impl Literal {
     fn of_booleans(ty: TensorType, blob: Bytes, elements: u64) -> Result<Literal, LiteralError> {
         let len = blob.len() as u64;
         let data = match *blob {
-            // Writers mark a splat of true with all ones, because one byte can be eight elements as well.
+            // Writers encode a splat of `true` as a byte of ones, because a single byte can also be eight elements.
             [0xff] => LiteralData::Splat([1].as_slice().into()),
-            // MLIR wrote bits until 2026.
+            // MLIR wrote one bit for each element until 2026.
             _ if len == elements.div_ceil(8) && len != elements => {
                 let unused = (len * 8 - elements) as u32;
                 if blob.last().is_some_and(|last| last.leading_zeros() < unused) {
@@ -128,12 +129,12 @@ impl Literal {
         Literal::new(ty, data)
     }
 
-    /// The type.
+    /// Returns the type of the literal.
     pub fn ty(&self) -> &TensorType {
         &self.ty
     }
 
-    /// The type with the storage type in place of a quantized one: what the constant's text shows.
+    /// Returns the type with the storage type in place of a quantized one, as in the constant's text.
     pub fn storage_ty(&self) -> TensorType {
         match self.ty.quantization() {
             None => self.ty.clone(),
@@ -141,22 +142,23 @@ impl Literal {
         }
     }
 
-    /// The elements as they are stored.
+    /// Returns the elements in their stored form.
     pub fn data(&self) -> &LiteralData {
         &self.data
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn num_elements(&self) -> u64 {
         self.ty.num_elements().unwrap_or(0)
     }
 
-    /// Bytes that [`Literal::dense_bytes`] gives.
+    /// Returns the length in bytes of the data that [`Literal::dense_bytes`] returns.
     pub fn dense_len(&self) -> u64 {
         self.num_elements().saturating_mul(self.ty.storage_type().byte_width() as u64)
     }
 
-    /// The bytes of the one element that all elements equal, when the literal is stored so or has one element.
+    /// Returns the bytes of the element that all elements equal, if the literal is stored as a splat or has one
+    /// element.
     pub fn splat(&self) -> Option<Cow<'_, [u8]>> {
         match &self.data {
             LiteralData::Splat(bytes) => Some(Cow::Borrowed(bytes)),
@@ -166,12 +168,12 @@ impl Literal {
         }
     }
 
-    /// All elements, dense, row-major, little-endian, `i1` as bytes: borrowed when they are stored so, otherwise
+    /// Returns all elements in the form of [`LiteralData::Dense`]: borrowed if the literal stores that form, otherwise
     /// expanded.
     ///
     /// # Errors
-    /// When the expanded data does not fit into memory. A splat of a few bytes can stand for any number of bytes;
-    /// compare [`Literal::dense_len`] with what you are willing to spend.
+    /// Returns an error if the expanded data does not fit into memory. A splat of a few bytes can expand to any number
+    /// of bytes; compare [`Literal::dense_len`] with the memory that the caller can afford.
     pub fn dense_bytes(&self) -> Result<Cow<'_, [u8]>, LiteralError> {
         let too_large = || LiteralError::OutOfMemory(self.dense_len());
         let len = usize::try_from(self.dense_len()).map_err(|_| too_large())?;
@@ -194,10 +196,10 @@ impl Literal {
         Ok(Cow::Owned(dense))
     }
 
-    /// The elements of an integer, index or `i1` literal (of a quantized one: as they are stored), sign- or zero-extended; `ui64` values above `i64::MAX`
-    /// wrap.
+    /// Returns the elements of an integer, `index` or `i1` literal, or the stored integers of a quantized one, sign- or
+    /// zero-extended to `i64`. Values of `ui64` above `i64::MAX` wrap.
     ///
-    /// `None` when the element type is another, or for more than `limit` elements.
+    /// Returns `None` for other element types, and for more than `limit` elements.
     pub fn to_i64s(&self, limit: usize) -> Option<Vec<i64>> {
         let ty = self.ty.storage_type();
         if !(ty.is_integer() || ty == ElementType::I1) || self.num_elements() > limit as u64 {
@@ -209,9 +211,9 @@ impl Literal {
 }
 
 impl Literal {
-    /// The elements of a literal of floats of any width, each of which `f64` holds exactly.
+    /// Returns the elements of a literal of floats of any width, each of which `f64` represents exactly.
     ///
-    /// `None` when the element type is another, or for more than `limit` elements.
+    /// Returns `None` for other element types, and for more than `limit` elements.
     ///
     /// ```
     /// use pjrt_stablehlo::ir::{ElementType, Literal, LiteralData, TensorType};
@@ -229,9 +231,9 @@ impl Literal {
         Some(self.dense_bytes().ok()?.chunks_exact(ty.byte_width()).map(|bytes| float(ty, bytes)).collect())
     }
 
-    /// The elements of a literal of complex numbers: real and imaginary part.
+    /// Returns the real and imaginary parts of the elements of a complex literal.
     ///
-    /// `None` when the element type is another, or for more than `limit` elements.
+    /// Returns `None` for other element types, and for more than `limit` elements.
     pub fn to_complex_f64s(&self, limit: usize) -> Option<Vec<[f64; 2]>> {
         let ty = self.ty.storage_type();
         let part = ty.complex_part()?;
@@ -245,9 +247,9 @@ impl Literal {
         Some(self.dense_bytes().ok()?.chunks_exact(ty.byte_width()).map(parts).collect())
     }
 
-    /// The elements of an `i1` literal.
+    /// Returns the elements of an `i1` literal.
     ///
-    /// `None` when the element type is another, or for more than `limit` elements.
+    /// Returns `None` for other element types, and for more than `limit` elements.
     pub fn to_bools(&self, limit: usize) -> Option<Vec<bool>> {
         if self.ty.element_type() != ElementType::I1 || self.num_elements() > limit as u64 {
             return None;
@@ -256,13 +258,13 @@ impl Literal {
     }
 }
 
-/// The value of a float element in its stored bytes.
+/// Returns the value of a float with these stored bytes.
 fn float(ty: ElementType, bytes: &[u8]) -> f64 {
     let raw = bytes.iter().rev().fold(0u64, |value, &byte| value << 8 | u64::from(byte));
     float_value(ty, raw)
 }
 
-/// The value of an integer element in its stored bytes.
+/// Returns the value of an integer with these stored bytes.
 pub(crate) fn integer_value(ty: ElementType, element: &[u8]) -> i64 {
     let raw = element.iter().rev().fold(0u64, |value, &byte| value << 8 | u64::from(byte));
     let unused = 64 - ty.bits().clamp(1, 64);
@@ -273,7 +275,7 @@ pub(crate) fn integer_value(ty: ElementType, element: &[u8]) -> i64 {
     }
 }
 
-/// Elements of a few bits with zeros above them, which some writers fill with the sign or leave undefined.
+/// Clears the bits above elements of fewer than 8 bits, which some writers leave undefined or fill with the sign.
 fn low_bits(bytes: Bytes, used: u32) -> Bytes {
     let mask = !(u8::MAX << used);
     if bytes.iter().all(|byte| byte & !mask == 0) {
@@ -283,7 +285,7 @@ fn low_bits(bytes: Bytes, used: u32) -> Bytes {
 }
 
 impl PartialEq for Literal {
-    /// Same type and same elements, however they are stored.
+    /// Compares types and elements; the stored forms may differ.
     fn eq(&self, other: &Self) -> bool {
         if self.ty != other.ty {
             return false;
@@ -303,7 +305,7 @@ impl PartialEq for Literal {
 }
 
 impl Literal {
-    /// Element `index` of an `i1` literal.
+    /// Returns element `index` of an `i1` literal.
     fn boolean(&self, index: u64) -> bool {
         let index = index as usize;
         match &self.data {

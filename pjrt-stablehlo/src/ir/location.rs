@@ -7,66 +7,65 @@ use crate::limits::{MAX_LOCATION_NESTING, MAX_NESTING};
 
 use super::{Attribute, Str};
 
-/// Where in the user's program an operation comes from. One pointer; cheap to clone.
+/// The place in the user's program that an operation comes from. Takes the size of one pointer, and is cheap to clone.
 ///
-/// Displayed like MLIR prints locations, which is what JAX users see:
-/// `"jit(f)/add"("model.py":12:4 to :19)`.
+/// `Display` writes the location as MLIR and thus JAX do: `"jit(f)/add"("model.py":12:4 to :19)`.
 #[derive(Clone, Default, PartialEq)]
 pub struct Location(Option<Arc<LocationKind>>);
 
-/// What a [`Location`] says.
+/// The kinds of [`Location`]s.
 ///
-/// Names and files are UTF-8: where a program has other bytes in them, U+FFFD stands in their place.
+/// Names and files are UTF-8. Readers replace other bytes with U+FFFD.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum LocationKind {
-    /// Nothing is known.
+    /// The location is not known.
     Unknown,
     /// A range of a source file. Lines and columns count from 1; 0 is unknown.
     File {
-        /// Path of the file.
+        /// The path of the file.
         file: Str,
-        /// First line.
+        /// The first line.
         line: u32,
-        /// First column.
+        /// The first column.
         column: u32,
-        /// Last line, equal to the first where only a position is known.
+        /// The last line. Equals `line` if the location is a single position.
         end_line: u32,
-        /// Last column, equal to the first where only a position is known.
+        /// The last column. Equals `column` if the location is a single position.
         end_column: u32,
     },
-    /// A name, usually the framework's name stack (`jit(f)/jit(main)/add`), and where it comes from.
+    /// A name, usually the framework's name stack (`jit(f)/jit(main)/add`), and the location that it names.
     Name {
         /// The name.
         name: Str,
-        /// The location that the name was given to.
+        /// The named location.
         child: Location,
     },
-    /// A call: `callee` inlined at `caller`.
+    /// A call: the location `callee` was inlined at the location `caller`.
     CallSite {
-        /// Location inside the called function.
+        /// The location inside the called function.
         callee: Location,
-        /// Location of the call.
+        /// The location of the call.
         caller: Location,
     },
-    /// Several locations that one operation stands for.
+    /// The locations of several operations that were fused into one.
     Fused {
         /// The locations.
         parts: Vec<Location>,
-        /// What whoever fused them has to say about it.
+        /// Information about the fusion.
         metadata: Option<Attribute>,
     },
 }
 
 impl Location {
-    /// The location of which nothing is known.
+    /// An unknown location.
     pub const UNKNOWN: Location = Location(None);
 
-    /// The file name of locations that are places in the program's own text, which errors of programs without locations
-    /// have.
+    /// The file name of locations that refer to the text of the program itself. Operations that have no location in the
+    /// text get such a location, so that errors can refer to it.
     pub const PROGRAM_TEXT: &'static str = "program";
 
-    /// A location of the given kind.
+    /// Creates a location of the given kind.
     pub fn new(kind: LocationKind) -> Self {
         match kind {
             LocationKind::Unknown => Location(None),
@@ -74,13 +73,14 @@ impl Location {
         }
     }
 
-    /// What the location says.
+    /// Returns the kind of location.
     pub fn kind(&self) -> &LocationKind {
         const UNKNOWN: &LocationKind = &LocationKind::Unknown;
         self.0.as_deref().unwrap_or(UNKNOWN)
     }
 
-    /// Depth to which a location of this kind may nest: metadata is an attribute, with the limit of those.
+    /// Returns the maximum nesting depth for a location of this kind. Metadata is an attribute, to which the lower
+    /// limit for attributes applies.
     pub(crate) fn max_nesting(&self) -> u32 {
         match self.kind() {
             LocationKind::Fused { metadata: Some(_), .. } => MAX_NESTING,
@@ -88,22 +88,23 @@ impl Location {
         }
     }
 
-    /// Whether nothing is known.
+    /// Returns `true` if the location is unknown.
     pub fn is_unknown(&self) -> bool {
         self.0.is_none()
     }
 
-    /// The location for a message: of a chain of calls only the innermost, of fused locations only the first, as
-    /// hosts can put whole call stacks into each location.
+    /// Returns an abbreviated form for messages, because hosts can record whole call stacks in each location. It shows
+    /// the innermost calls of a chain and the first of several fused locations.
     pub fn brief(&self) -> BriefLocation<'_> {
         BriefLocation(self)
     }
 }
 
-/// How many calls of a chain [`BriefLocation`] shows, the operation's own place included.
+/// The number of locations of a call chain that [`BriefLocation`] shows, including the operation's own.
 const BRIEF_CALLS: usize = 3;
 
-/// Displays a [`Location`] without most of its call stack: [`Location::brief`].
+/// Displays a [`Location`] without most of its call stack; see [`Location::brief`].
+#[derive(Clone, Copy, Debug)]
 pub struct BriefLocation<'a>(&'a Location);
 
 impl fmt::Display for BriefLocation<'_> {

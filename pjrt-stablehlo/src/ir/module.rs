@@ -3,77 +3,91 @@
 use std::collections::HashMap;
 
 use super::{
-    Attribute, Body, DictionaryAttribute, FunctionType, Location, Mesh, Op, OpId, Str, Type, ValueId,
+    Attribute, Body, DictionaryAttribute, FunctionType, Location, Mesh, MeshReference, Op, OpId, Operation,
+    Str, Type, ValueId,
 };
 
-/// A program: named functions.
+/// A program: functions, and the meshes of devices that they use.
 ///
-/// What [`parse`](crate::parse) gives has been verified: see the [crate documentation](crate) for what that means.
+/// [`parse`](crate::parse) and the passes return verified modules; see [`verify`](crate::verify) for the rules that
+/// they satisfy. `Display` writes the module in MLIR's generic form, and `{:#}` adds locations.
+///
+/// ```
+/// use pjrt_stablehlo::Module;
+///
+/// let text = "module @jit_f { func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> } }";
+/// let module: Module = pjrt_stablehlo::parse(text.to_owned())?;
+/// assert_eq!(module.name.as_deref(), Some("jit_f"));
+/// assert_eq!(module.functions().len(), 1);
+/// assert_eq!(module.main().unwrap().returned(), module.main().unwrap().arguments());
+/// assert_eq!(module.op_counts()["func.return"], 1);
+/// # Ok::<(), pjrt_stablehlo::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Module {
-    /// Name, such as `jit_f`.
+    /// The name, such as `jit_f`.
     pub name: Option<Str>,
-    /// Attributes, such as `mhlo.num_partitions`.
+    /// The attributes, such as `mhlo.num_partitions`.
     pub attributes: DictionaryAttribute,
-    /// Location of the module itself.
+    /// The location of the module itself.
     pub location: Location,
-    /// Version of the serialized form that the module came from, such as VHLO 1.13.7; for reports.
+    /// The version of the serialized form that the module was read from, such as VHLO 1.13.7.
     pub source_version: Option<crate::versions::Version>,
     functions: Vec<Function>,
     meshes: Vec<MeshDeclaration>,
     symbols: HashMap<Str, usize>,
-    /// The first mesh of each name.
+    /// For each name, the index of the first mesh with this name.
     mesh_symbols: HashMap<Str, usize>,
 }
 
-/// A mesh that a module declares: `sdy.mesh`.
+/// A mesh that a module declares with `sdy.mesh`.
 #[derive(Clone, Debug, Default)]
 pub struct MeshDeclaration {
-    /// Symbol name.
+    /// The symbol name.
     pub name: Str,
     /// The mesh.
     pub mesh: Mesh,
-    /// Further attributes.
+    /// The discardable attributes.
     pub attributes: DictionaryAttribute,
-    /// Location.
+    /// The location of the declaration.
     pub location: Location,
 }
 
-/// Who may call a function.
+/// The visibility of a function, which determines its possible callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// Everyone.
+    /// Visible outside of the module.
     Public,
-    /// The module only.
+    /// Visible inside the module only.
     Private,
-    /// The enclosing symbol tables only.
+    /// Visible in the enclosing symbol tables only.
     Nested,
 }
 
-/// A function: `func.func`.
+/// A function (`func.func`).
 #[derive(Clone, Debug, Default)]
 pub struct Function {
-    /// Symbol name, such as `main`.
+    /// The symbol name, such as `main`.
     pub name: Str,
-    /// Visibility; `None` where the program does not say it, which means that everyone may call the function.
+    /// The visibility; `None` if the program does not state it, which means public.
     pub visibility: Option<Visibility>,
-    /// Types of arguments and results.
+    /// The types of the arguments and results.
     pub ty: FunctionType,
-    /// Attributes of each argument (`mhlo.sharding`, `tf.aliasing_output`, `jax.buffer_donor`, ...): empty, or as
-    /// many as arguments.
+    /// The attributes of each argument (`mhlo.sharding`, `tf.aliasing_output`, `jax.buffer_donor`, ...). Empty, or one
+    /// dictionary for each argument.
     pub argument_attributes: Vec<DictionaryAttribute>,
-    /// Attributes of each result (`jax.result_info`, ...): empty, or as many as results.
+    /// The attributes of each result (`jax.result_info`, ...). Empty, or one dictionary for each result.
     pub result_attributes: Vec<DictionaryAttribute>,
-    /// Further attributes of the function.
+    /// The discardable attributes of the function.
     pub attributes: DictionaryAttribute,
-    /// Code; without an entry block in a declaration.
+    /// The body. That of a declaration has no entry block.
     pub body: Body,
-    /// Location.
+    /// The location of the function.
     pub location: Location,
 }
 
 impl Visibility {
-    /// The visibility of this name in MLIR's `sym_visibility`.
+    /// Returns the visibility with this name in MLIR's `sym_visibility`.
     pub(crate) fn from_name(name: &str) -> Option<Visibility> {
         Some(match name {
             "public" => Visibility::Public,
@@ -83,7 +97,7 @@ impl Visibility {
         })
     }
 
-    /// The name in MLIR's `sym_visibility`.
+    /// Returns the name of the visibility in MLIR's `sym_visibility`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Visibility::Public => "public",
@@ -94,12 +108,13 @@ impl Visibility {
 }
 
 impl Module {
-    /// A module without functions.
+    /// Creates an empty module.
     pub fn new() -> Self {
         Module::default()
     }
 
-    /// This module's name, attributes, location and meshes: what a rewritten one starts from.
+    /// Returns a module with the same name, attributes, location and meshes, but no functions, as the start of a
+    /// rewritten module.
     pub(crate) fn without_functions(&self) -> Self {
         Self {
             name: self.name.clone(),
@@ -113,30 +128,30 @@ impl Module {
         }
     }
 
-    /// The functions in the order of the program.
+    /// Returns the functions in program order.
     pub fn functions(&self) -> &[Function] {
         &self.functions
     }
 
-    /// The function of this name.
+    /// Returns the function with this name.
     pub fn function(&self, name: &str) -> Option<&Function> {
         self.symbols.get(name).map(|&index| &self.functions[index])
     }
 
-    /// Position among [`Module::functions`] of the function of this name.
+    /// Returns the index in [`Module::functions`] of the function with this name.
     pub fn function_index(&self, name: &str) -> Option<usize> {
         self.symbols.get(name).copied()
     }
 
-    /// The function where execution starts: `main`.
+    /// Returns the function at which execution starts, which is named `main`.
     pub fn main(&self) -> Option<&Function> {
         self.function("main")
     }
 
-    /// Adds a function. Gives it back when there is one of its name already.
+    /// Adds a function.
     ///
     /// # Errors
-    /// The function itself, when its name is taken.
+    /// Returns the function if the module has a function with the same name.
     pub fn add_function(&mut self, function: Function) -> Result<(), Box<Function>> {
         if self.symbols.contains_key(&function.name) {
             return Err(Box::new(function));
@@ -146,69 +161,86 @@ impl Module {
         Ok(())
     }
 
-    /// The meshes that the module declares.
+    /// Returns the meshes that the module declares, in program order.
     pub fn meshes(&self) -> &[MeshDeclaration] {
         &self.meshes
     }
 
-    /// The mesh of this name.
+    /// Returns the mesh with this name.
     pub fn mesh(&self, name: &str) -> Option<&Mesh> {
         self.mesh_symbols.get(name).map(|&index| &self.meshes[index].mesh)
     }
 
-    /// Adds a mesh.
+    /// Adds a mesh declaration.
     pub fn add_mesh(&mut self, declaration: MeshDeclaration) {
         self.mesh_symbols.entry(declaration.name.clone()).or_insert(self.meshes.len());
         self.meshes.push(declaration);
     }
 
-    /// Number of operations in all functions.
+    /// Returns the number of operations in all functions, including those in nested regions.
     pub fn num_ops(&self) -> usize {
         self.functions.iter().map(|function| function.body.num_ops()).sum()
     }
 
-    /// How often each operation occurs in the program, by name, sorted by name.
+    /// Returns the number of occurrences of each operation in the program, by operation name.
     pub fn op_counts(&self) -> std::collections::BTreeMap<&str, usize> {
         let mut counts = std::collections::BTreeMap::new();
-        for (_, op) in self.functions.iter().flat_map(|function| function.body.ops()) {
+        for (_, op) in self.functions.iter().flat_map(|function| function.body.all_ops()) {
             *counts.entry(op.kind.name()).or_default() += 1;
         }
         counts
     }
 
-    /// The value of an integer attribute of the module, such as `mhlo.num_replicas`.
+    /// Returns the value of an integer attribute of the module, such as `mhlo.num_replicas`.
     pub fn integer_attribute(&self, name: &str) -> Option<i64> {
         self.attributes.get(name).and_then(Attribute::as_i64)
     }
 }
 
+impl MeshReference {
+    /// Returns the mesh, or the mesh that the module declares with this name.
+    pub fn mesh<'a>(&'a self, module: &'a Module) -> Option<&'a Mesh> {
+        match self {
+            MeshReference::Symbol(name) => module.mesh(name),
+            MeshReference::Mesh(mesh) => Some(mesh),
+        }
+    }
+}
+
 impl Function {
-    /// The entry block's arguments; empty in a declaration.
+    /// Returns the arguments of the entry block; empty for a declaration.
     pub fn arguments(&self) -> &[ValueId] {
         self.body.entry().map_or(&[], |entry| &*self.body.block(entry).arguments)
     }
 
-    /// Types of the arguments.
+    /// Returns the types of the arguments.
     pub fn argument_types(&self) -> &[Type] {
         &self.ty.inputs
     }
 
-    /// Types of the results.
+    /// Returns the types of the results.
     pub fn result_types(&self) -> &[Type] {
         &self.ty.results
     }
 
-    /// Attribute `name` of argument `index`.
+    /// Returns attribute `name` of argument `index`.
     pub fn argument_attribute(&self, index: usize, name: &str) -> Option<&Attribute> {
         self.argument_attributes.get(index)?.get(name)
     }
 
-    /// Attribute `name` of result `index`.
+    /// Returns attribute `name` of result `index`.
     pub fn result_attribute(&self, index: usize, name: &str) -> Option<&Attribute> {
         self.result_attributes.get(index)?.get(name)
     }
 
-    /// The values that the function returns: the operands of the entry block's terminator.
+    /// The operations of the entry block in the order in which they run; none in a declaration.
+    ///
+    /// Operations of nested regions, such as those of a `while`, are not among them: [`Body::all_ops`] has them too.
+    pub fn ops(&self) -> impl DoubleEndedIterator<Item = (OpId, &Operation)> {
+        self.body.entry().into_iter().flat_map(|entry| self.body.block_ops(entry))
+    }
+
+    /// Returns the values that the function returns, which are the operands of the entry block's terminator.
     pub fn returned(&self) -> &[ValueId] {
         let Some(&last) = self.body.entry().and_then(|entry| self.body.block(entry).ops.last()) else {
             return &[];
@@ -217,10 +249,5 @@ impl Function {
             Op::FuncReturn(_) => &self.body.op(last).operands,
             _ => &[],
         }
-    }
-
-    /// Where in the source program an operation comes from.
-    pub fn op_location(&self, op: OpId) -> &Location {
-        &self.body.op(op).location
     }
 }

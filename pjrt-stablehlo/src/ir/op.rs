@@ -1,324 +1,15 @@
-//! What is generated from the op table: the [`Op`] enum, a struct for each operation, and [`OpInfo`].
+//! Names of operations, and their entries of the op table.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::OnceLock;
 
-use super::{DictionaryAttribute, Str};
-
-/// Whether an operand, result or region of the table stands for one or for any number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Variadicity {
-    /// Exactly one.
-    One,
-    /// Any number. Where several operand groups of an operation are variadic, they are equally long.
-    Variadic,
-}
-
-/// An operand, result or region group of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GroupSpec {
-    /// Name in the StableHLO specification.
-    pub name: &'static str,
-    /// How many.
-    pub variadicity: Variadicity,
-}
-
-/// An attribute of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AttributeSpec {
-    /// Name in StableHLO programs.
-    pub name: &'static str,
-    /// What it has to be, for messages and documentation.
-    pub expected: &'static str,
-    /// Whether it has to be given: it has no default.
-    pub required: bool,
-}
-
-/// Properties of an operation that passes and checks ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Trait {
-    /// Each element of the result depends on the elements of the operands at the same place only.
-    Elementwise,
-    /// Operands and results have one shape and element type.
-    SameType,
-    /// Operands can be exchanged.
-    Commutative,
-    /// Ends a block.
-    Terminator,
-    /// Communicates with other processes of the program.
-    Collective,
-    /// Does something beyond computing its results.
-    SideEffect,
-    /// Regions use no values of enclosing regions.
-    IsolatedFromAbove,
-}
-
-/// An entry of the op table.
-#[derive(Debug, PartialEq, Eq)]
-pub struct OpInfo {
-    /// Full name, such as `stablehlo.add`.
-    pub name: &'static str,
-    /// One-line description.
-    pub doc: &'static str,
-    /// Operand groups.
-    pub operands: &'static [GroupSpec],
-    /// Attributes.
-    pub attributes: &'static [AttributeSpec],
-    /// Region groups.
-    pub regions: &'static [GroupSpec],
-    /// Result groups.
-    pub results: &'static [GroupSpec],
-    /// Properties.
-    pub traits: &'static [Trait],
-    /// First VHLO version (major, minor) with the operation, and the number of its newest form there (`add_v1`);
-    /// `None` for operations that VHLO does not have.
-    pub vhlo: Option<VhloForm>,
-}
-
-/// Where VHLO has an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VhloForm {
-    /// First version, as major and minor.
-    pub since: (u32, u32),
-    /// Number of the newest form: 2 for `dot_general_v2`.
-    pub newest: u32,
-}
-
-impl OpInfo {
-    /// Whether the operation has a property.
-    pub fn has(&self, property: Trait) -> bool {
-        self.traits.contains(&property)
-    }
-
-    /// Name without dialect: `add`.
-    pub fn mnemonic(&self) -> &'static str {
-        self.name.split_once('.').map_or(self.name, |(_, mnemonic)| mnemonic)
-    }
-}
-
-/// An operation that the table does not have, kept as it is: other dialects, and Shardy's rarer operations.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OtherOp {
-    /// Full name, such as `sdy.all_gather`.
-    pub name: Str,
-    /// All attributes that are the operation's own (its properties).
-    pub properties: DictionaryAttribute,
-}
-
-/// Why the attributes of an operation could not be understood.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("attribute '{attribute}' of {op}: expected {expected}, found {found}")]
-pub struct AttributeError {
-    /// Operation.
-    pub op: Str,
-    /// Attribute.
-    pub attribute: &'static str,
-    /// What it has to be.
-    pub expected: &'static str,
-    /// What it is: `nothing`, or a kind of attribute.
-    pub found: Str,
-}
-
-impl AttributeError {
-    /// The text without the operation, for errors that name it.
-    pub(crate) fn message(&self) -> String {
-        format!("attribute '{}': expected {}, found {}", self.attribute, self.expected, self.found)
-    }
-}
-
-macro_rules! op_payload {
-    (inline $name:ident) => { $name };
-    (boxed $name:ident) => { Box<$name> };
-}
-
-macro_rules! op_wrap {
-    (inline $value:expr) => {
-        $value
-    };
-    (boxed $value:expr) => {
-        Box::new($value)
-    };
-}
-
-macro_rules! op_vhlo {
-    (none) => {
-        None
-    };
-    ($major:literal, $minor:literal, $newest:literal) => {
-        Some(VhloForm { since: ($major, $minor), newest: $newest })
-    };
-}
-
-macro_rules! operand_accessor {
-    ($operand:ident One) => {
-        #[doc = concat!("The operand `", stringify!($operand), "`.\n\n# Panics\nWhen the operation does not have the table's operands; the verifier has checked that.")]
-        pub fn $operand(op: &super::Operation) -> super::ValueId {
-            op.operand_group(Groups::$operand as usize)[0]
-        }
-    };
-    ($operand:ident Variadic) => {
-        #[doc = concat!("The operands `", stringify!($operand), "`.")]
-        pub fn $operand(op: &super::Operation) -> &[super::ValueId] {
-            op.operand_group(Groups::$operand as usize)
-        }
-    };
-}
-
-macro_rules! define_ops {
-    ($(
-        $(#[doc = $doc:literal])+
-        $storage:ident $name:ident = $mlir:literal vhlo($($vhlo:tt)*)
-            operands($($operand:ident: $operand_arity:ident),*)
-            attributes($($(#[doc = $attr_doc:literal])+ $attr:ident: $attr_ty:ty = $codec:ty,)*)
-            regions($($region:ident: $region_arity:ident),*)
-            results($($result:ident: $result_arity:ident),*)
-            traits($($property:ident),*);
-    )*) => {
-        $(
-            $(#[doc = $doc])+
-            ///
-            #[doc = concat!("`", $mlir, "`. Operands: ", $("`", stringify!($operand), "` (", stringify!($operand_arity), ") ",)* "; results: ", $("`", stringify!($result), "` (", stringify!($result_arity), ") ",)* "; regions: ", $("`", stringify!($region), "` (", stringify!($region_arity), ") ",)* ".")]
-            #[derive(Clone, Debug, PartialEq)]
-            pub struct $name {
-                $($(#[doc = $attr_doc])+ pub $attr: $attr_ty,)*
-            }
-
-            impl $name {
-                pub(crate) fn from_attributes(
-                    find: &mut dyn FnMut(&'static str) -> Option<Attribute>,
-                ) -> Result<Self, AttributeError> {
-                    let _ = &find;
-                    Ok($name {
-                        $($attr: codec::decode::<$codec>($mlir, stringify!($attr), find(stringify!($attr)))?,)*
-                    })
-                }
-            }
-
-            impl From<$name> for Op {
-                fn from(op: $name) -> Op {
-                    Op::$name(op_wrap!($storage op))
-                }
-            }
-
-            const _: () = {
-                #[allow(non_camel_case_types, dead_code, reason = "only the positions of the operands by name are used")]
-                enum Groups { $($operand),* }
-
-                impl $name {
-                    $(operand_accessor!($operand $operand_arity);)*
-                }
-            };
-        )*
-
-        /// What an operation does, with its typed attributes.
-        ///
-        /// One variant for each entry of the op table, and [`Op::Other`] for what the table does not have. Which
-        /// operands, results and regions an operation has says [`Op::info`]; the structs have an accessor for each
-        /// operand, such as [`Reduce::init_values`].
-        #[derive(Clone, Debug, PartialEq)]
-        #[non_exhaustive]
-        pub enum Op {
-            $(
-                $(#[doc = $doc])+
-                $name(op_payload!($storage $name)),
-            )*
-            /// An operation that the table does not have.
-            Other(Box<OtherOp>),
-        }
-
-        /// Which operation of the table: an [`Op`] without its attributes.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        #[non_exhaustive]
-        pub enum OpCode {
-            $($(#[doc = $doc])+ $name,)*
-            /// An operation that the table does not have.
-            Other,
-        }
-
-        impl OpCode {
-            /// Every operation of the table.
-            pub const ALL: &'static [OpCode] = &[$(OpCode::$name),*];
-
-            /// The table's entry.
-            pub fn info(self) -> &'static OpInfo {
-                &INFOS[self as usize]
-            }
-        }
-
-        impl Op {
-            /// Which operation of the table.
-            pub fn code(&self) -> OpCode {
-                match self {
-                    $(Op::$name(_) => OpCode::$name,)*
-                    Op::Other(_) => OpCode::Other,
-                }
-            }
-
-            /// An operation of the table from its attributes. `find` gives an attribute by its StableHLO name.
-            pub(crate) fn from_attributes(
-                code: OpCode,
-                find: &mut dyn FnMut(&'static str) -> Option<Attribute>,
-            ) -> Result<Op, AttributeError> {
-                match code {
-                    $(OpCode::$name => Ok(Op::$name(op_wrap!($storage $name::from_attributes(find)?))),)*
-                    OpCode::Other => unreachable!("operations outside of the table are not made from attributes"),
-                }
-            }
-
-            /// The operation's own attributes by their StableHLO names, without those that have their default.
-            pub fn attributes(&self) -> Vec<(Str, Attribute)> {
-                match self {
-                    $(
-                        Op::$name(op) => {
-                            let _ = op;
-                            let attributes: Vec<Option<(Str, Attribute)>> =
-                                vec![$(codec::encode::<$codec>(stringify!($attr), &op.$attr)),*];
-                            attributes.into_iter().flatten().collect()
-                        }
-                    )*
-                    Op::Other(op) => op.properties.entries().to_vec(),
-                }
-            }
-        }
-
-        static INFOS: &[OpInfo] = &[
-            $(OpInfo {
-                name: $mlir,
-                doc: concat!($($doc),+),
-                operands: &[$(GroupSpec { name: stringify!($operand), variadicity: Variadicity::$operand_arity }),*],
-                attributes: &[$(AttributeSpec {
-                    name: stringify!($attr),
-                    expected: <$codec as codec::Codec>::EXPECTED,
-                    required: <$codec as codec::Codec>::REQUIRED,
-                }),*],
-                regions: &[$(GroupSpec { name: stringify!($region), variadicity: Variadicity::$region_arity }),*],
-                results: &[$(GroupSpec { name: stringify!($result), variadicity: Variadicity::$result_arity }),*],
-                traits: &[$(Trait::$property),*],
-                vhlo: op_vhlo!($($vhlo)*),
-            },)*
-            OpInfo {
-                name: "other",
-                doc: "An operation that the table does not have.",
-                operands: &[GroupSpec { name: "operands", variadicity: Variadicity::Variadic }],
-                attributes: &[],
-                regions: &[GroupSpec { name: "regions", variadicity: Variadicity::Variadic }],
-                results: &[GroupSpec { name: "results", variadicity: Variadicity::Variadic }],
-                traits: &[],
-                vhlo: None,
-            },
-        ];
-    };
-}
-
-pub(super) use {define_ops, op_payload, op_vhlo, op_wrap, operand_accessor};
-
-use super::OpCode;
+use super::{Op, OpCode, OpInfo};
 
 impl OpCode {
-    /// The operation of this name, such as `stablehlo.add`.
+    /// Returns the operation with this name, such as `stablehlo.add`; `None` for names outside of the op table.
     pub fn from_name(name: &str) -> Option<OpCode> {
-        static BY_NAME: std::sync::OnceLock<std::collections::HashMap<&'static str, OpCode>> =
-            std::sync::OnceLock::new();
+        static BY_NAME: OnceLock<HashMap<&'static str, OpCode>> = OnceLock::new();
         BY_NAME
             .get_or_init(|| Self::ALL.iter().map(|&code| (code.info().name, code)).collect())
             .get(name)
@@ -326,23 +17,23 @@ impl OpCode {
     }
 }
 
-impl super::Op {
-    /// The table's entry.
+impl Op {
+    /// Returns the entry in the op table. All operations outside of the table share one entry.
     pub fn info(&self) -> &'static OpInfo {
         self.code().info()
     }
 
-    /// Full name, such as `stablehlo.add`.
+    /// Returns the full name, such as `stablehlo.add`.
     pub fn name(&self) -> &str {
         match self {
-            super::Op::Other(other) => &other.name,
+            Op::Other(other) => &other.name,
             known => known.info().name,
         }
     }
 }
 
-impl fmt::Display for super::Op {
-    /// The operation's name.
+impl fmt::Display for Op {
+    /// Writes the name of the operation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }

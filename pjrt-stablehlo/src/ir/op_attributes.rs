@@ -1,124 +1,118 @@
-//! Structured attributes of StableHLO operations.
+//! Structured attributes of StableHLO's operations.
 
-use super::{DictionaryAttribute, Mesh, Precision, ResultAccuracyMode, Str, Type};
+use super::{Ints, Precision, ReplicaGroupMeshAxes, ResultAccuracyMode, Type};
 
-/// Integers of an attribute: dimensions, sizes, strides.
-pub type Ints = Box<[i64]>;
-
-/// Pairs of integers: low and high padding for each dimension, or source and target of transfers.
-pub type IntPairs = Box<[[i64; 2]]>;
-
-/// Precision of each operand; empty, or without other cases, for `DEFAULT` for all.
+/// The precision of each operand. An empty list stands for `DEFAULT` for all operands.
 pub type PrecisionConfig = Box<[Precision]>;
 
-/// Which dimensions of `dot_general`'s operands are batched and contracted.
+/// The batching and contracting dimensions of `dot_general`'s operands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DotDimensionNumbers {
-    /// Batching dimensions of the left operand.
+    /// The batching dimensions of the left operand.
     pub lhs_batching_dimensions: Ints,
-    /// Batching dimensions of the right operand, pairwise with the left's.
+    /// The batching dimensions of the right operand, in the order of the left operand's.
     pub rhs_batching_dimensions: Ints,
-    /// Contracting dimensions of the left operand.
+    /// The contracting dimensions of the left operand.
     pub lhs_contracting_dimensions: Ints,
-    /// Contracting dimensions of the right operand, pairwise with the left's.
+    /// The contracting dimensions of the right operand, in the order of the left operand's.
     pub rhs_contracting_dimensions: Ints,
 }
 
-/// How `dot_general` must compute.
+/// The algorithm that `dot_general` must use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DotAlgorithm {
-    /// Type to which the left operand is rounded.
+    /// The type to which the left operand is rounded.
     pub lhs_precision_type: Type,
-    /// Type to which the right operand is rounded.
+    /// The type to which the right operand is rounded.
     pub rhs_precision_type: Type,
-    /// Type in which products are summed.
+    /// The type in which products are accumulated.
     pub accumulation_type: Type,
-    /// Parts into which the left operand is split.
+    /// The number of components into which the left operand is split.
     pub lhs_component_count: i64,
-    /// Parts into which the right operand is split.
+    /// The number of components into which the right operand is split.
     pub rhs_component_count: i64,
-    /// Products of parts that are computed.
+    /// The number of products of components that are computed.
     pub num_primitive_operations: i64,
-    /// Whether sums may be kept in less precision at times.
+    /// `true` if intermediate sums may have a lower precision than the accumulation type.
     pub allow_imprecise_accumulation: bool,
 }
 
-/// Which dimension of a convolution's operands and result is what.
+/// The roles of the dimensions of a convolution's operands and result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConvDimensionNumbers {
-    /// Batch dimension of the left operand.
+    /// The batch dimension of the left operand.
     pub input_batch_dimension: i64,
-    /// Feature dimension of the left operand.
+    /// The feature dimension of the left operand.
     pub input_feature_dimension: i64,
-    /// Spatial dimensions of the left operand.
+    /// The spatial dimensions of the left operand.
     pub input_spatial_dimensions: Ints,
-    /// Input feature dimension of the kernel.
+    /// The input feature dimension of the kernel.
     pub kernel_input_feature_dimension: i64,
-    /// Output feature dimension of the kernel.
+    /// The output feature dimension of the kernel.
     pub kernel_output_feature_dimension: i64,
-    /// Spatial dimensions of the kernel.
+    /// The spatial dimensions of the kernel.
     pub kernel_spatial_dimensions: Ints,
-    /// Batch dimension of the result.
+    /// The batch dimension of the result.
     pub output_batch_dimension: i64,
-    /// Feature dimension of the result.
+    /// The feature dimension of the result.
     pub output_feature_dimension: i64,
-    /// Spatial dimensions of the result.
+    /// The spatial dimensions of the result.
     pub output_spatial_dimensions: Ints,
 }
 
-/// How `gather` finds and places slices.
+/// The roles of the dimensions of `gather`'s operands and result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatherDimensionNumbers {
-    /// Dimensions of the result that are offsets into a slice.
+    /// The dimensions of the result that are offsets into a slice.
     pub offset_dims: Ints,
-    /// Dimensions of the operand that are dropped from slices.
+    /// The dimensions of the operand that are removed from slices.
     pub collapsed_slice_dims: Ints,
-    /// Batching dimensions of the operand.
+    /// The batching dimensions of the operand.
     pub operand_batching_dims: Ints,
-    /// Batching dimensions of the indices, pairwise with the operand's.
+    /// The batching dimensions of the indices, in the order of the operand's.
     pub start_indices_batching_dims: Ints,
-    /// Which dimension of the operand each component of an index vector starts in.
+    /// For each component of an index vector, the dimension of the operand that it indexes.
     pub start_index_map: Ints,
-    /// Dimension of the indices that holds index vectors; the rank of the indices for scalars.
+    /// The dimension of the indices that contains the index vectors. If it equals their rank, each index is a scalar.
     pub index_vector_dim: i64,
 }
 
-/// How `scatter` finds and places updates.
+/// The roles of the dimensions of `scatter`'s operands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScatterDimensionNumbers {
-    /// Dimensions of the updates that are offsets into a window.
+    /// The dimensions of the updates that are offsets into a window.
     pub update_window_dims: Ints,
-    /// Dimensions of the inputs that windows lack.
+    /// The dimensions of the inputs that are not part of windows.
     pub inserted_window_dims: Ints,
-    /// Batching dimensions of the inputs.
+    /// The batching dimensions of the inputs.
     pub input_batching_dims: Ints,
-    /// Batching dimensions of the indices, pairwise with the inputs'.
+    /// The batching dimensions of the indices, in the order of the inputs'.
     pub scatter_indices_batching_dims: Ints,
-    /// Which dimension of the inputs each component of an index vector starts in.
+    /// For each component of an index vector, the dimension of the inputs that it indexes.
     pub scatter_dims_to_operand_dims: Ints,
-    /// Dimension of the indices that holds index vectors; the rank of the indices for scalars.
+    /// The dimension of the indices that contains the index vectors. If it equals their rank, each index is a scalar.
     pub index_vector_dim: i64,
 }
 
-/// The channel of a transfer or collective.
+/// The channel of a transfer or a collective.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChannelHandle {
-    /// Number of the channel; 0 for none.
+    /// The id of the channel; 0 if there is none.
     pub handle: i64,
-    /// Kind of the channel: 1 device to device, 2 device to host, 3 host to device; 0 in collectives.
+    /// The type of the channel: 1 for device to device, 2 for device to host, 3 for host to device. 0 in collectives.
     pub channel_type: i64,
 }
 
-/// The accuracy that an elementwise function asks for.
+/// The accuracy that an elementwise function requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ResultAccuracy {
-    /// Absolute tolerance.
+    /// The absolute tolerance.
     pub atol: f64,
-    /// Relative tolerance.
+    /// The relative tolerance.
     pub rtol: f64,
-    /// Tolerance in units in the last place.
+    /// The tolerance in units in the last place.
     pub ulps: i64,
-    /// Whether the tolerances count.
+    /// The mode. The tolerances apply to [`ResultAccuracyMode::Tolerance`] only.
     pub mode: ResultAccuracyMode,
 }
 
@@ -128,45 +122,48 @@ impl Default for ResultAccuracy {
     }
 }
 
-/// Which part of an operand a part of a `custom_call`'s result shares its memory with.
+/// A part of a `custom_call`'s result that shares memory with a part of an operand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputOperandAlias {
-    /// Path to the part in the (nested) result tuple.
+    /// The path to the part in the result, which may be a nested tuple.
     pub output_tuple_indices: Ints,
-    /// Operand.
+    /// The position of the operand.
     pub operand_index: i64,
-    /// Path to the part in the (nested) operand tuple.
+    /// The path to the part in the operand, which may be a nested tuple.
     pub operand_tuple_indices: Ints,
 }
 
-/// Configuration of a `custom_call`.
+/// The groups of processes that take part in a collective.
+///
+/// ```
+/// use pjrt_stablehlo::ir::{Module, ReplicaGroups};
+///
+/// let groups = ReplicaGroups::Dense { group_size: 2, ids: [0, 2, 1, -1].into() };
+/// assert_eq!(groups.groups(&Module::new())?, [vec![0, 2], vec![1]]);
+/// # Ok::<(), pjrt_stablehlo::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum BackendConfig {
-    /// Bytes whose meaning the target knows; often text.
-    Bytes(crate::Bytes),
-    /// Named attributes, for the typed foreign function interface.
-    Dictionary(DictionaryAttribute),
+pub enum ReplicaGroups {
+    /// The rows of a matrix, one row for each group. Shorter groups are padded with -1.
+    Dense {
+        /// The number of columns, which is the size of the largest group.
+        group_size: usize,
+        /// The elements in row-major order.
+        ids: Ints,
+    },
+    /// Groups along axes of a device mesh.
+    MeshAxes(Box<ReplicaGroupMeshAxes>),
 }
 
-impl Default for BackendConfig {
+impl Default for ReplicaGroups {
     fn default() -> Self {
-        BackendConfig::Bytes(crate::Bytes::default())
+        ReplicaGroups::Dense { group_size: 0, ids: Box::default() }
     }
 }
 
-/// A mesh by its name, or itself.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum MeshReference {
-    /// Symbol of a mesh in the module.
-    Symbol(Str),
-    /// The mesh itself.
-    Mesh(Mesh),
-}
-
-/// Order of dimensions in memory, minor to major, of each operand or result of a `custom_call`.
+/// For each operand or result of a `custom_call`, its dimensions from minor to major in memory.
 pub type Layouts = Box<[Ints]>;
 
-/// Tilings of each result of a `custom_call`, from outer to inner tile.
+/// For each result of a `custom_call`, its tilings from the outermost to the innermost.
 pub type Tilings = Box<[Box<[Ints]>]>;

@@ -1,346 +1,382 @@
-//! The op table: every operation of StableHLO, `func` and Shardy that this crate knows, in one place.
+//! The op table: every operation of StableHLO, `func` and Shardy that this crate represents with a type of its own.
 //!
-//! From it come the [`Op`] enum and its structs, names, operand accessors, the decoding of attributes from every input
-//! form, the printer, the structural part of the verifier, and the coverage list.
+//! The table defines the [`Op`] enum and its structs, the names, the operand accessors, the decoding of attributes from
+//! every input format, the printer, the structural part of the verifier, and the coverage list.
+//!
+//! Each operation is a struct whose fields are its attributes. Associated functions find its operands by name:
+//!
+//! ```
+//! use pjrt_stablehlo::ir::Op;
+//! use pjrt_stablehlo::ir::ops::Iota;
+//!
+//! let iota = Op::from(Iota { iota_dimension: 1 });
+//! assert_eq!(iota.name(), "stablehlo.iota");
+//!
+//! let module = pjrt_stablehlo::parse(
+//!     r#"func.func @main(%x: tensor<4xf32>, %from: tensor<i64>) -> tensor<2xf32> {
+//!         %0 = stablehlo.dynamic_slice %x, %from, sizes = [2] : (tensor<4xf32>, tensor<i64>) -> tensor<2xf32>
+//!         return %0 : tensor<2xf32>
+//!     }"#
+//!         .to_owned(),
+//! )?;
+//! let main = module.main().unwrap();
+//! let (_, op) = main.body.ops().next().unwrap();
+//! let Op::DynamicSlice(slice) = &op.kind else { panic!("expected a slice") };
+//! assert_eq!(*slice.slice_sizes, [2]);
+//! assert_eq!(pjrt_stablehlo::ir::ops::DynamicSlice::operand(op), main.arguments()[0]);
+//! # Ok::<(), pjrt_stablehlo::Error>(())
+//! ```
 
-use super::op::{define_ops, op_payload, op_vhlo, op_wrap, operand_accessor};
+use super::define_ops::{define_ops, op_payload, op_vhlo, op_wrap, operand_accessor};
 use super::{
     Attribute, AttributeError, AttributeSpec, BackendConfig, ChannelHandle, ComparisonDirection,
     ComparisonType, ConvDimensionNumbers, CustomCallApiVersion, DictionaryAttribute, DotAlgorithm,
     DotDimensionNumbers, FftType, GatherDimensionNumbers, GroupSpec, IntPairs, Ints, Layouts, Literal,
-    OpInfo, OtherOp, OutputOperandAlias, PrecisionConfig, ReplicaGroups, ResultAccuracy, RngAlgorithm,
-    RngDistribution, ScatterDimensionNumbers, Str, TensorSharding, Tilings, Trait, TransposeKind,
+    OpInfo, Operation, OutputOperandAlias, PrecisionConfig, ReplicaGroups, ResultAccuracy, RngAlgorithm,
+    RngDistribution, ScatterDimensionNumbers, Str, TensorSharding, Tilings, Trait, TransposeKind, ValueId,
     Variadicity, VhloForm, codec,
 };
-// Each entry: storage of the variant (boxed keeps `Op` small), struct name = full name, vhlo(first major, first
-// minor, newest form), operands, attributes (field: type = codec), regions, results, traits.
+
+/// An operation outside of the op table, in uninterpreted form: operations of other dialects, and rarely used
+/// operations of Shardy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OtherOp {
+    /// The full name, such as `sdy.all_gather`.
+    pub name: Str,
+    /// The inherent attributes of the operation (its properties).
+    pub properties: DictionaryAttribute,
+}
+
+// Each entry has: the storage of the variant (`boxed` keeps `Op` small), struct name = operation name, vhlo(major and
+// minor version of its introduction, newest form), operands, attributes (field: type = codec), regions, results and
+// traits.
 define_ops! {
-    /// Magnitude.
+    /// Absolute value. For complex numbers, the modulus.
     inline Abs = "stablehlo.abs" vhlo(0, 9, 1)
         operands(operand: One) attributes() regions() results(result: One) traits(Elementwise);
-    /// Sum; logical or of booleans.
+    /// Addition. For booleans, logical OR.
     inline Add = "stablehlo.add" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes() regions() results(result: One) traits(Elementwise, SameType, Commutative);
-    /// A token that is ready when all its operands are.
+    /// Produces a token that is ready when all its operands are ready.
     inline AfterAll = "stablehlo.after_all" vhlo(0, 9, 1)
         operands(inputs: Variadic) attributes() regions() results(result: One) traits();
-    /// Concatenates the operands of all processes of a group.
+    /// Concatenates the operands of all processes in a group.
     boxed AllGather = "stablehlo.all_gather" vhlo(0, 9, 2)
         operands(operands: Variadic) attributes(
-            /// Dimension of concatenation.
+            /// The dimension of concatenation.
             all_gather_dim: i64 = codec::I64,
-            /// Groups of processes that communicate.
+            /// The groups of processes that communicate.
             replica_groups: ReplicaGroups = codec::Groups,
-            /// Channel; decides with the groups which processes they number.
+            /// The channel. With the groups, it determines how process ids are interpreted.
             channel_handle: Option<ChannelHandle> = codec::OptionalChannel,
-            /// Whether groups number devices of the whole program.
+            /// `true` if the groups contain ids of devices, rather than of replicas or partitions.
             use_global_device_ids: bool = codec::UnitFlag,
         ) regions() results(results: Variadic) traits(Collective);
-    /// Reduces the operands of all processes of a group elementwise.
+    /// Reduces the operands of all processes in a group elementwise.
     boxed AllReduce = "stablehlo.all_reduce" vhlo(0, 9, 2)
         operands(operands: Variadic) attributes(
-            /// Groups of processes that communicate.
+            /// The groups of processes that communicate.
             replica_groups: ReplicaGroups = codec::Groups,
-            /// Channel; decides with the groups which processes they number.
+            /// The channel. With the groups, it determines how process ids are interpreted.
             channel_handle: Option<ChannelHandle> = codec::OptionalChannel,
-            /// Whether groups number devices of the whole program.
+            /// `true` if the groups contain ids of devices, rather than of replicas or partitions.
             use_global_device_ids: bool = codec::UnitFlag,
         ) regions(computation: One) results(results: Variadic) traits(Collective);
-    /// Splits operands and exchanges the parts within a group.
+    /// Splits the operands and exchanges the parts within a group.
     boxed AllToAll = "stablehlo.all_to_all" vhlo(0, 9, 2)
         operands(operands: Variadic) attributes(
-            /// Dimension that is split.
+            /// The dimension that is split.
             split_dimension: i64 = codec::I64,
-            /// Dimension along which parts are put together.
+            /// The dimension along which the parts are concatenated.
             concat_dimension: i64 = codec::I64,
-            /// Number of parts.
+            /// The number of parts.
             split_count: i64 = codec::I64,
-            /// Groups of processes that communicate.
+            /// The groups of processes that communicate.
             replica_groups: ReplicaGroups = codec::Groups,
-            /// Channel; decides with the groups which processes they number.
+            /// The channel. With the groups, it determines how process ids are interpreted.
             channel_handle: Option<ChannelHandle> = codec::OptionalChannel,
         ) regions() results(results: Variadic) traits(Collective);
-    /// Logical and of booleans, bitwise and of integers.
+    /// Logical AND of booleans, bitwise AND of integers.
     inline And = "stablehlo.and" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes() regions() results(result: One) traits(Elementwise, SameType, Commutative);
-    /// Starts the collective in its region.
+    /// Starts the collective operation in its region.
     inline AsyncStart = "stablehlo.async_start" vhlo(1, 15, 1)
         operands(operands: Variadic) attributes() regions(body: One) results(result: One) traits(SideEffect);
-    /// Waits for what `async_start` started.
+    /// Waits for an operation that `async_start` started.
     inline AsyncDone = "stablehlo.async_done" vhlo(1, 15, 1)
         operands(operand: One) attributes() regions() results(results: Variadic) traits(SideEffect);
-    /// Angle of the point (rhs, lhs).
+    /// Angle of the point (rhs, lhs) in radians.
     inline Atan2 = "stablehlo.atan2" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes() regions() results(result: One) traits(Elementwise, SameType);
-    /// Gradients of `batch_norm_training`.
+    /// Computes the gradients of `batch_norm_training`.
     inline BatchNormGrad = "stablehlo.batch_norm_grad" vhlo(0, 9, 1)
         operands(operand: One, scale: One, mean: One, variance: One, grad_output: One) attributes(
-            /// Added to the variance.
+            /// The number that is added to the variance.
             epsilon: f32 = codec::F32,
-            /// Feature dimension.
+            /// The feature dimension.
             feature_index: i64 = codec::I64,
         ) regions() results(grad_operand: One, grad_scale: One, grad_offset: One) traits();
-    /// Normalizes with given mean and variance.
+    /// Normalizes the operand with the given mean and variance.
     inline BatchNormInference = "stablehlo.batch_norm_inference" vhlo(0, 9, 1)
         operands(operand: One, scale: One, offset: One, mean: One, variance: One) attributes(
-            /// Added to the variance.
+            /// The number that is added to the variance.
             epsilon: f32 = codec::F32,
-            /// Feature dimension.
+            /// The feature dimension.
             feature_index: i64 = codec::I64,
         ) regions() results(result: One) traits();
-    /// Normalizes with the mean and variance of the operand.
+    /// Normalizes the operand with its own mean and variance.
     inline BatchNormTraining = "stablehlo.batch_norm_training" vhlo(0, 9, 1)
         operands(operand: One, scale: One, offset: One) attributes(
-            /// Added to the variance.
+            /// The number that is added to the variance.
             epsilon: f32 = codec::F32,
-            /// Feature dimension.
+            /// The feature dimension.
             feature_index: i64 = codec::I64,
         ) regions() results(output: One, batch_mean: One, batch_var: One) traits();
-    /// Reinterprets the bits of the operand.
+    /// Reinterprets the bits of the operand as another element type.
     inline BitcastConvert = "stablehlo.bitcast_convert" vhlo(0, 9, 1)
         operands(operand: One) attributes() regions() results(result: One) traits();
-    /// Adds dimensions in front; older programs only.
+    /// Adds leading dimensions. Deprecated; occurs in older programs only.
     inline Broadcast = "stablehlo.broadcast" vhlo(0, 9, 1)
         operands(operand: One) attributes(
-            /// Sizes of the added dimensions.
+            /// The sizes of the added dimensions.
             broadcast_sizes: Ints = codec::IntArray,
         ) regions() results(result: One) traits();
-    /// Repeats the operand along dimensions.
+    /// Broadcasts the operand to the shape of the result.
     inline BroadcastInDim = "stablehlo.broadcast_in_dim" vhlo(0, 9, 1)
         operands(operand: One) attributes(
-            /// Dimension of the result that each dimension of the operand becomes.
+            /// For each dimension of the operand, the corresponding dimension of the result.
             broadcast_dimensions: Ints = codec::IntArray,
         ) regions() results(result: One) traits();
-    /// Runs one of its regions: the one that the index says, the last when it is out of range.
+    /// Runs one of its regions, selected by the index. An index out of range selects the last region.
     inline Case = "stablehlo.case" vhlo(0, 9, 1)
         operands(index: One) attributes() regions(branches: Variadic) results(results: Variadic) traits();
     /// Cube root.
     boxed Cbrt = "stablehlo.cbrt" vhlo(0, 9, 2)
         operands(operand: One) attributes(
-            /// The accuracy asked for.
+            /// The requested accuracy.
             result_accuracy: ResultAccuracy = codec::Accuracy,
         ) regions() results(result: One) traits(Elementwise, SameType);
-    /// Rounds up.
+    /// Rounds towards positive infinity.
     inline Ceil = "stablehlo.ceil" vhlo(0, 9, 1)
         operands(operand: One) attributes() regions() results(result: One) traits(Elementwise, SameType);
-    /// Cholesky decomposition of a batch of matrices.
+    /// Computes the Cholesky decomposition of a batch of matrices.
     inline Cholesky = "stablehlo.cholesky" vhlo(0, 9, 1)
         operands(a: One) attributes(
-            /// Whether the lower triangle is read and written.
+            /// `true` for the lower triangle, `false` for the upper one.
             lower: bool = codec::OptionalBool,
         ) regions() results(result: One) traits();
-    /// Limits elements to a range.
+    /// Clamps elements to a range.
     inline Clamp = "stablehlo.clamp" vhlo(0, 9, 1)
         operands(min: One, operand: One, max: One) attributes() regions() results(result: One) traits(Elementwise);
     /// Sends the operand of the first process of each group to the others.
     boxed CollectiveBroadcast = "stablehlo.collective_broadcast" vhlo(0, 16, 2)
         operands(operands: Variadic) attributes(
-            /// Groups of processes that communicate.
+            /// The groups of processes that communicate.
             replica_groups: ReplicaGroups = codec::Groups,
-            /// Channel; decides with the groups which processes they number.
+            /// The channel. With the groups, it determines how process ids are interpreted.
             channel_handle: Option<ChannelHandle> = codec::OptionalChannel,
-            /// Whether a further operand says which process of the group sends.
+            /// `true` if a further operand contains the position of the sending process in its group.
             has_dynamic_root: bool = codec::UnitFlag,
         ) regions() results(results: Variadic) traits(Collective);
-    /// Sends operands from process to process.
+    /// Sends operands between pairs of processes.
     inline CollectivePermute = "stablehlo.collective_permute" vhlo(0, 9, 1)
         operands(operand: One) attributes(
-            /// Who sends to whom.
+            /// The pairs of sending and receiving process.
             source_target_pairs: IntPairs = codec::PairMatrix,
-            /// Channel; decides with the groups which processes they number.
+            /// The channel. With the groups, it determines how process ids are interpreted.
             channel_handle: Option<ChannelHandle> = codec::OptionalChannel,
         ) regions() results(result: One) traits(Collective);
-    /// Reduces the operands of all processes of a group; the result is for one of them.
+    /// Reduces the operands of all processes in a group. One of the processes receives the result.
     boxed CollectiveReduce = "stablehlo.collective_reduce" vhlo(1, 19, 1)
         operands(operands: Variadic) attributes(
-            /// Groups of processes that communicate.
+            /// The groups of processes that communicate.
             replica_groups: ReplicaGroups = codec::Groups,
-            /// Channel; decides with the groups which processes they number.
+            /// The channel. With the groups, it determines how process ids are interpreted.
             channel_handle: Option<ChannelHandle> = codec::OptionalChannel,
-            /// Whether groups number devices of the whole program.
+            /// `true` if the groups contain ids of devices, rather than of replicas or partitions.
             use_global_device_ids: bool = codec::UnitFlag,
-            /// Whether a further operand says which process of the group receives.
+            /// `true` if a further operand contains the position of the receiving process in its group.
             has_dynamic_root: bool = codec::UnitFlag,
         ) regions(computation: One) results(results: Variadic) traits(Collective);
     /// Compares elementwise.
     inline Compare = "stablehlo.compare" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes(
-            /// What is tested.
+            /// The comparison to perform.
             comparison_direction: ComparisonDirection = codec::Direction,
-            /// In which order.
+            /// The order that the comparison uses.
             compare_type: ComparisonType = codec::OptionalComparisonType,
         ) regions() results(result: One) traits(Elementwise);
-    /// Complex numbers from real and imaginary parts.
+    /// Combines real and imaginary parts into complex numbers.
     inline Complex = "stablehlo.complex" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes() regions() results(result: One) traits(Elementwise);
-    /// An operation made of others: a function that a target may know by name.
+    /// A named operation, with a function that computes it for targets that do not implement it.
     boxed Composite = "stablehlo.composite" vhlo(0, 19, 2)
         operands(inputs: Variadic) attributes(
-            /// Name of the composite, such as `chlo.top_k`.
+            /// The name of the composite, such as `chlo.top_k`.
             name: Str = codec::Text,
-            /// Attributes of the composite.
+            /// The attributes of the composite.
             composite_attributes: DictionaryAttribute = codec::OptionalDictionary,
-            /// Function that computes the same.
+            /// The function that computes the same results.
             decomposition: Str = codec::Symbol,
-            /// Version of the composite.
+            /// The version of the composite.
             version: i64 = codec::OptionalI32,
         ) regions(composite_regions: Variadic) results(results: Variadic) traits();
-    /// Puts operands one after the other along a dimension.
+    /// Concatenates the operands along a dimension.
     inline Concatenate = "stablehlo.concatenate" vhlo(0, 9, 1)
         operands(inputs: Variadic) attributes(
             /// The dimension.
             dimension: i64 = codec::I64,
         ) regions() results(result: One) traits();
-    /// A constant.
+    /// A constant tensor.
     inline Constant = "stablehlo.constant" vhlo(0, 9, 1)
         operands() attributes(
-            /// The constant.
+            /// The value of the tensor.
             value: Literal = codec::Value,
         ) regions() results(output: One) traits();
-    /// Converts to another element type.
+    /// Converts elements to another element type.
     inline Convert = "stablehlo.convert" vhlo(0, 9, 1)
         operands(operand: One) attributes() regions() results(result: One) traits(Elementwise);
-    /// Convolution, with strides, padding, dilation and groups.
+    /// Convolution with strides, padding, dilation and groups.
     boxed Convolution = "stablehlo.convolution" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes(
-            /// Strides, one for each spatial dimension.
+            /// The strides, one for each spatial dimension.
             window_strides: Ints = codec::Factors,
-            /// Low and high padding, one pair for each spatial dimension.
+            /// The low and high padding, one pair for each spatial dimension.
             padding: IntPairs = codec::Padding,
-            /// Dilation of the left operand, one for each spatial dimension.
+            /// The dilation of the left operand, one factor for each spatial dimension.
             lhs_dilation: Ints = codec::Factors,
-            /// Dilation of the kernel, one for each spatial dimension.
+            /// The dilation of the kernel, one factor for each spatial dimension.
             rhs_dilation: Ints = codec::Factors,
-            /// Whether windows are reversed, one for each spatial dimension.
+            /// `true` for each spatial dimension along which the kernel is reversed.
             window_reversal: Box<[bool]> = codec::OptionalBoolArray,
-            /// Which dimension is what.
+            /// The roles of the dimensions of the operands and the result.
             dimension_numbers: ConvDimensionNumbers = codec::ConvDimensions,
-            /// Groups of input features.
+            /// The number of groups of input features.
             feature_group_count: i64 = codec::I64,
-            /// Groups of batches.
+            /// The number of groups of the batch.
             batch_group_count: i64 = codec::I64,
-            /// Precision of each operand.
+            /// The precision of each operand.
             precision_config: PrecisionConfig = codec::Precisions,
         ) regions() results(result: One) traits();
     /// Cosine.
     boxed Cosine = "stablehlo.cosine" vhlo(0, 9, 2)
         operands(operand: One) attributes(
-            /// The accuracy asked for.
+            /// The requested accuracy.
             result_accuracy: ResultAccuracy = codec::Accuracy,
         ) regions() results(result: One) traits(Elementwise, SameType);
-    /// Number of leading zero bits.
+    /// Counts the leading zero bits.
     inline CountLeadingZeros = "stablehlo.count_leading_zeros" vhlo(0, 9, 1)
         operands(operand: One) attributes() regions() results(result: One) traits(Elementwise, SameType);
-    /// A token; older programs only.
+    /// Creates a token. Deprecated; occurs in older programs only.
     inline CreateToken = "stablehlo.create_token" vhlo(0, 9, 1)
         operands() attributes() regions() results(output: One) traits();
-    /// Sum over replicas; older programs only.
+    /// Sum over replicas. Deprecated; occurs in older programs only.
     inline CrossReplicaSum = "stablehlo.cross-replica-sum" vhlo(0, 9, 1)
         operands(operand: One) attributes(
-            /// Groups of processes that communicate.
+            /// The groups of processes that communicate.
             replica_groups: ReplicaGroups = codec::Groups,
         ) regions() results(result: One) traits(Collective);
-    /// Calls something that the target knows by name.
+    /// Calls a function that the target identifies by name.
     boxed CustomCall = "stablehlo.custom_call" vhlo(0, 9, 2)
         operands(inputs: Variadic) attributes(
-            /// Name of the target.
+            /// The name of the called function.
             call_target_name: Str = codec::Text,
-            /// Whether the call does something beyond computing its results.
+            /// `true` if the call has effects other than computing its results.
             has_side_effect: bool = codec::OptionalBool,
-            /// Configuration.
+            /// The configuration of the call.
             backend_config: BackendConfig = codec::Config,
-            /// How the target is called.
+            /// The calling convention.
             api_version: CustomCallApiVersion = codec::OptionalApiVersion,
-            /// Functions that the target may call.
+            /// The functions that the target may call.
             called_computations: Box<[Str]> = codec::OptionalSymbols,
-            /// Layouts that operands must have.
+            /// The layouts that the operands must have.
             operand_layouts: Option<Layouts> = codec::OptionalLayouts,
-            /// Layouts that results must have.
+            /// The layouts that the results must have.
             result_layouts: Option<Layouts> = codec::OptionalLayouts,
-            /// Which results share memory with operands.
+            /// The results that share memory with operands.
             output_operand_aliases: Box<[OutputOperandAlias]> = codec::Aliases,
-            /// Tilings of results.
+            /// The tilings of the results.
             result_tilings: Option<Tilings> = codec::OptionalTilings,
         ) regions() results(results: Variadic) traits(SideEffect);
-    /// Quotient; integers round towards zero.
+    /// Division. For integers, rounds towards zero.
     inline Divide = "stablehlo.divide" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes() regions() results(result: One) traits(Elementwise, SameType);
-    /// Product of vectors and matrices; older programs only.
+    /// Product of vectors and matrices. Deprecated; occurs in older programs only.
     inline Dot = "stablehlo.dot" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes(
-            /// Precision of each operand.
+            /// The precision of each operand.
             precision_config: PrecisionConfig = codec::Precisions,
         ) regions() results(result: One) traits();
-    /// Product with batching and contracting dimensions.
+    /// Dot product with batching and contracting dimensions.
     boxed DotGeneral = "stablehlo.dot_general" vhlo(0, 9, 2)
         operands(lhs: One, rhs: One) attributes(
-            /// Which dimensions are batched and contracted.
+            /// The batching and contracting dimensions.
             dot_dimension_numbers: DotDimensionNumbers = codec::DotDimensions,
-            /// Precision of each operand.
+            /// The precision of each operand.
             precision_config: PrecisionConfig = codec::Precisions,
-            /// How to compute.
+            /// The algorithm that must be used, if any.
             algorithm: Option<DotAlgorithm> = codec::Algorithm,
         ) regions() results(result: One) traits();
-    /// `broadcast_in_dim` to a shape known at run time.
+    /// `broadcast_in_dim` to a shape specified by an operand.
     inline DynamicBroadcastInDim = "stablehlo.dynamic_broadcast_in_dim" vhlo(0, 9, 1)
         operands(operand: One, output_dimensions: One) attributes(
-            /// Dimension of the result that each dimension of the operand becomes.
+            /// For each dimension of the operand, the corresponding dimension of the result.
             broadcast_dimensions: Ints = codec::IntArray,
-            /// Dimensions of the operand that are known to be repeated.
+            /// The dimensions of the operand that are known to be repeated.
             known_expanding_dimensions: Ints = codec::OptionalIntArray,
-            /// Dimensions of the operand that are known not to be repeated.
+            /// The dimensions of the operand that are known not to be repeated.
             known_nonexpanding_dimensions: Ints = codec::OptionalIntArray,
         ) regions() results(result: One) traits();
-    /// `convolution` with padding known at run time.
+    /// `convolution` with padding specified by an operand.
     boxed DynamicConv = "stablehlo.dynamic_conv" vhlo(0, 9, 2)
         operands(lhs: One, rhs: One, padding: One) attributes(
-            /// Strides, one for each spatial dimension.
+            /// The strides, one for each spatial dimension.
             window_strides: Ints = codec::Factors,
-            /// Dilation of the left operand, one for each spatial dimension.
+            /// The dilation of the left operand, one factor for each spatial dimension.
             lhs_dilation: Ints = codec::Factors,
-            /// Dilation of the kernel, one for each spatial dimension.
+            /// The dilation of the kernel, one factor for each spatial dimension.
             rhs_dilation: Ints = codec::Factors,
-            /// Whether windows are reversed, one for each spatial dimension.
+            /// `true` for each spatial dimension along which the kernel is reversed.
             window_reversal: Box<[bool]> = codec::OptionalBoolArray,
-            /// Which dimension is what.
+            /// The roles of the dimensions of the operands and the result.
             dimension_numbers: ConvDimensionNumbers = codec::ConvDimensions,
-            /// Groups of input features.
+            /// The number of groups of input features.
             feature_group_count: i64 = codec::I64,
-            /// Groups of batches.
+            /// The number of groups of the batch.
             batch_group_count: i64 = codec::I64,
-            /// Precision of each operand.
+            /// The precision of each operand.
             precision_config: PrecisionConfig = codec::Precisions,
         ) regions() results(result: One) traits();
-    /// `gather` with slice sizes known at run time.
+    /// `gather` with slice sizes specified by an operand.
     boxed DynamicGather = "stablehlo.dynamic_gather" vhlo(0, 9, 2)
         operands(operand: One, start_indices: One, slice_sizes: One) attributes(
-            /// How slices are found and placed.
+            /// The roles of the dimensions of the operands and the result.
             dimension_numbers: GatherDimensionNumbers = codec::GatherDimensions,
-            /// Whether indices are known to be sorted.
+            /// `true` if the indices are known to be sorted.
             indices_are_sorted: bool = codec::OptionalBool,
         ) regions() results(result: One) traits();
-    /// `iota` of a shape known at run time.
+    /// `iota` of a shape specified by an operand.
     inline DynamicIota = "stablehlo.dynamic_iota" vhlo(0, 9, 1)
         operands(output_shape: One) attributes(
-            /// Dimension along which values grow.
+            /// The dimension along which values increase.
             iota_dimension: i64 = codec::I64,
         ) regions() results(result: One) traits();
-    /// `pad` with padding known at run time.
+    /// `pad` with padding specified by operands.
     inline DynamicPad = "stablehlo.dynamic_pad" vhlo(0, 9, 1)
         operands(operand: One, padding_value: One, edge_padding_low: One, edge_padding_high: One, interior_padding: One) attributes() regions() results(result: One) traits();
-    /// `reshape` to a shape known at run time.
+    /// `reshape` to a shape specified by an operand.
     inline DynamicReshape = "stablehlo.dynamic_reshape" vhlo(0, 9, 1)
         operands(operand: One, output_shape: One) attributes() regions() results(result: One) traits();
-    /// A slice that starts at indices known at run time, moved to lie inside.
+    /// Extracts a slice that starts at indices given by operands. The start is clamped so that the slice is in bounds.
     inline DynamicSlice = "stablehlo.dynamic_slice" vhlo(0, 9, 1)
         operands(operand: One, start_indices: Variadic) attributes(
-            /// Sizes of the slice.
+            /// The sizes of the slice.
             slice_sizes: Ints = codec::IntArray,
         ) regions() results(result: One) traits();
-    /// Replaces a slice that starts at indices known at run time, moved to lie inside.
+    /// Replaces a slice that starts at indices given by operands. The start is clamped so that the slice is in bounds.
     inline DynamicUpdateSlice = "stablehlo.dynamic_update_slice" vhlo(0, 9, 1)
         operands(operand: One, update: One, start_indices: Variadic) attributes() regions() results(result: One) traits();
-    /// Einstein summation; older programs only.
+    /// Einstein summation of two operands. Deprecated; occurs in older programs only.
     inline Einsum = "stablehlo.einsum" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes(
             /// The equation.
@@ -349,426 +385,426 @@ define_ops! {
     /// Exponential function.
     boxed Exponential = "stablehlo.exponential" vhlo(0, 9, 2)
         operands(operand: One) attributes(
-            /// The accuracy asked for.
+            /// The requested accuracy.
             result_accuracy: ResultAccuracy = codec::Accuracy,
         ) regions() results(result: One) traits(Elementwise, SameType);
-    /// `exp(x) - 1`, precise near 0.
+    /// `exp(x) - 1`, accurate near 0.
     boxed ExponentialMinusOne = "stablehlo.exponential_minus_one" vhlo(0, 9, 2)
         operands(operand: One) attributes(
-            /// The accuracy asked for.
+            /// The requested accuracy.
             result_accuracy: ResultAccuracy = codec::Accuracy,
         ) regions() results(result: One) traits(Elementwise, SameType);
     /// Fast Fourier transform of the last dimensions.
     inline Fft = "stablehlo.fft" vhlo(0, 9, 1)
         operands(operand: One) attributes(
-            /// Kind.
+            /// The kind of transform.
             fft_type: FftType = codec::FftKind,
-            /// Lengths of the transformed dimensions.
+            /// The lengths of the transformed dimensions.
             fft_length: Ints = codec::IntArray,
         ) regions() results(result: One) traits();
-    /// Rounds down.
+    /// Rounds towards negative infinity.
     inline Floor = "stablehlo.floor" vhlo(0, 9, 1)
         operands(operand: One) attributes() regions() results(result: One) traits(Elementwise, SameType);
-    /// Gathers slices.
+    /// Gathers slices of the operand.
     boxed Gather = "stablehlo.gather" vhlo(0, 9, 2)
         operands(operand: One, start_indices: One) attributes(
-            /// How slices are found and placed.
+            /// The roles of the dimensions of the operands and the result.
             dimension_numbers: GatherDimensionNumbers = codec::GatherDimensions,
-            /// Sizes of slices.
+            /// The sizes of the slices.
             slice_sizes: Ints = codec::IntArray,
-            /// Whether indices are known to be sorted.
+            /// `true` if the indices are known to be sorted.
             indices_are_sorted: bool = codec::OptionalBool,
         ) regions() results(result: One) traits();
-    /// Size of a dimension, as `i32`.
+    /// Returns the size of a dimension as `i32`.
     inline GetDimensionSize = "stablehlo.get_dimension_size" vhlo(0, 9, 1)
         operands(operand: One) attributes(
             /// The dimension.
             dimension: i64 = codec::I64,
         ) regions() results(result: One) traits();
-    /// An element of a tuple.
+    /// Extracts an element of a tuple.
     inline GetTupleElement = "stablehlo.get_tuple_element" vhlo(0, 9, 1)
         operands(operand: One) attributes(
-            /// Position of the element.
+            /// The position of the element.
             index: i64 = codec::I32,
         ) regions() results(result: One) traits();
-    /// Runs one of its two regions.
+    /// Runs one of its two regions, selected by a boolean.
     inline If = "stablehlo.if" vhlo(0, 9, 1)
         operands(pred: One) attributes() regions(true_branch: One, false_branch: One) results(results: Variadic) traits();
     /// Imaginary part.
     inline Imag = "stablehlo.imag" vhlo(0, 9, 1)
         operands(operand: One) attributes() regions() results(result: One) traits(Elementwise);
-    /// Reads from the infeed; the last result is a token.
+    /// Reads from the infeed. The last result is a token.
     inline Infeed = "stablehlo.infeed" vhlo(0, 9, 1)
         operands(token: One) attributes(
-            /// Configuration.
+            /// The configuration.
             infeed_config: Str = codec::OptionalText,
-            /// Layouts of the results.
+            /// The layouts of the results.
             layout: Option<Box<[Attribute]>> = codec::OptionalArray,
         ) regions() results(results: Variadic) traits(SideEffect);
-    /// Counts from 0 along a dimension.
+    /// Increasing integers from 0 along a dimension.
     inline Iota = "stablehlo.iota" vhlo(0, 9, 1)
         operands() attributes(
             /// The dimension.
             iota_dimension: i64 = codec::I64,
         ) regions() results(output: One) traits();
-    /// Whether elements are neither infinite nor NaN.
+    /// Tests whether elements are neither infinite nor NaN.
     inline IsFinite = "stablehlo.is_finite" vhlo(0, 9, 1)
         operands(x: One) attributes() regions() results(y: One) traits(Elementwise);
     /// Natural logarithm.
     boxed Log = "stablehlo.log" vhlo(0, 9, 2)
         operands(operand: One) attributes(
-            /// The accuracy asked for.
+            /// The requested accuracy.
             result_accuracy: ResultAccuracy = codec::Accuracy,
         ) regions() results(result: One) traits(Elementwise, SameType);
-    /// `log(x + 1)`, precise near 0.
+    /// `log(x + 1)`, accurate near 0.
     boxed LogPlusOne = "stablehlo.log_plus_one" vhlo(0, 9, 2)
         operands(operand: One) attributes(
-            /// The accuracy asked for.
+            /// The requested accuracy.
             result_accuracy: ResultAccuracy = codec::Accuracy,
         ) regions() results(result: One) traits(Elementwise, SameType);
-    /// `1 / (1 + exp(-x))`.
+    /// Logistic function: `1 / (1 + exp(-x))`.
     boxed Logistic = "stablehlo.logistic" vhlo(0, 9, 2)
         operands(operand: One) attributes(
-            /// The accuracy asked for.
+            /// The requested accuracy.
             result_accuracy: ResultAccuracy = codec::Accuracy,
         ) regions() results(result: One) traits(Elementwise, SameType);
     /// Applies its region to each element.
     inline Map = "stablehlo.map" vhlo(0, 9, 1)
         operands(inputs: Variadic) attributes(
-            /// All dimensions, in order.
+            /// All dimensions, in ascending order.
             dimensions: Ints = codec::IntArray,
         ) regions(computation: One) results(result: One) traits();
-    /// The greater; logical or of booleans.
+    /// Maximum. For booleans, logical OR.
     inline Maximum = "stablehlo.maximum" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes() regions() results(result: One) traits(Elementwise, SameType, Commutative);
-    /// The lesser; logical and of booleans.
+    /// Minimum. For booleans, logical AND.
     inline Minimum = "stablehlo.minimum" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes() regions() results(result: One) traits(Elementwise, SameType, Commutative);
-    /// Product; logical and of booleans.
+    /// Multiplication. For booleans, logical AND.
     inline Multiply = "stablehlo.multiply" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes() regions() results(result: One) traits(Elementwise, SameType, Commutative);
-    /// Negative.
+    /// Negation.
     inline Negate = "stablehlo.negate" vhlo(0, 9, 1)
         operands(operand: One) attributes() regions() results(result: One) traits(Elementwise, SameType);
-    /// Logical or bitwise negation.
+    /// Logical NOT of booleans, bitwise NOT of integers.
     inline Not = "stablehlo.not" vhlo(0, 9, 1)
         operands(operand: One) attributes() regions() results(result: One) traits(Elementwise, SameType);
-    /// Gives its operands, which no computation may be moved across.
+    /// Returns its operands, and prevents the movement of computations across it.
     inline OptimizationBarrier = "stablehlo.optimization_barrier" vhlo(0, 9, 1)
         operands(operand: Variadic) attributes() regions() results(result: Variadic) traits();
-    /// Logical or of booleans, bitwise or of integers.
+    /// Logical OR of booleans, bitwise OR of integers.
     inline Or = "stablehlo.or" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes() regions() results(result: One) traits(Elementwise, SameType, Commutative);
     /// Writes to the outfeed.
     inline Outfeed = "stablehlo.outfeed" vhlo(0, 9, 1)
         operands(inputs: Variadic, token: One) attributes(
-            /// Configuration.
+            /// The configuration.
             outfeed_config: Str = codec::OptionalText,
         ) regions() results(result: One) traits(SideEffect);
-    /// Adds elements at the edges and between elements, or removes them at the edges.
+    /// Adds elements at the edges and between elements, or removes elements at the edges.
     inline Pad = "stablehlo.pad" vhlo(0, 9, 1)
         operands(operand: One, padding_value: One) attributes(
-            /// Elements added before, negative to remove, for each dimension.
+            /// For each dimension, the number of elements added at the start; negative to remove elements.
             edge_padding_low: Ints = codec::IntArray,
-            /// Elements added after, negative to remove, for each dimension.
+            /// For each dimension, the number of elements added at the end; negative to remove elements.
             edge_padding_high: Ints = codec::IntArray,
-            /// Elements added between elements, for each dimension.
+            /// For each dimension, the number of elements added between elements.
             interior_padding: Ints = codec::IntArray,
         ) regions() results(result: One) traits();
-    /// Number of the running partition.
+    /// Returns the id of the partition that the process runs.
     inline PartitionId = "stablehlo.partition_id" vhlo(0, 9, 1)
         operands() attributes() regions() results(result: One) traits();
-    /// Number of one bits.
+    /// Counts the bits that are set.
     inline PopulationCount = "stablehlo.popcnt" vhlo(0, 9, 1)
         operands(operand: One) attributes() regions() results(result: One) traits(Elementwise, SameType);
-    /// Power.
+    /// Exponentiation.
     inline Power = "stablehlo.power" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes() regions() results(result: One) traits(Elementwise, SameType);
     /// Real part.
     inline Real = "stablehlo.real" vhlo(0, 9, 1)
         operands(operand: One) attributes() regions() results(result: One) traits(Elementwise);
-    /// A slice whose bounds are known at run time.
+    /// Extracts a slice with bounds and strides specified by operands.
     inline RealDynamicSlice = "stablehlo.real_dynamic_slice" vhlo(0, 9, 1)
         operands(operand: One, start_indices: One, limit_indices: One, strides: One) attributes() regions() results(result: One) traits();
-    /// Receives from a channel; the last result is a token.
+    /// Receives from a channel. The last result is a token.
     inline Recv = "stablehlo.recv" vhlo(0, 9, 2)
         operands(token: One) attributes(
-            /// Channel.
+            /// The channel.
             channel_handle: ChannelHandle = codec::Channel,
-            /// Whether the other side is the host.
+            /// `true` if the host is the other side of the transfer.
             is_host_transfer: bool = codec::OptionalBool,
-            /// Who sends to whom; empty when not given.
+            /// The pairs of sending and receiving process; empty if not given.
             source_target_pairs: IntPairs = codec::OptionalPairs,
         ) regions() results(results: Variadic) traits(SideEffect);
-    /// Reduces dimensions with its region.
+    /// Reduces dimensions with the computation in its region.
     inline Reduce = "stablehlo.reduce" vhlo(0, 9, 1)
         operands(inputs: Variadic, init_values: Variadic) attributes(
             /// The dimensions.
             dimensions: Ints = codec::IntArray,
         ) regions(body: One) results(results: Variadic) traits();
-    /// Rounds to a float format with fewer bits.
+    /// Rounds elements to the precision of a float format with fewer bits.
     inline ReducePrecision = "stablehlo.reduce_precision" vhlo(0, 9, 1)
         operands(operand: One) attributes(
-            /// Exponent bits of the format.
+            /// The number of exponent bits of the format.
             exponent_bits: i64 = codec::I32,
-            /// Mantissa bits of the format.
+            /// The number of mantissa bits of the format.
             mantissa_bits: i64 = codec::I32,
         ) regions() results(output: One) traits(Elementwise, SameType);
-    /// `all_reduce`, of which each process keeps its part.
+    /// Reduces the operands of all processes in a group elementwise. Each process receives a part of the result.
     boxed ReduceScatter = "stablehlo.reduce_scatter" vhlo(0, 9, 1)
         operands(operand: One) attributes(
-            /// Dimension that is split.
+            /// The dimension along which the result is split.
             scatter_dimension: i64 = codec::I64,
-            /// Groups of processes that communicate.
+            /// The groups of processes that communicate.
             replica_groups: ReplicaGroups = codec::Groups,
-            /// Channel; decides with the groups which processes they number.
+            /// The channel. With the groups, it determines how process ids are interpreted.
             channel_handle: Option<ChannelHandle> = codec::OptionalChannel,
-            /// Whether groups number devices of the whole program.
+            /// `true` if the groups contain ids of devices, rather than of replicas or partitions.
             use_global_device_ids: bool = codec::UnitFlag,
         ) regions(computation: One) results(result: One) traits(Collective);
-    /// Reduces windows with its region.
+    /// Reduces windows with the computation in its region.
     boxed ReduceWindow = "stablehlo.reduce_window" vhlo(0, 9, 1)
         operands(inputs: Variadic, init_values: Variadic) attributes(
-            /// Sizes of windows.
+            /// The sizes of the windows.
             window_dimensions: Ints = codec::IntArray,
-            /// Strides of windows, one for each dimension.
+            /// The strides of the windows, one for each dimension.
             window_strides: Ints = codec::Factors,
-            /// Dilation of the inputs, one for each dimension.
+            /// The dilation of the inputs, one factor for each dimension.
             base_dilations: Ints = codec::Factors,
-            /// Dilation of windows, one for each dimension.
+            /// The dilation of the windows, one factor for each dimension.
             window_dilations: Ints = codec::Factors,
-            /// Low and high padding, one pair for each dimension.
+            /// The low and high padding, one pair for each dimension.
             padding: IntPairs = codec::Padding,
         ) regions(body: One) results(results: Variadic) traits();
-    /// Remainder with the sign of the dividend.
+    /// Remainder, with the sign of the dividend.
     inline Remainder = "stablehlo.remainder" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes() regions() results(result: One) traits(Elementwise, SameType);
-    /// Number of the running replica.
+    /// Returns the id of the replica that the process runs.
     inline ReplicaId = "stablehlo.replica_id" vhlo(0, 9, 1)
         operands() attributes() regions() results(result: One) traits();
-    /// The same elements in another shape.
+    /// Arranges the elements in another shape, in row-major order.
     inline Reshape = "stablehlo.reshape" vhlo(0, 9, 1)
         operands(operand: One) attributes() regions() results(result: One) traits();
-    /// Ends a region and gives its results.
+    /// Terminates a region and returns its results.
     inline Return = "stablehlo.return" vhlo(0, 9, 1)
         operands(results: Variadic) attributes() regions() results() traits(Terminator);
-    /// Reverses the order along dimensions.
+    /// Reverses the order of elements along dimensions.
     inline Reverse = "stablehlo.reverse" vhlo(0, 9, 1)
         operands(operand: One) attributes(
             /// The dimensions.
             dimensions: Ints = codec::IntArray,
         ) regions() results(result: One) traits();
-    /// Random numbers.
+    /// Generates random numbers.
     inline Rng = "stablehlo.rng" vhlo(0, 9, 1)
         operands(a: One, b: One, shape: One) attributes(
-            /// Distribution.
+            /// The distribution.
             rng_distribution: RngDistribution = codec::Distribution,
         ) regions() results(result: One) traits(SideEffect);
-    /// Random bits from a state.
+    /// Generates random bits from a state.
     inline RngBitGenerator = "stablehlo.rng_bit_generator" vhlo(0, 9, 1)
         operands(initial_state: One) attributes(
-            /// Algorithm.
+            /// The algorithm.
             rng_algorithm: RngAlgorithm = codec::Generator,
         ) regions() results(output_state: One, output: One) traits();
-    /// Rounds to nearest, ties away from zero.
+    /// Rounds to the nearest integer, ties away from zero.
     inline RoundNearestAfz = "stablehlo.round_nearest_afz" vhlo(0, 9, 1)
         operands(operand: One) attributes() regions() results(result: One) traits(Elementwise, SameType);
-    /// Rounds to nearest, ties to even.
+    /// Rounds to the nearest integer, ties to even.
     inline RoundNearestEven = "stablehlo.round_nearest_even" vhlo(0, 9, 1)
         operands(operand: One) attributes() regions() results(result: One) traits(Elementwise, SameType);
     /// Reciprocal square root.
     boxed Rsqrt = "stablehlo.rsqrt" vhlo(0, 9, 2)
         operands(operand: One) attributes(
-            /// The accuracy asked for.
+            /// The requested accuracy.
             result_accuracy: ResultAccuracy = codec::Accuracy,
         ) regions() results(result: One) traits(Elementwise, SameType);
-    /// Combines updates into places of the inputs with its region.
+    /// Updates slices of the inputs, combining elements with the computation in its region.
     boxed Scatter = "stablehlo.scatter" vhlo(0, 9, 2)
         operands(inputs: Variadic, scatter_indices: One, updates: Variadic) attributes(
-            /// How updates are found and placed.
+            /// The roles of the dimensions of the operands.
             scatter_dimension_numbers: ScatterDimensionNumbers = codec::ScatterDimensions,
-            /// Whether indices are known to be sorted.
+            /// `true` if the indices are known to be sorted.
             indices_are_sorted: bool = codec::OptionalBool,
-            /// Whether no two updates are known to meet.
+            /// `true` if no two updates are known to affect the same element.
             unique_indices: bool = codec::OptionalBool,
         ) regions(update_computation: One) results(results: Variadic) traits();
-    /// Elements of one operand or the other.
+    /// Selects elements of one of two operands by a predicate.
     inline Select = "stablehlo.select" vhlo(0, 9, 1)
         operands(pred: One, on_true: One, on_false: One) attributes() regions() results(result: One) traits(Elementwise);
-    /// Selects an element in each window and combines the source into its place.
+    /// Selects an element in each window, and combines the source with it, using the computations in its regions.
     inline SelectAndScatter = "stablehlo.select_and_scatter" vhlo(0, 9, 1)
         operands(operand: One, source: One, init_value: One) attributes(
-            /// Sizes of windows.
+            /// The sizes of the windows.
             window_dimensions: Ints = codec::OptionalIntArray,
-            /// Strides of windows, one for each dimension.
+            /// The strides of the windows, one for each dimension.
             window_strides: Ints = codec::Factors,
-            /// Low and high padding, one pair for each dimension.
+            /// The low and high padding, one pair for each dimension.
             padding: IntPairs = codec::Padding,
         ) regions(select: One, scatter: One) results(result: One) traits();
     /// Sends to a channel.
     inline Send = "stablehlo.send" vhlo(0, 9, 2)
         operands(inputs: Variadic, token: One) attributes(
-            /// Channel.
+            /// The channel.
             channel_handle: ChannelHandle = codec::Channel,
-            /// Whether the other side is the host.
+            /// `true` if the host is the other side of the transfer.
             is_host_transfer: bool = codec::OptionalBool,
-            /// Who sends to whom; empty when not given.
+            /// The pairs of sending and receiving process; empty if not given.
             source_target_pairs: IntPairs = codec::OptionalPairs,
         ) regions() results(result: One) traits(SideEffect);
-    /// Declares how much of a dimension counts.
+    /// Declares the number of valid elements along a dimension.
     inline SetDimensionSize = "stablehlo.set_dimension_size" vhlo(0, 9, 1)
         operands(operand: One, size: One) attributes(
             /// The dimension.
             dimension: i64 = codec::I64,
         ) regions() results(result: One) traits();
-    /// Shifts bits left.
+    /// Shifts bits to the left.
     inline ShiftLeft = "stablehlo.shift_left" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes() regions() results(result: One) traits(Elementwise, SameType);
-    /// Shifts bits right, repeating the sign.
+    /// Shifts bits to the right, replicating the sign bit.
     inline ShiftRightArithmetic = "stablehlo.shift_right_arithmetic" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes() regions() results(result: One) traits(Elementwise, SameType);
-    /// Shifts bits right, filling with zeros.
+    /// Shifts bits to the right, inserting zeros.
     inline ShiftRightLogical = "stablehlo.shift_right_logical" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes() regions() results(result: One) traits(Elementwise, SameType);
-    /// Sign: -1, 0, 1, or NaN.
+    /// Sign: -1, 0, 1, or NaN. For complex numbers, the direction.
     inline Sign = "stablehlo.sign" vhlo(0, 9, 1)
         operands(operand: One) attributes() regions() results(result: One) traits(Elementwise, SameType);
-    /// Sine.
+    /// The requested accuracy.
     boxed Sine = "stablehlo.sine" vhlo(0, 9, 2)
         operands(operand: One) attributes(
             /// The accuracy asked for.
             result_accuracy: ResultAccuracy = codec::Accuracy,
         ) regions() results(result: One) traits(Elementwise, SameType);
-    /// A slice with strides.
+    /// Extracts a slice, with strides.
     inline Slice = "stablehlo.slice" vhlo(0, 9, 1)
         operands(operand: One) attributes(
-            /// First index, for each dimension.
+            /// For each dimension, the first index.
             start_indices: Ints = codec::IntArray,
-            /// Index behind the last, for each dimension.
+            /// For each dimension, the index after the last.
             limit_indices: Ints = codec::IntArray,
-            /// Step, for each dimension.
+            /// For each dimension, the step.
             strides: Ints = codec::IntArray,
         ) regions() results(result: One) traits();
-    /// Sorts along a dimension with its region as order.
+    /// Sorts along a dimension, in the order that the comparator in its region defines.
     inline Sort = "stablehlo.sort" vhlo(0, 9, 1)
         operands(inputs: Variadic) attributes(
-            /// The dimension; negative counts from the end.
+            /// The dimension. Negative values count from the end.
             dimension: i64 = codec::SortDimension,
-            /// Whether equal elements keep their order.
+            /// `true` if equal elements keep their order.
             is_stable: bool = codec::OptionalBool,
         ) regions(comparator: One) results(results: Variadic) traits();
     /// Square root.
     boxed Sqrt = "stablehlo.sqrt" vhlo(0, 9, 2)
         operands(operand: One) attributes(
-            /// The accuracy asked for.
+            /// The requested accuracy.
             result_accuracy: ResultAccuracy = codec::Accuracy,
         ) regions() results(result: One) traits(Elementwise, SameType);
-    /// Difference.
+    /// Subtraction.
     inline Subtract = "stablehlo.subtract" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes() regions() results(result: One) traits(Elementwise, SameType);
     /// Tangent.
     boxed Tan = "stablehlo.tan" vhlo(1, 4, 2)
         operands(operand: One) attributes(
-            /// The accuracy asked for.
+            /// The requested accuracy.
             result_accuracy: ResultAccuracy = codec::Accuracy,
         ) regions() results(result: One) traits(Elementwise, SameType);
     /// Hyperbolic tangent.
     boxed Tanh = "stablehlo.tanh" vhlo(0, 9, 2)
         operands(operand: One) attributes(
-            /// The accuracy asked for.
+            /// The requested accuracy.
             result_accuracy: ResultAccuracy = codec::Accuracy,
         ) regions() results(result: One) traits(Elementwise, SameType);
-    /// Selects slices by index; older programs only.
+    /// Selects slices by index. Deprecated; occurs in older programs only.
     inline TorchIndexSelect = "stablehlo.torch_index_select" vhlo(0, 9, 1)
         operands(operand: One, index: One) attributes(
-            /// Dimension that is indexed.
+            /// The dimension that is indexed.
             dim: i64 = codec::I64,
-            /// Number of batch dimensions.
+            /// The number of batch dimensions.
             batch_dims: i64 = codec::I64,
         ) regions() results(result: One) traits();
-    /// Permutes dimensions.
+    /// Permutes the dimensions.
     inline Transpose = "stablehlo.transpose" vhlo(0, 9, 1)
         operands(operand: One) attributes(
-            /// Dimension of the operand that each dimension of the result is.
+            /// For each dimension of the result, the corresponding dimension of the operand.
             permutation: Ints = codec::IntArray,
         ) regions() results(result: One) traits();
-    /// Solves batches of triangular systems.
+    /// Solves batches of triangular systems of linear equations.
     boxed TriangularSolve = "stablehlo.triangular_solve" vhlo(0, 9, 1)
         operands(a: One, b: One) attributes(
-            /// Whether `a` stands on the left of the unknown.
+            /// `true` to solve `a * x = b`, `false` to solve `x * a = b`.
             left_side: bool = codec::Bool,
-            /// Whether the lower triangle of `a` is read.
+            /// `true` to read the lower triangle of `a`, `false` to read the upper one.
             lower: bool = codec::Bool,
-            /// Whether the diagonal of `a` counts as ones.
+            /// `true` if the diagonal of `a` is assumed to contain ones.
             unit_diagonal: bool = codec::Bool,
-            /// What is done with `a` first.
+            /// The operation that is applied to `a` before solving.
             transpose_a: TransposeKind = codec::TransposeCase,
         ) regions() results(result: One) traits();
-    /// A tuple of its operands.
+    /// Combines its operands into a tuple.
     inline Tuple = "stablehlo.tuple" vhlo(0, 9, 1)
         operands(val: Variadic) attributes() regions() results(result: One) traits();
-    /// Einstein summation of one operand; older programs only.
+    /// Einstein summation of one operand. Deprecated; occurs in older programs only.
     inline UnaryEinsum = "stablehlo.unary_einsum" vhlo(0, 9, 1)
         operands(operand: One) attributes(
             /// The equation.
             einsum_config: Str = codec::Text,
         ) regions() results(result: One) traits();
-    /// Quantized numbers to floats.
+    /// Converts quantized elements to floats.
     inline UniformDequantize = "stablehlo.uniform_dequantize" vhlo(0, 9, 1)
         operands(operand: One) attributes() regions() results(result: One) traits(Elementwise);
-    /// Floats or quantized numbers to quantized numbers.
+    /// Converts floats or quantized elements to quantized elements.
     inline UniformQuantize = "stablehlo.uniform_quantize" vhlo(0, 9, 1)
         operands(operand: One) attributes() regions() results(result: One) traits(Elementwise);
-    /// Repeats its second region while its first gives true.
+    /// Runs its body while its condition returns `true`.
     inline While = "stablehlo.while" vhlo(0, 9, 1)
         operands(operand: Variadic) attributes() regions(cond: One, body: One) results(results: Variadic) traits();
-    /// Logical or bitwise exclusive or.
+    /// Logical XOR of booleans, bitwise XOR of integers.
     inline Xor = "stablehlo.xor" vhlo(0, 9, 1)
         operands(lhs: One, rhs: One) attributes() regions() results(result: One) traits(Elementwise, SameType, Commutative);
     /// Calls a function of the module.
     boxed FuncCall = "func.call" vhlo(0, 9, 1)
         operands(operands: Variadic) attributes(
-            /// Attributes of each operand.
+            /// The attributes of each operand.
             arg_attrs: Option<Box<[Attribute]>> = codec::OptionalArray,
-            /// The function.
+            /// The name of the function.
             callee: Str = codec::Symbol,
-            /// Whether MLIR's inliner is to leave the call alone.
+            /// `true` if MLIR's inliner must not inline the call.
             no_inline: bool = codec::UnitFlag,
-            /// Attributes of each result.
+            /// The attributes of each result.
             res_attrs: Option<Box<[Attribute]>> = codec::OptionalArray,
         ) regions() results(results: Variadic) traits();
-    /// Ends a function and gives its results.
+    /// Terminates a function and returns its results.
     inline FuncReturn = "func.return" vhlo(none)
         operands(operands: Variadic) attributes() regions() results() traits(Terminator);
-    /// Gives its operand, which must be sharded so.
+    /// Returns its operand, and requires it to have a sharding.
     boxed ShardingConstraint = "sdy.sharding_constraint" vhlo(none)
         operands(input: One) attributes(
             /// The sharding.
             sharding: TensorSharding = codec::Sharding,
         ) regions() results(result: One) traits();
-    /// Gives its operand, sharded differently.
+    /// Returns its operand with another sharding.
     boxed Reshard = "sdy.reshard" vhlo(none)
         operands(input: One) attributes(
             /// The sharding.
             sharding: TensorSharding = codec::Sharding,
         ) regions() results(result: One) traits();
-    /// Says that its operand is sharded as the others of a group are.
+    /// Requires its operand to have the same sharding as the other members of a group.
     inline ShardingGroup = "sdy.sharding_group" vhlo(none)
         operands(input: One) attributes(
-            /// The group.
+            /// The id of the group.
             group_id: i64 = codec::I64,
         ) regions() results() traits(SideEffect);
-    /// Runs its region on each device of some mesh axes, with that device's part of the operands.
+    /// Runs its region on each device along some mesh axes, on the device's part of the operands.
     inline ManualComputation = "sdy.manual_computation" vhlo(none)
         operands(tensors: Variadic) attributes(
-            /// Shardings of the operands.
+            /// The shardings of the operands.
             in_shardings: Box<[TensorSharding]> = codec::Shardings,
-            /// Shardings of the results.
+            /// The shardings of the results.
             out_shardings: Box<[TensorSharding]> = codec::Shardings,
-            /// Axes along which the region runs once for each position.
+            /// The axes along which each device runs the region on its own part.
             manual_axes: Box<[Str]> = codec::ManualAxes,
         ) regions(body: One) results(results: Variadic) traits(IsolatedFromAbove);
-    /// Ends a region of a Shardy operation.
+    /// Terminates the region of a Shardy operation.
     inline SdyReturn = "sdy.return" vhlo(none)
         operands(results: Variadic) attributes() regions() results() traits(Terminator);
 }

@@ -1,19 +1,19 @@
-//! Attributes of operations that the op table does not have: which are the operation's own.
+//! Inherent attributes of the operations outside of the op table.
 
 use super::OpCode;
 
-/// Whether bytecode of an operation has one of its own attributes.
+/// The presence of an inherent attribute in an operation's bytecode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Presence {
-    /// Always.
+    /// The attribute is always present.
     Required,
-    /// It says.
+    /// The bytecode records the presence.
     Optional,
-    /// It says, but older writers, which did not know the attribute, say nothing. Numbers order such attributes by age: what
-    /// has the least number came first.
+    /// The bytecode records the presence, except bytecode of writers that predate the attribute. The number orders such
+    /// attributes by age: the oldest has the least.
     Since(u8),
-    /// Always: how many operands or results each of so many groups of them has. From format 6 on as numbers behind the other
-    /// attributes.
+    /// The attribute is always present, and contains the sizes of this many operand or result groups. Since format 6
+    /// the sizes follow the other attributes as integers.
     SegmentSizes(usize),
 }
 
@@ -22,7 +22,7 @@ use Presence::{Optional, Required, SegmentSizes, Since};
 const BROADCAST: &[(&str, Presence)] = &[("broadcast_dimensions", Optional)];
 const OVERFLOW: &[(&str, Presence)] = &[("overflowFlags", Optional)];
 
-/// The operations of CHLO, sorted.
+/// The mnemonics of CHLO's operations, sorted.
 const CHLO: &[&str] = &[
     "acos",
     "acosh",
@@ -76,10 +76,10 @@ const CHLO: &[&str] = &[
     "zeta",
 ];
 
-/// Other operations of `func` than those of the op table and functions.
+/// The mnemonics of the operations of `func` outside of the op table.
 const FUNC: &[&str] = &["call_indirect", "constant", "func"];
 
-/// Whether an operation without an entry in the op table is of a dialect of which all operations are known, and none of them.
+/// Returns `true` if the name belongs to a dialect whose operations are all known, but is none of them.
 pub(crate) fn is_unknown(name: &str) -> bool {
     let (dialect, mnemonic) = name.split_once('.').unwrap_or_default();
     match dialect {
@@ -91,7 +91,7 @@ pub(crate) fn is_unknown(name: &str) -> bool {
     }
 }
 
-/// The operation whose name is nearest to one that no operation has, unless they have little in common.
+/// Returns the name of the most similar operation, if it is similar enough to suggest it.
 pub(crate) fn similar_operation(name: &str) -> Option<String> {
     /// Longer names than any operation has are not compared.
     const LONGEST: usize = 64;
@@ -105,8 +105,8 @@ pub(crate) fn similar_operation(name: &str) -> Option<String> {
     (distance <= 1 + mnemonic.len() / 5).then_some(nearest)
 }
 
-/// The own attributes of an operation outside of the op table, sorted by name, as bytecode has them; `None` for operations
-/// of which they are not known.
+/// Returns the inherent attributes of an operation outside of the op table, sorted by name as in bytecode; `None` if
+/// they are not known.
 pub(crate) fn own_attributes(name: &str) -> Option<&'static [(&'static str, Presence)]> {
     Some(match name {
         "builtin.module" => &[("sym_name", Optional), ("sym_visibility", Optional)],

@@ -7,39 +7,40 @@ use super::{DYNAMIC, ElementKind, ElementType, Ints};
 
 /// The parameters of a quantized element type: `real = (stored - zero_point) * scale`.
 ///
-/// StableHLO specification, "Quantized types".
+/// StableHLO specification, section "Quantized types".
 #[derive(Clone, Debug)]
 pub struct QuantizedType {
-    /// The integer type in which elements are stored. MLIR's `u8`, a signless type with a mark, and `ui8` are the same.
+    /// The integer type that stores elements. MLIR's signless `u8` and `ui8` are represented by the same type.
     pub storage_type: ElementType,
-    /// The float type that elements stand for.
+    /// The float type that elements represent.
     pub expressed_type: ElementType,
-    /// Least stored value.
+    /// The minimum stored value.
     pub storage_min: i64,
-    /// Greatest stored value.
+    /// The maximum stored value.
     pub storage_max: i64,
-    /// Scales: one for the whole tensor, one for each index of [`QuantizedType::axis`], or one for each block of
-    /// [`QuantizedType::blocks`], the last dimension of the grid first.
+    /// The scales: one for the whole tensor, one for each index of [`QuantizedType::axis`], or one for each block of
+    /// [`QuantizedType::blocks`] with the last dimension of the grid varying fastest.
     pub scales: Box<[f64]>,
-    /// Zero points, as many as scales.
+    /// The zero points, one for each scale.
     pub zero_points: Box<[i64]>,
-    /// The dimension along which the parameters differ; `None` when they are the same for the whole tensor or of blocks.
+    /// The dimension along which the parameters vary; `None` for parameters of the whole tensor or of blocks.
     pub axis: Option<u32>,
-    /// The blocks that have parameters of their own ("sub-channel quantization"); `None` when there are none.
+    /// The blocks that have their own parameters ("sub-channel quantization"); `None` if there are no blocks.
     pub blocks: Option<QuantizationBlocks>,
 }
 
-/// How a tensor is cut into blocks, each with a scale and a zero point of its own.
+/// The division of a tensor into blocks with a scale and a zero point each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QuantizationBlocks {
-    /// Dimensions that are cut, each with the size of a block along it. Along the others a block is as large as the tensor.
+    /// The divided dimensions, each with the size of a block along it. Along the other dimensions a block spans the
+    /// tensor.
     pub sizes: Box<[(u32, i64)]>,
-    /// Number of blocks along each dimension of the tensor.
+    /// The number of blocks along each dimension of the tensor.
     pub grid: Ints,
 }
 
 impl QuantizationBlocks {
-    /// Whether the blocks make up a tensor of these sizes.
+    /// Returns `true` if the blocks exactly cover a tensor of these sizes.
     pub(crate) fn fill(&self, dims: &[i64]) -> bool {
         let is_dimension = |&(dimension, size): &(u32, i64)| (dimension as usize) < dims.len() && size > 0;
         let size_along = |dimension: usize| {
@@ -56,7 +57,7 @@ impl QuantizationBlocks {
 }
 
 impl QuantizedType {
-    /// Least and greatest value of the storage type; the greatest is at most that of 64 bits with a sign.
+    /// Returns the minimum and maximum value of the storage type. The maximum is at most `i64::MAX`.
     pub(crate) fn full_range(storage_type: ElementType) -> (i64, i64) {
         let bits = storage_type.bits().clamp(1, 64);
         if storage_type.kind() == ElementKind::UnsignedInteger {
@@ -70,7 +71,7 @@ impl QuantizedType {
         self.scales.iter().map(|scale| scale.to_bits())
     }
 
-    /// `2.0:10`.
+    /// Writes `2.0:10`.
     fn fmt_parameters(&self, f: &mut fmt::Formatter<'_>, index: usize) -> fmt::Result {
         super::fmt_finite(f, self.scales.get(index).copied().unwrap_or_default())?;
         match self.zero_points.get(index) {
@@ -79,9 +80,9 @@ impl QuantizedType {
         }
     }
 
-    /// `{{2.0:10, 3.0:20}, {4.0:30, 5.0:40}}`.
+    /// Writes `{{2.0:10, 3.0:20}, {4.0:30, 5.0:40}}`.
     fn fmt_grid(&self, f: &mut fmt::Formatter<'_>, grid: &[i64]) -> fmt::Result {
-        // After how many blocks a brace of each dimension opens and closes, from the outermost.
+        // The number of blocks between the braces of each dimension, from the outermost.
         let mut rows = vec![1usize; grid.len()];
         for index in (0..grid.len()).rev() {
             let inner = rows.get(index + 1).copied().unwrap_or(1);

@@ -2,24 +2,24 @@
 
 use super::{Attribute, DotDimensionNumbers};
 
-/// What `#chlo.ragged_dot` says.
+/// The value of the attribute `#chlo.ragged_dot`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RaggedDotDimensionNumbers {
     pub(crate) dot: DotDimensionNumbers,
     /// The dimension of the left operand that is divided into groups.
     pub(crate) ragged: i64,
-    /// The dimension of the right operand that has a slice for each group.
+    /// The dimension of the right operand that enumerates the groups.
     pub(crate) group: Option<i64>,
 }
 
 impl RaggedDotDimensionNumbers {
-    /// Name of the attribute.
+    /// The name of the attribute.
     pub(crate) const NAME: &str = "ragged_dot_dimension_numbers";
 
-    /// Reads `#chlo.ragged_dot<lhs_batching_dimensions = [0], ...>`, which is known by its text only.
+    /// Reads `#chlo.ragged_dot<lhs_batching_dimensions = [0], ...>`, which readers store as text.
     ///
     /// # Errors
-    /// What was expected.
+    /// Returns a description of the expected attribute.
     pub(crate) fn from_attribute(attribute: &Attribute) -> Result<Self, &'static str> {
         const LISTS: &str = "lists of dimensions";
         let Attribute::Opaque(text) = attribute else { return Err(LISTS) };

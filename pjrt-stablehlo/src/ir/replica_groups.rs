@@ -1,48 +1,18 @@
-//! Groups of processes that a collective runs in: listed, or along axes of a mesh.
+//! Replica groups of collectives: given as a list, or derived from the axes of a mesh.
 
 use std::collections::HashMap;
 
-use super::{AxisRef, Ints, Mesh, MeshReference, Module, Op};
+use super::{AxisRef, Mesh, MeshReference, Module, Op, ReplicaGroupMeshAxes, ReplicaGroups};
 use crate::limits::MAX_ATTRIBUTE_ELEMENTS;
 use crate::{Error, ErrorKind};
 
-/// Groups of processes that a collective runs in.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum ReplicaGroups {
-    /// Rows of a matrix; shorter groups are filled up with -1.
-    Dense {
-        /// Number of columns, the size of the largest group.
-        group_size: usize,
-        /// The rows, one after the other.
-        ids: Ints,
-    },
-    /// Derived from axes of a device mesh.
-    MeshAxes(Box<ReplicaGroupMeshAxes>),
-}
-
-/// `#stablehlo.replica_group_mesh_axes`: groups of the devices that differ only in their position along some axes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ReplicaGroupMeshAxes {
-    /// The mesh.
-    pub mesh: MeshReference,
-    /// The axes, from major to minor: they say in which order a group has its devices.
-    pub axes: Box<[AxisRef]>,
-}
-
-impl Default for ReplicaGroups {
-    fn default() -> Self {
-        ReplicaGroups::Dense { group_size: 0, ids: Box::default() }
-    }
-}
-
 impl ReplicaGroups {
-    /// The groups in their order, without filling, whichever way the program gives them. No group stands for one of all
-    /// processes.
+    /// Returns the ids in each group, without padding, for either representation. An empty list of groups stands for
+    /// one group of all processes.
     ///
     /// # Errors
-    /// If the groups are along axes that the mesh lacks, or of a mesh that the module lacks, which [`parse`](crate::parse) has
-    /// excluded, or if the mesh has more than [`MAX_ATTRIBUTE_ELEMENTS`] positions.
+    /// Returns an error if the mesh is not declared in the module or lacks one of the axes, which
+    /// [`parse`](crate::parse) checks, or if the mesh has more than [`MAX_ATTRIBUTE_ELEMENTS`] positions.
     pub fn groups(&self, module: &Module) -> Result<Vec<Vec<i64>>, Error> {
         match self {
             ReplicaGroups::Dense { group_size, ids } => Ok(ids
@@ -56,10 +26,10 @@ impl ReplicaGroups {
         }
     }
 
-    /// The same groups as a list.
+    /// Returns the same groups as [`ReplicaGroups::Dense`].
     ///
     /// # Errors
-    /// As [`groups`](Self::groups).
+    /// Returns the errors of [`groups`](Self::groups).
     pub fn listed(&self, module: &Module) -> Result<ReplicaGroups, Error> {
         match self {
             ReplicaGroups::Dense { .. } => Ok(self.clone()),
@@ -71,12 +41,12 @@ impl ReplicaGroups {
         }
     }
 
-    /// How many groups there are and how many processes the largest has: the sizes of the matrix that lists them. Costs nothing
-    /// where groups are along axes, however many they are.
+    /// Returns the number of groups and the size of the largest group, which are the dimensions of the matrix of
+    /// [`ReplicaGroups::Dense`]. Groups along mesh axes are not enumerated.
     ///
     /// # Errors
-    /// If the groups are along axes that the mesh lacks, or of a mesh that the module lacks, which [`parse`](crate::parse) has
-    /// excluded.
+    /// Returns an error if the mesh is not declared in the module or lacks one of the axes, which
+    /// [`parse`](crate::parse) checks.
     pub fn dims(&self, module: &Module) -> Result<[i64; 2], Error> {
         match self {
             ReplicaGroups::Dense { group_size, ids } => {
@@ -92,7 +62,7 @@ impl ReplicaGroups {
 }
 
 impl Op {
-    /// The groups of a collective operation; `None` of an operation that has none.
+    /// Returns the replica groups of a collective operation; `None` for operations without replica groups.
     pub fn replica_groups(&self) -> Option<&ReplicaGroups> {
         Some(match self {
             Op::AllGather(op) => &op.replica_groups,
@@ -106,7 +76,8 @@ impl Op {
         })
     }
 
-    /// The same, to be changed.
+    /// Returns the replica groups of a collective operation, for modification; `None` for operations without replica
+    /// groups.
     pub fn replica_groups_mut(&mut self) -> Option<&mut ReplicaGroups> {
         Some(match self {
             Op::AllGather(op) => &mut op.replica_groups,
@@ -122,14 +93,14 @@ impl Op {
 }
 
 impl ReplicaGroupMeshAxes {
-    /// The mesh and its positions, split into groups.
+    /// Returns the mesh, and its positions split into groups.
     fn split<'a>(&'a self, module: &'a Module) -> Result<(&'a Mesh, Split), Error> {
         let invalid = |problem: String| Error::new(ErrorKind::Invalid, format!("replica_groups: {problem}"));
         let mesh = self.mesh.mesh(module).ok_or_else(|| match &self.mesh {
-            MeshReference::Symbol(name) => invalid(format!("expected a mesh of the module, found '@{name}'")),
-            MeshReference::Mesh(_) => invalid("expected a mesh".to_owned()),
+            MeshReference::Symbol(name) => invalid(format!("the module declares no mesh '@{name}'")),
+            MeshReference::Mesh(_) => invalid("the mesh is missing".to_owned()),
         })?;
-        // Those that the module declares are checked once, not for every operation.
+        // Meshes that the module declares have been checked when they were declared.
         if let MeshReference::Mesh(mesh) = &self.mesh
             && let Some(problem) = mesh.problem()
         {
@@ -139,26 +110,26 @@ impl ReplicaGroupMeshAxes {
     }
 }
 
-/// An axis of a mesh or a part of one: how many positions it has, and how far apart they are in the mesh's order.
+/// An axis or sub-axis of a mesh: its number of positions and their distance in the order of the mesh's devices.
 struct Steps {
     size: i64,
     stride: i64,
 }
 
-/// A mesh's positions as groups.
+/// The positions of a mesh, split into groups.
 struct Split {
-    /// What the groups are along, from major to minor.
+    /// The axes within a group, from major to minor.
     along: Vec<Steps>,
-    /// What is left, from major to minor in the mesh.
+    /// The remaining axes, from major to minor in the mesh.
     across: Vec<Steps>,
 }
 
-/// How many positions axes have together. The product is one of a mesh's number of positions, which fits.
+/// Returns the product of the axes' sizes. It divides the mesh's number of positions, which fits in `i64`.
 fn count(axes: &[Steps]) -> i64 {
     axes.iter().map(|axis| axis.size).product()
 }
 
-/// The positions along axes, the last axis running fastest.
+/// Returns the positions along axes. The last axis varies fastest.
 fn positions(axes: &[Steps]) -> Vec<i64> {
     axes.iter().fold(vec![0], |positions, axis| {
         let steps = |position: i64| (0..axis.size).map(move |step| position + step * axis.stride);
@@ -168,14 +139,14 @@ fn positions(axes: &[Steps]) -> Vec<i64> {
 
 impl Split {
     /// # Errors
-    /// What is wrong with the axes.
+    /// Returns the problem if the axes are not distinct parts of the mesh's axes.
     fn new(mesh: &Mesh, axes: &[AxisRef]) -> Result<Self, String> {
         let mut wholes: Vec<Steps> = Vec::with_capacity(mesh.axes.len());
         let mut stride = 1i64;
         for axis in mesh.axes.iter().rev() {
             wholes.push(Steps { size: axis.size, stride });
             stride = stride.checked_mul(axis.size).filter(|&stride| stride > 0).ok_or_else(|| {
-                format!("expected a mesh with up to 2^63 positions, found more with axis '{}'", axis.name)
+                format!("the mesh has more than 2^63 positions, counted up to axis '{}'", axis.name)
             })?;
         }
         wholes.reverse();
@@ -184,14 +155,16 @@ impl Split {
         let mut along = Vec::with_capacity(axes.len());
         let mut taken: Vec<Vec<(i64, i64)>> = vec![Vec::new(); wholes.len()];
         for axis in axes {
-            let &index = names
-                .get(&*axis.name)
-                .ok_or_else(|| format!("expected an axis of the mesh, found '{}'", axis.name))?;
+            let &index =
+                names.get(&*axis.name).ok_or_else(|| format!("the mesh has no axis '{}'", axis.name))?;
             let Steps { size: whole, stride } = wholes[index];
             let (pre_size, size) = axis.sub_axis.map_or((1, whole), |part| (part.pre_size, part.size));
             let end = pre_size.checked_mul(size).filter(|&end| pre_size > 0 && end > 0 && whole % end == 0);
             let end = end.ok_or_else(|| {
-                format!("expected a part of axis '{}' of size {whole}, found ({pre_size}){size}", axis.name)
+                format!(
+                    "the sub-axis ({pre_size}){size} is not a proper part of the axis '{}' of size {whole}",
+                    axis.name
+                )
             })?;
             taken[index].push((pre_size, end));
             along.push(Steps { size, stride: stride * (whole / end) });
@@ -203,7 +176,7 @@ impl Split {
             let mut before = 1;
             for (pre_size, end) in taken.into_iter().chain([(whole.size, whole.size)]) {
                 if is_twice || pre_size % before != 0 {
-                    return Err(format!("expected parts of axis '{}' that do not overlap", axis.name));
+                    return Err(format!("the parts of the axis '{}' overlap", axis.name));
                 }
                 let free = Steps { size: pre_size / before, stride: whole.stride * (whole.size / pre_size) };
                 across.extend((free.size > 1).then_some(free));
@@ -213,20 +186,20 @@ impl Split {
         Ok(Split { along, across })
     }
 
-    /// The devices of the groups.
+    /// Returns the devices of each group.
     fn groups(&self, mesh: &Mesh) -> Result<Vec<Vec<i64>>, Error> {
         let (along, across) = (count(&self.along), count(&self.across));
         let all = along.saturating_mul(across);
         if all > MAX_ATTRIBUTE_ELEMENTS as i64 {
             let message = format!(
-                "replica_groups: expected a mesh with up to {MAX_ATTRIBUTE_ELEMENTS} positions, found {all}"
+                "replica_groups: the mesh has {all} positions, expected at most {MAX_ATTRIBUTE_ELEMENTS}"
             );
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         let ids = &mesh.device_ids;
         if !ids.is_empty() && ids.len() as i64 != all {
             let message =
-                format!("replica_groups: expected a mesh with {all} device ids, found {}", ids.len());
+                format!("replica_groups: expected {all} device ids in the mesh, found {}", ids.len());
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         let members = positions(&self.along);
@@ -260,7 +233,7 @@ mod tests {
         )
     }
 
-    /// The groups; their number and size have to agree with `dims`.
+    /// Returns the groups, and checks that their number and size agree with `dims`.
     fn groups(mesh: Mesh, axes: &[AxisRef]) -> Result<Vec<Vec<i64>>, Error> {
         let groups = along(mesh, axes);
         let written = groups.groups(&Module::new())?;
@@ -280,7 +253,7 @@ mod tests {
         assert_eq!(along(&[axis("x")]), [[0, 3], [1, 4], [2, 5]]);
         assert_eq!(along(&[axis("y")]), [[0, 1, 2], [3, 4, 5]]);
         assert_eq!(along(&[axis("x"), axis("y")]), [[0, 1, 2, 3, 4, 5]]);
-        // The order of the axes is that of the devices in a group.
+        // The order of the axes determines the order of the devices in a group.
         assert_eq!(along(&[axis("y"), axis("x")]), [[0, 3, 1, 4, 2, 5]]);
         assert_eq!(along(&[]), [[0], [1], [2], [3], [4], [5]]);
         let cube = || mesh(&[("x", 2), ("y", 2), ("z", 2)], &[]);
@@ -306,7 +279,7 @@ mod tests {
         let permuted = || mesh(&[("x", 2), ("y", 2)], &[3, 1, 2, 0]);
         assert_eq!(groups(permuted(), &[axis("x")]).unwrap(), [[3, 2], [1, 0]]);
         assert_eq!(groups(permuted(), &[axis("y")]).unwrap(), [[3, 1], [2, 0]]);
-        // A mesh of one device, whichever it is.
+        // A mesh of one device, which need not be device 0.
         assert_eq!(groups(mesh(&[], &[5]), &[]).unwrap(), [[5]]);
     }
 
@@ -324,7 +297,7 @@ mod tests {
         };
         assert_eq!(named("a").unwrap(), [[0, 1]]);
         assert_eq!(named("b").unwrap(), [[1, 0]]);
-        assert!(named("c").unwrap_err().to_string().contains("expected a mesh of the module, found '@c'"));
+        assert!(named("c").unwrap_err().to_string().contains("the module declares no mesh '@c'"));
     }
 
     #[test]
@@ -334,13 +307,13 @@ mod tests {
         };
         let x = &[("x", 12)];
         for (along, expected) in [
-            (vec![axis("z")], "expected an axis of the mesh, found 'z'"),
-            (vec![axis("x"), axis("x")], "expected parts of axis 'x' that do not overlap"),
-            (vec![axis("x"), part("x", 1, 2)], "expected parts of axis 'x' that do not overlap"),
-            (vec![part("x", 1, 4), part("x", 2, 2)], "expected parts of axis 'x' that do not overlap"),
-            // Neither splits what the other leaves.
-            (vec![part("x", 1, 2), part("x", 3, 2)], "expected parts of axis 'x' that do not overlap"),
-            (vec![part("x", 1, 5)], "expected a part of axis 'x' of size 12, found (1)5"),
+            (vec![axis("z")], "the mesh has no axis 'z'"),
+            (vec![axis("x"), axis("x")], "the parts of the axis 'x' overlap"),
+            (vec![axis("x"), part("x", 1, 2)], "the parts of the axis 'x' overlap"),
+            (vec![part("x", 1, 4), part("x", 2, 2)], "the parts of the axis 'x' overlap"),
+            // Neither part divides the space that the other leaves.
+            (vec![part("x", 1, 2), part("x", 3, 2)], "the parts of the axis 'x' overlap"),
+            (vec![part("x", 1, 5)], "the sub-axis (1)5 is not a proper part of the axis 'x' of size 12"),
             (vec![part("x", 0, 2)], "found (0)2"),
             (vec![part("x", 2, -2)], "found (2)-2"),
             (vec![part("x", -2, -2)], "found (-2)-2"),
@@ -349,7 +322,7 @@ mod tests {
             let error = of(x, &[], &along);
             assert!(error.contains(expected), "{error}");
         }
-        assert!(of(&[("x", 1)], &[], &[axis("x"), axis("x")]).contains("do not overlap"));
+        assert!(of(&[("x", 1)], &[], &[axis("x"), axis("x")]).contains("overlap"));
         assert!(of(&[("x", 0)], &[], &[axis("x")]).contains("positive sizes"));
         assert!(of(&[("x", 2)], &[0], &[axis("x")]).contains("expected 2 device ids"));
     }

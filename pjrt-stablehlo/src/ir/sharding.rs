@@ -1,8 +1,8 @@
-//! Shardy: meshes and shardings.
+//! Meshes and shardings of Shardy.
 
 use std::collections::HashSet;
 
-use super::{Ints, MeshReference, Module, Str};
+use super::{Ints, Str};
 use crate::limits::MAX_MESH_AXES;
 
 /// A mesh of devices with named axes.
@@ -10,93 +10,114 @@ use crate::limits::MAX_MESH_AXES;
 pub struct Mesh {
     /// The axes, from major to minor.
     pub axes: Box<[MeshAxis]>,
-    /// Devices in the order of the mesh's positions; empty for 0, 1, 2, ...
+    /// The devices in the order of the mesh's positions. An empty list stands for 0, 1, 2 and so on.
     pub device_ids: Ints,
+}
+
+/// A mesh, given by name or by value.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum MeshReference {
+    /// The symbol name of a mesh in the module.
+    Symbol(Str),
+    /// The mesh itself.
+    Mesh(Mesh),
 }
 
 /// An axis of a [`Mesh`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeshAxis {
-    /// Name.
+    /// The name.
     pub name: Str,
-    /// Number of positions.
+    /// The number of positions.
     pub size: i64,
 }
 
-/// An axis of a mesh, or a part of one.
+/// A reference to an axis of a mesh, or to a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AxisRef {
-    /// Name of the axis.
+    /// The name of the axis.
     pub name: Str,
-    /// The part of it, where it is split.
+    /// The part of the axis; `None` for the whole axis.
     pub sub_axis: Option<SubAxis>,
 }
 
-/// A part of an axis: the axis is seen as `pre_size * size * rest` positions.
+/// A part of an axis, which is viewed as a grid of `pre_size * size * rest` positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubAxis {
-    /// Product of the sizes of the parts before this one.
+    /// The product of the sizes of the preceding parts.
     pub pre_size: i64,
-    /// Size of this part.
+    /// The size of this part.
     pub size: i64,
 }
 
-/// How one dimension of a tensor is sharded.
+/// The sharding of one dimension of a tensor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DimensionSharding {
-    /// Axes over which the dimension is cut, from major to minor.
+    /// The axes over which the dimension is divided, from major to minor.
     pub axes: Box<[AxisRef]>,
-    /// Whether the dimension can be cut no further.
+    /// `true` if propagation may not divide the dimension further.
     pub is_closed: bool,
-    /// Priority in propagation.
+    /// The priority in propagation. Lower numbers come first.
     pub priority: Option<i64>,
 }
 
-/// `#sdy.sharding`: how a tensor is sharded.
+/// The sharding of a tensor (`#sdy.sharding`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorSharding {
     /// The mesh.
     pub mesh: MeshReference,
-    /// One for each dimension.
+    /// The sharding of each dimension.
     pub dim_shardings: Box<[DimensionSharding]>,
-    /// Axes along which the tensor must be replicated.
+    /// The axes along which the tensor must be replicated.
     pub replicated_axes: Box<[AxisRef]>,
-    /// Axes along which partial values still have to be reduced.
+    /// The axes along which the tensor consists of partial values that are not yet reduced.
     pub unreduced_axes: Box<[AxisRef]>,
-    /// How they have to be reduced: `sum`, `max` or `min`.
+    /// The reduction of the partial values: `sum`, `max` or `min`.
     pub reduction: Str,
 }
 
-// Sizes in numbers of 64 bits, for the limits of readers.
+/// Groups along axes of a mesh (`#stablehlo.replica_group_mesh_axes`): the devices of a group differ only in their
+/// positions along these axes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplicaGroupMeshAxes {
+    /// The mesh.
+    pub mesh: MeshReference,
+    /// The axes, from major to minor. They determine the order of the devices in a group.
+    pub axes: Box<[AxisRef]>,
+}
+
+// The `numbers` methods return sizes in 64-bit numbers, for the limits of readers.
 
 impl Mesh {
-    /// What is wrong with a mesh, if anything: its devices, where it lists them, are all positions of its axes in some order. A mesh
-    /// without axes may have any one device.
+    /// Returns the problem of an invalid mesh. The device ids, if listed, must be a permutation of the positions. A
+    /// mesh without axes may have any single device.
     pub(crate) fn problem(&self) -> Option<String> {
         if self.axes.len() > MAX_MESH_AXES {
-            return Some(format!("expected up to {MAX_MESH_AXES} axes, found {}", self.axes.len()));
+            return Some(format!("expected at most {MAX_MESH_AXES} axes, found {}", self.axes.len()));
         }
         let mut names = HashSet::new();
         let mut positions = Some(1i64);
         for MeshAxis { name, size } in &self.axes {
             if *size < 1 || !names.insert(name) {
                 return Some(format!(
-                    "expected axes of different names and positive sizes, found \"{name}\"={size}"
+                    "expected axes with distinct names and positive sizes, found \"{name}\"={size}"
                 ));
             }
             positions = positions.and_then(|positions| positions.checked_mul(*size));
         }
         let ids = &self.device_ids;
         if let Some(id) = ids.iter().find(|id| **id < 0) {
-            return Some(format!("expected no device ids below 0, found {id}"));
+            return Some(format!("expected nonnegative device ids, found {id}"));
         }
         if ids.is_empty() || self.axes.is_empty() && ids.len() == 1 {
             return None;
         }
         if positions != Some(ids.len() as i64) {
-            let expected = positions.map_or_else(|| "more".to_owned(), |positions| positions.to_string());
+            let expected =
+                positions.map_or_else(|| "more than 2^63".to_owned(), |positions| positions.to_string());
             return Some(format!(
-                "expected {expected} device ids, as the axes have positions, found {}",
+                "expected {expected} device ids, one for each position of the axes, found {}",
                 ids.len()
             ));
         }
@@ -104,7 +125,8 @@ impl Mesh {
         let other = ids
             .iter()
             .find(|&&id| seen.get_mut(id as usize).is_none_or(|seen| std::mem::replace(seen, true)));
-        other.map(|id| format!("expected each device id from 0 to {} once, found {id}", ids.len() - 1))
+        other
+            .map(|id| format!("expected each device id from 0 to {} exactly once, found {id}", ids.len() - 1))
     }
 
     pub(crate) fn numbers(&self) -> usize {
@@ -113,14 +135,6 @@ impl Mesh {
 }
 
 impl MeshReference {
-    /// The mesh: itself, or the one that the module declares by this name, if it does.
-    pub fn mesh<'a>(&'a self, module: &'a Module) -> Option<&'a Mesh> {
-        match self {
-            MeshReference::Symbol(name) => module.mesh(name),
-            MeshReference::Mesh(mesh) => Some(mesh),
-        }
-    }
-
     pub(crate) fn numbers(&self) -> usize {
         match self {
             MeshReference::Symbol(_) => 1,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// An immutable, shared string: cloning copies a pointer. Dereferences to `str`.
+/// An immutable, shared string. Cloning copies a pointer. Dereferences to `str`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Str(Arc<str>);
 

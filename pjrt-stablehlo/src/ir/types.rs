@@ -3,10 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{ElementType, QuantizedType, Str};
-
-/// The size of a dimension that is not known before run time, where sizes are plain integers.
-pub const DYNAMIC: i64 = i64::MIN;
+use super::{DYNAMIC, Dim, ElementType, QuantizedType, Str};
 
 /// The type of a value. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -14,17 +11,17 @@ pub const DYNAMIC: i64 = i64::MIN;
 pub enum Type {
     /// `tensor<2x3xf32>`.
     Tensor(TensorType),
-    /// `tensor<*xf32>`: only in programs that are not StableHLO proper.
+    /// `tensor<*xf32>`: a tensor of unknown rank, which StableHLO does not have.
     UnrankedTensor(Box<Type>),
-    /// `memref<2x3xf32>`: a mutable buffer, an operand or result of `custom_call`.
+    /// `memref<2x3xf32>`: a mutable buffer, which only `custom_call` uses.
     Buffer(TensorType),
-    /// `f32`, `i64`, `index`: a number outside of a tensor; in attributes, never the type of a value.
+    /// `f32`, `i64`, `index`: a number. Such types occur in attributes only, not as types of values.
     Scalar(ElementType),
-    /// `!quant.uniform<...>` outside of a tensor.
+    /// `!quant.uniform<...>` outside of a tensor type.
     Quantized(Arc<QuantizedType>),
     /// `!stablehlo.token`.
     Token,
-    /// `!stablehlo.future<...>`.
+    /// `!stablehlo.future<...>`: the results of an asynchronous operation.
     Future(Arc<[Type]>),
     /// `tuple<...>`.
     Tuple(Arc<[Type]>),
@@ -34,12 +31,12 @@ pub enum Type {
     None,
     /// `!shape.witness`.
     Witness,
-    /// A type of a dialect that this crate does not know, as its text without the leading `!`.
+    /// A type of a dialect that this crate does not model, as text without the leading `!`.
     Opaque(Str),
 }
 
 impl Type {
-    /// The tensor type, when it is one.
+    /// Returns the tensor type; `None` for other types.
     pub fn as_tensor(&self) -> Option<&TensorType> {
         match self {
             Type::Tensor(tensor) => Some(tensor),
@@ -47,7 +44,7 @@ impl Type {
         }
     }
 
-    /// Whether the type is a token.
+    /// Returns `true` if the type is a token.
     pub fn is_token(&self) -> bool {
         matches!(self, Type::Token)
     }
@@ -59,19 +56,20 @@ impl From<TensorType> for Type {
     }
 }
 
-/// The size of one dimension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dim {
-    /// Known.
-    Static(i64),
-    /// Not known before run time, with an upper bound where there is one.
-    Dynamic {
-        /// The largest size that the dimension can have.
-        bound: Option<i64>,
-    },
-}
-
-/// A ranked tensor type: shape, element type, and what is attached to them. One pointer; cheap to clone.
+/// A ranked tensor type: sizes, element type, and the bounds, quantization and encoding if it has them. Takes the size
+/// of one pointer, and is cheap to clone.
+///
+/// ```
+/// use pjrt_stablehlo::ir::{DYNAMIC, ElementType, TensorType};
+///
+/// let image = TensorType::new(ElementType::F32, [3, 224, 224]);
+/// assert_eq!(image.to_string(), "tensor<3x224x224xf32>");
+/// assert_eq!(image.num_elements(), Some(150_528));
+///
+/// let batch = image.with_dims([DYNAMIC, 3, 224, 224]);
+/// assert_eq!(batch.to_string(), "tensor<?x3x224x224xf32>");
+/// assert_eq!(batch.static_dims(), None);
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct TensorType(Arc<TensorTypeData>);
 
@@ -85,14 +83,14 @@ struct TensorTypeData {
 }
 
 impl TensorType {
-    /// A tensor type with these sizes ([`DYNAMIC`] for unknown ones) and element type.
+    /// Creates a tensor type with these sizes and element type. [`DYNAMIC`] stands for an unknown size.
     ///
     /// For quantized tensors use [`TensorType::quantized`].
     pub fn new(element_type: ElementType, dims: impl Into<Box<[i64]>>) -> Self {
         TensorType::from_parts(dims.into(), Box::default(), element_type, None, None)
     }
 
-    /// A tensor of quantized elements.
+    /// Creates a type of tensors with quantized elements.
     pub fn quantized(quantization: Arc<QuantizedType>, dims: impl Into<Box<[i64]>>) -> Self {
         TensorType::from_parts(dims.into(), Box::default(), ElementType::Quantized, Some(quantization), None)
     }
@@ -107,20 +105,20 @@ impl TensorType {
         TensorType(Arc::new(TensorTypeData { dims, bounds, element_type, quantization, encoding }))
     }
 
-    /// The sizes, with [`DYNAMIC`] for those that are not known.
+    /// Returns the sizes. [`DYNAMIC`] stands for an unknown size.
     pub fn dims(&self) -> &[i64] {
         &self.0.dims
     }
 
-    /// The sizes when all of them are known.
+    /// Returns the sizes; `None` if any of them is dynamic.
     pub fn static_dims(&self) -> Option<&[i64]> {
         (!self.is_dynamic()).then_some(&*self.0.dims)
     }
 
-    /// Size of dimension `index`, with its bound if it is dynamic.
+    /// Returns the size of dimension `index`, or its bound if it is dynamic.
     ///
     /// # Panics
-    /// When `index` is not below the rank.
+    /// Panics if `index` is not less than the rank.
     pub fn dim(&self, index: usize) -> Dim {
         match self.0.dims[index] {
             DYNAMIC => {
@@ -130,22 +128,23 @@ impl TensorType {
         }
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     pub fn rank(&self) -> usize {
         self.0.dims.len()
     }
 
-    /// Whether any size is unknown.
+    /// Returns `true` if the size of any dimension is dynamic.
     pub fn is_dynamic(&self) -> bool {
         self.0.dims.contains(&DYNAMIC)
     }
 
-    /// The bounds of `#stablehlo.bounds`: empty, or one for each dimension with [`DYNAMIC`] where there is none.
+    /// Returns the bounds of `#stablehlo.bounds`: one for each dimension, with [`DYNAMIC`] for dimensions without a
+    /// bound; or an empty list.
     pub fn bounds(&self) -> &[i64] {
         &self.0.bounds
     }
 
-    /// Number of elements; `None` when a size is unknown or the product does not fit.
+    /// Returns the number of elements; `None` if a size is dynamic or the number does not fit in `u64`.
     pub fn num_elements(&self) -> Option<u64> {
         let sizes = self.static_dims()?;
         if sizes.contains(&0) {
@@ -154,27 +153,27 @@ impl TensorType {
         sizes.iter().try_fold(1u64, |product, &size| product.checked_mul(u64::try_from(size).ok()?))
     }
 
-    /// Type of one element. [`ElementType::Quantized`] when [`TensorType::quantization`] says more.
+    /// Returns the type of the elements. [`ElementType::Quantized`] if [`TensorType::quantization`] has the parameters.
     pub fn element_type(&self) -> ElementType {
         self.0.element_type
     }
 
-    /// The quantization parameters of a quantized tensor.
+    /// Returns the quantization parameters; `None` if the elements are not quantized.
     pub fn quantization(&self) -> Option<&Arc<QuantizedType>> {
         self.0.quantization.as_ref()
     }
 
-    /// The type in which elements are stored: the quantization's storage type, or the element type itself.
+    /// Returns the type that stores the elements: the storage type of quantized elements, otherwise the element type.
     pub fn storage_type(&self) -> ElementType {
         self.0.quantization.as_ref().map_or(self.0.element_type, |quantization| quantization.storage_type)
     }
 
-    /// An encoding other than `#stablehlo.bounds`, as its text.
+    /// Returns the text of an encoding other than `#stablehlo.bounds`.
     pub fn encoding(&self) -> Option<&str> {
         self.0.encoding.as_deref()
     }
 
-    /// The same type with other sizes; bounds are dropped.
+    /// Returns this type with other sizes and without bounds.
     pub fn with_dims(&self, dims: impl Into<Box<[i64]>>) -> TensorType {
         let data = &*self.0;
         TensorType::from_parts(
@@ -186,18 +185,18 @@ impl TensorType {
         )
     }
 
-    /// Whether both tensors have the same element type, quantization included.
+    /// Returns `true` if the element types are equal, including quantization parameters.
     pub fn same_element_type(&self, other: &TensorType) -> bool {
         self.0.element_type == other.0.element_type && self.0.quantization == other.0.quantization
     }
 }
 
-/// The type of a function: what it takes and gives.
+/// The type of a function: the types of its arguments and results.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FunctionType {
-    /// Types of the arguments.
+    /// The types of the arguments.
     pub inputs: Vec<Type>,
-    /// Types of the results.
+    /// The types of the results.
     pub results: Vec<Type>,
 }
 
@@ -268,7 +267,7 @@ impl fmt::Display for FunctionType {
 }
 
 impl fmt::Display for Type {
-    /// MLIR's text of the type.
+    /// Writes the type in MLIR's syntax.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Type::Tensor(tensor) => write!(f, "{tensor}"),

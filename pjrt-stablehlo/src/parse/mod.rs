@@ -1,20 +1,29 @@
-//! The entry point: finds out the format of a program and reads it.
+//! The entry points of readers, and the detection of formats.
 
 use crate::verify::HandedOn;
 use crate::{Bytes, Error, ErrorKind, Module};
 
-/// First bytes of MLIR bytecode.
+/// The first bytes of MLIR bytecode.
 const BYTECODE_MAGIC: &[u8] = b"ML\xefR";
 
 /// Reads and verifies a program.
 ///
-/// The format is recognised from the content: MLIR bytecode and MLIR text from the first bytes; HLO, which has nothing that
-/// marks it, from the computations with instructions that it must have. Where the host says what it sends, [`parse_hlo`] and
-/// [`parse_hlo_with_config`] give better errors for damaged programs. Constants of the module share memory with `program`
-/// where it is bytecode, so pass a `Vec<u8>` (which is taken over) rather than a slice (which is copied) where you can.
+/// The function detects the format from the content: MLIR bytecode and MLIR text by their first bytes, and HLO, which
+/// has no such mark, by the presence of computations with instructions. If the host states the format, [`parse_hlo`]
+/// and [`parse_hlo_with_config`] return better errors for damaged programs.
+///
+/// Constants of a module from bytecode share memory with `program`. Pass a `Vec<u8>`, which the function takes over,
+/// rather than a slice, which it copies.
 ///
 /// # Errors
-/// When the program is damaged, not in a supported format, or breaks a rule of StableHLO.
+/// Returns an error if the program is damaged, is not in a supported format, or violates a rule of StableHLO.
+///
+/// ```
+/// let text = "func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }";
+/// let module = pjrt_stablehlo::parse(text.to_owned())?;
+/// assert_eq!(module.main().unwrap().argument_types()[0].to_string(), "tensor<f32>");
+/// # Ok::<(), pjrt_stablehlo::Error>(())
+/// ```
 pub fn parse(program: impl Into<Bytes>) -> Result<Module, Error> {
     let program = program.into();
     if program.starts_with(BYTECODE_MAGIC) {
@@ -30,34 +39,42 @@ pub fn parse(program: impl Into<Bytes>) -> Result<Module, Error> {
         Some(true) => parse_hlo_with_config(program),
         None => Err(crate::text::damage(&program).unwrap_or_else(|| {
             let message =
-                "only programs in MLIR bytecode, MLIR text and HLO are supported; this is none of them";
+                "the program is not in a supported format, which are MLIR bytecode, MLIR text and HLO";
             Error::new(ErrorKind::Unsupported, message)
         })),
     }
 }
 
-/// Reads and verifies a program in XLA's HLO: a serialized `HloModuleProto`, PJRT's program format `hlo`.
+/// Reads and verifies a program in XLA's HLO: a serialized `HloModuleProto`, which is PJRT's program format `hlo`.
 ///
-/// The entry computation becomes the function `main`, whose arguments and results are the arrays of the parameters and of
-/// the root in order: tuples are taken apart. Constants are copied.
+/// The entry computation becomes the function `main`. Its arguments and results are the arrays of the parameters and of
+/// the root, in order, with tuples flattened. Constants are copied.
 ///
 /// # Errors
-/// When the program is damaged, has an opcode or element type that StableHLO has no form for, or breaks a rule of
-/// StableHLO. Errors name the instruction.
+/// Returns an error if the program is damaged, has an opcode or element type that StableHLO cannot express, or violates
+/// a rule of StableHLO. Errors name the instruction.
+///
+/// ```
+/// use pjrt_stablehlo::{ErrorKind, parse_hlo};
+///
+/// let error = parse_hlo(b"not HLO").unwrap_err();
+/// assert_eq!(error.kind, ErrorKind::Malformed);
+/// ```
 pub fn parse_hlo(program: impl Into<Bytes>) -> Result<Module, Error> {
     let module = crate::hlo::read(&program.into())?;
     crate::verify::check(&module, HandedOn::Equal)?;
     Ok(module)
 }
 
-/// Reads and verifies a program in XLA's HLO with a configuration: a serialized `HloModuleProtoWithConfig`, PJRT's program
-/// format `hlo_with_config`.
+/// Reads and verifies a program in XLA's HLO with a configuration: a serialized `HloModuleProtoWithConfig`, which is
+/// PJRT's program format `hlo_with_config`.
 ///
-/// Like [`parse_hlo`]; the numbers of replicas and partitions in the configuration become the module's attributes
-/// `mhlo.num_replicas` and `mhlo.num_partitions`. The rest of the configuration is for XLA's own passes.
+/// The function behaves like [`parse_hlo`]. In addition, the numbers of replicas and partitions in the configuration
+/// become the module's attributes `mhlo.num_replicas` and `mhlo.num_partitions`. The rest of the configuration affects
+/// only XLA's own passes, and is ignored.
 ///
 /// # Errors
-/// As those of [`parse_hlo`].
+/// Returns the errors of [`parse_hlo`].
 pub fn parse_hlo_with_config(program: impl Into<Bytes>) -> Result<Module, Error> {
     let module = crate::hlo::read_with_config(&program.into())?;
     crate::verify::check(&module, HandedOn::Equal)?;

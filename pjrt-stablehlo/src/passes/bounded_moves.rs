@@ -1,4 +1,4 @@
-//! Operations that move elements of tensors whose sizes have bounds: see [`bounded`](super::bounded).
+//! Operations that move the elements of tensors with bounded sizes; see [`replace_sizes`](super::replace_sizes).
 
 use super::rewrite::{Rewriter, mismatch, unsupported};
 use super::sized::{Sized, array, at_bounds, dim, masked, not_along, padded, result_type, same_op};
@@ -7,7 +7,7 @@ use crate::build::Builder;
 use crate::ir::ops::{DynamicSlice, Gather, Pad, Slice};
 use crate::ir::{ElementKind, ElementType, Op, Operation, TensorType, ValueId};
 
-/// The result of an operation that moves elements; none for other operations.
+/// Returns the result of an operation that moves elements; `None` for other operations.
 pub(super) fn moved(
     r: &mut Rewriter<'_>,
     op: &Operation,
@@ -61,14 +61,14 @@ pub(super) fn moved(
     Ok(Some(result))
 }
 
-/// A tensor whose sizes an operand gives.
+/// Returns a tensor whose sizes are given by an operand.
 fn with_shape(r: &mut Rewriter<'_>, value: ValueId, shape: ValueId) -> Sized {
     let rank = r.b.tensor(value).rank();
     let b = &mut r.b;
     Sized::new(value, rank, |d| Some(component(b, shape, d)))
 }
 
-/// A component of a vector of integers, as a size.
+/// Returns an element of a vector of integers, as a size.
 fn component(b: &mut Builder, vector: ValueId, index: usize) -> ValueId {
     let index = index as i64;
     let one = b.slice(vector, &[index], &[index + 1]);
@@ -86,7 +86,7 @@ fn broadcast_in_dim(
     let dims = at_bounds(&result_type(r, op, 0)?).dims().to_vec();
     let to_dims = to.iter().map(|&d| dim(d)).collect::<Result<Vec<_>, Error>>()?;
     let has = r.b.dims(x.value);
-    // A dimension of one element is repeated; any other has the result's size.
+    // A dimension of size 1 is repeated; the size of any other equals that of the result.
     let mut fits = Vec::with_capacity(has.len());
     for (from, &d) in to_dims.iter().enumerate() {
         let size = *dims.get(d).ok_or_else(|| mismatch(op))?;
@@ -104,12 +104,13 @@ fn broadcast_in_dim(
     Ok(result)
 }
 
-/// `reshape`: dimensions that stay together keep the order of elements where only the first of them has padding.
+/// Replaces `reshape`. Dimensions that are split or combined keep the order of elements only if just the first of them
+/// has padding.
 fn reshape(r: &mut Rewriter<'_>, op: &Operation, x: &Sized, shape: Option<ValueId>) -> Result<Sized, Error> {
     let from = r.b.dims(x.value);
     let to = at_bounds(&result_type(r, op, 0)?).dims().to_vec();
     let groups = groups(&from, &to).ok_or_else(|| {
-        unsupported(format!("expected as many elements as the bounds {from:?} have, found the bounds {to:?}"))
+        unsupported(format!("the bounds {to:?} of the result do not have as many elements as the bounds {from:?} of the operand"))
     })?;
     let value = r.b.reshape(x.value, &to);
     let mut result = match shape {
@@ -151,7 +152,7 @@ fn reshape(r: &mut Rewriter<'_>, op: &Operation, x: &Sized, shape: Option<ValueI
 
 type Range = std::ops::Range<usize>;
 
-/// The dimensions of two shapes, in groups of as many elements.
+/// Returns the dimensions of two shapes in groups with equal numbers of elements.
 fn groups(from: &[i64], to: &[i64]) -> Option<Vec<(Range, Range)>> {
     let (mut i, mut j) = (0, 0);
     let mut groups = Vec::new();
@@ -214,14 +215,12 @@ fn same_slice(r: &mut Rewriter<'_>, x: ValueId, o: &Slice) -> ValueId {
     r.b.op_of_type(Op::Slice(o.clone()), &[x], ty.with_dims(dims))
 }
 
-/// `real_dynamic_slice` of steps of one: the slice is read from a tensor with room behind it.
+/// Replaces `real_dynamic_slice` with strides of 1. The operand is padded so that the slice is in bounds.
 fn real_dynamic_slice(r: &mut Rewriter<'_>, op: &Operation, operands: &[Sized]) -> Result<Sized, Error> {
     let [x, start, limit, strides] = array(op, operands)?;
     let steps = r.constant_integers(strides.value, "operand 'strides'")?;
     if steps.iter().any(|&step| step != 1) {
-        return Err(unsupported(format!(
-            "expected strides of 1 along sizes that are not known, found {steps:?}"
-        )));
+        return Err(unsupported(format!("expected strides of 1 along dynamic dimensions, found {steps:?}")));
     }
     let dims = at_bounds(&result_type(r, op, 0)?).dims().to_vec();
     let zero = r.b.zeros(r.b.tensor(x.value).with_dims([]));
@@ -262,7 +261,8 @@ fn pad(r: &mut Rewriter<'_>, op: &Operation, operands: &[Sized], o: &Pad) -> Res
     Ok(Sized { value: same_op(r, op, &masked)?, sizes })
 }
 
-/// `gather`: batches have the sizes of the indices, and whole slices those of the operand.
+/// Replaces `gather`. Batch dimensions have the sizes of the indices, and dimensions that are not sliced those of the
+/// operand.
 fn gather(r: &mut Rewriter<'_>, op: &Operation, operands: &[Sized], o: &Gather) -> Result<Sized, Error> {
     let [x, indices] = array(op, operands)?;
     let numbers = &o.dimension_numbers;
@@ -285,7 +285,7 @@ fn gather(r: &mut Rewriter<'_>, op: &Operation, operands: &[Sized], o: &Gather) 
     }))
 }
 
-/// `scatter`: the indices of padding are outside, so that it is written nowhere.
+/// Replaces `scatter`. The indices of padding are out of bounds, so that no update is written.
 fn scatter(r: &mut Rewriter<'_>, op: &Operation, operands: &[Sized]) -> Result<Sized, Error> {
     let Op::Scatter(o) = &op.kind else { return Err(mismatch(op)) };
     let [x, indices, updates] = array(op, operands)?;
@@ -295,7 +295,7 @@ fn scatter(r: &mut Rewriter<'_>, op: &Operation, operands: &[Sized]) -> Result<S
     )?;
     let batches: Vec<usize> =
         (0..indices.sizes.len()).filter(|&d| d as i64 != numbers.index_vector_dim).collect();
-    // Either may say how many there are.
+    // The number of updates may be known from the indices or from the updates.
     let mut indices = indices.clone();
     let from = (0..updates.sizes.len()).filter(|&d| !numbers.update_window_dims.contains(&(d as i64)));
     for (&d, e) in batches.iter().zip(from) {

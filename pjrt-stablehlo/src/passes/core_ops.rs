@@ -1,28 +1,29 @@
-//! The set of operations that a device has.
+//! The set of operations that a device implements.
 
 use std::collections::BTreeSet;
 
 use super::rules;
 use crate::ir::{Op, OpCode, Str, Trait};
 
-/// The operations that a device implements itself: what [`decompose`](super::decompose) may leave in a program.
+/// The operations that a device implements, which are those that [`decompose`](super::decompose) may leave in a
+/// program.
 ///
-/// [`CoreOps::default`] is a set that has no two ways to say one thing. Start from it and add what the device does
-/// better as a whole, or take away what it lacks:
+/// [`CoreOps::default`] is a small set without redundant operations. Add the operations that the device implements more
+/// efficiently as a whole, and remove those that it lacks:
 ///
 /// ```
 /// use pjrt_stablehlo::passes::CoreOps;
 /// use pjrt_stablehlo::ir::OpCode;
 ///
 /// let core = CoreOps::default()
-///     .with(OpCode::BatchNormInference) // a kernel of the device
-///     .with_composite("chlo.erf") // another, by the name of the composite
-///     .without(OpCode::Tan) // made of sine and cosine
-///     .without(OpCode::FuncCall); // calls are inlined: the program is one function
+///     .with(OpCode::BatchNormInference) // implemented by a kernel of the device
+///     .with_composite("chlo.erf") // also implemented by a kernel
+///     .without(OpCode::Tan) // computed from sine and cosine
+///     .without(OpCode::FuncCall); // calls are inlined
 /// assert!(core.contains(OpCode::Add) && !core.contains(OpCode::BatchNormTraining));
 /// ```
 ///
-/// Operations that end blocks (`func.return`, `stablehlo.return`, `sdy.return`) are always in the set.
+/// The operations that terminate blocks (`func.return`, `stablehlo.return`, `sdy.return`) are always in the set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreOps {
     ops: BTreeSet<OpCode>,
@@ -33,9 +34,9 @@ pub struct CoreOps {
 }
 
 impl Default for CoreOps {
-    /// Every operation of the table but those that older programs have, that only name a computation, or that are
-    /// made of others without a loss of accuracy or speed that matters. The page "Core operations" of the
-    /// documentation lists them. Quantized types, tuples and futures are not kept.
+    /// Creates the default set: every operation of the op table, except those that are deprecated, that only name a
+    /// computation, or that decompose without a significant loss of accuracy or speed. The page "Core operations" of
+    /// the documentation lists the set. Quantized types, tuples and futures are not kept.
     fn default() -> Self {
         let mut core = CoreOps::from_ops(OpCode::ALL.iter().copied());
         for rule in rules::RULES {
@@ -48,7 +49,8 @@ impl Default for CoreOps {
 }
 
 impl CoreOps {
-    /// Exactly these operations, without composites, quantized types, and operations outside of the table.
+    /// Creates the set of exactly these operations, without composites, quantized types, and operations outside of the
+    /// op table.
     pub fn from_ops(ops: impl IntoIterator<Item = OpCode>) -> Self {
         let terminators = OpCode::ALL.iter().copied().filter(|op| op.info().has(Trait::Terminator));
         CoreOps {
@@ -60,8 +62,10 @@ impl CoreOps {
         }
     }
 
-    /// The same set with an operation. `stablehlo.tuple` or `stablehlo.get_tuple_element` keeps tuples altogether;
-    /// `stablehlo.composite` keeps all composites. [`OpCode::Other`] is no operation: see [`CoreOps::with_other`].
+    /// Returns the set with an operation added. Adding `stablehlo.tuple` or `stablehlo.get_tuple_element` keeps all
+    /// tuples; adding `stablehlo.composite` keeps all composites. [`OpCode::Other`] is ignored; see
+    /// [`CoreOps::with_other`].
+    #[must_use]
     pub fn with(mut self, op: OpCode) -> Self {
         if op != OpCode::Other {
             self.ops.insert(op);
@@ -69,7 +73,8 @@ impl CoreOps {
         self
     }
 
-    /// The same set without an operation. Without `func.call`, calls are inlined.
+    /// Returns the set with an operation removed. Without `func.call`, calls are inlined.
+    #[must_use]
     pub fn without(mut self, op: OpCode) -> Self {
         if !op.info().has(Trait::Terminator) {
             self.ops.remove(&op);
@@ -77,41 +82,46 @@ impl CoreOps {
         self
     }
 
-    /// The same set with an operation that the op table does not have, by its full name: `chlo.erf`, or an
-    /// operation of another dialect.
+    /// Returns the set with an operation outside of the op table added, given by its full name, such as `chlo.erf`.
+    #[must_use]
     pub fn with_other(mut self, name: impl Into<Str>) -> Self {
         self.others.insert(name.into());
         self
     }
 
-    /// The same set with a composite, by its name: `chlo.top_k`. Its decomposition function stays in the program.
+    /// Returns the set with a composite added, given by its name, such as `chlo.top_k`. The composite's decomposition
+    /// function remains in the program.
+    #[must_use]
     pub fn with_composite(mut self, name: impl Into<Str>) -> Self {
         self.composites.insert(name.into());
         self
     }
 
-    /// The same set for a device that computes with quantized types; otherwise they become integers and explicit
-    /// arithmetic.
+    /// Returns the set for a device that computes with quantized types. By default, they are replaced by integers and
+    /// explicit arithmetic.
+    #[must_use]
     pub fn with_quantized_types(mut self) -> Self {
         self.keeps_quantized_types = true;
         self
     }
 
-    /// The same set for a device all of whose sizes are known when it compiles. A tensor with a size that is known at run time
-    /// only, and has a bound (`#stablehlo.bounds`), becomes one of the bound's size, and a scalar that says how many of its
-    /// indices count. Arguments and results of `main` cannot have such sizes then.
+    /// Returns the set for a device that needs to know all sizes at compile time. A tensor with a dynamic size that has
+    /// a bound (`#stablehlo.bounds`) becomes a tensor of the bound's size and a scalar with the number of valid
+    /// indices. The arguments and results of `main` must have static sizes then.
+    #[must_use]
     pub fn without_bounded_sizes(mut self) -> Self {
         self.keeps_bounded_sizes = false;
         self
     }
 
-    /// Whether an operation of the table is in the set.
+    /// Returns `true` if the set contains an operation of the op table.
     pub fn contains(&self, op: OpCode) -> bool {
         self.ops.contains(&op)
     }
 
-    /// Whether an operation can stay in a program: by its code, or a composite or an operation outside of the table
-    /// by its name. A custom call that stands for one of CHLO's functions, such as `mhlo.erf`, has that function's name.
+    /// Returns `true` if the set contains the operation. Composites and operations outside of the op table are
+    /// identified by name, and custom calls that represent functions of CHLO, such as `mhlo.erf`, by that function's
+    /// name.
     pub fn contains_op(&self, op: &Op) -> bool {
         match op {
             Op::Other(other) => self.others.contains(&other.name),
@@ -126,27 +136,27 @@ impl CoreOps {
         }
     }
 
-    /// Whether quantized types stay in programs.
+    /// Returns `true` if quantized types remain in programs.
     pub fn keeps_quantized_types(&self) -> bool {
         self.keeps_quantized_types
     }
 
-    /// Whether sizes that are known at run time only, and have bounds, stay in programs.
+    /// Returns `true` if dynamic sizes with bounds remain in programs.
     pub fn keeps_bounded_sizes(&self) -> bool {
         self.keeps_bounded_sizes
     }
 
-    /// Whether tuples stay in programs.
+    /// Returns `true` if tuples remain in programs.
     pub fn keeps_tuples(&self) -> bool {
         self.contains(OpCode::Tuple) || self.contains(OpCode::GetTupleElement)
     }
 
-    /// Whether futures stay in programs.
+    /// Returns `true` if futures remain in programs.
     pub fn keeps_futures(&self) -> bool {
         self.contains(OpCode::AsyncStart) || self.contains(OpCode::AsyncDone)
     }
 
-    /// The operations of the table that are in the set, in the table's order.
+    /// Returns the operations of the op table that are in the set, in the order of the table.
     pub fn ops(&self) -> impl Iterator<Item = OpCode> + '_ {
         self.ops.iter().copied()
     }

@@ -1,4 +1,4 @@
-//! Custom calls by which JAX writes operations whose sizes are operands.
+//! The custom calls that JAX uses for operations whose sizes are operands.
 
 use super::rewrite::{Replacement, Rewriter};
 use crate::ir::ops::{CustomCall, ReduceWindow, RngBitGenerator};
@@ -6,7 +6,7 @@ use crate::ir::{
     Attribute, DictionaryAttribute, ElementType, EnumValue, Op, Operation, OtherOp, Type, ValueId,
 };
 
-/// The operation that a call stands for, where the sizes are known.
+/// Returns the operation that a call represents, if the sizes are known.
 pub(super) fn replacement<'m>(
     r: &mut Rewriter<'m>,
     op: &'m Operation,
@@ -20,7 +20,8 @@ pub(super) fn replacement<'m>(
     }
 }
 
-/// Inputs and initial values, then sizes, strides, both dilations and the padding of windows.
+/// Replaces a call with these operands: inputs, initial values, window sizes, strides, base dilations, window
+/// dilations, padding.
 fn reduce_window<'m>(
     r: &mut Rewriter<'m>,
     op: &'m Operation,
@@ -42,7 +43,7 @@ fn reduce_window<'m>(
     Some(Replacement::Region(r.b.add_op(kind, tensors, results), callee))
 }
 
-/// A state, and the shape of the bits.
+/// Replaces a call with these operands: a state, and the shape of the random bits.
 fn rng_bit_generator<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Option<Replacement<'m>> {
     let [state, shape] = <[ValueId; 2]>::try_from(r.flat(&op.operands)).ok()?;
     let dims = r.known(shape).filter(|dims| dims.iter().all(|&size| size >= 0))?;
@@ -58,7 +59,7 @@ fn rng_bit_generator<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Option<Repl
     Some(Replacement::Values(r.b.body.op(id).results.collect()))
 }
 
-/// A tensor, and how many of its elements.
+/// Replaces a call with these operands: a tensor, and the number of elements to select.
 fn top_k<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Option<Replacement<'m>> {
     let [x, k] = <[ValueId; 2]>::try_from(r.flat(&op.operands)).ok()?;
     let &[k] = &*r.known(k)? else { return None };

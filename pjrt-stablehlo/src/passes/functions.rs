@@ -1,17 +1,18 @@
-//! Which functions of a program are reached, and from where.
+//! The functions of a program and their calls.
 
 use std::collections::BTreeSet;
 
 use crate::ir::{Function, Module, Op, Str, Visibility};
 
-/// The names of functions that operations of the program call.
+/// Returns the names of the functions that operations of the program call.
 pub(super) fn called_functions(module: &Module) -> BTreeSet<Str> {
-    let ops = module.functions().iter().flat_map(|function| function.body.ops());
+    let ops = module.functions().iter().flat_map(|function| function.body.all_ops());
     ops.flat_map(|(_, op)| callees(&op.kind)).cloned().collect()
 }
 
-/// Which functions of a module stay once calls are inlined, by their index: those that others can call, and what is still
-/// called from the rest. `stays` says of an operation that calls a function whether it still does then.
+/// Returns, for each function of a module by index, whether it remains after inlining: functions that are visible
+/// outside of the module, and those that remaining functions still call. `stays` returns whether an operation with a
+/// callee remains a call.
 pub(super) fn kept_functions(module: &Module, stays: impl Fn(&Op) -> bool) -> Vec<bool> {
     let functions = module.functions();
     let referenced: BTreeSet<usize> =
@@ -39,22 +40,22 @@ pub(super) fn kept_functions(module: &Module, stays: impl Fn(&Op) -> bool) -> Ve
     kept
 }
 
-/// The functions that a function's operations name, with the operations.
+/// Returns the functions that a function's operations refer to, with these operations.
 fn references<'m>(module: &Module, function: &'m Function) -> Vec<(usize, &'m Op)> {
     let mut found = Vec::new();
-    for (_, op) in function.body.ops() {
+    for (_, op) in function.body.all_ops() {
         let named = callees(&op.kind).iter().filter_map(|name| module.function_index(name));
         found.extend(named.map(|index| (index, &op.kind)));
     }
     found
 }
 
-/// The functions that a function's operations name.
+/// Returns the functions that a function's operations refer to.
 pub(super) fn called_from(module: &Module, function: &Function) -> Vec<usize> {
     references(module, function).into_iter().map(|(index, _)| index).collect()
 }
 
-/// The names of functions that an operation has.
+/// Returns the names of the functions that an operation refers to.
 fn callees(op: &Op) -> &[Str] {
     match op {
         Op::FuncCall(call) => std::slice::from_ref(&call.callee),

@@ -1,8 +1,8 @@
-//! Rewriting programs to the operations that a device has.
+//! Passes that rewrite programs.
 //!
-//! StableHLO has some 120 operations, and CHLO and composites add more. A device needs far fewer: [`decompose`] takes
-//! a program and the set of operations that the device implements, [`CoreOps`], and gives a program of only those that
-//! computes the same.
+//! StableHLO has about 120 operations, to which CHLO and composites add more. [`decompose`] reduces them to those that
+//! a device implements: it takes a program and a set of operations ([`CoreOps`]), and returns an equivalent program
+//! with operations of the set only.
 //!
 //! ```
 //! use pjrt_stablehlo::passes::{CoreOps, decompose};
@@ -21,30 +21,31 @@
 //! # Ok::<(), pjrt_stablehlo::Error>(())
 //! ```
 //!
-//! # Sizes that are not known
+//! # Dynamic sizes
 //!
-//! Decompositions need to know how large tensors are. For a program with sizes that are not known before its arguments are
-//! (`tensor<?x4xf32>`, as `jax.export` makes for symbolic shapes), [`refine_shapes`] comes first; what depends on data stays,
-//! and is an error where an operation on it is to be decomposed.
+//! Decompositions need to know the sizes of tensors. A program with symbolic shapes (`tensor<?x4xf32>`, as `jax.export`
+//! creates) is first given the shapes of its arguments by [`refine_shapes`]. Sizes that depend on data remain dynamic;
+//! the decomposition of an operation that needs such a size is an error.
 //!
-//! Sizes that depend on data and have a bound (`tensor<?xf32, #stablehlo.bounds<8>>`, as `set_dimension_size` makes) can be
-//! replaced by tensors of the bound's size and scalars that say how much of them counts: see
+//! Sizes that depend on data and have a bound (`tensor<?xf32, #stablehlo.bounds<8>>`, as `set_dimension_size` creates)
+//! can be replaced by tensors of the bound's size and scalars with the number of valid indices; see
 //! [`CoreOps::without_bounded_sizes`].
 //!
-//! # What is kept
+//! # What is preserved
 //!
-//! * Values: decompositions follow the formulas of the StableHLO specification. What replaces an accurate function is as
-//!   accurate, up to a few units in the last place: `log_plus_one` is no `log` of a sum.
-//! * Locations: what replaces an operation has its location; what is inlined has the location of the callee at that of
-//!   the call.
-//! * Attributes of operations, such as shardings, are on the operation that computes the replaced one's result.
+//! * Values: decompositions follow the formulas of the StableHLO specification. The decomposition of an accurate
+//!   function is as accurate as the function, up to a few units in the last place; for example, `log_plus_one` does not
+//!   become the `log` of a sum.
+//! * Locations: the operations of a decomposition have the location of the decomposed operation. Inlined operations
+//!   have their own location inside that of the call.
+//! * Attributes of operations, such as shardings: the operation that computes the result of the decomposition has them.
 //!
 //! # What changes
 //!
-//! * The signature, where it has tuples (each element becomes a value of its own), futures (they become what they hold) or
-//!   quantized types (their storage types take their place), unless the set keeps them. Sizes of results that become known
-//!   are known in the signature of a function that nothing calls; where one is called, they are known on one side only.
-//! * Operations without effects whose results nothing uses go away, and so do private functions whose calls are inlined.
+//! * Signatures with types that the set does not keep: each element of a tuple becomes a value, futures become their
+//!   contents, and quantized types become their storage types. If the sizes of a function's results become known, its
+//!   signature states them, unless the function is called.
+//! * Operations without effects whose results are unused are removed, as are private functions whose calls are inlined.
 
 mod bounded_moves;
 mod core_ops;
@@ -72,14 +73,16 @@ use rewrite::{Origins, part_of, unsupported};
 
 /// Rewrites a program to the operations of `core`.
 ///
-/// # Errors
-/// When the program breaks a rule of StableHLO ([`verify`](crate::verify)); when an operation is not in the set and
-/// cannot be expressed in it, with its name and location, and that of the program's operation that was to become it
-/// ([`ErrorKind::Unsupported`]); when a function would become larger than
-/// [`limits::MAX_DECOMPOSED_OPS`](crate::limits::MAX_DECOMPOSED_OPS), or by inlining calls than
-/// [`limits::MAX_INLINED_OPS`](crate::limits::MAX_INLINED_OPS) ([`ErrorKind::TooLarge`]).
+/// Operations on dynamic sizes can be decomposed after [`refine_shapes`] has made the sizes known.
 ///
-/// Operations on sizes that are not known can be decomposed once those of the arguments are: see [`refine_shapes`].
+/// # Errors
+/// * [`ErrorKind::Invalid`], with the constraint, if the program violates a rule of StableHLO
+///   ([`verify`](crate::verify)).
+/// * [`ErrorKind::Unsupported`] if an operation is not in the set and cannot be expressed in it. The error contains the
+///   operation's name and location, and the operation of the program that was decomposed into it.
+/// * [`ErrorKind::TooLarge`] if a function would have more operations than
+///   [`limits::MAX_DECOMPOSED_OPS`](crate::limits::MAX_DECOMPOSED_OPS), or, by inlining calls, than
+///   [`limits::MAX_INLINED_OPS`](crate::limits::MAX_INLINED_OPS).
 pub fn decompose(module: &Module, core: &CoreOps) -> Result<Module, Error> {
     crate::verify(module)?;
     run(module, core).map_err(|error| {
@@ -87,23 +90,23 @@ pub fn decompose(module: &Module, core: &CoreOps) -> Result<Module, Error> {
             return error;
         }
         let message = format!(
-            "{}; main has arguments of unknown sizes, which passes::refine_shapes makes known first",
+            "{}; 'main' has arguments of dynamic sizes: call passes::refine_shapes first",
             error.message
         );
         Error { message, ..error }
     })
 }
 
-/// Whether arguments of `main` have sizes that are not known.
+/// Returns `true` if arguments of `main` have dynamic sizes.
 fn has_unknown_arguments(module: &Module) -> bool {
     let mut types = module.main().into_iter().flat_map(Function::argument_types);
     types.any(|ty| ty.as_tensor().is_some_and(TensorType::is_dynamic))
 }
 
-/// What [`decompose`] does with a valid program.
+/// Implements [`decompose`] for a valid program.
 fn run(module: &Module, core: &CoreOps) -> Result<Module, Error> {
     let mut origins = Origins::default();
-    // Sizes go beside their tensors, for which a tuple has no place.
+    // Sizes are values next to their tensors, which tuples cannot contain, so tuples are flattened first.
     let flat;
     let core = if ReplaceSizes::is_needed(module, core) {
         flat = core.clone().without(OpCode::Tuple).without(OpCode::GetTupleElement);
@@ -119,8 +122,8 @@ fn run(module: &Module, core: &CoreOps) -> Result<Module, Error> {
     if ReplaceSizes::is_needed(&module, core) {
         module = rewrite::rewrite(&module, &ReplaceSizes::new(&module)?, |_| true, &mut origins)?;
     }
-    // A decomposition may use operations that are decomposed themselves; none leads back to what it came from, so this
-    // ends long before.
+    // Decompositions may contain operations that are decomposed in turn. No chain of rules is cyclic, so the loop ends
+    // before its limit.
     for _ in 0..=rules::RULES.len() {
         if first_foreign_op(&module, core).is_none() {
             break;
@@ -129,8 +132,9 @@ fn run(module: &Module, core: &CoreOps) -> Result<Module, Error> {
         module = rewrite::rewrite(&module, &pass, |function| pass.keeps(function), &mut origins)?;
     }
     if let Some((function, id, op)) = first_foreign_op(&module, core) {
-        let error =
-            unsupported("not one of the core operations, and neither are those that it is expressed in");
+        let error = unsupported(
+            "the operation is not a core operation, and its decomposition contains operations that are not core operations either",
+        );
         let error = part_of(error, origins.name(function, id));
         return Err(error.in_op(op.kind.name(), &op.location));
     }
@@ -138,17 +142,24 @@ fn run(module: &Module, core: &CoreOps) -> Result<Module, Error> {
     Ok(module)
 }
 
-/// Whether a program has only operations and types of `core`, so that [`decompose`] has nothing to do.
+/// Returns `true` if a program has only operations and types of `core`, so that [`decompose`] would not change it.
 pub fn is_core(module: &Module, core: &CoreOps) -> bool {
     !ReplaceTypes::is_needed(module, core)
         && !ReplaceSizes::is_needed(module, core)
         && first_foreign_op(module, core).is_none()
 }
 
-/// How operations are decomposed, for documentation: name, whether [`CoreOps::default`] lacks the operation, and what
-/// becomes of it.
+/// Returns the operations that can be decomposed, for documentation.
 ///
-/// Operations of the table come first, in its order; CHLO's follow.
+/// The operations of the op table come first, in the order of the table, followed by those of CHLO.
+///
+/// ```
+/// use pjrt_stablehlo::passes::decompositions;
+///
+/// let cbrt = decompositions().find(|decomposition| decomposition.op == "stablehlo.cbrt").unwrap();
+/// assert!(!cbrt.by_default);
+/// assert!(cbrt.into.contains("`power`"));
+/// ```
 pub fn decompositions() -> impl Iterator<Item = Decomposition> {
     let mut rules: Vec<_> = rules::RULES.iter().collect();
     rules.sort_by_key(|rule| rule.op);
@@ -165,21 +176,22 @@ pub fn decompositions() -> impl Iterator<Item = Decomposition> {
     table.chain(chlo)
 }
 
-/// An operation that can be decomposed.
+/// An operation that can be decomposed, as [`decompositions`] lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Decomposition {
-    /// Full name, such as `stablehlo.batch_norm_training`.
+    /// The full name, such as `stablehlo.batch_norm_training`.
     pub op: &'static str,
-    /// Whether [`CoreOps::default`] does without the operation.
+    /// `true` if [`CoreOps::default`] does not contain the operation.
     pub by_default: bool,
-    /// What it becomes.
+    /// A description of the decomposition.
     pub into: &'static str,
 }
 
-/// The first operation that is not in the set.
+/// Returns the first operation that is not in the set, with the index of its function.
 fn first_foreign_op<'m>(module: &'m Module, core: &CoreOps) -> Option<(usize, OpId, &'m Operation)> {
     let functions = module.functions().iter().enumerate();
     let mut ops =
-        functions.flat_map(|(index, function)| function.body.ops().map(move |(id, op)| (index, id, op)));
+        functions.flat_map(|(index, function)| function.body.all_ops().map(move |(id, op)| (index, id, op)));
     ops.find(|(_, _, op)| !core.contains_op(&op.kind))
 }

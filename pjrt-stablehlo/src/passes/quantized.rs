@@ -1,8 +1,8 @@
-//! Quantized operations as operations on floats, and quantized types as their storage types.
+//! Replaces quantized operations by operations on floats, and quantized types by their storage types.
 //!
-//! StableHLO specification, "Quantized types" and "Quantization": `real = (stored - zero_point) * scale`, and an
-//! operation dequantizes its operands, computes in the expressed type, and quantizes its result. Operations that only move
-//! elements move stored ones.
+//! StableHLO specification, sections "Quantized types" and "Quantization": `real = (stored - zero_point) * scale`. An
+//! operation dequantizes its operands, computes in the expressed type, and quantizes its result. Operations that only
+//! move elements move the stored elements.
 
 use super::rewrite::{Rewriter, definite, unsupported};
 use crate::Error;
@@ -11,7 +11,7 @@ use crate::ir::{
     ComparisonDirection, ElementType, Op, OpCode, Operation, QuantizedType, TensorType, Type, ValueId,
 };
 
-/// Operations that move elements and leave them what they are, or whose regions say what is done with them.
+/// Operations that move elements without changing them, or whose regions define the computation.
 const MOVES: &[OpCode] = &[
     OpCode::AllGather,
     OpCode::AllReduce,
@@ -69,8 +69,8 @@ const MOVES: &[OpCode] = &[
     OpCode::While,
 ];
 
-/// Moves whose operands and results may be quantized differently from each other, each operand as its result or as a
-/// function's argument.
+/// Operations of [`MOVES`] whose operands and results may have different quantization parameters, as long as each
+/// operand has the parameters of its result or of a function's argument.
 const CARRIERS: &[OpCode] = &[
     OpCode::AllGather,
     OpCode::AllReduce,
@@ -101,18 +101,18 @@ const CARRIERS: &[OpCode] = &[
     OpCode::While,
 ];
 
-/// The quantization of a type.
+/// Returns the quantization parameters of a type.
 fn quantization(ty: &Type) -> Option<&QuantizedType> {
     ty.as_tensor()?.quantization().map(|quantization| &**quantization)
 }
 
-/// Whether an operation computes with quantized elements, rather than move them.
+/// Returns `true` if an operation computes with quantized elements, rather than moving them.
 pub(super) fn replaces(r: &Rewriter<'_>, op: &Operation) -> bool {
     let mut values = op.operands.iter().copied().chain(op.results);
     !MOVES.contains(&op.kind.code()) && values.any(|value| quantization(r.old_type(value)).is_some())
 }
 
-/// Fails for an operation that moves elements between values that are quantized differently, or not at all.
+/// Returns an error if an operation moves elements between values with different quantization parameters.
 pub(super) fn check_move(r: &Rewriter<'_>, op: &Operation) -> Result<(), Error> {
     if CARRIERS.contains(&op.kind.code()) {
         return Ok(());
@@ -130,14 +130,14 @@ pub(super) fn check_move(r: &Rewriter<'_>, op: &Operation) -> Result<(), Error> 
         };
         if !is_same {
             return Err(unsupported(format!(
-                "expected all operands and results to be quantized in one way, found {first} and {ty}"
+                "expected equal quantization parameters of all operands and results, found {first} and {ty}"
             )));
         }
     }
     Ok(())
 }
 
-/// The results of an operation on quantized elements.
+/// Replaces an operation on quantized elements, and returns its results.
 pub(super) fn replacement(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<ValueId>, Error> {
     if !op.regions.is_empty() {
         return Err(unsupported("operations with regions are not supported on quantized elements"));
@@ -147,7 +147,7 @@ pub(super) fn replacement(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<Va
         && quantization(r.old_type(op.operand(0)))
             == op.results.get(0).and_then(|result| quantization(r.old_type(result)))
     {
-        // Quantized in this way already.
+        // The value has the quantization parameters of the result already.
         return Ok(values);
     }
     let mut operands = Vec::with_capacity(values.len());
@@ -182,7 +182,7 @@ pub(super) fn replacement(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<Va
     Ok(results)
 }
 
-/// The parameter of each element: one for all, or one for each index of the axis.
+/// Returns a scale or zero point for each element: one for all, or one for each index of the axis.
 fn parameter(
     b: &mut Builder,
     numbers: &[f64],
@@ -197,15 +197,15 @@ fn parameter(
             Ok(b.broadcast(vector, &[i64::from(axis)], ty.dims()))
         }
         _ => Err(unsupported(format!(
-            "expected as many scales as {parameters} has indices, found {}",
+            "expected a scale for each index of the axis of {parameters}, found {}",
             numbers.len()
         ))),
     }
 }
 
-/// The numbers that stored elements stand for.
+/// Returns the real values of stored elements.
 fn dequantize(b: &mut Builder, x: ValueId, parameters: &QuantizedType) -> Result<ValueId, Error> {
-    // Wide enough for the difference of any two stored elements.
+    // A type that is wide enough for the difference of any two stored elements.
     let wide = if parameters.storage_type.bits() < 32 { ElementType::I32 } else { ElementType::I64 };
     let mut centered = b.convert(x, wide);
     let wide = b.tensor(centered);
@@ -220,14 +220,14 @@ fn dequantize(b: &mut Builder, x: ValueId, parameters: &QuantizedType) -> Result
     Ok(b.multiply(real, scales))
 }
 
-/// The stored elements that are nearest to numbers.
+/// Returns the stored elements that are nearest to real values.
 fn quantize(b: &mut Builder, x: ValueId, parameters: &QuantizedType) -> Result<ValueId, Error> {
     let bias = (1i32 << (parameters.expressed_type.exponent_bits().max(1) - 1)) - 1;
     if parameters.storage_min.unsigned_abs().max(parameters.storage_max.unsigned_abs()) as f64
         > 2f64.powi(bias)
     {
         return Err(unsupported(format!(
-            "{} does not have the numbers of {}",
+            "the type {} cannot represent all values of {}",
             parameters.expressed_type, parameters
         )));
     }
@@ -238,7 +238,7 @@ fn quantize(b: &mut Builder, x: ValueId, parameters: &QuantizedType) -> Result<V
     let zeros: Vec<f64> = parameters.zero_points.iter().map(|&zero| zero as f64).collect();
     let zeros = parameter(b, &zeros, parameters, ty.clone())?;
     let moved = b.add(scaled, zeros);
-    // The greatest float may be above the greatest stored element: 2^31 for 2^31 - 1.
+    // The nearest float to the maximum may exceed it: 2^31 for 2^31 - 1.
     let greatest = parameters.storage_max as f64;
     let limit = greatest_float(parameters.expressed_type, parameters.storage_max);
     let (low, high) =
@@ -255,7 +255,7 @@ fn quantize(b: &mut Builder, x: ValueId, parameters: &QuantizedType) -> Result<V
     Ok(b.select(is_beyond, top, stored))
 }
 
-/// The greatest number of a float type that is not above an integer.
+/// Returns the greatest value of a float type that does not exceed an integer.
 fn greatest_float(element: ElementType, integer: i64) -> f64 {
     let precision = element.mantissa_bits() + 1;
     let bits = 64 - integer.unsigned_abs().leading_zeros();

@@ -1,17 +1,17 @@
-//! Quantized values keep their parameters on their way in and out of regions and futures.
+//! Checks that quantized values keep their parameters across the boundaries of regions and futures.
 //!
-//! The type rules of StableHLO let scales and zero points differ there, though not in calls of functions. Once quantized types have become their storage
-//! types nothing would notice, and the program would compute something else.
+//! The type rules of StableHLO allow scales and zero points to differ there, though not in calls of functions. Once
+//! quantized types have become their storage types, such a difference would change the result of the program unnoticed.
 
 use super::rewrite::unsupported;
 use crate::Error;
 use crate::ir::{Body, Module, Op, Operation, Type, ValueId};
 
-/// Fails for an operation where a quantized value becomes one with other parameters without being requantized.
+/// Returns an error if an operation changes the parameters of a quantized value without requantizing it.
 pub(super) fn check(module: &Module) -> Result<(), Error> {
     for function in module.functions() {
         let body = &function.body;
-        for (_, op) in body.ops() {
+        for (_, op) in body.all_ops() {
             let carried = match &op.kind {
                 Op::AsyncStart(_) | Op::AsyncDone(_) => future_boundaries(body, op),
                 _ => region_boundaries(body, op),
@@ -22,7 +22,7 @@ pub(super) fn check(module: &Module) -> Result<(), Error> {
     Ok(())
 }
 
-/// Compares what a future holds with what the operation gives that makes it, or with the results that it becomes.
+/// Compares the contents of a future with the results of the operations that create and await it.
 fn future_boundaries(body: &Body, op: &Operation) -> Result<(), Error> {
     let types = |values: &[ValueId]| values.iter().map(|&value| body.ty(value).clone()).collect::<Vec<_>>();
     let results: Vec<ValueId> = op.results.collect();
@@ -39,13 +39,13 @@ fn future_boundaries(body: &Body, op: &Operation) -> Result<(), Error> {
     parts.iter().zip(&values).try_for_each(|(part, value)| same(part, value))
 }
 
-/// Compares everything that goes in and out of an operation's regions with the result that it is a part of.
+/// Compares the values that enter and leave an operation's regions with the corresponding results.
 fn region_boundaries(body: &Body, op: &Operation) -> Result<(), Error> {
     let results: Vec<&Type> = op.results.map(|value| body.ty(value)).collect();
     if op.regions.is_empty() || results.is_empty() {
         return Ok(());
     }
-    // Operands, arguments and returned values come in rounds of one for each result, except in these.
+    // In other operations, the operands, arguments and returned values repeat the list of results.
     let in_rounds = |index: usize| index % results.len();
     let argument_of = |index: usize| match op.kind {
         Op::Sort(_) => index / 2,
@@ -56,7 +56,8 @@ fn region_boundaries(body: &Body, op: &Operation) -> Result<(), Error> {
         parts.try_for_each(|(ty, part)| results.get(part).map_or(Ok(()), |result| same(ty, result)))
     };
     match op.kind {
-        // The index or predicate; the arguments of a function of elements; inputs, indices and updates.
+        // These have operands that do not correspond to results: the index or predicate; the arguments of a function of
+        // elements; the inputs, indices and updates.
         Op::Case(_) | Op::If(_) => {}
         Op::Scatter(_) => {
             compare(&op.operands[..results.len()], &in_rounds)?;
@@ -83,8 +84,8 @@ fn region_boundaries(body: &Body, op: &Operation) -> Result<(), Error> {
     Ok(())
 }
 
-/// Fails when both are quantized, with different parameters. Of tensors quantized by dimension only the elements' part
-/// of the type is known in a region, so the lists of parameters are compared.
+/// Returns an error if both types are quantized, with different parameters. In regions of operations on per-axis
+/// quantized tensors, types contain the parameters without the axis, so only the lists of parameters are compared.
 fn same(a: &Type, b: &Type) -> Result<(), Error> {
     let quantization = |ty: &Type| match ty {
         Type::Tensor(tensor) => tensor.quantization().cloned(),
@@ -95,7 +96,7 @@ fn same(a: &Type, b: &Type) -> Result<(), Error> {
         return Ok(());
     }
     Err(unsupported(format!(
-        "a value of type {a} becomes one of type {b} without being quantized anew, which cannot be expressed without \
+        "a value of type {a} becomes one of type {b} without requantization, which cannot be expressed without \
          quantized types"
     )))
 }

@@ -1,6 +1,6 @@
-//! Shapes of a program once those of its arguments are known.
+//! Refinement of a program's shapes to those of its arguments.
 //!
-//! The model are the passes `stablehlo-refine-arguments`, `stablehlo-refine-shapes` and
+//! The pass corresponds to the passes `stablehlo-refine-arguments`, `stablehlo-refine-shapes` and
 //! `stablehlo-canonicalize-dynamism`, which hosts run on programs with symbolic shapes.
 
 use super::dynamic_calls;
@@ -15,12 +15,12 @@ use crate::ir::{
 };
 use crate::{Error, ErrorKind};
 
-/// What is known of an argument of `main`, for [`refine_shapes`].
+/// An argument of `main`, for [`refine_shapes`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Argument {
-    /// Its type. The argument stays.
+    /// The type of the argument. The argument remains.
     Type(Type),
-    /// Its value, such as a size that the program takes as a number. The argument goes away.
+    /// The value of the argument, such as a size that the program takes as a number. The argument is removed.
     Value(Literal),
 }
 
@@ -42,28 +42,29 @@ impl From<Literal> for Argument {
     }
 }
 
-/// Gives a program with sizes that are not known (`tensor<?x4xf32>`) those that follow from the types of `main`'s
-/// arguments, one [`Argument`] for each.
+/// Replaces the dynamic sizes of a program (`tensor<?x4xf32>`) by those that follow from the arguments of `main`.
+/// `arguments` has one element for each argument.
 ///
-/// This is what programs with symbolic shapes need, such as `jax.export` makes, before [`decompose`](super::decompose) or a
-/// compiler that wants definite shapes can take them:
+/// Programs with symbolic shapes, such as those of `jax.export`, need this pass before [`decompose`](super::decompose),
+/// or before a compiler that requires static shapes:
 ///
-/// * types of values follow from those of the operands, in regions and called functions too;
-/// * sizes, and small integers computed from them, become constants;
-/// * `dynamic_*` operations, `real_dynamic_slice` and `get_dimension_size` become the ones with attributes;
-/// * `shape_assertion`s, the custom calls by which JAX checks shapes, are checked and go away;
-/// * the custom calls `stablehlo.dynamic_reduce_window`, `stablehlo.dynamic_rng_bit_generator` and
-///   `stablehlo.dynamic_top_k` become the operations that they name;
-/// * custom calls whose results have definite shapes lose the operands that say those (`indices_of_shape_operands`);
-/// * calls of functions to which this applies are inlined.
+/// * The types of values are refined from those of operands, including in regions and called functions.
+/// * Sizes, and small integers that are computed from them, become constants.
+/// * The operations `dynamic_*`, `real_dynamic_slice` and `get_dimension_size` become equivalents with attributes.
+/// * Custom calls `shape_assertion`, with which JAX checks shapes, are evaluated and removed.
+/// * Custom calls `stablehlo.dynamic_reduce_window`, `stablehlo.dynamic_rng_bit_generator` and
+///   `stablehlo.dynamic_top_k` become the operations that they name.
+/// * Custom calls whose results have static shapes lose the operands with these shapes (`indices_of_shape_operands`).
+/// * Calls of functions to which one of these applies are inlined.
 ///
-/// Sizes that depend on the data of the arguments stay unknown. Functions that `main` does not call stay as they are.
+/// Sizes that depend on the data of the arguments remain dynamic. Functions that `main` does not call are not changed.
 ///
 /// # Errors
-/// When the program breaks a rule of StableHLO ([`verify`](crate::verify)), or does with these types; when it has no
-/// `main`, or one with other arguments ([`ErrorKind::Invalid`]); when a `shape_assertion` does not hold, with its message
-/// ([`ErrorKind::Invalid`]); when inlining makes the program larger than
-/// [`limits::MAX_INLINED_OPS`](crate::limits::MAX_INLINED_OPS).
+/// * [`ErrorKind::Invalid`] if the program violates a rule of StableHLO ([`verify`](crate::verify)), or does so with
+///   these types; if it has no function `main`, or one with other arguments; or if a `shape_assertion` does not hold,
+///   with its message.
+/// * [`ErrorKind::TooLarge`] if inlining makes the program larger than
+///   [`limits::MAX_INLINED_OPS`](crate::limits::MAX_INLINED_OPS).
 ///
 /// ```
 /// use pjrt_stablehlo::passes::{Argument, refine_shapes};
@@ -86,13 +87,13 @@ impl From<Literal> for Argument {
 /// ```
 pub fn refine_shapes(module: &Module, arguments: &[Argument]) -> Result<Module, Error> {
     crate::verify(module)?;
-    let main = module.main().ok_or_else(|| invalid("expected a function 'main', found none"))?;
+    let main = module.main().ok_or_else(|| invalid("the module has no function 'main'"))?;
     check_arguments(main, arguments)?;
     let mut refined_once = refined_main(module, main, arguments)?;
     drop_shape_operands(&mut refined_once.body);
-    // What is left of the computation of shapes goes away when the result is copied once more.
+    // The second run removes computations of shapes that the first has made unused.
     let refined = with_main(module, main, refined_once)?;
-    let main = refined.main().ok_or_else(|| invalid("expected a function 'main', found none"))?;
+    let main = refined.main().ok_or_else(|| invalid("the module has no function 'main'"))?;
     let types: Vec<Argument> = main.argument_types().iter().cloned().map(Argument::Type).collect();
     let refined = with_main(&refined, main, refined_main(&refined, main, &types)?)?;
     crate::verify(&refined)?;
@@ -106,7 +107,7 @@ fn invalid(message: impl Into<String>) -> Error {
 fn check_arguments(main: &Function, arguments: &[Argument]) -> Result<(), Error> {
     let declared = main.argument_types();
     if declared.len() != arguments.len() {
-        let message = format!("'main' takes {} arguments, found {}", declared.len(), arguments.len());
+        let message = format!("expected {} arguments of 'main', found {}", declared.len(), arguments.len());
         return Err(invalid(message));
     }
     for (index, (declared, argument)) in declared.iter().zip(arguments).enumerate() {
@@ -121,7 +122,7 @@ fn check_arguments(main: &Function, arguments: &[Argument]) -> Result<(), Error>
     Ok(())
 }
 
-/// The module with another `main`, and without the private functions that only the old one needed.
+/// Returns the module with `main` replaced, and without the private functions that only the old `main` called.
 fn with_main(module: &Module, old: &Function, main: Function) -> Result<Module, Error> {
     let functions = module.functions();
     let called = |function: &Function| called_from(module, function);
@@ -145,7 +146,7 @@ fn with_main(module: &Module, old: &Function, main: Function) -> Result<Module, 
     Ok(result)
 }
 
-/// The functions that are reached from some, by their index.
+/// Returns the functions that can be reached from `from`, as a flag for each index.
 fn reached(count: usize, from: Vec<usize>, called: impl Fn(usize) -> Vec<usize>) -> Vec<bool> {
     let mut found = vec![false; count];
     let mut work = from;
@@ -203,7 +204,7 @@ fn refined_main(module: &Module, main: &Function, arguments: &[Argument]) -> Res
     Ok(function)
 }
 
-/// The functions that have something to refine, or call one that has, by their index.
+/// Returns the functions that have something to refine, or call such a function, as a flag for each index.
 fn inlined_functions(module: &Module) -> Vec<bool> {
     let functions = module.functions();
     let mut callers: Vec<Vec<usize>> = vec![Vec::new(); functions.len()];
@@ -224,7 +225,7 @@ fn inlined_functions(module: &Module) -> Vec<bool> {
 }
 
 fn is_refinable(function: &Function) -> bool {
-    let mut ops = function.body.ops();
+    let mut ops = function.body.all_ops();
     function.body.values().any(|(_, value)| is_dynamic(&value.ty))
         || ops.any(|(_, op)| of_known_sizes(op.kind.code()).is_some() || is_assertion(&op.kind))
 }
@@ -233,14 +234,14 @@ fn is_assertion(op: &Op) -> bool {
     matches!(op, Op::CustomCall(call) if call.call_target_name == "shape_assertion")
 }
 
-/// Gives values the types that follow from those of the operands.
+/// The pass that gives values the types that follow from the operands.
 struct RefineShapes {
-    /// The functions whose calls are inlined, by their index.
+    /// For each function by index, `true` if its calls are inlined.
     inlined: Vec<bool>,
 }
 
 impl RefineShapes {
-    /// Whether calls of the function of this name are inlined.
+    /// Returns `true` if calls of the function with this name are inlined.
     fn inlines(&self, r: &Rewriter<'_>, name: &str) -> bool {
         r.module.function_index(name).is_some_and(|index| self.inlined[index])
     }
@@ -265,7 +266,8 @@ impl Pass for RefineShapes {
             Op::Other(other) if other.name.starts_with("chlo.") => return Ok(of_chlo(r, op)),
             _ => {}
         }
-        // Where the sizes are not known, or not such as the rule expects, the operation stays, and the verifier tells.
+        // If the sizes are not known, or are not those that the rule expects, the operation remains, and the verifier
+        // reports an error.
         Ok(match of_known_sizes(op.kind.code()).and_then(|rule| rule(r, op).ok()) {
             Some(value) => {
                 if let Some(id) = r.b.body.defining_op(value) {
@@ -291,19 +293,19 @@ impl Pass for RefineShapes {
         end_region(r, block)
     }
 
-    // Inlining is limited.
+    // The number of operations that inlining may create is limited.
     fn inlines_calls(&self) -> bool {
         true
     }
 }
 
-/// Whether a call takes only small integers that are known: JAX has functions for the division of sizes.
+/// Returns `true` if all operands of a call are small known integers. JAX defines functions for the division of sizes.
 fn computes_sizes(r: &Rewriter<'_>, op: &Operation) -> bool {
     let operands = r.flat(&op.operands);
     !operands.is_empty() && operands.iter().all(|&value| r.known(value).is_some())
 }
 
-/// `chlo.broadcast_add` and the like, whose result's shape only their expansion tells.
+/// Replaces `chlo.broadcast_add` and similar operations, whose result shape is known only after their decomposition.
 fn of_chlo<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Replacement<'m> {
     let is_broadcast =
         op.kind.name().starts_with("chlo.broadcast_") || op.kind.name() == "chlo.constant_like";
@@ -315,7 +317,7 @@ fn of_chlo<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Replacement<'m> {
     }
 }
 
-/// Checks a `shape_assertion`: its first operand holds; its message has the others.
+/// Evaluates a `shape_assertion`. The first operand is the condition; the others are values for the message.
 fn assertion<'m>(r: &Rewriter<'m>, op: &'m Operation) -> Result<Replacement<'m>, Error> {
     let values = r.flat(&op.operands);
     let holds = values.first().and_then(|&value| r.known(value));
@@ -325,7 +327,7 @@ fn assertion<'m>(r: &Rewriter<'m>, op: &'m Operation) -> Result<Replacement<'m>,
     }
     let mut message = match op.attributes.get("error_message") {
         Some(Attribute::String(message)) => message.to_string(),
-        _ => "a shape assertion does not hold".to_owned(),
+        _ => "a shape assertion failed".to_owned(),
     };
     for (index, &value) in values.iter().skip(1).enumerate() {
         if let Some(&[number]) = r.known(value).as_deref() {
@@ -335,7 +337,7 @@ fn assertion<'m>(r: &Rewriter<'m>, op: &'m Operation) -> Result<Replacement<'m>,
     Err(invalid(message))
 }
 
-/// Gives the arguments of a region that are an operation's operands the types of those.
+/// Sets the types of region arguments to those of the corresponding operands.
 fn region_arguments(b: &mut Builder, id: OpId, block: BlockId) {
     let op = b.body.op(id);
     if !matches!(op.kind, Op::While(_) | Op::AsyncStart(_)) {
@@ -352,7 +354,7 @@ fn region_arguments(b: &mut Builder, id: OpId, block: BlockId) {
     }
 }
 
-/// Refines the results of an operation once the last of its regions is complete.
+/// Refines the results of an operation after the last of its regions.
 fn end_region(r: &mut Rewriter<'_>, block: BlockId) -> Result<(), Error> {
     let region = r.b.body.block(block).region;
     match r.b.body.region(region).parent {
@@ -361,12 +363,12 @@ fn end_region(r: &mut Rewriter<'_>, block: BlockId) -> Result<(), Error> {
     }
 }
 
-/// Refines the types of an operation's results by what follows from its operands and regions.
+/// Refines the types of an operation's results from its operands and regions.
 fn narrow(r: &mut Rewriter<'_>, id: OpId) -> Result<(), Error> {
     r.narrow(id, shape_of_declared)
 }
 
-/// The shape of a result whose type is the program's choice, where its sizes follow from the operands all the same.
+/// Returns the shape of a result with a declared type, if its sizes follow from the operands.
 fn shape_of_declared(
     r: &Rewriter<'_>,
     op: &Operation,
@@ -413,10 +415,10 @@ fn shape_of_declared(
     }
 }
 
-/// The attribute by which JAX's custom calls say which operands are the shapes of their results.
+/// The attribute of JAX's custom calls that lists the operands with the shapes of the results.
 const SHAPE_OPERANDS: &str = "indices_of_shape_operands";
 
-/// The operands of a custom call that are the shapes of its results, by their index.
+/// Returns the indices of a custom call's operands with the shapes of its results.
 fn shape_operands(op: &Operation) -> Option<Vec<i64>> {
     match op.attributes.get(SHAPE_OPERANDS)? {
         Attribute::Elements(indices) => indices.to_i64s(op.operands.len()),
@@ -425,9 +427,10 @@ fn shape_operands(op: &Operation) -> Option<Vec<i64>> {
     }
 }
 
-/// Takes the shapes of results from custom calls where the types say them: the target does not expect them then.
+/// Removes the operands with the shapes of results from custom calls whose result types are static, because their
+/// targets do not expect them.
 fn drop_shape_operands(body: &mut Body) {
-    let ids: Vec<OpId> = body.ops().map(|(id, _)| id).collect();
+    let ids: Vec<OpId> = body.all_ops().map(|(id, _)| id).collect();
     for id in ids {
         let op = body.op(id);
         let Op::CustomCall(call) = &op.kind else { continue };
@@ -449,9 +452,9 @@ fn drop_shape_operands(body: &mut Body) {
     }
 }
 
-/// The values, with constants for those whose elements are known.
+/// Returns the values, with known values replaced by constants.
 fn constants(r: &mut Rewriter<'_>, values: Vec<ValueId>) -> Vec<ValueId> {
-    /// A longer list is no shape.
+    /// Longer lists cannot be shapes.
     const MAX_ELEMENTS: usize = crate::limits::MAX_RANK;
     let each = values.into_iter().map(|value| {
         let is_computed =

@@ -1,4 +1,4 @@
-//! Replaces operations that are not in the set of core operations.
+//! Replacement of operations that are not in the set of core operations.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +9,17 @@ use super::rules::rewrite_of;
 use crate::Error;
 use crate::ir::{Function, Module, Op, OpCode, Operation, Str, Type};
 
-/// Puts what the rules say in the place of operations that a set does not have.
+/// The pass that replaces the operations outside of a set according to the rules.
 pub(super) struct ReplaceOps<'c> {
     core: &'c CoreOps,
-    /// Which functions stay, by their index.
+    /// For each function by index, `true` if it remains.
     kept: Vec<bool>,
-    /// Names of functions that are called.
+    /// The names of functions that are called.
     called: BTreeSet<Str>,
 }
 
 impl<'c> ReplaceOps<'c> {
-    /// The pass for a program.
+    /// Creates the pass for a program.
     pub(super) fn new(module: &Module, core: &'c CoreOps) -> Self {
         let calls_stay = core.contains(OpCode::FuncCall);
         let stays = |op: &Op| match op {
@@ -30,7 +30,7 @@ impl<'c> ReplaceOps<'c> {
         ReplaceOps { core, kept: kept_functions(module, stays), called: called_functions(module) }
     }
 
-    /// Whether a function stays, which others can be inlined into.
+    /// Returns `true` if the function remains in the program. Calls of other functions are inlined.
     pub(super) fn keeps(&self, function: usize) -> bool {
         self.kept[function]
     }
@@ -60,7 +60,7 @@ impl Pass for ReplaceOps<'_> {
     }
 }
 
-/// Makes the types of a function's results those of the values that it returns, of which more sizes may be known.
+/// Sets the result types of a function to those of the values that it returns, which may have more static sizes.
 fn give_what_is_returned(function: &mut Function) {
     let returned = function.returned().iter().map(|&value| function.body.ty(value).clone());
     let returned: Vec<Type> = returned.collect();

@@ -1,8 +1,8 @@
-//! Sizes that are not known before the program runs, but have bounds: tensors of the bounds' sizes, with the sizes beside them.
+//! Replacement of dynamic sizes with bounds.
 //!
-//! A value of a bounded type becomes a tensor in which each bounded dimension has the size of its bound, and for each such
-//! dimension a scalar of `i32` that says how many of its indices count. What lies behind them is padding of any value;
-//! operations whose results depend on it replace it first.
+//! A value of a bounded type becomes a tensor in which each bounded dimension has the size of its bound, and, for each
+//! such dimension, an `i32` scalar with the number of valid indices. The elements at other indices are padding of
+//! unspecified value. Operations whose results would depend on padding replace it first.
 
 use super::CoreOps;
 use super::bounded_moves as moves;
@@ -16,24 +16,24 @@ use crate::build::Builder;
 use crate::ir::ops::{Concatenate, DotGeneral, DynamicUpdateSlice, Reduce, ReduceWindow, Sort};
 use crate::ir::{Dim, Module, Op, OpCode, Operation, TensorType, Trait, Type, ValueId};
 
-/// Operations that hand on their operands, or those of their regions: sizes go with the tensors that they belong to.
+/// Operations that pass on their operands, or those of their regions. The sizes accompany their tensors.
 const CARRIERS: &[OpCode] =
     &[OpCode::Case, OpCode::FuncCall, OpCode::If, OpCode::OptimizationBarrier, OpCode::While];
 
-/// Replaces sizes that have bounds by the bounds, with the sizes beside them.
+/// The pass that replaces sizes with bounds.
 pub(super) struct ReplaceSizes;
 
 impl ReplaceSizes {
-    /// The pass for a program.
+    /// Creates the pass for a program.
     ///
     /// # Errors
-    /// When sizes would have to pass between the program and who runs it.
+    /// Returns an error if an argument or result of `main` has a dynamic size.
     pub(super) fn new(module: &Module) -> Result<Self, Error> {
         check_interface(module)?;
         Ok(ReplaceSizes)
     }
 
-    /// Whether any value of a program has a size with a bound that the set does not keep.
+    /// Returns `true` if a value of the program has a bounded size that the set does not keep.
     pub(super) fn is_needed(module: &Module, core: &CoreOps) -> bool {
         !core.keeps_bounded_sizes() && has_bounds(module)
     }
@@ -49,7 +49,7 @@ impl Pass for ReplaceSizes {
     }
 }
 
-/// Whether any value of a module is bounded.
+/// Returns `true` if a value of the module has a bounded size.
 fn has_bounds(module: &Module) -> bool {
     let is = |ty: &Type| match ty {
         Type::Tuple(parts) => parts.iter().any(|part| part.as_tensor().is_some_and(is_bounded)),
@@ -61,14 +61,15 @@ fn has_bounds(module: &Module) -> bool {
     })
 }
 
-/// Fails where sizes would have to pass between the program and who runs it, who has no place for them.
+/// Returns an error if an argument or result of `main` has a dynamic size, because callers cannot pass or receive the
+/// sizes.
 fn check_interface(module: &Module) -> Result<(), Error> {
     let Some(main) = module.main() else { return Ok(()) };
     let first = |types: &[Type]| types.iter().position(|ty| ty.as_tensor().is_some_and(is_bounded));
     let wrong = |what: &str, index: usize, ty: &Type| {
         unsupported(format!(
-            "{what} {index} of '{}' is a {ty}, whose size is not known before the program runs; let it be as large as its \
-             bound, and its size a {what} of its own",
+            "{what} {index} of '{}' has the type {ty} of dynamic size; declare it with the size of its bound, \
+             and add a {what} for the size",
             main.name
         ))
     };
@@ -80,13 +81,13 @@ fn check_interface(module: &Module) -> Result<(), Error> {
     .map_err(|error| error.in_op("func.func", &main.location))
 }
 
-/// The types that values of a bounded type have in the new body.
+/// Returns the types of the values that replace a value of a bounded type.
 fn converted(ty: &TensorType) -> Vec<Type> {
     let sizes = dynamic_dims(ty).map(|_| scalar().into());
     std::iter::once(at_bounds(ty).into()).chain(sizes).collect()
 }
 
-/// The results of an operation with bounded operands or results; none where it can be copied.
+/// Returns the results of an operation with bounded operands or results; `None` if the operation can be copied.
 fn replacement<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Option<Vec<ValueId>>, Error> {
     let is = |&value: &ValueId| r.old_type(value).as_tensor().is_some_and(is_bounded);
     let concerns = op.operands.iter().any(is) || op.results.into_iter().any(|value| is(&value));
@@ -103,7 +104,7 @@ fn replacement<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Option<Vec
         Op::Concatenate(o) => vec![concatenate(r, op, &operands, o)?],
         Op::ReduceWindow(o) => reduce_window(r, op, &operands, o)?,
         Op::Map(_) => with_regions(r, op, &operands)?,
-        // The last two dimensions are matrices, the others batches of them.
+        // The last two dimensions are those of matrices, the others are batch dimensions.
         Op::Cholesky(_) | Op::TriangularSolve(_) => {
             vec![batched(r, op, &operands, operands[0].sizes.len().saturating_sub(2))?]
         }
@@ -126,7 +127,7 @@ fn replacement<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Option<Vec
             Some(result) => vec![result],
             None => {
                 return Err(unsupported(
-                    "sizes that are not known before the program runs, and have a bound, are not supported by this operation",
+                    "the operation does not support dynamic sizes, which the set of core operations requires to be replaced",
                 ));
             }
         },
@@ -134,14 +135,14 @@ fn replacement<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Option<Vec
     bound(r, op, results).map(Some)
 }
 
-/// The operands with their sizes.
+/// Returns the operands with their sizes.
 fn operands(r: &Rewriter<'_>, op: &Operation) -> Result<Vec<Sized>, Error> {
     let operand = |&old: &ValueId| {
         let Type::Tensor(ty) = r.old_type(old) else {
             return Err(unsupported(format!("expected a tensor, found {}", r.old_type(old))));
         };
         if ty.is_dynamic() && !is_bounded(ty) {
-            return Err(unsupported(format!("expected a bound for each size that is not known, found {ty}")));
+            return Err(unsupported(format!("expected a bound for each dynamic size, found {ty}")));
         }
         let values = r.flat(&[old]);
         let mut rest = values[1..].iter().copied();
@@ -151,7 +152,8 @@ fn operands(r: &Rewriter<'_>, op: &Operation) -> Result<Vec<Sized>, Error> {
     op.operands.iter().map(operand).collect()
 }
 
-/// The results as the new body has them: of the declared bounds, with the sizes that the declared types leave open.
+/// Returns the results in the new body, with the declared bounds and the sizes of dimensions that the declared types
+/// leave open.
 fn bound(r: &mut Rewriter<'_>, op: &Operation, results: Vec<Sized>) -> Result<Vec<ValueId>, Error> {
     let mut values = Vec::new();
     for (index, result) in results.into_iter().enumerate() {
@@ -182,12 +184,12 @@ fn elementwise(r: &mut Rewriter<'_>, op: &Operation, operands: &[Sized]) -> Resu
     Ok(Sized::new(value, rank, |dim| full.clone().find_map(|x| x.sizes[dim])))
 }
 
-/// `map`: elementwise, with a region.
+/// Replaces `map`, an elementwise operation with a region.
 fn with_regions(r: &mut Rewriter<'_>, op: &Operation, operands: &[Sized]) -> Result<Vec<Sized>, Error> {
     Ok(vec![elementwise(r, op, operands)?])
 }
 
-/// An operation whose first dimensions are batches.
+/// Replaces an operation whose leading dimensions are batch dimensions.
 fn batched(r: &mut Rewriter<'_>, op: &Operation, operands: &[Sized], batches: usize) -> Result<Sized, Error> {
     for x in operands {
         x.require_whole(batches..x.sizes.len())?;
@@ -219,7 +221,7 @@ fn set_dimension_size(
     let [x, size] = array(op, operands)?;
     let dim = dim(dimension)?;
     let full = *r.b.dims(x.value).get(dim).ok_or_else(|| mismatch(op))?;
-    // A size beyond the bound has no meaning; this one reads nothing that is not there.
+    // A size beyond the bound is undefined behavior; clamping prevents accesses out of bounds.
     let (none, all) = (r.b.integer(0, scalar()), r.b.integer(full, scalar()));
     let size = r.b.maximum(size.value, none);
     let size = r.b.minimum(size, all);
@@ -268,7 +270,7 @@ fn reduce_window(
     Ok(results.into_iter().map(|value| Sized::new(value, rank, size)).collect())
 }
 
-/// `sort`: padding comes last, by an operand of its own that says what is padding.
+/// Replaces `sort`. A further operand marks padding, which sorts last.
 fn sort<'m>(
     r: &mut Rewriter<'m>,
     op: &'m Operation,
@@ -326,7 +328,7 @@ fn dot_general(
     let (lhs_sum, rhs_sum) =
         (list(&numbers.lhs_contracting_dimensions)?, list(&numbers.rhs_contracting_dimensions)?);
     let mut values = Vec::with_capacity(2);
-    // Both are masked by the sizes of either: zero times padding may be NaN.
+    // Each operand is masked with the sizes of both, because zero times padding may be NaN.
     for (x, other, dims, others) in [(lhs, rhs, &lhs_sum, &rhs_sum), (rhs, lhs, &rhs_sum, &lhs_sum)] {
         let mut x = x.clone();
         for (&d, &e) in dims.iter().zip(others) {
@@ -346,7 +348,7 @@ fn dot_general(
     Ok(Sized { value, sizes: sizes.collect() })
 }
 
-/// `concatenate`: each operand is written where what counts of those before it ends, over their padding.
+/// Replaces `concatenate`. Each operand is written after the valid elements of the preceding ones, over their padding.
 fn concatenate(
     r: &mut Rewriter<'_>,
     op: &Operation,

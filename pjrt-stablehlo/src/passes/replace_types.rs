@@ -1,20 +1,20 @@
-//! Replaces types: quantized ones by their storage types, tuples and futures by their parts.
+//! Replacement of quantized types by their storage types, and of tuples and futures by their parts.
 
 use super::rewrite::{Pass, Replacement, Rewriter, mismatch, unsupported};
 use super::{CoreOps, quantized, quantized_flow};
 use crate::Error;
 use crate::ir::{Literal, Module, Op, Operation, TensorType, Type, ValueId};
 
-/// Replaces the types that a set of operations does not keep; keeps operations that do not concern them.
+/// The pass that replaces the types that a set does not keep. It keeps other operations.
 pub(super) struct ReplaceTypes<'c> {
     core: &'c CoreOps,
 }
 
 impl<'c> ReplaceTypes<'c> {
-    /// The pass for a program.
+    /// Creates the pass for a program.
     ///
     /// # Errors
-    /// When a quantized value would lose its parameters.
+    /// Returns an error if quantization parameters would be lost.
     pub(super) fn new(module: &Module, core: &'c CoreOps) -> Result<Self, Error> {
         if !core.keeps_quantized_types() {
             quantized_flow::check(module)?;
@@ -22,7 +22,7 @@ impl<'c> ReplaceTypes<'c> {
         Ok(ReplaceTypes { core })
     }
 
-    /// Whether any value of a program has a type that the set does not keep.
+    /// Returns `true` if a value of the program has a type that the set does not keep.
     pub(super) fn is_needed(module: &Module, core: &CoreOps) -> bool {
         let is_foreign = |ty: &Type| match ty {
             Type::Tensor(tensor) => tensor.quantization().is_some() && !core.keeps_quantized_types(),
@@ -40,7 +40,7 @@ impl<'c> ReplaceTypes<'c> {
         ty.quantization().is_some() && !self.core.keeps_quantized_types()
     }
 
-    /// A type with the storage types of quantized ones that are not kept, in tuples too.
+    /// Returns a type with storage types in place of quantized ones that are not kept, including in tuples.
     fn stored(&self, ty: &Type) -> Type {
         match ty {
             Type::Tensor(tensor) if self.converts(tensor) => {
@@ -100,7 +100,7 @@ impl Pass for ReplaceTypes<'_> {
     }
 }
 
-/// The parts that the result of `tuple` or `get_tuple_element` is.
+/// Returns the values that replace the result of `tuple` or `get_tuple_element`.
 fn parts(r: &Rewriter<'_>, op: &Operation) -> Result<Option<Vec<ValueId>>, Error> {
     match &op.kind {
         Op::Tuple(_) => Ok(Some(r.flat(&op.operands))),

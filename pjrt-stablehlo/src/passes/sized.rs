@@ -1,4 +1,4 @@
-//! Tensors with sizes beside them.
+//! Tensors with their sizes as values.
 
 use super::rewrite::{Rewriter, mismatch, unsupported};
 use crate::Error;
@@ -6,12 +6,12 @@ use crate::build::Builder;
 use crate::ir::ops::Pad;
 use crate::ir::{ComparisonDirection, Dim, ElementType, Op, OpId, Operation, TensorType, Type, ValueId};
 
-/// Whether sizes of a tensor are unknown, and all of these have bounds.
+/// Returns `true` if the tensor has dynamic sizes, all of which have bounds.
 pub(super) fn is_bounded(ty: &TensorType) -> bool {
     ty.is_dynamic() && (0..ty.rank()).all(|dim| ty.dim(dim) != Dim::Dynamic { bound: None })
 }
 
-/// The type with the bounds as sizes.
+/// Returns the type with the bounds as sizes.
 pub(super) fn at_bounds(ty: &TensorType) -> TensorType {
     if !ty.is_dynamic() {
         return ty.clone();
@@ -27,12 +27,12 @@ pub(super) fn dynamic_dims(ty: &TensorType) -> impl Iterator<Item = usize> + '_ 
     (0..ty.rank()).filter(|&dim| matches!(ty.dim(dim), Dim::Dynamic { .. }))
 }
 
-/// The type of a size.
+/// Returns the type of sizes.
 pub(super) fn scalar() -> TensorType {
     TensorType::new(ElementType::I32, [])
 }
 
-/// A tensor of definite size, and how many indices of each dimension count, where that is not all of them.
+/// A tensor of static shape, with the number of valid indices of each dimension that has padding.
 #[derive(Clone)]
 pub(super) struct Sized {
     pub(super) value: ValueId,
@@ -40,12 +40,12 @@ pub(super) struct Sized {
 }
 
 impl Sized {
-    /// The sizes of one dimension after another, as said by a function.
+    /// Creates a tensor whose dimensions have the sizes that a function returns.
     pub(super) fn new(value: ValueId, rank: usize, size: impl FnMut(usize) -> Option<ValueId>) -> Self {
         Sized { value, sizes: (0..rank).map(size).collect() }
     }
 
-    /// Fails where one of the dimensions has padding.
+    /// Returns an error if one of the dimensions has padding.
     pub(super) fn require_whole(&self, dims: impl IntoIterator<Item = usize>) -> Result<(), Error> {
         match dims.into_iter().find(|&dim| self.sizes.get(dim).is_some_and(Option::is_some)) {
             Some(dim) => Err(not_along(dim)),
@@ -56,21 +56,21 @@ impl Sized {
 
 pub(super) fn not_along(dim: usize) -> Error {
     unsupported(format!(
-        "the size of dimension {dim} is not known before the program runs, and the operation is not computed along \
+        "dimension {dim} has a dynamic size, and the operation is not supported along \
          such a dimension"
     ))
 }
 
-/// The declared type of a result.
+/// Returns the declared type of a result.
 pub(super) fn result_type(r: &Rewriter<'_>, op: &Operation, index: usize) -> Result<TensorType, Error> {
     let ty = r.nth_result(op, index)?;
     if ty.is_dynamic() && !is_bounded(&ty) {
-        return Err(unsupported(format!("expected a bound for each size that is not known, found {ty}")));
+        return Err(unsupported(format!("expected a bound for each dynamic size, found {ty}")));
     }
     Ok(ty)
 }
 
-/// A tensor cut to these sizes, and padded to them.
+/// Slices and pads a tensor to these sizes.
 pub(super) fn fitted(b: &mut Builder, value: ValueId, dims: &[i64]) -> Result<ValueId, Error> {
     let has = b.dims(value);
     if has.len() != dims.len() {
@@ -89,7 +89,7 @@ pub(super) fn fitted(b: &mut Builder, value: ValueId, dims: &[i64]) -> Result<Va
     Ok(value)
 }
 
-/// A tensor with edges of a scalar.
+/// Pads a tensor with a scalar.
 pub(super) fn padded(b: &mut Builder, x: ValueId, edge: ValueId, low: Vec<i64>, high: Vec<i64>) -> ValueId {
     let ty = b.tensor(x);
     let dims: Vec<i64> =
@@ -102,7 +102,7 @@ pub(super) fn padded(b: &mut Builder, x: ValueId, edge: ValueId, low: Vec<i64>, 
     b.op_of_type(kind, &[x, edge], ty.with_dims(dims))
 }
 
-/// A tensor with a scalar in the place of its padding along these dimensions.
+/// Replaces the padding of a tensor along these dimensions by a scalar.
 pub(super) fn masked(
     b: &mut Builder,
     x: &Sized,
@@ -120,14 +120,14 @@ pub(super) fn masked(
     value
 }
 
-/// Where the index of a dimension is below its size.
+/// Returns a tensor of booleans that are `true` where the index along `dim` is less than `size`.
 pub(super) fn counting(b: &mut Builder, all: &[i64], dim: usize, size: ValueId) -> ValueId {
     let index = b.iota(ElementType::I32, all, dim as i64);
     let size = b.broadcast_scalar(size, all);
     b.compare(ComparisonDirection::Lt, index, size)
 }
 
-/// The operation on the tensors, with its regions; results of the bounds' sizes.
+/// Adds the operation on the padded tensors, with its regions. The results have the bounds as sizes.
 pub(super) fn add_op(
     r: &mut Rewriter<'_>,
     op: &Operation,
@@ -143,7 +143,7 @@ pub(super) fn add_op(
     Ok(id)
 }
 
-/// The result of the operation on the tensors as they are.
+/// Adds the operation on the padded tensors, and returns its result.
 pub(super) fn same_op(r: &mut Rewriter<'_>, op: &Operation, operands: &[Sized]) -> Result<ValueId, Error> {
     let values: Vec<ValueId> = operands.iter().map(|x| x.value).collect();
     let id = add_op(r, op, op.kind.clone(), &values)?;

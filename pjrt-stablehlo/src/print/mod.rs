@@ -1,4 +1,4 @@
-//! Prints modules in MLIR's generic form, which every MLIR parser that knows the dialects reads.
+//! Printing of modules in MLIR's generic form, which every MLIR parser with the dialects reads.
 
 mod attribute;
 mod module;

@@ -1,4 +1,4 @@
-//! Text of modules.
+//! The text of modules.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -6,7 +6,7 @@ use super::attribute::fmt_entries;
 use crate::ir::{Attribute, Body, Definition, Function, Location, Module, OpId, RegionId, Str, ValueId};
 
 impl Display for Module {
-    /// The module in MLIR's generic form; with locations for `{:#}`.
+    /// Writes the module in MLIR's generic form. `{:#}` adds locations.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str("\"builtin.module\"() ")?;
         if let Some(name) = &self.name {
@@ -16,7 +16,7 @@ impl Display for Module {
         }
         f.write_str("({\n")?;
         if self.meshes().is_empty() && self.functions().is_empty() {
-            // A region without anything has no block, which a module has.
+            // The text of a region without operations has no block, but a module must have one.
             f.write_str("^bb0:\n")?;
         }
         for declaration in self.meshes() {
@@ -81,16 +81,17 @@ fn write_function(f: &mut Formatter<'_>, function: &Function) -> fmt::Result {
     f.write_str("\n")
 }
 
-/// A region that is being printed.
+/// A region whose operations are being printed.
 struct Open {
     region: RegionId,
-    /// Position among the regions of its operation.
+    /// The position among the regions of its operation.
     index: usize,
     block: usize,
     op: usize,
 }
 
-/// The numbers that operations and blocks have in the text: their places in it, which are those that they get when it is read.
+/// The numbers of operations and blocks: their positions in the text, which are also the indices of their ids in the
+/// module that is read from the text.
 struct Numbers {
     ops: Vec<u32>,
     blocks: Vec<u32>,
@@ -100,7 +101,7 @@ impl Numbers {
     fn new(body: &Body) -> Numbers {
         let mut numbers = Numbers { ops: vec![0; body.num_ops()], blocks: vec![0; body.num_blocks()] };
         let (mut ops, mut blocks) = (0, 0);
-        // What is left of the regions that are open: blocks, and operations of the first of them.
+        // The rest of each open region: its remaining blocks, and the position in the first of them.
         let mut open = vec![(body.region(Body::ROOT).blocks.as_slice(), 0)];
         while let Some((left, op)) = open.last_mut() {
             let Some((&block, others)) = left.split_first() else {
@@ -124,7 +125,7 @@ impl Numbers {
     }
 }
 
-/// Prints a body without recursion: a stack of the regions that are open.
+/// Writes a body. The function keeps a stack of open regions in place of recursion.
 fn write_body(f: &mut Formatter<'_>, body: &Body) -> fmt::Result {
     const ROOT_INDENT: usize = 2;
     let numbers = &Numbers::new(body);
@@ -168,7 +169,7 @@ fn write_body(f: &mut Formatter<'_>, body: &Body) -> fmt::Result {
     Ok(())
 }
 
-/// Ends a region of an operation and begins region `index`, or ends the operation where it has no more.
+/// Ends a region of an operation, and begins region `index` or ends the operation if there is no such region.
 fn close_region(
     f: &mut Formatter<'_>,
     body: &Body,
@@ -247,7 +248,7 @@ fn write_op_end(f: &mut Formatter<'_>, body: &Body, id: OpId) -> fmt::Result {
     f.write_str("\n")
 }
 
-/// The name of a value: `%arg3_0` for argument 0 of block 3, `%7` or `%7#1` for results of operation 7.
+/// The name of a value: `%arg3_0` for argument 0 of block 3, `%7` or `%7#1` for a result of operation 7.
 struct Name<'a>(&'a Body, &'a Numbers, ValueId);
 
 impl Display for Name<'_> {

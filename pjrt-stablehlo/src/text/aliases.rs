@@ -1,48 +1,22 @@
 //! Aliases of attributes, types and locations: `#loc1 = loc("f")`, `!t = tensor<f32>`.
 //!
-//! MLIR prints aliases of locations after their uses, so the definitions are found beforehand and read at the first use
-//! or where they stand, whichever comes first.
+//! MLIR prints the aliases of locations after their uses. Therefore definitions are found in advance, and read at the
+//! first use or where they stand, whichever comes first.
 //!
-//! Reading a definition never reads another one: it notes which aliases are missing, those are read first, and the
-//! definition is read again. So chains of aliases take no stack.
+//! Reading a definition does not read other definitions recursively. It records the missing aliases; they are read
+//! first, and the definition is read again. Thus chains of aliases need no stack.
 
 use super::lexer::{Kind, Token};
-use super::parser::Parser;
+use super::parser::{Alias, AliasState, AliasValue, Parser};
 use crate::ir::{Attribute, Location, Type};
 use crate::limits::MAX_ATTRIBUTE_WEIGHT;
 use crate::{Error, ErrorKind};
 
-/// Attempts at a definition. Each but the last ends with aliases that are missing.
+/// The maximum number of attempts at reading a definition. Every attempt except the last ends with missing aliases.
 const MAX_ATTEMPTS: u32 = 16;
 
-/// An alias' definition.
-pub(super) struct Alias {
-    /// Where the value begins.
-    start: usize,
-    state: State,
-}
-
-enum State {
-    Unread,
-    BeingRead,
-    Read(Value),
-}
-
-/// An alias' value.
-#[derive(Clone)]
-struct Value {
-    /// The value; a type as [`Attribute::Type`].
-    attribute: Attribute,
-    /// Where the value ends.
-    end: usize,
-    /// How deep the value nests.
-    depth: u32,
-    /// Tokens of the value, those of aliases in it included.
-    weight: u64,
-}
-
 impl<'a> Parser<'a> {
-    /// Finds the definitions that begin a line.
+    /// Finds the definitions, which begin at the start of lines.
     pub(super) fn find_aliases(&mut self) {
         let text = self.text;
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1));
@@ -56,23 +30,24 @@ impl<'a> Parser<'a> {
             let is_name = matches!(name.kind, Kind::Hash | Kind::Exclamation);
             if is_name && &text[equals.start..equals.end] == "=" {
                 let name = &text[name.start..name.end];
-                self.aliases.entry(name).or_insert(Alias { start: equals.end, state: State::Unread });
+                self.aliases.entry(name).or_insert(Alias { start: equals.end, state: AliasState::Unread });
             }
         }
     }
 
-    /// A definition, of which the token is the name.
+    /// Reads a definition. The current token is its name.
     pub(super) fn alias_definition(&mut self) -> Result<(), Error> {
         let name_token = self.token;
         let name = self.advance();
         if name.contains('.') {
-            let message =
-                format!("alias '{name}': names with a '.' are those of a dialect's attributes and types");
+            let message = format!(
+                "expected an alias name without '.', found '{name}', which would be an attribute or type of a dialect"
+            );
             return Err(self.error_at(name_token.start, message));
         }
         let start = self.token.end;
         self.expect("=")?;
-        let alias = self.aliases.entry(name).or_insert(Alias { start, state: State::Unread });
+        let alias = self.aliases.entry(name).or_insert(Alias { start, state: AliasState::Unread });
         if alias.start != start {
             return Err(self.error_at(name_token.start, format!("alias '{name}' is defined twice")));
         }
@@ -81,7 +56,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// The value of the alias whose name is the token.
+    /// Reads the use of an alias. The current token is its name.
     pub(super) fn alias(&mut self) -> Result<Attribute, Error> {
         let token = self.token;
         let name = self.found();
@@ -90,7 +65,8 @@ impl<'a> Parser<'a> {
         Ok(value.attribute)
     }
 
-    /// The location of the alias whose name is the token, and how deep it nests.
+    /// Reads the use of a location's alias, and returns the location and its nesting depth. The current token is the
+    /// name.
     pub(super) fn location_alias(&mut self) -> Result<(Location, u32), Error> {
         let token = self.token;
         let name = self.found();
@@ -102,8 +78,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Consumes the token, which is an alias' name, and gives the alias' value.
-    fn use_alias(&mut self, name: &'a str, token: Token) -> Result<Value, Error> {
+    /// Consumes the current token, which is the name of an alias, and returns the alias' value.
+    fn use_alias(&mut self, name: &'a str, token: Token) -> Result<AliasValue, Error> {
         let value = self.alias_value(name, token)?;
         self.previous_end = token.end;
         self.seek(token.end);
@@ -111,38 +87,43 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
-    /// Whether what has been read is not complete, because aliases are missing.
+    /// Returns `true` if the current definition is incomplete because aliases are missing.
     pub(super) fn is_incomplete(&self) -> bool {
         self.missing_aliases.as_ref().is_some_and(|missing| !missing.is_empty())
     }
 
-    /// The value of an alias; a placeholder inside of a definition when the alias has not been read.
-    fn alias_value(&mut self, name: &'a str, used_at: Token) -> Result<Value, Error> {
+    /// Returns the value of an alias. Inside of a definition, returns a placeholder if the alias has not been read yet.
+    fn alias_value(&mut self, name: &'a str, used_at: Token) -> Result<AliasValue, Error> {
         match self.aliases.get(name).map(|alias| &alias.state) {
             None => Err(self.error_at(used_at.start, format!("alias '{name}' is not defined"))),
-            Some(State::Read(value)) => Ok(value.clone()),
-            Some(State::BeingRead) => Err(self.contains_itself(name, used_at)),
-            Some(State::Unread) => {
+            Some(AliasState::Read(value)) => Ok(value.clone()),
+            Some(AliasState::BeingRead) => Err(self.contains_itself(name, used_at)),
+            Some(AliasState::Unread) => {
                 if let Some(missing) = &mut self.missing_aliases {
                     missing.push((name, used_at));
-                    return Ok(Value { attribute: Attribute::Unit, end: used_at.end, depth: 0, weight: 0 });
+                    return Ok(AliasValue {
+                        attribute: Attribute::Unit,
+                        end: used_at.end,
+                        depth: 0,
+                        weight: 0,
+                    });
                 }
                 self.resolve_alias(name, used_at)
             }
         }
     }
 
-    /// Reads a definition, after those that it needs.
-    fn resolve_alias(&mut self, name: &'a str, used_at: Token) -> Result<Value, Error> {
+    /// Reads a definition after those that it needs.
+    fn resolve_alias(&mut self, name: &'a str, used_at: Token) -> Result<AliasValue, Error> {
         let mut path = vec![(name, used_at, 0)];
         loop {
             let Some(&(next, next_used_at, attempts)) = path.last() else {
                 return self.alias_value(name, used_at);
             };
             let missing = match self.aliases.get_mut(next) {
-                Some(Alias { state: State::Read(_), .. }) => Vec::new(),
+                Some(Alias { state: AliasState::Read(_), .. }) => Vec::new(),
                 Some(alias) => {
-                    alias.state = State::BeingRead;
+                    alias.state = AliasState::BeingRead;
                     let start = alias.start;
                     self.read_alias(next, start)?
                 }
@@ -155,14 +136,16 @@ impl<'a> Parser<'a> {
                 continue;
             }
             if attempts >= MAX_ATTEMPTS {
-                let message = format!("the parts of alias '{next}' are of unexpected kinds");
+                let message = format!(
+                    "the definition of alias '{next}' cannot be resolved: its aliases have unexpected kinds"
+                );
                 return Err(self.error_at(next_used_at.start, message));
             }
             if let Some(last) = path.last_mut() {
                 last.2 += 1;
             }
             for (name, used_at) in missing {
-                if matches!(self.aliases.get(name), Some(Alias { state: State::BeingRead, .. })) {
+                if matches!(self.aliases.get(name), Some(Alias { state: AliasState::BeingRead, .. })) {
                     return Err(self.contains_itself(name, used_at));
                 }
                 path.push((name, used_at, 0));
@@ -170,7 +153,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads a definition from a byte on; gives the aliases that have to be read first.
+    /// Reads the definition at a byte. Returns the aliases that must be read first.
     fn read_alias(&mut self, name: &'a str, start: usize) -> Result<Vec<(&'a str, Token)>, Error> {
         let (outer_depth, outer_deepest, outer_weight) = (self.depth, self.deepest, self.weight);
         (self.deepest, self.weight) = (self.depth, 0);
@@ -190,9 +173,9 @@ impl<'a> Parser<'a> {
             let message = format!("alias '{name}' has more than {MAX_ATTRIBUTE_WEIGHT} parts");
             return Err(self.other_error_at(ErrorKind::TooLarge, start, message));
         }
-        let value = Value { attribute, end: self.previous_end, depth, weight };
+        let value = AliasValue { attribute, end: self.previous_end, depth, weight };
         if let Some(alias) = self.aliases.get_mut(name) {
-            alias.state = State::Read(value);
+            alias.state = AliasState::Read(value);
         }
         Ok(missing)
     }
@@ -201,7 +184,7 @@ impl<'a> Parser<'a> {
         self.error_at(used_at.start, format!("alias '{name}' contains itself"))
     }
 
-    /// The type of the alias whose name is the token.
+    /// Reads the use of a type's alias. The current token is the name.
     pub(super) fn type_alias(&mut self) -> Result<Type, Error> {
         let start = self.token.start;
         match self.alias()? {

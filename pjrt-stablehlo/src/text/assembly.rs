@@ -1,20 +1,20 @@
-//! Custom assembly of operations without regions.
+//! The custom assembly of operations without regions.
 //!
-//! Most operations are written in one way: operands, fields such as `dims = [0, 1]`, a dictionary, types. Which fields
-//! there are is in [`fields`], how the types are written in [`TypeForm`]; the others have a function of their own.
+//! Most operations consist of the same parts: operands, fields such as `dims = [0, 1]`, a dictionary, and types.
+//! [`fields`] defines the fields of these operations, and [`TypeForm`] the form of their types. Each other operation
+//! has its own function.
 
 use super::assembly_types::TypeForm;
 use super::lexer::{self, Kind};
-use super::operations::{Pending, Types};
 use super::parser::{Parser, shortened};
-use super::regions::Frame;
+use super::pending::{Frame, Pending, Types};
 use crate::Error;
 use crate::ir::{
     Attribute, BlockId, ComparisonType, DotDimensionNumbers, ElementType, FftType, OpCode, Precision,
     RngAlgorithm, RngDistribution, Type, ValueId,
 };
 
-/// How the value of a field is written.
+/// The syntax of a field's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// `1`
@@ -31,21 +31,21 @@ enum Form {
     Case(&'static str),
     /// `e5m10`
     FloatFormat,
-    /// `[1] x [0]`: of the left and the right operand.
+    /// `[1] x [0]`: batching dimensions of the left and the right operand.
     BatchingDimensions,
-    /// `[1] x [0]`: of the left and the right operand.
+    /// `[1] x [0]`: contracting dimensions of the left and the right operand.
     ContractingDimensions,
     /// `<lhs_precision_type = tf32, ...>`
     Algorithm,
 }
 
-/// Directions of `sdy.propagation_barrier` in the order of their numbers.
+/// The directions of `sdy.propagation_barrier`, in the order of their codes.
 const PROPAGATION_DIRECTIONS: &[&str] = &["NONE", "FORWARD", "BACKWARD", "BOTH"];
 
-/// A field: its keyword, the attribute that it stands for, its form.
+/// A field: its keyword, the attribute that it represents, and the syntax of its value.
 type Field = (&'static str, &'static str, Form);
 
-/// The fields of an operation in their order.
+/// Returns the fields of an operation, in order.
 fn fields(code: OpCode) -> &'static [Field] {
     match code {
         OpCode::Broadcast => &[("sizes", "broadcast_sizes", Form::Integers)],
@@ -85,7 +85,7 @@ fn fields(code: OpCode) -> &'static [Field] {
     }
 }
 
-/// Whether a field may be left out.
+/// Returns `true` if a field is optional.
 fn is_optional(code: OpCode, keyword: &str) -> bool {
     match code {
         OpCode::Cholesky | OpCode::Dot => true,
@@ -95,7 +95,7 @@ fn is_optional(code: OpCode, keyword: &str) -> bool {
 }
 
 impl<'a> Parser<'a> {
-    /// Reads an operation in its custom assembly, or its part before its first region.
+    /// Reads an operation in its custom assembly, or the part before its first region.
     pub(super) fn custom(
         &mut self,
         mut pending: Pending<'a>,
@@ -132,11 +132,11 @@ impl<'a> Parser<'a> {
         self.finish(pending).map(|()| None)
     }
 
-    /// `%a, %b, dims = [0, 1] {x.y = 1} : (tensor<f32>, tensor<f32>) -> tensor<f32>`.
+    /// Reads `%a, %b, dims = [0, 1] {x.y = 1} : (tensor<f32>, tensor<f32>) -> tensor<f32>`.
     fn standard(&mut self, mut pending: Pending<'a>, block: BlockId) -> Result<Pending<'a>, Error> {
         let code = pending.code.unwrap_or(OpCode::Other);
         let Some(form) = TypeForm::of(code) else { return Err(self.no_assembly(&pending)) };
-        // These have their attributes in front of the operands.
+        // The dictionary of these operations precedes the operands.
         let is_dictionary_first =
             matches!(code, OpCode::FuncReturn | OpCode::SdyReturn | OpCode::OptimizationBarrier);
         if is_dictionary_first {
@@ -171,7 +171,8 @@ impl<'a> Parser<'a> {
         Ok(pending)
     }
 
-    /// `, dims = [0, 1], sizes = [2]`: the fields that an operation has, separated by commas, from the operands as well.
+    /// Reads `, dims = [0, 1], sizes = [2]`: the fields of an operation. Commas separate them from the operands and
+    /// each other.
     fn fields_of(
         &mut self,
         pending: &mut Pending<'a>,
@@ -203,7 +204,7 @@ impl<'a> Parser<'a> {
             }
             is_first = false;
             let keyword = self.found();
-            // Fields up to the next one that has to be there.
+            // The fields up to the next required one.
             let next = &rest[..required.map_or(rest.len(), |index| index + 1)];
             let Some(index) = next.iter().position(|(known, ..)| *known == keyword) else {
                 let known: Vec<_> = next.iter().map(|(known, ..)| format!("'{known}'")).collect();
@@ -223,7 +224,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// The value of a field.
+    /// Reads the value of a field.
     fn field(
         &mut self,
         pending: &mut Pending<'a>,
@@ -258,14 +259,14 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `[1] x [0]`.
+    /// Reads `[1] x [0]`.
     fn dimension_pairs(&mut self) -> Result<(crate::ir::Ints, crate::ir::Ints), Error> {
         let lhs = self.integers()?;
         self.expect("x")?;
         Ok((lhs.into(), self.integers()?.into()))
     }
 
-    /// `e5m10`.
+    /// Reads `e5m10`.
     fn float_format(&mut self, pending: &mut Pending<'a>) -> Result<(), Error> {
         let bits = self.found().strip_prefix('e').and_then(|text| text.split_once('m'));
         let parse = |digits: &str| digits.parse::<u16>().ok();
@@ -279,7 +280,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `[0:4, 1:5:2]`: start, limit and stride of each dimension.
+    /// Reads `[0:4, 1:5:2]`: the start, limit and stride of each dimension.
     fn slice_indices(&mut self, pending: &mut Pending<'a>) -> Result<(), Error> {
         let ranges = self.list("[", "]", |parser| {
             let start = parser.integer()?;
@@ -295,23 +296,26 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `{x.y = 1} : types`, the end of operations in custom assembly.
+    /// Reads `{x.y = 1} : types`, the end of operations in custom assembly.
     pub(super) fn rest(&mut self, pending: &mut Pending<'a>, form: TypeForm) -> Result<(), Error> {
         pending.dictionary = self.optional_dictionary()?;
         self.types_of(pending, form)
     }
 
-    /// An error: an operation has a generic form only.
+    /// Returns the error for an operation that has no custom assembly.
     pub(super) fn no_assembly(&self, pending: &Pending<'a>) -> Error {
         let name = shortened(pending.name);
-        self.error_at(pending.start, format!("operation '{name}' has only its generic form, \"{name}\"(...)"))
+        self.error_at(
+            pending.start,
+            format!("the operation '{name}' has no custom assembly; use its generic form, \"{name}\"(...)"),
+        )
     }
 
-    /// `dense<1> : tensor<2xi32>`, after a dictionary if there is one.
+    /// Reads `dense<1> : tensor<2xi32>`, preceded by an optional dictionary.
     fn constant(&mut self, pending: &mut Pending<'a>, block: BlockId) -> Result<(), Error> {
         self.begin(pending, Vec::new(), block);
         if self.at("(") {
-            // A quantized constant: `() {value = ...} : () -> type`.
+            // Quantized constants have the form `() {value = ...} : () -> type`.
             self.expect("(")?;
             self.expect(")")?;
             pending.properties = self.optional_properties()?.entries().to_vec();
@@ -333,7 +337,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `@f(%a, %b) {x.y = 1} : (A, B) -> C`.
+    /// Reads `@f(%a, %b) {x.y = 1} : (A, B) -> C`.
     fn call(
         &mut self,
         mut pending: Pending<'a>,
@@ -350,7 +354,7 @@ impl<'a> Parser<'a> {
         Ok(pending)
     }
 
-    /// `(%a, %b) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [1]} {...} : ...`.
+    /// Reads `(%a, %b) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [1]} {...} : ...`.
     fn convolution(&mut self, mut pending: Pending<'a>, block: BlockId) -> Result<Pending<'a>, Error> {
         let operands = self.list("(", ")", Self::value)?;
         self.expect("dim_numbers")?;
@@ -400,7 +404,7 @@ impl<'a> Parser<'a> {
         Ok(Attribute::IntegerArray { ty: ElementType::I64, values: self.integers()?.into() })
     }
 
-    /// `[[1, 2], [3, 4]]`.
+    /// Reads `[[1, 2], [3, 4]]`.
     fn pairs(&mut self) -> Result<Attribute, Error> {
         let at = self.token.start;
         let rows = self.list("[", "]", Self::integers)?;
@@ -413,7 +417,7 @@ impl<'a> Parser<'a> {
         literal.map(Attribute::Elements).map_err(|error| self.error_at(at, error.to_string()))
     }
 
-    /// `%a, %b {x.y = 1} : A, B -> C`, or `(%a, k = 8) : A -> (B, C)`.
+    /// Reads `%a, %b {x.y = 1} : A, B -> C`, or `(%a, k = 8) : A -> (B, C)`.
     fn chlo(&mut self, mut pending: Pending<'a>, block: BlockId) -> Result<Pending<'a>, Error> {
         let form = match pending.name {
             "chlo.constant_like" | "chlo.ragged_dot" => return Err(self.no_assembly(&pending)),
@@ -438,7 +442,7 @@ impl<'a> Parser<'a> {
         Ok(pending)
     }
 
-    /// Other operations of Shardy: keywords and attributes before or after the operand.
+    /// Reads other operations of Shardy, which have keywords and attributes before or after the operand.
     fn shardy(&mut self, mut pending: Pending<'a>, block: BlockId) -> Result<Pending<'a>, Error> {
         let mnemonic = pending.name.strip_prefix("sdy.").unwrap_or_default();
         let (axes, axes_kind) = match mnemonic {
@@ -450,7 +454,8 @@ impl<'a> Parser<'a> {
             "all_to_all" => ("params", "all_to_all_param_list"),
             "collective_permute" | "sharding_group" | "data_flow_edge" | "propagation_barrier" => ("", ""),
             other => {
-                let message = format!("the custom assembly of operation 'sdy.{other}' is not supported");
+                let message =
+                    format!("the custom assembly of 'sdy.{other}' is not supported; use its generic form");
                 return Err(self.unsupported_at(pending.start, message));
             }
         };

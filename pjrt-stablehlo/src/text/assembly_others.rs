@@ -1,16 +1,16 @@
-//! Custom assembly of the few operations of `arith`, `builtin`, `shape` and `tensor` that accompany StableHLO in programs
+//! The custom assembly of the operations of `arith`, `builtin`, `shape` and `tensor` that occur in StableHLO programs
 //! with dynamic shapes.
 
 use super::assembly_types::TypeForm;
-use super::operations::{Pending, Types};
 use super::parser::{Parser, shortened};
+use super::pending::{Pending, Types};
 use crate::Error;
 use crate::ir::{Attribute, BlockId, ElementType, Literal, LiteralData, TensorType, Type};
 
 const INDEX: Type = Type::Scalar(ElementType::Index);
 
 impl<'a> Parser<'a> {
-    /// An operation of a dialect that the op table does not have.
+    /// Reads an operation of a dialect outside of the op table.
     pub(super) fn other_dialect(
         &mut self,
         mut pending: Pending<'a>,
@@ -66,15 +66,17 @@ impl<'a> Parser<'a> {
                 pending.types = Some(Types { operands: None, results: vec![ty] });
             }
             other => {
-                let message =
-                    format!("the custom assembly of operation '{}' is not supported", shortened(other));
+                let message = format!(
+                    "the custom assembly of '{}' is not supported; use its generic form",
+                    shortened(other)
+                );
                 return Err(self.unsupported_at(pending.start, message));
             }
         }
         Ok(pending)
     }
 
-    /// `{x.y = 1} : tensor<f32>`.
+    /// Reads `{x.y = 1} : tensor<f32>`.
     fn source_type(&mut self, pending: &mut Pending<'a>) -> Result<Type, Error> {
         pending.dictionary = self.optional_dictionary()?;
         self.expect(":")?;

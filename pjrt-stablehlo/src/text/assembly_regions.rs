@@ -1,15 +1,14 @@
-//! Custom assembly of operations with regions.
+//! The custom assembly of operations with regions.
 
 use super::lexer::Kind;
-use super::operations::{Pending, Tail, Types};
 use super::parser::{Parser, shortened};
-use super::regions::{BlockArgument, Frame};
+use super::pending::{BlockArgument, Frame, Pending, Tail, Types};
 use crate::Error;
 use crate::ir::ops::Return;
 use crate::ir::{Attribute, BlockId, ElementType, Location, Op, OpCode, Trait, ValueId};
 
 impl<'a> Parser<'a> {
-    /// `(%a = %0, %b = %1) : A, B attributes {x.y = 1} cond {` of `stablehlo.while`.
+    /// Reads `(%a = %0, %b = %1) : A, B attributes {x.y = 1} cond {` of `stablehlo.while`.
     pub(super) fn while_loop(
         &mut self,
         mut pending: Pending<'a>,
@@ -45,7 +44,7 @@ impl<'a> Parser<'a> {
         self.block_region(pending, arguments)
     }
 
-    /// `do {` of `stablehlo.while`.
+    /// Reads `do {` of `stablehlo.while`.
     pub(super) fn while_body(&mut self, mut pending: Pending<'a>) -> Result<Frame<'a>, Error> {
         self.expect("do")?;
         pending.tail = Tail::Nothing;
@@ -53,44 +52,17 @@ impl<'a> Parser<'a> {
         self.block_region(pending, arguments)
     }
 
-    /// `(%a init: %0), (%b init: %1) across dimensions = [1] {x.y = 1} : types`, with `applies stablehlo.add` before
-    /// `across` or a `reducer` at the end.
+    /// Reads `(%a init: %0), (%b init: %1) across dimensions = [1] {x.y = 1} : types`, with `applies stablehlo.add`
+    /// before `across` or a `reducer` at the end.
     pub(super) fn reduce(
         &mut self,
         mut pending: Pending<'a>,
         block: BlockId,
     ) -> Result<Option<Frame<'a>>, Error> {
-        let (mut operands, mut inits) = (Vec::new(), Vec::new());
-        loop {
-            self.expect("(")?;
-            operands.push(self.value()?);
-            self.expect("init")?;
-            self.expect(":")?;
-            inits.push(self.value()?);
-            self.expect(")")?;
-            if !self.eat(",") {
-                break;
-            }
-        }
-        operands.extend(&inits);
-        let mut applied = None;
-        if self.eat("applies") {
-            let at = self.token.start;
-            let name = self.bare("the name of an operation")?;
-            let code = OpCode::from_name(name).filter(|code| {
-                let info = code.info();
-                info.operands.len() == 2 && info.has(Trait::Commutative)
-            });
-            let Some(code) = code else {
-                let message =
-                    format!("expected a commutative operation of two operands, found '{}'", shortened(name));
-                return Err(self.error_at(at, message));
-            };
-            if operands.len() != 2 {
-                return Err(self.error_at(at, "expected one operand and one initial value of 'applies'"));
-            }
-            applied = Some((code, at));
-        }
+        let (mut operands, inits) = self.reduced_values()?;
+        let inputs = inits.len();
+        operands.extend(inits);
+        let applied = if self.eat("applies") { Some(self.applied(operands.len())?) } else { None };
         self.expect("across")?;
         self.expect("dimensions")?;
         self.expect("=")?;
@@ -102,42 +74,84 @@ impl<'a> Parser<'a> {
         self.check_types(&operands, &ty.inputs, pending.start)?;
         self.begin(&mut pending, operands, block);
         pending.types = Some(Types { operands: None, results: ty.results });
-        let Some((code, at)) = applied else {
-            self.expect("reducer")?;
-            return self.reducer(pending, inits.len()).map(Some);
+        match applied {
+            Some(applied) => self.reduce_with(pending, applied).map(|()| None),
+            None => {
+                self.expect("reducer")?;
+                self.reducer(pending, inputs).map(Some)
+            }
+        }
+    }
+
+    /// `(%a init: %0), (%b init: %1)`: inputs and initial values.
+    fn reduced_values(&mut self) -> Result<(Vec<ValueId>, Vec<ValueId>), Error> {
+        let (mut inputs, mut inits) = (Vec::new(), Vec::new());
+        loop {
+            self.expect("(")?;
+            inputs.push(self.value()?);
+            self.expect("init")?;
+            self.expect(":")?;
+            inits.push(self.value()?);
+            self.expect(")")?;
+            if !self.eat(",") {
+                return Ok((inputs, inits));
+            }
+        }
+    }
+
+    /// `stablehlo.add` after `applies`: the only operation of the region of a reduction with `operands` operands.
+    fn applied(&mut self, operands: usize) -> Result<Op, Error> {
+        let at = self.token.start;
+        let name = self.bare("the name of an operation")?;
+        let code = OpCode::from_name(name).filter(|code| {
+            let info = code.info();
+            info.operands.len() == 2 && info.has(Trait::Commutative)
+        });
+        let Some(code) = code else {
+            let message =
+                format!("expected a commutative operation with two operands, found '{}'", shortened(name));
+            return Err(self.error_at(at, message));
         };
-        let element = self.function.body.ty(inits[0]).clone();
-        let operation =
-            Op::from_attributes(code, &mut |_| None).map_err(|error| self.error_at(at, error.to_string()))?;
+        if operands != 2 {
+            return Err(
+                self.error_at(at, "expected one operand and one initial value, because 'applies' is given")
+            );
+        }
+        Op::from_attributes(code, &mut |_| None).map_err(|error| self.error_at(at, error.to_string()))
+    }
+
+    /// Ends a reduction of one input, whose region is an operation and a return.
+    fn reduce_with(&mut self, pending: Pending<'a>, applied: Op) -> Result<(), Error> {
         let op = pending.op;
         let (_, inner) = self.add_region(op);
         self.finish(pending)?;
-        // This form is for reductions whose parts have one location.
+        // MLIR prints this form only if all parts of the reduction have one location.
         let body = &mut self.function.body;
         let location = body.op(op).location.clone();
+        let element = body.ty(body.op(op).operands[1]).clone();
         let arguments = [(); 2].map(|()| body.add_argument(inner, element.clone()));
         arguments.into_iter().for_each(|argument| body.set_argument_location(argument, location.clone()));
-        let applied = body.add_op(inner, operation, arguments, [element], location.clone());
+        let applied = body.add_op(inner, applied, arguments, [element], location.clone());
         let result = body.op(applied).result();
         body.add_op(inner, Op::Return(Return {}), [result], [], location);
-        Ok(None)
+        Ok(())
     }
 
-    /// `(%a: A, %b: A) (%c: C, %d: C) {`: pairs of arguments, left and right of each input.
+    /// Reads `(%a: A, %b: A) (%c: C, %d: C) {`: a pair of arguments for each input.
     fn reducer(&mut self, mut pending: Pending<'a>, inputs: usize) -> Result<Frame<'a>, Error> {
         let (mut lefts, mut rights) = (Vec::new(), Vec::new());
         let at = self.token.start;
         while self.at("(") {
             let mut pair = self.list("(", ")", Self::block_argument)?;
             let (Some(right), Some(left), None) = (pair.pop(), pair.pop(), pair.pop()) else {
-                return Err(self.error_at(at, "expected pairs of arguments of the reducer"));
+                return Err(self.error_at(at, "expected two arguments in each pair of the reducer"));
             };
             lefts.push(left);
             rights.push(right);
         }
         if lefts.len() != inputs {
             let message =
-                format!("expected {inputs} pairs of arguments of the reducer, found {}", lefts.len());
+                format!("expected {inputs} pairs of arguments in the reducer, found {}", lefts.len());
             return Err(self.error_at(at, message));
         }
         lefts.extend(rights);
@@ -145,7 +159,7 @@ impl<'a> Parser<'a> {
         self.block_region(pending, lefts)
     }
 
-    /// `"name" %a, %b ({region}) {decomposition = @f} : types`.
+    /// Reads `"name" %a, %b ({region}) {decomposition = @f} : types`.
     pub(super) fn composite(
         &mut self,
         mut pending: Pending<'a>,
@@ -161,7 +175,7 @@ impl<'a> Parser<'a> {
         self.attributes_and_types(pending)
     }
 
-    /// `(%a) inits (%b) dimension = 0 attributes {is_reverse = true} {region} : types` of `chlo.scan`.
+    /// Reads `(%a) inits (%b) dimension = 0 attributes {is_reverse = true} {region} : types` of `chlo.scan`.
     pub(super) fn scan(&mut self, mut pending: Pending<'a>, block: BlockId) -> Result<Frame<'a>, Error> {
         let mut operands = self.list("(", ")", Self::value)?;
         let inputs = operands.len() as i64;
@@ -182,7 +196,7 @@ impl<'a> Parser<'a> {
         self.generic_region(pending)
     }
 
-    /// The types of a scan, which say how many outputs there are beside the carries.
+    /// Reads the types of a scan, which determine the number of outputs.
     pub(super) fn scan_types(&mut self, pending: &mut Pending<'a>, carries: i64) -> Result<(), Error> {
         let at = self.token.start;
         self.dictionary_and_types(pending)?;
@@ -195,7 +209,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `(%a) in_shardings=[...] out_shardings=[...] manual_axes={...} (%b: B) {region} : types`.
+    /// Reads `(%a) in_shardings=[...] out_shardings=[...] manual_axes={...} (%b: B) {region} : types`.
     pub(super) fn manual_computation(
         &mut self,
         mut pending: Pending<'a>,
@@ -218,7 +232,7 @@ impl<'a> Parser<'a> {
         self.region_with_arguments(pending)
     }
 
-    /// `<"name">(%a) in_shardings=[...] out_shardings=[...] (%b: B) {region} : types`.
+    /// Reads `<"name">(%a) in_shardings=[...] out_shardings=[...] (%b: B) {region} : types`.
     pub(super) fn named_computation(
         &mut self,
         mut pending: Pending<'a>,
@@ -231,7 +245,7 @@ impl<'a> Parser<'a> {
         self.manual_computation(pending, block)
     }
 
-    /// `(%a: A, %b: B) {region} : types`.
+    /// Reads `(%a: A, %b: B) {region} : types`.
     fn region_with_arguments(&mut self, mut pending: Pending<'a>) -> Result<Frame<'a>, Error> {
         let arguments = self.list("(", ")", Self::block_argument)?;
         pending.tail = Tail::Types;
@@ -239,7 +253,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// How many values of a group are scanned, and how many are carried.
+/// Returns the segment sizes of scanned and carried values.
 fn segments(scanned: i64, carried: i64) -> Attribute {
     Attribute::IntegerArray { ty: ElementType::I32, values: [scanned, carried].into() }
 }

@@ -1,11 +1,11 @@
-//! How custom assembly writes the types of operands and results.
+//! The forms of operand and result types in custom assembly.
 
-use super::operations::{Pending, Types};
 use super::parser::Parser;
+use super::pending::{Pending, Types};
 use crate::Error;
 use crate::ir::{OpCode, Type};
 
-/// What follows the colon of an operation in custom assembly.
+/// The form of the types after the colon of an operation in custom assembly.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum TypeForm {
     /// `(A, B) -> C`
@@ -14,7 +14,7 @@ pub(super) enum TypeForm {
     Arrow,
     /// `A`, the type of all operands and of the result.
     One,
-    /// The same, or a function's type where they differ.
+    /// The same, or a function type if the types differ.
     Same,
     /// `A, B`, the types of the operands and of the results.
     Pairwise,
@@ -22,18 +22,18 @@ pub(super) enum TypeForm {
     Operands,
     /// `A`, the type of the result of an operation without operands.
     Result,
-    /// `P, A`: of the predicate, and of the branches and the result; or a function's type.
+    /// `P, A`: the type of the predicate, and the type of the branches and the result; or a function type.
     Select,
-    /// `A`, the type of the result, from which those of the operands follow; or a function's type.
+    /// `A`, the type of the result, from which those of the operands follow; or a function type.
     Complex,
     /// `tuple<A, B>`, the type of the result, from which those of the operands follow.
     Tuple,
-    /// `A, B -> C`, `A to B`, `A` or a function's type: in dialects of which few operations are known.
+    /// `A, B -> C`, `A to B`, `A` or a function type, for operations of other dialects.
     Any,
 }
 
 impl TypeForm {
-    /// How an operation of the op table writes types; `None` when it has no custom assembly.
+    /// Returns the form of an operation's types; `None` if it has no custom assembly.
     pub(super) fn of(code: OpCode) -> Option<TypeForm> {
         use OpCode as O;
         Some(match code {
@@ -77,7 +77,7 @@ impl TypeForm {
     }
 }
 
-/// Whether an operation takes one or two tensors of a shape and gives one of that shape.
+/// Returns `true` if an operation has one or two operands and a result of the same shape.
 fn is_elementwise(code: OpCode) -> bool {
     use OpCode as O;
     matches!(
@@ -128,7 +128,7 @@ fn is_elementwise(code: OpCode) -> bool {
 }
 
 impl<'a> Parser<'a> {
-    /// `: types`, the end of operations in custom assembly.
+    /// Reads `: types`, the end of operations in custom assembly.
     pub(super) fn types_of(&mut self, pending: &mut Pending<'a>, form: TypeForm) -> Result<(), Error> {
         let count = self.function.body.op(pending.op).operands.len();
         let has_none = matches!(form, TypeForm::Operands | TypeForm::Pairwise) && count == 0;
@@ -185,10 +185,11 @@ impl<'a> Parser<'a> {
                 results: vec![branch.clone()],
             }),
             (TypeForm::Select, _) => {
-                Err(self.error_at(at, "expected the types of predicate and branches, or that of a function"))
+                Err(self
+                    .error_at(at, "expected the types of the predicate and the branches, or a function type"))
             }
             (_, [ty]) => Ok(one(ty.clone())),
-            _ => Err(self.error_at(at, "expected one type or the type of a function")),
+            _ => Err(self.error_at(at, "expected one type or a function type")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Attributes of MLIR's `builtin` dialect.
+//! The attributes of MLIR's `builtin` dialect.
 
 use super::elements::Element;
 use super::lexer::{Kind, unquoted};
@@ -8,7 +8,7 @@ use crate::ir::float_value;
 use crate::ir::{Attribute, DictionaryAttribute, ElementType, Str, Type};
 
 impl<'a> Parser<'a> {
-    /// An attribute.
+    /// Reads an attribute.
     pub(super) fn attribute(&mut self) -> Result<Attribute, Error> {
         match self.token.kind {
             Kind::String => self.string_attribute(),
@@ -58,14 +58,14 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A string that has to be UTF-8.
+    /// Reads a string, which must be UTF-8.
     pub(super) fn string(&mut self) -> Result<Str, Error> {
         let start = self.token.start;
         let quoted = self.expect_kind(Kind::String, "a string")?;
         self.utf8(unquoted(quoted), start)
     }
 
-    /// A string of which what is not UTF-8 is replaced.
+    /// Reads a string, and replaces bytes that are not UTF-8.
     pub(super) fn lossy_string(&mut self) -> Result<Str, Error> {
         let quoted = self.expect_kind(Kind::String, "a string")?;
         Ok(String::from_utf8_lossy(&unquoted(quoted)).as_ref().into())
@@ -84,14 +84,14 @@ impl<'a> Parser<'a> {
             Ok(text) => Attribute::String(text.into()),
             Err(error) => Attribute::Bytes(error.into_bytes().into()),
         };
-        // A type says nothing that a string does not.
+        // The type of a string has no meaning.
         if self.eat(":") {
             self.ty()?;
         }
         Ok(attribute)
     }
 
-    /// `@name` or `@"name"`, without the sigil.
+    /// Reads `@name` or `@"name"`, and returns the name.
     pub(super) fn symbol(&mut self) -> Result<Str, Error> {
         let start = self.token.start;
         let name = &self.expect_kind(Kind::Symbol, "a symbol such as @main")?[1..];
@@ -106,13 +106,13 @@ impl<'a> Parser<'a> {
         Ok(Attribute::Symbol(path.into()))
     }
 
-    /// `{a = 1, b}`.
+    /// Reads `{a = 1, b}`.
     pub(super) fn dictionary(&mut self) -> Result<DictionaryAttribute, Error> {
         let entries = self.nested(|parser| parser.list("{", "}", Self::entry))?;
         self.sorted(entries)
     }
 
-    /// `{a = 1, b}` or nothing.
+    /// Reads `{a = 1, b}`, which is optional.
     pub(super) fn optional_dictionary(&mut self) -> Result<DictionaryAttribute, Error> {
         if self.at("{") { self.dictionary() } else { Ok(DictionaryAttribute::default()) }
     }
@@ -125,13 +125,13 @@ impl<'a> Parser<'a> {
             _ => return Err(self.expected("the name of an attribute")),
         };
         if name.is_empty() {
-            return Err(self.error_at(start, "expected the name of an attribute, found an empty one"));
+            return Err(self.error_at(start, "expected the name of an attribute, found an empty string"));
         }
         let value = if self.eat("=") { self.attribute()? } else { Attribute::Unit };
         Ok((name, value))
     }
 
-    /// A dictionary of these entries, sorted by name as MLIR has them.
+    /// Returns a dictionary of these entries, sorted by name as in MLIR.
     pub(super) fn sorted(&self, mut entries: Vec<(Str, Attribute)>) -> Result<DictionaryAttribute, Error> {
         entries.sort_by(|(a, _), (b, _)| a.cmp(b));
         if let Some(pair) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -140,7 +140,7 @@ impl<'a> Parser<'a> {
         Ok(DictionaryAttribute::new(entries))
     }
 
-    /// `5`, `-5 : i32`, `1.5 : f32`, `0x7FC00000 : f32`.
+    /// Reads `5`, `-5 : i32`, `1.5 : f32` or `0x7FC00000 : f32`.
     fn number_attribute(&mut self) -> Result<Attribute, Error> {
         let start = self.token.start;
         let negative = self.eat("-");
@@ -154,7 +154,7 @@ impl<'a> Parser<'a> {
             match self.ty()? {
                 Type::Scalar(ty) if !ty.is_complex() => ty,
                 other => {
-                    return Err(self.error_at(at, format!("expected the type of a number, found {other}")));
+                    return Err(self.error_at(at, format!("expected a numeric type, found {other}")));
                 }
             }
         } else if kind == Kind::Integer {
@@ -163,14 +163,15 @@ impl<'a> Parser<'a> {
             ElementType::F64
         };
         if ty.is_float() && kind == Kind::Integer && !digits.starts_with("0x") {
-            return Err(
-                self.error_at(start, format!("expected a number with a point for {ty}, found {digits}"))
-            );
+            return Err(self.error_at(
+                start,
+                format!("expected a number with a decimal point for {ty}, found {digits}"),
+            ));
         }
         self.number(digits, negative, ty, start)
     }
 
-    /// A number of a type as an attribute.
+    /// Returns a number with these digits as an attribute.
     fn number(&self, digits: &str, negative: bool, ty: ElementType, at: usize) -> Result<Attribute, Error> {
         let element = Element { text: digits, negative };
         let raw = match element.bits(ty) {
@@ -186,7 +187,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// `array<i64: 1, 2>`.
+    /// Reads `array<i64: 1, 2>`.
     fn dense_array(&mut self) -> Result<Attribute, Error> {
         self.advance();
         self.expect("<")?;
@@ -194,7 +195,7 @@ impl<'a> Parser<'a> {
         let ty = match self.ty()? {
             Type::Scalar(ty) if is_array_element(ty) => ty,
             other => {
-                let message = format!("expected 'i1', or the type of a number of whole bytes, found {other}");
+                let message = format!("expected 'i1' or a numeric type of whole bytes, found {other}");
                 return Err(self.error_at(at, message));
             }
         };
@@ -231,7 +232,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Whether `array<...>` has elements of a type.
+/// Returns `true` if `array<...>` may have elements of this type.
 fn is_array_element(ty: ElementType) -> bool {
     let whole_bytes = ty.bits().is_multiple_of(8) && !ty.is_complex() && ty != ElementType::Index;
     ty == ElementType::I1 || whole_bytes

@@ -5,9 +5,9 @@
 use crate::ir::{AttributeSpec, OpCode, OpInfo, Operation};
 
 use super::assembly_types::TypeForm;
-use super::{Places, parse_dictionary, read};
+use super::{Places, parse, parse_dictionary, read};
 
-/// An attribute that is not the default, by what the op table expects.
+/// Returns an attribute that is not the default, by what the op table expects.
 fn text_of(spec: &AttributeSpec) -> &'static str {
     match (spec.expected, spec.name) {
         ("a boolean", _) => "true",
@@ -54,19 +54,19 @@ fn text_of(spec: &AttributeSpec) -> &'static str {
     }
 }
 
-/// The attributes in which an operation is written, as `name = value`.
+/// Returns the attributes in which an operation is written, as `name = value`.
 fn entry(spec: &AttributeSpec) -> String {
     format!("{} = {}", spec.name, text_of(spec))
 }
 
-/// The attribute of an operation in which `text` is read, printed.
+/// Returns the attribute of an operation in which `text` is read, printed.
 #[track_caller]
 fn read_attribute(text: &str, info: &OpInfo, spec: &AttributeSpec) -> String {
     let program = format!("func.func @f(%x: tensor<4x4xf32>) {{\n{text}\nreturn\n}}");
     let module = read(&program, Places::Nowhere).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let is_it = |op: &&Operation| op.kind.name() == info.name;
     let body = &module.functions()[0].body;
-    let op = body.ops().map(|(_, op)| op).find(is_it).unwrap_or_else(|| panic!("no operation\n{text}"));
+    let op = body.all_ops().map(|(_, op)| op).find(is_it).unwrap_or_else(|| panic!("no operation\n{text}"));
     assert!(op.attributes.is_empty(), "{}: its own attributes are among the others\n{text}", info.name);
     let attributes = op.kind.attributes();
     let found = attributes.into_iter().find(|(name, _)| **name == *spec.name);
@@ -81,7 +81,7 @@ fn optional() -> impl Iterator<Item = (OpCode, &'static OpInfo, &'static Attribu
     })
 }
 
-/// The attribute as it is printed.
+/// Returns the attribute as it is printed.
 fn expected(spec: &AttributeSpec) -> String {
     parse_dictionary(&format!("{{{}}}", entry(spec))).unwrap().get(spec.name).unwrap().to_string()
 }
@@ -111,11 +111,11 @@ fn attributes_are_read_from_properties_and_dictionaries() {
         let unknown = format!("\"{name}\"() <{{{both}, {}s = unit}}> : () -> ()", spec.name);
         let unknown = format!("func.func @f() {{\n{unknown}\nreturn\n}}");
         let error = read(&unknown, Places::Nowhere).map(|_| ()).unwrap_err();
-        assert!(error.message.contains("there is no attribute"), "{error}");
+        assert!(error.message.contains("unknown attribute"), "{error}");
     }
 }
 
-/// The operation in its custom assembly, with `{}` for its dictionary; `None` where it has none.
+/// Returns the operation in its custom assembly, with `{}` for its dictionary; `None` where it has none.
 fn custom(code: OpCode, name: &str) -> Option<String> {
     const T: &str = "tensor<4x4xf32>";
     let binary = format!(": ({T}, {T}) -> {T}");
@@ -198,7 +198,7 @@ fn outputs_of_a_scan_need_not_be_as_many_as_its_inputs() {
         } : (tensor<4xf32>, tensor<4xf32>, tensor<f32>) -> tensor<f32>
         return
     }";
-    let printed = crate::parse(program).unwrap().to_string();
+    let printed = parse(program).unwrap().to_string();
     for attribute in [
         "operandSegmentSizes = array<i32: 2, 1>",
         "resultSegmentSizes = array<i32: 0, 1>",
@@ -206,8 +206,8 @@ fn outputs_of_a_scan_need_not_be_as_many_as_its_inputs() {
     ] {
         assert!(printed.contains(attribute), "expected {attribute} in\n{printed}");
     }
-    assert_eq!(crate::parse(printed.clone()).unwrap().to_string(), printed);
+    assert_eq!(parse(&printed).unwrap().to_string(), printed);
     let few = program.replace("-> tensor<f32>\n", "-> ()\n").replace("%0 = chlo", "chlo");
-    let error = crate::parse(few).unwrap_err();
+    let error = parse(&few).unwrap_err();
     assert!(error.message.contains("expected at least 1 results"), "{error}");
 }

@@ -4,24 +4,16 @@ use std::collections::HashMap;
 
 use super::elements::Elements;
 use super::lexer::{Kind, comment_end, string_end};
-use super::parser::Parser;
+use super::parser::{Parser, Resource};
 use crate::ir::{Attribute, ElementType, Literal, LiteralData, Str, TensorType, Type};
 use crate::{Bytes, Error};
 
-/// Bytes of alignment in front of a resource's contents.
+/// The length of the alignment before a resource's contents, in bytes.
 const RESOURCE_HEADER: usize = 4;
 
-/// The contents of a resource: read once, and shared by all uses.
-#[derive(Clone)]
-pub(super) enum Resource {
-    /// Where in the text their string begins and ends.
-    Place(usize, usize),
-    Read(Bytes),
-}
-
 impl<'a> Parser<'a> {
-    /// `dense<[1, 2]> : tensor<2xi32>`. The elements come before their type and can be millions, so they are passed over
-    /// first and read without making tokens of them.
+    /// Reads `dense<[1, 2]> : tensor<2xi32>`. The elements precede their type and can number millions, so their end is
+    /// found first, and they are then read without the lexer.
     pub(super) fn dense(&mut self) -> Result<Attribute, Error> {
         self.advance();
         if !self.at("<") {
@@ -43,7 +35,7 @@ impl<'a> Parser<'a> {
         self.literal(ty, start, end).map(Attribute::Elements)
     }
 
-    /// The constant of a type whose elements are between two bytes of the text.
+    /// Reads the elements between two bytes of the text as a constant of this type.
     fn literal(&mut self, ty: TensorType, start: usize, end: usize) -> Result<Literal, Error> {
         let text = &self.text[start..end];
         let content = text.trim_ascii();
@@ -68,7 +60,7 @@ impl<'a> Parser<'a> {
         let fault = |(at, message): (usize, String)| self.error_at(start + at, message);
         let data = if elements.is_list() {
             elements.nested(ty.dims()).map_err(fault)?;
-            // MLIR makes no difference between equal elements and one for all.
+            // MLIR treats a list of equal elements as a splat.
             let bytes = elements.bytes;
             let width = element.byte_width();
             match bytes.split_at_checked(width) {
@@ -85,12 +77,12 @@ impl<'a> Parser<'a> {
         Literal::new(ty, data).map_err(failed)
     }
 
-    /// The bytes of `"0x..."` between two bytes of the text.
+    /// Decodes `"0x..."` between two bytes of the text.
     fn blob(&self, start: usize, end: usize) -> Result<Bytes, Error> {
         let quoted = self.text[start..end].trim_ascii_end();
         let digits = quoted.strip_prefix("\"0x").and_then(|rest| rest.strip_suffix('"'));
         let Some(digits) = digits else {
-            return Err(self.error_at(start, "expected elements as a string that begins with '0x'"));
+            return Err(self.error_at(start, "expected the elements as a string that begins with '0x'"));
         };
         let digits = digits.as_bytes();
         if !digits.len().is_multiple_of(2) {
@@ -107,7 +99,7 @@ impl<'a> Parser<'a> {
         Ok(bytes.into())
     }
 
-    /// `dense_resource<name> : tensor<2xi32>`, whose contents are at the end of the text.
+    /// Reads `dense_resource<name> : tensor<2xi32>`, whose contents are at the end of the text.
     pub(super) fn dense_resource(&mut self) -> Result<Attribute, Error> {
         self.advance();
         self.expect("<")?;
@@ -131,14 +123,14 @@ impl<'a> Parser<'a> {
             Some(Resource::Place(start, end)) => {
                 let blob = self.blob(start, end)?;
                 let Some(blob) = blob.slice(RESOURCE_HEADER.min(blob.len())..blob.len()) else {
-                    return Err(self.error_at(start, "expected the contents of a resource"));
+                    return Err(self.error_at(start, "expected a string with the contents of the resource"));
                 };
                 let read = Resource::Read(blob.clone());
                 self.resources.get_or_insert_default().insert(name.to_string(), read);
                 blob
             }
             None => {
-                let message = format!("the program refers to resource '{name}' without its data");
+                let message = format!("the program has no contents of the resource '{name}'");
                 return Err(self.error_at(at, message));
             }
         };
@@ -146,7 +138,7 @@ impl<'a> Parser<'a> {
         Ok(Attribute::Resource { name, value })
     }
 
-    /// Where the contents of resources are: `{-# dialect_resources: { builtin: { name: "0x..." } } #-}`.
+    /// Finds the contents of resources: `{-# dialect_resources: { builtin: { name: "0x..." } } #-}`.
     fn find_resources(&mut self) -> Result<HashMap<String, Resource>, Error> {
         let (token, previous_end) = (self.token, self.previous_end);
         let mut found = HashMap::new();
@@ -158,7 +150,7 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
-    /// The part of the text between `{-#` and `#-}`, of which nothing is kept.
+    /// Checks and skips the part of the text between `{-#` and `#-}`.
     pub(super) fn skip_resources(&mut self) -> Result<(), Error> {
         self.resource_sections(&mut HashMap::new())
     }
@@ -176,7 +168,7 @@ impl<'a> Parser<'a> {
                     parser.expect(":")?;
                     let (start, end) = (parser.token.start, parser.token.end);
                     let Kind::String = parser.token.kind else {
-                        // For tools. Attributes could name resources, which are looked for here.
+                        // Information for tools. Attributes might refer to such entries as resources.
                         return match parser.bare("a string or a boolean")? {
                             "true" | "false" => Ok(()),
                             _ => Err(parser.error_at(start, "expected a string or a boolean")),
@@ -203,7 +195,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The `>` that ends elements.
+/// Returns the position of the `>` that ends the elements.
 fn elements_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     loop {

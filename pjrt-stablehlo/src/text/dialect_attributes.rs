@@ -1,4 +1,4 @@
-//! Attributes of the StableHLO dialect, and of dialects that are only passed through.
+//! The attributes of StableHLO, and of dialects that are not interpreted.
 
 use super::lexer::Kind;
 use super::parser::Parser;
@@ -12,7 +12,7 @@ use crate::ir::{
 };
 
 impl<'a> Parser<'a> {
-    /// `#dialect.name<...>` or `#dialect<name ...>`.
+    /// Reads `#dialect.name<...>` or `#dialect<name ...>`.
     pub(super) fn dialect_attribute(&mut self) -> Result<Attribute, Error> {
         let start = self.token.start;
         let name = self.found();
@@ -39,7 +39,7 @@ impl<'a> Parser<'a> {
         Ok(super::sharding::parse(text).unwrap_or_else(|| Attribute::Opaque(one_line(text).into())))
     }
 
-    /// A case of an enumeration.
+    /// Reads a case of an enumeration.
     pub(super) fn case(&mut self, enumeration: &str) -> Result<EnumValue, Error> {
         fn find<T: Into<EnumValue>>(found: Option<T>) -> Option<EnumValue> {
             found.map(Into::into)
@@ -76,21 +76,7 @@ impl<'a> Parser<'a> {
             "conv" => Attribute::ConvDimensionNumbers(self.convolution_attribute()?.into()),
             "gather" => Attribute::GatherDimensionNumbers(self.gather()?.into()),
             "scatter" => Attribute::ScatterDimensionNumbers(self.scatter()?.into()),
-            "channel_handle" => {
-                let mut channel = ChannelHandle::default();
-                let given = self.fields(|parser, field| {
-                    match field {
-                        "handle" => channel.handle = parser.integer()?,
-                        "type" => channel.channel_type = parser.integer()?,
-                        _ => return Ok(false),
-                    }
-                    Ok(true)
-                })?;
-                if given != 2 {
-                    return Err(self.error_at(start, "expected the fields 'handle' and 'type' of a channel"));
-                }
-                Attribute::ChannelHandle(channel)
-            }
+            "channel_handle" => Attribute::ChannelHandle(self.channel_handle(start)?),
             "result_accuracy" => Attribute::ResultAccuracy(self.result_accuracy()?.into()),
             "output_operand_alias" => Attribute::OutputOperandAlias(self.output_operand_alias()?.into()),
             "bounds" => Attribute::Bounds(self.list("<", ">", Self::bound)?.into()),
@@ -103,17 +89,7 @@ impl<'a> Parser<'a> {
                 Attribute::Bounds(bounds.into())
             }
             "replica_group_mesh_axes" => {
-                let mut groups =
-                    ReplicaGroupMeshAxes { mesh: MeshReference::Symbol("".into()), axes: Box::default() };
-                self.fields(|parser, field| {
-                    match field {
-                        "mesh" => groups.mesh = parser.mesh_reference()?,
-                        "axes" => groups.axes = parser.list("[", "]", Self::axis_ref)?.into(),
-                        _ => return Ok(false),
-                    }
-                    Ok(true)
-                })?;
-                Attribute::ReplicaGroupMeshAxes(groups.into())
+                Attribute::ReplicaGroupMeshAxes(self.replica_group_mesh_axes()?.into())
             }
             "axis_ref" => Attribute::AxisRef(self.axis_ref_fields()?.into()),
             "sub_axis_info" => {
@@ -134,8 +110,40 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// `<name = value, ...>`. `read` reads the value of a field; it says whether there is such a field. Gives the number of
-    /// fields.
+    /// `<handle = 1, type = 0>`. `start` is where the attribute begins.
+    fn channel_handle(&mut self, start: usize) -> Result<ChannelHandle, Error> {
+        let mut channel = ChannelHandle::default();
+        let given = self.fields(|parser, field| {
+            match field {
+                "handle" => channel.handle = parser.integer()?,
+                "type" => channel.channel_type = parser.integer()?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        if given != 2 {
+            return Err(self.error_at(start, "expected the fields 'handle' and 'type' of a channel"));
+        }
+        Ok(channel)
+    }
+
+    /// `<mesh = @mesh, axes = [...]>`.
+    fn replica_group_mesh_axes(&mut self) -> Result<ReplicaGroupMeshAxes, Error> {
+        let mut groups =
+            ReplicaGroupMeshAxes { mesh: MeshReference::Symbol("".into()), axes: Box::default() };
+        self.fields(|parser, field| {
+            match field {
+                "mesh" => groups.mesh = parser.mesh_reference()?,
+                "axes" => groups.axes = parser.list("[", "]", Self::axis_ref)?.into(),
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        Ok(groups)
+    }
+
+    /// Reads `<name = value, ...>`, and returns the number of fields. `read` reads the value of a field, and returns
+    /// `false` if there is no field with this name.
     fn fields(
         &mut self,
         mut read: impl FnMut(&mut Self, &'a str) -> Result<bool, Error>,
@@ -153,7 +161,7 @@ impl<'a> Parser<'a> {
                 return Err(self.error_at(start, format!("there is no field '{name}' in this attribute")));
             }
             seen.push(name);
-            // A comma may follow the last field as well.
+            // A comma may also follow the last field.
             if !self.at(">") {
                 self.expect(",")?;
             }
@@ -185,7 +193,7 @@ impl<'a> Parser<'a> {
         Ok(numbers)
     }
 
-    /// `<lhs_precision_type = tf32, ...>`.
+    /// Reads `<lhs_precision_type = tf32, ...>`.
     pub(super) fn dot_algorithm(&mut self) -> Result<DotAlgorithm, Error> {
         let unknown = || Type::Scalar(ElementType::F32);
         let mut algorithm = DotAlgorithm {
@@ -284,7 +292,7 @@ impl<'a> Parser<'a> {
         Ok(accuracy)
     }
 
-    /// A decimal number.
+    /// Reads a floating-point number.
     fn double(&mut self) -> Result<f64, Error> {
         let negative = self.eat("-");
         let value = match self.token.kind {
@@ -317,7 +325,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `<[b, 0, f]x[0, i, o]->[b, 0, f]>`, or with the name of each number after `raw`.
+    /// Reads `<[b, 0, f]x[0, i, o]->[b, 0, f]>`, or `raw` and a name for each number.
     fn convolution_attribute(&mut self) -> Result<ConvDimensionNumbers, Error> {
         self.expect("<")?;
         if !self.eat("raw") {
@@ -357,7 +365,7 @@ impl<'a> Parser<'a> {
         Ok(numbers)
     }
 
-    /// `[b, 0, f]x[0, i, o]->[b, 0, f]`.
+    /// Reads `[b, 0, f]x[0, i, o]->[b, 0, f]`.
     pub(super) fn convolution_dimensions(&mut self) -> Result<ConvDimensionNumbers, Error> {
         let (input_batch_dimension, input_feature_dimension, input_spatial_dimensions) =
             self.convolution_shape("b", "f")?;
@@ -380,7 +388,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// `[b, 0, f]`: where the two named dimensions are, and where each numbered one is.
+    /// Reads `[b, 0, f]`, and returns the positions of the two named dimensions and of the numbered ones.
     fn convolution_shape(&mut self, first: &str, second: &str) -> Result<(i64, i64, Ints), Error> {
         let start = self.token.start;
         let mut named = [None; 2];
@@ -394,7 +402,7 @@ impl<'a> Parser<'a> {
                     parser.advance();
                 }
                 Some(_) => return Err(parser.error(format!("dimension '{name}' is given twice"))),
-                // A dimension that is not used.
+                // An unused dimension.
                 None if parser.eat("?") => {}
                 None => spatial.push((parser.integer()?, place)),
             }
@@ -409,7 +417,7 @@ impl<'a> Parser<'a> {
             }
             _ => Err(self.error_at(
                 start,
-                format!("expected the dimensions '{first}', '{second}' and 0, 1, ..., each once"),
+                format!("expected each of the dimensions '{first}', '{second}' and 0, 1, ... once"),
             )),
         }
     }
@@ -449,7 +457,7 @@ impl<'a> Parser<'a> {
         Ok(axis)
     }
 
-    /// `(1)2`.
+    /// Reads `(1)2`.
     fn sub_axis(&mut self) -> Result<SubAxis, Error> {
         self.expect("(")?;
         let pre_size = self.integer()?;
@@ -470,7 +478,7 @@ impl<'a> Parser<'a> {
                         Attribute::Elements(ids) => ids.to_i64s(crate::limits::MAX_ATTRIBUTE_ELEMENTS),
                         _ => None,
                     };
-                    let ids = ids.ok_or_else(|| parser.error_at(start, "expected device numbers"))?;
+                    let ids = ids.ok_or_else(|| parser.error_at(start, "expected a list of device ids"))?;
                     mesh.device_ids = ids.into();
                 }
                 _ => return Ok(false),
@@ -505,13 +513,14 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// A text with line breaks and indents replaced by spaces, where it has no strings, and no comments, which end with their line.
+/// Returns a text with line breaks and indentation replaced by spaces. Texts with strings or comments, whose ends
+/// depend on line breaks, are returned unchanged.
 fn one_line(text: &str) -> String {
     if text.contains('"') || text.contains("//") || !text.contains('\n') {
         return text.to_owned();
     }
     let line = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
-    // Closing up would make an arrow of these.
+    // The replacement below would create an arrow.
     if line.contains("- >") {
         return line;
     }

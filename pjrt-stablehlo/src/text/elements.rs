@@ -1,26 +1,26 @@
-//! Numbers as constants have them, and their bits.
+//! The numbers in constants, and their bits.
 
 use super::lexer::skip_space;
 use super::parser::shortened;
 use crate::ir::float_bits;
 use crate::ir::{ElementKind, ElementType};
 
-/// A number as the text has it.
+/// A number in the text.
 #[derive(Clone, Copy)]
 pub(super) struct Element<'a> {
-    /// Digits, or `true` or `false`.
+    /// The digits, or `true` or `false`.
     pub(super) text: &'a str,
-    /// Whether a minus stands in front of it.
+    /// `true` if a minus sign precedes the digits.
     pub(super) negative: bool,
 }
 
 impl Element<'_> {
-    /// The number's bits in a type that is not complex, or what is wrong.
+    /// Returns the bits of the number in a type that is not complex, or a message.
     pub(super) fn bits(self, ty: ElementType) -> Result<u64, String> {
         let bits = if ty.is_float() { self.float_bits(ty) } else { self.integer_bits(ty) };
         bits.ok_or_else(|| {
             let sign = if self.negative { "-" } else { "" };
-            let form = if ty.is_float() { ", with a point or in hexadecimal" } else { "" };
+            let form = if ty.is_float() { ", with a decimal point or in hexadecimal" } else { "" };
             format!("expected a number of type {ty}{form}, found '{sign}{}'", shortened(self.text))
         })
     }
@@ -31,7 +31,7 @@ impl Element<'_> {
             let fits = ty.bits() >= 64 || raw >> ty.bits() == 0;
             return (fits && !self.negative).then_some(raw);
         }
-        // MLIR's floats have a point.
+        // Floats have a decimal point in MLIR.
         if !self.text.starts_with(|c: char| c.is_ascii_digit()) || !self.text.contains('.') {
             return None;
         }
@@ -64,7 +64,7 @@ impl Element<'_> {
     }
 }
 
-/// The value of decimal digits.
+/// Returns the value of decimal digits; `None` if it does not fit.
 fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
@@ -78,30 +78,30 @@ fn decimal(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// The elements of a `dense<...>` that are read one after the other.
+/// The reader of the elements of a `dense<...>`.
 pub(super) struct Elements<'a> {
     text: &'a str,
     at: usize,
     ty: ElementType,
     width: usize,
-    /// Bytes of the elements so far.
+    /// The bytes of the elements that have been read.
     pub(super) bytes: Vec<u8>,
 }
 
-/// What is wrong, and at which byte of the elements.
+/// The position of an error in the elements, and the message.
 pub(super) type Fault = (usize, String);
 
 impl<'a> Elements<'a> {
-    /// Elements of a type in the text between the angle brackets.
+    /// Creates a reader of the text between the angle brackets.
     pub(super) fn new(text: &'a str, ty: ElementType, count: u64) -> Self {
         let part = ty.complex_part().unwrap_or(ty);
-        // Each element takes at least a character.
+        // Each element takes at least one character.
         let count = usize::try_from(count).unwrap_or(usize::MAX).min(text.len());
         let bytes = Vec::with_capacity(count * ty.byte_width());
         Elements { text, at: 0, ty, width: part.byte_width(), bytes }
     }
 
-    /// Reads one element; nothing may follow.
+    /// Reads one element, which must be the only one.
     pub(super) fn single(&mut self) -> Result<(), Fault> {
         self.element()?;
         self.end()
@@ -112,13 +112,13 @@ impl<'a> Elements<'a> {
         if self.at == self.text.len() { Ok(()) } else { Err(self.expected("'>'")) }
     }
 
-    /// Whether the elements are in brackets.
+    /// Returns `true` if the elements are in brackets.
     pub(super) fn is_list(&mut self) -> bool {
         self.space();
         self.next() == Some(b'[')
     }
 
-    /// Reads elements in brackets, which have to have these sizes.
+    /// Reads elements in nested brackets of these sizes.
     pub(super) fn nested(&mut self, dims: &[i64]) -> Result<(), Fault> {
         #[derive(Clone, Copy, PartialEq)]
         enum After {
@@ -126,7 +126,7 @@ impl<'a> Elements<'a> {
             Open,
             Value,
         }
-        // Elements read so far in each bracket that is open.
+        // The number of elements that have been read in each open bracket.
         let mut counts: Vec<i64> = Vec::with_capacity(dims.len());
         let mut after = After::Comma;
         loop {

@@ -7,16 +7,16 @@ use super::scopes::Scopes;
 use crate::ir::{Attribute, Body, DictionaryAttribute, Function, FunctionType, Location, Type, Visibility};
 use crate::{Error, ErrorKind};
 
-/// Attributes that are a function's own.
+/// The inherent attributes of functions.
 const FUNCTION_ATTRIBUTES: &[&str] =
     &["arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility"];
 
-/// An attribute that is a function's own, and means nothing to programs.
+/// An inherent attribute of functions that is ignored.
 const NO_INLINE: &str = "no_inline";
 
 /// An argument in a function's signature.
 struct Argument<'a> {
-    /// Name and where it is; `None` in a declaration.
+    /// The name and its position; `None` in a declaration.
     name: Option<(&'a str, usize)>,
     ty: Type,
     attributes: DictionaryAttribute,
@@ -29,7 +29,7 @@ impl<'a> Parser<'a> {
         self.scopes = Scopes::default();
     }
 
-    /// `func.func public @f(%a: tensor<f32> {x.y = 1}) -> tensor<f32> attributes {z = 1} { ... }`.
+    /// Reads `func.func public @f(%a: tensor<f32> {x.y = 1}) -> tensor<f32> attributes {z = 1} { ... }`.
     pub(super) fn pretty_function(&mut self) -> Result<(), Error> {
         let start = self.token.start;
         self.advance();
@@ -45,7 +45,7 @@ impl<'a> Parser<'a> {
         let arguments = self.list("(", ")", Self::argument)?;
         let named = arguments.iter().filter(|argument| argument.name.is_some()).count();
         if named != 0 && named != arguments.len() {
-            return Err(self.error_at(at, "expected names of all arguments or of none"));
+            return Err(self.error_at(at, "expected names for all arguments or for none"));
         }
         let (mut results, mut result_attributes) = (Vec::new(), Vec::new());
         if self.eat("->") {
@@ -79,7 +79,7 @@ impl<'a> Parser<'a> {
                 let value = self.function.body.add_argument(block, argument.ty);
                 self.function.body.set_argument_location(value, argument.location);
                 let Some((name, at)) = argument.name else {
-                    return Err(self.expected("arguments with names in front of a body"));
+                    return Err(self.expected("arguments with names, because the function has a body"));
                 };
                 self.define(name, value, 1, at)?;
             }
@@ -103,7 +103,7 @@ impl<'a> Parser<'a> {
         Ok(Argument { name, ty, attributes, location })
     }
 
-    /// `"func.func"() <{function_type = ..., sym_name = "f"}> ({ ... }) {z = 1} : () -> ()`.
+    /// Reads `"func.func"() <{function_type = ..., sym_name = "f"}> ({ ... }) {z = 1} : () -> ()`.
     pub(super) fn generic_function(&mut self) -> Result<(), Error> {
         let start = self.token.start;
         self.advance();
@@ -119,9 +119,19 @@ impl<'a> Parser<'a> {
         let dictionary = self.optional_dictionary()?;
         self.empty_signature()?;
         self.function.location = self.location_or_place(start)?;
+        self.set_signature(start, &properties, &dictionary)
+    }
+
+    /// Takes what the generic form says of a function as attributes.
+    fn set_signature(
+        &mut self,
+        start: usize,
+        properties: &DictionaryAttribute,
+        dictionary: &DictionaryAttribute,
+    ) -> Result<(), Error> {
         let is_own = |name: &str| FUNCTION_ATTRIBUTES.contains(&name) || name == NO_INLINE;
         if let Some((unknown, _)) = properties.entries().iter().find(|(name, _)| !is_own(name)) {
-            let message = format!("there is no attribute '{}' of functions", shortened(unknown));
+            let message = format!("functions have no attribute '{}'", shortened(unknown));
             return Err(self.other_error_at(ErrorKind::Invalid, start, message));
         }
         let get = |name: &str| properties.get(name).or_else(|| dictionary.get(name));
@@ -144,7 +154,7 @@ impl<'a> Parser<'a> {
         };
         let dictionaries = |name: &str, count: usize| match get(name).map(Attribute::as_array) {
             None => Ok(Vec::new()),
-            // MLIR's verifier takes none for any number of results, but not of arguments.
+            // MLIR's verifier accepts an empty list for any number of results, but not of arguments.
             Some(Some([])) if name == "res_attrs" => Ok(Vec::new()),
             Some(Some(entries)) if entries.len() == count => {
                 let entries = entries.iter().map(|entry| entry.as_dictionary().cloned());

@@ -1,6 +1,6 @@
-//! Splits text into tokens.
+//! The lexer, which splits text into tokens.
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The end of the text.
@@ -23,15 +23,15 @@ pub(super) enum Kind {
     Exclamation,
     /// `^name`.
     Caret,
-    /// A character or a few with a meaning of their own: `(`, `->`, `{-#`.
+    /// One or several characters with a fixed meaning: `(`, `->`, `{-#`.
     Punctuation,
-    /// A string without its closing quote, or with an escape that MLIR does not have.
+    /// A string without a closing quote, or with an escape that MLIR does not define.
     Damaged,
-    /// A character that no token begins with.
+    /// A character that begins no token.
     Unknown,
 }
 
-/// A token: what it is and where.
+/// A token: its kind and its position in the text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
     pub(super) kind: Kind,
@@ -47,7 +47,7 @@ fn is_suffix(byte: u8) -> bool {
     is_bare(byte) || byte == b'-'
 }
 
-/// The end of what follows `%`, `^`, `#` or `!`: digits, or a name.
+/// Returns the end of the digits or the name after `%`, `^`, `#` or `!`.
 fn suffix(bytes: &[u8], from: usize) -> usize {
     match bytes.get(from) {
         Some(b'0'..=b'9') => run(bytes, from, |byte| byte.is_ascii_digit()),
@@ -55,7 +55,7 @@ fn suffix(bytes: &[u8], from: usize) -> usize {
     }
 }
 
-/// The end of what follows `@`.
+/// Returns the end of the name or string after `@`.
 fn symbol(bytes: &[u8], from: usize) -> usize {
     match bytes.get(from) {
         Some(byte) if byte.is_ascii_alphabetic() || *byte == b'_' => run(bytes, from, is_bare),
@@ -67,8 +67,8 @@ fn run(bytes: &[u8], from: usize, accept: impl Fn(u8) -> bool) -> usize {
     bytes[from..].iter().position(|&byte| !accept(byte)).map_or(bytes.len(), |len| from + len)
 }
 
-/// The first byte from `at` on that is neither space nor part of a comment. NUL is space, as in MLIR: hosts send the one that
-/// ends their strings.
+/// Returns the position of the first byte from `at` on that is neither whitespace nor part of a comment. NUL is
+/// whitespace, as in MLIR, because hosts send the NUL that terminates their strings.
 pub(super) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     loop {
         at = run(bytes, at, |byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0));
@@ -79,12 +79,12 @@ pub(super) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// The end of the line, which is that of the comment in it.
+/// Returns the end of the line, which is the end of a comment in it.
 pub(super) fn comment_end(bytes: &[u8], at: usize) -> usize {
     run(bytes, at, |byte| byte != b'\n')
 }
 
-/// The bytes that a quoted text stands for.
+/// Returns the bytes that a quoted string represents.
 pub(crate) fn unquoted(quoted: &str) -> Vec<u8> {
     let inner = quoted.as_bytes();
     let inner = inner.get(1..inner.len().saturating_sub(1)).unwrap_or_default();
@@ -116,8 +116,8 @@ pub(crate) fn unquoted(quoted: &str) -> Vec<u8> {
     bytes
 }
 
-/// The end of the string that begins with the quote at `start`; `None` when the line ends before, or something is escaped
-/// that MLIR does not know.
+/// Returns the end of the string whose opening quote is at `start`; `None` if the line ends before the closing quote,
+/// or the string has an escape that MLIR does not define.
 pub(crate) fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
@@ -130,7 +130,7 @@ pub(crate) fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Bytes of the escape that begins with a backslash: a quote, a backslash, `n`, `t`, or two hexadecimal digits.
+/// Returns the length of the escape at a backslash: a quote, a backslash, `n`, `t`, or two hexadecimal digits follow.
 fn escape(bytes: &[u8], at: usize) -> Option<usize> {
     match *bytes.get(at + 1..)? {
         [b'"' | b'\\' | b'n' | b't', ..] => Some(2),
@@ -139,7 +139,7 @@ fn escape(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// What is wrong with a string that [`string_end`] finds no end of: `line` is the rest of its line.
+/// Returns the problem of a string for which [`string_end`] returns `None`. `line` is the rest of its line.
 pub(super) fn string_problem(line: &str) -> &'static str {
     let bytes = line.as_bytes();
     let escaped = bytes.iter().enumerate().filter(|&(_, &byte)| byte == b'\\').map(|(at, _)| at);
@@ -156,10 +156,10 @@ pub(super) fn string_problem(line: &str) -> &'static str {
             None => break,
         }
     }
-    "a string without closing quote"
+    "a string without a closing quote"
 }
 
-/// The end of the number that begins at `start`.
+/// Returns the kind and the end of the number that begins at `start`.
 fn number(bytes: &[u8], start: usize) -> (Kind, usize) {
     if bytes[start..].starts_with(b"0x") && bytes.get(start + 2).is_some_and(u8::is_ascii_hexdigit) {
         return (Kind::Integer, run(bytes, start + 2, |byte| byte.is_ascii_hexdigit()));
@@ -180,7 +180,7 @@ fn number(bytes: &[u8], start: usize) -> (Kind, usize) {
     (Kind::Float, end)
 }
 
-/// The next token from byte `at` on.
+/// Returns the next token from byte `at` on.
 pub(super) fn next(text: &str, at: usize) -> Token {
     let bytes = text.as_bytes();
     let start = skip_space(bytes, at);
@@ -284,7 +284,7 @@ mod tests {
             assert_eq!(tokens(text), [(Kind::Damaged, text)]);
             assert!(string_problem(text).contains("escape"), "{text}");
         }
-        assert_eq!(string_problem(r#""a\\"#), "a string without closing quote");
+        assert_eq!(string_problem(r#""a\\"#), "a string without a closing quote");
     }
 
     #[test]

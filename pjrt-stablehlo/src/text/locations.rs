@@ -1,4 +1,4 @@
-//! Locations: `loc("jit(f)"("f.py":12:4 to :19))`, read without recursion.
+//! Locations, such as `loc("jit(f)"("f.py":12:4 to :19))`, which are read without recursion.
 
 use super::Places;
 use super::lexer::Kind;
@@ -6,20 +6,20 @@ use super::parser::Parser;
 use crate::Error;
 use crate::ir::{Attribute, Location, LocationKind, Str};
 
-/// A location of which a part is being read.
+/// A location with parts that are being read.
 enum Open {
     /// `"name"(`.
     Name(Str),
     /// `callsite(`.
     Callee,
-    /// `callsite(callee at`, and the callee's depth.
+    /// `callsite(callee at`, with the callee's nesting depth.
     Caller(Location, u32),
-    /// `fused<metadata>[` and its parts, and the greatest depth of them.
+    /// `fused<metadata>[`, with the parts that have been read and their maximum nesting depth.
     Fused { metadata: Option<Attribute>, parts: Vec<Location>, depth: u32 },
 }
 
 impl Parser<'_> {
-    /// `loc(...)`, where it stands.
+    /// Reads `loc(...)`, which is optional.
     pub(super) fn optional_location(&mut self) -> Result<Option<Location>, Error> {
         if !self.at("loc") {
             return Ok(None);
@@ -31,7 +31,7 @@ impl Parser<'_> {
         Ok(Some(location))
     }
 
-    /// A location, or the place in the text where none is given and places are asked for.
+    /// Reads an optional location. If it is absent, or depending on [`Places`], returns the place in the text.
     pub(super) fn location_or_place(&mut self, start: usize) -> Result<Location, Error> {
         let location = self.optional_location()?.unwrap_or_default();
         match self.places {
@@ -52,15 +52,15 @@ impl Parser<'_> {
         }
     }
 
-    /// What is between the parentheses of `loc`.
+    /// Reads the contents of the parentheses of `loc`.
     fn location(&mut self) -> Result<Location, Error> {
         let mut open = Vec::new();
         loop {
             let Some((mut location, mut depth)) = self.location_start(&mut open)? else { continue };
-            // Ends the locations of which this is the last part.
+            // Completes the locations of which this is the last part.
             loop {
                 if depth > location.max_nesting() {
-                    // Locations are not worth rejecting a program.
+                    // A location that nests too deeply is no reason to reject a program.
                     (location, depth) = (Location::UNKNOWN, 1);
                 }
                 location = match open.pop() {
@@ -100,7 +100,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Begins a location: gives it and its depth where it has no parts, otherwise notes that its first part follows.
+    /// Reads the start of a location. Returns the location and its depth if it has no parts; otherwise its first part
+    /// follows.
     fn location_start(&mut self, open: &mut Vec<Open>) -> Result<Option<(Location, u32)>, Error> {
         match self.token.kind {
             Kind::Hash => return self.location_alias().map(Some),
@@ -135,7 +136,7 @@ impl Parser<'_> {
         Err(self.expected("a location"))
     }
 
-    /// `"f.py":12:4`, `"name"` or `"name"(child)`.
+    /// Reads `"f.py":12:4`, `"name"` or `"name"(child)`.
     fn named_location(&mut self, open: &mut Vec<Open>) -> Result<Option<(Location, u32)>, Error> {
         let name = self.lossy_string()?;
         if self.eat(":") {
@@ -159,7 +160,7 @@ impl Parser<'_> {
         Ok(Some((Location::new(LocationKind::Name { name, child: Location::UNKNOWN }), 2)))
     }
 
-    /// A line or column.
+    /// Reads a line or column number.
     fn position(&mut self) -> Result<u32, Error> {
         let start = self.token.start;
         let what = "a line or column of up to 32 bits";

@@ -1,8 +1,8 @@
-//! Reads MLIR text: the generic form and the custom assembly of StableHLO, CHLO, `func` and Shardy.
+//! The reader of MLIR text: the generic form, and the custom assembly of StableHLO, CHLO, `func` and Shardy.
 //!
-//! The text is read once, from start to end, token by token. Operations in nested regions, locations and aliases are kept
-//! on a stack rather than read by recursion; types and attributes nest at most
-//! [`MAX_NESTING`](crate::limits::MAX_NESTING) deep. Memory grows with the text: at most 16 bytes of constants for each byte of text, and small structures for each
+//! The reader makes one pass over the text. It keeps nested regions, locations and aliases on a stack rather than
+//! recursing; types and attributes may nest to a depth of [`MAX_NESTING`](crate::limits::MAX_NESTING). Memory is
+//! proportional to the length of the text: at most 16 bytes of constants for each byte, and small structures for each
 //! operation, type and attribute.
 
 mod aliases;
@@ -20,33 +20,31 @@ mod locations;
 mod module;
 mod operations;
 mod parser;
+mod pending;
 mod quantized;
 mod regions;
 mod scopes;
 pub(crate) mod sharding;
 mod shardy;
 mod types;
+mod values;
 
 #[cfg(test)]
 mod default_tests;
-#[cfg(test)]
-mod refusal_tests;
-#[cfg(test)]
-mod tests;
 
 use crate::ir::{DictionaryAttribute, Location, LocationKind};
 use crate::verify::HandedOn;
 use crate::{Error, ErrorKind, Module};
 
-/// Bytes at the start of a program that decide whether it is text.
+/// The number of bytes at the start of a program that decide whether it is text.
 const PROBED: usize = 256;
 
-/// Whether texts have the byte. MLIR takes NUL for space.
+/// Returns `true` if the byte may occur in text. NUL is whitespace, as in MLIR.
 fn is_text(byte: u8) -> bool {
     byte >= b' ' || byte.is_ascii_whitespace() || byte == 0
 }
 
-/// The text of a program, when it is text.
+/// Returns the text of a program; `None` if it is not text.
 pub(crate) fn recognise(program: &[u8]) -> Option<&str> {
     let mut probed = program[..program.len().min(PROBED)].iter();
     if !probed.all(|&byte| is_text(byte)) || program.first() == Some(&0) {
@@ -55,7 +53,7 @@ pub(crate) fn recognise(program: &[u8]) -> Option<&str> {
     std::str::from_utf8(program).ok()
 }
 
-/// What is wrong with a program that begins like a text and is none.
+/// Returns an error for a program that begins like text but is not text.
 pub(crate) fn damage(program: &[u8]) -> Option<Error> {
     const STARTS: &[&str] =
         &["module", "builtin.module", "\"builtin.", "func.", "\"func.", "sdy.", "#", "!", "//", "{-#"];
@@ -74,14 +72,14 @@ pub(crate) fn damage(program: &[u8]) -> Option<Error> {
     Some(Error::new(ErrorKind::Malformed, message).at_offset(offset))
 }
 
-/// Which operations, functions and meshes get their place in the text as their location.
+/// The operations, functions and meshes whose location is replaced by their place in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Places {
     /// None.
     Nowhere,
     /// Those without a location.
     WhereUnknown,
-    /// All, whatever location they have.
+    /// All.
     Everywhere,
 }
 
@@ -90,7 +88,7 @@ pub(crate) fn parse(text: &str) -> Result<Module, Error> {
     let module = read(text, Places::Nowhere)?;
     let Err(error) = crate::verify::check(&module, HandedOn::Equal) else { return Ok(module) };
     drop(module);
-    // The text is read once more to find the place, so that what is read without errors takes no memory for places.
+    // The text is read again to find the place, so that programs without errors need no memory for places.
     let again = |places: Places| {
         let module = read(text, places)?;
         crate::verify::check(&module, HandedOn::Equal)
@@ -107,7 +105,7 @@ pub(crate) fn parse(text: &str) -> Result<Module, Error> {
     })
 }
 
-/// The error with its place in the text; it keeps the location that the program gives.
+/// Adds the place in the text to an error, which keeps the location in the source program.
 fn placed(error: Error, text: &str, line: u32, column: u32) -> Error {
     let lines = text.split_inclusive('\n').take((line as usize).saturating_sub(1));
     let start: usize = lines.map(str::len).sum();
@@ -115,7 +113,7 @@ fn placed(error: Error, text: &str, line: u32, column: u32) -> Error {
     Error { message, ..error }.at_offset(start + (column as usize).saturating_sub(1))
 }
 
-/// Reads the text of a dictionary attribute: `{a = 1, b}`.
+/// Reads a dictionary attribute: `{a = 1, b}`.
 pub(crate) fn parse_dictionary(text: &str) -> Result<DictionaryAttribute, Error> {
     let mut parser = parser::Parser::new(text, Places::Nowhere);
     let dictionary = parser.dictionary()?;
@@ -126,8 +124,7 @@ pub(crate) fn parse_dictionary(text: &str) -> Result<DictionaryAttribute, Error>
     }
 }
 
-/// Reads a module; nothing but the syntax and the types of operands has been verified.
-///
+/// Reads a module without verifying it. The syntax and the types of operands are checked.
 fn read(text: &str, places: Places) -> Result<Module, Error> {
     parser::Parser::new(text, places).module()
 }

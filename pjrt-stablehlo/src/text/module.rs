@@ -1,21 +1,21 @@
-//! Modules and what stands in them.
+//! Modules and the items at their top level.
 
 use super::lexer::Kind;
 use super::parser::{Parser, shortened};
 use crate::ir::{Attribute, DictionaryAttribute, MeshDeclaration, Module, Str};
 use crate::{Error, ErrorKind};
 
-/// Attributes that are a module's own.
+/// The inherent attributes of modules.
 const MODULE_ATTRIBUTES: &[&str] = &["sym_name"];
 
-/// Attributes that are a mesh's own.
+/// The inherent attributes of meshes.
 const MESH_ATTRIBUTES: &[&str] = &["mesh", "sym_name"];
 
 impl Parser<'_> {
-    /// The whole text: one module, or what would stand in one.
+    /// Reads the whole text: one module, or the items of one.
     pub(super) fn module(mut self) -> Result<Module, Error> {
         let mut module = Module::new();
-        // What has been read so far.
+        // These record the items that have been read.
         let (mut has_module, mut has_items) = (false, false);
         loop {
             match self.token.kind {
@@ -25,12 +25,11 @@ impl Parser<'_> {
                 _ if has_module => return Err(self.expected("the end of the text after the module")),
                 _ if has_items => self.item(&mut module)?,
                 Kind::Bare if self.at("HloModule") => {
-                    let message =
-                        "this is the text form of HLO; HLO is read as a serialized HloModuleProto only";
+                    let message = "HLO in its text form is not supported; send a serialized HloModuleProto";
                     return Err(self.unsupported_at(self.token.start, message));
                 }
                 Kind::Unknown if self.found() == "\u{feff}" => {
-                    return Err(self.error("expected MLIR text, found a byte order mark in front of it"));
+                    return Err(self.error("expected MLIR text, found a byte order mark"));
                 }
                 Kind::Bare if self.at("module") || self.at("builtin.module") => {
                     self.pretty_module(&mut module)?;
@@ -48,7 +47,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `module @name attributes {a = 1} { ... }`.
+    /// Reads `module @name attributes {a = 1} { ... }`.
     fn pretty_module(&mut self, module: &mut Module) -> Result<(), Error> {
         let start = self.token.start;
         self.advance();
@@ -64,7 +63,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `"builtin.module"() <{sym_name = "name"}> ({ ... }) {a = 1} : () -> ()`.
+    /// Reads `"builtin.module"() <{sym_name = "name"}> ({ ... }) {a = 1} : () -> ()`.
     fn generic_module(&mut self, module: &mut Module) -> Result<(), Error> {
         let start = self.token.start;
         self.advance();
@@ -100,7 +99,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Items up to the closing brace.
+    /// Reads items up to the closing brace.
     fn items(&mut self, module: &mut Module) -> Result<(), Error> {
         while !self.eat("}") {
             self.item(module)?;
@@ -108,7 +107,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A function or mesh.
+    /// Reads a function or a mesh.
     fn item(&mut self, module: &mut Module) -> Result<(), Error> {
         let start = self.token.start;
         match (self.token.kind, self.found()) {
@@ -126,11 +125,11 @@ impl Parser<'_> {
             }
             (Kind::String, "\"sdy.mesh\"") => return self.generic_mesh(module),
             (Kind::Bare, "module" | "builtin.module") | (Kind::String, "\"builtin.module\"") => {
-                return Err(self.unsupported_at(start, "modules inside of modules are not supported"));
+                return Err(self.unsupported_at(start, "nested modules are not supported"));
             }
             (Kind::Bare | Kind::String | Kind::Value, found) if found.contains(['.', '%']) => {
                 let message = format!(
-                    "only functions and meshes are supported at the top of a module, found '{}'",
+                    "expected a function or a mesh at the top level of the module, found '{}'",
                     shortened(found)
                 );
                 return Err(self.unsupported_at(start, message));
@@ -138,12 +137,12 @@ impl Parser<'_> {
             _ => return Err(self.expected("a module, function or mesh")),
         }
         module.add_function(std::mem::take(&mut self.function)).map_err(|function| {
-            let message = format!("the module has two functions named '{}'", function.name);
+            let message = format!("the function '{}' is defined twice", function.name);
             self.other_error_at(ErrorKind::Invalid, start, message)
         })
     }
 
-    /// `"sdy.mesh"() <{mesh = #sdy.mesh<...>, sym_name = "mesh"}> : () -> ()`.
+    /// Reads `"sdy.mesh"() <{mesh = #sdy.mesh<...>, sym_name = "mesh"}> : () -> ()`.
     fn generic_mesh(&mut self, module: &mut Module) -> Result<(), Error> {
         let start = self.token.start;
         self.advance();
@@ -165,7 +164,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `<{a = 1}>` or nothing.
+    /// Reads `<{a = 1}>`, which is optional.
     pub(super) fn optional_properties(&mut self) -> Result<DictionaryAttribute, Error> {
         if !self.eat("<") {
             return Ok(DictionaryAttribute::default());
@@ -175,7 +174,7 @@ impl Parser<'_> {
         Ok(properties)
     }
 
-    /// `: () -> ()`.
+    /// Reads `: () -> ()`.
     pub(super) fn empty_signature(&mut self) -> Result<(), Error> {
         self.expect(":")?;
         let start = self.token.start;
@@ -187,7 +186,7 @@ impl Parser<'_> {
     }
 }
 
-/// A dictionary without some entries.
+/// Returns a dictionary without the entries with these names.
 pub(super) fn without(dictionary: &DictionaryAttribute, names: &[&str]) -> DictionaryAttribute {
     let is_own = |key: &Str| names.iter().any(|&name| *key == name);
     if !dictionary.entries().iter().any(|(key, _)| is_own(key)) {

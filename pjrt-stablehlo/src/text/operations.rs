@@ -1,80 +1,22 @@
-//! Operations: what all forms have in common, and the generic form.
+//! Operations: the parts that all forms share, and the generic form.
 
 use super::lexer::Kind;
 use super::module::without;
 use super::parser::{Parser, shortened};
-use super::regions::{BlockArgument, Frame};
+use super::pending::{Frame, Pending, ResultName, Tail, Types};
 use crate::ir::ops::Return;
 use crate::ir::{
-    Attribute, BlockId, Body, DictionaryAttribute, Location, Op, OpCode, OpId, OtherOp, Str, Type, ValueId,
+    Attribute, BlockId, Body, DictionaryAttribute, Location, Op, OpCode, OpId, OtherOp, Str, ValueId,
     is_unknown, own_attributes, similar_operation,
 };
 use crate::{Error, ErrorKind};
 
-/// Attributes that say how operands and results are grouped, which the op table says as well.
+/// Attributes with the sizes of operand and result groups, which follow from the op table.
 const SEGMENT_SIZES: &[&str] =
     &["operandSegmentSizes", "operand_segment_sizes", "resultSegmentSizes", "result_segment_sizes"];
 
-/// A name of results, and where it is: `%0` or `%0:2`.
-struct ResultName<'a> {
-    name: &'a str,
-    at: usize,
-    count: u32,
-}
-
-/// An operation that has been begun: its operands are known, its regions and types may follow.
-pub(super) struct Pending<'a> {
-    /// Where the operation begins.
-    pub(super) start: usize,
-    pub(super) op: OpId,
-    names: Vec<ResultName<'a>>,
-    /// Full name.
-    pub(super) name: &'a str,
-    /// The entry of the op table.
-    pub(super) code: Option<OpCode>,
-    /// Attributes that are the operation's own.
-    pub(super) properties: Vec<(Str, Attribute)>,
-    /// Attributes that may be its own or not.
-    pub(super) dictionary: DictionaryAttribute,
-    /// Types, where they have been read.
-    pub(super) types: Option<Types>,
-    pub(super) tail: Tail,
-    /// Arguments of a loop's second region.
-    pub(super) loop_arguments: Vec<BlockArgument<'a>>,
-}
-
-/// What follows a region of an operation.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tail {
-    /// `, {region}` or `)`, then attributes and types.
-    Generic,
-    /// `do {region}`: the region is a loop's condition.
-    Do,
-    /// Attributes and types.
-    Types,
-    /// Types of a scan with so many carries.
-    ScanTypes { carries: i64 },
-    /// Nothing.
-    Nothing,
-}
-
-/// Types of an operation's operands and results.
-#[derive(Default)]
-pub(super) struct Types {
-    /// `None` where the text does not say them.
-    pub(super) operands: Option<Vec<Type>>,
-    pub(super) results: Vec<Type>,
-}
-
-impl<'a> Pending<'a> {
-    /// Sets an attribute that is the operation's own.
-    pub(super) fn set(&mut self, name: &str, value: Attribute) {
-        self.properties.push((name.into(), value));
-    }
-}
-
 impl<'a> Parser<'a> {
-    /// Reads an operation, or its part before its first region.
+    /// Reads an operation, or the part before its first region.
     pub(super) fn operation(&mut self, block: BlockId) -> Result<Option<Frame<'a>>, Error> {
         let start = self.token.start;
         let names = self.result_names()?;
@@ -113,19 +55,19 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Fails where there is no operation of this name in its dialect.
+    /// Returns an error if the operation's dialect has no operation with its name.
     fn known(&self, pending: &Pending<'a>) -> Result<(), Error> {
         if pending.code.is_some() || !is_unknown(pending.name) {
             return Ok(());
         }
-        let mut message = format!("there is no operation '{}'", shortened(pending.name));
+        let mut message = format!("unknown operation '{}'", shortened(pending.name));
         if let Some(similar) = similar_operation(pending.name) {
             message.push_str(&format!("; did you mean '{similar}'?"));
         }
         Err(self.unsupported_at(pending.start, message))
     }
 
-    /// `%0, %1:2 =` or nothing.
+    /// Reads `%0, %1:2 =`, which is optional.
     fn result_names(&mut self) -> Result<Vec<ResultName<'a>>, Error> {
         let mut names = Vec::new();
         if self.token.kind != Kind::Value {
@@ -150,7 +92,7 @@ impl<'a> Parser<'a> {
         Ok(names)
     }
 
-    /// `(%a, %b) <{a = 1}> ({region}, {region}) {b = 1} : (tensor<f32>, tensor<f32>) -> tensor<f32>`.
+    /// Reads `(%a, %b) <{a = 1}> ({region}, {region}) {b = 1} : (tensor<f32>, tensor<f32>) -> tensor<f32>`.
     fn generic(&mut self, mut pending: Pending<'a>, block: BlockId) -> Result<Option<Frame<'a>>, Error> {
         let operands = self.list("(", ")", Self::value)?;
         if self.at("[") {
@@ -166,12 +108,12 @@ impl<'a> Parser<'a> {
         self.attributes_and_types(pending)
     }
 
-    /// Adds the operation to the function; what it does and its results follow in [`Parser::finish`].
+    /// Adds the operation to the function, without its kind and results. [`Parser::finish`] adds them.
     pub(super) fn begin(&mut self, pending: &mut Pending<'a>, operands: Vec<ValueId>, block: BlockId) {
         pending.op = self.function.body.add_op(block, Op::Return(Return {}), operands, [], Location::UNKNOWN);
     }
 
-    /// Goes on after a region of an operation.
+    /// Continues after a region of an operation.
     pub(super) fn after_region(&mut self, mut pending: Pending<'a>) -> Result<Option<Frame<'a>>, Error> {
         match pending.tail {
             Tail::Generic => {
@@ -194,7 +136,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `{a = 1} : (tensor<f32>) -> tensor<f32>`, the end of most operations.
+    /// Reads `{a = 1} : (tensor<f32>) -> tensor<f32>`, the end of most operations.
     pub(super) fn attributes_and_types(
         &mut self,
         mut pending: Pending<'a>,
@@ -203,7 +145,7 @@ impl<'a> Parser<'a> {
         self.finish(pending).map(|()| None)
     }
 
-    /// The same without what follows.
+    /// Reads the attributes and types without completing the operation.
     pub(super) fn dictionary_and_types(&mut self, pending: &mut Pending<'a>) -> Result<(), Error> {
         if self.at("{") {
             let before = std::mem::take(&mut pending.dictionary);
@@ -216,7 +158,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Ends an operation: its location follows, everything else is known.
+    /// Completes an operation. Only its location follows.
     pub(super) fn finish(&mut self, mut pending: Pending<'a>) -> Result<(), Error> {
         let start = pending.start;
         let location = self.location_or_place(start)?;
@@ -227,7 +169,7 @@ impl<'a> Parser<'a> {
         let names = std::mem::take(&mut pending.names);
         let named: u64 = names.iter().map(|name| u64::from(name.count)).sum();
         if !names.is_empty() && named != types.results.len() as u64 {
-            let message = format!("{named} results are named, the operation has {}", types.results.len());
+            let message = format!("expected names for {} results, found {named}", types.results.len());
             return Err(self.error_at(start, message));
         }
         let (kind, attributes) = self.kind(&pending).map_err(|error| {
@@ -255,39 +197,46 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// What the operation does, and the attributes that are not its own.
+    /// Returns the kind of the operation, and its discardable attributes.
     fn kind(&mut self, pending: &Pending<'a>) -> Result<(Op, DictionaryAttribute), Error> {
-        let Pending { name, properties, dictionary, .. } = pending;
         let is_root = {
             let body = &self.function.body;
             body.block(body.op(pending.op).block).region == Body::ROOT
         };
-        let code = match pending.code {
-            // Some hosts end functions so.
-            Some(OpCode::Return) if is_root => Some(OpCode::FuncReturn),
-            code => code,
-        };
-        let Some(code) = code else {
-            if matches!(*name, "func.func" | "builtin.module") {
-                let message = format!("operation '{name}' is not supported inside of a function");
-                return Err(Error::new(ErrorKind::Unsupported, message));
-            }
-            // Texts may write them among the others.
-            let known = own_attributes(name);
-            let own: Vec<&str> = known.unwrap_or_default().iter().map(|(own, _)| *own).collect();
-            if known.is_some()
-                && let Some((unknown, _)) = properties
-                    .iter()
-                    .find(|(key, _)| !own.contains(&&**key) && !SEGMENT_SIZES.contains(&&**key))
-            {
-                return Err(no_attribute(unknown));
-            }
-            let is_own = |(key, _): &&(Str, Attribute)| own.contains(&&**key);
-            let further = dictionary.entries().iter().filter(is_own);
-            let properties = self.sorted(properties.iter().chain(further).cloned().collect())?;
-            let op = Op::Other(Box::new(OtherOp { name: (*name).into(), properties }));
-            return Ok((op, without(dictionary, &own)));
-        };
+        match pending.code {
+            // Some hosts terminate functions with `stablehlo.return`.
+            Some(OpCode::Return) if is_root => self.table_op(OpCode::FuncReturn, pending),
+            Some(code) => self.table_op(code, pending),
+            None => self.other_op(pending),
+        }
+    }
+
+    /// An operation that the table does not have, and the attributes that are not its own.
+    fn other_op(&self, pending: &Pending<'a>) -> Result<(Op, DictionaryAttribute), Error> {
+        let Pending { name, properties, dictionary, .. } = pending;
+        if matches!(*name, "func.func" | "builtin.module") {
+            let message = format!("operation '{name}' is not supported inside of a function");
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        // The dictionary of a text may also contain inherent attributes.
+        let known = own_attributes(name);
+        let own: Vec<&str> = known.unwrap_or_default().iter().map(|(own, _)| *own).collect();
+        if known.is_some()
+            && let Some((unknown, _)) =
+                properties.iter().find(|(key, _)| !own.contains(&&**key) && !SEGMENT_SIZES.contains(&&**key))
+        {
+            return Err(no_attribute(unknown));
+        }
+        let is_own = |(key, _): &&(Str, Attribute)| own.contains(&&**key);
+        let further = dictionary.entries().iter().filter(is_own);
+        let properties = self.sorted(properties.iter().chain(further).cloned().collect())?;
+        let op = Op::Other(Box::new(OtherOp { name: (*name).into(), properties }));
+        Ok((op, without(dictionary, &own)))
+    }
+
+    /// An operation of the table, and the attributes that are not its own.
+    fn table_op(&mut self, code: OpCode, pending: &Pending<'a>) -> Result<(Op, DictionaryAttribute), Error> {
+        let Pending { properties, dictionary, .. } = pending;
         let own = code.info().attributes;
         let is_own = |key: &str| own.iter().any(|spec| spec.name == key) || SEGMENT_SIZES.contains(&key);
         if let Some((unknown, _)) = properties.iter().find(|(key, _)| !is_own(key)) {
@@ -304,7 +253,7 @@ impl<'a> Parser<'a> {
             let own = properties.iter().find(|(key, _)| *key == wanted).map(|(_, attribute)| attribute);
             own.or_else(|| dictionary.get(wanted))
         };
-        // The value of a constant is shared, not copied.
+        // The value of a constant is shared rather than copied.
         if code != OpCode::Constant {
             for spec in own {
                 if let Some(attribute) = get(spec.name) {
@@ -325,18 +274,18 @@ impl<'a> Parser<'a> {
         Ok((op, without(dictionary, &names)))
     }
 
-    /// Counts the numbers of an attribute that become a field of an operation.
+    /// Counts the elements of an attribute that becomes a field of an operation.
     pub(super) fn charge(&mut self, attribute: &Attribute) -> Result<(), Error> {
         self.attribute_numbers =
             self.attribute_numbers.checked_sub(attribute.numbers()).ok_or_else(|| {
-                let message = "the attributes of operations have more numbers than allowed";
+                let message = "the attributes of operations have too many elements";
                 self.other_error_at(ErrorKind::TooLarge, self.token.start, message)
             })?;
         Ok(())
     }
 }
 
-/// An operation has a property that it does not know.
+/// Returns the error for an unknown attribute.
 fn no_attribute(name: &str) -> Error {
-    Error::new(ErrorKind::Invalid, format!("there is no attribute '{}'", shortened(name)))
+    Error::new(ErrorKind::Invalid, format!("unknown attribute '{}'", shortened(name)))
 }

@@ -1,50 +1,82 @@
-//! The parser's position in the text, and what all its parts use.
+//! The parser's state, and the functions that all of its parts use.
 
 use std::collections::HashMap;
 
 use super::Places;
-use super::aliases::Alias;
-use super::dense::Resource;
 use super::lexer::{self, Kind, Token};
 use super::scopes::Scopes;
-use crate::ir::{Function, Type};
+use crate::ir::{Attribute, Function, Type};
 use crate::limits::{ATTRIBUTE_NUMBERS_BASE, ATTRIBUTE_NUMBERS_PER_BYTE, MAX_NESTING};
-use crate::{Error, ErrorKind};
+use crate::{Bytes, Error, ErrorKind};
 
-/// How much of a token an error message shows.
+/// The maximum number of characters of a token in messages.
 const MAX_SHOWN: usize = 40;
 
-/// Reads a text; the parts are in the files of this folder.
+/// The parser of MLIR text. The other files of this folder add its methods.
 pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
-    /// The token that has not been consumed.
+    /// The current token, which has not been consumed.
     pub(super) token: Token,
-    /// Where the token that was consumed last ends.
+    /// The end of the last consumed token.
     pub(super) previous_end: usize,
-    /// Which operations get their place in the text as their location.
+    /// The operations whose location is replaced by their place in the text.
     pub(super) places: Places,
-    /// Aliases by their names with `#` or `!`.
+    /// The aliases, by name with `#` or `!`.
     pub(super) aliases: HashMap<&'a str, Alias>,
-    /// Aliases that the definition that is being read needs and that have not been read; `None` outside of definitions.
+    /// The missing aliases of the definition that is being read; `None` outside of definitions.
     pub(super) missing_aliases: Option<Vec<(&'a str, Token)>>,
-    /// Types that were read, by their text.
+    /// The types that have been read, by their text.
     pub(super) types: HashMap<&'a str, Type>,
-    /// Contents of `dialect_resources` by name. Found at the first use.
+    /// The contents of `dialect_resources`, by name. They are located at the first use.
     pub(super) resources: Option<HashMap<String, Resource>>,
-    /// Values in scope.
+    /// The values in scope.
     pub(super) scopes: Scopes<'a>,
     /// The function that is being read.
     pub(super) function: Function,
-    /// Numbers that attributes of operations may still have.
+    /// The number of elements that attributes of operations may still have.
     pub(super) attribute_numbers: usize,
-    /// Types and attributes around the token.
+    /// The number of types and attributes that enclose the current token.
     pub(super) depth: u32,
-    /// The greatest depth since an alias' value began.
+    /// The maximum depth since the start of an alias' value.
     pub(super) deepest: u32,
-    /// Tokens of types and attributes so far, those of aliases counted wherever they are used.
+    /// The number of tokens of types and attributes that have been read. Those of aliases are counted at each use.
     pub(super) weight: u64,
-    /// The place in the text whose line was found last.
+    /// The place that was computed last.
     last_place: Place,
+}
+
+/// The definition of an alias.
+pub(super) struct Alias {
+    /// The byte at which the value begins.
+    pub(super) start: usize,
+    pub(super) state: AliasState,
+}
+
+pub(super) enum AliasState {
+    Unread,
+    BeingRead,
+    Read(AliasValue),
+}
+
+/// The value of an alias.
+#[derive(Clone)]
+pub(super) struct AliasValue {
+    /// The value. A type is represented as [`Attribute::Type`].
+    pub(super) attribute: Attribute,
+    /// The byte at which the value ends.
+    pub(super) end: usize,
+    /// The nesting depth of the value.
+    pub(super) depth: u32,
+    /// The number of tokens in the value, including those of aliases in it.
+    pub(super) weight: u64,
+}
+
+/// The contents of a resource. They are decoded once, and shared by all uses.
+#[derive(Clone)]
+pub(super) enum Resource {
+    /// The start and end of their string in the text.
+    Place(usize, usize),
+    Read(Bytes),
 }
 
 impl<'a> Parser<'a> {
@@ -72,17 +104,17 @@ impl<'a> Parser<'a> {
         parser
     }
 
-    /// The text of the token.
+    /// Returns the text of the current token.
     pub(super) fn found(&self) -> &'a str {
         &self.text[self.token.start..self.token.end]
     }
 
-    /// Goes on from a byte of the text.
+    /// Continues at a byte of the text.
     pub(super) fn seek(&mut self, at: usize) {
         self.token = lexer::next(self.text, at);
     }
 
-    /// Consumes the token.
+    /// Consumes the current token, and returns its text.
     pub(super) fn advance(&mut self) -> &'a str {
         let found = self.found();
         self.weight += 1;
@@ -91,12 +123,12 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// Whether the token is this punctuation or keyword.
+    /// Returns `true` if the current token is this punctuation or keyword.
     pub(super) fn at(&self, expected: &str) -> bool {
         matches!(self.token.kind, Kind::Punctuation | Kind::Bare) && self.found() == expected
     }
 
-    /// Consumes the token if it is this punctuation or keyword.
+    /// Consumes the current token if it is this punctuation or keyword.
     pub(super) fn eat(&mut self, expected: &str) -> bool {
         let found = self.at(expected);
         if found {
@@ -105,64 +137,64 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// Consumes this punctuation or keyword.
+    /// Consumes this punctuation or keyword, or returns an error.
     pub(super) fn expect(&mut self, expected: &str) -> Result<(), Error> {
         if self.eat(expected) { Ok(()) } else { Err(self.expected(&format!("'{expected}'"))) }
     }
 
-    /// Consumes a token of a kind.
+    /// Consumes a token of a kind, or returns an error.
     pub(super) fn expect_kind(&mut self, kind: Kind, what: &str) -> Result<&'a str, Error> {
         if self.token.kind == kind { Ok(self.advance()) } else { Err(self.expected(what)) }
     }
 
-    /// Consumes a name or keyword.
+    /// Consumes a name or keyword, or returns an error.
     pub(super) fn bare(&mut self, what: &str) -> Result<&'a str, Error> {
         self.expect_kind(Kind::Bare, what)
     }
 
-    /// An error at the token.
+    /// Returns an error at the current token.
     pub(super) fn error(&self, message: impl AsRef<str>) -> Error {
         self.error_at(self.token.start, message)
     }
 
-    /// An error at a byte of the text.
+    /// Returns an error at a byte of the text.
     pub(super) fn error_at(&self, offset: usize, message: impl AsRef<str>) -> Error {
         let Place { line, column, .. } = Place::default().moved(self.text, offset);
         let message = format!("line {line}, column {column}: {}", message.as_ref());
         Error::new(ErrorKind::Malformed, message).at_offset(offset)
     }
 
-    /// An error of another kind at a byte of the text.
+    /// Returns an error of this kind at a byte of the text.
     pub(super) fn other_error_at(&self, kind: ErrorKind, offset: usize, message: impl AsRef<str>) -> Error {
         Error { kind, ..self.error_at(offset, message) }
     }
 
-    /// Something that is understood and not supported, at a byte of the text.
+    /// Returns an error about an unsupported construct at a byte of the text.
     pub(super) fn unsupported_at(&self, offset: usize, message: impl AsRef<str>) -> Error {
         self.other_error_at(ErrorKind::Unsupported, offset, message)
     }
 
-    /// An error: something other than the token was expected.
+    /// Returns the error that the current token is not the expected one.
     pub(super) fn expected(&self, what: &str) -> Error {
         let found = self.found();
         self.error(match self.token.kind {
             Kind::End => format!("expected {what}, found the end of the text"),
             Kind::Punctuation if matches!(found, "%" | "^" | "#" | "!" | "@") => {
                 let next = self.text[self.token.end..].chars().next().unwrap_or(' ');
-                format!("expected {what}, found '{found}' before {next:?}, with which no name begins")
+                format!("expected {what}, found '{found}' before {next:?}, which cannot begin a name")
             }
             Kind::Damaged => format!("expected {what}, found {}", lexer::string_problem(found)),
             _ => format!("expected {what}, found '{}'", shortened(found)),
         })
     }
 
-    /// Line and column of a byte of the text; quick for places that grow.
+    /// Returns the line and column of a byte. Increasing positions are found without a search from the start.
     pub(super) fn place(&mut self, offset: usize) -> Place {
         self.last_place = self.last_place.moved(self.text, offset);
         self.last_place
     }
 
-    /// Reads something inside of a type or attribute.
+    /// Reads something inside of a type or attribute, and checks the nesting depth.
     pub(super) fn nested<T>(
         &mut self,
         inner: impl FnOnce(&mut Self) -> Result<T, Error>,
@@ -174,17 +206,17 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// Notes that something nests this deep.
+    /// Records a nesting depth, and checks it.
     pub(super) fn check_depth(&mut self, depth: u32) -> Result<(), Error> {
         self.deepest = self.deepest.max(depth);
         if depth > MAX_NESTING {
-            let message = format!("types and attributes nest deeper than {MAX_NESTING}");
+            let message = format!("types and attributes are nested more than {MAX_NESTING} deep");
             return Err(self.other_error_at(ErrorKind::TooLarge, self.token.start, message));
         }
         Ok(())
     }
 
-    /// Elements between brackets, separated by commas.
+    /// Reads elements between brackets, separated by commas.
     pub(super) fn list<T>(
         &mut self,
         open: &str,
@@ -208,7 +240,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A number of type `i64`, with its sign.
+    /// Reads an `i64`, with an optional sign.
     pub(super) fn integer(&mut self) -> Result<i64, Error> {
         let start = self.token.start;
         let negative = self.eat("-");
@@ -223,12 +255,12 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// `[1, 2]`.
+    /// Reads `[1, 2]`.
     pub(super) fn integers(&mut self) -> Result<Vec<i64>, Error> {
         self.list("[", "]", Self::integer)
     }
 
-    /// `true` or `false`.
+    /// Reads `true` or `false`.
     pub(super) fn boolean(&mut self) -> Result<bool, Error> {
         if self.eat("true") {
             Ok(true)
@@ -239,7 +271,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Consumes what is between the bracket that is the token and the one that closes it; gives the text with both.
+    /// Skips from the current token, an opening bracket, to the matching bracket. Returns the text including both.
     pub(super) fn balanced(&mut self) -> Result<&'a str, Error> {
         let start = self.token.start;
         let mut closers = Vec::new();
@@ -255,7 +287,7 @@ impl<'a> Parser<'a> {
                 }
                 _ if closers.is_empty() => return Err(self.expected("a bracket")),
                 found @ (")" | "]" | "}" | ">") if closers.pop() != Some(found) => {
-                    return Err(self.error(format!("'{found}' does not close the bracket before it")));
+                    return Err(self.error(format!("'{found}' does not match the open bracket")));
                 }
                 _ => {}
             }
@@ -268,7 +300,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Text for a message, cut where it is long.
+/// Returns a text for a message, truncated if it is long.
 pub(super) fn shortened(text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -279,9 +311,9 @@ pub(super) fn shortened(text: &str) -> String {
 /// A place in a text.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
-    /// Line, from 1.
+    /// The line, counted from 1.
     pub(super) line: usize,
-    /// Byte in the line, from 1.
+    /// The byte in the line, counted from 1.
     pub(super) column: usize,
     offset: usize,
 }
@@ -293,7 +325,7 @@ impl Default for Place {
 }
 
 impl Place {
-    /// The place of a byte, counted from this place where it comes after it.
+    /// Returns the place of a byte. The search starts at this place if the byte comes after it.
     fn moved(self, text: &str, offset: usize) -> Place {
         let known = if self.offset <= offset { self } else { Place::default() };
         let between = text.as_bytes().get(known.offset..offset).unwrap_or_default();

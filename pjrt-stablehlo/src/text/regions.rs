@@ -1,33 +1,14 @@
-//! Regions and blocks, read without recursion: a stack of the operations whose regions are being read.
+//! Regions and blocks. A stack of the operations with open regions takes the place of recursion.
 
 use super::lexer::Kind;
-use super::operations::Pending;
 use super::parser::Parser;
-use crate::ir::{BlockId, Body, Location, OpId, RegionId, Type};
+use super::pending::{BlockArgument, Frame, Pending};
+use crate::ir::{BlockId, Body, OpId, RegionId};
 use crate::limits::MAX_REGION_DEPTH;
 use crate::{Error, ErrorKind};
 
-/// A region that is being read.
-pub(super) struct Frame<'a> {
-    /// The operation that the region belongs to; `None` for the function's own.
-    pending: Option<Pending<'a>>,
-    region: RegionId,
-    /// The block that operations are added to.
-    block: Option<BlockId>,
-}
-
-/// An argument of a block.
-#[derive(Clone)]
-pub(super) struct BlockArgument<'a> {
-    pub(super) name: &'a str,
-    /// Where the name is.
-    pub(super) at: usize,
-    pub(super) ty: Type,
-    pub(super) location: Location,
-}
-
 impl<'a> Parser<'a> {
-    /// Reads the function's body after its opening brace. `entry` is its block when it has one already.
+    /// Reads the function's body after its opening brace. `entry` is its entry block if it has been created.
     pub(super) fn function_regions(&mut self, entry: Option<BlockId>) -> Result<(), Error> {
         let mut stack = vec![Frame { pending: None, region: Body::ROOT, block: entry }];
         while let Some(frame) = stack.last_mut() {
@@ -55,7 +36,7 @@ impl<'a> Parser<'a> {
             };
             if let Some(next) = self.operation(block)? {
                 if stack.len() > MAX_REGION_DEPTH {
-                    let message = format!("regions nest deeper than {MAX_REGION_DEPTH}");
+                    let message = format!("regions are nested more than {MAX_REGION_DEPTH} deep");
                     return Err(self.other_error_at(ErrorKind::TooLarge, self.token.start, message));
                 }
                 stack.push(next);
@@ -64,7 +45,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Begins a region in the generic form: its block follows, with or without a label.
+    /// Begins a region in the generic form. Its block follows, with or without a label.
     pub(super) fn generic_region(&mut self, pending: Pending<'a>) -> Result<Frame<'a>, Error> {
         self.expect("{")?;
         self.scopes.enter();
@@ -72,7 +53,7 @@ impl<'a> Parser<'a> {
         Ok(Frame { pending: Some(pending), region, block: None })
     }
 
-    /// Begins a region of one block, whose arguments are named outside of it.
+    /// Begins a region with one block, whose arguments are named outside of the region.
     pub(super) fn block_region(
         &mut self,
         pending: Pending<'a>,
@@ -87,13 +68,13 @@ impl<'a> Parser<'a> {
         Ok(Frame { pending: Some(pending), region, block: Some(block) })
     }
 
-    /// Adds a region of one block.
+    /// Adds a region with one block.
     pub(super) fn add_region(&mut self, op: OpId) -> (RegionId, BlockId) {
         let region = self.function.body.add_region(Some(op));
         (region, self.function.body.add_block(region))
     }
 
-    /// `^bb0(%a: tensor<f32> loc("x"), ...):`.
+    /// Reads `^bb0(%a: tensor<f32> loc("x"), ...):`.
     fn label(&mut self, region: RegionId) -> Result<BlockId, Error> {
         self.advance();
         let block = self.function.body.add_block(region);
@@ -107,7 +88,7 @@ impl<'a> Parser<'a> {
         Ok(block)
     }
 
-    /// `%a: tensor<f32> loc("x")`.
+    /// Reads `%a: tensor<f32> loc("x")`.
     pub(super) fn block_argument(&mut self) -> Result<BlockArgument<'a>, Error> {
         let at = self.token.start;
         let name = self.expect_kind(Kind::Value, "an argument such as %a")?;

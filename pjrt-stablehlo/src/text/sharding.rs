@@ -1,12 +1,12 @@
-//! Shardy's attributes from their text, as bytecode of older writers and program text have them.
+//! Attributes of Shardy in text form, which occur in program text and in bytecode of older writers.
 
 use super::lexer::{string_end, unquoted};
 use crate::ir::{
     Attribute, AxisRef, DimensionSharding, Mesh, MeshAxis, MeshReference, Str, SubAxis, TensorSharding,
 };
 
-/// The attribute of a text without its `#`, such as `sdy.sharding<@mesh, [{"x"}, {}]>`. `None` when it is not one of
-/// Shardy's that is understood.
+/// Parses an attribute from its text without `#`, such as `sdy.sharding<@mesh, [{"x"}, {}]>`. Returns `None` if it is
+/// not a supported attribute of Shardy.
 pub(crate) fn parse(text: &str) -> Option<Attribute> {
     let (name, _) = text.split_at(text.find(['<', '{', ' '])?);
     let mut scanner = Scanner { rest: &text[name.len()..] };
@@ -73,7 +73,7 @@ impl Scanner<'_> {
         String::from_utf8(unquoted(quoted)).ok().map(Str::from)
     }
 
-    /// The name of a symbol, after its `@`.
+    /// Reads the name of a symbol, after its `@`.
     fn symbol(&mut self) -> Option<Str> {
         if self.rest.starts_with('"') {
             return self.string();

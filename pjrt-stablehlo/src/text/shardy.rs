@@ -1,11 +1,11 @@
-//! Attributes of Shardy in the text.
+//! Attributes of Shardy in program text.
 
 use super::parser::{Parser, shortened};
 use crate::Error;
 use crate::ir::{Attribute, Mesh, Str, TensorSharding};
 
 impl Parser<'_> {
-    /// An attribute of Shardy, from its text without `#`.
+    /// Reads an attribute of Shardy, given as its text without `#`.
     pub(super) fn shardy_attribute(&self, text: &str, at: usize) -> Result<Attribute, Error> {
         match super::sharding::parse(text) {
             Some(attribute) => Ok(attribute),
@@ -16,7 +16,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `<@mesh, [{"x"}]>`.
+    /// Reads `<@mesh, [{"x"}]>`.
     pub(super) fn sharding(&mut self) -> Result<TensorSharding, Error> {
         let at = self.token.start;
         let text = format!("sdy.sharding{}", self.balanced()?);
@@ -26,19 +26,19 @@ impl Parser<'_> {
         }
     }
 
-    /// `[<@mesh, [{"x"}]>, ...]`.
+    /// Reads `[<@mesh, [{"x"}]>, ...]`.
     pub(super) fn shardings(&mut self) -> Result<Attribute, Error> {
         let shardings = self.list("[", "]", Self::sharding)?;
         Ok(Attribute::ShardingPerValue(shardings.into()))
     }
 
-    /// `{"x", "y"}`.
+    /// Reads `{"x", "y"}`.
     pub(super) fn manual_axes(&mut self) -> Result<Attribute, Error> {
         let axes: Vec<Str> = self.list("{", "}", Self::string)?;
         Ok(Attribute::ManualAxes(axes.into()))
     }
 
-    /// `<["x"=2], device_ids=[1, 0]>`.
+    /// Reads `<["x"=2], device_ids=[1, 0]>`.
     pub(super) fn mesh(&mut self) -> Result<Mesh, Error> {
         let at = self.token.start;
         let text = format!("sdy.mesh{}", self.balanced()?);

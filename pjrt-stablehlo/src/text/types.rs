@@ -8,15 +8,15 @@ use crate::ir::{Attribute, DYNAMIC, ElementType, FunctionType, QuantizedType, St
 use crate::limits::MAX_RANK;
 use crate::{Error, ErrorKind};
 
-/// Sizes of a shape, and what is attached to it.
+/// The contents of a shaped type: its sizes and element type.
 struct Shape {
-    /// `None` for `*`.
+    /// The sizes; `None` for `*`.
     dims: Option<Vec<i64>>,
     element: Type,
 }
 
 impl<'a> Parser<'a> {
-    /// A type.
+    /// Reads a type.
     pub(super) fn ty(&mut self) -> Result<Type, Error> {
         match self.token.kind {
             Kind::Exclamation => self.dialect_type(),
@@ -26,19 +26,19 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `(tensor<f32>) -> tensor<f32>`.
+    /// Reads `(tensor<f32>) -> tensor<f32>`.
     pub(super) fn function_type(&mut self) -> Result<FunctionType, Error> {
         let inputs = self.list("(", ")", Self::ty)?;
         self.expect("->")?;
         Ok(FunctionType { inputs, results: self.result_types()? })
     }
 
-    /// One type, or several in parentheses.
+    /// Reads one type, or several types in parentheses.
     pub(super) fn result_types(&mut self) -> Result<Vec<Type>, Error> {
         if self.at("(") { self.list("(", ")", Self::ty) } else { Ok(vec![self.ty()?]) }
     }
 
-    /// Types separated by commas.
+    /// Reads types, separated by commas.
     pub(super) fn types(&mut self) -> Result<Vec<Type>, Error> {
         let mut types = vec![self.ty()?];
         while self.eat(",") {
@@ -91,7 +91,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `tensor<2x?xf32>`. Most occur again and again, so they are looked up by their text first.
+    /// Reads `tensor<2x?xf32>`. Most types occur repeatedly, so a type is looked up by its text first.
     fn tensor(&mut self) -> Result<Type, Error> {
         let start = self.token.start;
         let key = simple_end(self.text.as_bytes(), self.token.end).map(|end| &self.text[start..end]);
@@ -132,10 +132,10 @@ impl<'a> Parser<'a> {
         self.ranked_tensor(dims, element, start, encoding)
     }
 
-    /// The type of a tensor with rank, of what its text has: sizes, the type of the elements and where that is, and the
-    /// encoding and where that is.
+    /// Creates a ranked tensor type from the parts of its text: the sizes, the element type and its position, and the
+    /// encoding and its position.
     ///
-    /// Apart from what reads these, which types in types pass through again and again, to keep that small on the stack.
+    /// This is a function of its own to keep the stack frame of the recursive reader of nested types small.
     fn ranked_tensor(
         &self,
         dims: Vec<i64>,
@@ -163,13 +163,13 @@ impl<'a> Parser<'a> {
         Ok(Type::Tensor(TensorType::from_parts(dims.into(), bounds, element, quantization, other)))
     }
 
-    /// `memref<2xf32>` after its keyword.
+    /// Reads `memref<2xf32>` after its keyword.
     fn buffer(&mut self) -> Result<Type, Error> {
         let start = self.token.end;
         self.expect("<")?;
         let Shape { dims, element } = self.shape()?;
         let Some(dims) = dims else {
-            return Err(self.unsupported_at(start, "buffers without rank are not supported"));
+            return Err(self.unsupported_at(start, "unranked buffers are not supported"));
         };
         if !self.at(">") {
             return Err(self.unsupported_at(
@@ -182,7 +182,7 @@ impl<'a> Parser<'a> {
         Ok(Type::Buffer(TensorType::from_parts(dims.into(), Box::default(), element, quantization, None)))
     }
 
-    /// The element type of a tensor.
+    /// Returns the element type of a tensor.
     fn element(&self, ty: Type, at: usize) -> Result<(ElementType, Option<Arc<QuantizedType>>), Error> {
         match ty {
             Type::Scalar(ElementType::Tf32) | Type::None => {}
@@ -193,7 +193,7 @@ impl<'a> Parser<'a> {
         Err(self.error_at(at, format!("expected an element type, found {ty}")))
     }
 
-    /// `2x?xf32`: sizes, which tokens do not fit, and the element type.
+    /// Reads `2x?xf32`: the sizes, which do not correspond to tokens, and the element type.
     fn shape(&mut self) -> Result<Shape, Error> {
         if self.eat("*") {
             let at = self.token.start;
@@ -207,9 +207,10 @@ impl<'a> Parser<'a> {
         let mut dims = Vec::new();
         let bytes = self.text.as_bytes();
         while self.at("?") || self.token.kind == Kind::Integer || self.token.kind == Kind::Float {
-            // Here and not behind the loop: each step looks at the whole word that the sizes are in.
+            // The check is made for each size rather than after the loop, because each step scans the rest of the word
+            // with the sizes.
             if dims.len() == MAX_RANK {
-                let message = format!("a tensor has more dimensions than the supported {MAX_RANK}");
+                let message = format!("a tensor has more than {MAX_RANK} dimensions");
                 return Err(self.other_error_at(ErrorKind::TooLarge, start, message));
             }
             let mut at = self.token.start;
@@ -219,7 +220,7 @@ impl<'a> Parser<'a> {
                 at += 1;
             } else {
                 let size = self.text[at..at + digits].parse::<i64>();
-                dims.push(size.map_err(|_| self.error_at(at, "expected a size that fits into 64 bits"))?);
+                dims.push(size.map_err(|_| self.error_at(at, "expected a size that fits in 64 bits"))?);
                 at += digits;
             }
             self.seek(at);
@@ -254,7 +255,7 @@ impl<'a> Parser<'a> {
                 .iter()
                 .any(|dialect| name.starts_with(dialect)) =>
             {
-                Err(self.unsupported_at(self.token.start, format!("there is no type '{}'", shortened(name))))
+                Err(self.unsupported_at(self.token.start, format!("unknown type '{}'", shortened(name))))
             }
             _ if name.contains('.') || self.is_bracket_next() => {
                 let start = self.token.start + 1;
@@ -268,13 +269,13 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Whether `<` follows the token without space.
+    /// Returns `true` if `<` follows the current token without whitespace.
     pub(super) fn is_bracket_next(&self) -> bool {
         self.text[self.token.end..].starts_with('<')
     }
 }
 
-/// Why a type of MLIR is not one of a program; `None` where there is no such type.
+/// Returns a message for a type of MLIR that programs cannot use; `None` if MLIR has no such type.
 fn unsupported(name: &str) -> Option<String> {
     let is_integer = |prefix: &str| {
         let digits = name.strip_prefix(prefix);
@@ -291,7 +292,7 @@ fn unsupported(name: &str) -> Option<String> {
     is_known.then(|| format!("type '{}' is not supported", shortened(name)))
 }
 
-/// The end of a `<...>` that begins at a byte and has neither quotes nor line breaks.
+/// Returns the end of a `<...>` that begins at a byte and contains neither quotes nor line breaks.
 fn simple_end(bytes: &[u8], start: usize) -> Option<usize> {
     const MAX_LEN: usize = 128;
     let mut depth = 0;
@@ -301,7 +302,7 @@ fn simple_end(bytes: &[u8], start: usize) -> Option<usize> {
             b'>' if depth == 1 => return Some(at + 1),
             b'>' => depth -= 1,
             b'"' | b'\n' => return None,
-            // Aliases are read anew, so that what they weigh is counted.
+            // Aliases are read each time, so that their tokens are counted.
             b'#' => return None,
             _ if depth == 0 => return None,
             _ => {}

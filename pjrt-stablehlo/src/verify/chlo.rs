@@ -1,10 +1,10 @@
-//! Operations of CHLO, which are not in the op table: their types, as `ChloOps.td` of StableHLO has them.
+//! Types of CHLO's operations, which are not in the op table, according to StableHLO's `ChloOps.td`.
 
 use crate::Error;
 use crate::infer::{Context, types_compatible};
 use crate::ir::{Attribute, DYNAMIC, ElementType, OtherOp, TensorType, Type};
 
-/// Elements that an operation takes.
+/// The element types that an operation accepts.
 #[derive(Clone, Copy)]
 enum Elements {
     Any,
@@ -27,7 +27,7 @@ impl Elements {
 
     fn text(self) -> &'static str {
         match self {
-            Elements::Any => "any elements",
+            Elements::Any => "elements of any type",
             Elements::Logical => "booleans or integers",
             Elements::Float => "floats",
             Elements::FloatOrComplex => "floats or complex numbers",
@@ -36,17 +36,17 @@ impl Elements {
     }
 }
 
-/// What the elements of a result are.
+/// The element type of a result.
 #[derive(Clone, Copy)]
 enum Gives {
-    /// Those of the operands.
+    /// The element type of the operands.
     Same,
     Booleans,
-    /// Complex numbers of the operands' parts.
+    /// The complex type whose parts have the operands' type.
     Complex,
 }
 
-/// The number of operands and rules of an elementwise operation.
+/// Returns the number of operands and the rules of an elementwise operation.
 fn elementwise(name: &str) -> Option<(usize, Elements, Gives)> {
     Some(match name {
         "acos" | "acosh" | "asin" | "asinh" | "atan" | "atanh" | "bessel_i1e" | "conj" | "cosh" | "sinh"
@@ -59,7 +59,7 @@ fn elementwise(name: &str) -> Option<(usize, Elements, Gives)> {
     })
 }
 
-/// Checks an operation of CHLO; others pass.
+/// Checks an operation of CHLO. Operations of other dialects are accepted.
 pub(super) fn check(cx: &Context<'_>, op: &OtherOp) -> Result<(), Error> {
     let Some(name) = op.name.strip_prefix("chlo.") else { return Ok(()) };
     if name != "scan" {
@@ -67,7 +67,7 @@ pub(super) fn check(cx: &Context<'_>, op: &OtherOp) -> Result<(), Error> {
     }
     let values = cx.op.operands.iter().copied().chain(cx.op.results);
     if values.into_iter().any(|value| matches!(cx.body.ty(value), Type::UnrankedTensor(_))) {
-        // Nothing is known of the shapes.
+        // The shapes are not known.
         return Ok(());
     }
     if let Some((operands, elements, gives)) = elementwise(name) {
@@ -84,7 +84,7 @@ pub(super) fn check(cx: &Context<'_>, op: &OtherOp) -> Result<(), Error> {
             counts(cx, 2, 1)?;
             let direction = attribute(cx, op, "comparison_direction");
             cx.require(None, direction.is_some(), || {
-                "expected an attribute 'comparison_direction'".to_owned()
+                "the attribute 'comparison_direction' is missing".to_owned()
             })?;
             let shape = broadcast_shapes(cx, op)?;
             result(cx, Elements::Any, Gives::Booleans, &shape)
@@ -109,7 +109,7 @@ pub(super) fn check(cx: &Context<'_>, op: &OtherOp) -> Result<(), Error> {
     }
 }
 
-/// An attribute of the operation.
+/// Returns an attribute of the operation.
 fn attribute<'a>(cx: &Context<'a>, op: &'a OtherOp, name: &str) -> Option<&'a Attribute> {
     op.properties.get(name).or_else(|| cx.op.attributes.get(name))
 }
@@ -119,7 +119,7 @@ fn counts(cx: &Context<'_>, operands: usize, results: usize) -> Result<(), Error
     cx.length(None, "results", cx.op.results.len(), results)
 }
 
-/// Fails unless the result has the given shape, and elements that follow from those of the operands.
+/// Returns an error unless the result has the given shape, and the element type that follows from the operands.
 fn result(cx: &Context<'_>, elements: Elements, gives: Gives, shape: &[i64]) -> Result<(), Error> {
     let first = cx.tensor(0)?;
     for index in 0..cx.op.operands.len() {
@@ -138,7 +138,7 @@ fn result(cx: &Context<'_>, elements: Elements, gives: Gives, shape: &[i64]) -> 
                 ElementType::F64 => ElementType::ComplexF64,
                 other => {
                     return Err(
-                        cx.error(None, format!("operand 0: expected elements of f32 or f64, found {other}"))
+                        cx.error(None, format!("operand 0: expected element type f32 or f64, found {other}"))
                     );
                 }
             };
@@ -148,7 +148,7 @@ fn result(cx: &Context<'_>, elements: Elements, gives: Gives, shape: &[i64]) -> 
     declared(cx, 0, &expected)
 }
 
-/// Fails unless a result is declared as a tensor that can be the expected one.
+/// Returns an error unless the declared type of a result is compatible with the expected one.
 fn declared(cx: &Context<'_>, index: usize, expected: &TensorType) -> Result<(), Error> {
     let found = cx.op.results.get(index).map_or(&Type::None, |value| cx.body.ty(value));
     cx.require(None, types_compatible(&Type::Tensor(expected.clone()), found), || {
@@ -156,7 +156,7 @@ fn declared(cx: &Context<'_>, index: usize, expected: &TensorType) -> Result<(),
     })
 }
 
-/// The shape that all operands have.
+/// Returns the common shape of all operands.
 fn same_shapes(cx: &Context<'_>) -> Result<Vec<i64>, Error> {
     let mut shape = cx.tensor(0)?.dims().to_vec();
     for index in 1..cx.op.operands.len() {
@@ -176,8 +176,8 @@ fn broadcast(cx: &Context<'_>, op: &OtherOp, elements: Elements, gives: Gives) -
     result(cx, elements, gives, &shape)
 }
 
-/// The shape to which two operands are repeated: the one of fewer dimensions stands where `broadcast_dimensions` says, or at
-/// the end.
+/// Returns the shape to which two operands are broadcast. The dimensions of the operand of lower rank are mapped
+/// according to `broadcast_dimensions`, or aligned with the last ones.
 fn broadcast_shapes(cx: &Context<'_>, op: &OtherOp) -> Result<Vec<i64>, Error> {
     let (lhs, rhs) = (cx.tensor(0)?, cx.tensor(1)?);
     let rank = lhs.rank().max(rhs.rank());
@@ -209,11 +209,11 @@ fn broadcast_shapes(cx: &Context<'_>, op: &OtherOp) -> Result<Vec<i64>, Error> {
     Ok(shape)
 }
 
-/// Takes a size into that of a dimension: where one is 1 it is the other, and an unknown one can be 1 as well.
+/// Merges a size into that of a dimension. A size of 1 is broadcast, and a dynamic size may be 1 at run time.
 fn merge(cx: &Context<'_>, merged: &mut i64, size: i64, dimension: i64) -> Result<(), Error> {
     let fits = *merged == size || [*merged, size].iter().any(|&size| size == 1 || size == DYNAMIC);
     cx.require(None, fits, || {
-        format!("dimension {dimension}: expected sizes of which one is 1 or both are the same, found {merged} and {size}")
+        format!("dimension {dimension}: expected equal sizes or a size of 1, found {merged} and {size}")
     })?;
     *merged = match (*merged, size) {
         (1, other) | (other, 1) | (DYNAMIC, other) | (other, _) => other,
@@ -221,7 +221,7 @@ fn merge(cx: &Context<'_>, merged: &mut i64, size: i64, dimension: i64) -> Resul
     Ok(())
 }
 
-/// `broadcast_select`: all three operands are repeated to one shape.
+/// `broadcast_select`: all operands are broadcast to one shape.
 fn broadcast_select(cx: &Context<'_>) -> Result<(), Error> {
     let (predicate, on_true) = (cx.tensor(0)?, cx.tensor(1)?);
     cx.require(None, predicate.element_type() == ElementType::I1, || {
@@ -239,7 +239,7 @@ fn broadcast_select(cx: &Context<'_>) -> Result<(), Error> {
     declared(cx, 0, &on_true.with_dims(shape))
 }
 
-/// `top_k`: as many of the last dimension, and where they are.
+/// `top_k`: the results have `k` elements along the last dimension.
 fn top_k(cx: &Context<'_>, op: &OtherOp) -> Result<(), Error> {
     counts(cx, 1, 2)?;
     let operand = cx.tensor(0)?;
@@ -257,7 +257,9 @@ fn top_k(cx: &Context<'_>, op: &OtherOp) -> Result<(), Error> {
     };
     cx.require(None, k >= 0 && (last == DYNAMIC || k <= last), || {
         let most = if last == DYNAMIC { "the size".to_owned() } else { last.to_string() };
-        format!("attribute 'k': expected a number from 0 to {most} of the last dimension, found {k}")
+        format!(
+            "attribute 'k': expected a number from 0 to {most}, the size of the last dimension, found {k}"
+        )
     })?;
     let mut dims = others.to_vec();
     dims.push(k);
@@ -281,14 +283,14 @@ fn constant(cx: &Context<'_>, op: &OtherOp) -> Result<(), Error> {
     }
 }
 
-/// `constant_like`: a number in the shape of the operand.
+/// `constant_like`: the result has the shape of the operand, and elements that all equal a number.
 fn constant_like(cx: &Context<'_>, op: &OtherOp) -> Result<(), Error> {
     counts(cx, 1, 1)?;
     let value = attribute(cx, op, "value");
     let element = match value {
         Some(Attribute::Integer { ty, .. } | Attribute::Float { ty, .. }) => *ty,
         Some(Attribute::Bool(_)) => ElementType::I1,
-        // The reader has no form for complex numbers and what is not a number.
+        // The reader does not represent complex numbers here, and rejects other attributes.
         other => {
             let found = other.map_or_else(|| "nothing".to_owned(), Attribute::description);
             return Err(cx.error(None, format!("attribute 'value': expected a number, found {found}")));
@@ -301,7 +303,7 @@ fn constant_like(cx: &Context<'_>, op: &OtherOp) -> Result<(), Error> {
 mod tests {
     use crate::parse;
 
-    /// Whether operands of these types can be given to an operation with this result.
+    /// Returns the result of verifying an operation with operands and results of these types.
     fn check(op: &str, operands: &[&str], attributes: &str, results: &[&str]) -> Result<(), String> {
         let arguments: Vec<_> =
             operands.iter().enumerate().map(|(index, ty)| format!("%a{index}: tensor<{ty}>")).collect();
@@ -356,7 +358,7 @@ mod tests {
             ("mulhi", &["3xf32", "3xf32"], "", &["3xf32"], "operand 0: expected integers"),
             ("broadcast_add", &["3xf32"], "", &["3xf32"], "operands: expected 2 elements, found 1"),
             ("broadcast_add", &["3xf32", "f32"], "", &["4xf32"], "result 0: expected tensor<3xf32>"),
-            ("broadcast_add", &["3xf32", "f64"], "", &["3xf32"], "operand 1: expected elements of"),
+            ("broadcast_add", &["3xf32", "f64"], "", &["3xf32"], "operand 1: expected the element type of"),
             ("broadcast_add", &["3xf32", "4xf32"], "", &["4xf32"], "dimension 0: expected sizes"),
             (
                 "broadcast_add",
@@ -371,7 +373,7 @@ mod tests {
                 &["3xf32", "f32"],
                 "",
                 &["3xi1"],
-                "expected an attribute 'comparison_direction'",
+                "the attribute 'comparison_direction' is missing",
             ),
             ("broadcast_select", &["3xi1", "f32", "f32"], "", &["f32"], "result 0: expected tensor<3xf32>"),
             ("top_k", &["10xf32"], "k = 11 : i64", &["11xf32", "11xi32"], "expected a number from 0 to 10"),
@@ -402,13 +404,13 @@ mod tests {
             );
             parse(text).map(|_| ()).map_err(|error| error.to_string())
         };
-        // Attributes of hosts stand in the dictionary.
+        // Hosts may add discardable attributes to the dictionary.
         assert_eq!(read("{dimension = 0 : i64, x.y = 1}"), Ok(()));
         let region = "({\n^bb0(%x: tensor<f32>):\nstablehlo.return %x : tensor<f32>\n})";
         let error = read(region).unwrap_err();
         assert!(error.contains("regions: expected 0 elements, found 1"), "{error}");
         let error = read("<{dimension = 0 : i64}>").unwrap_err();
-        assert!(error.contains("there is no attribute 'dimension'"), "{error}");
+        assert!(error.contains("unknown attribute 'dimension'"), "{error}");
     }
 
     #[test]
@@ -423,7 +425,10 @@ mod tests {
             );
             let error = parse(text).err().map(|error| error.to_string());
             assert_eq!(error.is_none(), fits, "{sizes}: {error:?}");
-            assert!(error.is_none_or(|error| error.contains("operand 2: expected integers")), "{sizes}");
+            assert!(
+                error.is_none_or(|error| error.contains("operand 2: expected integer group sizes")),
+                "{sizes}"
+            );
         }
     }
 }

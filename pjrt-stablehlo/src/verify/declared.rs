@@ -1,4 +1,4 @@
-//! Rules about the declared types of results that do not follow from the operands.
+//! Rules about declared result types that do not follow from the operands.
 
 use crate::Constraint::{self, C};
 use crate::Error;
@@ -7,12 +7,12 @@ use crate::ir::{
     Attribute, ChannelHandle, DYNAMIC, ElementType, Op, QuantizedType, ReplicaGroups, TensorType, Type,
 };
 
-/// An operation with the declared types of its results, which fit the op table's numbers and the interface.
+/// An operation with the declared types of its results, whose numbers and kinds have been checked.
 struct Declared<'c, 'a> {
     cx: &'c Context<'a>,
 }
 
-/// Checks what an operation's results are declared to be.
+/// Checks the declared types of an operation's results.
 pub(super) fn check(cx: &Context<'_>) -> Result<(), Error> {
     let types = || cx.op.results.map(|value| cx.body.ty(value).clone()).collect::<Vec<Type>>();
     match &cx.op.kind {
@@ -61,7 +61,7 @@ pub(super) fn check(cx: &Context<'_>) -> Result<(), Error> {
     }
 }
 
-/// `infeed`: at least a token, and a layout for each tensor.
+/// `infeed`: the last result is a token, and each tensor may have a layout.
 fn infeed(cx: &Context<'_>, types: &[Type], layouts: Option<&[Attribute]>) -> Result<(), Error> {
     cx.require(C(1), !types.is_empty(), || "expected at least one result, a token".to_owned())?;
     received(cx, types, [Some(C(2)), Some(C(3))])?;
@@ -77,7 +77,7 @@ fn infeed(cx: &Context<'_>, types: &[Type], layouts: Option<&[Attribute]>) -> Re
     Ok(())
 }
 
-/// `infeed`, `recv`: tensors and a token.
+/// `infeed`, `recv`: the results are tensors followed by a token.
 fn received(
     cx: &Context<'_>,
     types: &[Type],
@@ -94,8 +94,8 @@ fn received(
     cx.require(token, last.is_token(), || format!("result {}: expected a token, found {last}", others.len()))
 }
 
-/// How many processes a group has, where the program says it: not where all processes are in one group, or where each stands for
-/// its replicas in all partitions.
+/// Returns the number of processes in a group, if the program determines it. It does not if one group contains all
+/// processes, or if each id stands for a replica in all partitions.
 fn group_size(
     cx: &Context<'_>,
     groups: &ReplicaGroups,
@@ -109,17 +109,17 @@ fn group_size(
     }
 }
 
-/// The axis of a tensor that is quantized for a dimension.
+/// Returns the quantized dimension of a tensor.
 fn axis(tensor: &TensorType) -> Option<usize> {
     tensor.quantization()?.axis.map(|axis| axis as usize)
 }
 
-/// Whether two quantizations have the same scales and zero points.
+/// Returns `true` if two quantized types have equal scales and zero points.
 fn same_parameters(a: &QuantizedType, b: &QuantizedType) -> bool {
     a.scales == b.scales && a.zero_points == b.zero_points
 }
 
-/// The product of sizes; `None` when one is not known or it does not fit.
+/// Returns the product of sizes; `None` if a size is dynamic or the product does not fit.
 fn product(sizes: &[i64]) -> Option<i64> {
     sizes
         .iter()
@@ -127,13 +127,13 @@ fn product(sizes: &[i64]) -> Option<i64> {
 }
 
 impl<'a> Declared<'_, 'a> {
-    /// The results that are tensors.
+    /// Returns the types of the results that are tensors.
     fn results(&self) -> impl Iterator<Item = &'a TensorType> {
         let body = self.cx.body;
         self.cx.op.results.filter_map(|value| body.ty(value).as_tensor())
     }
 
-    /// `add` of quantized numbers.
+    /// `add` of quantized elements.
     fn add(&self, result: &TensorType) -> Result<(), Error> {
         let (lhs, rhs) = (self.cx.tensor(0)?, self.cx.tensor(1)?);
         let (Some(of_lhs), Some(of_rhs)) = (lhs.quantization(), rhs.quantization()) else { return Ok(()) };
@@ -149,7 +149,9 @@ impl<'a> Declared<'_, 'a> {
         })?;
         let per_axis = of_lhs.axis.is_some() || of_rhs.axis.is_some();
         self.cx.require(C(5), per_axis == of_result.axis.is_some(), || {
-            format!("result 0: expected to be quantized for a dimension where an operand is, found {result}")
+            format!(
+                "result 0: expected per-axis quantization if and only if an operand has it, found {result}"
+            )
         })?;
         for (operand, constraint) in [(lhs, C(6)), (rhs, C(7))] {
             self.cx.require(constraint, axis(operand).is_none() || axis(operand) == axis(result), || {
@@ -159,8 +161,8 @@ impl<'a> Declared<'_, 'a> {
         Ok(())
     }
 
-    /// `all_gather`: one dimension grows. By the size of a group, says the specification; MLIR's verifier and programs in
-    /// use want a multiple only.
+    /// `all_gather`: one dimension grows. By the specification, it grows by the size of a group; MLIR's verifier and
+    /// existing programs require a multiple only.
     fn all_gather(&self, dimension: usize) -> Result<(), Error> {
         for (index, result) in self.results().enumerate() {
             let operand = self.cx.tensor(index)?;
@@ -183,7 +185,7 @@ impl<'a> Declared<'_, 'a> {
         Ok(())
     }
 
-    /// `reduce_scatter`: one dimension is cut by the size of a group.
+    /// `reduce_scatter`: one dimension is divided by the size of a group.
     fn reduce_scatter(&self, result: &TensorType, dimension: usize, group: Option<i64>) -> Result<(), Error> {
         let operand = self.cx.tensor(0)?;
         let (Some(&size), Some(&part)) = (operand.dims().get(dimension), result.dims().get(dimension)) else {
@@ -192,7 +194,7 @@ impl<'a> Declared<'_, 'a> {
         if let Some(group) = group {
             self.cx.require(C(1), size == DYNAMIC || size % group == 0, || {
                 format!(
-                    "dimension {dimension} of {operand}: expected a multiple of {group}, the size of a group"
+                    "dimension {dimension} of {operand}: expected a size that is a multiple of the group size {group}"
                 )
             })?;
         }
@@ -209,12 +211,12 @@ impl<'a> Declared<'_, 'a> {
         })
     }
 
-    /// `bitcast_convert`: where widths differ, the last dimension of the narrower makes up for it.
+    /// `bitcast_convert`: if the widths differ, the narrower tensor has a further dimension at the end.
     fn bitcast_convert(&self, result: &TensorType) -> Result<(), Error> {
         let operand = self.cx.tensor(0)?;
         let is_complex = |tensor: &TensorType| tensor.element_type().is_complex();
         self.cx.require(C(2), is_complex(operand) == is_complex(result), || {
-            format!("expected both or neither to be complex, found {operand} and {result}")
+            format!("expected the operand and the result to be both complex or both not complex, found {operand} and {result}")
         })?;
         let (from, to) = (operand.storage_type().bits(), result.storage_type().bits());
         let fits = if from == to {
@@ -226,34 +228,35 @@ impl<'a> Declared<'_, 'a> {
             from.max(to).is_multiple_of(from.min(to)) && shapes_agree(narrow.dims(), &expected)
         };
         self.cx.require(C(1), fits, || {
-            format!("result 0: expected as many bits for each element as {operand} has, found {result}")
+            format!("result 0: expected elements with as many bits as those of {operand}, found {result}")
         })
     }
 
-    /// Fails where parameters for the whole tensor differ.
+    /// Returns an error if per-tensor quantization parameters differ.
     fn same_tensor_parameters(&self, result: &TensorType, constraint: Constraint) -> Result<(), Error> {
         let operand = self.cx.tensor(0)?;
         let (Some(before), Some(after)) = (operand.quantization(), result.quantization()) else {
             return Ok(());
         };
         let fits = before.axis.is_some() || after.axis.is_some() || before == after;
-        self.cx
-            .require(constraint, fits, || format!("result 0: expected elements of {operand}, found {result}"))
+        self.cx.require(constraint, fits, || {
+            format!("result 0: expected the element type of {operand}, found {result}")
+        })
     }
 
-    /// Fails where parameters for a dimension differ.
+    /// Returns an error if per-axis quantization parameters differ.
     fn same_axis_parameters(&self, result: &TensorType, constraint: Constraint) -> Result<(), Error> {
         let operand = self.cx.tensor(0)?;
         let (Some(before), Some(after)) = (operand.quantization(), result.quantization()) else {
             return Ok(());
         };
         let fits = before.axis.is_none() || after.axis.is_none() || same_parameters(before, after);
-        self.cx
-            .require(constraint, fits, || format!("result 0: expected elements of {operand}, found {result}"))
+        self.cx.require(constraint, fits, || {
+            format!("result 0: expected the element type of {operand}, found {result}")
+        })
     }
 
-    /// `broadcast_in_dim`, `dynamic_broadcast_in_dim`: dimensions of the operand are kept, or repeated where they have
-    /// size 1.
+    /// `broadcast_in_dim`, `dynamic_broadcast_in_dim`: dimensions of size 1 are repeated, others keep their size.
     fn broadcast_in_dim(&self, result: &TensorType, dimensions: &[i64]) -> Result<(), Error> {
         let operand = self.cx.tensor(0)?;
         self.same_tensor_parameters(result, C(1))?;
@@ -286,7 +289,8 @@ impl<'a> Declared<'_, 'a> {
         })
     }
 
-    /// `reshape`, `dynamic_reshape`: as many elements as before, also to both sides of a quantized dimension.
+    /// `reshape`, `dynamic_reshape`: the number of elements does not change, nor does it on either side of a quantized
+    /// dimension.
     fn reshape(&self, result: &TensorType) -> Result<(), Error> {
         let operand = self.cx.tensor(0)?;
         if let (Some(before), Some(after)) = (operand.num_elements(), result.num_elements()) {
@@ -307,7 +311,7 @@ impl<'a> Declared<'_, 'a> {
         })
     }
 
-    /// `transpose`: the quantized dimension moves with the others.
+    /// `transpose`: the quantized dimension is permuted with the others.
     fn transpose(&self, result: &TensorType, permutation: &[i64]) -> Result<(), Error> {
         let operand = self.cx.tensor(0)?;
         self.same_tensor_parameters(result, C(1))?;
@@ -318,8 +322,8 @@ impl<'a> Declared<'_, 'a> {
         })
     }
 
-    /// What convolutions and products of quantized numbers have in common; 17 to 20 of `dot_general` are 31 to 34 of
-    /// `convolution`.
+    /// Checks the common rules of quantized convolutions and dot products. The constraints C17 to C20 of `dot_general`
+    /// correspond to C31 to C34 of `convolution`.
     fn quantized_product(&self, result: &TensorType, dot: bool) -> Result<(), Error> {
         let (lhs, rhs) = (self.cx.tensor(0)?, self.cx.tensor(1)?);
         let number = |number: u8| C(if dot { number } else { number + 14 });
@@ -336,7 +340,7 @@ impl<'a> Declared<'_, 'a> {
             let fits = lhs.element_type() == expressed && result.element_type() == expressed;
             return self.cx.require(number(20), fits, || {
                 format!(
-                    "expected lhs and result of {expressed}, which rhs expresses, found {lhs} and {result}"
+                    "expected lhs and result with the expressed type {expressed} of rhs, found {lhs} and {result}"
                 )
             });
         };
@@ -350,11 +354,11 @@ impl<'a> Declared<'_, 'a> {
             || format!("expected the expressed type of {lhs}, found {rhs} and {result}"),
         )?;
         self.cx.require(number(19), of_rhs.axis.is_some() || of_result.axis.is_none(), || {
-            format!("result 0: expected to be quantized for the tensor as {rhs}, found {result}")
+            format!("result 0: expected per-tensor quantization as in {rhs}, found {result}")
         })
     }
 
-    /// Whether operands and the result are as they are without quantization.
+    /// Returns `true` if the operands and the result are not quantized, and an error if only some of them are.
     fn is_plain(&self, result: &TensorType) -> Result<bool, Error> {
         let operands = [self.cx.tensor(0)?, self.cx.tensor(1)?];
         Ok(operands.iter().chain([&result]).all(|tensor| tensor.quantization().is_none()))
@@ -374,7 +378,7 @@ impl<'a> Declared<'_, 'a> {
         {
             let fits = axis(tensor).is_none_or(|axis| axis as i64 == dimension);
             self.cx.require(constraint, fits, || {
-                format!("{what}: expected dimension {dimension}, of output features, to be quantized, found {tensor}")
+                format!("{what}: expected the output feature dimension {dimension} to be the quantized one, found {tensor}")
             })?;
         }
         self.quantized_product(result, false)
@@ -388,24 +392,25 @@ impl<'a> Declared<'_, 'a> {
         let rhs = self.cx.tensor(1)?;
         if let Some(of_rhs) = rhs.quantization() {
             self.cx.require(C(15), of_rhs.zero_points.iter().all(|&zero| zero == 0), || {
-                format!("operand 'rhs': expected zero points 0, found {rhs}")
+                format!("operand 'rhs': expected zero points of 0, found {rhs}")
             })?;
             let fits = axis(rhs).is_none_or(|axis| !contracted.contains(&(axis as i64)));
             self.cx.require(C(16), fits, || {
-                format!("operand 'rhs': expected no contracted dimension to be quantized, found {rhs}")
+                format!("operand 'rhs': expected a quantized dimension that is not contracted, found {rhs}")
             })?;
         }
         self.quantized_product(result, true)
     }
 
-    /// Sums of products have elements of the operands' kind; frameworks choose the width.
+    /// Checks that the elements of sums of products have the kind of the operands' elements. Frameworks choose the
+    /// width.
     fn product_elements(&self, result: &TensorType, constraint: Constraint) -> Result<(), Error> {
         let lhs = self.cx.tensor(0)?;
         let (from, to) = (lhs.element_type(), result.element_type());
-        // Frameworks multiply integers into floats too, and booleans into integers, which MLIR's verifier accepts.
+        // Frameworks also multiply integers into floats, and booleans into integers, which MLIR's verifier accepts.
         let fits = from.is_complex() == to.is_complex();
         self.cx.require(constraint, fits, || {
-            format!("result 0: expected elements that hold products of {from}, found {result}")
+            format!("result 0: expected elements that can represent products of {from}, found {result}")
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Which types of values operations take and give: the specification's tables of inputs and outputs.
+//! The types of operands and results that operations accept: the specification's tables of inputs and outputs.
 
 use std::ops::BitOr;
 
@@ -32,8 +32,8 @@ sets! {
     UNSIGNED = 2 "unsigned integers",
     FLOAT = 3 "floats",
     COMPLEX = 4 "complex numbers",
-    QUANTIZED = 5 "numbers quantized for the tensor",
-    PER_AXIS = 6 "numbers quantized for a dimension",
+    QUANTIZED = 5 "per-tensor quantized numbers",
+    PER_AXIS = 6 "per-axis quantized numbers",
     INDEX = 7 "index",
     I32 = 8 "i32",
     F32_F64 = 10 "f32 or f64",
@@ -43,8 +43,8 @@ sets! {
     FUTURE = 14 "a future",
 }
 
-/// What tensors in a set are beside their elements: without dimensions, of one dimension, of known sizes, and of sizes that
-/// are known or one that has a bound.
+/// Further properties of the tensors in a set: rank 0, rank 1, static sizes, and static sizes except for at most one
+/// dimension with a bound.
 const SCALAR: Set = Set(1 << 28);
 const VECTOR: Set = Set(1 << 29);
 const STATIC: Set = Set(1 << 30);
@@ -59,7 +59,7 @@ macro_rules! unions {
 unions! {
     INTEGER = SIGNED | UNSIGNED;
     LOGICAL = BOOL | INTEGER;
-    // The specification's "floating-point or complex or quantized" and so on.
+    // The specification's "floating-point or complex or quantized" and similar sets.
     REAL = FLOAT | QUANTIZED;
     FUNCTION = FLOAT | COMPLEX | QUANTIZED;
     ARITHMETIC = INTEGER | FUNCTION;
@@ -92,92 +92,98 @@ unions! {
     VALUE = STATE_OR_BUFFER | TUPLE;
 }
 
-/// Any type at all.
+/// Every type.
 const ANYTHING: Set = Set(u32::MAX);
 
-/// The sets of an operation's operand groups and results.
-fn interface(code: OpCode) -> (&'static [Set], &'static [Set]) {
-    use OpCode::*;
-    match code {
-        Abs => (&[SIGNED_ARITHMETIC], &[MAGNITUDE]),
-        Add => (&[ANY_TENSOR, ANY_TENSOR], &[ANY_TENSOR]),
-        AfterAll => (&[TOKEN], &[TOKEN]),
-        AllGather | AllReduce | AllToAll | CollectiveBroadcast | CollectivePermute | CollectiveReduce
-        | CrossReplicaSum | ReduceScatter => (&[TENSOR], &[TENSOR]),
-        And | Or | Xor => (&[LOGICAL, LOGICAL], &[LOGICAL]),
-        AsyncStart => (&[TENSOR], &[FUTURE]),
-        AsyncDone => (&[FUTURE], &[TENSOR]),
-        Atan2 => (&[FUNCTION, FUNCTION], &[FUNCTION]),
-        BatchNormGrad => {
-            (&[REAL, VECTOR_REAL, VECTOR_REAL, VECTOR_REAL, REAL], &[REAL, VECTOR_REAL, VECTOR_REAL])
+/// The table of [`interface`]: the sets of each operation's operand groups, and those of its results.
+macro_rules! interfaces {
+    ($($($code:ident)|+: [$($operand:ident),*] -> [$($result:ident),*],)*) => {
+        /// Returns the sets of types of an operation's operand groups and result groups.
+        fn interface(code: OpCode) -> (&'static [Set], &'static [Set]) {
+            match code {
+                $($(OpCode::$code)|+ => (&[$($operand),*], &[$($result),*]),)*
+            }
         }
-        BatchNormInference => (&[REAL, VECTOR_REAL, VECTOR_REAL, VECTOR_REAL, VECTOR_REAL], &[REAL]),
-        BatchNormTraining => (&[REAL, VECTOR_REAL, VECTOR_REAL], &[REAL, VECTOR_REAL, VECTOR_REAL]),
-        BitcastConvert | Transpose => (&[ANY_TENSOR], &[ANY_TENSOR]),
-        BroadcastInDim | Reshape => (&[ANY_TENSOR], &[BOUNDED_TENSOR]),
-        Broadcast => (&[TENSOR], &[ANY_TENSOR]),
-        Case => (&[SCALAR_I32], &[STATE]),
-        Cbrt | Cosine | Exponential | ExponentialMinusOne | Log | LogPlusOne | Logistic | Rsqrt | Sine
-        | Sqrt | Tan | Tanh | Cholesky | TriangularSolve => (&[FUNCTION, FUNCTION], &[FUNCTION]),
-        Ceil | Floor | RoundNearestAfz | RoundNearestEven | ReducePrecision => (&[REAL], &[REAL]),
-        Clamp => (&[TENSOR, TENSOR, TENSOR], &[TENSOR]),
-        Compare => (&[TENSOR, TENSOR], &[BOOL]),
-        Complex => (&[F32_F64, F32_F64], &[COMPLEX]),
-        Composite | CustomCall | FuncCall | FuncReturn | Return | SdyReturn | ShardingConstraint
-        | ShardingGroup | Reshard | ManualComputation | Other => (&[ANYTHING], &[ANYTHING]),
-        Concatenate | Map | Reverse | Slice => (&[TENSOR], &[TENSOR]),
-        Constant => (&[], &[ANY_TENSOR]),
-        Convert => (&[NUMBERS], &[NUMBERS]),
-        Convolution | DotGeneral | Dot => (&[TENSOR, ANY_TENSOR], &[ANY_TENSOR]),
-        CountLeadingZeros | PopulationCount => (&[INTEGER], &[INTEGER]),
-        CreateToken => (&[], &[TOKEN]),
-        Divide | Power | Remainder | Subtract => (&[ARITHMETIC, ARITHMETIC], &[ARITHMETIC]),
-        DynamicBroadcastInDim | DynamicReshape => (&[ANY_TENSOR, SHAPE], &[ANY_TENSOR]),
-        DynamicConv => (&[TENSOR, ANY_TENSOR, INTEGER], &[ANY_TENSOR]),
-        DynamicGather => (&[TENSOR, INTEGER, VECTOR_INTEGER], &[TENSOR]),
-        DynamicIota => (&[SHAPE], &[TENSOR]),
-        DynamicPad => (&[TENSOR, SCALAR_TENSOR, SHAPE, SHAPE, SHAPE], &[TENSOR]),
-        DynamicSlice => (&[TENSOR, SCALAR_INTEGER], &[TENSOR]),
-        DynamicUpdateSlice => (&[TENSOR, TENSOR, SCALAR_INTEGER], &[TENSOR]),
-        Einsum => (&[TENSOR, TENSOR], &[TENSOR]),
-        Fft => (&[FLOAT_OR_COMPLEX], &[FLOAT_OR_COMPLEX]),
-        Gather => (&[TENSOR, INTEGER], &[TENSOR]),
-        GetDimensionSize => (&[ANY_TENSOR], &[SCALAR_I32]),
-        GetTupleElement => (&[TUPLE], &[VALUE]),
-        If => (&[SCALAR_BOOL], &[STATE]),
-        Imag | Real => (&[FLOAT_OR_COMPLEX], &[FLOAT]),
-        Infeed | Recv => (&[TOKEN], &[STATIC_STATE]),
-        Iota => (&[], &[STATIC_ARITHMETIC]),
-        IsFinite => (&[REAL], &[BOOL]),
-        Maximum | Minimum | Multiply => (&[TENSOR, TENSOR], &[TENSOR]),
-        Negate => (&[ARITHMETIC], &[ARITHMETIC]),
-        Not => (&[LOGICAL], &[LOGICAL]),
-        OptimizationBarrier => (&[STATE], &[STATE]),
-        Outfeed | Send => (&[ANY_TENSOR, TOKEN], &[TOKEN]),
-        Pad => (&[TENSOR, SCALAR_TENSOR], &[TENSOR]),
-        PartitionId | ReplicaId => (&[], &[SCALAR_UNSIGNED]),
-        RealDynamicSlice => (&[TENSOR, SHAPE, SHAPE, SHAPE], &[TENSOR]),
-        // MLIR's verifier lets initial values have dimensions where the region's arguments have them too.
-        Reduce | ReduceWindow => (&[TENSOR, TENSOR], &[TENSOR]),
-        Rng => (&[SCALAR_REAL, SCALAR_REAL, SHAPE], &[PLAIN_REAL]),
-        RngBitGenerator => (&[INTEGER_OR_FLOAT], &[INTEGER_OR_FLOAT, STATIC_WORDS]),
-        Scatter => (&[TENSOR, INDICES, TENSOR], &[TENSOR]),
-        Select => (&[BOOL, TENSOR, TENSOR], &[TENSOR]),
-        SelectAndScatter => (&[TENSOR, TENSOR, SCALAR_TENSOR], &[TENSOR]),
-        SetDimensionSize => (&[TENSOR, SCALAR_I32], &[TENSOR]),
-        ShiftLeft | ShiftRightArithmetic | ShiftRightLogical => (&[INTEGER, INTEGER], &[INTEGER]),
-        Sign => (&[SIGNED_ARITHMETIC], &[SIGNED_ARITHMETIC]),
-        Sort => (&[TENSOR], &[TENSOR]),
-        TorchIndexSelect => (&[TENSOR, INTEGER], &[TENSOR]),
-        Tuple => (&[VALUE], &[TUPLE]),
-        UnaryEinsum => (&[TENSOR], &[TENSOR]),
-        UniformDequantize => (&[ANY_QUANTIZED], &[FLOAT]),
-        UniformQuantize => (&[FLOAT_OR_QUANTIZED], &[ANY_QUANTIZED]),
-        While => (&[STATE_OR_BUFFER], &[STATE_OR_BUFFER]),
-    }
+    };
 }
 
-/// Whether all sizes are known but for at most one, which has a bound.
+interfaces! {
+    Abs: [SIGNED_ARITHMETIC] -> [MAGNITUDE],
+    Add: [ANY_TENSOR, ANY_TENSOR] -> [ANY_TENSOR],
+    AfterAll: [TOKEN] -> [TOKEN],
+    AllGather | AllReduce | AllToAll | CollectiveBroadcast | CollectivePermute | CollectiveReduce
+    | CrossReplicaSum | ReduceScatter: [TENSOR] -> [TENSOR],
+    And | Or | Xor: [LOGICAL, LOGICAL] -> [LOGICAL],
+    AsyncStart: [TENSOR] -> [FUTURE],
+    AsyncDone: [FUTURE] -> [TENSOR],
+    Atan2: [FUNCTION, FUNCTION] -> [FUNCTION],
+    BatchNormGrad: [REAL, VECTOR_REAL, VECTOR_REAL, VECTOR_REAL, REAL] -> [REAL, VECTOR_REAL, VECTOR_REAL],
+    BatchNormInference: [REAL, VECTOR_REAL, VECTOR_REAL, VECTOR_REAL, VECTOR_REAL] -> [REAL],
+    BatchNormTraining: [REAL, VECTOR_REAL, VECTOR_REAL] -> [REAL, VECTOR_REAL, VECTOR_REAL],
+    BitcastConvert | Transpose: [ANY_TENSOR] -> [ANY_TENSOR],
+    BroadcastInDim | Reshape: [ANY_TENSOR] -> [BOUNDED_TENSOR],
+    Broadcast: [TENSOR] -> [ANY_TENSOR],
+    Case: [SCALAR_I32] -> [STATE],
+    Cbrt | Cosine | Exponential | ExponentialMinusOne | Log | LogPlusOne | Logistic | Rsqrt | Sine | Sqrt
+    | Tan | Tanh | Cholesky | TriangularSolve: [FUNCTION, FUNCTION] -> [FUNCTION],
+    Ceil | Floor | RoundNearestAfz | RoundNearestEven | ReducePrecision: [REAL] -> [REAL],
+    Clamp: [TENSOR, TENSOR, TENSOR] -> [TENSOR],
+    Compare: [TENSOR, TENSOR] -> [BOOL],
+    Complex: [F32_F64, F32_F64] -> [COMPLEX],
+    Composite | CustomCall | FuncCall | FuncReturn | Return | SdyReturn | ShardingConstraint
+    | ShardingGroup | Reshard | ManualComputation | Other: [ANYTHING] -> [ANYTHING],
+    Concatenate | Map | Reverse | Slice: [TENSOR] -> [TENSOR],
+    Constant: [] -> [ANY_TENSOR],
+    Convert: [NUMBERS] -> [NUMBERS],
+    Convolution | DotGeneral | Dot: [TENSOR, ANY_TENSOR] -> [ANY_TENSOR],
+    CountLeadingZeros | PopulationCount: [INTEGER] -> [INTEGER],
+    CreateToken: [] -> [TOKEN],
+    Divide | Power | Remainder | Subtract: [ARITHMETIC, ARITHMETIC] -> [ARITHMETIC],
+    DynamicBroadcastInDim | DynamicReshape: [ANY_TENSOR, SHAPE] -> [ANY_TENSOR],
+    DynamicConv: [TENSOR, ANY_TENSOR, INTEGER] -> [ANY_TENSOR],
+    DynamicGather: [TENSOR, INTEGER, VECTOR_INTEGER] -> [TENSOR],
+    DynamicIota: [SHAPE] -> [TENSOR],
+    DynamicPad: [TENSOR, SCALAR_TENSOR, SHAPE, SHAPE, SHAPE] -> [TENSOR],
+    DynamicSlice: [TENSOR, SCALAR_INTEGER] -> [TENSOR],
+    DynamicUpdateSlice: [TENSOR, TENSOR, SCALAR_INTEGER] -> [TENSOR],
+    Einsum: [TENSOR, TENSOR] -> [TENSOR],
+    Fft: [FLOAT_OR_COMPLEX] -> [FLOAT_OR_COMPLEX],
+    Gather: [TENSOR, INTEGER] -> [TENSOR],
+    GetDimensionSize: [ANY_TENSOR] -> [SCALAR_I32],
+    GetTupleElement: [TUPLE] -> [VALUE],
+    If: [SCALAR_BOOL] -> [STATE],
+    Imag | Real: [FLOAT_OR_COMPLEX] -> [FLOAT],
+    Infeed | Recv: [TOKEN] -> [STATIC_STATE],
+    Iota: [] -> [STATIC_ARITHMETIC],
+    IsFinite: [REAL] -> [BOOL],
+    Maximum | Minimum | Multiply: [TENSOR, TENSOR] -> [TENSOR],
+    Negate: [ARITHMETIC] -> [ARITHMETIC],
+    Not: [LOGICAL] -> [LOGICAL],
+    OptimizationBarrier: [STATE] -> [STATE],
+    Outfeed | Send: [ANY_TENSOR, TOKEN] -> [TOKEN],
+    Pad: [TENSOR, SCALAR_TENSOR] -> [TENSOR],
+    PartitionId | ReplicaId: [] -> [SCALAR_UNSIGNED],
+    RealDynamicSlice: [TENSOR, SHAPE, SHAPE, SHAPE] -> [TENSOR],
+    // MLIR's verifier accepts initial values of higher rank if the region's arguments have that rank too.
+    Reduce | ReduceWindow: [TENSOR, TENSOR] -> [TENSOR],
+    Rng: [SCALAR_REAL, SCALAR_REAL, SHAPE] -> [PLAIN_REAL],
+    RngBitGenerator: [INTEGER_OR_FLOAT] -> [INTEGER_OR_FLOAT, STATIC_WORDS],
+    Scatter: [TENSOR, INDICES, TENSOR] -> [TENSOR],
+    Select: [BOOL, TENSOR, TENSOR] -> [TENSOR],
+    SelectAndScatter: [TENSOR, TENSOR, SCALAR_TENSOR] -> [TENSOR],
+    SetDimensionSize: [TENSOR, SCALAR_I32] -> [TENSOR],
+    ShiftLeft | ShiftRightArithmetic | ShiftRightLogical: [INTEGER, INTEGER] -> [INTEGER],
+    Sign: [SIGNED_ARITHMETIC] -> [SIGNED_ARITHMETIC],
+    Sort: [TENSOR] -> [TENSOR],
+    TorchIndexSelect: [TENSOR, INTEGER] -> [TENSOR],
+    Tuple: [VALUE] -> [TUPLE],
+    UnaryEinsum: [TENSOR] -> [TENSOR],
+    UniformDequantize: [ANY_QUANTIZED] -> [FLOAT],
+    UniformQuantize: [FLOAT_OR_QUANTIZED] -> [ANY_QUANTIZED],
+    While: [STATE_OR_BUFFER] -> [STATE_OR_BUFFER],
+}
+
+/// Returns `true` if all sizes are static, except for at most one that has a bound.
 fn is_bounded(tensor: &TensorType) -> bool {
     let unknown = tensor.dims().iter().filter(|&&size| size == DYNAMIC).count();
     let bounded = tensor.bounds().iter().filter(|&&bound| bound != DYNAMIC).count();
@@ -189,13 +195,13 @@ impl Set {
         self.0 & other.0 != 0
     }
 
-    /// All sets that a tensor's elements are in.
+    /// Returns the sets that contain a tensor's elements.
     fn of_elements(tensor: &TensorType) -> Set {
         if let Some(quantization) = tensor.quantization() {
             return if quantization.axis.is_some() { PER_AXIS } else { QUANTIZED };
         }
         match (tensor.element_type(), tensor.element_type().kind()) {
-            // Not types of elements: a precision, and integers of a width that StableHLO does not have.
+            // A precision, and integers of a width that StableHLO does not have, are not types of elements.
             (ElementType::Tf32 | ElementType::Si1 | ElementType::Ui1, _) => Set(0),
             (ElementType::Index, _) => INDEX,
             (ElementType::I32, _) => SIGNED | I32,
@@ -229,7 +235,7 @@ impl Set {
         }
     }
 
-    /// What is in the set, for messages.
+    /// Returns a description of the set, for messages.
     fn text(self) -> String {
         let is_element = |set: Set| set.0 < TOKEN.0;
         let names = |elements: bool| {
@@ -242,10 +248,10 @@ impl Set {
         let mut alternatives = Vec::new();
         if !elements.is_empty() {
             let modifiers = [
-                (SCALAR, "a tensor without dimensions"),
-                (VECTOR, "a tensor of one dimension"),
-                (STATIC, "a tensor of known sizes"),
-                (BOUNDED, "a tensor of known sizes, or one that has a bound,"),
+                (SCALAR, "a tensor of rank 0"),
+                (VECTOR, "a tensor of rank 1"),
+                (STATIC, "a tensor of static shape"),
+                (BOUNDED, "a tensor of static shape, or with one bounded dimension,"),
             ];
             let modifier = modifiers.into_iter().find(|(set, _)| self.has(*set));
             let tensor = modifier.map_or("a tensor", |(_, text)| text);
@@ -262,7 +268,7 @@ pub(super) fn operands(cx: &Context<'_>) -> Result<(), Error> {
     let (sets, _) = interface(code);
     let mut index = 0;
     for (group, &set) in cx.op.info().operands.iter().zip(sets).map(|(_, set)| set).enumerate() {
-        // The algorithm is an input of its own.
+        // The specification counts the algorithm as an input.
         let number = if code == OpCode::RngBitGenerator { 2 } else { group + 1 };
         for _ in cx.op.operand_group(group) {
             let found = cx.operand_type(index);

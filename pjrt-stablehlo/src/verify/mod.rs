@@ -1,4 +1,4 @@
-//! Checks that a module is what consumers rely on.
+//! The verifier.
 
 mod chlo;
 mod declared;
@@ -16,47 +16,65 @@ use crate::{Error, ErrorKind};
 
 pub(crate) use scan::check as check_scan;
 
-/// Checks a module; [`parse`](crate::parse) has done so with what it gives.
+/// Verifies a module. The readers, such as [`parse`](crate::parse), verify the modules that they return.
 ///
-/// What is checked:
-/// * structure: every operation has the operands, results and regions of its entry in the op table, values are defined
-///   before they are used and are in scope, blocks end with the right terminator, functions take and return what their
-///   type says, called functions exist, take these operands, and do not call themselves;
-/// * types: bounds, quantization parameters, and that numbers of elements fit into 63 bits;
-/// * operations: every constraint of the StableHLO specification that can be decided before run time, and the types that
-///   it lists for inputs and outputs. Declared result types have to agree with what
-///   [`infer_result_types`](crate::infer_result_types) gives;
-/// * CHLO's operations: elements, shapes and attributes as its verifier in MLIR has them;
-/// * shardings of Shardy: their meshes and axes exist, no axis is used twice, and they have the value's rank.
+/// The verifier checks:
+/// * Structure: each operation has the operands, results and regions of its entry in the op table; values are defined
+///   before their uses and are in scope; each block ends with its terminator; functions have the arguments and results
+///   of their types; called functions exist, accept the operands, and are not recursive.
+/// * Types: bounds, quantization parameters, and that the number of elements fits in 63 bits.
+/// * Operations: every constraint of the StableHLO specification that can be decided at compile time, and the types of
+///   inputs and outputs. Declared result types must be compatible with those that
+///   [`infer_result_types`](crate::infer_result_types) returns.
+/// * CHLO's operations: their element types, shapes and attributes, according to MLIR's verifier.
+/// * Shardings of Shardy: their meshes and axes exist, no axis is used twice, and the rank is that of the value.
 ///
-/// Sizes that are not known before run time agree with every size up to their bound, also those of values that are handed to
-/// functions and back, which rewriting makes known on one side first. In programs that are read these types are equal. What MLIR's verifier accepts beyond
-/// the specification, and frameworks write, is accepted: element types of different widths in products, floats of any width
-/// in the regions of reductions, reductions that start from more than a scalar, and attributes that are left out.
+/// Dynamic sizes are compatible with every size up to their bound. Where values are passed to functions and returned,
+/// the types of programs that are read must be equal; in rewritten programs, sizes may be known on one side only.
+///
+/// The verifier also accepts some programs that the specification forbids, but that frameworks write and MLIR's
+/// verifier accepts: products of element types of different widths, floats of any width in the regions of reductions,
+/// reductions whose initial values are not scalars, and omitted attributes.
 ///
 /// # Errors
-/// The first rule that is broken, with the operation, the [`Constraint`](crate::Constraint) where it is one of the
-/// specification's, the operand or attribute, what was expected and found, and the operation's source location.
+/// Returns an error for the first violated rule, with the operation, the [`Constraint`](crate::Constraint) if it is one
+/// of the specification's, the operand or attribute, the expected and found values, and the operation's source
+/// location.
+///
+/// ```
+/// use pjrt_stablehlo::{Constraint, parse, verify};
+///
+/// let program = "func.func @main(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
+///     %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>
+///     return %0 : tensor<3x2xf32>
+/// }";
+/// verify(&parse(program)?)?;
+///
+/// let invalid = program.replace("dims = [1, 0]", "dims = [1, 1]");
+/// assert_eq!(parse(invalid).unwrap_err().constraint, Some(Constraint::C(2)));
+/// # Ok::<(), pjrt_stablehlo::Error>(())
+/// ```
 pub fn verify(module: &Module) -> Result<(), Error> {
     check(module, HandedOn::Compatible)
 }
 
-/// What the types are that values have before and after calls, barriers and returns.
+/// The required agreement of types where values are passed to calls and regions, and returned from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandedOn {
-    /// The same, as programs have them.
+    /// Equal types, as in programs that are read.
     Equal,
-    /// Compatible: sizes have become known on one side.
+    /// Compatible types. Rewriting may have made sizes known on one side.
     Compatible,
 }
 
-/// Checks a module, as [`verify`] does; what is read has equal types on both sides of calls, as MLIR's verifier demands.
+/// Verifies a module as [`verify`] does. Modules that are read must have equal types on both sides of calls, as MLIR's
+/// verifier requires.
 pub(crate) fn check(module: &Module, handed_on: HandedOn) -> Result<(), Error> {
     structure::symbols(module)?;
     for function in module.functions() {
         structure::function(function, handed_on)?;
         types(function)?;
-        for (_, op) in function.body.ops() {
+        for (_, op) in function.body.all_ops() {
             let cx = Context { module, body: &function.body, op };
             operation(&cx)?;
             if handed_on == HandedOn::Equal {
@@ -68,7 +86,7 @@ pub(crate) fn check(module: &Module, handed_on: HandedOn) -> Result<(), Error> {
     structure::calls(module)
 }
 
-/// Checks the types of a function, and of all values in it.
+/// Checks the types of a function and of all its values.
 fn types(function: &Function) -> Result<(), Error> {
     let body = &function.body;
     let signature = function.ty.inputs.iter().chain(&function.ty.results);
@@ -89,7 +107,7 @@ fn types(function: &Function) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks one operation whose operands, results and regions are as many as they have to be.
+/// Checks an operation with the right numbers of operands, results and regions.
 fn operation(cx: &Context<'_>) -> Result<(), Error> {
     interface::operands(cx)?;
     if let Op::Other(op) = &cx.op.kind {
@@ -101,7 +119,7 @@ fn operation(cx: &Context<'_>) -> Result<(), Error> {
     interface::results(cx)
 }
 
-/// Checks that operations which hand values on or collect them do not change their types, not even to compatible ones.
+/// Checks that operations that pass values on do not change their types, not even to compatible ones.
 fn equal_types(cx: &Context<'_>) -> Result<(), Error> {
     if !matches!(
         cx.op.kind,
@@ -113,7 +131,7 @@ fn equal_types(cx: &Context<'_>) -> Result<(), Error> {
     let collected: Vec<Type> = match &cx.op.kind {
         Op::Tuple(_) => vec![Type::Tuple(operands.clone().into())],
         Op::AsyncStart(_) => {
-            // The inferred type: that of what the region's one operation gives.
+            // The inferred type is that of the results of the region's single operation.
             let given = cx.block(0)?.ops.first().map(|&inner| cx.body.op(inner).results);
             let types = given.into_iter().flatten().map(|value| cx.body.ty(value).clone());
             vec![Type::Future(types.collect())]
@@ -150,9 +168,9 @@ fn equal_types(cx: &Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks the declared types of results against the inferred ones.
+/// Compares the declared types of results with the inferred ones.
 fn declared_types(cx: &Context<'_>, rules: &[ResultRule]) -> Result<(), Error> {
-    // Numbers of results that the specification has a constraint of their own for.
+    // The specification has constraints for the numbers of these results.
     let count = match cx.op.kind.code() {
         OpCode::Reduce => Some(C(3)),
         OpCode::ReduceWindow => Some(C(1)),
@@ -166,7 +184,7 @@ fn declared_types(cx: &Context<'_>, rules: &[ResultRule]) -> Result<(), Error> {
             && op.value.ty().dims() == found.dims()
             && op.value.ty().element_type() == found.storage_type()
         {
-            // Text writes quantized constants as what they store.
+            // Text contains the storage types of quantized constants.
             continue;
         }
         rule.check(found).map_err(|(constraint, expected)| {
@@ -176,7 +194,7 @@ fn declared_types(cx: &Context<'_>, rules: &[ResultRule]) -> Result<(), Error> {
     Ok(())
 }
 
-/// An error about a function rather than one of its operations.
+/// Returns an error about a function rather than one of its operations.
 fn invalid_function(function: &Function, message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Invalid, format!("function '{}': {}", function.name, message.into()))
         .in_op("func.func", &function.location)

@@ -1,12 +1,12 @@
-//! `chlo.scan`, as an operation or as the composite that XLA's clients write in its place.
+//! The rules of `chlo.scan`, and of the composite with which XLA's clients represent it.
 
 use crate::Error;
 use crate::infer::{Context, types_compatible};
 use crate::ir::chlo_attributes::{get as own_attribute, integers};
 use crate::ir::{Attribute, Type};
 
-/// Checks the attributes and the types of a scan: each argument and result of its region has the type of an input
-/// or output without the dimension that is scanned, or of a carry.
+/// Checks the attributes and types of a scan. Each argument and result of its region has the type of an input or output
+/// without the scanned dimension, or the type of a carry.
 pub(crate) fn check(cx: &Context<'_>) -> Result<(), Error> {
     cx.length(None, "regions", cx.op.regions.len(), 1)?;
     for name in ["is_reverse", "is_associative"] {
@@ -21,10 +21,12 @@ pub(crate) fn check(cx: &Context<'_>) -> Result<(), Error> {
     let results: Vec<Type> = cx.op.results.map(|value| cx.body.ty(value).clone()).collect();
     let [inputs, carries] = segments(cx, "operand", operands.len())?;
     let [outputs, given] = segments(cx, "result", results.len())?;
-    cx.length(None, "carries among the results", given, carries)?;
+    cx.length(None, "carries in the results", given, carries)?;
     for (index, (initial, last)) in operands[inputs..].iter().zip(&results[outputs..]).enumerate() {
         cx.require(None, types_compatible(initial, last), || {
-            format!("carry {index}: expected a result of type {initial}, found {last}")
+            format!(
+                "carry {index}: expected the type {initial} of its initial value in the results, found {last}"
+            )
         })?;
     }
 
@@ -52,7 +54,7 @@ pub(crate) fn check(cx: &Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Fails where there is an attribute of another kind than it has to be.
+/// Returns an error if an attribute is present and has another kind than expected.
 fn expect(
     cx: &Context<'_>,
     name: &str,
@@ -65,7 +67,7 @@ fn expect(
     })
 }
 
-/// How many operands are inputs and carries, or results outputs and carries.
+/// Returns the numbers of inputs and carries among the operands, or of outputs and carries among the results.
 fn segments(cx: &Context<'_>, what: &str, count: usize) -> Result<[usize; 2], Error> {
     let [now, before] = [format!("{what}SegmentSizes"), format!("{what}_segment_sizes")];
     let sizes = [now.as_str(), &before].iter().find_map(|name| integers(cx.op, name).ok().flatten());
@@ -75,10 +77,10 @@ fn segments(cx: &Context<'_>, what: &str, count: usize) -> Result<[usize; 2], Er
     {
         return Ok([scanned, carried]);
     }
-    Err(cx.error(None, format!("attribute '{now}': expected two numbers whose sum is {count}")))
+    Err(cx.error(None, format!("attribute '{now}': expected two numbers with sum {count}")))
 }
 
-/// The type of a slice of an input or output.
+/// Returns the type of a slice of an input or output.
 fn slice(cx: &Context<'_>, what: &str, ty: &Type, dimension: usize) -> Result<Type, Error> {
     let Some(tensor) = ty.as_tensor().filter(|tensor| dimension < tensor.rank()) else {
         return Err(
@@ -89,7 +91,7 @@ fn slice(cx: &Context<'_>, what: &str, ty: &Type, dimension: usize) -> Result<Ty
     let size = dims.remove(dimension);
     let expected = own_attribute(cx.op, "scan_dim_size").and_then(Attribute::as_i64);
     cx.require(None, size < 0 || expected.is_none_or(|expected| expected == size), || {
-        format!("{what}: expected the size that 'scan_dim_size' says for dimension {dimension}, found {ty}")
+        format!("{what}: expected the size of 'scan_dim_size' in dimension {dimension}, found {ty}")
     })?;
     Ok(tensor.with_dims(dims).into())
 }

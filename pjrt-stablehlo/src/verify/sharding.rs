@@ -1,4 +1,4 @@
-//! Shardy's shardings: of arguments and results of functions, and of operations.
+//! The shardings of Shardy: of arguments and results of functions, and of operations.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -11,25 +11,26 @@ use crate::ir::{
 };
 use crate::{Error, ErrorKind};
 
-/// The attribute that a sharding stands in, beside those of Shardy's own operations.
+/// The discardable attribute with a sharding. Shardy's own operations have further attributes.
 const NAME: &str = "sdy.sharding";
 
-/// What shardings have to fit to.
+/// The axes of a mesh.
 struct Axes<'a> {
     sizes: HashMap<&'a str, i64>,
-    /// Whether the mesh is a single device, which values are on as a whole.
+    /// `true` if the mesh is a single device that holds whole values.
     is_maximal: bool,
 }
 
 /// The meshes of a module.
 struct Meshes<'a> {
     named: HashMap<&'a str, Axes<'a>>,
-    /// Where the meshes are that stand in shardings and have been found valid: values share shardings, and meshes can be large.
+    /// The meshes inside of shardings that have been found valid. Values share shardings, and meshes can be large, so
+    /// each is checked once.
     checked: RefCell<HashSet<*const Mesh>>,
 }
 
 impl Meshes<'_> {
-    /// What is wrong with a mesh in a sharding, if anything.
+    /// Returns the problem of an invalid mesh.
     fn problem(&self, mesh: &Mesh) -> Option<String> {
         let is_new = self.checked.borrow_mut().insert(std::ptr::from_ref(mesh));
         if is_new { mesh.problem() } else { None }
@@ -41,7 +42,7 @@ fn axes(mesh: &Mesh) -> Axes<'_> {
     Axes { sizes, is_maximal: mesh.axes.is_empty() && mesh.device_ids.len() == 1 }
 }
 
-/// Checks the shardings of the arguments and results of functions and of their operations.
+/// Checks the shardings of functions' arguments and results, and of operations.
 pub(super) fn check(module: &Module) -> Result<(), Error> {
     let named = module.meshes().iter().map(|declaration| (&*declaration.name, axes(&declaration.mesh)));
     let meshes = Meshes { named: named.collect(), checked: RefCell::default() };
@@ -63,7 +64,7 @@ fn check_function(meshes: &Meshes<'_>, function: &Function) -> Result<(), Error>
     of_function("argument", &function.argument_attributes, &function.ty.inputs)?;
     of_function("result", &function.result_attributes, &function.ty.results)?;
     let body = &function.body;
-    for (_, op) in body.ops() {
+    for (_, op) in body.all_ops() {
         let results = || op.results.iter().collect::<Vec<_>>();
         let (name, shardings, values) = match &op.kind {
             Op::ShardingConstraint(own) => ("sharding", std::slice::from_ref(&own.sharding), results()),
@@ -82,7 +83,7 @@ fn check_function(meshes: &Meshes<'_>, function: &Function) -> Result<(), Error>
                 _ => continue,
             },
         };
-        // An operation without results has a sharding for itself.
+        // An operation without results may have a sharding of its own.
         let problem = if values.is_empty() && shardings.len() == 1 {
             None
         } else if shardings.len() == values.len() {
@@ -105,8 +106,8 @@ fn check_function(meshes: &Meshes<'_>, function: &Function) -> Result<(), Error>
     Ok(())
 }
 
-/// What is wrong with the shardings of a manual computation, if anything: they are those of whole operands and results, of which
-/// the region has the parts along the manual axes. That there are as many of each is known.
+/// Returns the problem of an invalid manual computation. Its shardings apply to whole operands and results; the region
+/// has their parts along the manual axes. The numbers of shardings have been checked.
 fn manual_problem(
     meshes: &Meshes<'_>,
     body: &Body,
@@ -142,15 +143,15 @@ fn manual_problem(
     None
 }
 
-/// What is wrong with a sharding of a value of this type, if anything.
+/// Returns the problem of an invalid sharding of a value.
 fn problem(meshes: &Meshes<'_>, sharding: &TensorSharding, ty: &Type) -> Option<String> {
     counts(meshes, sharding, ty, &[]).err()
 }
 
-/// Into how many parts each dimension of a value is cut by the `manual` axes of its sharding.
+/// Returns the number of parts of each dimension of a value along the `manual` axes of its sharding.
 ///
 /// # Errors
-/// What is wrong with the sharding.
+/// Returns the problem if the sharding is invalid.
 fn counts(
     meshes: &Meshes<'_>,
     sharding: &TensorSharding,
@@ -168,19 +169,19 @@ fn counts(
         }
         MeshReference::Symbol(name) => match meshes.named.get(&**name) {
             Some(axes) => axes,
-            None => return Err(format!("expected a mesh of the module, found '@{name}'")),
+            None => return Err(format!("the module declares no mesh '@{name}'")),
         },
     };
     let rank = match ty {
         _ if mesh.is_maximal => 0,
         Type::Tensor(tensor) => tensor.rank(),
-        // The only element has the sharding.
+        // The sharding applies to the single element of the tuple.
         Type::Tuple(types) if types.len() == 1 => types[0].as_tensor().map_or(0, |tensor| tensor.rank()),
         _ => 0,
     };
     let found = sharding.dim_shardings.len();
     if found != rank {
-        return Err(format!("expected shardings of {rank} dimensions of {ty}, found {found}"));
+        return Err(format!("expected shardings for the {rank} dimensions of {ty}, found {found}"));
     }
     let dims = sharding.dim_shardings.iter().flat_map(|dim| &dim.axes);
     let axes: Vec<&AxisRef> = dims.chain(&sharding.replicated_axes).chain(&sharding.unreduced_axes).collect();
@@ -193,7 +194,7 @@ fn counts(
     let is_overlap =
         |pair: &&[(&str, i64, i64)]| pair[0].0 == pair[1].0 && (pair[1].1 < pair[0].2 || pair[0] == pair[1]);
     if let Some([(name, _, _), _]) = parts.windows(2).find(is_overlap) {
-        return Err(format!("expected each axis once, found '{name}' more than once"));
+        return Err(format!("the axis '{name}' occurs more than once"));
     }
     let count = |axis: &AxisRef| match part(mesh, axis) {
         Ok((start, end)) if manual.contains(&axis.name) => end / start,
@@ -203,18 +204,19 @@ fn counts(
     Ok(sharding.dim_shardings.iter().map(of_dimension).collect())
 }
 
-/// The part of its mesh's axis that an axis stands for: products of sizes before it and including it.
+/// Returns the part of the mesh's axis that a reference selects: the products of the sizes before it, and up to its
+/// end.
 fn part(mesh: &Axes<'_>, axis: &AxisRef) -> Result<(i64, i64), String> {
     let Some(&whole) = mesh.sizes.get(&*axis.name) else {
-        return Err(format!("expected an axis of the mesh, found '{}'", axis.name));
+        return Err(format!("the mesh has no axis '{}'", axis.name));
     };
     let Some(sub_axis) = axis.sub_axis else { return Ok((1, whole)) };
     let (pre_size, size) = (sub_axis.pre_size, sub_axis.size);
     match pre_size.checked_mul(size) {
         Some(end) if pre_size >= 1 && size > 1 && size < whole && whole % end == 0 => Ok((pre_size, end)),
         _ => Err(format!(
-            "expected a part of axis '{}' of size {}, found ({pre_size}){size}",
-            axis.name, whole
+            "the sub-axis ({pre_size}){size} is not a proper part of the axis '{}' of size {whole}",
+            axis.name
         )),
     }
 }
@@ -250,15 +252,21 @@ mod tests {
             with_sharding(valid).unwrap();
         }
         for (wrong, expected) in [
-            (r#"@other, [{"x"}, {"y"}]"#, "expected a mesh of the module, found '@other'"),
-            (r#"@mesh, [{"z"}, {}]"#, "expected an axis of the mesh, found 'z'"),
-            (r#"@mesh, [{"x"}]"#, "expected shardings of 2 dimensions of tensor<8x4xf32>, found 1"),
-            (r#"@mesh, [{"x"}, {"x"}]"#, "expected each axis once, found 'x' more than once"),
-            (r#"@mesh, [{"x"}, {"x":(1)2}]"#, "expected each axis once, found 'x' more than once"),
-            (r#"@mesh, [{"x"}, {}], replicated={"x"}"#, "expected each axis once, found 'x' more than once"),
-            (r#"@mesh, [{"x":(1)4}, {}]"#, "expected a part of axis 'x' of size 4, found (1)4"),
-            (r#"@one, [{}, {}]"#, "expected shardings of 0 dimensions of tensor<8x4xf32>, found 2"),
-            (r#"@mesh, [{"x":(2)3}, {}]"#, "expected a part of axis 'x' of size 4, found (2)3"),
+            (r#"@other, [{"x"}, {"y"}]"#, "the module declares no mesh '@other'"),
+            (r#"@mesh, [{"z"}, {}]"#, "the mesh has no axis 'z'"),
+            (r#"@mesh, [{"x"}]"#, "expected shardings for the 2 dimensions of tensor<8x4xf32>, found 1"),
+            (r#"@mesh, [{"x"}, {"x"}]"#, "the axis 'x' occurs more than once"),
+            (r#"@mesh, [{"x"}, {"x":(1)2}]"#, "the axis 'x' occurs more than once"),
+            (r#"@mesh, [{"x"}, {}], replicated={"x"}"#, "the axis 'x' occurs more than once"),
+            (
+                r#"@mesh, [{"x":(1)4}, {}]"#,
+                "the sub-axis (1)4 is not a proper part of the axis 'x' of size 4",
+            ),
+            (r#"@one, [{}, {}]"#, "expected shardings for the 0 dimensions of tensor<8x4xf32>, found 2"),
+            (
+                r#"@mesh, [{"x":(2)3}, {}]"#,
+                "the sub-axis (2)3 is not a proper part of the axis 'x' of size 4",
+            ),
         ] {
             let found = with_sharding(wrong).unwrap_err();
             assert!(found.contains(expected), "{wrong}: {found}");

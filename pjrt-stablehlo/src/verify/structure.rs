@@ -1,10 +1,12 @@
-//! Values, blocks, regions, functions.
+//! The structure of functions: values, blocks, regions and attributes.
 
 use std::collections::HashSet;
 
 use super::{HandedOn, invalid_function};
 use crate::infer::{self, types_compatible};
-use crate::ir::{Body, Function, Location, Module, Op, OpId, Operation, RegionId, Trait, Type, Visibility};
+use crate::ir::{
+    Block, Body, Function, Location, Module, Op, OpId, Operation, RegionId, Trait, Type, Visibility,
+};
 use crate::{Error, ErrorKind};
 
 fn invalid(op: &Operation, message: impl Into<String>) -> Error {
@@ -20,20 +22,20 @@ pub(super) fn function(function: &Function, handed_on: HandedOn) -> Result<(), E
         for (index, dictionary) in dictionaries.iter().enumerate() {
             if let Some((name, _)) = dictionary.entries().iter().find(|(name, _)| !name.contains('.')) {
                 let message = format!(
-                    "{what} {index}: expected attributes of a dialect, such as 'mhlo.sharding', found '{name}'"
+                    "{what} {index}: expected an attribute name with a dialect, such as 'mhlo.sharding', found '{name}'"
                 );
                 return Err(invalid_function(function, message));
             }
         }
     }
-    for (_, op) in body.ops() {
+    for (_, op) in body.all_ops() {
         counts(body, op)?;
     }
     let Some(entry) = body.entry() else {
         if function.visibility == Some(Visibility::Private) {
             return Ok(());
         }
-        return Err(invalid_function(function, "expected a body, or 'private' where there is none"));
+        return Err(invalid_function(function, "expected a body, because the function is not private"));
     };
     let arguments = &body.block(entry).arguments;
     let types = &function.ty.inputs;
@@ -69,25 +71,25 @@ fn counts(body: &Body, op: &Operation) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is left to walk.
+/// The remaining work of the traversal.
 enum Work {
     /// A region.
     Region {
         region: RegionId,
-        /// Number of regions around its values.
+        /// The number of regions that enclose its values.
         depth: u32,
-        /// Values of regions at this depth and deeper can be used.
+        /// The least depth of the regions whose values can be used.
         isolation: u32,
         next_op: usize,
     },
-    /// The results of an operation whose regions have been walked.
+    /// The results of an operation whose regions have been traversed.
     Results { op: OpId, depth: u32 },
 }
 
-/// Checks that values are defined before they are used and in scope, and that blocks end as they have to.
+/// Checks that values are defined before their uses and in scope, and that blocks end with their terminators.
 fn scopes(function: &Function, handed_on: HandedOn) -> Result<(), Error> {
     let body = &function.body;
-    // For each value the number of regions around its definition while it is in scope, otherwise 0.
+    // For each value that is in scope, the number of regions that enclose its definition; otherwise 0.
     let mut depths = vec![0u32; body.num_values()];
     let mut work = vec![Work::Region { region: Body::ROOT, depth: 1, isolation: 1, next_op: 0 }];
     while let Some(top) = work.last_mut() {
@@ -110,7 +112,7 @@ fn scopes(function: &Function, handed_on: HandedOn) -> Result<(), Error> {
                 work.pop();
                 continue;
             }
-            _ => return Err(invalid_function(function, "expected one block in a region, found more")),
+            _ => return Err(invalid_function(function, "expected one block in each region, found several")),
         };
         if index == 0 {
             block.arguments.iter().for_each(|argument| depths[argument.index()] = depth);
@@ -119,18 +121,14 @@ fn scopes(function: &Function, handed_on: HandedOn) -> Result<(), Error> {
             }
         }
         let Some(&id) = block.ops.get(index) else {
-            // Leaving the region takes its values out of scope.
-            block.arguments.iter().for_each(|argument| depths[argument.index()] = 0);
-            for &op in &block.ops {
-                body.op(op).results.for_each(|result| depths[result.index()] = 0);
-            }
+            leave_scope(body, block, &mut depths);
             work.pop();
             continue;
         };
         let op = body.op(id);
         for &operand in &op.operands {
             if depths.get(operand.index()).copied().unwrap_or(0) < isolation {
-                return Err(invalid(op, format!("uses value {operand:?}, which is not in scope")));
+                return Err(invalid(op, format!("the operand {operand:?} is not in scope")));
             }
         }
         let parent = region.parent.map(|parent| body.op(parent));
@@ -139,7 +137,7 @@ fn scopes(function: &Function, handed_on: HandedOn) -> Result<(), Error> {
             op.results.for_each(|result| depths[result.index()] = depth);
             continue;
         }
-        // Results are not in scope in the operation's own regions.
+        // The results are not in scope in the operation's own regions.
         work.push(Work::Results { op: id, depth });
         let isolation = if op.info().has(Trait::IsolatedFromAbove) { depth + 1 } else { isolation };
         let regions = op.regions.iter().rev();
@@ -148,7 +146,15 @@ fn scopes(function: &Function, handed_on: HandedOn) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks that the last operation of a block, and no other, is the terminator that belongs there.
+/// Takes the values of a block out of scope, which is done when its region ends.
+fn leave_scope(body: &Body, block: &Block, depths: &mut [u32]) {
+    block.arguments.iter().for_each(|argument| depths[argument.index()] = 0);
+    for &op in &block.ops {
+        body.op(op).results.for_each(|result| depths[result.index()] = 0);
+    }
+}
+
+/// Checks that the required terminator is the last operation of a block, and that no other operation is a terminator.
 fn terminator(
     function: &Function,
     parent: Option<&Operation>,
@@ -159,7 +165,7 @@ fn terminator(
     let is_terminator = op.info().has(Trait::Terminator);
     if !is_last {
         return if is_terminator {
-            Err(invalid(op, "expected a terminator at the end of its block only"))
+            Err(invalid(op, "a terminator must be the last operation of its block"))
         } else {
             Ok(())
         };
@@ -167,7 +173,7 @@ fn terminator(
     let expected = match parent.map(|parent| &parent.kind) {
         None => "func.return",
         Some(Op::ManualComputation(_)) => "sdy.return",
-        // What ends the regions of other dialects' operations is their business.
+        // Regions of other dialects' operations may have any terminator.
         Some(Op::Other(_)) => return Ok(()),
         Some(_) => "stablehlo.return",
     };
@@ -196,22 +202,23 @@ fn terminator(
     Ok(())
 }
 
-/// Checks the module's own attributes, and its meshes.
+/// Checks the module's attributes and meshes.
 pub(super) fn symbols(module: &Module) -> Result<(), Error> {
     let invalid = |message: String, location: &Location| {
         Err(Error::new(ErrorKind::Invalid, message).in_op("builtin.module", location))
     };
     let names = module.attributes.entries().iter().map(|(name, _)| name);
     if let Some(name) = names.into_iter().find(|&name| !name.contains('.') && *name != "sym_visibility") {
-        let message =
-            format!("expected attributes of a dialect, such as 'mhlo.num_partitions', found '{name}'");
+        let message = format!(
+            "expected an attribute name with a dialect, such as 'mhlo.num_partitions', found '{name}'"
+        );
         return invalid(message, &module.location);
     }
     let mut seen = HashSet::new();
     for declaration in module.meshes() {
         let name = &declaration.name;
         if !seen.insert(name) || module.function(name).is_some() {
-            return invalid(format!("the module has two symbols named '{name}'"), &declaration.location);
+            return invalid(format!("the symbol '{name}' is defined twice"), &declaration.location);
         }
         if let Some(problem) = declaration.mesh.problem() {
             return invalid(format!("mesh '{name}': {problem}"), &declaration.location);
@@ -220,7 +227,7 @@ pub(super) fn symbols(module: &Module) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks that functions do not call themselves, not even through others: StableHLO has no recursion.
+/// Checks that no function calls itself, directly or indirectly: StableHLO has no recursion.
 pub(super) fn calls(module: &Module) -> Result<(), Error> {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
@@ -229,7 +236,7 @@ pub(super) fn calls(module: &Module) -> Result<(), Error> {
         Done,
     }
     let callees = |function: &Function| -> Vec<usize> {
-        let names = function.body.ops().filter_map(|(_, op)| match &op.kind {
+        let names = function.body.all_ops().filter_map(|(_, op)| match &op.kind {
             Op::FuncCall(call) => Some(&call.callee),
             Op::Composite(composite) => Some(&composite.decomposition),
             _ => None,
@@ -255,7 +262,7 @@ pub(super) fn calls(module: &Module) -> Result<(), Error> {
                 State::Open => {
                     return Err(invalid_function(
                         &functions[next],
-                        "calls itself, which StableHLO does not have",
+                        "the function calls itself, but StableHLO does not allow recursion",
                     ));
                 }
                 State::New => {

@@ -1,8 +1,8 @@
-//! Rules of types themselves: bounds and quantization.
+//! The rules of types: bounds and quantization parameters.
 
 use crate::ir::{DYNAMIC, ElementType, QuantizedType, TensorType, Type};
 
-/// What is wrong with a type, if anything.
+/// Returns the problem of an invalid type.
 pub(super) fn problem(ty: &Type) -> Option<String> {
     match ty {
         Type::Tensor(tensor) | Type::Buffer(tensor) => tensor_problem(tensor),
@@ -18,7 +18,7 @@ fn tensor_problem(tensor: &TensorType) -> Option<String> {
     let (dims, bounds) = (tensor.dims(), tensor.bounds());
     let count = tensor.num_elements().is_some_and(|count| i64::try_from(count).is_ok());
     if !tensor.is_dynamic() && !count {
-        return Some(format!("{tensor}: expected at most {} elements", i64::MAX));
+        return Some(format!("the type {tensor} has more than {} elements", i64::MAX));
     }
     if !bounds.is_empty() && bounds.len() != dims.len() {
         return Some(format!(
@@ -29,20 +29,20 @@ fn tensor_problem(tensor: &TensorType) -> Option<String> {
     }
     let bounded = |(&size, &bound): (&i64, &i64)| bound != DYNAMIC && (size != DYNAMIC || bound < 0);
     if dims.iter().zip(bounds).any(bounded) {
-        return Some(format!("{tensor}: expected bounds of unknown sizes only, and none below 0"));
+        return Some(format!("{tensor}: expected nonnegative bounds of dynamic dimensions only"));
     }
     let quantization = tensor.quantization()?;
     if let Some(problem) = quantization_problem(quantization) {
         return Some(format!("{tensor} {problem}"));
     }
     if let Some(blocks) = &quantization.blocks {
-        let message = || format!("{tensor}: expected a grid of blocks that fill the tensor");
+        let message = || format!("{tensor}: expected a grid of blocks that exactly covers the tensor");
         return (!blocks.fill(dims)).then(message);
     }
     let axis = quantization.axis? as usize;
     if axis >= dims.len() {
         return Some(format!(
-            "{tensor} (C12 of quantized types): expected one of its {} dimensions to be quantized, found {axis}",
+            "{tensor} (C12 of quantized types): expected a quantized dimension below the rank {}, found {axis}",
             dims.len()
         ));
     }
@@ -56,8 +56,8 @@ fn tensor_problem(tensor: &TensorType) -> Option<String> {
     None
 }
 
-/// The constraints of the specification's "Quantized element types". Types of storage limits and zero points (C1, C2, C4 and
-/// C8) are not written in programs.
+/// Returns the violated constraint of the specification's section "Quantized element types". C1, C2, C4 and C8
+/// constrain types of storage limits and zero points, which programs do not contain.
 fn quantization_problem(quantization: &QuantizedType) -> Option<String> {
     let (least, greatest) = QuantizedType::full_range(quantization.storage_type);
     let (min, max) = (quantization.storage_min, quantization.storage_max);
@@ -67,7 +67,7 @@ fn quantization_problem(quantization: &QuantizedType) -> Option<String> {
     let rules = [
         (
             is_storage && quantization.expressed_type.is_float(),
-            ": expected integers of at most 32 bits that stand for floats",
+            ": expected integers of at most 32 bits that represent floats",
         ),
         (
             least <= min && min < max && max <= greatest,
@@ -83,7 +83,7 @@ fn quantization_problem(quantization: &QuantizedType) -> Option<String> {
         ),
         (
             quantization.scales.iter().all(|&scale| is_number_of(quantization.expressed_type, scale)),
-            ": expected scales in the range of the type that the numbers stand for",
+            ": expected scales in the range of the expressed type",
         ),
         (zero_points_fit, "(C7 of quantized types): expected zero points between the storage limits"),
         (
@@ -92,13 +92,13 @@ fn quantization_problem(quantization: &QuantizedType) -> Option<String> {
         ),
         (
             quantization.axis.is_some() || quantization.blocks.is_some() || quantization.scales.len() == 1,
-            "(C10 of quantized types): expected one scale for the tensor",
+            "(C10 of quantized types): expected a single scale",
         ),
     ];
     rules.into_iter().find(|(holds, _)| !holds).map(|(_, problem)| problem.to_owned())
 }
 
-/// Whether a positive number lies between the smallest normal and the greatest number of a float type.
+/// Returns `true` if a positive number lies between the smallest normal and the greatest finite number of a float type.
 fn is_number_of(ty: ElementType, number: f64) -> bool {
     match ty {
         ElementType::F16 => (6.103515625e-5..=65504.0).contains(&number),

@@ -1,6 +1,6 @@
 //! Runs programs on refcpu, in several ways that must not make a difference.
 
-use crate::program::{Program, from_hex, to_hex};
+use crate::program::{GeneratedProgram, from_hex, to_hex};
 use crate::table;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::OpCode;
@@ -58,7 +58,7 @@ impl Machine {
     }
 
     /// Runs a program in all ways; `cut` is where it is split for one of them.
-    pub(crate) fn outcome(&self, program: &Program, cut: usize) -> Outcome {
+    pub(crate) fn outcome(&self, program: &GeneratedProgram, cut: usize) -> Outcome {
         let mut outcome = Outcome { text: program.text(false), ..Outcome::default() };
         let data: Vec<Option<Vec<u8>>> = program.arguments.iter().map(|a| from_hex(&a.data)).collect();
         let Some(data) = data.into_iter().collect::<Option<Vec<Vec<u8>>>>() else {
@@ -97,7 +97,12 @@ impl Machine {
         outcome
     }
 
-    fn run(&self, program: &Program, data: &[Vec<u8>], way: Way) -> Result<(Module, Vec<Output>), String> {
+    fn run(
+        &self,
+        program: &GeneratedProgram,
+        data: &[Vec<u8>],
+        way: Way,
+    ) -> Result<(Module, Vec<Output>), String> {
         let text = program.text(way.donated);
         let module = pjrt_stablehlo::parse(text.into_bytes()).map_err(|e| format!("unreadable: {e}"))?;
         let options = CompileOptions { fuse: way.fuse, ..CompileOptions::default() };
@@ -120,7 +125,12 @@ impl Machine {
     }
 
     /// The program as two, one after the other.
-    fn run_split(&self, program: &Program, data: &[Vec<u8>], cut: usize) -> Result<Vec<Output>, String> {
+    fn run_split(
+        &self,
+        program: &GeneratedProgram,
+        data: &[Vec<u8>],
+        cut: usize,
+    ) -> Result<Vec<Output>, String> {
         let (first, second) = program.split(cut);
         let (_, between) = self.run(&first, data, USUAL)?;
         let between = between.iter().map(|output| from_hex(&output.data).ok_or("no hexadecimal number"));
@@ -139,7 +149,7 @@ impl Outcome {
 }
 
 /// Whether a value that is no tensor is defined before the cut and used behind it.
-fn crosses_other_than_tensors(program: &Program, cut: usize) -> bool {
+fn crosses_other_than_tensors(program: &GeneratedProgram, cut: usize) -> bool {
     let (first, _) = program.split(cut);
     let types = first.types();
     first.results.iter().any(|name| !types[name.as_str()].starts_with("tensor"))

@@ -1,7 +1,7 @@
 //! Random programs: operations with operands, attributes and regions that fit each other.
 
 use crate::ops;
-use crate::program::{Argument, Program, Statement, Typed, to_hex};
+use crate::program::{Argument, GeneratedProgram, Statement, Typed, to_hex};
 use crate::random::Random;
 use crate::types::{Element, Fill, Ty, bytes, literal};
 use pjrt_stablehlo::ir::{ElementType, OpCode};
@@ -40,7 +40,7 @@ pub(crate) enum Scope {
 /// A program that is being made.
 pub(crate) struct Generator {
     pub(crate) random: Random,
-    program: Program,
+    program: GeneratedProgram,
     /// Values that statements at this place may use.
     values: Vec<Value>,
     statements: Vec<Statement>,
@@ -50,10 +50,10 @@ pub(crate) struct Generator {
 }
 
 /// A program about one operation on one element type; None if the operation has no form for it that the generator knows.
-pub(crate) fn program(seed: u64, number: u64, code: OpCode, element: Element) -> Option<Program> {
+pub(crate) fn program(seed: u64, number: u64, code: OpCode, element: Element) -> Option<GeneratedProgram> {
     let mut g = Generator {
         random: Random::new(seed, number),
-        program: Program::default(),
+        program: GeneratedProgram::default(),
         values: Vec::new(),
         statements: Vec::new(),
         names: 0,
@@ -75,7 +75,7 @@ pub(crate) fn program(seed: u64, number: u64, code: OpCode, element: Element) ->
 }
 
 impl Generator {
-    fn finish(mut self) -> Program {
+    fn finish(mut self) -> GeneratedProgram {
         self.program.statements = std::mem::take(&mut self.statements);
         let used: Vec<&String> = self.program.statements.iter().flat_map(|s| &s.uses).collect();
         let defined: Vec<String> =

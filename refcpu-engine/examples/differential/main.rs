@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use execute::{Machine, Outcome};
 use pjrt_stablehlo::ir::OpCode;
-use program::Program;
+use program::GeneratedProgram;
 use serde::Serialize;
 use serde_json::json;
 use std::io::{BufRead, Write};
@@ -62,7 +62,7 @@ struct Record {
     number: u64,
     /// What it is about.
     about: (&'static str, &'static str),
-    program: Program,
+    program: GeneratedProgram,
     outcome: Outcome,
 }
 
@@ -116,7 +116,7 @@ fn generate(
 fn run() -> Result<()> {
     let machine = Machine::new();
     for line in std::io::stdin().lock().lines() {
-        let program: Program = serde_json::from_str(&line?).context("a program")?;
+        let program: GeneratedProgram = serde_json::from_str(&line?).context("a program")?;
         let outcome = machine.outcome(&program, program.statements.len() / 2);
         let mut output = std::io::stdout().lock();
         serde_json::to_writer(&mut output, &outcome)?;

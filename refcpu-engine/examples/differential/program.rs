@@ -33,14 +33,14 @@ pub(crate) struct Statement {
 
 /// A program of one function, and those that it calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Program {
+pub(crate) struct GeneratedProgram {
     pub(crate) arguments: Vec<Argument>,
     pub(crate) statements: Vec<Statement>,
     pub(crate) results: Vec<String>,
     pub(crate) functions: Vec<String>,
 }
 
-impl Program {
+impl GeneratedProgram {
     /// Types of all values of `main`.
     pub(crate) fn types(&self) -> BTreeMap<&str, &str> {
         let arguments = self.arguments.iter().map(|a| &a.value);
@@ -70,7 +70,7 @@ impl Program {
 
     /// The program before a statement and from it on. What the second needs of the first becomes results of the one and
     /// arguments (without data) of the other; constants, which operations may ask for, are in both.
-    pub(crate) fn split(&self, at: usize) -> (Program, Program) {
+    pub(crate) fn split(&self, at: usize) -> (GeneratedProgram, GeneratedProgram) {
         let (first, second) = self.statements.split_at(at);
         let is_needed =
             |name: &String| self.results.contains(name) || second.iter().any(|s| s.uses.contains(name));
@@ -79,13 +79,13 @@ impl Program {
         let repeated = constants.into_iter().filter(|s| s.defines.iter().any(|v| is_needed(&v.name)));
         let defined = others.into_iter().flat_map(|s| &s.defines);
         let crossing: Vec<Typed> = defined.filter(|v| is_needed(&v.name)).cloned().collect();
-        let before = Program {
+        let before = GeneratedProgram {
             statements: first.to_vec(),
             results: crossing.iter().map(|v| v.name.clone()).collect(),
             ..self.clone()
         };
         let passed = crossing.into_iter().map(|value| Argument { value, data: String::new() });
-        let after = Program {
+        let after = GeneratedProgram {
             arguments: self.arguments.iter().cloned().chain(passed).collect(),
             statements: repeated.chain(second).cloned().collect(),
             ..self.clone()

@@ -1,118 +1,13 @@
-//! From a StableHLO module to a plan.
+//! Compiles StableHLO modules to plans.
 
+mod api;
 mod call_rule;
 mod compiled;
 mod core_ops;
 mod emit;
-mod error;
 mod lower;
 mod optimise;
-mod options;
+mod phases;
 
+pub use api::{CompileError, CompileErrorKind, CompileOptions, Parts};
 pub use compiled::{ArrayInfo, Compiled, compile, core_ops, partitioned};
-pub use error::{CompileError, CompileErrorKind};
-pub use options::{CompileOptions, Parts};
-
-use crate::graph::Graph;
-use crate::plan::{Donation, Interface, Parameter, Plan, ResultInfo};
-use crate::trace::pass;
-use core_ops::to_core_ops;
-use error::Result;
-use lower::{Addends, lower};
-use pjrt_sharding::Shardings;
-use pjrt_stablehlo::Module;
-use pjrt_stablehlo::ir::{Attribute, Function};
-use std::fmt::Display;
-use std::sync::Arc;
-
-/// Compiles a program that runs as it is: on whole arrays, which are split so outside of it, or on those of one partition.
-fn plan(module: &Module, options: &CompileOptions, shardings: &Shardings) -> Result<Plan> {
-    let dump = |pass: &str, program: &dyn Display| {
-        if let Some(dump) = &options.dump {
-            dump.pass(pass, program);
-        }
-    };
-    let module = &*pass("core_ops", || to_core_ops(module))?;
-    dump("core_ops.mlir", module);
-    let addends = Addends::of(shardings);
-    let graph = pass("lower", || lower(module, options, &addends))?;
-    dump("lower.graph", &graph);
-    let graph = pass("recognise", || optimise::recognise(&graph));
-    dump("recognise.graph", &graph);
-    let graph = pass("expand", || optimise::expand(graph))?;
-    dump("expand.graph", &graph);
-    let interface = Interface::of(module, &graph, shardings)?;
-    debug_assert_eq!(crate::graph::verify(&graph), Ok(()));
-    let mut plan = pass("plan", || plan_from_graph(graph, interface, options.fuse))?;
-    plan.num_replicas = options.num_replicas;
-    plan.num_partitions = options.num_partitions;
-    plan.global_view = options.use_spmd_partitioning;
-    dump("program.plan", &plan.program);
-    Ok(plan)
-}
-
-impl Interface {
-    /// What the attributes of `main` say.
-    fn of(module: &Module, graph: &Graph, shardings: &Shardings) -> Result<Self> {
-        let main =
-            module.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
-        let (parameters, results) = (shardings.parameters.clone(), shardings.results.clone());
-        Ok(Self { donations: donations(main, graph.parameters().len()), parameters, results })
-    }
-}
-
-/// What the attributes of `main` allow to do with the memory of its parameters, of which there are so many. Attributes are by
-/// argument; where tuples were flattened they say nothing about the parts.
-fn donations(main: &Function, count: usize) -> Vec<Donation> {
-    let are_arrays = main.argument_types().len() == count;
-    (0..count).map(|i| if are_arrays { donation(main, i) } else { Donation::None }).collect()
-}
-
-impl Addends {
-    fn of(shardings: &Shardings) -> Self {
-        let count = |sharding: &Option<pjrt_sharding::Sharding>| {
-            sharding.as_ref().filter(|sharding| sharding.summed).map(|sharding| sharding.parts[0])
-        };
-        Self {
-            parameters: shardings.parameters.iter().map(count).collect(),
-            results: shardings.results.iter().map(count).collect(),
-        }
-    }
-}
-
-/// What an argument's attributes allow to do with its memory.
-fn donation(main: &Function, argument: usize) -> Donation {
-    let result = main.argument_attribute(argument, "tf.aliasing_output").and_then(Attribute::as_i64);
-    let donor = main.argument_attribute(argument, "jax.buffer_donor").and_then(Attribute::as_bool);
-    match (result.and_then(|k| usize::try_from(k).ok()), donor) {
-        (Some(k), _) => Donation::Result(k),
-        (None, Some(true)) => Donation::Any,
-        (None, _) => Donation::None,
-    }
-}
-
-/// The plan of a checked graph, for one replica and partition, with or without fused operations.
-///
-/// # Errors
-/// If kernels lack something that the graph needs.
-pub(crate) fn plan_from_graph(graph: Graph, interface: Interface, fuse: bool) -> Result<Plan> {
-    let program = emit::emit(&graph, &interface.donations, fuse)?;
-    let parameters = graph
-        .parameters()
-        .iter()
-        .zip(interface.donations.into_iter().zip(interface.parameters))
-        .map(|(p, (donation, sharding))| Parameter { shape: graph.shape(*p).clone(), donation, sharding })
-        .collect();
-    let results = graph.results().iter().zip(interface.results);
-    let results =
-        results.map(|(r, sharding)| ResultInfo { shape: graph.shape(*r).clone(), sharding }).collect();
-    Ok(Plan {
-        program,
-        parameters,
-        results,
-        num_replicas: 1,
-        num_partitions: 1,
-        global_view: false,
-        graph: Arc::new(graph),
-    })
-}

@@ -1,12 +1,14 @@
-//! Lanes taking turns, and what happens when they meet.
+//! Runs lanes in turn, and executes collectives.
 
 use super::lane::{Lane, Stop};
+use super::process::Process;
 use super::{Cx, Result, RunError, RunErrorKind};
 use crate::graph::{CollectiveKind, Groups};
 use crate::plan::{CollectiveStep, Program, Step};
 use crate::storage::Array;
 use crate::trace;
 use refcpu_kernels::{Src, copy, region};
+use std::collections::BTreeSet;
 
 /// Runs all lanes to the end.
 pub(super) fn drive(program: &Program, lanes: &mut [Lane], cx: &Cx<'_>) -> Result<()> {
@@ -26,7 +28,7 @@ pub(super) fn drive(program: &Program, lanes: &mut [Lane], cx: &Cx<'_>) -> Resul
         let mut met = false;
         for at in places {
             let Some(Step::Collective(step)) = program.steps.get(at) else { continue };
-            // Devices of other groups may be elsewhere: each group goes on once all of its own are here.
+            // A group continues as soon as all its members are here. Other groups may be elsewhere.
             let here: Vec<bool> =
                 (0..lanes.len()).map(|i| lanes[i].pc == at && waiting.contains(&i)).collect();
             let complete = complete(step, lanes, &here)?;
@@ -43,13 +45,13 @@ pub(super) fn drive(program: &Program, lanes: &mut [Lane], cx: &Cx<'_>) -> Resul
         if !met {
             return Err(RunError::new(
                 RunErrorKind::FailedPrecondition,
-                "devices wait for each other in different collectives, or one has ended",
+                "deadlock: the devices wait in different collectives, or a member of a group has ended",
             ));
         }
     }
 }
 
-/// Which lanes have the whole of their group at a collective. Those of a permutation wait for all that it pairs.
+/// Returns, for each lane, whether its whole group has reached the collective. A permutation requires all lanes.
 fn complete(step: &CollectiveStep, lanes: &[Lane], here: &[bool]) -> Result<Vec<bool>> {
     if here.iter().all(|here| *here) || matches!(step.collective.kind, CollectiveKind::Permute { .. }) {
         return Ok(if here.contains(&false) { vec![false; here.len()] } else { here.to_vec() });
@@ -63,7 +65,7 @@ fn complete(step: &CollectiveStep, lanes: &[Lane], here: &[bool]) -> Result<Vec<
     Ok(complete)
 }
 
-/// Does one collective operation for the lanes that it is complete for.
+/// Executes a collective for the lanes whose groups are complete.
 fn meet(step: &CollectiveStep, lanes: &mut [Lane], complete: &[bool], cx: &Cx<'_>) -> Result<()> {
     let operand = |(lane, complete): (&Lane, &bool)| complete.then(|| read(step, lane, cx)).transpose();
     let operands = lanes.iter().zip(complete).map(operand).collect::<Result<Vec<_>>>()?;
@@ -73,13 +75,17 @@ fn meet(step: &CollectiveStep, lanes: &mut [Lane], complete: &[bool], cx: &Cx<'_
             let ids = |process: usize| {
                 let cross_partition = matches!(step.collective.groups, Groups::CrossPartition(_));
                 let matches = move |l: &Lane| {
-                    if cross_partition { l.partition == process } else { l.replica == process }
+                    if cross_partition {
+                        l.process.partition == process
+                    } else {
+                        l.process.replica == process
+                    }
                 };
                 let found: Vec<usize> = (0..lanes.len()).filter(|i| matches(&lanes[*i])).collect();
                 found
             };
             for (from, to) in pairs {
-                // One pair of processes for each position along the other kind.
+                // Each pair applies at every position along the other kind of process.
                 for (from, to) in ids(*from).into_iter().zip(ids(*to)) {
                     results[to].clone_from(&operands[from]);
                 }
@@ -108,7 +114,7 @@ fn meet(step: &CollectiveStep, lanes: &mut [Lane], complete: &[bool], cx: &Cx<'_
     Ok(())
 }
 
-/// A copy of a lane's operand.
+/// Returns a copy of a lane's operand.
 fn read(step: &CollectiveStep, lane: &Lane, cx: &Cx<'_>) -> Result<Array> {
     let (view, bytes) = (&step.read, lane.frame.bytes(&step.read));
     Ok(Array::from_bytes(&cx.runtime.allocator, view.dtype, &view.dims, bytes)?)
@@ -118,7 +124,7 @@ fn src(array: &Array) -> Src<'_> {
     array.src().expect("operands are dense")
 }
 
-/// What the member at `position` gets.
+/// Returns the result of the member at `position`.
 fn combined(
     step: &CollectiveStep,
     kind: &CollectiveKind,
@@ -163,11 +169,11 @@ fn combined(
             Ok(all)
         }
         CollectiveKind::Broadcast => Ok(members[0].clone()),
-        CollectiveKind::Permute { .. } => unreachable!("done by pairs"),
+        CollectiveKind::Permute { .. } => unreachable!("a permutation is executed pair by pair"),
     }
 }
 
-/// The reduction over a group, in the order of its members.
+/// Reduces the operands of a group, in the order of its members.
 fn reduced(step: &CollectiveStep, members: &[&Array], cx: &Cx<'_>) -> Result<Array> {
     let code = step.combine.as_deref().expect("a reduction has a region");
     let mut sum = members[0].clone();
@@ -184,72 +190,72 @@ fn reduced(step: &CollectiveStep, members: &[&Array], cx: &Cx<'_>) -> Result<Arr
     Ok(sum)
 }
 
-/// The groups as positions of lanes; without those that no lane is in.
+/// Converts groups of processes to groups of lane indices, without those that have no lane here.
 ///
 /// # Errors
-/// If some processes of a group have lanes and others do not: what they would add could not be had.
+/// [`RunErrorKind::Unimplemented`] if only some processes of a group have lanes here.
 fn groups(groups: &Groups, lanes: &[Lane]) -> Result<Vec<Vec<usize>>> {
-    let find = |replica: usize, partition: usize| {
-        lanes.iter().position(|l| l.replica == replica && l.partition == partition)
-    };
-    let mut replicas: Vec<usize> = lanes.iter().map(|l| l.replica).collect();
-    replicas.sort_unstable();
-    replicas.dedup();
-    let mut partitions: Vec<usize> = lanes.iter().map(|l| l.partition).collect();
-    partitions.sort_unstable();
-    partitions.dedup();
-    let or_all = |lists: &[Vec<usize>], all: &[usize]| {
-        if lists.is_empty() { vec![all.to_vec()] } else { lists.to_vec() }
-    };
-    let mut found: Vec<Vec<usize>> = Vec::new();
-    let mut partial = None;
-    let mut whole = |list: &[usize], lanes: Vec<Option<usize>>| {
-        let present: Vec<usize> = lanes.iter().copied().flatten().collect();
-        if !present.is_empty() && present.len() < lanes.len() {
-            partial = Some(list.to_vec());
+    let mut found = Vec::new();
+    for (list, processes) in processes(groups, lanes) {
+        let lane = |process: &Process| lanes.iter().position(|lane| lane.process == *process);
+        let members: Vec<usize> = processes.iter().filter_map(lane).collect();
+        if members.is_empty() {
+            continue;
         }
-        present
+        if members.len() < processes.len() {
+            return Err(RunError::new(
+                RunErrorKind::Unimplemented,
+                format!(
+                    "not all devices of the collective's group {list:?} take part in this computation: a manual computation \
+                     inside another, along other axes, is not supported in a program that calls the host"
+                ),
+            ));
+        }
+        found.push(members);
+    }
+    Ok(found)
+}
+
+/// Returns the groups that the program lists, each with its processes. Without lists, all processes of the run are one group.
+fn processes(groups: &Groups, lanes: &[Lane]) -> Vec<(Vec<usize>, Vec<Process>)> {
+    let replicas: BTreeSet<usize> = lanes.iter().map(|lane| lane.process.replica).collect();
+    let partitions: BTreeSet<usize> = lanes.iter().map(|lane| lane.process.partition).collect();
+    let listed = |lists: &[Vec<usize>], all: &BTreeSet<usize>| {
+        if lists.is_empty() { vec![all.iter().copied().collect()] } else { lists.to_vec() }
+    };
+    let mut found = Vec::new();
+    let mut add = |lists: Vec<Vec<usize>>, processes: &dyn Fn(&[usize]) -> Vec<Process>| {
+        found.extend(lists.into_iter().map(|list| {
+            let processes = processes(&list);
+            (list, processes)
+        }));
     };
     match groups {
         Groups::CrossReplica(lists) => {
-            for partition in &partitions {
-                for list in or_all(lists, &replicas) {
-                    found.push(whole(&list, list.iter().map(|r| find(*r, *partition)).collect()));
-                }
+            for &partition in &partitions {
+                let process = |&replica: &usize| Process { replica, partition };
+                add(listed(lists, &replicas), &|list| list.iter().map(process).collect());
             }
         }
         Groups::CrossPartition(lists) => {
-            for replica in &replicas {
-                for list in or_all(lists, &partitions) {
-                    found.push(whole(&list, list.iter().map(|p| find(*replica, *p)).collect()));
-                }
+            for &replica in &replicas {
+                let process = |&partition: &usize| Process { replica, partition };
+                add(listed(lists, &partitions), &|list| list.iter().map(process).collect());
             }
         }
-        Groups::CrossReplicaAndPartition(lists) => {
-            for list in or_all(lists, &replicas) {
-                let each = |p: &usize| list.iter().map(|r| find(*r, *p)).collect::<Vec<_>>();
-                found.push(whole(&list, partitions.iter().flat_map(each).collect()));
-            }
+        Groups::CrossReplicaAndPartition(lists) => add(listed(lists, &replicas), &|list| {
+            let of_partition =
+                |&partition: &usize| list.iter().map(move |&replica| Process { replica, partition });
+            partitions.iter().flat_map(of_partition).collect()
+        }),
+        Groups::Flattened(lists) if lists.is_empty() => {
+            add(vec![vec![]], &|_| lanes.iter().map(|lane| lane.process).collect());
         }
         Groups::Flattened(lists) => {
-            let count = partitions.iter().max().map_or(1, |p| p + 1);
-            if lists.is_empty() {
-                found.push((0..lanes.len()).collect());
-            }
-            for list in lists {
-                found.push(whole(list, list.iter().map(|id| find(id / count, id % count)).collect()));
-            }
+            let count = partitions.last().map_or(1, |last| last + 1);
+            let process = |id: &usize| Process { replica: id / count, partition: id % count };
+            add(lists.clone(), &|list| list.iter().map(process).collect());
         }
     }
-    if let Some(list) = partial {
-        return Err(RunError::new(
-            RunErrorKind::Unimplemented,
-            format!(
-                "a collective of the group {list:?} in a computation that only some of these devices run together: one \
-                 within another over other axes, in a program that calls the host"
-            ),
-        ));
-    }
-    found.retain(|g| !g.is_empty());
-    Ok(found)
+    found
 }

@@ -1,60 +1,53 @@
-//! Sending arrays to the host and receiving arrays from it.
+//! Sends arrays to the host and receives arrays from it.
 
-use super::lane::Lane;
+use super::process::Process;
 use super::{Cx, Result, RunError, RunErrorKind};
-use crate::storage::View;
+use crate::storage::{Frame, View};
 
-/// The host, as a program sees it. Its calls may block.
+/// The host side of `stablehlo.send` and `stablehlo.recv`. The methods may block.
 ///
-/// Arrays are dense bytes in row-major order, with a byte for each element of less than one.
+/// Arrays are dense bytes in row-major order. Elements smaller than a byte occupy one byte each.
 pub trait HostTransfer {
-    /// Sends an array. Returns when the host has taken it.
+    /// Sends an array. Returns when the host has accepted it.
     ///
     /// # Errors
-    /// What the host says, as [`RunErrorKind::Host`].
+    /// [`RunErrorKind::Host`] with the error of the host.
     fn send(&self, process: Process, channel: i64, array: Vec<u8>) -> Result<()>;
 
-    /// Receives an array of so many bytes.
+    /// Receives an array of this number of bytes.
     ///
     /// # Errors
-    /// What the host says, as [`RunErrorKind::Host`].
+    /// [`RunErrorKind::Host`] with the error of the host.
     fn receive(&self, process: Process, channel: i64, bytes: usize) -> Result<Vec<u8>>;
-}
-
-/// Which device of a run communicates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Process {
-    /// Number of its replica.
-    pub replica: usize,
-    /// Number of its partition.
-    pub partition: usize,
 }
 
 fn host<'a>(cx: &Cx<'a>) -> Result<&'a dyn HostTransfer> {
     cx.host.ok_or_else(|| {
         RunError::new(
             RunErrorKind::FailedPrecondition,
-            "the program communicates with the host, and there is none",
+            "the program communicates with the host, but this run has no host callbacks",
         )
     })
 }
 
-fn process(lane: &Lane) -> Process {
-    Process { replica: lane.replica, partition: lane.partition }
+pub(super) fn send(frame: &Frame, process: Process, channel: i64, read: &View, cx: &Cx<'_>) -> Result<()> {
+    host(cx)?.send(process, channel, frame.bytes(read).to_vec())
 }
 
-pub(super) fn send(lane: &Lane, channel: i64, read: &View, cx: &Cx<'_>) -> Result<()> {
-    host(cx)?.send(process(lane), channel, lane.frame.bytes(read).to_vec())
-}
-
-pub(super) fn receive(lane: &mut Lane, channel: i64, write: &View, cx: &Cx<'_>) -> Result<()> {
-    let array = host(cx)?.receive(process(lane), channel, write.byte_len())?;
-    let to = lane.frame.bytes_mut(write);
+pub(super) fn receive(
+    frame: &mut Frame,
+    process: Process,
+    channel: i64,
+    write: &View,
+    cx: &Cx<'_>,
+) -> Result<()> {
+    let array = host(cx)?.receive(process, channel, write.byte_len())?;
+    let to = frame.bytes_mut(write);
     if array.len() != to.len() {
         return Err(RunError::new(
             RunErrorKind::Host,
             format!(
-                "the host sent {} bytes on channel {channel}, the program expects {}",
+                "the host sent {} bytes on channel {channel}, but the program expects {}",
                 array.len(),
                 to.len()
             ),

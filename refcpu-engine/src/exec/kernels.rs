@@ -1,17 +1,17 @@
-//! Instructions to kernels.
+//! Calls the kernels of steps.
 
-use super::lane::Lane;
-use super::{Cx, Process, Result, RunError, foreign, generic};
+use super::process::Process;
+use super::{Cx, Result, RunError, foreign, generic};
 use crate::graph::{Device, Op};
 use crate::plan::{Call, Kernel};
+use crate::storage::Frame;
 use refcpu_kernels::{Dst, Src, copy, machine, region};
 use std::sync::atomic::Ordering;
 
-/// Runs one kernel.
-pub(super) fn call(c: &Call, lane: &mut Lane, cx: &Cx<'_>) -> Result<()> {
-    let process = Process { replica: lane.replica, partition: lane.partition };
+/// Runs the kernel of a step.
+pub(super) fn call(c: &Call, frame: &mut Frame, process: Process, cx: &Cx<'_>) -> Result<()> {
     let in_place = c.kernel.works_in_place();
-    lane.frame.access(&c.reads, &c.writes, in_place, |r, w| kernel(&c.kernel, r, w, process, cx))
+    frame.access(&c.reads, &c.writes, in_place, |r, w| kernel(&c.kernel, r, w, process, cx))
 }
 
 fn kernel(k: &Kernel, r: &[Src<'_>], w: &mut [Dst<'_>], process: Process, cx: &Cx<'_>) -> Result<()> {

@@ -1,17 +1,17 @@
-//! Manual computations: a program on the parts of arrays.
+//! Runs manual computations: a program on parts of arrays.
 
-use super::lane::Lane;
+use super::process::Process;
 use super::{Cx, Input, Result, run_program};
 use crate::graph::ManualSpec;
 use crate::plan::ManualStep;
-use crate::storage::Array;
+use crate::storage::{Array, Frame};
 use refcpu_kernels::copy;
 use refcpu_kernels::index::dynamic_update_slice;
 
-/// Cuts the operands, runs the program on one lane for each position along the manual axes, joins the results.
-pub(super) fn run(step: &ManualStep, lane: &mut Lane, cx: &Cx<'_>) -> Result<()> {
+/// Splits the operands, runs the program on one lane for each position along the manual axes, and joins the results.
+pub(super) fn run(step: &ManualStep, frame: &mut Frame, process: Process, cx: &Cx<'_>) -> Result<()> {
     let spec = &step.spec;
-    let positions = positions(spec, lane.partition);
+    let positions = positions(spec, process.partition);
     let allocator = &cx.runtime.allocator;
     let mut inputs = Vec::with_capacity(positions.len());
     for position in &positions {
@@ -19,7 +19,7 @@ pub(super) fn run(step: &ManualStep, lane: &mut Lane, cx: &Cx<'_>) -> Result<()>
         for ((view, shape), cuts) in step.reads.iter().zip(&step.program.parameters).zip(&spec.inputs) {
             let starts = starts(spec, cuts, position, &shape.dims);
             let mut part = Array::allocate(allocator, shape.dtype, shape.dims.clone())?;
-            lane.frame.access(std::slice::from_ref(view), &[], false, |r, _| {
+            frame.access(std::slice::from_ref(view), &[], false, |r, _| {
                 let stride = vec![1; starts.len()];
                 copy::slice(&cx.runtime.pool, r[0], part.dst().expect("one holder"), &starts, &stride);
             });
@@ -27,15 +27,14 @@ pub(super) fn run(step: &ManualStep, lane: &mut Lane, cx: &Cx<'_>) -> Result<()>
         }
         inputs.push(arguments);
     }
-    let replica = lane.replica;
-    let ids = |i: usize| (replica, device(spec, &positions[i]));
-    let results = run_program(&step.program, inputs, &ids, cx)?;
+    let of_lane = |lane: usize| Process { partition: device(spec, &positions[lane]), ..process };
+    let results = run_program(&step.program, inputs, &of_lane, cx)?;
     for (k, (view, cuts)) in step.writes.iter().zip(&spec.outputs).enumerate() {
         for (position, results) in positions.iter().zip(&results) {
             let part = &results[k];
             let starts: Vec<i64> =
                 starts(spec, cuts, position, part.dims()).into_iter().map(|s| s as i64).collect();
-            lane.frame.access(std::slice::from_ref(view), std::slice::from_ref(view), true, |r, w| {
+            frame.access(std::slice::from_ref(view), std::slice::from_ref(view), true, |r, w| {
                 let update = part.src().expect("results are dense");
                 dynamic_update_slice(&cx.runtime.pool, r[0], update, &starts, w[0].reborrow());
             });
@@ -44,15 +43,15 @@ pub(super) fn run(step: &ManualStep, lane: &mut Lane, cx: &Cx<'_>) -> Result<()>
     Ok(())
 }
 
-/// The coordinates along all mesh axes of every position along the manual ones; those of `within`, the device that runs the
-/// computation, along the others.
+/// Returns the coordinates in the mesh of every position along the manual axes. Along the other axes, the coordinates are those
+/// of `within`, the device that runs the computation.
 fn positions(spec: &ManualSpec, within: usize) -> Vec<Vec<usize>> {
     let outer = coordinates(spec, within);
     let count: usize = spec.axes.iter().map(|a| spec.mesh[*a]).product();
     (0..count)
         .map(|mut i| {
             let mut at = outer.clone();
-            // The last axis of the mesh runs fastest.
+            // The last axis of the mesh is the minor one.
             let mut axes = spec.axes.clone();
             axes.sort_unstable();
             for a in axes.into_iter().rev() {
@@ -64,7 +63,7 @@ fn positions(spec: &ManualSpec, within: usize) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// Where a device is in the mesh.
+/// Returns the coordinates of a device in the mesh.
 fn coordinates(spec: &ManualSpec, device: usize) -> Vec<usize> {
     let mut flat = spec.device_ids.iter().position(|d| *d == device).unwrap_or(device);
     let mut at: Vec<usize> = Vec::with_capacity(spec.mesh.len());
@@ -76,13 +75,13 @@ fn coordinates(spec: &ManualSpec, device: usize) -> Vec<usize> {
     at
 }
 
-/// The device at a position of the mesh.
+/// Returns the device at a position in the mesh.
 fn device(spec: &ManualSpec, position: &[usize]) -> usize {
     let flat = position.iter().zip(&spec.mesh).fold(0, |flat, (i, n)| flat * n + i);
     spec.device_ids.get(flat).copied().unwrap_or(flat)
 }
 
-/// Where the part of a position begins in the whole array.
+/// Returns the index in the whole array at which the part of a position begins.
 fn starts(spec: &ManualSpec, cuts: &[Vec<usize>], position: &[usize], part: &[usize]) -> Vec<usize> {
     (0..part.len())
         .map(|d| {

@@ -1,124 +1,168 @@
-//! Elementwise nodes as kernels know them: the link between [`Op`] and regions, used to run and to fold.
+//! Elementwise operations. The operands have the dimensions of the result.
 
-use super::operation::Execution;
-use super::{Constant, Op, Shape};
-use refcpu_kernels::region::{Builder, RegionError, Val, run};
-use refcpu_kernels::{DType, Dst, Pool, Src};
+use super::Shape;
+use super::check::{Check, counts, need, same};
+use super::operation::{Cost, Execution, Operation, elements};
+use refcpu_kernels::DType;
+use refcpu_kernels::region::{Builder, Direction, Order, RegionError, Val};
+use refcpu_kernels::tile::TileOp;
 
-/// Constants of at most this many elements are folded element by element.
-const FOLD_LIMIT: usize = 1024;
-
-impl Op {
-    /// True if a node of this operation computes each element of its result from the operands' elements at the same place.
-    pub(crate) fn is_elementwise(&self, operands: &[&Shape], result: &Shape) -> bool {
-        self.operation().execution(operands, &[result]) == Execution::Elementwise
+impl Operation for TileOp {
+    fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
+        counts(x, y, self.arity(), 1)?;
+        need(
+            x.iter().all(|s| *s == x[0] && s.dims == y[0].dims),
+            "the operands differ in type, or their dimensions are not those of the result",
+        )
     }
 
-    /// Adds an elementwise operation to a region.
-    ///
-    /// # Errors
-    /// If kernels lack the operation for its types.
-    pub(crate) fn emit(&self, b: &mut Builder, args: &[Val], result: DType) -> Result<Val, RegionError> {
-        self.operation().emit(b, args, result)
-    }
-}
-
-/// The value of an elementwise operation on constants, if it is small.
-pub fn fold(op: &Op, operands: &[&Constant], result: &Shape) -> Option<Constant> {
-    let splat = operands.iter().all(|c| c.splat);
-    if !splat && result.len() > FOLD_LIMIT {
-        return None;
-    }
-    if splat && operands.iter().any(|c| c.shape.is_empty()) {
-        return Some(Constant::zero(result.clone()));
-    }
-    let dims: &[usize] = if splat { &[] } else { &result.dims };
-    let mut b = Builder::new(dims);
-    let args =
-        operands
-            .iter()
-            .map(|c| {
-                if c.splat {
-                    b.constant_bytes(c.shape.dtype, &c.bytes)
-                } else {
-                    b.linear_input(c.shape.dtype)
-                }
-            })
-            .collect::<Result<Vec<_>, _>>()
-            .ok()?;
-    let value = op.emit(&mut b, &args, result.dtype).ok()?;
-    if value.dtype() != result.dtype {
-        return None;
-    }
-    b.output(value).ok()?;
-    let region = b.finish().ok()?;
-    let aligned: Vec<Aligned> =
-        operands.iter().filter(|c| !c.splat).map(|c| Aligned::copy(&c.bytes)).collect();
-    let inputs = operands.iter().filter(|c| !c.splat).zip(&aligned);
-    let srcs: Vec<Src<'_>> = inputs.map(|(c, a)| Src::new(a.bytes(), c.shape.dtype, dims)).collect();
-    let len = dims.iter().product::<usize>() * result.dtype.size();
-    let mut out = Aligned::zeros(len);
-    run(&Pool::inline(), &region, &srcs, &mut [Dst::new(out.bytes_mut(), result.dtype, dims)]);
-    let bytes = out.bytes().to_vec();
-    Some(if splat { Constant::splat(result.clone(), bytes) } else { Constant::dense(result.clone(), bytes) })
-}
-
-/// The coordinates along a dimension as a constant, if the type has them.
-pub fn iota(shape: &Shape, dim: usize) -> Option<Constant> {
-    let mut b = Builder::new(&shape.dims);
-    let value = b.iota(shape.dtype, dim).ok()?;
-    b.output(value).ok()?;
-    let region = b.finish().ok()?;
-    let mut out = Aligned::zeros(shape.bytes());
-    run(&Pool::inline(), &region, &[], &mut [Dst::new(out.bytes_mut(), shape.dtype, &shape.dims)]);
-    Some(Constant::dense(shape.clone(), out.bytes().to_vec()))
-}
-
-/// Bytes aligned for any element.
-struct Aligned {
-    words: Vec<[u8; 16]>,
-    len: usize,
-    skip: usize,
-}
-
-impl Aligned {
-    fn zeros(len: usize) -> Self {
-        let words = vec![[0u8; 16]; len / 16 + 2];
-        let address = words.as_flattened().as_ptr().addr();
-        Self { words, len, skip: address.next_multiple_of(16) - address }
+    fn cost(&self, _x: &[&Shape], y: &[&Shape]) -> Option<Cost> {
+        if is_transcendental(*self) {
+            return Some(Cost { transcendentals: elements(y, 0), ..Cost::default() });
+        }
+        Cost::flops(elements(y, 0))
     }
 
-    fn copy(bytes: &[u8]) -> Self {
-        let mut a = Self::zeros(bytes.len());
-        a.bytes_mut().copy_from_slice(bytes);
-        a
+    fn execution(&self, _x: &[&Shape], _y: &[&Shape]) -> Execution {
+        Execution::Elementwise
     }
 
-    fn bytes(&self) -> &[u8] {
-        &self.words.as_flattened()[self.skip..self.skip + self.len]
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.words.as_flattened_mut()[self.skip..self.skip + self.len]
+    fn emit(&self, b: &mut Builder, args: &[Val], _result: DType) -> Result<Val, RegionError> {
+        b.op(*self, args)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use refcpu_kernels::tile::TileOp;
+/// Returns whether XLA's cost analysis counts the operation as a transcendental function.
+fn is_transcendental(op: TileOp) -> bool {
+    use TileOp::*;
+    matches!(
+        op,
+        Power
+            | Atan2
+            | Sqrt
+            | Rsqrt
+            | Cbrt
+            | Exponential
+            | ExponentialMinusOne
+            | Log
+            | LogPlusOne
+            | Logistic
+            | Sine
+            | Cosine
+            | Tan
+            | Tanh
+            | Asin
+            | Acos
+            | Atan
+            | Sinh
+            | Cosh
+            | Asinh
+            | Acosh
+            | Atanh
+            | Erf
+            | Erfc
+            | ErfInv
+    )
+}
 
-    #[test]
-    fn constants_fold_with_the_kernels_arithmetic() {
-        let c = |v: i64| Constant::integer(DType::S32, v).with_dims(&[3]);
-        let shape = Shape::new(DType::S32, &[3]);
-        let sum = fold(&Op::Tile(TileOp::Add), &[&c(2), &c(i64::from(i32::MAX))], &shape).unwrap();
-        assert_eq!(sum.integers(3), Some(vec![i64::from(i32::MIN + 1); 3]));
-        let dense = Constant::dense(
-            shape.clone(),
-            [1i32, 2, 3].iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>(),
-        );
-        let sum = fold(&Op::Tile(TileOp::Multiply), &[&c(2), &dense], &shape).unwrap();
-        assert_eq!(sum.integers(3), Some(vec![2, 4, 6]));
+/// Compares two arrays.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Compare(pub Direction, pub Order);
+
+impl Operation for Compare {
+    fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
+        counts(x, y, 2, 1)?;
+        same(x[0], x[1])?;
+        same(&x[0].with_dtype(DType::Pred), y[0])
+    }
+
+    fn execution(&self, _x: &[&Shape], _y: &[&Shape]) -> Execution {
+        Execution::Elementwise
+    }
+
+    fn emit(&self, b: &mut Builder, args: &[Val], _result: DType) -> Result<Val, RegionError> {
+        b.compare(self.0, self.1, args[0], args[1])
+    }
+}
+
+/// Selects the second operand where the first is true, otherwise the third.
+#[derive(Debug)]
+pub struct Select;
+
+impl Operation for Select {
+    fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
+        counts(x, y, 3, 1)?;
+        same(&y[0].with_dtype(DType::Pred), x[0])?;
+        same(x[1], y[0])?;
+        same(x[2], y[0])
+    }
+
+    fn execution(&self, _x: &[&Shape], _y: &[&Shape]) -> Execution {
+        Execution::Elementwise
+    }
+
+    fn emit(&self, b: &mut Builder, args: &[Val], _result: DType) -> Result<Val, RegionError> {
+        b.select(args[0], args[1], args[2])
+    }
+}
+
+/// Limits the second operand to the range from the first to the third.
+#[derive(Debug)]
+pub struct Clamp;
+
+impl Operation for Clamp {
+    fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
+        counts(x, y, 3, 1)?;
+        x.iter().try_for_each(|s| same(s, y[0]))
+    }
+
+    fn execution(&self, _x: &[&Shape], _y: &[&Shape]) -> Execution {
+        Execution::Elementwise
+    }
+
+    fn emit(&self, b: &mut Builder, args: &[Val], _result: DType) -> Result<Val, RegionError> {
+        b.clamp(args[0], args[1], args[2])
+    }
+}
+
+/// Converts to the element type of the result.
+#[derive(Debug)]
+pub struct Convert;
+
+impl Operation for Convert {
+    fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
+        counts(x, y, 1, 1)?;
+        need(x[0].dims == y[0].dims, "the dimensions of the operand and the result differ")
+    }
+
+    fn execution(&self, _x: &[&Shape], _y: &[&Shape]) -> Execution {
+        Execution::Elementwise
+    }
+
+    fn emit(&self, b: &mut Builder, args: &[Val], result: DType) -> Result<Val, RegionError> {
+        b.convert(args[0], result)
+    }
+}
+
+/// Rounds to a format of fewer bits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ReducePrecision {
+    /// The number of bits of the exponent.
+    pub exponent: u32,
+    /// The number of bits of the mantissa.
+    pub mantissa: u32,
+}
+
+impl Operation for ReducePrecision {
+    fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
+        Convert.verify(x, y)
+    }
+
+    fn execution(&self, _x: &[&Shape], _y: &[&Shape]) -> Execution {
+        Execution::Elementwise
+    }
+
+    fn emit(&self, b: &mut Builder, args: &[Val], _result: DType) -> Result<Val, RegionError> {
+        b.reduce_precision(args[0], self.exponent, self.mantissa)
     }
 }

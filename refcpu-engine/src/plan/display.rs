@@ -1,4 +1,4 @@
-//! Plans as text, for people.
+//! Prints plans as text.
 
 use super::{Home, Kernel, Program, Step};
 use crate::graph::Op;
@@ -19,56 +19,65 @@ impl Display for Program {
             }
         }
         for (at, (step, location)) in self.steps.iter().zip(&self.locations).enumerate() {
-            write!(f, "{at:5}: ")?;
-            match step {
-                Step::Run(call) => {
-                    views(f, &call.writes)?;
-                    write!(f, " = {} (", name(&call.kernel))?;
-                    views(f, &call.reads)?;
-                    write!(f, ")")?;
-                }
-                Step::Jump(to) => write!(f, "jump {to}")?,
-                Step::JumpIfNot { predicate, to } => {
-                    write!(f, "unless ")?;
-                    views(f, std::slice::from_ref(predicate))?;
-                    write!(f, " jump {to}")?;
-                }
-                Step::Branch { index, to } => {
-                    write!(f, "by ")?;
-                    views(f, std::slice::from_ref(index))?;
-                    write!(f, " jump {to:?}")?;
-                }
-                Step::Swap(a, b) => write!(f, "swap {a} {b}")?,
-                Step::Settle(a) => write!(f, "settle {a}")?,
-                Step::Collective(c) => {
-                    views(f, std::slice::from_ref(&c.write))?;
-                    write!(f, " = {:?} (", c.collective)?;
-                    views(f, std::slice::from_ref(&c.read))?;
-                    write!(f, ")")?;
-                }
-                Step::Send { channel, read } => {
-                    write!(f, "send to channel {channel} ")?;
-                    views(f, std::slice::from_ref(read))?;
-                }
-                Step::Receive { channel, write } => {
-                    views(f, std::slice::from_ref(write))?;
-                    write!(f, " = receive from channel {channel}")?;
-                }
-                Step::Manual(m) => {
-                    views(f, &m.writes)?;
-                    write!(f, " = {:?} (", m.spec)?;
-                    views(f, &m.reads)?;
-                    writeln!(f, ") {{\n{}}}", m.program)?;
-                }
-            }
+            write!(f, "{at:5}: {step}")?;
             if location.is_unknown() { writeln!(f)? } else { writeln!(f, "  // {location}")? }
         }
-        writeln!(f, "results {:?}, may take the memory of {:?}", self.results, self.donors)
+        writeln!(
+            f,
+            "results {:?}, which may use the memory of the parameters {:?}",
+            self.results, self.donors
+        )
+    }
+}
+
+impl Display for Step {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Run(call) => {
+                views(f, &call.writes)?;
+                write!(f, " = {} (", name(&call.kernel))?;
+                views(f, &call.reads)?;
+                write!(f, ")")
+            }
+            Step::Jump(to) => write!(f, "jump {to}"),
+            Step::JumpIfNot { predicate, to } => {
+                write!(f, "unless ")?;
+                views(f, std::slice::from_ref(predicate))?;
+                write!(f, " jump {to}")
+            }
+            Step::Branch { index, to } => {
+                write!(f, "by ")?;
+                views(f, std::slice::from_ref(index))?;
+                write!(f, " jump {to:?}")
+            }
+            Step::Swap(a, b) => write!(f, "swap {a} {b}"),
+            Step::Settle(a) => write!(f, "settle {a}"),
+            Step::Collective(c) => {
+                views(f, std::slice::from_ref(&c.write))?;
+                write!(f, " = {:?} (", c.collective)?;
+                views(f, std::slice::from_ref(&c.read))?;
+                write!(f, ")")
+            }
+            Step::Send { channel, read } => {
+                write!(f, "send to channel {channel} ")?;
+                views(f, std::slice::from_ref(read))
+            }
+            Step::Receive { channel, write } => {
+                views(f, std::slice::from_ref(write))?;
+                write!(f, " = receive from channel {channel}")
+            }
+            Step::Manual(m) => {
+                views(f, &m.writes)?;
+                write!(f, " = {:?} (", m.spec)?;
+                views(f, &m.reads)?;
+                writeln!(f, ") {{\n{}}}", m.program)
+            }
+        }
     }
 }
 
 impl Step {
-    /// What the step does, without its arrays.
+    /// Returns the name of the step, without its arrays.
     pub(crate) fn name(&self) -> String {
         match self {
             Step::Run(call) => name(&call.kernel),
@@ -81,7 +90,7 @@ impl Step {
         }
     }
 
-    /// The types of the arrays that the step makes.
+    /// Returns the types of the arrays that the step writes.
     pub(crate) fn results(&self) -> String {
         let views = match self {
             Step::Run(call) => &call.writes[..],

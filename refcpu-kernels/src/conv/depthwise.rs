@@ -1,11 +1,13 @@
 //! Depthwise convolutions: each feature has its own kernel, and the features of the arrays are adjacent.
 
-use crate::Pool;
+use super::spec::{Sizes, stride};
+use crate::dot::{Operands, Visit};
 use crate::isa::{Isa, multiversion};
 use crate::number::{Accumulator, Load, Store};
 use crate::scratch::Scratch;
 use crate::view::SyncPtr;
 use crate::window::Axis;
+use crate::{Dst, Pool, Src};
 
 /// The number of features that are accumulated in registers at a time.
 const LANES: usize = 64;
@@ -15,27 +17,59 @@ const CHUNK: usize = 1 << 17;
 /// A depthwise convolution. Strides count elements; features are adjacent in all three arrays.
 pub(super) struct Depthwise<'a> {
     /// The axes of the windows, one per spatial dimension.
-    pub axes: &'a [Axis],
+    axes: &'a [Axis],
     /// `true` for each spatial dimension in which the kernel is reversed.
-    pub reversal: &'a [bool],
+    reversal: &'a [bool],
     /// The input's strides, per spatial dimension.
-    pub input: Vec<usize>,
+    input: Vec<usize>,
     /// The kernel's strides, per spatial dimension.
-    pub kernel: Vec<usize>,
+    kernel: Vec<usize>,
     /// The output's strides, per spatial dimension.
-    pub output: Vec<usize>,
+    output: Vec<usize>,
     /// The size of the batch, and the strides of the batch dimensions of input and output.
-    pub batch: (usize, usize, usize),
+    batch: (usize, usize, usize),
     /// The number of features.
-    pub features: usize,
+    features: usize,
 }
 
-impl Depthwise<'_> {
+impl<'a> Depthwise<'a> {
+    /// Returns the description of a convolution, if it is depthwise and its features are adjacent.
+    pub(super) fn new(sizes: &'a Sizes<'_>) -> Option<Self> {
+        let Sizes { spec, input, kernel, output, .. } = *sizes;
+        let all_adjacent = [
+            stride(input, spec.input_feature),
+            stride(kernel, spec.kernel_output_feature),
+            stride(output, spec.output_feature),
+        ] == [1; 3];
+        let is_depthwise = spec.feature_groups > 1 && sizes.inputs == 1 && sizes.outputs == 1;
+        let strides = |dims: &[usize], of: &[usize]| of.iter().map(|d| stride(dims, *d)).collect();
+        (is_depthwise && all_adjacent).then(|| Self {
+            axes: &sizes.axes,
+            reversal: &sizes.spec.reversal,
+            input: strides(input, &spec.input_spatial),
+            kernel: strides(kernel, &spec.kernel_spatial),
+            output: strides(output, &spec.output_spatial),
+            batch: (
+                output[spec.output_batch],
+                stride(input, spec.input_batch),
+                stride(output, spec.output_batch),
+            ),
+            features: sizes.groups,
+        })
+    }
+
+    /// Convolves arrays of the sizes from which this was created.
+    pub(super) fn convolve<U: Operands>(&self, pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>) {
+        let (mut kernel, store) = (U::array_of(rhs), U::store(out.dtype()));
+        let to = SyncPtr::new(out);
+        U::visit(lhs, Call { pool, depthwise: self, kernel: kernel.ptr(), store, to });
+    }
+
     /// Runs the convolution. Results are stored by `store`, if given.
     ///
     /// # Safety
     /// The arrays must be valid for the sizes and strides, and nothing else may access the output.
-    pub(super) unsafe fn run<U: Accumulator, T: Load<U>>(
+    unsafe fn run<U: Accumulator, T: Load<U>>(
         &self,
         pool: &Pool,
         lhs: *const T,
@@ -94,6 +128,22 @@ impl Depthwise<'_> {
             seen.drain(..before);
         }
         to
+    }
+}
+
+/// The arguments of [`Depthwise::run`], for an input of any type.
+struct Call<'a, U> {
+    pool: &'a Pool,
+    depthwise: &'a Depthwise<'a>,
+    kernel: *const U,
+    store: Option<Store<U>>,
+    to: SyncPtr,
+}
+
+impl<U: Accumulator> Visit<U> for Call<'_, U> {
+    fn visit<T: Load<U>>(self, lhs: *const T) {
+        // SAFETY: `Depthwise::new` derived the strides from the sizes of the arrays, which outlive the call.
+        unsafe { self.depthwise.run::<U, T>(self.pool, lhs, self.kernel, self.to, self.store) };
     }
 }
 

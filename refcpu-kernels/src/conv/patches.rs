@@ -2,7 +2,7 @@
 //! and input feature. The matrix is never stored as a whole; blocks of it are copied when the matrix product
 //! needs them.
 
-use super::ConvSpec;
+use super::spec::{Sizes, stride};
 use crate::dot::{Left, Right, pad, panels};
 use crate::number::{Accumulator, Load};
 use crate::window::Axis;
@@ -79,9 +79,9 @@ pub(super) enum Over {
     Spatial(usize),
 }
 
-/// The geometry of the matrix.
+/// The dimensions and offsets of the matrix.
 #[derive(Clone, Debug)]
-pub(super) struct Geometry {
+pub(super) struct PatchLayout {
     spatial: Vec<Spatial>,
     /// Stride of the input's batch dimension.
     batch_stride: usize,
@@ -106,36 +106,34 @@ pub(super) struct Geometry {
 /// The maximum number of columns whose offsets are stored.
 const KEPT_COLUMNS: usize = 1 << 16;
 
-impl Geometry {
-    /// Creates the geometry. `rows` and `cols` are in the order of the matrix; the first `fixed` row
-    /// dimensions belong to the batch.
+impl PatchLayout {
+    /// Creates the layout. `rows` and `cols` are in the order of the matrix; the first `fixed` row dimensions
+    /// belong to the batch.
     pub(super) fn new(
-        spec: &ConvSpec,
-        axes: &[Axis],
-        lhs: &[usize],
+        sizes: &Sizes<'_>,
         rows: Vec<(Over, usize)>,
         fixed: usize,
         cols: Vec<(Over, usize)>,
         group_stride: usize,
     ) -> Self {
+        let Sizes { spec, input, ref axes, .. } = *sizes;
         assert!(
             axes.len() <= MAX_SPATIAL,
             "a convolution has at most 16 spatial dimensions, but this one has {}",
             axes.len()
         );
-        let stride = |d: usize| lhs[d + 1..].iter().product::<usize>();
         let spatial = axes
             .iter()
             .zip(&spec.input_spatial)
             .zip(&spec.reversal)
-            .map(|((axis, d), reversed)| Spatial::new(axis, *reversed, stride(*d)))
+            .map(|((axis, d), reversed)| Spatial::new(axis, *reversed, stride(input, *d)))
             .collect::<Vec<_>>();
-        let columns = columns(&cols, &spatial, stride(spec.input_feature));
+        let feature_stride = stride(input, spec.input_feature);
         Self {
-            columns,
+            columns: columns(&cols, &spatial, feature_stride),
             spatial,
-            batch_stride: stride(spec.input_batch),
-            feature_stride: stride(spec.input_feature),
+            batch_stride: stride(input, spec.input_batch),
+            feature_stride,
             per_group: rows[..fixed].iter().map(|r| r.1).product(),
             rows,
             fixed,
@@ -170,6 +168,50 @@ impl Geometry {
         }
     }
 
+    /// Returns the offset of the elements for kernel element `k` and output position `o`, beginning with
+    /// `offset`, without the dimension `inner`. Returns [`NOWHERE`] if they are in padding or holes.
+    #[inline(always)]
+    fn offset_outside(&self, mut offset: usize, inner: Over, k: &At, o: &At) -> usize {
+        for (d, spatial) in self.spatial.iter().enumerate() {
+            if inner != Over::Spatial(d) {
+                match spatial.offset(k.spatial[d], o.spatial[d]) {
+                    NOWHERE => return NOWHERE,
+                    here => offset += here,
+                }
+            }
+        }
+        offset
+    }
+
+    /// Divides rows into segments that differ only in the innermost row dimension.
+    fn segments(&self, rows: Range<usize>, fixed: At) -> Vec<Segment> {
+        let dims = &self.rows[self.fixed..];
+        let inner_size = dims.last().map_or(1, |d| d.1);
+        let mut segments = Vec::new();
+        let mut row = rows.start;
+        while row < rows.end {
+            let mut at = fixed;
+            Self::split(dims, row, &mut at);
+            let len = (inner_size - row % inner_size).min(rows.end - row);
+            segments.push(Segment { start: row - rows.start, len, at });
+            row += len;
+        }
+        segments
+    }
+
+    /// Returns the runs of adjacent elements in rows at regular positions. There are none if the distances of
+    /// the columns are not known.
+    fn regular_runs(&self, cols: Range<usize>) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        for (place, distance) in self.columns.get(cols).unwrap_or_default().iter().enumerate() {
+            match runs.last_mut() {
+                Some(r) if r.distance.wrapping_add(r.len) == *distance => r.len += 1,
+                _ => runs.push(Run { place, len: 1, distance: *distance }),
+            }
+        }
+        runs
+    }
+
     /// Returns the row indices that member `batch` of the products fixes, and the offset of its group.
     fn member(&self, batch: usize) -> (At, usize) {
         let mut at = At::default();
@@ -178,7 +220,7 @@ impl Geometry {
     }
 }
 
-/// Returns the distance of each column's element from that of the first column; see [`Geometry::columns`].
+/// Returns the distance of each column's element from that of the first column; see [`PatchLayout::columns`].
 fn columns(dims: &[(Over, usize)], spatial: &[Spatial], feature_stride: usize) -> Vec<usize> {
     let count = dims.iter().try_fold(1usize, |n, (_, size)| n.checked_mul(*size));
     let irregular = |s: &Spatial| s.relative.is_empty();
@@ -229,7 +271,7 @@ struct Segment {
 pub(super) struct Patches<'a, T> {
     /// The first element of the input.
     pub ptr: *const T,
-    pub geometry: &'a Geometry,
+    pub layout: &'a PatchLayout,
 }
 
 // SAFETY: the array behind the pointer is only read, and the creator of a `Patches` keeps it readable while
@@ -252,68 +294,73 @@ impl<T: Copy> Patches<'_, T> {
     ) where
         T: Load<U>,
     {
-        let g = self.geometry;
-        let (fixed, group) = g.member(batch);
-        let dims = &g.rows[g.fixed..];
-        let (inner, inner_size) = dims.last().copied().unwrap_or((Over::Channel, 1));
-        let mut segments = Vec::new();
-        let mut row = rows.start;
-        while row < rows.end {
-            let mut at = fixed;
-            Geometry::split(dims, row, &mut at);
-            let len = (inner_size - row % inner_size).min(rows.end - row);
-            segments.push(Segment { start: row - rows.start, len, at });
-            row += len;
-        }
+        let l = self.layout;
+        let (fixed, group) = l.member(batch);
+        let inner = l.rows[l.fixed..].last().map_or(Over::Channel, |d| d.0);
+        let segments = l.segments(rows, fixed);
         let mut k = At::default();
         for (j, col) in cols.enumerate() {
-            Geometry::split(&g.cols, col, &mut k);
+            PatchLayout::split(&l.cols, col, &mut k);
             let to = dst.wrapping_add(j * width);
-            'segments: for s in &segments {
-                let mut offset = group + k.channel * g.feature_stride + s.at.channel * g.batch_stride;
-                for (d, spatial) in g.spatial.iter().enumerate() {
-                    if inner != Over::Spatial(d) {
-                        match spatial.offset(k.spatial[d], s.at.spatial[d]) {
-                            NOWHERE => {
-                                // SAFETY: the segment lies within the block.
-                                (0..s.len).for_each(|i| unsafe { *to.add(s.start + i) = U::ZERO });
-                                continue 'segments;
-                            }
-                            o => offset += o,
-                        }
-                    }
-                }
-                // SAFETY: the offsets are those of elements of the input, and the segment lies within the
-                // block.
+            for s in &segments {
+                let base = group + k.channel * l.feature_stride + s.at.channel * l.batch_stride;
+                let offset = l.offset_outside(base, inner, &k, &s.at);
+                // SAFETY: offsets other than `NOWHERE` are those of elements of the input, and the segment
+                // lies within the block.
                 unsafe {
                     let to = to.add(s.start);
                     match inner {
-                        Over::Channel => copy(self.ptr.add(offset), g.batch_stride, s.len, to),
+                        _ if offset == NOWHERE => zero(to, s.len),
+                        Over::Channel => copy(self.ptr.add(offset), l.batch_stride, s.len, to),
                         Over::Spatial(d) => {
-                            let (spatial, o) = (&g.spatial[d], s.at.spatial[d]);
-                            if let Some(lines) = &spatial.lines {
-                                let line = lines[k.spatial[d]];
-                                let from = line.from.clamp(o, o + s.len);
-                                let end = line.to.clamp(from, o + s.len);
-                                (0..from - o).for_each(|i| *to.add(i) = U::ZERO);
-                                let first = line.offset + from.saturating_sub(line.from) * spatial.step;
-                                copy(
-                                    self.ptr.wrapping_add(offset + first),
-                                    spatial.step,
-                                    end - from,
-                                    to.add(from - o),
-                                );
-                                (end - o..s.len).for_each(|i| *to.add(i) = U::ZERO);
-                            } else {
-                                for i in 0..s.len {
-                                    *to.add(i) = match spatial.offset(k.spatial[d], o + i) {
-                                        NOWHERE => U::ZERO,
-                                        at => (*self.ptr.add(offset + at)).load(),
-                                    };
-                                }
-                            }
+                            let first = s.at.spatial[d];
+                            self.copy_positions(
+                                &l.spatial[d],
+                                offset,
+                                k.spatial[d],
+                                first..first + s.len,
+                                to,
+                            );
                         }
                     }
+                }
+            }
+        }
+    }
+
+    /// Copies the elements for kernel element `k` and adjacent output positions of a spatial dimension.
+    /// `offset` is that of the other dimensions.
+    ///
+    /// # Safety
+    /// The elements must be within the matrix, and `to` writable for them.
+    #[inline(always)]
+    unsafe fn copy_positions<U: Accumulator>(
+        &self,
+        spatial: &Spatial,
+        offset: usize,
+        k: usize,
+        positions: Range<usize>,
+        to: *mut U,
+    ) where
+        T: Load<U>,
+    {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            if let Some(lines) = &spatial.lines {
+                let line = lines[k];
+                let from = line.from.clamp(positions.start, positions.end);
+                let end = line.to.clamp(from, positions.end);
+                let (before, len) = (from - positions.start, end - from);
+                let first = line.offset + from.saturating_sub(line.from) * spatial.step;
+                zero(to, before);
+                copy(self.ptr.wrapping_add(offset + first), spatial.step, len, to.add(before));
+                zero(to.add(before + len), positions.end - end);
+            } else {
+                for (i, o) in positions.enumerate() {
+                    *to.add(i) = match spatial.offset(k, o) {
+                        NOWHERE => U::ZERO,
+                        at => (*self.ptr.add(offset + at)).load(),
+                    };
                 }
             }
         }
@@ -332,88 +379,95 @@ impl<T: Copy> Patches<'_, T> {
     ) where
         T: Load<U>,
     {
-        let g = self.geometry;
-        let (mut at, group) = g.member(batch);
-        let width = cols.len();
-        let (inner, inner_size) = g.cols.last().copied().unwrap_or((Over::Channel, 1));
-        let mut regular: Vec<Run> = Vec::new();
-        for (place, distance) in g.columns.get(cols.clone()).unwrap_or_default().iter().enumerate() {
-            match regular.last_mut() {
-                Some(r) if r.distance.wrapping_add(r.len) == *distance => r.len += 1,
-                _ => regular.push(Run { place, len: 1, distance: *distance }),
-            }
-        }
-        let mut k = At::default();
+        let l = self.layout;
+        let (mut at, group) = l.member(batch);
+        let regular = l.regular_runs(cols.clone());
         for (i, row) in rows.enumerate() {
-            Geometry::split(&g.rows[g.fixed..], row, &mut at);
-            let base = group + at.channel * g.batch_stride;
-            let to = dst.wrapping_add(i * width);
-            let positions = || g.spatial.iter().zip(at.spatial);
-            if !regular.is_empty() && positions().all(|(s, o)| s.regular[o]) {
-                let first = positions().fold(base, |at, (s, o)| at + s.offset(0, o));
-                for r in &regular {
-                    // SAFETY: at regular positions, all kernel elements are over elements of the input, at
-                    // these distances from that of the first column. The run lies within the block.
-                    unsafe {
-                        copy(
-                            self.ptr.wrapping_add(first.wrapping_add(r.distance)),
-                            1,
-                            r.len,
-                            to.add(r.place),
-                        );
-                    }
-                }
+            PatchLayout::split(&l.rows[l.fixed..], row, &mut at);
+            let base = group + at.channel * l.batch_stride;
+            let to = dst.wrapping_add(i * cols.len());
+            let positions = || l.spatial.iter().zip(at.spatial);
+            if regular.is_empty() || !positions().all(|(s, o)| s.regular[o]) {
+                // SAFETY: guaranteed by the caller.
+                unsafe { self.copy_row(base, &at, cols.clone(), to) };
                 continue;
             }
-            let mut col = cols.start;
-            // A run of columns that are also adjacent in memory and have not been copied yet: first column,
-            // length, offset.
-            let (mut run, mut run_at, mut run_from) = (0, 0, 0);
-            let flush = |run: usize, run_at: usize, run_from: usize| {
-                // SAFETY: a run consists of columns of this row whose elements are consecutive in the input.
-                unsafe { copy(self.ptr.wrapping_add(run_from), 1, run, to.add(run_at)) };
-            };
-            while col < cols.end {
-                Geometry::split(&g.cols, col, &mut k);
-                let len = (inner_size - col % inner_size).min(cols.end - col);
-                let mut offset = base + k.channel * g.feature_stride;
-                for (d, spatial) in g.spatial.iter().enumerate() {
-                    if inner != Over::Spatial(d) && offset != NOWHERE {
-                        let o = spatial.offset(k.spatial[d], at.spatial[d]);
-                        offset = if o == NOWHERE { NOWHERE } else { offset + o };
-                    }
-                }
-                let place = col - cols.start;
-                // SAFETY: offsets other than `NOWHERE` are those of elements of the input; the columns lie
-                // within the block.
+            let first = positions().fold(base, |at, (s, o)| at + s.offset(0, o));
+            for r in &regular {
+                // SAFETY: at regular positions, all kernel elements are over elements of the input, at these
+                // distances from that of the first column. The run lies within the block.
                 unsafe {
-                    match inner {
-                        _ if offset == NOWHERE => (0..len).for_each(|j| *to.add(place + j) = U::ZERO),
-                        Over::Channel if g.feature_stride == 1 => {
-                            if run_at + run == place && run_from + run == offset && run > 0 {
-                                run += len;
-                            } else {
-                                flush(run, run_at, run_from);
-                                (run, run_at, run_from) = (len, place, offset);
-                            }
-                        }
-                        Over::Channel => copy(self.ptr.add(offset), g.feature_stride, len, to.add(place)),
-                        Over::Spatial(d) => {
-                            let spatial = &g.spatial[d];
-                            for j in 0..len {
-                                *to.add(place + j) = match spatial.offset(k.spatial[d] + j, at.spatial[d]) {
-                                    NOWHERE => U::ZERO,
-                                    o => (*self.ptr.add(offset + o)).load(),
-                                };
-                            }
-                        }
-                    }
+                    let from = self.ptr.wrapping_add(first.wrapping_add(r.distance));
+                    copy(from, 1, r.len, to.add(r.place));
                 }
-                col += len;
             }
-            flush(run, run_at, run_from);
         }
     }
+
+    /// Copies columns of the row for output position `o`. `base` is the offset of its member of the batch.
+    ///
+    /// # Safety
+    /// The columns must be within the matrix, and `to` writable for them.
+    #[inline(always)]
+    unsafe fn copy_row<U: Accumulator>(&self, base: usize, o: &At, cols: Range<usize>, to: *mut U)
+    where
+        T: Load<U>,
+    {
+        let l = self.layout;
+        let (inner, inner_size) = l.cols.last().copied().unwrap_or((Over::Channel, 1));
+        let mut k = At::default();
+        let mut col = cols.start;
+        // A run of columns that are also adjacent in memory and have not been copied yet: first column,
+        // length, offset.
+        let (mut run, mut run_at, mut run_from) = (0, 0, 0);
+        let flush = |run: usize, run_at: usize, run_from: usize| {
+            // SAFETY: a run consists of columns of this row whose elements are consecutive in the input.
+            unsafe { copy(self.ptr.wrapping_add(run_from), 1, run, to.add(run_at)) };
+        };
+        while col < cols.end {
+            PatchLayout::split(&l.cols, col, &mut k);
+            let len = (inner_size - col % inner_size).min(cols.end - col);
+            let offset = l.offset_outside(base + k.channel * l.feature_stride, inner, &k, o);
+            let place = col - cols.start;
+            // SAFETY: offsets other than `NOWHERE` are those of elements of the input; the columns lie within
+            // the block.
+            unsafe {
+                match inner {
+                    _ if offset == NOWHERE => zero(to.add(place), len),
+                    Over::Channel if l.feature_stride == 1 => {
+                        if run_at + run == place && run_from + run == offset && run > 0 {
+                            run += len;
+                        } else {
+                            flush(run, run_at, run_from);
+                            (run, run_at, run_from) = (len, place, offset);
+                        }
+                    }
+                    Over::Channel => copy(self.ptr.add(offset), l.feature_stride, len, to.add(place)),
+                    Over::Spatial(d) => {
+                        let spatial = &l.spatial[d];
+                        for j in 0..len {
+                            *to.add(place + j) = match spatial.offset(k.spatial[d] + j, o.spatial[d]) {
+                                NOWHERE => U::ZERO,
+                                o => (*self.ptr.add(offset + o)).load(),
+                            };
+                        }
+                    }
+                }
+            }
+            col += len;
+        }
+        flush(run, run_at, run_from);
+    }
+}
+
+/// Writes `n` zeros.
+///
+/// # Safety
+/// `n` elements at `to` must be writable.
+#[inline(always)]
+unsafe fn zero<U: Accumulator>(to: *mut U, n: usize) {
+    // SAFETY: guaranteed by the caller.
+    (0..n).for_each(|i| unsafe { *to.add(i) = U::ZERO });
 }
 
 /// Copies `n` elements that are `stride` apart.
@@ -454,7 +508,7 @@ impl<U: Accumulator, T: Load<U>> Left<U> for Patches<'_, T> {
     ) -> (usize, usize) {
         // SAFETY: guaranteed by the caller.
         unsafe {
-            if self.geometry.rows_adjacent() {
+            if self.layout.rows_adjacent() {
                 let width = rows.len();
                 self.by_columns(batch, rows, depth, width, dst);
                 (1, width)

@@ -5,7 +5,8 @@
 //! input, and the others over holes. A phase is a convolution of the undilated input with this part of the
 //! kernel.
 
-use super::{ConvSpec, convolution};
+use super::spec::ConvSpec;
+use super::undivided;
 use crate::copy::{slice, spread};
 use crate::few::Few;
 use crate::scratch::Scratch;
@@ -91,7 +92,7 @@ fn phases(spec: &ConvSpec, d: usize, size: usize, outputs: usize) -> Vec<Phase> 
         .collect()
 }
 
-/// Computes [`convolution`] phase by phase.
+/// Computes [`convolution`](super::convolution) phase by phase.
 pub(super) fn convolve(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>, spec: &ConvSpec) {
     let all: Vec<Vec<Phase>> = (0..spec.strides.len())
         .map(|d| phases(spec, d, rhs.dims()[spec.kernel_spatial[d]], out.dims()[spec.output_spatial[d]]))
@@ -140,7 +141,7 @@ fn one(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'_>, spec: &ConvSp
         let (k, r) = (NonNull::new_unchecked(kernel.ptr()), NonNull::new_unchecked(result.ptr()));
         slice(pool, rhs, Dst::from_raw(k, rhs.dtype(), &kernel_dims), &kernel_start, &kernel_step);
         let part = Src::from_raw(k, rhs.dtype(), &kernel_dims);
-        convolution(pool, lhs, part, Dst::from_raw(r, out.dtype(), &out_dims), &mine);
+        undivided::convolve(pool, lhs, part, &mut Dst::from_raw(r, out.dtype(), &out_dims), &mine);
         let part = Src::from_raw(r, out.dtype(), &out_dims);
         spread(pool, part, out.reborrow(), &out_start, &out_step);
     }

@@ -19,7 +19,7 @@ fn check(types: [DType; 3], lhs: &[usize], rhs: &[usize], spec: &ConvSpec) {
     let b = |i| noise(2, i, 4) - 2;
     let out_dims = spec.output_dims(lhs, rhs).unwrap();
     let (x, w) = (Array::from_fn(lt, lhs, a), Array::from_fn(rt, rhs, b));
-    let mut out = Array::zeros(ot, &out_dims);
+    let mut out = Array::unset(ot, &out_dims);
     convolution(&Pool::inline(), x.src(), w.src(), out.dst(), spec);
     compare(types, lhs, rhs, spec, &out);
     // Small ones are done as a whole.
@@ -27,7 +27,7 @@ fn check(types: [DType; 3], lhs: &[usize], rhs: &[usize], spec: &ConvSpec) {
         let mut out = Array::from_fn(ot, &out_dims, |_| 1);
         phases::convolve(&Pool::inline(), x.src(), w.src(), &mut out.dst(), spec);
         compare(types, lhs, rhs, spec, &out);
-        whole(&Pool::inline(), x.src(), w.src(), &mut out.dst(), spec);
+        undivided::convolve(&Pool::inline(), x.src(), w.src(), &mut out.dst(), spec);
         compare(types, lhs, rhs, spec, &out);
     }
 }
@@ -247,7 +247,7 @@ fn zeros_between_elements_meet_what_is_not_finite_in_the_kernel() {
         kernel[17] = bad;
         let bytes: Vec<u8> = kernel.iter().flat_map(|v| v.to_le_bytes()).collect();
         let w = Src::new(&bytes, DType::F32, &[2, 16, 16]);
-        let mut out = Array::zeros(DType::F32, &spec.output_dims(&[4, 40, 16], &[2, 16, 16]).unwrap());
+        let mut out = Array::unset(DType::F32, &spec.output_dims(&[4, 40, 16], &[2, 16, 16]).unwrap());
         assert_eq!(phases::fit(x.src(), w, out.dst().dims(), &spec), finite);
         convolution(&Pool::inline(), x.src(), w, out.dst(), &spec);
         let nans =

@@ -290,6 +290,4 @@ pub fn concatenate(pool: &Pool, inputs: &[Src<'_>], mut out: Dst<'_>, dim: usize
 }
 
 #[cfg(test)]
-pub(crate) mod test_array;
-#[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
-use super::test_array::{Array, indices};
 use super::*;
 use crate::DType;
+use crate::testing::{Array, indices};
 use proptest::prelude::*;
 
 /// Types of every element size.

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// The sizes of a batch of matrix products.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct GemmShape {
     /// The number of products.
     pub batch: usize,
     /// The number of rows of the left operand and the result.
@@ -56,12 +56,12 @@ const INLINE_WORK: usize = 1 << 17;
 /// `out` must describe memory that is valid for the results and that nothing else accesses.
 pub(crate) unsafe fn multiply<U: Compute>(
     pool: &Pool,
-    shape: Shape,
+    shape: GemmShape,
     lhs: &dyn Left<U>,
     rhs: &dyn Right<U>,
     out: &Output<U>,
 ) {
-    let Shape { batch, rows, cols, depth } = shape;
+    let GemmShape { batch, rows, cols, depth } = shape;
     if batch == 0 || rows == 0 || cols == 0 {
         return;
     }
@@ -77,7 +77,7 @@ pub(crate) unsafe fn multiply<U: Compute>(
     } else {
         for b in 0..batch {
             // SAFETY: the caller guarantees `out`.
-            unsafe { one(pool, shape, lhs, rhs, out, b) };
+            unsafe { Product::new(shape, b).run(pool, lhs, rhs, out) };
         }
     }
 }
@@ -88,7 +88,7 @@ pub(crate) unsafe fn multiply<U: Compute>(
 /// # Safety
 /// See [`multiply`].
 unsafe fn members_inline<U: Compute>(
-    shape: Shape,
+    shape: GemmShape,
     lhs: &dyn Left<U>,
     rhs: &dyn Right<U>,
     out: &Output<U>,
@@ -128,7 +128,7 @@ unsafe fn members_inline<U: Compute>(
     }
     for b in members {
         // SAFETY: guaranteed by the caller.
-        unsafe { one(&Pool::inline(), shape, lhs, rhs, out, b) };
+        unsafe { Product::new(shape, b).run(&Pool::inline(), lhs, rhs, out) };
     }
 }
 
@@ -175,78 +175,138 @@ impl Cut {
     }
 }
 
-/// Computes one product.
-///
-/// # Safety
-/// See [`multiply`].
-unsafe fn one<U: Compute>(
-    pool: &Pool,
-    shape: Shape,
-    lhs: &dyn Left<U>,
-    rhs: &dyn Right<U>,
-    out: &Output<U>,
+/// One product of a batch, and its division into blocks.
+struct Product<U> {
+    engine: Engine<U, U>,
+    cut: Cut,
     batch: usize,
-) {
-    let Shape { rows, cols, depth, .. } = shape;
-    let engine = U::engine();
-    let cut = Cut::new(&engine, rows, cols, depth.max(1));
-    let lanes = engine.lanes;
-    let in_place = rhs.direct(batch).filter(|_| {
-        let fits = engine.masked || cols.is_multiple_of(lanes);
-        fits && (rows <= 2 * engine.rows || cols.saturating_mul(depth) <= (1 << 20) / size_of::<U>())
-    });
-    // The whole depth is packed at once if the memory suffices for a few panels, so that C is complete after
-    // one pass.
-    let depth_at_once = match (in_place, out.store) {
-        (Some(_), _) | (_, Some(_)) => depth.max(1),
-        _ => depth.clamp(1, (PACKED_BYTES / (6 * lanes * size_of::<U>())).next_multiple_of(cut.depth)),
-    };
-    let room = (PACKED_BYTES / (depth_at_once * lanes * size_of::<U>())).max(1);
-    let vectors = cols.div_ceil(lanes);
-    let groups = cut.groups(vectors);
-    let mut next = 0;
-    while next < groups.len() {
-        let mut end = next + 1;
-        while end < groups.len() && (in_place.is_some() || groups[end].end - groups[next].start <= room) {
-            end += 1;
-        }
-        let some = &groups[next..end];
-        let (first, last) = (some[0].start, some[some.len() - 1].end);
-        let mut from = 0;
-        loop {
-            let to = depth.min(from + depth_at_once);
-            let right = match in_place {
-                Some((b, stride)) => Panelled {
-                    ptr: SyncPtr::from_raw(b.cast_mut().cast()),
-                    layout: Panels::Rows(stride),
-                    scratch: None,
-                },
-                // SAFETY: the range is within the operand.
-                None => unsafe { pack(pool, rhs, batch, from..to, cut.depth, first..last, lanes, cols) },
-            };
-            let row_blocks = rows.div_ceil(cut.rows);
-            pool.run(row_blocks * some.len(), &|chunk| {
-                let (r, g) = (chunk / some.len(), &some[chunk % some.len()]);
-                let task = Task {
-                    engine,
-                    batch,
-                    rows: r * cut.rows..rows.min(r * cut.rows + cut.rows),
-                    depth: from..to,
-                    depth_block: cut.depth,
-                    vectors: g.clone(),
-                    first_vector: first,
-                    last_vector: last,
-                    cols,
-                };
-                // SAFETY: the caller guarantees `out`; chunks write different rows or columns of it.
-                unsafe { task.run(lhs, &right, out) };
-            });
-            from = to;
-            if from >= depth {
-                break;
+    rows: usize,
+    cols: usize,
+    depth: usize,
+}
+
+impl<U: Compute> Product<U> {
+    fn new(shape: GemmShape, batch: usize) -> Self {
+        let GemmShape { rows, cols, depth, .. } = shape;
+        let engine = U::engine();
+        Self { engine, cut: Cut::new(&engine, rows, cols, depth.max(1)), batch, rows, cols, depth }
+    }
+
+    /// Computes the product.
+    ///
+    /// # Safety
+    /// See [`multiply`].
+    unsafe fn run(&self, pool: &Pool, lhs: &dyn Left<U>, rhs: &dyn Right<U>, out: &Output<U>) {
+        let lanes = self.engine.lanes;
+        let in_place = self.in_place(rhs);
+        // The whole depth is packed at once if the memory suffices for a few panels, so that C is complete
+        // after one pass.
+        let depth_at_once = match (in_place, out.store) {
+            (Some(_), _) | (_, Some(_)) => self.depth.max(1),
+            _ => {
+                let limit = (PACKED_BYTES / (6 * lanes * size_of::<U>())).next_multiple_of(self.cut.depth);
+                self.depth.clamp(1, limit)
             }
+        };
+        let room = (PACKED_BYTES / (depth_at_once * lanes * size_of::<U>())).max(1);
+        let groups = self.cut.groups(self.cols.div_ceil(lanes));
+        let mut rest = &groups[..];
+        while let Some(first) = rest.first() {
+            let fits = |g: &&Range<usize>| in_place.is_some() || g.end - first.start <= room;
+            let (some, further) = rest.split_at(rest.iter().take_while(fits).count().max(1));
+            let vectors = first.start..some[some.len() - 1].end;
+            // Without depth, there is one pass, which writes zeros.
+            for from in (0..self.depth.max(1)).step_by(depth_at_once) {
+                let depth = from..self.depth.min(from + depth_at_once);
+                let right = match in_place {
+                    Some((b, stride)) => Panelled {
+                        ptr: SyncPtr::from_raw(b.cast_mut().cast()),
+                        layout: Panels::Rows(stride),
+                        depth,
+                        vectors: vectors.clone(),
+                        scratch: None,
+                    },
+                    // SAFETY: the range is within the operand.
+                    None => unsafe { self.pack(pool, rhs, depth, vectors.clone()) },
+                };
+                // SAFETY: guaranteed by the caller.
+                unsafe { self.pass(pool, lhs, &right, some, out) };
+            }
+            rest = further;
         }
-        next = end;
+    }
+
+    /// Returns the right operand and its stride, if the inner kernel can read it, and if reading it in place
+    /// costs less than packing it.
+    fn in_place(&self, rhs: &dyn Right<U>) -> Option<(*const U, usize)> {
+        let is_readable = self.engine.masked || self.cols.is_multiple_of(self.engine.lanes);
+        rhs.direct(self.batch).filter(|_| {
+            is_readable
+                && (self.rows <= 2 * self.engine.rows
+                    || self.cols.saturating_mul(self.depth) <= (1 << 20) / size_of::<U>())
+        })
+    }
+
+    /// Packs columns of the right operand.
+    ///
+    /// # Safety
+    /// The ranges must be within the operand.
+    unsafe fn pack(
+        &self,
+        pool: &Pool,
+        rhs: &dyn Right<U>,
+        depth: Range<usize>,
+        vectors: Range<usize>,
+    ) -> Panelled {
+        let (lanes, depth_block) = (self.engine.lanes, self.cut.depth);
+        let width = vectors.len() * lanes;
+        let mut scratch = Scratch::new::<U>(width * depth.len());
+        let ptr = SyncPtr::from_raw(scratch.ptr());
+        let all: Vec<(usize, usize)> = panels(vectors.len()).collect();
+        let blocks = depth.len().div_ceil(depth_block);
+        // The number of panels per chunk, for some microseconds of copying.
+        let per_chunk = ((1 << 17) / (depth_block * lanes * 3)).max(1);
+        let chunks = all.len().div_ceil(per_chunk);
+        pool.run(blocks * chunks, &|chunk| {
+            let (block, chunk) = (chunk / chunks, chunk % chunks);
+            let from = depth.start + block * depth_block;
+            let to = depth.end.min(from + depth_block);
+            let base = ptr.get().cast::<U>().wrapping_add((from - depth.start) * width);
+            let all = &all[chunk * per_chunk..all.len().min((chunk + 1) * per_chunk)];
+            let (first, end) = (all[0].0, all[all.len() - 1].0 + all[all.len() - 1].1);
+            let cols = (vectors.start + first) * lanes..self.cols.min((vectors.start + end) * lanes);
+            let to_panel = base.wrapping_add(first * lanes * (to - from));
+            // SAFETY: the ranges are within the operand, and each chunk has its own part of the scratch
+            // memory, which has room for all vectors and the whole depth. Dividing some of the panels'
+            // vectors again gives the same panels.
+            unsafe { rhs.pack(self.batch, from..to, cols, lanes, to_panel) };
+        });
+        Panelled { ptr, layout: Panels::Packed, depth, vectors, scratch: Some(scratch) }
+    }
+
+    /// Multiplies the depth of `right` for some groups of its columns.
+    ///
+    /// # Safety
+    /// See [`multiply`].
+    unsafe fn pass(
+        &self,
+        pool: &Pool,
+        lhs: &dyn Left<U>,
+        right: &Panelled,
+        groups: &[Range<usize>],
+        out: &Output<U>,
+    ) {
+        let row_blocks = self.rows.div_ceil(self.cut.rows);
+        pool.run(row_blocks * groups.len(), &|chunk| {
+            let first_row = chunk / groups.len() * self.cut.rows;
+            let task = Task {
+                product: self,
+                rows: first_row..self.rows.min(first_row + self.cut.rows),
+                vectors: groups[chunk % groups.len()].clone(),
+            };
+            // SAFETY: the caller guarantees `out`; chunks write different rows or columns of it.
+            unsafe { task.run(lhs, right, out) };
+        });
     }
 }
 
@@ -254,116 +314,74 @@ unsafe fn one<U: Compute>(
 struct Panelled {
     ptr: SyncPtr,
     layout: Panels,
+    /// The depth that is multiplied in one pass, which is the packed one.
+    depth: Range<usize>,
+    /// The vectors that are packed.
+    vectors: Range<usize>,
     scratch: Option<Scratch>,
 }
 
-/// Packs columns of the right operand.
-///
-/// # Safety
-/// The ranges must be within the operand.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "the operands of a leaf loop; a struct would be made at every call"
-)]
-unsafe fn pack<U: Compute>(
-    pool: &Pool,
-    rhs: &dyn Right<U>,
-    batch: usize,
-    depth: Range<usize>,
-    depth_block: usize,
-    vectors: Range<usize>,
-    lanes: usize,
-    cols: usize,
-) -> Panelled {
-    let width = vectors.len() * lanes;
-    let mut scratch = Scratch::new::<U>(width * depth.len());
-    let ptr = SyncPtr::from_raw(scratch.ptr());
-    let all: Vec<(usize, usize)> = panels(vectors.len()).collect();
-    let blocks = depth.len().div_ceil(depth_block);
-    // The number of panels per chunk, for some microseconds of copying.
-    let per_chunk = ((1 << 17) / (depth_block * lanes * 3)).max(1);
-    let chunks = all.len().div_ceil(per_chunk);
-    pool.run(blocks * chunks, &|chunk| {
-        let (block, chunk) = (chunk / chunks, chunk % chunks);
-        let from = depth.start + block * depth_block;
-        let to = depth.end.min(from + depth_block);
-        let base = ptr.get().cast::<U>().wrapping_add((from - depth.start) * width);
-        let all = &all[chunk * per_chunk..all.len().min((chunk + 1) * per_chunk)];
-        let (first, end) = (all[0].0, all[all.len() - 1].0 + all[all.len() - 1].1);
-        let cut = vectors.start + first..vectors.start + end;
-        let to_panel = base.wrapping_add(first * lanes * (to - from));
-        // SAFETY: the ranges are within the operand, and each chunk has its own part of the scratch memory,
-        // which has room for all vectors and the whole depth. Dividing some of the panels' vectors again
-        // gives the same panels.
-        unsafe { rhs.pack(batch, from..to, cut.start * lanes..cols.min(cut.end * lanes), lanes, to_panel) };
-    });
-    Panelled { ptr, layout: Panels::Packed, scratch: Some(scratch) }
+impl Panelled {
+    /// Returns the address of the columns from vector `vector` on in a block of depth.
+    fn at<U>(&self, vector: usize, lanes: usize, depth: Range<usize>) -> *const U {
+        let offset = match self.layout {
+            Panels::Rows(stride) => depth.start * stride + vector * lanes,
+            Panels::Packed => {
+                let width = self.vectors.len() * lanes;
+                let block = (depth.start - self.depth.start) * width;
+                block + (vector - self.vectors.start) * lanes * depth.len()
+            }
+        };
+        self.ptr.get().cast::<U>().wrapping_add(offset)
+    }
 }
 
 /// A chunk of a product.
-struct Task<U> {
-    engine: Engine<U, U>,
-    batch: usize,
+struct Task<'a, U> {
+    product: &'a Product<U>,
     rows: Range<usize>,
-    /// The depth that is packed.
-    depth: Range<usize>,
-    depth_block: usize,
     vectors: Range<usize>,
-    /// The first vector that is packed.
-    first_vector: usize,
-    /// The end of the vectors that are packed.
-    last_vector: usize,
-    cols: usize,
 }
 
-impl<U: Compute> Task<U> {
+impl<U: Compute> Task<'_, U> {
     /// # Safety
     /// See [`multiply`]; nothing else may access the rows and columns of this task in `out`.
     unsafe fn run(&self, lhs: &dyn Left<U>, right: &Panelled, out: &Output<U>) {
         debug_assert_eq!(right.scratch.is_some(), right.layout == Panels::Packed);
-        let lanes = self.engine.lanes;
+        let Product { engine, batch, cols: all_cols, .. } = *self.product;
+        let (lanes, depth_block) = (engine.lanes, self.product.cut.depth);
         let col = self.vectors.start * lanes;
-        let cols = self.cols.min(self.vectors.end * lanes) - col;
+        let cols = all_cols.min(self.vectors.end * lanes) - col;
         let rows = self.rows.len();
-        let at = out.batch.at(self.batch) + self.rows.start * out.row + col;
+        let at = out.batch.at(batch) + self.rows.start * out.row + col;
         let mut tile = out.store.map(|_| Scratch::new::<U>(rows * cols));
         let (c, c_row) = match &mut tile {
             Some(tile) => (tile.ptr(), cols),
             None => (out.ptr.get().cast::<U>().wrapping_add(at), out.row),
         };
-        let direct = lhs.direct(self.batch).filter(|(_, _, a_col)| *a_col == 1 || self.depth.len() <= 8);
+        let depth = right.depth.clone();
+        let direct = lhs.direct(batch).filter(|(_, _, a_col)| *a_col == 1 || depth.len() <= 8);
         let mut packed = match direct {
             Some(_) => None,
-            None => Some(Scratch::new::<U>(rows * self.depth_block.min(self.depth.len()))),
+            None => Some(Scratch::new::<U>(rows * depth_block.min(depth.len()))),
         };
-        let mut from = self.depth.start;
-        loop {
-            let to = self.depth.end.min(from + self.depth_block);
+        for from in (depth.start..depth.end.max(depth.start + 1)).step_by(depth_block) {
+            let to = depth.end.min(from + depth_block);
             let (a, a_row, a_col) = match (&mut packed, direct) {
                 (Some(packed), _) => {
                     // SAFETY: the ranges are within the operand, and the scratch memory has room for a block
                     // of them.
-                    let (row, col) =
-                        unsafe { lhs.pack(self.batch, self.rows.clone(), from..to, packed.ptr()) };
+                    let (row, col) = unsafe { lhs.pack(batch, self.rows.clone(), from..to, packed.ptr()) };
                     (packed.ptr::<U>().cast_const(), row, col)
                 }
                 (None, Some((a, row, col))) => (a.wrapping_add(self.rows.start * row + from * col), row, col),
                 (None, None) => unreachable!("either packed or direct"),
             };
-            let b = match right.layout {
-                Panels::Rows(stride) => right.ptr.get().cast::<U>().wrapping_add(from * stride + col),
-                Panels::Packed => {
-                    let width = (self.last_vector - self.first_vector) * lanes;
-                    let block = (from - self.depth.start) * width;
-                    let panel = (self.vectors.start - self.first_vector) * lanes * (to - from);
-                    right.ptr.get().cast::<U>().wrapping_add(block + panel)
-                }
-            };
             let block = Block {
                 a,
                 a_row,
                 a_col,
-                b,
+                b: right.at(self.vectors.start, lanes, from..to),
                 b_layout: right.layout,
                 c,
                 c_row,
@@ -377,11 +395,7 @@ impl<U: Compute> Task<U> {
             // SAFETY: A is readable in place or was just packed. B is readable in place, or was packed by
             // `pack` with the same panels. C is exclusively accessible, as the caller guarantees, or scratch
             // memory.
-            unsafe { (self.engine.block)(&block) };
-            from = to;
-            if from >= self.depth.end {
-                break;
-            }
+            unsafe { (engine.block)(&block) };
         }
         if let (Some(tile), Some(store)) = (&mut tile, out.store) {
             for r in 0..rows {

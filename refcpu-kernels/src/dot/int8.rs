@@ -5,7 +5,7 @@
 //! operand, which adds 128 times the sum of a column to each result; this is subtracted again. All arithmetic
 //! wraps in 32 bits, like the result.
 
-use super::gemm::Shape;
+use super::gemm::GemmShape;
 use super::kernel::{Arith, Block, Panels, block, panels};
 use super::operand::Index;
 use crate::Pool;
@@ -101,8 +101,15 @@ pub(super) struct Matrix {
 // is used.
 unsafe impl Sync for Matrix {}
 
+impl Matrix {
+    /// Returns the first element of a member of the batch.
+    fn member(&self, member: usize) -> SyncPtr {
+        SyncPtr::from_raw(self.ptr.wrapping_add(self.batch.at(member)).cast_mut().cast())
+    }
+}
+
 /// Returns `true` if [`multiply`] supports products of this shape on this machine, and is worthwhile.
-pub(super) fn available(shape: Shape) -> bool {
+pub(super) fn available(shape: GemmShape) -> bool {
     isa::level() >= Level::Avx512
         && std::arch::is_x86_feature_detected!("avx512vnni")
         && shape.rows > 1
@@ -115,8 +122,8 @@ pub(super) fn available(shape: Shape) -> bool {
 /// # Safety
 /// [`available`] must have returned `true`, the operands' elements must be readable, and nothing else may
 /// access `out`, an array of `batch * rows * cols` elements.
-pub(super) unsafe fn multiply(pool: &Pool, shape: Shape, lhs: &Matrix, rhs: &Matrix, out: SyncPtr) {
-    let Shape { batch, rows, cols, depth } = shape;
+pub(super) unsafe fn multiply(pool: &Pool, shape: GemmShape, lhs: &Matrix, rhs: &Matrix, out: SyncPtr) {
+    let GemmShape { batch, rows, cols, depth } = shape;
     let units = depth.div_ceil(4);
     let vectors = cols.div_ceil(LANES);
     let block_units = units.min(DEPTH);
@@ -127,9 +134,7 @@ pub(super) unsafe fn multiply(pool: &Pool, shape: Shape, lhs: &Matrix, rhs: &Mat
     let sums = SyncPtr::from_raw(sums.ptr());
     let cut: Vec<(usize, usize)> = panels(vectors).collect();
     for member in 0..batch {
-        let a = lhs.ptr.wrapping_add(lhs.batch.at(member));
-        let b = rhs.ptr.wrapping_add(rhs.batch.at(member));
-        let (a, b) = (SyncPtr::from_raw(a.cast_mut().cast()), SyncPtr::from_raw(b.cast_mut().cast()));
+        let (a, b) = (lhs.member(member), rhs.member(member));
         let c = SyncPtr::from_raw(out.get().cast::<i32>().wrapping_add(member * rows * cols).cast());
         for from in (0..units).step_by(DEPTH) {
             let count = DEPTH.min(units - from);
@@ -169,16 +174,21 @@ pub(super) unsafe fn multiply(pool: &Pool, shape: Shape, lhs: &Matrix, rhs: &Mat
                         batch_strides: [0; 3],
                     });
                     if from + count == units {
-                        let sums = std::slice::from_raw_parts(sums.get().cast::<i32>(), cols);
-                        for row in std::slice::from_raw_parts_mut(c, some.len() * cols).chunks_exact_mut(cols)
-                        {
-                            for (c, s) in row.iter_mut().zip(sums) {
-                                *c = c.wrapping_sub(s.wrapping_mul(128));
-                            }
-                        }
+                        let c = std::slice::from_raw_parts_mut(c, some.len() * cols);
+                        subtract_sums(c, std::slice::from_raw_parts(sums.get().cast::<i32>(), cols));
                     }
                 }
             });
+        }
+    }
+}
+
+/// Subtracts 128 times the sums of the columns of the right operand from each row of results, because 128 was
+/// added to the elements of the left operand.
+fn subtract_sums(rows: &mut [i32], sums: &[i32]) {
+    for row in rows.chunks_exact_mut(sums.len()) {
+        for (c, s) in row.iter_mut().zip(sums) {
+            *c = c.wrapping_sub(s.wrapping_mul(128));
         }
     }
 }

@@ -13,7 +13,7 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub(crate) use self::gemm::{Output, Shape, multiply as multiply_blocks};
+pub(crate) use self::gemm::{GemmShape, Output, multiply as multiply_blocks};
 pub(crate) use self::kernel::panels;
 pub(crate) use self::operand::{Index, Left, Right, pad};
 pub(crate) use self::product::{Operand, Operands, Visit, compute_type, multiply, with_compute};
@@ -144,8 +144,12 @@ fn general<U: Operands>(pool: &Pool, lhs: Src<'_>, rhs: Src<'_>, out: &mut Dst<'
         sides(rhs.dims(), dims.rhs_contract.iter().copied()),
     );
     let count = |dims: &[(usize, usize)]| dims.iter().map(|d| d.0).product::<usize>();
-    let shape =
-        Shape { batch: count(&lhs_batch), rows: count(&rows), cols: count(&cols), depth: count(&lhs_depth) };
+    let shape = GemmShape {
+        batch: count(&lhs_batch),
+        rows: count(&rows),
+        cols: count(&cols),
+        depth: count(&lhs_depth),
+    };
     if out.is_empty() {
         return;
     }

@@ -2,7 +2,7 @@
 //! and results.
 
 use super::engine::Compute;
-use super::gemm::{self, Output, Shape};
+use super::gemm::{self, GemmShape, Output};
 use super::matvec;
 use super::operand::{Index, Left, Matrices, Right};
 use crate::number::{Load, Target};
@@ -215,12 +215,12 @@ operands! {
 /// `out` must describe memory that is valid for the results and that nothing else accesses.
 pub(crate) unsafe fn multiply<U: Operands>(
     pool: &Pool,
-    shape: Shape,
+    shape: GemmShape,
     a: &Operand<'_, U>,
     b: &Operand<'_, U>,
     out: &Output<U>,
 ) {
-    let Shape { batch, rows, cols, depth } = shape;
+    let GemmShape { batch, rows, cols, depth } = shape;
     let big = batch < 16 || rows * cols * depth >= 1 << 14;
     let contiguous = rows == 1 || (cols == 1 && out.row == 1);
     let matrix = if rows == 1 { b.side } else { a.side };

@@ -56,7 +56,7 @@ fn check(types: [DType; 3], lhs_dims: &[usize], rhs_dims: &[usize], dims: &DotDi
     let lhs = Array::from_fn(lt, lhs_dims, a);
     let rhs = Array::from_fn(rt, rhs_dims, b);
     let out_dims = dims.output_dims(lhs_dims, rhs_dims).unwrap();
-    let mut out = Array::zeros(ot, &out_dims);
+    let mut out = Array::unset(ot, &out_dims);
     dot_general(&Pool::inline(), lhs.src(), rhs.src(), out.dst(), dims);
     let want = expected((lhs_dims, &a), (rhs_dims, &b), dims);
     for (i, w) in want.iter().enumerate() {
@@ -181,10 +181,10 @@ fn long_products_of_vectors_are_rounded_nearly_once() {
         let whole = |side: u64, i: usize| noise(2 * seed + side, i, 1 << 53) as u64;
         let vector = |side| {
             let values: Vec<f64> = (0..n).map(|i| whole(side, i) as f64 / (1u64 << 53) as f64).collect();
-            crate::copy::test_array::Array::of(DType::F64, &[n], &values)
+            Array::of(DType::F64, &[n], &values)
         };
         let (x, y) = (vector(0), vector(1));
-        let mut out = crate::copy::test_array::Array::new(DType::F64, &[]);
+        let mut out = Array::new(DType::F64, &[]);
         let dims = DotDims { lhs_contract: vec![0], rhs_contract: vec![0], ..DotDims::default() };
         dot_general(&Pool::inline(), x.src(), y.src(), out.dst(), &dims);
         let found = out.values::<f64>()[0];
@@ -202,11 +202,11 @@ fn infinite_parts_of_long_sums_are_infinite_or_nan() {
     let n = 5000;
     let mut values = vec![1.0f32; n];
     values[100] = f32::INFINITY;
-    let ones = crate::copy::test_array::Array::of(DType::F32, &[n], &vec![1.0f32; n]);
+    let ones = Array::of(DType::F32, &[n], &vec![1.0f32; n]);
     let dims = DotDims { lhs_contract: vec![0], rhs_contract: vec![0], ..DotDims::default() };
     let product = |values: &[f32]| {
-        let x = crate::copy::test_array::Array::of(DType::F32, &[n], values);
-        let mut out = crate::copy::test_array::Array::new(DType::F32, &[]);
+        let x = Array::of(DType::F32, &[n], values);
+        let mut out = Array::new(DType::F32, &[]);
         dot_general(&Pool::inline(), x.src(), ones.src(), out.dst(), &dims);
         out.values::<f32>()[0]
     };

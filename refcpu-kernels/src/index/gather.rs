@@ -102,51 +102,22 @@ fn check(
     let describe = || format!("gather: {dims:?} at {index_dims:?} to {out_dims:?} by {spec:?}");
     let size = operand.dtype().size();
     let (from, to) = (strides_of(dims), strides_of(out_dims));
-    assert!(
-        spec.slice_sizes.len() == dims.len() && spec.slice_sizes.iter().zip(dims).all(|(s, d)| s <= d),
-        "{}",
-        describe()
-    );
+    let roles = Roles::new(dims.len(), index_dims.len(), out_dims.len(), spec);
+    let Roles { kept, batch_dims, index_batch_dims } = &roles;
     assert!(
         spec.start_index_map.len() == vectors.vector_len()
-            && spec.start_index_map.iter().all(|d| *d < dims.len()),
-        "{}",
-        describe()
-    );
-    let kept: Few<usize> = (0..dims.len())
-        .filter(|d| !spec.collapsed_slice_dims.contains(d) && !spec.operand_batching_dims.contains(d))
-        .collect();
-    let batch_dims: Few<usize> = (0..out_dims.len()).filter(|d| !spec.offset_dims.contains(d)).collect();
-    let index_batch_dims: Few<usize> =
-        (0..index_dims.len()).filter(|d| *d != spec.index_vector_dim).collect();
-    assert!(
-        kept.len() == spec.offset_dims.len()
-            && spec.offset_dims.iter().all(|d| *d < out_dims.len())
-            && kept.iter().zip(spec.offset_dims).all(|(k, o)| spec.slice_sizes[*k] == out_dims[*o])
-            && batch_dims.len() == index_batch_dims.len()
-            && batch_dims.iter().zip(&index_batch_dims).all(|(b, i)| out_dims[*b] == index_dims[*i])
-            && batch_dims.len() + spec.offset_dims.len() == out_dims.len()
-            && spec.operand_batching_dims.len() == spec.start_indices_batching_dims.len(),
+            && roles.fit_sizes(dims, index_dims, out_dims, spec),
         "{}",
         describe()
     );
     if out.is_empty() {
         return None;
     }
-    assert!(
-        (0..dims.len()).all(|d| kept.contains(&d) || spec.slice_sizes[d] == 1)
-            && spec.operand_batching_dims.iter().zip(spec.start_indices_batching_dims).all(|(o, i)| {
-                index_batch_dims.contains(i)
-                    && dims.get(*o) == index_dims.get(*i)
-                    && !spec.start_index_map.contains(o)
-            }),
-        "{}",
-        describe()
-    );
+    assert!(roles.fit_batch(dims, index_dims, spec), "{}", describe());
     let bytes = |stride: isize| stride.wrapping_mul(size as isize);
     let batch = batch_dims
         .iter()
-        .zip(&index_batch_dims)
+        .zip(index_batch_dims)
         .map(|(b, i)| {
             let along = spec.start_indices_batching_dims.iter().position(|d| d == i);
             let source = along.map_or(0, |p| from[spec.operand_batching_dims[p]]);
@@ -164,6 +135,60 @@ fn check(
     }
     let count = batch_dims.iter().map(|d| out_dims[*d]).product();
     Some(Windows { count, batch, components, window: nest.prepare(size) })
+}
+
+/// The dimensions of the arrays of a gather by their roles.
+struct Roles {
+    /// The operand's dimensions that windows keep.
+    kept: Few<usize>,
+    /// The result's dimensions that enumerate windows.
+    batch_dims: Few<usize>,
+    /// The dimensions of the indices that enumerate windows.
+    index_batch_dims: Few<usize>,
+}
+
+impl Roles {
+    fn new(rank: usize, index_rank: usize, out_rank: usize, spec: &GatherSpec<'_>) -> Self {
+        let is_kept =
+            |d: &usize| !spec.collapsed_slice_dims.contains(d) && !spec.operand_batching_dims.contains(d);
+        Self {
+            kept: (0..rank).filter(is_kept).collect(),
+            batch_dims: (0..out_rank).filter(|d| !spec.offset_dims.contains(d)).collect(),
+            index_batch_dims: (0..index_rank).filter(|d| *d != spec.index_vector_dim).collect(),
+        }
+    }
+
+    /// Returns `true` if the dimension numbers are in range and corresponding sizes are equal.
+    fn fit_sizes(
+        &self,
+        dims: &[usize],
+        index_dims: &[usize],
+        out_dims: &[usize],
+        spec: &GatherSpec<'_>,
+    ) -> bool {
+        let Self { kept, batch_dims, index_batch_dims } = self;
+        spec.slice_sizes.len() == dims.len()
+            && spec.slice_sizes.iter().zip(dims).all(|(s, d)| s <= d)
+            && spec.start_index_map.iter().all(|d| *d < dims.len())
+            && kept.len() == spec.offset_dims.len()
+            && spec.offset_dims.iter().all(|d| *d < out_dims.len())
+            && kept.iter().zip(spec.offset_dims).all(|(k, o)| spec.slice_sizes[*k] == out_dims[*o])
+            && batch_dims.len() == index_batch_dims.len()
+            && batch_dims.iter().zip(index_batch_dims).all(|(b, i)| out_dims[*b] == index_dims[*i])
+            && batch_dims.len() + spec.offset_dims.len() == out_dims.len()
+            && spec.operand_batching_dims.len() == spec.start_indices_batching_dims.len()
+    }
+
+    /// Returns `true` if windows have size 1 along the dimensions that they do not keep, and the batching
+    /// dimensions of operand and indices correspond.
+    fn fit_batch(&self, dims: &[usize], index_dims: &[usize], spec: &GatherSpec<'_>) -> bool {
+        (0..dims.len()).all(|d| self.kept.contains(&d) || spec.slice_sizes[d] == 1)
+            && spec.operand_batching_dims.iter().zip(spec.start_indices_batching_dims).all(|(o, i)| {
+                self.index_batch_dims.contains(i)
+                    && dims.get(*o) == index_dims.get(*i)
+                    && !spec.start_index_map.contains(o)
+            })
+    }
 }
 
 impl Windows {

@@ -9,7 +9,7 @@ use crate::isa::{Isa, multiversion};
 use crate::view::{Element, SyncPtr};
 use crate::{DType, Dst, Pool, Src};
 use half::{bf16, f16};
-use std::ops::Range;
+use std::ops::{Add, BitAnd, BitOr, BitXor, Mul, Range, Sub};
 
 /// The number of elements of a chunk.
 const ELEMENTS_PER_CHUNK: usize = 32 << 10;
@@ -106,85 +106,121 @@ pub fn scatter(
         copy(pool, operand, out.reborrow());
     }
     let plan = Updates::new(out.dims(), indices, updates.dims(), spec);
-    macro_rules! go {
-        ($t:ty, $f:expr) => {
-            plan.combine_all::<$t>(pool, &updates, &mut out, $f)
-        };
+    Scatter { pool, combiner, plan, updates, out }.run();
+}
+
+/// A scatter of elements of one type.
+struct Scatter<'a> {
+    pool: &'a Pool,
+    combiner: Combiner,
+    plan: Updates<'a>,
+    updates: Src<'a>,
+    out: Dst<'a>,
+}
+
+impl Scatter<'_> {
+    fn run(mut self) {
+        macro_rules! integer {
+            ($t:ty) => {
+                self.integer::<$t>(<$t>::wrapping_add, <$t>::wrapping_mul)
+            };
+        }
+        macro_rules! float {
+            ($t:ty) => {
+                self.arithmetic::<$t>(
+                    |a, b| a + b,
+                    |a, b| a * b,
+                    |a, b| if a <= b || a.is_nan() { a } else { b },
+                    |a, b| if a >= b || a.is_nan() { a } else { b },
+                )
+            };
+        }
+        if self.combiner == Combiner::Replace {
+            return self.replace();
+        }
+        match self.out.dtype() {
+            DType::Pred => match self.combiner {
+                Combiner::Add | Combiner::Maximum | Combiner::Or => self.combine::<u8>(|a, b| a | b),
+                Combiner::Xor => self.combine::<u8>(|a, b| a ^ b),
+                _ => self.combine::<u8>(|a, b| a & b),
+            },
+            DType::S8 => integer!(i8),
+            DType::S16 => integer!(i16),
+            DType::S32 => integer!(i32),
+            DType::S64 => integer!(i64),
+            DType::U8 => integer!(u8),
+            DType::U16 => integer!(u16),
+            DType::U32 => integer!(u32),
+            DType::U64 => integer!(u64),
+            DType::F16 => float!(f16),
+            DType::BF16 => float!(bf16),
+            DType::F32 => float!(f32),
+            DType::F64 => float!(f64),
+            DType::C64 => self.complex::<f32>(),
+            DType::C128 => self.complex::<f64>(),
+            _ => unreachable!("scatter_supports said no"),
+        }
     }
-    macro_rules! arithmetic {
-        ($t:ty, $add:expr, $mul:expr, $min:expr, $max:expr) => {
-            match combiner {
-                Combiner::Add => go!($t, $add),
-                Combiner::Multiply => go!($t, $mul),
-                Combiner::Minimum => go!($t, $min),
-                Combiner::Maximum => go!($t, $max),
-                _ => unreachable!("scatter_supports said no"),
+
+    fn combine<T: Element>(&mut self, f: impl Fn(T, T) -> T + Copy + Sync) {
+        self.plan.combine_all::<T>(self.pool, &self.updates, &mut self.out, f);
+    }
+
+    fn replace(&mut self) {
+        match self.out.dtype().size() {
+            1 => self.combine::<u8>(|_, b| b),
+            2 => self.combine::<u16>(|_, b| b),
+            4 => self.combine::<u32>(|_, b| b),
+            8 if self.out.dtype() == DType::C64 => self.combine::<[f32; 2]>(|_, b| b),
+            8 => self.combine::<u64>(|_, b| b),
+            _ => self.combine::<[f64; 2]>(|_, b| b),
+        }
+    }
+
+    fn arithmetic<T: Element>(
+        &mut self,
+        add: impl Fn(T, T) -> T + Copy + Sync,
+        multiply: impl Fn(T, T) -> T + Copy + Sync,
+        minimum: impl Fn(T, T) -> T + Copy + Sync,
+        maximum: impl Fn(T, T) -> T + Copy + Sync,
+    ) {
+        match self.combiner {
+            Combiner::Add => self.combine(add),
+            Combiner::Multiply => self.combine(multiply),
+            Combiner::Minimum => self.combine(minimum),
+            Combiner::Maximum => self.combine(maximum),
+            _ => unreachable!("scatter_supports said no"),
+        }
+    }
+
+    fn integer<T>(
+        &mut self,
+        add: impl Fn(T, T) -> T + Copy + Sync,
+        multiply: impl Fn(T, T) -> T + Copy + Sync,
+    ) where
+        T: Element + Ord + BitAnd<Output = T> + BitOr<Output = T> + BitXor<Output = T>,
+    {
+        match self.combiner {
+            Combiner::And => self.combine::<T>(|a, b| a & b),
+            Combiner::Or => self.combine::<T>(|a, b| a | b),
+            Combiner::Xor => self.combine::<T>(|a, b| a ^ b),
+            _ => self.arithmetic(add, multiply, T::min, T::max),
+        }
+    }
+
+    /// Combines complex numbers with parts of type `T`.
+    fn complex<T>(&mut self)
+    where
+        T: Copy + Add<Output = T> + Sub<Output = T> + Mul<Output = T>,
+        [T; 2]: Element,
+    {
+        match self.combiner {
+            Combiner::Add => self.combine::<[T; 2]>(|a, b| [a[0] + b[0], a[1] + b[1]]),
+            Combiner::Multiply => {
+                self.combine::<[T; 2]>(|a, b| [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]);
             }
-        };
-    }
-    macro_rules! integer {
-        ($t:ty) => {
-            match combiner {
-                Combiner::And => go!($t, |a, b| a & b),
-                Combiner::Or => go!($t, |a, b| a | b),
-                Combiner::Xor => go!($t, |a, b| a ^ b),
-                _ => arithmetic!($t, <$t>::wrapping_add, <$t>::wrapping_mul, Ord::min, Ord::max),
-            }
-        };
-    }
-    macro_rules! float {
-        ($t:ty) => {
-            arithmetic!(
-                $t,
-                |a, b| a + b,
-                |a, b| a * b,
-                |a, b| if a <= b || a.is_nan() { a } else { b },
-                |a, b| if a >= b || a.is_nan() { a } else { b }
-            )
-        };
-    }
-    macro_rules! complex {
-        ($t:ty) => {
-            match combiner {
-                Combiner::Add => go!($t, |a, b| [a[0] + b[0], a[1] + b[1]]),
-                Combiner::Multiply => {
-                    go!($t, |a, b| [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]])
-                }
-                _ => unreachable!("scatter_supports said no"),
-            }
-        };
-    }
-    if combiner == Combiner::Replace {
-        return match out.dtype().size() {
-            1 => go!(u8, |_, b| b),
-            2 => go!(u16, |_, b| b),
-            4 => go!(u32, |_, b| b),
-            8 if out.dtype() == DType::C64 => go!([f32; 2], |_, b| b),
-            8 => go!(u64, |_, b| b),
-            _ => go!([f64; 2], |_, b| b),
-        };
-    }
-    match out.dtype() {
-        DType::Pred => match combiner {
-            Combiner::Add | Combiner::Maximum | Combiner::Or => go!(u8, |a, b| a | b),
-            Combiner::Xor => go!(u8, |a, b| a ^ b),
-            _ => go!(u8, |a, b| a & b),
-        },
-        DType::S8 => integer!(i8),
-        DType::S16 => integer!(i16),
-        DType::S32 => integer!(i32),
-        DType::S64 => integer!(i64),
-        DType::U8 => integer!(u8),
-        DType::U16 => integer!(u16),
-        DType::U32 => integer!(u32),
-        DType::U64 => integer!(u64),
-        DType::F16 => float!(f16),
-        DType::BF16 => float!(bf16),
-        DType::F32 => float!(f32),
-        DType::F64 => float!(f64),
-        DType::C64 => complex!([f32; 2]),
-        DType::C128 => complex!([f64; 2]),
-        _ => unreachable!("scatter_supports said no"),
+            _ => unreachable!("scatter_supports said no"),
+        }
     }
 }
 

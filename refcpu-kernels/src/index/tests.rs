@@ -1,5 +1,5 @@
 use super::*;
-use crate::copy::test_array::{Array, indices};
+use crate::testing::{Array, indices};
 use crate::view::Element;
 use crate::{DType, Pool};
 use proptest::prelude::*;

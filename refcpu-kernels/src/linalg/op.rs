@@ -79,116 +79,152 @@ impl LinalgOp {
     /// # Errors
     /// Returns an error that explains why the operation does not support operands of these types and sizes.
     pub fn results(&self, operands: &[ArrayType<'_>]) -> Result<Vec<(DType, Vec<usize>)>, String> {
-        let count = match self {
-            LinalgOp::CholeskyUpdate | LinalgOp::Geqp3 => 2,
-            LinalgOp::Ormqr { .. } => 3,
-            LinalgOp::TridiagonalSolve { .. } => 4,
-            _ => 1,
+        // The sizes of the results follow from this operand.
+        let (count, main) = match self {
+            Self::CholeskyUpdate | Self::Geqp3 => (2, 0),
+            Self::Ormqr { .. } => (3, 2),
+            Self::TridiagonalSolve { .. } => (4, 3),
+            _ => (1, 0),
         };
         if operands.len() != count {
             return Err(format!("it takes {count} operands, not {}", operands.len()));
         }
-        let rank = if matches!(self, LinalgOp::LuPivotsToPermutation { .. }) { 1 } else { 2 };
-        let (dtype, dims) = *operands.last().ok_or("no operands")?;
-        let (dtype, dims) = if count == 2 { operands[0] } else { (dtype, dims) };
-        let Some(batch) = dims.len().checked_sub(rank).map(|at| &dims[..at]) else {
-            return Err(format!("operands have at least {rank} dimensions, not {}", dims.len()));
-        };
-        let with = |tail: &[usize]| [batch, tail].concat();
-        if let LinalgOp::LuPivotsToPermutation { size } = self {
-            let fits = dtype == DType::S32 && dims[dims.len() - 1] <= *size && i32::try_from(*size).is_ok();
-            return if fits {
-                Ok(vec![(dtype, with(&[*size]))])
-            } else {
-                Err(format!("swaps are at most {size} numbers of type s32"))
-            };
+        if let Self::LuPivotsToPermutation { size } = self {
+            return permutation(operands[main], *size);
         }
-        let Some((real, complex)) = parts_of(dtype) else {
-            return Err(format!("there is no linear algebra over {dtype:?}"));
-        };
-        let (m, n) = (dims[dims.len() - 2], dims[dims.len() - 1]);
-        let (k, less) = (m.min(n), n.saturating_sub(1));
+        let matrices = Matrices::new(operands[main])?;
         let is_square = matches!(
             self,
-            LinalgOp::CholeskyUpdate
-                | LinalgOp::Eig { .. }
-                | LinalgOp::Eigh { .. }
-                | LinalgOp::Hessenberg
-                | LinalgOp::Schur { .. }
-                | LinalgOp::Tridiagonal { .. }
+            Self::CholeskyUpdate
+                | Self::Eig { .. }
+                | Self::Eigh { .. }
+                | Self::Hessenberg
+                | Self::Schur { .. }
+                | Self::Tridiagonal { .. }
         );
+        let (m, n) = (matrices.m, matrices.n);
         if is_square && m != n {
             return Err(format!("the matrices are {m} by {n}, not square"));
         }
         if i32::try_from(m.max(n)).is_err() {
             return Err(format!("matrices of {m} by {n} are too large"));
         }
-        let need = |at: usize, dtype: DType, dims: Vec<usize>| {
+        self.check_other_operands(operands, &matrices)?;
+        Ok(self.results_of(&matrices))
+    }
+
+    /// Checks the operands other than the one that is described by `matrices`.
+    fn check_other_operands(
+        &self,
+        operands: &[ArrayType<'_>],
+        matrices: &Matrices<'_>,
+    ) -> Result<(), String> {
+        let Matrices { dtype, m, n, .. } = *matrices;
+        let expect = |at: usize, dtype: DType, tail: &[usize]| {
             let (found, sizes) = operands[at];
+            let dims = matrices.with(tail);
             if found == dtype && sizes == dims {
                 Ok(())
             } else {
                 Err(format!("operand {at} is {found:?}{sizes:?}, not {dtype:?}{dims:?}"))
             }
         };
-        Ok(match self {
-            LinalgOp::CholeskyUpdate => {
-                if dtype != real {
-                    return Err(format!("there is no update of factors over {dtype:?}"));
-                }
-                need(1, dtype, with(&[n]))?;
-                vec![(dtype, dims.to_vec())]
+        match self {
+            Self::CholeskyUpdate if dtype != matrices.real => {
+                Err(format!("there is no update of factors over {dtype:?}"))
             }
-            LinalgOp::Eig { left, right } => {
-                let vectors = usize::from(*left) + usize::from(*right);
-                let mut results = vec![(complex, with(&[n]))];
-                results.extend(std::iter::repeat_n((complex, dims.to_vec()), vectors));
-                results
-            }
-            LinalgOp::Eigh { .. } => vec![(dtype, dims.to_vec()), (real, with(&[n]))],
-            LinalgOp::Geqp3 => {
-                need(1, DType::S32, with(&[n]))?;
-                vec![(dtype, dims.to_vec()), (DType::S32, with(&[n])), (dtype, with(&[k]))]
-            }
-            LinalgOp::Hessenberg => vec![(dtype, dims.to_vec()), (dtype, with(&[less]))],
-            LinalgOp::Lu => {
-                vec![(dtype, dims.to_vec()), (DType::S32, with(&[k])), (DType::S32, with(&[m]))]
-            }
-            LinalgOp::LuPivotsToPermutation { .. } => vec![],
-            LinalgOp::Ormqr { left, .. } => {
+            Self::CholeskyUpdate => expect(1, dtype, &[n]),
+            Self::Geqp3 => expect(1, DType::S32, &[n]),
+            Self::Ormqr { left, .. } => {
                 let &[.., width] = operands[0].1 else { return Err("operand 0 is no matrix".to_string()) };
                 let &[.., factors] = operands[1].1 else { return Err("operand 1 is no vector".to_string()) };
                 let height = if *left { m } else { n };
-                need(0, dtype, with(&[height, width]))?;
-                need(1, dtype, with(&[factors]))?;
+                expect(0, dtype, &[height, width])?;
+                expect(1, dtype, &[factors])?;
                 if factors > height.min(width) {
                     return Err(format!("{factors} reflectors in {height} by {width}"));
                 }
-                vec![(dtype, dims.to_vec())]
+                Ok(())
             }
-            LinalgOp::Schur { vectors } => vec![(dtype, dims.to_vec()); 1 + usize::from(*vectors)],
-            LinalgOp::Svd(vectors) => {
-                let mut results = vec![(real, with(&[k]))];
+            Self::TridiagonalSolve { .. } => (0..3).try_for_each(|at| expect(at, dtype, &[m])),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the types and sizes of the results for operands that were checked.
+    fn results_of(&self, matrices: &Matrices<'_>) -> Vec<(DType, Vec<usize>)> {
+        let Matrices { dtype, real, complex, m, n, .. } = *matrices;
+        let (k, less) = (m.min(n), n.saturating_sub(1));
+        let same = || (dtype, matrices.with(&[m, n]));
+        let with = |dtype: DType, tail: &[usize]| (dtype, matrices.with(tail));
+        match self {
+            Self::CholeskyUpdate | Self::Ormqr { .. } | Self::TridiagonalSolve { .. } => vec![same()],
+            Self::Eig { left, right } => {
+                let vectors = usize::from(*left) + usize::from(*right);
+                let mut results = vec![with(complex, &[n])];
+                results.extend(std::iter::repeat_n(with(complex, &[m, n]), vectors));
+                results
+            }
+            Self::Eigh { .. } => vec![same(), with(real, &[n])],
+            Self::Geqp3 => vec![same(), with(DType::S32, &[n]), with(dtype, &[k])],
+            Self::Hessenberg => vec![same(), with(dtype, &[less])],
+            Self::Lu => vec![same(), with(DType::S32, &[k]), with(DType::S32, &[m])],
+            Self::LuPivotsToPermutation { .. } => vec![],
+            Self::Schur { vectors } => vec![same(); 1 + usize::from(*vectors)],
+            Self::Svd(vectors) => {
+                let mut results = vec![with(real, &[k])];
                 match vectors {
                     SvdVectors::Nothing => {}
-                    SvdVectors::Thin => results.extend([(dtype, with(&[m, k])), (dtype, with(&[k, n]))]),
-                    SvdVectors::Full => results.extend([(dtype, with(&[m, m])), (dtype, with(&[n, n]))]),
+                    SvdVectors::Thin => results.extend([with(dtype, &[m, k]), with(dtype, &[k, n])]),
+                    SvdVectors::Full => results.extend([with(dtype, &[m, m]), with(dtype, &[n, n])]),
                 }
                 results
             }
-            LinalgOp::Tridiagonal { .. } => vec![
-                (dtype, dims.to_vec()),
-                (real, with(&[n])),
-                (real, with(&[less])),
-                (dtype, with(&[less])),
-            ],
-            LinalgOp::TridiagonalSolve { .. } => {
-                for at in 0..3 {
-                    need(at, dtype, with(&[m]))?;
-                }
-                vec![(dtype, dims.to_vec())]
+            Self::Tridiagonal { .. } => {
+                vec![same(), with(real, &[n]), with(real, &[less]), with(dtype, &[less])]
             }
-        })
+        }
+    }
+}
+
+/// A batch of matrices of `m` by `n` elements.
+struct Matrices<'a> {
+    dtype: DType,
+    /// The real and the complex type with the precision of `dtype`.
+    real: DType,
+    complex: DType,
+    /// The dimensions of the batch.
+    batch: &'a [usize],
+    m: usize,
+    n: usize,
+}
+
+impl<'a> Matrices<'a> {
+    fn new((dtype, dims): ArrayType<'a>) -> Result<Self, String> {
+        let [batch @ .., m, n] = dims else {
+            return Err(format!("operands have at least 2 dimensions, not {}", dims.len()));
+        };
+        let Some((real, complex)) = parts_of(dtype) else {
+            return Err(format!("there is no linear algebra over {dtype:?}"));
+        };
+        Ok(Self { dtype, real, complex, batch, m: *m, n: *n })
+    }
+
+    /// Returns the dimensions of a batch of arrays with the dimensions `tail`.
+    fn with(&self, tail: &[usize]) -> Vec<usize> {
+        [self.batch, tail].concat()
+    }
+}
+
+/// Returns the type and sizes of the permutations of `size` numbers, for an operand of swaps.
+fn permutation((dtype, dims): ArrayType<'_>, size: usize) -> Result<Vec<(DType, Vec<usize>)>, String> {
+    let [batch @ .., swaps] = dims else {
+        return Err("operands have at least 1 dimension, not 0".to_string());
+    };
+    if dtype == DType::S32 && *swaps <= size && i32::try_from(size).is_ok() {
+        Ok(vec![(dtype, [batch, &[size]].concat())])
+    } else {
+        Err(format!("swaps are at most {size} numbers of type s32"))
     }
 }
 

@@ -36,44 +36,21 @@ pub(super) fn run<S: Storage>(pool: &Pool, input: Src<'_>, first: Src<'_>, w: &m
 /// Factors a matrix in place. `order` initially marks the columns that come first, and finally is the
 /// permutation.
 fn factor<T: Field>(a: &mut [T], (m, n): (usize, usize), order: &mut [i32], tau: &mut [T]) {
-    let mut fixed = 0;
-    for j in 0..n {
-        let is_fixed = order[j] != 0;
-        order[j] = j as i32 + 1;
-        if is_fixed {
-            swap_columns(a, n, j, fixed);
-            order.swap(j, fixed);
-            fixed += 1;
-        }
-    }
-    let free = fixed.min(tau.len());
+    let free = move_marked_first(a, n, order).min(tau.len());
     let mut column = vec![T::ZERO; m];
-    let norm_below = |a: &[T], i: usize, j: usize, column: &mut [T]| {
-        column[i..].iter_mut().zip(i..m).for_each(|(v, r)| *v = a[r * n + j]);
-        norm(&column[i..])
-    };
-    // The norms of the remaining parts of the columns, and their values when they were last computed exactly.
-    let (mut norms, mut fresh) = (vec![T::Real::ZERO; n], vec![T::Real::ZERO; n]);
+    let mut norms = ColumnNorms::<T>::new(m, n);
     let (mut weights, mut sums) = (vec![T::ZERO; m], vec![T::ZERO; n]);
     let zeros = vec![T::ZERO; m.max(n)];
     for i in 0..tau.len() {
         if i == free {
-            for j in i..n {
-                norms[j] = norm_below(a, i, j, &mut column);
-                fresh[j] = norms[j];
-            }
+            (i..n).for_each(|j| norms.compute(a, i, j));
         }
         if i >= free {
-            let mut pivot = i;
-            for j in i + 1..n {
-                if norms[j] > norms[pivot] {
-                    pivot = j;
-                }
-            }
+            let pivot = norms.largest(i);
             if pivot != i {
                 swap_columns(a, n, i, pivot);
                 order.swap(i, pivot);
-                (norms[pivot], fresh[pivot]) = (norms[i], fresh[i]);
+                norms.replace(pivot, i);
             }
         }
         for r in i..m {
@@ -103,24 +80,75 @@ fn factor<T: Field>(a: &mut [T], (m, n): (usize, usize), order: &mut [i32], tau:
             Update { columns: [&column[i..], &zeros[..m - i]], rows: [&sums[next..], &zeros[..n - next]] };
         let mut unused = vec![T::ZERO; n - next];
         update_and_sum(rest, update, &zeros[..m - i], &mut unused);
-        if i < free {
-            continue;
+        if i >= free {
+            (next..n).for_each(|j| norms.remove_row(a, i, j));
         }
-        let one = T::Real::ONE;
-        for j in next..n {
-            if norms[j] == T::Real::ZERO {
-                continue;
-            }
-            let ratio = a[i * n + j].abs() / norms[j];
-            let left = (one - ratio * ratio).most(T::Real::ZERO);
-            let since = norms[j] / fresh[j];
-            if left * since * since <= T::Real::EPSILON.root() {
-                // Too many digits have cancelled.
-                norms[j] = norm_below(a, next, j, &mut column);
-                fresh[j] = norms[j];
-            } else {
-                norms[j] *= left.root();
-            }
+    }
+}
+
+/// Moves the columns that are marked in `order` (nonzero) to the front, and returns their number. Writes the
+/// permutation to `order`.
+fn move_marked_first<T>(a: &mut [T], n: usize, order: &mut [i32]) -> usize {
+    let mut marked = 0;
+    for j in 0..n {
+        let is_marked = order[j] != 0;
+        order[j] = j as i32 + 1;
+        if is_marked {
+            swap_columns(a, n, j, marked);
+            order.swap(j, marked);
+            marked += 1;
+        }
+    }
+    marked
+}
+
+/// The norms of the remaining parts of the columns of an `m` by `n` matrix.
+struct ColumnNorms<T: Field> {
+    m: usize,
+    n: usize,
+    norms: Vec<T::Real>,
+    /// The norms when they were last computed exactly.
+    exact: Vec<T::Real>,
+    /// Scratch memory for a column.
+    column: Vec<T>,
+}
+
+impl<T: Field> ColumnNorms<T> {
+    fn new(m: usize, n: usize) -> Self {
+        Self { m, n, norms: vec![T::Real::ZERO; n], exact: vec![T::Real::ZERO; n], column: vec![T::ZERO; m] }
+    }
+
+    /// Computes the norm of column `j` from row `i` on.
+    fn compute(&mut self, a: &[T], i: usize, j: usize) {
+        self.column[i..].iter_mut().zip(i..self.m).for_each(|(v, r)| *v = a[r * self.n + j]);
+        self.norms[j] = norm(&self.column[i..]);
+        self.exact[j] = self.norms[j];
+    }
+
+    /// Returns the first column with the largest norm, from column `i` on.
+    fn largest(&self, i: usize) -> usize {
+        (i + 1..self.n).fold(i, |best, j| if self.norms[j] > self.norms[best] { j } else { best })
+    }
+
+    /// Sets the norm of column `to` to that of column `from`.
+    fn replace(&mut self, to: usize, from: usize) {
+        (self.norms[to], self.exact[to]) = (self.norms[from], self.exact[from]);
+    }
+
+    /// Subtracts the element of row `i` from the norm of column `j`.
+    fn remove_row(&mut self, a: &[T], i: usize, j: usize) {
+        let norm = self.norms[j];
+        if norm == T::Real::ZERO {
+            return;
+        }
+        let ratio = a[i * self.n + j].abs() / norm;
+        let left = (T::Real::ONE - ratio * ratio).most(T::Real::ZERO);
+        let since = norm / self.exact[j];
+        if left * since * since <= T::Real::EPSILON.root() {
+            // Too many digits have cancelled.
+            self.compute(a, i + 1, j);
+        } else {
+            self.norms[j] *= left.root();
         }
     }
 }

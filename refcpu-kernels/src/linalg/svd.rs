@@ -103,29 +103,7 @@ fn tall_svd<T: Field>(
 ) -> Option<Svd<T>> {
     // If there are many more rows than columns, a QR factorization first is cheaper.
     if n > 0 && 5 * m >= 8 * n && m > n {
-        let mut tau = vec![T::ZERO; n];
-        let mut block = Block::new(m, n);
-        factor(pool, &mut a, n, &mut tau, &mut block);
-        let triangle = (0..n * n).map(|at| if at % n >= at / n { a[at] } else { T::ZERO }).collect();
-        let thin = if wanted == SvdVectors::Nothing { wanted } else { SvdVectors::Thin };
-        let mut found = tall_svd(pool, triangle, (n, n), thin)?;
-        if wanted != SvdVectors::Nothing {
-            let columns = if wanted == SvdVectors::Full { m } else { n };
-            let mut u = vec![T::ZERO; m * columns];
-            for i in 0..m {
-                if i < n {
-                    u[i * columns..i * columns + n].copy_from_slice(&found.u[i * n..(i + 1) * n]);
-                } else if wanted == SvdVectors::Full {
-                    u[i * columns + i] = T::ONE;
-                }
-            }
-            let mut block = Block::new(m, columns);
-            let view = View::dense(u.as_mut_ptr(), columns);
-            // SAFETY: nothing else accesses the matrix, which has `m` rows of `columns`.
-            unsafe { apply_reflectors(pool, &a, n, &tau, &mut block, (view, columns), false) };
-            found.u = u;
-        }
-        return Some(found);
+        return svd_after_qr(pool, a, (m, n), wanted);
     }
     let Bidiagonal { mut d, mut e, tau_q, tau_p, right } = bidiagonalise(&mut a, m, n);
     if wanted == SvdVectors::Nothing {
@@ -161,4 +139,37 @@ fn tall_svd<T: Field>(
         u: (0..m * columns).map(|at| left.get(row(at % columns), at / columns)).collect(),
         v: (0..n * n).map(|at| right.get(order[at / n], at % n)).collect(),
     })
+}
+
+/// Returns the decomposition of an `m` by `n` matrix, `m > n`, from that of the triangular factor of its QR
+/// factorization.
+fn svd_after_qr<T: Field>(
+    pool: &Pool,
+    mut a: Vec<T>,
+    (m, n): (usize, usize),
+    wanted: SvdVectors,
+) -> Option<Svd<T>> {
+    let mut tau = vec![T::ZERO; n];
+    let mut block = Block::new(m, n);
+    factor(pool, &mut a, n, &mut tau, &mut block);
+    let triangle = (0..n * n).map(|at| if at % n >= at / n { a[at] } else { T::ZERO }).collect();
+    let thin = if wanted == SvdVectors::Nothing { wanted } else { SvdVectors::Thin };
+    let mut found = tall_svd(pool, triangle, (n, n), thin)?;
+    if wanted != SvdVectors::Nothing {
+        let columns = if wanted == SvdVectors::Full { m } else { n };
+        let mut u = vec![T::ZERO; m * columns];
+        for i in 0..m {
+            if i < n {
+                u[i * columns..i * columns + n].copy_from_slice(&found.u[i * n..(i + 1) * n]);
+            } else if wanted == SvdVectors::Full {
+                u[i * columns + i] = T::ONE;
+            }
+        }
+        let mut block = Block::new(m, columns);
+        let view = View::dense(u.as_mut_ptr(), columns);
+        // SAFETY: nothing else accesses the matrix, which has `m` rows of `columns`.
+        unsafe { apply_reflectors(pool, &a, n, &tau, &mut block, (view, columns), false) };
+        found.u = u;
+    }
+    Some(found)
 }

@@ -2,7 +2,7 @@ mod decompositions;
 
 use super::matrix::Field;
 use super::*;
-use crate::copy::test_array::Array;
+use crate::testing::Array;
 use crate::view::Element;
 use crate::{DType, Pool};
 use rustfft::num_complex::Complex;

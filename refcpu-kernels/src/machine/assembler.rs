@@ -5,9 +5,9 @@ use super::{
     Array, ArraySpec, Base, Call, Cell, Code, MAX_CELLS, Operand, Outside, Place, Start, Vector, Window,
     cells_of, optimise,
 };
-use crate::region::node::{Code as NodeCode, Node};
+use crate::region::node::Node;
 use crate::region::{Access, Builder, RegionError, Val};
-use crate::tile::{self, Kernel, Shape};
+use crate::tile::{self, Kernel, Opcode};
 use crate::{ComputeType, DType};
 use std::collections::HashMap;
 
@@ -151,9 +151,7 @@ impl Assembler {
         let block = self.block();
         if let Some(i) = block.inputs.iter().position(|p| *p == place) {
             // An input that was already added is found by its number.
-            let raw = block
-                .builder
-                .push(Node::Input { index: i as u32, ty: crate::region::node::raw_type(place.dtype) })?;
+            let raw = block.builder.push(Node::Input { index: i as u32, ty: place.dtype.raw_type() })?;
             let id = block.builder.decoded(raw, place.dtype)?;
             return Ok(Val { id, dtype: place.dtype });
         }
@@ -286,76 +284,100 @@ impl Assembler {
         wanted
     }
 
+    /// Computes a node whose operands have places.
     fn compute(&mut self, id: u32) -> Result<Place, RegionError> {
         let node = self.block().builder.nodes[id as usize].clone();
         let dtype = dtype_of(node.ty());
-        let (code, ty, args) = match &node {
-            Node::Input { index, .. } => {
-                return Ok(Place { dtype, ..self.block().inputs[*index as usize] });
+        match node {
+            Node::Input { index, .. } => Ok(Place { dtype, ..self.block().inputs[index as usize] }),
+            Node::Const { bits, .. } => self.constant(dtype, &bits.to_le_bytes()[..dtype.size()]),
+            Node::Iota { .. } => fail("a block cannot contain coordinates"),
+            Node::Op { opcode: Opcode::Reinterpret, args: [from, ..], .. } => {
+                Ok(Place { dtype, ..self.computed_place(from) })
             }
-            Node::Const { bits, .. } => {
-                return self.constant(dtype, &bits.to_le_bytes()[..dtype.size()]);
-            }
-            Node::Iota { .. } => return fail("a block cannot contain coordinates"),
-            Node::Op { code, ty, .. } => (*code, *ty, node.args()),
-        };
-        let mut places = [Place { cell: 0, dtype, len: 1 }; 3];
-        for (p, a) in places.iter_mut().zip(args) {
-            *p = self.block().places[*a as usize].expect("operands come first");
+            Node::Op { opcode, ty, .. } => self.operation(opcode, ty, node.args()),
         }
+    }
+
+    /// Returns the place of a node that was computed.
+    fn computed_place(&mut self, node: u32) -> Place {
+        self.block().places[node as usize].expect("operands precede their users")
+    }
+
+    /// Adds the instruction of an operation.
+    fn operation(&mut self, opcode: Opcode, ty: ComputeType, args: &[u32]) -> Result<Place, RegionError> {
         let types: Vec<ComputeType> =
             args.iter().map(|a| self.block().builder.nodes[*a as usize].ty()).collect();
-        let used = &places[..args.len()];
-        let len = used.iter().map(|p| p.len).max().unwrap_or(1);
-        if used.iter().any(|p| p.len != 1 && p.len != len) {
-            return fail("operands of different lengths");
+        // Operands that the operation does not have repeat the first one.
+        let mut src = [self.computed_place(args[0]); 3];
+        for (place, a) in src.iter_mut().zip(args) {
+            *place = self.computed_place(*a);
         }
-        if code == NodeCode::Reinterpret {
-            return Ok(Place { dtype, ..places[0] });
+        let len = src.iter().map(|p| p.len).max().unwrap_or(1);
+        if src.iter().any(|p| p.len != 1 && p.len != len) {
+            return fail(format!("operands of {opcode:?} have the lengths {:?}", src.map(|p| p.len)));
         }
-        for k in args.len()..3 {
-            places[k] = places[0];
+        let dst = self.cells(dtype_of(ty), len)?;
+        if len == 1 && src.iter().chain([&dst]).all(|p| p.bytes() <= 8) {
+            self.scalar_operation(opcode, ty, &types, dst, src)?;
+        } else {
+            self.vector_operation(opcode, ty, &types, dst, src, args)?;
         }
-        let dst = self.cells(dtype, len)?;
-        if len == 1 && places.iter().chain([&dst]).all(|p| p.bytes() <= 8) {
-            let cells = places.map(|p| p.cell);
-            if let Some((op, swapped)) = scalar_op(code, ty, &types) {
-                let cells = if swapped { [cells[1], cells[0], cells[2]] } else { cells };
-                self.push(op, dst.cell, cells, 0);
-                return Ok(dst);
-            }
-            let Some(kernel) = tile::kernel(code, ty, &types, Shape::Full) else {
-                return fail(format!("{code:?} of {types:?} to {ty:?} is not implemented"));
-            };
-            let x = self.index(self.kernels.len())?;
-            self.kernels.push(kernel);
-            self.push(Op::Kernel, dst.cell, cells, x);
-            return Ok(dst);
-        }
-        let mut mask = 0u8;
-        for (k, p) in places[..args.len()].iter().enumerate() {
-            if p.len < len {
-                mask |= 1 << k;
-            }
-        }
-        let masked = if mask != 0 { tile::kernel(code, ty, &types, Shape::Scalars(mask)) } else { None };
-        if masked.is_none() {
-            for (k, a) in args.iter().enumerate() {
-                if mask & (1 << k) != 0 {
-                    places[k] = self.spread(*a, len)?;
-                }
-            }
-        }
-        let Some(kernel) = masked.or_else(|| tile::kernel(code, ty, &types, Shape::Full)) else {
-            return fail(format!("{code:?} of {types:?} to {ty:?} is not implemented"));
-        };
-        for k in args.len()..3 {
-            places[k] = places[0];
-        }
-        let x = self.index(self.vectors.len())?;
-        self.vectors.push(Vector { kernel, dst, src: places, n: len });
-        self.push(Op::Vector, dst.cell, places.map(|p| p.cell), x);
         Ok(dst)
+    }
+
+    /// Adds the instruction of an operation on single elements of at most eight bytes.
+    fn scalar_operation(
+        &mut self,
+        opcode: Opcode,
+        ty: ComputeType,
+        types: &[ComputeType],
+        dst: Place,
+        src: [Place; 3],
+    ) -> Result<(), RegionError> {
+        let [a, b, c] = src.map(|p| p.cell);
+        if let Some((op, swapped)) = scalar_op(opcode, ty, types[0]) {
+            self.push(op, dst.cell, if swapped { [b, a, c] } else { [a, b, c] }, 0);
+            return Ok(());
+        }
+        let Some(kernel) = tile::kernel(opcode, ty, types) else {
+            return fail(format!("{opcode:?} of {types:?} to {ty:?} is not implemented"));
+        };
+        let x = self.index(self.kernels.len())?;
+        self.kernels.push(kernel);
+        self.push(Op::Kernel, dst.cell, [a, b, c], x);
+        Ok(())
+    }
+
+    /// Adds the instruction of an operation on short arrays. Single elements among the operands are repeated
+    /// if there is no loop for them.
+    fn vector_operation(
+        &mut self,
+        opcode: Opcode,
+        ty: ComputeType,
+        types: &[ComputeType],
+        dst: Place,
+        mut src: [Place; 3],
+        args: &[u32],
+    ) -> Result<(), RegionError> {
+        let n = dst.len;
+        let scalars = (0..args.len()).filter(|k| src[*k].len < n);
+        let mask = scalars.fold(0u8, |mask, k| mask | 1 << k);
+        let masked = tile::kernel_with_scalars(opcode, ty, types, mask);
+        let Some(kernel) = masked.or_else(|| tile::kernel(opcode, ty, types)) else {
+            return fail(format!("{opcode:?} of {types:?} to {ty:?} is not implemented"));
+        };
+        if masked.is_none() {
+            for (place, a) in src.iter_mut().zip(args).filter(|(place, _)| place.len < n) {
+                *place = self.spread(*a, n)?;
+            }
+        }
+        let first = src[0];
+        src[args.len()..].fill(first);
+        let x = self.index(self.vectors.len())?;
+        self.vectors.push(Vector { kernel, dst, src, n });
+        self.push(Op::Vector, dst.cell, src.map(|p| p.cell), x);
+        Ok(())
     }
 
     fn push(&mut self, op: Op, dst: Cell, [a, b, c]: [Cell; 3], x: u16) {

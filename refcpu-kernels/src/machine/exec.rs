@@ -241,7 +241,7 @@ impl Machine<'_> {
         stop: &dyn Fn() -> bool,
     ) -> Result<bool, E> {
         // The state that every instruction needs stays in registers. Therefore rare operations are in other
-        // functions, and instructions are read in place.
+        // functions, instructions are read in place, and all frequent ones are in this one function.
         let (instrs, cells) = (self.code.instrs.as_ptr(), self.cells);
         let mut left = STEPS;
         let mut next = instrs;
@@ -269,9 +269,9 @@ impl Machine<'_> {
         }
         macro_rules! execute {
             (
-                binary { $($bin:ident $bin_t:ident $bin_f:ident;)* }
-                compare { $($cmp:ident $jump:ident $cmp_t:ident $cmp_op:tt;)* }
-                convert { $($cvt:ident $from:ident $to:ident;)* }
+                binary { $($bin:ident $bin_t:ident $bin_f:ident $tile_op:ident $($bin_ty:ident)|+;)* }
+                compare { $($cmp:ident $jump:ident $cmp_t:ident $cmp_op:tt $relation:ident $($cmp_ty:ident)|+;)* }
+                convert { $($cvt:ident $from:ident $to:ident $($from_ty:ident)|+ => $($to_ty:ident)|+;)* }
                 fused { $($fused:ident $fused_t:ident |$a:ident, $b:ident, $c:ident| $fused_e:expr;)* }
             ) => {
                 loop {

@@ -20,7 +20,6 @@ pub use assembler::{Assembler, Label};
 pub use exec::run;
 
 use crate::DType;
-use crate::region::node::raw_type;
 use crate::tile::Kernel;
 use instr::Instr;
 
@@ -183,6 +182,6 @@ impl std::fmt::Debug for Code {
 
 /// Returns the number of cells for `len` elements of a type in its representation in memory.
 fn cells_of(dtype: DType, len: usize) -> usize {
-    debug_assert_eq!(raw_type(dtype).size(), dtype.size());
+    debug_assert_eq!(dtype.raw_type().size(), dtype.size());
     (len * dtype.size()).div_ceil(8)
 }

@@ -393,7 +393,6 @@ pub(crate) fn atanh([x, y]: C) -> C {
 
 /// Returns the angle of a complex point: -i log((x + i y) / sqrt(x^2 + y^2)).
 pub(crate) fn atan2(y: C, x: C) -> C {
-    let largest = |z: C| z[0].abs().max(z[1].abs());
     let (height, width) = (largest(y), largest(x));
     if !(height.is_finite() && width.is_finite()) || height == 0.0 && width == 0.0 {
         let i_y = times_i(y);
@@ -401,32 +400,13 @@ pub(crate) fn atan2(y: C, x: C) -> C {
             sqrt([x[0] * x[0] - x[1] * x[1] + y[0] * y[0] - y[1] * y[1], 2.0 * (x[0] * x[1] + y[0] * y[1])]);
         return times_minus_i(log(div([x[0] + i_y[0], x[1] + i_y[1]], root)));
     }
-    // With the quotient z = y / x, x sqrt(1 + z^2) is the root or less the root; it is x + y z / (1 + sqrt(1
-    // + z^2)), of which nothing underflows. The same with x and y exchanged.
-    let is_opposite = |divisor: C, dividend: C, quotient: C| {
-        let [p, q] = mul(quotient, quotient);
-        let root = sqrt([1.0 + p, q]);
-        // A factor, as a quotient of parts of such different sizes would lose the smaller.
-        let factor = div([1.0, 0.0], [1.0 + root[0], root[1]]);
-        let [excess, height] = mul(mul(dividend, quotient), factor);
-        let (x, y) = (divisor[0] + excess, divisor[1] + height);
-        x < 0.0 || x == 0.0 && y < 0.0
-    };
-    // The correction that brings an angle back to the range from -pi to pi. Its sign is that of the real part
-    // of y times the conjugate of x, although this may be too small to be represented.
-    let half_turn = || {
-        let plain = y[0] * x[0] + y[1] * x[1];
-        let scaled = y[0] / height * (x[0] / width) + y[1] / height * (x[1] / width);
-        let product = if plain == 0.0 || plain.is_nan() { scaled } else { plain };
-        if product > 0.0 { -PI } else { PI }
-    };
     if height < 0.5 * width {
         let z = div(y, x);
         let [angle, depth] = atan(z);
         if !is_opposite(x, y, z) {
             return [angle, depth];
         }
-        return [angle + half_turn(), depth];
+        return [angle + half_turn(y, x), depth];
     }
     if width < 0.5 * height {
         let w = div(x, y);
@@ -434,8 +414,45 @@ pub(crate) fn atan2(y: C, x: C) -> C {
         let right_angle = if is_opposite(y, x, w) { -FRAC_PI_2 } else { FRAC_PI_2 };
         return [right_angle - angle, -depth];
     }
-    // If the operands have similar magnitudes, and so could be near a pole of the logarithm: half the
-    // difference of the logarithms of x + i y and x - i y, scaled so that sums and squares are in range.
+    atan2_of_similar(y, x)
+}
+
+/// Returns the larger magnitude of the two parts.
+fn largest(z: C) -> f64 {
+    z[0].abs().max(z[1].abs())
+}
+
+/// Returns `true` if the root of x^2 + y^2 is -x sqrt(1 + z^2) for the divisor x, the dividend y and their
+/// quotient z = y / x.
+///
+/// x sqrt(1 + z^2) is the root or less the root; it is x + y z / (1 + sqrt(1 + z^2)), of which nothing
+/// underflows.
+fn is_opposite(divisor: C, dividend: C, quotient: C) -> bool {
+    let [p, q] = mul(quotient, quotient);
+    let root = sqrt([1.0 + p, q]);
+    // A factor, as a quotient of parts of such different sizes would lose the smaller.
+    let factor = div([1.0, 0.0], [1.0 + root[0], root[1]]);
+    let [excess, height] = mul(mul(dividend, quotient), factor);
+    let (x, y) = (divisor[0] + excess, divisor[1] + height);
+    x < 0.0 || x == 0.0 && y < 0.0
+}
+
+/// Returns the correction that brings an angle back to the range from -pi to pi. Its sign is that of the real
+/// part of y times the conjugate of x, although this may be too small to be represented.
+fn half_turn(y: C, x: C) -> f64 {
+    let (height, width) = (largest(y), largest(x));
+    let plain = y[0] * x[0] + y[1] * x[1];
+    let scaled = y[0] / height * (x[0] / width) + y[1] / height * (x[1] / width);
+    let product = if plain == 0.0 || plain.is_nan() { scaled } else { plain };
+    if product > 0.0 { -PI } else { PI }
+}
+
+/// Returns [`atan2`] of operands of similar magnitudes, which therefore could be near a pole of the
+/// logarithm: half the difference of the logarithms of x + i y and x - i y, scaled so that sums and squares
+/// are in range.
+fn atan2_of_similar(y: C, x: C) -> C {
+    let turn = half_turn(y, x);
+    let width = largest(x);
     let scale = if width > 1e100 {
         2f64.powi(-600)
     } else if width < 1e-100 {
@@ -452,7 +469,7 @@ pub(crate) fn atan2(y: C, x: C) -> C {
     let sum = p_angle + q_angle;
     let is_below = y[0].mul_add(y[1], x[0] * x[1]).is_sign_negative();
     let is_opposite = sum.abs() > 2.0 && (sum > 0.0) == is_below;
-    let angle = if is_opposite { angle + half_turn() } else { angle };
+    let angle = if is_opposite { angle + turn } else { angle };
     [angle, 0.5 * (log_abs(q) - log_abs(p))]
 }
 

@@ -2,11 +2,10 @@
 
 use crate::ComputeType::{F32, F64};
 use crate::isa::{Baseline, Isa as _};
-use crate::region::node::Code;
-use crate::tile::{Shape, TileOp, kernel};
+use crate::tile::{Opcode, TileOp, kernel};
 
 fn run_f32(op: TileOp, x: &[f32]) -> Vec<f32> {
-    let k = kernel(Code::Tile(op), F32, &[F32], Shape::Full).unwrap();
+    let k = kernel(Opcode::Tile(op), F32, &[F32]).unwrap();
     let mut out = vec![0f32; x.len()];
     let src = x.as_ptr().cast_mut().cast();
     // SAFETY: both arrays have this many elements and do not overlap.
@@ -15,7 +14,7 @@ fn run_f32(op: TileOp, x: &[f32]) -> Vec<f32> {
 }
 
 fn run_f64(op: TileOp, x: &[f64]) -> Vec<f64> {
-    let k = kernel(Code::Tile(op), F64, &[F64], Shape::Full).unwrap();
+    let k = kernel(Opcode::Tile(op), F64, &[F64]).unwrap();
     let mut out = vec![0f64; x.len()];
     let src = x.as_ptr().cast_mut().cast();
     // SAFETY: both arrays have this many elements and do not overlap.
@@ -428,7 +427,7 @@ fn powers_and_angles_of_f32_are_within_a_unit() {
         y.push(((i / 997) as f32 - 100.0) * 0.19);
     }
     for (op, f) in [(TileOp::Power, f64::powf as fn(f64, f64) -> f64), (TileOp::Atan2, f64::atan2)] {
-        let k = kernel(Code::Tile(op), F32, &[F32, F32], Shape::Full).unwrap();
+        let k = kernel(Opcode::Tile(op), F32, &[F32, F32]).unwrap();
         let mut out = vec![0f32; x.len()];
         let (px, py) = (x.as_ptr().cast_mut().cast(), y.as_ptr().cast_mut().cast());
         // SAFETY: the arrays have this many elements and do not overlap.

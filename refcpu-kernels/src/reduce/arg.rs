@@ -7,6 +7,7 @@ use crate::number::{Accumulator, Greatest, Least, Load, Monoid, Target};
 use crate::view::SyncPtr;
 use crate::{DType, Dst, Pool, Src};
 use half::{bf16, f16};
+use std::ops::Range;
 
 /// The number of elements of a chunk, which take some microseconds to read.
 const CHUNK: usize = 1 << 16;
@@ -140,13 +141,7 @@ impl Task<'_> {
             pool.run(outer.div_ceil(per_chunk), &|chunk| {
                 for row in chunk * per_chunk..outer.min((chunk + 1) * per_chunk) {
                     // SAFETY: the row lies in the input, and result `row` belongs to this chunk.
-                    unsafe {
-                        let p = src.get().cast::<T>().cast_const().add(row * n);
-                        let mut best = E::IDENTITY;
-                        rows::<A, T, E>(p, n, 1, n, &mut best);
-                        let index = first_equal::<A, T>(p, n, best);
-                        found.store(row, row * n + index, index);
-                    }
+                    unsafe { search_row::<A, T, E>(src.get().cast(), n, row, &found) };
                 }
             });
             return;
@@ -156,36 +151,66 @@ impl Task<'_> {
         pool.run((outer * tiles).div_ceil(per_chunk), &|chunk| {
             for i in chunk * per_chunk..(outer * tiles).min((chunk + 1) * per_chunk) {
                 let (o, first) = (i / tiles, i % tiles * TILE);
-                let width = TILE.min(inner - first);
-                let start = o * n * inner + first;
-                let (mut best, mut at) = ([E::IDENTITY; TILE], [0usize; TILE]);
+                let columns = first..inner.min(first + TILE);
                 // SAFETY: the columns of the tile lie in the input, and their results belong to this chunk.
-                unsafe {
-                    let p = src.get().cast::<T>().cast_const().add(start);
-                    for (b, j) in best.iter_mut().zip(0..width) {
-                        *b = (*p.add(j)).load();
-                    }
-                    for from in (0..n).step_by(ROWS) {
-                        let mut here = [u32::MAX; TILE];
-                        let count = ROWS.min(n - from);
-                        column_extremes::<A, T, E>(
-                            p.add(from * inner),
-                            inner,
-                            count,
-                            width,
-                            &mut best,
-                            &mut here,
-                        );
-                        for (at, here) in at.iter_mut().zip(here).filter(|(_, here)| *here != u32::MAX) {
-                            *at = from + here as usize;
-                        }
-                    }
-                    for (j, index) in at[..width].iter().enumerate() {
-                        found.store(o * inner + first + j, start + index * inner + j, *index);
-                    }
-                }
+                unsafe { search_columns::<A, T, E>(src.get().cast(), (n, inner), o, columns, &found) };
             }
         });
+    }
+}
+
+/// Searches row `row` of rows of `n` adjacent elements.
+///
+/// # Safety
+/// The rows must be readable, and nothing else may access the row's result.
+#[inline(always)]
+unsafe fn search_row<A: Accumulator, T: Load<A>, E: Extreme<A>>(
+    src: *const T,
+    n: usize,
+    row: usize,
+    found: &Found,
+) {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let elements = src.add(row * n);
+        let mut best = E::IDENTITY;
+        rows::<A, T, E>(elements, n, 1, n, &mut best);
+        let index = first_equal::<A, T>(elements, n, best);
+        found.store(row, row * n + index, index);
+    }
+}
+
+/// Searches at most [`TILE`] columns of matrix `number` of matrices of `n` rows of `inner` elements.
+///
+/// # Safety
+/// The matrices must be readable, and nothing else may access the results of the columns.
+#[inline(always)]
+unsafe fn search_columns<A: Accumulator, T: Load<A>, E: Extreme<A>>(
+    src: *const T,
+    (n, inner): (usize, usize),
+    number: usize,
+    columns: Range<usize>,
+    found: &Found,
+) {
+    let start = number * n * inner + columns.start;
+    let (mut best, mut at) = ([E::IDENTITY; TILE], [0usize; TILE]);
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let p = src.add(start);
+        for (b, j) in best.iter_mut().zip(0..columns.len()) {
+            *b = (*p.add(j)).load();
+        }
+        for from in (0..n).step_by(ROWS) {
+            let mut here = [u32::MAX; TILE];
+            let (p, count) = (p.add(from * inner), ROWS.min(n - from));
+            column_extremes::<A, T, E>(p, inner, count, columns.len(), &mut best, &mut here);
+            for (at, here) in at.iter_mut().zip(here).filter(|(_, here)| *here != u32::MAX) {
+                *at = from + here as usize;
+            }
+        }
+        for (j, index) in at[..columns.len()].iter().enumerate() {
+            found.store(number * inner + columns.start + j, start + index * inner + j, *index);
+        }
     }
 }
 

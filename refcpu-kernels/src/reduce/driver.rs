@@ -303,6 +303,15 @@ unsafe fn unit_range<A: Accumulator, T: Load<A>, M: Monoid<A>>(
     values[0]
 }
 
+/// Returns the number of rows that are read at a time as one longer row, which is folded at the end: several
+/// if rows are short and adjacent.
+fn rows_per_unit(reduced: &Dims, inner: usize) -> usize {
+    match reduced.0[..] {
+        [(rows, stride)] if stride == inner && inner < TILE / 2 => (TILE / inner).min(rows / 8).max(1),
+        _ => 1,
+    }
+}
+
 /// Reduces arrays whose innermost dimension is kept: rows are combined element by element.
 ///
 /// # Safety
@@ -316,12 +325,7 @@ unsafe fn reduce_columns<A: Accumulator, T: Load<A>, M: Monoid<A>>(
     let Layout { kept, reduced, inner, .. } = layout;
     let (inner, outer) = (*inner, kept.count());
     let all_rows = reduced.count();
-    // Rows that are short and adjacent are read several at a time as one longer row, which is folded at the
-    // end.
-    let fold = match reduced.0[..] {
-        [(_, stride)] if stride == inner && inner < TILE / 2 => (TILE / inner).min(all_rows / 8).max(1),
-        _ => 1,
-    };
+    let fold = rows_per_unit(reduced, inner);
     let units = all_rows / fold;
     let tiles = inner.div_ceil(TILE);
     let chunks = outer * tiles;

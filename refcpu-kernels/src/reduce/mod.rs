@@ -90,7 +90,8 @@ pub fn reduce(pool: &Pool, op: ReduceOp, input: Src<'_>, init: Src<'_>, mut out:
         return;
     }
     let layout = Layout::new(input.dims(), |d| reduced[d]);
-    types::dispatch(pool, op.for_storage(out.dtype()), input, init, &mut out, &layout);
+    let op = op.for_storage(out.dtype());
+    types::Reduction { pool, op, input, init, layout: &layout }.run(&mut out);
     wrap_sub_byte(out.dtype(), out.bytes_mut());
 }
 

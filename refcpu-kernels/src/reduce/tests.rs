@@ -39,7 +39,7 @@ fn check(op: ReduceOp, from: DType, to: DType, dims: &[usize], along: &[usize]) 
     let out_dims: Vec<usize> = kept.iter().map(|d| dims[*d]).collect();
     let input = Array::from_fn(from, dims, value);
     let init = Array::from_fn(to, &[], |_| init_value);
-    let mut out = Array::zeros(to, &out_dims);
+    let mut out = Array::unset(to, &out_dims);
     reduce(&Pool::inline(), op, input.src(), init.src(), out.dst(), along);
     let mut want = vec![init_value; out_dims.iter().product()];
     let op_on = op.for_storage(to);
@@ -91,7 +91,7 @@ fn complex_products_turn() {
     let init = Array::from_fn(DType::C64, &[], |_| 0);
     let mut one = init.clone();
     one.dst().as_mut_slice::<[f32; 2]>()[0] = [1.0, 0.0];
-    let mut out = Array::zeros(DType::C64, &[]);
+    let mut out = Array::unset(DType::C64, &[]);
     reduce(&Pool::inline(), ReduceOp::Multiply, input.src(), one.src(), out.dst(), &[0]);
     assert_eq!(out.src().as_slice::<[f32; 2]>(), [[-2.0, -2.0]]);
 }
@@ -143,16 +143,16 @@ fn sums_over_many_elements_are_cut_and_put_together() {
 #[test]
 fn a_float_sum_of_sixteen_million_keeps_its_digits() {
     let n = 1 << 24;
-    let mut ones = Array::zeros(DType::F32, &[n]);
+    let mut ones = Array::unset(DType::F32, &[n]);
     ones.dst().as_mut_slice::<f32>().fill(0.1);
     let init = Array::from_fn(DType::F32, &[], |_| 0);
-    let mut out = Array::zeros(DType::F32, &[]);
+    let mut out = Array::unset(DType::F32, &[]);
     reduce(&Pool::inline(), ReduceOp::Add, ones.src(), init.src(), out.dst(), &[0]);
     let exact = f64::from(0.1f32) * n as f64;
     let got = f64::from(out.src().as_slice::<f32>()[0]);
     assert!((got - exact).abs() / exact < 1e-6, "{got} {exact}");
     let columns = ones.src().reshape(&[n / 4, 4]).dims().to_vec();
-    let mut out = Array::zeros(DType::F32, &[4]);
+    let mut out = Array::unset(DType::F32, &[4]);
     let tall = Src::new(ones.bytes(), DType::F32, &columns);
     reduce(&Pool::inline(), ReduceOp::Add, tall, init.src(), out.dst(), &[0]);
     for got in out.src().as_slice::<f32>() {
@@ -168,7 +168,7 @@ fn nan_wins_minima_and_maxima() {
             x.dst().as_mut_slice::<f32>()[at] = f32::NAN;
             for op in [ReduceOp::Minimum, ReduceOp::Maximum] {
                 let init = Array::from_fn(DType::F32, &[], |_| 7);
-                let mut out = Array::zeros(DType::F32, &[]);
+                let mut out = Array::unset(DType::F32, &[]);
                 reduce(&Pool::inline(), op, x.src(), init.src(), out.dst(), &[0]);
                 assert!(out.src().as_slice::<f32>()[0].is_nan(), "{op:?} {n} {at}");
             }
@@ -197,7 +197,7 @@ fn check_arg(op: ArgReduceOp, dtype: DType, index: DType, dims: &[usize], dim: u
     }
     let mut out_dims = dims.to_vec();
     out_dims.remove(dim);
-    let (mut values, mut indices) = (Array::zeros(dtype, &out_dims), Array::zeros(index, &out_dims));
+    let (mut values, mut indices) = (Array::unset(dtype, &out_dims), Array::unset(index, &out_dims));
     arg_reduce(&Pool::inline(), op, input.src(), values.dst(), indices.dst(), dim);
     let inner: usize = dims[dim + 1..].iter().product();
     let number = |i: usize| match dtype {
@@ -245,9 +245,9 @@ fn arg_reduce_finds_the_first_extreme_or_nan() {
 
 #[test]
 fn arg_reduce_of_infinities_finds_the_first() {
-    let mut input = Array::zeros(DType::F32, &[2, 70]);
+    let mut input = Array::unset(DType::F32, &[2, 70]);
     input.dst().as_mut_slice::<f32>().fill(f32::NEG_INFINITY);
-    let (mut v, mut i) = (Array::zeros(DType::F32, &[2]), Array::zeros(DType::S32, &[2]));
+    let (mut v, mut i) = (Array::unset(DType::F32, &[2]), Array::unset(DType::S32, &[2]));
     arg_reduce(&Pool::inline(), ArgReduceOp::Maximum, input.src(), v.dst(), i.dst(), 1);
     assert_eq!(i.src().as_slice::<i32>(), [0, 0]);
 }

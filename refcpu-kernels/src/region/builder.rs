@@ -1,8 +1,10 @@
 //! The typed front end that builds regions.
 
-use super::node::{Code, Direction, Node, Order, ReduceOp, raw_type};
-use super::{Access, InputSpec, OutputSpec, Region, RegionError, lower};
-use crate::tile::{self, TileOp};
+use super::lower::lower;
+use super::node::Node;
+use super::schedule::compacted;
+use super::{Access, InputSpec, OutputSpec, Region, RegionError};
+use crate::tile::{self, Direction, Opcode, Order, ReduceOp, TileOp};
 use crate::{ComputeType, DType, convert};
 use std::collections::HashMap;
 
@@ -79,7 +81,7 @@ impl Builder {
         }
         let index = self.inputs.len() as u32;
         self.inputs.push(InputSpec { dtype, access });
-        let raw = self.push(Node::Input { index, ty: raw_type(dtype) })?;
+        let raw = self.push(Node::Input { index, ty: dtype.raw_type() })?;
         let id = self.decoded(raw, dtype)?;
         Ok(Val { id, dtype })
     }
@@ -118,7 +120,7 @@ impl Builder {
         };
         let base = self.push(Node::Iota { dim: dim as u32, ty })?;
         let id =
-            if dtype.is_complex() { self.op_node(Code::Convert, dtype.compute(), &[base])? } else { base };
+            if dtype.is_complex() { self.op_node(Opcode::Convert, dtype.compute(), &[base])? } else { base };
         let id = self.fitted(id, dtype)?;
         Ok(Val { id, dtype })
     }
@@ -141,7 +143,7 @@ impl Builder {
     /// # Errors
     /// Returns an error if the region is too large.
     pub fn constant(&mut self, dtype: DType, bits: u128) -> Result<Val, RegionError> {
-        let raw = self.const_node(raw_type(dtype), bits)?;
+        let raw = self.const_node(dtype.raw_type(), bits)?;
         let id = self.decoded(raw, dtype)?;
         Ok(Val { id, dtype })
     }
@@ -195,7 +197,7 @@ impl Builder {
             let id = self.sub_byte(op, dtype, &ids)?;
             return Ok(Val { id, dtype });
         }
-        let id = self.op_node(Code::Tile(op), result, &ids)?;
+        let id = self.op_node(Opcode::Tile(op), result, &ids)?;
         let out = match result {
             r if r == ct => dtype,
             ComputeType::Pred => DType::Pred,
@@ -227,7 +229,7 @@ impl Builder {
         if sub_byte && (from.is_float() || from.is_complex()) {
             // The value is saturated to the narrow range first, because the conversion alone saturates to
             // eight bits.
-            let wide = self.op_node(Code::Convert, to, &[id])?;
+            let wide = self.op_node(Opcode::Convert, to, &[id])?;
             let (low, high) = match dtype {
                 DType::S2 => (-2i8, 1),
                 DType::S4 => (-8, 7),
@@ -236,11 +238,11 @@ impl Builder {
             };
             let low = self.const_node(to, u128::from(low as u8))?;
             let high = self.const_node(to, u128::from(high as u8))?;
-            id = self.op_node(Code::Clamp, to, &[low, wide, high])?;
+            id = self.op_node(Opcode::Clamp, to, &[low, wide, high])?;
             return Ok(Val { id, dtype });
         }
         if from != to {
-            id = self.op_node(Code::Convert, to, &[id])?;
+            id = self.op_node(Opcode::Convert, to, &[id])?;
         }
         id = self.fitted(id, dtype)?;
         Ok(Val { id, dtype })
@@ -260,14 +262,14 @@ impl Builder {
         }
         let raw = self.encoded(v)?;
         let mut id = raw;
-        let to = raw_type(dtype);
+        let to = dtype.raw_type();
         if self.nodes[raw as usize].ty() != to {
-            id = self.op_node(Code::Reinterpret, to, &[raw])?;
+            id = self.op_node(Opcode::Reinterpret, to, &[raw])?;
         }
         let id = if dtype.is_float() || dtype.is_computed_directly() {
             self.decoded(id, dtype)?
         } else {
-            self.op_node(Code::Wrap(dtype), dtype.compute(), &[id])?
+            self.op_node(Opcode::Wrap(dtype), dtype.compute(), &[id])?
         };
         Ok(Val { id, dtype })
     }
@@ -295,7 +297,7 @@ impl Builder {
             ));
         }
         let order = if ct.is_float() { order } else { Order::Partial };
-        let id = self.op_node(Code::Compare(direction, order), ComputeType::Pred, &[a.id, b.id])?;
+        let id = self.op_node(Opcode::Compare(direction, order), ComputeType::Pred, &[a.id, b.id])?;
         Ok(Val { id, dtype: DType::Pred })
     }
 
@@ -314,7 +316,7 @@ impl Builder {
                 p.dtype
             ));
         }
-        let id = self.op_node(Code::Select, a.dtype.compute(), &[p.id, a.id, b.id])?;
+        let id = self.op_node(Opcode::Select, a.dtype.compute(), &[p.id, a.id, b.id])?;
         Ok(Val { id, dtype: a.dtype })
     }
 
@@ -333,7 +335,7 @@ impl Builder {
                 (low.dtype, high.dtype)
             ));
         }
-        let id = self.op_node(Code::Clamp, x.dtype.compute(), &[low.id, x.id, high.id])?;
+        let id = self.op_node(Opcode::Clamp, x.dtype.compute(), &[low.id, x.id, high.id])?;
         Ok(Val { id, dtype: x.dtype })
     }
 
@@ -376,7 +378,7 @@ impl Builder {
         }
         let format = u128::from(exponent | mantissa << 8 | gradual << 16);
         let format = self.const_node(ComputeType::U32, format)?;
-        let id = self.op_node(Code::ReducePrecision, v.dtype.compute(), &[v.id, format])?;
+        let id = self.op_node(Opcode::ReducePrecision, v.dtype.compute(), &[v.id, format])?;
         let id = self.fitted(id, v.dtype)?;
         Ok(Val { id, dtype: v.dtype })
     }
@@ -432,7 +434,23 @@ impl Builder {
     /// # Errors
     /// Returns an error if the region has no output, or if an operation is not implemented for its type.
     pub fn finish(self) -> Result<Region, RegionError> {
-        lower::lower(self)
+        let Self { dims, inputs, nodes, outputs, trailing, .. } = self;
+        if outputs.is_empty() {
+            return fail("the region has no outputs".into());
+        }
+        if dims.iter().try_fold(1usize, |n, d| n.checked_mul(*d)).is_none() {
+            return fail(format!("the size of the iteration space {dims:?} overflows"));
+        }
+        let (nodes, outputs) = compacted(nodes, outputs);
+        let program = lower(&dims, trailing, &inputs, nodes.clone(), &outputs)?;
+        let input_lens = inputs
+            .iter()
+            .map(|i| match i.access.bounds(&dims) {
+                Some((_, high)) if !dims.contains(&0) => high + 1,
+                _ => 0,
+            })
+            .collect();
+        Ok(Region { dims, inputs, outputs, trailing, nodes, program, input_lens })
     }
 
     fn check(&self, v: Val) -> Result<(), RegionError> {
@@ -461,7 +479,8 @@ impl Builder {
         self.push(Node::Const { bits, ty })
     }
 
-    fn constant_of(&self, id: u32) -> Option<u128> {
+    /// Returns the bits of a node, if it is a constant.
+    pub(super) fn constant_of(&self, id: u32) -> Option<u128> {
         match self.nodes[id as usize] {
             Node::Const { bits, .. } => Some(bits),
             _ => None,
@@ -470,16 +489,21 @@ impl Builder {
 
     /// Adds an operation on nodes. The operation is simplified, or folded if all operands are constants, and
     /// checked to have a kernel.
-    pub(crate) fn op_node(&mut self, code: Code, ty: ComputeType, args: &[u32]) -> Result<u32, RegionError> {
+    pub(crate) fn op_node(
+        &mut self,
+        opcode: Opcode,
+        ty: ComputeType,
+        args: &[u32],
+    ) -> Result<u32, RegionError> {
         let types: Vec<ComputeType> = args.iter().map(|a| self.nodes[*a as usize].ty()).collect();
-        if let Some(id) = self.simplified(code, ty, args) {
+        if let Some(id) = self.simplified(opcode, ty, args) {
             return Ok(id);
         }
-        if let Some((code, args)) = self.rewritten(code, ty, args)? {
-            return self.op_node(code, ty, &args);
+        if let Some((opcode, args)) = self.rewritten(opcode, ty, args)? {
+            return self.op_node(opcode, ty, &args);
         }
-        let Some(kernel) = tile::kernel(code, ty, &types, tile::Shape::Full) else {
-            return fail(format!("{code:?} of {types:?} to {ty:?} is not implemented"));
+        let Some(kernel) = tile::kernel(opcode, ty, &types) else {
+            return fail(format!("{opcode:?} of {types:?} to {ty:?} is not implemented"));
         };
         let constants: Option<Vec<u128>> = args.iter().map(|a| self.constant_of(*a)).collect();
         if let Some(constants) = constants {
@@ -488,224 +512,22 @@ impl Builder {
         }
         let mut all = [args[0]; 3];
         all[..args.len()].copy_from_slice(args);
-        self.push(Node::Op { code, ty, args: all, arity: args.len() as u8 })
-    }
-
-    /// Returns an existing node with the same value, if a simplification rule finds one.
-    fn simplified(&self, code: Code, ty: ComputeType, args: &[u32]) -> Option<u32> {
-        let inner = |id: u32| match self.nodes[id as usize] {
-            Node::Op { code, args, .. } => Some((code, args[0])),
-            _ => None,
-        };
-        match code {
-            Code::Convert | Code::Reinterpret if self.nodes[args[0] as usize].ty() == ty => Some(args[0]),
-            Code::Round(d) => match inner(args[0]) {
-                Some((Code::Round(e) | Code::FromBits(e), _)) if e == d => Some(args[0]),
-                _ => None,
-            },
-            Code::Wrap(d) => match inner(args[0]) {
-                Some((Code::Wrap(e), _)) if e == d => Some(args[0]),
-                _ => None,
-            },
-            Code::ToBits(d) => match inner(args[0]) {
-                Some((Code::FromBits(e), raw)) if e == d => Some(raw),
-                _ => None,
-            },
-            Code::FromBits(d) => match inner(args[0]) {
-                // This applies only to rounded values, because ToBits rounds.
-                Some((Code::ToBits(e), value)) if e == d => match inner(value) {
-                    Some((Code::Round(r), _)) if r == d => Some(value),
-                    _ => None,
-                },
-                _ => None,
-            },
-            Code::Compare(Direction::Ne | Direction::Eq, _)
-                if self.nodes[args[0] as usize].ty() == ComputeType::Pred =>
-            {
-                // A comparison of a boolean with this value returns the boolean.
-                let neutral = u128::from(matches!(code, Code::Compare(Direction::Eq, _)));
-                match [self.constant_of(args[0]), self.constant_of(args[1])] {
-                    [_, Some(c)] if c == neutral => Some(args[0]),
-                    [Some(c), _] if c == neutral => Some(args[1]),
-                    _ => None,
-                }
-            }
-            Code::Tile(TileOp::And | TileOp::Or) if args[0] == args[1] => Some(args[0]),
-            // A negative number is not zero.
-            Code::Tile(TileOp::And) if self.is_negative_and_not_zero(args[0], args[1]) => Some(args[0]),
-            Code::Tile(TileOp::And) if self.is_negative_and_not_zero(args[1], args[0]) => Some(args[1]),
-            Code::Select if args[1] == args[2] => Some(args[1]),
-            Code::Select => self.constant_of(args[0]).map(|p| if p != 0 { args[1] } else { args[2] }),
-            Code::Tile(TileOp::Multiply | TileOp::Divide) => {
-                let one = match ty {
-                    ComputeType::F32 => u128::from(1f32.to_bits()),
-                    ComputeType::F64 => u128::from(1f64.to_bits()),
-                    t if t.is_complex() || t == ComputeType::Pred => return None,
-                    _ => 1,
-                };
-                if self.constant_of(args[1]) == Some(one) {
-                    Some(args[0])
-                } else if code == Code::Tile(TileOp::Multiply) && self.constant_of(args[0]) == Some(one) {
-                    Some(args[1])
-                } else {
-                    None
-                }
-            }
-            _ => None,
-        }
-    }
-
-    /// Returns the operation and the operands of a node, if it is an operation.
-    fn op_of(&self, id: u32) -> Option<(Code, [u32; 3])> {
-        match self.nodes[id as usize] {
-            Node::Op { code, args, .. } => Some((code, args)),
-            _ => None,
-        }
-    }
-
-    /// Returns `true` if `less` is `v < 0` and `other` is `v != 0` for an integer `v`.
-    fn is_negative_and_not_zero(&self, less: u32, other: u32) -> bool {
-        let (
-            Some((Code::Compare(Direction::Lt, _), [a, zero, _])),
-            Some((Code::Compare(Direction::Ne, _), ne)),
-        ) = (self.op_of(less), self.op_of(other))
-        else {
-            return false;
-        };
-        self.nodes[a as usize].ty().is_signed_integer()
-            && self.constant_of(zero) == Some(0)
-            && (ne[..2] == [a, zero] || ne[..2] == [zero, a])
-    }
-
-    /// Returns `v` and the exponent if a node is the quotient or the remainder of the signed integer `v` by a
-    /// positive power of two.
-    fn by_power_of_two(&self, id: u32, op: TileOp) -> Option<(u32, u32)> {
-        let (code, [v, by, _]) = self.op_of(id)?;
-        let ty = self.nodes[v as usize].ty();
-        let by = self.constant_of(by).filter(|_| code == Code::Tile(op) && ty.is_signed_integer())?;
-        let positive = by.is_power_of_two() && by.trailing_zeros() < 8 * ty.size() as u32 - 1;
-        positive.then(|| (v, by.trailing_zeros()))
-    }
-
-    /// Replaces a selection that expresses the remainder or the quotient of a floor division by a power of
-    /// two, as JAX writes it, with one bitwise operation.
-    fn floored(
-        &mut self,
-        ty: ComputeType,
-        [p, a, b]: [u32; 3],
-    ) -> Result<Option<(Code, Vec<u32>)>, RegionError> {
-        let is = |id: u32, want: u128| self.constant_of(id) == Some(want);
-        // r < 0 ? r + c : r, where r is the remainder of v by c.
-        if let Some((v, exponent)) = self.by_power_of_two(b, TileOp::Remainder)
-            && let Some((Code::Compare(Direction::Lt, _), [r, zero, _])) = self.op_of(p)
-            && let Some((Code::Tile(TileOp::Add), [x, y, _])) = self.op_of(a)
-            && r == b
-            && is(zero, 0)
-            && (x == b && is(y, 1 << exponent) || y == b && is(x, 1 << exponent))
-        {
-            let mask = self.const_node(ty, (1 << exponent) - 1)?;
-            return Ok(Some((Code::Tile(TileOp::And), vec![v, mask])));
-        }
-        // sign(v) != 1 && r != 0 ? q - 1 : q, where r and q are the remainder and the quotient of v by c.
-        if let Some((v, exponent)) = self.by_power_of_two(b, TileOp::Divide)
-            && let Some((Code::Tile(TileOp::And), [x, y, _])) = self.op_of(p)
-            && let Some((Code::Tile(TileOp::Subtract), [q, one, _])) = self.op_of(a)
-            && q == b
-            && is(one, 1)
-        {
-            let not_positive = |id: u32| {
-                matches!(self.op_of(id), Some((Code::Compare(Direction::Ne, _), [s, one, _]))
-                    if is(one, 1) && matches!(self.op_of(s), Some((Code::Tile(TileOp::Sign), [w, ..])) if w == v))
-            };
-            let not_whole = |id: u32| {
-                matches!(self.op_of(id), Some((Code::Compare(Direction::Ne, _), [r, zero, _]))
-                    if is(zero, 0) && self.by_power_of_two(r, TileOp::Remainder) == Some((v, exponent)))
-            };
-            if not_positive(x) && not_whole(y) || not_positive(y) && not_whole(x) {
-                let amount = self.const_node(ty, u128::from(exponent))?;
-                return Ok(Some((Code::Tile(TileOp::ShiftRightArithmetic), vec![v, amount])));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Returns a cheaper operation with the same value and type.
-    fn rewritten(
-        &mut self,
-        code: Code,
-        ty: ComputeType,
-        args: &[u32],
-    ) -> Result<Option<(Code, Vec<u32>)>, RegionError> {
-        if let Code::ToBits(d) = code
-            && let Node::Op { code: Code::Round(e), args: inner, .. } = self.nodes[args[0] as usize]
-            && e == d
-        {
-            return Ok(Some((code, vec![inner[0]])));
-        }
-        if code == Code::Select {
-            return self.floored(ty, [args[0], args[1], args[2]]);
-        }
-        // Powers for which a multiplication or division has the same single rounding.
-        if code == Code::Tile(TileOp::Power)
-            && let Some(bits) = self.constant_of(args[1])
-        {
-            let exponent = match ty {
-                ComputeType::F32 => f64::from(f32::from_bits(bits as u32)),
-                ComputeType::F64 => f64::from_bits(bits as u64),
-                _ => return Ok(None),
-            };
-            if exponent == 2.0 {
-                return Ok(Some((Code::Tile(TileOp::Multiply), vec![args[0], args[0]])));
-            }
-            if exponent == -1.0 {
-                let one = if ty == ComputeType::F32 {
-                    u128::from(1f32.to_bits())
-                } else {
-                    u128::from(1f64.to_bits())
-                };
-                let one = self.const_node(ty, one)?;
-                return Ok(Some((Code::Tile(TileOp::Divide), vec![one, args[0]])));
-            }
-        }
-        // Division by a power of two is multiplication by the exact reciprocal.
-        if code == Code::Tile(TileOp::Divide)
-            && let Some(bits) = self.constant_of(args[1])
-        {
-            let reciprocal = match ty {
-                ComputeType::F32 => {
-                    let c = f32::from_bits(bits as u32);
-                    let exact = c.is_normal() && c.to_bits() & 0x7f_ffff == 0 && (1.0 / c).is_normal();
-                    exact.then(|| u128::from((1.0 / c).to_bits()))
-                }
-                ComputeType::F64 => {
-                    let c = f64::from_bits(bits as u64);
-                    let exact =
-                        c.is_normal() && c.to_bits() & 0xf_ffff_ffff_ffff == 0 && (1.0 / c).is_normal();
-                    exact.then(|| u128::from((1.0 / c).to_bits()))
-                }
-                _ => None,
-            };
-            if let Some(bits) = reciprocal {
-                let r = self.const_node(ty, bits)?;
-                return Ok(Some((Code::Tile(TileOp::Multiply), vec![args[0], r])));
-            }
-        }
-        Ok(None)
+        self.push(Node::Op { opcode, ty, args: all, arity: args.len() as u8 })
     }
 
     /// Converts the bits in memory to the register value.
     pub(crate) fn decoded(&mut self, raw: u32, dtype: DType) -> Result<u32, RegionError> {
-        if raw_type(dtype) == dtype.compute() {
+        if dtype.raw_type() == dtype.compute() {
             Ok(raw)
         } else {
-            self.op_node(Code::FromBits(dtype), ComputeType::F32, &[raw])
+            self.op_node(Opcode::FromBits(dtype), ComputeType::F32, &[raw])
         }
     }
 
     /// Converts a register value to the bits in memory.
     pub(crate) fn encoded(&mut self, v: Val) -> Result<u32, RegionError> {
-        let raw = raw_type(v.dtype);
-        if raw == v.dtype.compute() { Ok(v.id) } else { self.op_node(Code::ToBits(v.dtype), raw, &[v.id]) }
+        let raw = v.dtype.raw_type();
+        if raw == v.dtype.compute() { Ok(v.id) } else { self.op_node(Opcode::ToBits(v.dtype), raw, &[v.id]) }
     }
 
     /// Wraps or rounds a register value to its narrow type.
@@ -713,23 +535,23 @@ impl Builder {
         if dtype.is_computed_directly() {
             Ok(id)
         } else if dtype.is_float() {
-            self.op_node(Code::Round(dtype), ComputeType::F32, &[id])
+            self.op_node(Opcode::Round(dtype), ComputeType::F32, &[id])
         } else {
-            self.op_node(Code::Wrap(dtype), dtype.compute(), &[id])
+            self.op_node(Opcode::Wrap(dtype), dtype.compute(), &[id])
         }
     }
 
     fn logical(&mut self, op: TileOp, ids: &[u32]) -> Result<Val, RegionError> {
         let p = ComputeType::Pred;
         let id = match op {
-            TileOp::Add | TileOp::Maximum | TileOp::Or => self.op_node(Code::Tile(TileOp::Or), p, ids)?,
+            TileOp::Add | TileOp::Maximum | TileOp::Or => self.op_node(Opcode::Tile(TileOp::Or), p, ids)?,
             TileOp::Multiply | TileOp::Minimum | TileOp::And => {
-                self.op_node(Code::Tile(TileOp::And), p, ids)?
+                self.op_node(Opcode::Tile(TileOp::And), p, ids)?
             }
-            TileOp::Xor => self.op_node(Code::Tile(TileOp::Xor), p, ids)?,
+            TileOp::Xor => self.op_node(Opcode::Tile(TileOp::Xor), p, ids)?,
             _ => {
                 let one = self.const_node(p, 1)?;
-                self.op_node(Code::Tile(TileOp::Xor), p, &[ids[0], one])?
+                self.op_node(Opcode::Tile(TileOp::Xor), p, &[ids[0], one])?
             }
         };
         Ok(Val { id, dtype: DType::Pred })
@@ -744,27 +566,27 @@ impl Builder {
         let id = match op {
             TileOp::MulHi => return fail(format!("{op:?} is not defined for {}", dtype.mlir_name())),
             TileOp::ShiftRightLogical | TileOp::Popcnt | TileOp::CountLeadingZeros => {
-                let raw = self.op_node(Code::Reinterpret, U8, &ids[..1])?;
-                let low = self.op_node(Code::Wrap(unsigned), U8, &[raw])?;
+                let raw = self.op_node(Opcode::Reinterpret, U8, &ids[..1])?;
+                let low = self.op_node(Opcode::Wrap(unsigned), U8, &[raw])?;
                 let mut operands = vec![low];
                 for id in &ids[1..] {
-                    operands.push(self.op_node(Code::Reinterpret, U8, &[*id])?);
+                    operands.push(self.op_node(Opcode::Reinterpret, U8, &[*id])?);
                 }
-                let mut r = self.op_node(Code::Tile(op), U8, &operands)?;
+                let mut r = self.op_node(Opcode::Tile(op), U8, &operands)?;
                 if op == TileOp::CountLeadingZeros {
                     let spare = self.const_node(U8, 8 - bits as u128)?;
-                    r = self.op_node(Code::Tile(TileOp::Subtract), U8, &[r, spare])?;
+                    r = self.op_node(Opcode::Tile(TileOp::Subtract), U8, &[r, spare])?;
                 }
-                self.op_node(Code::Reinterpret, ct, &[r])?
+                self.op_node(Opcode::Reinterpret, ct, &[r])?
             }
             TileOp::ShiftRightArithmetic => {
-                let raw = self.op_node(Code::Reinterpret, S8, &ids[..1])?;
-                let extended = self.op_node(Code::Wrap(signed), S8, &[raw])?;
-                let amount = self.op_node(Code::Reinterpret, S8, &ids[1..])?;
-                let r = self.op_node(Code::Tile(op), S8, &[extended, amount])?;
-                self.op_node(Code::Reinterpret, ct, &[r])?
+                let raw = self.op_node(Opcode::Reinterpret, S8, &ids[..1])?;
+                let extended = self.op_node(Opcode::Wrap(signed), S8, &[raw])?;
+                let amount = self.op_node(Opcode::Reinterpret, S8, &ids[1..])?;
+                let r = self.op_node(Opcode::Tile(op), S8, &[extended, amount])?;
+                self.op_node(Opcode::Reinterpret, ct, &[r])?
             }
-            _ => self.op_node(Code::Tile(op), ct, ids)?,
+            _ => self.op_node(Opcode::Tile(op), ct, ids)?,
         };
         if matches!(op, TileOp::Maximum | TileOp::Minimum) { Ok(id) } else { self.fitted(id, dtype) }
     }

@@ -1,7 +1,8 @@
 //! The printed form of a region, for plan dumps.
 
 use super::Region;
-use super::node::{Code, Node};
+use super::node::Node;
+use crate::tile::Opcode;
 use std::fmt;
 
 impl fmt::Display for Region {
@@ -10,7 +11,7 @@ impl fmt::Display for Region {
         if let Some(t) = self.trailing {
             write!(f, " reduced over the last {t}")?;
         }
-        let g = &self.program.geometry;
+        let g = &self.program.loops;
         writeln!(
             f,
             " as {} rows of {} in tiles of {}, {} steps, about {:.0} ns {{",
@@ -39,9 +40,9 @@ impl fmt::Display for Region {
                     crate::ComputeType::F64 => write!(f, "const {:?} f64", f64::from_bits(*bits as u64))?,
                     _ => write!(f, "const {bits:#x} {ty:?}")?,
                 },
-                Node::Op { code, ty, .. } => {
-                    match code {
-                        Code::Tile(op) => write!(f, "{op:?}")?,
+                Node::Op { opcode, ty, .. } => {
+                    match opcode {
+                        Opcode::Tile(op) => write!(f, "{op:?}")?,
                         other => write!(f, "{other:?}")?,
                     }
                     for a in node.args() {

@@ -2,7 +2,7 @@
 
 use super::Region;
 use super::gather::{gather, iota, splat};
-use super::lower::{LoadKind, Program, Slot, Step};
+use super::program::{Load, LoadKind, Program, Slot, Step, Store};
 use crate::{Dst, Pool, Src};
 use std::cell::Cell;
 use std::ops::Range;
@@ -55,6 +55,30 @@ struct Frame<'a> {
 // SAFETY: the pointers of the outputs are only used to write disjoint tiles: each tile and the results of
 // each row belong to one chunk, and `run` holds the `Dst`s during this time.
 unsafe impl Sync for Frame<'_> {}
+
+/// The tile that is computed: the elements `start..start + len` of a row.
+#[derive(Clone, Copy)]
+struct Tile {
+    row: usize,
+    start: usize,
+    len: usize,
+}
+
+impl Tile {
+    fn end(self) -> usize {
+        self.start + self.len
+    }
+}
+
+/// The parts of the scratch memory of a thread.
+struct RegisterFile {
+    /// The address of each slot.
+    table: *mut *mut u8,
+    /// The values that do not vary within a row, and after them the running results of reductions.
+    cells: *mut u8,
+    /// The register tiles.
+    tiles: *mut u8,
+}
 
 /// The number of outputs whose pointers fit into the list on the stack.
 const FEW: usize = 16;
@@ -126,7 +150,7 @@ fn check(region: &Region, inputs: &[Src<'_>], outputs: &[Dst<'_>]) {
 
 fn run_at(pool: &Pool, region: &Region, inputs: &[Src<'_>], outputs: &[*mut u8], bounced: &mut [bool]) {
     let program = &region.program;
-    let g = &program.geometry;
+    let g = &program.loops;
     for (store, b) in program.stores.iter().zip(bounced.iter_mut()) {
         let at = outputs[store.output as usize].cast_const();
         for load in &store.late_loads {
@@ -180,7 +204,7 @@ impl Frame<'_> {
     /// written. With `partial`, they are over a part of a row, and update the running results in it.
     fn tiles(&self, range: Range<usize>, partial: Option<&mut [u128]>) {
         let p = self.program;
-        let bytes = head(p) + p.tile_bytes as usize * p.geometry.capacity;
+        let bytes = head(p) + p.tile_bytes as usize * p.loops.capacity;
         with_scratch(bytes, |scratch| {
             // SAFETY: `scratch` has the size of `head` and the register tiles, and nothing else uses it.
             unsafe { self.tiles_in(scratch, range, partial) }
@@ -191,7 +215,69 @@ impl Frame<'_> {
     /// `scratch` must be aligned to 64, and writable for the size of [`head`] and the register tiles.
     unsafe fn tiles_in(&self, scratch: *mut u8, range: Range<usize>, partial: Option<&mut [u128]>) {
         let p = self.program;
-        let g = &p.geometry;
+        let g = &p.loops;
+        // SAFETY: guaranteed by the caller.
+        let registers = unsafe { self.registers(scratch) };
+        let table = registers.table;
+        // SAFETY: once-code reads constants and single elements of inputs (which `check` found to exist), and
+        // writes cells and splat tiles.
+        unsafe { self.steps(&p.once_code, table, Tile { row: 0, start: 0, len: 1 }) };
+
+        let whole_rows = partial.is_none();
+        let running: &mut [u128] = match partial {
+            Some(running) => running,
+            // SAFETY: after the cells there is room for one running result per reduction, aligned to 16.
+            None => unsafe {
+                let at = registers.cells.add(p.cells as usize * 16).cast::<u128>();
+                std::slice::from_raw_parts_mut(at, p.reductions.len())
+            },
+        };
+        let mut last_row = usize::MAX;
+        for t in range {
+            let row = if g.rows == 1 { 0 } else { t / g.tiles_per_row };
+            let start = (t - row * g.tiles_per_row) * g.tile;
+            let tile = Tile { row, start, len: g.tile.min(g.row_len - start) };
+            let row_changed = row != last_row;
+            last_row = row;
+            // SAFETY: after `point_at`, all pointers refer to this tile: inputs and outputs have `len` more
+            // elements, and register tiles have room for `g.tile >= len`. The destination of a kernel differs
+            // from its sources, because registers are released after the step that reads them last, and
+            // aliased outputs use a stand-in.
+            unsafe {
+                self.point_at(tile, table, row_changed);
+                if row_changed {
+                    self.steps(&p.row_code, table, Tile { row, start: 0, len: 1 });
+                }
+                self.steps(&p.tile_code, table, tile);
+                if g.segment > 0 {
+                    self.segments(table, tile);
+                } else {
+                    for (reduction, running) in p.reductions.iter().zip(running.iter_mut()) {
+                        if row_changed && whole_rows {
+                            *running = reduction.reducer.identity();
+                        }
+                        reduction.reducer.accumulate(
+                            running,
+                            *table.add(usize::from(reduction.src)),
+                            tile.len,
+                        );
+                    }
+                }
+                self.copy_stand_ins(tile, registers.tiles);
+            }
+            if whole_rows && g.segment == 0 && !running.is_empty() && tile.end() == g.row_len {
+                self.finish_row(row, running);
+            }
+        }
+    }
+
+    /// Divides scratch memory into registers, and writes the address of every slot that does not depend on
+    /// the tile to the table.
+    ///
+    /// # Safety
+    /// See [`Self::tiles_in`].
+    unsafe fn registers(&self, scratch: *mut u8) -> RegisterFile {
+        let p = self.program;
         let table = scratch.cast::<*mut u8>();
         // SAFETY: the addresses are within the head and the register area of the scratch memory.
         let (cells, tiles) =
@@ -201,7 +287,7 @@ impl Frame<'_> {
             // register tiles, and constants are only read.
             unsafe {
                 *table.add(i) = match *slot {
-                    Slot::Tile(at) => tiles.add(at as usize * g.capacity),
+                    Slot::Tile(at) => tiles.add(at as usize * p.loops.capacity),
                     Slot::Cell(c) => cells.add(c as usize * 16),
                     Slot::Const(c) => std::ptr::from_ref(&p.constants[c as usize]).cast_mut().cast(),
                     Slot::Memory(l) => {
@@ -212,98 +298,74 @@ impl Frame<'_> {
                 };
             }
         }
-        for (store, bounced) in p.stores.iter().zip(self.bounced) {
-            if *bounced {
-                // SAFETY: the stand-in is a register tile.
+        for store in self.stores(true) {
+            // SAFETY: the stand-in is a register tile.
+            unsafe {
+                *table.add(usize::from(store.slot)) = tiles.add(store.stand_in as usize * p.loops.capacity)
+            };
+        }
+        RegisterFile { table, cells, tiles }
+    }
+
+    /// Returns the stores that are first written to a stand-in, or the other ones.
+    #[inline(always)]
+    fn stores(&self, bounced: bool) -> impl Iterator<Item = &Store> {
+        self.program.stores.iter().zip(self.bounced).filter(move |(_, b)| **b == bounced).map(|(s, _)| s)
+    }
+
+    /// Writes the addresses of the inputs and outputs of a tile to the table.
+    ///
+    /// # Safety
+    /// `table` must have an entry for each slot.
+    #[inline(always)]
+    unsafe fn point_at(&self, tile: Tile, table: *mut *mut u8, row_changed: bool) {
+        for load in &self.program.loads {
+            if load.kind == LoadKind::InPlace || (load.kind == LoadKind::PerRow && row_changed) {
+                let along = if load.kind == LoadKind::InPlace { tile.start as isize } else { 0 };
+                // SAFETY: the access stays within the array for every point of the space (`Access::bounds`,
+                // `check`).
                 unsafe {
-                    *table.add(usize::from(store.slot)) = tiles.add(store.stand_in as usize * g.capacity)
+                    *table.add(usize::from(load.slot)) =
+                        self.row_base(load, tile.row).offset(along * load.size as isize).cast_mut()
                 };
             }
         }
-        // SAFETY: once-code reads constants and single elements of inputs (which `check` found to exist), and
-        // writes cells and splat tiles.
-        unsafe { self.steps(&p.once_code, table, 1, 0, 0) };
+        for store in self.stores(false) {
+            // SAFETY: the caller guarantees the entry.
+            unsafe { *table.add(usize::from(store.slot)) = self.output_at(store, tile) };
+        }
+    }
 
-        let whole_rows = partial.is_none();
-        let running: &mut [u128] = match partial {
-            Some(running) => running,
-            // SAFETY: after the cells there is room for one running result per reduction, aligned to 16.
-            None => unsafe {
-                let at = cells.add(p.cells as usize * 16).cast::<u128>();
-                std::slice::from_raw_parts_mut(at, p.reductions.len())
-            },
-        };
-        let mut row = usize::MAX;
-        for t in range {
-            let r = if p.geometry.rows == 1 { 0 } else { t / g.tiles_per_row };
-            let start = (t - r * g.tiles_per_row) * g.tile;
-            let n = g.tile.min(g.row_len - start);
-            let row_changed = r != row;
-            row = r;
-            for load in &p.loads {
-                if load.kind == LoadKind::InPlace || (load.kind == LoadKind::PerRow && row_changed) {
-                    let along = if load.kind == LoadKind::InPlace { start as isize } else { 0 };
-                    // SAFETY: the access stays within the array for every point of the space
-                    // (`Access::bounds`, `check`).
-                    unsafe {
-                        *table.add(usize::from(load.slot)) =
-                            self.row_base(load, r).offset(along * load.size as isize).cast_mut()
-                    };
-                }
-            }
-            for (store, bounced) in p.stores.iter().zip(self.bounced) {
-                if !*bounced {
-                    // SAFETY: the element is one of the output, whose size `check` compared.
-                    unsafe {
-                        *table.add(usize::from(store.slot)) =
-                            self.outputs[store.output as usize].add((r * g.row_len + start) * store.size);
-                    }
-                }
-            }
-            // SAFETY: all pointers refer to this tile: inputs and outputs have `n` more elements, and
-            // register tiles have room for `tile >= n`. The destination of a kernel differs from its sources,
-            // because registers are released after the step that reads them last, and aliased outputs use a
-            // stand-in.
+    /// Copies a tile from the stand-ins to the outputs.
+    ///
+    /// # Safety
+    /// `tiles` must be the register tiles.
+    #[inline(always)]
+    unsafe fn copy_stand_ins(&self, tile: Tile, tiles: *const u8) {
+        for store in self.stores(true) {
+            // SAFETY: the stand-in is a register tile, and the output has `tile.len` more elements.
             unsafe {
-                if row_changed {
-                    self.steps(&p.row_code, table, 1, r, 0);
-                }
-                self.steps(&p.tile_code, table, n, r, start);
-                if g.segment > 0 {
-                    self.segments(table, start, n);
-                } else {
-                    for (reduction, running) in p.reductions.iter().zip(running.iter_mut()) {
-                        if row_changed && whole_rows {
-                            *running = reduction.reducer.identity();
-                        }
-                        reduction.reducer.accumulate(running, *table.add(usize::from(reduction.src)), n);
-                    }
-                }
-            }
-            if whole_rows && g.segment == 0 && !running.is_empty() && start + n == g.row_len {
-                self.finish_row(r, running);
-            }
-            for (store, bounced) in p.stores.iter().zip(self.bounced) {
-                if *bounced {
-                    // SAFETY: copies a tile from the stand-in to its place in the output.
-                    unsafe {
-                        let from = tiles.add(store.stand_in as usize * g.capacity);
-                        let to =
-                            self.outputs[store.output as usize].add((r * g.row_len + start) * store.size);
-                        std::ptr::copy_nonoverlapping(from, to, n * store.size);
-                    }
-                }
+                let from = tiles.add(store.stand_in as usize * self.program.loops.capacity);
+                std::ptr::copy_nonoverlapping(from, self.output_at(store, tile), tile.len * store.size);
             }
         }
+    }
+
+    /// Returns the address of the first element of a tile of an output.
+    #[inline(always)]
+    fn output_at(&self, store: &Store, tile: Tile) -> *mut u8 {
+        let element = tile.row * self.program.loops.row_len + tile.start;
+        // SAFETY: the element is one of the output, whose size `check` compared.
+        unsafe { self.outputs[store.output as usize].add(element * store.size) }
     }
 
     /// Reduces the whole number of runs in a tile, and writes their results.
     ///
     /// # Safety
-    /// The slots of the reductions must hold the tile of `n` elements from `start`.
-    unsafe fn segments(&self, table: *const *mut u8, start: usize, n: usize) {
-        let length = self.program.geometry.segment;
-        let (first, count) = (start / length, n / length);
+    /// The slots of the reductions must hold the tile.
+    unsafe fn segments(&self, table: *const *mut u8, tile: Tile) {
+        let length = self.program.loops.segment;
+        let (first, count) = (tile.start / length, tile.len / length);
         for r in &self.program.reductions {
             // SAFETY: guaranteed by the caller. The results `first..first + count` are elements of the output
             // that only this tile writes; the register tile has room for them.
@@ -323,10 +385,10 @@ impl Frame<'_> {
     }
 
     /// Returns the address of the first element of row `row` of a load.
-    fn row_base(&self, load: &super::lower::Load, row: usize) -> *const u8 {
+    fn row_base(&self, load: &Load, row: usize) -> *const u8 {
         let mut offset = load.offset as isize;
         let mut rest = row;
-        for (d, s) in self.program.geometry.outer.iter().zip(&load.outer).rev() {
+        for (d, s) in self.program.loops.outer.iter().zip(&load.outer).rev() {
             offset += (rest % d) as isize * s;
             rest /= d;
         }
@@ -336,8 +398,9 @@ impl Frame<'_> {
     /// # Safety
     /// Every slot that the steps name must point to the data that they read or write; see [`Self::tiles_in`].
     #[inline(always)]
-    unsafe fn steps(&self, steps: &[Step], table: *const *mut u8, n: usize, row: usize, start: usize) {
-        let g = &self.program.geometry;
+    unsafe fn steps(&self, steps: &[Step], table: *const *mut u8, tile: Tile) {
+        let g = &self.program.loops;
+        let Tile { row, start, len: n } = tile;
         for step in steps {
             // SAFETY: guaranteed by the caller.
             unsafe {
@@ -378,7 +441,7 @@ impl Frame<'_> {
     /// threads idle.
     fn reduce_rows(&self, pool: &Pool, total_ns: f64) {
         let p = self.program;
-        let g = &p.geometry;
+        let g = &p.loops;
         let count = p.reductions.len();
         let fresh = || p.reductions.iter().map(|r| r.reducer.identity());
         if g.tiles_per_row == 0 || g.rows == 0 {

@@ -52,85 +52,131 @@ unsafe fn gather_as<T: Copy>(
         unsafe { dst.write(base.read()) };
         return;
     };
-    let outer = &strides[..strides.len() - 1];
-    if step == 1 && outer.iter().all(|s| *s == 0) {
-        // The same run is repeated: it is written once, and then copied repeatedly with doubled length.
-        let phase = start % last;
-        let first = n.min(last - phase);
-        let rest = (n - first).min(phase);
-        let mut done = first + rest;
-        // SAFETY: these are elements of the run; `done <= n`, and the source of the copy ends before its
-        // destination.
-        unsafe {
-            std::ptr::copy_nonoverlapping(base.add(phase), dst, first);
-            std::ptr::copy_nonoverlapping(base, dst.add(first), rest);
-            while done < n {
-                let more = done.min(n - done);
-                std::ptr::copy_nonoverlapping(dst, dst.add(done), more);
-                done += more;
-            }
-        }
+    if step == 1 && strides[..strides.len() - 1].iter().all(|s| *s == 0) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { repeat_run(dst, base, last, start, n) };
         return;
     }
-    // The coordinates of the current run. Coordinates of further dimensions are computed by division.
-    const KNOWN: usize = 6;
-    let rank = dims.len();
-    let mut coordinates = [0usize; KNOWN];
-    let mut rest = start / last;
+    let mut rows = Rows::new(&dims[..dims.len() - 1], &strides[..dims.len() - 1], start / last);
     let mut column = start % last;
-    let mut offset = 0isize;
-    for d in (0..rank - 1).rev() {
-        let c = rest % dims[d];
-        rest /= dims[d];
-        offset += c as isize * strides[d];
-        if d < KNOWN {
-            coordinates[d] = c;
-        }
-    }
     let mut left = n;
-    let mut at = start;
     while left > 0 {
         let run = left.min(last - column);
         // SAFETY: the elements of the run are among those that the caller guarantees.
         unsafe {
-            let from = base.offset(offset + column as isize * step);
-            if step == 1 && run >= 16 {
-                std::ptr::copy_nonoverlapping(from, dst, run);
-            } else if step == 0 && run * size_of::<T>() <= SPLAT && left * size_of::<T>() >= SPLAT {
-                // A fixed number of bytes is written; later runs overwrite the excess.
-                let value = *from;
-                for i in 0..SPLAT / size_of::<T>() {
-                    *dst.add(i) = value;
-                }
-            } else if step == 0 {
-                std::slice::from_raw_parts_mut(dst, run).fill(*from);
-            } else {
-                for i in 0..run {
-                    *dst.add(i) = *from.offset(i as isize * step);
-                }
-            }
+            copy_run(dst, base.offset(rows.offset + column as isize * step), step, run, left);
             dst = dst.add(run);
         }
         left -= run;
-        at += run;
         column = 0;
-        if rank <= KNOWN + 1 {
-            for d in (0..rank - 1).rev() {
-                offset += strides[d];
-                coordinates[d] += 1;
-                if coordinates[d] < dims[d] {
-                    break;
-                }
-                offset -= coordinates[d] as isize * strides[d];
-                coordinates[d] = 0;
+        rows.advance();
+    }
+}
+
+/// Copies `n` elements of a run of `period` elements that is repeated, beginning with element `start` of the
+/// repetitions.
+///
+/// # Safety
+/// The run must be readable, and `dst` writable for `n` elements.
+#[inline(always)]
+unsafe fn repeat_run<T: Copy>(dst: *mut T, run: *const T, period: usize, start: usize, n: usize) {
+    let phase = start % period;
+    let first = n.min(period - phase);
+    let rest = (n - first).min(phase);
+    let mut done = first + rest;
+    // SAFETY: these are elements of the run; `done <= n`, and the source of the copy ends before its
+    // destination.
+    unsafe {
+        std::ptr::copy_nonoverlapping(run.add(phase), dst, first);
+        std::ptr::copy_nonoverlapping(run, dst.add(first), rest);
+        // The period was written once, and is copied with doubled length.
+        while done < n {
+            let more = done.min(n - done);
+            std::ptr::copy_nonoverlapping(dst, dst.add(done), more);
+            done += more;
+        }
+    }
+}
+
+/// Copies `run` elements that are `step` apart.
+///
+/// # Safety
+/// The elements must be readable, and `dst` writable for `left >= run` elements.
+#[inline(always)]
+unsafe fn copy_run<T: Copy>(dst: *mut T, from: *const T, step: isize, run: usize, left: usize) {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        if step == 1 && run >= 16 {
+            std::ptr::copy_nonoverlapping(from, dst, run);
+        } else if step == 0 && run * size_of::<T>() <= SPLAT && left * size_of::<T>() >= SPLAT {
+            // A fixed number of bytes is written; later runs overwrite the excess.
+            let value = *from;
+            for i in 0..SPLAT / size_of::<T>() {
+                *dst.add(i) = value;
             }
+        } else if step == 0 {
+            std::slice::from_raw_parts_mut(dst, run).fill(*from);
         } else {
-            let mut rest = at / last;
-            offset = 0;
-            for d in (0..rank - 1).rev() {
-                offset += (rest % dims[d]) as isize * strides[d];
-                rest /= dims[d];
+            for i in 0..run {
+                *dst.add(i) = *from.offset(i as isize * step);
             }
+        }
+    }
+}
+
+/// The number of dimensions whose coordinates are stored. If there are more, they are computed by division.
+const KNOWN: usize = 6;
+
+/// A walk over the rows of an array in row-major order.
+struct Rows<'a> {
+    /// The sizes and strides of the dimensions that count rows.
+    dims: &'a [usize],
+    strides: &'a [isize],
+    coordinates: [usize; KNOWN],
+    /// The number of the row.
+    row: usize,
+    /// The offset of the row, in elements.
+    offset: isize,
+}
+
+impl<'a> Rows<'a> {
+    #[inline(always)]
+    fn new(dims: &'a [usize], strides: &'a [isize], row: usize) -> Self {
+        let mut rows = Self { dims, strides, coordinates: [0; KNOWN], row, offset: 0 };
+        rows.locate();
+        rows
+    }
+
+    /// Computes the coordinates and the offset of the row.
+    #[inline(always)]
+    fn locate(&mut self) {
+        let mut rest = self.row;
+        self.offset = 0;
+        for d in (0..self.dims.len()).rev() {
+            let c = rest % self.dims[d];
+            rest /= self.dims[d];
+            self.offset += c as isize * self.strides[d];
+            if d < KNOWN {
+                self.coordinates[d] = c;
+            }
+        }
+    }
+
+    /// Moves to the next row.
+    #[inline(always)]
+    fn advance(&mut self) {
+        self.row += 1;
+        if self.dims.len() > KNOWN {
+            return self.locate();
+        }
+        for d in (0..self.dims.len()).rev() {
+            self.offset += self.strides[d];
+            self.coordinates[d] += 1;
+            if self.coordinates[d] < self.dims[d] {
+                break;
+            }
+            self.offset -= self.coordinates[d] as isize * self.strides[d];
+            self.coordinates[d] = 0;
         }
     }
 }

@@ -1,154 +1,73 @@
-//! Lowers nodes to instructions: the geometry of the loops, levels, registers.
+//! Lowers nodes to a program: assigns slots and registers to values, and selects kernels.
 
-use super::builder::Builder;
-use super::node::{Code, Node};
-use super::{InputSpec, OutputSpec, Region, RegionError};
+use super::loop_nest::{LoopIndex, LoopNest};
+use super::node::Node;
+use super::program::{Load, LoadKind, Program, Reduction, Slot, Step, Store};
+use super::schedule::{fuse_multiply_adds, schedule};
+use super::{InputSpec, OutputSpec, RegionError};
 use crate::ComputeType;
-use crate::tile::reduce::Reducer;
-use crate::tile::{self, Kernel, TileOp};
-use std::collections::HashMap;
+use crate::tile::reduce::reducer;
+use crate::tile::{self, Kernel, Opcode, ReduceOp};
+use std::collections::{BTreeMap, HashMap};
 
-/// The number of elements that pass through all operations at a time.
-const TILE: usize = 512;
-/// The minimum length of rows for which kernels are called per row. If rows are shorter, tiles span several
-/// rows.
-const SHORT_ROW: usize = 64;
-
-/// The minimum number of elements of a reduction for which rows are reduced one at a time. If there are
-/// fewer, several rows are reduced together.
-const SHORT_REDUCTION: usize = 64;
-
-/// The loops: rows of `row_len` elements, each of which is divided into tiles.
-#[derive(Clone, Debug)]
-pub(super) struct Geometry {
-    /// The sizes of the dimensions that count rows.
-    pub(super) outer: Vec<usize>,
-    /// The sizes of the dimensions within a row.
-    pub(super) inner: Vec<usize>,
-    pub(super) rows: usize,
-    pub(super) row_len: usize,
-    /// The number of elements of a full tile.
-    pub(super) tile: usize,
-    pub(super) tiles_per_row: usize,
-    /// The capacity of a register tile in elements: a multiple of 64, so that all registers are aligned.
-    pub(super) capacity: usize,
-    /// The length of the runs if reductions are over short runs, of which a tile contains many; otherwise
-    /// zero.
-    pub(super) segment: usize,
-}
-
-impl Geometry {
-    pub(super) fn tiles(&self) -> usize {
-        self.rows * self.tiles_per_row
+/// Returns the program that computes the outputs from the inputs over the iteration space `dims`. Reductions
+/// are over the `trailing` innermost dimensions.
+///
+/// # Errors
+/// Returns an error if there are too many values, or no kernel for an operation.
+pub(super) fn lower(
+    dims: &[usize],
+    trailing: Option<usize>,
+    inputs: &[InputSpec],
+    mut nodes: Vec<Node>,
+    outputs: &[OutputSpec],
+) -> Result<Program, RegionError> {
+    fuse_multiply_adds(&mut nodes, outputs);
+    let order = schedule(&nodes, outputs);
+    let (mut accesses, mut iotas) = (vec![], vec![]);
+    for id in &order {
+        match nodes[*id as usize] {
+            Node::Input { index, .. } => accesses.push(&inputs[index as usize].access),
+            Node::Iota { dim, .. } => iotas.push(dim as usize),
+            _ => {}
+        }
     }
+    let loops = LoopNest::new(dims, trailing, &accesses, &iotas);
+    let mut lowering = Lowering::new(loops, inputs, &nodes, outputs);
+    let last_use = last_uses(&nodes, &order, outputs);
+    for (at, &id) in order.iter().enumerate() {
+        lowering.node(id)?;
+        lowering.release(nodes[id as usize].args(), |a| last_use[a as usize] == at);
+    }
+    for (index, output) in outputs.iter().enumerate() {
+        match output.reduce {
+            Some(op) => lowering.reduction(index as u32, output, op)?,
+            None => lowering.output(index as u32, output)?,
+        }
+    }
+    Ok(lowering.finish())
 }
 
-/// The loading of an input to registers.
-#[derive(Clone, Debug)]
-pub(super) struct Load {
-    pub(super) input: u32,
-    pub(super) size: usize,
-    pub(super) offset: usize,
-    /// The strides along the outer dimensions.
-    pub(super) outer: Vec<isize>,
-    /// The strides along the inner dimensions.
-    pub(super) inner: Vec<isize>,
-    pub(super) kind: LoadKind,
-    /// The slot with the pointer to the elements.
-    pub(super) slot: u16,
-}
-
-/// The way in which a load's elements are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LoadKind {
-    /// One element for the whole iteration space, read in memory.
-    Once,
-    /// One element for each row, read in memory.
-    PerRow,
-    /// Consecutive elements, read in memory.
-    InPlace,
-    /// Elements that are copied to a register tile first.
-    Gather,
-}
-
-/// The memory that a slot of the pointer table points to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slot {
-    /// A register tile. Its offset is this number of bytes per element of a tile.
-    Tile(u32),
-    /// A 16-byte cell for a value that does not vary within a row, or at all.
-    Cell(u32),
-    /// A constant.
-    Const(u32),
-    /// The memory of an input (index in `loads`).
-    Memory(u32),
-    /// The memory of an output, or of its stand-in.
-    Output(u32),
-}
-
-/// A step of a tile.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
-    /// Calls a kernel on slots.
-    Kernel { kernel: Kernel, dst: u16, src: [u16; 3] },
-    /// Copies load `load` to its register tile.
-    Gather { load: u16 },
-    /// Computes the coordinates along an inner dimension.
-    Iota { dst: u16, dim: u16, ty: ComputeType },
-    /// Computes the coordinate along an outer dimension.
-    RowIota { dst: u16, dim: u16, ty: ComputeType },
-    /// Repeats one element over a whole tile.
-    Splat { dst: u16, src: u16, size: u8 },
-    /// Copies a tile (for an output that is a plain copy).
-    Copy { dst: u16, src: u16, size: u8 },
-}
-
-/// A reduction of a tile slot to one value per row.
-#[derive(Clone, Debug)]
-pub(super) struct Reduction {
-    pub(super) reducer: Reducer,
-    /// The size of a result in memory, in bytes.
-    pub(super) size: usize,
-    pub(super) src: u16,
-    /// A register for results of short runs that must be encoded.
-    pub(super) tile: u16,
-    pub(super) output: u32,
-    /// The kernel that converts the register value to the representation in memory.
-    pub(super) encode: Option<Kernel>,
-}
-
-/// A store to an array with the shape of the region.
-#[derive(Clone, Debug)]
-pub(super) struct Store {
-    pub(super) output: u32,
-    pub(super) size: usize,
-    pub(super) slot: u16,
-    /// The loads that must not have the address of this output, because they are read when or after it is
-    /// written.
-    pub(super) late_loads: Vec<u16>,
-    /// The offset of the stand-in, in bytes per element of a tile.
-    pub(super) stand_in: u32,
-}
-
-/// The executable form of a region.
-#[derive(Clone, Debug)]
-pub(super) struct Program {
-    pub(super) geometry: Geometry,
-    pub(super) loads: Vec<Load>,
-    pub(super) slots: Vec<Slot>,
-    pub(super) constants: Vec<u128>,
-    /// The code that runs once.
-    pub(super) once_code: Vec<Step>,
-    /// The code that runs at the start of each row.
-    pub(super) row_code: Vec<Step>,
-    /// The code that runs for each tile.
-    pub(super) tile_code: Vec<Step>,
-    pub(super) stores: Vec<Store>,
-    pub(super) reductions: Vec<Reduction>,
-    pub(super) cells: u32,
-    /// The number of register bytes per element of a tile.
-    pub(super) tile_bytes: u32,
-    pub(super) ns_per_tile: f64,
+/// Returns the position in `order` of the last use of each node, or `usize::MAX` if its register cannot be
+/// reused.
+fn last_uses(nodes: &[Node], order: &[u32], outputs: &[OutputSpec]) -> Vec<usize> {
+    let mut last_use = vec![0; nodes.len()];
+    for (at, id) in order.iter().enumerate() {
+        for a in nodes[*id as usize].args() {
+            last_use[*a as usize] = at;
+        }
+    }
+    for id in order {
+        // Both values have the same register, which neither may release while the other has users.
+        if let Node::Op { opcode: Opcode::Reinterpret, args: [from, ..], .. } = nodes[*id as usize] {
+            last_use[from as usize] = usize::MAX;
+            last_use[*id as usize] = usize::MAX;
+        }
+    }
+    for o in outputs {
+        last_use[o.node as usize] = usize::MAX;
+    }
+    last_use
 }
 
 /// The frequency with which a value changes.
@@ -159,149 +78,11 @@ enum Rate {
     Element,
 }
 
-fn geometry(
-    dims: &[usize],
-    trailing: Option<usize>,
-    inputs: &[InputSpec],
-    iotas: &[usize],
-) -> (Geometry, Vec<Vec<isize>>, Vec<Option<usize>>) {
-    // Dimensions of size 1 are removed. Adjacent dimensions are merged if every input traverses them as one.
-    let boundary = dims.len() - trailing.unwrap_or(0);
-    let reduced: usize = dims[boundary..].iter().product();
-    let segment = if trailing.is_some() && reduced <= SHORT_REDUCTION { reduced } else { 0 };
-    let by_rows = trailing.is_some() && segment == 0;
-    let mut sizes: Vec<usize> = vec![];
-    let mut strides: Vec<Vec<isize>> = vec![vec![]; inputs.len()];
-    let mut place = vec![None; dims.len()];
-    let mut outer_count = 0;
-    let mut last_dim: Option<usize> = None;
-    for (d, &size) in dims.iter().enumerate() {
-        if size == 1 {
-            continue;
-        }
-        let merges = last_dim.is_some_and(|last| {
-            (!by_rows || (last < boundary) == (d < boundary))
-                && !iotas.contains(&last)
-                && !iotas.contains(&d)
-                && inputs
-                    .iter()
-                    .zip(&strides)
-                    .all(|(i, s)| s.last().copied() == i.access.strides[d].checked_mul(size as isize))
-        });
-        if merges {
-            if let Some(s) = sizes.last_mut() {
-                *s *= size;
-            }
-        } else {
-            sizes.push(size);
-            strides.iter_mut().for_each(|s| s.push(0));
-        }
-        for (i, s) in inputs.iter().zip(&mut strides) {
-            if let Some(s) = s.last_mut() {
-                *s = i.access.strides[d];
-            }
-        }
-        place[d] = Some(sizes.len() - 1);
-        last_dim = Some(d);
-        if d < boundary {
-            outer_count = sizes.len();
-        }
-    }
-    let split = if by_rows {
-        outer_count
-    } else if segment > 0 {
-        0
-    } else if sizes.len() > 1 && sizes[sizes.len() - 1] >= SHORT_ROW {
-        sizes.len() - 1
-    } else {
-        0
-    };
-    let inner = sizes.split_off(split);
-    let rows = sizes.iter().product();
-    let row_len: usize = inner.iter().product();
-    let tile = match TILE.checked_div(segment) {
-        Some(segments) => (segments * segment).min(row_len),
-        None => {
-            // The tiles of a row have equal sizes, in whole cache lines.
-            let tiles = row_len.div_ceil(TILE).max(1);
-            row_len.div_ceil(tiles).next_multiple_of(64).min(TILE)
-        }
-    };
-    let tile = tile.max(1);
-    let geometry = Geometry {
-        outer: sizes,
-        inner,
-        rows,
-        row_len,
-        tile,
-        tiles_per_row: row_len.div_ceil(tile),
-        capacity: tile.next_multiple_of(64),
-        segment,
-    };
-    (geometry, strides, place)
-}
-
-/// Returns the live nodes in an order that keeps few values alive: depth first from the outputs.
-fn schedule(nodes: &[Node], roots: &[u32]) -> Vec<u32> {
-    let mut done = vec![false; nodes.len()];
-    let mut order = vec![];
-    let mut stack: Vec<(u32, bool)> = vec![];
-    for root in roots {
-        stack.push((*root, false));
-        while let Some((id, expanded)) = stack.pop() {
-            if done[id as usize] {
-                continue;
-            }
-            if expanded {
-                done[id as usize] = true;
-                order.push(id);
-            } else {
-                stack.push((id, true));
-                stack.extend(nodes[id as usize].args().iter().rev().map(|a| (*a, false)));
-            }
-        }
-    }
-    order
-}
-
-/// Merges a multiplication into the addition or subtraction that is its only user. Both operations still
-/// round.
-fn fuse(nodes: &mut [Node], outputs: &[OutputSpec]) {
-    let mut uses = vec![0u32; nodes.len()];
-    for o in outputs {
-        uses[o.node as usize] += 1;
-    }
-    for root in schedule(nodes, &outputs.iter().map(|o| o.node).collect::<Vec<_>>()) {
-        for a in nodes[root as usize].args() {
-            uses[*a as usize] += 1;
-        }
-    }
-    for id in 0..nodes.len() {
-        let Node::Op { code: Code::Tile(op @ (TileOp::Add | TileOp::Subtract)), ty, args: [x, y, _], .. } =
-            nodes[id]
-        else {
-            continue;
-        };
-        if ty != ComputeType::F32 && ty != ComputeType::F64 {
-            continue;
-        }
-        let product = |of: u32| match nodes[of as usize] {
-            Node::Op { code: Code::Tile(TileOp::Multiply), args: [a, b, _], .. }
-                if uses[of as usize] == 1 =>
-            {
-                Some((a, b))
-            }
-            _ => None,
-        };
-        let (code, a, b, c) = match (op, product(x), product(y)) {
-            (TileOp::Add, Some((a, b)), _) => (Code::MulAdd, a, b, y),
-            (TileOp::Add, _, Some((a, b))) => (Code::MulAdd, a, b, x),
-            (_, Some((a, b)), _) => (Code::MulSub, a, b, y),
-            (_, _, Some((a, b))) => (Code::NegMulAdd, a, b, x),
-            _ => continue,
-        };
-        nodes[id] = Node::Op { code, ty, args: [a, b, c], arity: 3 };
-    }
+/// A lowered value.
+#[derive(Clone, Copy)]
+struct Value {
+    slot: u16,
+    rate: Rate,
 }
 
 /// The register tiles by size class, which are assigned first fit.
@@ -331,25 +112,64 @@ impl Registers {
     }
 }
 
-struct Lowering {
-    slots: Vec<Slot>,
-    cells: u32,
+/// The state of [`lower`].
+struct Lowering<'a> {
+    inputs: &'a [InputSpec],
+    nodes: &'a [Node],
+    /// The program so far.
+    program: Program,
     registers: Registers,
+    /// The values of the nodes that were lowered.
+    values: Vec<Option<Value>>,
+    /// The tiles that repeat the value of a node.
     splats: HashMap<u32, u16>,
-    slot_of: Vec<Option<u16>>,
+    /// The first output with the region's shape that each node is the value of.
+    direct: HashMap<u32, u32>,
+    /// The position in the tile code of the write of each store.
+    written_at: Vec<usize>,
+    /// The position in the tile code of the last read of each load in memory.
+    read_at: BTreeMap<u16, usize>,
+    /// The cost of one element, in hundredths of a nanosecond.
+    hundredths: u64,
 }
 
-impl Lowering {
+impl<'a> Lowering<'a> {
+    fn new(loops: LoopNest, inputs: &'a [InputSpec], nodes: &'a [Node], outputs: &[OutputSpec]) -> Self {
+        let mut direct = HashMap::new();
+        for (index, o) in outputs.iter().enumerate().rev() {
+            if o.reduce.is_none() {
+                direct.insert(o.node, index as u32);
+            }
+        }
+        Self {
+            inputs,
+            nodes,
+            program: Program::new(loops),
+            registers: Registers::default(),
+            values: vec![None; nodes.len()],
+            splats: HashMap::new(),
+            direct,
+            written_at: vec![],
+            read_at: BTreeMap::new(),
+            hundredths: 0,
+        }
+    }
+
     fn slot(&mut self, slot: Slot) -> Result<u16, RegionError> {
-        let n = u16::try_from(self.slots.len())
+        let n = u16::try_from(self.program.slots.len())
             .map_err(|_| RegionError("the region has too many values".into()))?;
-        self.slots.push(slot);
+        self.program.slots.push(slot);
         Ok(n)
     }
 
     fn cell(&mut self) -> Result<u16, RegionError> {
-        self.cells += 1;
-        self.slot(Slot::Cell(self.cells - 1))
+        self.program.cells += 1;
+        self.slot(Slot::Cell(self.program.cells - 1))
+    }
+
+    fn constant(&mut self, bits: u128) -> Result<u16, RegionError> {
+        self.program.constants.push(bits);
+        self.slot(Slot::Const(self.program.constants.len() as u32 - 1))
     }
 
     fn tile(&mut self, size: usize) -> Result<u16, RegionError> {
@@ -357,368 +177,234 @@ impl Lowering {
         self.slot(Slot::Tile(at))
     }
 
-    /// Takes a tile that is filled outside the tile loop.
-    fn lasting_tile(&mut self, size: usize) -> Result<u16, RegionError> {
+    /// Adds a store of an output, which the next step of the tile code writes, and returns its slot.
+    fn store(&mut self, output: u32, size: usize) -> Result<u16, RegionError> {
+        let slot = self.slot(Slot::Output(output))?;
+        self.written_at.push(self.program.tile_code.len());
+        self.program.stores.push(Store { output, size, slot, late_loads: vec![], stand_in: 0 });
+        Ok(slot)
+    }
+
+    /// Records that the next step of the tile code reads a slot.
+    fn reads(&mut self, slot: u16) {
+        if let Slot::Memory(load) = self.program.slots[usize::from(slot)] {
+            self.read_at.insert(load as u16, self.program.tile_code.len());
+        }
+    }
+
+    /// Returns the code that computes values of this rate.
+    fn code(&mut self, rate: Rate) -> &mut Vec<Step> {
+        match rate {
+            Rate::Once => &mut self.program.once_code,
+            Rate::Row => &mut self.program.row_code,
+            Rate::Element => &mut self.program.tile_code,
+        }
+    }
+
+    fn value(&self, node: u32) -> Value {
+        self.values[node as usize].expect("operands precede their users")
+    }
+
+    /// Returns a tile that repeats a value that does not vary within a row.
+    fn splat(&mut self, node: u32) -> Result<u16, RegionError> {
+        if let Some(slot) = self.splats.get(&node) {
+            return Ok(*slot);
+        }
+        let Value { slot: src, rate } = self.value(node);
+        let size = self.nodes[node as usize].ty().size();
         let at = self.registers.take_for_good(size);
-        self.slot(Slot::Tile(at))
+        let dst = self.slot(Slot::Tile(at))?;
+        self.code(rate).push(Step::Splat { dst, src, size: size as u8 });
+        self.splats.insert(node, dst);
+        Ok(dst)
     }
 
-    fn of(&self, node: u32) -> Result<u16, RegionError> {
-        self.slot_of[node as usize]
-            .ok_or_else(|| RegionError("internal error: a value is used before it is computed".into()))
-    }
-}
-
-pub(super) fn lower(builder: Builder) -> Result<Region, RegionError> {
-    let Builder { dims, inputs, nodes, outputs, trailing, .. } = builder;
-    if outputs.is_empty() {
-        return Err(RegionError("the region has no outputs".into()));
-    }
-    if dims.iter().try_fold(1usize, |n, d| n.checked_mul(*d)).is_none() {
-        return Err(RegionError(format!("the size of the iteration space {dims:?} overflows")));
-    }
-    let (nodes, outputs) = compacted(nodes, outputs);
-    let program = compile(&dims, trailing, &inputs, nodes.clone(), &outputs)?;
-    let input_lens = inputs
-        .iter()
-        .map(|i| match i.access.bounds(&dims) {
-            Some((_, high)) if !dims.contains(&0) => high + 1,
-            _ => 0,
-        })
-        .collect();
-    Ok(Region { dims, inputs, outputs, trailing, nodes, program, input_lens })
-}
-
-/// Returns the nodes that outputs need, renumbered so that operands precede their users.
-fn compacted(nodes: Vec<Node>, mut outputs: Vec<OutputSpec>) -> (Vec<Node>, Vec<OutputSpec>) {
-    let order = schedule(&nodes, &outputs.iter().map(|o| o.node).collect::<Vec<_>>());
-    let mut number = vec![0u32; nodes.len()];
-    let mut kept = Vec::with_capacity(order.len());
-    for id in order {
-        number[id as usize] = kept.len() as u32;
-        let mut node = nodes[id as usize].clone();
-        if let Node::Op { args, .. } = &mut node {
-            args.iter_mut().for_each(|a| *a = number[*a as usize]);
-        }
-        kept.push(node);
-    }
-    outputs.iter_mut().for_each(|o| o.node = number[o.node as usize]);
-    (kept, outputs)
-}
-
-fn compile(
-    dims: &[usize],
-    trailing: Option<usize>,
-    inputs: &[InputSpec],
-    mut nodes: Vec<Node>,
-    outputs: &[OutputSpec],
-) -> Result<Program, RegionError> {
-    fuse(&mut nodes, outputs);
-    let order = schedule(&nodes, &outputs.iter().map(|o| o.node).collect::<Vec<_>>());
-    let used: Vec<usize> = order
-        .iter()
-        .filter_map(|id| match nodes[*id as usize] {
-            Node::Input { index, .. } => Some(index as usize),
-            _ => None,
-        })
-        .collect();
-    let iotas: Vec<usize> = order
-        .iter()
-        .filter_map(|id| match nodes[*id as usize] {
-            Node::Iota { dim, .. } => Some(dim as usize),
-            _ => None,
-        })
-        .collect();
-    let live_inputs: Vec<InputSpec> = used.iter().map(|i| inputs[*i].clone()).collect();
-    let (geometry, strides, place) = geometry(dims, trailing, &live_inputs, &iotas);
-    let split = geometry.outer.len();
-
-    let mut low = Lowering {
-        slots: vec![],
-        cells: 0,
-        registers: Registers::default(),
-        splats: HashMap::new(),
-        slot_of: vec![None; nodes.len()],
-    };
-    let mut loads: Vec<Load> = vec![];
-    let mut rate = vec![Rate::Once; nodes.len()];
-    let mut constants = vec![];
-    let (mut once_code, mut row_code, mut tile_code) = (vec![], vec![], vec![]);
-    let mut hundredths = 0u64;
-
-    // The last use of each value in the tile code, as a position in `order`.
-    let mut last_use = vec![0usize; nodes.len()];
-    for (at, id) in order.iter().enumerate() {
-        for a in nodes[*id as usize].args() {
-            last_use[*a as usize] = at;
-        }
-    }
-    for o in outputs {
-        last_use[o.node as usize] = usize::MAX;
+    /// Lowers a node whose operands were lowered.
+    fn node(&mut self, id: u32) -> Result<(), RegionError> {
+        let node = &self.nodes[id as usize];
+        let value = match *node {
+            Node::Const { bits, .. } => Value { slot: self.constant(bits)?, rate: Rate::Once },
+            Node::Input { index, ty } => self.input(index, ty.size())?,
+            Node::Iota { dim, ty } => self.iota(dim as usize, ty)?,
+            Node::Op { opcode: Opcode::Reinterpret, args: [from, ..], .. } => self.value(from),
+            Node::Op { opcode, ty, .. } => self.op(id, opcode, ty, node.args())?,
+        };
+        self.values[id as usize] = Some(value);
+        Ok(())
     }
 
-    let mut stores: Vec<Store> = vec![];
-    // The first output with the region's shape that each node is the value of.
-    let mut direct: HashMap<u32, u32> = HashMap::new();
-    for (k, o) in outputs.iter().enumerate().rev() {
-        if o.reduce.is_none() {
-            direct.insert(o.node, k as u32);
-        }
-    }
-    // The position in tile_code of the write to each output, and of the last read of each load.
-    let mut written_at: HashMap<u32, usize> = HashMap::new();
-    let mut load_read_at: HashMap<u16, usize> = HashMap::new();
-
-    for (at, &id) in order.iter().enumerate() {
-        let node = nodes[id as usize].clone();
-        let size = node.ty().size();
-        match node {
-            Node::Const { bits, .. } => {
-                constants.push(bits);
-                let slot = low.slot(Slot::Const(constants.len() as u32 - 1))?;
-                low.slot_of[id as usize] = Some(slot);
-            }
-            Node::Input { index, .. } => {
-                let which = used.iter().position(|u| *u == index as usize).unwrap_or(0);
-                let (outer, inner) = strides[which].split_at(split);
-                let dense = |strides: &[isize]| {
-                    let mut step = 1isize;
-                    strides.iter().zip(&geometry.inner).rev().all(|(s, d)| {
-                        let ok = *s == step;
-                        step *= *d as isize;
-                        ok
-                    })
-                };
-                let kind = if inner.iter().all(|s| *s == 0) {
-                    if outer.iter().all(|s| *s == 0) { LoadKind::Once } else { LoadKind::PerRow }
-                } else if dense(inner) {
-                    LoadKind::InPlace
-                } else {
-                    LoadKind::Gather
-                };
-                let number = loads.len() as u16;
-                let slot = match kind {
-                    LoadKind::Gather => low.tile(size)?,
-                    _ => low.slot(Slot::Memory(u32::from(number)))?,
-                };
-                if kind == LoadKind::Gather {
-                    tile_code.push(Step::Gather { load: number });
-                    hundredths += 60;
-                }
-                rate[id as usize] = match kind {
-                    LoadKind::Once => Rate::Once,
-                    LoadKind::PerRow => Rate::Row,
-                    _ => Rate::Element,
-                };
-                loads.push(Load {
-                    input: index,
-                    size,
-                    offset: inputs[index as usize].access.offset,
-                    outer: outer.to_vec(),
-                    inner: inner.to_vec(),
-                    kind,
-                    slot,
-                });
-                low.slot_of[id as usize] = Some(slot);
-            }
-            Node::Iota { dim, ty } => {
-                let slot = match place[dim as usize] {
-                    None => {
-                        // A dimension of size 1 has the coordinate zero everywhere.
-                        constants.push(0);
-                        low.slot(Slot::Const(constants.len() as u32 - 1))?
-                    }
-                    Some(p) if p < split => {
-                        rate[id as usize] = Rate::Row;
-                        let dst = low.cell()?;
-                        row_code.push(Step::RowIota { dst, dim: p as u16, ty });
-                        dst
-                    }
-                    Some(p) => {
-                        rate[id as usize] = Rate::Element;
-                        let dst = low.tile(size)?;
-                        tile_code.push(Step::Iota { dst, dim: (p - split) as u16, ty });
-                        hundredths += 5;
-                        dst
-                    }
-                };
-                low.slot_of[id as usize] = Some(slot);
-            }
-            Node::Op { code, ty, args, arity } => {
-                let mut args = args;
-                let is_scalar = |a: u32| rate[a as usize] != Rate::Element;
-                if matches!(code, Code::MulAdd | Code::MulSub | Code::NegMulAdd)
-                    && is_scalar(args[0])
-                    && !is_scalar(args[1])
-                {
-                    // There are only loops in which the second factor is a scalar.
-                    args.swap(0, 1);
-                }
-                let args = &args[..usize::from(arity)];
-                let types: Vec<ComputeType> = args.iter().map(|a| nodes[*a as usize].ty()).collect();
-                let r = args.iter().map(|a| rate[*a as usize]).max().unwrap_or(Rate::Once);
-                rate[id as usize] = r;
-                if code == Code::Reinterpret {
-                    // The value uses the same slot with another type. Neither may release it while the other
-                    // has users.
-                    let from = args[0];
-                    let same_slot = low.of(from)?;
-                    low.slot_of[id as usize] = Some(same_slot);
-                    last_use[from as usize] = usize::MAX;
-                    last_use[id as usize] = usize::MAX;
-                    continue;
-                }
-                let mut mask = 0u8;
-                for (k, a) in args.iter().enumerate() {
-                    if r == Rate::Element && rate[*a as usize] != Rate::Element {
-                        mask |= 1 << k;
-                    }
-                }
-                let full = tile::kernel(code, ty, &types, tile::Shape::Full);
-                let masked =
-                    if mask != 0 { tile::kernel(code, ty, &types, tile::Shape::Scalars(mask)) } else { None };
-                let mut src = [0u16; 3];
-                for (k, a) in args.iter().enumerate() {
-                    src[k] = low.of(*a)?;
-                    if mask & (1 << k) != 0 && masked.is_none() {
-                        src[k] = match low.splats.get(a) {
-                            Some(s) => *s,
-                            None => {
-                                let size = nodes[*a as usize].ty().size();
-                                let dst = low.lasting_tile(size)?;
-                                let code = if rate[*a as usize] == Rate::Row {
-                                    &mut row_code
-                                } else {
-                                    &mut once_code
-                                };
-                                code.push(Step::Splat { dst, src: src[k], size: size as u8 });
-                                low.splats.insert(*a, dst);
-                                dst
-                            }
-                        };
-                    }
-                }
-                for k in args.len()..3 {
-                    src[k] = src[0];
-                }
-                let Some(kernel) = masked.or(full) else {
-                    return Err(RegionError(format!("{code:?} of {types:?} to {ty:?} is not implemented")));
-                };
-                let dst = match r {
-                    Rate::Element => match direct.get(&id) {
-                        Some(k) => {
-                            let slot = low.slot(Slot::Output(*k))?;
-                            written_at.insert(*k, tile_code.len());
-                            stores.push(Store { output: *k, size, slot, late_loads: vec![], stand_in: 0 });
-                            slot
-                        }
-                        None => low.tile(size)?,
-                    },
-                    _ => low.cell()?,
-                };
-                low.slot_of[id as usize] = Some(dst);
-                let step = Step::Kernel { kernel, dst, src };
-                match r {
-                    Rate::Once => once_code.push(step),
-                    Rate::Row => row_code.push(step),
-                    Rate::Element => {
-                        for s in src {
-                            if let Slot::Memory(l) = low.slots[usize::from(s)] {
-                                load_read_at.insert(l as u16, tile_code.len());
-                            }
-                        }
-                        hundredths += u64::from(tile::cost(code, ty, &types));
-                        tile_code.push(step);
-                    }
-                }
-                // The registers whose values are no longer needed.
-                let mut dead: Vec<u32> = args
-                    .iter()
-                    .copied()
-                    .filter(|a| last_use[*a as usize] == at && rate[*a as usize] == Rate::Element)
-                    .collect();
-                dead.sort_unstable();
-                dead.dedup();
-                for a in dead {
-                    if let Slot::Tile(place) = low.slots[usize::from(low.of(a)?)] {
-                        low.registers.give(nodes[a as usize].ty().size(), place);
-                    }
-                }
-            }
-        }
-    }
-
-    let mut reductions = vec![];
-    for (k, o) in outputs.iter().enumerate() {
-        let ty = nodes[o.node as usize].ty();
-        let src = low.of(o.node)?;
-        let src_is_scalar = rate[o.node as usize] != Rate::Element;
-        if let Some(op) = o.reduce {
-            let raw = super::node::raw_type(o.dtype);
-            let encode = if raw == ty {
-                None
-            } else {
-                tile::kernel(Code::ToBits(o.dtype), raw, &[ty], tile::Shape::Full)
-            };
-            hundredths += 3;
-            let Some(reducer) = tile::reduce::reducer(op, ty) else {
-                return Err(RegionError(format!("the reduction {op:?} of {ty:?} is not implemented")));
-            };
-            // A value that does not vary is repeated over a tile, and reduced as often as it occurs.
-            let src = if src_is_scalar {
-                let dst = low.lasting_tile(ty.size())?;
-                let code = if rate[o.node as usize] == Rate::Row { &mut row_code } else { &mut once_code };
-                code.push(Step::Splat { dst, src, size: ty.size() as u8 });
-                dst
-            } else {
-                src
-            };
-            let tile = if encode.is_some() { low.tile(ty.size())? } else { src };
-            reductions.push(Reduction { tile, reducer, size: raw.size(), src, output: k as u32, encode });
-            continue;
-        }
-        if stores.iter().any(|s| s.output == k as u32) {
-            continue;
-        }
-        let slot = low.slot(Slot::Output(k as u32))?;
-        let size = ty.size();
-        if let Slot::Memory(l) = low.slots[usize::from(src)] {
-            load_read_at.insert(l as u16, tile_code.len());
-        }
-        written_at.insert(k as u32, tile_code.len());
-        tile_code.push(if src_is_scalar {
-            Step::Splat { dst: slot, src, size: size as u8 }
+    /// Adds the load of an input.
+    fn input(&mut self, index: u32, size: usize) -> Result<Value, RegionError> {
+        let access = &self.inputs[index as usize].access;
+        let (outer, inner) = self.program.loops.strides(access);
+        let is_dense = || {
+            let mut step = 1isize;
+            inner.iter().zip(&self.program.loops.inner).rev().all(|(s, d)| {
+                let adjacent = *s == step;
+                step *= *d as isize;
+                adjacent
+            })
+        };
+        let (kind, rate) = if inner.iter().any(|s| *s != 0) {
+            (if is_dense() { LoadKind::InPlace } else { LoadKind::Gather }, Rate::Element)
+        } else if outer.iter().any(|s| *s != 0) {
+            (LoadKind::PerRow, Rate::Row)
         } else {
-            Step::Copy { dst: slot, src, size: size as u8 }
-        });
-        hundredths += 3;
-        stores.push(Store { output: k as u32, size, slot, late_loads: vec![], stand_in: 0 });
+            (LoadKind::Once, Rate::Once)
+        };
+        let load = self.program.loads.len() as u16;
+        let slot = if kind == LoadKind::Gather {
+            self.hundredths += 60;
+            self.program.tile_code.push(Step::Gather { load });
+            self.tile(size)?
+        } else {
+            self.slot(Slot::Memory(u32::from(load)))?
+        };
+        self.program.loads.push(Load { input: index, size, offset: access.offset, outer, inner, kind, slot });
+        Ok(Value { slot, rate })
     }
-    // Reductions read their operands at the end of a tile.
-    for r in &reductions {
-        if let Slot::Memory(l) = low.slots[usize::from(r.src)] {
-            load_read_at.insert(l as u16, tile_code.len());
+
+    /// Adds the computation of the coordinates along a dimension.
+    fn iota(&mut self, dim: usize, ty: ComputeType) -> Result<Value, RegionError> {
+        Ok(match self.program.loops.loop_over(dim) {
+            // A dimension of size 1 has the coordinate zero everywhere.
+            None => Value { slot: self.constant(0)?, rate: Rate::Once },
+            Some(LoopIndex::Outer(index)) => {
+                let dst = self.cell()?;
+                self.program.row_code.push(Step::RowIota { dst, dim: index as u16, ty });
+                Value { slot: dst, rate: Rate::Row }
+            }
+            Some(LoopIndex::Inner(index)) => {
+                let dst = self.tile(ty.size())?;
+                self.program.tile_code.push(Step::Iota { dst, dim: index as u16, ty });
+                self.hundredths += 5;
+                Value { slot: dst, rate: Rate::Element }
+            }
+        })
+    }
+
+    /// Adds the kernel of an operation.
+    fn op(&mut self, id: u32, opcode: Opcode, ty: ComputeType, args: &[u32]) -> Result<Value, RegionError> {
+        let rates: Vec<Rate> = args.iter().map(|a| self.value(*a).rate).collect();
+        let rate = rates.iter().copied().max().unwrap_or(Rate::Once);
+        let mut args = args.to_vec();
+        if matches!(opcode, Opcode::MulAdd | Opcode::MulSub | Opcode::NegMulAdd)
+            && rates[0] != Rate::Element
+            && rates[1] == Rate::Element
+        {
+            // There are only loops in which the second factor is a scalar.
+            args.swap(0, 1);
+        }
+        let types: Vec<ComputeType> = args.iter().map(|a| self.nodes[*a as usize].ty()).collect();
+        let (kernel, src) = self.kernel(opcode, ty, &args, &types, rate)?;
+        let slot = match (rate, self.direct.get(&id)) {
+            (Rate::Element, Some(output)) => self.store(*output, ty.size())?,
+            (Rate::Element, None) => self.tile(ty.size())?,
+            _ => self.cell()?,
+        };
+        if rate == Rate::Element {
+            src.into_iter().for_each(|s| self.reads(s));
+            self.hundredths += u64::from(tile::cost(opcode, ty, &types));
+        }
+        self.code(rate).push(Step::Kernel { kernel, dst: slot, src });
+        Ok(Value { slot, rate })
+    }
+
+    /// Returns the kernel of an operation that is computed at `rate`, and the slots of its operands. Operands
+    /// that vary less often are read as scalars, or repeated over a tile if there is no such kernel.
+    fn kernel(
+        &mut self,
+        opcode: Opcode,
+        ty: ComputeType,
+        args: &[u32],
+        types: &[ComputeType],
+        rate: Rate,
+    ) -> Result<(Kernel, [u16; 3]), RegionError> {
+        let is_scalar = |low: &Self, a: u32| rate == Rate::Element && low.value(a).rate != rate;
+        let scalars = args.iter().enumerate().filter(|(_, a)| is_scalar(self, **a));
+        let mask = scalars.fold(0u8, |mask, (k, _)| mask | 1 << k);
+        let masked = tile::kernel_with_scalars(opcode, ty, types, mask);
+        let Some(kernel) = masked.or_else(|| tile::kernel(opcode, ty, types)) else {
+            return Err(RegionError(format!("{opcode:?} of {types:?} to {ty:?} is not implemented")));
+        };
+        let mut src = [0u16; 3];
+        for (s, a) in src.iter_mut().zip(args) {
+            *s = if masked.is_none() && is_scalar(self, *a) { self.splat(*a)? } else { self.value(*a).slot };
+        }
+        let first = src[0];
+        src[args.len()..].fill(first);
+        Ok((kernel, src))
+    }
+
+    /// Releases the registers of the operands that are not used again.
+    fn release(&mut self, args: &[u32], is_last_use: impl Fn(u32) -> bool) {
+        let mut dead: Vec<u32> = args.iter().copied().filter(|a| is_last_use(*a)).collect();
+        dead.sort_unstable();
+        dead.dedup();
+        for a in dead {
+            if let Slot::Tile(at) = self.program.slots[usize::from(self.value(a).slot)] {
+                self.registers.give(self.nodes[a as usize].ty().size(), at);
+            }
         }
     }
-    for s in &mut stores {
-        let at = written_at.get(&s.output).copied().unwrap_or(0);
-        s.late_loads = load_read_at.iter().filter(|(_, read)| **read >= at).map(|(l, _)| *l).collect();
-        // The stand-in has its own register, because it is live from the write to the end of the tile.
-        s.stand_in = low.registers.take_for_good(s.size);
+
+    /// Adds the reduction of a value to output `index`.
+    fn reduction(&mut self, index: u32, output: &OutputSpec, op: ReduceOp) -> Result<(), RegionError> {
+        let ty = self.nodes[output.node as usize].ty();
+        let raw = output.dtype.raw_type();
+        let encode = if raw == ty { None } else { tile::kernel(Opcode::ToBits(output.dtype), raw, &[ty]) };
+        self.hundredths += 3;
+        let Some(reducer) = reducer(op, ty) else {
+            return Err(RegionError(format!("the reduction {op:?} of {ty:?} is not implemented")));
+        };
+        // A value that does not vary is repeated over a tile, and reduced as often as it occurs.
+        let value = self.value(output.node);
+        let src = if value.rate == Rate::Element { value.slot } else { self.splat(output.node)? };
+        let tile = if encode.is_some() { self.tile(ty.size())? } else { src };
+        self.program.reductions.push(Reduction {
+            reducer,
+            size: raw.size(),
+            src,
+            tile,
+            output: index,
+            encode,
+        });
+        Ok(())
     }
-    let ns_per_tile = 4.0 + hundredths as f64 * 0.01 * geometry.tile as f64 + 3.0 * tile_code.len() as f64;
-    Ok(Program {
-        geometry,
-        loads,
-        slots: low.slots,
-        constants,
-        once_code,
-        row_code,
-        tile_code,
-        stores,
-        reductions,
-        cells: low.cells,
-        tile_bytes: low.registers.end,
-        ns_per_tile,
-    })
+
+    /// Adds a copy of a value to output `index`, unless a kernel writes the output.
+    fn output(&mut self, index: u32, output: &OutputSpec) -> Result<(), RegionError> {
+        if self.program.stores.iter().any(|s| s.output == index) {
+            return Ok(());
+        }
+        let Value { slot: src, rate } = self.value(output.node);
+        let size = self.nodes[output.node as usize].ty().size();
+        self.reads(src);
+        let dst = self.store(index, size)?;
+        self.program.tile_code.push(if rate == Rate::Element {
+            Step::Copy { dst, src, size: size as u8 }
+        } else {
+            Step::Splat { dst, src, size: size as u8 }
+        });
+        self.hundredths += 3;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Program {
+        // Reductions read their operands at the end of a tile.
+        for i in 0..self.program.reductions.len() {
+            self.reads(self.program.reductions[i].src);
+        }
+        let p = &mut self.program;
+        for (store, written_at) in p.stores.iter_mut().zip(self.written_at) {
+            let late = self.read_at.iter().filter(|(_, read_at)| **read_at >= written_at);
+            store.late_loads = late.map(|(load, _)| *load).collect();
+            // The stand-in has its own register, because it is live from the write to the end of the tile.
+            store.stand_in = self.registers.take_for_good(store.size);
+        }
+        p.tile_bytes = self.registers.end;
+        p.ns_per_tile =
+            4.0 + self.hundredths as f64 * 0.01 * p.loops.tile as f64 + 3.0 * p.tile_code.len() as f64;
+        self.program
+    }
 }

@@ -34,34 +34,31 @@
 //! ```
 
 mod builder;
-mod bytes;
 mod display;
 mod exec;
 mod gather;
+mod loop_nest;
 mod lower;
 pub(crate) mod node;
+mod program;
+mod schedule;
+mod simplify;
 #[cfg(test)]
 mod tests;
 
 pub use builder::{Builder, MAX_NODES, Val};
 pub use exec::{run, run_scalar};
 pub(crate) use gather::splat;
-pub use node::{Direction, Order, ReduceOp};
+
+pub use crate::tile::{Direction, Order, ReduceOp};
 
 use crate::DType;
 use node::Node;
 
-/// The reason why a region could not be built or deserialized.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The reason why a region could not be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct RegionError(pub(crate) String);
-
-impl std::fmt::Display for RegionError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for RegionError {}
 
 /// The element of an input that each point of the iteration space reads: an affine function of the
 /// coordinates.
@@ -155,7 +152,7 @@ pub struct Region {
     /// The number of trailing dimensions that reductions are over.
     trailing: Option<usize>,
     nodes: Vec<Node>,
-    program: lower::Program,
+    program: program::Program,
     /// The largest element number that is read from each input, plus one.
     input_lens: Vec<usize>,
 }
@@ -194,7 +191,7 @@ impl Region {
 
     /// Returns the estimated time of a run on one thread with all arrays in cache, in nanoseconds.
     pub fn estimated_ns(&self) -> f64 {
-        self.program.ns_per_tile * self.program.geometry.tiles() as f64
+        self.program.ns_per_tile * self.program.loops.tiles() as f64
     }
 
     /// Returns `true` if the array of input `input` can have the address of output `output`, because each

@@ -470,55 +470,6 @@ fn the_nan_with_the_bits_of_negative_zero_comes_first_in_total_order() {
     }
 }
 
-/// Returns a region that uses every kind of value.
-fn varied() -> Region {
-    let mut b = Builder::new(&[6, 70]);
-    let x = b.linear_input(DType::F32).unwrap();
-    let s = b.scalar_input(DType::BF16).unwrap();
-    let t = b.input(DType::S4, Access { offset: 5, strides: vec![-1, 0] }).unwrap();
-    let i = b.iota(DType::S32, 1).unwrap();
-    let s = b.convert(s, DType::F32).unwrap();
-    let t = b.convert(t, DType::F32).unwrap();
-    let i = b.convert(i, DType::F32).unwrap();
-    let m = b.op(TileOp::Multiply, &[x, s]).unwrap();
-    let m = b.op(TileOp::Add, &[m, t]).unwrap();
-    let p = b.compare(Direction::Lt, Order::Total, m, i).unwrap();
-    let q = b.select(p, m, i).unwrap();
-    let q = b.reduce_precision(q, 5, 10).unwrap();
-    let n = b.convert(q, DType::F8E5M2).unwrap();
-    b.output(n).unwrap();
-    b.output(p).unwrap();
-    b.reduce_output(q, ReduceOp::Sum, 1).unwrap();
-    b.finish().unwrap()
-}
-
-#[test]
-fn a_region_survives_its_serial_form() {
-    let region = varied();
-    let bytes = region.to_bytes();
-    let back = Region::from_bytes(&bytes).unwrap();
-    assert_eq!(back.to_bytes(), bytes);
-    assert_eq!(back.to_string(), region.to_string());
-}
-
-#[test]
-fn bad_bytes_are_errors() {
-    let bytes = varied().to_bytes();
-    for cut in 0..bytes.len() {
-        assert!(Region::from_bytes(&bytes[..cut]).is_err());
-    }
-    for at in 0..bytes.len() {
-        for flip in [1u8, 0x80, 0xff] {
-            let mut b = bytes.clone();
-            b[at] ^= flip;
-            // The result is either an error or another region; never a panic.
-            if let Ok(region) = Region::from_bytes(&b) {
-                assert!(region.estimated_ns() >= 0.0);
-            }
-        }
-    }
-}
-
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let n = 1_000_000;

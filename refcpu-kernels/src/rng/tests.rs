@@ -1,5 +1,5 @@
 use super::*;
-use crate::copy::test_array::Array;
+use crate::testing::Array;
 use crate::{DType, Pool};
 
 const KEY: u64 = 0x0123_4567_89ab_cdef;

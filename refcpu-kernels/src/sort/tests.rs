@@ -1,5 +1,5 @@
 use super::*;
-use crate::copy::test_array::Array;
+use crate::testing::Array;
 use crate::view::Element;
 use crate::{DType, Dst, Pool, Src};
 use proptest::prelude::*;

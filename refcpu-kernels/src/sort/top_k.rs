@@ -48,31 +48,10 @@ pub fn top_k(
         for row in chunk * part..rows.min((chunk + 1) * part) {
             let from = &input.bytes()[row * n * size..(row + 1) * n * size];
             let best: &mut dyn Iterator<Item = usize> = if codec.is_narrow() {
-                let mut keys = [0u32; BLOCK];
-                select(&mut narrow, k, n, &mut |first, count, worst: Option<u64>, found| {
-                    // SAFETY: elements `first..first + count` lie in the row, and `count` is at most `BLOCK`.
-                    unsafe {
-                        encode_narrow(&codec, from[first * size..].as_ptr(), size, keys.as_mut_ptr(), count)
-                    };
-                    let limit = worst.map_or(1 << 32, |w| w >> 32);
-                    let least = keys[..count].iter().fold(u32::MAX, |m, k| m.min(*k));
-                    if u64::from(least) < limit {
-                        let better = keys[..count].iter().enumerate().filter(|(_, k)| u64::from(**k) < limit);
-                        found.extend(better.map(|(i, k)| u64::from(*k) << 32 | (first + i) as u64));
-                    }
-                });
+                select_narrow(&codec, from, size, k, &mut narrow);
                 &mut narrow.iter().map(|item| *item as u32 as usize)
             } else {
-                let mut keys = [0u64; BLOCK];
-                select(&mut wide, k, n, &mut |first, count, worst: Option<(u64, u32)>, found| {
-                    // SAFETY: as above.
-                    unsafe {
-                        encode_wide(&codec, from[first * size..].as_ptr(), size, keys.as_mut_ptr(), count)
-                    };
-                    let better =
-                        keys[..count].iter().enumerate().filter(|(_, k)| worst.is_none_or(|w| **k < w.0));
-                    found.extend(better.map(|(i, k)| (*k, (first + i) as u32)));
-                });
+                select_wide(&codec, from, size, k, &mut wide);
                 &mut wide.iter().map(|(_, index)| *index as usize)
             };
             for (slot, index) in best.enumerate() {
@@ -85,6 +64,33 @@ pub fn top_k(
                 }
             }
         }
+    });
+}
+
+/// Writes the `k` smallest items of a row to `best`, in order. The upper half of an item is the key, the
+/// lower half the element's number.
+fn select_narrow(codec: &KeyCodec, row: &[u8], size: usize, k: usize, best: &mut Vec<u64>) {
+    let mut keys = [0u32; BLOCK];
+    select(best, k, row.len() / size, &mut |first, count, worst: Option<u64>, found| {
+        // SAFETY: elements `first..first + count` lie in the row, and `count` is at most `BLOCK`.
+        unsafe { encode_narrow(codec, row[first * size..].as_ptr(), size, keys.as_mut_ptr(), count) };
+        let limit = worst.map_or(1 << 32, |w| w >> 32);
+        let least = keys[..count].iter().fold(u32::MAX, |m, k| m.min(*k));
+        if u64::from(least) < limit {
+            let better = keys[..count].iter().enumerate().filter(|(_, k)| u64::from(**k) < limit);
+            found.extend(better.map(|(i, k)| u64::from(*k) << 32 | (first + i) as u64));
+        }
+    });
+}
+
+/// Writes the `k` smallest items of a row to `best`, in order: keys with the numbers of elements.
+fn select_wide(codec: &KeyCodec, row: &[u8], size: usize, k: usize, best: &mut Vec<(u64, u32)>) {
+    let mut keys = [0u64; BLOCK];
+    select(best, k, row.len() / size, &mut |first, count, worst: Option<(u64, u32)>, found| {
+        // SAFETY: elements `first..first + count` lie in the row, and `count` is at most `BLOCK`.
+        unsafe { encode_wide(codec, row[first * size..].as_ptr(), size, keys.as_mut_ptr(), count) };
+        let better = keys[..count].iter().enumerate().filter(|(_, k)| worst.is_none_or(|w| **k < w.0));
+        found.extend(better.map(|(i, k)| (*k, (first + i) as u32)));
     });
 }
 

@@ -1,12 +1,12 @@
 //! Arithmetic on numbers: the four operations, remainder, bits and shifts, rounding to integral values.
 
+use super::Opcode;
 use super::loops::{
     Binary, Ternary, Unary, binary as binary_loop, plain_binary, ternary_masked, unary as unary_loop,
 };
 use super::{Kernel, TileOp};
 use crate::ComputeType;
 use crate::isa::Isa;
-use crate::region::node::Code;
 use std::marker::PhantomData;
 
 /// Real numbers of a register type, with StableHLO's arithmetic.
@@ -497,7 +497,7 @@ pub(super) fn binary(op: TileOp, ty: ComputeType, mask: u8) -> Option<Kernel> {
 }
 
 /// Returns the loop of a multiplication followed by an addition, where the operands in `mask` are scalars.
-pub(super) fn multiply_add(code: Code, ty: ComputeType, mask: u8) -> Option<Kernel> {
+pub(super) fn multiply_add(opcode: Opcode, ty: ComputeType, mask: u8) -> Option<Kernel> {
     fn of<O: Ternary>(mask: u8) -> Option<Kernel> {
         match mask {
             0 => Some(ternary_masked::<O, 0>()),
@@ -507,13 +507,13 @@ pub(super) fn multiply_add(code: Code, ty: ComputeType, mask: u8) -> Option<Kern
             _ => None,
         }
     }
-    match (code, ty) {
-        (Code::MulAdd, ComputeType::F32) => of::<MulAdd<f32>>(mask),
-        (Code::MulAdd, ComputeType::F64) => of::<MulAdd<f64>>(mask),
-        (Code::MulSub, ComputeType::F32) => of::<MulSub<f32>>(mask),
-        (Code::MulSub, ComputeType::F64) => of::<MulSub<f64>>(mask),
-        (Code::NegMulAdd, ComputeType::F32) => of::<NegMulAdd<f32>>(mask),
-        (Code::NegMulAdd, ComputeType::F64) => of::<NegMulAdd<f64>>(mask),
+    match (opcode, ty) {
+        (Opcode::MulAdd, ComputeType::F32) => of::<MulAdd<f32>>(mask),
+        (Opcode::MulAdd, ComputeType::F64) => of::<MulAdd<f64>>(mask),
+        (Opcode::MulSub, ComputeType::F32) => of::<MulSub<f32>>(mask),
+        (Opcode::MulSub, ComputeType::F64) => of::<MulSub<f64>>(mask),
+        (Opcode::NegMulAdd, ComputeType::F32) => of::<NegMulAdd<f32>>(mask),
+        (Opcode::NegMulAdd, ComputeType::F64) => of::<NegMulAdd<f64>>(mask),
         _ => None,
     }
 }

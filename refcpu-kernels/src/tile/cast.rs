@@ -1,10 +1,10 @@
 //! Conversions between types, and rounding to narrower formats.
 
 use super::Kernel;
+use super::Opcode;
 use super::loops::{Binary, Unary, binary, unary};
 use crate::convert::{Narrow, with_narrow};
 use crate::isa::{self, Isa};
-use crate::region::node::Code;
 use crate::{ComputeType, DType};
 use std::marker::PhantomData;
 
@@ -169,44 +169,49 @@ pub(super) fn copy(ty: ComputeType) -> Option<Kernel> {
     })
 }
 
+/// Selects the loop of the conversion of an integer to type `$to`. Integers wrap, so the sign of the result's
+/// type does not matter.
+macro_rules! from_int {
+    ($to:expr, $a:ty) => {
+        match $to {
+            ComputeType::Pred => unary::<Convert<$a, Truth>>(),
+            ComputeType::U8 | ComputeType::S8 => unary::<Convert<$a, u8>>(),
+            ComputeType::U16 | ComputeType::S16 => unary::<Convert<$a, u16>>(),
+            ComputeType::U32 | ComputeType::S32 => unary::<Convert<$a, u32>>(),
+            ComputeType::U64 | ComputeType::S64 => unary::<Convert<$a, u64>>(),
+            ComputeType::F32 => unary::<Convert<$a, f32>>(),
+            ComputeType::F64 => unary::<Convert<$a, f64>>(),
+            ComputeType::C64 => unary::<Convert<$a, [f32; 2]>>(),
+            ComputeType::C128 => unary::<Convert<$a, [f64; 2]>>(),
+        }
+    };
+}
+
+/// Selects the loop of the conversion of a float, or of a complex number with parts of type `$a`, to type
+/// `$to`. Booleans and complex numbers depend on both parts.
+macro_rules! from_float {
+    ($to:expr, $a:ty, $loop:ident, $whole:ty) => {
+        match $to {
+            ComputeType::Pred => unary::<Convert<$whole, Truth>>(),
+            ComputeType::U8 => unary::<$loop<$a, u8>>(),
+            ComputeType::U16 => unary::<$loop<$a, u16>>(),
+            ComputeType::U32 => unary::<$loop<$a, u32>>(),
+            ComputeType::U64 => unary::<$loop<$a, u64>>(),
+            ComputeType::S8 => unary::<$loop<$a, i8>>(),
+            ComputeType::S16 => unary::<$loop<$a, i16>>(),
+            ComputeType::S32 => unary::<$loop<$a, i32>>(),
+            ComputeType::S64 => unary::<$loop<$a, i64>>(),
+            ComputeType::F32 => unary::<$loop<$a, f32>>(),
+            ComputeType::F64 => unary::<$loop<$a, f64>>(),
+            ComputeType::C64 => unary::<Convert<$whole, [f32; 2]>>(),
+            ComputeType::C128 => unary::<Convert<$whole, [f64; 2]>>(),
+        }
+    };
+}
+
 /// Returns the loop that converts values from one type to another.
 pub(super) fn convert(from: ComputeType, to: ComputeType) -> Option<Kernel> {
     use ComputeType as C;
-    // Integers wrap, whatever their sign: the target's sign does not matter.
-    macro_rules! to_any {
-        ($a:ty, $loop:ident, ints) => {
-            match to {
-                C::Pred => unary::<$loop<$a, Truth>>(),
-                C::U8 | C::S8 => unary::<$loop<$a, u8>>(),
-                C::U16 | C::S16 => unary::<$loop<$a, u16>>(),
-                C::U32 | C::S32 => unary::<$loop<$a, u32>>(),
-                C::U64 | C::S64 => unary::<$loop<$a, u64>>(),
-                C::F32 => unary::<$loop<$a, f32>>(),
-                C::F64 => unary::<$loop<$a, f64>>(),
-                C::C64 => unary::<Convert<$a, [f32; 2]>>(),
-                C::C128 => unary::<Convert<$a, [f64; 2]>>(),
-            }
-        };
-    }
-    macro_rules! from_float {
-        ($a:ty, $loop:ident, $whole:ty) => {
-            match to {
-                C::Pred => unary::<Convert<$whole, Truth>>(),
-                C::U8 => unary::<$loop<$a, u8>>(),
-                C::U16 => unary::<$loop<$a, u16>>(),
-                C::U32 => unary::<$loop<$a, u32>>(),
-                C::U64 => unary::<$loop<$a, u64>>(),
-                C::S8 => unary::<$loop<$a, i8>>(),
-                C::S16 => unary::<$loop<$a, i16>>(),
-                C::S32 => unary::<$loop<$a, i32>>(),
-                C::S64 => unary::<$loop<$a, i64>>(),
-                C::F32 => unary::<$loop<$a, f32>>(),
-                C::F64 => unary::<$loop<$a, f64>>(),
-                C::C64 => unary::<Convert<$whole, [f32; 2]>>(),
-                C::C128 => unary::<Convert<$whole, [f64; 2]>>(),
-            }
-        };
-    }
     if from == to {
         return copy(to);
     }
@@ -221,18 +226,18 @@ pub(super) fn convert(from: ComputeType, to: ComputeType) -> Option<Kernel> {
             C::C64 => unary::<Convert<Truth, [f32; 2]>>(),
             C::C128 => unary::<Convert<Truth, [f64; 2]>>(),
         },
-        C::U8 => to_any!(u8, Convert, ints),
-        C::U16 => to_any!(u16, Convert, ints),
-        C::U32 => to_any!(u32, Convert, ints),
-        C::U64 => to_any!(u64, Convert, ints),
-        C::S8 => to_any!(i8, Convert, ints),
-        C::S16 => to_any!(i16, Convert, ints),
-        C::S32 => to_any!(i32, Convert, ints),
-        C::S64 => to_any!(i64, Convert, ints),
-        C::F32 => from_float!(f32, Convert, f32),
-        C::F64 => from_float!(f64, Convert, f64),
-        C::C64 => from_float!(f32, FromReal, [f32; 2]),
-        C::C128 => from_float!(f64, FromReal, [f64; 2]),
+        C::U8 => from_int!(to, u8),
+        C::U16 => from_int!(to, u16),
+        C::U32 => from_int!(to, u32),
+        C::U64 => from_int!(to, u64),
+        C::S8 => from_int!(to, i8),
+        C::S16 => from_int!(to, i16),
+        C::S32 => from_int!(to, i32),
+        C::S64 => from_int!(to, i64),
+        C::F32 => from_float!(to, f32, Convert, f32),
+        C::F64 => from_float!(to, f64, Convert, f64),
+        C::C64 => from_float!(to, f32, FromReal, [f32; 2]),
+        C::C128 => from_float!(to, f64, FromReal, [f64; 2]),
     })
 }
 
@@ -293,8 +298,13 @@ impl<N: Narrow> Unary for Round<N> {
 }
 
 /// Returns the loop of a narrow float's rounding, encoding or decoding.
-pub(super) fn narrow_float(code: Code, dtype: DType, from: ComputeType, to: ComputeType) -> Option<Kernel> {
-    let raw = crate::region::node::raw_type(dtype);
+pub(super) fn narrow_float(
+    opcode: Opcode,
+    dtype: DType,
+    from: ComputeType,
+    to: ComputeType,
+) -> Option<Kernel> {
+    let raw = dtype.raw_type();
     macro_rules! round {
         ($n:ty, $b:ty) => {
             unary::<Round<$n>>()
@@ -313,17 +323,17 @@ pub(super) fn narrow_float(code: Code, dtype: DType, from: ComputeType, to: Comp
     let f32 = ComputeType::F32;
     #[cfg(target_arch = "x86_64")]
     if dtype == DType::F16 && isa::level() >= isa::Level::Avx2 {
-        match code {
-            Code::Round(_) if from == f32 && to == f32 => return Some(Kernel(super::half::round)),
-            Code::ToBits(_) if from == f32 && to == raw => return Some(Kernel(super::half::encode)),
-            Code::FromBits(_) if from == raw && to == f32 => return Some(Kernel(super::half::decode)),
+        match opcode {
+            Opcode::Round(_) if from == f32 && to == f32 => return Some(Kernel(super::half::round)),
+            Opcode::ToBits(_) if from == f32 && to == raw => return Some(Kernel(super::half::encode)),
+            Opcode::FromBits(_) if from == raw && to == f32 => return Some(Kernel(super::half::decode)),
             _ => (),
         }
     }
-    match code {
-        Code::Round(_) if from == f32 && to == f32 => with_narrow!(dtype, round),
-        Code::ToBits(_) if from == f32 && to == raw => with_narrow!(dtype, encode),
-        Code::FromBits(_) if from == raw && to == f32 => with_narrow!(dtype, decode),
+    match opcode {
+        Opcode::Round(_) if from == f32 && to == f32 => with_narrow!(dtype, round),
+        Opcode::ToBits(_) if from == f32 && to == raw => with_narrow!(dtype, encode),
+        Opcode::FromBits(_) if from == raw && to == f32 => with_narrow!(dtype, decode),
         _ => None,
     }
 }

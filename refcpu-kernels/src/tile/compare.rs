@@ -2,9 +2,9 @@
 
 use super::Kernel;
 use super::loops::{Binary, binary};
+use super::{Direction, Order};
 use crate::ComputeType;
 use crate::isa::Isa;
-use crate::region::{Direction, Order};
 use std::marker::PhantomData;
 
 macro_rules! relations {

@@ -10,6 +10,7 @@ mod complex;
 mod half;
 mod loops;
 mod op;
+mod opcode;
 pub(crate) mod reduce;
 mod select;
 #[cfg(test)]
@@ -18,9 +19,11 @@ mod transcendental;
 
 pub(crate) use arithmetic::{Int, Num};
 pub use op::TileOp;
+pub(crate) use opcode::Opcode;
+pub use opcode::{Direction, Order};
+pub use reduce::ReduceOp;
 
 use crate::ComputeType;
-use crate::region::node::Code;
 
 /// The form of a compiled loop: destination, three sources (unused ones are ignored), number of elements.
 pub(crate) type Loop = unsafe fn(*mut u8, *const u8, *const u8, *const u8, usize);
@@ -55,109 +58,69 @@ impl Kernel {
     }
 }
 
-/// The operands of a loop that are a single element for the whole tile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
-    /// None.
-    Full,
-    /// Those with their bit set.
-    Scalars(u8),
+/// Returns the loop for an operation on tiles of these types with a result of type `ty`, if there is one.
+pub(crate) fn kernel(opcode: Opcode, ty: ComputeType, args: &[ComputeType]) -> Option<Kernel> {
+    kernel_with_scalars(opcode, ty, args, 0)
 }
 
-impl Shape {
-    fn mask(self) -> u8 {
-        match self {
-            Self::Full => 0,
-            Self::Scalars(mask) => mask,
+/// Returns the same as [`kernel`] for operands of which those with their bit set in `mask` are a single
+/// element for the whole tile.
+pub(crate) fn kernel_with_scalars(
+    opcode: Opcode,
+    ty: ComputeType,
+    args: &[ComputeType],
+    mask: u8,
+) -> Option<Kernel> {
+    match (opcode, args) {
+        (Opcode::Tile(op), [first, rest @ ..])
+            if args.len() == op.arity()
+                && rest.iter().all(|a| a == first)
+                && op.result(*first) == Some(ty) =>
+        {
+            elementwise(op, *first, mask)
         }
+        (Opcode::Compare(direction, order), [a, b]) if ty == ComputeType::Pred && a == b => {
+            compare::kernel(direction, order, *a, mask)
+        }
+        (Opcode::Select, [ComputeType::Pred, a, b]) if [*a, *b] == [ty; 2] => select::select(ty, mask),
+        (Opcode::Clamp, _) if args == [ty; 3] => select::clamp(ty, mask),
+        (Opcode::MulAdd | Opcode::MulSub | Opcode::NegMulAdd, _) if args == [ty; 3] => {
+            arithmetic::multiply_add(opcode, ty, mask)
+        }
+        _ if mask != 0 => None,
+        (Opcode::Convert, [from]) => cast::convert(*from, ty),
+        (Opcode::Reinterpret, [from]) if from.size() == ty.size() => cast::copy(ty),
+        (Opcode::Round(d) | Opcode::ToBits(d) | Opcode::FromBits(d), [from]) => {
+            cast::narrow_float(opcode, d, *from, ty)
+        }
+        (Opcode::Wrap(d), [from]) if *from == ty => cast::wrap(d, ty),
+        (Opcode::ReducePrecision, [from, ComputeType::U32]) if *from == ty => cast::reduce_precision(ty),
+        _ => None,
     }
 }
 
-/// Returns the loop for an operation on operands of these types with a result of type `ty`, if there is one.
-pub(crate) fn kernel(code: Code, ty: ComputeType, args: &[ComputeType], shape: Shape) -> Option<Kernel> {
-    let mask = shape.mask();
-    let arg = |i: usize| args.get(i).copied();
-    let arity = |n: usize| (args.len() == n).then_some(());
-    match code {
-        Code::Tile(op) => {
-            arity(op.arity())?;
-            if args.iter().any(|a| Some(*a) != arg(0)) || op.result(arg(0)?) != Some(ty) {
-                return None;
-            }
-            if op.arity() == 1 {
-                if mask != 0 {
-                    return None;
-                }
-                let t = arg(0)?;
-                arithmetic::unary(op, t)
-                    .or_else(|| transcendental::unary(op, t))
-                    .or_else(|| complex::unary(op, t))
-            } else {
-                let t = arg(0)?;
-                arithmetic::binary(op, t, mask)
-                    .or_else(|| transcendental::binary(op, t, mask))
-                    .or_else(|| complex::binary(op, t, mask))
-            }
-        }
-        Code::Compare(direction, order) => {
-            arity(2)?;
-            if ty != ComputeType::Pred || arg(0) != arg(1) {
-                return None;
-            }
-            compare::kernel(direction, order, arg(0)?, mask)
-        }
-        Code::Select => {
-            arity(3)?;
-            if arg(0) != Some(ComputeType::Pred) || arg(1) != Some(ty) || arg(2) != Some(ty) {
-                return None;
-            }
-            select::select(ty, mask)
-        }
-        Code::Clamp => {
-            arity(3)?;
-            if args.iter().any(|a| *a != ty) { None } else { select::clamp(ty, mask) }
-        }
-        Code::MulAdd | Code::MulSub | Code::NegMulAdd => {
-            arity(3)?;
-            if args.iter().any(|a| *a != ty) { None } else { arithmetic::multiply_add(code, ty, mask) }
-        }
-        _ if mask != 0 => None,
-        Code::Convert => {
-            arity(1)?;
-            cast::convert(arg(0)?, ty)
-        }
-        Code::Reinterpret => {
-            arity(1)?;
-            if arg(0)?.size() == ty.size() { cast::copy(ty) } else { None }
-        }
-        Code::Round(d) | Code::ToBits(d) | Code::FromBits(d) => {
-            arity(1)?;
-            cast::narrow_float(code, d, arg(0)?, ty)
-        }
-        Code::Wrap(d) => {
-            arity(1)?;
-            if arg(0) == Some(ty) { cast::wrap(d, ty) } else { None }
-        }
-        Code::ReducePrecision => {
-            arity(2)?;
-            if arg(0) == Some(ty) && arg(1) == Some(ComputeType::U32) {
-                cast::reduce_precision(ty)
-            } else {
-                None
-            }
-        }
+/// Returns the loop for an elementwise operation on operands of type `t`.
+fn elementwise(op: TileOp, t: ComputeType, mask: u8) -> Option<Kernel> {
+    if op.arity() == 2 {
+        arithmetic::binary(op, t, mask)
+            .or_else(|| transcendental::binary(op, t, mask))
+            .or_else(|| complex::binary(op, t, mask))
+    } else if mask == 0 {
+        arithmetic::unary(op, t).or_else(|| transcendental::unary(op, t)).or_else(|| complex::unary(op, t))
+    } else {
+        None
     }
 }
 
 /// Returns the approximate cost of one element, in hundredths of a nanosecond.
-pub(crate) fn cost(code: Code, ty: ComputeType, args: &[ComputeType]) -> u32 {
+pub(crate) fn cost(opcode: Opcode, ty: ComputeType, args: &[ComputeType]) -> u32 {
     let size = args.iter().map(|a| a.size()).max().unwrap_or(0).max(ty.size()) as u32;
-    let base = match code {
-        Code::Tile(op) => {
+    let base = match opcode {
+        Opcode::Tile(op) => {
             let complex = if ty.is_complex() && op.cost() > 6 { 4 } else { 1 };
             op.cost() * complex
         }
-        Code::Round(_) | Code::ToBits(_) | Code::FromBits(_) | Code::ReducePrecision => 5,
+        Opcode::Round(_) | Opcode::ToBits(_) | Opcode::FromBits(_) | Opcode::ReducePrecision => 5,
         _ => 3,
     };
     (base * size).div_ceil(4)

@@ -9,13 +9,12 @@ macro_rules! tile_ops {
         /// Semantics are those of the StableHLO operation of the same name, for every type that the operation
         /// is defined on; see [`crate::region::Builder::op`] for the rounding of narrow types.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[repr(u8)]
         pub enum TileOp {
             $($(#[doc = $doc])* $name,)*
         }
 
         impl TileOp {
-            /// Every operation, in the order of their numbers.
+            /// Every operation.
             pub const ALL: &'static [TileOp] = &[$(TileOp::$name,)*];
 
             /// Returns the number of operands.

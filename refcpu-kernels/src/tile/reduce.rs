@@ -1,9 +1,43 @@
 //! Reductions of tiles to one value.
 
+use super::TileOp;
 use super::arithmetic::{Int, Num};
 use crate::ComputeType;
 use crate::isa::{self, Level};
-use crate::region::ReduceOp;
+
+/// The operation of a reduction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReduceOp {
+    /// Sum; for booleans, logical or.
+    Sum,
+    /// Product; for booleans, logical and.
+    Product,
+    /// Maximum, or NaN if any element is NaN.
+    Max,
+    /// Minimum, or NaN if any element is NaN.
+    Min,
+    /// Bitwise or logical and.
+    And,
+    /// Bitwise or logical or.
+    Or,
+    /// Bitwise or logical exclusive or.
+    Xor,
+}
+
+impl ReduceOp {
+    /// Returns the elementwise operation that combines two elements.
+    pub fn tile_op(self) -> TileOp {
+        match self {
+            Self::Sum => TileOp::Add,
+            Self::Product => TileOp::Multiply,
+            Self::Max => TileOp::Maximum,
+            Self::Min => TileOp::Minimum,
+            Self::And => TileOp::And,
+            Self::Or => TileOp::Or,
+            Self::Xor => TileOp::Xor,
+        }
+    }
+}
 
 /// The loops of a reduction, which are selected when a region is built.
 ///

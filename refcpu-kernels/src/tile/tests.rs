@@ -1,5 +1,4 @@
 use super::*;
-use crate::region::{Direction, Order};
 use crate::{ComputeType as C, DType};
 
 const TYPES: [C; 13] =
@@ -77,32 +76,32 @@ fn same(ty: C, a: u128, b: u128) -> bool {
 }
 
 /// Returns every operation on every type for which there is a loop.
-fn all_codes() -> Vec<(Code, C, Vec<C>)> {
+fn all_opcodes() -> Vec<(Opcode, C, Vec<C>)> {
     let mut all = vec![];
     for t in TYPES {
         for op in TileOp::ALL {
             if let Some(r) = op.result(t) {
-                all.push((Code::Tile(*op), r, vec![t; op.arity()]));
+                all.push((Opcode::Tile(*op), r, vec![t; op.arity()]));
             }
         }
         for d in Direction::ALL {
-            all.push((Code::Compare(d, Order::Partial), C::Pred, vec![t; 2]));
-            all.push((Code::Compare(d, Order::Total), C::Pred, vec![t; 2]));
+            all.push((Opcode::Compare(d, Order::Partial), C::Pred, vec![t; 2]));
+            all.push((Opcode::Compare(d, Order::Total), C::Pred, vec![t; 2]));
         }
-        all.push((Code::Select, t, vec![C::Pred, t, t]));
-        for code in [Code::Clamp, Code::MulAdd, Code::MulSub, Code::NegMulAdd] {
-            all.push((code, t, vec![t; 3]));
+        all.push((Opcode::Select, t, vec![C::Pred, t, t]));
+        for opcode in [Opcode::Clamp, Opcode::MulAdd, Opcode::MulSub, Opcode::NegMulAdd] {
+            all.push((opcode, t, vec![t; 3]));
         }
         for to in TYPES {
-            all.push((Code::Convert, to, vec![t]));
+            all.push((Opcode::Convert, to, vec![t]));
         }
     }
     for &d in DType::ALL {
-        let raw = crate::region::node::raw_type(d);
-        all.push((Code::Round(d), C::F32, vec![C::F32]));
-        all.push((Code::ToBits(d), raw, vec![C::F32]));
-        all.push((Code::FromBits(d), C::F32, vec![raw]));
-        all.push((Code::Wrap(d), d.compute(), vec![d.compute()]));
+        let raw = d.raw_type();
+        all.push((Opcode::Round(d), C::F32, vec![C::F32]));
+        all.push((Opcode::ToBits(d), raw, vec![C::F32]));
+        all.push((Opcode::FromBits(d), C::F32, vec![raw]));
+        all.push((Opcode::Wrap(d), d.compute(), vec![d.compute()]));
     }
     all
 }
@@ -110,12 +109,11 @@ fn all_codes() -> Vec<(Code, C, Vec<C>)> {
 #[test]
 fn tiles_of_any_length_and_scalar_operands_give_what_single_elements_give() {
     let mut count = 0;
-    for (code, ty, args) in all_codes() {
+    for (opcode, ty, args) in all_opcodes() {
         for mask in 0..8u8 {
-            let shape = if mask == 0 { Shape::Full } else { Shape::Scalars(mask) };
-            let Some(k) = kernel(code, ty, &args, shape) else { continue };
-            let Some(one) = kernel(code, ty, &args, Shape::Full) else {
-                panic!("{code:?} {args:?} has masked loops only")
+            let Some(k) = kernel_with_scalars(opcode, ty, &args, mask) else { continue };
+            let Some(one) = kernel(opcode, ty, &args) else {
+                panic!("{opcode:?} {args:?} has masked loops only")
             };
             count += 1;
             for n in [0usize, 1, 7, 16, 67, 200] {
@@ -137,10 +135,10 @@ fn tiles_of_any_length_and_scalar_operands_give_what_single_elements_give() {
                     let got = dst.get(i);
                     assert!(
                         same(ty, got, want),
-                        "{code:?} {args:?} mask {mask} at {i} of {n}: {got:#x} for {want:#x} of {operands:x?}"
+                        "{opcode:?} {args:?} mask {mask} at {i} of {n}: {got:#x} for {want:#x} of {operands:x?}"
                     );
                 }
-                assert_eq!(dst.get(n), guard, "{code:?} {args:?} wrote behind {n}");
+                assert_eq!(dst.get(n), guard, "{opcode:?} {args:?} wrote behind {n}");
             }
         }
     }
@@ -148,7 +146,7 @@ fn tiles_of_any_length_and_scalar_operands_give_what_single_elements_give() {
 }
 
 fn on<const N: usize>(op: TileOp, t: C, args: [u128; N]) -> u128 {
-    kernel(Code::Tile(op), op.result(t).unwrap(), &[t; N], Shape::Full).unwrap().on_scalars(&args)
+    kernel(Opcode::Tile(op), op.result(t).unwrap(), &[t; N]).unwrap().on_scalars(&args)
 }
 
 #[test]
@@ -192,7 +190,7 @@ fn floats_follow_the_specification_at_the_edges() {
     assert_eq!(on(TileOp::Remainder, C::F32, [f(-7.5), f(2.0)]), f(-1.5));
     assert_eq!(on(TileOp::Remainder, C::F32, [f(1e30), f(7.0)]), f(1e30 % 7.0));
     assert_eq!(on(TileOp::Power, C::F32, [f(-2.0), f(3.0)]), f(-8.0));
-    let to = |t: C, v: f32| kernel(Code::Convert, t, &[C::F32], Shape::Full).unwrap().on_scalars(&[f(v)]);
+    let to = |t: C, v: f32| kernel(Opcode::Convert, t, &[C::F32]).unwrap().on_scalars(&[f(v)]);
     assert_eq!(to(C::S8, 1e9), 127);
     assert_eq!(to(C::S32, f32::NAN), 0);
     assert_eq!(to(C::S32, 2_147_483_648.0), 0x7fff_ffff);
@@ -208,8 +206,7 @@ fn floats_follow_the_specification_at_the_edges() {
 fn conversions_to_integers_agree_with_rust() {
     for i in (0..=u32::MAX).step_by(50_021) {
         let v = f32::from_bits(i);
-        let to =
-            |t: C| kernel(Code::Convert, t, &[C::F32], Shape::Full).unwrap().on_scalars(&[u128::from(i)]);
+        let to = |t: C| kernel(Opcode::Convert, t, &[C::F32]).unwrap().on_scalars(&[u128::from(i)]);
         assert_eq!(to(C::S32), u128::from((v as i32) as u32), "{v:e}");
         assert_eq!(to(C::U32), u128::from(v as u32), "{v:e}");
         assert_eq!(to(C::S64), u128::from((v as i64) as u64), "{v:e}");
@@ -257,7 +254,7 @@ fn complex_functions_have_their_values_and_cuts() {
 #[test]
 fn precision_is_reduced_as_the_format_says() {
     let reduce = |x: f32, e: u128, m: u128| {
-        let k = kernel(Code::ReducePrecision, C::F32, &[C::F32, C::U32], Shape::Full).unwrap();
+        let k = kernel(Opcode::ReducePrecision, C::F32, &[C::F32, C::U32]).unwrap();
         f32::from_bits(k.on_scalars(&[u128::from(x.to_bits()), e | m << 8]) as u32)
     };
     for i in (0..u32::MAX).step_by(70_003) {

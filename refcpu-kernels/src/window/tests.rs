@@ -37,7 +37,7 @@ fn check(op: ReduceOp, dtype: DType, dims: &[usize], spec: &WindowSpec, init_val
     let input = Array::from_fn(dtype, dims, value);
     let init = Array::from_fn(dtype, &[], |_| init_value);
     let out_dims = spec.output_dims(dims).unwrap();
-    let mut out = Array::zeros(dtype, &out_dims);
+    let mut out = Array::unset(dtype, &out_dims);
     reduce_window(&Pool::inline(), op, input.src(), init.src(), out.dst(), spec);
     let op_on = op.for_storage(dtype);
     for (o, at) in indices(&out_dims).iter().enumerate() {
@@ -131,7 +131,7 @@ fn running_sums_are_taken_in_blocks() {
         let init = Array::from_fn(DType::F32, &[], |_| 0);
         let mut spec = WindowSpec::new(vec![N, 1]);
         spec.padding = vec![(N as i64 - 1, 0), (0, 0)];
-        let mut out = Array::zeros(DType::F32, &dims);
+        let mut out = Array::unset(DType::F32, &dims);
         reduce_window(&Pool::inline(), ReduceOp::Add, x.src(), init.src(), out.dst(), &spec);
         let mut sum = 0.0;
         for (i, got) in out.src().as_slice::<f32>().iter().step_by(dims[1]).enumerate() {
@@ -150,7 +150,7 @@ fn nan_wins_pooling_and_cumulative_maxima() {
     init.dst().as_mut_slice::<f32>()[0] = f32::NEG_INFINITY;
     let mut spec = WindowSpec::new(vec![4]);
     spec.padding = vec![(3, 0)];
-    let mut out = Array::zeros(DType::F32, &[4]);
+    let mut out = Array::unset(DType::F32, &[4]);
     reduce_window(&Pool::inline(), ReduceOp::Maximum, x.src(), init.src(), out.dst(), &spec);
     let got: Vec<bool> = out.src().as_slice::<f32>().iter().map(|v| v.is_nan()).collect();
     assert_eq!(got, [false, true, true, true]);
@@ -162,7 +162,7 @@ fn check_select(select: SelectOp, scatter: ReduceOp, dtype: DType, dims: &[usize
     let operand = Array::from_fn(dtype, dims, value);
     let source = Array::from_fn(dtype, &windows, |i| 1 + noise(9, i, 2));
     let init = Array::from_fn(dtype, &[], |_| 1);
-    let mut out = Array::zeros(dtype, dims);
+    let mut out = Array::unset(dtype, dims);
     select_and_scatter(
         &Pool::inline(),
         select,
@@ -227,7 +227,7 @@ fn the_first_nan_of_a_window_is_left_for_the_next_element() {
     operand.dst().as_mut_slice::<f32>()[1] = f32::NAN;
     let source = Array::from_fn(DType::F32, &[1], |_| 5);
     let init = Array::from_fn(DType::F32, &[], |_| 0);
-    let mut out = Array::zeros(DType::F32, &[3]);
+    let mut out = Array::unset(DType::F32, &[3]);
     let spec = WindowSpec::new(vec![3]);
     select_and_scatter(
         &Pool::inline(),

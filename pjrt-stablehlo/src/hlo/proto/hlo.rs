@@ -19,7 +19,7 @@ pub struct Layout {
     #[prost(int64, repeated, tag = "1")]
     pub minor_to_major: ::prost::alloc::vec::Vec<i64>,
 }
-/// `LiteralProto`. Elements lie in the order of the shape's layout; those narrower than a byte take one each.
+/// `LiteralProto`. Elements are in the order of the shape's layout; those narrower than a byte take one byte each.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Literal {
     #[prost(message, optional, tag = "1")]
@@ -271,7 +271,7 @@ pub struct Tolerance {
     #[prost(int64, tag = "3")]
     pub ulps: i64,
 }
-/// The fields of `HloInstructionProto` that say what a computation takes.
+/// The fields of `HloInstructionProto` that describe the parameters of a computation.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ParameterProbe {
     #[prost(string, tag = "2")]
@@ -447,7 +447,7 @@ pub struct ModuleConfig {
     #[prost(int64, tag = "5")]
     pub num_partitions: i64,
 }
-/// What tells the two forms of a program from each other and from anything else; see [`recognise`](crate::hlo::recognise).
+/// The fields that identify the two forms of a program; see [`recognise`](crate::hlo::recognise).
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Probe {
     #[prost(bytes = "bytes", tag = "1")]
@@ -455,7 +455,7 @@ pub struct Probe {
     #[prost(message, repeated, tag = "3")]
     pub computations: ::prost::alloc::vec::Vec<ComputationProbe>,
 }
-/// `HloComputationProto` without decoding what is in it.
+/// `HloComputationProto` with encoded instructions.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ComputationProbe {
     #[prost(bytes = "bytes", repeated, tag = "2")]
@@ -527,7 +527,7 @@ pub struct BufferDonorEntry {
     #[prost(int64, repeated, tag = "2")]
     pub parameter_shape_index: ::prost::alloc::vec::Vec<i64>,
 }
-/// `StackFrameIndexProto`. Ids are positions that count from 1.
+/// `StackFrameIndexProto`. Ids are indices counted from 1.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StackFrameIndex {
     #[prost(string, repeated, tag = "1")]

@@ -3,17 +3,17 @@
 use crate::ir::{Operation, Str, TensorType};
 use crate::{Error, ErrorKind};
 
-/// An error about something that cannot be rewritten.
+/// Returns an error about something that cannot be rewritten.
 pub(crate) fn unsupported(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Unsupported, message)
 }
 
-/// A rule was applied to an operation that it is not for, or that the verifier would not have let pass.
+/// Returns the error of a rule for an operation that the verifier would not have accepted.
 pub(crate) fn mismatch(op: &Operation) -> Error {
     unsupported(format!("there is no decomposition of {} for these operands", op.kind.name()))
 }
 
-/// An error in a part of a decomposed operation, which has its location.
+/// Completes an error about an operation that is part of a decomposition with the decomposed operation.
 pub(crate) fn part_of(mut error: Error, origin: Option<&Str>) -> Error {
     if let Some(origin) = origin {
         error.message.push_str(&format!("; '{origin}' is decomposed into it"));
@@ -21,12 +21,10 @@ pub(crate) fn part_of(mut error: Error, origin: Option<&Str>) -> Error {
     error
 }
 
-/// Fails unless all sizes are known.
+/// Returns an error unless all sizes are static.
 pub(crate) fn definite(ty: &TensorType) -> Result<(), Error> {
     if ty.num_elements().is_none() {
-        return Err(unsupported(format!(
-            "expected sizes that are known before the program runs, found {ty}"
-        )));
+        return Err(unsupported(format!("expected static sizes, found {ty}")));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Values that are known while rewriting: small integer constants and the arithmetic of shapes on them.
+//! Values that are known during rewriting: small constants of integers, and arithmetic on them as shapes need it.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use crate::ir::{
     integer_value,
 };
 
-/// Values with more elements are not looked into: shapes have fewer.
+/// The maximum number of elements of a known value. Shapes have fewer.
 const MAX_ELEMENTS: usize = 1024;
 
-/// The elements of values of a body.
+/// The known values of a body.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// By the index of the value.
+    /// The elements, by the index of the value.
     elements: Vec<Option<Arc<[i64]>>>,
-    /// How many operations have been looked at.
+    /// The number of operations that have been evaluated.
     ops: usize,
 }
 
 impl Known {
-    /// The elements of a value, when it is small, of integers, and known.
+    /// Returns the elements of a small tensor of integers, if they are known.
     pub(crate) fn get(&mut self, body: &Body, value: ValueId) -> Option<Arc<[i64]>> {
         while self.ops < body.num_ops() {
             self.ops += 1;
@@ -30,7 +30,7 @@ impl Known {
         self.elements.get(value.index()).cloned().flatten()
     }
 
-    /// Looks at an operation again, whose types have changed.
+    /// Evaluates an operation again after its types have changed.
     pub(crate) fn note(&mut self, body: &Body, id: OpId) {
         let Some(elements) = self.evaluate(body, id) else { return };
         let result = body.op(id).result().index();
@@ -56,7 +56,7 @@ impl Known {
     }
 }
 
-/// An operation with one small result of integers or booleans.
+/// An operation with a single, small result of integers or booleans.
 struct Evaluation<'a> {
     known: &'a Known,
     body: &'a Body,
@@ -86,7 +86,7 @@ impl Evaluation<'_> {
         x.iter().zip(y.iter()).map(|(&x, &y)| f(x, y).map(|value| wrapped(element, value))).collect()
     }
 
-    /// The result of an operation that is a constant, or moves elements.
+    /// Evaluates a constant, or an operation that moves elements.
     fn moved(&self) -> Option<Vec<i64>> {
         match &self.op.kind {
             Op::Constant(constant) => constant.value.to_i64s(MAX_ELEMENTS),
@@ -121,7 +121,7 @@ impl Evaluation<'_> {
 
     fn concatenated(&self, concatenate: &Concatenate) -> Option<Vec<i64>> {
         let dimension = usize::try_from(concatenate.dimension).ok()?;
-        // Rows of the operands take turns, as many as there are along the dimensions before.
+        // Rows of the operands alternate. Their number is the product of the sizes before the dimension.
         let rows: i64 = self.ty.static_dims()?.get(..dimension)?.iter().product();
         let parts: Option<Vec<_>> = (0..self.op.operands.len()).map(|index| self.operand(index)).collect();
         let mut parts: Vec<_> = parts?;
@@ -136,7 +136,7 @@ impl Evaluation<'_> {
         Some(all)
     }
 
-    /// Booleans. They add and multiply as or and and, which nothing about shapes does.
+    /// Evaluates an operation on booleans, except addition and multiplication, which computations of shapes do not use.
     fn logical(&self) -> Option<Vec<i64>> {
         match &self.op.kind {
             Op::Compare(compare) => {
@@ -150,7 +150,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Integers.
+    /// Evaluates an operation on integers.
     fn arithmetic(&self) -> Option<Vec<i64>> {
         let is_signed = self.ty.element_type().kind() == ElementKind::SignedInteger;
         match &self.op.kind {
@@ -179,7 +179,7 @@ impl Evaluation<'_> {
     }
 }
 
-/// A value as an element of a type, without the bits that do not fit.
+/// Returns a value truncated to the width of an element type.
 fn wrapped(element: ElementType, value: i64) -> i64 {
     integer_value(element, &value.to_le_bytes()[..element.byte_width()])
 }

@@ -1,12 +1,12 @@
-//! Which operations of a function matter.
+//! Liveness of operations.
 
 use crate::ir::{Body, Op, OpId, Operation, Trait};
 
-/// Which operations have an effect or results that are used, by the index of their [`OpId`].
+/// Returns, for each operation by index, `true` if it has an effect or its results are used.
 pub(super) fn live_ops(body: &Body) -> Vec<bool> {
     let mut live = vec![false; body.num_ops()];
     let mut work: Vec<OpId> = Vec::new();
-    for (id, op) in body.ops() {
+    for (id, op) in body.all_ops() {
         if is_root(op) {
             live[id.index()] = true;
             work.push(id);
@@ -24,8 +24,8 @@ pub(super) fn live_ops(body: &Body) -> Vec<bool> {
     live
 }
 
-/// Whether an operation stays whether its results are used or not. Operations with regions do, because of what may be in
-/// them, except those whose regions only combine elements.
+/// Returns `true` if an operation is live regardless of its results. This includes operations with regions, whose
+/// contents may have effects, unless the regions only combine elements.
 fn is_root(op: &Operation) -> bool {
     let info = op.info();
     let has_effect = [Trait::Terminator, Trait::SideEffect, Trait::Collective].iter().any(|&t| info.has(t));

@@ -1,4 +1,4 @@
-//! Rebuilding the functions of a module, operation by operation, as a pass says.
+//! The rewriting of a module's functions, operation by operation, as a pass directs.
 
 mod errors;
 mod known;

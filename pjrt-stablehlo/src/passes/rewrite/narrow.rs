@@ -1,4 +1,4 @@
-//! Types of results once those of the operands are known.
+//! Refinement of result types from those of the operands.
 
 use super::rewriter::Rewriter;
 use crate::infer::{Context, Inferred, Shape, results};
@@ -6,8 +6,8 @@ use crate::ir::{OpId, Operation, TensorType, Type};
 use crate::{Error, ErrorKind};
 
 impl Rewriter<'_> {
-    /// Refines the types of an operation's results by what follows from its operands and regions. `chosen` may know a type that
-    /// is the program's choice.
+    /// Refines the types of an operation's results from its operands and regions. `chosen` may return the shape of a
+    /// result with a declared type.
     pub(crate) fn narrow(
         &mut self,
         id: OpId,
@@ -36,7 +36,7 @@ impl Rewriter<'_> {
             let Some(found) = found else { continue };
             let ty = meet(declared, &found).ok_or_else(|| {
                 let message =
-                    format!("result {index} is declared as {declared}; for these arguments it is {found}");
+                    format!("result {index} has the declared type {declared}, which does not agree with the inferred type {found}");
                 invalid(message).in_op(op.kind.name(), &op.location)
             })?;
             refined.push((value, ty.into()));
@@ -49,7 +49,8 @@ impl Rewriter<'_> {
     }
 }
 
-/// What two types of a tensor say together: the first one's elements, and the sizes that either knows.
+/// Combines the declared and the inferred type of a tensor: the element type of the first, and the sizes that either of
+/// them states.
 pub(crate) fn meet(declared: &TensorType, found: &TensorType) -> Option<TensorType> {
     if !declared.is_dynamic() {
         return Some(declared.clone());
@@ -58,7 +59,7 @@ pub(crate) fn meet(declared: &TensorType, found: &TensorType) -> Option<TensorTy
     shape.intersect(found).then(|| shape.like(declared))
 }
 
-/// Whether a size of a type, or of one of its parts, is not known.
+/// Returns `true` if a type or one of its parts has a dynamic size.
 pub(crate) fn is_dynamic(ty: &Type) -> bool {
     match ty {
         Type::Tensor(tensor) => tensor.is_dynamic(),

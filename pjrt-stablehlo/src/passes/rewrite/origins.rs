@@ -1,18 +1,19 @@
-//! Which operations of a program those of a rewritten one come from.
+//! The operations of a program that those of a rewritten program come from.
 
 use crate::ir::{OpId, Str};
 
-/// The operations of the program that those of a rewritten one are parts of: those that were decomposed.
+/// For the operations of a rewritten program, the operation of the original program that was decomposed into them.
 #[derive(Default)]
 pub(crate) struct Origins {
-    /// Names of decomposed operations; what an operation has is one more than an index into them.
+    /// The names of decomposed operations. Operations refer to them by index plus one.
     names: Vec<Str>,
-    /// For each function, by the index of an operation; where there is nothing, the operation is the program's own.
+    /// For each function, the references by index of the operation. Operations without a reference belong to the
+    /// original program.
     pub(super) functions: Vec<Vec<u32>>,
 }
 
 impl Origins {
-    /// The name of the operation that was decomposed into this one.
+    /// Returns the name of the operation that was decomposed into this one.
     pub(crate) fn name(&self, function: usize, op: OpId) -> Option<&Str> {
         let origin = *self.functions.get(function)?.get(op.index())?;
         self.names.get((origin as usize).checked_sub(1)?)

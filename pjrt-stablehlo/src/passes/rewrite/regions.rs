@@ -8,17 +8,17 @@ use crate::ir::ops::FuncCall;
 use crate::ir::{BlockId, Function, Op, OpId, Operation, RegionId, Str, Trait, Type, ValueId};
 
 impl<'m> Rewriter<'m> {
-    /// Copies all regions of an operation into a new one.
+    /// Copies all regions of an operation to a new operation.
     pub(super) fn copy_regions(&mut self, op: &'m Operation, id: OpId) {
         let first_frame = self.frames.len();
         for &region in &op.regions {
             self.copy_region(region, id);
         }
-        // The first region is copied first.
+        // The frames form a stack, so the first region must be on top.
         self.frames[first_frame..].reverse();
     }
 
-    /// Copies a region of the operation at hand into a new one, once the rule that asks for it is done.
+    /// Copies a region of the current operation to a new operation. The copy is made after the rule returns.
     pub(crate) fn copy_region(&mut self, region: RegionId, id: OpId) {
         let activation = self.frame().activation;
         let function: &'m Function = self.activations[activation].function;
@@ -31,8 +31,9 @@ impl<'m> Rewriter<'m> {
         }
     }
 
-    /// Copies the block of a region of the operation at hand to the end of a block of the new body, with these values as
-    /// its arguments, and goes on with what it returns, once the rule that asks for it is done.
+    /// Copies the block of a region of the current operation to the end of a block of the new body, with these values
+    /// as its arguments, and then calls the continuation with the returned values. The copy is made after the rule
+    /// returns.
     pub(crate) fn inline_region(
         &mut self,
         op: &'m Operation,
@@ -57,14 +58,14 @@ impl<'m> Rewriter<'m> {
         self.begin_block(block, arguments, target, End::Results(op), Some(dims.into()))
     }
 
-    /// Replaces an `async_start` by the operation that it starts, which its region has.
+    /// Replaces an `async_start` by the operation in its region.
     pub(crate) fn start(&mut self, op: &'m Operation) -> Result<(), Error> {
         let block = self.region_block(op, 0)?;
         let (arguments, target) = (self.flat(&op.operands), self.b.block);
         self.begin_block(block, arguments, target, End::Results(op), None)
     }
 
-    /// The operation at hand, for the rules of the verifier.
+    /// Returns the current operation, for the rules of the verifier.
     pub(crate) fn context(&self, op: &'m Operation) -> Context<'m> {
         let body = &self.activations[self.frame().activation].function.body;
         Context { module: self.module, body, op }
@@ -74,7 +75,7 @@ impl<'m> Rewriter<'m> {
         let body = &self.activations[self.frame().activation].function.body;
         let region = op.regions.get(index).map(|&region| body.region(region));
         let block = region.and_then(|region| region.blocks.first().copied());
-        block.ok_or_else(|| unsupported(format!("expected a block in region {index}, found none")))
+        block.ok_or_else(|| unsupported(format!("region {index} is missing or has no block")))
     }
 
     fn begin_block(
@@ -108,7 +109,7 @@ impl<'m> Rewriter<'m> {
         Ok(())
     }
 
-    /// Replaces an operation by a call of a function with its operands and results.
+    /// Replaces an operation by a call of a function with the same operands and results.
     pub(crate) fn call(&mut self, op: &'m Operation, call: FuncCall) {
         let operands = self.flat(&op.operands);
         let results = self.result_types(op);
@@ -118,7 +119,7 @@ impl<'m> Rewriter<'m> {
         self.bind(op, values);
     }
 
-    /// Runs a function in the place of an operation that calls it.
+    /// Replaces a call by the operations of the called function.
     pub(crate) fn inline_call(&mut self, op: &'m Operation, callee: &Str) -> Result<(), Error> {
         let index = self.module.function_index(callee);
         let index = index.ok_or_else(|| unsupported(format!("there is no function '{callee}'")))?;
@@ -136,7 +137,7 @@ impl<'m> Rewriter<'m> {
         Ok(())
     }
 
-    /// Gives a new operation a region that does what a function does.
+    /// Adds a region with the operations of a function to a new operation.
     pub(super) fn function_as_region(&mut self, id: OpId, callee: &Str) -> Result<(), Error> {
         let index = self.module.function_index(callee);
         let index = index.ok_or_else(|| unsupported(format!("there is no function '{callee}'")))?;
@@ -158,7 +159,7 @@ impl<'m> Rewriter<'m> {
         let is_constant = matches!(op.kind, Op::Constant(_));
         if !is_constant && !op.info().has(Trait::Elementwise) && !matches!(op.kind, Op::BitcastConvert(_)) {
             return Err(unsupported(
-                "a computation of 'stablehlo.map' can be decomposed only where all its operations are elementwise; \
+                "the computation of 'stablehlo.map' can be decomposed only if all its operations are elementwise; \
                  keep 'stablehlo.map' in the set of core operations",
             ));
         }

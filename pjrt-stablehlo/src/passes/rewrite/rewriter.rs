@@ -1,8 +1,8 @@
-//! Rebuilds the functions of a module, operation by operation.
+//! The rewriter, which rebuilds the functions of a module operation by operation.
 //!
-//! A body is copied into a new one: every value of the old stands for values of the new (one, or as many as a tuple has
-//! parts), and a rule can put other operations in the place of one. Regions and inlined calls are kept on a stack, so
-//! nothing recurses with the program.
+//! It copies a body into a new one. Each value of the old body corresponds to one value of the new body, or to several
+//! for tuples, and a rule can replace an operation by others. Regions and inlined calls are kept on a stack, so the
+//! depth of recursion does not depend on the program.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -19,67 +19,69 @@ use crate::ir::{
 use crate::limits::{MAX_DECOMPOSED_OPS, MAX_INLINED_OPS};
 use crate::{Error, ErrorKind};
 
-/// What is rewritten in a module: a pass says what becomes of operations and types, and [`Rewriter`] copies the rest.
+/// A rewriting of a module. The pass determines the replacements of operations and types, and [`Rewriter`] copies the
+/// rest.
 pub(crate) trait Pass {
-    /// The types that values of a type have in the new body, where not the same: none, one, or several.
+    /// Returns the types of the values that replace a value of this type: none, one, or several. `None` if the type
+    /// does not change.
     fn converted(&self, _ty: &Type) -> Option<Vec<Type>> {
         None
     }
 
-    /// What becomes of an operation that is no terminator.
+    /// Returns the replacement of an operation that is not a terminator.
     ///
     /// # Errors
-    /// When it cannot be rewritten.
+    /// Returns an error if the operation cannot be rewritten.
     fn replacement<'m>(&self, r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Replacement<'m>, Error>;
 
-    /// The results of a copy without regions that was added.
+    /// Returns the results of an operation without regions that has been copied.
     ///
     /// # Errors
-    /// When the operation has no meaning for its operands.
+    /// Returns an error if the operation does not accept its operands.
     fn copied(&self, r: &mut Rewriter<'_>, copy: OpId) -> Result<Vec<ValueId>, Error> {
         Ok(r.b.all_results(copy))
     }
 
-    /// Called when a region of an operation that is copied has its arguments.
+    /// Called after the arguments of a copied operation's region have been added.
     fn begin_region(&self, _b: &mut Builder, _op: OpId, _block: BlockId) {}
 
     /// Called at the end of a block that is copied.
     ///
     /// # Errors
-    /// When what the block returns has no meaning for its operation.
+    /// Returns an error if the operation does not accept the values that the block returns.
     fn end_region(&self, _r: &mut Rewriter<'_>, _block: BlockId) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Called with each function that has been rebuilt.
+    /// Called with each function after it has been rebuilt.
     fn end_function(&self, _function: &mut Function) {}
 
-    /// Whether what replaces an operation consists of parts of it, for messages.
+    /// Returns `true` if the replacement of an operation is a decomposition, which messages mention.
     fn decomposes(&self, _op: &Op) -> bool {
         false
     }
 
-    /// Whether calls of functions are inlined.
+    /// Returns `true` if calls of functions are inlined.
     fn inlines_calls(&self) -> bool {
         false
     }
 }
 
-/// What becomes of an operation.
+/// The replacement of an operation.
 pub(crate) enum Replacement<'m> {
-    /// A copy.
+    /// A copy of the operation.
     Copy,
-    /// These values are its results.
+    /// These values, as its results.
     Values(Vec<ValueId>),
-    /// The operations of a function.
+    /// The operations of a function, which are inlined.
     Inline(&'m Str),
-    /// The results of a new operation, which gets a region that does what a function does.
+    /// The results of a new operation, which receives a region with the operations of a function.
     Region(OpId, &'m Str),
-    /// What has been said to the [`Rewriter`]: its results come with a block that is copied first.
+    /// The results of a block whose copy the rule has requested from the [`Rewriter`].
     Blocks,
 }
 
-/// Goes over a module once, and keeps these functions. `origins` are those of the module, and become those of the result.
+/// Rewrites the kept functions of a module. `origins` are those of the module, and become those of the result.
 pub(crate) fn rewrite(
     module: &Module,
     pass: &dyn Pass,
@@ -110,33 +112,33 @@ pub(crate) fn rewrite(
 pub(crate) struct Rewriter<'m> {
     pub(crate) module: &'m Module,
     pub(super) pass: &'m dyn Pass,
-    /// The new body.
+    /// The builder of the new body.
     pub(crate) b: Builder,
-    /// Elements of values of the new body that are known.
+    /// The known values of the new body.
     pub(crate) known: RefCell<Known>,
-    /// Functions that are being copied: the one that is rebuilt, and those that are inlined into it.
+    /// The functions that are being copied: the rebuilt one, and those that are inlined into it.
     pub(super) activations: Vec<Activation<'m>>,
-    /// Blocks that are being copied.
+    /// The blocks that are being copied.
     pub(super) frames: Vec<Frame<'m>>,
-    /// Which operations matter, for each function of the module once it is needed.
+    /// The liveness of operations, for each function of the module when it is first needed.
     live: Vec<Option<Rc<[bool]>>>,
-    /// Where the operations of the module come from.
+    /// The origins of the module's operations.
     origins: Origins,
-    /// Where those of the new body come from.
+    /// The origins of the new body's operations.
     new_origins: Vec<u32>,
 }
 
-/// A function that is being copied: what its values are in the new body.
+/// A function that is being copied, with the values of the new body that replace its values.
 pub(super) struct Activation<'m> {
     pub(super) index: usize,
     pub(super) function: &'m Function,
     pub(super) live: Rc<[bool]>,
     pub(super) values: Vec<Option<Values>>,
-    /// Where calls that lead here are.
+    /// The location of the inlined call, with its own callers.
     pub(super) caller: Location,
 }
 
-/// What a value of the old body is in the new: mostly one value.
+/// The values of the new body that replace a value of the old body. Usually there is one.
 #[derive(Clone)]
 pub(super) enum Values {
     One(ValueId),
@@ -159,25 +161,26 @@ pub(super) struct Frame<'m> {
     pub(super) next: usize,
     pub(super) target: BlockId,
     pub(super) end: End<'m>,
-    /// Sizes that scalars become, in the computation of a `map`.
+    /// The sizes that scalars are broadcast to in the computation of a `map`.
     pub(super) lift: Option<Box<[i64]>>,
 }
 
-/// What is done at the end of a block.
+/// The action at the end of a block.
 pub(super) enum End<'m> {
-    /// The terminator is copied.
+    /// Copies the terminator.
     Copy,
-    /// What the block returns becomes the results of an operation of the outer frame; the activation ends.
+    /// Uses the returned values as the results of an operation of the outer frame, and ends the activation.
     Inlined(&'m Operation),
-    /// What the block returns becomes the results of an operation of the outer frame.
+    /// Uses the returned values as the results of an operation of the outer frame.
     Results(&'m Operation),
-    /// What the block returns is what the region that it becomes returns; the activation ends.
+    /// Terminates the new region with the returned values, and ends the activation.
     Region,
-    /// Goes on with what the block returns.
+    /// Calls a continuation with the returned values.
     Then(Box<Continuation>),
 }
 
-/// What follows a block that has been copied: takes the builder at the block's end, and what the block returns.
+/// The continuation after a block has been copied. It receives the builder at the end of the block, and the values that
+/// the block returns.
 pub(crate) type Continuation = dyn FnOnce(&mut Builder, Vec<ValueId>);
 
 impl<'m> Rewriter<'m> {
@@ -220,7 +223,7 @@ impl<'m> Rewriter<'m> {
         })
     }
 
-    /// Copies a function from its entry, whose arguments are known.
+    /// Copies a function from its entry block, whose arguments have been bound.
     pub(crate) fn run_from(&mut self, entry: BlockId) -> Result<(), Error> {
         let target = self.b.block;
         self.frames.push(Frame { activation: 0, block: entry, next: 0, target, end: End::Copy, lift: None });
@@ -233,14 +236,14 @@ impl<'m> Rewriter<'m> {
         self.activations.push(Activation { index, function, live, values, caller });
     }
 
-    /// Copies blocks until none is left.
+    /// Copies blocks until the stack is empty.
     fn run(&mut self) -> Result<(), Error> {
         while let Some(frame) = self.frames.last_mut() {
             let activation = &self.activations[frame.activation];
             let function: &'m Function = activation.function;
             self.b.block = frame.target;
             let Some(&id) = function.body.block(frame.block).ops.get(frame.next) else {
-                // Only regions that return nothing end without a terminator.
+                // Only a region that returns nothing may lack a terminator.
                 self.frames.pop();
                 continue;
             };
@@ -265,7 +268,8 @@ impl<'m> Rewriter<'m> {
                     return Err(Error::new(ErrorKind::TooLarge, message).in_op(op.kind.name(), &op.location));
                 }
                 if self.b.body.num_ops() > MAX_INLINED_OPS && self.pass.inlines_calls() {
-                    let message = format!("inlining calls makes more than {MAX_INLINED_OPS} operations");
+                    let message =
+                        format!("inlining calls would create more than {MAX_INLINED_OPS} operations");
                     return Err(Error::new(ErrorKind::TooLarge, message).in_op(op.kind.name(), &op.location));
                 }
             }
@@ -273,13 +277,13 @@ impl<'m> Rewriter<'m> {
         Ok(())
     }
 
-    /// How many operations the new body may have.
+    /// Returns the maximum number of operations of the new body.
     fn max_ops(&self) -> usize {
         let own = self.activations.first().map_or(0, |activation| activation.function.body.num_ops());
         MAX_DECOMPOSED_OPS.max(2 * own)
     }
 
-    /// Remembers of what the operations from `first_new` on are parts.
+    /// Records the origin of the operations from `first_new` on.
     fn note_origin(&mut self, function: usize, id: OpId, op: &Operation, first_new: usize) {
         let old = self.origins.functions.get(function).and_then(|ops| ops.get(id.index())).copied();
         let origin = match old {
@@ -335,7 +339,7 @@ impl<'m> Rewriter<'m> {
         Ok(())
     }
 
-    /// Copies an operation that stays.
+    /// Copies an operation that is not replaced.
     pub(super) fn copy(&mut self, op: &'m Operation) -> Result<(), Error> {
         let operands = self.flat(&op.operands);
         let results = self.result_types(op);
@@ -351,7 +355,7 @@ impl<'m> Rewriter<'m> {
     }
 }
 
-/// The location of an operation that is inlined at a call.
+/// Returns the location of an operation that is inlined at a call.
 fn inlined_location(location: &Location, caller: &Location) -> Location {
     if caller.is_unknown() {
         return location.clone();

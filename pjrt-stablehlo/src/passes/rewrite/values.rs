@@ -1,4 +1,4 @@
-//! Values and types of the program that is being rewritten, in the new body.
+//! The values and types of the new body that correspond to those of the old body.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::Error;
 use crate::ir::{DictionaryAttribute, Function, Operation, TensorType, Type, ValueId};
 
 impl<'m> Rewriter<'m> {
-    /// Puts the attributes of a replaced operation on the one that computes its results, where that is new.
+    /// Copies the attributes of a replaced operation to the new operation that computes its results.
     pub(crate) fn keep_attributes(&mut self, op: &Operation, values: &[ValueId], first_new: usize) {
         let Some(&first) = values.first().filter(|_| !op.attributes.is_empty()) else { return };
         if let Some(id) = self.b.body.defining_op(first)
@@ -19,7 +19,7 @@ impl<'m> Rewriter<'m> {
         }
     }
 
-    /// Says what the results of an operation are in the new body.
+    /// Records the values of the new body that replace the results of an operation.
     pub(crate) fn bind(&mut self, op: &Operation, values: Vec<ValueId>) {
         let activation = self.frame().activation;
         let mut rest = values.into_iter();
@@ -37,13 +37,13 @@ impl<'m> Rewriter<'m> {
         self.frames.last().expect("an operation is in a block that is being copied")
     }
 
-    /// The type of a value of the program that is being rewritten.
+    /// Returns the type of a value of the old body.
     pub(crate) fn old_type(&self, value: ValueId) -> &'m Type {
         let function: &'m Function = self.activations[self.frame().activation].function;
         function.body.ty(value)
     }
 
-    /// The values of the new body that values of the old one are.
+    /// Returns the values of the new body that replace values of the old body.
     pub(crate) fn flat(&self, values: &[ValueId]) -> Vec<ValueId> {
         let map = &self.activations[self.frame().activation].values;
         let found = values
@@ -52,7 +52,7 @@ impl<'m> Rewriter<'m> {
         found.flat_map(Values::as_slice).copied().collect()
     }
 
-    /// The operands of an operation, which have to be `N` tensors of definite size.
+    /// Returns the operands of an operation, which must be `N` tensors of static shape.
     pub(crate) fn operands<const N: usize>(&self, op: &Operation) -> Result<[ValueId; N], Error> {
         let values = self.tensors(op)?;
         for &value in &values {
@@ -62,7 +62,7 @@ impl<'m> Rewriter<'m> {
             .map_err(|values| unsupported(format!("expected {N} operands, found {}", values.len())))
     }
 
-    /// The operands of an operation, which have to be tensors.
+    /// Returns the operands of an operation, which must be tensors.
     pub(crate) fn tensors(&self, op: &Operation) -> Result<Vec<ValueId>, Error> {
         let values = self.flat(&op.operands);
         for (index, &value) in values.iter().enumerate() {
@@ -74,49 +74,52 @@ impl<'m> Rewriter<'m> {
         Ok(values)
     }
 
-    /// The type of the first result, which has to be a tensor.
+    /// Returns the type of the first result, which must be a tensor.
     pub(crate) fn any_result(&self, op: &Operation) -> Result<TensorType, Error> {
         self.nth_result(op, 0)
     }
 
-    /// The type of a result, which has to be a tensor.
+    /// Returns the type of a result, which must be a tensor.
     pub(crate) fn nth_result(&self, op: &Operation, index: usize) -> Result<TensorType, Error> {
         let ty = op.results.get(index).map(|result| self.old_type(result));
         match ty {
             Some(Type::Tensor(tensor)) => Ok(tensor.clone()),
             Some(other) => Err(unsupported(format!("result {index}: expected a tensor, found {other}"))),
-            None => Err(unsupported(format!("expected result {index}, found {} results", op.results.len()))),
+            None => Err(unsupported(format!(
+                "the operation has no result {index}, it has {} results",
+                op.results.len()
+            ))),
         }
     }
 
-    /// The type of the first result, which has to be a tensor of definite size.
+    /// Returns the type of the first result, which must be a tensor of static shape.
     pub(crate) fn result(&self, op: &Operation) -> Result<TensorType, Error> {
         let ty = self.any_result(op)?;
         definite(&ty)?;
         Ok(ty)
     }
 
-    /// The elements of a value of the new body, when it is small, of integers, and known.
+    /// Returns the elements of a small tensor of integers of the new body, if they are known.
     pub(crate) fn known(&self, value: ValueId) -> Option<Arc<[i64]>> {
         self.known.borrow_mut().get(&self.b.body, value)
     }
 
-    /// The elements of a value of the new body, which has to be a small constant of integers.
+    /// Returns the elements of a value of the new body, which must be a small constant of integers.
     pub(crate) fn constant_integers(&self, value: ValueId, what: &str) -> Result<Arc<[i64]>, Error> {
         self.known(value).ok_or_else(|| {
             unsupported(format!(
-                "{what} is not a constant, so the shapes of the program depend on its data; give the program shapes \
-                 that are known before it runs"
+                "{what} is not a constant, so the shapes of the program depend on its data; compile the program \
+                 with static shapes"
             ))
         })
     }
 
-    /// The types of an operation's results in the new body.
+    /// Returns the types of an operation's results in the new body.
     pub(crate) fn result_types(&self, op: &Operation) -> Vec<Type> {
         op.results.flat_map(|result| self.convert(self.old_type(result))).collect()
     }
 
-    /// The types that values of a type have in the new body.
+    /// Returns the types of the values that replace a value of this type.
     pub(super) fn convert(&self, ty: &Type) -> Vec<Type> {
         self.pass.converted(ty).unwrap_or_else(|| vec![ty.clone()])
     }
@@ -125,17 +128,17 @@ impl<'m> Rewriter<'m> {
         types.iter().flat_map(|ty| self.convert(ty)).collect()
     }
 
-    /// Whether calls of functions are inlined.
+    /// Returns `true` if calls of functions are inlined.
     pub(crate) fn inlines_calls(&self) -> bool {
         self.pass.inlines_calls()
     }
 
-    /// How many values a value of this type becomes.
+    /// Returns the number of values that replace a value of this type.
     pub(crate) fn leaf_count(&self, ty: &Type) -> usize {
         self.pass.converted(ty).map_or(1, |parts| parts.len())
     }
 
-    /// Attributes of arguments or results, repeated for each part of a tuple.
+    /// Returns the attributes of arguments or results, repeated for each part of a tuple.
     pub(super) fn spread(
         &self,
         attributes: &[DictionaryAttribute],

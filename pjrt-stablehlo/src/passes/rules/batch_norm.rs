@@ -5,14 +5,14 @@ use crate::build::Builder;
 use crate::ir::{ElementType, Op, OpCode, Operation, ValueId};
 use crate::passes::rewrite::{Rewriter, mismatch};
 
-/// What the three operations have in common.
+/// The parameters that the three operations share.
 #[derive(Clone, Copy)]
 struct Normalization {
     feature: i64,
     epsilon: f32,
 }
 
-/// `batch_norm_inference`.
+/// Decomposes `batch_norm_inference`.
 pub(super) fn inference(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::BatchNormInference(o) = &op.kind else { return Err(mismatch(op)) };
     let given: [ValueId; 5] = r.operands(op)?;
@@ -25,7 +25,7 @@ pub(super) fn inference(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId,
     Ok(b.convert(normal, element))
 }
 
-/// `batch_norm_training`: the result, the mean and the variance.
+/// Decomposes `batch_norm_training`, and returns the result, the mean and the variance.
 pub(super) fn training(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<ValueId>, Error> {
     let Op::BatchNormTraining(o) = &op.kind else { return Err(mismatch(op)) };
     let given: [ValueId; 3] = r.operands(op)?;
@@ -41,7 +41,7 @@ pub(super) fn training(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<Value
     Ok(results.map(|v| b.convert(v, element)).to_vec())
 }
 
-/// `batch_norm_grad`: gradients of the operand, the scale and the offset.
+/// Decomposes `batch_norm_grad`, and returns the gradients of the operand, the scale and the offset.
 pub(super) fn grad(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<ValueId>, Error> {
     let Op::BatchNormGrad(o) = &op.kind else { return Err(mismatch(op)) };
     let given: [ValueId; 5] = r.operands(op)?;
@@ -74,15 +74,15 @@ pub(super) fn grad(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<ValueId>,
     Ok(results.map(|v| b.convert(v, element)).to_vec())
 }
 
-/// A value in f32 if its elements are narrower: sums over a batch leave the range of f16 and smaller types where the
-/// statistics do not, and compilers that fuse the formula do not round between its steps either.
+/// Converts a value to f32 if its elements are narrower. Sums over a batch can overflow f16 and smaller types although
+/// the statistics do not, and compilers that fuse the formula do not round between its steps either.
 fn widened(b: &mut Builder, x: ValueId) -> ValueId {
     let element = b.element(x);
     if element.bits() < 32 { b.convert(x, ElementType::F32) } else { x }
 }
 
 impl Normalization {
-    /// A statistic of each feature, repeated to the shape of `like`.
+    /// Broadcasts a statistic of each feature to the shape of `like`.
     fn per_feature(self, b: &mut Builder, statistic: ValueId, like: ValueId) -> ValueId {
         let dims = b.dims(like);
         b.broadcast(statistic, &[self.feature], &dims)
@@ -93,7 +93,7 @@ impl Normalization {
         b.subtract(x, mean)
     }
 
-    /// How many elements each feature has.
+    /// Returns the number of elements of each feature.
     fn count(self, b: &Builder, x: ValueId) -> f64 {
         let dims = b.dims(x);
         let others = dims.iter().enumerate().filter(|&(dimension, _)| dimension as i64 != self.feature);
@@ -118,7 +118,7 @@ impl Normalization {
         b.add(variance, epsilon)
     }
 
-    /// `centered / sqrt(variance + epsilon) * scale + offset`.
+    /// Returns `centered / sqrt(variance + epsilon) * scale + offset`.
     fn normalized(
         self,
         b: &mut Builder,

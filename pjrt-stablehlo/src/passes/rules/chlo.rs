@@ -1,4 +1,4 @@
-//! CHLO operations, which come in text only: portable artifacts have composites or expansions in their place.
+//! Rules for CHLO operations, which occur in text only: portable artifacts contain composites or their expansions.
 
 use super::rule::{Rewrite, require_real};
 use super::scan;
@@ -13,10 +13,10 @@ use crate::ir::{
 };
 use crate::passes::rewrite::{Rewriter, mismatch, unsupported};
 
-/// How a CHLO operation is replaced.
+/// The rule for a CHLO operation.
 pub(crate) struct Rule {
     pub(crate) name: &'static str,
-    /// What it becomes, for documentation.
+    /// A description of the decomposition, for documentation.
     pub(crate) into: &'static str,
     pub(crate) rewrite: Rewrite,
 }
@@ -107,8 +107,8 @@ pub(crate) const RULES: &[Rule] = {
     ]
 };
 
-/// Returns the values of a composite that stands for an operation of CHLO, or `None` for a composite whose decomposition is
-/// called instead.
+/// Returns the results of a composite that represents an operation of CHLO; `None` for a composite whose decomposition
+/// is called.
 pub(crate) fn composite<'m>(
     r: &mut Rewriter<'m>,
     op: &'m Operation,
@@ -123,8 +123,8 @@ pub(crate) fn composite<'m>(
     }
 }
 
-/// The rule for a composite with the name of one of the functions of real numbers. The rules here are
-/// more accurate than the decompositions that compilers write into programs.
+/// Returns the rule for a composite that represents a function of real numbers. Such rules are more accurate than the
+/// decompositions that compilers write into programs.
 fn rule_for_composite(r: &Rewriter<'_>, op: &Operation, composite: &Composite) -> Option<Rewrite> {
     let rewrite = RULES.iter().find(|rule| rule.name == &*composite.name)?.rewrite;
     rewrite.operands_of_formula().filter(|&operands| operands == op.operands.len())?;
@@ -137,8 +137,8 @@ fn rule_for_composite(r: &Rewriter<'_>, op: &Operation, composite: &Composite) -
     is_plain.then_some(rewrite)
 }
 
-/// The rule of the function that a custom call stands for: XLA's exporter to StableHLO writes `mhlo.erf` and others that
-/// StableHLO has no operation for as calls.
+/// Returns the rule for a function that a custom call represents. XLA's exporter to StableHLO writes functions that
+/// StableHLO lacks as calls such as `mhlo.erf`.
 pub(crate) fn rule_of_call(call: &CustomCall) -> Option<&'static Rule> {
     let name = call.call_target_name.strip_prefix("mhlo.")?;
     let of_name = |name: &str| RULES.iter().find(|rule| rule.name.strip_prefix("chlo.") == Some(name));
@@ -148,7 +148,7 @@ pub(crate) fn rule_of_call(call: &CustomCall) -> Option<&'static Rule> {
     }
 }
 
-/// A custom call that [`rule_of_call`] has a rule for. Nobody has verified its types.
+/// Decomposes a custom call that [`rule_of_call`] has a rule for. The verifier does not check the types of such calls.
 pub(crate) fn custom_call<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<ValueId>, Error> {
     let Op::CustomCall(call) = &op.kind else { return Err(mismatch(op)) };
     let rewrite = rule_of_call(call).ok_or_else(|| mismatch(op))?.rewrite;
@@ -172,8 +172,8 @@ pub(crate) fn custom_call<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result
     Ok(values)
 }
 
-/// The operands, repeated to the shape of the result as `broadcast_dimensions` says, or with their last dimensions
-/// aligned.
+/// Broadcasts the operands to the shape of the result, according to `broadcast_dimensions` or by aligning their last
+/// dimensions.
 fn broadcasted<const N: usize>(r: &mut Rewriter<'_>, op: &Operation) -> Result<[ValueId; N], Error> {
     let mut operands: [ValueId; N] = r.operands(op)?;
     let mut dims: Vec<i64> = Vec::new();
@@ -200,7 +200,7 @@ fn broadcasted<const N: usize>(r: &mut Rewriter<'_>, op: &Operation) -> Result<[
             let slot = &mut dims[p as usize];
             if *slot != 1 && size != 1 && *slot != size {
                 return Err(unsupported(format!(
-                    "sizes {slot} and {size} of dimension {p} do not broadcast"
+                    "the sizes {slot} and {size} of dimension {p} cannot be broadcast"
                 )));
             }
             if *slot == 1 {
@@ -214,7 +214,7 @@ fn broadcasted<const N: usize>(r: &mut Rewriter<'_>, op: &Operation) -> Result<[
     Ok(operands)
 }
 
-/// A binary operation with broadcasting.
+/// Decomposes a binary operation with broadcasting.
 fn broadcast(r: &mut Rewriter<'_>, op: &Operation, code: OpCode) -> Result<ValueId, Error> {
     let operands: [ValueId; 2] = broadcasted(r, op)?;
     Ok(r.b.apply(code, &operands))
@@ -237,14 +237,14 @@ fn broadcast_next_after(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId,
     bits::next_after(&mut r.b, x, y).ok_or_else(|| mismatch(op))
 }
 
-/// A function of two floats with broadcasting.
+/// Decomposes a function of two floats with broadcasting.
 fn broadcast_reals(r: &mut Rewriter<'_>, op: &Operation, function: Binary) -> Result<ValueId, Error> {
     let [x, y] = broadcasted(r, op)?;
     require_real(r, op, x)?;
     Ok(formulas::both_at_least_f32(&mut r.b, function, x, y))
 }
 
-/// A function of two values of one type, if it has values of this type.
+/// Applies a function of two values of one type, if it supports this type.
 fn of_two(
     r: &mut Rewriter<'_>,
     op: &Operation,
@@ -262,7 +262,7 @@ fn ragged_dot(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     ragged_dot::ragged_dot(&mut r.b, operands, &dimensions, &Box::default(), &result).map_err(unsupported)
 }
 
-/// The complex conjugate.
+/// Decomposes `chlo.conj`.
 fn conj(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let [x] = r.operands(op)?;
     if !r.b.element(x).is_complex() {
@@ -321,7 +321,7 @@ fn equals_infinity(
         T::F16 | T::BF16 | T::F32 | T::F64 | T::F8E5M2 | T::F8E4M3 | T::F8E3M4 => {
             Ok(r.b.compare_with(Cmp::Eq, x, infinity))
         }
-        // The others have no infinity.
+        // Other types have no infinities.
         element if element.is_float() => Ok(r.b.number_of_type(0.0, TensorType::new(T::I1, r.b.dims(x)))),
         _ => Err(mismatch(op)),
     }
@@ -332,7 +332,8 @@ fn square(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     Ok(if r.b.element(x).is_complex() { complex::square(&mut r.b, x) } else { r.b.multiply(x, x) })
 }
 
-/// `chlo.top_k`: the greatest elements of the last dimension and where they are, of equal ones the first.
+/// Decomposes `chlo.top_k`: the greatest elements along the last dimension and their indices; the first of equal
+/// elements comes first.
 fn top_k(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<ValueId>, Error> {
     let [x] = r.operands(op)?;
     let k = attributes::integer(op, "k")?;

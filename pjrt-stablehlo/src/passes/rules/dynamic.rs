@@ -1,4 +1,4 @@
-//! Operations whose attributes are operands, where those are constants: the same with attributes.
+//! Rules for operations with operands in place of attributes, where these operands are constants.
 
 use crate::Error;
 use crate::infer::shapes_agree;
@@ -6,7 +6,8 @@ use crate::ir::ops::{Convolution, DynamicSlice, Gather, Iota, Pad, Slice};
 use crate::ir::{Body, ElementType, Op, OpCode, Operation, TensorType, Trait, ValueId};
 use crate::passes::rewrite::{Rewriter, definite, mismatch, unsupported};
 
-/// The type of a result whose shape an operand gives: what the program says, where that is definite.
+/// Returns the type of a result whose shape is given by an operand: the declared type, if it is static, otherwise the
+/// operand's sizes.
 fn shaped_result(r: &Rewriter<'_>, op: &Operation, shape: usize) -> Result<TensorType, Error> {
     let ty = r.any_result(op)?;
     if !ty.is_dynamic() {
@@ -14,12 +15,14 @@ fn shaped_result(r: &Rewriter<'_>, op: &Operation, shape: usize) -> Result<Tenso
     }
     let dims = constant(r, op, shape)?;
     if !shapes_agree(ty.dims(), &dims) || dims.iter().any(|&size| size < 0) {
-        return Err(unsupported(format!("expected the sizes of {ty}, found {dims:?}")));
+        return Err(unsupported(format!(
+            "the shape operand {dims:?} does not agree with the result type {ty}"
+        )));
     }
     Ok(ty.with_dims(dims))
 }
 
-/// The elements of an operand that has to be constant.
+/// Returns the elements of an operand, which must be a constant.
 fn constant(r: &Rewriter<'_>, op: &Operation, index: usize) -> Result<Vec<i64>, Error> {
     let operands = r.tensors(op)?;
     let &value = operands.get(index).ok_or_else(|| mismatch(op))?;
@@ -27,27 +30,27 @@ fn constant(r: &Rewriter<'_>, op: &Operation, index: usize) -> Result<Vec<i64>, 
     Ok(r.constant_integers(value, &format!("operand '{name}'"))?.to_vec())
 }
 
-/// `dynamic_broadcast_in_dim`.
+/// Decomposes `dynamic_broadcast_in_dim`.
 pub(crate) fn broadcast_in_dim(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::DynamicBroadcastInDim(o) = &op.kind else { return Err(mismatch(op)) };
     let (operands, result) = (r.tensors(op)?, shaped_result(r, op, 1)?);
     Ok(r.b.broadcast(operands[0], &o.broadcast_dimensions, result.dims()))
 }
 
-/// `dynamic_reshape`.
+/// Decomposes `dynamic_reshape`.
 pub(crate) fn reshape(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let (operands, result) = (r.tensors(op)?, shaped_result(r, op, 1)?);
     Ok(r.b.reshape(operands[0], result.dims()))
 }
 
-/// `dynamic_iota`.
+/// Decomposes `dynamic_iota`.
 pub(crate) fn iota(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::DynamicIota(o) = &op.kind else { return Err(mismatch(op)) };
     let result = shaped_result(r, op, 0)?;
     Ok(r.b.op_of_type(Op::Iota(Iota { iota_dimension: o.iota_dimension }), &[], result))
 }
 
-/// `dynamic_pad`.
+/// Decomposes `dynamic_pad`.
 pub(crate) fn pad(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let operands = r.tensors(op)?;
     let (low, high, interior) = (constant(r, op, 2)?, constant(r, op, 3)?, constant(r, op, 4)?);
@@ -71,7 +74,7 @@ pub(crate) fn pad(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error
     Ok(r.b.op_of_type(kind, &operands[..2], ty.with_dims(dims)))
 }
 
-/// `real_dynamic_slice`.
+/// Decomposes `real_dynamic_slice`.
 pub(crate) fn real_dynamic_slice(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let operands = r.tensors(op)?;
     let (x, start) = (operands[0], operands[1]);
@@ -89,7 +92,7 @@ pub(crate) fn real_dynamic_slice(r: &mut Rewriter<'_>, op: &Operation) -> Result
         };
         let dims: Option<Vec<i64>> = (0..ty.rank()).map(size).collect();
         let dims = dims.ok_or_else(|| {
-            unsupported(format!("a slice from {start:?} to {limit:?} is not inside of {ty}"))
+            unsupported(format!("the slice from {start:?} to {limit:?} is out of bounds of {ty}"))
         })?;
         let kind = Op::Slice(Slice {
             start_indices: start.into(),
@@ -107,7 +110,7 @@ pub(crate) fn real_dynamic_slice(r: &mut Rewriter<'_>, op: &Operation) -> Result
     };
     let Some(sizes) = sizes.filter(|_| strides.iter().all(|&stride| stride == 1)) else {
         return Err(unsupported(
-            "expected constant bounds, or a known size without strides; the shapes of the program depend on its data",
+            "expected constant bounds, or a constant size and strides of 1, but the shape of the result depends on data",
         ));
     };
     let result = ty.with_dims(sizes);
@@ -120,7 +123,8 @@ pub(crate) fn real_dynamic_slice(r: &mut Rewriter<'_>, op: &Operation) -> Result
     Ok(r.b.op_of_type(kind, &operands, result))
 }
 
-/// What a list of limits is more than a list of starts, where it is computed as their sum with constants.
+/// Returns the difference of the limits and the starts of a slice, if the limits are computed as sums of the starts and
+/// constants.
 fn distance(r: &Rewriter<'_>, start: ValueId, limit: ValueId) -> Option<Vec<i64>> {
     let sum = r.b.body.op(r.b.body.defining_op(limit)?);
     let (Op::Add(_), &[x, y]) = (&sum.kind, &*sum.operands) else { return None };
@@ -132,7 +136,8 @@ fn distance(r: &Rewriter<'_>, start: ValueId, limit: ValueId) -> Option<Vec<i64>
     is_same(&r.b.body, start, other).then(|| constant.to_vec())
 }
 
-/// Whether two values are computed in the same way from the same values, as far as a few operations show.
+/// Returns `true` if two values are computed by equal operations from equal values. The comparison is limited to a
+/// number of operations.
 fn is_same(body: &Body, x: ValueId, y: ValueId) -> bool {
     const MAX_STEPS: usize = 256;
     let mut work = vec![(x, y)];
@@ -165,7 +170,7 @@ fn is_same(body: &Body, x: ValueId, y: ValueId) -> bool {
     false
 }
 
-/// `dynamic_gather`.
+/// Decomposes `dynamic_gather`.
 pub(crate) fn gather(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::DynamicGather(o) = &op.kind else { return Err(mismatch(op)) };
     let operands = r.tensors(op)?;
@@ -175,7 +180,8 @@ pub(crate) fn gather(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Er
     definite(&indices)?;
     let mut result = r.any_result(op)?;
     if result.is_dynamic() {
-        // Offset dimensions have the sizes of slices without those that are dropped; the others are the indices'.
+        // Offset dimensions have the slice sizes without collapsed dimensions; the other dimensions are those of the
+        // indices.
         let is_dropped = |dimension: &i64| {
             numbers.collapsed_slice_dims.contains(dimension)
                 || numbers.operand_batching_dims.contains(dimension)
@@ -197,7 +203,7 @@ pub(crate) fn gather(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Er
     Ok(r.b.op_of_type(kind, &operands[..2], result))
 }
 
-/// `dynamic_conv`.
+/// Decomposes `dynamic_conv`.
 pub(crate) fn conv(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::DynamicConv(o) = &op.kind else { return Err(mismatch(op)) };
     let (operands, result) = (r.tensors(op)?, r.any_result(op)?);
@@ -220,7 +226,7 @@ pub(crate) fn conv(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Erro
     Ok(value)
 }
 
-/// `get_dimension_size`.
+/// Decomposes `get_dimension_size`.
 pub(crate) fn get_dimension_size(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::GetDimensionSize(o) = &op.kind else { return Err(mismatch(op)) };
     let operands = r.tensors(op)?;
@@ -230,12 +236,12 @@ pub(crate) fn get_dimension_size(r: &mut Rewriter<'_>, op: &Operation) -> Result
     match ty.dim(index) {
         crate::ir::Dim::Static(size) => Ok(r.b.integer(size, TensorType::new(ElementType::I32, []))),
         crate::ir::Dim::Dynamic { .. } => {
-            Err(unsupported(format!("the size of dimension {index} is not known: {ty}")))
+            Err(unsupported(format!("dimension {index} of {ty} has a dynamic size")))
         }
     }
 }
 
-/// `set_dimension_size` to the size that the dimension has.
+/// Decomposes `set_dimension_size` to the size that the dimension already has.
 pub(crate) fn set_dimension_size(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::SetDimensionSize(o) = &op.kind else { return Err(mismatch(op)) };
     let operands = r.tensors(op)?;
@@ -245,17 +251,17 @@ pub(crate) fn set_dimension_size(r: &mut Rewriter<'_>, op: &Operation) -> Result
     match (&*size, full) {
         ([size], Some(full)) if *size == full => Ok(operands[0]),
         _ => Err(unsupported(format!(
-            "dimension {} of {ty} gets another size, {size:?}; only '{}' expresses that",
+            "setting the size of dimension {} of {ty} to {size:?} can be expressed only by '{}'",
             o.dimension,
             OpCode::SetDimensionSize.info().name
         ))),
     }
 }
 
-/// Puts an operation with its sizes as attributes in the place of one that takes them as operands.
+/// A function that replaces an operation with sizes as operands by one with sizes as attributes.
 type Rule = for<'r, 'm, 'o> fn(&'r mut Rewriter<'m>, &'o Operation) -> Result<ValueId, Error>;
 
-/// The rule for an operation that takes sizes as operands.
+/// Returns the rule for an operation with sizes as operands.
 pub(crate) fn of_known_sizes(code: OpCode) -> Option<Rule> {
     Some(match code {
         OpCode::DynamicBroadcastInDim => broadcast_in_dim,

@@ -1,11 +1,11 @@
-//! `einsum` and `unary_einsum`: products and sums by letters, one for each dimension, as in `ab,bc->ac`.
+//! Rules for `einsum` and `unary_einsum`, whose equations have a letter for each dimension, as in `ab,bc->ac`.
 
 use crate::ir::ops::DotGeneral;
 use crate::ir::{DotDimensionNumbers, Op, OpCode, Operation, TensorType, ValueId};
 use crate::passes::rewrite::{Rewriter, mismatch, unsupported};
 use crate::{Error, ErrorKind};
 
-/// `einsum`.
+/// Decomposes `einsum`.
 pub(super) fn einsum(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::Einsum(einsum) = &op.kind else { return Err(mismatch(op)) };
     let ([lhs, rhs], result) = (r.operands(op)?, r.result(op)?);
@@ -16,7 +16,7 @@ pub(super) fn einsum(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Er
     let (lhs, left) = sum_unused(r, lhs, left, &[&right[..], &output].concat(), config)?;
     let (rhs, right) = sum_unused(r, rhs, right, &[&left[..], &output].concat(), config)?;
     let (left_dims, right_dims) = (r.b.dims(lhs), r.b.dims(rhs));
-    // Shared letters are batched where the result has them, otherwise contracted.
+    // Letters of both operands are batching dimensions if they are in the result, otherwise contracting dimensions.
     let mut batching = (Vec::new(), Vec::new());
     let mut contracting = (Vec::new(), Vec::new());
     for (i, letter) in left.iter().enumerate() {
@@ -27,7 +27,7 @@ pub(super) fn einsum(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Er
             let (of_left, of_right) = (left_dims[i], right_dims[j]);
             if of_left != of_right {
                 return Err(invalid(format!(
-                    "expected one size of '{letter}' in {config:?}, found {of_left} and {of_right}"
+                    "expected equal sizes of '{letter}' in {config:?}, found {of_left} and {of_right}"
                 )));
             }
         }
@@ -57,7 +57,7 @@ pub(super) fn einsum(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Er
     declared(r, value, &result)
 }
 
-/// `unary_einsum`: sums over the letters that the result lacks.
+/// Decomposes `unary_einsum`: sums over the letters that are not in the result.
 pub(super) fn unary_einsum(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::UnaryEinsum(einsum) = &op.kind else { return Err(mismatch(op)) };
     let ([x], result) = (r.operands(op)?, r.result(op)?);
@@ -69,7 +69,7 @@ pub(super) fn unary_einsum(r: &mut Rewriter<'_>, op: &Operation) -> Result<Value
     declared(r, value, &result)
 }
 
-/// The value, which has to have the shape that the program says.
+/// Returns the value, which must have the declared shape.
 fn declared(r: &Rewriter<'_>, value: ValueId, result: &TensorType) -> Result<ValueId, Error> {
     let ty = r.b.tensor(value);
     if ty.dims() == result.dims() {
@@ -93,13 +93,13 @@ fn letters(text: &str, config: &str) -> Result<Vec<char>, Error> {
     }
     if letters.iter().enumerate().any(|(index, letter)| letters[..index].contains(letter)) {
         return Err(unsupported(format!(
-            "diagonals are not supported: {text:?} in {config:?} has a letter twice"
+            "diagonals are not supported: {text:?} in {config:?} repeats a letter"
         )));
     }
     Ok(letters)
 }
 
-/// Sums over the dimensions whose letters are used nowhere else.
+/// Sums over the dimensions whose letters occur nowhere else.
 fn sum_unused(
     r: &mut Rewriter<'_>,
     x: ValueId,
@@ -110,7 +110,7 @@ fn sum_unused(
     let rank = r.b.tensor(x).rank();
     if rank != letters.len() {
         return Err(unsupported(format!(
-            "expected {rank} letters for a tensor, found {} in {config:?}",
+            "expected {rank} letters for a tensor of rank {rank}, found {} in {config:?}",
             letters.len()
         )));
     }

@@ -1,4 +1,4 @@
-//! Operations that only older programs have, and those that wrap others.
+//! Rules for deprecated operations, and for operations that wrap others.
 
 use crate::Error;
 use crate::ir::ops::{AfterAll, AllReduce, Case, DotGeneral, Gather, If};
@@ -8,7 +8,7 @@ use crate::ir::{
 };
 use crate::passes::rewrite::{Rewriter, mismatch};
 
-/// `broadcast`: new dimensions in front.
+/// Decomposes `broadcast`, which adds leading dimensions.
 pub(super) fn broadcast(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::Broadcast(broadcast) = &op.kind else { return Err(mismatch(op)) };
     let ([x], result) = (r.operands(op)?, r.result(op)?);
@@ -18,13 +18,13 @@ pub(super) fn broadcast(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId,
     Ok(r.b.broadcast(x, &dimensions, result.dims()))
 }
 
-/// `create_token`.
+/// Decomposes `create_token`.
 pub(super) fn create_token(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let id = r.b.add_op(AfterAll {}, &[], r.result_types(op));
     Ok(r.b.body.op(id).result())
 }
 
-/// `cross-replica-sum`.
+/// Decomposes `cross-replica-sum`.
 pub(super) fn cross_replica_sum(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::CrossReplicaSum(sum) = &op.kind else { return Err(mismatch(op)) };
     let (operands, result) = (r.tensors(op)?, r.any_result(op)?);
@@ -39,7 +39,7 @@ pub(super) fn cross_replica_sum(r: &mut Rewriter<'_>, op: &Operation) -> Result<
     Ok(r.b.body.op(id).result())
 }
 
-/// `dot`: contracts the last dimension of the left operand with the first of the right.
+/// Decomposes `dot`, which contracts the last dimension of the left operand with the first of the right operand.
 pub(super) fn dot(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::Dot(dot) = &op.kind else { return Err(mismatch(op)) };
     let (operands, result) = (r.tensors(op)?, r.any_result(op)?);
@@ -57,7 +57,7 @@ pub(super) fn dot(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error
     Ok(r.b.op_of_type(kind, &operands, result))
 }
 
-/// `torch_index_select`: slices of one dimension, at each index.
+/// Decomposes `torch_index_select`, which selects slices along one dimension by index.
 pub(super) fn torch_index_select(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::TorchIndexSelect(select) = &op.kind else { return Err(mismatch(op)) };
     let ([operand, index], result) = (r.operands(op)?, r.result(op)?);
@@ -67,7 +67,7 @@ pub(super) fn torch_index_select(r: &mut Rewriter<'_>, op: &Operation) -> Result
         return Err(mismatch(op));
     }
     if dims[dim as usize] == 0 {
-        // There is nothing that an index could select.
+        // An empty dimension has no slices to select.
         return Ok(r.b.zeros(result));
     }
     let free = indices - batch;
@@ -91,23 +91,23 @@ pub(super) fn torch_index_select(r: &mut Rewriter<'_>, op: &Operation) -> Result
     Ok(r.b.op_of_type(kind, &[operand, index], result))
 }
 
-/// `map`.
+/// Decomposes `map`.
 pub(super) fn map<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<(), Error> {
     let (operands, result) = (r.tensors(op)?, r.result(op)?);
     r.lift_region(op, operands, result.dims())
 }
 
-/// Operations that give their operands.
+/// Replaces an operation by its operands.
 pub(super) fn operands(r: &mut Rewriter<'_>, op: &Operation) -> Result<Vec<ValueId>, Error> {
     Ok(r.flat(&op.operands))
 }
 
-/// Operations that only say something.
+/// Removes an operation without results.
 pub(super) fn nothing(_: &mut Rewriter<'_>, _: &Operation) -> Result<Vec<ValueId>, Error> {
     Ok(vec![])
 }
 
-/// `if` as `case`: the first branch is the true one.
+/// Decomposes `if` to `case`, whose first branch is the true one.
 pub(super) fn if_<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<ValueId>, Error> {
     let [predicate] = r.operands(op)?;
     let ty = TensorType::new(ElementType::I32, []);
@@ -121,13 +121,13 @@ pub(super) fn if_<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<Val
     Ok(r.b.body.op(id).results.collect())
 }
 
-/// `case` as `if` in the false branch of `if`; the last branch is for all other indices.
+/// Decomposes `case` to nested `if`s. The last branch also handles all indices out of range.
 pub(super) fn case<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<ValueId>, Error> {
     let [index] = r.operands(op)?;
     let types = r.result_types(op);
     let Some((&last, rest)) = op.regions.split_last() else { return Err(mismatch(op)) };
     if rest.is_empty() {
-        // One branch, whatever the index is.
+        // A single branch runs for every index.
         let always = r.b.number_of_type(1.0, TensorType::new(ElementType::I1, []));
         let id = r.b.add_op(Op::If(If {}), &[always], types);
         r.copy_region(last, id);

@@ -1,4 +1,5 @@
-//! What becomes of each operation that is not in the set: tables of rules, and the rules that are not mere formulas.
+//! The rules for operations that are not in the set of core operations: tables of rules, and the rules that are not
+//! formulas.
 
 mod batch_norm;
 mod chlo;

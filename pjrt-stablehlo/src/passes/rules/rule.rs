@@ -1,34 +1,34 @@
-//! How an operation is replaced.
+//! The kinds of rules.
 
 use crate::Error;
 use crate::formulas::{self, Binary, Unary};
 use crate::ir::{Operation, ValueId};
 use crate::passes::rewrite::{Rewriter, unsupported};
 
-/// Gives the value that takes the place of an operation's only result.
+/// A function that returns the value that replaces an operation's only result.
 pub(crate) type ValueRule = for<'m> fn(&mut Rewriter<'m>, &'m Operation) -> Result<ValueId, Error>;
 
-/// How an operation is replaced.
+/// The kind of a rule.
 #[derive(Clone, Copy)]
 pub(crate) enum Rewrite {
-    /// By a formula of a float, which is computed in `f32` if it is narrower.
+    /// A formula of a float, which is computed in `f32` for narrower types.
     Real(Unary),
-    /// The same, or by one of a complex number.
+    /// The same for floats, and a formula of a complex number.
     RealOrComplex(Unary, Unary),
-    /// By a formula of two floats, which are converted to `f32` if they are narrower.
+    /// A formula of two floats, which are converted to `f32` if they are narrower.
     Reals(Binary),
-    /// By a formula of a float of any width.
+    /// A formula of a float of any width.
     Float(Unary),
-    /// By the value of its only result.
+    /// A function that returns the operation's only result.
     Value(ValueRule),
-    /// By the values of its results.
+    /// A function that returns the operation's results.
     Values(for<'m> fn(&mut Rewriter<'m>, &'m Operation) -> Result<Vec<ValueId>, Error>),
-    /// By a block of the program, whose end gives the results.
+    /// A function that requests the copy of a block, whose end provides the results.
     Blocks(for<'m> fn(&mut Rewriter<'m>, &'m Operation) -> Result<(), Error>),
 }
 
 impl Rewrite {
-    /// Puts other operations in the place of one. Gives the values of its results, unless they are still to come.
+    /// Adds the operations that replace `op`. Returns the values of its results, unless a block provides them later.
     pub(crate) fn apply<'m>(
         self,
         r: &mut Rewriter<'m>,
@@ -60,7 +60,7 @@ impl Rewrite {
         Ok(Some(vec![value]))
     }
 
-    /// How many operands the function of floats has that this is a formula of.
+    /// Returns the number of operands, if the rule is a formula of floats.
     pub(crate) fn operands_of_formula(self) -> Option<usize> {
         match self {
             Rewrite::Real(_) | Rewrite::RealOrComplex(..) | Rewrite::Float(_) => Some(1),
@@ -70,25 +70,25 @@ impl Rewrite {
     }
 }
 
-/// Whether an operation is of complex numbers.
+/// Returns `true` if the operand is complex.
 fn is_complex(r: &Rewriter<'_>, op: &Operation) -> Result<bool, Error> {
     let [x] = r.operands(op)?;
     Ok(r.b.element(x).is_complex())
 }
 
-/// The operand of a function of real numbers.
+/// Returns the operand of a function of real numbers.
 fn real_operand(r: &Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let [x] = r.operands(op)?;
     require_real(r, op, x)?;
     Ok(x)
 }
 
-/// Fails for elements that are not floats.
+/// Returns an error for elements that are not floats.
 pub(crate) fn require_real(r: &Rewriter<'_>, op: &Operation, x: ValueId) -> Result<(), Error> {
     let element = r.b.element(x);
     if !element.is_float() {
         return Err(unsupported(format!(
-            "{} of {element} cannot be decomposed, only of floats",
+            "{} of element type {element} cannot be decomposed, expected a float type",
             op.kind.name()
         )));
     }

@@ -1,4 +1,4 @@
-//! `chlo.scan` as a loop.
+//! The rule for `chlo.scan`.
 
 use crate::Error;
 use crate::build::Builder;
@@ -8,13 +8,13 @@ use crate::ir::ops::Composite;
 use crate::ir::{Attribute, DYNAMIC, Module, Op, Operation, ValueId};
 use crate::passes::rewrite::{Rewriter, definite, mismatch, unsupported};
 
-/// The name of the operation, and of the composites that stand for it.
+/// The name of the operation, and of the composites that represent it.
 const NAME: &str = "chlo.scan";
 
-/// `chlo.scan`: for each index of a dimension, the region takes that slice of each input and the carries, and gives a
-/// slice of each output and the next carries.
+/// Decomposes `chlo.scan` to a loop. For each index of a dimension, the operation's region takes the corresponding
+/// slice of each input and the carries, and returns a slice of each output and the next carries.
 ///
-/// The loop's state is the index, the outputs as far as they are written, and the carries.
+/// The state of the loop consists of the index, the outputs as far as they have been written, and the carries.
 pub(super) fn scan<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<ValueId>, Error> {
     let operands = r.tensors(op)?;
     let carries = carry_count(op, &operands)?;
@@ -26,14 +26,16 @@ pub(super) fn scan<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<Va
     let count = match (attributes::get(op, "scan_dim_size").and_then(Attribute::as_i64), inputs.first()) {
         (_, Some(&input)) => r.b.dims(input).get(dimension).copied().ok_or_else(|| mismatch(op))?,
         (Some(count), None) => count,
-        (None, None) => return Err(unsupported("expected an input or an attribute 'scan_dim_size'")),
+        (None, None) => {
+            return Err(unsupported("expected an input or the attribute 'scan_dim_size', found neither"));
+        }
     };
     let mut output_types = Vec::new();
     for index in 0..outputs {
         let ty = r.nth_result(op, index)?;
         let mut dims = ty.dims().to_vec();
         match dims.get_mut(dimension) {
-            // The sizes of the operands may be known before those of the results.
+            // The sizes of the operands may be static where those of the results are dynamic.
             Some(size) if *size == DYNAMIC => *size = count,
             _ => {}
         }
@@ -61,11 +63,11 @@ pub(super) fn scan<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<Va
     Ok(r.b.body.op(id).results.skip(1).collect())
 }
 
-/// Whether a composite is a scan that its attributes and region define rather than its decomposition: releases of
-/// XLA write decompositions that run forwards whatever `is_reverse` says.
+/// Returns `true` if a composite is a scan whose attributes and region must be used in place of its decomposition: some
+/// releases of XLA write decompositions that run forwards regardless of `is_reverse`.
 ///
 /// # Errors
-/// For a scan that runs backwards and has no region, unless the decomposition has the scan itself.
+/// Returns an error if the scan runs backwards and has no region, unless the decomposition contains the scan itself.
 pub(crate) fn overrides_decomposition(
     module: &Module,
     op: &Operation,
@@ -79,21 +81,21 @@ pub(crate) fn overrides_decomposition(
     }
     let function = module.function(&composite.decomposition);
     let is_scan = |op: &Operation| matches!(&op.kind, Op::Other(other) if &*other.name == NAME);
-    match function.is_some_and(|function| function.body.ops().any(|(_, op)| is_scan(op))) {
+    match function.is_some_and(|function| function.body.all_ops().any(|(_, op)| is_scan(op))) {
         true => Ok(false),
         false => Err(unsupported(
-            "a composite 'chlo.scan' with 'is_reverse' needs a region, because decompositions run forwards",
+            "a composite 'chlo.scan' with 'is_reverse' must have a region, because its decomposition runs forwards",
         )),
     }
 }
 
-/// A composite for which [`overrides_decomposition`].
+/// Decomposes a composite for which [`overrides_decomposition`] returns `true`.
 pub(crate) fn composite<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<ValueId>, Error> {
     crate::verify::check_scan(&r.context(op))?;
     scan(r, op)
 }
 
-/// How many of the operands are initial carries: the last, as many as `operandSegmentSizes` says.
+/// Returns the number of initial carries, which are the last operands, according to `operandSegmentSizes`.
 fn carry_count(op: &Operation, operands: &[ValueId]) -> Result<usize, Error> {
     let sizes = attributes::integers(op, "operandSegmentSizes")?;
     let sizes = sizes.or(attributes::integers(op, "operand_segment_sizes")?);
@@ -104,7 +106,7 @@ fn carry_count(op: &Operation, operands: &[ValueId]) -> Result<usize, Error> {
             usize::try_from(carries).map_err(|_| mismatch(op))
         }
         _ => Err(unsupported(
-            "expected an attribute 'operandSegmentSizes' with the numbers of inputs and carries",
+            "expected the attribute 'operandSegmentSizes' with the numbers of inputs and carries",
         )),
     }
 }
@@ -114,7 +116,7 @@ mod tests {
     use crate::ir::{ElementType, TensorType};
     use crate::passes::{CoreOps, decompose, refine_shapes};
 
-    /// A composite as XLA's clients write it: the decomposition runs forwards.
+    /// A composite as XLA's clients write it, with a decomposition that runs forwards.
     fn program(attributes: &str, region: &str, implementation: &str) -> String {
         format!(
             "func.func @main(%x: tensor<4xf32>, %i: tensor<f32>) -> (tensor<4xf32>, tensor<f32>) {{
@@ -133,7 +135,7 @@ mod tests {
         %s = stablehlo.add %a, %b : tensor<f32>
         stablehlo.return %s, %s : tensor<f32>, tensor<f32>\n})";
 
-    /// Stands for a loop.
+    /// A constant in place of the loop.
     const FORWARDS: &str = "return %x, %i : tensor<4xf32>, tensor<f32>";
 
     fn decomposed(text: &str) -> Result<String, String> {
@@ -156,7 +158,7 @@ mod tests {
     #[test]
     fn composites_that_run_backwards_without_a_region_need_the_scan_itself() {
         let error = decomposed(&program("is_reverse = true, ", "", FORWARDS)).unwrap_err();
-        assert!(error.contains("needs a region"), "{error}");
+        assert!(error.contains("must have a region"), "{error}");
         let scan = format!(
             "%0:2 = chlo.scan(%x) inits(%i) dimension=0 attributes {{is_reverse = true}} {} : \
              (tensor<4xf32>, tensor<f32>) -> (tensor<4xf32>, tensor<f32>)

@@ -1,44 +1,39 @@
-//! `select_and_scatter` as a reduction of windows to positions, and a scatter to these.
+//! The rule for `select_and_scatter`: a reduction of windows to positions, and a scatter to these.
 
 use crate::Error;
 use crate::build::Builder;
-use crate::ir::ops::{ReduceWindow, Scatter};
+use crate::ir::ops::{ReduceWindow, Scatter, SelectAndScatter};
 use crate::ir::{
     ComparisonDirection, ElementType, Op, Operation, ScatterDimensionNumbers, TensorType, Type, ValueId,
 };
 use crate::passes::rewrite::{Rewriter, mismatch};
 
-/// The position of no element: what padding has.
+/// The position of padding, which is not an element.
 const NOWHERE: i64 = -1;
 
-/// `select_and_scatter`.
+/// Decomposes `select_and_scatter`.
 ///
-/// Each window is reduced to the value that `select` prefers and its position in the flattened operand; padding has no
-/// position and is never preferred. The source is then scattered to the positions with `scatter` as computation; windows
-/// of padding only have nowhere to scatter to.
+/// Each window is reduced to the value that `select` selects and its position in the flattened operand. Padding has no
+/// position and is never selected. The source is then scattered to the positions with the computation `scatter`.
+/// Windows that consist of padding have no position to scatter to.
 pub(super) fn select_and_scatter<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<ValueId, Error> {
     let Op::SelectAndScatter(o) = &op.kind else { return Err(mismatch(op)) };
     let [operand, source, initial] = r.operands(op)?;
     let (ty, source_ty) = (r.b.tensor(operand), r.b.tensor(source));
-    let rank = ty.rank();
     let count: i64 = ty.dims().iter().product();
     let index = if count > i64::from(i32::MAX) { ElementType::I64 } else { ElementType::I32 };
 
     let positions = r.b.iota(index, &[count], 0);
     let positions = r.b.reshape(positions, ty.dims());
     let nowhere = r.b.integer(NOWHERE, TensorType::new(index, []));
-    // Nothing reads the value of padding.
+    // The value of padding is never used.
     let padding_value = r.b.number_of_type(0.0, TensorType::new(ty.element_type(), []));
-    let kind = Op::ReduceWindow(Box::new(ReduceWindow {
-        window_dimensions: o.window_dimensions.clone(),
-        window_strides: o.window_strides.clone(),
-        base_dilations: vec![1; rank].into(),
-        window_dilations: vec![1; rank].into(),
-        padding: o.padding.clone(),
-    }));
     let results = [ty.with_dims(source_ty.dims()), TensorType::new(index, source_ty.dims())];
-    let windows =
-        r.b.add_op(kind, &[operand, positions, padding_value, nowhere], results.into_iter().map(Type::from));
+    let windows = r.b.add_op(
+        reduce_window(o, ty.rank()),
+        &[operand, positions, padding_value, nowhere],
+        results.into_iter().map(Type::from),
+    );
     let chosen = r.b.body.op(windows).results.get(1).ok_or_else(|| mismatch(op))?;
     let value = TensorType::new(ty.element_type(), []);
     let position = TensorType::new(index, []);
@@ -58,11 +53,34 @@ pub(super) fn select_and_scatter<'m>(r: &mut Rewriter<'m>, op: &'m Operation) ->
     };
     r.b.set_block(outer);
 
-    // The sums may be of a wider type than the operand.
+    // The element type of the result may be wider than that of the operand.
     let element = r.result(op)?.element_type();
     let (initial, source) = (r.b.convert(initial, element), r.b.convert(source, element));
     let flat = r.b.broadcast(initial, &[], &[count]);
-    let kind = Op::Scatter(Box::new(Scatter {
+    let flat_ty = r.b.tensor(flat);
+    let scattered = r.b.add_op(scatter(ty.rank()), &[flat, chosen, source], vec![flat_ty.into()]);
+    let result = r.b.body.op(scattered).result();
+    let result = r.b.reshape(result, ty.dims());
+    // Blocks are copied after the rule returns, in reverse order of the requests.
+    r.copy_region(op.regions[1], scattered);
+    r.inline_region(op, 0, vec![a, c], target, Box::new(prefer))?;
+    Ok(result)
+}
+
+/// The reduction of the windows of `select_and_scatter`, whose operand has `rank` dimensions.
+fn reduce_window(o: &SelectAndScatter, rank: usize) -> ReduceWindow {
+    ReduceWindow {
+        window_dimensions: o.window_dimensions.clone(),
+        window_strides: o.window_strides.clone(),
+        base_dilations: vec![1; rank].into(),
+        window_dilations: vec![1; rank].into(),
+        padding: o.padding.clone(),
+    }
+}
+
+/// A scatter of single elements to positions of a flat operand; the positions have `rank` dimensions.
+fn scatter(rank: usize) -> Scatter {
+    Scatter {
         scatter_dimension_numbers: ScatterDimensionNumbers {
             inserted_window_dims: [0].into(),
             scatter_dims_to_operand_dims: [0].into(),
@@ -71,13 +89,5 @@ pub(super) fn select_and_scatter<'m>(r: &mut Rewriter<'m>, op: &'m Operation) ->
         },
         indices_are_sorted: false,
         unique_indices: false,
-    }));
-    let flat_ty = r.b.tensor(flat);
-    let scattered = r.b.add_op(kind, &[flat, chosen, source], vec![flat_ty.into()]);
-    let result = r.b.body.op(scattered).result();
-    let result = r.b.reshape(result, ty.dims());
-    // Blocks are copied once everything of this block is there; the last first.
-    r.copy_region(op.regions[1], scattered);
-    r.inline_region(op, 0, vec![a, c], target, Box::new(prefer))?;
-    Ok(result)
+    }
 }

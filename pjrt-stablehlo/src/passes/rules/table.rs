@@ -1,4 +1,4 @@
-//! What becomes of each operation that is not in the set.
+//! The table of rules for the operations of the op table.
 
 use super::rule::Rewrite;
 use super::{batch_norm, chlo, dynamic, einsum, legacy, select_and_scatter};
@@ -8,12 +8,12 @@ use crate::ir::ops::FuncCall;
 use crate::ir::{ElementKind, Op, OpCode, Operation, ValueId};
 use crate::passes::rewrite::{Rewriter, mismatch, unsupported};
 
-/// How an operation of the table is replaced.
+/// The rule for an operation of the op table.
 pub(crate) struct Rule {
     pub(crate) op: OpCode,
-    /// Whether the default set lacks the operation.
+    /// `true` if the default set of core operations does not contain the operation.
     pub(crate) by_default: bool,
-    /// What it becomes, for documentation.
+    /// A description of the decomposition, for documentation.
     pub(crate) into: &'static str,
     pub(crate) rewrite: Rewrite,
 }
@@ -26,8 +26,8 @@ const fn on_demand(op: OpCode, into: &'static str, rewrite: Rewrite) -> Rule {
     Rule { op, by_default: false, into, rewrite }
 }
 
-/// The rules for operations of the table. No chain of rules leads back to the operation that it starts from, `if` and
-/// `case` excepted, of which a set needs one.
+/// The rules for operations of the op table. No chain of rules is cyclic, except that of `if` and `case`, of which
+/// every set needs one.
 pub(crate) const RULES: &[Rule] = {
     use OpCode as O;
     use Rewrite::{Blocks, Float, Real, RealOrComplex, Value, Values};
@@ -121,13 +121,13 @@ pub(crate) const RULES: &[Rule] = {
     ]
 };
 
-/// `clamp`.
+/// Decomposes `clamp`.
 fn clamp(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let [min, x, max] = r.operands(op)?;
     Ok(elementwise::clamp(&mut r.b, min, x, max))
 }
 
-/// `sign` of real numbers.
+/// Decomposes `sign` of real numbers.
 fn sign(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let [x] = r.operands(op)?;
     match r.b.element(x).kind() {
@@ -136,7 +136,7 @@ fn sign(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     }
 }
 
-/// `composite`: a function of CHLO's by its name, otherwise a call of the function that computes the same.
+/// Decomposes `composite`: by the rule of CHLO's function with its name, or to a call of its decomposition.
 fn composite<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<(), Error> {
     let Op::Composite(composite) = &op.kind else { return Err(mismatch(op)) };
     let first_new = r.b.body.num_ops();
@@ -152,13 +152,13 @@ fn composite<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<(), Error> {
     Ok(())
 }
 
-/// `func.call`: what the function does.
+/// Decomposes `func.call` to the operations of the function.
 fn func_call<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<(), Error> {
     let Op::FuncCall(call) = &op.kind else { return Err(mismatch(op)) };
     r.inline_call(op, &call.callee)
 }
 
-/// `tuple` or `get_tuple_element` without the other.
+/// The error for `tuple` or `get_tuple_element` if only the other is a core operation.
 fn tuples_are_kept(_: &mut Rewriter<'_>, _: &Operation) -> Result<Vec<ValueId>, Error> {
     Err(unsupported(
         "tuples are kept because either 'stablehlo.tuple' or 'stablehlo.get_tuple_element' is a core operation; have \
@@ -166,7 +166,7 @@ fn tuples_are_kept(_: &mut Rewriter<'_>, _: &Operation) -> Result<Vec<ValueId>, 
     ))
 }
 
-/// `async_start` or `async_done` without the other.
+/// The error for `async_start` or `async_done` if only the other is a core operation.
 fn futures_are_kept(_: &mut Rewriter<'_>, _: &Operation) -> Result<Vec<ValueId>, Error> {
     Err(unsupported(
         "futures are kept because either 'stablehlo.async_start' or 'stablehlo.async_done' is a core operation; have \
@@ -174,12 +174,15 @@ fn futures_are_kept(_: &mut Rewriter<'_>, _: &Operation) -> Result<Vec<ValueId>,
     ))
 }
 
-/// `uniform_quantize` or `uniform_dequantize` where quantized types are kept.
+/// The error for `uniform_quantize` or `uniform_dequantize` if quantized types are kept.
 fn types_are_kept(_: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    Err(unsupported(format!("quantized types are kept, so '{}' has to be a core operation", op.kind.name())))
+    Err(unsupported(format!(
+        "'{}' must be a core operation, because quantized types are kept",
+        op.kind.name()
+    )))
 }
 
-/// What replaces an operation that is not in the set.
+/// Returns the rule for an operation that is not in the set.
 pub(crate) fn rewrite_of(kind: &Op) -> Result<Rewrite, Error> {
     let rule = match kind {
         Op::Other(other) => {
@@ -188,5 +191,5 @@ pub(crate) fn rewrite_of(kind: &Op) -> Result<Rewrite, Error> {
         Op::CustomCall(call) => chlo::rule_of_call(call).map(|_| Rewrite::Values(chlo::custom_call)),
         kind => RULES.iter().find(|rule| rule.op == kind.code()).map(|rule| rule.rewrite),
     };
-    rule.ok_or_else(|| unsupported("not one of the core operations, and not expressible in others"))
+    rule.ok_or_else(|| unsupported("the operation is not a core operation, and cannot be decomposed"))
 }

@@ -1,84 +1,48 @@
-//! From a graph to steps over buffers. Buffers get their places in the arena afterwards.
+//! Emits the steps of a graph over buffers, and assigns the buffers to offsets in the arena.
 //!
-//! Buffers are shared on the way: a value takes the buffer of an operand that dies with it where the kernel works in
-//! place, loops update their carried values in place, and results are computed where they are wanted.
+//! Buffers are shared during emission: a value takes over the buffer of an operand that is last used there if the kernel works
+//! in place, loops update their carried values in place, and results are computed in their final buffers.
 
 mod assign;
 mod control;
 mod emitter;
+mod in_place;
 mod select;
 mod small_loop;
+mod windows;
 
-use super::error::{CompileError, Result};
+use super::api::{CompileError, Result};
 use super::optimise::STORED_SPLAT;
 use crate::graph::{Graph, ValueId};
 use crate::plan::{Donation, Home, Program, ResultSource};
 use assign::assign;
 use emitter::{Address, Emitter};
-use pjrt_stablehlo::ir::Location;
-use std::collections::HashMap;
 
 /// Emits the program of a graph.
 ///
 /// # Errors
-/// If kernels lack something that the graph needs.
+/// If the graph contains an operation that no kernel supports.
 pub(super) fn emit(graph: &Graph, donations: &[Donation], fuse: bool) -> Result<Program> {
     emit_nested(graph, donations, fuse, 0)
 }
 
 fn emit_nested(graph: &Graph, donations: &[Donation], fuse: bool, depth: usize) -> Result<Program> {
-    let mut e = Emitter {
-        buffers: Vec::new(),
-        steps: Vec::new(),
-        locations: Vec::new(),
-        location: Location::default(),
-        loops: Vec::new(),
-        pairs: Vec::new(),
-        constants: Vec::new(),
-        constant_buffers: HashMap::new(),
-        donors: donors(graph, donations),
-        parameter_buffers: Vec::new(),
-        fuse,
-        depth,
-    };
+    let mut e = Emitter { donors: donors(graph, donations), fuse, depth, ..Emitter::default() };
     let mut arguments = Vec::new();
     for (i, p) in graph.parameters().iter().enumerate() {
         let buffer = e.buffer(graph.shape(*p).bytes(), Some(Home::Parameter(i as u32)));
         e.parameter_buffers.push(buffer);
         arguments.push(Address { buffer, offset: 0 });
     }
-    // Each distinct value that is a result gets a buffer of its own; the place of others is decided at the end.
+    // Each distinct value that is a result has a buffer of its own. The source of the other results is determined at the end.
     let mut result_buffers: Vec<Option<u32>> = Vec::new();
     for (k, r) in graph.results().iter().enumerate() {
         let new = graph.node_of(*r).is_some() && !graph.results()[..k].contains(r) && !is_stored(graph, *r);
         result_buffers.push(new.then(|| e.buffer(graph.shape(*r).bytes(), Some(Home::Result(k as u32)))));
     }
     let places = e.graph(graph, &arguments, &result_buffers)?;
-    debug_assert!(e.is_balanced(&places), "other uses of a buffer were announced than came");
-    let mut results = Vec::new();
-    for (k, (r, place)) in graph.results().iter().zip(&places).enumerate() {
-        let bytes = graph.shape(*r).bytes();
-        let home = e.buffers[place.buffer as usize].home;
-        let whole = place.offset == 0 && e.buffers[place.buffer as usize].bytes == bytes;
-        let source = match (home, result_buffers[k]) {
-            (Some(Home::Parameter(i)), _) if whole => ResultSource::Parameter(i),
-            (Some(Home::Constant(i)), _) if whole => ResultSource::Constant(i),
-            (_, None) if graph.results()[..k].contains(r) => {
-                let first = graph.results().iter().position(|v| v == r).expect("it is there");
-                ResultSource::Same(first as u32)
-            }
-            (_, Some(buffer)) => {
-                if place.buffer != buffer {
-                    // The memory of a donor may be what is copied from.
-                    e.donors[k] = None;
-                    e.copy(*place, buffer, bytes);
-                }
-                ResultSource::Computed { slot: buffer }
-            }
-            (_, None) => return Err(CompileError::internal("a result without a place")),
-        };
-        results.push(source);
-    }
+    debug_assert!(e.is_balanced(&places), "the counted uses of a buffer differ from the actual ones");
+    let results = result_sources(&mut e, graph, &places, &result_buffers)?;
     let donors = e.donors.iter().map(|d| d.map(|d| d as usize)).collect();
     let (slots, arena) = assign(&e.steps, &e.buffers, &e.loops, &e.pairs);
     let program = Program {
@@ -97,7 +61,39 @@ fn emit_nested(graph: &Graph, donations: &[Donation], fuse: bool, depth: usize) 
     Ok(program)
 }
 
-/// For each result, the parameter whose memory it may take.
+/// Returns the sources of the results, whose values are at `places`. A result with a buffer of its own is copied to it unless it
+/// is already there.
+fn result_sources(
+    e: &mut Emitter,
+    graph: &Graph,
+    places: &[Address],
+    buffers: &[Option<u32>],
+) -> Result<Vec<ResultSource>> {
+    let mut results = Vec::with_capacity(places.len());
+    for (k, (r, place)) in graph.results().iter().zip(places).enumerate() {
+        let bytes = graph.shape(*r).bytes();
+        let home = e.buffers[place.buffer as usize].home;
+        let whole = place.offset == 0 && e.buffers[place.buffer as usize].bytes == bytes;
+        let first = graph.results()[..k].iter().position(|earlier| earlier == r);
+        results.push(match (home, buffers[k], first) {
+            (Some(Home::Parameter(i)), ..) if whole => ResultSource::Parameter(i),
+            (Some(Home::Constant(i)), ..) if whole => ResultSource::Constant(i),
+            (_, None, Some(first)) => ResultSource::Same(first as u32),
+            (_, Some(buffer), _) => {
+                if place.buffer != buffer {
+                    // The copy may read the memory of the donor.
+                    e.donors[k] = None;
+                    e.copy(*place, buffer, bytes);
+                }
+                ResultSource::Computed { slot: buffer }
+            }
+            (_, None, None) => return Err(CompileError::internal("a result has no address")),
+        });
+    }
+    Ok(results)
+}
+
+/// Returns, for each result, the parameter whose memory it may use.
 fn donors(graph: &Graph, donations: &[Donation]) -> Vec<Option<u32>> {
     let mut donors = vec![None; graph.results().len()];
     let bytes = |v: ValueId| graph.shape(v).bytes();
@@ -121,7 +117,7 @@ fn donors(graph: &Graph, donations: &[Donation]) -> Vec<Option<u32>> {
     donors
 }
 
-/// True if the value is a constant that is kept as an array.
+/// Returns whether the value is a constant that is stored as an array.
 fn is_stored(graph: &Graph, v: ValueId) -> bool {
     graph.constant(v).is_some_and(|c| !c.splat || c.shape.bytes() <= STORED_SPLAT)
 }

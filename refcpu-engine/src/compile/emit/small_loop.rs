@@ -1,38 +1,32 @@
-//! Loops over small values as programs of the register machine.
+//! Compiles loops over small values to programs of the register machine.
 //!
-//! A loop qualifies if what its steps make is small, and if the larger arrays that it carries are changed in place:
-//! windows of them are read and written. Everything else is left to the ordinary steps, of which each costs more than
-//! such a loop's arithmetic.
+//! A loop qualifies if the values that its steps compute are small, and if it changes the larger arrays that it carries in
+//! place, by reading and writing windows of them. All other loops use ordinary steps. The overhead of one step exceeds the
+//! arithmetic of a small loop.
 
+use super::in_place::{KEPT, MAX_DEPTH, changes_in_place, origin, same_value, twin};
 use super::select::{InstructionKind, kernel};
-use crate::graph::{
-    Body, Constant, Definition, GatherDims, Graph, Node, Op, Reducer, ScatterDims, Shape, ValueId, iota, ops,
+use super::windows::{
+    Runs, is_single_scatter, runs, scatter_window, single_gather, whole_window, window_starts,
 };
+use crate::graph::{Body, Constant, GatherDims, Graph, Node, Op, Reducer, Shape, iota, ops};
 use crate::plan::{Kernel, SmallLoop};
 use refcpu_kernels::DType;
 use refcpu_kernels::machine::{Array, Assembler, Outside, Place, Start};
 use refcpu_kernels::reduce::ReduceOp;
 use refcpu_kernels::region::Val;
 
-/// Elements of the largest array that is made in a step.
+/// The maximum number of elements of an array that a step computes.
 const LONGEST: usize = 2048;
 
-/// Elements of the largest array that is copied into cells because nothing changes it.
-const KEPT: usize = 256;
-
-/// Pieces of memory that a window may have.
-const MAX_RUNS: usize = 256;
-
-/// Loops and branches may be nested this deep.
-const MAX_DEPTH: usize = 32;
-
-/// A loop, and the captured values (by position among the operands) that it reads as arrays.
+/// A compiled loop, and the operands that it reads as arrays, by index.
 pub(super) struct Compiled {
     pub(super) code: SmallLoop,
     pub(super) captured: Vec<usize>,
 }
 
-/// The program of a loop, if it is such a loop. Its results are the carried values, which hold the initial ones.
+/// Compiles a loop; returns `None` if it does not qualify. The results are the carried values, which contain the initial values
+/// before the loop.
 pub(super) fn small_loop(graph: &Graph, node: &Node) -> Option<Compiled> {
     let Op::While(ops::While { carried, condition, body }) = &node.op else { return None };
     let shapes: Vec<&Shape> = node.operands.iter().map(|v| graph.shape(*v)).collect();
@@ -90,88 +84,15 @@ pub(super) fn small_loop(graph: &Graph, node: &Node) -> Option<Compiled> {
     Some(Compiled { code: SmallLoop { code, calls: l.calls }, captured })
 }
 
-/// True if two values of a graph are one, or constants of the same elements.
-fn same_value(graph: &Graph, a: ValueId, b: ValueId) -> bool {
-    a == b || graph.constant(a).is_some_and(|c| graph.constant(b) == Some(c))
-}
-
-/// An earlier carried value that `j` equals in every step, as the counters of nested loops do: it begins with the same
-/// and is changed by the same operation.
-fn twin(body: &Graph, j: usize, same_start: impl Fn(usize) -> bool) -> Option<usize> {
-    let (parameters, results) = (body.parameters(), body.results());
-    let change = body.node_of(results[j]).filter(|n| matches!(n.op, Op::Tile(_)))?;
-    (0..j).find(|i| {
-        let twins = [parameters[*i], parameters[j]];
-        let same = |a: ValueId, b: ValueId| [a, b] == twins || same_value(body, a, b);
-        body.shape(twins[0]) == body.shape(twins[1])
-            && body.node_of(results[*i]).is_some_and(|n| {
-                n.op == change.op && n.operands.iter().zip(&change.operands).all(|(a, b)| same(*a, *b))
-            })
-            && same_start(*i)
-    })
-}
-
-/// True if parameter `j` of a loop's body is an array that stays where it is while windows of it are changed, or that is
-/// too large to be copied.
-fn changes_in_place(body: &Graph, j: usize) -> bool {
-    let parameter = body.parameters()[j];
-    let unchanged = body.results()[j] == parameter && body.shape(parameter).len() <= KEPT;
-    in_place(body, j) && !unchanged
-}
-
-/// True if parameter `j` of a loop's body comes back as result `j` with nothing but windows of it changed.
-fn in_place(body: &Graph, j: usize) -> bool {
-    origin(body, body.results()[j], 0) == Some(j)
-}
-
-/// The parameter that a value is, perhaps with windows of it changed.
-fn origin(graph: &Graph, value: ValueId, depth: usize) -> Option<usize> {
-    if depth > MAX_DEPTH {
-        return None;
-    }
-    let mut value = value;
-    loop {
-        let index = match graph.definition(value) {
-            Definition::Parameter(p) => return Some(p as usize),
-            Definition::Result { index, .. } => index as usize,
-        };
-        let node = graph.node_of(value)?;
-        value = match &node.op {
-            Op::DynamicUpdateSlice => node.operands[0],
-            Op::Scatter(ops::Scatter { dims, .. })
-                if node.results == 1 && is_single_scatter(graph, node, dims) =>
-            {
-                node.operands[0]
-            }
-            Op::Barrier => node.operands[index],
-            Op::While(ops::While { body, .. }) => {
-                if origin(body, body.results()[index], depth + 1) != Some(index) {
-                    return None;
-                }
-                node.operands[index]
-            }
-            Op::Case(ops::Case { branches }) => {
-                let mut all = branches.iter().map(|b| origin(b, b.results()[index], depth + 1));
-                let first = all.next()??;
-                if !all.all(|o| o == Some(first)) {
-                    return None;
-                }
-                node.operands[1 + first]
-            }
-            _ => return None,
-        };
-    }
-}
-
-/// An array outside of the cells, or one of the loop's own.
+/// An array outside the cells, or one of the loop's own.
 #[derive(Clone, Copy)]
 struct Held {
     array: Array,
-    /// For an array that is changed in place: its number, and how often it had been changed when this was its value.
+    /// For an array that is changed in place: its number, and the number of changes that this value includes.
     changing: Option<(usize, u32)>,
 }
 
-/// What a parameter of a body is.
+/// The argument for a parameter of a body.
 #[derive(Clone)]
 enum Bound {
     Cells(Place),
@@ -179,30 +100,30 @@ enum Bound {
     Constant(Constant),
 }
 
-/// What a value is in the block that made it.
+/// The location of a value in the block that computes it.
 #[derive(Clone, Copy)]
 enum Loc {
-    /// One element for each of the shape, or one that all equal.
+    /// A value with one element for each element of its shape, or with one element that all of them equal.
     Val(Val),
     Array(Held),
 }
 
-/// Runs of consecutive elements: where they begin, and how long they are.
-struct Runs {
-    starts: Vec<usize>,
-    len: usize,
+/// The operands of a node, and their types.
+struct Operands<'a> {
+    locs: &'a [Loc],
+    shapes: &'a [&'a Shape],
 }
 
 struct Lowering {
     asm: Assembler,
     calls: Vec<Kernel>,
-    /// How often each array has been changed so far.
+    /// For each array, the number of its changes so far.
     versions: Vec<u32>,
     depth: usize,
 }
 
 impl Lowering {
-    /// Cells for a value, if it is small.
+    /// Allocates cells for a value; returns `None` if the value is too large.
     fn small(&mut self, shape: &Shape) -> Option<Place> {
         if shape.len() > LONGEST { None } else { self.asm.cells(shape.dtype, shape.len()).ok() }
     }
@@ -212,7 +133,7 @@ impl Lowering {
         Held { array, changing: Some((self.versions.len() - 1, 0)) }
     }
 
-    /// None if the array has been changed since this was its value.
+    /// Returns the array of a value; `None` if the array was changed after it had this value.
     fn current(&self, held: Held) -> Option<Array> {
         match held.changing {
             Some((number, version)) if self.versions[number] != version => None,
@@ -220,9 +141,9 @@ impl Lowering {
         }
     }
 
-    /// The steps of a loop whose carried values are where the first of `bound` are.
+    /// Compiles a loop whose carried values are at the first of `bound`.
     fn turn(&mut self, condition: &Graph, body: &Graph, carried: usize, bound: &[Bound]) -> Option<()> {
-        // A carried array is changed while others are read: they must be others.
+        // The loop changes carried arrays while it reads others, so they must be distinct.
         let numbers: Vec<usize> = bound.iter().filter_map(number_of).collect();
         let mine = bound[..carried].iter().filter_map(number_of);
         if mine.into_iter().any(|n| numbers.iter().filter(|m| **m == n).count() > 1) {
@@ -234,8 +155,8 @@ impl Lowering {
         self.asm.bind(top);
         self.asm.enter();
         let results = self.graph(body, bound)?;
-        // What takes most comes first, so that counters change last and in place. What lies where an earlier one does
-        // changes with that.
+        // The values with the most pending operations are stored first, so that counters are changed last and in place. A value
+        // that shares the cells of an earlier one changes with it.
         let place = |j: usize| match &bound[j] {
             Bound::Cells(place) => Some(*place),
             _ => None,
@@ -279,7 +200,7 @@ impl Lowering {
         Some(place)
     }
 
-    /// The values of a graph's results, in the innermost block.
+    /// Compiles a graph into the innermost block. Returns the locations of its results.
     fn graph(&mut self, graph: &Graph, bound: &[Bound]) -> Option<Vec<Loc>> {
         if self.depth >= MAX_DEPTH {
             return None;
@@ -305,7 +226,7 @@ impl Lowering {
         graph.results().iter().map(|r| values[r.index()]).collect()
     }
 
-    /// A value as one of the block.
+    /// Returns a value as one of the block.
     fn val(&mut self, loc: Loc, shape: &Shape) -> Option<Val> {
         match loc {
             Loc::Val(v) => Some(v),
@@ -318,7 +239,7 @@ impl Lowering {
         }
     }
 
-    /// A value as an array.
+    /// Returns a value as an array.
     fn array(&mut self, loc: Loc, shape: &Shape) -> Option<Array> {
         match loc {
             Loc::Array(held) => self.current(held),
@@ -329,7 +250,7 @@ impl Lowering {
         }
     }
 
-    /// A new array in cells, and its value.
+    /// Allocates an array in cells. Returns its cells, the array and its location as a value.
     fn fresh(&mut self, shape: &Shape) -> Option<(Place, Array, Loc)> {
         let place = self.small(shape)?;
         let array = self.asm.array_of(place).ok()?;
@@ -344,136 +265,150 @@ impl Lowering {
             return None;
         }
         let result = *results.first()?;
-        // One element that stands for all is the same under every shape.
-        let uniform = match locs.first() {
-            Some(Loc::Val(v)) => self.asm.len(*v) == 1,
-            _ => false,
-        };
-        let one = |loc: Loc| Some(vec![loc]);
-        match &node.op {
-            Op::Constant(c) if c.splat => {
-                one(Loc::Val(self.asm.builder().constant_bytes(c.shape.dtype, &c.bytes).ok()?))
-            }
-            Op::Constant(c) if c.shape.len() <= LONGEST => {
-                let place = self.asm.constant(c.shape.dtype, &c.bytes).ok()?;
-                one(Loc::Val(self.asm.value(place).ok()?))
-            }
-            Op::Barrier => Some(locs),
-            Op::Reshape => one(locs[0]),
-            Op::Broadcast(_) | Op::Transpose(_) | Op::Slice(_) | Op::Reverse(_) | Op::DynamicSlice
-                if uniform =>
-            {
-                one(locs[0])
-            }
-            Op::Broadcast(ops::Broadcast { dims }) if shapes[0].len() == result.len() && dims.is_sorted() => {
-                one(locs[0])
-            }
-            Op::Broadcast(_) if shapes[0].len() == 1 => {
-                let v = self.val(locs[0], shapes[0])?;
-                one(Loc::Val(v))
-            }
-            Op::Transpose(ops::Transpose { permutation }) => {
-                let moved: Vec<usize> =
-                    permutation.iter().copied().filter(|d| shapes[0].dims[*d] != 1).collect();
-                if moved.is_sorted() { one(locs[0]) } else { self.call(graph, node, &locs) }
-            }
+        let x = Operands { locs: &locs, shapes: &shapes };
+        let one = match &node.op {
+            Op::Constant(c) if c.splat || c.shape.len() <= LONGEST => self.constant(c)?,
             Op::Iota(ops::Iota { dim }) => {
                 let coordinates = iota(result, *dim).filter(|_| result.len() <= LONGEST)?;
-                let place = self.asm.constant(result.dtype, &coordinates.to_dense()).ok()?;
-                one(Loc::Val(self.asm.value(place).ok()?))
+                self.dense(&coordinates)?
             }
-            Op::Slice(ops::Slice { start, stride }) => {
-                let runs = runs(&shapes[0].dims, &result.dims, start, stride)?;
-                let from = self.array(locs[0], shapes[0])?;
-                let (place, _, loc) = self.fresh(result)?;
-                self.asm.load(from, &[], &runs.starts, runs.len, place).ok()?;
-                one(loc)
+            Op::Barrier => return Some(locs),
+            op if self.keeps_elements(op, &x, result) => locs[0],
+            Op::Broadcast(_) if shapes[0].len() == 1 => Loc::Val(self.val(locs[0], shapes[0])?),
+            Op::Slice(slice) => self.slice(slice, &x, result)?,
+            Op::DynamicSlice => self.dynamic_slice(&x, result)?,
+            Op::DynamicUpdateSlice => self.dynamic_update_slice(&x)?,
+            Op::Gather(dims) if single_gather(dims, shapes[0], shapes[1]) => self.gather(dims, &x, result)?,
+            Op::Scatter(scatter) if node.results == 1 && is_single_scatter(graph, node, &scatter.dims) => {
+                self.scatter(scatter, &x)?
             }
-            Op::DynamicSlice => {
-                let starts = self.starts(&locs[1..], &shapes[1..], shapes[0], &result.dims)?;
-                let window = whole_window(&shapes[0].dims, &result.dims)?;
-                let from = self.array(locs[0], shapes[0])?;
-                let (place, _, loc) = self.fresh(result)?;
-                self.asm.load(from, &starts, &window.starts, window.len, place).ok()?;
-                one(loc)
-            }
-            Op::DynamicUpdateSlice => {
-                let starts = self.starts(&locs[2..], &shapes[2..], shapes[0], &shapes[1].dims)?;
-                let window = whole_window(&shapes[0].dims, &shapes[1].dims)?;
-                let update = self.val(locs[1], shapes[1])?;
-                let update = self.asm.full(update, shapes[1].len()).ok()?;
-                one(self.update(locs[0], shapes[0], &starts, &window, Outside::Clamp, update)?)
-            }
-            Op::Gather(dims) => match single_gather(dims, shapes[0], shapes[1]) {
-                true => {
-                    let index = self.components(locs[1], shapes[1], &dims.start_index_map)?;
-                    let starts = window_starts(shapes[0], &dims.slice_sizes, &index, false)?;
-                    let window = whole_window(&shapes[0].dims, &dims.slice_sizes)?;
-                    let from = self.array(locs[0], shapes[0])?;
-                    let (place, _, loc) = self.fresh(result)?;
-                    self.asm.load(from, &starts, &window.starts, window.len, place).ok()?;
-                    one(loc)
-                }
-                false => self.call(graph, node, &locs),
-            },
-            Op::Scatter(ops::Scatter { dims, combiner })
-                if node.results == 1 && is_single_scatter(graph, node, dims) =>
-            {
-                let sizes = scatter_window(dims, shapes[0], shapes[2]);
-                let index = self.components(locs[1], shapes[1], &dims.scatter_dims_to_operand_dims)?;
-                let starts = window_starts(shapes[0], &sizes, &index, true)?;
-                let window = whole_window(&shapes[0].dims, &sizes)?;
-                let mut update = self.val(locs[2], shapes[2])?;
-                match combiner {
-                    None => {}
-                    Some(Reducer::Op(op)) if same_arithmetic(*op, result.dtype) => {
-                        let from = self.array(locs[0], shapes[0])?;
-                        let (place, _, loc) = self.fresh(shapes[2])?;
-                        self.asm.load(from, &starts, &window.starts, window.len, place).ok()?;
-                        let Loc::Val(old) = loc else { return None };
-                        update = self.asm.builder().op(ops::tile_op(*op), &[old, update]).ok()?;
-                    }
-                    Some(_) => return None,
-                }
-                let update = self.asm.full(update, shapes[2].len()).ok()?;
-                one(self.update(locs[0], shapes[0], &starts, &window, Outside::Skip, update)?)
-            }
-            Op::Concatenate(ops::Concatenate { dim }) => {
-                let (_, array, loc) = self.fresh(result)?;
-                let mut at = 0;
-                for (from, shape) in locs.iter().zip(&shapes) {
-                    let mut start = vec![0; result.rank()];
-                    start[*dim] = at;
-                    at += shape.dims[*dim];
-                    let window = runs(&result.dims, &shape.dims, &start, &vec![1; result.rank()])?;
-                    let v = self.val(*from, shape)?;
-                    let part = self.asm.full(v, shape.len()).ok()?;
-                    self.asm.store(array, &[], &window.starts, window.len, Outside::Clamp, part).ok()?;
-                }
-                one(loc)
-            }
+            Op::Concatenate(ops::Concatenate { dim }) => self.concatenate(*dim, &x, result)?,
             Op::While(ops::While { carried, condition, body }) => {
-                self.inner_loop(graph, node, *carried, condition, body, &locs)
+                return self.inner_loop(graph, node, *carried, condition, body, &locs);
             }
-            Op::Case(ops::Case { branches }) => self.case(graph, node, branches, &locs),
-            Op::Collective(_) | Op::HostSend(_) | Op::HostReceive(_) => None,
-            Op::Manual(_) | Op::Foreign(_) => None,
+            Op::Case(ops::Case { branches }) => return self.case(graph, node, branches, &locs),
+            Op::Collective(_) | Op::HostSend(_) | Op::HostReceive(_) => return None,
+            Op::Manual(_) | Op::Foreign(_) => return None,
             op if node.results == 1 && op.is_elementwise(&shapes, result) => {
-                let args = locs
-                    .iter()
-                    .zip(&shapes)
-                    .map(|(loc, shape)| self.val(*loc, shape))
-                    .collect::<Option<Vec<_>>>()?;
-                if result.len() > LONGEST && args.iter().any(|a| self.asm.len(*a) > 1) {
-                    return None;
-                }
-                one(Loc::Val(op.emit(self.asm.builder(), &args, result.dtype).ok()?))
+                self.elementwise(op, &x, result)?
             }
-            _ => self.call(graph, node, &locs),
+            _ => return self.call(graph, node, &locs),
+        };
+        Some(vec![one])
+    }
+
+    fn constant(&mut self, constant: &Constant) -> Option<Loc> {
+        if !constant.splat {
+            return self.dense(constant);
+        }
+        Some(Loc::Val(self.asm.builder().constant_bytes(constant.shape.dtype, &constant.bytes).ok()?))
+    }
+
+    /// Adds a constant with all its elements in cells.
+    fn dense(&mut self, constant: &Constant) -> Option<Loc> {
+        let place = self.asm.constant(constant.shape.dtype, &constant.to_dense()).ok()?;
+        Some(Loc::Val(self.asm.value(place).ok()?))
+    }
+
+    /// Returns whether the result has the elements of the first operand, in the same order.
+    fn keeps_elements(&mut self, op: &Op, x: &Operands<'_>, result: &Shape) -> bool {
+        let (Some(loc), Some(from)) = (x.locs.first(), x.shapes.first()) else { return false };
+        // A value of one element that stands for all is the same under every shape.
+        let is_uniform = matches!(loc, Loc::Val(v) if self.asm.len(*v) == 1);
+        match op {
+            Op::Reshape => true,
+            Op::Broadcast(_) | Op::Transpose(_) | Op::Slice(_) | Op::Reverse(_) | Op::DynamicSlice
+                if is_uniform =>
+            {
+                true
+            }
+            Op::Broadcast(ops::Broadcast { dims }) => from.len() == result.len() && dims.is_sorted(),
+            Op::Transpose(ops::Transpose { permutation }) => {
+                permutation.iter().filter(|d| from.dims[**d] != 1).is_sorted()
+            }
+            _ => false,
         }
     }
 
-    /// Changes a window of an array: in place if it is one of the loop's own, else of a copy.
+    fn slice(&mut self, slice: &ops::Slice, x: &Operands<'_>, result: &Shape) -> Option<Loc> {
+        let runs = runs(&x.shapes[0].dims, &result.dims, &slice.start, &slice.stride)?;
+        self.window(x, &[], &runs, result)
+    }
+
+    fn dynamic_slice(&mut self, x: &Operands<'_>, result: &Shape) -> Option<Loc> {
+        let starts = self.starts(&x.locs[1..], &x.shapes[1..], x.shapes[0], &result.dims)?;
+        let window = whole_window(&x.shapes[0].dims, &result.dims)?;
+        self.window(x, &starts, &window, result)
+    }
+
+    fn gather(&mut self, dims: &GatherDims, x: &Operands<'_>, result: &Shape) -> Option<Loc> {
+        let index = self.components(x.locs[1], x.shapes[1], &dims.start_index_map)?;
+        let starts = window_starts(x.shapes[0], &dims.slice_sizes, &index, false)?;
+        let window = whole_window(&x.shapes[0].dims, &dims.slice_sizes)?;
+        self.window(x, &starts, &window, result)
+    }
+
+    /// Copies a window of the first operand.
+    fn window(&mut self, x: &Operands<'_>, starts: &[Start], window: &Runs, result: &Shape) -> Option<Loc> {
+        let from = self.array(x.locs[0], x.shapes[0])?;
+        let (place, _, loc) = self.fresh(result)?;
+        self.asm.load(from, starts, &window.starts, window.len, place).ok()?;
+        Some(loc)
+    }
+
+    fn dynamic_update_slice(&mut self, x: &Operands<'_>) -> Option<Loc> {
+        let (shape, of_update) = (x.shapes[0], x.shapes[1]);
+        let starts = self.starts(&x.locs[2..], &x.shapes[2..], shape, &of_update.dims)?;
+        let window = whole_window(&shape.dims, &of_update.dims)?;
+        let update = self.val(x.locs[1], of_update)?;
+        let update = self.asm.full(update, of_update.len()).ok()?;
+        self.update(x.locs[0], shape, &starts, &window, Outside::Clamp, update)
+    }
+
+    fn scatter(&mut self, scatter: &ops::Scatter, x: &Operands<'_>) -> Option<Loc> {
+        let (dims, shape, of_update) = (&scatter.dims, x.shapes[0], x.shapes[2]);
+        let sizes = scatter_window(dims, shape, of_update);
+        let index = self.components(x.locs[1], x.shapes[1], &dims.scatter_dims_to_operand_dims)?;
+        let starts = window_starts(shape, &sizes, &index, true)?;
+        let window = whole_window(&shape.dims, &sizes)?;
+        let mut update = self.val(x.locs[2], of_update)?;
+        match &scatter.combiner {
+            None => {}
+            Some(Reducer::Op(op)) if same_arithmetic(*op, shape.dtype) => {
+                let Loc::Val(old) = self.window(x, &starts, &window, of_update)? else { return None };
+                update = self.asm.builder().op(ops::tile_op(*op), &[old, update]).ok()?;
+            }
+            Some(_) => return None,
+        }
+        let update = self.asm.full(update, of_update.len()).ok()?;
+        self.update(x.locs[0], shape, &starts, &window, Outside::Skip, update)
+    }
+
+    fn concatenate(&mut self, dim: usize, x: &Operands<'_>, result: &Shape) -> Option<Loc> {
+        let (_, array, loc) = self.fresh(result)?;
+        let mut at = 0;
+        for (from, shape) in x.locs.iter().zip(x.shapes) {
+            let mut start = vec![0; result.rank()];
+            start[dim] = at;
+            at += shape.dims[dim];
+            let window = runs(&result.dims, &shape.dims, &start, &vec![1; result.rank()])?;
+            let v = self.val(*from, shape)?;
+            let part = self.asm.full(v, shape.len()).ok()?;
+            self.asm.store(array, &[], &window.starts, window.len, Outside::Clamp, part).ok()?;
+        }
+        Some(loc)
+    }
+
+    fn elementwise(&mut self, op: &Op, x: &Operands<'_>, result: &Shape) -> Option<Loc> {
+        let args = x.locs.iter().zip(x.shapes).map(|(loc, shape)| self.val(*loc, shape));
+        let args = args.collect::<Option<Vec<_>>>()?;
+        if result.len() > LONGEST && args.iter().any(|a| self.asm.len(*a) > 1) {
+            return None;
+        }
+        Some(Loc::Val(op.emit(self.asm.builder(), &args, result.dtype).ok()?))
+    }
+
+    /// Changes a window of an array: in place if the loop owns the array, otherwise in a copy.
     fn update(
         &mut self,
         of: Loc,
@@ -499,7 +434,7 @@ impl Lowering {
         Some(loc)
     }
 
-    /// The moving dimensions of a window at start indices, one for each dimension.
+    /// Returns the dimensions along which a window moves, from one start index for each dimension.
     fn starts(
         &mut self,
         locs: &[Loc],
@@ -517,7 +452,7 @@ impl Lowering {
         window_starts(array, sizes, &index, false)
     }
 
-    /// The components of an index vector: the dimension that each is for, and where it is.
+    /// Returns the components of an index vector: the dimension that each component is for, and its location.
     fn components(&mut self, loc: Loc, shape: &Shape, map: &[usize]) -> Option<Vec<(usize, Place)>> {
         let v = self.val(loc, shape)?;
         let vector = self.asm.place(v).ok()?;
@@ -536,7 +471,7 @@ impl Lowering {
         Some(all)
     }
 
-    /// A node that a kernel computes.
+    /// Compiles a node to a call of its kernel.
     fn call(&mut self, graph: &Graph, node: &Node, locs: &[Loc]) -> Option<Vec<Loc>> {
         let (InstructionKind::Call(kernel), operands) = kernel(graph, node).ok()? else { return None };
         debug_assert_eq!(operands, node.operands);
@@ -558,7 +493,8 @@ impl Lowering {
         Some(results)
     }
 
-    /// What operands are to a body. The blocks of bodies come after their own, so all is computed first.
+    /// Returns the argument that a value is to a body. Code of bodies follows the code of this block, so the value is computed
+    /// first.
     fn bound(&mut self, loc: Loc) -> Option<Bound> {
         Some(match loc {
             Loc::Val(v) => Bound::Cells(self.asm.place(v).ok()?),
@@ -610,7 +546,7 @@ impl Lowering {
         }
         let before = self.versions.clone();
         self.turn(condition, body, carried, &bound)?;
-        // Only arrays that the loop carries may have changed: others are read again in its next step.
+        // Only arrays that the loop carries may have changed, because its next iteration reads the others again.
         let mine: Vec<usize> = bound[..carried].iter().filter_map(number_of).collect();
         let others_changed = (0..before.len()).any(|n| before[n] != self.versions[n] && !mine.contains(&n));
         if others_changed {
@@ -619,7 +555,7 @@ impl Lowering {
         bound[..carried].iter().map(|b| self.after(b)).collect()
     }
 
-    /// The value of a carried place or array now.
+    /// Returns the present location of a carried value.
     fn after(&mut self, bound: &Bound) -> Option<Loc> {
         match bound {
             Bound::Cells(place) => Some(Loc::Val(self.asm.value(*place).ok()?)),
@@ -635,7 +571,7 @@ impl Lowering {
         let index = self.val(locs[0], graph.shape(node.operands[0]))?;
         let index = self.asm.place(index).ok()?;
         let bound = locs[1..].iter().map(|loc| self.bound(*loc)).collect::<Option<Vec<_>>>()?;
-        // An array that all branches give back, changed in place or not, stays where it is.
+        // An array that all branches return, changed in place or not, keeps its location.
         let mut homes = Vec::new();
         for (k, r) in node.results().enumerate() {
             let mut origins = branches.iter().map(|b| origin(b, b.results()[k], 0));
@@ -680,13 +616,13 @@ impl Lowering {
             }
         }
         self.asm.bind(end);
-        // An array changed by any branch is not what it was, whichever branch ran.
+        // An array that any branch changes counts as changed, whichever branch runs.
         self.versions = latest;
         homes.iter().map(|home| self.after(home)).collect()
     }
 }
 
-/// The number of an array that is changed in place.
+/// Returns the number of an array that is changed in place.
 fn number_of(bound: &Bound) -> Option<usize> {
     match bound {
         Bound::Array(held) => held.changing.map(|c| c.0),
@@ -694,102 +630,13 @@ fn number_of(bound: &Bound) -> Option<usize> {
     }
 }
 
-fn strides(dims: &[usize]) -> Vec<usize> {
-    let mut strides = vec![1; dims.len()];
-    for d in (1..dims.len()).rev() {
-        strides[d - 1] = strides[d] * dims[d];
-    }
-    strides
-}
-
-/// The runs of a slice of an array.
-fn runs(dims: &[usize], sizes: &[usize], start: &[usize], stride: &[usize]) -> Option<Runs> {
-    let steps = strides(dims);
-    let mut len = 1;
-    let mut split = dims.len();
-    // Trailing dimensions that are taken whole join the run, and the first one that is cut.
-    while split > 0 && stride[split - 1] == 1 {
-        split -= 1;
-        len *= sizes[split];
-        if sizes[split] != dims[split] {
-            break;
-        }
-    }
-    // The dimensions of a run begin at their own starts.
-    let first: usize = start.iter().zip(&steps).map(|(s, step)| s * step).sum();
-    let mut starts = vec![first];
-    for d in 0..split {
-        if starts.len().checked_mul(sizes[d])? > MAX_RUNS {
-            return None;
-        }
-        let step = stride[d] * steps[d];
-        starts = starts.iter().flat_map(|s| (0..sizes[d]).map(move |i| s + i * step)).collect();
-    }
-    Some(Runs { starts, len })
-}
-
-/// A window at the origin.
-fn whole_window(dims: &[usize], sizes: &[usize]) -> Option<Runs> {
-    runs(dims, sizes, &vec![0; dims.len()], &vec![1; dims.len()])
-}
-
-/// The moving dimensions of a window. Where indices are checked, those along which it cannot move count too.
-fn window_starts(
-    array: &Shape,
-    sizes: &[usize],
-    index: &[(usize, Place)],
-    checked: bool,
-) -> Option<Vec<Start>> {
-    let steps = strides(&array.dims);
-    let mut starts = Vec::new();
-    for (d, index) in index {
-        let limit = array.dims[*d].checked_sub(sizes[*d])?;
-        if limit > 0 || checked {
-            starts.push(Start { index: *index, limit, step: steps[*d] });
-        }
-    }
-    Some(starts)
-}
-
-/// True if there is one index vector.
-fn single_gather(dims: &GatherDims, array: &Shape, indices: &Shape) -> bool {
-    dims.operand_batching_dims.is_empty()
-        && indices.len() == dims.start_index_map.len()
-        && !array.is_empty()
-        && dims.offset_dims.is_sorted()
-}
-
-/// True if there is one index vector, and an update that kernels know.
-fn is_single_scatter(graph: &Graph, node: &Node, dims: &ScatterDims) -> bool {
-    let shape = |i: usize| graph.shape(node.operands[i]);
-    node.operands.len() == 3
-        && dims.input_batching_dims.is_empty()
-        && shape(1).len() == dims.scatter_dims_to_operand_dims.len()
-        && dims.update_window_dims.is_sorted()
-        && (0..shape(0).rank()).all(|d| scatter_window(dims, shape(0), shape(2))[d] <= shape(0).dims[d])
-}
-
-/// True if scatters combine elements bit for bit as regions do.
+/// Returns whether the kernel of a scatter combines elements bit for bit as a region does.
 fn same_arithmetic(op: ReduceOp, dtype: DType) -> bool {
     match op {
         ReduceOp::Add => true,
         ReduceOp::Multiply => !dtype.is_complex(),
-        // Which zero is larger is left open.
+        // The order of positive and negative zero is unspecified.
         ReduceOp::Minimum | ReduceOp::Maximum => !dtype.is_float(),
         ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => true,
     }
-}
-
-/// The sizes of a scatter's windows in each dimension of the array.
-fn scatter_window(dims: &ScatterDims, array: &Shape, updates: &Shape) -> Vec<usize> {
-    let mut window = dims.update_window_dims.iter();
-    (0..array.rank())
-        .map(|d| {
-            if dims.inserted_window_dims.contains(&d) || dims.input_batching_dims.contains(&d) {
-                1
-            } else {
-                window.next().map_or(1, |w| updates.dims[*w])
-            }
-        })
-        .collect()
 }

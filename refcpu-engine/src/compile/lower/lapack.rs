@@ -1,7 +1,8 @@
-//! LAPACK's routines by the names that JAX's CPU backend has for them: `jax.ffi` calls them, and programs that were exported
-//! for that backend do.
+//! Lowers calls of LAPACK routines by the names of JAX's CPU backend. `jax.ffi` uses these names, and so do programs that were
+//! exported for that backend.
 //!
-//! Routines see matrices by columns, and give what LAPACK's do, but for matrices that they cannot factor: all results of such
+//! The routines read matrices in column-major order, and return what those of LAPACK do. The exception is a matrix that cannot
+//! be factored: all of its results are NaN, and its `info` is 1.
 //! a matrix are NaN, and what a routine says about it (`info`) is 1.
 
 use super::linalg::Attributes;
@@ -14,7 +15,7 @@ use refcpu_kernels::reduce::ReduceOp;
 use refcpu_kernels::region::Direction;
 use refcpu_kernels::tile::TileOp;
 
-/// The routine that a target is for, and its element type.
+/// Returns the element type and the routine of a target.
 fn routine(target: &str) -> Option<(DType, &str)> {
     let name = target.strip_prefix("lapack_")?.strip_suffix("_ffi")?;
     let (letter, routine) = name.split_at_checked(1)?;
@@ -28,11 +29,207 @@ fn routine(target: &str) -> Option<(DType, &str)> {
     Some((dtype, routine))
 }
 
+/// A call of a routine.
+struct Call<'a> {
+    attributes: Attributes<'a>,
+    operands: &'a [ValueId],
+    /// The types of the results that the program declares.
+    results: &'a [Shape],
+    /// The type of the matrices: that of the first operand, or of the last one if it has more dimensions.
+    matrices: Shape,
+}
+
+impl<'a> Call<'a> {
+    fn new(
+        scope: &Scope<'_>,
+        attributes: Attributes<'a>,
+        operands: &'a [ValueId],
+        results: &'a [Shape],
+    ) -> Self {
+        let (first, last) = (scope.shape(operands[0]), scope.shape(operands[operands.len() - 1]));
+        let matrices = if first.rank() < last.rank() { last } else { first };
+        Self { attributes, operands, results, matrices }
+    }
+
+    /// Returns the batch dimensions.
+    fn batch(&self) -> &[usize] {
+        &self.matrices.dims[..self.matrices.rank() - 2]
+    }
+
+    /// Returns the numbers of rows and columns of a matrix.
+    fn sizes(&self) -> (usize, usize) {
+        let batch = self.batch().len();
+        (self.matrices.dims[batch], self.matrices.dims[batch + 1])
+    }
+
+    /// Returns whether the routine reads the lower triangle of a matrix.
+    fn is_lower(&mut self) -> Result<bool> {
+        Ok(self.attributes.letter("uplo", b"LU")? == b'L')
+    }
+
+    /// Returns whether the call requests the vectors that an attribute is about.
+    fn asks_for(&mut self, attribute: &'static str) -> Result<bool> {
+        Ok(self.attributes.letter(attribute, b"NV")? == b'V')
+    }
+}
+
+/// Adds the operations of a routine, and returns their results.
+type Lower = fn(&mut Scope<'_>, &mut Call<'_>) -> Result<Vec<ValueId>>;
+
+/// The routines: the names without the letter of the element type, the number of operands, and the function that lowers a call.
+const ROUTINES: &[(&[&str], usize, Lower)] = &[
+    (&["gees"], 1, gees),
+    (&["geev"], 1, geev),
+    (&["gehrd"], 1, gehrd),
+    (&["geqp3"], 2, |s, c| s.linalg_results(LinalgOp::Geqp3, c.operands.to_vec())),
+    (&["geqrf"], 1, geqrf),
+    (&["gesdd", "gesvd"], 1, gesdd),
+    (&["getrf"], 1, getrf),
+    (&["gtsv"], 4, gtsv),
+    (&["orgqr", "ungqr"], 2, |s, c| {
+        s.checked(Core::QrProduct, c.operands.to_vec(), vec![c.matrices.clone()])
+    }),
+    (&["ormqr", "unmqr"], 3, ormqr),
+    (&["potrf"], 1, potrf),
+    (&["syevd", "heevd"], 1, syevd),
+    (&["sytrd", "hetrd"], 1, sytrd),
+    (&["trsm"], 2, trsm),
+];
+
+fn potrf(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let (a, lower, rank) = (c.operands[0], c.is_lower()?, c.matrices.rank());
+    let cholesky = Core::Cholesky(core_ops::Cholesky { lower });
+    let factor = s.checked(cholesky, vec![a], vec![c.matrices.clone()])?[0];
+    // The other triangle is that of the operand.
+    let index = c.matrices.with_dtype(DType::S32);
+    let (row, column) = (s.b.iota(index.clone(), rank - 2), s.b.iota(index, rank - 1));
+    let inside = if lower { Direction::Ge } else { Direction::Le };
+    let inside = s.b.compare(inside, row, column);
+    Ok(vec![s.b.select(inside, factor, a), s.info(factor, c.batch())])
+}
+
+fn geqrf(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let (rows, columns) = c.sizes();
+    let scales = c.matrices.with_dims(&[c.batch(), &[rows.min(columns)]].concat());
+    s.checked(Core::QrFactor, c.operands.to_vec(), vec![c.matrices.clone(), scales])
+}
+
+fn ormqr(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let (left, transpose) = (c.attributes.flag("left")?, c.attributes.flag("transpose")?);
+    s.linalg_results(LinalgOp::Ormqr { left, transpose }, c.operands.to_vec())
+}
+
+fn getrf(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let factors = s.linalg_results(LinalgOp::Lu, c.operands.to_vec())?;
+    // LAPACK numbers rows from 1.
+    let one = s.b.number(s.shape(factors[1]), 1.0);
+    let swaps = s.b.tile(TileOp::Add, &[factors[1], one]);
+    Ok(vec![factors[0], swaps, s.first_zero(factors[0], c.batch())])
+}
+
+fn trsm(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let spec = TriangularSolve {
+        left_side: c.attributes.letter("side", b"LR")? == b'L',
+        lower: c.is_lower()?,
+        unit_diagonal: c.attributes.letter("diag", b"NU")? == b'U',
+        transpose_a: match c.attributes.letter("trans_x", b"NTC")? {
+            b'N' => TransposeA::NoTranspose,
+            b'T' => TransposeA::Transpose,
+            _ => TransposeA::Adjoint,
+        },
+    };
+    let solution = s.shape(c.operands[1]);
+    s.checked(Core::TriangularSolve(spec), c.operands.to_vec(), vec![solution])
+}
+
+fn geev(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let (left, right) = (c.asks_for("compute_left")?, c.asks_for("compute_right")?);
+    let found = s.linalg_results(LinalgOp::Eig { left, right }, c.operands.to_vec())?;
+    let mut vectors = found[1..].iter().copied();
+    let dtype = c.matrices.dtype;
+    let mut results = if dtype.is_float() { s.parts(found[0], dtype) } else { vec![found[0]] };
+    let unasked = c.matrices.with_dtype(s.shape(found[0]).dtype);
+    for asked in [left, right] {
+        let found = if asked { vectors.next() } else { None };
+        results.push(found.unwrap_or_else(|| s.b.constant(Constant::zero(unasked.clone()))));
+    }
+    results.push(s.info(found[0], c.batch()));
+    Ok(results)
+}
+
+fn syevd(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let lower = c.is_lower()?;
+    // LAPACK's values are unspecified if the call does not request the vectors.
+    c.asks_for("mode")?;
+    let found = s.linalg_results(LinalgOp::Eigh { lower }, c.operands.to_vec())?;
+    Ok(vec![found[0], found[1], s.info(found[1], c.batch())])
+}
+
+fn gehrd(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let (low, high) = (c.attributes.size("low")?, c.attributes.size("high")?);
+    let (_, columns) = c.sizes();
+    if (low, high) != (1, columns) {
+        let why = format!(
+            "gehrd of the rows {low} to {high} of matrices of {columns} rows is not supported; it must cover all rows"
+        );
+        return Err(CompileError::unimplemented(why));
+    }
+    let mut results = s.linalg_results(LinalgOp::Hessenberg, c.operands.to_vec())?;
+    results.push(s.nothing_wrong(c.batch()));
+    Ok(results)
+}
+
+fn gees(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let vectors = c.asks_for("mode")?;
+    if c.attributes.letter("sort", b"NS")? == b'S' {
+        return Err(CompileError::unimplemented("a Schur form with sorted eigenvalues is not supported"));
+    }
+    let mut results = s.linalg_results(LinalgOp::Schur { vectors }, c.operands.to_vec())?;
+    let form = results[0];
+    if !vectors {
+        results.push(s.b.constant(Constant::zero(c.matrices.clone())));
+    }
+    results.extend(s.eigenvalues(form));
+    let info = s.info(form, c.batch());
+    results.extend([s.nothing_wrong(c.batch()), info]);
+    Ok(results)
+}
+
+fn gesdd(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let vectors = match c.attributes.letter("mode", b"ASN")? {
+        b'A' => SvdVectors::Full,
+        b'S' => SvdVectors::Thin,
+        _ => SvdVectors::Nothing,
+    };
+    let found = s.linalg_results(LinalgOp::Svd(vectors), c.operands.to_vec())?;
+    let mut results = vec![c.operands[0]];
+    results.extend(&found);
+    for unasked in c.results.iter().take(4).skip(results.len()) {
+        results.push(s.b.constant(Constant::zero(unasked.clone())));
+    }
+    results.push(s.info(found[0], c.batch()));
+    Ok(results)
+}
+
+fn sytrd(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let lower = c.is_lower()?;
+    let mut results = s.linalg_results(LinalgOp::Tridiagonal { lower }, c.operands.to_vec())?;
+    results.push(s.nothing_wrong(c.batch()));
+    Ok(results)
+}
+
+fn gtsv(s: &mut Scope<'_>, c: &mut Call<'_>) -> Result<Vec<ValueId>> {
+    let solve = LinalgOp::TridiagonalSolve { perturb_singular: false };
+    let x = s.linalg_results(solve, c.operands.to_vec())?[0];
+    // LAPACK's values of the diagonals are unspecified.
+    Ok([&c.operands[..3], &[x, s.info(x, c.batch())]].concat())
+}
+
 impl Scope<'_> {
-    /// A call of a routine that refcpu has; None for others.
+    /// Lowers a call of a routine; returns `None` for other targets.
     ///
     /// # Errors
-    /// If operands, attributes or results are not the routine's.
+    /// If the operands, attributes or results do not fit the routine.
     pub(super) fn lapack(
         &mut self,
         call: &ops::CustomCall,
@@ -45,7 +242,10 @@ impl Scope<'_> {
         let rank = operands.iter().map(|v| self.shape(*v).rank()).max().unwrap_or(0);
         let is_other = |v: &&ValueId| self.b.shape(**v).rank() == rank && self.b.shape(**v).dtype != dtype;
         if rank < 2 || operands.iter().any(|v| is_other(&v)) {
-            return Err(CompileError::invalid(format!("{target} is for matrices of {}", dtype.mlir_name())));
+            return Err(CompileError::invalid(format!(
+                "the operands of {target} must be matrices of {}",
+                dtype.mlir_name()
+            )));
         }
         let layout = |layouts: &Option<Layouts>, i: usize| {
             layouts.as_ref().and_then(|layouts| layouts.get(i)).map(|layout| layout.to_vec())
@@ -56,11 +256,18 @@ impl Scope<'_> {
             let layout = layout(&call.operand_layouts, i);
             seen.push(if is_matrix { self.by_columns(*operand, layout)? } else { *operand });
         }
-        let mut attributes = Attributes::new(target, entries);
-        let Some(mut results) = self.routine(routine, &mut attributes, &seen, shapes)? else {
+        let Some((_, count, lower)) = ROUTINES.iter().find(|(names, ..)| names.contains(&routine)) else {
             return Ok(None);
         };
-        attributes.check_all_read()?;
+        if seen.len() != *count {
+            return Err(CompileError::invalid(format!(
+                "{routine} does not take {} operands: expected {count}",
+                seen.len()
+            )));
+        }
+        let mut routine_call = Call::new(self, Attributes::new(target, entries), &seen, shapes);
+        let mut results = lower(self, &mut routine_call)?;
+        routine_call.attributes.check_all_read()?;
         for (i, result) in results.iter_mut().enumerate() {
             if self.shape(*result).rank() == rank {
                 *result = self.laid_out(*result, layout(&call.result_layouts, i))?;
@@ -68,183 +275,34 @@ impl Scope<'_> {
         }
         let found: Vec<Shape> = results.iter().map(|v| self.shape(*v)).collect();
         if found != shapes {
-            return Err(CompileError::invalid(format!("the results are to be {found:?}, not {shapes:?}")));
+            return Err(CompileError::invalid(format!(
+                "the results must have the types {found:?}, but the program declares {shapes:?}"
+            )));
         }
         Ok(Some(results))
     }
 
-    /// The results of a routine, given without the letter of its element type; None if refcpu does not have it. `shapes` are
-    /// those that the program expects.
-    fn routine(
-        &mut self,
-        name: &str,
-        attributes: &mut Attributes<'_>,
-        operands: &[ValueId],
-        shapes: &[Shape],
-    ) -> Result<Option<Vec<ValueId>>> {
-        let (first, last) = (self.shape(operands[0]), self.shape(operands[operands.len() - 1]));
-        let whole = if first.rank() < last.rank() { &last } else { &first };
-        let (batch, tail) = whole.dims.split_at(whole.rank() - 2);
-        let is_real = whole.dtype.is_float();
-        let with = |tail: &[usize]| whole.with_dims(&[batch, tail].concat());
-        let nothing_wrong = Constant::zero(Shape::new(DType::S32, batch));
-        Ok(Some(match (name, operands) {
-            ("potrf", [a]) => {
-                let lower = attributes.letter("uplo", b"LU")? == b'L';
-                let factor = self.checked(
-                    Core::Cholesky(core_ops::Cholesky { lower }),
-                    vec![*a],
-                    vec![whole.clone()],
-                )?[0];
-                // The other triangle stays as it is.
-                let index = whole.with_dtype(DType::S32);
-                let (row, column) = (
-                    self.b.iota(index.clone(), whole.rank() - 2),
-                    self.b.iota(index.clone(), whole.rank() - 1),
-                );
-                let inside = if lower { Direction::Ge } else { Direction::Le };
-                let inside = self.b.compare(inside, row, column);
-                vec![self.b.select(inside, factor, *a), self.info(factor, batch)]
-            }
-            ("geqrf", [a]) => {
-                let least = tail[0].min(tail[1]);
-                self.checked(Core::QrFactor, vec![*a], vec![whole.clone(), with(&[least])])?
-            }
-            ("orgqr" | "ungqr", [a, scales]) => {
-                self.checked(Core::QrProduct, vec![*a, *scales], vec![whole.clone()])?
-            }
-            ("ormqr" | "unmqr", [a, scales, c]) => {
-                let (left, transpose) = (attributes.flag("left")?, attributes.flag("transpose")?);
-                self.linalg_results(LinalgOp::Ormqr { left, transpose }, vec![*a, *scales, *c])?
-            }
-            ("geqp3", [a, columns]) => self.linalg_results(LinalgOp::Geqp3, vec![*a, *columns])?,
-            ("getrf", [a]) => {
-                let factors = self.linalg_results(LinalgOp::Lu, vec![*a])?;
-                // LAPACK counts rows from 1.
-                let swaps = self.shape(factors[1]);
-                let one = self.b.number(swaps, 1.0);
-                let swaps = self.b.tile(TileOp::Add, &[factors[1], one]);
-                vec![factors[0], swaps, self.first_zero(factors[0], batch)]
-            }
-            ("trsm", [a, b]) => {
-                let spec = TriangularSolve {
-                    left_side: attributes.letter("side", b"LR")? == b'L',
-                    lower: attributes.letter("uplo", b"LU")? == b'L',
-                    unit_diagonal: attributes.letter("diag", b"NU")? == b'U',
-                    transpose_a: match attributes.letter("trans_x", b"NTC")? {
-                        b'N' => TransposeA::NoTranspose,
-                        b'T' => TransposeA::Transpose,
-                        _ => TransposeA::Adjoint,
-                    },
-                };
-                self.checked(Core::TriangularSolve(spec), vec![*a, *b], vec![last])?
-            }
-            ("geev", [a]) => {
-                let left = attributes.letter("compute_left", b"NV")? == b'V';
-                let right = attributes.letter("compute_right", b"NV")? == b'V';
-                let found = self.linalg_results(LinalgOp::Eig { left, right }, vec![*a])?;
-                let mut vectors = found[1..].iter().copied();
-                let mut results = if is_real { self.parts(found[0], whole.dtype) } else { vec![found[0]] };
-                let unasked = whole.with_dtype(self.shape(found[0]).dtype);
-                for asked in [left, right] {
-                    let found = if asked { vectors.next() } else { None };
-                    results.push(found.unwrap_or_else(|| self.b.constant(Constant::zero(unasked.clone()))));
-                }
-                results.push(self.info(found[0], batch));
-                results
-            }
-            ("syevd" | "heevd", [a]) => {
-                let lower = attributes.letter("uplo", b"LU")? == b'L';
-                // Without vectors, LAPACK leaves something of no meaning in their place.
-                attributes.letter("mode", b"NV")?;
-                let found = self.linalg_results(LinalgOp::Eigh { lower }, vec![*a])?;
-                vec![found[0], found[1], self.info(found[1], batch)]
-            }
-            ("gehrd", [a]) => {
-                let (low, high) = (attributes.size("low")?, attributes.size("high")?);
-                if (low, high) != (1, tail[1]) {
-                    return Err(CompileError::unimplemented(format!(
-                        "the rows {low} to {high} of matrices of {} rows alone",
-                        tail[1]
-                    )));
-                }
-                let mut results = self.linalg_results(LinalgOp::Hessenberg, vec![*a])?;
-                results.push(self.b.constant(nothing_wrong));
-                results
-            }
-            ("gees", [a]) => {
-                let vectors = attributes.letter("mode", b"NV")? == b'V';
-                if attributes.letter("sort", b"NS")? == b'S' {
-                    return Err(CompileError::unimplemented("a Schur form with sorted eigenvalues"));
-                }
-                let mut results = self.linalg_results(LinalgOp::Schur { vectors }, vec![*a])?;
-                let form = results[0];
-                if !vectors {
-                    results.push(self.b.constant(Constant::zero(whole.clone())));
-                }
-                results.extend(self.eigenvalues(form));
-                let info = self.info(form, batch);
-                results.extend([self.b.constant(nothing_wrong), info]);
-                results
-            }
-            ("gesdd" | "gesvd", [a]) => {
-                let vectors = match attributes.letter("mode", b"ASN")? {
-                    b'A' => SvdVectors::Full,
-                    b'S' => SvdVectors::Thin,
-                    _ => SvdVectors::Nothing,
-                };
-                let found = self.linalg_results(LinalgOp::Svd(vectors), vec![*a])?;
-                let mut results = vec![*a];
-                results.extend(&found);
-                for unasked in shapes.iter().take(4).skip(results.len()) {
-                    results.push(self.b.constant(Constant::zero(unasked.clone())));
-                }
-                results.push(self.info(found[0], batch));
-                results
-            }
-            ("sytrd" | "hetrd", [a]) => {
-                let lower = attributes.letter("uplo", b"LU")? == b'L';
-                let mut results = self.linalg_results(LinalgOp::Tridiagonal { lower }, vec![*a])?;
-                results.push(self.b.constant(nothing_wrong));
-                results
-            }
-            ("gtsv", [below, main, above, _]) => {
-                let solve = LinalgOp::TridiagonalSolve { perturb_singular: false };
-                let x = self.linalg_results(solve, operands.to_vec())?[0];
-                // LAPACK leaves something of no meaning in the place of the diagonals.
-                vec![*below, *main, *above, x, self.info(x, batch)]
-            }
-            (
-                "potrf" | "geqrf" | "orgqr" | "ungqr" | "ormqr" | "unmqr" | "geqp3" | "getrf" | "trsm"
-                | "geev" | "syevd" | "heevd" | "gehrd" | "gees" | "gesdd" | "gesvd" | "sytrd" | "hetrd"
-                | "gtsv",
-                _,
-            ) => {
-                return Err(CompileError::invalid(format!(
-                    "{name} does not take {} operands",
-                    operands.len()
-                )));
-            }
-            _ => return Ok(None),
-        }))
-    }
-
-    /// The results of an operation on operands that may not be what it takes.
+    /// Adds an operation, and checks that its operands and results fit.
     fn checked(&mut self, op: Core, operands: Vec<ValueId>, shapes: Vec<Shape>) -> Result<Vec<ValueId>> {
         let results = self.b.node(op, operands, shapes);
         let graph = self.b.graph();
         let Definition::Result { node, .. } = graph.definition(results[0]) else {
-            return Err(CompileError::internal("a node's result is a parameter"));
+            return Err(CompileError::internal("the definition of a node's result is a parameter"));
         };
         verify_node(graph, &graph.nodes()[node as usize]).map_err(CompileError::invalid)?;
         Ok(results)
     }
 
-    /// What a routine says about each matrix of a batch: 1 where what it found is NaN, otherwise 0.
+    /// Returns the `info` of a routine that cannot fail: 0 for each matrix of a batch.
+    fn nothing_wrong(&mut self, batch: &[usize]) -> ValueId {
+        self.b.constant(Constant::zero(Shape::new(DType::S32, batch)))
+    }
+
+    /// Returns the `info` of each matrix of a batch: 1 if its result is NaN, otherwise 0.
     fn info(&mut self, found: ValueId, batch: &[usize]) -> ValueId {
         let shape = self.shape(found);
         if shape.is_empty() {
-            return self.b.constant(Constant::zero(Shape::new(DType::S32, batch)));
+            return self.nothing_wrong(batch);
         }
         let mut corner = vec![1; shape.rank()];
         corner[..batch.len()].copy_from_slice(batch);
@@ -258,7 +316,7 @@ impl Scope<'_> {
         self.b.convert(wrong, DType::S32)
     }
 
-    /// The position, from 1, of the first zero on the diagonal of each matrix; 0 if there is none.
+    /// Returns the index, from 1, of the first zero on the diagonal of each matrix; 0 if there is none.
     fn first_zero(&mut self, matrices: ValueId, batch: &[usize]) -> ValueId {
         let shape = self.shape(matrices);
         let least = shape.dims[batch.len()].min(shape.dims[batch.len() + 1]);
@@ -284,8 +342,8 @@ impl Scope<'_> {
         self.b.select(is_there, first, zero)
     }
 
-    /// `count` elements of each matrix, the first of the row-major order at `start`, each a row and a column on from the
-    /// one before.
+    /// Slices `count` elements of each matrix along a diagonal. The first is at index `start` in row-major order, and each of
+    /// the others is one row and one column after the previous one.
     fn diagonal(&mut self, matrices: ValueId, start: usize, count: usize) -> ValueId {
         let shape = self.shape(matrices);
         let (batch, tail) = shape.dims.split_at(shape.rank() - 2);
@@ -300,8 +358,9 @@ impl Scope<'_> {
         self.b.add(Core::Slice(core_ops::Slice { start: from, stride: step }), &[flat], result)
     }
 
-    /// The eigenvalues of Schur forms: of real ones their real and imaginary parts. The two of a block have its diagonal,
-    /// whose elements are equal, and the roots of the product beside it.
+    /// Returns the eigenvalues of Schur forms, for real ones as real and imaginary parts. The two eigenvalues of a 2x2 block
+    /// have its diagonal element, which occurs twice, as their real part. Their imaginary parts are the square roots of the
+    /// product of its other elements.
     fn eigenvalues(&mut self, forms: ValueId) -> Vec<ValueId> {
         let shape = self.shape(forms);
         let n = shape.dims[shape.rank() - 1];
@@ -335,14 +394,14 @@ impl Scope<'_> {
         vec![main, self.b.tile(TileOp::Subtract, &[first, second])]
     }
 
-    /// The real and the imaginary part.
+    /// Returns the real and the imaginary part.
     fn parts(&mut self, value: ValueId, real: DType) -> Vec<ValueId> {
         let shape = self.shape(value).with_dtype(real);
         [TileOp::Real, TileOp::Imag].map(|op| self.b.add(Core::Tile(op), &[value], shape.clone())).to_vec()
     }
 
-    /// The matrices that a routine sees which reads columns: those of the program if they lie so, otherwise what the
-    /// elements amount to in the order in which they lie.
+    /// Returns the matrices that a routine sees when it reads memory in column-major order: those of the program if their
+    /// layout is column-major, otherwise the same elements rearranged.
     fn by_columns(&mut self, value: ValueId, layout: Option<Vec<i64>>) -> Result<ValueId> {
         let dims = self.shape(value).dims.to_vec();
         if dims.len() < 2 || lies_by_columns(dims.len(), layout)? {
@@ -353,7 +412,7 @@ impl Scope<'_> {
         Ok(self.b.transpose(value, &last_two_swapped(dims.len())))
     }
 
-    /// The opposite for a result.
+    /// Does the opposite for a result.
     fn laid_out(&mut self, value: ValueId, layout: Option<Vec<i64>>) -> Result<ValueId> {
         let dims = self.shape(value).dims.to_vec();
         if lies_by_columns(dims.len(), layout)? {
@@ -364,7 +423,7 @@ impl Scope<'_> {
     }
 }
 
-/// The type of a complex number's parts.
+/// Returns the type of the parts of a complex number.
 fn real_of(dtype: DType) -> DType {
     if dtype == DType::C128 { DType::F64 } else { DType::F32 }
 }
@@ -379,7 +438,7 @@ fn last_two_swapped(rank: usize) -> Vec<usize> {
     order
 }
 
-/// True if columns of the matrices are contiguous, false if rows are, which is the default.
+/// Returns whether the matrices are column-major; the default is row-major.
 fn lies_by_columns(rank: usize, layout: Option<Vec<i64>>) -> Result<bool> {
     let Some(minor_to_major) = layout else { return Ok(false) };
     let of_rows: Vec<i64> = (0..rank as i64).rev().collect();
@@ -388,7 +447,9 @@ fn lies_by_columns(rank: usize, layout: Option<Vec<i64>>) -> Result<bool> {
     match minor_to_major {
         layout if layout == of_columns => Ok(true),
         layout if layout == of_rows => Ok(false),
-        layout => Err(CompileError::unimplemented(format!("the layout {layout:?} of matrices"))),
+        layout => Err(CompileError::unimplemented(format!(
+            "the layout {layout:?} of matrices is neither row-major nor column-major"
+        ))),
     }
 }
 

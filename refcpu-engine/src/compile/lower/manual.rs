@@ -1,9 +1,9 @@
-//! `sdy.manual_computation`: a body that runs once for each part of a mesh.
+//! Lowers `sdy.manual_computation`, whose body runs once for each position of a mesh along the manual axes.
 
 use super::{CompileError, Result, Scope, shapes_of, to_usize};
 use crate::graph::{Body, Builder, Graph, ManualSpec, Op as Core, Shape, ValueId, ops as core_ops};
 use pjrt_sharding::mesh_of;
-use pjrt_stablehlo::ir::{OpId, Operation, TensorSharding, ops};
+use pjrt_stablehlo::ir::{AxisRef, Mesh, OpId, Operation, Str, TensorSharding, ops};
 
 impl<'m> Scope<'m> {
     pub(super) fn manual_computation(
@@ -24,46 +24,12 @@ impl<'m> Scope<'m> {
             return Ok(self.b.inline(&body, &operands));
         };
         let mesh = mesh_of(self.module, first)?;
-        let axis = |name: &str| mesh.axes.iter().position(|a| &*a.name == name);
-        let axes = manual
-            .manual_axes
-            .iter()
-            .map(|name| {
-                axis(name).ok_or_else(|| CompileError::invalid(format!("the mesh has no axis {name}")))
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let cut = |shardings: &[TensorSharding]| -> Result<Vec<Vec<Vec<usize>>>> {
-            let one = |s: &TensorSharding| -> Result<Vec<Vec<usize>>> {
-                let dims = s.dim_shardings.iter();
-                dims.map(|d| {
-                    let names = d.axes.iter();
-                    let all = names.map(|a| match (axis(&a.name), a.sub_axis) {
-                        (Some(i), None) => Ok(i),
-                        (Some(_), Some(_)) => Err(CompileError::unimplemented("parts of mesh axes")),
-                        (None, _) => Err(CompileError::invalid(format!("the mesh has no axis {}", &*a.name))),
-                    });
-                    // Axes that the body is not manual over are not cut: there is one global array.
-                    Ok(all.collect::<Result<Vec<_>>>()?.into_iter().filter(|a| axes.contains(a)).collect())
-                })
-                .collect()
-            };
-            shardings.iter().map(one).collect()
-        };
-        // What is still to be summed has the addends along one more dimension, the first.
-        let summed = |shardings: &[TensorSharding]| -> Result<Vec<Vec<usize>>> {
-            let one = |s: &TensorSharding| {
-                let all = s.unreduced_axes.iter().map(|a| match (axis(&a.name), a.sub_axis) {
-                    (Some(i), None) => Ok(i),
-                    (Some(_), Some(_)) => Err(CompileError::unimplemented("parts of mesh axes")),
-                    (None, _) => Err(CompileError::invalid(format!("the mesh has no axis {}", &*a.name))),
-                });
-                Ok(all.collect::<Result<Vec<_>>>()?.into_iter().filter(|a| axes.contains(a)).collect())
-            };
-            shardings.iter().map(one).collect()
-        };
-        let (summed_in, summed_out) = (summed(&manual.in_shardings)?, summed(&manual.out_shardings)?);
+        let axes = ManualAxes::new(mesh, &manual.manual_axes)?;
+        let (summed_in, summed_out) =
+            (axes.of_sums(&manual.in_shardings)?, axes.of_sums(&manual.out_shardings)?);
         let sizes = mesh.axes.iter().map(|a| to_usize(a.size)).collect::<Result<Vec<usize>>>()?;
-        let (mut inputs, mut outputs) = (cut(&manual.in_shardings)?, cut(&manual.out_shardings)?);
+        let (mut inputs, mut outputs) =
+            (axes.of_dims(&manual.in_shardings)?, axes.of_dims(&manual.out_shardings)?);
         if summed_in.iter().chain(&summed_out).any(|axes| !axes.is_empty()) {
             let count = |axes: &[usize]| axes.iter().map(|a| sizes[*a]).product::<usize>();
             for (i, axes) in summed_in.iter().enumerate().filter(|(_, axes)| !axes.is_empty()) {
@@ -84,7 +50,7 @@ impl<'m> Scope<'m> {
             inputs,
             outputs,
             device_ids: mesh.device_ids.iter().map(|d| to_usize(*d)).collect::<Result<_>>()?,
-            axes,
+            axes: axes.positions,
         };
         check(&spec, &operands.iter().map(|v| self.shape(*v)).collect::<Vec<_>>(), &arguments, &spec.inputs)?;
         let results: Vec<Shape> = body.results().iter().map(|r| body.shape(*r).clone()).collect();
@@ -98,7 +64,54 @@ impl<'m> Scope<'m> {
     }
 }
 
-/// A body whose parameters and results have one more dimension, the first, of size 1 where there are axes to sum over.
+/// The manual axes of a computation.
+struct ManualAxes<'a> {
+    mesh: &'a Mesh,
+    /// Their positions in the mesh.
+    positions: Vec<usize>,
+}
+
+impl<'a> ManualAxes<'a> {
+    fn new(mesh: &'a Mesh, names: &[Str]) -> Result<Self> {
+        let positions = names.iter().map(|name| position(mesh, name)).collect::<Result<_>>()?;
+        Ok(Self { mesh, positions })
+    }
+
+    /// Returns the manual axes among these. Free axes do not split the array, since all devices share one global array.
+    fn among(&self, axes: &[AxisRef]) -> Result<Vec<usize>> {
+        let one = |axis: &AxisRef| match (position(self.mesh, &axis.name)?, axis.sub_axis) {
+            (position, None) => Ok(position),
+            (_, Some(_)) => Err(CompileError::unimplemented(
+                "sub-axes of a mesh are not supported in a manual computation",
+            )),
+        };
+        let all = axes.iter().map(one).collect::<Result<Vec<_>>>()?;
+        Ok(all.into_iter().filter(|axis| self.positions.contains(axis)).collect())
+    }
+
+    /// Returns, for each array and each of its dimensions, the manual axes that split it.
+    fn of_dims(&self, shardings: &[TensorSharding]) -> Result<Vec<Vec<Vec<usize>>>> {
+        let one = |s: &TensorSharding| s.dim_shardings.iter().map(|dim| self.among(&dim.axes)).collect();
+        shardings.iter().map(one).collect()
+    }
+
+    /// Returns, for each array, the manual axes along which it is unreduced. An unreduced array has a new first dimension for its
+    /// partial sums.
+    fn of_sums(&self, shardings: &[TensorSharding]) -> Result<Vec<Vec<usize>>> {
+        shardings.iter().map(|s| self.among(&s.unreduced_axes)).collect()
+    }
+}
+
+fn position(mesh: &Mesh, name: &str) -> Result<usize> {
+    let position = mesh.axes.iter().position(|axis| &*axis.name == name);
+    position.ok_or_else(|| {
+        CompileError::invalid(format!(
+            "the manual computation refers to the axis {name:?}, which its mesh does not have"
+        ))
+    })
+}
+
+/// Rebuilds a body so that unreduced parameters and results have a new first dimension of size 1.
 fn of_addends(body: &Graph, parameters: &[Vec<usize>], results: &[Vec<usize>]) -> Graph {
     let mut b = Builder::new();
     let mut arguments = Vec::with_capacity(body.parameters().len());
@@ -119,7 +132,7 @@ fn of_addends(body: &Graph, parameters: &[Vec<usize>], results: &[Vec<usize>]) -
     b.finish(values)
 }
 
-/// Checks that whole arrays cut as the spec says are the parts that the body has.
+/// Checks that splitting the whole arrays gives the types of the body's arrays.
 fn check(spec: &ManualSpec, whole: &[Shape], parts: &[Shape], cuts: &[Vec<Vec<usize>>]) -> Result<()> {
     let fits = |(whole, (part, cut)): (&Shape, (&Shape, &Vec<Vec<usize>>))| {
         let factors =
@@ -132,5 +145,7 @@ fn check(spec: &ManualSpec, whole: &[Shape], parts: &[Shape], cuts: &[Vec<Vec<us
     if same && whole.iter().zip(parts.iter().zip(cuts)).all(fits) {
         return Ok(());
     }
-    Err(CompileError::invalid(format!("parts {parts:?} of {whole:?} do not fit their shardings {cuts:?}")))
+    Err(CompileError::invalid(format!(
+        "the body has arrays {parts:?}, which are not the parts of {whole:?} along the mesh axes {cuts:?}"
+    )))
 }

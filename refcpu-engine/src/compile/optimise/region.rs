@@ -1,23 +1,23 @@
-//! The regions of fused values: what each array is computed from, element by element.
+//! Builds the regions of fused values.
 
 use super::fuse::{Fusion, fused_reduction_parts};
-use crate::compile::error::{CompileError, Result};
+use crate::compile::api::{CompileError, Result};
 use crate::graph::{Body, Graph, Op, ValueId, ops};
 use refcpu_kernels::DType;
 use refcpu_kernels::region::{Access, Builder, Direction, Order, Region, RegionError, Val};
 use refcpu_kernels::tile::TileOp;
 use std::collections::HashMap;
 
-/// A region and the arrays that it reads, in the order of its inputs.
-pub(in crate::compile) struct Fused {
-    pub(in crate::compile) region: Region,
-    pub(in crate::compile) inputs: Vec<ValueId>,
+/// A region, and the arrays that it reads in the order of its inputs.
+pub(crate) struct Fused {
+    pub(crate) region: Region,
+    pub(crate) inputs: Vec<ValueId>,
 }
 
-/// Where along one dimension of an array a point of the iteration space is: `offset + step * coordinate`.
+/// The index along one dimension of an array for a point of the iteration space: `offset + step * coordinate`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Index {
-    /// The coordinate; None if the index is the same everywhere.
+    /// The dimension of the iteration space; `None` if the index is constant.
     coordinate: Option<usize>,
     step: isize,
     offset: isize,
@@ -33,12 +33,12 @@ impl Index {
     }
 }
 
-/// The region that computes a value with all that is inlined into it.
+/// Returns the region that computes a value and everything inlined into it.
 ///
 /// # Errors
-/// If kernels lack one of the operations for its types.
-pub(in crate::compile) fn region_of(graph: &Graph, fusion: &Fusion, value: ValueId) -> Result<Fused> {
-    let node = graph.node_of(value).expect("parameters are arrays");
+/// If the kernels do not support one of the operations for its types.
+pub(crate) fn region_of(graph: &Graph, fusion: &Fusion, value: ValueId) -> Result<Fused> {
+    let node = graph.node_of(value).expect("parameters are never inlined");
     let reduction = fused_reduction_parts(graph, node);
     let dims = match reduction {
         Some((_, _, input)) => &graph.shape(input).dims,
@@ -57,21 +57,21 @@ pub(in crate::compile) fn region_of(graph: &Graph, fusion: &Fusion, value: Value
     Ok(Fused { region, inputs: r.inputs })
 }
 
-/// The region that applies a graph over scalars to arrays of one shape: parameters in order are its inputs, each either
-/// of the region's shape or (where `scalar` says so) a single element.
+/// Returns the region that applies a graph over scalars to arrays of one shape. The parameters of the graph are the inputs.
+/// Each has the shape of the region, or is a scalar if `scalar` is true for it.
 ///
 /// # Errors
-/// If the graph does more than elementwise operations and branches, or kernels lack one of them.
-pub(in crate::compile) fn region_of_body(body: &Graph, dims: &[usize], scalar: &[bool]) -> Result<Region> {
+/// If the graph contains anything but elementwise operations and branches, or one that the kernels do not support.
+pub(crate) fn region_of_body(body: &Graph, dims: &[usize], scalar: &[bool]) -> Result<Region> {
     let access = |s: &bool| if *s { Access::scalar(dims.len()) } else { Access::linear(dims) };
     reading_body(body, dims, &scalar.iter().map(access).collect::<Vec<_>>())
 }
 
-/// The same with any access for each parameter.
+/// Does the same, with a separate access pattern for each parameter.
 ///
 /// # Errors
 /// As [`region_of_body`].
-pub(in crate::compile) fn reading_body(body: &Graph, dims: &[usize], accesses: &[Access]) -> Result<Region> {
+pub(crate) fn reading_body(body: &Graph, dims: &[usize], accesses: &[Access]) -> Result<Region> {
     let mut b = Builder::new(dims);
     let inputs = body.parameters().iter().zip(accesses);
     let inputs = inputs.map(|(p, access)| b.input(body.shape(*p).dtype, access.clone()).map_err(failed));
@@ -82,21 +82,24 @@ pub(in crate::compile) fn reading_body(body: &Graph, dims: &[usize], accesses: &
     b.finish().map_err(failed)
 }
 
-/// Whether kernels can apply a graph over scalars to the elements of arrays. Other graphs run for one element after the
-/// other: see `expand`.
+/// Returns whether kernels can apply a graph over scalars to the elements of arrays. Other graphs run for one element at a
+/// time; see `expand`.
 pub(super) fn is_applicable(body: &Graph) -> bool {
     region_of_body(body, &[], &vec![true; body.parameters().len()]).is_ok()
 }
 
-/// The results of a graph over scalars.
+/// Adds a graph over scalars to a region. Returns its results.
 fn applied(b: &mut Builder, body: &Graph, arguments: &[Val]) -> Result<Vec<Val>> {
     let mut values: Vec<Option<Val>> = vec![None; body.num_values()];
     for (p, argument) in body.parameters().iter().zip(arguments) {
         values[p.index()] = Some(*argument);
     }
     for node in body.nodes() {
-        let args: Vec<Val> =
-            node.operands.iter().map(|v| values[v.index()].expect("defined before")).collect();
+        let args: Vec<Val> = node
+            .operands
+            .iter()
+            .map(|v| values[v.index()].expect("operands are defined before their users"))
+            .collect();
         if let Op::Case(ops::Case { branches }) = &node.op {
             let chosen = chosen(b, branches, args[0], &args[1..])?;
             for (r, value) in node.results().zip(chosen) {
@@ -112,18 +115,18 @@ fn applied(b: &mut Builder, body: &Graph, arguments: &[Val]) -> Result<Vec<Val>>
             op if shape.len() == 1 && op.is_elementwise(&operands, shape) => op.emit(b, &args, shape.dtype),
             other => {
                 return Err(CompileError::unimplemented(format!(
-                    "the region does more than elementwise operations and branches: {}",
+                    "only elementwise operations and branches are supported in this region, not {}",
                     other.name()
                 )));
             }
         };
         values[node.first_result.index()] = Some(value.map_err(failed)?);
     }
-    Ok(body.results().iter().map(|r| values[r.index()].expect("defined")).collect())
+    Ok(body.results().iter().map(|r| values[r.index()].expect("results are defined")).collect())
 }
 
-/// The results of the branch that the index names, of the last one if there is none: all are computed, which has no effect
-/// but time.
+/// Returns the results of the branch with this index, or of the last branch if the index is out of range. All branches are
+/// computed, which costs time but has no other effect.
 fn chosen(b: &mut Builder, branches: &[Body], index: Val, arguments: &[Val]) -> Result<Vec<Val>> {
     let mut results = Vec::new();
     for (k, branch) in branches.iter().enumerate().rev() {
@@ -144,6 +147,39 @@ fn failed(e: RegionError) -> CompileError {
     CompileError::unimplemented(e.to_string())
 }
 
+/// Returns the indices at which the operand of a movement is read if its result is read at the indices of `map`; `None` for other
+/// operations.
+fn moved(op: &Op, from: &[usize], to: &[usize], map: &[Index]) -> Option<Vec<Index>> {
+    Some(match op {
+        Op::Broadcast(ops::Broadcast { dims }) => {
+            let index = |(size, d): (&usize, &usize)| if *size == 1 { Index::fixed(0) } else { map[*d] };
+            from.iter().zip(dims).map(index).collect()
+        }
+        Op::Transpose(ops::Transpose { permutation }) => {
+            let mut inner = map.to_vec();
+            for (i, p) in permutation.iter().enumerate() {
+                inner[*p] = map[i];
+            }
+            inner
+        }
+        Op::Slice(ops::Slice { start, stride }) => {
+            let index = |(i, (start, stride)): (&Index, (&usize, &usize))| {
+                let (start, stride) = (*start as isize, *stride as isize);
+                Index { step: i.step * stride, offset: start + i.offset * stride, ..*i }
+            };
+            map.iter().zip(start.iter().zip(stride)).map(index).collect()
+        }
+        Op::Reverse(ops::Reverse { dims }) => {
+            let index = |(d, i): (usize, &Index)| {
+                let last = to[d] as isize - 1;
+                if dims.contains(&d) { Index { step: -i.step, offset: last - i.offset, ..*i } } else { *i }
+            };
+            map.iter().enumerate().map(index).collect()
+        }
+        _ => return None,
+    })
+}
+
 struct Emission<'a> {
     graph: &'a Graph,
     fusion: &'a Fusion,
@@ -153,7 +189,7 @@ struct Emission<'a> {
 }
 
 impl Emission<'_> {
-    /// A value as it is read at the places that `map` says: an input, or computed here.
+    /// Returns a value at the indices in `map`, as an input of the region or computed in it.
     fn operand(&mut self, v: ValueId, map: Vec<Index>) -> Result<Val> {
         if let Some(val) = self.known.get(&(v, map.clone())) {
             return Ok(*val);
@@ -167,7 +203,7 @@ impl Emission<'_> {
         Ok(val)
     }
 
-    /// An array, seen with these dimensions.
+    /// Adds an input that reads an array with these dimensions at the indices in `map`.
     fn input(&mut self, v: ValueId, dims: &[usize], map: &[Index]) -> Result<Val> {
         let mut access = Access::scalar(self.b.dims().len());
         let mut offset = 0isize;
@@ -184,63 +220,21 @@ impl Emission<'_> {
         self.b.input(self.graph.shape(v).dtype, access).map_err(failed)
     }
 
-    /// A value computed at the places that `map` says.
+    /// Computes a value at the indices in `map`.
     fn computed(&mut self, v: ValueId, map: Vec<Index>) -> Result<Val> {
-        let node = self.graph.node_of(v).expect("parameters are arrays");
+        let node = self.graph.node_of(v).expect("parameters are never inlined");
         let shape = self.graph.shape(v);
         let first = node.operands.first().copied();
         match &node.op {
             Op::Constant(c) => self.b.constant_bytes(c.shape.dtype, &c.bytes).map_err(failed),
             Op::Iota(ops::Iota { dim }) => self.iota(shape.dtype, map[*dim]),
-            Op::Broadcast(ops::Broadcast { dims }) => {
-                let x = first.expect("one operand");
-                let inner = self.graph.shape(x).dims.iter().zip(dims);
-                let inner =
-                    inner.map(|(size, d)| if *size == 1 { Index::fixed(0) } else { map[*d] }).collect();
-                self.operand(x, inner)
-            }
-            Op::Transpose(ops::Transpose { permutation }) => {
-                let mut inner = map.clone();
-                for (i, p) in permutation.iter().enumerate() {
-                    inner[*p] = map[i];
-                }
-                self.operand(first.expect("one operand"), inner)
-            }
-            Op::Slice(ops::Slice { start, stride }) => {
-                let inner = map.iter().zip(start.iter().zip(stride)).map(|(i, (start, stride))| {
-                    let (start, stride) = (*start as isize, *stride as isize);
-                    Index { step: i.step * stride, offset: start + i.offset * stride, ..*i }
-                });
-                let inner = inner.collect();
-                self.operand(first.expect("one operand"), inner)
-            }
-            Op::Reverse(ops::Reverse { dims }) => {
-                let inner = map.iter().enumerate().map(|(d, i)| {
-                    if dims.contains(&d) {
-                        Index { step: -i.step, offset: shape.dims[d] as isize - 1 - i.offset, ..*i }
-                    } else {
-                        *i
-                    }
-                });
-                let inner = inner.collect();
-                self.operand(first.expect("one operand"), inner)
-            }
-            Op::Reshape => {
-                let x = first.expect("one operand");
-                if self.fusion.is_inlined(x) {
-                    let mut real =
-                        map.iter().zip(&*shape.dims).filter(|(_, size)| **size != 1).map(|(i, _)| *i);
-                    let dims = &self.graph.shape(x).dims;
-                    let inner = dims.iter().map(|size| {
-                        if *size == 1 { Index::fixed(0) } else { real.next().unwrap_or(Index::fixed(0)) }
-                    });
-                    let inner = inner.collect();
+            Op::Reshape => self.reshaped(first.expect("one operand"), &shape.dims, &map),
+            op => {
+                if let Some(x) = first
+                    && let Some(inner) = moved(op, &self.graph.shape(x).dims, &shape.dims, &map)
+                {
                     return self.operand(x, inner);
                 }
-                // The operand is an array: its elements lie in the order of the reshaped dimensions too.
-                self.input(x, &shape.dims, &map)
-            }
-            op => {
                 let mut args = Vec::with_capacity(node.operands.len());
                 for x in &node.operands {
                     args.push(self.operand(*x, map.clone())?);
@@ -253,6 +247,20 @@ impl Emission<'_> {
                 op.emit(&mut self.b, &args, shape.dtype).map_err(located)
             }
         }
+    }
+
+    /// Reads a reshaped value at the indices of `map`.
+    fn reshaped(&mut self, x: ValueId, dims: &[usize], map: &[Index]) -> Result<Val> {
+        if !self.fusion.is_inlined(x) {
+            // The operand is stored as an array, whose elements have the same order in the reshaped dimensions.
+            return self.input(x, dims, map);
+        }
+        let mut real = map.iter().zip(dims).filter(|(_, size)| **size != 1).map(|(i, _)| *i);
+        let of_operand = self.graph.shape(x).dims.iter();
+        let inner = of_operand
+            .map(|size| if *size == 1 { Index::fixed(0) } else { real.next().unwrap_or(Index::fixed(0)) });
+        let inner = inner.collect();
+        self.operand(x, inner)
     }
 
     fn iota(&mut self, dtype: DType, index: Index) -> Result<Val> {

@@ -1,0 +1,63 @@
+//! The options of the compiler.
+
+use crate::dump::Dump;
+use pjrt_sharding::FindPartitioner;
+use std::sync::Arc;
+
+/// The choice of whether a program for whole arrays on several partitions runs in parts, one on each partition, or once on
+/// whole arrays. A program that calls the host always runs on whole arrays, so that it calls the host once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parts {
+    /// All programs run on whole arrays.
+    Never,
+    /// A program runs in parts if partitions hold different data: partial sums as parameters or results, or values in manual
+    /// computations. Results that such a program declares as replicated may then differ between partitions.
+    WhereNeeded,
+    /// All programs run in parts.
+    Always,
+}
+
+/// The options of the compiler. Most are fields of PJRT's compile options.
+#[derive(Clone, Debug)]
+pub struct CompileOptions {
+    /// Number of replicas: copies of the program that run on different data.
+    pub num_replicas: usize,
+    /// Number of partitions that each replica is split into.
+    pub num_partitions: usize,
+    /// True if the program is written for whole arrays with shardings (`use_spmd_partitioning`); false if each partition runs
+    /// it on arrays of its own.
+    pub use_spmd_partitioning: bool,
+    /// Enables fusion. Without fusion every operation has an array of its own, which shows whether fusion causes a difference.
+    pub fuse: bool,
+    /// For each parameter, whether propagation may split it if the program does not state its sharding. A single entry applies
+    /// to all parameters; an empty list allows none.
+    pub propagate_to_parameters: Vec<bool>,
+    /// The same for results.
+    pub propagate_to_results: Vec<bool>,
+    /// Returns whether a handler for custom calls of this name is registered
+    /// ([`ForeignHandlers`](crate::exec::ForeignHandlers)). A handler takes precedence over the implementation of refcpu.
+    pub has_handler: fn(&str) -> bool,
+    /// Finds the host's partitioner of custom calls with this target.
+    pub find_partitioner: FindPartitioner,
+    /// The programs for whole arrays that run in parts.
+    pub parts: Parts,
+    /// The dump that receives the output of each pass.
+    pub dump: Option<Arc<Dump>>,
+}
+
+impl Default for CompileOptions {
+    fn default() -> Self {
+        Self {
+            num_replicas: 1,
+            num_partitions: 1,
+            use_spmd_partitioning: false,
+            fuse: true,
+            propagate_to_parameters: Vec::new(),
+            propagate_to_results: Vec::new(),
+            has_handler: |_| false,
+            find_partitioner: |_| None,
+            parts: Parts::WhereNeeded,
+            dump: None,
+        }
+    }
+}
