@@ -48,6 +48,31 @@ pub struct TileAssignment {
 }
 
 impl Sharding {
+    /// Returns the dimensions of a shard of an array: the quotients of its dimensions and the numbers of parts, rounded up, as
+    /// in XLA. All shards have the same dimensions. Along a dimension that is split unevenly, the last shards reach beyond the
+    /// array; their elements outside of it are unspecified.
+    ///
+    /// ```
+    /// use pjrt_sharding::Sharding;
+    ///
+    /// let sharding = Sharding { parts: vec![4], position: vec![vec![0], vec![1], vec![2], vec![3]], summed: false };
+    /// assert_eq!(sharding.shard_dims(&[10]), [3]);
+    /// assert_eq!(sharding.shard_starts(3, &[10]), [9]);
+    /// ```
+    pub fn shard_dims(&self, dims: &[usize]) -> Vec<usize> {
+        dims.iter().zip(&self.parts).map(|(size, parts)| size.div_ceil(*parts)).collect()
+    }
+
+    /// Returns the index in an array of these dimensions at which the shard of a partition begins. A shard without elements of
+    /// the array begins at its end.
+    ///
+    /// # Panics
+    /// If there is no such partition.
+    pub fn shard_starts(&self, partition: usize, dims: &[usize]) -> Vec<usize> {
+        let starts = self.position[partition].iter().zip(self.shard_dims(dims)).zip(dims);
+        starts.map(|((index, shard), size)| (index * shard).min(*size)).collect()
+    }
+
     /// Returns the tiles of the array and the partitions of each.
     pub fn tiles(&self) -> TileAssignment {
         let Self { parts, position, summed } = self;

@@ -91,29 +91,24 @@ impl Emitter {
         self.builder.op(ops::DynamicSlice { slice_sizes: ints(sizes) }, &operands)
     }
 
-    /// The first elements of a tensor, so many along each dimension.
-    pub(super) fn trimmed(&mut self, value: ValueId, sizes: &[usize]) -> Result<ValueId> {
-        let ty = self.tensor(value)?.with_dims(ints(sizes));
-        let slice = ops::Slice {
-            start_indices: ints(&vec![0; sizes.len()]),
-            limit_indices: ints(sizes),
-            strides: ints(&vec![1; sizes.len()]),
-        };
-        Ok(self.op(Op::Slice(slice), &[value], ty))
+    /// Adds a slice of the first elements of a tensor, of these sizes.
+    pub(super) fn trimmed(&mut self, value: ValueId, sizes: &[usize]) -> ValueId {
+        self.builder.slice(value, &ints(&vec![0; sizes.len()]), &ints(sizes))
     }
 
-    /// A tensor with zeros behind its elements, so many along each dimension in all.
+    /// Pads a tensor with zeros at the end of its dimensions, up to these sizes.
     pub(super) fn padded(&mut self, value: ValueId, sizes: &[usize]) -> Result<ValueId> {
-        let (now, ty) = (self.dims(value)?, self.tensor(value)?);
-        let zero = self.zeros(ty.with_dims([]))?;
-        let high: Vec<usize> = sizes.iter().zip(&now).map(|(size, now)| size - now).collect();
+        let high: Vec<usize> = sizes.iter().zip(self.dims(value)?).map(|(size, now)| size - now).collect();
         let none = ints(&vec![0; sizes.len()]);
+        let scalar = self.builder.ty(value).as_tensor().map(|ty| ty.with_dims([]));
+        let scalar = scalar.ok_or_else(|| Error::internal("a value that is not a tensor is padded"))?;
+        let zero = self.builder.zeros(scalar);
         let pad = ops::Pad {
             edge_padding_low: none.clone(),
             edge_padding_high: ints(&high),
             interior_padding: none,
         };
-        Ok(self.op(Op::Pad(pad), &[value, zero], ty.with_dims(ints(sizes))))
+        Ok(self.builder.op(pad, &[value, zero]))
     }
 
     fn channel(&mut self) -> Option<ChannelHandle> {

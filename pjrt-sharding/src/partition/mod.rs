@@ -210,8 +210,8 @@ impl<'m> Partitioner<'m> {
         for (value, layout) in old.body.block(entry).arguments.iter().zip(parameters) {
             self.parameter(*value, layout)?;
         }
-        let returned = self.block(entry)?;
-        let returned = self.moved_all(&returned, results)?;
+        let returned = self.block(entry)?.into_iter().zip(results);
+        let returned = returned.map(|(value, to)| self.result(value, to)).collect::<Result<Vec<_>>>()?;
         let function = self.emit.finish(name, &returned)?;
         Ok(Function {
             visibility: old.visibility,

@@ -121,8 +121,8 @@ struct Cx<'a> {
     foreign: Option<&'a dyn ForeignHandlers>,
 }
 
-/// Runs a plan. `inputs` contains one list of arguments for each lane of the plan ([`Plan::lanes`]); the returned value
-/// contains one list of results for each.
+/// Runs a plan. `inputs` contains one list of arguments for each lane of the plan ([`Plan::lanes`]), or for the lane of the
+/// options; the returned value contains one list of results for each.
 ///
 /// The run takes ownership of the arguments. A result may use the memory of an argument that is donatable and has no other
 /// holder. No other run writes to the memory of results.
@@ -142,14 +142,16 @@ pub fn run(
     let expected = if options.lane.is_some() { 1 } else { plan.lanes() };
     if inputs.len() != expected || options.lane.is_some() && plan.lanes_communicate() {
         return Err(RunError::invalid(format!(
-            "the arguments are for {} devices, but the program runs on {}",
+            "the arguments are for {} devices, but the program runs on {} at once",
             inputs.len(),
             plan.lanes()
         )));
     }
     let cx = Cx { runtime, cancel: options.cancel, host: options.host, foreign: options.foreign };
     let partitions = (plan.lanes() / plan.num_replicas.max(1)).max(1);
-    let process = |lane: usize| Process { replica: lane / partitions, partition: lane % partitions };
+    let first = options.lane.unwrap_or(0);
+    let process =
+        |i: usize| Process { replica: (first + i) / partitions, partition: (first + i) % partitions };
     run_program(&plan.program, inputs, &process, &cx)
 }
 

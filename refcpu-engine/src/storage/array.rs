@@ -92,10 +92,11 @@ impl Array {
         Ok(Self { dtype, dims: dims.into(), storage: Arc::new(Storage::Foreign(memory)) })
     }
 
-    /// Creates a window of `sizes` elements that begins at `starts` in `parent`. Nothing is copied.
+    /// Creates a window of `sizes` elements that begins at `starts` in `parent`. Nothing is copied. A window can reach beyond
+    /// the end of the parent, as the last shard of an uneven split does; its elements there are zeros.
     ///
     /// # Panics
-    /// If the window exceeds the bounds of the parent.
+    /// If the window begins outside of the parent.
     pub fn window(parent: &Array, starts: &[usize], sizes: &[usize]) -> Self {
         let dims = parent.dims();
         assert!(
@@ -132,19 +133,23 @@ impl Array {
         let mut cut = Self::allocate(allocator, self.dtype, Arc::clone(&self.dims))?;
         let to = cut.bytes_mut().expect("a new array has one holder");
         let from = parent.bytes().expect("the parent was made dense above");
+        if !lies_inside(parent.dims(), &window.starts, &self.dims) {
+            to.fill(0);
+        }
         for_each_run(parent.dims(), &window.starts, &self.dims, self.dtype.size(), |at, in_part| {
             to[in_part].copy_from_slice(&from[at]);
         });
         Ok(window.dense.get_or_init(|| cut).clone())
     }
 
-    /// Creates an array from dense parts, each with the index at which it begins.
+    /// Creates an array from dense parts, each with the index at which it begins. Elements of parts beyond the end of the
+    /// array are ignored.
     ///
     /// # Errors
     /// If there is not enough memory.
     ///
     /// # Panics
-    /// If a part is a window, or exceeds the bounds of the array.
+    /// If a part is a window.
     pub fn assemble(
         allocator: &Allocator,
         dtype: DType,
@@ -279,8 +284,13 @@ impl std::fmt::Debug for Array {
     }
 }
 
-/// Visits the bytes of a window of shape `dims` at `starts` in a dense array of shape `whole`, as runs that are contiguous in
-/// both. Passes the byte range of each run in the array and in the dense window.
+/// Returns `true` if a window of shape `dims` at `starts` is inside of an array of shape `whole`.
+fn lies_inside(whole: &[usize], starts: &[usize], dims: &[usize]) -> bool {
+    whole.iter().zip(starts).zip(dims).all(|((whole, start), size)| start.saturating_add(*size) <= *whole)
+}
+
+/// Visits the bytes that a window of shape `dims` at `starts` has in common with a dense array of shape `whole`, as runs that are
+/// contiguous in both. Passes the byte range of each run in the array and in the dense window.
 fn for_each_run(
     whole: &[usize],
     starts: &[usize],
@@ -293,9 +303,8 @@ fn for_each_run(
     if common.contains(&0) {
         return;
     }
-    let rank = dims.len();
-    // A run covers the trailing dimensions that the window takes completely, and the dimension before them.
-    let equal = (0..rank).rev().take_while(|d| dims[*d] == whole[*d]).count();
+    // A run covers the trailing dimensions that are complete in both, and the dimension before them.
+    let equal = (0..rank).rev().take_while(|d| common[*d] == whole[*d] && common[*d] == dims[*d]).count();
     let split = (rank - equal).saturating_sub(1);
     let run: usize = common[split..].iter().product::<usize>() * element;
     let strides = |sizes: &[usize]| {
