@@ -15,18 +15,13 @@
 
 #![deny(unsafe_code)]
 
+pub mod array;
 pub mod cat;
-pub mod child;
-pub mod compile_options;
 pub mod conform;
 pub mod host;
 pub mod inspect;
-pub mod npy;
-mod number;
-pub mod output;
-pub mod profile;
+pub mod process;
+pub mod protobuf;
+pub mod requirements;
 pub mod run;
 pub mod session;
-#[allow(unsafe_code, reason = "the only module that calls libc")]
-mod system;
-mod table;

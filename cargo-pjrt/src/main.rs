@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use cargo_pjrt::conform::Format;
 use cargo_pjrt::host::CreateOption;
-use cargo_pjrt::profile::Profile;
+use cargo_pjrt::process::{child, output};
+use cargo_pjrt::requirements::Profile;
 use cargo_pjrt::session::{record, replay};
-use cargo_pjrt::{cat, child, conform, inspect, output, run};
+use cargo_pjrt::{cat, conform, inspect, run};
 use clap::{Args, Parser, Subcommand};
 
 /// Inspects, tests and runs PJRT plugins
@@ -108,7 +109,7 @@ struct Conform {
 }
 
 /// The exit status for invalid arguments, the same as clap's.
-const CALLED_WRONGLY: u8 = 2;
+const USAGE_ERROR: u8 = 2;
 
 fn main() -> ExitCode {
     // Cargo runs `cargo-pjrt pjrt ...`.
@@ -123,7 +124,7 @@ fn main() -> ExitCode {
     let connected = if is_child { child::connect() } else { Ok(()) };
     let outcome = connected.map_err(|error| error.to_string()).and_then(|()| perform(verb, &arguments));
     let status = outcome.unwrap_or_else(|message| {
-        output::complain(&format!("error: {message}"));
+        output::print_error(&format!("error: {message}"));
         1
     });
     child::done(status);
@@ -190,7 +191,7 @@ fn print_json(value: &impl serde::Serialize) -> Result<(), String> {
 fn conform_plugin(options: &Conform) -> Result<u8, String> {
     let checks = match conform::select(options.filter.as_deref(), &options.checks) {
         Ok(checks) => checks,
-        Err(message) => return Ok(called_wrongly(&message)),
+        Err(message) => return Ok(usage_error(&message)),
     };
     let format = match options.format {
         _ if options.json => Format::Json,
@@ -210,7 +211,7 @@ fn conform_plugin(options: &Conform) -> Result<u8, String> {
         timeout: options.timeout,
         isolation: if options.shared { conform::Isolation::Shared } else { conform::Isolation::Each },
     };
-    let report = conform::run(&run, &this_program()?, |_| {})?;
+    let report = conform::run(&run, &this_program()?)?;
     output::print(&report.print(format))?;
     if report.checked_nothing() {
         return Err(
@@ -231,16 +232,16 @@ fn list_checks(checks: &[conform::Check], format: Format) -> Result<u8, String> 
             print_json(&listed)?;
         }
         Format::Junit | Format::Html => {
-            return Ok(called_wrongly("--list supports only --format text and --format json"));
+            return Ok(usage_error("--list supports only --format text and --format json"));
         }
     }
     Ok(0)
 }
 
 /// Prints an error about the arguments, and returns the exit status.
-fn called_wrongly(message: &str) -> u8 {
-    output::complain(&format!("error: {message}"));
-    CALLED_WRONGLY
+fn usage_error(message: &str) -> u8 {
+    output::print_error(&format!("error: {message}"));
+    USAGE_ERROR
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use cargo_pjrt::compile_options::{CompileOptions, hlo_add};
+use cargo_pjrt::array::{Array, npy};
 use cargo_pjrt::host::ElementType;
-use cargo_pjrt::npy::{self, Array};
+use cargo_pjrt::protobuf::{CompileOptions, hlo_add};
 use common::{Scratch, cargo_pjrt, data, fail, hello, refuse, run};
 
 mod common;

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Error, Item, ItemImpl, Result};
 
-use crate::arguments::{Arguments, constructor};
+use crate::arguments::Arguments;
 
 /// Returns the unchanged impl, followed by the exported function or by a compile error at the token that
 /// caused it.
@@ -17,22 +17,12 @@ fn export(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let arguments: Arguments = syn::parse2(arguments)?;
     let item = plugin_impl(item)?;
     let client = &item.self_ty;
-    let api_minor = match arguments.api_minor {
-        Some(minor) => quote! { ::core::option::Option::Some(#minor) },
-        None => quote! { ::core::option::Option::None },
-    };
-    // The constructor has the span of the name, so that errors point to the name.
-    let extensions = arguments.extensions.iter().map(constructor);
+    let api_minor = arguments.api_minor.map(|minor| quote! { , api_minor = #minor });
     Ok(quote! {
         const _: () = {
-            static API: ::pjrt_plugin::__private::Export = ::pjrt_plugin::__private::Export::new();
-
             #[unsafe(no_mangle)]
             extern "C" fn GetPjrtApi() -> *const ::pjrt_plugin::__private::PJRT_Api {
-                API.get::<#client>(
-                    #api_minor,
-                    &[#(::pjrt_plugin::ext::Extension::#extensions::<#client>()),*],
-                )
+                ::pjrt_plugin::__private::export(::pjrt_plugin::api_table!(#client #api_minor))
             }
         };
     })

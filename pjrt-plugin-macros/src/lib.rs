@@ -1,8 +1,8 @@
 //! The `#[pjrt_plugin]` attribute of the `pjrt-plugin` crate, which re-exports it: depend on that crate, not
 //! on this one.
 //!
-//! The attribute parses its arguments and refers to items of `pjrt-plugin`. It contains no other logic: a
-//! plugin whose table is built with `pjrt_plugin::api_table::<MyClient>()` behaves the same.
+//! The attribute parses its arguments and exports the table of `pjrt_plugin::api_table!(MyClient)`. It contains no other
+//! logic.
 
 #![forbid(unsafe_code)]
 
@@ -21,17 +21,15 @@ use proc_macro::TokenStream;
 /// #[pjrt_plugin]
 /// impl PjrtClient for Hello { ... }
 ///
-/// #[pjrt_plugin(api_minor = 112, extensions(Shardings))]
+/// #[pjrt_plugin(api_minor = 112)]
 /// impl PjrtClient for Hello { ... }
 /// ```
 ///
-/// All arguments are optional:
+/// The optional argument `api_minor = N` is the minor version of the C API that the plugin reports. It must be at least 29, the
+/// oldest version that hosts accept. The default is the newest version that the SDK supports. Hosts treat the plugin as one that
+/// was built with that version, and do not see functions that were added later.
 ///
-/// * `api_minor = N`: the minor version of the C API that the plugin reports, at least 29, the oldest that hosts
-///   accept. The default is the newest version that the SDK supports. Hosts treat the plugin as one built with
-///   that version, and do not see functions that were added later.
-/// * `extensions(...)`: the optional extension traits that the plugin implements, such as `Shardings` and
-///   `Profiler`: the public traits of `pjrt_plugin::ext`.
+/// The plugin has the extensions whose traits the client implements: the public traits of `pjrt_plugin::ext`.
 ///
 /// The impl must be one of `PjrtClient` for a concrete type, because a table of function pointers cannot be
 /// generic.

@@ -1,17 +1,24 @@
-//! Named values that a plugin tells the host about itself, its devices and its programs.
+//! Attributes: named values that describe the plugin, its devices and its programs to the host.
 
 /// The value of an attribute (`PJRT_NamedValue`).
+///
+/// ```
+/// use pjrt_plugin::{AttributeValue, DeviceDescription};
+///
+/// let chip = DeviceDescription::new(0, "chip").with_attribute("coords", vec![1, 2]).with_attribute("slice", 3_i64);
+/// assert_eq!(chip.attributes()[0], ("coords".to_owned(), AttributeValue::Int64List(vec![1, 2])));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum AttributeValue {
-    /// Text.
+    /// A string.
     String(String),
-    /// A whole number.
+    /// An integer.
     Int64(i64),
-    /// A list of whole numbers.
+    /// A list of integers.
     Int64List(Vec<i64>),
-    /// A number. Hosts abort on one in a device's attributes.
+    /// A floating-point number. Hosts abort if an attribute of a device has this type.
     Float(f32),
-    /// A truth value. Hosts abort on one in a device's attributes.
+    /// A boolean. Hosts abort if an attribute of a device has this type.
     Bool(bool),
 }
 
@@ -51,42 +58,52 @@ impl From<bool> for AttributeValue {
     }
 }
 
-/// A version of StableHLO: major, minor, patch.
+/// A version of StableHLO: the major, minor and patch number.
 pub type StablehloVersion = [i64; 3];
 
-/// What a plugin says about itself before there is a client (`PJRT_Plugin_Attributes`).
+/// The attributes of a plugin, which hosts read before they create a client (`PJRT_Plugin_Attributes`).
 ///
-/// The two StableHLO versions decide what programs look like: a host writes its program in the newer of what it knows and
-/// [`stablehlo_current_version`](Self::stablehlo_current_version). Without that attribute it takes a version that is
-/// about twelve weeks old.
+/// The StableHLO versions determine the version in which a host serializes programs: the older of its own version and
+/// [`stablehlo_current_version`](Self::stablehlo_current_version). Without that attribute, hosts use a version that is about
+/// twelve weeks old.
+///
+/// ```
+/// use pjrt_plugin::PluginAttributes;
+///
+/// let attributes = PluginAttributes::new()
+///     .stablehlo_minimum_version([0, 9, 0])
+///     .stablehlo_current_version([1, 13, 0])
+///     .with("driver", "2.1");
+/// assert_eq!(attributes.values().len(), 4);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PluginAttributes {
     values: Vec<(String, AttributeValue)>,
 }
 
-/// The attribute that names the newest version of StableHLO that a plugin reads.
+/// The name of the attribute with the newest version of StableHLO that a plugin reads.
 pub(crate) const STABLEHLO_CURRENT_VERSION: &str = "stablehlo_current_version";
 
 impl PluginAttributes {
-    /// No attributes but `xla_version`, by which JAX decides that old interfaces need no care.
+    /// Creates attributes with only `xla_version`, which tells JAX that the plugin supports the current interfaces.
     #[must_use]
     pub fn new() -> Self {
         Self::default().with("xla_version", 2_i64)
     }
 
-    /// The newest version of StableHLO that the plugin reads.
+    /// Sets the newest version of StableHLO that the plugin reads.
     #[must_use]
     pub fn stablehlo_current_version(self, version: StablehloVersion) -> Self {
         self.with(STABLEHLO_CURRENT_VERSION, version.to_vec())
     }
 
-    /// The oldest version of StableHLO that the plugin reads.
+    /// Sets the oldest version of StableHLO that the plugin reads.
     #[must_use]
     pub fn stablehlo_minimum_version(self, version: StablehloVersion) -> Self {
         self.with("stablehlo_minimum_version", version.to_vec())
     }
 
-    /// Any other attribute; JAX shows it as an attribute of its client. One of the same name is replaced.
+    /// Adds an attribute, or replaces the one with the same name. JAX exposes it as an attribute of its client.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<AttributeValue>) -> Self {
         let name = name.into();
@@ -95,7 +112,7 @@ impl PluginAttributes {
         self
     }
 
-    /// All of them, in the order of their addition.
+    /// Returns the names and values, in the order in which they were added.
     #[must_use]
     pub fn values(&self) -> &[(String, AttributeValue)] {
         &self.values

@@ -1,4 +1,4 @@
-//! Storage on a device.
+//! The storage of arrays on a device.
 
 use std::sync::Arc;
 
@@ -6,41 +6,107 @@ use crate::error::Result;
 use crate::host_buffer::CopyToHost;
 use crate::host_view::HostView;
 
-/// Bytes on a device: *storage*. Whether a buffer is pending, ready, in error, donated or deleted is not its business.
+/// The storage of an array on a device. The SDK tracks whether the host's buffer is pending, ready, in error, donated or
+/// deleted.
 ///
-/// Storage is shared: the SDK, running executions and copies hold it, and it is dropped when the last of them is done.
+/// Storage is shared: the SDK, running executions and copies each own a share of it. It is dropped with the last share.
+///
+/// This storage is host memory, so it can return its bytes and does not copy dense uploads that outlive the call:
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use pjrt_plugin::{CopyToHost, ElementType, HostBuffer, HostView, PjrtBuffer, Result};
+///
+/// enum Storage {
+///     Own(Vec<u8>),
+///     /// The host's memory, which stays unchanged as long as this value lives.
+///     Borrowed(HostBuffer),
+///     /// The host's memory, which the host may change between operations.
+///     View(HostView),
+/// }
+///
+/// impl Storage {
+///     fn upload(data: HostBuffer) -> Result<Self> {
+///         if data.may_alias() && data.is_dense() { Ok(Self::Borrowed(data)) } else { Ok(Self::Own(data.to_vec()?)) }
+///     }
+/// }
+///
+/// impl PjrtBuffer for Storage {
+///     fn size_in_bytes(&self) -> usize {
+///         match self {
+///             Self::Own(bytes) => bytes.len(),
+///             Self::Borrowed(data) => data.dense_size(),
+///             Self::View(view) => view.size_in_bytes(),
+///         }
+///     }
+///
+///     fn copy_to_host(self: Arc<Self>, copy: CopyToHost) {
+///         match &*self {
+///             Self::Own(bytes) => copy.finish_with(bytes),
+///             Self::Borrowed(data) => copy.finish_with(data.dense_bytes().unwrap_or_default()),
+///             Self::View(view) => copy.finish_with_view(view),
+///         }
+///     }
+///
+///     fn host_bytes(&self) -> Result<Option<&[u8]>> {
+///         Ok(match self {
+///             Self::Own(bytes) => Some(bytes),
+///             Self::Borrowed(data) => data.dense_bytes(),
+///             Self::View(_) => None,
+///         })
+///     }
+///
+///     fn host_view(&self) -> Option<&HostView> {
+///         if let Self::View(view) = self { Some(view) } else { None }
+///     }
+///
+///     fn device_address(&self) -> Result<Option<usize>> {
+///         Ok(self.host_bytes()?.map(|bytes| bytes.as_ptr().addr()))
+///     }
+/// }
+///
+/// let data = HostBuffer::from_vec(ElementType::U8, vec![2], vec![1, 2])?;
+/// assert_eq!(Storage::upload(data)?.host_bytes()?, Some(&[1, 2][..]));
+/// # Ok::<(), pjrt_plugin::Error>(())
+/// ```
 pub trait PjrtBuffer: Send + Sync + 'static {
-    /// How many bytes it takes on the device (`PJRT_Buffer_OnDeviceSizeInBytes`).
+    /// Returns the size of the storage on the device, in bytes (`PJRT_Buffer_OnDeviceSizeInBytes`).
     fn size_in_bytes(&self) -> usize;
 
-    /// Copies the array to the host (`PJRT_Buffer_ToHostBuffer`); called once the data is there. Finish the copy now, or
-    /// take `self` and the copy to where the work is done and finish it later.
+    /// Copies the array to the host (`PJRT_Buffer_ToHostBuffer`). The SDK calls it when the data is ready. The copy can be
+    /// finished before this returns, or later on another thread.
     fn copy_to_host(self: Arc<Self>, copy: CopyToHost);
 
-    /// The bytes, dense and row-major, where the host can read them: `Some` exactly in memories that are
-    /// [host-accessible](crate::memory::Memory::host_accessible), except for storage that is a
-    /// [view](Self::host_view). They stay where they are for the life of the storage.
+    /// Returns the array's bytes, dense and row-major, if the host can read them. They must be `Some` in memories that are
+    /// [host-accessible](crate::memory::Memory::host_accessible), except for storage that is a [view](Self::host_view), and
+    /// `None` in other memories. Their address must not change as long as the storage lives.
+    ///
+    /// The default returns `None`.
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if they have to be put together first and there is no memory for that; whatever else keeps them from
-    /// being read now. A later call may succeed.
+    /// RESOURCE_EXHAUSTED if the bytes must be assembled and there is not enough memory, or any other error that prevents
+    /// access to the bytes. The SDK may call it again after an error.
     fn host_bytes(&self) -> Result<Option<&[u8]>> {
         Ok(None)
     }
 
-    /// The view that this storage is, if [`PjrtClient::view_host_memory`](crate::client::PjrtClient::view_host_memory) made it.
-    /// The host is told the view's address in place of that of [`host_bytes`](Self::host_bytes).
+    /// Returns the view of host memory that this storage contains, if
+    /// [`PjrtClient::view_host_memory`](crate::client::PjrtClient::view_host_memory) created it. The host then receives the
+    /// address of the view instead of that of [`host_bytes`](Self::host_bytes).
+    ///
+    /// The default returns `None`.
     fn host_view(&self) -> Option<&HostView> {
         None
     }
 
-    /// The address of the data, for `PJRT_Buffer_UnsafePointer`; `None` if there is no such thing. The default is that of
-    /// [`host_bytes`](Self::host_bytes).
+    /// Returns the address of the data for `PJRT_Buffer_UnsafePointer`, or `None` if it has no address. The default returns
+    /// the address of [`host_bytes`](Self::host_bytes).
     ///
     /// # Errors
     ///
-    /// As for [`host_bytes`](Self::host_bytes).
+    /// The same errors as [`host_bytes`](Self::host_bytes).
     fn device_address(&self) -> Result<Option<usize>> {
         Ok(self.host_bytes()?.map(|bytes| bytes.as_ptr().expose_provenance()))
     }

@@ -1,4 +1,4 @@
-//! The client: a plugin's entry.
+//! The client, which is the root of a plugin, and the arguments of its methods.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,197 +24,387 @@ use crate::program::{Program, ProgramFormat};
 use crate::shape::Shape;
 use crate::topology::Topology;
 
-/// A plugin: options, devices, compilation, execution, upload (`PJRT_Client`).
+/// A plugin (`PJRT_Client`): its options, devices, compiler, executions and uploads.
 ///
-/// Every method may be called from several threads at once, and none is called with a lock of the SDK held. A panic in one
-/// becomes an INTERNAL error.
+/// The methods may be called from several threads at once. No lock of the SDK is held during a call. A panic in a method is
+/// converted to an INTERNAL error.
+///
+/// The [example](crate#an-example) of the crate implements the required methods. This client also implements the optional
+/// ones:
+///
+/// ```
+/// # use std::sync::Arc;
+/// use std::collections::HashMap;
+/// use std::sync::Mutex;
+///
+/// use pjrt_plugin::*;
+/// # struct Chip(DeviceDescription, [Memory; 1]);
+/// # impl PjrtDevice for Chip {
+/// #     fn description(&self) -> &DeviceDescription { &self.0 }
+/// #     fn memories(&self) -> &[Memory] { &self.1 }
+/// # }
+/// # impl Chip {
+/// #     fn new(id: i32, process: i32) -> Self {
+/// #         let memory = Memory::new(id, Memory::DEVICE).host_accessible();
+/// #         Self(DeviceDescription::new(id, "chip").with_process_index(process), [memory])
+/// #     }
+/// # }
+/// # enum Storage { Own(Vec<u8>), View(HostView) }
+/// # impl Storage {
+/// #     fn bytes(&self) -> &[u8] { if let Self::Own(bytes) = self { bytes } else { &[] } }
+/// # }
+/// # impl PjrtBuffer for Storage {
+/// #     fn size_in_bytes(&self) -> usize { self.bytes().len() }
+/// #     fn copy_to_host(self: Arc<Self>, copy: CopyToHost) {
+/// #         match &*self {
+/// #             Self::Own(bytes) => copy.finish_with(bytes),
+/// #             Self::View(view) => copy.finish_with_view(view),
+/// #         }
+/// #     }
+/// #     fn host_view(&self) -> Option<&HostView> { if let Self::View(view) = self { Some(view) } else { None } }
+/// # }
+/// # struct Code(Vec<u8>);
+/// # impl PjrtExecutable for Code {
+/// #     fn name(&self) -> &str { "main" }
+/// #     fn parameters(&self) -> &[ArraySpec] { &[] }
+/// #     fn outputs(&self) -> &[ArraySpec] { &[] }
+/// # }
+///
+/// struct Chips {
+///     chips: Vec<Chip>,
+///     process: i32,
+///     /// The host memory that is mapped for direct transfers: sizes by address.
+///     mapped: Mutex<HashMap<usize, usize>>,
+/// }
+///
+/// const NUM_CHIPS: OptionSpec = OptionSpec::integer("num_chips", 2, "the number of chips of each process");
+///
+/// impl PjrtClient for Chips {
+///     type Device = Chip;
+///     type Buffer = Storage;
+///     type Executable = Code;
+///     type Loaded = Arc<Code>;
+///
+///     const PLATFORM_NAME: &'static str = "chips";
+///     const CREATE_OPTIONS: &'static [OptionSpec] = &[NUM_CHIPS];
+///     const TOPOLOGY_OPTIONS: &'static [OptionSpec] = &[NUM_CHIPS];
+///     const PROGRAM_FORMATS: &'static [ProgramFormat] = &[ProgramFormat::Mlir, ProgramFormat::Hlo];
+///     const MULTI_PROCESS: bool = true;
+///
+///     fn initialize() -> Result<()> {
+///         // Load the driver here.
+///         Ok(())
+///     }
+///
+///     fn plugin_attributes() -> PluginAttributes {
+///         PluginAttributes::new().stablehlo_current_version([1, 13, 0])
+///     }
+///
+///     fn create(config: ClientConfig) -> Result<Self> {
+///         let (num_chips, process) = (config.options.integer("num_chips")? as i32, config.node_id as i32);
+///         if let Some(store) = &config.kv_store {
+///             store.put(&format!("chips/{process}"), b"ready")?;
+///         }
+///         let ids = 0..num_chips * config.num_nodes as i32;
+///         let chips = ids.map(|id| Chip::new(id, id / num_chips)).collect();
+///         Ok(Self { chips, process, mapped: Mutex::default() })
+///     }
+///
+///     fn devices(&self) -> &[Chip] {
+///         &self.chips
+///     }
+///
+///     fn platform_version(&self) -> String {
+///         "driver 2.1, compiler 7".to_owned()
+///     }
+///
+///     fn process_index(&self) -> i32 {
+///         self.process
+///     }
+///
+///     fn default_device_assignment(&self, replicas: usize, partitions: usize) -> Result<DeviceAssignment> {
+///         DeviceAssignment::new(replicas, partitions, (0..(replicas * partitions) as i32).collect())
+///     }
+///
+///     fn topology(&self) -> Topology {
+///         Topology::of_devices(Self::PLATFORM_NAME, self.platform_version(), &self.chips)
+///     }
+///
+///     fn create_topology(name: &str, options: &Options) -> Result<Topology> {
+///         if name != "row" {
+///             return Err(Error::invalid_argument(format!("the topology '{name}' is unknown; expected 'row'")));
+///         }
+///         let chips: Vec<Chip> = (0..options.integer("num_chips")? as i32).map(|id| Chip::new(id, 0)).collect();
+///         Ok(Topology::of_devices(Self::PLATFORM_NAME, "compiler 7", &chips))
+///     }
+///
+///     fn map_host_memory(&self, address: usize, size: usize) -> Result<()> {
+///         self.mapped.lock().unwrap().insert(address, size);
+///         Ok(())
+///     }
+///
+///     fn unmap_host_memory(&self, address: usize) -> Result<()> {
+///         let size = self.mapped.lock().unwrap().remove(&address);
+///         size.map(drop).ok_or_else(|| Error::invalid_argument(format!("no memory is mapped at {address:#x}")))
+///     }
+///
+///     fn process_info_changed(&self, processes: &[ProcessInfo]) {
+///         for process in processes.iter().filter(|process| process.state == ProcessState::Error) {
+///             eprintln!("process {} failed: {:?}", process.task_id, process.error);
+///         }
+///     }
+///
+///     fn process_exit(&self) {
+///         // Release the lock on the chips here.
+///     }
+///
+///     fn compile(request: CompileRequest<'_, Self>) -> Result<Code> {
+///         Ok(Code(request.program.code().to_vec()))
+///     }
+///
+///     fn deserialize(request: DeserializeRequest<'_, Self>) -> Result<Code> {
+///         Ok(Code(request.serialized.to_vec()))
+///     }
+///
+///     fn load(&self, executable: &Arc<Code>, _: &DeviceAssignment) -> Result<Arc<Code>> {
+///         Ok(Arc::clone(executable))
+///     }
+///
+///     fn execute(&self, _: &Arc<Code>, execution: Execution<Storage>) -> Result<()> {
+///         execution.fail(Error::unimplemented("this example has no interpreter"));
+///         Ok(())
+///     }
+///
+///     fn buffer_from_host(&self, data: HostBuffer, _: Placement<'_, Self>) -> Result<Pending<Storage>> {
+///         Ok(Pending::from(Storage::Own(data.to_vec()?)))
+///     }
+///
+///     fn view_host_memory(&self, view: HostView, _: Placement<'_, Self>) -> Result<Storage> {
+///         Ok(Storage::View(view))
+///     }
+///
+///     fn copy_buffer(&self, from: BufferRef<'_, Self>, _: Placement<'_, Self>) -> Result<Pending<Storage>> {
+///         Ok(Pending::from(Storage::Own(match &**from.storage {
+///             Storage::Own(bytes) => bytes.clone(),
+///             Storage::View(view) => view.lease(&from).bytes().to_vec(),
+///         })))
+///     }
+///
+///     fn bitcast_buffer(
+///         &self,
+///         from: BufferRef<'_, Self>,
+///         to: Placement<'_, Self>,
+///         _: ElementType,
+///         _: &[i64],
+///     ) -> Result<Pending<Storage>> {
+///         // The bytes of a dense, row-major array do not depend on its type.
+///         self.copy_buffer(from, to)
+///     }
+/// }
+/// # api_table!(Chips);
+/// ```
 pub trait PjrtClient: Sized + Send + Sync + 'static {
-    /// What a device is.
+    /// A device.
     type Device: PjrtDevice;
-    /// Storage on a device.
+    /// The storage of an array on a device.
     type Buffer: PjrtBuffer;
     /// A compiled program.
     type Executable: PjrtExecutable;
-    /// A program bound to devices: the data that [`execute`](Self::execute) needs. It is an `Arc` if executions keep a share of it.
+    /// A program that is loaded on devices: the data that [`execute`](Self::execute) needs. Use an `Arc` if executions need
+    /// a share of it.
     type Loaded: Send + Sync + 'static;
 
-    /// The name by which hosts know the platform, in lower case; JAX chooses lowering rules by it.
+    /// The name of the platform, in lower case. JAX selects lowering rules by it.
     const PLATFORM_NAME: &'static str;
 
-    /// The options that [`create`](Self::create) takes.
+    /// The options of [`create`](Self::create).
     const CREATE_OPTIONS: &'static [OptionSpec] = &[];
 
-    /// The options that [`create_topology`](Self::create_topology) takes.
+    /// The options of [`create_topology`](Self::create_topology).
     const TOPOLOGY_OPTIONS: &'static [OptionSpec] = &[];
 
-    /// The formats of programs that [`compile`](Self::compile) reads. Others are refused before it is called.
+    /// The program formats that [`compile`](Self::compile) supports. The SDK rejects programs in other formats.
     const PROGRAM_FORMATS: &'static [ProgramFormat] = &[ProgramFormat::Mlir];
 
-    /// Whether several processes can run one computation: [`create`](Self::create) then joins the others through
-    /// [`ClientConfig::kv_store`], [`devices`](Self::devices) lists those of all processes, and
-    /// [`process_index`](Self::process_index) says which one this is. A plugin that does not declare it is never asked for a
-    /// client of several processes: `PJRT_Client_Create` answers UNIMPLEMENTED, because each of its processes would compute
-    /// alone, with results that look right.
+    /// Support for computations of several processes. If it is `true`, [`create`](Self::create) joins the other processes
+    /// through [`ClientConfig::kv_store`], [`devices`](Self::devices) returns the devices of all processes, and
+    /// [`process_index`](Self::process_index) returns the index of this process. If it is `false`, `PJRT_Client_Create` with
+    /// several processes fails with UNIMPLEMENTED, because otherwise each process would run the whole computation alone,
+    /// without an error.
     const MULTI_PROCESS: bool = false;
 
-    /// Called once, before anything else (`PJRT_Plugin_Initialize`).
+    /// Initializes the plugin (`PJRT_Plugin_Initialize`). Hosts call it once, before all other functions. The default does
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// Whatever keeps the plugin from working at all, such as a driver that is not installed.
+    /// Any error that makes the plugin unusable, such as a missing driver.
     fn initialize() -> Result<()> {
         Ok(())
     }
 
-    /// What the plugin says about itself (`PJRT_Plugin_Attributes`). Called once.
+    /// Returns the attributes of the plugin (`PJRT_Plugin_Attributes`). The SDK calls it once.
     fn plugin_attributes() -> PluginAttributes {
         PluginAttributes::new()
     }
 
-    /// Makes a client (`PJRT_Client_Create`).
+    /// Creates a client (`PJRT_Client_Create`).
     ///
     /// # Errors
     ///
-    /// Whatever keeps the devices from being used.
+    /// Any error that makes the devices unusable.
     fn create(config: ClientConfig) -> Result<Self>;
 
-    /// The devices, those of other processes too, always the same ones in the same order; at least one is addressable.
+    /// Returns the devices of all processes (`PJRT_Client_Devices`). Every call must return the same devices in the same
+    /// order. At least one device must be addressable.
     fn devices(&self) -> &[Self::Device];
 
-    /// Free text about the platform: versions of driver, compiler, hardware. Called once. Hosts put it into cache keys.
+    /// Returns a description of the platform, such as the versions of driver, compiler and hardware
+    /// (`PJRT_Client_PlatformVersion`). Hosts include it in the keys of their compilation caches. The SDK calls it once.
     fn platform_version(&self) -> String;
 
-    /// The number of this process. Called once.
+    /// Returns the index of this process (`PJRT_Client_ProcessIndex`). The SDK calls it once. The default returns 0.
     fn process_index(&self) -> i32 {
         0
     }
 
-    /// The devices that a program runs on if the host names none (`PJRT_Client_DefaultDeviceAssignment`). The default: the
-    /// first ones, in order of their ids.
+    /// Returns the devices of a program for which the host specifies none (`PJRT_Client_DefaultDeviceAssignment`). The
+    /// default returns the devices with the smallest ids, in ascending order.
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if there are too few.
+    /// INVALID_ARGUMENT if there are fewer than `replicas * partitions` devices.
     fn default_device_assignment(&self, replicas: usize, partitions: usize) -> Result<DeviceAssignment> {
         in_order_assignment(self.devices(), replicas, partitions)
     }
 
-    /// The devices as a topology (`PJRT_Client_TopologyDescription`). Called once.
+    /// Returns the devices as a topology (`PJRT_Client_TopologyDescription`). The SDK calls it once. The default describes
+    /// [`devices`](Self::devices).
     fn topology(&self) -> Topology {
         Topology::of_devices(Self::PLATFORM_NAME, self.platform_version(), self.devices())
     }
 
-    /// Describes devices that need not be there, by a name and options of the plugin's own
-    /// (`PJRT_TopologyDescription_Create`); programs can then be compiled for them without a client.
+    /// Creates a topology from a name and the [options](Self::TOPOLOGY_OPTIONS) (`PJRT_TopologyDescription_Create`). Its
+    /// devices need not exist; programs can be compiled for them without a client.
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT for a name that the plugin does not know. The default is UNIMPLEMENTED.
+    /// INVALID_ARGUMENT if the name is unknown. The default returns UNIMPLEMENTED.
     fn create_topology(name: &str, options: &Options) -> Result<Topology> {
         let _ = options;
         let platform = Self::PLATFORM_NAME;
         Err(Error::unimplemented(format!(
-            "the plugin '{platform}' describes no topology by name, such as '{name}'"
+            "the plugin '{platform}' does not create topologies by name; found the name '{name}'"
         ))
-        .with_hint("take the topology of a client"))
+        .with_hint("use the topology of a client (PJRT_Client_TopologyDescription)"))
     }
 
-    /// Makes memory of the host, `size` bytes from an address on, fit for direct transfers until it is unmapped
-    /// (`PJRT_Client_DmaMap`). The memory is the host's, which keeps it until then.
+    /// Maps host memory of `size` bytes for direct transfers, until [`unmap_host_memory`](Self::unmap_host_memory)
+    /// (`PJRT_Client_DmaMap`). The host owns the memory, and keeps it allocated until then.
     ///
     /// # Errors
     ///
-    /// Whatever keeps it from being mapped. The default is UNIMPLEMENTED.
+    /// Any error that prevents the mapping. The default returns UNIMPLEMENTED.
     fn map_host_memory(&self, address: usize, size: usize) -> Result<()> {
         let _ = (address, size);
-        Err(Error::unimplemented(format!("the plugin '{}' maps no host memory", Self::PLATFORM_NAME)))
+        Err(Error::unimplemented(format!(
+            "the plugin '{}' does not support mapping host memory",
+            Self::PLATFORM_NAME
+        )))
     }
 
-    /// Undoes [`map_host_memory`](Self::map_host_memory) (`PJRT_Client_DmaUnmap`).
+    /// Removes a mapping of [`map_host_memory`](Self::map_host_memory) (`PJRT_Client_DmaUnmap`).
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if nothing is mapped there. The default is UNIMPLEMENTED.
+    /// INVALID_ARGUMENT if no mapping begins at the address. The default returns UNIMPLEMENTED.
     fn unmap_host_memory(&self, address: usize) -> Result<()> {
         let _ = address;
-        Err(Error::unimplemented(format!("the plugin '{}' maps no host memory", Self::PLATFORM_NAME)))
+        Err(Error::unimplemented(format!(
+            "the plugin '{}' does not support mapping host memory",
+            Self::PLATFORM_NAME
+        )))
     }
 
-    /// What became of the other processes of a distributed computation (`PJRT_Client_UpdateGlobalProcessInfo`).
+    /// Notifies the client of the states of the processes of a distributed computation
+    /// (`PJRT_Client_UpdateGlobalProcessInfo`). The default does nothing.
     fn process_info_changed(&self, processes: &[ProcessInfo]) {
         let _ = processes;
     }
 
-    /// The process ends while the client lives: some hosts, PyTorch/XLA among them, never destroy theirs. The last chance to give
-    /// back what outlives a process, such as a lock on a device. Otherwise dropping the client is the end, and this is not called.
-    /// Other threads may still run, and the host may be in the middle of a call. Not called in a forked child: what it has is its
-    /// parent's.
+    /// Notifies the client that the process exits before the client is dropped, because some hosts, such as PyTorch/XLA,
+    /// never destroy their clients. The client should release resources that outlive a process, such as a lock on a device.
+    /// Other threads may still be running, also inside of a call of the host. It is not called if the client has been
+    /// dropped, or in a forked child. The default does nothing.
     fn process_exit(&self) {}
 
-    /// Compiles a program (`PJRT_Compile`, and the first half of `PJRT_Client_Compile`).
+    /// Compiles a program (`PJRT_Compile`, and the first step of `PJRT_Client_Compile`).
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT for a program that is wrong, UNIMPLEMENTED for one that the plugin cannot compile; the message
-    /// names the operation and its location.
+    /// INVALID_ARGUMENT if the program is invalid, UNIMPLEMENTED if the plugin does not support it. The message should
+    /// contain the operation and its location.
     fn compile(request: CompileRequest<'_, Self>) -> Result<Self::Executable>;
 
-    /// Restores what [`PjrtExecutable::serialize`] gave. The default compiles the program again.
+    /// Deserializes the bytes of [`PjrtExecutable::serialize`] (`PJRT_Executable_DeserializeAndLoad`). The default compiles
+    /// the program again. The SDK has verified a checksum of the bytes, and returns DATA_LOSS to the host if they are
+    /// damaged.
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT for bytes that are wrong, FAILED_PRECONDITION for those of another version or machine. Bytes that
-    /// were damaged since [`serialize`](PjrtExecutable::serialize) do not get here: the host gets DATA_LOSS.
+    /// INVALID_ARGUMENT if the bytes are invalid, FAILED_PRECONDITION if they are of another version or for another machine.
     fn deserialize(request: DeserializeRequest<'_, Self>) -> Result<Self::Executable> {
         Self::compile(request.compile)
     }
 
-    /// Binds a program to devices (`PJRT_Client_Load`, and the second half of `PJRT_Client_Compile`). A program that the
-    /// host compiled as portable comes with its default assignment, and any device can be named when it runs.
+    /// Loads a program on devices (`PJRT_Client_Load`, and the second step of `PJRT_Client_Compile`). If the program was
+    /// compiled as [portable](CompileOptions::compile_portable_executable), the assignment is the default one, and the host
+    /// can choose any addressable device for each execution.
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if there is no room for it; whatever else keeps it from being loaded.
+    /// RESOURCE_EXHAUSTED if there is not enough memory, or any other error that prevents loading.
     fn load(&self, executable: &Arc<Self::Executable>, assignment: &DeviceAssignment)
     -> Result<Self::Loaded>;
 
-    /// Runs a program (`PJRT_LoadedExecutable_Execute`). The execution carries the inputs and the promise of the outputs;
-    /// finish it before returning, or take it to where the work is done.
+    /// Runs a program (`PJRT_LoadedExecutable_Execute`). The execution contains the inputs and the promise of the outputs.
+    /// It can be completed before this returns, or moved to another thread or queue and completed later.
     ///
     /// # Errors
     ///
-    /// An error here is the host's error at once. The execution must then not have been moved elsewhere.
+    /// An error is returned to the host immediately. In that case the execution must not have been moved elsewhere.
     fn execute(&self, loaded: &Self::Loaded, execution: Execution<Self::Buffer>) -> Result<()>;
 
-    /// Puts an array of the host on a device (`PJRT_Client_BufferFromHostBuffer`).
+    /// Uploads an array of the host to a device (`PJRT_Client_BufferFromHostBuffer`).
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if there is no room; UNIMPLEMENTED for an element type that the device does not have.
+    /// RESOURCE_EXHAUSTED if there is not enough memory, UNIMPLEMENTED if the device does not support the element type.
     fn buffer_from_host(&self, data: HostBuffer, to: Placement<'_, Self>) -> Result<Pending<Self::Buffer>>;
 
-    /// Makes a buffer over host memory that the host goes on writing to (`PJRT_Client_CreateViewOfDeviceBuffer`). It holds the
-    /// view and is no copy: [`HostView`] says what the plugin may do with it, and [`PjrtBuffer::host_view`] must give it back.
-    /// The SDK has refused memory that is not aligned for its elements, and placements that are not host-accessible. A device
-    /// that needs more than that, such as another alignment, copies when it reads the view and not here.
+    /// Creates a buffer over host memory that the host may continue to write to (`PJRT_Client_CreateViewOfDeviceBuffer`).
+    /// The storage must contain the view and not a copy of the array: [`HostView`] specifies the access to the memory, and
+    /// [`PjrtBuffer::host_view`] must return the view. The SDK rejects memory that is not aligned for its elements, and
+    /// memories of the device that are not host-accessible. A device with stricter requirements, such as a larger alignment,
+    /// can copy the array each time that it reads the view.
     ///
     /// # Errors
     ///
-    /// UNIMPLEMENTED if the device cannot read the host's memory in place, or does not have the element type: a copy would not
-    /// show what the host writes later. The view must be dropped then. The default is UNIMPLEMENTED.
+    /// UNIMPLEMENTED if the device cannot read host memory in place, or does not support the element type. The view must
+    /// then be dropped. The default returns UNIMPLEMENTED.
     fn view_host_memory(&self, view: HostView, to: Placement<'_, Self>) -> Result<Self::Buffer> {
         let _ = (view, to);
         let platform = Self::PLATFORM_NAME;
-        Err(Error::unimplemented(format!("the plugin '{platform}' makes no views of host memory"))
-            .with_hint("put a copy of the memory on the device: PJRT_Client_BufferFromHostBuffer"))
+        Err(Error::unimplemented(format!("the plugin '{platform}' does not support views of host memory"))
+            .with_hint("copy the memory with PJRT_Client_BufferFromHostBuffer"))
     }
 
-    /// Copies an array to another device or memory of this client (`PJRT_Buffer_CopyToMemory`,
-    /// `PJRT_Buffer_CopyToDevice`); called once the data is there. The default copies through the host.
+    /// Copies an array to another device or memory of this client (`PJRT_Buffer_CopyToMemory`, `PJRT_Buffer_CopyToDevice`).
+    /// The SDK calls it when the data is ready. The default copies the array to host memory and uploads it.
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if there is no room; whatever else keeps the copy from being made.
+    /// RESOURCE_EXHAUSTED if there is not enough memory, or any other error that prevents the copy.
     fn copy_buffer(
         &self,
         from: BufferRef<'_, Self>,
@@ -224,13 +414,13 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
         through_host(from, to, element_type, dims)
     }
 
-    /// Makes an array of the same bytes, dense and row-major, with another element type and other dimensions
-    /// (`PJRT_Buffer_Bitcast`); called once the data is there, and only if the sizes agree. The original stays as it is. The
-    /// default copies through the host.
+    /// Copies the dense, row-major bytes of an array to an array with another element type and other dimensions
+    /// (`PJRT_Buffer_Bitcast`). The SDK calls it when the data is ready, and only if the sizes are equal. The original is
+    /// unchanged. The default copies the array to host memory and uploads it.
     ///
     /// # Errors
     ///
-    /// As for [`copy_buffer`](Self::copy_buffer).
+    /// The same errors as [`copy_buffer`](Self::copy_buffer).
     fn bitcast_buffer(
         &self,
         from: BufferRef<'_, Self>,
@@ -242,15 +432,15 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     }
 }
 
-/// What a client is created with.
+/// The configuration of a client: the argument of [`PjrtClient::create`], whose [example](PjrtClient) uses it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ClientConfig {
-    /// The values of the declared options.
+    /// The values of the options that [`PjrtClient::CREATE_OPTIONS`] declares.
     pub options: Options,
-    /// The number of this process in a distributed computation, less than `num_nodes`; otherwise 0.
+    /// The index of this process in a distributed computation, less than `num_nodes`; otherwise 0.
     pub node_id: i64,
-    /// How many processes there are; 1 if the computation is not distributed, as it always is without
+    /// The number of processes. It is 1 if the computation is not distributed, and always without
     /// [`PjrtClient::MULTI_PROCESS`].
     pub num_nodes: i64,
     /// The store that the processes share, if there are several.
@@ -258,95 +448,95 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// The configuration of a client that is alone.
+    /// Creates the configuration of a client in a single process.
     #[must_use]
     pub fn new(options: Options) -> Self {
         Self { options, node_id: 0, num_nodes: 1, kv_store: None }
     }
 }
 
-/// What became of a process of a distributed computation.
+/// The state of a process of a distributed computation: an argument of [`PjrtClient::process_info_changed`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ProcessInfo {
-    /// The process.
+    /// The index of the process.
     pub task_id: i32,
-    /// Which incarnation of it: the number changes when it restarts.
+    /// The incarnation of the process, which changes when the process restarts.
     pub incarnation_id: u64,
-    /// Its state.
+    /// The state.
     pub state: ProcessState,
-    /// What went wrong, if something did.
+    /// The error of the process, if there is one.
     pub error: Option<Error>,
 }
 
-/// The state of a process (`PJRT_ProcessState`).
+/// The state of a process (`PJRT_ProcessState`), in a [`ProcessInfo`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProcessState {
-    /// Not said.
+    /// The host did not specify the state.
     Unspecified,
-    /// Not started.
+    /// The process has not connected yet.
     Uninitialized,
-    /// Gone.
+    /// The process has disconnected.
     Disconnected,
-    /// There.
+    /// The process is connected.
     Connected,
-    /// Failed.
+    /// The process has failed.
     Error,
 }
 
-/// A program to compile.
+/// A program to compile: the argument of [`PjrtClient::compile`].
 #[non_exhaustive]
 pub struct CompileRequest<'a, C: PjrtClient> {
     /// The program, in one of [`PjrtClient::PROGRAM_FORMATS`].
     pub program: &'a Program,
-    /// How to compile it.
+    /// The options of the compilation.
     pub options: &'a CompileOptions,
-    /// What to compile it for.
+    /// The devices to compile it for.
     pub topology: &'a Topology,
-    /// The client that will load it, if there is one.
+    /// The client that will load it, if there is one. `PJRT_Compile` also works without a client.
     pub client: Option<&'a C>,
 }
 
-/// A compiled program to restore.
+/// A serialized executable: the argument of [`PjrtClient::deserialize`].
 #[non_exhaustive]
 pub struct DeserializeRequest<'a, C: PjrtClient> {
-    /// What [`PjrtExecutable::serialize`] gave.
+    /// The bytes that [`PjrtExecutable::serialize`] returned.
     pub serialized: &'a [u8],
-    /// The program that it was compiled from.
+    /// The program from which it was compiled, and the options.
     pub compile: CompileRequest<'a, C>,
 }
 
-/// Where an array should go.
+/// The destination of an array: an argument of [`PjrtClient::buffer_from_host`] and other methods of the client.
 pub struct Placement<'a, C: PjrtClient> {
     /// The device.
     pub device: &'a C::Device,
-    /// One of its memories.
+    /// The memory of that device.
     pub memory: &'a Memory,
-    /// The layout that the host asks for; `None` is dense and row-major. A plugin without a use for layouts ignores it.
+    /// The layout that the host requests; `None` is dense and row-major. It may be ignored.
     pub layout: Option<&'a Layout>,
     pub(crate) uploader: &'a dyn Uploader<C>,
     pub(crate) place: Location,
 }
 
-/// Indices of a device and a memory among the client's.
+/// The indices of a device and a memory in those of the client.
 #[derive(Clone, Copy)]
 pub(crate) struct Location {
     pub(crate) device: usize,
     pub(crate) memory: usize,
 }
 
-/// Uploads an array.
+/// A function that uploads an array.
 pub(crate) type Upload<C> = Box<dyn FnOnce(HostBuffer) -> Result<Pending<<C as PjrtClient>::Buffer>> + Send>;
 
-/// A client that can upload arrays after the call that it was passed to has returned.
+/// A client that can create functions which upload arrays after the current call has returned.
 pub(crate) trait Uploader<C: PjrtClient> {
     fn upload_later(&self, place: Location, layout: Option<&Layout>) -> Result<Upload<C>>;
 }
 
-/// An array on a device.
+/// An array on a device: the source of [`PjrtClient::copy_buffer`] and [`PjrtClient::bitcast_buffer`].
 #[non_exhaustive]
 pub struct BufferRef<'a, C: PjrtClient> {
-    /// Its storage.
+    /// The storage.
     pub storage: &'a Arc<C::Buffer>,
     /// The device.
     pub device: &'a C::Device,
@@ -401,7 +591,7 @@ impl<C: PjrtClient> fmt::Debug for BufferRef<'_, C> {
     }
 }
 
-/// The first devices in order of their ids, as JAX and XLA number them.
+/// Assigns the devices with the smallest ids, in ascending order as in JAX and XLA.
 fn in_order_assignment<D: PjrtDevice>(
     devices: &[D],
     replicas: usize,
@@ -415,14 +605,14 @@ fn in_order_assignment<D: PjrtDevice>(
             DeviceAssignment::new(replicas, partitions, ids)
         }
         _ => Err(Error::invalid_argument(format!(
-            "{replicas} replicas of {partitions} partitions do not fit on {} devices",
+            "{replicas} replicas of {partitions} partitions need more than the {} devices of the client",
             ids.len()
         ))),
     }
 }
 
-/// Reads the array back and uploads the bytes again as an array of a type of the same size, without waiting for either: the thread that this runs on may be the one that
-/// has to finish the readback.
+/// Copies an array to host memory and uploads the bytes as an array of the same size. It does not wait for either step,
+/// because the current thread may be the one that finishes the first.
 fn through_host<C: PjrtClient>(
     from: BufferRef<'_, C>,
     to: Placement<'_, C>,

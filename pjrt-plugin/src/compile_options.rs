@@ -1,4 +1,4 @@
-//! Options of a compilation (`CompileOptionsProto`).
+//! The options of a compilation (`CompileOptionsProto`).
 
 use prost::Message;
 
@@ -8,79 +8,91 @@ use crate::layout::Layout;
 use crate::options::{COMPILE, OptionSpec, OptionValue, Options};
 use crate::proto;
 
-/// How a host wants a program compiled. Fields of the protocol buffer that no plugin has a use for are kept only in
-/// what [`encode`](Self::encode) gives back.
+/// The options of a compilation, which a host passes as a `CompileOptionsProto`. Fields of the protocol buffer that this
+/// struct does not have are preserved by [`encode`](Self::encode).
+///
+/// ```
+/// use pjrt_plugin::CompileOptions;
+///
+/// let mut options = CompileOptions::default();
+/// options.num_partitions = 4;
+/// options.use_spmd_partitioning = true;
+/// assert_eq!(CompileOptions::decode(&options.encode())?.num_partitions, 4);
+/// # Ok::<(), pjrt_plugin::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CompileOptions {
-    /// How many replicas run the program.
+    /// The number of replicas that run the program.
     pub num_replicas: usize,
-    /// Into how many partitions each replica is divided.
+    /// The number of partitions of each replica.
     pub num_partitions: usize,
-    /// Which devices run it; `None` is the client's default assignment.
+    /// The devices that run the program; `None` is the client's default assignment.
     pub device_assignment: Option<DeviceAssignment>,
-    /// The device to compile for, where no assignment says it.
+    /// The device of a program with one replica and one partition, if there is no assignment.
     pub device_ordinal: Option<i32>,
-    /// Whether the program may run on any device, named at each execution.
+    /// True if the program can run on any device, which the host chooses for each execution.
     pub compile_portable_executable: bool,
-    /// The layouts that the host wants for the parameters; none as a rule, which is row-major for all.
+    /// The layouts that the host requests for the parameters. The list is usually empty, which means row-major for all.
     pub argument_layouts: Vec<Option<Layout>>,
-    /// The layout that the host wants for the output; `None` leaves it to the compiler.
+    /// The layout that the host requests for the output; `None` leaves it to the compiler.
     pub result_layout: Option<Layout>,
-    /// Whether the parameters are the elements of one tuple.
+    /// True if the parameters are the elements of one tuple.
     pub parameter_is_tupled_arguments: bool,
-    /// Whether partitions run the same program on parts of the data.
+    /// True if all partitions run the same program, each on its part of the data.
     pub use_spmd_partitioning: bool,
-    /// Whether the compiler may choose all shardings itself, for a mesh of devices.
+    /// True if the compiler chooses all shardings, for the mesh of the next two fields.
     pub use_auto_spmd_partitioning: bool,
-    /// The shape of that mesh.
+    /// The shape of the mesh.
     pub auto_spmd_partitioning_mesh_shape: Vec<i64>,
-    /// The partitions in that mesh, in row-major order.
+    /// The partitions of the mesh, in row-major order.
     pub auto_spmd_partitioning_mesh_ids: Vec<i64>,
-    /// Whether shardings are expressed in the `sdy` dialect.
+    /// True if shardings are expressed in the `sdy` dialect.
     pub use_shardy_partitioner: bool,
-    /// For each parameter (or one for all): whether the compiler may choose its sharding.
+    /// True if the compiler may choose the sharding of each parameter. A single element applies to all parameters.
     pub allow_spmd_sharding_propagation_to_parameters: Vec<bool>,
-    /// For each output (or one for all): whether the compiler may choose its sharding.
+    /// True if the compiler may choose the sharding of each output. A single element applies to all outputs.
     pub allow_spmd_sharding_propagation_to_output: Vec<bool>,
-    /// Which parameters may share memory with an output although the program does not say so.
+    /// True if a parameter that the program returns unchanged may share memory with that output.
     pub alias_passthrough_params: bool,
-    /// How much device memory there is to use, in bytes; 0 if the host does not say.
+    /// The device memory that the program may use, in bytes; 0 if the host does not specify it.
     pub device_memory_size: i64,
-    /// How much to optimise, as XLA counts it; 0 if the host does not say.
+    /// XLA's level of optimisation; 0 if the host does not specify it.
     pub optimization_level: i32,
-    /// How hard to try to fit the program into memory, as XLA counts it; 0 if the host does not say.
+    /// XLA's level of effort to reduce the program's memory; 0 if the host does not specify it.
     pub memory_fitting_level: i32,
-    /// What an earlier run has measured, in a form of the compiler's own; empty as a rule.
+    /// The profile of an earlier execution for feedback-directed optimisation, in a format of the compiler. It is usually
+    /// empty.
     pub fdo_profile: Vec<u8>,
-    /// The version of the profile in the compiler's caches; -1 for none.
+    /// The version of the profile in the compiler's caches; -1 if there is none.
     pub profile_version: i64,
-    /// How exact products are at least, as XLA counts it: 0 (default), 1 (high), 2 (highest).
+    /// The minimum precision of matrix products (`xla.PrecisionConfig`): 0 (default), 1 (high) or 2 (highest).
     pub matrix_unit_operand_precision: i32,
-    /// The number of this process among those that compile the program together.
+    /// The index of this process among those that compile the program together.
     pub process_index: i32,
-    /// How many processes compile the program together; 0 if the host does not say.
+    /// The number of processes that compile the program together; 0 if the host does not specify it.
     pub process_count: i32,
-    /// Compiler options by name, as the host gave them; [`compiler_options`](Self::compiler_options) checks them. In JAX: `jax.jit(..., compiler_options={...})`.
+    /// The compiler options that the host set, by name. [`compiler_options`](Self::compiler_options) validates them. In JAX,
+    /// they are set with `jax.jit(..., compiler_options={...})`.
     pub overrides: Vec<(String, OverrideValue)>,
     encoded: Vec<u8>,
 }
 
-/// The value of a compiler option.
+/// The value of a compiler option in [`CompileOptions::overrides`]. See the example of [`CompileOptions::compiler_options`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum OverrideValue {
-    /// Text.
+    /// A string.
     String(String),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// A number.
+    /// A floating-point number.
     Double(f64),
 }
 
 impl Default for CompileOptions {
-    /// One replica of one partition on the default device.
+    /// Returns the options of a program with one replica and one partition on the default device.
     fn default() -> Self {
         Self {
             num_replicas: 1,
@@ -114,11 +126,11 @@ impl Default for CompileOptions {
 }
 
 impl CompileOptions {
-    /// Reads a serialized `CompileOptionsProto`; unknown fields are skipped.
+    /// Decodes a serialized `CompileOptionsProto`. Unknown fields are ignored.
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if the bytes are no such message, or if their parts contradict each other.
+    /// INVALID_ARGUMENT if the bytes are not such a message, or if its fields contradict each other.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let message = proto::CompileOptions::decode(bytes).map_err(|error| {
             Error::invalid_argument(format!("failed to deserialize CompileOptionsProto: {error}"))
@@ -171,8 +183,9 @@ impl CompileOptions {
         Ok(options)
     }
 
-    /// The values of compiler options that a plugin declares: what the host gave, and defaults for the rest. Text is converted to
-    /// the declared type. XLA's own options, `xla_...`, which hosts send to every compiler, are passed over unless they are declared.
+    /// Returns the values of the compiler options that a plugin declares: those that the host set, and the defaults of the
+    /// others. Strings are converted to the declared type. Names that begin with `xla_` are ignored unless they are
+    /// declared, because hosts send XLA's options to every compiler.
     ///
     /// ```
     /// use pjrt_plugin::{CompileOptions, OptionSpec, OverrideValue};
@@ -187,7 +200,7 @@ impl CompileOptions {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT for a name that is not declared, naming the nearest one, and for a value of the wrong type.
+    /// INVALID_ARGUMENT if a name is not declared, with the most similar name as a hint, or if a value has the wrong type.
     pub fn compiler_options(&self, specs: &[OptionSpec]) -> Result<Options> {
         let own = self
             .overrides
@@ -205,8 +218,8 @@ impl CompileOptions {
         Options::read(specs, given.collect(), &COMPILE)
     }
 
-    /// A serialized `CompileOptionsProto`: the one that these were read from, with all of its fields, unless they have been changed
-    /// since; then one of these fields.
+    /// Encodes the options as a `CompileOptionsProto`. If they are unchanged since [`decode`](Self::decode), the result is
+    /// the decoded message with all of its fields; otherwise it contains only the fields of this struct.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         if !self.encoded.is_empty() && Self::decode(&self.encoded).is_ok_and(|original| original == *self) {
@@ -249,16 +262,16 @@ impl CompileOptions {
     }
 }
 
-/// A number of replicas or partitions; 0 is how protocol buffers say nothing.
+/// Reads a number of replicas or partitions. In a protocol buffer, 0 means that the field is not set.
 fn count(name: &str, value: i64) -> Result<usize> {
-    // No machine has as many devices as would overflow what is computed from these.
+    // The limit keeps products of these numbers from overflowing.
     match u32::try_from(value) {
         Ok(value) => Ok(value.max(1) as usize),
-        Err(_) => Err(Error::invalid_argument(format!("{name} is {value}"))),
+        Err(_) => Err(Error::invalid_argument(format!("{name} is {value}; expected 0 to {}", u32::MAX))),
     }
 }
 
-/// A shape of which nothing but the layout matters.
+/// Returns a shape with a layout and no other properties.
 fn shape(layout: Option<&Layout>) -> proto::Shape {
     let layout = layout.map(|layout| proto::Layout {
         minor_to_major: layout.minor_to_major().iter().map(|dimension| *dimension as i64).collect(),
@@ -270,8 +283,11 @@ fn shape(layout: Option<&Layout>) -> proto::Shape {
 fn layout(shape: proto::Shape) -> Result<Option<Layout>> {
     let Some(layout) = shape.layout else { return Ok(None) };
     let minor_to_major = layout.minor_to_major.into_iter().map(|dimension| {
-        usize::try_from(dimension)
-            .map_err(|_| Error::invalid_argument(format!("a layout has the dimension {dimension}")))
+        usize::try_from(dimension).map_err(|_| {
+            Error::invalid_argument(format!(
+                "minor_to_major of a layout contains the negative dimension {dimension}"
+            ))
+        })
     });
     let tiles = layout.tiles.into_iter().map(|tile| tile.dimensions).collect();
     Ok(Some(Layout::new(minor_to_major.collect::<Result<_>>()?)?.with_tiles(tiles)))

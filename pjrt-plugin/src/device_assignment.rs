@@ -1,10 +1,20 @@
-//! Which device runs which part of a program.
+//! The assignment of a program's replicas and partitions to devices.
 
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
 use crate::proto;
 
-/// The devices of a program: one for each partition of each replica.
+/// The devices of a program, one for each partition of each replica.
+///
+/// ```
+/// use pjrt_plugin::DeviceAssignment;
+///
+/// // Two replicas of two partitions.
+/// let assignment = DeviceAssignment::new(2, 2, vec![0, 1, 2, 3])?;
+/// assert_eq!(assignment.device(1, 0), Some(2));
+/// assert_eq!(assignment.logical_id(2), Some((1, 0)));
+/// # Ok::<(), pjrt_plugin::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceAssignment {
     replicas: usize,
@@ -13,40 +23,41 @@ pub struct DeviceAssignment {
 }
 
 impl DeviceAssignment {
-    /// An assignment from the devices' global ids, replica by replica, within each partition by partition.
+    /// Creates an assignment from the global ids of the devices, in row-major order of a `replicas` x `partitions` table.
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if there are not `replicas * partitions` ids, or if that is none.
+    /// INVALID_ARGUMENT if the number of ids is zero or differs from `replicas * partitions`.
     pub fn new(replicas: usize, partitions: usize, devices: Vec<DeviceId>) -> Result<Self> {
         if replicas.checked_mul(partitions) != Some(devices.len()) || devices.is_empty() {
             return Err(Error::invalid_argument(format!(
-                "a device assignment of {replicas} replicas and {partitions} partitions cannot have {} devices",
+                "a device assignment of {replicas} replicas and {partitions} partitions needs as many devices as their product, \
+                 and at least one; found {}",
                 devices.len()
             )));
         }
         Ok(Self { replicas, partitions, devices })
     }
 
-    /// How many replicas.
+    /// Returns the number of replicas.
     #[must_use]
     pub fn replicas(&self) -> usize {
         self.replicas
     }
 
-    /// How many partitions each replica has.
+    /// Returns the number of partitions of each replica.
     #[must_use]
     pub fn partitions(&self) -> usize {
         self.partitions
     }
 
-    /// All devices, replica by replica.
+    /// Returns the global ids of all devices, in row-major order.
     #[must_use]
     pub fn devices(&self) -> &[DeviceId] {
         &self.devices
     }
 
-    /// The device of one partition of one replica.
+    /// Returns the device of a partition of a replica, or `None` if an index is out of range.
     #[must_use]
     pub fn device(&self, replica: usize, partition: usize) -> Option<DeviceId> {
         (partition < self.partitions)
@@ -54,7 +65,7 @@ impl DeviceAssignment {
             .flatten()
     }
 
-    /// Replica and partition that run on a device.
+    /// Returns the replica and the partition that run on a device, or `None` if the device is not in the assignment.
     #[must_use]
     pub fn logical_id(&self, device: DeviceId) -> Option<(usize, usize)> {
         let index = self.devices.iter().position(|candidate| *candidate == device)?;
@@ -62,8 +73,11 @@ impl DeviceAssignment {
     }
 
     pub(crate) fn from_proto(message: proto::DeviceAssignment) -> Result<Self> {
-        let wrong =
-            || Error::invalid_argument("the device assignment is not a table of replicas and partitions");
+        let wrong = || {
+            Error::invalid_argument(
+                "the DeviceAssignmentProto is not a table of 'replica_count' x 'computation_count' device ids",
+            )
+        };
         let replicas = usize::try_from(message.replica_count).map_err(|_| wrong())?;
         let partitions = message.computation_devices.len();
         let rows = &message.computation_devices;

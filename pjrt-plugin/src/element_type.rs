@@ -1,10 +1,19 @@
-//! Element types of arrays.
+//! The element types of arrays.
 
 use std::fmt;
 
 macro_rules! element_types {
     ($($variant:ident $number:literal $xla:literal $name:literal $bits:literal $doc:literal;)*) => {
         /// The type of an array's elements (`PJRT_Buffer_Type`).
+        ///
+        /// ```
+        /// use pjrt_plugin::ElementType;
+        ///
+        /// assert_eq!(ElementType::Bf16.to_string(), "bf16");
+        /// assert_eq!(ElementType::from_number(11), Some(ElementType::F32));
+        /// // In host memory, an element of less than a byte occupies one byte.
+        /// assert_eq!((ElementType::S4.bits(), ElementType::S4.byte_size()), (4, 1));
+        /// ```
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u32)]
         pub enum ElementType {
@@ -12,23 +21,23 @@ macro_rules! element_types {
         }
 
         impl ElementType {
-            /// Every element type, in the order of their numbers.
+            /// All element types, in the order of their numbers.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// The name as XLA and StableHLO people write it: `f32`, `pred`, `s4`.
+            /// Returns XLA's name of the type, such as `f32`, `pred` or `s4`.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// How many bits an element has, packed. A token has none.
+            /// Returns the number of bits of an element. A token has none.
             #[must_use]
             pub const fn bits(self) -> usize {
                 match self { $(Self::$variant => $bits,)* }
             }
 
-            /// The number that XLA's protocol buffers and its FFI have for it (`xla.PrimitiveType`), which is another than
-            /// the C API's.
+            /// Returns the number of the type in XLA's protocol buffers and FFI (`xla.PrimitiveType`), which differs from
+            /// that of the C API.
             #[must_use]
             pub(crate) const fn xla_number(self) -> u32 {
                 match self { $(Self::$variant => $xla,)* }
@@ -38,7 +47,7 @@ macro_rules! element_types {
 }
 
 element_types! {
-    Pred 1 1 "pred" 8 "A truth value, one byte, 0 or 1.";
+    Pred 1 1 "pred" 8 "A boolean of one byte, 0 or 1.";
     S8 2 2 "s8" 8 "A signed integer of 8 bits.";
     S16 3 3 "s16" 16 "A signed integer of 16 bits.";
     S32 4 4 "s32" 32 "A signed integer of 32 bits.";
@@ -50,44 +59,44 @@ element_types! {
     F16 10 10 "f16" 16 "IEEE half precision.";
     F32 11 11 "f32" 32 "IEEE single precision.";
     F64 12 12 "f64" 64 "IEEE double precision.";
-    Bf16 13 16 "bf16" 16 "The upper half of a single precision number.";
+    Bf16 13 16 "bf16" 16 "The upper 16 bits of an IEEE single precision number.";
     C64 14 15 "c64" 64 "A complex number of two `f32`, real part first.";
     C128 15 18 "c128" 128 "A complex number of two `f64`, real part first.";
-    F8E5M2 16 19 "f8e5m2" 8 "5 bits of exponent, 2 of mantissa, IEEE-like.";
-    F8E4M3FN 17 20 "f8e4m3fn" 8 "4 bits of exponent, 3 of mantissa, finite only, with NaN.";
-    F8E4M3B11FNUZ 18 23 "f8e4m3b11fnuz" 8 "As `F8E4M3FNUZ`, with bias 11.";
-    F8E5M2FNUZ 19 24 "f8e5m2fnuz" 8 "As `F8E5M2`, finite only, one NaN, no negative zero.";
-    F8E4M3FNUZ 20 25 "f8e4m3fnuz" 8 "4 bits of exponent, 3 of mantissa, finite only, one NaN, no negative zero.";
+    F8E5M2 16 19 "f8e5m2" 8 "A float with 5 exponent bits and 2 mantissa bits, IEEE-like.";
+    F8E4M3FN 17 20 "f8e4m3fn" 8 "A float with 4 exponent bits and 3 mantissa bits, without infinities.";
+    F8E4M3B11FNUZ 18 23 "f8e4m3b11fnuz" 8 "The same format as `F8E4M3FNUZ`, with exponent bias 11.";
+    F8E5M2FNUZ 19 24 "f8e5m2fnuz" 8 "A float with 5 exponent bits and 2 mantissa bits, one NaN, no infinities and no negative zero.";
+    F8E4M3FNUZ 20 25 "f8e4m3fnuz" 8 "A float with 4 exponent bits and 3 mantissa bits, one NaN, no infinities and no negative zero.";
     S4 21 21 "s4" 4 "A signed integer of 4 bits.";
     U4 22 22 "u4" 4 "An unsigned integer of 4 bits.";
-    Token 23 17 "token" 0 "No data: orders side effects.";
+    Token 23 17 "token" 0 "A value without data, which orders side effects.";
     S2 24 26 "s2" 2 "A signed integer of 2 bits.";
     U2 25 27 "u2" 2 "An unsigned integer of 2 bits.";
-    F8E4M3 26 28 "f8e4m3" 8 "4 bits of exponent, 3 of mantissa, IEEE-like.";
-    F8E3M4 27 29 "f8e3m4" 8 "3 bits of exponent, 4 of mantissa, IEEE-like.";
-    F8E8M0FNU 28 33 "f8e8m0fnu" 8 "8 bits of exponent and nothing else: a scale.";
-    F4E2M1FN 29 32 "f4e2m1fn" 4 "2 bits of exponent, 1 of mantissa, finite only.";
+    F8E4M3 26 28 "f8e4m3" 8 "A float with 4 exponent bits and 3 mantissa bits, IEEE-like.";
+    F8E3M4 27 29 "f8e3m4" 8 "A float with 3 exponent bits and 4 mantissa bits, IEEE-like.";
+    F8E8M0FNU 28 33 "f8e8m0fnu" 8 "A power of two with 8 exponent bits, without sign and mantissa.";
+    F4E2M1FN 29 32 "f4e2m1fn" 4 "A float with 2 exponent bits and 1 mantissa bit, finite values only.";
     S1 30 30 "s1" 1 "A signed integer of 1 bit: 0 or -1.";
     U1 31 31 "u1" 1 "An unsigned integer of 1 bit.";
-    F6E2M3FN 32 36 "f6e2m3fn" 6 "2 bits of exponent, 3 of mantissa, finite only.";
-    F6E3M2FN 33 35 "f6e3m2fn" 6 "3 bits of exponent, 2 of mantissa, finite only.";
+    F6E2M3FN 32 36 "f6e2m3fn" 6 "A float with 2 exponent bits and 3 mantissa bits, finite values only.";
+    F6E3M2FN 33 35 "f6e3m2fn" 6 "A float with 3 exponent bits and 2 mantissa bits, finite values only.";
 }
 
 impl ElementType {
-    /// The element type with this number in the C API.
+    /// Returns the element type with a number of the C API, or `None` if there is none.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
         (number as usize).checked_sub(1).and_then(|index| Self::ALL.get(index).copied())
     }
 
-    /// How many bytes an element takes in host memory. Types of less than a byte are unpacked there: one byte per
-    /// element, in its low bits. A token takes none.
+    /// Returns the size of an element in host memory, in bytes. An element of less than a byte occupies the low bits of one
+    /// byte. A token has size 0.
     #[must_use]
     pub const fn byte_size(self) -> usize {
         self.bits().div_ceil(8)
     }
 
-    /// The alignment of an element in host memory, in bytes: its size, of a complex number that of its parts, as in C.
+    /// Returns the alignment of an element in host memory, in bytes, as in C: its size, or half of it for complex numbers.
     #[must_use]
     pub const fn alignment(self) -> usize {
         match self {

@@ -6,71 +6,165 @@ use crate::error::Result;
 use crate::program::Program;
 use crate::stats::CompiledMemoryStats;
 
-/// A compiled program (`PJRT_Executable`), with no client and no device in it: what can be stored, and loaded elsewhere.
+/// A compiled program (`PJRT_Executable`). It is independent of clients and devices, so it can be serialized and loaded by
+/// another client.
+///
+/// ```
+/// use pjrt_plugin::{
+///     ArraySpec, AttributeValue, CompiledMemoryStats, ElementType, Memory, PjrtExecutable, Program, ProgramFormat, Result,
+/// };
+///
+/// /// A program that adds an array, which is in host memory, to an array on the device, which is donated.
+/// struct Add {
+///     parameters: [ArraySpec; 2],
+///     outputs: [ArraySpec; 1],
+///     code: Vec<u8>,
+/// }
+///
+/// impl Add {
+///     fn new(size: i64) -> Self {
+///         let array = ArraySpec::new(ElementType::F32, [size]);
+///         let on_host = array.clone().with_memory_kind(Memory::PINNED_HOST);
+///         Self { parameters: [array.clone(), on_host], outputs: [array], code: vec![0x90] }
+///     }
+/// }
+///
+/// impl PjrtExecutable for Add {
+///     fn name(&self) -> &str {
+///         "add"
+///     }
+///
+///     fn num_replicas(&self) -> usize {
+///         1
+///     }
+///
+///     fn num_partitions(&self) -> usize {
+///         1
+///     }
+///
+///     fn parameters(&self) -> &[ArraySpec] {
+///         &self.parameters
+///     }
+///
+///     fn outputs(&self) -> &[ArraySpec] {
+///         &self.outputs
+///     }
+///
+///     fn donated_parameters(&self) -> &[usize] {
+///         &[0]
+///     }
+///
+///     fn serialize(&self) -> Result<Option<Vec<u8>>> {
+///         Ok(Some(self.code.clone()))
+///     }
+///
+///     fn fingerprint(&self) -> Option<String> {
+///         Some(format!("add {:?}", self.parameters[0].dims()))
+///     }
+///
+///     fn optimized_program(&self) -> Option<Program> {
+///         Some(Program::new(ProgramFormat::Mlir, *b"module {}"))
+///     }
+///
+///     fn cost_analysis(&self) -> Vec<(String, AttributeValue)> {
+///         vec![("flops".to_owned(), AttributeValue::Float(self.parameters[0].dims()[0] as f32))]
+///     }
+///
+///     fn memory_stats(&self) -> Option<CompiledMemoryStats> {
+///         let size = 4 * self.parameters[0].dims()[0];
+///         Some(CompiledMemoryStats {
+///             argument_size: size,
+///             host_argument_size: size,
+///             output_size: size,
+///             alias_size: size,
+///             peak_memory: size,
+///             ..CompiledMemoryStats::default()
+///         })
+///     }
+///
+///     fn generated_code_size_in_bytes(&self) -> i64 {
+///         self.code.len() as i64
+///     }
+/// }
+///
+/// assert_eq!(Add::new(8).cost_analysis()[0].1, AttributeValue::Float(8.0));
+/// ```
 pub trait PjrtExecutable: Send + Sync + 'static {
-    /// The name of the program, as a rule that of its module. Called once.
+    /// Returns the name of the program, which is usually that of its module. The SDK calls it once.
     fn name(&self) -> &str;
 
-    /// How many replicas run it.
+    /// Returns the number of replicas that run the program. The default returns 1.
     fn num_replicas(&self) -> usize {
         1
     }
 
-    /// Into how many partitions each replica is divided.
+    /// Returns the number of partitions of each replica. The default returns 1.
     fn num_partitions(&self) -> usize {
         1
     }
 
-    /// What it takes, on each device. The SDK checks arguments against it before every execution. Called once.
+    /// Returns the parameters of the program on each device. The SDK checks the arguments of every execution against them,
+    /// and calls this once.
     fn parameters(&self) -> &[ArraySpec];
 
-    /// What it gives, on each device. Called once.
+    /// Returns the outputs of the program on each device. The SDK calls it once.
     fn outputs(&self) -> &[ArraySpec];
 
-    /// The parameters whose buffers it consumes. The host may except single ones in a call. Called once.
+    /// Returns the indices of the parameters whose arguments are donated. The host can exclude some of them from an
+    /// execution. The SDK calls it once. The default returns none.
     fn donated_parameters(&self) -> &[usize] {
         &[]
     }
 
-    /// Its serialized form, for [`PjrtClient::deserialize`](crate::client::PjrtClient::deserialize). `None`: the SDK stores
-    /// the program and its options, and compiles them again.
+    /// Serializes the program for [`PjrtClient::deserialize`](crate::client::PjrtClient::deserialize). The default returns
+    /// `None`: the serialized executable contains only the program and its options, and is compiled again.
     ///
     /// # Errors
     ///
-    /// Whatever keeps it from being serialized.
+    /// Any error that prevents serialization.
     fn serialize(&self) -> Result<Option<Vec<u8>>> {
         Ok(None)
     }
 
-    /// A text that differs between programs that do something different. `None`: the SDK hashes program and options.
+    /// Returns a fingerprint, which must differ between programs that differ in behaviour. The default returns `None`: the
+    /// SDK hashes the program and its options.
     fn fingerprint(&self) -> Option<String> {
         None
     }
 
-    /// The program after optimisation (`PJRT_Executable_OptimizedProgram`). `None`: the program as it came. Hosts read `mlir`
-    /// and `hlo_with_config`; of `hlo` the SDK makes the latter.
+    /// Returns the program after optimisation (`PJRT_Executable_OptimizedProgram`). Hosts read the formats `mlir` and
+    /// `hlo_with_config`; the SDK converts `hlo` to the latter. The default returns `None`: hosts receive the program that
+    /// was compiled.
     fn optimized_program(&self) -> Option<Program> {
         None
     }
 
-    /// What a run costs (`PJRT_Executable_GetCostAnalysis`). Keys that hosts know: `flops`, `bytes accessed`,
-    /// `transcendentals`, as floats.
+    /// Returns the cost of an execution (`PJRT_Executable_GetCostAnalysis`). Hosts know the keys `flops`, `bytes accessed`
+    /// and `transcendentals`, whose values are floats. The default returns no costs.
     fn cost_analysis(&self) -> Vec<(String, AttributeValue)> {
         Vec::new()
     }
 
-    /// What memory a run needs. `None`: the SDK counts the parameters and the outputs.
+    /// Returns the memory that an execution needs (`PJRT_Executable_GetCompiledMemoryStats`). The default returns `None`:
+    /// the SDK reports the sizes of the parameters and the outputs.
     fn memory_stats(&self) -> Option<CompiledMemoryStats> {
         None
     }
 
-    /// How large the compiled code is; -1 if that is not known.
+    /// Returns the size of the compiled code in bytes, or -1 if it is not known. The default returns -1.
     fn generated_code_size_in_bytes(&self) -> i64 {
         -1
     }
 }
 
-/// An array that a program takes or gives: element type, dimensions, and the memory that it lives in.
+/// The specification of a parameter or an output: element type, dimensions and memory kind.
+///
+/// ```
+/// use pjrt_plugin::{ArraySpec, ElementType, Memory};
+///
+/// let matrix = ArraySpec::new(ElementType::F32, [2, 3]).with_memory_kind(Memory::PINNED_HOST);
+/// assert_eq!((matrix.dims(), matrix.memory_kind()), (&[2, 3][..], Some("pinned_host")));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArraySpec {
     element_type: ElementType,
@@ -79,32 +173,32 @@ pub struct ArraySpec {
 }
 
 impl ArraySpec {
-    /// An array in the default memory of its device.
+    /// Creates the specification of an array in the default memory of its device.
     #[must_use]
     pub fn new(element_type: ElementType, dims: impl Into<Vec<i64>>) -> Self {
         Self { element_type, dims: dims.into(), memory_kind: None }
     }
 
-    /// The same array in a memory of this kind.
+    /// Sets the kind of the memory.
     #[must_use]
     pub fn with_memory_kind(mut self, kind: impl Into<String>) -> Self {
         self.memory_kind = Some(kind.into());
         self
     }
 
-    /// The type of the elements.
+    /// Returns the element type.
     #[must_use]
     pub fn element_type(&self) -> ElementType {
         self.element_type
     }
 
-    /// The dimensions.
+    /// Returns the dimensions.
     #[must_use]
     pub fn dims(&self) -> &[i64] {
         &self.dims
     }
 
-    /// The kind of the memory; `None` is the default memory.
+    /// Returns the kind of the memory; `None` is the default memory of the device.
     #[must_use]
     pub fn memory_kind(&self) -> Option<&str> {
         self.memory_kind.as_deref()

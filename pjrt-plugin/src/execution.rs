@@ -1,4 +1,4 @@
-//! Executions: a program's inputs on their way in, the promise of its outputs on the way out.
+//! Executions of programs, with their inputs and the promise of their outputs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,25 +16,51 @@ use crate::user_data::UserData;
 
 /// One launch of a program on all of its devices (`PJRT_LoadedExecutable_Execute`).
 ///
-/// It owns the promise of the outputs: completing it makes them ready, failing it puts the error into them, dropping it
-/// unfinished fails it with an INTERNAL error. It can be finished inside of [`PjrtClient::execute`](crate::PjrtClient::execute), or moved to a thread
-/// or a queue. An input that is in error fails it without the author's doing.
+/// It owns the promise of the outputs. Completing it makes them ready, failing it sets an error on them, and dropping it
+/// before either sets an INTERNAL error. It can be completed inside of [`PjrtClient::execute`](crate::PjrtClient::execute),
+/// or moved to a thread or a queue. If an input is in error, the SDK fails the execution with that error.
+///
+/// A program that negates its arguments, in place where they are donated:
+///
+/// ```
+/// use pjrt_plugin::Execution;
+///
+/// struct Storage(Vec<f32>);
+///
+/// fn negate(execution: Execution<Storage>) {
+///     execution.when_ready(|mut ready| {
+///         let outputs = ready.take_inputs().into_iter().map(|inputs| {
+///             let negated = inputs.into_iter().map(|input| {
+///                 let mut values = match input.into_donated() {
+///                     Ok(storage) => storage.0,
+///                     Err(input) => input.0.clone(),
+///                 };
+///                 values.iter_mut().for_each(|value| *value = -*value);
+///                 Storage(values)
+///             });
+///             negated.collect()
+///         });
+///         let outputs = outputs.collect();
+///         ready.complete(outputs);
+///     });
+/// }
+/// ```
 pub struct Execution<B>(Launched<Job<B>, B>);
 
-/// What an execution does.
+/// The inputs and the options of an execution.
 pub(crate) struct Job<B> {
     inputs: Inputs<B>,
     devices: ByDevice<DeviceId>,
     launch_id: i32,
-    /// Nothing for most.
+    /// `None` for most executions.
     rare: Option<Box<Rare>>,
 }
 
-/// What few executions have. The others carry one word for it.
+/// Data of few executions. In the others it occupies one word.
 pub(crate) struct Rare {
     pub(crate) callbacks: HostCallbacks,
     pub(crate) user_data: UserData,
-    /// Of an execution that can be run, the inputs whose data is not there yet: none, except after [`Execution::when_allocated`].
+    /// The inputs of a [`ReadyExecution`] whose data is not ready: none, except after [`Execution::when_allocated`].
     pending: Vec<Event>,
 }
 
@@ -46,16 +72,16 @@ impl Rare {
     const NONE: &Self = &Self::new(HostCallbacks(None), UserData::none());
 }
 
-/// What an execution reads: the inputs of the first device, then those of the second, and so on.
+/// The inputs of an execution, in the order of the devices.
 pub(crate) enum Inputs<B> {
-    /// Storage and data of all are there, as they nearly always are.
+    /// All inputs have storage and data, which is the usual case.
     Ready(Vec<Input<B>>),
-    /// Some wait.
+    /// Some inputs may not be ready.
     Held(Vec<Held<B>>),
 }
 
 impl<B> Inputs<B> {
-    /// Where shares of buffers can be put whose storage and data are there; nothing if some input waits.
+    /// Returns the vector to which inputs with storage and data can be added, or `None` if some input is not ready.
     #[inline]
     pub(crate) fn ready(&mut self) -> Option<&mut Vec<Input<B>>> {
         match self {
@@ -64,7 +90,7 @@ impl<B> Inputs<B> {
         }
     }
 
-    /// Takes a share of a buffer; its own, if it is donated.
+    /// Adds a share of a buffer; the buffer's own share, if it is donated.
     ///
     /// # Errors
     ///
@@ -89,7 +115,7 @@ impl<B> Inputs<B> {
         std::mem::replace(self, Self::Ready(Vec::new()))
     }
 
-    /// As they are held where some wait.
+    /// Converts the inputs to the form in which some may not be ready.
     pub(crate) fn into_held(self) -> Vec<Held<B>> {
         let held = |Input { storage, donated }| Held {
             share: Share::Storage(storage),
@@ -103,7 +129,7 @@ impl<B> Inputs<B> {
         }
     }
 
-    /// Those that have storage. By the time that this is called, all have.
+    /// Returns the inputs that have storage, which are all of them when this is called.
     #[inline(always)]
     fn into_inputs(self) -> Vec<Input<B>> {
         let input =
@@ -114,7 +140,7 @@ impl<B> Inputs<B> {
         }
     }
 
-    /// Those of which some wait; none if none does.
+    /// Returns the inputs of which some may not be ready, or none if all are ready.
     #[inline]
     fn held(&self) -> &[Held<B>] {
         match self {
@@ -141,40 +167,75 @@ impl<B> Job<B> {
     }
 }
 
-/// An [`Execution`] whose inputs have storage: it can be run.
+/// An [`Execution`] whose inputs have storage, so that it can run.
+///
+/// A device with a queue allocates the outputs immediately and computes them later:
+///
+/// ```
+/// use std::sync::mpsc::Sender;
+/// use std::sync::{Arc, Mutex};
+///
+/// use pjrt_plugin::{ByDevice, Error, Execution};
+///
+/// struct Storage(Arc<Mutex<Vec<f32>>>);
+///
+/// fn negate(execution: Execution<Storage>, queue: Sender<Box<dyn FnOnce() + Send>>) {
+///     execution.when_allocated(move |mut ready| {
+///         let inputs = ready.take_inputs();
+///         let outputs: ByDevice<Vec<Arc<Mutex<Vec<f32>>>>> =
+///             inputs.iter().map(|device| device.iter().map(|_| Arc::default()).collect()).collect();
+///         let storage = |device: &Vec<_>| device.iter().map(|output| Storage(Arc::clone(output))).collect();
+///         let allocated = outputs.iter().map(storage).collect();
+///         ready.allocated(allocated, |completion| {
+///             let run = move || {
+///                 // The queue runs in order, so the data of the inputs is ready here.
+///                 for (input, output) in inputs.iter().flatten().zip(outputs.iter().flatten()) {
+///                     *output.lock().unwrap() = input.0.lock().unwrap().iter().map(|value| -value).collect();
+///                 }
+///                 completion.finish();
+///             };
+///             // If the queue is closed, the completion is dropped, which fails the outputs.
+///             let _ = queue.send(Box::new(run));
+///         });
+///     });
+/// }
+/// # let _ = |error: Error| error;
+/// ```
 pub struct ReadyExecution<B>(Execution<B>);
 
-/// An input of an execution: storage to be read, or to be consumed.
+/// An input of an execution: a share of the storage, or, if it is donated, the storage itself. See the examples of
+/// [`Execution`] and [`ReadyExecution`].
 pub struct Input<B> {
     storage: Arc<B>,
     donated: bool,
 }
 
 impl<B> Input<B> {
-    /// A share for reading.
+    /// Creates an input that is not donated.
     #[inline]
     pub(crate) fn shared(storage: Arc<B>) -> Self {
         Self { storage, donated: false }
     }
 
-    /// The storage, for reading.
+    /// Returns the storage.
     #[must_use]
     pub fn get(&self) -> &B {
         &self.storage
     }
 
-    /// Whether the execution consumes it: the host has donated it, and nobody else holds it.
+    /// Returns whether [`into_donated`](Self::into_donated) returns the storage: the host has donated it, and there is no
+    /// other share.
     #[must_use]
     pub fn is_donated(&self) -> bool {
-        // The buffer has given its share up, so there can be fewer others from now on, but not more.
+        // The buffer has no share any more, so the number of shares can only decrease.
         self.donated && Arc::strong_count(&self.storage) == 1
     }
 
-    /// The storage itself, into which results may be written, if the execution consumes it.
+    /// Returns the storage itself, if it is donated and there is no other share. Results may be written to it.
     ///
     /// # Errors
     ///
-    /// The input, if others may hold its storage too.
+    /// Returns the input if it is not donated, or if there are other shares of its storage.
     pub fn into_donated(self) -> Result<B, Self> {
         let Self { storage, donated } = self;
         if !donated {
@@ -183,7 +244,7 @@ impl<B> Input<B> {
         Arc::try_unwrap(storage).map_err(|storage| Self { storage, donated })
     }
 
-    /// A share of the storage, for reading.
+    /// Returns the share of the storage, for reading.
     #[must_use]
     pub fn into_shared(self) -> Arc<B> {
         self.storage
@@ -198,10 +259,11 @@ impl<B> std::ops::Deref for Input<B> {
     }
 }
 
-/// The outputs of an execution are allocated; finishing this makes them ready. Dropping it fails them.
+/// The right to complete the data of outputs that are already allocated; see the example of [`ReadyExecution`]. Dropping it
+/// sets an INTERNAL error on the outputs.
 pub struct Completion {
     source: EventSource,
-    /// The inputs that were not ready when the program was enqueued; an error of theirs is the outputs' error.
+    /// The inputs that were not ready when the program was enqueued. Their error becomes that of the outputs.
     inputs: Vec<Event>,
 }
 
@@ -212,7 +274,7 @@ impl<B: Send + Sync + 'static> Execution<B> {
         num_devices: usize,
         num_outputs: usize,
     ) -> (Self, Launch<Job<B>, B>) {
-        // Empty at first, and filled where it is.
+        // The inputs are empty here, because they are added without moving the job.
         let job =
             || Job { inputs: Inputs::Ready(Vec::new()), devices: ByDevice::none(), launch_id: 0, rare: None };
         let (mut launched, launch) = launch(job, num_devices, num_outputs);
@@ -220,7 +282,7 @@ impl<B: Send + Sync + 'static> Execution<B> {
         (Self(launched), launch)
     }
 
-    /// Says where and how it runs, before an author gets it.
+    /// Sets the devices and the options before the author receives the execution.
     #[inline(always)]
     pub(crate) fn run_on(&mut self, devices: ByDevice<DeviceId>, launch_id: i32, rare: Option<Box<Rare>>) {
         let job = &mut self.0.job;
@@ -233,44 +295,46 @@ impl<B: Send + Sync + 'static> Execution<B> {
         self.0.job.rare.as_deref().unwrap_or(Rare::NONE)
     }
 
-    /// Where its inputs are put before an author gets it.
+    /// Returns the inputs, to which they are added before the author receives the execution.
     pub(crate) fn inputs(&mut self) -> &mut Inputs<B> {
         &mut self.0.job.inputs
     }
 
-    /// The devices that it runs on, in the order of the lists of inputs and outputs: as a rule all of those that the
-    /// program was loaded for and this process has; one of them if the host launches them one by one.
+    /// Returns the devices that it runs on, in the order of the lists of inputs and outputs. They are usually all
+    /// addressable devices for which the program was loaded. If the host launches the devices separately, there is one
+    /// device.
     #[must_use]
     pub fn devices(&self) -> &[DeviceId] {
         &self.0.job.devices
     }
 
-    /// The host's number of this launch; launches of the same program on several devices or processes that belong together
-    /// have the same.
+    /// Returns the launch id of the host. Launches that belong together, on several devices or processes, have the same id.
     #[must_use]
     pub fn launch_id(&self) -> i32 {
         self.0.job.launch_id
     }
 
-    /// The host's functions for the program's send and receive operations; empty for most programs.
+    /// Returns the host's callbacks for the program's send and receive operations. Most programs have none.
     #[must_use]
     pub fn host_callbacks(&self) -> &HostCallbacks {
         &self.rare().callbacks
     }
 
-    /// What the host handed to the handlers of custom calls; nothing without the [`Ffi`](crate::ext::Ffi) extension.
+    /// Returns the data that the host passes to the handlers of custom calls. It is empty without the
+    /// [`Ffi`](crate::ext::Ffi) extension.
     #[must_use]
     pub fn user_data(&self) -> &UserData {
         &self.rare().user_data
     }
 
-    /// Runs a closure once the data of all inputs is there: now, or on the thread that makes the last of them ready.
+    /// Runs a closure when the data of all inputs is ready: immediately, or later on the thread that completes the last
+    /// input.
     pub fn when_ready(self, run: impl FnOnce(ReadyExecution<B>) + Send + 'static) {
         self.when(|held| [held.allocated.clone(), held.ready.clone()], run);
     }
 
-    /// Runs a closure once all inputs have storage, whether or not their data is there: for a device that orders its work
-    /// itself. [`ReadyExecution::ready_events`] says which data is there.
+    /// Runs a closure when all inputs have storage, even if their data is not ready. It is meant for devices that order
+    /// their work themselves. [`ReadyExecution::ready_events`] returns the events of the data.
     pub fn when_allocated(self, run: impl FnOnce(ReadyExecution<B>) + Send + 'static) {
         self.when(|held| [held.allocated.clone(), Event::ready()], run);
     }
@@ -297,11 +361,11 @@ impl<B: Send + Sync + 'static> Execution<B> {
         }
     }
 
-    /// The execution, to be run now, if the data of all inputs is there.
+    /// Returns a [`ReadyExecution`] if the data of all inputs is ready.
     ///
     /// # Errors
     ///
-    /// The execution itself, if some input is not ready or is in error.
+    /// Returns the execution itself if an input is not ready or is in error.
     pub fn try_ready(self) -> Result<ReadyExecution<B>, Self> {
         if self.0.job.inputs.held().iter().all(|held| matches!(held.outcome(), Some(Ok(())))) {
             Ok(ReadyExecution::new(self))
@@ -310,12 +374,12 @@ impl<B: Send + Sync + 'static> Execution<B> {
         }
     }
 
-    /// Puts an error into the outputs.
+    /// Completes the execution with an error, which is set on all outputs.
     pub fn fail(self, error: Error) {
         fail(self.0, error);
     }
 
-    /// The error of the first input that has one.
+    /// Returns the error of the first input that has one.
     #[inline(always)]
     pub(crate) fn input_error(&self) -> Option<Error> {
         match &self.0.job.inputs {
@@ -330,7 +394,7 @@ fn first_error<B>(inputs: &[Held<B>]) -> Option<Error> {
     inputs.iter().find_map(|held| held.outcome()?.err())
 }
 
-/// Deals elements out to devices, the same number to each.
+/// Divides elements among devices, with the same number for each.
 #[inline(always)]
 fn deal<T>(elements: Vec<T>, num_devices: usize) -> ByDevice<Vec<T>> {
     if num_devices == 1 {
@@ -358,32 +422,32 @@ impl<B: Send + Sync + 'static> ReadyExecution<B> {
         self.0.0.job.rare.as_mut().map_or_else(Vec::new, |rare| std::mem::take(&mut rare.pending))
     }
 
-    /// The devices; see [`Execution::devices`].
+    /// Returns the devices; see [`Execution::devices`].
     #[must_use]
     pub fn devices(&self) -> &[DeviceId] {
         self.0.devices()
     }
 
-    /// The host's number of this launch; see [`Execution::launch_id`].
+    /// Returns the launch id of the host; see [`Execution::launch_id`].
     #[must_use]
     pub fn launch_id(&self) -> i32 {
         self.0.launch_id()
     }
 
-    /// The host's functions for send and receive operations; see [`Execution::host_callbacks`].
+    /// Returns the host's callbacks for send and receive operations; see [`Execution::host_callbacks`].
     #[must_use]
     pub fn host_callbacks(&self) -> &HostCallbacks {
         self.0.host_callbacks()
     }
 
-    /// What the host handed to the handlers of custom calls; see [`Execution::user_data`].
+    /// Returns the data that the host passes to the handlers of custom calls; see [`Execution::user_data`].
     #[must_use]
     pub fn user_data(&self) -> &UserData {
         self.0.user_data()
     }
 
-    /// When the data of each input is there, by device and argument, until [`take_inputs`](Self::take_inputs). Of use
-    /// after [`Execution::when_allocated`] only.
+    /// Returns the events of the inputs' data, by device and argument. They are ready except after
+    /// [`Execution::when_allocated`]. Call this before [`take_inputs`](Self::take_inputs), after which the lists are empty.
     #[must_use]
     pub fn ready_events(&self) -> ByDevice<Vec<Event>> {
         let Job { inputs, devices, .. } = &self.0.0.job;
@@ -394,7 +458,7 @@ impl<B: Send + Sync + 'static> ReadyExecution<B> {
         deal(events, devices.len())
     }
 
-    /// The inputs, by device and argument; a second call gives none.
+    /// Returns the inputs, by device and argument. A second call returns empty lists.
     #[must_use]
     #[inline(always)]
     pub fn take_inputs(&mut self) -> ByDevice<Vec<Input<B>>> {
@@ -407,21 +471,22 @@ impl<B: Send + Sync + 'static> ReadyExecution<B> {
         job.take_inputs()
     }
 
-    /// The outputs, by device and output, with their data.
+    /// Completes the execution with its outputs, by device and output, whose data is ready.
     ///
-    /// If their number is wrong, all outputs get an INTERNAL error.
+    /// If their number is wrong, all outputs receive an INTERNAL error.
     #[inline(always)]
     pub fn complete(mut self, outputs: ByDevice<Vec<B>>) {
-        // The inputs of a device that orders its work itself can turn out to be in error only now.
+        // Inputs that were not ready after `when_allocated` may have failed since then.
         let ready =
             if self.0.0.job.rare.is_none() { Event::ready() } else { Event::all(self.take_pending()) };
         finish(self.0.0, outputs, ready);
     }
 
-    /// The outputs, by device and output, whose data will be there when the completion is finished.
+    /// Completes the execution with outputs, by device and output, that are allocated. Their data is ready when the
+    /// [`Completion`] is finished.
     ///
-    /// `enqueue` takes the completion to where the work is done. It runs before anyone learns of the outputs, so that a
-    /// device that works in order gets this program before those that read what it makes.
+    /// `enqueue` moves the completion to the queue of the device. It runs before the outputs become visible, so that a
+    /// device that works in order receives this program before the programs that read its outputs.
     pub fn allocated(mut self, outputs: ByDevice<Vec<B>>, enqueue: impl FnOnce(Completion)) {
         let (source, ready) = Event::pending();
         let inputs = self.take_pending();
@@ -429,20 +494,20 @@ impl<B: Send + Sync + 'static> ReadyExecution<B> {
         finish(self.0.0, outputs, ready);
     }
 
-    /// Puts an error into the outputs.
+    /// Completes the execution with an error, which is set on all outputs.
     pub fn fail(self, error: Error) {
         self.0.fail(error);
     }
 }
 
 impl Completion {
-    /// The data of the outputs is there.
+    /// Makes the data of the outputs ready.
     pub fn finish(self) {
         let error = self.inputs.iter().find_map(|input| input.outcome()?.err());
         self.source.complete(error.map_or(Ok(()), Err));
     }
 
-    /// The data of the outputs will never be there.
+    /// Sets an error on the outputs.
     pub fn fail(self, error: Error) {
         self.source.complete(Err(error.in_function(EXECUTE)));
     }

@@ -1,4 +1,4 @@
-//! Host memory that a plugin reads from or writes to, and gives back.
+//! Host memory that a plugin reads for uploads and writes for copies to the host.
 
 use std::fmt;
 
@@ -11,14 +11,24 @@ use crate::error::{Error, Result};
 use crate::host_view::{HostView, ReadsViews, sealed};
 use crate::shape::Shape;
 
-/// Host memory to read, for an upload (`PJRT_Client_BufferFromHostBuffer`): an array with an element type, dimensions
-/// and byte strides.
+/// Host memory to read for an upload (`PJRT_Client_BufferFromHostBuffer`): an array with an element type, dimensions and
+/// byte strides.
 ///
-/// The host must leave the memory alone until this is dropped; dropping it tells the host that it is released. Memory
-/// that the host lends only for the duration of the call has been copied before.
+/// The host does not modify the memory until this value is dropped, which notifies the host that the memory is released. If
+/// the host lends the memory only during the call, the SDK has already copied it.
+///
+/// ```
+/// use pjrt_plugin::{ElementType, HostBuffer};
+///
+/// let data = HostBuffer::from_vec(ElementType::U16, vec![2], vec![1, 0, 2, 0])?;
+/// let mut storage = vec![0; data.dense_size()];
+/// data.copy_into(&mut storage)?;
+/// assert_eq!(storage, [1, 0, 2, 0]);
+/// # Ok::<(), pjrt_plugin::Error>(())
+/// ```
 pub struct HostBuffer(Box<Array>);
 
-/// Boxed, because what authors make of a [`HostBuffer`] is moved often.
+/// The content of a [`HostBuffer`]. It is boxed because the storage that authors create from it is moved often.
 struct Array {
     bytes: Bytes,
     shape: Shape,
@@ -34,7 +44,7 @@ enum Bytes {
 }
 
 impl HostBuffer {
-    /// `bytes` spans exactly the array: `strided`'s extent, or the dense size.
+    /// Creates a buffer over memory of the host. `bytes` must be exactly the extent of `strided`, or the dense array.
     #[inline(always)]
     pub(crate) fn lent(
         bytes: HostBytes,
@@ -47,21 +57,21 @@ impl HostBuffer {
         Self(Box::new(Array { bytes, shape, strided, may_alias, released: Some(released) }))
     }
 
-    /// An array in memory of the plugin's own; `dense` is row-major.
+    /// Creates an array from dense, row-major bytes of the plugin.
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if `dense` has not the size of the array.
+    /// INVALID_ARGUMENT if the size of `dense` is not that of the array.
     pub fn from_vec(element_type: ElementType, dims: Vec<i64>, dense: Vec<u8>) -> Result<Self> {
         Self::dense(Shape::new(element_type, &dims)?, dense)
     }
 
-    /// As [`from_vec`](Self::from_vec).
+    /// Does the same as [`from_vec`](Self::from_vec).
     pub(crate) fn dense(shape: Shape, dense: Vec<u8>) -> Result<Self> {
         let size = shape.host_size();
         if dense.len() != size {
             return Err(Error::invalid_argument(format!(
-                "{} bytes are not an array {shape}, which has {size}",
+                "an array {shape} needs {size} bytes, found {}",
                 dense.len()
             )));
         }
@@ -76,46 +86,46 @@ impl HostBuffer {
         }
     }
 
-    /// The type of the elements. Types of less than a byte are unpacked: one byte per element.
+    /// Returns the element type. An element of less than a byte occupies one byte.
     #[must_use]
     pub fn element_type(&self) -> ElementType {
         self.0.shape.element_type
     }
 
-    /// The dimensions, none of them negative.
+    /// Returns the dimensions, none of which is negative.
     #[must_use]
     pub fn dims(&self) -> &[i64] {
         self.0.shape.dims()
     }
 
-    /// How many bytes the array takes when it is dense.
+    /// Returns the size of the dense array in bytes.
     #[must_use]
     pub fn dense_size(&self) -> usize {
         self.0.shape.host_size()
     }
 
-    /// Whether it is row-major without gaps.
+    /// Returns whether the array is dense and row-major.
     #[must_use]
     pub fn is_dense(&self) -> bool {
         self.0.strided.is_none()
     }
 
-    /// The bytes, if they are dense and row-major. They can have any alignment.
+    /// Returns the bytes if the array is dense and row-major. Their address may not be aligned for the elements.
     #[must_use]
     pub fn dense_bytes(&self) -> Option<&[u8]> {
         self.is_dense().then(|| self.bytes())
     }
 
-    /// Copies the array, whatever its strides, into dense row-major bytes.
+    /// Copies the array to a dense, row-major slice.
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if `dense` has not [the array's size](Self::dense_size).
+    /// INVALID_ARGUMENT if the size of the slice is not [that of the array](Self::dense_size).
     pub fn copy_into(&self, dense: &mut [u8]) -> Result<()> {
         let size = self.dense_size();
         if dense.len() != size {
             return Err(Error::invalid_argument(format!(
-                "an array {} of {size} bytes does not fit into {} bytes",
+                "an array {} needs a slice of {size} bytes, found {}",
                 self.0.shape,
                 dense.len()
             )));
@@ -127,11 +137,11 @@ impl HostBuffer {
         Ok(())
     }
 
-    /// The array as dense row-major bytes.
+    /// Copies the array to a dense, row-major vector.
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if the host has no memory for them.
+    /// RESOURCE_EXHAUSTED if there is not enough host memory.
     pub fn to_vec(&self) -> Result<Vec<u8>> {
         match &self.0.strided {
             None => allocate::copy(self.bytes()),
@@ -143,18 +153,18 @@ impl HostBuffer {
         }
     }
 
-    /// Whether the host lets the memory live as long as the buffer: storage may then keep this value and use
-    /// [`dense_bytes`](Self::dense_bytes) in place of a copy.
+    /// Returns whether the host lends the memory for the life of the buffer. Storage may then own this value, and use
+    /// [`dense_bytes`](Self::dense_bytes) instead of a copy.
     #[must_use]
     pub fn may_alias(&self) -> bool {
         self.0.may_alias
     }
 
-    /// Copies what was lent into memory of the plugin's own, and releases the host's.
+    /// Copies the array to memory of the plugin, and releases that of the host.
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if there is no memory.
+    /// RESOURCE_EXHAUSTED if there is not enough memory.
     pub(crate) fn detach(&mut self) -> Result<()> {
         if let Bytes::Lent(_) = self.0.bytes {
             self.0.bytes = Bytes::Copied(self.to_vec()?);
@@ -184,31 +194,43 @@ impl fmt::Debug for HostBuffer {
     }
 }
 
-/// Host memory to fill, for a readback (`PJRT_Buffer_ToHostBuffer`). Finishing or failing it tells the host; dropping it
-/// fails it with an INTERNAL error.
+/// Host memory to write for a copy to the host (`PJRT_Buffer_ToHostBuffer`). Finishing or failing it notifies the host.
+/// Dropping it before either is an INTERNAL error.
+///
+/// ```
+/// use pjrt_plugin::CopyToHost;
+///
+/// /// Copies an array whose device may not be able to read it.
+/// fn copy(read: impl FnOnce() -> pjrt_plugin::Result<Vec<u8>>, copy: CopyToHost) {
+///     match read() {
+///         Ok(dense) => copy.finish_with(&dense),
+///         Err(error) => copy.fail(error),
+///     }
+/// }
+/// ```
 pub struct CopyToHost {
     target: Target,
     shape: Shape,
-    /// `None` if the host wants the array dense and row-major.
+    /// `None` if the host requests the array dense and row-major.
     strided: Option<Strided>,
 }
 
-/// Where the bytes go, and who is told.
+/// The destination of the bytes, and the receiver of the outcome.
 enum Target {
     Lent(HostBytesMut, EventSource),
     Collected(Vec<u8>, Receiver),
-    /// The copy is finished or has failed.
+    /// The copy has been finished or failed.
     Ended,
 }
 
-/// Who takes the bytes of a copy that does not go to the host.
+/// The receiver of the bytes of a copy to memory of the SDK.
 type Receiver = Box<dyn FnOnce(Result<Vec<u8>>) + Send>;
 
 impl sealed::Sealed for CopyToHost {}
 impl ReadsViews for CopyToHost {}
 
 impl CopyToHost {
-    /// `bytes` spans exactly the array: `strided`'s extent, or the dense size.
+    /// Creates a copy to memory of the host. `bytes` must be exactly the extent of `strided`, or the dense array.
     pub(crate) fn lent(
         bytes: HostBytesMut,
         shape: Shape,
@@ -218,8 +240,8 @@ impl CopyToHost {
         Self { target: Target::Lent(bytes, done), shape, strided }
     }
 
-    /// A copy into memory of the SDK's own: `receiver` gets the dense row-major bytes, or, at once, that there is no memory for
-    /// them. Then there is nothing to copy.
+    /// Creates a copy to memory of the SDK, whose dense, row-major bytes are passed to `receiver`. If the memory cannot be
+    /// allocated, passes the error to `receiver` immediately, and returns `None`.
     pub(crate) fn collected(
         shape: Shape,
         receiver: impl FnOnce(Result<Vec<u8>>) + Send + 'static,
@@ -236,25 +258,25 @@ impl CopyToHost {
         }
     }
 
-    /// The type of the elements. Types of less than a byte are wanted unpacked: one byte per element.
+    /// Returns the element type. An element of less than a byte must be written to the low bits of one byte.
     #[must_use]
     pub fn element_type(&self) -> ElementType {
         self.shape.element_type
     }
 
-    /// The dimensions.
+    /// Returns the dimensions.
     #[must_use]
     pub fn dims(&self) -> &[i64] {
         self.shape.dims()
     }
 
-    /// How many bytes the array takes when it is dense.
+    /// Returns the size of the dense array in bytes.
     #[must_use]
     pub fn dense_size(&self) -> usize {
         self.shape.host_size()
     }
 
-    /// The memory to fill, if the host wants the array dense and row-major. What it holds before is unspecified.
+    /// Returns the memory to write, if the host requests the array dense and row-major. Its content is unspecified.
     #[must_use]
     pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         if self.strided.is_some() {
@@ -271,16 +293,16 @@ impl CopyToHost {
         }
     }
 
-    /// Fills the memory from dense row-major bytes, in the layout that the host wants, and tells the host. If the bytes
-    /// have not [the array's size](Self::dense_size), the copy fails with an INTERNAL error.
+    /// Copies dense, row-major bytes to the memory, in the layout that the host requests, and finishes the copy. If the size
+    /// of the bytes is not [that of the array](Self::dense_size), the copy fails with an INTERNAL error.
     pub fn finish_with(mut self, dense_row_major: &[u8]) {
         let outcome = self.fill(dense_row_major);
         self.end(outcome);
     }
 
-    /// As [`finish_with`](Self::finish_with), with what is in a view of the host's memory now.
+    /// Does the same as [`finish_with`](Self::finish_with), with the current bytes of a view of host memory.
     pub fn finish_with_view(mut self, view: &HostView) {
-        // The lease ends before the host learns of the end, and may write.
+        // The lease must end before the copy does, because the host may then write to its memory.
         let lease = view.lease(&self);
         let outcome = self.fill(lease.bytes());
         drop(lease);
@@ -291,7 +313,7 @@ impl CopyToHost {
         let size = self.dense_size();
         if dense_row_major.len() != size {
             return Err(Error::internal(format!(
-                "the device gave {} bytes for an array {}, which has {size}",
+                "PjrtBuffer::copy_to_host returned {} bytes for an array {} of {size} bytes",
                 dense_row_major.len(),
                 self.shape
             )));
@@ -303,12 +325,12 @@ impl CopyToHost {
         Ok(())
     }
 
-    /// Tells the host that the memory is filled.
+    /// Finishes the copy after its memory has been written.
     pub fn finish(mut self) {
         self.end(Ok(()));
     }
 
-    /// Tells the host that the copy failed.
+    /// Finishes the copy with an error.
     pub fn fail(mut self, error: Error) {
         self.end(Err(error));
     }
@@ -325,7 +347,9 @@ impl CopyToHost {
 impl Drop for CopyToHost {
     fn drop(&mut self) {
         if !matches!(self.target, Target::Ended) {
-            self.end(Err(panic_guard::lost("a copy to the host was dropped before it was finished")));
+            self.end(Err(panic_guard::lost(
+                "the plugin dropped a copy to the host (CopyToHost) before it was finished",
+            )));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Host callbacks: a running program sends arrays to functions of the host, and receives arrays from them.
+//! Host callbacks, through which a running program sends arrays to the host and receives arrays from it.
 
 use std::fmt;
 use std::sync::mpsc::channel;
@@ -9,38 +9,38 @@ use crate::core::event::{Event, EventSource};
 use crate::core::sync::lock;
 use crate::error::{Error, Result};
 
-/// The host's functions for the send and receive operations of one execution (`send_callbacks` and `recv_callbacks` of
+/// The host's callbacks for the send and receive operations of an execution (`send_callbacks` and `recv_callbacks` of
 /// `PJRT_ExecuteOptions`), by device and channel.
 ///
-/// JAX's `pure_callback`, `io_callback` and `jax.debug.print` become such operations: StableHLO's `send` and `recv` with
-/// `is_host_transfer`, which name their function by the channel's handle. A function is called each time that an operation
-/// runs, so in a loop it is called often.
+/// JAX lowers `pure_callback`, `io_callback` and `jax.debug.print` to such operations: StableHLO's `send` and `recv` with
+/// `is_host_transfer`. The channel handle of an operation identifies its callback, which is called each time that the
+/// operation runs.
 ///
-/// A function of the host may block: JAX's need Python's global lock. So they are to be called on a thread of the plugin's
-/// own, without locks held, and never inside of [`PjrtClient::execute`](crate::PjrtClient::execute).
+/// A callback may block; those of JAX acquire Python's global interpreter lock. They must be called on a thread of the
+/// plugin, without locks held, and never inside of [`PjrtClient::execute`](crate::PjrtClient::execute).
 ///
-/// Cloning gives another handle to the same functions. They can be called, from any thread, until the execution is
-/// finished; then every call is a FAILED_PRECONDITION error. The host learns that the device is done only when the calls
-/// that are under way have returned.
+/// A clone refers to the same callbacks. They can be called from any thread until the execution is completed; after that,
+/// every call returns a FAILED_PRECONDITION error. The events of the execution complete only after all running calls have
+/// returned.
 ///
 /// ```
 /// use pjrt_plugin::{HostCallbacks, Result};
 ///
-/// /// What a program does that sends to channel 1 and receives from channel 2, on the first device of the launch.
+/// /// Sends a question to channel 1 and receives the answer from channel 2, on the first device of the launch.
 /// fn ask(host: &HostCallbacks, question: &[u8], bytes_of_answer: usize) -> Result<Vec<u8>> {
 ///     host.send(0, 1, question.to_vec())?;
 ///     host.receive(0, 2, bytes_of_answer, 1)?.wait()
 /// }
 ///
-/// // A launch for which the host gave no functions.
+/// // A launch without callbacks.
 /// assert!(ask(&HostCallbacks::default(), b"how many?", 4).is_err());
 /// ```
 #[derive(Clone, Default)]
 pub struct HostCallbacks(pub(crate) Option<Arc<dyn CallHost>>);
 
-/// Calls the host's functions of one launch.
+/// Calls the host's callbacks of a launch.
 pub(crate) trait CallHost: Send + Sync {
-    /// Sends a chunk, which belongs to the host from then on, whatever the outcome.
+    /// Sends a chunk and passes its ownership to the host, even if it fails.
     fn send(
         &self,
         device: usize,
@@ -50,15 +50,15 @@ pub(crate) trait CallHost: Send + Sync {
         last: bool,
     ) -> Result<()>;
 
-    /// Passes the host its end of a stream, which it fills now or later.
+    /// Passes the host's end of a stream to the host, which fills it during or after the call.
     fn receive(&self, device: usize, channel_id: i64, stream: Arc<Stream>) -> Result<()>;
 
-    /// Refuses further calls. The event completes when no call is under way.
+    /// Rejects all further calls. The event completes when no call is running.
     fn close(&self) -> Event;
 }
 
 impl HostCallbacks {
-    /// Whether the host gave no function at all.
+    /// Returns whether the host passed no callbacks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
@@ -67,34 +67,34 @@ impl HostCallbacks {
     fn get(&self) -> Result<&dyn CallHost> {
         self.0.as_deref().ok_or_else(|| {
             Error::failed_precondition(
-                "the program communicates with the host, but the host gave no functions for it",
+                "the program contains host callbacks, but the host passed none to PJRT_LoadedExecutable_Execute",
             )
             .with_hint(
-                "the program was made for another launch, or by a host without send and receive callbacks",
+                "callbacks exist only in the process that compiled the program; do not serialize programs with callbacks",
             )
         })
     }
 
-    /// Sends a whole array: its dense bytes in row-major order, a byte for each element of less than one. Returns when the
-    /// host has taken it, which for JAX means that the Python function has run if this was its last operand.
+    /// Sends an array as dense, row-major bytes, in which an element of less than a byte occupies one byte. Returns when the
+    /// callback has returned. JAX runs the Python function during the callback of its last operand.
     ///
-    /// `device` is a position in [`Execution::devices`](crate::Execution::devices).
+    /// `device` is an index in [`Execution::devices`](crate::Execution::devices).
     ///
     /// # Errors
     ///
-    /// NOT_FOUND if the host has no function for this device and channel, FAILED_PRECONDITION if the execution is over,
-    /// or the error of the host's function.
+    /// NOT_FOUND if the host has no callback for this device and channel, FAILED_PRECONDITION if the execution is complete,
+    /// or the error of the callback.
     pub fn send(&self, device: usize, channel_id: i64, data: Vec<u8>) -> Result<()> {
         let total_bytes = data.len();
         self.send_chunk(device, channel_id, data, total_bytes, true)
     }
 
-    /// Sends a part of an array of `total_bytes`: the parts follow each other, and `last` says that the array ends with
-    /// this one. JAX takes arrays in one piece only; see [`send`](Self::send).
+    /// Sends a chunk of an array of `total_bytes` bytes. Chunks must be sent in order; `last` marks the final one. JAX
+    /// supports only arrays in a single chunk; see [`send`](Self::send).
     ///
     /// # Errors
     ///
-    /// As for [`send`](Self::send).
+    /// The same errors as [`send`](Self::send).
     pub fn send_chunk(
         &self,
         device: usize,
@@ -106,14 +106,16 @@ impl HostCallbacks {
         self.get()?.send(device, channel_id, data, total_bytes, last)
     }
 
-    /// Asks the host for an array of `total_bytes`, which arrives in the stream, now or later, in chunks that are
-    /// multiples of `granule_bytes` (1: of any size).
+    /// Requests an array of `total_bytes` bytes from the host. It arrives in the returned stream, during or after the call,
+    /// in chunks whose sizes are multiples of `granule_bytes`. A granule of 1 allows any size.
+    ///
+    /// `device` is an index in [`Execution::devices`](crate::Execution::devices).
     ///
     /// # Errors
     ///
-    /// NOT_FOUND if the host has no function for this device and channel, FAILED_PRECONDITION if the execution is over,
-    /// INVALID_ARGUMENT if the granule is zero or does not divide the total, RESOURCE_EXHAUSTED if there is no memory for
-    /// the array.
+    /// NOT_FOUND if the host has no callback for this device and channel, FAILED_PRECONDITION if the execution is complete,
+    /// INVALID_ARGUMENT if the granule is zero or does not divide the total, RESOURCE_EXHAUSTED if there is not enough
+    /// memory for the array.
     pub fn receive(
         &self,
         device: usize,
@@ -126,7 +128,7 @@ impl HostCallbacks {
             || i64::try_from(total_bytes).is_err()
         {
             return Err(Error::invalid_argument(format!(
-                "an array of {total_bytes} bytes cannot be received in granules of {granule_bytes} bytes"
+                "cannot receive an array of {total_bytes} bytes in granules of {granule_bytes} bytes, which must divide it"
             )));
         }
         let (stream, arrived) = Stream::new(channel_id, total_bytes, granule_bytes)?;
@@ -141,48 +143,49 @@ impl fmt::Debug for HostCallbacks {
     }
 }
 
-/// An array on its way from the host: the plugin's end of a `PJRT_CopyToDeviceStream`.
+/// The plugin's end of a `PJRT_CopyToDeviceStream`, which receives an array from the host. See the example of
+/// [`HostCallbacks`].
 ///
-/// It fails if the host sends too much or in wrong granules, or destroys its end before everything is there. Dropping it
-/// refuses what is still to come.
+/// It fails if the host sends too many bytes or a chunk with an invalid size, or destroys its end before the array is
+/// complete. After it is dropped, further chunks are rejected.
 pub struct HostStream {
     stream: Arc<Stream>,
     arrived: Event,
 }
 
 impl HostStream {
-    /// Complete when the array is there, or never will be.
+    /// Returns the event that completes when the array is complete or the stream has failed.
     #[must_use]
     pub fn arrived(&self) -> &Event {
         &self.arrived
     }
 
-    /// Waits for the array: dense bytes in row-major order.
+    /// Waits for the array, and returns its dense, row-major bytes.
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if the host sent too much or in wrong granules, ABORTED if it destroyed the stream before everything
-    /// was there.
+    /// INVALID_ARGUMENT if the host sent too many bytes or a chunk with an invalid size, ABORTED if it destroyed the stream
+    /// before the array was complete.
     pub fn wait(self) -> Result<Vec<u8>> {
         self.arrived.wait()?;
         Ok(self.stream.take())
     }
 
-    /// The same, for a limited time.
+    /// Waits for the array as [`wait`](Self::wait) does, at most for `timeout`.
     ///
     /// # Errors
     ///
-    /// As for [`wait`](Self::wait), and DEADLINE_EXCEEDED if the time is over.
+    /// The same errors as [`wait`](Self::wait), and DEADLINE_EXCEEDED if the timeout expires.
     pub fn wait_timeout(self, timeout: Duration) -> Result<Vec<u8>> {
         let (sender, outcome) = channel();
         self.arrived.on_ready(move |outcome| {
-            // Nobody listens any more if the time is over.
+            // There is no receiver after the timeout.
             let _ = sender.send(outcome);
         });
         match outcome.recv_timeout(timeout) {
             Ok(outcome) => outcome.map(|()| self.stream.take()),
             Err(_) => Err(Error::deadline_exceeded(format!(
-                "the host sent {} of {} bytes on channel {} within {timeout:?}",
+                "the timeout expired: the host sent {} of {} bytes to channel {} within {timeout:?}",
                 self.stream.current_bytes(),
                 self.stream.total_bytes,
                 self.stream.channel_id
@@ -193,7 +196,7 @@ impl HostStream {
 
 impl Drop for HostStream {
     fn drop(&mut self) {
-        let who = "the program does not wait for it any more";
+        let who = "the program stopped waiting for it";
         self.stream.end(Err(Error::cancelled(self.stream.incomplete(who))));
     }
 }
@@ -210,7 +213,7 @@ impl fmt::Debug for HostStream {
     }
 }
 
-/// Where the two ends of a stream meet.
+/// The state that the two ends of a stream share.
 pub(crate) struct Stream {
     channel_id: i64,
     pub(crate) total_bytes: usize,
@@ -220,9 +223,9 @@ pub(crate) struct Stream {
 
 struct Progress {
     data: Vec<u8>,
-    /// How much came, also after the data has been taken.
+    /// The number of bytes received, which stays valid after the data has been taken.
     current_bytes: usize,
-    /// To be completed when everything is there; nothing once that, or an error, has happened.
+    /// The source of the event of arrival; `None` after the event has completed.
     arrived: Option<EventSource>,
 }
 
@@ -231,7 +234,7 @@ impl Stream {
         let mut data = Vec::new();
         data.try_reserve_exact(total_bytes).map_err(|_| {
             Error::resource_exhausted(format!(
-                "there is no memory for the {total_bytes} bytes that channel {channel_id} receives"
+                "cannot allocate the {total_bytes} bytes that channel {channel_id} receives"
             ))
         })?;
         let (source, arrived) = Event::pending();
@@ -251,22 +254,22 @@ impl Stream {
         lock(&self.progress).current_bytes
     }
 
-    /// Appends a chunk of the host. One that cannot be right fails the stream.
+    /// Appends a chunk of the host. An invalid chunk fails the stream.
     pub(crate) fn add_chunk(&self, chunk: &[u8]) -> Result<()> {
         let mut progress = lock(&self.progress);
         let (current, total) = (progress.current_bytes, self.total_bytes);
         if progress.arrived.is_none() {
             drop(progress);
             return Err(Error::failed_precondition(format!(
-                "a chunk of {} bytes for channel {}, whose stream is complete or cancelled",
+                "cannot add a chunk of {} bytes to channel {}, whose stream is complete or cancelled",
                 chunk.len(),
                 self.channel_id
             )));
         }
         let problem = if !chunk.len().is_multiple_of(self.granule_bytes) {
-            Some(format!("is no multiple of its granule of {} bytes", self.granule_bytes))
+            Some(format!("is not a multiple of its granule of {} bytes", self.granule_bytes))
         } else if chunk.len() > total - current {
-            Some(format!("is too long: {current} of {total} bytes are there already"))
+            Some(format!("is too long: {current} of {total} bytes have been received already"))
         } else {
             None
         };
@@ -290,12 +293,14 @@ impl Stream {
         Ok(())
     }
 
-    /// The host has given up its end.
+    /// Fails the stream, unless it is complete, because the host has destroyed its end.
     pub(crate) fn host_is_gone(&self) {
         if self.total_bytes == 0 {
             return self.end(Ok(()));
         }
-        self.end(Err(Error::aborted(self.incomplete("it destroyed the stream before everything was there"))));
+        self.end(Err(Error::aborted(
+            self.incomplete("it destroyed the stream before the array was complete"),
+        )));
     }
 
     /// Completes the stream, unless it is complete.

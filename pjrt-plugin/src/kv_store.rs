@@ -1,4 +1,4 @@
-//! The key-value store through which the processes of a distributed computation find each other.
+//! The key-value store that the processes of a distributed computation share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,64 +6,100 @@ use std::time::Duration;
 
 use crate::error::Result;
 
-/// What a key-value store does. The host's is one; a test can bring its own.
+/// The operations of a key-value store. The SDK implements them with the host's callbacks; a test can implement them itself:
+///
+/// ```
+/// use std::collections::HashMap;
+/// use std::sync::Mutex;
+/// use std::time::Duration;
+///
+/// use pjrt_plugin::{Error, KeyValueBackend, KeyValueStore, Result};
+///
+/// #[derive(Default)]
+/// struct InMemory(Mutex<HashMap<String, Vec<u8>>>);
+///
+/// impl KeyValueBackend for InMemory {
+///     fn get(&self, key: &str, _: Duration) -> Result<Vec<u8>> {
+///         self.try_get(key)?.ok_or_else(|| Error::deadline_exceeded(format!("the key '{key}' has no value")))
+///     }
+///
+///     fn try_get(&self, key: &str) -> Result<Option<Vec<u8>>> {
+///         Ok(self.0.lock().unwrap().get(key).cloned())
+///     }
+///
+///     fn put(&self, key: &str, value: &[u8]) -> Result<()> {
+///         match self.0.lock().unwrap().insert(key.to_owned(), value.to_vec()) {
+///             None => Ok(()),
+///             Some(_) => Err(Error::already_exists(format!("the key '{key}' already has a value"))),
+///         }
+///     }
+/// }
+///
+/// let store = KeyValueStore::new(InMemory::default());
+/// store.put("address/0", b"10.0.0.1:80")?;
+/// assert_eq!(store.get("address/0", Duration::from_secs(1))?, b"10.0.0.1:80");
+/// # Ok::<(), Error>(())
+/// ```
 pub trait KeyValueBackend: Send + Sync {
-    /// Waits until a key has a value.
+    /// Waits until a key has a value, and returns the value.
     ///
     /// # Errors
     ///
-    /// DEADLINE_EXCEEDED if that takes too long; whatever the store fails with.
+    /// DEADLINE_EXCEEDED if the timeout expires, or any other error of the store.
     fn get(&self, key: &str, timeout: Duration) -> Result<Vec<u8>>;
 
-    /// The value of a key, if it has one now.
+    /// Returns the value of a key, if it has one, without waiting.
     ///
     /// # Errors
     ///
-    /// UNIMPLEMENTED if the host is older than C API 0.61; whatever the store fails with.
+    /// UNIMPLEMENTED if the host is older than C API 0.61, or any other error of the store.
     fn try_get(&self, key: &str) -> Result<Option<Vec<u8>>>;
 
-    /// Gives a key a value.
+    /// Sets the value of a key.
     ///
     /// # Errors
     ///
-    /// ALREADY_EXISTS if it has one; whatever the store fails with.
+    /// ALREADY_EXISTS if the key has a value, or any other error of the store.
     fn put(&self, key: &str, value: &[u8]) -> Result<()>;
 }
 
-/// A key-value store that all processes of a computation share. Cloning gives another handle.
+/// A key-value store that all processes of a distributed computation share ([`ClientConfig::kv_store`]). A clone refers to
+/// the same store. See the example of [`KeyValueBackend`].
+///
+/// [`ClientConfig::kv_store`]: crate::ClientConfig::kv_store
 #[derive(Clone)]
 pub struct KeyValueStore(Arc<dyn KeyValueBackend>);
 
 impl KeyValueStore {
-    /// A store.
+    /// Creates a store with a backend.
     #[must_use]
     pub fn new(backend: impl KeyValueBackend + 'static) -> Self {
         Self(Arc::new(backend))
     }
 
-    /// Waits until a key has a value.
+    /// Waits until a key has a value, and returns the value.
     ///
     /// # Errors
     ///
-    /// DEADLINE_EXCEEDED if that takes too long; whatever the store fails with.
+    /// DEADLINE_EXCEEDED if the timeout expires, or any other error of the store.
     pub fn get(&self, key: &str, timeout: Duration) -> Result<Vec<u8>> {
         self.0.get(key, timeout)
     }
 
-    /// The value of a key, if it has one now.
+    /// Returns the value of a key, if it has one, without waiting.
     ///
     /// # Errors
     ///
-    /// UNIMPLEMENTED if the host is older than C API 0.61; whatever the store fails with.
+    /// UNIMPLEMENTED if the host is older than C API 0.61, or any other error of the store.
     pub fn try_get(&self, key: &str) -> Result<Option<Vec<u8>>> {
         self.0.try_get(key)
     }
 
-    /// Gives a key a value.
+    /// Sets the value of a key.
     ///
     /// # Errors
     ///
-    /// ALREADY_EXISTS if it has one; whatever the store fails with.
+    /// ALREADY_EXISTS if the key has a value, or any other error of the store.
     pub fn put(&self, key: &str, value: &[u8]) -> Result<()> {
         self.0.put(key, value)
     }

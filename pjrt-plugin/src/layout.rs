@@ -1,4 +1,4 @@
-//! How the elements of an array follow each other in memory.
+//! Layouts: the order of an array's elements in memory.
 
 use std::fmt;
 
@@ -6,8 +6,16 @@ use crate::error::{Error, Result};
 
 /// The order of an array's dimensions in memory, from the fastest changing to the slowest, and how they are tiled.
 ///
-/// Buffers are dense and row-major unless something says otherwise; a `Layout` is what a host asks for when it wants
-/// something else.
+/// Buffers are dense and row-major by default. A host requests another order with a `Layout`.
+///
+/// ```
+/// use pjrt_plugin::Layout;
+///
+/// let column_major = Layout::new(vec![0, 1])?;
+/// assert_eq!(column_major.byte_strides(&[2, 3], 4), [4, 8]);
+/// assert_eq!(column_major.with_tiles(vec![vec![8, 128]]).to_string(), "{0,1:T(8,128)}");
+/// # Ok::<(), pjrt_plugin::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     minor_to_major: Vec<usize>,
@@ -15,11 +23,11 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// A layout without tiles.
+    /// Creates a layout without tiles.
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if `minor_to_major` is not a permutation of the dimensions' numbers.
+    /// INVALID_ARGUMENT if `minor_to_major` is not a permutation of `0..minor_to_major.len()`.
     pub fn new(minor_to_major: Vec<usize>) -> Result<Self> {
         let mut seen = vec![false; minor_to_major.len()];
         for dimension in &minor_to_major {
@@ -27,7 +35,8 @@ impl Layout {
                 Some(seen) if !*seen => *seen = true,
                 _ => {
                     return Err(Error::invalid_argument(format!(
-                        "minor_to_major {minor_to_major:?} is not a permutation of the dimensions"
+                        "minor_to_major {minor_to_major:?} is not a permutation of 0..{}",
+                        minor_to_major.len()
                     )));
                 }
             }
@@ -35,38 +44,38 @@ impl Layout {
         Ok(Self { minor_to_major, tiles: Vec::new() })
     }
 
-    /// The row-major layout of an array of this rank.
+    /// Creates the row-major layout of an array with a rank.
     #[must_use]
     pub fn row_major(rank: usize) -> Self {
         Self { minor_to_major: (0..rank).rev().collect(), tiles: Vec::new() }
     }
 
-    /// The same order with tiles, from the outermost to the innermost.
+    /// Sets the tiles, from the outermost to the innermost.
     #[must_use]
     pub fn with_tiles(mut self, tiles: Vec<Vec<i64>>) -> Self {
         self.tiles = tiles;
         self
     }
 
-    /// The dimensions, from the fastest changing to the slowest.
+    /// Returns the dimensions, from the fastest changing to the slowest.
     #[must_use]
     pub fn minor_to_major(&self) -> &[usize] {
         &self.minor_to_major
     }
 
-    /// The tiles, from the outermost to the innermost; none as a rule.
+    /// Returns the tiles, from the outermost to the innermost. Most layouts have none.
     #[must_use]
     pub fn tiles(&self) -> &[Vec<i64>] {
         &self.tiles
     }
 
-    /// Whether it is row-major without tiles.
+    /// Returns whether the layout is row-major without tiles.
     #[must_use]
     pub fn is_row_major(&self) -> bool {
         self.tiles.is_empty() && self.minor_to_major.iter().rev().copied().eq(0..self.minor_to_major.len())
     }
 
-    /// The byte strides of a dense array of these dimensions in this order, tiles aside.
+    /// Returns the byte strides of a dense array with this order of dimensions. Tiles are ignored.
     #[must_use]
     pub fn byte_strides(&self, dims: &[i64], element_size: usize) -> Vec<i64> {
         let mut strides = vec![0; dims.len()];
@@ -80,7 +89,7 @@ impl Layout {
 }
 
 impl fmt::Display for Layout {
-    /// XLA's text: `{1,0}`, or `{1,0:T(8,128)(2,1)}` with tiles.
+    /// Formats the layout in XLA's syntax: `{1,0}`, or `{1,0:T(8,128)(2,1)}` with tiles.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T]) -> fmt::Result {
             items
@@ -99,7 +108,11 @@ impl fmt::Display for Layout {
     }
 }
 
-/// The byte strides of a dense row-major array.
+/// Returns the byte strides of a dense, row-major array.
+///
+/// ```
+/// assert_eq!(pjrt_plugin::layout::row_major_strides(&[2, 3], 4), [12, 4]);
+/// ```
 #[must_use]
 pub fn row_major_strides(dims: &[i64], element_size: usize) -> Vec<i64> {
     let mut strides = vec![0; dims.len()];
@@ -111,17 +124,22 @@ pub fn row_major_strides(dims: &[i64], element_size: usize) -> Vec<i64> {
     strides
 }
 
-/// How many bytes a dense array takes.
+/// Returns the size of a dense array in bytes.
+///
+/// ```
+/// assert_eq!(pjrt_plugin::layout::dense_size(&[2, 3], 4)?, 24);
+/// # Ok::<(), pjrt_plugin::Error>(())
+/// ```
 ///
 /// # Errors
 ///
-/// INVALID_ARGUMENT if a dimension is negative or the size does not fit into memory.
+/// INVALID_ARGUMENT if a dimension is negative or the size overflows the address space.
 #[inline]
 pub fn dense_size(dims: &[i64], element_size: usize) -> Result<usize> {
     let size = dims.iter().try_fold(1_usize, |size, dim| size.checked_mul(usize::try_from(*dim).ok()?));
     match size.and_then(|size| size.checked_mul(element_size)) {
         Some(size) if isize::try_from(size).is_ok() => Ok(size),
-        // A dimension of zero makes an array of nothing, however large the others are.
+        // An array with a dimension of zero has no elements, even if the other dimensions overflow.
         _ if dims.contains(&0) && dims.iter().all(|dim| *dim >= 0) => Ok(0),
         _ => Err(no_size(dims)),
     }
@@ -129,7 +147,9 @@ pub fn dense_size(dims: &[i64], element_size: usize) -> Result<usize> {
 
 #[cold]
 fn no_size(dims: &[i64]) -> Error {
-    Error::invalid_argument(format!("an array of dimensions {dims:?} has no size in memory"))
+    Error::invalid_argument(format!(
+        "the dimensions {dims:?} of an array are negative, or overflow the address space"
+    ))
 }
 
 #[cfg(test)]

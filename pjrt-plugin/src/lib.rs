@@ -1,33 +1,35 @@
 //! Write PJRT plugins for JAX, PyTorch/XLA, GoMLX and ZML in safe Rust.
 //!
 //! PJRT is the C interface through which machine-learning frameworks run programs on devices. A plugin is a shared library
-//! that exports one function, `GetPjrtApi`, with a table of 138 functions behind it. This crate provides that table; an
-//! author implements four traits, without a pointer or an `unsafe`:
+//! that exports one function, `GetPjrtApi`, which returns a table of 138 functions. This crate provides the table. The
+//! author of a plugin implements four traits in safe code:
 //!
-//! | trait | is |
+//! | trait | represents |
 //! |---|---|
-//! | [`PjrtClient`] | the entry: options, devices, compilation, loading, execution, upload |
-//! | [`PjrtDevice`] | what one device is, and which memories it has |
-//! | [`PjrtBuffer`] | bytes on a device |
+//! | [`PjrtClient`] | the plugin: options, devices, compilation, loading, execution, upload |
+//! | [`PjrtDevice`] | a device, with its description and its memories |
+//! | [`PjrtBuffer`] | the storage of an array on a device |
 //! | [`PjrtExecutable`] | a compiled program |
 //!
-//! and puts [`#[pjrt_plugin]`](macro@pjrt_plugin) on the implementation of the first.
+//! The attribute [`#[pjrt_plugin]`](macro@pjrt_plugin) on the implementation of `PjrtClient` exports the plugin.
 //!
-//! # What the crate does
+//! # Responsibilities of the crate
 //!
-//! * **Versions.** Structs are read and written by the size that the host declares, so one binary serves hosts from C API
-//!   0.54 to the newest, and later ones.
-//! * **The life of buffers.** Authors own bytes; whether a buffer is pending, ready, in error, deleted or donated, and who
-//!   still reads it, is decided here.
-//! * **Asynchrony.** An [`Execution`] owns the promise of its outputs and can be finished anywhere, at any time. Errors flow
-//!   along the data.
-//! * **Host memory.** [`HostBuffer`] and [`CopyToHost`] are the right to touch it; giving them up is what tells the host.
-//! * **Errors and panics.** An [`Error`] has a code, a message, a hint and payloads; a panic becomes one, with its place.
-//! * **Everything that lives longer than a call**: handles, strings, attributes, lists, caches.
+//! * **Versions.** Structs are read and written according to the size that the host declares, so one binary serves hosts from
+//!   C API 0.54 on, including hosts that are newer than this crate.
+//! * **Buffer states.** The crate tracks whether a buffer is pending, ready, in error, deleted or donated, and which
+//!   operations still use its storage. The author provides only the storage.
+//! * **Asynchrony.** An [`Execution`] owns the promise of its outputs, and can be completed on any thread at any time. An
+//!   error of an input becomes the error of the outputs.
+//! * **Host memory.** [`HostBuffer`] and [`CopyToHost`] grant access to it. The host is notified when they are dropped or
+//!   finished.
+//! * **Errors and panics.** An [`Error`] has a code, a message, a hint and payloads. A panic is converted to an error with
+//!   its source location.
+//! * **Lifetimes of the host's pointers**: handles, strings, attributes, arrays, caches.
 //!
 //! # An example
 //!
-//! The smallest client: one device, and one program, which doubles numbers. (A real one reads StableHLO.)
+//! A minimal client has one device and one program, which doubles four numbers. (A real client compiles StableHLO.)
 //!
 //! ```
 //! use std::sync::Arc;
@@ -42,7 +44,7 @@
 //!
 //! struct Device(DeviceDescription, [Memory; 1]);
 //!
-//! /// Numbers on the device, as bytes.
+//! /// Numbers on the device, as little-endian bytes.
 //! struct Storage(Vec<u8>);
 //!
 //! struct Program([ArraySpec; 1]);
@@ -78,7 +80,7 @@
 //!     }
 //!
 //!     fn execute(&self, _: &(), execution: Execution<Storage>) -> Result<()> {
-//!         // Runs now if the inputs are there, otherwise as soon as they are.
+//!         // Runs immediately if the inputs are ready, and otherwise when they become ready.
 //!         execution.when_ready(|mut ready| {
 //!             let double = |bytes: &[u8; 4]| (2.0 * f32::from_le_bytes(*bytes)).to_le_bytes();
 //!             let array = |input: &Input<Storage>| Storage(input.0.as_chunks().0.iter().flat_map(double).collect());
@@ -127,52 +129,55 @@
 //!     }
 //! }
 //!
-//! // The table that the exported function gives hosts.
-//! assert_eq!(pjrt_plugin::api_table::<Doubler>().pjrt_api_version.major_version, 0);
+//! // The table that the exported function returns to hosts.
+//! assert_eq!(pjrt_plugin::api_table!(Doubler).pjrt_api_version.major_version, 0);
 //! ```
 //!
-//! In a crate of type `cdylib`, this is a plugin that JAX loads:
+//! A crate of type `cdylib` with this code is a plugin that JAX loads:
 //!
 //! ```console
 //! $ PJRT_NAMES_AND_LIBRARY_PATHS=doubler:$PWD/target/debug/libdoubler.so JAX_PLATFORMS=doubler python
 //! ```
 //!
-//! # Beyond the smallest
+//! # Further features
 //!
-//! * **A device with its own thread or queue**: move the [`Execution`] there; see [`Execution::when_allocated`] for queues
-//!   that order work themselves, and [`promise`](promise()) for uploads that take time.
-//! * **Memory that the host can read**: [`Memory::host_accessible`] and [`PjrtBuffer::host_bytes`]; uploads then need not
-//!   copy either ([`HostBuffer::may_alias`]), and the host can make buffers over memory that it goes on writing to
+//! * **A device with its own thread or queue**: move the [`Execution`] there. See [`Execution::when_allocated`] for devices
+//!   that order their work themselves, and [`promise`](promise()) for asynchronous uploads.
+//! * **Host-accessible memory**: [`Memory::host_accessible`] and [`PjrtBuffer::host_bytes`]. Uploads can then avoid a copy
+//!   ([`HostBuffer::may_alias`]), and the host can create buffers over memory that it continues to write to
 //!   ([`PjrtClient::view_host_memory`]).
 //! * **Donation**: [`PjrtExecutable::donated_parameters`] and [`Input::into_donated`].
-//! * **Callbacks into the host** (JAX's `pure_callback`, `jax.debug.print`): [`Execution::host_callbacks`].
-//! * **Several devices**: [`PjrtClient::devices`]; an execution carries all of its devices at once.
-//! * **Several processes**: [`ClientConfig`] has the process's number and the [`KeyValueStore`] that they share.
+//! * **Callbacks into the host** (JAX's `pure_callback` and `jax.debug.print`): [`Execution::host_callbacks`].
+//! * **Several devices**: [`PjrtClient::devices`]. An execution covers all of its devices at once.
+//! * **Several processes**: [`ClientConfig`] contains the index of the process and the [`KeyValueStore`] that they share.
 //! * **Options**: [`PjrtClient::CREATE_OPTIONS`], and [`CompileOptions::compiler_options`] for those of the compiler.
-//! * **Extensions**, what only some devices have: traits in [`ext`] that a plugin opts into, such as [`ext::Profiler`] and
-//!   [`ext::Ffi`].
-//! * **Tests**: [`api_table`] gives the table without exporting it.
+//! * **Extensions** for features that only some devices have: a client implements traits of [`ext`], such as
+//!   [`ext::Profiler`] and [`ext::Ffi`].
+//! * **Tests**: [`api_table!`] returns the table without exporting it.
 //!
 //! # Threads
 //!
-//! Every method may be called from several threads at once, and none is called with a lock held. Callbacks, the author's and
-//! the host's, run on the thread that completes what they wait for.
+//! The methods of the traits may be called from several threads at once. No lock of the crate is held during such a call.
+//! Callbacks of the author and of the host run on the thread that completes the event that they wait for.
 //!
 //! # Environment
 //!
-//! `PJRT_PLUGIN_API_MINOR=112` makes a plugin report that version of the C API, for a host that cannot bear a newer one. It
-//! only lowers the version, and not below 29, the oldest that hosts take: what cannot be granted is said on stderr.
+//! `PJRT_PLUGIN_API_MINOR=112` makes a plugin report that minor version of the C API, for hosts that reject newer ones. The
+//! variable can only lower the version, and not below 29, the oldest version that hosts accept. If the value is not valid,
+//! the plugin prints a warning to stderr.
 //!
-//! `PJRT_PLUGIN_TRACE=calls.json` writes every call of the host, with its arguments, result and time, in a form that
-//! <https://ui.perfetto.dev> and `chrome://tracing` show: an array of JSON, which is whole after every call, so also after a crash.
-//! (Into a pipe, it is written without its end, as that form allows.) `PJRT_PLUGIN_LEAK_REPORT=1` lists on stderr, when the process ends, the
-//! handles that the host has not given back, each with the function that made it.
+//! `PJRT_PLUGIN_TRACE=calls.json` writes every call of the host, with its arguments, result and duration, to a file that
+//! <https://ui.perfetto.dev> and `chrome://tracing` show. The file is a JSON array that is valid after every call, even if the
+//! host crashes. (In a pipe, the closing bracket is missing, which the format allows.)
+//!
+//! `PJRT_PLUGIN_LEAK_REPORT=1` prints to stderr, when the process exits, the handles that the host has not destroyed, each
+//! with the function that created it.
 
 #![deny(unsafe_code)]
 
 #[cfg(panic = "abort")]
 compile_error!(
-    "a plugin must be built with unwinding: with panic = \"abort\", a bug in it would end the host"
+    "a plugin must be built with panic = \"unwind\": with panic = \"abort\", a panic in it would abort the host"
 );
 
 mod abi;
@@ -184,7 +189,6 @@ mod core;
 pub mod device;
 pub mod device_assignment;
 pub mod element_type;
-pub mod error;
 pub mod executable;
 pub mod execution;
 pub mod ext;
@@ -212,15 +216,14 @@ pub use crate::client::{
 };
 pub use crate::compile_options::{CompileOptions, OverrideValue};
 pub use crate::core::by_device::ByDevice;
+pub use crate::core::error::{self, Error, ErrorCode, Result};
 pub use crate::core::event::{Event, EventSource};
 pub use crate::core::promise::{Pending, Promise, promise};
 pub use crate::device::{DeviceDescription, DeviceId, PjrtDevice};
 pub use crate::device_assignment::DeviceAssignment;
 pub use crate::element_type::ElementType;
-pub use crate::error::{Error, ErrorCode, Result};
 pub use crate::executable::{ArraySpec, PjrtExecutable};
 pub use crate::execution::{Completion, Execution, Input, ReadyExecution};
-pub use crate::ext::export::{api_table, api_table_with};
 pub use crate::host_buffer::{CopyToHost, HostBuffer};
 pub use crate::host_callback::{HostCallbacks, HostStream};
 pub use crate::host_view::{HostView, HostViewLease, ReadsViews};
@@ -233,10 +236,11 @@ pub use crate::stats::{CompiledMemoryStats, MemoryStats};
 pub use crate::topology::Topology;
 pub use pjrt_plugin_macros::pjrt_plugin;
 
-/// What the code that [`#[pjrt_plugin]`](pjrt_plugin) makes needs. Not for use by hand.
+/// Items that the expansions of this crate's macros use.
 #[doc(hidden)]
 pub mod __private {
     pub use pjrt_sys::PJRT_Api;
 
-    pub use crate::ext::export::Export;
+    pub use crate::ext::export::{ApiTable, NEWEST_MINOR, export};
+    pub use crate::ext::extension::{Extension, NotImplemented};
 }

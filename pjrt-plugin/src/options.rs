@@ -1,15 +1,16 @@
-//! Options with which a host creates a client: declared, so that the SDK can check and convert them.
+//! Options of clients, topologies and compilers. A plugin declares them, so that the SDK can validate and convert the values
+//! that hosts pass.
 
 use crate::error::{Error, Result};
 
-/// One option that `PJRT_Client_Create` takes: its name, its default, which gives it its type, and its meaning.
+/// The declaration of an option: its name, its default value, which also determines its type, and its meaning.
 ///
 /// ```
 /// use pjrt_plugin::options::OptionSpec;
 ///
 /// const CREATE_OPTIONS: &[OptionSpec] = &[
-///     OptionSpec::integer("num_devices", 1, "how many devices to make"),
-///     OptionSpec::boolean("trace", false, "whether to print every step"),
+///     OptionSpec::integer("num_devices", 1, "the number of devices"),
+///     OptionSpec::boolean("trace", false, "whether every step is printed"),
 /// ];
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,7 +20,7 @@ pub struct OptionSpec {
     pub(crate) meaning: &'static str,
 }
 
-/// A default, and by its variant a type.
+/// The default value of an option, whose variant determines the type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum OptionDefault {
     String(&'static str),
@@ -30,67 +31,80 @@ pub(crate) enum OptionDefault {
 }
 
 impl OptionSpec {
-    /// An option that is text.
+    /// Declares an option whose value is a string.
     #[must_use]
     pub const fn string(name: &'static str, default: &'static str, meaning: &'static str) -> Self {
         Self { name, default: OptionDefault::String(default), meaning }
     }
 
-    /// An option that is a whole number.
+    /// Declares an option whose value is an integer.
     #[must_use]
     pub const fn integer(name: &'static str, default: i64, meaning: &'static str) -> Self {
         Self { name, default: OptionDefault::Integer(default), meaning }
     }
 
-    /// An option that is a list of whole numbers; as text, they are separated by commas.
+    /// Declares an option whose value is a list of integers. In a string, they are separated by commas.
     #[must_use]
     pub const fn integer_list(name: &'static str, default: &'static [i64], meaning: &'static str) -> Self {
         Self { name, default: OptionDefault::IntegerList(default), meaning }
     }
 
-    /// An option that is a number.
+    /// Declares an option whose value is a floating-point number.
     #[must_use]
     pub const fn float(name: &'static str, default: f32, meaning: &'static str) -> Self {
         Self { name, default: OptionDefault::Float(default), meaning }
     }
 
-    /// An option that is a truth value; as text, `true`, `1`, `false` or `0`.
+    /// Declares an option whose value is a boolean. As a string, it is `true`, `1`, `false` or `0`.
     #[must_use]
     pub const fn boolean(name: &'static str, default: bool, meaning: &'static str) -> Self {
         Self { name, default: OptionDefault::Boolean(default), meaning }
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// What it means.
+    /// Returns the meaning, which errors about the option contain.
     #[must_use]
     pub const fn meaning(&self) -> &'static str {
         self.meaning
     }
 }
 
-/// The values of a client's options: what the host gave, and defaults for the rest.
+/// The values of options: those that the host set, and the defaults of the others.
+///
+/// ```
+/// use pjrt_plugin::{OptionSpec, OptionValue, Options};
+///
+/// const SPECS: &[OptionSpec] = &[OptionSpec::integer("num_devices", 1, "the number of devices")];
+///
+/// let given = vec![("num_devices".to_owned(), OptionValue::String("4".to_owned()))];
+/// assert_eq!(Options::new(SPECS, given)?.integer("num_devices")?, 4);
+///
+/// let misspelt = Options::new(SPECS, vec![("num_device".to_owned(), OptionValue::Integer(4))]);
+/// assert_eq!(misspelt.unwrap_err().hint(), Some("did you mean 'num_devices'?"));
+/// # Ok::<(), pjrt_plugin::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     values: Vec<(&'static str, OptionValue)>,
 }
 
-/// The value of an option.
+/// The value of an option. See the example of [`Options`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum OptionValue {
-    /// Text.
+    /// A string.
     String(String),
-    /// A whole number.
+    /// An integer.
     Integer(i64),
-    /// A list of whole numbers.
+    /// A list of integers.
     IntegerList(Vec<i64>),
-    /// A number.
+    /// A floating-point number.
     Float(f32),
-    /// A truth value.
+    /// A boolean.
     Boolean(bool),
 }
 
@@ -120,11 +134,11 @@ impl From<OptionDefault> for OptionValue {
 
 macro_rules! getters {
     ($($name:ident $variant:ident $ty:ty, $what:literal;)*) => {$(
-        #[doc = concat!("The value of an option declared as ", $what, ".")]
+        #[doc = concat!("Returns the value of an option that is declared as ", $what, ".")]
         ///
         /// # Errors
         ///
-        /// INTERNAL if no option of this name and type is declared.
+        /// INTERNAL if no option with this name and type is declared.
         pub fn $name(&self, name: &str) -> Result<$ty> {
             match self.get(name) {
                 Some(OptionValue::$variant(value)) => Ok(value.clone()),
@@ -135,19 +149,18 @@ macro_rules! getters {
 }
 
 impl Options {
-    /// Checks what a host sent against what is declared.
+    /// Validates the values that a host passes against the declared options.
     ///
-    /// A value of another type is converted where that loses nothing: from text, which is what JAX's flag gives, and from
-    /// whole numbers to floats.
+    /// Strings, which JAX's flags produce, are converted to the declared type, and integers to floats.
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT for a name that is not declared, naming the nearest one, and for a value of the wrong type.
+    /// INVALID_ARGUMENT if a name is not declared, with the most similar name as a hint, or if a value has the wrong type.
     pub fn new(specs: &[OptionSpec], given: Vec<(String, OptionValue)>) -> Result<Self> {
         Self::read(specs, given, &CREATE)
     }
 
-    /// [`new`](Self::new) with other words in its errors.
+    /// Does the same as [`new`](Self::new), with other texts of errors.
     pub(crate) fn read(
         specs: &[OptionSpec],
         given: Vec<(String, OptionValue)>,
@@ -164,7 +177,7 @@ impl Options {
         Ok(Self { values })
     }
 
-    /// The value of an option, if one of this name is declared.
+    /// Returns the value of an option, or `None` if no option with this name is declared.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&OptionValue> {
         self.values.iter().find(|(declared, _)| *declared == name).map(|(_, value)| value)
@@ -179,21 +192,21 @@ impl Options {
     }
 }
 
-/// What errors about options say. The texts are those of XLA's plugins, which tests of hosts look for.
+/// The texts of errors about options. They are those of XLA's plugins, which tests of hosts expect.
 pub(crate) struct Words {
-    /// Before the name of an option that is not there, and after it.
+    /// The texts before and after the name of an unknown option.
     unknown: (&'static str, &'static str),
-    /// What the options are for.
+    /// The recipient of the options.
     passed_to: &'static str,
 }
 
-/// Options with which a client is created.
+/// The texts for the options of a client.
 const CREATE: Words = Words {
     unknown: ("Unexpected option name passed to PJRT_Client_Create: ", ""),
     passed_to: "PJRT_Client_Create",
 };
 
-/// Options of the compiler.
+/// The texts for the options of the compiler.
 pub(crate) const COMPILE: Words =
     Words { unknown: ("No such compile option: '", "'"), passed_to: "the compiler" };
 
@@ -205,7 +218,7 @@ fn unknown_option(name: &str, specs: &[OptionSpec], words: &Words) -> Error {
     }
     let names: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
     if names.is_empty() {
-        error.with_hint("this plugin has no options")
+        error.with_hint("the plugin declares no options")
     } else {
         error.with_hint(format!("the options are: {}", names.join(", ")))
     }
@@ -223,7 +236,7 @@ fn convert(spec: &OptionSpec, value: OptionValue, words: &Words) -> Result<Optio
     };
     converted.ok_or_else(|| {
         let found = match &value {
-            OptionValue::String(text) => format!("the text '{text}'"),
+            OptionValue::String(text) => format!("the string '{text}'"),
             other => other.type_name().to_owned(),
         };
         Error::invalid_argument(format!(
@@ -236,7 +249,7 @@ fn convert(spec: &OptionSpec, value: OptionValue, words: &Words) -> Result<Optio
     })
 }
 
-/// Reads text as a value of the same type as `like`.
+/// Parses a string as a value of the same type as `like`.
 fn parse(like: &OptionValue, text: &str) -> Option<OptionValue> {
     match like {
         OptionValue::String(_) => Some(OptionValue::String(text.to_owned())),
@@ -254,9 +267,9 @@ fn parse(like: &OptionValue, text: &str) -> Option<OptionValue> {
     }
 }
 
-/// The known name that a misspelt one most likely stands for.
+/// Returns the known name that is most similar to a misspelt one, if one is similar enough.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    /// A name from the host can be of any length; what is longer than every option is near to none.
+    /// A limit on the length of the host's name, which bounds the cost of the comparison.
     const LONGEST: usize = 256;
     if name.len() > LONGEST {
         return None;

@@ -1,4 +1,4 @@
-//! Programs as the host hands them over.
+//! Programs in the formats in which hosts pass them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,20 +10,26 @@ use crate::error::Result;
 use crate::proto::{HloModule, HloModuleConfig, HloModuleWithConfig, OpSharding, ProgramShape, Shape};
 use crate::sharding::Sharding;
 
-/// How the bytes of a program are to be read (`PJRT_Program`).
+/// The format of a program (`PJRT_Program`).
+///
+/// ```
+/// use pjrt_plugin::ProgramFormat;
+///
+/// assert_eq!(ProgramFormat::from_name(b"hlo"), Some(ProgramFormat::Hlo));
+/// assert_eq!(ProgramFormat::Mlir.name(), "mlir");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProgramFormat {
-    /// `mlir`: StableHLO, as a portable artifact (VHLO bytecode), as MLIR bytecode or as MLIR text. What JAX, GoMLX and ZML
-    /// send.
+    /// `mlir`: StableHLO as a portable artifact (VHLO bytecode), MLIR bytecode or MLIR text. JAX, GoMLX and ZML use it.
     Mlir,
-    /// `hlo`: a serialized `HloModuleProto`. What PyTorch/XLA and TensorFlow send.
+    /// `hlo`: a serialized `HloModuleProto`. PyTorch/XLA and TensorFlow use it.
     Hlo,
-    /// `hlo_with_config`: a serialized `HloModuleProtoWithConfig`. Hosts accept it as an optimised program.
+    /// `hlo_with_config`: a serialized `HloModuleProtoWithConfig`. Hosts accept it as the format of an optimised program.
     HloWithConfig,
 }
 
 impl ProgramFormat {
-    /// The name in the C API.
+    /// Returns the name of the format in the C API.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -33,7 +39,7 @@ impl ProgramFormat {
         }
     }
 
-    /// The format of this name.
+    /// Returns the format with a name of the C API, or `None` if the name is unknown.
     #[must_use]
     pub fn from_name(name: &[u8]) -> Option<Self> {
         [Self::Mlir, Self::Hlo, Self::HloWithConfig]
@@ -42,7 +48,14 @@ impl ProgramFormat {
     }
 }
 
-/// A program: a format and bytes. Cloning is cheap.
+/// A program: its format and its bytes. A clone shares the bytes.
+///
+/// ```
+/// use pjrt_plugin::{Program, ProgramFormat};
+///
+/// let program = Program::new(ProgramFormat::Mlir, *b"module {}");
+/// assert_eq!(program.code(), b"module {}");
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Program {
     format: ProgramFormat,
@@ -50,28 +63,28 @@ pub struct Program {
 }
 
 impl Program {
-    /// A program of this format.
+    /// Creates a program from its format and its bytes.
     #[must_use]
     pub fn new(format: ProgramFormat, code: impl Into<Vec<u8>>) -> Self {
         Self { format, code: Arc::new(code.into()) }
     }
 
-    /// How to read the bytes.
+    /// Returns the format.
     #[must_use]
     pub fn format(&self) -> ProgramFormat {
         self.format
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn code(&self) -> &[u8] {
         &self.code
     }
 
-    /// The same program, saying how its parameters and outputs are divided among its partitions. PyTorch/XLA does not know
-    /// the [Shardings](crate::ext::Shardings) extension and looks for this in the optimised program
-    /// ([`optimized_program`](crate::PjrtExecutable::optimized_program)); without it, it takes what one partition has
-    /// of an output for the whole. Programs of another format than `hlo` stay as they are.
+    /// Returns the program with the shardings of its parameters and outputs. PyTorch/XLA does not support the
+    /// [Shardings](crate::ext::Shardings) extension, and reads them from the optimised program
+    /// ([`optimized_program`](crate::PjrtExecutable::optimized_program)). Without them, it treats one partition's part of an
+    /// output as the whole output. A program in another format than `hlo` is returned unchanged.
     #[must_use]
     pub fn with_shardings(&self, parameters: &[Sharding], outputs: &[Sharding]) -> Self {
         if self.format != ProgramFormat::Hlo {
@@ -87,22 +100,22 @@ impl Program {
             spmd_output_sharding: Some(whole.clone()),
             spmd_parameters_shardings: of_shapes(&shape.parameters, parameters),
         };
-        // A message's encoding, continued by that of others of its fields, is that of a message with all of them.
+        // The concatenation of two encodings of a message type is the encoding of the merged message.
         let mut code = self.code.to_vec();
         shardings.encode(&mut code).expect("a vector grows");
         Self::new(self.format, code)
     }
 
-    /// The same program in a format that hosts read as an optimised one: they send `hlo`, but do not take it back.
+    /// Converts the program to a format that hosts accept as an optimised program. Hosts pass `hlo` but do not accept it.
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if there is no memory for it.
+    /// RESOURCE_EXHAUSTED if there is not enough memory.
     pub(crate) fn as_optimized(&self) -> Result<Self> {
         if self.format != ProgramFormat::Hlo {
             return Ok(self.clone());
         }
-        // The configuration of a program that was not configured is the layouts in which it says that it has its arrays.
+        // The configuration consists of the layouts that the module declares for its parameters and its result.
         let shape = HloModule::decode(self.code()).map(|module| module.host_program_shape);
         let config = shape.ok().map(|entry_computation_layout| HloModuleConfig { entry_computation_layout });
         let with_config = HloModuleWithConfig { hlo_module: allocate::copy(&self.code)?, config };
@@ -112,9 +125,9 @@ impl Program {
     }
 }
 
-/// The shardings of arrays as those of these shapes, which may be tuples of them.
+/// Returns the shardings of arrays as the shardings of shapes, which may be a tuple of the arrays.
 fn of_shapes(shapes: &[Shape], arrays: &[Sharding]) -> Vec<OpSharding> {
-    /// `PrimitiveType` and `OpSharding.Type`.
+    /// Numbers of `xla.PrimitiveType` and `xla.OpSharding.Type`.
     const TUPLE_SHAPE: u32 = 13;
     const TUPLE_SHARDING: i32 = 2;
     let all = || arrays.iter().map(Sharding::to_proto).collect();

@@ -1,16 +1,17 @@
-//! The serialized form of an executable: the program and its options, and what the plugin made of them.
+//! The serialized form of an executable: the program, its options, and the plugin's compiled form of them.
 //!
 //! | bytes | |
 //! |---|---|
 //! | 8 | [`MAGIC`] |
-//! | 4 | the version, little-endian as all numbers |
-//! | 8 | how many bytes follow the checksum |
-//! | 4 | the CRC-32 of everything else, what precedes it included |
-//! | | a [`proto::ExecutableHeader`], after its length |
+//! | 4 | the version, little-endian like all numbers |
+//! | 8 | the number of bytes after the checksum |
+//! | 4 | the CRC-32 of all bytes before and after it |
+//! | | a length-delimited [`proto::ExecutableHeader`] |
 //! | | the program |
-//! | | what the plugin made of it, if it made something |
+//! | | the compiled form, if [`PjrtExecutable::serialize`](crate::PjrtExecutable::serialize) returned one |
 //!
-//! Later versions change what follows the checksum only, so what is whole and of another version is told from what is damaged.
+//! Later versions may change only the part after the checksum, so an intact executable of another version can be
+//! distinguished from a damaged one.
 
 use std::borrow::Cow;
 
@@ -22,16 +23,16 @@ use crate::error::{Error, Result};
 use crate::program::{Program, ProgramFormat};
 use crate::proto;
 
-/// What the bytes begin with.
+/// The first bytes of a serialized executable.
 const MAGIC: &[u8; 8] = b"PJRTexec";
 const VERSION: u32 = 2;
-/// The version that had neither length nor checksum.
+/// The version without a length and a checksum.
 const WITHOUT_CHECKSUM: u32 = 1;
-/// Where the checksum is, and where what follows it begins.
+/// The offset of the checksum, and the size of everything up to it.
 const CHECKSUM: usize = 20;
 const HEADER: usize = 24;
 
-/// What a serialized executable holds.
+/// The content of a serialized executable.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SerializedExecutable<'a> {
     pub(crate) program: Program,
@@ -40,9 +41,11 @@ pub(crate) struct SerializedExecutable<'a> {
 }
 
 impl<'a> SerializedExecutable<'a> {
+    /// Encodes the executable of a platform.
+    ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if there is no memory for the bytes.
+    /// RESOURCE_EXHAUSTED if there is not enough memory.
     pub(crate) fn encode(&self, platform: &str) -> Result<Vec<u8>> {
         let (program, compiled) = (self.program.code(), self.compiled.as_deref());
         let header = proto::ExecutableHeader {
@@ -68,20 +71,23 @@ impl<'a> SerializedExecutable<'a> {
         Ok(bytes)
     }
 
+    /// Decodes an executable of a platform.
+    ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT for bytes that are no executable, DATA_LOSS for one that is damaged, FAILED_PRECONDITION for one of
+    /// INVALID_ARGUMENT if the bytes are not an executable, DATA_LOSS if it is damaged, FAILED_PRECONDITION if it is of
     /// another version or platform.
     pub(crate) fn decode(bytes: &'a [u8], platform: &str) -> Result<Self> {
         check(bytes)?;
         let mut rest = &bytes[HEADER..];
-        // The checksum is right, so what is wrong from here on was written so.
-        let wrong = |what: String| Error::invalid_argument(format!("the serialized executable {what}"));
+        // The checksum is correct, so an error from here on is not damage.
+        let wrong =
+            |what: String| Error::invalid_argument(format!("the serialized executable is invalid: {what}"));
         let header = proto::ExecutableHeader::decode_length_delimited(&mut rest)
-            .map_err(|error| wrong(format!("has no header: {error}")))?;
+            .map_err(|error| wrong(format!("cannot decode its ExecutableHeader: {error}")))?;
         if header.platform_name != platform {
             return Err(Error::failed_precondition(format!(
-                "the serialized executable is for platform '{}', not '{platform}'",
+                "the serialized executable is for platform '{}'; expected '{platform}'",
                 header.platform_name
             )));
         }
@@ -90,7 +96,10 @@ impl<'a> SerializedExecutable<'a> {
         })?;
         let sizes = header.program_size.checked_add(header.compiled_size.unwrap_or(0));
         if sizes != Some(rest.len() as u64) {
-            return Err(wrong(format!("says nothing about some of its {} bytes", rest.len())));
+            return Err(wrong(format!(
+                "the sizes in its header do not add up to the {} bytes that follow",
+                rest.len()
+            )));
         }
         let (program, compiled) = rest.split_at(header.program_size as usize);
         Ok(Self {
@@ -101,7 +110,7 @@ impl<'a> SerializedExecutable<'a> {
     }
 }
 
-/// Whether these are the bytes of an executable of this version, as they were written.
+/// Returns an error unless the bytes are an intact executable of this version.
 fn check(bytes: &[u8]) -> Result<()> {
     let found = bytes.len();
     let begins_well = bytes.starts_with(MAGIC) || MAGIC.starts_with(bytes);
@@ -113,23 +122,25 @@ fn check(bytes: &[u8]) -> Result<()> {
     let is_headed = found >= HEADER;
     let length_is_right = is_headed && number(12, 8) == (found - HEADER) as u64;
     if !begins_well && !length_is_right {
-        return Err(Error::invalid_argument("these bytes are not a serialized executable of this plugin"));
+        return Err(Error::invalid_argument(
+            "the bytes are not a serialized executable of a plugin of this SDK: they do not begin with 'PJRTexec'",
+        ));
     }
     if found >= 12 && begins_well && number(8, 4) == u64::from(WITHOUT_CHECKSUM) {
         return Err(other_version(WITHOUT_CHECKSUM));
     }
     if !is_headed {
-        return Err(damaged(format!("it ends after {found} bytes, inside of its header of {HEADER}")));
+        return Err(damaged(format!("it ends after {found} bytes, within its header of {HEADER} bytes")));
     }
     if !length_is_right {
         let expected = number(12, 8).saturating_add(HEADER as u64);
-        return Err(damaged(format!("its header says that it has {expected} bytes, but there are {found}")));
+        return Err(damaged(format!(
+            "according to its header it has {expected} bytes, but there are {found}"
+        )));
     }
     let (expected, computed) = (number(CHECKSUM, 4), checksum(bytes));
     if expected != u64::from(computed) {
-        return Err(damaged(format!(
-            "its checksum is {computed:#010x}, but its header says {expected:#010x}, so some of its {found} bytes have changed"
-        )));
+        return Err(damaged(format!("its checksum is {computed:#010x}; expected {expected:#010x}")));
     }
     match number(8, 4) as u32 {
         VERSION => Ok(()),
@@ -137,7 +148,7 @@ fn check(bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// The checksum of everything but the checksum.
+/// Computes the checksum of all bytes except the checksum.
 fn checksum(bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&bytes[..CHECKSUM]);
@@ -147,14 +158,12 @@ fn checksum(bytes: &[u8]) -> u32 {
 
 fn damaged(how: String) -> Error {
     Error::data_loss(format!("the serialized executable is damaged: {how}"))
-        .with_hint("delete it, and compile the program again")
+        .with_hint("delete it and compile the program again")
 }
 
 fn other_version(version: u32) -> Error {
-    Error::failed_precondition(format!(
-        "the serialized executable has version {version}; this plugin reads version {VERSION}"
-    ))
-    .with_hint("compile the program again")
+    Error::failed_precondition(format!("the serialized executable has version {version}; expected {VERSION}"))
+        .with_hint("compile the program again")
 }
 
 #[cfg(test)]
@@ -172,7 +181,7 @@ mod tests {
         SerializedExecutable::decode(bytes, platform).unwrap_err().code()
     }
 
-    /// With the checksum that its bytes have now.
+    /// Updates the checksum.
     fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
         let checksum = checksum(&bytes);
         bytes[CHECKSUM..HEADER].copy_from_slice(&checksum.to_le_bytes());

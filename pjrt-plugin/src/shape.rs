@@ -1,4 +1,4 @@
-//! The type of an array, in a form that C can read.
+//! The shape of an array, in a form that C can read.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::element_type::ElementType;
 use crate::error::Result;
 use crate::layout::dense_size;
 
-/// Element type and dimensions of an array.
+/// The element type and the dimensions of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) element_type: ElementType,
@@ -14,14 +14,14 @@ pub(crate) struct Shape {
     size: usize,
 }
 
-/// The usual rank needs no allocation of its own.
+/// The largest rank whose dimensions are stored inline.
 const FEW: usize = 6;
-/// The dimensions' numbers from the last to the first, for arrays of few dimensions.
+/// The dimensions of small ranks in descending order.
 static FEW_DESCENDING: [i64; FEW] = [5, 4, 3, 2, 1, 0];
 
 #[derive(Debug, Clone)]
 enum Dims {
-    /// Those after the last are zero.
+    /// The elements of `dims` after `rank` are zero.
     Few {
         dims: [i64; FEW],
         rank: usize,
@@ -36,7 +36,7 @@ impl PartialEq for Dims {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            // Executions compare every argument: all at once, without looking where they differ.
+            // Executions compare every argument, so this compares all elements without branches.
             (Self::Few { dims, rank }, Self::Few { dims: others, rank: other }) => {
                 let differ = dims.iter().zip(others).fold(0, |differ, (dim, other)| differ | (dim ^ other));
                 rank == other && differ == 0
@@ -50,12 +50,12 @@ impl PartialEq for Dims {
 impl Eq for Dims {}
 
 impl Shape {
-    /// Refuses dimensions that no array can have.
+    /// Creates a shape. Returns an error if a dimension is negative or the size overflows.
     #[inline(always)]
     pub(crate) fn new(element_type: ElementType, dims: &[i64]) -> Result<Self> {
         let size = dense_size(dims, element_type.byte_size())?;
         let dims = if dims.len() <= FEW {
-            // One by one, so that they can stay in registers.
+            // The elements are copied one by one, so that they can stay in registers.
             let few = std::array::from_fn(|index| dims.get(index).copied().unwrap_or(0));
             Dims::Few { dims: few, rank: dims.len() }
         } else {
@@ -64,7 +64,7 @@ impl Shape {
         Ok(Self { element_type, dims, size })
     }
 
-    /// The dimensions, none of them negative.
+    /// Returns the dimensions, none of which is negative.
     pub(crate) fn dims(&self) -> &[i64] {
         match &self.dims {
             Dims::Few { dims, rank } => &dims[..*rank],
@@ -72,7 +72,7 @@ impl Shape {
         }
     }
 
-    /// The dimensions' numbers from the last to the first: row-major.
+    /// Returns the row-major `minor_to_major`: the dimensions in descending order.
     pub(crate) fn minor_to_major(&self) -> &[i64] {
         match &self.dims {
             Dims::Few { rank, .. } => &FEW_DESCENDING[FEW - rank..],
@@ -80,7 +80,7 @@ impl Shape {
         }
     }
 
-    /// How many bytes the array takes on the host, where elements of less than a byte take one.
+    /// Returns the size of the array in host memory in bytes, where an element of less than a byte occupies one byte.
     pub(crate) fn host_size(&self) -> usize {
         self.size
     }

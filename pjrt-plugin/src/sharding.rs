@@ -1,11 +1,12 @@
-//! Shardings of arrays.
+//! The shardings of arrays.
 
 use prost::Message;
 
 use crate::error::{Error, Result};
 use crate::proto;
 
-/// How one array is divided among the partitions of a program (`xla.OpSharding`).
+/// The sharding of an array: its division among the partitions of a program (`xla.OpSharding`). See the example of
+/// [`Shardings`](crate::ext::Shardings).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Sharding {
@@ -13,36 +14,38 @@ pub enum Sharding {
     Replicated,
     /// One partition has the whole array.
     Maximal(i64),
-    /// Partitions have parts.
+    /// Each partition has a tile of the array.
     Tiled {
-        /// Into how many parts each dimension is cut. One more number at the end than the array has dimensions says how
-        /// many partitions have each part.
+        /// The number of tiles along each dimension, and, if `replicate_on_last_tile_dim`, the number of partitions that
+        /// have the same tile.
         tile_assignment_dimensions: Vec<i64>,
         /// The partition of each tile, in row-major order of the tiles.
         tile_assignment_devices: Vec<i64>,
-        /// Whether the last number of the dimensions counts copies.
+        /// True if `tile_assignment_dimensions` has one element more than the array has dimensions, which is the number of
+        /// copies of each tile.
         replicate_on_last_tile_dim: bool,
     },
-    /// Partitions have parts, and several have a part together.
+    /// Each partition has a tile of the array, or a part of one that it shares with other partitions.
     Subgroups {
-        /// Into how many parts each dimension is cut, then how many partitions are in the subgroups of each kind.
+        /// The number of tiles along each dimension, followed by the number of partitions in the subgroups of each kind of
+        /// `last_tile_dims`.
         tile_assignment_dimensions: Vec<i64>,
         /// The partition of each tile, in row-major order of the tiles.
         tile_assignment_devices: Vec<i64>,
-        /// What the partitions of a subgroup have of their part: one for each further number of the dimensions.
+        /// The kinds of the subgroups, one for each element of `tile_assignment_dimensions` after those of the dimensions.
         last_tile_dims: Vec<Subgroup>,
     },
-    /// The program takes care of it itself.
+    /// The program of each partition handles its part of the array explicitly.
     Manual,
 }
 
-/// What several partitions have of one part of an array (`xla.OpSharding.last_tile_dims`).
+/// The kind of a subgroup of partitions that share a tile (`xla.OpSharding.last_tile_dims`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Subgroup {
-    /// Each has all of it.
+    /// Each partition has the whole tile.
     Replicated,
-    /// Each has an addend; the part is their sum.
+    /// Each partition has an addend of the tile, which is their sum.
     Unreduced,
 }
 
@@ -82,13 +85,17 @@ impl Sharding {
         }
     }
 
-    /// What a host says of one array.
+    /// Reads the sharding of an array that a host passes.
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT for a message that is wrong, UNIMPLEMENTED for a kind of sharding that is not among these.
+    /// INVALID_ARGUMENT if the message is invalid, UNIMPLEMENTED if its kind is not a variant of this enum.
     pub(crate) fn from_proto(message: &proto::OpSharding) -> Result<Self> {
-        let wrong = || Error::invalid_argument(format!("the sharding {message:?} is wrong"));
+        let wrong = || {
+            Error::invalid_argument(format!(
+                "the OpSharding {message:?} is invalid: each tile needs one device of 0..tiles"
+            ))
+        };
         match message.r#type {
             0 => Ok(Self::Replicated),
             1 => match message.tile_assignment_devices[..] {
@@ -101,7 +108,10 @@ impl Sharding {
                 let subgroup = |code: &i32| match code {
                     0 => Ok(Subgroup::Replicated),
                     6 => Ok(Subgroup::Unreduced),
-                    code => Err(Error::unimplemented(format!("a sharding with subgroups of kind {code}"))),
+                    code => Err(Error::unimplemented(format!(
+                        "a sharding with subgroups of type {code} (OpSharding.last_tile_dims) is not supported; expected 0 \
+                         (replicated) or 6 (unreduced)"
+                    ))),
                 };
                 let last_tile_dims: Vec<Subgroup> =
                     message.last_tile_dims.iter().map(subgroup).collect::<Result<_>>()?;
@@ -120,7 +130,9 @@ impl Sharding {
                 })
             }
             4 => Ok(Self::Manual),
-            kind => Err(Error::unimplemented(format!("a sharding of kind {kind}"))),
+            kind => Err(Error::unimplemented(format!(
+                "a sharding of type {kind} (OpSharding.type) is not supported"
+            ))),
         }
     }
 
@@ -129,8 +141,8 @@ impl Sharding {
     }
 }
 
-/// The partition of each tile, however the message has them; `None` if there are not as many as tiles, or they are not one
-/// each.
+/// Returns the partition of each tile, from either encoding of the message. Returns `None` if they are not a permutation of
+/// the numbers of the tiles.
 fn devices(message: &proto::OpSharding) -> Option<Vec<i64>> {
     let count = |sizes: &[i64]| sizes.iter().try_fold(1_i64, |count, size| count.checked_mul(*size));
     let dimensions = &message.tile_assignment_dimensions;
@@ -169,7 +181,7 @@ fn devices(message: &proto::OpSharding) -> Option<Vec<i64>> {
     sorted.into_iter().eq(0..tiles).then_some(devices)
 }
 
-/// A sharding with more tiles than this is a mistake.
+/// The most tiles of a sharding, which bounds the memory that an invalid message can request.
 const MAX_TILES: i64 = 1 << 24;
 
 #[cfg(test)]

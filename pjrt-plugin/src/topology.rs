@@ -1,4 +1,4 @@
-//! Topologies: devices described without a client.
+//! Topologies: descriptions of devices that do not require a client.
 
 use prost::Message;
 
@@ -9,7 +9,17 @@ use crate::error::{Error, Result};
 use crate::memory::Memory;
 use crate::proto;
 
-/// Which devices there are (`PJRT_TopologyDescription`): what a program can be compiled for without having them.
+/// The description of a set of devices (`PJRT_TopologyDescription`). A program can be compiled for a topology even if its
+/// devices do not exist on the machine.
+///
+/// ```
+/// use pjrt_plugin::{DeviceDescription, Topology};
+///
+/// let devices = (0..4).map(|id| DeviceDescription::new(id, "chip")).collect();
+/// let topology = Topology::new("chips", "1.0", devices).with_attribute("shape", vec![2, 2]);
+/// assert_eq!(Topology::deserialize(&topology.serialize())?, topology);
+/// # Ok::<(), pjrt_plugin::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Topology {
     platform_name: String,
@@ -19,7 +29,7 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// A topology of these devices.
+    /// Creates a topology from descriptions of its devices.
     #[must_use]
     pub fn new(
         platform_name: impl Into<String>,
@@ -34,7 +44,7 @@ impl Topology {
         }
     }
 
-    /// The topology that a client's devices form.
+    /// Creates the topology of a client's devices.
     #[must_use]
     pub fn of_devices<D: PjrtDevice>(
         platform_name: impl Into<String>,
@@ -46,7 +56,7 @@ impl Topology {
         Self::new(platform_name, platform_version, devices)
     }
 
-    /// An attribute; one of the same name is replaced.
+    /// Adds an attribute, or replaces the one with the same name.
     #[must_use]
     pub fn with_attribute(mut self, name: impl Into<String>, value: impl Into<AttributeValue>) -> Self {
         let name = name.into();
@@ -55,31 +65,31 @@ impl Topology {
         self
     }
 
-    /// The platform's name.
+    /// Returns the name of the platform.
     #[must_use]
     pub fn platform_name(&self) -> &str {
         &self.platform_name
     }
 
-    /// The platform's version.
+    /// Returns the version of the platform.
     #[must_use]
     pub fn platform_version(&self) -> &str {
         &self.platform_version
     }
 
-    /// The devices, in an order that is always the same.
+    /// Returns the descriptions of the devices.
     #[must_use]
     pub fn devices(&self) -> &[DeviceDescription] {
         &self.devices
     }
 
-    /// The attributes.
+    /// Returns the attributes.
     #[must_use]
     pub fn attributes(&self) -> &[(String, AttributeValue)] {
         &self.attributes
     }
 
-    /// A serialized `PjRtTopologyDescriptionProto`, which [`deserialize`](Self::deserialize) reads.
+    /// Serializes the topology as a `PjRtTopologyDescriptionProto`, which [`deserialize`](Self::deserialize) reads.
     #[must_use]
     pub fn serialize(&self) -> Vec<u8> {
         let device = |device: &DeviceDescription| proto::Device {
@@ -101,11 +111,11 @@ impl Topology {
         message.encode_to_vec()
     }
 
-    /// Reads what [`serialize`](Self::serialize) gave.
+    /// Deserializes the bytes of [`serialize`](Self::serialize).
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if the bytes are something else.
+    /// INVALID_ARGUMENT if the bytes are not a serialized topology.
     pub fn deserialize(bytes: &[u8]) -> Result<Self> {
         let message = proto::Topology::decode(bytes).map_err(|error| {
             Error::invalid_argument(format!("failed to deserialize the topology: {error}"))
@@ -131,8 +141,8 @@ impl Topology {
         })
     }
 
-    /// The numbers of the memory kinds that its devices have, in the order in which the devices name them
-    /// (`PJRT_TopologyDescription_GetMemorySpaceKindIds`).
+    /// Returns the ids of the memory kinds of all devices without repetitions, in the order of the devices and their
+    /// memories (`PJRT_TopologyDescription_GetMemorySpaceKindIds`).
     #[must_use]
     pub fn memory_kind_ids(&self) -> Vec<i32> {
         let mut ids = Vec::new();
@@ -144,7 +154,7 @@ impl Topology {
         ids
     }
 
-    /// A number that differs between topologies that differ.
+    /// Returns a hash of the topology (`PJRT_TopologyDescription_Fingerprint`).
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         Fingerprint::of(&[&self.serialize()]).low()

@@ -1,22 +1,22 @@
-//! A mesh along whose axes given arrays are cut.
+//! Derives a mesh from the splits of given arrays.
 
 use crate::cut::Cut;
 use pjrt_stablehlo::ir::{AxisRef, DimensionSharding, Mesh, MeshAxis, MeshReference, Str, TensorSharding};
 use std::collections::BTreeSet;
 
-/// Axes of partitions, row-major, the one that runs fastest last.
+/// The axes of a mesh of partitions, the major one first.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Axes(Vec<Axis>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Axis {
     size: usize,
-    /// By how much the partition's number grows from one coordinate to the next.
+    /// The distance in partition numbers from one coordinate to the next.
     stride: usize,
 }
 
 impl Axes {
-    /// The coarsest axes of which each cut takes whole ones; `None` if there are none.
+    /// Returns the coarsest axes such that each split is along whole axes; `None` if no such axes exist.
     pub(crate) fn of(cuts: &[&Cut], partitions: usize) -> Option<Self> {
         let mut strides = BTreeSet::from([1, partitions]);
         for cut in cuts {
@@ -38,7 +38,7 @@ impl Axes {
         (nested && cuts.iter().all(|cut| axes.along(cut).is_some())).then_some(axes)
     }
 
-    /// The axes that a cut is along, the major one first.
+    /// Returns the axes that a split is along, the major one first; `None` if it is along no whole axes.
     fn along(&self, cut: &Cut) -> Option<Vec<usize>> {
         let weight = |axis: &Axis| cut.of_partition[axis.stride].checked_sub(cut.of_partition[0]);
         let mut along = vec![];
@@ -67,7 +67,7 @@ impl Axes {
         (0..self.0.len()).map(Self::name).collect()
     }
 
-    /// The sharding of an array with these cuts, which are among those that the axes are of.
+    /// Returns the sharding of an array with these splits; `None` if one of them is not along whole axes.
     pub(crate) fn sharding(&self, cuts: &[Option<Cut>]) -> Option<TensorSharding> {
         let dim = |cut: &Option<Cut>| {
             let along = cut.as_ref().map_or(Some(vec![]), |cut| self.along(cut))?;
@@ -101,7 +101,7 @@ mod tests {
         Cut { parts, of_partition: of_partition.into() }
     }
 
-    /// Sizes of the axes, and the axes of each cut.
+    /// Returns the sizes of the axes, and the axes of each split.
     fn axes(cuts: &[Cut], partitions: usize) -> Option<(Vec<usize>, Vec<Vec<usize>>)> {
         let axes = Axes::of(&cuts.iter().collect::<Vec<_>>(), partitions)?;
         let along = cuts.iter().map(|cut| axes.along(cut).unwrap()).collect();
@@ -112,12 +112,12 @@ mod tests {
     fn cuts_along_one_mesh_are_found_to_be_so() {
         assert_eq!(axes(&[], 8), Some((vec![8], vec![])));
         assert_eq!(axes(&[], 1), Some((vec![], vec![])));
-        // A mesh of 4 by 2: along the first axis, the second, both in either order.
+        // A mesh of 4 by 2, with splits along the first axis, the second, and both in either order.
         let (x, y) = ([0, 0, 1, 1, 2, 2, 3, 3], [0, 1, 0, 1, 0, 1, 0, 1]);
         let (xy, yx) = ([0, 1, 2, 3, 4, 5, 6, 7], [0, 4, 1, 5, 2, 6, 3, 7]);
         let found = axes(&[cut(&x), cut(&y), cut(&xy), cut(&yx)], 8);
         assert_eq!(found, Some((vec![4, 2], vec![vec![0], vec![1], vec![0, 1], vec![1, 0]])));
-        // The major half of the first axis, which is then two.
+        // A split along the major half of the first axis divides that axis in two.
         let found = axes(&[cut(&x), cut(&[0, 0, 0, 0, 1, 1, 1, 1])], 8);
         assert_eq!(found, Some((vec![2, 2, 2], vec![vec![0, 1], vec![0]])));
         assert_eq!(axes(&[cut(&[0, 0, 1, 1, 2, 2])], 6), Some((vec![3, 2], vec![vec![0]])));

@@ -1,45 +1,92 @@
-//! Functions of the host that say how custom calls run on parts of arrays.
+//! Partitioners of custom calls, which the host supplies.
 
 use crate::error::Error;
 use crate::sharding::Sharding;
 use pjrt_stablehlo::ir::TensorType;
 
-/// Says how the custom calls of a target run on parts. May take long, and call back into this plugin.
+/// Partitions the custom calls of one target. [`Options::find_partitioner`](crate::Options::find_partitioner) returns it for a
+/// target.
+///
+/// The methods may take long, and may call back into the plugin.
+///
+/// ```
+/// use pjrt_sharding::{CallPartitioner, Error, Options, PartitionedCall, Sharding, WholeCall, partition_calls};
+/// use std::sync::Arc;
+///
+/// /// Partitions a call that doubles its operand: each partition doubles its part.
+/// struct Double;
+///
+/// impl CallPartitioner for Double {
+///     fn partition(&self, call: &WholeCall<'_>) -> Result<PartitionedCall, Error> {
+///         let (ty, sharding) = &call.operands[0];
+///         let parts = |dim: usize| sharding.as_ref().map_or(1, |sharding| sharding.parts[dim] as i64);
+///         let dims: Vec<i64> = ty.dims().iter().enumerate().map(|(dim, size)| size / parts(dim)).collect();
+///         let part = ty.with_dims(dims);
+///         let program = format!(
+///             "func.func @main(%x: {part}) -> {part} {{ %0 = stablehlo.add %x, %x : {part}
+///              return %0 : {part} }}"
+///         );
+///         let shardings = vec![sharding.clone()];
+///         Ok(PartitionedCall { program: program.into(), operands: shardings.clone(), results: shardings })
+///     }
+///
+///     fn infer(&self, _: &WholeCall<'_>) -> Result<Option<Vec<Option<Sharding>>>, Error> {
+///         Ok(None)
+///     }
+/// }
+///
+/// let options = Options {
+///     num_partitions: 2,
+///     find_partitioner: |target| if target == "double" { Some(Arc::new(Double)) } else { None },
+///     ..Options::default()
+/// };
+/// let module = pjrt_stablehlo::parse(
+///     r#"sdy.mesh @mesh = <["x"=2]>
+///     func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+///       %0 = stablehlo.custom_call @double(%a) : (tensor<8xf32>) -> tensor<8xf32>
+///       return %0 : tensor<8xf32>
+///     }"#,
+/// )?;
+/// let program = partition_calls(&module, &options)?;
+/// assert_eq!(program.op_counts()["sdy.manual_computation"], 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait CallPartitioner {
-    /// What a call is on one partition.
+    /// Returns the program of a call on one partition, and the shardings that it needs.
     ///
     /// # Errors
-    /// Whatever the host finds wrong with the call.
+    /// Any error of the host. [`partition_calls`](crate::partition_calls) adds the operation and its location.
     fn partition(&self, call: &WholeCall<'_>) -> Result<PartitionedCall, Error>;
 
-    /// How the results of a call are best split, given its operands; `None` if the host does not say. Only programs that were
-    /// written for XLA's older partitioner need this: others have the attribute `sdy.sharding_rule`.
+    /// Returns the shardings of a call's results, given its operands; `None` if the host states none. Only programs for XLA's
+    /// GSPMD partitioner need this; programs for Shardy have the attribute `sdy.sharding_rule`.
     ///
     /// # Errors
-    /// Whatever the host finds wrong with the call.
+    /// Any error of the host.
     fn infer(&self, call: &WholeCall<'_>) -> Result<Option<Vec<Option<Sharding>>>, Error>;
 }
 
-/// A custom call of the program on whole arrays.
+/// A custom call on whole arrays, as a [`CallPartitioner`] receives it.
 #[derive(Debug)]
 pub struct WholeCall<'a> {
-    /// The operands, and how they are split where they are computed; `None`: every partition has the array whole.
+    /// The type of each operand on whole arrays, and the sharding that it has where it is computed; `None` if every partition
+    /// holds the whole array.
     pub operands: Vec<(TensorType, Option<Sharding>)>,
-    /// The results, and how those who use them want them to be split.
+    /// The type of each result on whole arrays, and the sharding that its users need.
     pub results: Vec<(TensorType, Option<Sharding>)>,
-    /// The call's configuration.
+    /// The `backend_config` of the call.
     pub backend_config: &'a [u8],
-    /// How many partitions there are.
+    /// Number of partitions.
     pub partitions: usize,
 }
 
-/// What a custom call is on one partition.
+/// The program of a custom call on one partition, which a [`CallPartitioner`] returns.
 #[derive(Debug)]
 pub struct PartitionedCall {
-    /// A program in StableHLO, text or bytecode. Its `main` is on parts.
+    /// A StableHLO program as text or bytecode. The parameters and results of its `main` are parts of the arrays.
     pub program: Vec<u8>,
-    /// How each operand is to be split.
+    /// The sharding that the program needs for each operand; `None` if it needs the whole array.
     pub operands: Vec<Option<Sharding>>,
-    /// How each result is split.
+    /// The sharding of each result; `None` if the program returns the whole array.
     pub results: Vec<Option<Sharding>>,
 }

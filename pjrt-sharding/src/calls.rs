@@ -1,5 +1,4 @@
-//! Custom calls that the host partitions: the program that it gives for one partition takes the place of each, as the body of a
-//! manual computation.
+//! Replaces custom calls with the programs that the host supplies for one partition, each as the body of a manual computation.
 
 use crate::axes::Axes;
 use crate::call_partitioner::{CallPartitioner, WholeCall};
@@ -21,22 +20,23 @@ use pjrt_stablehlo::ir::{
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Shardings that the host infers are spread, and it is asked again, so often at most.
+/// The maximum number of rounds of asking the host for shardings and propagating them.
 const MAX_ROUNDS: usize = 8;
 
-/// Whether a module has custom calls for which the host has registered a partitioner.
+/// Returns whether a module contains custom calls for which `find` returns a partitioner.
 pub fn has_partitioned_calls(module: &Module, find: FindPartitioner) -> bool {
-    let mut all = module.functions().iter().flat_map(|function| function.body.ops());
+    let mut all = module.functions().iter().flat_map(|function| function.body.all_ops());
     all.any(|(_, op)| partitioner(op, find).is_some())
 }
 
-/// Returns the program with the host's partitions in the place of the custom calls for which it has registered a partitioner.
-/// Functions that these partitions call are among those of the program.
+/// Replaces each custom call that has a partitioner with the program that the host supplies for one partition. Functions that
+/// these programs call are added to the module. [`CallPartitioner`] has an example.
 ///
-/// Calls of the program are to be inlined before, as for [`propagate`](crate::propagate()).
+/// Calls of functions must be inlined before, as for [`propagate`](crate::propagate()).
 ///
 /// # Errors
-/// Those of the host; and if a call is where it cannot be partitioned, or what the host gives for it does not fit.
+/// The errors of the partitioner; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if a call is in a place where it
+/// cannot be partitioned; [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the host's program does not fit the call.
 pub fn partition_calls(module: &Module, options: &Options) -> Result<Module> {
     let main = module.main().ok_or_else(|| Error::invalid("the module has no function named main"))?;
     let mut calls = vec![];
@@ -67,21 +67,21 @@ pub fn partition_calls(module: &Module, options: &Options) -> Result<Module> {
     Ok(program)
 }
 
-/// A call that the host partitions.
+/// A custom call that the host partitions.
 struct Call {
     op: OpId,
     partitioner: Arc<dyn CallPartitioner>,
-    /// Whether the program says itself how the arrays of the call are split together.
+    /// True if the program states a sharding rule for the call.
     has_rule: bool,
-    /// Given if it is in a manual computation.
+    /// The manual computation that contains the call; `None` if the call is in no manual computation.
     within: Option<Within>,
 }
 
-/// What a manual computation leaves to operations in it.
+/// The part of the mesh that a manual computation leaves to the operations in it.
 #[derive(Clone)]
 struct Within {
     mesh: MeshReference,
-    /// The axes of the mesh that neither it nor one around it is manual along.
+    /// The axes of the mesh that are manual neither in this computation nor in those around it.
     free: Vec<Str>,
 }
 
@@ -106,7 +106,7 @@ fn partitioner(op: &Operation, find: FindPartitioner) -> Option<Arc<dyn CallPart
     }
 }
 
-/// Adds the calls of a block, in the order of the program.
+/// Adds the calls of a block, in program order.
 fn find(
     module: &Module,
     body: &Body,
@@ -119,8 +119,8 @@ fn find(
         let op = body.op(*id);
         if let Some(partitioner) = partitioner(op, options.find_partitioner) {
             if options.num_partitions > 1 && !options.use_spmd_partitioning {
-                let why =
-                    "a custom call that the host partitions, in a program that is of one partition already";
+                let why = "the host cannot partition a custom call in a program that is written for one \
+                           partition (use_spmd_partitioning is false)";
                 return Err(Error::unsupported(why).in_op(op.kind.name(), &op.location));
             }
             calls.push(Call {
@@ -141,7 +141,7 @@ fn find(
     Ok(())
 }
 
-/// How the values of `main` are split.
+/// Derives the shardings of the values of `main`. Asks the host for those of its custom calls.
 fn shardings(
     module: &Module,
     main: &Function,
@@ -154,7 +154,7 @@ fn shardings(
     loop {
         let found = propagate_with(module, options, &inferred)?;
         let (before, mut asked) = (inferred.len(), vec![]);
-        // Programs for Shardy declare a mesh. To those the rules of calls are all there is.
+        // A program with a mesh is for Shardy, where `sdy.sharding_rule` states everything about a call.
         if module.meshes().is_empty() && rounds < MAX_ROUNDS {
             asked.extend(calls.iter().filter(|call| !call.has_rule));
         }
@@ -175,29 +175,33 @@ fn shardings(
     }
 }
 
-/// A call as its partitioner sees it.
+/// Describes a call to its partitioner.
 fn described<'a>(
     body: &Body,
     op: &'a Operation,
     found: &Shardings,
     devices: &Devices,
 ) -> Result<WholeCall<'a>> {
-    let Op::CustomCall(call) = &op.kind else { return Err(Error::internal("this is no custom call")) };
+    let Op::CustomCall(call) = &op.kind else {
+        return Err(Error::internal("the operation is not a custom call"));
+    };
     let BackendConfig::Bytes(config) = &call.backend_config else {
-        return Err(Error::unsupported("a dictionary as configuration of a call that the host partitions"));
+        return Err(Error::unsupported(
+            "the backend_config of a custom call that the host partitions must be a string, not a dictionary",
+        ));
     };
     let ruled = by_rule(body, op, found);
     let array = |value: ValueId| -> Result<(TensorType, Option<Sharding>)> {
         let (Some(ty), Some(dims)) = (body.ty(value).as_tensor(), dims(body, value)) else {
             return Err(Error::unsupported(
-                "a call that the host partitions of values that are no arrays of definite sizes",
+                "the operands and results of a custom call that the host partitions must be tensors of static shape",
             ));
         };
         let can_be = |layout: &&Layout| {
             let cuts: Vec<_> = layout.dims.iter().flatten().collect();
             layout.local_dims(&dims).is_some() && devices.spread_evenly(&cuts)
         };
-        // Addends are added up before an operation sees the array.
+        // Partial sums are reduced before the call receives the array.
         let layout = ruled.get(&value).or_else(|| found.values.get(&value)).filter(can_be);
         let sharding = layout
             .and_then(|layout| Layout { dims: layout.dims.clone(), addends: None }.sharding(devices.count()));
@@ -211,8 +215,8 @@ fn described<'a>(
     })
 }
 
-/// How results are split by the call's rule that those who use them want whole, or that nobody uses: as the operands are. They are
-/// put together after the call, which the host need not know of.
+/// Returns the layouts that the call's rule derives from the operands for the results that have no layout, because their users
+/// need them whole or because they are unused. Such results are gathered after the call, and the host need not know.
 fn by_rule(body: &Body, op: &Operation, found: &Shardings) -> HashMap<ValueId, Layout> {
     let sizes = shapes(body, op.operands.iter().copied()).zip(shapes(body, op.results.iter()));
     let rule = sizes.and_then(|(operands, results)| ShardingRule::of_attribute(op, &operands, &results));
@@ -239,33 +243,45 @@ fn by_rule(body: &Body, op: &Operation, found: &Shardings) -> HashMap<ValueId, L
         .collect()
 }
 
-/// What takes the place of a call.
+/// The replacement of a call.
 struct Partition {
     module: Module,
     computation: ops::ManualComputation,
 }
 
-/// Asks the host.
+/// Asks the host for the replacement of a call.
 fn partitioned(body: &Body, call: &Call, found: &Shardings, devices: &Devices) -> Result<Partition> {
     let op = body.op(call.op);
     let whole = described(body, op, found, devices)?;
     let given = call.partitioner.partition(&whole)?;
     let lengths = (given.operands.len(), given.results.len());
     if lengths != (whole.operands.len(), whole.results.len()) {
-        return Err(Error::internal("the host's partition of this call has other operands or results"));
+        return Err(Error::internal(format!(
+            "the partitioner of this call returned shardings of {} operands and {} results, but the call has \
+             {} and {}",
+            lengths.0,
+            lengths.1,
+            whole.operands.len(),
+            whole.results.len()
+        )));
     }
     let layout =
         |((ty, _), sharding): (&(TensorType, _), &Option<Sharding>)| Layout::of(sharding.as_ref(), ty.rank());
     let inputs: Vec<Layout> = whole.operands.iter().zip(&given.operands).map(layout).collect();
     let outputs: Vec<Layout> = whole.results.iter().zip(&given.results).map(layout).collect();
     let module = pjrt_stablehlo::parse(&*given.program).map_err(|error| {
-        Error::invalid(format!("the host's partition of this call cannot be read: {error}"))
+        Error::invalid(format!("the host's program for this call cannot be parsed: {error}"))
     })?;
-    let main =
-        module.main().ok_or_else(|| Error::invalid("the host's partition of this call has no main"))?;
+    let main = module
+        .main()
+        .ok_or_else(|| Error::invalid("the host's program for this call has no function named main"))?;
     let part = |(value, layout): (ValueId, &Layout)| -> Result<Type> {
         let ty = body.ty(value);
-        let wrong = || Error::unsupported(format!("{ty} cannot be cut into equal parts as the host wants"));
+        let wrong = || {
+            Error::unsupported(format!(
+                "{ty} cannot be split into equal parts as the host's sharding requires"
+            ))
+        };
         let tensor = ty.as_tensor().ok_or_else(wrong)?;
         let dims = dims(body, value).and_then(|dims| layout.local_dims(&dims)).ok_or_else(wrong)?;
         Ok(tensor.with_dims(ints(&dims)).into())
@@ -278,7 +294,7 @@ fn partitioned(body: &Body, call: &Call, found: &Shardings, devices: &Devices) -
     if main.argument_types() != arguments || main.result_types() != results {
         let list = |types: &[Type]| types.iter().map(Type::to_string).collect::<Vec<_>>().join(", ");
         return Err(Error::invalid(format!(
-            "the host's partition of this call is of type ({}) -> ({}), but its shardings make it ({}) -> ({})",
+            "the host's program for this call has the type ({}) -> ({}), but its shardings require ({}) -> ({})",
             list(main.argument_types()),
             list(main.result_types()),
             list(&arguments),
@@ -292,10 +308,14 @@ fn partitioned(body: &Body, call: &Call, found: &Shardings, devices: &Devices) -
     Ok(Partition { module, computation })
 }
 
-/// A computation along all axes of a mesh, with arrays that are cut so.
+/// Returns a manual computation along all axes of a mesh, for arrays with these layouts.
 fn computation(inputs: &[Layout], outputs: &[Layout], devices: &Devices) -> Result<ops::ManualComputation> {
     let cuts: Vec<_> = inputs.iter().chain(outputs).flat_map(Layout::cuts).collect();
-    let no_mesh = || Error::unsupported("a partition of a call whose arrays are not cut along one mesh");
+    let no_mesh = || {
+        Error::unsupported(
+            "the shardings that the host states for this call are not along the axes of one mesh",
+        )
+    };
     let axes = Axes::of(&cuts, devices.count()).ok_or_else(no_mesh)?;
     let shardings = |layouts: &[Layout]| -> Result<Box<[TensorSharding]>> {
         layouts.iter().map(|layout| axes.sharding(&layout.dims).ok_or_else(no_mesh)).collect()
@@ -307,12 +327,13 @@ fn computation(inputs: &[Layout], outputs: &[Layout], devices: &Devices) -> Resu
     })
 }
 
-/// A computation along the axes that the one around it is not manual along. These cannot cut its arrays: the host knows nothing of
-/// the other axes.
+/// Returns a manual computation along the axes that are not manual in the computation around it. It cannot split its arrays,
+/// because the host does not know the manual axes.
 fn within_another(within: &Within, inputs: &[Layout], outputs: &[Layout]) -> Result<ops::ManualComputation> {
     let whole = |layout: &Layout| {
         if !layout.is_whole() {
-            let why = "a partition that cuts the arrays of a call in a computation that is on parts already";
+            let why = "the host's sharding splits arrays of this call, which is in a manual computation and \
+                       operates on parts already";
             return Err(Error::unsupported(why));
         }
         let uncut = DimensionSharding { axes: Box::default(), is_closed: true, priority: None };
@@ -331,7 +352,7 @@ fn within_another(within: &Within, inputs: &[Layout], outputs: &[Layout]) -> Res
     })
 }
 
-/// Makes a call the manual computation that it is on one partition.
+/// Replaces a call with a manual computation whose body is the host's program.
 fn put(program: &mut Module, body: &mut Body, call: OpId, partition: Partition) -> Result<()> {
     let Partition { module, computation } = partition;
     let mut names: HashMap<Str, Str> = HashMap::new();
@@ -347,7 +368,8 @@ fn put(program: &mut Module, body: &mut Body, call: OpId, partition: Partition) 
             Some(other) if *other == mesh.mesh => {}
             Some(_) => {
                 let why = format!(
-                    "the host's partition of this call has another mesh {} than the program",
+                    "the mesh @{} in the host's program for this call differs from the mesh of that name in \
+                     the program",
                     mesh.name
                 );
                 return Err(Error::unsupported(why));
@@ -357,14 +379,14 @@ fn put(program: &mut Module, body: &mut Body, call: OpId, partition: Partition) 
     for function in module.functions().iter().filter(|function| &*function.name != "main") {
         let mut function = function.clone();
         function.name = names[&function.name].clone();
-        let ids: Vec<OpId> = function.body.ops().map(|(id, _)| id).collect();
+        let ids: Vec<OpId> = function.body.all_ops().map(|(id, _)| id).collect();
         for id in ids {
             rename(&mut function.body.op_mut(id).kind, &names);
         }
         add_function(program, function)?;
     }
     let Some((main, entry)) = module.main().and_then(|main| Some((main, main.body.entry()?))) else {
-        return Err(Error::invalid("the host's partition of this call has no main"));
+        return Err(Error::invalid("the host's program for this call has no function named main"));
     };
     let op = body.op_mut(call);
     op.kind = Op::ManualComputation(computation);
@@ -377,10 +399,10 @@ fn put(program: &mut Module, body: &mut Body, call: OpId, partition: Partition) 
 }
 
 fn add_function(program: &mut Module, function: Function) -> Result<()> {
-    program.add_function(function).map_err(|_| Error::internal("a function is there twice"))
+    program.add_function(function).map_err(|_| Error::internal("two functions have the same name"))
 }
 
-/// Has an operation refer to functions by their new names.
+/// Replaces the names of functions that an operation refers to.
 fn rename(kind: &mut Op, names: &HashMap<Str, Str>) {
     let new = |name: &mut Str| {
         if let Some(new) = names.get(name) {
@@ -395,13 +417,13 @@ fn rename(kind: &mut Op, names: &HashMap<Str, Str>) {
     }
 }
 
-/// Operations on their way from one function into another.
+/// Copies operations from one function into another.
 struct Copy<'a> {
     from: &'a Body,
     into: &'a mut Body,
     values: HashMap<ValueId, ValueId>,
     names: &'a HashMap<Str, Str>,
-    /// Of operations that have none.
+    /// The location of copied operations that have none.
     location: Location,
 }
 
@@ -420,7 +442,8 @@ impl Copy<'_> {
             rename(&mut kind, self.names);
             let operand = |value: &ValueId| self.values.get(value).copied();
             let operands: Option<Vec<ValueId>> = op.operands.iter().map(operand).collect();
-            let operands = operands.ok_or_else(|| Error::internal("a value is used before it is defined"))?;
+            let operands =
+                operands.ok_or_else(|| Error::internal("a value is used before its definition"))?;
             let types: Vec<Type> = op.results.iter().map(|result| self.from.ty(result).clone()).collect();
             let location = if op.location.is_unknown() { &self.location } else { &op.location };
             let new = self.into.add_op(to, kind, operands, types, location.clone());

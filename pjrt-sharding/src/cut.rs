@@ -1,15 +1,15 @@
-//! How a dimension is cut into parts.
+//! The split of one dimension into equal parts.
 
 use std::sync::Arc;
 
-/// How a dimension is cut: the part that each partition has.
+/// The split of one dimension into equal parts: for each partition, the index of the part that it holds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Cut {
     pub(crate) parts: usize,
     pub(crate) of_partition: Arc<[usize]>,
 }
 
-/// True if `fine` cuts every part of `coarse` further.
+/// Returns whether `fine` splits every part of `coarse` into equally many consecutive parts.
 pub(crate) fn refines(fine: &Cut, coarse: &Cut) -> bool {
     fine.parts.is_multiple_of(coarse.parts) && {
         let factor = fine.parts / coarse.parts;
@@ -17,7 +17,8 @@ pub(crate) fn refines(fine: &Cut, coarse: &Cut) -> bool {
     }
 }
 
-/// The cut along which partitions have parts of all of these; `None` of none.
+/// Returns the split whose parts are the combinations of the parts of these, the first being the major one; `None` for an empty
+/// list.
 pub(crate) fn product(cuts: &[&Cut]) -> Option<Cut> {
     let (first, rest) = cuts.split_first()?;
     let finer = |all: Cut, cut: &&Cut| {

@@ -4,24 +4,24 @@ use crate::cut::Cut;
 use crate::layout::Layout;
 use std::collections::BTreeMap;
 
-/// The partitions of a program, and which of them act together.
+/// The partitions of a program, and the groups in which they communicate.
 #[derive(Clone, Debug)]
 pub(crate) struct Devices {
-    /// Which partitions work on the same array: those with equal numbers. In a manual computation these are the ones at one
-    /// position of it.
+    /// For each partition, the number of the array that it works on. Partitions with equal numbers share an array. In a manual
+    /// computation, these are the partitions at the same position along its manual axes.
     pub(crate) array: Vec<usize>,
-    /// Copies of the program.
+    /// Number of replicas of the program.
     pub(crate) replicas: usize,
 }
 
 impl Devices {
-    /// Number of partitions.
+    /// Returns the number of partitions.
     pub(crate) fn count(&self) -> usize {
         self.array.len()
     }
 
-    /// Whether arrays can be cut along all of these at once: every tile is on equally many of the partitions that work on the
-    /// array, so no axis of a mesh cuts twice.
+    /// Returns whether arrays can be split along all of these at once: every tile must be on the same number of the partitions
+    /// that share the array. This excludes splitting twice along one axis of a mesh.
     pub(crate) fn spread_evenly(&self, cuts: &[&Cut]) -> bool {
         let tiles = cuts.iter().try_fold(1usize, |tiles, cut| tiles.checked_mul(cut.parts));
         let Some(tiles) = tiles else { return false };
@@ -36,8 +36,8 @@ impl Devices {
             && holders.iter().all(|((array, _), holders)| *holders == arrays[array] / tiles)
     }
 
-    /// The groups in which there is one partition for each part of `along`, in the order of the parts; the members of a group
-    /// have the same parts of all of `equal`. The cuts are spread evenly.
+    /// Returns groups that contain one partition for each part of `along`, in the order of the parts. The members of a group
+    /// hold the same part of each of `equal`. The splits must be distributed evenly.
     pub(crate) fn groups(&self, along: &Cut, equal: &[&Cut]) -> Vec<Vec<usize>> {
         let mut classes: BTreeMap<(usize, Vec<usize>), Vec<Vec<usize>>> = BTreeMap::new();
         for (partition, array) in self.array.iter().enumerate() {
@@ -52,8 +52,8 @@ impl Devices {
         classes.values().flat_map(of_class).collect()
     }
 
-    /// Who sends to whom so that partitions that have tiles as `from` says have them as `to` says; `None` if that is no
-    /// exchange of whole parts. Pairs of a partition with itself are among them.
+    /// Returns the pairs of source and target by which tiles in the layout `from` become tiles in the layout `to`; `None` if
+    /// that is not an exchange of whole tiles. The pairs include those of a partition with itself.
     pub(crate) fn exchange(&self, from: &Layout, to: &Layout) -> Option<Vec<(usize, usize)>> {
         let tile = |layout: &Layout, p: usize| -> (usize, Vec<usize>) {
             (self.array[p], layout.cuts().map(|cut| cut.of_partition[p]).collect())
@@ -82,7 +82,7 @@ impl Devices {
         Some(wanted)
     }
 
-    /// Groups of partitions as those of devices, over all replicas.
+    /// Converts groups of partitions to groups of global device ids, over all replicas.
     pub(crate) fn of_devices(&self, groups: &[Vec<usize>]) -> Vec<Vec<usize>> {
         let of_replica = |replica: usize| {
             let device = move |partition: &usize| replica * self.count() + partition;

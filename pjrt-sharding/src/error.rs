@@ -1,40 +1,58 @@
-//! Why a program could not be partitioned.
+//! The error type of this crate.
 
 use pjrt_stablehlo::ir::Location;
 use std::fmt;
 
-/// Kinds of [`Error`]s.
+/// The kinds of [`Error`]. The example of [`Error`] matches on one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The program, the options, or what a [`CallPartitioner`](crate::CallPartitioner) gave is wrong.
+    /// The program or the options are invalid, or the result of a [`CallPartitioner`](crate::CallPartitioner) does not fit its
+    /// call.
     Invalid,
-    /// The program needs something that this crate does not support.
+    /// The program uses a feature that this crate does not support.
     Unsupported,
-    /// A [`CallPartitioner`](crate::CallPartitioner) needs more memory than there is.
+    /// A [`CallPartitioner`](crate::CallPartitioner) ran out of memory.
     ResourceExhausted,
-    /// A mistake of this crate or of a [`CallPartitioner`](crate::CallPartitioner).
+    /// A bug in this crate or in a [`CallPartitioner`](crate::CallPartitioner).
     Internal,
 }
 
-/// Why a program could not be partitioned: what is wrong, in which operation, from where in the source.
+/// An error in propagating shardings or in partitioning a program, with the operation and its location in the source program.
+///
+/// `Display` prints `op: message (at location)`.
+///
+/// ```
+/// use pjrt_sharding::{ErrorKind, Options, propagate};
+///
+/// let module = pjrt_stablehlo::parse(
+///     r#"sdy.mesh @mesh = <["x"=2]>
+///     func.func @main(%a: tensor<3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<3xf32> {
+///       return %a : tensor<3xf32>
+///     }"#,
+/// )?;
+/// let error = propagate(&module, &Options { num_partitions: 2, ..Options::default() }).unwrap_err();
+/// assert_eq!(error.kind, ErrorKind::Unsupported);
+/// assert_eq!(error.message, "dimension 0 of an array [3] cannot be split into 2 equal parts");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// Which kind of error.
+    /// The kind of the error.
     pub kind: ErrorKind,
-    /// The name of the operation, such as `stablehlo.sort`; empty if the error is of no operation.
+    /// The name of the operation, such as `stablehlo.sort`; empty if the error concerns no single operation.
     pub op: String,
-    /// Where in the source program the operation comes from.
+    /// The location of the operation in the source program; empty if `op` is empty.
     pub location: String,
-    /// What is wrong, what was found and what was expected.
+    /// A description of the error: what was expected and what was found.
     pub message: String,
 }
 
-/// The result of a step of this crate.
+/// The result type of this crate's functions.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Returns an error of this kind that is of no operation (yet).
+    /// Creates an error without an operation. [`Error::in_op`] adds one.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, op: String::new(), location: String::new(), message: message.into() }
     }
@@ -51,7 +69,7 @@ impl Error {
         Self::new(ErrorKind::Internal, message)
     }
 
-    /// The same error with an operation and its location, unless it has one.
+    /// Returns the error with this operation and location, unless it already has an operation.
     #[must_use]
     pub fn in_op(mut self, op: &str, location: &Location) -> Self {
         if self.op.is_empty() {

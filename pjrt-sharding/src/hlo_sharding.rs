@@ -1,46 +1,50 @@
-//! Shardings as XLA prints them (`mhlo.sharding`): which programs have that were written for its older partitioner, and those
-//! that come as HLO.
+//! Parses shardings in XLA's text form (`mhlo.sharding`), which occurs in programs for XLA's GSPMD partitioner and in programs
+//! that were converted from HLO.
 
 use crate::error::{Error, Result};
 use crate::sharding::{Sharding, Subgroup, TileAssignment};
 
-/// What the text of a sharding says about an array.
+/// The content of an `mhlo.sharding`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HloSharding {
-    /// Nothing.
+    /// `{unknown}`: the text states no sharding.
     Unknown,
-    /// Every partition has it whole.
+    /// Every partition holds the whole array.
     Replicated,
-    /// It is split.
+    /// The array is split.
     Tiled(Sharding),
 }
 
-/// Reads a sharding such as `{devices=[2,1,2]<=[4] last_tile_dim_replicate}` of an array of these sizes.
+/// Parses a sharding such as `{devices=[2,1,2]<=[4] last_tile_dim_replicate}` of an array of these dimensions.
 ///
 /// # Errors
-/// If the sharding does not fit the array or the number of partitions, or is of a kind that is not supported.
+/// If the sharding does not fit the array or the number of partitions, or if its form is not supported.
 pub(crate) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<HloSharding> {
     let wrong = |why: &str| {
         Error::invalid(format!(
-            "the sharding {text:?} of an array {dims:?} on {partitions} partitions: {why}"
+            "invalid mhlo.sharding {text:?} of an array {dims:?} on {partitions} partitions: {why}"
         ))
     };
-    let unsupported =
-        |what: &str| Error::unsupported(format!("{what} in the sharding {text:?} of mhlo.sharding"));
+    let unsupported = |what: &str| {
+        Error::unsupported(format!(
+            "{what:?} in the mhlo.sharding {text:?} is not supported: it must be replicated, unknown or tiled, with \
+             replicated subgroups"
+        ))
+    };
     let inner = text
         .trim()
         .strip_prefix('{')
         .and_then(|rest| rest.strip_suffix('}'))
-        .ok_or_else(|| unsupported("the form"))?;
+        .ok_or_else(|| unsupported(text))?;
     let mut scanner = Scanner { rest: inner };
     match scanner.word() {
         "replicated" => return Ok(HloSharding::Replicated),
         "unknown" => return Ok(HloSharding::Unknown),
         "devices" => {}
         "maximal" if partitions == 1 => return Ok(HloSharding::Replicated),
-        other => return Err(unsupported(if other.is_empty() { "the form" } else { other })),
+        other => return Err(unsupported(if other.is_empty() { inner } else { other })),
     }
-    let form = || wrong("the list of devices is not of its form");
+    let form = || wrong("the list of devices is malformed");
     scanner.eat("=").then_some(()).ok_or_else(form)?;
     let tiles = scanner.list("[", "]").ok_or_else(form)?;
     let devices = if scanner.eat("<=") {
@@ -49,7 +53,8 @@ pub(crate) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<Hlo
             true => scanner.list("(", ")").ok_or_else(form)?,
             false => (0..sizes.len()).collect(),
         };
-        transposed(&sizes, &order, partitions).ok_or_else(|| wrong("the devices are others"))?
+        transposed(&sizes, &order, partitions)
+            .ok_or_else(|| wrong("the iota list of devices does not enumerate the partitions"))?
     } else {
         scanner.numbers().ok_or_else(form)?
     };
@@ -58,7 +63,7 @@ pub(crate) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<Hlo
         Err(kind) => return Err(unsupported(kind)),
     };
     if devices.len() != partitions {
-        return Err(wrong("the numbers of tiles are others"));
+        return Err(wrong("the number of devices is not the number of partitions"));
     }
     let tiles = TileAssignment { dimensions: tiles, devices, subgroups: vec![Subgroup::Replicated; copied] };
     let sharding = tiles.sharding(dims.len()).map_err(|error| wrong(&error.message))?;
@@ -70,7 +75,8 @@ pub(crate) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<Hlo
     Ok(if is_whole { HloSharding::Replicated } else { HloSharding::Tiled(sharding) })
 }
 
-/// How many of the last dimensions of the tiles are of copies; an error with what else they are, or none if the form is unknown.
+/// Returns the number of trailing tile dimensions that are replicated; `Some(Err)` with the keyword if it is not supported, and
+/// `None` if the text is malformed.
 fn copies<'a>(scanner: &mut Scanner<'a>) -> Option<Result<usize, &'a str>> {
     let mut copied = 0;
     loop {
@@ -89,13 +95,15 @@ fn copies<'a>(scanner: &mut Scanner<'a>) -> Option<Result<usize, &'a str>> {
     }
 }
 
-/// The error of a dimension that cannot be cut into so many equal parts.
+/// Returns the error for a dimension that cannot be split into this number of equal parts.
 pub(crate) fn uneven_parts(dim: usize, dims: &[usize], parts: usize) -> Error {
-    Error::unsupported(format!("dimension {dim} of an array {dims:?} cannot be cut into {parts} equal parts"))
+    Error::unsupported(format!(
+        "dimension {dim} of an array {dims:?} cannot be split into {parts} equal parts"
+    ))
 }
 
-/// The numbers from 0 on as an array of these sizes, in the order that it has with its dimensions permuted. None if they are
-/// not `count`, or if the permutation is none.
+/// Returns the numbers from 0 as an array of these dimensions, transposed by `order` and read in row-major order. Returns
+/// `None` if there are not `count` of them, or if `order` is not a permutation.
 fn transposed(sizes: &[usize], order: &[usize], count: usize) -> Option<Vec<usize>> {
     let mut sorted = order.to_vec();
     sorted.sort_unstable();
@@ -125,7 +133,7 @@ impl<'a> Scanner<'a> {
         true
     }
 
-    /// The name that comes next, or nothing.
+    /// Returns the next identifier or number; empty if there is none.
     fn word(&mut self) -> &'a str {
         let rest = self.rest.trim_start();
         let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
@@ -134,7 +142,7 @@ impl<'a> Scanner<'a> {
         word
     }
 
-    /// One or more numbers with commas between them.
+    /// Returns one or more numbers that are separated by commas.
     fn numbers(&mut self) -> Option<Vec<usize>> {
         let mut numbers = vec![];
         while numbers.is_empty() || self.eat(",") {

@@ -1,25 +1,26 @@
-//! How a value of the whole program lies on the devices: what each of them has of it.
+//! The distribution of a value over the partitions.
 
 use crate::cut::Cut;
 use crate::sharding::Sharding;
 
-/// What each partition has of an array.
+/// The distribution of an array over the partitions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Layout {
-    /// How each dimension is cut; `None`: it is not.
+    /// The split of each dimension; `None` if the dimension is not split.
     pub(crate) dims: Vec<Option<Cut>>,
-    /// Where partitions have addends of the array instead of its elements: which of them. Partitions with the same one have
-    /// equal arrays.
+    /// The split into partial sums, if each partition holds a term of the array's sum instead of its elements: the index of the
+    /// term. Partitions with the same index hold equal arrays.
     pub(crate) addends: Option<Cut>,
 }
 
 impl Layout {
-    /// An array that every partition has whole.
+    /// Returns the layout of an array that every partition holds whole.
     pub(crate) fn whole(rank: usize) -> Self {
         Self { dims: vec![None; rank], addends: None }
     }
 
-    /// What a sharding says of an array of this rank; of one that is to be summed, without the dimension that counts addends.
+    /// Returns the layout that a sharding describes for an array of this rank, which does not count the dimension of partial
+    /// sums.
     pub(crate) fn of(sharding: Option<&Sharding>, rank: usize) -> Self {
         let Some(sharding) = sharding else { return Self::whole(rank) };
         let cut = |dim: usize| {
@@ -35,7 +36,8 @@ impl Layout {
         self.addends.is_none() && self.dims.iter().all(Option::is_none)
     }
 
-    /// The sizes of a partition's part of an array of these sizes; `None` where a dimension cannot be cut so.
+    /// Returns the dimensions of one partition's part of an array of these dimensions; `None` if a dimension cannot be split
+    /// evenly.
     pub(crate) fn local_dims(&self, dims: &[usize]) -> Option<Vec<usize>> {
         let one = |(size, cut): (&usize, &Option<Cut>)| match cut {
             Some(cut) => (size.is_multiple_of(cut.parts) && *size > 0).then(|| size / cut.parts),
@@ -44,12 +46,12 @@ impl Layout {
         dims.iter().zip(&self.dims).map(one).collect()
     }
 
-    /// The cuts that there are, that into addends last.
+    /// Returns the splits of the dimensions, then that into partial sums.
     pub(crate) fn cuts(&self) -> impl Iterator<Item = &Cut> {
         self.dims.iter().flatten().chain(&self.addends)
     }
 
-    /// The same as a sharding of the array; `None` where nothing is cut.
+    /// Converts this layout to a sharding; `None` if every partition holds the whole array.
     pub(crate) fn sharding(&self, partitions: usize) -> Option<Sharding> {
         let cuts = || self.addends.iter().map(Some).chain(self.dims.iter().map(Option::as_ref));
         let position = |p| cuts().map(|cut| cut.map_or(0, |cut| cut.of_partition[p])).collect();

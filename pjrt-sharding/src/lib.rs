@@ -1,13 +1,15 @@
-//! Shardings of StableHLO programs: how arrays are split among devices, and the program that each device runs then.
+//! Sharding propagation and SPMD partitioning of StableHLO programs.
 //!
-//! * [`propagate`](propagate()) finds how the arrays of a program are split of which the program does not say it.
-//! * [`partition`](partition()) rewrites a program on whole arrays as that of one device, on parts of them, with the collective
-//!   operations by which devices get what they need of each other.
-//! * [`partition_calls`] asks the host how its custom calls run on parts (`custom_partitioning`).
-//! * [`ShardingRule`] says which dimensions of an operation's operands and results are cut together, in the terms of
-//!   [Shardy](https://openxla.org/shardy); one table has the rules of all operations.
+//! * [`propagate`](propagate()) derives the shardings that a program does not state.
+//! * [`partition`](partition()) rewrites a program on whole arrays as the program of one partition: every array becomes the
+//!   part that the partition holds, and collective operations exchange data between partitions.
+//! * [`partition_calls`] replaces custom calls with the programs that the host supplies for one partition (JAX's
+//!   `custom_partitioning`).
+//! * [`ShardingRule`] states which dimensions of an operation's operands and results are split together, in the terms of
+//!   [Shardy](https://openxla.org/shardy). One table contains the rules of all StableHLO operations.
 //!
-//! All are from StableHLO to StableHLO, and know nothing of what compiles the program afterwards.
+//! All functions take and return StableHLO modules. They do not depend on the compiler that runs afterwards.
+//!
 //!
 //! ```
 //! use pjrt_sharding::{Options, partition, propagate};
@@ -24,14 +26,14 @@
 //! let options = Options { num_partitions: 2, propagate_to_results: vec![true], ..Options::default() };
 //! let shardings = propagate(&module, &options)?;
 //! let part = partition(&module, &shardings, &options)?;
-//! // Each device computes the rows of the product that it has of `%a`, and needs nothing of the other.
+//! // Each device holds four rows of `%a` and computes the same rows of the product. It needs no data of the other device.
 //! assert_eq!(part.main().unwrap().result_types()[0].to_string(), "tensor<4x2xf32>");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 #![forbid(unsafe_code)]
 
-/// The example of the crate's front page, which is no part of this documentation.
+/// Compiles the example in the crate's README as a doctest.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! Shardings along the axes of a mesh, as Shardy has them (`sdy.sharding`).
+//! Shardings along the axes of a mesh, in Shardy's form (`sdy.sharding`).
 
 use crate::error::{Error, Result};
 use crate::hlo_sharding;
@@ -6,18 +6,37 @@ use crate::sharding::Sharding;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{AxisRef, Mesh, MeshAxis, MeshReference, TensorSharding};
 
-/// Returns the mesh that a sharding refers to.
+/// Returns the mesh that a sharding refers to, by name or inline.
+///
+/// ```
+/// use pjrt_stablehlo::ir::Attribute;
+///
+/// let module = pjrt_stablehlo::parse(
+///     r#"sdy.mesh @mesh = <["x"=2, "y"=4]>
+///     func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}) -> tensor<8xf32> {
+///       return %a : tensor<8xf32>
+///     }"#,
+/// )?;
+/// let Some(Attribute::Sharding(sharding)) = module.main().unwrap().argument_attribute(0, "sdy.sharding") else {
+///     unreachable!()
+/// };
+/// assert_eq!(pjrt_sharding::mesh_of(&module, sharding)?.axes.len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
-/// If the module has no such mesh.
+/// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the module does not define the mesh.
 pub fn mesh_of<'a>(module: &'a Module, sharding: &'a TensorSharding) -> Result<&'a Mesh> {
     sharding.mesh.mesh(module).ok_or_else(|| match &sharding.mesh {
-        MeshReference::Symbol(name) => Error::invalid(format!("there is no mesh {}", &**name)),
-        _ => Error::unsupported("a mesh of an unknown form"),
+        MeshReference::Symbol(name) => Error::invalid(format!(
+            "the sharding refers to the mesh @{}, which the module does not define",
+            &**name
+        )),
+        _ => Error::unsupported("the mesh of the sharding is neither a symbol nor an inline mesh"),
     })
 }
 
-/// For an array that is still to be summed over axes of the mesh: how many addends there are, and which each partition has.
+/// The partial sums of an array that is unreduced along axes of the mesh: their number, and the one that each partition holds.
 struct Addends {
     count: usize,
     of_partition: Vec<usize>,
@@ -29,7 +48,7 @@ fn unreduced(module: &Module, sharding: &TensorSharding, partitions: usize) -> R
     }
     if !sharding.reduction.eq_ignore_ascii_case("sum") {
         return Err(Error::unsupported(format!(
-            "an array that is still to be reduced otherwise than to its sum: {}",
+            "the sharding has unreduced axes with the reduction {:?}; only \"sum\" is supported",
             &*sharding.reduction
         )));
     }
@@ -43,11 +62,11 @@ fn unreduced(module: &Module, sharding: &TensorSharding, partitions: usize) -> R
     Ok((count > 1).then(|| Addends { count, of_partition: (0..partitions).map(addend).collect() }))
 }
 
-/// What a sharding of Shardy says of an array that has these sizes in the program; None if it is not split. The array has
-/// one more dimension here, the first, if it is still to be summed.
+/// Converts a sharding of Shardy for an array of these dimensions; `None` if the array is not split. If the sharding has
+/// unreduced axes, the result has one more dimension, the first, which counts the partial sums.
 ///
 /// # Errors
-/// If the sharding is of a form that is not supported, or does not fit the array.
+/// If the form of the sharding is not supported, or if the sharding does not fit the array.
 pub(crate) fn with_addends(
     module: &Module,
     sharding: &TensorSharding,
@@ -68,10 +87,10 @@ pub(crate) fn with_addends(
     Ok(Some(Sharding { parts, position, summed: true }))
 }
 
-/// What a sharding of Shardy says of how an array is split, whether or not it is still to be summed; None if it is not split.
+/// Converts the split of the dimensions of a sharding of Shardy, without its unreduced axes; `None` if no dimension is split.
 ///
 /// # Errors
-/// If the sharding is of a form that is not supported, or does not fit the array.
+/// If the form of the sharding is not supported, or if the sharding does not fit the array.
 pub(crate) fn of_shardy(
     module: &Module,
     sharding: &TensorSharding,
@@ -83,8 +102,9 @@ pub(crate) fn of_shardy(
     }
     if sharding.dim_shardings.len() != dims.len() {
         return Err(Error::invalid(format!(
-            "a sharding of {} dimensions on an array {dims:?}",
-            sharding.dim_shardings.len()
+            "the sharding has {} dimensions, but the array {dims:?} has {}",
+            sharding.dim_shardings.len(),
+            dims.len()
         )));
     }
     let mesh = Positions::new(mesh_of(module, sharding)?, partitions)?;
@@ -106,7 +126,7 @@ pub(crate) fn of_shardy(
     Ok(Some(Sharding { parts, position, summed: false }))
 }
 
-/// Where partitions are in a mesh.
+/// The positions of partitions in a mesh.
 struct Positions<'a> {
     mesh: &'a Mesh,
     sizes: Vec<usize>,
@@ -114,26 +134,28 @@ struct Positions<'a> {
     of_partition: Vec<usize>,
 }
 
-/// An axis of the mesh, or a part of one.
+/// An axis or sub-axis of the mesh.
 struct Axis {
     size: usize,
-    /// By how much the position grows from one coordinate to the next.
+    /// The distance in positions from one coordinate to the next.
     stride: usize,
 }
 
 impl<'a> Positions<'a> {
     fn new(mesh: &'a Mesh, partitions: usize) -> Result<Self> {
-        let wrong = |what: &str| Error::invalid(format!("{what}: {mesh:?} for {partitions} partitions"));
+        let wrong = |what: &str| {
+            Error::invalid(format!("the mesh {mesh:?} does not fit {partitions} partitions: {what}"))
+        };
         let size = |axis: &MeshAxis| usize::try_from(axis.size).ok().filter(|size| *size > 0);
         let sizes: Vec<usize> = mesh
             .axes
             .iter()
             .map(size)
             .collect::<Option<_>>()
-            .ok_or_else(|| wrong("a mesh with an empty axis"))?;
+            .ok_or_else(|| wrong("the size of an axis is not positive"))?;
         let total = sizes.iter().try_fold(1usize, |n, size| n.checked_mul(*size));
         if total != Some(partitions) {
-            return Err(wrong("a mesh of another size"));
+            return Err(wrong("the product of its axis sizes is not the number of partitions"));
         }
         let of_partition = if mesh.device_ids.is_empty() {
             (0..partitions).collect()
@@ -142,14 +164,19 @@ impl<'a> Positions<'a> {
             (0..partitions)
                 .map(position)
                 .collect::<Option<_>>()
-                .ok_or_else(|| wrong("a mesh without a device"))?
+                .ok_or_else(|| wrong("its device ids do not contain every partition"))?
         };
         Ok(Self { mesh, sizes, of_partition })
     }
 
     fn axis(&self, axis: &AxisRef) -> Result<Axis> {
         let index = self.mesh.axes.iter().position(|a| a.name == axis.name);
-        let index = index.ok_or_else(|| Error::invalid(format!("the mesh has no axis {}", &*axis.name)))?;
+        let index = index.ok_or_else(|| {
+            Error::invalid(format!(
+                "the sharding refers to the axis {:?}, which its mesh does not have",
+                &*axis.name
+            ))
+        })?;
         let stride: usize = self.sizes[index + 1..].iter().product();
         let Some(part) = axis.sub_axis else { return Ok(Axis { size: self.sizes[index], stride }) };
         let whole = self.sizes[index];
@@ -158,9 +185,10 @@ impl<'a> Positions<'a> {
             Some((size, taken)) if taken > 0 && whole.is_multiple_of(taken) => {
                 Ok(Axis { size, stride: stride * (whole / taken) })
             }
-            _ => {
-                Err(Error::invalid(format!("axis {} of {whole} positions has no part {part:?}", &*axis.name)))
-            }
+            _ => Err(Error::invalid(format!(
+                "the axis {:?} of size {whole} has no sub-axis {part:?}",
+                &*axis.name
+            ))),
         }
     }
 

@@ -1,32 +1,47 @@
-//! How a program is to be partitioned.
+//! Options of propagation and partitioning.
 
 use crate::call_partitioner::CallPartitioner;
 use crate::rule::CallRule;
 use std::fmt;
 use std::sync::Arc;
 
-/// Finds the function that says how the custom calls of a target run on parts.
+/// A function that returns the partitioner of custom calls with this target; `None` if the host has registered none.
+/// [`CallPartitioner`] has an example.
 pub type FindPartitioner = fn(&str) -> Option<Arc<dyn CallPartitioner>>;
 
-/// How a program is to be partitioned: from PJRT's compile options, and from the compiler that partitions.
+/// Options of [`propagate`](crate::propagate()), [`partition`](crate::partition()) and
+/// [`partition_calls`](crate::partition_calls). Most are fields of PJRT's compile options.
+///
+/// ```
+/// use pjrt_sharding::Options;
+///
+/// // Two partitions. Propagation may split all results, but only the first of three parameters.
+/// let options = Options {
+///     num_partitions: 2,
+///     propagate_to_parameters: vec![true, false, false],
+///     propagate_to_results: vec![true],
+///     ..Options::default()
+/// };
+/// assert_eq!(options.num_replicas, 1);
+/// ```
 #[derive(Clone)]
 pub struct Options {
-    /// Copies of the program, each with its own data.
+    /// Number of replicas: copies of the program that run on different data.
     pub num_replicas: usize,
-    /// Parts that each copy is split into.
+    /// Number of partitions that each replica is split into.
     pub num_partitions: usize,
-    /// True if the program is written for whole arrays with shardings; false if each partition runs it on arrays of its own
-    /// (`use_spmd_partitioning`).
+    /// True if the program is written for whole arrays with shardings; false if each partition runs the program on arrays of
+    /// its own (`use_spmd_partitioning`).
     pub use_spmd_partitioning: bool,
-    /// Whether a parameter whose sharding the program does not say may be split, for each one; a single entry stands for
-    /// all, and without any none may (`allow_spmd_sharding_propagation_to_parameters`).
+    /// For each parameter, whether propagation may split it if the program does not state its sharding
+    /// (`allow_spmd_sharding_propagation_to_parameters`). A single entry applies to all parameters; an empty list allows none.
     pub propagate_to_parameters: Vec<bool>,
     /// The same for results (`allow_spmd_sharding_propagation_to_output`).
     pub propagate_to_results: Vec<bool>,
-    /// The rules of the custom calls that the compiler knows. Those that the program has a rule for (`sdy.sharding_rule`), or a
-    /// number of batch dimensions, need none.
+    /// The sharding rules of the custom calls that the compiler implements. Calls with a rule in the program
+    /// (`sdy.sharding_rule`) or with a number of batch dimensions need none for propagation.
     pub call_rule: CallRule,
-    /// The host's partitioners of custom calls.
+    /// Finds the host's partitioners of custom calls.
     pub find_partitioner: FindPartitioner,
 }
 
@@ -57,7 +72,7 @@ impl fmt::Debug for Options {
 }
 
 impl Options {
-    /// Partitions that share one array: all of them in a program for whole arrays, else one.
+    /// Returns the number of partitions that share one array: all of them in a program for whole arrays, otherwise one.
     pub(crate) fn shared_by(&self) -> usize {
         if self.use_spmd_partitioning { self.num_partitions } else { 1 }
     }

@@ -1,4 +1,4 @@
-//! What a program says of how an array is split.
+//! The shardings that a program states.
 
 use crate::error::Result;
 use crate::hlo_sharding::{self, HloSharding};
@@ -8,20 +8,20 @@ use crate::split::Split;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{Attribute, BackendConfig, Operation, TensorSharding, ops};
 
-/// What an attribute, a constraint or an annotation says of an array.
+/// The sharding of an array as an attribute, a constraint or an annotation states it.
 pub(crate) struct Said {
-    /// How it is split; `None`: every partition has it whole.
+    /// The sharding; `None` if every partition holds the whole array.
     pub(crate) sharding: Option<Sharding>,
-    /// Dimensions whose split is not the last word.
+    /// For each dimension, whether propagation may split it further.
     pub(crate) open: Vec<bool>,
 }
 
 impl Said {
-    /// What the attributes of a parameter or result say; `None` if nothing. Of an array that is still to be summed, `open` has
-    /// not the dimension that counts addends.
+    /// Returns the sharding that the attributes of a parameter or result state; `None` if they state none. If the array is a
+    /// partial sum, `open` has no entry for the dimension of the sharding that counts the partial sums.
     ///
     /// # Errors
-    /// If the sharding is of a form that is not supported, or does not fit the array.
+    /// If the form of the sharding is not supported, or if the sharding does not fit the array.
     pub(crate) fn of_attributes<'m>(
         module: &'m Module,
         attribute: impl Fn(&str) -> Option<&'m Attribute>,
@@ -36,10 +36,10 @@ impl Said {
         text.map(|text| Self::of_hlo(text, dims, partitions)).transpose()
     }
 
-    /// What the text of a sharding says of an array.
+    /// Parses an `mhlo.sharding` of an array.
     ///
     /// # Errors
-    /// If the sharding is of a form that is not supported, or does not fit the array.
+    /// If the form of the sharding is not supported, or if the sharding does not fit the array.
     fn of_hlo(text: &str, dims: &[usize], partitions: usize) -> Result<Self> {
         let parsed = hlo_sharding::parse(text, dims, partitions)?;
         let open = vec![parsed == HloSharding::Unknown; dims.len()];
@@ -47,14 +47,14 @@ impl Said {
         Ok(Self { sharding, open })
     }
 
-    /// How the parts of the array may be cut, as far as it is said. Addends are not part of that.
+    /// Returns the split of each dimension that is stated. Partial sums are not part of it.
     pub(crate) fn split(&self) -> Split {
         let closed: Vec<bool> = self.open.iter().map(|open| !open).collect();
         Split::new(self.sharding.as_ref(), closed)
     }
 }
 
-/// Returns the split that an operation asks for; `None` if the array cannot be split so.
+/// Returns the split that a constraint states; `None` if the array cannot be split in this way.
 pub(crate) fn constraint(
     module: &Module,
     sharding: &TensorSharding,
@@ -66,7 +66,7 @@ pub(crate) fn constraint(
     Some(Said { sharding, open }.split())
 }
 
-/// Returns the split that a call of `Sharding` asks for, if it says one that the array can have.
+/// Returns the split that a custom call `Sharding` states; `None` if it states none, or one that the array cannot have.
 pub(crate) fn annotation(
     op: &Operation,
     call: &ops::CustomCall,
@@ -83,7 +83,7 @@ pub(crate) fn annotation(
     Some(said.split())
 }
 
-/// The dimensions that a call of `Sharding` leaves open, from its configuration `unspecified_dims=[0,1]`.
+/// Returns the dimensions that a custom call `Sharding` leaves open, from its configuration `unspecified_dims=[0,1]`.
 fn unspecified_dims(config: &str) -> Vec<usize> {
     let list = config.strip_prefix("unspecified_dims=[").and_then(|rest| rest.strip_suffix(']'));
     list.map_or(vec![], |list| list.split(',').filter_map(|dim| dim.trim().parse().ok()).collect())

@@ -1,14 +1,14 @@
-//! How an array is split among partitions.
+//! The sharding of an array.
 
 use crate::error::{Error, Result};
 use std::fmt;
 
-/// How an array is split among the partitions of a program.
+/// The sharding of an array: the split of each dimension into equal parts, and the parts that each partition holds.
 ///
 /// ```
 /// use pjrt_sharding::Sharding;
 ///
-/// // Two rows of tiles, each on two of four partitions.
+/// // Two tiles of rows, each on two of four partitions.
 /// let position = vec![vec![0, 0], vec![1, 0], vec![0, 0], vec![1, 0]];
 /// let sharding = Sharding { parts: vec![2, 1], position, summed: false };
 /// assert_eq!(sharding.tiles().to_string(), "{devices=[2,1,2]0,2,1,3 last_tile_dim_replicate}");
@@ -16,37 +16,39 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sharding {
-    /// Parts along each dimension.
+    /// Number of parts along each dimension.
     pub parts: Vec<usize>,
-    /// For each partition, which part it has along each dimension.
+    /// For each partition, the index along each dimension of the part that it holds.
     pub position: Vec<Vec<usize>>,
-    /// The first dimension counts addends, of which every partition has one. Hosts do not see it: to them the array is the
-    /// sum, still to be made.
+    /// True if the first dimension counts partial sums, of which every partition holds one. Hosts do not see this dimension: to
+    /// them the array is their sum, which is still to be computed (`unreduced`).
     pub summed: bool,
 }
 
-/// What the partitions that share a tile have of it.
+/// The content of the partitions that share a tile. The partitions of a [`TileAssignment`] form such subgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subgroup {
-    /// Each has all of it.
+    /// Each partition holds the whole tile.
     Replicated,
-    /// Each has an addend of it.
+    /// Each partition holds a partial sum of the tile.
     Unreduced,
 }
 
-/// A sharding as XLA describes it (`HloSharding`): for each tile, the partitions that have it. It prints as HLO's text has it.
+/// A sharding as XLA describes it (`HloSharding`): the partitions of each tile. The example of [`Sharding`] makes one.
+///
+/// `Display` prints it in the text form of HLO, such as `{devices=[2,1]0,1}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TileAssignment {
-    /// Tiles along each dimension of the array, and then the sizes of the subgroups.
+    /// Number of tiles along each dimension of the array, followed by the sizes of the subgroups.
     pub dimensions: Vec<usize>,
     /// The partitions, row-major over `dimensions`.
     pub devices: Vec<usize>,
-    /// What the dimensions are that the array does not have, which are the last.
+    /// The kinds of the last dimensions, which are subgroups and not dimensions of the array.
     pub subgroups: Vec<Subgroup>,
 }
 
 impl Sharding {
-    /// Returns the tiles of the array, and which partitions have them.
+    /// Returns the tiles of the array and the partitions of each.
     pub fn tiles(&self) -> TileAssignment {
         let Self { parts, position, summed } = self;
         let (addends, parts) = if *summed { (parts[0], &parts[1..]) } else { (1, &parts[..]) };
@@ -64,7 +66,7 @@ impl Sharding {
             subgroups.push(Subgroup::Replicated);
         }
         if *summed {
-            // Those of a tile: copy by copy, of each one all addends.
+            // Within a tile, order the partitions by replica, then by partial sum.
             for of_tile in devices.chunks_mut(copies * addends) {
                 of_tile.sort_by_key(|partition| position[*partition][0]);
                 let sorted = of_tile.to_vec();
@@ -78,36 +80,42 @@ impl Sharding {
         TileAssignment { dimensions, devices, subgroups }
     }
 
-    /// Returns a sharding as HLO's text has it; `None` is an array that every partition has whole.
+    /// Returns the text form of a sharding in HLO; `None` stands for an array that every partition holds whole.
     pub fn to_hlo_text(sharding: Option<&Self>) -> String {
         sharding.map_or_else(|| "{replicated}".to_owned(), |sharding| sharding.tiles().to_string())
     }
 }
 
 impl TileAssignment {
-    /// Returns where the partitions are in an array of this rank.
+    /// Converts the tiles of an array of this rank to a [`Sharding`].
     ///
     /// # Errors
-    /// If it is of another rank, has not every partition once, or has subgroups that are not replicated.
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the tiles have another rank or do not contain every partition once;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if a subgroup is not replicated.
     pub fn sharding(&self, rank: usize) -> Result<Sharding> {
         if self.subgroups.contains(&Subgroup::Unreduced) {
             return Err(Error::unsupported(format!(
-                "the sharding {self} of an array that is still to be summed"
+                "the sharding {self} is unreduced, which is not supported here"
             )));
         }
-        let wrong = |why: &str| {
-            Error::invalid(format!("the sharding {self} of an array of {rank} dimensions: {why}"))
-        };
+        let wrong =
+            |why: &str| Error::invalid(format!("invalid sharding {self} of an array of rank {rank}: {why}"));
         let partitions = self.devices.len();
         let count = self.dimensions.iter().try_fold(1usize, |count, n| count.checked_mul(*n));
         if self.dimensions.len() != rank + self.subgroups.len() || count != Some(partitions) {
-            return Err(wrong("the numbers of tiles are others"));
+            return Err(wrong(
+                "the dimensions are not those of the array followed by the subgroups, or their product is not \
+                 the number of devices",
+            ));
         }
         let mut position = vec![vec![]; partitions];
         let mut seen = vec![false; partitions];
         for (tile, device) in self.devices.iter().enumerate() {
             if seen.get(*device) != Some(&false) {
-                return Err(wrong("the devices are others"));
+                return Err(wrong(&format!(
+                    "the device list {:?} is not a permutation of 0..{partitions}",
+                    self.devices
+                )));
             }
             let mut rest = tile;
             let mut at: Vec<usize> = self.dimensions.iter().rev().map(|n| (rest % n, rest /= n).0).collect();
@@ -138,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_text_says_which_partitions_have_addends_of_a_tile() {
-        // A mesh of 2 by 2 by 2: the first axis splits, the last has addends, or the second.
+        // A mesh of 2 by 2 by 2. The first axis splits the array; the partial sums are along the last axis or along the second.
         let along = |axis: usize| (0..8).map(|p| vec![p >> (2 - axis) & 1, p >> 2]).collect::<Vec<_>>();
         let text = |axis| {
             let sharding = Sharding { parts: vec![2, 2], position: along(axis), summed: true };

@@ -1,35 +1,36 @@
-//! What is known about how a tensor is split.
+//! The state of one tensor during propagation.
 
 use crate::cut::Cut;
 use crate::layout::Layout;
 use crate::sharding::Sharding;
 
-/// What is known about how a tensor is split.
+/// The state of one tensor during propagation: how each dimension is split, as far as is known.
 #[derive(Clone, Debug)]
 pub(crate) struct Split {
     pub(crate) dims: Vec<Option<Cut>>,
-    /// Dimensions whose split may not change.
+    /// For each dimension, whether its split is final.
     pub(crate) closed: Vec<bool>,
 }
 
 impl Split {
-    /// A tensor of this rank, of which nothing is known.
+    /// Creates the state of a tensor of which nothing is known.
     pub(crate) fn open(rank: usize) -> Self {
         Self { dims: vec![None; rank], closed: vec![false; rank] }
     }
 
-    /// A tensor that every partition has whole.
+    /// Creates the state of a tensor that every partition must hold whole.
     pub(crate) fn whole(rank: usize) -> Self {
         Self { dims: vec![None; rank], closed: vec![true; rank] }
     }
 
-    /// A tensor that is split so, where `closed` says so for good. Addends are not part of that.
+    /// Creates the state of a tensor with this sharding, which is final in the dimensions in `closed`. Partial sums are ignored.
     pub(crate) fn new(sharding: Option<&Sharding>, closed: Vec<bool>) -> Self {
         Self { dims: Layout::of(sharding, closed.len()).dims, closed }
     }
 
-    /// Splits a dimension of this size if it may be, and if the parts of all dimensions together are spread evenly over
-    /// the partitions: no axis of a mesh can split two of them.
+    /// Splits a dimension of this size, unless its split is known or final, the size is not divisible, or the tiles of the
+    /// tensor would not be distributed evenly over the partitions, as when an axis of a mesh splits two dimensions. Returns
+    /// whether it did.
     pub(crate) fn take(&mut self, dim: usize, size: usize, cut: &Cut) -> bool {
         if self.closed[dim] || self.dims[dim].is_some() || size == 0 || !size.is_multiple_of(cut.parts) {
             return false;
@@ -43,7 +44,7 @@ impl Split {
     }
 }
 
-/// Whether every tile of an array that is cut so is on equally many partitions.
+/// Returns whether every tile of an array that is split in this way is on the same number of partitions.
 pub(crate) fn are_spread_evenly(cuts: &[&Cut]) -> bool {
     let Some(first) = cuts.first() else { return true };
     let partitions = first.of_partition.len();

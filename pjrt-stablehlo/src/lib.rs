@@ -23,10 +23,8 @@
 //! assert_eq!((result.element_type(), result.static_dims()), (ElementType::F32, Some(&[8, 10][..])));
 //!
 //! // Operations are in execution order. Attributes are typed fields of each operation's struct.
-//! let entry = main.body.entry().expect("main has code");
 //! let mut flops = 0;
-//! for &id in &main.body.block(entry).ops {
-//!     let op = main.body.op(id);
+//! for (_, op) in main.ops() {
 //!     match &op.kind {
 //!         Op::DotGeneral(dot) => {
 //!             let [lhs, rhs] = *op.operands else { unreachable!("the verifier has counted operands") };
@@ -48,7 +46,7 @@
 //!     let op = body.op(op);
 //!     format!("{} is not supported by this device, at {}", op.kind, op.location)
 //! }
-//! let (id, _) = main.body.ops().find(|(_, op)| matches!(op.kind, Op::DotGeneral(_))).unwrap();
+//! let (id, _) = main.ops().find(|(_, op)| matches!(op.kind, Op::DotGeneral(_))).unwrap();
 //! let message = unsupported(&main.body, id);
 //! assert!(message.starts_with("stablehlo.dot_general is not supported by this device, at \"jit(mlp)/"));
 //! assert!(message.contains("generate.py"));

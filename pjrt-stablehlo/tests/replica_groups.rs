@@ -19,7 +19,7 @@ fn module(file: &str) -> Module {
 /// The groups of all collectives of `main`.
 fn groups(module: &Module) -> Vec<Vec<Vec<i64>>> {
     let body: &Body = &module.main().unwrap().body;
-    let all = body.ops().filter_map(|(_, op)| op.kind.replica_groups());
+    let all = body.all_ops().filter_map(|(_, op)| op.kind.replica_groups());
     all.map(|groups| groups.groups(module).unwrap()).collect()
 }
 
@@ -134,7 +134,7 @@ fn every_collective_can_be_along_axes_that_the_mesh_has() {
         // MLIR reads programs whose meshes are declared elsewhere; the groups are then unknown.
         let module = program(op, attributes, &format!("mesh = @n, {x}"), result).unwrap();
         let ops = &module.main().unwrap().body;
-        let groups_of = ops.ops().find_map(|(_, op)| op.kind.replica_groups()).unwrap();
+        let groups_of = ops.all_ops().find_map(|(_, op)| op.kind.replica_groups()).unwrap();
         let error = groups_of.groups(&module).unwrap_err().to_string();
         assert!(error.contains("the module declares no mesh '@n'"), "{error}");
         for (wrong, expected) in [

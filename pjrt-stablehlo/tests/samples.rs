@@ -25,7 +25,7 @@ fn module(name: &str) -> Module {
 /// The first operation of a kind in `main`.
 fn find(module: &Module, code: OpCode) -> &pjrt_stablehlo::ir::Operation {
     let main = module.main().unwrap();
-    main.body.ops().map(|(_, op)| op).find(|op| op.kind.code() == code).unwrap()
+    main.body.all_ops().map(|(_, op)| op).find(|op| op.kind.code() == code).unwrap()
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn operand_groups_of_variadic_operations() {
 fn regions_of_loops_and_branches() {
     let module = module("collatz_1.17.0");
     let main = module.main().unwrap();
-    let (id, op) = main.body.ops().find(|(_, op)| op.kind.code() == OpCode::While).unwrap();
+    let (id, op) = main.body.all_ops().find(|(_, op)| op.kind.code() == OpCode::While).unwrap();
     assert_eq!(While::operand(op).len(), op.results.len());
     for region in 0..2 {
         let block = main.body.region_block(id, region).unwrap();
@@ -101,7 +101,7 @@ fn constants_of_every_storage() {
     let module = parse(bytes.clone()).unwrap();
     let main = module.main().unwrap();
     let literal = |ty: &str| {
-        let constants = main.body.ops().filter_map(|(_, op)| match &op.kind {
+        let constants = main.body.all_ops().filter_map(|(_, op)| match &op.kind {
             Op::Constant(constant) => Some(&constant.value),
             _ => None,
         });
@@ -190,7 +190,7 @@ fn every_sample_reads_and_prints() {
 fn values_know_their_definitions() {
     let module = module("mlp_1.17.0");
     let body = &module.main().unwrap().body;
-    for (id, op) in body.ops() {
+    for (id, op) in body.all_ops() {
         for (index, result) in op.results.enumerate() {
             let definition = Definition::Result { op: id, index: index as u32 };
             assert_eq!(body.value(result).definition, definition);

@@ -24,7 +24,7 @@ fn evaluate(name: &str, element: &str, arguments: &[f64]) -> f64 {
     let main = module.main().unwrap();
     let mut values: HashMap<ValueId, Numbers> =
         main.arguments().iter().copied().zip(arguments.iter().map(|&number| vec![number])).collect();
-    for (_, op) in main.body.ops() {
+    for (_, op) in main.body.all_ops() {
         if let Op::FuncReturn(_) = op.kind {
             return values[&op.operand(0)][0];
         }

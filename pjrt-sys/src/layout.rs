@@ -1,25 +1,24 @@
-//! The layout of the interface's structs as data: what each field's end is, so that a plugin can tell which fields a
-//! host of another version has.
+//! The layouts of the interface's structs as data. The ends of the fields tell which fields a struct of another version has.
 
-/// Where one field of a struct lies.
+/// The layout of a field of a struct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldLayout {
-    /// The field's name in the C header.
+    /// The name of the field in the C header.
     pub name: &'static str,
-    /// Its Rust type in this crate.
+    /// The Rust type of the field in this crate.
     pub ty: &'static str,
-    /// Its first byte, counted from the start of the struct.
+    /// The offset of the field from the start of the struct, in bytes.
     pub offset: usize,
-    /// The byte after its last: the smallest `struct_size` with which a struct has this field.
+    /// The offset of the end of the field, in bytes: the smallest `struct_size` of a struct that has the field.
     pub end: usize,
 }
 
-/// How one struct or union of the interface lies in memory.
+/// The layout of a struct or union of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StructLayout {
     /// The name in the C header.
     pub name: &'static str,
-    /// `size_of` the struct, tail padding included.
+    /// The size of the struct in bytes, including tail padding.
     pub size: usize,
     /// The end of its last field: the C header's `X_STRUCT_SIZE`.
     pub struct_size: usize,
@@ -28,31 +27,31 @@ pub struct StructLayout {
 }
 
 impl StructLayout {
-    /// The field of this name, if the struct has it.
+    /// Returns the field with a name, or `None` if the struct does not have it.
     pub fn field(&self, name: &str) -> Option<&'static FieldLayout> {
         self.fields.iter().find(|field| field.name == name)
     }
 }
 
-/// A struct that begins with its own size (extension structs through their base).
+/// A struct that begins with its own size. (Structs of extensions begin with a base that does.)
 ///
-/// The size says which version of the struct its writer was compiled with; fields that end after it do not exist
-/// (see [`field_end`](crate::field_end)).
+/// The size tells the version of the struct with which its writer was compiled. Fields that end after it do not exist; see
+/// [`field_end`](crate::field_end).
 ///
 /// # Safety
 ///
-/// The type is `repr(C)`, its first `size_of::<usize>()` bytes are a `usize` that holds the size, and all its bytes
-/// zero is a valid value.
+/// The type is `repr(C)`, its first `size_of::<usize>()` bytes are a `usize` that contains the size, and zero in all bytes
+/// is a valid value.
 pub unsafe trait SizedStruct: Copy {
     /// The name in the C header.
     const NAME: &'static str;
-    /// What a writer compiled with this version puts into `struct_size`: the end of the last field (which can be less than
-    /// `size_of`, because tail padding does not count).
+    /// The `struct_size` of this version: the end of the last field. It can be less than `size_of`, because it excludes tail
+    /// padding.
     const STRUCT_SIZE: usize;
     /// The layout as data.
     const LAYOUT: &'static StructLayout;
 
-    /// A struct that is all zero except for its size, ready for a caller to fill in.
+    /// Returns a struct in which all bytes are zero except for its size.
     fn zeroed() -> Self {
         let mut value = core::mem::MaybeUninit::<Self>::zeroed();
         // SAFETY: the first bytes of every implementor are a `usize`, `value` is aligned for `Self`, which is aligned at
@@ -64,25 +63,25 @@ pub unsafe trait SizedStruct: Copy {
     }
 }
 
-/// Expands the generated list of structs into [`field_end`](crate::field_end), [`STRUCTS`](crate::STRUCTS), the
-/// [`SizedStruct`] implementations and the assertions that rustc's layout is clang's.
+/// Expands the generated list of structs to [`field_end`](crate::field_end), [`STRUCTS`](crate::STRUCTS), the
+/// implementations of [`SizedStruct`], and assertions that rustc and clang agree on the layouts.
 macro_rules! struct_table {
     ($($kind:ident $name:ident [size $size:literal, align $align:literal, end $end:literal] {
         $($field:ident @ $offset:literal : $ty:ty,)*
     })*) => {
-        /// For every field of every struct, the smallest `struct_size` that holds it.
+        /// For every field of every struct, the smallest `struct_size` that includes it.
         ///
-        /// One module per struct, one constant per field: a host that passes `PJRT_ExecuteOptions` has the field
+        /// There is one module per struct with one constant per field. A `PJRT_ExecuteOptions` of a host has the field
         /// `call_location` if `struct_size >= field_end::PJRT_ExecuteOptions::call_location`.
         #[allow(non_snake_case, non_upper_case_globals, reason = "modules and constants are named as the structs and fields are")]
         pub mod field_end {
             $(
-                #[doc = concat!("Ends of the fields of [`", stringify!($name), "`](crate::", stringify!($name), ").")]
+                #[doc = concat!("The ends of the fields of [`", stringify!($name), "`](crate::", stringify!($name), ").")]
                 pub mod $name {
                     #[allow(unused_imports, reason = "a struct may have fields of basic types only")]
                     use crate::bindings::*;
                     $(
-                        #[doc = concat!("The smallest `struct_size` with which the struct has `", stringify!($field), "`.")]
+                        #[doc = concat!("The smallest `struct_size` of a struct with the field `", stringify!($field), "`.")]
                         pub const $field: usize =
                             ::core::mem::offset_of!(crate::bindings::$name, $field) + ::core::mem::size_of::<$ty>();
                     )*
@@ -122,9 +121,9 @@ macro_rules! struct_table {
         }
     };
     (@sized $name:ident $end:literal [$($field:ident: $ty:ty),*]) => {
-        // SAFETY: the struct is generated as `repr(C)`; the generator calls a struct sized when its first field is
-        // `struct_size: usize` or a `PJRT_Extension_Base`, which starts with one; integers, raw pointers, `Option`s of
-        // functions, `bool`s and structs and unions of them are valid when zero, and the interface has no other fields.
+        // SAFETY: the struct is generated as `repr(C)`. The generator marks a struct as sized if its first field is
+        // `struct_size: usize` or a `PJRT_Extension_Base`, which begins with it. Zero is a valid value of integers, raw
+        // pointers, `Option`s of functions, `bool`s, and structs and unions of them, and there are no other fields.
         unsafe impl $crate::layout::SizedStruct for $name {
             const NAME: &'static str = stringify!($name);
             const STRUCT_SIZE: usize = Self::LAYOUT.struct_size;
@@ -138,7 +137,7 @@ macro_rules! struct_table {
 }
 pub(crate) use struct_table;
 
-/// The largest of some field ends.
+/// Returns the largest of the ends of fields.
 pub(crate) const fn last_end(ends: &[usize]) -> usize {
     let mut last = 0;
     let mut index = 0;

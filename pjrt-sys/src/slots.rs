@@ -5,22 +5,22 @@ use core::mem::offset_of;
 use crate::for_each_slot;
 use crate::layout::{SizedStruct, StructLayout};
 
-/// One entry of the function table.
+/// An entry of the function table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// The C function's name, which is also the name of the field of [`PJRT_Api`](crate::PJRT_Api).
+    /// The name of the C function, which is also the name of the field of [`PJRT_Api`](crate::PJRT_Api).
     pub name: &'static str,
-    /// Where the entry lies in [`PJRT_Api`](crate::PJRT_Api), in bytes.
+    /// The offset of the entry in [`PJRT_Api`](crate::PJRT_Api), in bytes.
     pub offset: usize,
-    /// The struct that the function takes.
+    /// The layout of the function's argument struct.
     pub args: &'static StructLayout,
-    /// Whether the function returns a `*mut PJRT_Error`; two functions on errors themselves return nothing.
+    /// True if the function returns a `*mut PJRT_Error`. Only two functions that take an error return nothing.
     pub returns_error: bool,
 }
 
 macro_rules! slots {
     ($($index:literal $name:ident $args:ident $shim:ident $returns:ident;)*) => {
-        /// All slots of [`PJRT_Api`](crate::PJRT_Api), in the table's order.
+        /// All slots of [`PJRT_Api`](crate::PJRT_Api), in the order of the table.
         pub static SLOTS: &[Slot] = &[$(
             Slot {
                 name: stringify!($name),

@@ -1,14 +1,14 @@
-//! What refcpu did with each program, as files: `REFCPU_DUMP=folder`.
+//! Writes programs, the output of each compiler pass, and the arguments of failed runs to files (`REFCPU_DUMP=folder`).
 //!
-//! Each program gets a folder of its own, which `cargo pjrt run --replay` takes when a run has failed:
+//! Each program has a folder of its own, which `cargo pjrt run --replay` accepts after a run has failed:
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `program`, `format`, `options.pb` | what the host sent |
+//! | `program`, `format`, `options.pb` | the program, its format and the compile options, as the host sent them |
 //! | `0-program.mlir`, `1-lower.graph`, ... | the program after each pass |
-//! | `error.txt` | why it could not be compiled, or why a run failed |
-//! | `arguments/0.npy`, ... | the first device's arguments of the run that failed, those of others in `arguments/device-1` and so on |
-//! | `running` | a run that has not ended. It stays where the process crashed in it |
+//! | `error.txt` | the error of compiling the program or of a run |
+//! | `arguments/0.npy`, ... | the arguments of the failed run on the first device; those of the other devices are in `arguments/device-1` and so on |
+//! | `running` | present during a run, and after the process has crashed in one |
 
 use crate::storage::{Allocator, Array};
 use refcpu_kernels::DType;
@@ -18,17 +18,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The folder of one program.
+/// The dump folder of one program.
 #[derive(Debug)]
 pub struct Dump {
     folder: PathBuf,
-    /// How many passes have been written.
+    /// Number of passes written so far.
     passes: AtomicUsize,
 }
 
 impl Dump {
-    /// A new folder in `parent` or, where that is empty, in the one that the environment names, if it does. Folders are numbered
-    /// in the order of compilation.
+    /// Creates a folder in `parent`, or in the folder that `REFCPU_DUMP` names if `parent` is empty. Returns `None` if neither
+    /// names a folder, or if the folder cannot be created. Folders are numbered in the order of compilation.
     pub fn new(parent: &str) -> Option<Self> {
         if !parent.is_empty() {
             return Self::in_folder(Path::new(parent));
@@ -47,7 +47,7 @@ impl Dump {
             let folder = parent.join(format!("{number:04}"));
             match fs::create_dir(&folder) {
                 Ok(()) => return Some(Self { folder, passes: AtomicUsize::new(0) }),
-                // Another thread or process was faster.
+                // Another thread or process has created this folder.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
                 Err(error) => {
                     report(&folder, &error);
@@ -57,26 +57,26 @@ impl Dump {
         }
     }
 
-    /// What the host sent: the program, its format as PJRT names it, and the serialized compile options.
+    /// Writes the request of the host: the program, its format in PJRT's terms, and the serialized compile options.
     pub fn request(&self, code: &[u8], format: &str, options: &[u8]) {
         self.write("program", code);
         self.write("format", format.as_bytes());
         self.write("options.pb", options);
     }
 
-    /// The program after a pass.
+    /// Writes the program after a pass.
     pub fn pass(&self, name: &str, program: &dyn Display) {
         let number = self.passes.fetch_add(1, Ordering::Relaxed);
         self.write(format!("{number}-{name}"), program.to_string().as_bytes());
     }
 
-    /// Why the program could not be compiled.
+    /// Writes the error of compiling the program.
     pub fn error(&self, error: &dyn Display) {
         self.write("error.txt", format!("{error}\n").as_bytes());
     }
 
-    /// Notes that a run begins, with its arguments for each device. While a run is noted, or after one has failed, others of
-    /// the program are not: then there is no `Run`.
+    /// Writes the arguments of a run for each device, and marks the program as running. Returns `None` while another run of the
+    /// program is recorded, and after a recorded run has failed.
     pub fn run<'a>(
         &self,
         arguments: impl Iterator<Item = Vec<&'a Array>>,
@@ -107,12 +107,16 @@ impl Dump {
         let process = std::process::id();
         self.write(
             "running",
-            format!("Process {process}. If it has ended, it crashed in this run.\n").as_bytes(),
+            format!(
+                "Process {process} is running this program. If the process has ended, it crashed during \
+                     the run.\n"
+            )
+            .as_bytes(),
         );
         Some(Run { dump: self })
     }
 
-    /// A file that cannot be written is no reason not to compile or run.
+    /// Writes a file. Failing to write does not fail the compilation or the run; it is reported on standard error.
     fn write(&self, name: impl AsRef<Path>, contents: &[u8]) {
         let path = self.folder.join(name);
         let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
@@ -122,13 +126,13 @@ impl Dump {
     }
 }
 
-/// A run that is noted.
+/// A recorded run.
 pub struct Run<'a> {
     dump: &'a Dump,
 }
 
 impl Run<'_> {
-    /// The run has ended well: nothing of it is kept.
+    /// Ends a successful run, and deletes its arguments.
     pub fn finish(self) {
         self.ended();
         let folder = self.dump.folder.join("arguments");
@@ -137,7 +141,7 @@ impl Run<'_> {
         }
     }
 
-    /// The run has failed: its arguments are kept.
+    /// Ends a failed run. Keeps its arguments, and writes the error.
     pub fn fail(self, error: &dyn Display) {
         self.dump.error(error);
         self.ended();
@@ -152,10 +156,10 @@ impl Run<'_> {
 }
 
 fn report(path: &Path, error: &io::Error) {
-    eprintln!("refcpu: REFCPU_DUMP: {}: {error}", path.display());
+    eprintln!("refcpu: cannot write the dump file {}: {error}", path.display());
 }
 
-/// NumPy's name of an element type. Types that NumPy lacks are raw bytes, as `ml_dtypes` stores them.
+/// Returns NumPy's name of an element type. Types that NumPy lacks are raw bytes, as `ml_dtypes` stores them.
 fn numpy_type(dtype: DType) -> String {
     let size = dtype.size();
     let known = match dtype.mlir_name() {
@@ -178,9 +182,9 @@ fn numpy_type(dtype: DType) -> String {
     known.to_owned()
 }
 
-/// A file in NumPy's format, version 1.
+/// Encodes an array in NumPy's file format, version 1.
 fn npy(dtype: DType, dims: &[usize], bytes: &[u8]) -> Vec<u8> {
-    // The data begins at a multiple of this.
+    // The offset of the data is a multiple of this.
     const ALIGNMENT: usize = 64;
     const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
     let dims: String = dims.iter().map(|dim| format!("{dim}, ")).collect();

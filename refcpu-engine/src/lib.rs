@@ -1,6 +1,9 @@
-//! A compiler and executor of StableHLO programs on the CPU, in pure Rust.
+//! A compiler and executor for StableHLO programs on the CPU, in pure Rust.
 //!
-//! The engine knows programs and arrays, and nothing of PJRT: `examples/refcpu` is the plugin that hosts load.
+//! * [`compile`] compiles a StableHLO module to a [`plan::Plan`].
+//! * [`exec`] runs a plan on [`storage::Array`]s.
+//!
+//! This crate does not depend on PJRT. The plugin that hosts load is `examples/refcpu`.
 #![deny(unsafe_code)]
 
 pub mod compile;
@@ -10,7 +13,7 @@ pub mod graph;
 pub mod plan;
 #[allow(
     unsafe_code,
-    reason = "kernels write into memory that arrays share; the module says why that is sound"
+    reason = "kernels write to memory that arrays share; the documentation of the module explains why this is sound"
 )]
 pub mod storage;
 pub mod trace;

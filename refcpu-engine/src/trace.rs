@@ -1,27 +1,28 @@
-//! Spans of what refcpu does, for hosts that trace. While none does, a span costs a look at a flag.
+//! Tracing spans of compiler passes, programs and operations. While no subscriber is active, a span costs one check of a flag.
 
 use crate::plan::Program;
 use pjrt_stablehlo::ir::{Location, LocationKind};
 use tracing::span::EnteredSpan;
 use tracing::{Level, enabled, info_span};
 
-/// Runs a pass of the compiler.
+/// Runs a compiler pass in a span of this name.
 pub fn pass<T>(name: &'static str, run: impl FnOnce() -> T) -> T {
     let _span = info_span!("pass", otel.name = name).entered();
     run()
 }
 
-/// A program runs until the span is dropped.
+/// Enters the span of a program's run, which ends when the returned value is dropped.
 pub fn program(name: &str) -> EnteredSpan {
     info_span!("program", otel.name = name).entered()
 }
 
-/// Whether a host traces, to be asked once for many steps.
+/// Returns whether a subscriber records spans. Callers check this once for many steps.
 pub(crate) fn is_on() -> bool {
     enabled!(Level::INFO)
 }
 
-/// A step of a program runs until the span is dropped. Its name is that of the operation in the program, if it has one.
+/// Enters the span of a step, which ends when the returned value is dropped. The span is named after the operation in the
+/// source program, or after the step's kernel if the operation has no name.
 pub(crate) fn step(program: &Program, at: usize) -> EnteredSpan {
     info_span!(
         "operation",
@@ -34,14 +35,15 @@ pub(crate) fn step(program: &Program, at: usize) -> EnteredSpan {
     .entered()
 }
 
-/// The last part of an operation's name, which is what the framework calls it; without a name what the step does.
+/// Returns the last component of an operation's name, which is the framework's name of the operation, or else the name of the
+/// step.
 fn operation(program: &Program, at: usize) -> String {
     let name = op_name(&program.locations[at]).map(|name| name.trim_end_matches(':'));
     let name = name.and_then(|name| name.rsplit('/').find(|part| !part.is_empty()));
     name.map_or_else(|| program.steps[at].name(), str::to_owned)
 }
 
-/// The framework's name of an operation, such as `jit(f)/dot_general`.
+/// Returns the framework's name of an operation, such as `jit(f)/dot_general`.
 fn op_name(location: &Location) -> Option<&str> {
     match location.kind() {
         LocationKind::Name { name, .. } => Some(name),
@@ -51,7 +53,7 @@ fn op_name(location: &Location) -> Option<&str> {
     }
 }
 
-/// The file and line that an operation comes from.
+/// Returns the source file and line of an operation.
 fn source(location: &Location) -> Option<String> {
     match location.kind() {
         LocationKind::File { file, line, .. } => Some(format!("{file}:{line}")),

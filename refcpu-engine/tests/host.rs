@@ -179,7 +179,7 @@ fn an_error_of_the_host_ends_the_run() {
 fn an_answer_of_another_size_is_an_error() {
     let plan = compiled(&once(), &CompileOptions::default()).unwrap();
     let error = run_with(&plan, Some(&Counter { missing: 1, ..Counter::default() }), &[1]).unwrap_err();
-    assert!(error.message.contains("3 bytes on channel 2, the program expects 4"), "{error}");
+    assert!(error.message.contains("3 bytes on channel 2, but the program expects 4"), "{error}");
 }
 
 #[test]

@@ -222,8 +222,8 @@ fn a_program_without_such_calls_stays_as_it_is() {
 fn what_does_not_fit_is_an_error_of_the_call() {
     for (target, kind, said) in [
         ("other_type", CompileErrorKind::InvalidArgument, "(tensor<4x3xf32>) -> (tensor<4x6xf32>)"),
-        ("no_mesh", CompileErrorKind::Unimplemented, "not cut along one mesh"),
-        ("unreadable", CompileErrorKind::InvalidArgument, "cannot be read"),
+        ("no_mesh", CompileErrorKind::Unimplemented, "not along the axes of one mesh"),
+        ("unreadable", CompileErrorKind::InvalidArgument, "cannot be parsed"),
         ("refused", CompileErrorKind::InvalidArgument, "not today"),
     ] {
         let error = partition(&program(target), &options()).unwrap_err();

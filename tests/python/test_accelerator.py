@@ -202,7 +202,7 @@ def test_out_of_memory_says_who_holds_what():
     text = str(caught.value)
     for part in (
         "RESOURCE_EXHAUSTED",
-        "device 0 has no room for f32[100, 1000] from the host",
+        "device 0 cannot allocate f32[100, 1000] from the host",
         f"of its {MEMORY_LIMIT} bytes",
         "2 x f32[100, 1000] from the host",
         "ACCELERATOR_MEMORY_LIMIT",

@@ -150,7 +150,7 @@ def test_what_is_no_handler_for_refcpu_is_refused(c):
         jax.ffi.register_ffi_target(name, function, platform="refcpu", **options)
 
     weigh, count = (jax.ffi.pycapsule(getattr(c, name)) for name in ("weigh", "count"))
-    with pytest.raises(ValueError, match="does not say which version"):
+    with pytest.raises(ValueError, match="does not report the version"):
         register("silent", jax.ffi.pycapsule(c.silent))
     with pytest.raises(ValueError, match="another handler of the custom call 'weigh'"):
         register("weigh", count)

@@ -149,7 +149,7 @@ def test_eigenvalues_of_a_real_schur_form_are_in_two_parts():
     [
         ("lapack_dpotrf_ffi", [array(2, 2), array(dtype=np.int32)], {"uplo": np.uint8(76)}, "matrices of f64"),
         ("lapack_spotrf_ffi", [array(2, 2), array(dtype=np.int32)], {"uplo": np.uint8(65)}, "one of the letters LU"),
-        ("lapack_spotrf_ffi", [array(2, 2)], {"uplo": np.uint8(76)}, "the results are to be"),
+        ("lapack_spotrf_ffi", [array(2, 2)], {"uplo": np.uint8(76)}, "the results must have the types"),
         ("lapack_spotrf_ffi", [array(2, 2), array(dtype=np.int32)], {}, "needs the attribute"),
         ("lapack_strsm_ffi", [array(2, 2)], {}, "does not take 1 operands"),
         ("lapack_snothing_ffi", [array(2, 2)], {}, "there is no custom call target"),
@@ -169,5 +169,5 @@ def test_a_call_that_is_refused_fails_the_runs_that_come_to_it():
 
     x = np.array([1, 2], np.float32)
     np.testing.assert_array_equal(f(False, x), x)
-    with pytest.raises(jax.errors.JaxRuntimeError, match="lapack_sgetrf_ffi is for matrices of f32"):
+    with pytest.raises(jax.errors.JaxRuntimeError, match="the operands of lapack_sgetrf_ffi must be matrices of f32"):
         f(True, x).block_until_ready()

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 
-use crate::run::watch;
-use crate::test::test_environment;
-use crate::workspace;
+use crate::environment::run::watch;
+use crate::environment::venv::Venv;
+use crate::environment::workspace;
 
 /// The arguments of the task.
 #[derive(Args)]
@@ -32,7 +32,7 @@ pub(crate) struct Options {
 /// compares with it.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let library = workspace::release_refcpu(options.library.as_deref())?;
-    let venv = test_environment()?;
+    let venv = Venv::of_tests()?;
     let mut measure = venv.python();
     measure.arg(workspace::root().join("tests/python/accuracy/run.py")).env("TEST_REFCPU", library);
     if options.check {

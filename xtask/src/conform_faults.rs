@@ -5,8 +5,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::run::run;
-use crate::workspace;
+use crate::environment::run::run;
+use crate::environment::workspace;
 
 /// Returns the command that tests the conformance kit with faults; each fault is tried with its own check and
 /// a few others. The command builds the whole workspace, so that nothing is built twice.

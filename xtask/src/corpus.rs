@@ -6,8 +6,8 @@ use std::process::Command;
 use anyhow::Result;
 use clap::Args;
 
-use crate::run::run;
-use crate::workspace;
+use crate::environment::run::run;
+use crate::environment::workspace;
 
 /// The arguments of the task.
 #[derive(Args)]

@@ -2,9 +2,10 @@
 
 use anyhow::Result;
 
-use crate::run::run;
-use crate::venv::Venv;
-use crate::{wheel, workspace};
+use crate::environment::run::run;
+use crate::environment::venv::Venv;
+use crate::environment::workspace;
+use crate::wheel;
 
 /// Builds the wheel, installs it with JAX, and trains on refcpu and on XLA's CPU backend.
 pub(crate) fn train_digits() -> Result<()> {

@@ -7,9 +7,9 @@ use std::process::{Command, ExitCode};
 use anyhow::Result;
 use clap::Args;
 
-use crate::run::watch;
-use crate::test::test_environment;
-use crate::workspace;
+use crate::environment::run::watch;
+use crate::environment::venv::Venv;
+use crate::environment::workspace;
 
 /// The arguments of the task.
 #[derive(Args)]
@@ -57,7 +57,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 /// written to `target/differential`.
 fn driver(programs: u64, seed: u64) -> Result<Command> {
     workspace::build_dev()?;
-    let mut command = test_environment()?.python();
+    let mut command = Venv::of_tests()?.python();
     command
         .arg(workspace::root().join("tests/python/differential/run.py"))
         .arg(workspace::target().join("debug/examples/differential"))

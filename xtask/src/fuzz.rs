@@ -10,8 +10,9 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
-use crate::run::{output, run};
-use crate::{corpus, workspace};
+use crate::corpus;
+use crate::environment::run::{output, run};
+use crate::environment::workspace;
 
 /// The maximum size of a program that becomes a seed. Short programs are executed more often.
 const MAX_SEED: u64 = 4096;

@@ -7,8 +7,8 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::run::watch;
-use crate::workspace;
+use crate::environment::run::watch;
+use crate::environment::workspace;
 
 /// The arguments of the task.
 #[derive(Args)]

@@ -7,10 +7,10 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::python::Python;
-use crate::run::watch;
-use crate::venv::Venv;
-use crate::workspace;
+use crate::environment::python::Python;
+use crate::environment::run::watch;
+use crate::environment::venv::Venv;
+use crate::environment::workspace;
 
 /// The releases of jaxlib, and the minor version of the oldest Python 3 (from 3.11) that each supports: the
 /// oldest release that a plugin built today supports, and the last one of each later minor version.

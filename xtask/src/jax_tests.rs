@@ -6,9 +6,10 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::run::{run as run_command, watch};
-use crate::venv::Venv;
-use crate::{wheel, workspace};
+use crate::environment::run::{run as run_command, watch};
+use crate::environment::venv::Venv;
+use crate::environment::workspace;
+use crate::wheel;
 
 /// The tag of the release whose tests are run, which is the release that the other Python tests use.
 const TAG: &str = "jax-v0.10.2";

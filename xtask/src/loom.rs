@@ -3,8 +3,8 @@
 
 use anyhow::Result;
 
-use crate::run::run;
-use crate::workspace::{cargo, target};
+use crate::environment::run::run;
+use crate::environment::workspace::{cargo, target};
 
 /// Runs all models. The first one that fails prints the interleaving.
 pub(crate) fn models() -> Result<()> {

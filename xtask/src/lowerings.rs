@@ -7,11 +7,10 @@ use std::process::{Command, ExitCode};
 use anyhow::Result;
 use clap::Args;
 
+use crate::environment::run::{run as run_command, watch};
+use crate::environment::venv::Venv;
+use crate::environment::workspace;
 use crate::host_matrix;
-use crate::run::{run as run_command, watch};
-use crate::test::test_environment;
-use crate::venv::Venv;
-use crate::workspace;
 
 /// The oldest release that the functions support.
 const OLDEST: &str = "0.4.35";
@@ -46,7 +45,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         "--example",
         "to_text",
     ]))?;
-    let venv = test_environment()?;
+    let venv = Venv::of_tests()?;
     let mut agreement = agreement(&venv);
     agreement.arg("--only-lowerings").arg("--every-version");
     for release in releases() {

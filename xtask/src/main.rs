@@ -6,14 +6,15 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use environment::workspace;
 
 mod accuracy;
 mod bindgen;
 mod conform_faults;
 mod corpus;
-mod debian;
 mod demo;
 mod differential;
+mod environment;
 mod fuzz;
 mod gomlx;
 mod host_matrix;
@@ -22,14 +23,10 @@ mod loom;
 mod lowerings;
 mod packaged;
 mod protos;
-mod python;
-mod run;
 mod sanitize;
 mod test;
 mod torch;
-mod venv;
 mod wheel;
-mod workspace;
 
 /// The tasks of this repository.
 #[derive(Parser)]

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::run::run;
-use crate::workspace;
+use crate::environment::run::run;
+use crate::environment::workspace;
 
 /// The crates of the SDK that a plugin depends on, directly or indirectly.
 const CRATES: &[&str] = &["pjrt-plugin-sys", "pjrt-plugin-macros", "pjrt-plugin", "pjrt-stablehlo"];

@@ -12,8 +12,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::run::{output, run};
-use crate::workspace::{cargo, target};
+use crate::environment::run::{output, run};
+use crate::environment::workspace::{cargo, target};
 
 /// Builds and runs everything with the sanitizer, whose runtime is part of the stable compiler.
 pub(crate) fn address() -> Result<()> {

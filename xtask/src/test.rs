@@ -7,9 +7,10 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::run::watch;
-use crate::venv::Venv;
-use crate::{conform_faults, corpus, lowerings, packaged, wheel, workspace};
+use crate::environment::run::watch;
+use crate::environment::venv::Venv;
+use crate::environment::workspace;
+use crate::{conform_faults, corpus, lowerings, packaged, wheel};
 
 /// The arguments of the task.
 #[derive(Args)]
@@ -105,7 +106,7 @@ fn documentation() -> Result<Outcome> {
 /// Runs the tests with JAX in a virtual environment, with one process per file, because a process selects its
 /// platforms once.
 fn jax() -> Result<Outcome> {
-    let venv = test_environment()?;
+    let venv = Venv::of_tests()?;
     let libraries = Libraries::build()?;
     let wheel = wheel::build(wheel::Profile::Dev, &workspace::target().join("test-wheel"))?;
     venv.install_wheel(&wheel)?;
@@ -146,7 +147,7 @@ fn is_test_file(file: &Path) -> bool {
 /// Runs the conformance kit on the plugins, including refcpu as a device whose memory the host cannot read;
 /// the kit's own test with refcpu; and an independent conformance prober for PJRT plugins, from PyPI.
 fn conform() -> Result<Outcome> {
-    let venv = test_environment()?;
+    let venv = Venv::of_tests()?;
     let libraries = Libraries::build()?;
     let mut total = Outcome::default();
     for (library, opaque) in [
@@ -207,7 +208,7 @@ fn corpus_programs() -> Result<Outcome> {
 /// programs that hosts sent, and in lowerings of many functions by this release of JAX.
 fn mlir_agreement() -> Result<Outcome> {
     workspace::build_dev()?;
-    let venv = test_environment()?;
+    let venv = Venv::of_tests()?;
     let folder = lowerings::write(&venv, "test")?;
     let (status, text) = watch(lowerings::agreement(&venv).arg("--lowerings").arg(folder))?;
     // `31531 passed, 0 failed, 8 exceptions`, or a traceback.
@@ -220,7 +221,7 @@ fn mlir_agreement() -> Result<Outcome> {
 fn packaged_crates() -> Result<Outcome> {
     let library = packaged::build_hello()?;
     check(
-        test_environment()?
+        Venv::of_tests()?
             .python()
             .arg(workspace::root().join("tests/python/first_program.py"))
             .env("PJRT_NAMES_AND_LIBRARY_PATHS", format!("hello:{}", library.display()))
@@ -257,11 +258,6 @@ impl Libraries {
             cargo_pjrt: workspace::program("debug", "cargo-pjrt"),
         })
     }
-}
-
-/// Returns the virtual environment of the tests, with the release of JAX that they support.
-pub(crate) fn test_environment() -> Result<Venv> {
-    Venv::with_requirements_file("test", "tests/python/requirements.txt")
 }
 
 /// Runs a command that is one check.

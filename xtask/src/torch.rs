@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 
-use crate::run::watch;
-use crate::venv::Venv;
-use crate::workspace;
+use crate::environment::run::watch;
+use crate::environment::venv::Venv;
+use crate::environment::workspace;
 
 /// The newest PyTorch/XLA, and the release of PyTorch that it requires. There are no smaller packages of
 /// these without CUDA.

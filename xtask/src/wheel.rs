@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use crate::python::{self, Python};
-use crate::run::{output, run};
-use crate::workspace;
+use crate::environment::python::{self, Python};
+use crate::environment::run::{output, run};
+use crate::environment::workspace;
 
 /// The profile in which refcpu is built.
 #[derive(Clone, Copy, PartialEq)]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use pjrt_stablehlo::Bytes;
 use statistics::Statistics;
 
-use crate::output;
+use crate::process::output;
 
 /// The arguments of `cargo pjrt cat`.
 #[derive(Debug, Clone, clap::Args)]
@@ -68,14 +68,14 @@ fn print(path: &Path, options: &Options, out: &mut impl Write) -> io::Result<u8>
     let program = match read(path) {
         Ok(program) => Bytes::from(program),
         Err(error) => {
-            output::complain(&format!("error: cannot read {name}: {error}"));
+            output::print_error(&format!("error: cannot read {name}: {error}"));
             return Ok(UNREADABLE);
         }
     };
     let module = match pjrt_stablehlo::parse(program.clone()) {
         Ok(module) => module,
         Err(error) => {
-            output::complain(diagnostic::diagnostic(name, &program, &error).trim_end());
+            output::print_error(diagnostic::diagnostic(name, &program, &error).trim_end());
             return Ok(INVALID);
         }
     };

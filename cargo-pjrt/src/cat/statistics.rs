@@ -39,7 +39,7 @@ impl<'a> Statistics<'a> {
         let mut constants = Constants::default();
         let mut values = BTreeMap::new();
         for function in module.functions() {
-            for (_, op) in function.body.ops() {
+            for (_, op) in function.body.all_ops() {
                 if let Op::Constant(constant) = &op.kind {
                     constants.add(&constant.value);
                 }

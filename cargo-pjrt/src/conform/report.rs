@@ -7,9 +7,9 @@ use std::time::Duration;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use serde::{Deserialize, Serialize};
 
-use super::Status;
-use crate::output::visible;
-use crate::profile::Profile;
+use super::harness::Status;
+use crate::process::output::visible;
+use crate::requirements::Profile;
 
 /// The format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -6,12 +6,15 @@ use std::ptr;
 
 use pjrt_sys::*;
 
+use super::call::{call, destroyed_by, value_of};
+use super::element_type::ElementType;
 use super::error::{Code, Error, Result};
 use super::event::Event;
-use super::objects::{Device, Memory, value_of};
-use super::plugin::{Plugin, call, destroyed_by};
-use super::upload::Layout;
-use super::values::{ElementType, believed, bytes, given};
+use super::host_memory::HostMemory;
+use super::layout::Layout;
+use super::objects::{Device, Memory};
+use super::plugin::Plugin;
+use super::slices::{believed, bytes, given};
 
 /// An array on a device (`PJRT_Buffer`). Dropping it destroys it.
 #[derive(Debug)]
@@ -378,7 +381,7 @@ impl Buffer {
     ///
     /// Returns the plugin's error, from the call or from the event.
     pub fn read_into_part(&self, size: usize, more: usize) -> Result<Vec<u8>> {
-        let destination = super::upload::HostMemory::new(&vec![0xEE; size + more], 0);
+        let destination = HostMemory::new(&vec![0xEE; size + more], 0);
         let args = call!(
             self.plugin,
             PJRT_Buffer_ToHostBuffer_Args {
@@ -396,8 +399,8 @@ impl Buffer {
     /// # Errors
     ///
     /// Returns the plugin's error.
-    pub fn start_read(&self, size: usize, layout: &CopyLayout) -> Result<(super::upload::HostMemory, Event)> {
-        let destination = super::upload::HostMemory::new(&vec![0xEE; size], 0);
+    pub fn start_read(&self, size: usize, layout: &CopyLayout) -> Result<(HostMemory, Event)> {
+        let destination = HostMemory::new(&vec![0xEE; size], 0);
         let mut layout = layout.raw();
         let args = call!(
             self.plugin,
@@ -419,7 +422,7 @@ impl Buffer {
     /// Returns the error of the call.
     pub fn read_raw(&self, offset: i64, size: i64) -> Result<Result<Vec<u8>>> {
         let len = usize::try_from(size).unwrap_or(0);
-        let destination = super::upload::HostMemory::new(&vec![0xEE; len], 0);
+        let destination = HostMemory::new(&vec![0xEE; len], 0);
         let args = call!(
             self.plugin,
             PJRT_Buffer_CopyRawToHost_Args {

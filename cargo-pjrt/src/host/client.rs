@@ -7,11 +7,14 @@ use std::str::FromStr;
 use pjrt_sys::*;
 
 use super::buffer::Buffer;
+use super::call::{call, destroyed_by, text_of, value_of};
+use super::element_type::ElementType;
 use super::error::{Code, Error, Result};
 use super::executable::{Executable, LoadedExecutable, Program};
-use super::objects::{Device, Memory, Topology, text_of, value_of};
-use super::plugin::{Plugin, call, destroyed_by};
-use super::values::{ElementType, NamedValue, Value, to_raw};
+use super::objects::{Device, Memory};
+use super::plugin::Plugin;
+use super::topology::Topology;
+use super::values::{NamedValue, Value, to_raw};
 
 /// A client (`PJRT_Client`). Dropping it destroys it; objects that it created may outlive it.
 #[derive(Debug)]

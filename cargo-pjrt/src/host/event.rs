@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 
 use pjrt_sys::*;
 
-use super::error::{self, Code, Error, Result};
-use super::plugin::{Plugin, call, destroyed_by};
+use super::call::{call, destroyed_by};
+use super::error::{Code, Error, Result};
+use super::error_object;
+use super::plugin::Plugin;
 
 /// An event of a plugin. Dropping it destroys it; its callbacks must be called nevertheless.
 #[derive(Debug)]
@@ -114,8 +116,9 @@ impl Event {
         let (first, second) = (self.plugin.call_raw(first)?, self.plugin.call_raw(second)?);
         let distinct = first != second;
         const EVENT_ERROR: usize = 7;
-        let first = error::take(self.plugin, EVENT_ERROR, first);
-        let second = if distinct { error::take(self.plugin, EVENT_ERROR, second) } else { first.clone() };
+        let first = error_object::take(self.plugin, EVENT_ERROR, first);
+        let second =
+            if distinct { error_object::take(self.plugin, EVENT_ERROR, second) } else { first.clone() };
         Ok((first, second, distinct))
     }
 
@@ -132,9 +135,9 @@ impl Event {
         if raw.is_null() {
             return Ok(None);
         }
-        let through_own_table = error::through_own_table(raw);
+        let through_own_table = error_object::through_own_table(raw);
         const EVENT_ERROR: usize = 7;
-        Ok(through_own_table.zip(error::take(self.plugin, EVENT_ERROR, raw)))
+        Ok(through_own_table.zip(error_object::take(self.plugin, EVENT_ERROR, raw)))
     }
 
     /// Queries the payloads of the event's error (`PJRT_Error_ForEachPayload`), and returns whether that
@@ -149,9 +152,9 @@ impl Event {
         if error.is_null() {
             return Ok(Err("the event has no error".to_owned()));
         }
-        let failed = error::payloads_fail(self.plugin, error)?;
+        let failed = error_object::payloads_fail(self.plugin, error)?;
         const EVENT_ERROR: usize = 7;
-        error::take(self.plugin, EVENT_ERROR, error);
+        error_object::take(self.plugin, EVENT_ERROR, error);
         Ok(if failed { Err("it returned an error".to_owned()) } else { Ok(()) })
     }
 
@@ -205,7 +208,7 @@ unsafe extern "C" fn called_back(error: *mut PJRT_Error, user_arg: *mut c_void) 
     // SAFETY: the argument is the box that `on_ready_then` created, which is never freed.
     let callback = unsafe { &*user_arg.cast::<Callback>() };
     const ON_READY: usize = 9;
-    let outcome = error::take(callback.plugin, ON_READY, error).map_or(Ok(()), Err);
+    let outcome = error_object::take(callback.plugin, ON_READY, error).map_or(Ok(()), Err);
     let also = callback.also.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(also) = also {
         also();

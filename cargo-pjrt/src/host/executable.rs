@@ -6,11 +6,14 @@ use std::ptr;
 use pjrt_sys::*;
 
 use super::buffer::Buffer;
+use super::call::{call, destroyed_by, text_of, value_of};
+use super::element_type::ElementType;
 use super::error::{Error, Result};
 use super::event::Event;
-use super::objects::{Device, text_of, value_of};
-use super::plugin::{Plugin, call, destroyed_by};
-use super::values::{ElementType, NamedValue, believed, given, given_text, named_values};
+use super::objects::Device;
+use super::plugin::Plugin;
+use super::slices::{believed, given, given_text};
+use super::values::{NamedValue, named_values};
 
 /// A program to compile (`PJRT_Program`).
 #[derive(Debug, Clone, Copy)]

@@ -1,23 +1,23 @@
 //! Functions of extensions.
 
-use std::collections::BTreeSet;
 use std::ffi::{c_char, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::{mem, ptr};
 
 use pjrt_sys::*;
 
 use super::buffer::Buffer;
 use super::client::Client;
-use super::error::{self, Error, Result};
+use super::element_type::ElementType;
+use super::error::{Error, Result};
+use super::error_object;
 use super::event::Event;
 use super::executable::Executable;
-use super::fence;
+use super::host_memory::HostMemory;
 use super::objects::DeviceDescription;
 use super::plugin::Plugin;
-use super::upload::HostMemory;
-use super::values::{ElementType, given, given_text};
+use super::slices::{given, given_text};
+use super::{called, fence};
 
 /// A function of an extension that takes a struct with its size, and returns an error or null.
 #[derive(Debug)]
@@ -122,13 +122,6 @@ extension_functions! {
     }
 }
 
-/// The functions of extensions that were called since the last [`take_called`].
-static CALLED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-
-pub(super) fn take_called() -> BTreeSet<&'static str> {
-    mem::take(&mut *CALLED.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
 type Function<A> = unsafe extern "C" fn(*mut A) -> *mut PJRT_Error;
 
 /// The size of a struct that has no inputs.
@@ -194,19 +187,19 @@ impl Plugin {
     /// Calls a function of an extension, and returns the struct after the call.
     pub(crate) fn call_extension<A: ExtensionArgs>(self, mut args: A) -> Result<A> {
         let function = self.extension_function::<A>()?;
-        CALLED.lock().unwrap_or_else(PoisonError::into_inner).insert(A::FUNCTION.name);
+        called::note_extension_function(A::FUNCTION.name);
         // SAFETY: the wrappers of this module fill in the struct as the interface requires.
         let error = unsafe { function(&raw mut args) };
-        error::take_of(self, A::FUNCTION.name, error).map_or(Ok(args), Err)
+        error_object::take_of(self, A::FUNCTION.name, error).map_or(Ok(args), Err)
     }
 
     fn call_small<A: ExtensionArgs>(self) -> Result<bool> {
         let function = self.extension_function::<A>()?;
-        CALLED.lock().unwrap_or_else(PoisonError::into_inner).insert(A::FUNCTION.name);
+        called::note_extension_function(A::FUNCTION.name);
         let mut args = A::zeroed();
         // SAFETY: the struct has this size, as its first word says.
         let error = fence::with_guarded(&mut args, SMALL, |args| unsafe { function(args) });
-        Ok(error::take_of(self, A::FUNCTION.name, error).is_some())
+        Ok(error_object::take_of(self, A::FUNCTION.name, error).is_some())
     }
 
     /// Calls a function of an extension with a struct that ends before its inputs. Returns `true` if the

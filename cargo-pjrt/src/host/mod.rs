@@ -11,22 +11,34 @@
 #![allow(unsafe_code, reason = "the only module that calls the foreign library")]
 
 mod buffer;
+mod call;
+mod called;
 mod client;
+mod element_type;
 mod error;
+mod error_object;
 mod event;
 mod executable;
 mod extension;
 mod fence;
+mod host_memory;
+mod initialize;
+mod layout;
+mod library;
 mod objects;
 mod plugin;
+mod slices;
+mod topology;
 mod transfer;
 mod upload;
 mod values;
 
 pub use buffer::{Buffer, CopyLayout, Dependency, FutureCopy, HeldBytes};
+pub(crate) use called::take_called;
 pub use client::{AliasHandle, Client, CreateOption};
+pub use element_type::ElementType;
 pub use error::{Code, Error, Result};
-pub(crate) use error::{read as read_error, take as take_error};
+pub(crate) use error_object::{read as read_error, take as take_error};
 pub(crate) use event::eventually;
 pub use event::{Event, Outcome};
 pub use executable::{
@@ -34,10 +46,15 @@ pub use executable::{
 };
 pub use extension::{EXTENSION_FUNCTIONS, ExtensionFunction};
 pub use fence::{Fence, Watched, fenced, prefilled};
-pub use objects::{Device, DeviceDescription, Memory, MemoryStats, Topology, UserData};
-pub use plugin::{ExtensionInfo, LoadError, Plugin, SlotState};
-pub(crate) use plugin::{SlotArgs, take_called};
+pub use host_memory::{HostMemory, ViewMemory};
+pub use layout::Layout;
+pub use library::LoadError;
+pub use objects::{Device, DeviceDescription, Memory, MemoryStats, UserData};
+pub(crate) use plugin::SlotArgs;
+pub use plugin::{ExtensionInfo, Plugin, SlotState};
+pub(crate) use slices::{array, bytes, text};
+pub use topology::Topology;
 pub use transfer::TransferManager;
-pub use upload::{HostArray, HostMemory, Layout, Semantics, Uploaded, ViewMemory};
-pub use values::{ElementType, NamedValue, Value};
-pub(crate) use values::{array, bytes, named_values_of_host, text};
+pub use upload::{HostArray, Semantics, Uploaded};
+pub(crate) use values::named_values_of_host;
+pub use values::{NamedValue, Value};

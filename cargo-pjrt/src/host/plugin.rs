@@ -1,15 +1,11 @@
 //! A loaded plugin and its function table.
 
 use std::fmt;
-use std::io::Read;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use pjrt_sys::*;
 
-use super::error::{self, Error, Result};
-use super::values::{NamedValue, named_values};
-use super::{extension, fence};
+use super::error::{Error, Result};
+use super::{called, fence};
 
 /// A loaded plugin. It stays loaded until the process ends, as in hosts that have run a program, because
 /// plugins have threads and exit handlers.
@@ -22,35 +18,6 @@ pub struct Plugin {
 unsafe impl Send for Plugin {}
 // SAFETY: as above.
 unsafe impl Sync for Plugin {}
-
-/// The reason why a shared library cannot be used as a plugin.
-#[derive(Debug)]
-pub enum LoadError {
-    /// The dynamic loader refused the library, with this message.
-    Open(String),
-    /// The library exports no function `GetPjrtApi`.
-    NoEntry(String),
-    /// `GetPjrtApi` returned a null pointer, or a table that is too small to have a version.
-    NoTable(&'static str),
-}
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Open(why) => write!(f, "cannot load the library: {why}"),
-            Self::NoEntry(why) => write!(
-                f,
-                "not a PJRT plugin: the library exports no function GetPjrtApi ({why}). With pjrt-plugin, #[pjrt_plugin] exports it from a \
-                 crate of the type cdylib"
-            ),
-            Self::NoTable(what) => {
-                write!(f, "GetPjrtApi returned {what}; expected a pointer to a PJRT_Api that does not change")
-            }
-        }
-    }
-}
-
-impl std::error::Error for LoadError {}
 
 /// The state of a slot of the table, as far as it is known without a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,17 +76,6 @@ const EXTENSION_NAMES: &[&str] = &[
     "XlaTransform",
 ];
 
-/// For each slot, whether it was called since the last [`take_called`].
-static CALLED: [AtomicBool; SLOTS.len()] = [const { AtomicBool::new(false) }; SLOTS.len()];
-
-/// Returns the functions that were called since the last call of this function, on any thread and any plugin.
-pub(crate) fn take_called() -> Vec<&'static str> {
-    let called = SLOTS.iter().zip(&CALLED).filter(|(_, called)| called.swap(false, Ordering::Relaxed));
-    called.map(|(slot, _)| slot.name).chain(extension::take_called()).collect()
-}
-
-const ATTRIBUTES: &str = "PJRT_Plugin_Attributes";
-
 /// The largest credible length of the chain of extensions. A longer chain is a cycle.
 const MAX_EXTENSIONS: usize = 256;
 
@@ -136,83 +92,22 @@ macro_rules! slot_args {
 }
 for_each_slot!(slot_args);
 
-/// Formats an error with its cause, which is the message of the dynamic loader.
-fn reason(error: &libloading::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(deeper) = cause {
-        text = format!("{text}: {deeper}");
-        cause = deeper.source();
-    }
-    text
-}
-
-/// Returns the dynamic loader's message about a file, preceded by an explanation if the file is not a
-/// library.
-fn not_loaded(path: &Path, error: &libloading::Error) -> String {
-    let mut start = [0; 4];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    let is_elf = read.is_ok() && start == *b"\x7fELF";
-    let what = if cfg!(target_os = "linux") && !is_elf { "not a shared library: " } else { "" };
-    format!("{what}{}", reason(error))
-}
-
 impl Plugin {
-    /// Loads a shared library as JAX does, and obtains its table. Calls no other function of the plugin.
+    /// Wraps a table, or returns the reason why it cannot be used.
     ///
-    /// # Errors
+    /// # Safety
     ///
-    /// Returns an error if the library cannot be loaded, or is not a plugin.
-    pub fn load(path: &Path) -> std::result::Result<Self, LoadError> {
-        // The loader would search the system's folders for a name without a folder.
-        let path = std::path::absolute(path).map_err(|error| LoadError::Open(error.to_string()))?;
-        // The message of the loader would be longer.
-        match path.metadata() {
-            Ok(data) if data.is_file() => {}
-            Ok(_) => return Err(LoadError::Open("not a file".to_owned())),
-            Err(error) => return Err(LoadError::Open(error.to_string())),
-        }
-        // SAFETY: the caller intends to run the plugin's initializers; see the module's documentation.
-        let library = unsafe { libloading::Library::new(&path) };
-        let library = library.map_err(|error| LoadError::Open(not_loaded(&path, &error)))?;
-        let table = {
-            // SAFETY: the interface defines the type of this function.
-            let entry = unsafe { library.get::<unsafe extern "C" fn() -> *const PJRT_Api>(b"GetPjrtApi\0") };
-            let entry = entry.map_err(|error| LoadError::NoEntry(reason(&error)))?;
-            // SAFETY: the function takes no arguments, and may be called at any time.
-            unsafe { entry() }
-        };
-        std::mem::forget(library);
-        Self::from_table(table)
-    }
-
-    fn from_table(table: *const PJRT_Api) -> std::result::Result<Self, LoadError> {
+    /// The pointer is null, or points to the table of a plugin that stays loaded until the process ends.
+    pub(super) unsafe fn from_table(table: *const PJRT_Api) -> std::result::Result<Self, &'static str> {
         if table.is_null() {
-            return Err(LoadError::NoTable("a null pointer"));
+            return Err("a null pointer");
         }
         // SAFETY: a table of every version begins with its size.
         let size = unsafe { (&raw const (*table).struct_size).read() };
         if size < field_end::PJRT_Api::pjrt_api_version {
-            return Err(LoadError::NoTable("a table that is too small to have a version"));
+            return Err("a table that is too small to have a version");
         }
         Ok(Self { table })
-    }
-
-    /// Loads the library and obtains its table again, as a host does that examines a plugin before it uses
-    /// it: the library is opened, closed, and opened once more. Returns `true` if the table is still the
-    /// same.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the library can no longer be loaded.
-    pub fn reload(self, path: &Path) -> std::result::Result<bool, LoadError> {
-        let found = std::path::absolute(path).map_err(|error| LoadError::Open(error.to_string()))?;
-        // SAFETY: as in `load`. The library that `load` opened stays open, so closing this one frees nothing.
-        unsafe {
-            let library = libloading::Library::new(found).map_err(|error| LoadError::Open(reason(&error)))?;
-            library.close().map_err(|error| LoadError::Open(reason(&error)))?;
-        }
-        Ok(Self::load(path)?.table == self.table)
     }
 
     /// Returns the major and minor version of the C API that the plugin reports.
@@ -265,16 +160,6 @@ impl Plugin {
         Some(found)
     }
 
-    /// Calls a function of the table, and returns the struct after the call.
-    pub(crate) fn call<A: SlotArgs>(self, args: A) -> Result<A> {
-        let mut args = args;
-        let error = self.call_raw(&mut args)?;
-        match error::take(self, A::INDEX, error) {
-            None => Ok(args),
-            Some(error) => Err(error),
-        }
-    }
-
     /// Returns the function of a slot, if there is one.
     fn typed_function<A: SlotArgs>(self) -> Option<unsafe extern "C" fn(*mut A) -> *mut PJRT_Error> {
         if self.slot(A::INDEX) != SlotState::Function {
@@ -305,60 +190,10 @@ impl Plugin {
     pub(crate) fn call_raw<A: SlotArgs>(self, args: &mut A) -> Result<*mut PJRT_Error> {
         let slot = &SLOTS[A::INDEX];
         let Some(function) = self.typed_function::<A>() else { return Err(Error::missing(slot.name)) };
-        CALLED[A::INDEX].store(true, Ordering::Relaxed);
+        called::note_slot(A::INDEX);
         // SAFETY: the wrappers of this module fill in the struct as the interface requires.
         let error = fence::call(slot, args, |args| unsafe { function(args) });
         Ok(if slot.returns_error { error } else { std::ptr::null_mut() })
-    }
-
-    /// Initializes the plugin (`PJRT_Plugin_Initialize`). Hosts call this once, before all other functions.
-    ///
-    /// # Errors
-    ///
-    /// Returns the plugin's error.
-    pub fn initialize(self) -> Result<()> {
-        self.call(PJRT_Plugin_Initialize_Args::zeroed()).map(drop)
-    }
-
-    /// Returns the plugin's attributes (`PJRT_Plugin_Attributes`).
-    ///
-    /// # Errors
-    ///
-    /// Returns the plugin's error.
-    pub fn attributes(self) -> Result<Vec<NamedValue>> {
-        let args = self.call(PJRT_Plugin_Attributes_Args::zeroed())?;
-        // SAFETY: the plugin returned the pointer and the length of an array that lives as long as the
-        // process.
-        unsafe { named_values(ATTRIBUTES, args.attributes, args.num_attributes) }
-    }
-
-    /// Returns the addresses of the attributes and of the first one's name, which must not change between
-    /// calls.
-    ///
-    /// # Errors
-    ///
-    /// Returns the plugin's error.
-    pub fn attributes_address(self) -> Result<usize> {
-        Ok(self.call(PJRT_Plugin_Attributes_Args::zeroed())?.attributes.addr())
-    }
-
-    /// Returns the attributes as a host sees them whose struct has 32 bytes, but a `struct_size` of 24, as in
-    /// hosts up to 0.70. Returns `None` if the plugin does not write the number of attributes.
-    ///
-    /// # Errors
-    ///
-    /// Returns the plugin's error.
-    pub fn attributes_of_old_struct(self) -> Result<Option<Vec<NamedValue>>> {
-        let unwritten = usize::MAX;
-        let args = PJRT_Plugin_Attributes_Args {
-            struct_size: 24,
-            num_attributes: unwritten,
-            ..PJRT_Plugin_Attributes_Args::zeroed()
-        };
-        let args = self.call(args)?;
-        // SAFETY: the plugin wrote pointer and length of an array that lives as long as the process.
-        let values = || unsafe { named_values(ATTRIBUTES, args.attributes, args.num_attributes) };
-        (args.num_attributes != unwritten).then(values).transpose()
     }
 }
 
@@ -368,35 +203,3 @@ impl fmt::Debug for Plugin {
         write!(f, "Plugin({major}.{minor})")
     }
 }
-
-/// Implements `Drop` with a function of the table that destroys the object. An error of that function is
-/// ignored.
-macro_rules! destroyed_by {
-    ($type:ident $args:ident $field:ident) => {
-        impl Drop for $type {
-            fn drop(&mut self) {
-                let args = pjrt_sys::$args {
-                    $field: self.raw,
-                    ..<pjrt_sys::$args as pjrt_sys::SizedStruct>::zeroed()
-                };
-                drop(self.plugin.call(args));
-            }
-        }
-
-        // SAFETY: the interface allows the use and destruction of its objects on every thread.
-        unsafe impl Send for $type {}
-        // SAFETY: as above.
-        unsafe impl Sync for $type {}
-    };
-}
-pub(crate) use destroyed_by;
-
-/// Fills in an Args struct and calls its function: `call!(plugin, PJRT_Buffer_Delete_Args { buffer })`.
-macro_rules! call {
-    ($plugin:expr, $args:ident { $($field:ident $(: $value:expr)?),* $(,)? }) => {{
-        #[allow(clippy::needless_update, reason = "some structs have no other fields")]
-        let args = pjrt_sys::$args { $($field $(: $value)?,)* ..<pjrt_sys::$args as pjrt_sys::SizedStruct>::zeroed() };
-        $plugin.call(args)
-    }};
-}
-pub(crate) use call;

@@ -5,13 +5,14 @@ use std::ptr;
 use pjrt_sys::*;
 
 use super::buffer::{Buffer, c_number};
+use super::call::{call, destroyed_by, value_of};
 use super::client::Client;
+use super::element_type::ElementType;
 use super::error::{Code, Error, Result};
 use super::event::Event;
-use super::objects::{Device, Memory, value_of};
-use super::plugin::{Plugin, call, destroyed_by};
-use super::upload::HostMemory;
-use super::values::ElementType;
+use super::host_memory::HostMemory;
+use super::objects::{Device, Memory};
+use super::plugin::Plugin;
 
 /// A manager that fills buffers in pieces (`PJRT_AsyncHostToDeviceTransferManager`). Dropping it destroys it.
 #[derive(Debug)]

@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use super::log::{Entry, Log};
 use super::recorder::{LOG, PLUGIN};
-use crate::{inspect, output};
+use crate::inspect;
+use crate::process::output;
 
 /// The arguments of `cargo pjrt record`.
 #[derive(Debug, Clone, clap::Args)]
@@ -64,9 +65,9 @@ pub fn record(options: &Options, program: &Path) -> Result<bool, String> {
         return Err(format!("{command} ended with {status} and did not load the plugin, so there is no log"));
     }
     let log = Log::open(&options.output)?;
-    output::complain(&format!("recorded in {}: {}", options.output.display(), summary(&log)));
+    output::print_error(&format!("recorded in {}: {}", options.output.display(), summary(&log)));
     if !status.success() {
-        output::complain(&format!("{command} ended with {status}"));
+        output::print_error(&format!("{command} ended with {status}"));
     }
     Ok(status.success())
 }

@@ -4,7 +4,6 @@
 //! log need no code here. Each array that the host reads is read a second time, into memory of the recorder,
 //! because the host's own memory may be freed by the time the bytes have arrived.
 
-use std::collections::HashMap;
 use std::ffi::{c_char, c_void};
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
@@ -15,9 +14,10 @@ use std::time::Duration;
 use pjrt_sys::*;
 
 use super::log::{Entry, Failure, Place, Shape, Writer};
+use super::recorder_state::{Compiled, Known, KnownClient, Loaded, State};
 use crate::host::{Buffer, Client, Device, ElementType, Error, LoadedExecutable, Memory, Plugin};
 use crate::host::{SlotArgs, array, bytes, named_values_of_host, read_error, take_error, text};
-use crate::output;
+use crate::process::output;
 
 /// The environment variable that names the plugin to record.
 pub(super) const PLUGIN: &str = "PJRT_RECORD_PLUGIN";
@@ -26,45 +26,6 @@ pub(super) const LOG: &str = "PJRT_RECORD_LOG";
 
 /// The time that the destruction of a client waits for arrays that are still being read.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// A buffer of the host that the log names.
-struct Known {
-    id: u64,
-    is_read: bool,
-}
-
-struct KnownClient {
-    id: u64,
-    /// The addresses of its devices.
-    devices: Vec<usize>,
-}
-
-/// A loaded program of the host.
-struct Loaded {
-    id: u64,
-    num_outputs: usize,
-}
-
-/// A compiled program that the host may load later.
-struct Compiled {
-    format: String,
-    options: Vec<u8>,
-    code: Vec<u8>,
-}
-
-#[derive(Default)]
-struct State {
-    /// `None` once a write has failed.
-    log: Option<Writer>,
-    last_id: u64,
-    /// The clients, by address.
-    clients: HashMap<usize, KnownClient>,
-    buffers: HashMap<usize, Known>,
-    executables: HashMap<usize, Loaded>,
-    compiled: HashMap<usize, Compiled>,
-    /// The number of arrays that are being read.
-    pending: usize,
-}
 
 struct Recorder {
     plugin: Plugin,
@@ -78,7 +39,7 @@ struct Recorder {
 static RECORDER: LazyLock<Option<Recorder>> = LazyLock::new(|| match Recorder::new() {
     Ok(recorder) => Some(recorder),
     Err(why) => {
-        output::complain(&format!("the recorder cannot start: {why}"));
+        output::print_error(&format!("the recorder cannot start: {why}"));
         None
     }
 });
@@ -109,10 +70,9 @@ impl Recorder {
         let loaded = Plugin::load(&plugin).map_err(|error| format!("{}: {error}", plugin.display()))?;
         let log = log.to_string_lossy().replace("%p", &std::process::id().to_string());
         let writer = Writer::create(log.as_ref(), &plugin).map_err(|error| format!("{log}: {error}"))?;
-        let state = State { log: Some(writer), ..State::default() };
         Ok(Self {
             plugin: loaded,
-            state: Mutex::new(state),
+            state: Mutex::new(State::new(writer)),
             changed: Condvar::new(),
             table: changed_table(loaded),
         })
@@ -250,31 +210,6 @@ impl Recorder {
         state.pending -= 1;
         drop(state);
         self.changed.notify_all();
-    }
-}
-
-impl State {
-    fn note(&mut self, entry: Entry, bytes: &[u8]) {
-        let Some(log) = &mut self.log else { return };
-        if let Err(error) = log.append(entry, bytes) {
-            output::complain(&format!("the recorder cannot write its log, and stops: {error}"));
-            self.log = None;
-        }
-    }
-
-    fn new_id(&mut self) -> u64 {
-        self.last_id += 1;
-        self.last_id
-    }
-
-    fn adopt(&mut self, raw: *mut PJRT_Buffer) -> u64 {
-        let id = self.new_id();
-        self.buffers.insert(raw.addr(), Known { id, is_read: false });
-        id
-    }
-
-    fn client(&self, raw: *mut PJRT_Client) -> u64 {
-        self.clients.get(&raw.addr()).map_or(0, |client| client.id)
     }
 }
 
@@ -551,6 +486,25 @@ unsafe extern "C" fn loaded_executable_destroy(
     }
 }
 
+/// Returns the numbers of the arguments of an execution, for each device.
+///
+/// # Safety
+///
+/// `args` is a struct that a host filled in for `PJRT_LoadedExecutable_Execute`.
+unsafe fn arguments(recorder: &Recorder, args: *const PJRT_LoadedExecutable_Execute_Args) -> Vec<Vec<u64>> {
+    // SAFETY: the host passes as many lists, and as many arguments in each, as it says.
+    unsafe {
+        let (num_devices, num_args) = ((*args).num_devices, (*args).num_args);
+        let lists = if num_args == 0 { &[][..] } else { array((*args).argument_lists, num_devices) };
+        let known = |list: &*const *mut PJRT_Buffer| {
+            array(*list, num_args).iter().map(|raw| recorder.known(*raw)).collect()
+        };
+        let mut arguments: Vec<Vec<u64>> = lists.iter().map(known).collect();
+        arguments.resize(num_devices, Vec::new());
+        arguments
+    }
+}
+
 /// # Safety
 ///
 /// The same as for [`client_create`].
@@ -559,13 +513,7 @@ unsafe extern "C" fn execute(args: *mut PJRT_LoadedExecutable_Execute_Args) -> *
     // SAFETY: the host calls this function as `# Safety` requires; options of every version have these
     // fields.
     unsafe {
-        let (num_devices, num_args) = ((*args).num_devices, (*args).num_args);
-        let lists = if num_args == 0 { &[][..] } else { array((*args).argument_lists, num_devices) };
-        let mut arguments: Vec<Vec<u64>> = lists
-            .iter()
-            .map(|list| array(*list, num_args).iter().map(|raw| recorder.known(*raw)).collect())
-            .collect();
-        arguments.resize(num_devices, Vec::new());
+        let arguments = arguments(recorder, args);
         let options = (*args).options;
         if options.is_null() {
             // The plugin returns an error in this case.
@@ -582,20 +530,15 @@ unsafe extern "C" fn execute(args: *mut PJRT_LoadedExecutable_Execute_Args) -> *
         // A program that no logged function created has the number 0.
         let known = known.or_else(|| Some((0, recorder.num_outputs(raw)?)));
         let (executable, num_outputs) = known.unwrap_or_default();
-        let device = if (*args).execute_device.is_null() {
-            None
-        } else {
-            Device::new(recorder.plugin, (*args).execute_device)
-                .description()
-                .and_then(|device| device.id())
-                .ok()
-        };
+        let device = (!(*args).execute_device.is_null())
+            .then(|| Device::new(recorder.plugin, (*args).execute_device))
+            .and_then(|device| device.description().and_then(|device| device.id()).ok());
         let error = forward(args);
         let failure = failure::<PJRT_LoadedExecutable_Execute_Args>(error);
         let mut state = recorder.state();
         let mut outputs = Vec::new();
         if failure.is_none() && num_outputs > 0 {
-            let lists = array((*args).output_lists, num_devices);
+            let lists = array((*args).output_lists, (*args).num_devices);
             outputs = lists
                 .iter()
                 .map(|list| array(*list, num_outputs).iter().map(|raw| state.adopt(*raw)).collect())

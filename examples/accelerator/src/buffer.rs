@@ -89,7 +89,9 @@ impl Buffer {
             Ok(())
         });
         let ready = to.device.chip.queue.submit(move |ram| {
-            let data = arrival.recv().map_err(|_| Error::internal("the other device sent nothing"))?;
+            let data = arrival.recv().map_err(|_| {
+                Error::internal("the device that holds the source of the copy failed to send it")
+            })?;
             target.write(ram, data);
             Ok(())
         });
@@ -103,7 +105,11 @@ fn is_in_host_memory(spec: &ArraySpec) -> bool {
 
 fn rows(spec: &ArraySpec) -> Result<Rows> {
     Rows::of(spec.dims(), spec.element_type().byte_size()).ok_or_else(|| {
-        Error::resource_exhausted(format!("{}{:?} fits into no memory", spec.element_type(), spec.dims()))
+        Error::resource_exhausted(format!(
+            "the size of an array {}{:?} overflows the address space",
+            spec.element_type(),
+            spec.dims()
+        ))
     })
 }
 

@@ -39,8 +39,8 @@ impl Chip {
         match space.allocate(size, holder.clone()) {
             Some(address) => Ok(Allocation { chip: Arc::clone(self), address }),
             None => Err(Error::resource_exhausted(format!(
-                "device {} has no room for {holder} of {size} bytes: {} of its {} bytes are in use, and the largest piece \
-                 that is free has {} bytes. In use: {}",
+                "device {} cannot allocate {holder} of {size} bytes: {} of its {} bytes are in use, and the largest free \
+                 block has {} bytes; in use: {}",
                 self.id,
                 space.in_use(),
                 space.size(),

@@ -29,11 +29,11 @@ impl Accelerator {
     fn chip(&self, id: DeviceId) -> Result<Arc<Chip>> {
         let device = self.devices.iter().find(|device| device.description().id() == id);
         let chip = device.map(|device| Arc::clone(&device.chip));
-        chip.ok_or_else(|| Error::invalid_argument(format!("there is no device {id}")))
+        chip.ok_or_else(|| Error::invalid_argument(format!("the accelerator has no device with the id {id}")))
     }
 }
 
-#[pjrt_plugin(extensions(Shardings))]
+#[pjrt_plugin]
 impl PjrtClient for Accelerator {
     type Device = Device;
     type Buffer = Buffer;

@@ -18,7 +18,7 @@ impl Cost {
             |value: ValueId| program.values[value.index()].dims.iter().map(|d| *d as f32).product::<f32>();
         let bytes = |value: ValueId| program.values[value.index()].rows.padded_size() as f32;
         let mut cost = Self { flops: 0.0, bytes: 0.0 };
-        for (_, op) in program.main.body.ops() {
+        for (_, op) in program.main.body.all_ops() {
             cost.bytes += op.operands.iter().copied().chain(op.results).map(bytes).sum::<f32>();
             cost.flops += match &op.kind {
                 Op::DotGeneral(dot) => {

@@ -33,9 +33,11 @@ impl Executable {
     /// an operation; the error names the operation and its location in the user's program.
     pub(crate) fn compile(request: CompileRequest<'_, Accelerator>) -> Result<Self> {
         if request.options.num_partitions > 1 {
-            let message = format!("a program in {} partitions", request.options.num_partitions);
-            return Err(Error::unimplemented(message)
-                .with_hint("the accelerator runs whole programs; put the arrays of one on one device"));
+            let message = format!(
+                "programs with {} partitions are not supported; expected 1",
+                request.options.num_partitions
+            );
+            return Err(Error::unimplemented(message).with_hint("put all arrays of a program on one device"));
         }
         let code = request.program.code();
         let module = match request.program.format() {
@@ -51,7 +53,7 @@ impl Executable {
         let module =
             decompose(&module, &CoreOps::from_ops(OPERATIONS.iter().copied())).map_err(convert_error)?;
         let main =
-            module.main().ok_or_else(|| Error::invalid_argument("the program has no function main"))?;
+            module.main().ok_or_else(|| Error::invalid_argument("the program has no function 'main'"))?;
         let program = Program::new(main.clone())?;
         let arguments = main.argument_types().iter().enumerate();
         let parameter = |(index, ty)| array_spec(ty, main.argument_attribute(index, MEMORY_KIND));
@@ -70,7 +72,9 @@ impl Executable {
 
 fn convert_error(error: pjrt_stablehlo::Error) -> Error {
     match error.kind {
-        ErrorKind::Unsupported => Error::unimplemented(format!("the accelerator cannot run this: {error}")),
+        ErrorKind::Unsupported => {
+            Error::unimplemented(format!("the accelerator does not support the program: {error}"))
+        }
         _ => Error::invalid_argument(error.to_string()),
     }
 }
@@ -79,7 +83,8 @@ fn convert_error(error: pjrt_stablehlo::Error) -> Error {
 const MEMORY_KIND: &str = "mhlo.memory_kind";
 
 fn array_spec(ty: &Type, memory_kind: Option<&Attribute>) -> Result<ArraySpec> {
-    let unsupported = || Error::unimplemented(format!("the accelerator has no arrays of type {ty}"));
+    let unsupported =
+        || Error::unimplemented(format!("the accelerator does not support arrays of type {ty}"));
     let tensor = ty.as_tensor().ok_or_else(unsupported)?;
     let element_type = to_pjrt(tensor.element_type()).ok_or_else(unsupported)?;
     let spec = ArraySpec::new(element_type, tensor.static_dims().ok_or_else(unsupported)?);
@@ -88,7 +93,9 @@ fn array_spec(ty: &Type, memory_kind: Option<&Attribute>) -> Result<ArraySpec> {
         Some(kind) if [Memory::DEVICE, Memory::PINNED_HOST].contains(&kind) => {
             Ok(spec.with_memory_kind(kind))
         }
-        Some(kind) => Err(Error::unimplemented(format!("the accelerator has no memory of kind {kind}"))),
+        Some(kind) => {
+            Err(Error::unimplemented(format!("the accelerator does not have the memory kind {kind}")))
+        }
     }
 }
 

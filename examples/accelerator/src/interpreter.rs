@@ -164,7 +164,7 @@ impl<'a> Interpreter<'a> {
         let last = self.value(op.operand(op.operands.len() - 1)).ty;
         match scalar(&op.kind, last, self.value(op.result()).ty) {
             Some(scalar) => apply(&scalar, operands),
-            None => unreachable!("the compiler accepts no {}", op.kind.name()),
+            None => unreachable!("the compiler rejects the operation {}", op.kind.name()),
         }
     }
 
@@ -198,7 +198,7 @@ impl<'a> Interpreter<'a> {
         match location {
             Location::Argument(index) => self.arguments[index].clone(),
             Location::Scratch(offset) => Array { rows, place: Place::Device(self.scratch + offset) },
-            Location::Register => unreachable!("a value of a reduction's body lies in no memory"),
+            Location::Register => unreachable!("a value in the body of a reduction is not in memory"),
         }
     }
 

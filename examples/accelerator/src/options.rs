@@ -31,7 +31,7 @@ pub(crate) fn memory_limit(options: &Options) -> Result<usize> {
     if (1..=MAX).contains(&limit) {
         return Ok(limit as usize);
     }
-    Err(Error::invalid_argument(format!("{from} is not a number of bytes from 1 to {MAX}")))
+    Err(Error::invalid_argument(format!("{from} is invalid; expected a number of bytes from 1 to {MAX}")))
 }
 
 #[cfg(test)]

@@ -117,7 +117,7 @@ impl Program {
     /// memory.
     pub(crate) fn new(main: Function) -> Result<Self> {
         let body = &main.body;
-        for (_, op) in body.ops() {
+        for (_, op) in body.all_ops() {
             check(body, op)?;
         }
         let values = body.values().map(|(id, _)| value(body, id)).collect::<Result<_>>()?;
@@ -141,10 +141,12 @@ impl Program {
 fn value(body: &Body, id: ValueId) -> Result<Value> {
     let ty = body.ty(id);
     // `check` reports values of other types with their location, unless they are unused.
-    let (element, dims) = array_type(ty)
-        .ok_or_else(|| Error::unimplemented(format!("the accelerator has no values of type {ty}")))?;
-    let rows = Rows::of(dims, element.byte_width())
-        .ok_or_else(|| Error::resource_exhausted(format!("an array of type {ty} fits into no memory")))?;
+    let (element, dims) = array_type(ty).ok_or_else(|| {
+        Error::unimplemented(format!("the accelerator does not support values of type {ty}"))
+    })?;
+    let rows = Rows::of(dims, element.byte_width()).ok_or_else(|| {
+        Error::resource_exhausted(format!("the size of an array of type {ty} overflows the address space"))
+    })?;
     Ok(Value { ty: element, dims: dims.into(), rows, location: Location::Register })
 }
 
@@ -162,7 +164,7 @@ fn check(body: &Body, op: &Operation) -> Result<()> {
     let mut types = Vec::new();
     for ty in values() {
         let Some((element, _)) = array_type(ty) else {
-            let message = format!("the accelerator has no values of type {ty}, as {name} has, at {place}");
+            let message = format!("the accelerator does not support the type {ty} of {name}, at {place}");
             return Err(Error::unimplemented(message).with_hint(TYPES));
         };
         types.push(element);
@@ -188,7 +190,8 @@ fn check(body: &Body, op: &Operation) -> Result<()> {
     };
     let types: Vec<String> = values().map(ToString::to_string).collect();
     let types = types.join(", ");
-    let message = format!("the accelerator cannot do {name}{target} with {types}, at {place}");
+    let message =
+        format!("the accelerator does not support {name}{target} with the types {types}, at {place}");
     Err(Error::unimplemented(message).with_hint(TYPES))
 }
 
@@ -232,7 +235,7 @@ impl Planner<'_> {
                 if depth == MAX_DEPTH {
                     let place = op.location.brief();
                     return Err(Error::unimplemented(format!(
-                        "the accelerator cannot do more than {MAX_DEPTH} loops and branches in each other, at {place}"
+                        "the accelerator supports at most {MAX_DEPTH} nested loops and branches, exceeded at {place}"
                     )));
                 }
                 for index in 0..op.regions.len() {
@@ -257,7 +260,9 @@ impl Planner<'_> {
         let size = self.values[value.index()].rows.padded_size();
         let address = self.space.allocate(size, String::new()).ok_or_else(|| {
             let (name, place) = (op.kind.name(), op.location.brief());
-            Error::resource_exhausted(format!("the result of {name} fits into no memory, at {place}"))
+            Error::resource_exhausted(format!(
+                "the scratch memory for the result of {name} overflows the address space, at {place}"
+            ))
         })?;
         self.values[value.index()].location = Location::Scratch(address);
         Ok(())
@@ -268,10 +273,10 @@ impl Planner<'_> {
 /// operation that does. Unused results are listed under the operation itself.
 fn last_uses(body: &Body) -> HashMap<OpId, Vec<ValueId>> {
     let mut last: HashMap<ValueId, OpId> = HashMap::new();
-    for (id, op) in body.ops() {
+    for (id, op) in body.all_ops() {
         last.extend(op.results.map(|result| (result, id)));
     }
-    for (id, op) in body.ops() {
+    for (id, op) in body.all_ops() {
         for operand in &op.operands {
             let Definition::Result { op: maker, .. } = body.value(*operand).definition else { continue };
             let user = ancestor(body, id, body.op(maker).block);

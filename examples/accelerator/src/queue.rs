@@ -33,10 +33,9 @@ impl Queue {
                 let _panic = catch_unwind(AssertUnwindSafe(|| command(&mut ram)));
             }
         };
-        thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(work)
-            .map_err(|error| Error::resource_exhausted(format!("{name} cannot have a thread: {error}")))?;
+        thread::Builder::new().name(name.to_owned()).spawn(work).map_err(|error| {
+            Error::resource_exhausted(format!("cannot create the thread of {name}: {error}"))
+        })?;
         Ok(Self(sender))
     }
 

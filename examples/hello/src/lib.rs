@@ -72,7 +72,7 @@ impl PjrtClient for Hello {
             })?;
         let main =
             module.main().ok_or_else(|| Error::invalid_argument("the program has no function main"))?;
-        for (_, op) in main.body.ops() {
+        for (_, op) in main.ops() {
             if !matches!(op.kind, Op::Add(_) | Op::FuncReturn(_)) {
                 // The location is the line of the user's Python program.
                 let message = format!("hello cannot run {}, at {}", op.kind.name(), op.location.brief());
@@ -160,7 +160,7 @@ fn run(main: &Function, inputs: &[Input<Storage>]) -> Vec<Storage> {
     for (argument, input) in main.arguments().iter().zip(inputs) {
         values[argument.index()].clone_from(&input.0);
     }
-    for (_, op) in main.body.ops() {
+    for (_, op) in main.ops() {
         match op.kind {
             Op::Add(_) => {
                 let [x, y] = [0, 1].map(|operand| &values[op.operand(operand).index()]);

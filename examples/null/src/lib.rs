@@ -52,7 +52,7 @@ pub struct Executable {
     zeros: Vec<Arc<[u8]>>,
 }
 
-#[pjrt_plugin(extensions(Profiler, Shardings))]
+#[pjrt_plugin]
 impl PjrtClient for Null {
     type Device = Device;
     type Buffer = Storage;

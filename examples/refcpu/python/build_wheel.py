@@ -1,8 +1,8 @@
-"""Writes the wheel of pjrt-refcpu from a library that cargo has built.
+"""Builds the wheel of pjrt-refcpu from a library that cargo has built.
 
     python build_wheel.py --library target/release/librefcpu.so --version 0.1.0 --out dist
 
-Needs nothing but the standard library of Python 3.11. Prints the path of the wheel.
+It requires only the standard library of Python 3.11, and prints the path of the wheel.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import tomllib
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-# The time stamp of every member, so that the same input gives the same wheel.
+# The time stamp of every member, which is constant so that builds are reproducible.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -27,12 +27,12 @@ def main() -> None:
     parser.add_argument("--out", type=pathlib.Path, required=True, help="the folder for the wheel")
     arguments = parser.parse_args()
     if sys.platform != "linux":
-        sys.exit(f"wheels are built for Linux only, not for {sys.platform}")
+        sys.exit(f"wheels can be built only on Linux, not on {sys.platform}")
     print(build(arguments.library, arguments.version, arguments.out))
 
 
 def build(library: pathlib.Path, version: str, out: pathlib.Path) -> pathlib.Path:
-    """Writes the wheel into `out`, replacing those of other versions and platforms, and returns its path."""
+    """Writes the wheel to the folder `out`, removes wheels of other versions and platforms from it, and returns the path."""
     project = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
     distribution = project["name"].replace("-", "_")
     code = library.read_bytes()
@@ -88,7 +88,7 @@ def entry_points(project: dict) -> str:
 
 
 def platform_tag(code: bytes) -> str:
-    """The oldest Linux that the library runs on, by the newest glibc version that it asks for."""
+    """Returns the platform tag of the oldest Linux on which the library runs, from the newest glibc version that it requires."""
     minors = [int(minor) for minor in re.findall(rb"GLIBC_2\.(\d+)", code)]
     # Tags for versions before 2.17 do not exist.
     return f"manylinux_2_{max(17, *minors)}_{platform.machine()}" if minors else f"linux_{platform.machine()}"

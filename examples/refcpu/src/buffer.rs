@@ -10,10 +10,11 @@ use refcpu_kernels::DType;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Uploads up to this many bytes are copied at once: cheaper than to keep the host's memory and tell it later.
+/// The largest size in bytes at which an upload is copied immediately, because that is cheaper than borrowing the host's
+/// memory.
 const COPY_LIMIT: usize = 16 << 10;
 
-/// An array: refcpu's own, or one in memory that the host goes on writing to.
+/// An array of refcpu, or one in memory that the host may continue to write to.
 pub struct RefcpuBuffer {
     content: Content,
     allocator: Allocator,
@@ -24,19 +25,19 @@ enum Content {
     View(ViewedArray),
 }
 
-/// An array, or a shard of one that has not been cut out yet.
+/// An array, which may be a window of a larger one.
 struct OwnArray {
     array: Array,
-    /// What is there instead of `array` since the host has written bytes. Arrays themselves do not change: others may hold them.
+    /// The array that replaces `array` after the host has written bytes. Arrays are immutable, because they may be shared.
     written: Mutex<Option<Array>>,
-    /// Whether there is something in `written`, which hardly any buffer ever has.
+    /// True if `written` contains an array, which is rare.
     is_written: AtomicBool,
-    /// The array in one piece, where the host has asked for its address.
+    /// The dense array whose address the host has read.
     shown: OnceLock<Array>,
 }
 
 impl RefcpuBuffer {
-    /// A buffer that holds this array.
+    /// Creates a buffer from an array.
     pub(crate) fn new(array: Array, allocator: &Allocator) -> Self {
         let own = OwnArray {
             array,
@@ -47,10 +48,11 @@ impl RefcpuBuffer {
         Self { content: Content::Own(own), allocator: allocator.clone() }
     }
 
-    /// A buffer with the host's data: in the host's memory where that is allowed and pays, otherwise in a copy.
+    /// Creates a buffer with the host's data. It borrows the host's memory if that is allowed and worthwhile, and otherwise
+    /// copies it.
     ///
     /// # Errors
-    /// If the element type has no kernels, or there is no memory for a copy.
+    /// UNIMPLEMENTED if the element type has no kernels, RESOURCE_EXHAUSTED if there is not enough memory for a copy.
     pub(crate) fn from_host(data: HostBuffer, allocator: &Allocator) -> Result<Self> {
         let (dtype, dims) = (dtype(data.element_type())?, sizes(data.dims())?);
         let size = data.dense_size();
@@ -64,26 +66,28 @@ impl RefcpuBuffer {
             return Ok(Self::new(array, allocator));
         }
         let mut array = Array::allocate(allocator, dtype, dims.into()).map_err(|e| out_of_memory(&e))?;
-        let bytes = array.bytes_mut().ok_or_else(|| Error::internal("a new array is shared"))?;
+        let bytes = array
+            .bytes_mut()
+            .ok_or_else(|| Error::internal("a newly allocated array is shared; this is a bug in refcpu"))?;
         data.copy_into(bytes)?;
         canonical::make_canonical(dtype, bytes);
         Ok(Self::new(array, allocator))
     }
 
-    /// A buffer over memory that the host goes on writing to.
+    /// Creates a buffer over memory that the host may continue to write to.
     ///
     /// # Errors
-    /// If the element type has no kernels.
+    /// UNIMPLEMENTED if the element type has no kernels.
     pub(crate) fn from_view(view: HostView, allocator: &Allocator) -> Result<Self> {
         let (dtype, dims) = (dtype(view.element_type())?, sizes(view.dims())?);
         let view = ViewedArray::new(view, dtype, dims);
         Ok(Self { content: Content::View(view), allocator: allocator.clone() })
     }
 
-    /// The array, for one operation.
+    /// Returns the array for one operation.
     ///
     /// # Errors
-    /// If there is no memory for the copy that some views need.
+    /// RESOURCE_EXHAUSTED if there is not enough memory for the copy that some views need.
     pub(crate) fn array(&self, during: &impl ReadsViews) -> Result<Array> {
         match &self.content {
             Content::Own(own) => Ok(own.array()),
@@ -91,10 +95,10 @@ impl RefcpuBuffer {
         }
     }
 
-    /// The array, by value, for one operation.
+    /// Converts the buffer to its array for one operation.
     ///
     /// # Errors
-    /// As for [`array`](Self::array).
+    /// The same errors as [`array`](Self::array).
     pub(crate) fn into_array(self, during: &impl ReadsViews) -> Result<Array> {
         match self.content {
             Content::Own(own) => Ok(own.into_array()),
@@ -102,28 +106,29 @@ impl RefcpuBuffer {
         }
     }
 
-    /// A buffer with this array, which stays as it is whatever the host writes to this one.
+    /// Returns a buffer with the same array, which later writes of the host to this buffer do not change.
     ///
     /// # Errors
-    /// If there is no memory for the copy that views need.
+    /// RESOURCE_EXHAUSTED if there is not enough memory for the copy that views need.
     pub(crate) fn copy(&self, during: &impl ReadsViews) -> Result<Self> {
         let array = match &self.content {
-            // Nobody writes into an array that is shared.
+            // Shared arrays are never written.
             Content::Own(own) => own.array(),
             Content::View(view) => view.copy(during, &self.allocator)?,
         };
         Ok(Self::new(array, &self.allocator))
     }
 
-    /// Writes bytes of the dense array from an offset on. Who has taken the array before keeps it as it was.
+    /// Writes bytes of the dense array at an offset. Operations that have taken the array before do not see the change.
     ///
     /// # Errors
-    /// If the host knows the array's address, where it would not see them, or there is no memory for the array that is written.
+    /// FAILED_PRECONDITION if the host has read the array's address, at which it would not see the bytes, RESOURCE_EXHAUSTED
+    /// if there is not enough memory for the new array.
     pub(crate) fn write(&self, offset: usize, bytes: &[u8]) -> Result<()> {
         match &self.content {
             Content::Own(own) => own.write(offset, bytes, &self.allocator),
-            Content::View(_) => Err(Error::failed_precondition("the bytes of a view are the host's own")
-                .with_hint("write them through the pointer that the view was made of")),
+            Content::View(_) => Err(Error::failed_precondition("the bytes of a view belong to the host")
+                .with_hint("write them through the pointer from which the view was created")),
         }
     }
 }
@@ -146,9 +151,9 @@ impl OwnArray {
         let mut written = self.lock();
         if self.shown.get().is_some() {
             return Err(Error::failed_precondition(
-                "the bytes of a buffer cannot be written once the host has its address",
+                "the bytes of a buffer cannot be written after the host has read its address",
             )
-            .with_hint("write them before asking for it, or into a new buffer"));
+            .with_hint("write them before reading the address, or use a new buffer"));
         }
         let mut array = match written.take() {
             Some(array) => array,
@@ -166,7 +171,7 @@ impl OwnArray {
                 Ok(())
             }
             None => Err(Error::invalid_argument(format!(
-                "{} bytes from offset {offset} on do not lie in an array of {}",
+                "a range of {} bytes from offset {offset} is out of bounds of an array of {} bytes",
                 bytes.len(),
                 array.byte_len()
             ))),
@@ -184,11 +189,11 @@ impl OwnArray {
         self.array().dense(allocator).map_err(|e| out_of_memory(&e))
     }
 
-    /// The bytes of the array in one piece. Once the host knows their address, they stay there.
+    /// Returns the dense bytes of the array. Their address does not change after the host has read it.
     fn show(&self, allocator: &Allocator) -> Result<Option<&[u8]>> {
         let shown = match self.shown.get() {
             Some(shown) => shown,
-            // Where there is no memory for it now, there may be some later.
+            // A failed allocation is not cached, because it may succeed later.
             None => {
                 let dense = self.dense(allocator)?;
                 self.shown.get_or_init(|| dense)
@@ -199,16 +204,18 @@ impl OwnArray {
 }
 
 fn dtype(element_type: ElementType) -> Result<DType> {
-    from_pjrt(element_type)
-        .ok_or_else(|| Error::unimplemented(format!("refcpu has no arrays of element type {element_type}")))
+    from_pjrt(element_type).ok_or_else(|| {
+        Error::unimplemented(format!("refcpu does not support arrays with the element type {element_type}"))
+    })
 }
 
 fn sizes(dims: &[i64]) -> Result<Vec<usize>> {
     let dims = dims.iter().map(|d| usize::try_from(*d));
-    dims.collect::<Result<_, _>>().map_err(|_| Error::invalid_argument("a negative dimension"))
+    dims.collect::<Result<_, _>>()
+        .map_err(|_| Error::invalid_argument("the dimensions of an array must not be negative"))
 }
 
-/// Memory that the host lends.
+/// Borrowed memory of the host.
 struct Lent(HostBuffer);
 
 impl ForeignBytes for Lent {
@@ -279,7 +286,9 @@ mod tests {
     #[test]
     fn bytes_that_the_host_sees_are_not_written() {
         let buffer = buffer(&[1, 2]);
-        assert!(buffer.write(2, &[0]).unwrap_err().message().contains("do not lie in an array of 2"));
+        assert!(
+            buffer.write(2, &[0]).unwrap_err().message().contains("out of bounds of an array of 2 bytes")
+        );
         assert_eq!(buffer.host_bytes().unwrap(), Some(&[1, 2][..]));
         let error = buffer.write(0, &[3]).unwrap_err();
         assert_eq!(error.code(), pjrt_plugin::ErrorCode::FailedPrecondition);

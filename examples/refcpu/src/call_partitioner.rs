@@ -1,4 +1,4 @@
-//! The host's partitioners of custom calls as the compiler wants them.
+//! Adapts the host's partitioners of custom calls to the interface of the compiler.
 
 use crate::client::RefcpuClient;
 use crate::element_type::to_pjrt;
@@ -12,11 +12,11 @@ use pjrt_stablehlo::ir::TensorType;
 use refcpu_kernels::DType;
 use std::sync::Arc;
 
-/// The compiler asks for partitioners. Calls of handlers are on whole arrays, so it makes no difference which of them could run on
-/// parts of batches.
+/// Accepts the host's partitioners, which the compiler uses. Handlers are called with whole arrays, so registrations of
+/// batch-partitionable calls are not needed.
 impl CustomPartitioners for RefcpuClient {}
 
-/// The partitioner that the host has registered for a target.
+/// Returns the partitioner that the host has registered for a target.
 pub(crate) fn find(target: &str) -> Option<Arc<dyn CallPartitioner>> {
     let found = CustomPartitioner::find(RefcpuClient::PLATFORM_NAME, target)?;
     Some(Arc::new(HostPartitioner(found)))
@@ -47,7 +47,7 @@ fn arrays(arrays: &[(TensorType, Option<Sharding>)]) -> Result<Vec<ShardedArray>
         let dtype = DType::from_mlir_name(ty.element_type().name()).ok_or_else(|| {
             Error::new(
                 ErrorKind::Unsupported,
-                format!("a call that the host partitions of an array of type {ty}"),
+                format!("the host's partitioner cannot be called with an array of type {ty}"),
             )
         })?;
         Ok(ShardedArray {
@@ -59,7 +59,7 @@ fn arrays(arrays: &[(TensorType, Option<Sharding>)]) -> Result<Vec<ShardedArray>
     arrays.iter().map(one).collect()
 }
 
-/// The host's error. What is not the program's fault is the host's own.
+/// Converts the host's error.
 fn refused(error: pjrt_plugin::Error) -> Error {
     let kind = match error.code() {
         ErrorCode::InvalidArgument => ErrorKind::Invalid,
@@ -67,7 +67,7 @@ fn refused(error: pjrt_plugin::Error) -> Error {
         ErrorCode::ResourceExhausted => ErrorKind::ResourceExhausted,
         _ => ErrorKind::Internal,
     };
-    Error::new(kind, format!("the host does not partition this call: {}", error.message()))
+    Error::new(kind, format!("the host's partitioner failed: {}", error.message()))
 }
 
 fn shardings(
@@ -76,18 +76,19 @@ fn shardings(
     partitions: usize,
 ) -> Result<Vec<Option<Sharding>>, Error> {
     if all.len() != arrays.len() {
-        let why = "the host gives another number of shardings than there are arrays";
+        let why =
+            "the host's partitioner returned a number of shardings that differs from the number of arrays";
         return Err(Error::new(ErrorKind::Internal, why));
     }
     all.iter().zip(arrays).map(|(sharding, (ty, _))| split(sharding, ty.rank(), partitions)).collect()
 }
 
-/// What a sharding says of an array of this rank; `None`: every partition has it whole.
+/// Converts a sharding of an array with a rank. `None` means that every partition has the whole array.
 fn split(sharding: &ext::Sharding, rank: usize, partitions: usize) -> Result<Option<Sharding>, Error> {
     let unsupported = |found: &dyn std::fmt::Debug| {
         Error::new(
             ErrorKind::Unsupported,
-            format!("an array of a call that the host partitions as {found:?}"),
+            format!("the sharding {found:?} of the host's partitioner is not supported"),
         )
     };
     let (dimensions, devices, has_copies) = match sharding {
@@ -100,8 +101,9 @@ fn split(sharding: &ext::Sharding, rank: usize, partitions: usize) -> Result<Opt
         other => return Err(unsupported(other)),
     };
     if devices.len() != partitions {
-        let message =
-            format!("the host gives the sharding {sharding:?} for an array on {partitions} partitions");
+        let message = format!(
+            "the sharding {sharding:?} of the host's partitioner is invalid for {partitions} partitions"
+        );
         return Err(Error::new(ErrorKind::Invalid, message));
     }
     let numbers =

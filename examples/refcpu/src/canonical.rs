@@ -1,10 +1,11 @@
-//! Elements of less than a byte as kernels want them.
+//! The canonical form of elements of less than a byte, which kernels require.
 //!
-//! Hosts give such elements a byte each, of which the upper bits may be anything. Kernels want them sign-extended, or zero.
+//! Hosts store such an element in the low bits of a byte, whose upper bits are unspecified. Kernels require the upper bits
+//! to be the sign extension of a signed type, and zero for an unsigned type.
 
 use refcpu_kernels::DType;
 
-/// How many upper bits of each byte an element leaves to its extension. Truth values are whole bytes, 0 or 1.
+/// Returns the number of upper bits of a byte that an element does not use. Booleans use the whole byte, 0 or 1.
 fn unused_bits(dtype: DType) -> u32 {
     if dtype == DType::Pred { 0 } else { 8_u32.saturating_sub(dtype.bits() as u32) }
 }
@@ -14,12 +15,12 @@ fn canonical(byte: u8, unused: u32, is_signed: bool) -> u8 {
     if is_signed { (shifted.cast_signed() >> unused).cast_unsigned() } else { shifted >> unused }
 }
 
-/// Whether hosts and kernels may differ about the bytes of such elements.
+/// Returns whether the bytes of a host may differ from the canonical form.
 pub(crate) fn may_differ(dtype: DType) -> bool {
     unused_bits(dtype) > 0
 }
 
-/// Gives the elements the upper bits that kernels want.
+/// Sets the upper bits of all elements to the canonical form.
 pub(crate) fn make_canonical(dtype: DType, bytes: &mut [u8]) {
     let (unused, is_signed) = (unused_bits(dtype), dtype.compute().is_signed_integer());
     if unused > 0 {

@@ -1,4 +1,4 @@
-//! The client: devices, compiling, running, uploading.
+//! The client of refcpu.
 
 use crate::buffer::RefcpuBuffer;
 use crate::config::{CREATE_OPTIONS, Config};
@@ -20,46 +20,35 @@ use refcpu_engine::storage::Allocator;
 use refcpu_kernels::Pool;
 use std::sync::Arc;
 
-/// The machine as a set of virtual devices.
+/// The client, which presents the machine as a set of virtual devices.
 pub struct RefcpuClient {
     devices: Vec<RefcpuDevice>,
-    /// One per device, in the order of `devices`.
+    /// The executor of each device, in the order of `devices`.
     executors: Vec<Arc<Executor>>,
-    /// Likewise, for programs that call the host. Programs that the host runs in such a call go to `executors`, so that nothing
-    /// waits for itself.
+    /// The executor of each device for programs that call the host. Programs that the host runs during such a call use
+    /// `executors`, which avoids deadlocks.
     host_executors: Vec<Arc<Executor>>,
     pub(crate) runtime: Arc<Runtime>,
-    /// Whom to tell of an error that ends the process.
+    /// The host's callbacks for fatal errors.
     pub(crate) prefatal_callbacks: PrefatalCallbacks,
 }
 
 impl RefcpuClient {
     fn position(&self, device: i32) -> Result<usize> {
-        // Ids are positions: `create` numbers devices from 0.
+        // Ids are indices, because `create` numbers devices from 0.
         usize::try_from(device)
             .ok()
             .filter(|position| *position < self.devices.len())
-            .ok_or_else(|| Error::invalid_argument(format!("there is no device {device}")))
+            .ok_or_else(|| Error::invalid_argument(format!("refcpu has no device with the id {device}")))
     }
 }
 
-/// A version as plugin attributes have it.
+/// Converts a version to the form of plugin attributes.
 fn components(version: Version) -> StablehloVersion {
     [version.major, version.minor, version.patch].map(i64::from)
 }
 
-#[pjrt_plugin(extensions(
-    Shardings,
-    Profiler,
-    Ffi,
-    RawBuffers,
-    CrossHostTransfers,
-    CustomPartitioners,
-    HostMemoryAllocator,
-    ExecutableMetadata,
-    PhaseCompile,
-    Callbacks
-))]
+#[pjrt_plugin]
 impl PjrtClient for RefcpuClient {
     type Device = RefcpuDevice;
     type Buffer = RefcpuBuffer;
@@ -120,7 +109,9 @@ impl PjrtClient for RefcpuClient {
         let first = execution.devices().first().copied();
         let device = match first {
             Some(device) => self.position(device)?,
-            None => return Err(Error::invalid_argument("an execution without devices")),
+            None => {
+                return Err(Error::invalid_argument("the execution has no devices; expected at least one"));
+            }
         };
         let (runtime, loaded) = (Arc::clone(&self.runtime), Arc::clone(loaded));
         let executor = match loaded.where_to_run() {
@@ -129,7 +120,7 @@ impl PjrtClient for RefcpuClient {
                 return Ok(());
             }
             WhereToRun::HostQueue if is_inside_callback() => {
-                // The queue waits for the call that this program is made in.
+                // The queue is blocked by the call of the host during which this program is run.
                 execution.when_ready(move |ready| {
                     run_apart("refcpu-nested", Box::new(move || run(&runtime, &loaded, ready)));
                 });
@@ -155,7 +146,7 @@ impl PjrtClient for RefcpuClient {
         from: BufferRef<'_, Self>,
         _to: Placement<'_, Self>,
     ) -> Result<Pending<RefcpuBuffer>> {
-        // All devices have the same memory.
+        // All devices share the machine's memory.
         from.storage.copy(&from).map(Pending::from)
     }
 }

@@ -1,45 +1,46 @@
-//! Settings: create options first, then environment variables, then defaults.
+//! The configuration of refcpu, from the options of the client, environment variables and defaults, in this order of
+//! precedence.
 
 use pjrt_plugin::{Error, OptionSpec, Options, Result};
 use refcpu_engine::storage::AllocatorOptions;
 
-/// The options of `PJRT_Client_Create`. Where one keeps its default here, the environment variable in its text counts.
+/// The options of `PJRT_Client_Create`. If an option has its default value, the environment variable in its text applies.
 pub(crate) const CREATE_OPTIONS: &[OptionSpec] = &[
-    OptionSpec::integer("num_devices", 0, "how many virtual devices there are (REFCPU_NUM_DEVICES; 1)"),
-    OptionSpec::integer("num_threads", 0, "how many threads a program uses (REFCPU_NUM_THREADS; one a core)"),
+    OptionSpec::integer("num_devices", 0, "the number of virtual devices (REFCPU_NUM_DEVICES; default 1)"),
+    OptionSpec::integer(
+        "num_threads",
+        0,
+        "the number of threads of a program (REFCPU_NUM_THREADS; default one per core)",
+    ),
     OptionSpec::integer(
         "memory_limit",
         0,
-        "bytes that arrays may take (REFCPU_MEMORY_LIMIT; most of the machine's)",
+        "the limit of the memory of arrays in bytes (REFCPU_MEMORY_LIMIT; default most of the machine's)",
     ),
-    OptionSpec::boolean(
-        "opaque",
-        false,
-        "hide device memory from the host, as a real device would (REFCPU_OPAQUE)",
-    ),
+    OptionSpec::boolean("opaque", false, "whether device memory is hidden from the host (REFCPU_OPAQUE)"),
 ];
 
-/// The options of the compiler, which JAX gives with `jax.jit(..., compiler_options={...})`.
+/// The options of the compiler, which JAX passes with `jax.jit(..., compiler_options={...})`.
 pub(crate) const COMPILE_OPTIONS: &[OptionSpec] = &[
     OptionSpec::boolean(
         "refcpu_fusion",
         true,
-        "whether operations may share a pass over memory (REFCPU_FUSION=0: in no program)",
+        "whether elementwise operations are fused (REFCPU_FUSION=0 disables it for all programs)",
     ),
     OptionSpec::string(
         "refcpu_dump",
         "",
-        "the folder in which to put what happens to the program (REFCPU_DUMP: to every program)",
+        "the folder to which the program's dump is written (REFCPU_DUMP applies to all programs)",
     ),
 ];
 
-/// More devices than this are a mistake.
+/// The largest number of devices that is accepted.
 const MAX_DEVICES: i64 = 4096;
 
-/// More threads than this are a mistake.
+/// The largest number of threads that is accepted.
 const MAX_THREADS: i64 = 1024;
 
-/// What a client is made with.
+/// The configuration of a client.
 pub(crate) struct Config {
     pub(crate) num_devices: i32,
     pub(crate) num_threads: usize,
@@ -48,8 +49,11 @@ pub(crate) struct Config {
 }
 
 impl Config {
+    /// Reads the configuration.
+    ///
     /// # Errors
-    /// If an option or a variable is out of range or not a number, or there is a variable that refcpu does not have.
+    /// INVALID_ARGUMENT if an option or a variable is out of range or not a number, or if a variable that begins with
+    /// `REFCPU_` is unknown.
     pub(crate) fn new(options: &Options) -> Result<Self> {
         check_variables(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
         runs_partitioned()?;
@@ -69,7 +73,7 @@ impl Config {
     }
 }
 
-/// The environment variables that refcpu reads, here and where it compiles.
+/// The environment variables that refcpu reads.
 const VARIABLES: &[&str] = &[
     "REFCPU_NUM_DEVICES",
     "REFCPU_NUM_THREADS",
@@ -81,44 +85,45 @@ const VARIABLES: &[&str] = &[
     "REFCPU_ISA",
 ];
 
-/// A setting with a misspelt name would silently do nothing.
+/// Returns an error if the name of a variable is misspelt, because it would have no effect.
 fn check_variables(names: impl Iterator<Item = String>) -> Result<()> {
     for name in names.filter(|name| name.starts_with("REFCPU_")) {
         if !VARIABLES.contains(&name.as_str()) {
-            return Err(Error::invalid_argument(format!("there is no environment variable {name}"))
-                .with_hint(format!("refcpu has {}", VARIABLES.join(", "))));
+            return Err(Error::invalid_argument(format!(
+                "refcpu does not have the environment variable {name}"
+            ))
+            .with_hint(format!("its environment variables are {}", VARIABLES.join(", "))));
         }
     }
     Ok(())
 }
 
-/// As many threads as the process may use cores, by affinity and control group.
+/// Returns the number of cores that the process may use, according to its affinity and control group.
 fn available_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The option if it is set, else the variable; from 1 to `max`.
+/// Returns the option if it is set, and otherwise the variable. The value must be from 1 to `max`.
 fn integer(option: i64, name: &str, variable: &str, max: i64) -> Result<Option<i64>> {
     let (value, from) = if option != 0 {
         (option, format!("the option {name}"))
     } else {
         let Some(text) = std::env::var_os(variable).filter(|text| !text.is_empty()) else { return Ok(None) };
         let number = text.to_str().and_then(|text| text.trim().parse().ok());
-        let number = number.ok_or_else(|| {
-            Error::invalid_argument(format!("{variable} is {text:?}, which is not a whole number"))
-        })?;
+        let number = number
+            .ok_or_else(|| Error::invalid_argument(format!("{variable} is {text:?}; expected an integer")))?;
         (number, variable.to_owned())
     };
     if (1..=max).contains(&value) {
         return Ok(Some(value));
     }
-    Err(Error::invalid_argument(format!("{from} is {value}; it must be from 1 to {max}")))
+    Err(Error::invalid_argument(format!("{from} is {value}; expected 1 to {max}")))
 }
 
-/// Whether programs in the global view run in the form that they have for each device, instead of on whole arrays.
+/// Returns whether programs in the global view run partitioned, in the form of one device, instead of on whole arrays.
 ///
 /// # Errors
-/// If the variable is neither yes nor no.
+/// INVALID_ARGUMENT if the variable is neither 0 nor 1.
 pub(crate) fn runs_partitioned() -> Result<bool> {
     flag("REFCPU_PARTITIONED")
 }
@@ -127,7 +132,7 @@ fn flag(variable: &str) -> Result<bool> {
     match std::env::var(variable).as_deref() {
         Err(_) | Ok("" | "0" | "false") => Ok(false),
         Ok("1" | "true") => Ok(true),
-        Ok(other) => Err(Error::invalid_argument(format!("{variable} is {other:?}; it must be 0 or 1"))),
+        Ok(other) => Err(Error::invalid_argument(format!("{variable} is {other:?}; expected 0 or 1"))),
     }
 }
 

@@ -1,21 +1,21 @@
-//! refcpu's devices: views of the one machine.
+//! The virtual devices of refcpu.
 
 use pjrt_plugin::{DeviceDescription, DeviceId, Memory, MemoryStats, PjrtDevice};
 use refcpu_engine::storage::Allocator;
 
-/// One of the virtual devices. All of them share the machine's cores and memory.
+/// A virtual device. All devices share the cores and the memory of the machine.
 pub struct RefcpuDevice {
     description: DeviceDescription,
     memories: Vec<Memory>,
     allocator: Allocator,
 }
 
-/// The kinds of memory that a device has, the default first. They are the same memory; programs that name kinds
-/// (JAX's memory-space annotations) find what they ask for.
+/// The memory kinds of a device, beginning with the default. All of them are the same memory. They exist for programs that
+/// specify memory kinds (JAX's memory-space annotations).
 const KINDS: [&str; 3] = [Memory::DEVICE, Memory::PINNED_HOST, Memory::UNPINNED_HOST];
 
 impl RefcpuDevice {
-    /// Device `id`. An opaque device does not let the host see its memory.
+    /// Creates a device. The memory of an opaque device is not host-accessible.
     pub(crate) fn new(id: DeviceId, opaque: bool, allocator: Allocator) -> Self {
         let first = id * KINDS.len() as i32;
         let memory = |(id, kind)| {

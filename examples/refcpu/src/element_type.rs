@@ -1,9 +1,9 @@
-//! PJRT's element types and the kernels'.
+//! Conversion between the element types of PJRT and those of the kernels.
 
 use pjrt_plugin::ElementType;
 use refcpu_kernels::DType;
 
-/// The PJRT type of arrays of `dtype`.
+/// Returns the PJRT type for a type of the kernels.
 pub(crate) const fn to_pjrt(dtype: DType) -> ElementType {
     match dtype {
         DType::Pred => ElementType::Pred,
@@ -39,7 +39,7 @@ pub(crate) const fn to_pjrt(dtype: DType) -> ElementType {
     }
 }
 
-/// The kernels' type for a PJRT type; None for tokens and for 1-bit integers, which no kernel computes with.
+/// Returns the type of the kernels for a PJRT type, or `None` for tokens and 1-bit integers, which have no kernels.
 pub(crate) fn from_pjrt(element_type: ElementType) -> Option<DType> {
     DType::ALL.iter().copied().find(|d| to_pjrt(*d) == element_type)
 }

@@ -1,4 +1,4 @@
-//! The engine's errors as PJRT's.
+//! Conversion of the engine's errors to those of PJRT.
 
 use pjrt_plugin::Error;
 use refcpu_engine::compile::{CompileError, CompileErrorKind};
@@ -6,7 +6,7 @@ use refcpu_engine::exec::{RunError, RunErrorKind};
 use refcpu_engine::plan::Plan;
 use refcpu_engine::storage::OutOfMemory;
 
-/// The key of the payload that holds the operation's name, for tools.
+/// The key of the payload with the name of the operation, for tools.
 const OP_PAYLOAD: &str = "refcpu.op";
 
 pub(crate) fn out_of_memory(error: &OutOfMemory) -> Error {
@@ -25,9 +25,9 @@ pub(crate) fn compile_error(error: &CompileError) -> Error {
 }
 
 /// The hint of an error about memory.
-const MEMORY_HINT: &str = "REFCPU_MEMORY_LIMIT sets how many bytes refcpu may use";
+const MEMORY_HINT: &str = "REFCPU_MEMORY_LIMIT sets the limit of refcpu's memory in bytes";
 
-/// An error of a run of a plan; `name` is the program's.
+/// Converts the error of an execution of the plan of the program `name`.
 pub(crate) fn run_error(error: &RunError, name: &str, plan: &Plan) -> Error {
     match error.kind {
         RunErrorKind::InvalidArgument => Error::invalid_argument(&error.message),
@@ -35,7 +35,7 @@ pub(crate) fn run_error(error: &RunError, name: &str, plan: &Plan) -> Error {
             let mut message = format!("{}, while running '{name}'", error.message);
             if let Some((view, kernel, location)) = plan.program.largest_write() {
                 message += &format!(
-                    "; its largest array is {:?} {:?} ({} bytes), which {kernel} makes, at {}",
+                    "; its largest array is {:?} {:?} ({} bytes), which {kernel} computes, at {}",
                     view.dtype,
                     view.dims,
                     view.byte_len(),

@@ -18,10 +18,10 @@ use refcpu_engine::plan::Donation;
 use refcpu_engine::trace::pass;
 use std::sync::Arc;
 
-/// A compiled program, and how its arrays lie on devices.
+/// A compiled program, and the shards of its arrays on the devices.
 pub struct RefcpuExecutable {
     program: Program,
-    /// Whether that is another program than the one that was compiled: the host's partitions are in it.
+    /// True if the host has partitioned custom calls, so that the program differs from the one that was passed.
     has_partitions_of_calls: bool,
     pub(crate) compiled: Compiled,
     options: CompileOptions,
@@ -30,7 +30,7 @@ pub struct RefcpuExecutable {
     donated: Vec<usize>,
     pub(crate) parameter_cuts: Vec<Cut>,
     pub(crate) output_cuts: Vec<Cut>,
-    /// Where runs are noted.
+    /// The dump to which executions are written.
     pub(crate) dump: Option<Arc<Dump>>,
 }
 
@@ -38,11 +38,11 @@ impl RefcpuExecutable {
     /// Reads and compiles a program.
     ///
     /// # Errors
-    /// If the program cannot be read or is wrong, needs something that refcpu does not have, or is sharded in a form
-    /// that is not supported.
+    /// INVALID_ARGUMENT if the program cannot be read or is invalid, UNIMPLEMENTED if it uses an operation, a type or a
+    /// sharding that refcpu does not support.
     pub(crate) fn compile<C: PjrtClient>(request: CompileRequest<'_, C>) -> Result<Self> {
         let by_name = request.options.compiler_options(COMPILE_OPTIONS);
-        // What is refused for its options is written down, too.
+        // Programs with invalid options are dumped too.
         let folder = by_name.as_ref().map_or(Ok(String::new()), |options| options.string("refcpu_dump"))?;
         let dump = Dump::new(&folder).map(Arc::new);
         if let Some(dump) = &dump {
@@ -63,7 +63,7 @@ impl RefcpuExecutable {
         options: CompileOptions,
     ) -> Result<Self> {
         let module = pass("parse", || parse(request.program))
-            .map_err(|error| Error::invalid_argument(format!("the program cannot be read: {error}")))?;
+            .map_err(|error| Error::invalid_argument(format!("cannot read the program: {error}")))?;
         let mut compiled = compile::compile(&module, &options).map_err(|error| compile_error(&error))?;
         let with_partitions = compiled.with_partitions_of_calls.take();
         let has_partitions_of_calls = with_partitions.is_some();
@@ -95,11 +95,11 @@ impl RefcpuExecutable {
 }
 
 impl RefcpuExecutable {
-    /// Restores what `serialize` gave: a program in which custom calls have been partitioned, so that the host, which may be
-    /// another one, is not asked again.
+    /// Deserializes a program of `serialize`, in which the custom calls are already partitioned, because another host may
+    /// not have the partitioners.
     ///
     /// # Errors
-    /// As [`compile`](Self::compile).
+    /// The same errors as [`compile`](Self::compile).
     pub(crate) fn deserialize<C: PjrtClient>(request: DeserializeRequest<'_, C>) -> Result<Self> {
         let program = Program::new(ProgramFormat::Mlir, request.serialized);
         let mut compile = request.compile;
@@ -116,7 +116,7 @@ fn parse(program: &Program) -> Result<Module, pjrt_stablehlo::Error> {
     }
 }
 
-/// A shard of an array, in a memory of its device.
+/// Returns the specification of a shard of an array.
 fn spec(array: &ArrayInfo, cut: &Cut) -> ArraySpec {
     let dims: Vec<i64> = cut.dims().iter().map(|d| *d as i64).collect();
     let spec = ArraySpec::new(to_pjrt(array.shape.dtype), dims);
@@ -130,7 +130,7 @@ fn size_in_bytes(spec: &ArraySpec) -> i64 {
     spec.dims().iter().product::<i64>() * spec.element_type().byte_size() as i64
 }
 
-/// The host's options, those by name among them, as the engine takes them.
+/// Converts the host's options, including the compiler options by name, to those of the engine.
 pub(crate) fn engine_options(
     options: &pjrt_plugin::CompileOptions,
     by_name: &Options,
@@ -201,7 +201,7 @@ impl PjrtExecutable for RefcpuExecutable {
             ("transcendentals", stats.transcendentals),
         ];
         let estimates = estimates.map(|(name, value)| (name.to_owned(), AttributeValue::from(value as f32)));
-        // What a program asks about itself: PJRT has no other place for it.
+        // The shardings that a program inspects are returned here, because PJRT has no other function for them.
         let inspected = self.compiled.inspected.iter().map(|(name, sharding)| {
             (format!("sharding of {name}"), AttributeValue::from(Sharding::to_hlo_text(sharding.as_ref())))
         });
@@ -213,7 +213,7 @@ impl PjrtExecutable for RefcpuExecutable {
         let stats = self.compiled.plan.stats();
         let (argument_size, output_size) = (bytes(&self.parameters), bytes(&self.outputs));
         let (temp_size, code) = (stats.arena_bytes as i64, stats.constant_bytes as i64);
-        // Donated arguments are cut as the results that may take their memory.
+        // A donated argument has the same shards as the result that may use its memory.
         let donors = self.outputs.iter().zip(&self.compiled.plan.program.donors);
         let alias_size =
             donors.filter(|(_, donor)| donor.is_some()).map(|(spec, _)| size_in_bytes(spec)).sum();

@@ -1,30 +1,30 @@
-//! Where programs run that are too long for the caller's thread.
+//! The threads on which long programs run.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
-/// Work for a device's thread.
+/// A job for a device's thread.
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A device's in-order queue and the thread that empties it.
+/// The in-order queue of a device, and the thread that runs its jobs.
 ///
-/// The thread starts with the first job, so that a process which only ever runs small programs has none, and ends
-/// when the executor is dropped and its queue is empty. Nobody joins it: the last reference to a client can go on that
-/// very thread.
+/// The thread starts with the first job, so that a process that runs only short programs does not have one. It ends when the
+/// executor is dropped and the queue is empty. It is not joined, because the last reference to a client may be dropped on
+/// it.
 pub(crate) struct Executor {
     name: String,
     sender: Mutex<Option<Sender<Job>>>,
 }
 
 impl Executor {
-    /// An executor without a thread yet. `name` becomes the thread's.
+    /// Creates an executor. `name` becomes the name of its thread.
     pub(crate) fn new(name: String) -> Self {
         Self { name, sender: Mutex::new(None) }
     }
 
-    /// Queues a job behind those already there.
+    /// Adds a job to the queue.
     ///
-    /// Where the system refuses a thread, the job runs on the caller's.
+    /// If no thread can be created, the job runs on the caller's thread.
     pub(crate) fn submit(&self, job: Job) {
         let mut sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
         if sender.is_none() {
@@ -50,11 +50,11 @@ impl Executor {
     }
 }
 
-/// Runs a job on a thread of its own, which ends with it.
+/// Runs a job on a new thread.
 ///
-/// Where the system refuses a thread, the job runs on the caller's.
+/// If no thread can be created, the job runs on the caller's thread.
 pub(crate) fn run_apart(name: &str, job: Job) {
-    // The closure of a thread that cannot be started is lost, so the job waits outside of it.
+    // If the thread cannot be created, its closure is dropped, so the job is passed through a channel.
     let (sender, jobs) = channel::<Job>();
     let spawned =
         std::thread::Builder::new().name(name.to_owned()).spawn(move || jobs.into_iter().for_each(run));
@@ -68,7 +68,8 @@ pub(crate) fn run_apart(name: &str, job: Job) {
     }
 }
 
-/// Runs one job. A panic ends the job and not the thread: what the job owned reports the error when it is dropped.
+/// Runs a job. A panic ends the job but not the thread. The values that the job owned report the error when they are
+/// dropped.
 fn run(job: Job) {
     let _panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
 }

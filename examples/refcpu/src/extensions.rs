@@ -1,4 +1,4 @@
-//! The extensions that refcpu opts into, beside Shardings.
+//! The extensions of refcpu, except for Shardings and CustomPartitioners.
 
 use crate::buffer::RefcpuBuffer;
 use crate::client::RefcpuClient;
@@ -15,13 +15,13 @@ use refcpu_engine::storage::Array;
 use refcpu_kernels::DType;
 use std::sync::Arc;
 
-/// What a device does happens on threads of the host, so the spans of `refcpu_engine::trace` are all there is to record.
+/// Programs run on threads of the host, so there are no timelines besides the spans of `refcpu_engine::trace`.
 impl Profiler for RefcpuClient {}
 
-/// `crate::host` runs the handlers.
+/// The module `crate::host` calls the handlers.
 impl Ffi for RefcpuClient {}
 
-/// All devices of a client are in its process.
+/// All devices of a client belong to its process, as the extension requires.
 impl CrossHostTransfers for RefcpuClient {}
 
 impl RawBuffers for RefcpuClient {
@@ -34,7 +34,7 @@ impl RawBuffers for RefcpuClient {
     }
 }
 
-/// Memory of refcpu's allocator: aligned as arrays are, so that an upload from it need not copy.
+/// Memory of refcpu's allocator. It has the alignment of arrays, so that an upload from it needs no copy.
 pub struct HostMemory(Array);
 
 impl AsMut<[u8]> for HostMemory {
@@ -53,19 +53,19 @@ impl HostMemoryAllocator for RefcpuClient {
 }
 
 impl ExecutableMetadata for RefcpuClient {
-    /// The plan as text.
+    /// Returns the plan as text.
     fn executable_metadata(executable: &RefcpuExecutable) -> Result<Vec<u8>> {
         Ok(executable.compiled.plan.program.to_string().into_bytes())
     }
 }
 
-/// From a program as hosts send it to one in the operations that refcpu compiles.
+/// The phase that rewrites a program of a host to the operations that refcpu compiles.
 const CORE_OPS: &str = "core_ops";
 
-/// From such a program to its plan, as text: for people, no phase takes it.
+/// The phase that compiles such a program to its plan as text, which no other phase accepts.
 const PLAN: &str = "plan";
 
-/// The format of StableHLO programs, text or bytecode, and that of plans as text.
+/// The format of StableHLO programs, as text or bytecode, and of plans as text.
 const MLIR: &str = "mlir";
 const PLAN_FORMAT: &str = "refcpu_plan_text";
 
@@ -77,19 +77,18 @@ impl PhaseCompile for RefcpuClient {
     fn run_phases(request: PhaseRequest<'_>) -> Result<Vec<PartialProgram>> {
         let PhaseRequest { phases, programs, options, .. } = request;
         let by_name = options.compiler_options(COMPILE_OPTIONS)?;
-        // The plan of the whole program, of which a run can still make that of a part.
+        // The plan is that of the whole program, and not of one partition.
         let options = CompileOptions { parts: Parts::Never, ..engine_options(options, &by_name, None)? };
         let through_all = |program| {
             phases.iter().try_fold(program, |program: PartialProgram, phase| {
                 if program.format != MLIR {
                     let format = &program.format;
                     return Err(Error::invalid_argument(format!(
-                        "the phase '{phase}' takes programs of the format '{MLIR}', not '{format}'"
+                        "the phase '{phase}' accepts programs in the format '{MLIR}', found '{format}'"
                     )));
                 }
-                let module = pjrt_stablehlo::parse(program.program.as_slice()).map_err(|error| {
-                    Error::invalid_argument(format!("the program cannot be read: {error}"))
-                })?;
+                let module = pjrt_stablehlo::parse(program.program.as_slice())
+                    .map_err(|error| Error::invalid_argument(format!("cannot read the program: {error}")))?;
                 let (bytes, format, consumers) = if phase == CORE_OPS {
                     let module = core_ops(&module, &options).map_err(|error| compile_error(&error))?;
                     (module.to_string().into_bytes(), MLIR, vec![CORE_OPS.to_owned(), PLAN.to_owned()])
@@ -111,7 +110,7 @@ impl PhaseCompile for RefcpuClient {
     }
 }
 
-/// refcpu itself never ends the process: panics become errors. Hosts can invoke the callbacks, as the extension says.
+/// refcpu never aborts the process itself, because panics are converted to errors. Hosts can invoke the callbacks.
 impl Callbacks for RefcpuClient {
     fn prefatal_callbacks(&self) -> &PrefatalCallbacks {
         &self.prefatal_callbacks

@@ -1,4 +1,4 @@
-//! The host's callbacks and handlers as the engine wants them.
+//! Adapts the host's callbacks and handlers to the interfaces of the engine.
 
 use crate::buffer::RefcpuBuffer;
 use crate::client::RefcpuClient;
@@ -11,16 +11,16 @@ use refcpu_kernels::{Dst, Src};
 use std::cell::{Cell, RefCell};
 
 thread_local! {
-    /// How many of the host's functions this thread is in.
+    /// The number of nested calls of the host's functions on this thread.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// True if the host's function that this thread is in has called us.
+/// Returns whether this thread is inside of a call of a host's function.
 pub(crate) fn is_inside_callback() -> bool {
     DEPTH.get() > 0
 }
 
-/// Marks this thread as inside of a function of the host.
+/// A guard that marks this thread as inside of a call of a host's function.
 struct Inside;
 
 impl Inside {
@@ -36,10 +36,10 @@ impl Drop for Inside {
     }
 }
 
-/// The host during one execution.
+/// The host's callbacks and handlers during an execution.
 pub(crate) struct Host<'a> {
     execution: &'a ReadyExecution<RefcpuBuffer>,
-    /// Partitions of each replica.
+    /// The number of partitions of each replica.
     partitions: usize,
     failure: RefCell<Option<Error>>,
 }
@@ -49,7 +49,7 @@ impl<'a> Host<'a> {
         Self { execution, partitions, failure: RefCell::new(None) }
     }
 
-    /// The host's own error, with its code and payloads, once a run has failed because of it.
+    /// Takes the error of the host, with its code and payloads, that made an execution fail.
     pub(crate) fn take_failure(&self) -> Option<Error> {
         self.failure.take()
     }
@@ -90,7 +90,7 @@ impl ForeignHandlers for Host<'_> {
         let Some(handler) = Handler::find(RefcpuClient::PLATFORM_NAME, &call.target) else {
             return Err(RunError::new(
                 RunErrorKind::FailedPrecondition,
-                format!("the host has registered no handler {:?}, which the program calls", call.target),
+                format!("the program calls the handler {:?}, which the host has not registered", call.target),
             ));
         };
         let _inside = Inside::enter();
@@ -113,7 +113,7 @@ impl ForeignHandlers for Host<'_> {
                 .collect(),
             attributes: &call.attributes.iter().map(entry).collect::<Vec<_>>(),
             user_data: self.execution.user_data(),
-            // Devices are numbered from 0, all of them in this process.
+            // Ids of devices are indices, and all devices belong to this process.
             device_ordinal: self.execution.devices().get(self.device(process)).copied().unwrap_or(0),
             run_id: i64::from(self.execution.launch_id()),
         });

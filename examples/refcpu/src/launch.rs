@@ -1,4 +1,4 @@
-//! Running a loaded program.
+//! Executions of loaded programs.
 
 use crate::buffer::RefcpuBuffer;
 use crate::errors::{out_of_memory, run_error};
@@ -11,24 +11,24 @@ use refcpu_engine::storage::{Allocator, Array, OutOfMemory};
 use refcpu_engine::trace;
 use std::sync::Arc;
 
-/// Programs estimated to run at most this long run on the caller's thread: handing one over and waiting for it costs
-/// as much.
+/// The largest estimated time of a program that runs on the caller's thread. For shorter programs, passing them to another
+/// thread and waiting for it would cost as much.
 const SHORT_NANOSECONDS: f64 = 100_000.0;
 
-/// A program that is bound to devices.
+/// A program that is loaded on devices.
 pub struct Loaded {
     executable: Arc<RefcpuExecutable>,
     where_to_run: WhereToRun,
 }
 
-/// A thread for a program.
+/// The thread on which a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WhereToRun {
-    /// The caller's.
+    /// The caller's thread.
     Caller,
-    /// The device's.
+    /// The thread of the device.
     Queue,
-    /// The device's for programs that call the host or its handlers, which may block, or may run other programs.
+    /// The thread of the device for programs that call the host or its handlers, which may block or run other programs.
     HostQueue,
 }
 
@@ -45,7 +45,7 @@ impl Loaded {
         Self { executable, where_to_run }
     }
 
-    /// The thread that the program should run on.
+    /// Returns the thread on which the program runs.
     pub(crate) fn where_to_run(&self) -> WhereToRun {
         self.where_to_run
     }
@@ -117,7 +117,7 @@ fn to_engine(input: Input<RefcpuBuffer>, ready: &ReadyExecution<RefcpuBuffer>) -
     })
 }
 
-/// Puts the shards of each replica together.
+/// Joins the shards of each replica to whole arrays.
 fn whole(
     executable: &RefcpuExecutable,
     inputs: PerDevice<Input<RefcpuBuffer>>,
@@ -138,14 +138,14 @@ fn whole(
     };
     if !inputs.len().is_multiple_of(partitions) {
         return Err(Error::invalid_argument(format!(
-            "a program of {partitions} partitions on {} devices",
+            "a program of {partitions} partitions cannot run on {} devices",
             inputs.len()
         )));
     }
     inputs.chunks(partitions).map(replica).collect()
 }
 
-/// The array that these shards are boxes of. Costs nothing where they still are windows of it.
+/// Joins shards to the whole array. If they are windows of that array, no copy is needed.
 fn join(shards: &[&Array], cut: &Cut, dims: &[usize], allocator: &Allocator) -> Result<Array, OutOfMemory> {
     if cut.shard == dims {
         return Ok(shards[0].clone());

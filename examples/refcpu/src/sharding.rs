@@ -1,25 +1,25 @@
-//! Where shards are in the whole arrays of a partitioned program.
+//! The positions of shards in the whole arrays of a partitioned program.
 //!
-//! A partitioned program runs once, on whole arrays: all devices share the machine's memory. What a host hands over
-//! and gets back are shards, one on each device.
+//! A partitioned program runs once, on whole arrays, because all devices share the machine's memory. Hosts pass and receive
+//! shards, one on each device.
 
 use pjrt_plugin::ext;
 use pjrt_sharding::{Sharding, Subgroup};
 use refcpu_engine::compile::{ArrayInfo, Compiled};
 
-/// The boxes of one array: equally large, one for each partition.
+/// The shards of an array, which have the same shape, one for each partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     /// The shape of a shard.
     pub(crate) shard: Vec<usize>,
-    /// Where each partition's shard begins in the whole array.
+    /// The start of each partition's shard in the whole array.
     pub(crate) starts: Vec<Vec<usize>>,
-    /// The first dimension counts addends; hosts do not see it.
+    /// True if the first dimension is that of the addends of an unreduced array, which hosts do not see.
     pub(crate) summed: bool,
 }
 
 impl Cut {
-    /// How an array of this shape is split; without a sharding, everyone has it whole.
+    /// Returns the shards of an array with a shape. Without a sharding, every partition has the whole array.
     pub(crate) fn new(sharding: Option<&Sharding>, dims: &[usize], partitions: usize) -> Self {
         let Some(sharding) = sharding else {
             let starts = vec![vec![0; dims.len()]; partitions];
@@ -31,7 +31,7 @@ impl Cut {
         Self { starts: sharding.position.iter().map(start).collect(), shard, summed: sharding.summed }
     }
 
-    /// The sizes that hosts see a shard to have.
+    /// Returns the dimensions of a shard for hosts.
     pub(crate) fn dims(&self) -> &[usize] {
         &self.shard[usize::from(self.summed)..]
     }
@@ -47,8 +47,8 @@ impl ext::Shardings for crate::client::RefcpuClient {
     }
 }
 
-/// How the parameters and the outputs of a program in the global view are split; of others, and where nothing is split, there is
-/// nothing to say.
+/// Returns the shardings of the parameters and the outputs of a program in the global view. Returns `None` for other
+/// programs, and if nothing is sharded.
 pub(crate) fn shardings(compiled: &Compiled) -> Option<[Vec<ext::Sharding>; 2]> {
     let of_arrays =
         |arrays: &[ArrayInfo]| arrays.iter().map(|array| of_array(array.sharding.as_ref())).collect();
@@ -56,7 +56,7 @@ pub(crate) fn shardings(compiled: &Compiled) -> Option<[Vec<ext::Sharding>; 2]> 
     is_shared.then(|| [of_arrays(&compiled.parameters), of_arrays(&compiled.results)])
 }
 
-/// A sharding as XLA describes it: for each tile, the partitions that have it.
+/// Converts a sharding to XLA's form, which lists the partitions of each tile.
 pub(crate) fn of_array(sharding: Option<&Sharding>) -> ext::Sharding {
     let Some(sharding) = sharding else { return ext::Sharding::Replicated };
     let tiles = sharding.tiles();

@@ -1,4 +1,4 @@
-//! Buffers over memory that the host goes on writing to.
+//! Buffers over memory that the host may continue to write to.
 
 use crate::canonical;
 use crate::errors::out_of_memory;
@@ -6,14 +6,14 @@ use pjrt_plugin::{CopyToHost, HostView, HostViewLease, ReadsViews, Result};
 use refcpu_engine::storage::{Allocator, Array, ForeignBytes};
 use refcpu_kernels::DType;
 
-/// An array in memory of the host. Nothing of it is kept from one operation to the next: the host may write in between.
+/// An array in memory of the host. Nothing is cached between operations, because the host may write in between.
 pub(crate) struct ViewedArray {
     view: HostView,
     dtype: DType,
     dims: Vec<usize>,
 }
 
-/// The host's memory in the course of one operation.
+/// The host's memory during an operation.
 struct Leased(HostViewLease);
 
 impl ForeignBytes for Leased {
@@ -23,7 +23,7 @@ impl ForeignBytes for Leased {
 }
 
 impl ViewedArray {
-    /// `view` is an array of that type.
+    /// Creates the array of a view. `dtype` and `dims` must be those of the view.
     pub(crate) fn new(view: HostView, dtype: DType, dims: Vec<usize>) -> Self {
         Self { view, dtype, dims }
     }
@@ -32,10 +32,11 @@ impl ViewedArray {
         &self.view
     }
 
-    /// The array for one operation: in the host's memory where kernels can read that, otherwise a copy of what is there now.
+    /// Returns the array for one operation. It borrows the host's memory if kernels can read that, and otherwise copies its
+    /// current content.
     ///
     /// # Errors
-    /// If there is no memory for a copy.
+    /// RESOURCE_EXHAUSTED if there is not enough memory for a copy.
     pub(crate) fn array(&self, during: &impl ReadsViews, allocator: &Allocator) -> Result<Array> {
         if canonical::may_differ(self.dtype) || self.view.size_in_bytes() == 0 {
             return self.copy(during, allocator);
@@ -44,10 +45,10 @@ impl ViewedArray {
         Array::foreign(leased, self.dtype, &self.dims).or_else(|_| self.copy(during, allocator))
     }
 
-    /// What is in the host's memory now.
+    /// Copies the current content of the host's memory.
     ///
     /// # Errors
-    /// If there is no memory for it.
+    /// RESOURCE_EXHAUSTED if there is not enough memory.
     pub(crate) fn copy(&self, during: &impl ReadsViews, allocator: &Allocator) -> Result<Array> {
         let lease = self.view.lease(during);
         let array = Array::from_bytes(allocator, self.dtype, &self.dims, lease.bytes());
@@ -58,7 +59,7 @@ impl ViewedArray {
         Ok(array)
     }
 
-    /// Reads the array back.
+    /// Copies the array to the host.
     pub(crate) fn copy_to_host(&self, copy: CopyToHost, allocator: &Allocator) {
         if !canonical::may_differ(self.dtype) {
             return copy.finish_with_view(&self.view);

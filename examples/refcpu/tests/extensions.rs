@@ -274,7 +274,7 @@ fn phases_lead_from_a_program_to_core_operations_and_to_a_plan() {
     assert!(String::from_utf8(in_steps).unwrap().contains("region of 1 operations"));
     let (code, message) = run(&["core_ops"], &partial_program(PROGRAM, "hlo")).unwrap_err();
     assert_eq!(code, ErrorCode::InvalidArgument as u32);
-    assert!(message.contains("'mlir', not 'hlo'"), "{message}");
+    assert!(message.contains("'mlir', found 'hlo'"), "{message}");
     let mut args = PJRT_PhaseCompile_Destroy_Compiler_Args { phase_compiler, ..SizedStruct::zeroed() };
     // SAFETY: what the function is for, once.
     unsafe { (phases.phase_compile_destroy_compiler.unwrap())(&raw mut args) };

@@ -285,7 +285,7 @@ fn only_the_host_writes_to_the_memory_of_a_view() {
     );
     let (code, message) = written.and_then(|args| finish(args.event)).unwrap_err();
     assert_eq!(code, ErrorCode::FailedPrecondition as u32, "{message}");
-    assert!(message.contains("the bytes of a view are the host's own"), "{message}");
+    assert!(message.contains("the bytes of a view belong to the host"), "{message}");
     assert_eq!(memory.bytes(), bytes_of(&[1.0; 4]));
     call!(raw, PJRT_RawBuffer_Destroy(PJRT_RawBuffer_Destroy_Args { buffer: alias })).unwrap();
     destroy(buffer);

@@ -3,38 +3,31 @@
 // The attribute refers to a crate of this name.
 extern crate self as pjrt_plugin;
 
-pub trait PjrtClient {}
-
-pub mod ext {
-    pub struct Extension;
+pub trait PjrtClient {
+    const PLATFORM_NAME: &'static str;
 }
 
 pub mod __private {
-    pub struct PJRT_Api;
+    pub struct PJRT_Api(pub &'static str);
 
-    pub struct Export;
-
-    impl Export {
-        pub const fn new() -> Self {
-            Self
-        }
-
-        pub fn get<C: crate::PjrtClient>(
-            &self,
-            api_minor: Option<i32>,
-            extensions: &[crate::ext::Extension],
-        ) -> *const PJRT_Api {
-            assert_eq!(extensions.len(), 0);
-            assert_eq!(api_minor, None);
-            std::ptr::null()
-        }
+    pub fn export(table: &'static PJRT_Api) -> *const PJRT_Api {
+        table
     }
+}
+
+#[macro_export]
+macro_rules! api_table {
+    ($client:ty) => {
+        const { &$crate::__private::PJRT_Api(<$client as $crate::PjrtClient>::PLATFORM_NAME) }
+    };
 }
 
 struct Client;
 
 #[pjrt_plugin_macros::pjrt_plugin]
-impl PjrtClient for Client {}
+impl PjrtClient for Client {
+    const PLATFORM_NAME: &'static str = "without";
+}
 
 fn main() {
     let _ = Client;

@@ -4,52 +4,30 @@
 extern crate self as pjrt_plugin;
 
 pub trait PjrtClient {
-    const ANSWER: usize;
-}
-
-pub mod ext {
-    pub struct Extension;
-
-    pub trait Shardings: crate::PjrtClient {}
-
-    impl Extension {
-        pub fn shardings<C: Shardings>() -> Self {
-            Self
-        }
-    }
+    const PLATFORM_NAME: &'static str;
 }
 
 pub mod __private {
-    pub struct PJRT_Api;
+    pub struct PJRT_Api(pub &'static str);
 
-    pub struct Export;
-
-    impl Export {
-        pub const fn new() -> Self {
-            Self
-        }
-
-        pub fn get<C: crate::PjrtClient>(
-            &self,
-            api_minor: Option<i32>,
-            extensions: &[crate::ext::Extension],
-        ) -> *const PJRT_Api {
-            assert_eq!(extensions.len(), 1);
-            assert_eq!(C::ANSWER, 42);
-            assert_eq!(api_minor, Some(112));
-            std::ptr::null()
-        }
+    pub fn export(table: &'static PJRT_Api) -> *const PJRT_Api {
+        table
     }
+}
+
+#[macro_export]
+macro_rules! api_table {
+    ($client:ty, api_minor = 112) => {
+        const { &$crate::__private::PJRT_Api(<$client as $crate::PjrtClient>::PLATFORM_NAME) }
+    };
 }
 
 struct Client<T>(T);
 
-#[pjrt_plugin_macros::pjrt_plugin(api_minor = 112, extensions(Shardings))]
+#[pjrt_plugin_macros::pjrt_plugin(api_minor = 112)]
 impl PjrtClient for Client<u8> {
-    const ANSWER: usize = 42;
+    const PLATFORM_NAME: &'static str = "concrete";
 }
-
-impl pjrt_plugin::ext::Shardings for Client<u8> {}
 
 fn main() {
     let _ = Client(0_u8).0;

@@ -5,13 +5,12 @@
 
 #![allow(dead_code, unreachable_pub, reason = "the sources contain more than the models use")]
 
-#[path = "../../src/error.rs"]
-mod error;
 mod models;
 
 #[path = "../../src/core"]
 mod core {
     pub(crate) mod by_device;
+    pub(crate) mod error;
     pub(crate) mod event;
     pub(crate) mod launch;
     pub(crate) mod oneshot;
@@ -43,7 +42,7 @@ mod core {
     /// Replaces the module of `pjrt-plugin`, which defers callbacks that nest too deep on the same thread: no other thread takes
     /// part in that.
     pub(crate) mod callbacks {
-        use crate::error::Result;
+        use crate::core::error::Result;
 
         pub(crate) type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
@@ -70,7 +69,7 @@ mod core {
 
     /// Replaces the module of `pjrt-plugin`: no process forks.
     pub(crate) mod fork {
-        use crate::error::Error;
+        use crate::core::error::Error;
 
         pub(crate) fn is_child() -> bool {
             false
@@ -83,7 +82,7 @@ mod core {
 
     /// Replaces the module of `pjrt-plugin`, which finds the panic behind lost work.
     pub(crate) mod panic_guard {
-        use crate::error::Error;
+        use crate::core::error::Error;
 
         pub(crate) fn lost(what: &str) -> Error {
             Error::internal(what)

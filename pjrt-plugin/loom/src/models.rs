@@ -7,7 +7,7 @@ use loom::thread;
 use crate::core::device_lock::device_lock;
 use crate::core::spin_lock::Guarded;
 use crate::core::by_device::ByDevice;
-use crate::error::{Error, ErrorCode};
+use crate::core::error::{Error, ErrorCode};
 use crate::core::event::Event;
 use crate::core::launch::{Launch, Outcome, finish, launch};
 use crate::core::promise::promise;

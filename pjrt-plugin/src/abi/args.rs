@@ -1,16 +1,18 @@
-//! Views of the structs that a host passes, which are of the host's version and not of ours.
+//! Views of the structs that a host passes. Their layout is that of the host's version of the C API.
 //!
-//! A struct begins with its size in the host's version. Fields that end after it do not exist: reading one gives zero,
-//! which is the default of every field, and writing one does nothing.
+//! A struct begins with its size in the host's version. Fields that end beyond that size do not exist. Reading one returns
+//! zero, which is the default of every field, and writing one does nothing.
 
 use std::ffi::c_char;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::slice::from_raw_parts;
 
-use pjrt_sys::SizedStruct;
+use pjrt_sys::{PJRT_Buffer_Type, SizedStruct};
 
 pub(crate) use crate::abi::handle::null;
+use crate::element_type::ElementType;
 use crate::error::{Error, Result};
 
 /// A host's struct of some version.
@@ -23,9 +25,9 @@ pub(crate) struct View<'a, T> {
 impl<'a, T: SizedStruct> View<'a, T> {
     /// # Safety
     ///
-    /// `args` is null, or points to a struct of the type that its name says, of any version, which is laid out as the C API
-    /// says: `struct_size` bytes of it can be read and written while the view lives, and every pointer among its inputs is
-    /// null or points to what the API says, for as long as the API says.
+    /// `args` is null, or points to a struct of type `T` of any version of the C API: `struct_size` bytes of it are readable
+    /// and writable while the view lives, and every pointer among its inputs is null, or points to what the C API requires
+    /// for as long as the C API requires.
     #[inline]
     pub(crate) unsafe fn new(args: *mut T) -> Result<Self> {
         let Some(start) = NonNull::new(args.cast::<u8>()) else {
@@ -36,96 +38,95 @@ impl<'a, T: SizedStruct> View<'a, T> {
         Ok(Self { start, size, host: PhantomData })
     }
 
-    /// Reads the field of type `F` that lies from `offset` to `end`.
+    /// Returns a field of the struct. `project` converts the address of a struct to that of the field.
     ///
     /// # Safety
     ///
-    /// The struct has such a field, and all its bytes zero is a valid value of it.
-    pub(crate) unsafe fn read<F: Copy>(&self, offset: usize, end: usize) -> F {
-        if end > self.size {
-            // SAFETY: the caller's contract.
-            return unsafe { std::mem::zeroed() };
-        }
-        // SAFETY: the field lies within the size, which `new`'s contract makes readable, and holds an `F`.
-        unsafe { self.start.add(offset).cast::<F>().read_unaligned() }
+    /// `project` returns the address of a field of the struct at its argument, and zero in all bytes is a valid value of
+    /// that field.
+    #[inline(always)]
+    pub(crate) unsafe fn field<F: Copy>(&self, project: impl FnOnce(*mut T) -> *mut F) -> Field<'_, F> {
+        let mut like = MaybeUninit::<T>::uninit();
+        let offset = project(like.as_mut_ptr()).addr() - like.as_mut_ptr().addr();
+        let in_size = offset + size_of::<F>() <= self.size;
+        // SAFETY: the field lies within the size, which `new`'s contract makes part of the host's struct.
+        let start = in_size.then(|| unsafe { self.start.add(offset) }.cast());
+        Field { start, view: PhantomData }
     }
 
-    /// Writes the field of type `F` that lies from `offset` to `end`.
-    ///
-    /// # Safety
-    ///
-    /// The struct has such a field.
-    pub(crate) unsafe fn write<F>(&self, offset: usize, end: usize, value: F) {
-        if end <= self.size {
-            // SAFETY: the field lies within the size, which `new`'s contract makes writable.
-            unsafe { self.start.add(offset).cast::<F>().write_unaligned(value) }
-        }
-    }
-
-    /// The size that the host declared.
+    /// Returns the size that the host declared, in bytes.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// The same struct with another size.
+    /// Returns a view of the same struct with another size.
     ///
     /// # Safety
     ///
-    /// That many bytes of it can be read and written.
+    /// `size` bytes of the struct are readable and writable.
     pub(crate) unsafe fn with_size(&self, size: usize) -> View<'_, T> {
         View { start: self.start, size, host: PhantomData }
     }
 
-    /// Ties something to the life of the view.
+    /// Limits the lifetime of a reference to that of the view.
     pub(crate) fn tie<'v, X: ?Sized>(&'v self, value: &'a X) -> &'v X {
         value
     }
 }
 
-/// Gives a function or a closure's body the names that [`input!`] and its kind need: the struct, and its fields' ends.
-macro_rules! fields_of {
-    ($name:ident) => {
-        #[allow(
-            unused_imports,
-            clippy::unsafe_removed_from_name,
-            reason = "not every function reads a field"
-        )]
-        use pjrt_sys::field_end::$name as field_ends;
-        #[allow(dead_code, reason = "not every function reads a field")]
-        type Struct = pjrt_sys::$name;
-    };
+/// A field of a host's struct, which the host's version may lack.
+pub(crate) struct Field<'v, F> {
+    start: Option<NonNull<F>>,
+    view: PhantomData<&'v F>,
 }
 
-/// The value of a field; zero if the host's struct does not have it.
-macro_rules! input {
+impl<F: Copy> Field<'_, F> {
+    /// Returns the value of the field, or zero if the host's struct does not have it.
+    #[inline(always)]
+    pub(crate) fn read(self) -> F {
+        match self.start {
+            // SAFETY: the contracts of `View::new` and `View::field`: the field can be read and holds an `F`.
+            Some(start) => unsafe { start.read_unaligned() },
+            // SAFETY: `View::field`'s contract: zero is a valid value.
+            None => unsafe { std::mem::zeroed() },
+        }
+    }
+
+    /// Writes the field, if the host's struct has it.
+    #[inline(always)]
+    pub(crate) fn write(self, value: F) {
+        if let Some(start) = self.start {
+            // SAFETY: the contracts of `View::new` and `View::field`: the field can be written and holds an `F`.
+            unsafe { start.write_unaligned(value) }
+        }
+    }
+}
+
+/// Returns a field of a view.
+macro_rules! field {
     ($view:ident.$field:ident) => {{
-        // Gives the value the field's type.
-        let like = |like: &Struct| like.$field;
-        let (offset, end) = (std::mem::offset_of!(Struct, $field), field_ends::$field);
-        // SAFETY: offset, end and type are those of the field, and zero is a valid value of every field (`SizedStruct`).
+        // SAFETY: the closure returns the address of a field, and zero is a valid value of every field (`SizedStruct`).
         #[allow(unused_unsafe, reason = "some callers are in an unsafe block")]
-        let value = $crate::abi::args::same_type(like, unsafe { $view.read(offset, end) });
-        value
+        let field = unsafe { $view.field(|start| &raw mut (*start).$field) };
+        field
     }};
 }
 
-/// Makes a value's type that of a field.
-pub(crate) fn same_type<T, F>(_: impl Fn(&T) -> F, value: F) -> F {
-    value
+/// Reads a field. The value is zero if the host's struct does not have the field.
+macro_rules! input {
+    ($view:ident.$field:ident) => {
+        $crate::abi::args::field!($view.$field).read()
+    };
 }
 
 /// Writes a field, if the host's struct has it.
 macro_rules! output {
-    ($view:ident.$field:ident = $value:expr) => {{
-        let like = |like: &Struct| like.$field;
-        let value = $crate::abi::args::same_type(like, $value);
-        let (offset, end) = (std::mem::offset_of!(Struct, $field), field_ends::$field);
-        // SAFETY: offset, end and type are those of the field.
-        unsafe { $view.write(offset, end, value) }
-    }};
+    ($view:ident.$field:ident = $value:expr) => {
+        $crate::abi::args::field!($view.$field).write($value)
+    };
 }
 
-/// The object that a handle in a field points to, or an INVALID_ARGUMENT error.
+/// Borrows the object that the handle in a field points to; an INVALID_ARGUMENT error if there is none.
 macro_rules! handle {
     ($view:ident.$field:ident: $ty:ty) => {{
         let pointer = $crate::abi::args::input!($view.$field);
@@ -136,14 +137,15 @@ macro_rules! handle {
     }};
 }
 
-/// The bytes that a pointer and a size in two fields describe. A null pointer with a size is an error.
+/// Borrows the bytes that a pointer field and a size field describe. A null pointer with a size other than zero is an error.
 macro_rules! bytes {
     ($view:ident.$field:ident, $size:ident) => {
         $crate::abi::args::slice!($view.$field as u8, $size)
     };
 }
 
-/// The array that a pointer and a length in two fields describe. A null pointer with a length is an error.
+/// Borrows the array that a pointer field and a length field describe. A null pointer with a length other than zero is an
+/// error.
 macro_rules! slice {
     ($view:ident.$field:ident as $ty:ty, $size:ident) => {{
         let (pointer, size) = ($crate::abi::args::input!($view.$field), $crate::abi::args::input!($view.$size));
@@ -154,7 +156,7 @@ macro_rules! slice {
     }};
 }
 
-/// Writes a string that lives in an object of ours into two fields.
+/// Writes the pointer and the size of a string, which an object of the plugin owns, to two fields.
 macro_rules! output_str {
     ($view:ident.$field:ident, $size:ident = $text:expr) => {{
         let text: &str = $text;
@@ -163,7 +165,7 @@ macro_rules! output_str {
     }};
 }
 
-/// Writes an array that lives in an object of ours into two fields.
+/// Writes the pointer and the length of an array, which an object of the plugin owns, to two fields.
 macro_rules! output_slice {
     ($view:ident.$field:ident, $size:ident = $slice:expr) => {{
         let slice = $slice;
@@ -172,9 +174,9 @@ macro_rules! output_slice {
     }};
 }
 
-pub(crate) use {bytes, fields_of, handle, input, output, output_slice, output_str, slice};
+pub(crate) use {bytes, field, handle, input, output, output_slice, output_str, slice};
 
-/// An array of the host.
+/// Borrows an array of the host. `name` names it in errors.
 ///
 /// # Safety
 ///
@@ -196,15 +198,28 @@ pub(crate) unsafe fn borrowed_slice<'a, T>(pointer: *const T, len: usize, name: 
 
 #[cold]
 fn no_array(name: &str, len: usize) -> Error {
-    Error::invalid_argument(format!("'{name}' is no array of {len} elements"))
+    Error::invalid_argument(format!(
+        "'{name}' is not an array of {len} elements: its pointer is misaligned, or its size overflows the address space"
+    ))
 }
 
-/// Bytes as C sees them.
+/// Returns the pointer to bytes as C's `char` pointer.
 pub(crate) fn chars(bytes: &[u8]) -> *const c_char {
     bytes.as_ptr().cast()
 }
 
-/// Text of the host; what is not UTF-8 in it is replaced.
+/// Copies a string of the host, with replacement characters for invalid UTF-8.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Returns the element type with a number of `PJRT_Buffer_Type`.
+#[inline]
+pub(crate) fn element_type(number: PJRT_Buffer_Type) -> Result<ElementType> {
+    ElementType::from_number(number.0).ok_or_else(|| {
+        Error::invalid_argument(format!(
+            "{} is not the number of an element type that this plugin knows (PJRT_Buffer_Type)",
+            number.0
+        ))
+    })
 }

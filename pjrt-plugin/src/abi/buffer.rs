@@ -12,14 +12,20 @@ use std::ptr;
 use std::sync::Arc;
 
 use pjrt_sys::{
-    PJRT_Buffer, PJRT_Buffer_MemoryLayout, PJRT_Buffer_MemoryLayout_Tiled,
-    PJRT_Buffer_MemoryLayout_Type_Tiled, PJRT_Buffer_MemoryLayout_Union, PJRT_Buffer_Type, SizedStruct,
+    PJRT_Buffer, PJRT_Buffer_DecreaseExternalReferenceCount_Args, PJRT_Buffer_Delete_Args,
+    PJRT_Buffer_Destroy_Args, PJRT_Buffer_Device_Args, PJRT_Buffer_Dimensions_Args,
+    PJRT_Buffer_DynamicDimensionIndices_Args, PJRT_Buffer_ElementType_Args, PJRT_Buffer_GetMemoryLayout_Args,
+    PJRT_Buffer_IncreaseExternalReferenceCount_Args, PJRT_Buffer_IsDeleted_Args, PJRT_Buffer_IsOnCpu_Args,
+    PJRT_Buffer_Memory_Args, PJRT_Buffer_MemoryLayout, PJRT_Buffer_MemoryLayout_Tiled,
+    PJRT_Buffer_MemoryLayout_Type_Tiled, PJRT_Buffer_MemoryLayout_Union,
+    PJRT_Buffer_OnDeviceSizeInBytes_Args, PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args,
+    PJRT_Buffer_ReadyEvent_Args, PJRT_Buffer_Type, PJRT_Buffer_UnpaddedDimensions_Args,
+    PJRT_Buffer_UnsafePointer_Args, SizedStruct,
 };
 
-use crate::abi::args::{handle, input, output, output_slice};
+use crate::abi::args::{View, handle, input, output, output_slice};
 use crate::abi::client_state::ClientState;
 use crate::abi::event::event_to_raw;
-use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
 use crate::buffer::PjrtBuffer;
 use crate::client::Location;
@@ -27,27 +33,26 @@ use crate::client::PjrtClient;
 use crate::core::event::Event;
 use crate::core::fork;
 use crate::core::storage::BufferState;
-use crate::element_type::ElementType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
-/// What a buffer is, whatever becomes of its data.
+/// The properties of a buffer that do not depend on its data.
 pub(crate) struct Spec<C: PjrtClient> {
     pub(crate) client: Arc<ClientState<C>>,
-    /// Its place among the client's devices.
+    /// Its index in the client's devices.
     pub(crate) device: usize,
-    /// Its place among the client's memories.
+    /// Its index in the client's memories.
     pub(crate) memory: usize,
     pub(crate) shape: Shape,
 }
 
-/// All buffers that one output of a program gives on a device have the same, and share it.
+/// The owned [`Spec`] of a buffer, or the one that all buffers of a program's output on a device share.
 enum SpecOf<C: PjrtClient> {
     Own(Spec<C>),
     Output(Arc<Spec<C>>),
 }
 
-/// A buffer as the host sees it.
+/// The object behind a `PJRT_Buffer`.
 pub(crate) struct BufferHandle<C: PjrtClient> {
     spec: SpecOf<C>,
     pub(crate) state: BufferState<C::Buffer>,
@@ -67,7 +72,7 @@ impl<C: PjrtClient> Handle for BufferHandle<C> {
     const KIND: &'static str = "PJRT_Buffer";
 }
 
-/// So that a buffer has the fields of what it is.
+/// Gives access to the fields of the buffer's [`Spec`].
 impl<C: PjrtClient> Deref for BufferHandle<C> {
     type Target = Spec<C>;
 
@@ -93,7 +98,7 @@ impl<C: PjrtClient> BufferHandle<C> {
         Self { spec: SpecOf::Own(spec), state: state.on_device(place.device) }
     }
 
-    /// A buffer of an output.
+    /// Creates the buffer of a program's output.
     #[inline(always)]
     pub(crate) fn of_output(spec: Arc<Spec<C>>, place: usize, state: BufferState<C::Buffer>) -> Self {
         Self { spec: SpecOf::Output(spec), state: state.on_device(place) }
@@ -103,7 +108,7 @@ impl<C: PjrtClient> BufferHandle<C> {
         self.client.memories[self.memory].memory.is_host_accessible()
     }
 
-    /// The address of the data, waiting until there is one.
+    /// Returns the address of the data. Waits until there is one.
     fn address(&self) -> Result<usize> {
         let storage = match self.state.pinned() {
             Some(storage) => storage,
@@ -111,166 +116,178 @@ impl<C: PjrtClient> BufferHandle<C> {
         };
         if !self.is_host_accessible() {
             let address = self.client.explain(storage.device_address())?;
-            return address.ok_or_else(|| Error::unimplemented("this plugin's buffers have no address"));
+            return address.ok_or_else(|| {
+                Error::unimplemented(
+                    "the plugin's buffers have no device address (PjrtBuffer::device_address returned None)",
+                )
+            });
         }
         if let Some(view) = storage.host_view() {
             return Ok(view.address());
         }
         let mut bytes = self.client.explain(storage.host_bytes())?;
         if bytes.is_none() {
-            // A program that still runs may be about to put them there.
+            // A running program may not have written them yet.
             self.state.ready_event().wait()?;
             bytes = self.client.explain(storage.host_bytes())?;
         }
-        // The host will read these bytes, so the address and the size must be theirs.
+        // The host reads these bytes, so there must be as many as the shape requires.
         match bytes {
             Some(bytes) if bytes.len() >= self.shape.host_size() => Ok(bytes.as_ptr().expose_provenance()),
             Some(bytes) => Err(Error::internal(format!(
-                "the plugin shows {} bytes of a buffer {} in host-accessible memory, which needs {}",
+                "PjrtBuffer::host_bytes returned {} bytes for the buffer {} in host-accessible memory; its shape needs {}",
                 bytes.len(),
                 self.shape,
                 self.shape.host_size()
             ))),
-            None => Err(Error::internal("the plugin shows no bytes of a buffer in host-accessible memory")),
+            None => Err(Error::internal(
+                "PjrtBuffer::host_bytes returned no bytes for a buffer in host-accessible memory",
+            )),
         }
     }
 }
 
-/// The element type with a number of the host.
-#[inline]
-pub(crate) fn element_type(number: PJRT_Buffer_Type) -> Result<ElementType> {
-    ElementType::from_number(number.0)
-        .ok_or_else(|| Error::invalid_argument(format!("{} is no element type", number.0)))
+/// `PJRT_Buffer_ElementType`.
+pub(crate) fn buffer_element_type<C: PjrtClient>(args: View<'_, PJRT_Buffer_ElementType_Args>) -> Result<()> {
+    let element_type = handle!(args.buffer: BufferHandle<C>)?.shape.element_type;
+    output!(args.type_ = PJRT_Buffer_Type(element_type as u32));
+    Ok(())
 }
 
-shims! {
-    call_without_floats:
+/// `PJRT_Buffer_Dimensions`. The dimensions stay readable after the buffer is deleted.
+pub(crate) fn buffer_dimensions<C: PjrtClient>(args: View<'_, PJRT_Buffer_Dimensions_Args>) -> Result<()> {
+    output_slice!(args.dims, num_dims = handle!(args.buffer: BufferHandle<C>)?.shape.dims());
+    Ok(())
+}
 
-    /// `PJRT_Buffer_ElementType`.
-    buffer_element_type(PJRT_Buffer_ElementType_Args) |args, C| {
-        let element_type = handle!(args.buffer: BufferHandle<C>)?.shape.element_type;
-        output!(args.type_ = PJRT_Buffer_Type(element_type as u32));
-        Ok(())
-    }
+/// `PJRT_Buffer_UnpaddedDimensions`. No dimension is padded.
+pub(crate) fn buffer_unpadded_dimensions<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_UnpaddedDimensions_Args>,
+) -> Result<()> {
+    output_slice!(args.unpadded_dims, num_dims = handle!(args.buffer: BufferHandle<C>)?.shape.dims());
+    Ok(())
+}
 
-    /// `PJRT_Buffer_Dimensions`. The dimensions stay readable after the buffer is deleted.
-    buffer_dimensions(PJRT_Buffer_Dimensions_Args) |args, C| {
-        output_slice!(args.dims, num_dims = handle!(args.buffer: BufferHandle<C>)?.shape.dims());
-        Ok(())
-    }
+/// `PJRT_Buffer_DynamicDimensionIndices`. No dimension is dynamic.
+pub(crate) fn buffer_dynamic_dimension_indices<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_DynamicDimensionIndices_Args>,
+) -> Result<()> {
+    handle!(args.buffer: BufferHandle<C>)?;
+    output!(args.dynamic_dim_indices = ptr::null());
+    output!(args.num_dynamic_dims = 0);
+    Ok(())
+}
 
-    /// `PJRT_Buffer_UnpaddedDimensions`. Nothing is padded.
-    buffer_unpadded_dimensions(PJRT_Buffer_UnpaddedDimensions_Args) |args, C| {
-        output_slice!(args.unpadded_dims, num_dims = handle!(args.buffer: BufferHandle<C>)?.shape.dims());
-        Ok(())
-    }
-
-    /// `PJRT_Buffer_DynamicDimensionIndices`. No dimension is dynamic.
-    buffer_dynamic_dimension_indices(PJRT_Buffer_DynamicDimensionIndices_Args) |args, C| {
-        handle!(args.buffer: BufferHandle<C>)?;
-        output!(args.dynamic_dim_indices = ptr::null());
-        output!(args.num_dynamic_dims = 0);
-        Ok(())
-    }
-
-    /// `PJRT_Buffer_GetMemoryLayout`. Hosts older than C API 0.55 abort without it.
-    buffer_get_memory_layout(PJRT_Buffer_GetMemoryLayout_Args) |args, C| {
-        let order = handle!(args.buffer: BufferHandle<C>)?.shape.minor_to_major();
-        let tiled = PJRT_Buffer_MemoryLayout_Tiled {
-            minor_to_major: order.as_ptr(),
-            minor_to_major_size: order.len(),
-            ..PJRT_Buffer_MemoryLayout_Tiled::zeroed()
-        };
-        output!(args.layout = PJRT_Buffer_MemoryLayout {
+/// `PJRT_Buffer_GetMemoryLayout`. Hosts older than C API 0.55 abort if it fails.
+pub(crate) fn buffer_get_memory_layout<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_GetMemoryLayout_Args>,
+) -> Result<()> {
+    let order = handle!(args.buffer: BufferHandle<C>)?.shape.minor_to_major();
+    let tiled = PJRT_Buffer_MemoryLayout_Tiled {
+        minor_to_major: order.as_ptr(),
+        minor_to_major_size: order.len(),
+        ..PJRT_Buffer_MemoryLayout_Tiled::zeroed()
+    };
+    output!(
+        args.layout = PJRT_Buffer_MemoryLayout {
             u: PJRT_Buffer_MemoryLayout_Union { tiled },
             type_: PJRT_Buffer_MemoryLayout_Type_Tiled,
             ..PJRT_Buffer_MemoryLayout::zeroed()
-        });
-        Ok(())
-    }
-
-    /// `PJRT_Buffer_Device`.
-    buffer_device(PJRT_Buffer_Device_Args) |args, C| {
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        output!(args.device = buffer.client.device_pointer(buffer.device));
-        Ok(())
-    }
-
-    /// `PJRT_Buffer_Memory`.
-    buffer_memory(PJRT_Buffer_Memory_Args) |args, C| {
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        output!(args.memory = buffer.client.memory_pointer(buffer.memory));
-        Ok(())
-    }
-
-    /// `PJRT_Buffer_IsDeleted`.
-    buffer_is_deleted(PJRT_Buffer_IsDeleted_Args) |args, C| {
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        // The lock may be that of a thread that a forked child does not have.
-        output!(args.is_deleted = !fork::is_child() && buffer.state.is_deleted());
-        Ok(())
-    }
-
-    /// `PJRT_Buffer_IsOnCpu`. It must not change, so it is a property of the memory.
-    buffer_is_on_cpu(PJRT_Buffer_IsOnCpu_Args) |args, C| {
-        output!(args.is_on_cpu = handle!(args.buffer: BufferHandle<C>)?.is_host_accessible());
-        Ok(())
-    }
-
-    /// `PJRT_Buffer_ReadyEvent`.
-    buffer_ready_event(PJRT_Buffer_ReadyEvent_Args) |args, C| {
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        let event = if fork::is_child() { Event::failed(fork::refusal()) } else { buffer.state.ready_event() };
-        output!(args.event = event_to_raw(event));
-        Ok(())
-    }
+        }
+    );
+    Ok(())
 }
 
-shims! {
-    /// `PJRT_Buffer_Destroy`.
-    buffer_destroy(PJRT_Buffer_Destroy_Args) |args, C| {
-        // SAFETY: the host gives the buffer up.
-        drop(unsafe { handle::from_raw::<BufferHandle<C>>(input!(args.buffer), "buffer") }?);
-        Ok(())
-    }
+/// `PJRT_Buffer_Device`.
+pub(crate) fn buffer_device<C: PjrtClient>(args: View<'_, PJRT_Buffer_Device_Args>) -> Result<()> {
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    output!(args.device = buffer.client.device_pointer(buffer.device));
+    Ok(())
+}
 
-    /// `PJRT_Buffer_OnDeviceSizeInBytes`. Before there is storage, and where there will be none: what the shape says.
-    buffer_on_device_size_in_bytes(PJRT_Buffer_OnDeviceSizeInBytes_Args) |args, C| {
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        let size = match buffer.state.share()?.share.storage() {
-            Some(Ok(storage)) => storage.size_in_bytes(),
-            Some(Err(_)) | None => buffer.shape.host_size(),
-        };
-        output!(args.on_device_size_in_bytes = size);
-        Ok(())
-    }
+/// `PJRT_Buffer_Memory`.
+pub(crate) fn buffer_memory<C: PjrtClient>(args: View<'_, PJRT_Buffer_Memory_Args>) -> Result<()> {
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    output!(args.memory = buffer.client.memory_pointer(buffer.memory));
+    Ok(())
+}
 
-    /// `PJRT_Buffer_Delete`. What still uses the storage keeps it.
-    buffer_delete(PJRT_Buffer_Delete_Args) |args, C| {
-        handle!(args.buffer: BufferHandle<C>)?.state.delete();
-        Ok(())
-    }
+/// `PJRT_Buffer_IsDeleted`.
+pub(crate) fn buffer_is_deleted<C: PjrtClient>(args: View<'_, PJRT_Buffer_IsDeleted_Args>) -> Result<()> {
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    // In a forked child, a thread that does not exist there may hold the lock.
+    output!(args.is_deleted = !fork::is_child() && buffer.state.is_deleted());
+    Ok(())
+}
 
-    /// `PJRT_Buffer_UnsafePointer`.
-    buffer_unsafe_pointer(PJRT_Buffer_UnsafePointer_Args) |args, C| {
-        output!(args.buffer_pointer = handle!(args.buffer: BufferHandle<C>)?.address()?);
-        Ok(())
-    }
+/// `PJRT_Buffer_IsOnCpu`. The answer must not change during a buffer's life, so it depends only on the memory.
+pub(crate) fn buffer_is_on_cpu<C: PjrtClient>(args: View<'_, PJRT_Buffer_IsOnCpu_Args>) -> Result<()> {
+    output!(args.is_on_cpu = handle!(args.buffer: BufferHandle<C>)?.is_host_accessible());
+    Ok(())
+}
 
-    /// `PJRT_Buffer_IncreaseExternalReferenceCount`: the storage stays where it is until `PJRT_Buffer_DecreaseExternalReferenceCount` has been called as often.
-    buffer_increase_external_reference_count(PJRT_Buffer_IncreaseExternalReferenceCount_Args) |args, C| {
-        handle!(args.buffer: BufferHandle<C>)?.state.pin()
-    }
+/// `PJRT_Buffer_ReadyEvent`.
+pub(crate) fn buffer_ready_event<C: PjrtClient>(args: View<'_, PJRT_Buffer_ReadyEvent_Args>) -> Result<()> {
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    let event = if fork::is_child() { Event::failed(fork::refusal()) } else { buffer.state.ready_event() };
+    output!(args.event = event_to_raw(event));
+    Ok(())
+}
 
-    /// `PJRT_Buffer_DecreaseExternalReferenceCount`.
-    buffer_decrease_external_reference_count(PJRT_Buffer_DecreaseExternalReferenceCount_Args) |args, C| {
-        handle!(args.buffer: BufferHandle<C>)?.state.unpin()
-    }
+/// `PJRT_Buffer_Destroy`.
+pub(crate) fn buffer_destroy<C: PjrtClient>(args: View<'_, PJRT_Buffer_Destroy_Args>) -> Result<()> {
+    // SAFETY: the host passes ownership of the buffer.
+    drop(unsafe { handle::from_raw::<BufferHandle<C>>(input!(args.buffer), "buffer") }?);
+    Ok(())
+}
 
-    /// `PJRT_Buffer_OpaqueDeviceMemoryDataPointer`.
-    buffer_opaque_device_memory_data_pointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args) |args, C| {
-        let address = handle!(args.buffer: BufferHandle<C>)?.address()?;
-        output!(args.device_memory_ptr = ptr::with_exposed_provenance_mut(address));
-        Ok(())
-    }
+/// `PJRT_Buffer_OnDeviceSizeInBytes`. A buffer without storage, or in error, has the size of its dense array.
+pub(crate) fn buffer_on_device_size_in_bytes<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_OnDeviceSizeInBytes_Args>,
+) -> Result<()> {
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    let size = match buffer.state.share()?.share.storage() {
+        Some(Ok(storage)) => storage.size_in_bytes(),
+        Some(Err(_)) | None => buffer.shape.host_size(),
+    };
+    output!(args.on_device_size_in_bytes = size);
+    Ok(())
+}
+
+/// `PJRT_Buffer_Delete`. Executions and copies that use the storage keep it alive.
+pub(crate) fn buffer_delete<C: PjrtClient>(args: View<'_, PJRT_Buffer_Delete_Args>) -> Result<()> {
+    handle!(args.buffer: BufferHandle<C>)?.state.delete();
+    Ok(())
+}
+
+/// `PJRT_Buffer_UnsafePointer`.
+pub(crate) fn buffer_unsafe_pointer<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_UnsafePointer_Args>,
+) -> Result<()> {
+    output!(args.buffer_pointer = handle!(args.buffer: BufferHandle<C>)?.address()?);
+    Ok(())
+}
+
+/// `PJRT_Buffer_IncreaseExternalReferenceCount`: keeps the storage at its address until
+/// `PJRT_Buffer_DecreaseExternalReferenceCount` has been called as often.
+pub(crate) fn buffer_increase_external_reference_count<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_IncreaseExternalReferenceCount_Args>,
+) -> Result<()> {
+    handle!(args.buffer: BufferHandle<C>)?.state.pin()
+}
+
+/// `PJRT_Buffer_DecreaseExternalReferenceCount`.
+pub(crate) fn buffer_decrease_external_reference_count<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_DecreaseExternalReferenceCount_Args>,
+) -> Result<()> {
+    handle!(args.buffer: BufferHandle<C>)?.state.unpin()
+}
+
+/// `PJRT_Buffer_OpaqueDeviceMemoryDataPointer`.
+pub(crate) fn buffer_opaque_device_memory_data_pointer<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args>,
+) -> Result<()> {
+    let address = handle!(args.buffer: BufferHandle<C>)?.address()?;
+    output!(args.device_memory_ptr = ptr::with_exposed_provenance_mut(address));
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Strings and arrays in the form that C reads them, kept in one place for the life of the object they describe.
+//! Strings and arrays in the form that C reads. Each stays at its address as long as the object that it describes.
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -9,12 +9,12 @@ use pjrt_sys::{
     SizedStruct,
 };
 
-use crate::abi::args::{View, bytes, chars, fields_of, input, text};
+use crate::abi::args::{View, bytes, chars, input, text};
 use crate::attributes::AttributeValue;
 use crate::error::{Error, Result};
 use crate::options::OptionValue;
 
-/// Strings, or other bytes, as an array of pointers and one of lengths.
+/// Strings, or other bytes, as an array of pointers and an array of lengths.
 pub(crate) struct Strings {
     pointers: Box<[*const c_char]>,
     lengths: Box<[usize]>,
@@ -45,7 +45,7 @@ impl Strings {
     }
 }
 
-/// Attributes as an array of `PJRT_NamedValue`. Names and texts end with a NUL, because some hosts read them as C strings.
+/// Attributes as an array of `PJRT_NamedValue`. Names and strings end with a NUL, because some hosts read them as C strings.
 pub(crate) struct NamedValues {
     values: Box<[PJRT_NamedValue]>,
     _bytes: Vec<Vec<u8>>,
@@ -106,7 +106,7 @@ impl NamedValues {
     }
 }
 
-/// Reads an array of `PJRT_NamedValue` of the host. Its elements are as large as ours: the struct never grew.
+/// Reads an array of `PJRT_NamedValue` of the host. Its elements have the same size in all versions of the C API.
 ///
 /// # Safety
 ///
@@ -115,9 +115,10 @@ pub(crate) unsafe fn read_named_values(
     values: *const PJRT_NamedValue,
     len: usize,
 ) -> Result<Vec<(String, OptionValue)>> {
-    fields_of!(PJRT_NamedValue);
     if len > 0 && values.is_null() {
-        return Err(Error::invalid_argument("an array of named values is null"));
+        return Err(Error::invalid_argument(format!(
+            "the pointer to an array of {len} named values is null"
+        )));
     }
     let mut read = Vec::new();
     for index in 0..len {
@@ -155,7 +156,7 @@ pub(crate) unsafe fn read_named_values(
             }
             other => {
                 return Err(Error::invalid_argument(format!(
-                    "option '{name}' has the unknown type {}",
+                    "option '{name}' has the type {}, which is none of PJRT_NamedValue_Type",
                     other.0
                 )));
             }
@@ -165,18 +166,18 @@ pub(crate) unsafe fn read_named_values(
     Ok(read)
 }
 
-/// Bytes handed to the host together with a function that frees them.
+/// Passes bytes to the host: their address, their size, and the holder that [`delete_serialized`] frees.
 pub(crate) fn serialized<T>(bytes: Vec<u8>) -> (*const c_char, usize, *mut T) {
     let holder = Box::new(bytes);
     let (pointer, len) = (chars(&holder), holder.len());
     (pointer, len, Box::into_raw(holder).cast())
 }
 
-/// Frees what [`serialized`] made.
+/// Frees the bytes of [`serialized`].
 ///
 /// # Safety
 ///
-/// `holder` is null or came from [`serialized`], and is not used any more.
+/// `holder` is null or came from [`serialized`], and is not used afterwards.
 pub(crate) unsafe extern "C" fn delete_serialized<T>(holder: *mut T) {
     if !holder.is_null() {
         // SAFETY: the caller's contract: it is the pointer of a `Box<Vec<u8>>`.
@@ -184,23 +185,26 @@ pub(crate) unsafe extern "C" fn delete_serialized<T>(holder: *mut T) {
     }
 }
 
-/// Bytes for the host in memory that [`free_c`] frees, for functions whose deleters get no more than the pointer.
+/// Copies bytes to memory that [`free_c`] frees, for functions whose deleters receive only the pointer.
 pub(crate) fn copy_to_c(bytes: &[u8]) -> Result<*const c_char> {
-    // SAFETY: asks for memory, of at least one byte, so that null means that there is none.
+    // SAFETY: `malloc` has no preconditions. The size is at least one, so that null means failure.
     let place = unsafe { libc::malloc(bytes.len().max(1)) };
     if place.is_null() {
-        return Err(Error::resource_exhausted(format!("there is no room for {} bytes", bytes.len())));
+        return Err(Error::resource_exhausted(format!(
+            "cannot allocate {} bytes for a result that the host frees",
+            bytes.len()
+        )));
     }
     // SAFETY: the memory is new and large enough.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place.cast(), bytes.len()) };
     Ok(place.cast_const().cast())
 }
 
-/// Frees what [`copy_to_c`] made.
+/// Frees the bytes of [`copy_to_c`].
 ///
 /// # Safety
 ///
-/// `bytes` is null or came from [`copy_to_c`], and is not used any more.
+/// `bytes` is null or came from [`copy_to_c`], and is not used afterwards.
 pub(crate) unsafe extern "C" fn free_c(bytes: *const c_char) {
     // SAFETY: the caller's contract.
     unsafe { libc::free(bytes.cast_mut().cast()) };

@@ -1,7 +1,7 @@
-//! What people ask to see through the environment: a trace of the host's calls, and what was alive at the end.
+//! Diagnostics that environment variables enable: a trace of the host's calls, and a report of handles alive at exit.
 //!
-//! Both watch the same two places, the beginning and end of a call and the making and taking back of a handle. So does the
-//! profiler. Where none of them is asked for, each of these is one look at a number.
+//! Both observe calls and handles at the same places as the profiler: where a call begins and ends, and where a handle is
+//! created and destroyed. If none of them is enabled, each such place costs one atomic load.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -20,9 +20,9 @@ use crate::core::fork;
 use crate::core::sync::lock;
 use crate::error::Error;
 
-/// Names the file that the calls are written to.
+/// The variable that names the file of the trace.
 const TRACE_VARIABLE: &str = "PJRT_PLUGIN_TRACE";
-/// Asks for a list of what is alive at the end.
+/// The variable that enables the report of live handles at exit.
 const LEAK_VARIABLE: &str = "PJRT_PLUGIN_LEAK_REPORT";
 
 struct Observer {
@@ -30,12 +30,12 @@ struct Observer {
     handles: Option<Mutex<Handles>>,
 }
 
-/// Looked up once; nothing in most processes.
+/// The observer that the environment asks for, which is read once. `None` in most processes.
 static OBSERVER: LazyLock<Option<Observer>> = LazyLock::new(|| {
     let trace = std::env::var_os(TRACE_VARIABLE).filter(|path| !path.is_empty()).and_then(Trace::create);
     let wants_leaks = std::env::var_os(LEAK_VARIABLE).is_some_and(|value| value == "1");
     let handles = wants_leaks.then(|| {
-        // SAFETY: the function takes nothing and returns nothing; the library that it is in stays in memory.
+        // SAFETY: the function takes no argument and returns nothing, and its library stays loaded.
         unsafe { libc::atexit(report_at_exit) };
         Mutex::default()
     });
@@ -46,21 +46,21 @@ static OBSERVER: LazyLock<Option<Observer>> = LazyLock::new(|| {
     observer
 });
 
-/// How many reasons there are to look at calls and handles; one from the start, that nobody has looked at the environment yet.
+/// The number of observers of calls and handles. It starts at one, so that the first call reads the environment.
 static WATCHERS: AtomicUsize = AtomicUsize::new(1);
 
-/// Whether anyone may want to see a call or a handle.
+/// Returns whether calls and handles may have an observer.
 #[inline]
 pub(crate) fn is_watched() -> bool {
     WATCHERS.load(Ordering::Relaxed) != 0
 }
 
-/// From now on somebody wants to see calls.
+/// Adds an observer of calls.
 pub(crate) fn watch() {
     WATCHERS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Takes a [`watch`] back.
+/// Removes an observer that [`watch`] added.
 pub(crate) fn unwatch() {
     WATCHERS.fetch_sub(1, Ordering::Relaxed);
 }
@@ -70,7 +70,7 @@ thread_local! {
     static CURRENT: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
-/// A call of the host that is watched, until this is dropped.
+/// An observed call of the host, which ends when this is dropped.
 pub(crate) struct Call {
     observer: &'static Observer,
     function: &'static str,
@@ -79,18 +79,18 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Nothing if nobody watches.
+    /// Begins a call. Returns `None` if there is no observer.
     pub(crate) fn begin(function: &'static str) -> Option<Self> {
         let observer = OBSERVER.as_ref()?;
         Some(Self { observer, function, outer: CURRENT.replace(Some(function)), start: Instant::now() })
     }
 
-    /// Writes the call down.
+    /// Writes the call to the trace.
     ///
     /// # Safety
     ///
-    /// `args` is null or a struct of this layout, of the host's version, after the call that it was for; if there is no
-    /// error, its strings and arrays are what the C API says.
+    /// `args` is null or a struct of this layout, of the host's version, after its call has returned. If there is no error,
+    /// its strings and arrays are as the C API requires.
     pub(crate) unsafe fn returned(&self, args: *const u8, layout: &StructLayout, error: Option<&Error>) {
         let Some(trace) = &self.observer.trace else { return };
         let took = self.start.elapsed();
@@ -106,10 +106,10 @@ impl Drop for Call {
     }
 }
 
-/// A file of events in the form that Perfetto and Chrome read: a JSON array, one element on each line.
+/// A file of events in the format that Perfetto and Chrome read: a JSON array with one element per line.
 ///
-/// Each event is written over the end of the array, with a new end, so that the file is whole however the process ends. What
-/// cannot be written over, such as a pipe, has no end; the form allows that.
+/// Each event overwrites the closing bracket and writes a new one, so that the file is valid JSON however the process ends.
+/// A pipe, which cannot be overwritten, has no closing bracket; the format allows that.
 struct Trace {
     file: Mutex<Written>,
     start: Instant,
@@ -132,12 +132,12 @@ impl Written {
         Ok(written)
     }
 
-    /// Writes text before the end of the array, in one go: a host that crashes leaves whole events.
+    /// Writes text before the end of the array with one call, so that a host that crashes leaves complete events.
     fn put(&mut self, text: &str) -> std::io::Result<()> {
         if !self.has_end {
             return self.file.write_all(text.as_bytes());
         }
-        // From the end of the file, where a fork of this process may have written too.
+        // Seeks from the end of the file, because a forked child may have written to it.
         let end = self.file.seek(SeekFrom::End(0))?;
         self.file.seek(SeekFrom::Start(end.saturating_sub(END.len() as u64)))?;
         self.file.write_all(format!("{text}{END}").as_bytes())
@@ -151,7 +151,7 @@ impl Written {
 }
 
 impl Trace {
-    /// `%p` in the path stands for the number of the process: a host's children have the same environment.
+    /// Creates the file. `%p` in the path stands for the process id, because a host's children inherit its environment.
     fn create(path: OsString) -> Option<Self> {
         let path = match path.to_str() {
             Some(text) => OsString::from(text.replace("%p", &std::process::id().to_string())),
@@ -160,7 +160,10 @@ impl Trace {
         match File::create(&path).and_then(Written::begin) {
             Ok(file) => Some(Self { file: Mutex::new(file), start: Instant::now() }),
             Err(error) => {
-                complain(&format!("{TRACE_VARIABLE}={}: {error}; nothing is traced", path.display()));
+                complain(&format!(
+                    "{TRACE_VARIABLE}={}: cannot create the file of the trace: {error}; calls are not traced",
+                    path.display()
+                ));
                 None
             }
         }
@@ -194,7 +197,7 @@ impl Trace {
     }
 }
 
-/// A small number for each thread, in the order of their first calls.
+/// Returns a small number for the current thread. Threads are numbered in the order of their first calls.
 pub(crate) fn thread_number() -> u64 {
     use std::sync::atomic::AtomicU64;
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -204,21 +207,21 @@ pub(crate) fn thread_number() -> u64 {
     NUMBER.try_with(|number| *number).unwrap_or(0)
 }
 
-/// Handles that the host has not given back.
+/// The handles that the host has not destroyed.
 #[derive(Default)]
 struct Handles {
     made: u64,
     alive: HashMap<(usize, &'static str), Vec<Site>>,
 }
 
-/// Where a handle, or a share of it, was made.
+/// The place where a handle, or a share of it, was created.
 struct Site {
     number: u64,
     function: &'static str,
     thread: String,
 }
 
-/// Notes that the host got a handle.
+/// Records that the host received a handle.
 #[inline]
 pub(crate) fn handle_made(address: usize, kind: &'static str) {
     if is_watched() {
@@ -234,14 +237,14 @@ fn note_made(address: usize, kind: &'static str) {
     let Some(handles) = OBSERVER.as_ref().and_then(|observer| observer.handles.as_ref()) else { return };
     let thread = thread::current();
     let thread = thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned);
-    let function = CURRENT.get().unwrap_or("a callback, or work of the plugin");
+    let function = CURRENT.get().unwrap_or("a callback or a thread of the plugin");
     let mut handles = lock(handles);
     handles.made += 1;
     let site = Site { number: handles.made, function, thread };
     handles.alive.entry((address, kind)).or_default().push(site);
 }
 
-/// Notes that the host gave a handle back.
+/// Records that the host destroyed a handle.
 #[inline]
 pub(crate) fn handle_taken(address: usize, kind: &'static str) {
     if is_watched() {
@@ -265,17 +268,17 @@ fn note_taken(address: usize, kind: &'static str) {
 }
 
 extern "C" fn report_at_exit() {
-    // What a forked child has was made by its parent.
+    // The handles of a forked child belong to its parent.
     if fork::is_child() {
         return;
     }
     let Some(handles) = OBSERVER.as_ref().and_then(|observer| observer.handles.as_ref()) else { return };
-    // A thread that the end of the process has stopped may hold the lock; then there is no report, but an end.
+    // A thread that was stopped by the exit of the process may hold the lock. Waiting for it would hang the exit.
     let Ok(handles) = handles.try_lock() else { return };
     complain(&report(&handles));
 }
 
-/// Prints to stderr, as `eprintln` does, which panics where stderr is closed.
+/// Prints a line to stderr. Unlike `eprintln`, it does not panic if stderr is closed.
 pub(crate) fn complain(text: &str) {
     let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
@@ -289,12 +292,12 @@ fn report(handles: &Handles) -> String {
     sites.sort_by_key(|(_, site)| site.number);
     let made = handles.made;
     let mut lines = vec![match sites.len() {
-        0 => format!("{LEAK_VARIABLE}: the host has given back all {made} handles"),
-        leaked => format!("{LEAK_VARIABLE}: the host has not given back {leaked} of {made} handles:"),
+        0 => format!("{LEAK_VARIABLE}: the host destroyed all {made} handles"),
+        leaked => format!("{LEAK_VARIABLE}: the host did not destroy {leaked} of {made} handles:"),
     }];
     lines.extend(sites.iter().map(|(kind, site)| {
         format!(
-            "  {kind}, handle {} in order, made by {} on thread {}",
+            "  {kind}, handle number {}, created by {} on thread {}",
             site.number, site.function, site.thread
         )
     }));

@@ -1,21 +1,27 @@
-//! `PJRT_Client` apart from programs and buffers.
+//! `PJRT_Client`, except for its functions about programs and buffers.
 //!
 //! `PJRT_Client_Create`, `PJRT_Client_Destroy`, `PJRT_Client_PlatformName`, `PJRT_Client_ProcessIndex`,
 //! `PJRT_Client_PlatformVersion`, `PJRT_Client_Devices`, `PJRT_Client_AddressableDevices`,
 //! `PJRT_Client_LookupDevice`, `PJRT_Client_LookupAddressableDevice`, `PJRT_Client_AddressableMemories`,
 //! `PJRT_Client_DefaultDeviceAssignment`, `PJRT_Client_DmaMap`, `PJRT_Client_DmaUnmap`,
-//! `PJRT_Client_UpdateGlobalProcessInfo`.
+//! `PJRT_Client_UpdateGlobalProcessInfo`, `PJRT_Client_TopologyDescription`.
 
 use pjrt_sys::{
-    PJRT_Error_Code, PJRT_ProcessInfo, PJRT_ProcessState_kConnected, PJRT_ProcessState_kDisconnected,
-    PJRT_ProcessState_kError, PJRT_ProcessState_kUninitialized,
+    PJRT_Client_AddressableDevices_Args, PJRT_Client_AddressableMemories_Args, PJRT_Client_Create_Args,
+    PJRT_Client_DefaultDeviceAssignment_Args, PJRT_Client_Destroy_Args, PJRT_Client_Devices_Args,
+    PJRT_Client_DmaMap_Args, PJRT_Client_DmaUnmap_Args, PJRT_Client_LookupAddressableDevice_Args,
+    PJRT_Client_LookupDevice_Args, PJRT_Client_PlatformName_Args, PJRT_Client_PlatformVersion_Args,
+    PJRT_Client_ProcessIndex_Args, PJRT_Client_TopologyDescription_Args,
+    PJRT_Client_UpdateGlobalProcessInfo_Args, PJRT_Error_Code, PJRT_ProcessInfo,
+    PJRT_ProcessState_kConnected, PJRT_ProcessState_kDisconnected, PJRT_ProcessState_kError,
+    PJRT_ProcessState_kUninitialized,
 };
 
-use crate::abi::args::{View, fields_of, handle, input, null, output, output_slice, output_str};
+use crate::abi::args::{View, handle, input, null, output, output_slice, output_str};
 use crate::abi::c_arrays::read_named_values;
 use crate::abi::client_state::ClientState;
 use crate::abi::error::host_error;
-use crate::abi::guard::shims;
+use crate::abi::exit::tell_at_exit;
 use crate::abi::handle;
 use crate::abi::kv::HostStore;
 use crate::client::{ClientConfig, PjrtClient, ProcessInfo, ProcessState};
@@ -26,13 +32,13 @@ use crate::error::{Error, Result};
 use crate::kv_store::KeyValueStore;
 use crate::options::{OptionSpec, OptionValue, Options};
 
-/// What a distributed host adds to every plugin's options.
+/// The options that a distributed host adds to those of every plugin.
 const DISTRIBUTED: &[OptionSpec] = &[
-    OptionSpec::integer("node_id", 0, "the number of this process"),
-    OptionSpec::integer("num_nodes", 1, "how many processes there are"),
+    OptionSpec::integer("node_id", 0, "the index of this process"),
+    OptionSpec::integer("num_nodes", 1, "the number of processes"),
 ];
 
-/// Divides what a host sent into the plugin's options and those of a distributed computation.
+/// Divides the host's options into those of the plugin and those of a distributed computation.
 fn config<C: PjrtClient>(given: Vec<(String, OptionValue)>) -> Result<ClientConfig> {
     let (distributed, own): (Vec<_>, Vec<_>) = given.into_iter().partition(|(name, _)| {
         let is = |spec: &OptionSpec| spec.name() == name;
@@ -40,192 +46,222 @@ fn config<C: PjrtClient>(given: Vec<(String, OptionValue)>) -> Result<ClientConf
     });
     let distributed = Options::new(DISTRIBUTED, distributed)?;
     let (node_id, num_nodes) = (distributed.integer("node_id")?, distributed.integer("num_nodes")?);
-    // First, because a distributed host has more options, which a plugin of one process does not know.
+    // This check comes first, because a distributed host sends further options that a single-process plugin rejects.
     check_processes::<C>(node_id, num_nodes)?;
     let options = Options::new(C::CREATE_OPTIONS, own)?;
     Ok(ClientConfig { node_id, num_nodes, ..ClientConfig::new(options) })
 }
 
-/// Refuses several processes where each would run its own computation, and numbers that no process can have.
+/// Returns an error if a single-process plugin is asked for several processes, or if the process index is out of range.
 fn check_processes<C: PjrtClient>(node_id: i64, num_nodes: i64) -> Result<()> {
     if !C::MULTI_PROCESS && (node_id != 0 || num_nodes > 1) {
         let platform = C::PLATFORM_NAME;
         return Err(Error::unimplemented(format!(
-            "the plugin '{platform}' does not run computations of several processes: the host asks for a client of process \
-             {node_id} of {num_nodes} (node_id, num_nodes)"
+            "the plugin '{platform}' does not support computations of several processes: the host asked for a client of \
+             process {node_id} of {num_nodes} (node_id, num_nodes)"
         ))
         .with_hint(format!(
             "use the devices of '{platform}' in one process, without jax.distributed.initialize, or choose another \
-             platform for the distributed program, as with JAX_PLATFORMS=cpu; a plugin that has them declares \
-             PjrtClient::MULTI_PROCESS"
+             platform for the distributed program, as with JAX_PLATFORMS=cpu; a plugin that supports several \
+             processes sets PjrtClient::MULTI_PROCESS"
         )));
     }
     if !(0..num_nodes).contains(&node_id) {
         return Err(Error::invalid_argument(format!(
-            "there is no process {node_id} of {num_nodes} (node_id, num_nodes)"
+            "the process index {node_id} (node_id) is not in 0..{num_nodes} (num_nodes)"
         )));
     }
     Ok(())
 }
 
-shims! {
-    /// `PJRT_Client_Create`. The callbacks are uninitialised memory unless the host is distributed, so they are looked at only if the
-    /// options say that it is.
-    client_create(PJRT_Client_Create_Args) |args, C| {
-        panic_guard::install_hook();
-        output!(args.client = std::ptr::null_mut());
-        // SAFETY: pointer and length describe an array of the host.
-        let given = unsafe { read_named_values(input!(args.create_options), input!(args.num_options)) }?;
-        let mut config = config::<C>(given)?;
-        fork::note_use(C::PLATFORM_NAME)?;
-        if config.num_nodes > 1 {
-            config.kv_store = Some(KeyValueStore::new(HostStore {
-                get: (input!(args.kv_get_callback), HostPointer(input!(args.kv_get_user_arg))),
-                try_get: (input!(args.kv_try_get_callback), HostPointer(input!(args.kv_try_get_user_arg))),
-                put: (input!(args.kv_put_callback), HostPointer(input!(args.kv_put_user_arg))),
-            }));
-        }
-        output!(args.client = handle::share_into_raw(ClientState::new(C::create(config)?)?));
-        Ok(())
+/// `PJRT_Client_Create`. The callbacks are uninitialised memory unless the host is distributed, so they are read only if the
+/// options say that it is.
+pub(crate) fn client_create<C: PjrtClient>(args: View<'_, PJRT_Client_Create_Args>) -> Result<()> {
+    panic_guard::install_hook();
+    output!(args.client = std::ptr::null_mut());
+    // SAFETY: pointer and length describe an array of the host.
+    let given = unsafe { read_named_values(input!(args.create_options), input!(args.num_options)) }?;
+    let mut config = config::<C>(given)?;
+    fork::note_use(C::PLATFORM_NAME)?;
+    if config.num_nodes > 1 {
+        config.kv_store = Some(KeyValueStore::new(HostStore {
+            get: (input!(args.kv_get_callback), HostPointer(input!(args.kv_get_user_arg))),
+            try_get: (input!(args.kv_try_get_callback), HostPointer(input!(args.kv_try_get_user_arg))),
+            put: (input!(args.kv_put_callback), HostPointer(input!(args.kv_put_user_arg))),
+        }));
     }
-
-    /// `PJRT_Client_Destroy`. Buffers and executables that still live keep what they need; what the host attached to memories goes now.
-    client_destroy(PJRT_Client_Destroy_Args) |args, C| {
-        // SAFETY: the host gives the client up, which came from `PJRT_Client_Create`.
-        let client = unsafe { handle::share_from_raw::<ClientState<C>>(input!(args.client), "client") }?;
-        if let Some(client) = &client {
-            for memory in &client.memories {
-                memory.clear_user_data();
-            }
-        }
-        Ok(())
-    }
-
-    /// `PJRT_Client_PlatformName`.
-    client_platform_name(PJRT_Client_PlatformName_Args) |args, C| {
-        handle!(args.client: ClientState<C>)?;
-        output_str!(args.platform_name, platform_name_size = C::PLATFORM_NAME);
-        Ok(())
-    }
-
-    /// `PJRT_Client_ProcessIndex`.
-    client_process_index(PJRT_Client_ProcessIndex_Args) |args, C| {
-        output!(args.process_index = handle!(args.client: ClientState<C>)?.process_index);
-        Ok(())
-    }
-
-    /// `PJRT_Client_PlatformVersion`.
-    client_platform_version(PJRT_Client_PlatformVersion_Args) |args, C| {
-        let client = handle!(args.client: ClientState<C>)?;
-        output_str!(args.platform_version, platform_version_size = &client.platform_version);
-        Ok(())
-    }
-
-    /// `PJRT_Client_Devices`.
-    client_devices(PJRT_Client_Devices_Args) |args, C| {
-        output_slice!(args.devices, num_devices = &handle!(args.client: ClientState<C>)?.device_pointers);
-        Ok(())
-    }
-
-    /// `PJRT_Client_AddressableDevices`.
-    client_addressable_devices(PJRT_Client_AddressableDevices_Args) |args, C| {
-        let client = handle!(args.client: ClientState<C>)?;
-        output_slice!(args.addressable_devices, num_addressable_devices = &client.addressable_device_pointers);
-        Ok(())
-    }
-
-    /// `PJRT_Client_LookupDevice`: by global id.
-    client_lookup_device(PJRT_Client_LookupDevice_Args) |args, C| {
-        let (client, id) = (handle!(args.client: ClientState<C>)?, input!(args.id));
-        let Some(index) = client.device_index(id) else {
-            return Err(Error::invalid_argument(format!("No matching device found for device_id {id}")));
-        };
-        output!(args.device = client.device_pointer(index));
-        Ok(())
-    }
-
-    /// `PJRT_Client_LookupAddressableDevice`: by the number on this machine.
-    client_lookup_addressable_device(PJRT_Client_LookupAddressableDevice_Args) |args, C| {
-        let (client, id) = (handle!(args.client: ClientState<C>)?, input!(args.local_hardware_id));
-        let mut devices = client.devices.iter();
-        let Some(device) = devices.find(|device| device.addressable && device.local_hardware_id == id) else {
-            return Err(Error::invalid_argument(format!("No matching device found for local_hardware_id {id}")));
-        };
-        output!(args.addressable_device = client.device_pointer(device.index));
-        Ok(())
-    }
-
-    /// `PJRT_Client_AddressableMemories`.
-    client_addressable_memories(PJRT_Client_AddressableMemories_Args) |args, C| {
-        let client = handle!(args.client: ClientState<C>)?;
-        output_slice!(args.addressable_memories, num_addressable_memories = &client.addressable_memory_pointers);
-        Ok(())
-    }
-
-    /// `PJRT_Client_DefaultDeviceAssignment`: into an array of the host.
-    client_default_device_assignment(PJRT_Client_DefaultDeviceAssignment_Args) |args, C| {
-        let client = handle!(args.client: ClientState<C>)?;
-        let (replicas, partitions) = (input!(args.num_replicas), input!(args.num_partitions));
-        let size = input!(args.default_assignment_size);
-        let (Ok(num_replicas), Ok(num_partitions)) = (usize::try_from(replicas), usize::try_from(partitions)) else {
-            return Err(Error::invalid_argument(format!("{replicas} replicas of {partitions} partitions")));
-        };
-        let needed = num_replicas.saturating_mul(num_partitions);
-        if size < needed {
-            return Err(Error::failed_precondition(format!(
-                "PJRT_Client_DefaultDeviceAssignment: `default_assignment_size` {size} must be greater than or equal to \
-                 `num_replicas * num_partitions` {replicas} * {partitions} = {needed}"
-            )));
-        }
-        let assignment = client.client.default_device_assignment(num_replicas, num_partitions)?;
-        let target = input!(args.default_assignment);
-        if target.is_null() {
-            return Err(null("default_assignment"));
-        }
-        for (place, id) in assignment.devices().iter().take(needed).enumerate() {
-            // SAFETY: the host's array has `size` elements, and `place` is less than `needed`, which is not more.
-            unsafe { target.add(place).write(*id) };
-        }
-        Ok(())
-    }
-
-    /// `PJRT_Client_DmaMap`.
-    client_dma_map(PJRT_Client_DmaMap_Args) |args, C| {
-        let client = handle!(args.client: ClientState<C>)?;
-        let (data, size) = (input!(args.data), input!(args.size));
-        if data.is_null() {
-            return Err(null("data"));
-        }
-        client.client.map_host_memory(data.expose_provenance(), size)
-    }
-
-    /// `PJRT_Client_DmaUnmap`.
-    client_dma_unmap(PJRT_Client_DmaUnmap_Args) |args, C| {
-        let client = handle!(args.client: ClientState<C>)?;
-        let data = input!(args.data);
-        if data.is_null() {
-            return Err(null("data"));
-        }
-        client.client.unmap_host_memory(data.expose_provenance())
-    }
-
-    /// `PJRT_Client_UpdateGlobalProcessInfo`. Hosts abort on an error.
-    client_update_global_process_info(PJRT_Client_UpdateGlobalProcessInfo_Args) |args, C| {
-        let client = handle!(args.client: ClientState<C>)?;
-        // SAFETY: pointer and length describe an array of the host.
-        let infos = unsafe { read_process_infos(input!(args.process_infos), input!(args.num_process_infos)) }?;
-        client.client.process_info_changed(&infos);
-        Ok(())
-    }
+    let client = ClientState::new(C::create(config)?)?;
+    tell_at_exit(&client);
+    output!(args.client = handle::share_into_raw(client));
+    Ok(())
 }
 
-/// Reads an array whose elements are as long as the host says.
+/// `PJRT_Client_Destroy`. Live buffers and executables keep the parts of the client that they need. The data that the host
+/// attached to memories is destroyed here.
+pub(crate) fn client_destroy<C: PjrtClient>(args: View<'_, PJRT_Client_Destroy_Args>) -> Result<()> {
+    // SAFETY: the host passes ownership of the client, which came from `PJRT_Client_Create`.
+    let client = unsafe { handle::share_from_raw::<ClientState<C>>(input!(args.client), "client") }?;
+    if let Some(client) = &client {
+        for memory in &client.memories {
+            memory.clear_user_data();
+        }
+    }
+    Ok(())
+}
+
+/// `PJRT_Client_PlatformName`.
+pub(crate) fn client_platform_name<C: PjrtClient>(
+    args: View<'_, PJRT_Client_PlatformName_Args>,
+) -> Result<()> {
+    handle!(args.client: ClientState<C>)?;
+    output_str!(args.platform_name, platform_name_size = C::PLATFORM_NAME);
+    Ok(())
+}
+
+/// `PJRT_Client_ProcessIndex`.
+pub(crate) fn client_process_index<C: PjrtClient>(
+    args: View<'_, PJRT_Client_ProcessIndex_Args>,
+) -> Result<()> {
+    output!(args.process_index = handle!(args.client: ClientState<C>)?.process_index);
+    Ok(())
+}
+
+/// `PJRT_Client_PlatformVersion`.
+pub(crate) fn client_platform_version<C: PjrtClient>(
+    args: View<'_, PJRT_Client_PlatformVersion_Args>,
+) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    output_str!(args.platform_version, platform_version_size = &client.platform_version);
+    Ok(())
+}
+
+/// `PJRT_Client_Devices`.
+pub(crate) fn client_devices<C: PjrtClient>(args: View<'_, PJRT_Client_Devices_Args>) -> Result<()> {
+    output_slice!(args.devices, num_devices = &handle!(args.client: ClientState<C>)?.device_pointers);
+    Ok(())
+}
+
+/// `PJRT_Client_AddressableDevices`.
+pub(crate) fn client_addressable_devices<C: PjrtClient>(
+    args: View<'_, PJRT_Client_AddressableDevices_Args>,
+) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    output_slice!(args.addressable_devices, num_addressable_devices = &client.addressable_device_pointers);
+    Ok(())
+}
+
+/// `PJRT_Client_LookupDevice`: finds a device by its global id.
+pub(crate) fn client_lookup_device<C: PjrtClient>(
+    args: View<'_, PJRT_Client_LookupDevice_Args>,
+) -> Result<()> {
+    let (client, id) = (handle!(args.client: ClientState<C>)?, input!(args.id));
+    let Some(index) = client.device_index(id) else {
+        return Err(Error::invalid_argument(format!("No matching device found for device_id {id}")));
+    };
+    output!(args.device = client.device_pointer(index));
+    Ok(())
+}
+
+/// `PJRT_Client_LookupAddressableDevice`: finds a device by its number on this machine.
+pub(crate) fn client_lookup_addressable_device<C: PjrtClient>(
+    args: View<'_, PJRT_Client_LookupAddressableDevice_Args>,
+) -> Result<()> {
+    let (client, id) = (handle!(args.client: ClientState<C>)?, input!(args.local_hardware_id));
+    let mut devices = client.devices.iter();
+    let Some(device) = devices.find(|device| device.addressable && device.local_hardware_id == id) else {
+        return Err(Error::invalid_argument(format!("No matching device found for local_hardware_id {id}")));
+    };
+    output!(args.addressable_device = client.device_pointer(device.index));
+    Ok(())
+}
+
+/// `PJRT_Client_AddressableMemories`.
+pub(crate) fn client_addressable_memories<C: PjrtClient>(
+    args: View<'_, PJRT_Client_AddressableMemories_Args>,
+) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    output_slice!(args.addressable_memories, num_addressable_memories = &client.addressable_memory_pointers);
+    Ok(())
+}
+
+/// `PJRT_Client_TopologyDescription`: returns the client's topology, which the client owns.
+pub(crate) fn client_topology_description<C: PjrtClient>(
+    args: View<'_, PJRT_Client_TopologyDescription_Args>,
+) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    output!(args.topology = (&raw const client.topology).cast_mut().cast());
+    Ok(())
+}
+
+/// `PJRT_Client_DefaultDeviceAssignment`: writes the assignment to an array of the host.
+pub(crate) fn client_default_device_assignment<C: PjrtClient>(
+    args: View<'_, PJRT_Client_DefaultDeviceAssignment_Args>,
+) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    let (replicas, partitions) = (input!(args.num_replicas), input!(args.num_partitions));
+    let size = input!(args.default_assignment_size);
+    let (Ok(num_replicas), Ok(num_partitions)) = (usize::try_from(replicas), usize::try_from(partitions))
+    else {
+        return Err(Error::invalid_argument(format!(
+            "the numbers of replicas and partitions must be at least 0, found {replicas} and {partitions}"
+        )));
+    };
+    let needed = num_replicas.saturating_mul(num_partitions);
+    if size < needed {
+        return Err(Error::failed_precondition(format!(
+            "PJRT_Client_DefaultDeviceAssignment: `default_assignment_size` {size} must be greater than or equal to \
+             `num_replicas * num_partitions` {replicas} * {partitions} = {needed}"
+        )));
+    }
+    let assignment = client.client.default_device_assignment(num_replicas, num_partitions)?;
+    let target = input!(args.default_assignment);
+    if target.is_null() {
+        return Err(null("default_assignment"));
+    }
+    for (place, id) in assignment.devices().iter().take(needed).enumerate() {
+        // SAFETY: the host's array has `size` elements, and `place < needed <= size`.
+        unsafe { target.add(place).write(*id) };
+    }
+    Ok(())
+}
+
+/// `PJRT_Client_DmaMap`.
+pub(crate) fn client_dma_map<C: PjrtClient>(args: View<'_, PJRT_Client_DmaMap_Args>) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    let (data, size) = (input!(args.data), input!(args.size));
+    if data.is_null() {
+        return Err(null("data"));
+    }
+    client.client.map_host_memory(data.expose_provenance(), size)
+}
+
+/// `PJRT_Client_DmaUnmap`.
+pub(crate) fn client_dma_unmap<C: PjrtClient>(args: View<'_, PJRT_Client_DmaUnmap_Args>) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    let data = input!(args.data);
+    if data.is_null() {
+        return Err(null("data"));
+    }
+    client.client.unmap_host_memory(data.expose_provenance())
+}
+
+/// `PJRT_Client_UpdateGlobalProcessInfo`. Hosts abort on an error.
+pub(crate) fn client_update_global_process_info<C: PjrtClient>(
+    args: View<'_, PJRT_Client_UpdateGlobalProcessInfo_Args>,
+) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    // SAFETY: pointer and length describe an array of the host.
+    let infos = unsafe { read_process_infos(input!(args.process_infos), input!(args.num_process_infos)) }?;
+    client.client.process_info_changed(&infos);
+    Ok(())
+}
+
+/// Reads an array whose elements have the size of the host's version.
 ///
 /// # Safety
 ///
-/// `infos` is null or the start of `len` structs of the host's version, which the first one's size tells.
+/// `infos` is null or the start of `len` structs of the host's version, each of which begins with its size.
 unsafe fn read_process_infos(infos: *mut PJRT_ProcessInfo, len: usize) -> Result<Vec<ProcessInfo>> {
-    fields_of!(PJRT_ProcessInfo);
     if infos.is_null() {
         return Ok(Vec::new());
     }
@@ -234,7 +270,7 @@ unsafe fn read_process_infos(infos: *mut PJRT_ProcessInfo, len: usize) -> Result
     for _ in 0..len {
         // SAFETY: the caller's contract makes `next` an element.
         let info = unsafe { View::new(next) }?;
-        // A struct of this kind takes its declared size, rounded up to the alignment of its largest field.
+        // An element occupies its declared size, rounded up to the alignment of its largest field.
         // SAFETY: this is the next element, or the end of the array.
         next = unsafe { next.byte_add(info.size().next_multiple_of(align_of::<PJRT_ProcessInfo>())) };
         let code = PJRT_Error_Code(input!(info.error_code).cast_unsigned());

@@ -1,27 +1,28 @@
-//! A client with its devices and memories, in the places where the host finds them.
+//! A client with its devices and memories, at the addresses that are their handles.
 
 use std::sync::{Arc, Weak};
 
 use pjrt_sys::{PJRT_Client, PJRT_Device, PJRT_Memory};
 
-use crate::abi::device::{DescriptionHandle, DeviceHandle};
-use crate::abi::execute::Unfinished;
-use crate::abi::exit::tell_at_exit;
+use crate::abi::device::DeviceHandle;
+use crate::abi::device_description::DescriptionHandle;
 use crate::abi::handle::{Handle, registry};
 use crate::abi::memory::MemoryHandle;
 use crate::abi::memory_usage::MemoryUsage;
 use crate::abi::topology::TopologyHandle;
+use crate::abi::unfinished::Unfinished;
 use crate::client::PjrtClient;
 use crate::device::{DeviceId, PjrtDevice};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::memory::Memory;
 
-/// Everything that belongs to a client. Buffers and executables share it, so that they may outlive the host's handle.
+/// A client and everything that belongs to it. Buffers and executables share it, so that they may outlive the host's handle.
 pub(crate) struct ClientState<C: PjrtClient> {
     pub(crate) client: C,
     pub(crate) platform_version: String,
     pub(crate) process_index: i32,
-    // Vectors, because pointers into them were made before they were moved here, which boxes do not allow.
+    // These are vectors because pointers into them are created before they are moved here. Moving a box would invalidate
+    // them.
     pub(crate) devices: Vec<DeviceHandle<C>>,
     pub(crate) memories: Vec<MemoryHandle>,
     pub(crate) device_pointers: Box<[*mut PJRT_Device]>,
@@ -42,13 +43,13 @@ impl<C: PjrtClient> Handle for ClientState<C> {
     const KIND: &'static str = "PJRT_Client";
 }
 
-/// The address of a handle inside of a boxed slice, before or after it is filled.
+/// Returns the address of the element at `index`, whether or not it is initialised.
 fn pointer_to<H: Handle>(start: *const H, index: usize) -> *mut H::Opaque {
     start.wrapping_add(index).cast_mut().cast()
 }
 
 impl<C: PjrtClient> ClientState<C> {
-    /// Asks the author's client once for everything that does not change.
+    /// Creates the state, and reads everything from the author's client that does not change.
     pub(crate) fn new(client: C) -> Result<Arc<Self>> {
         let platform_version = client.platform_version();
         let process_index = client.process_index();
@@ -90,43 +91,58 @@ impl<C: PjrtClient> ClientState<C> {
             }
         });
         registry::add::<TopologyHandle>((&raw const state.topology).cast());
-        tell_at_exit(&state);
         Ok(state)
     }
 
-    /// A share in the client, for what may outlive the host's handle.
+    /// Returns a share of the client, for objects that may outlive the host's handle.
     pub(crate) fn share(&self) -> Result<Arc<Self>> {
         let device = self.devices.first().and_then(|device| device.client.upgrade());
         device.ok_or_else(|| Error::failed_precondition("the client has been destroyed"))
     }
 
-    /// The author's device in this place.
-    pub(crate) fn author_device(&self, index: usize) -> Result<&C::Device> {
-        self.client
-            .devices()
-            .get(index)
-            .ok_or_else(|| Error::internal("the plugin's list of devices has shrunk"))
+    /// Adds the statistics as a hint to a RESOURCE_EXHAUSTED error, unless the author has set a hint.
+    #[inline]
+    pub(crate) fn explain<T>(&self, result: Result<T>) -> Result<T> {
+        result.map_err(|error| self.explained(error))
     }
 
-    /// The place of a device with this global id.
+    #[cold]
+    fn explained(&self, error: Error) -> Error {
+        if error.code() == ErrorCode::ResourceExhausted && error.hint().is_none() {
+            error.with_hint(self.memory_usage.describe(&self.memories))
+        } else {
+            error
+        }
+    }
+
+    /// Returns the author's device at an index.
+    pub(crate) fn author_device(&self, index: usize) -> Result<&C::Device> {
+        self.client.devices().get(index).ok_or_else(|| {
+            Error::internal(format!(
+                "PjrtClient::devices returned fewer devices than before: none at index {index}"
+            ))
+        })
+    }
+
+    /// Returns the index of the device with a global id.
     pub(crate) fn device_index(&self, id: DeviceId) -> Option<usize> {
         self.devices.iter().position(|device| device.id() == id)
     }
 
-    /// The place of a device that the host points to.
+    /// Returns the index of the device with a handle.
     pub(crate) fn index_of_device(&self, device: *const PJRT_Device) -> Result<usize> {
         let index = self.device_pointers.iter().position(|pointer| pointer.cast_const() == device);
         index.ok_or_else(|| Error::invalid_argument("the device belongs to another client"))
     }
 
-    /// The place of a memory that the host points to.
+    /// Returns the index of the memory with a handle.
     pub(crate) fn index_of_memory(&self, memory: *const PJRT_Memory) -> Result<usize> {
         let mut places = 0..self.memories.len();
         let index = places.find(|index| pointer_to(self.memories.as_ptr(), *index).cast_const() == memory);
         index.ok_or_else(|| Error::invalid_argument("the memory belongs to another client"))
     }
 
-    /// The place of a device's memory of a kind; of its default memory if no kind is named.
+    /// Returns the index of a device's memory of a kind, or of its default memory if `kind` is `None`.
     #[inline]
     pub(crate) fn memory_of(&self, device: usize, kind: Option<&str>) -> Result<usize> {
         let device = &self.devices[device];
@@ -143,11 +159,13 @@ impl<C: PjrtClient> ClientState<C> {
         })
     }
 
-    /// A device that a memory belongs to: the first one that this process can use.
+    /// Returns the index of a device that a memory belongs to, preferably of an addressable one.
     pub(crate) fn device_of_memory(&self, memory: usize) -> Result<usize> {
         let mut owners = self.devices.iter().filter(|device| device.memory_indices.contains(&memory));
         let owner = owners.clone().find(|device| device.addressable).or_else(|| owners.next());
-        owner.map(|device| device.index).ok_or_else(|| Error::internal("a memory belongs to no device"))
+        owner
+            .map(|device| device.index)
+            .ok_or_else(|| Error::internal(format!("no device has the memory at index {memory}")))
     }
 
     pub(crate) fn device_pointer(&self, index: usize) -> *mut PJRT_Device {
@@ -174,12 +192,15 @@ impl<C: PjrtClient> Drop for ClientState<C> {
     }
 }
 
-/// Refuses what no host survives.
+/// Returns an error for lists of devices that no host can handle.
 fn check_devices<D: PjrtDevice>(devices: &[D]) -> Result<()> {
     let mut ids: Vec<DeviceId> = devices.iter().map(|device| device.description().id()).collect();
     ids.sort_unstable();
     if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(Error::internal(format!("the plugin has two devices of the id {}", twice[0])));
+        return Err(Error::internal(format!(
+            "PjrtClient::devices returned two devices with the id {}",
+            twice[0]
+        )));
     }
     let Some(without) =
         devices.iter().filter(|device| device.is_addressable()).find(|device| device.memories().is_empty())
@@ -187,12 +208,15 @@ fn check_devices<D: PjrtDevice>(devices: &[D]) -> Result<()> {
         if devices.iter().any(PjrtDevice::is_addressable) {
             return Ok(());
         }
-        return Err(Error::internal("the plugin has no device that this process can use"));
+        return Err(Error::internal("PjrtClient::devices returned no addressable device"));
     };
-    Err(Error::internal(format!("the plugin's device {} has no memory", without.description().id())))
+    Err(Error::internal(format!(
+        "the addressable device {} has no memory: PjrtDevice::memories is empty",
+        without.description().id()
+    )))
 }
 
-/// The memories of all devices, each once.
+/// Returns the memories of all devices without repetitions.
 fn distinct_memories<D: PjrtDevice>(devices: &[D]) -> Vec<Memory> {
     let mut distinct: Vec<Memory> = Vec::new();
     for memory in devices.iter().flat_map(PjrtDevice::memories) {
@@ -207,7 +231,7 @@ fn place_of(memories: &[Memory], wanted: &Memory) -> Option<usize> {
     memories.iter().position(|memory| memory.id() == wanted.id() && memory.kind() == wanted.kind())
 }
 
-/// Devices and memories point to each other, so the addresses of both are fixed before either is made.
+/// Creates the handles of devices and memories. They point to each other, so the addresses of both are fixed first.
 fn handles<C: PjrtClient>(
     devices: &[C::Device],
     memories: Vec<Memory>,
@@ -215,7 +239,7 @@ fn handles<C: PjrtClient>(
 ) -> (Vec<DeviceHandle<C>>, Vec<MemoryHandle>) {
     let mut device_handles: Vec<DeviceHandle<C>> = Vec::with_capacity(devices.len());
     let mut memory_handles: Vec<MemoryHandle> = Vec::with_capacity(memories.len());
-    // A vector's elements stay where they are up to its capacity.
+    // A vector does not move its elements as long as it does not exceed its capacity.
     let (first_device, first_memory) = (device_handles.as_ptr(), memory_handles.as_ptr());
     for (index, device) in devices.iter().enumerate() {
         let memory_indices: Box<[usize]> =

@@ -1,4 +1,4 @@
-//! A host's structs as JSON, for traces.
+//! Formats a host's structs as JSON, for traces.
 
 use std::slice;
 
@@ -6,16 +6,16 @@ use pjrt_sys::{FieldLayout, StructLayout};
 
 use crate::element_type::ElementType;
 
-/// How much of a string or an array is shown.
+/// The most bytes of a string, and the most elements of an array, that are shown.
 const MOST_BYTES: usize = 200;
 const MOST_NUMBERS: usize = 64;
 
-/// The fields behind the size and the extensions, as far as the host's struct goes, with their values in JSON. Strings and
-/// arrays are followed only if `complete` says that inputs and outputs are there; after an error outputs hold anything.
+/// Returns the names of the host's fields after the size and the extensions, with their values in JSON. Strings and arrays
+/// are read only if `complete` is true; after an error, output fields are uninitialised.
 ///
 /// # Safety
 ///
-/// `args` is null or a struct of this layout and of the size that it says. If `complete`, its strings and arrays of integers
+/// `args` is null or a struct of this layout that begins with its size. If `complete`, its strings and arrays of integers
 /// are null or as long as their lengths say.
 pub(crate) unsafe fn fields(
     args: *const u8,
@@ -70,12 +70,12 @@ pub(crate) unsafe fn fields(
     fields.map(|field| (field.name, show(field))).collect()
 }
 
-/// A message is undefined where its code says that all is well.
+/// Returns whether a `char` pointer is a string. An `error_message` is uninitialised if the error code is OK.
 fn is_text(name: &str) -> bool {
     name != "error_message"
 }
 
-/// The length of `shape_dims` is `shape_num_dims`.
+/// Returns the name of the field with an array's length: `shape_num_dims` for `shape_dims`.
 fn count_of(name: &str) -> String {
     match name.rsplit_once('_') {
         Some((prefix, last)) => format!("{prefix}_num_{last}"),
@@ -89,7 +89,7 @@ fn address(value: u64) -> String {
 
 /// # Safety
 ///
-/// The address is null or that of so many bytes.
+/// The address is null or that of `len` readable bytes.
 unsafe fn text(address: u64, len: usize) -> Option<String> {
     if address == 0 {
         return None;
@@ -107,7 +107,7 @@ unsafe fn text(address: u64, len: usize) -> Option<String> {
 
 /// # Safety
 ///
-/// The address is null or that of so many aligned numbers.
+/// The address is null or that of `len` readable, aligned numbers.
 unsafe fn numbers(address: u64, len: usize) -> Option<String> {
     if address == 0 {
         return None;
@@ -122,7 +122,7 @@ unsafe fn numbers(address: u64, len: usize) -> Option<String> {
     Some(format!("[{}]", shown.join(",")))
 }
 
-/// A string of JSON.
+/// Formats a string as JSON, with quotes and escapes.
 pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

@@ -1,7 +1,5 @@
-//! `PJRT_Device` and `PJRT_DeviceDescription`.
+//! `PJRT_Device`.
 //!
-//! `PJRT_DeviceDescription_Id`, `PJRT_DeviceDescription_ProcessIndex`, `PJRT_DeviceDescription_Attributes`,
-//! `PJRT_DeviceDescription_Kind`, `PJRT_DeviceDescription_DebugString`, `PJRT_DeviceDescription_ToString`,
 //! `PJRT_Device_GetDescription`, `PJRT_Device_IsAddressable`, `PJRT_Device_LocalHardwareId`,
 //! `PJRT_Device_AddressableMemories`, `PJRT_Device_DefaultMemory`, `PJRT_Device_MemoryStats`,
 //! `PJRT_Device_PoisonExecution`, `PJRT_Device_CreateAsyncTrackingEvent`, `PJRT_AsyncTrackingEvent_Destroy`,
@@ -12,79 +10,33 @@ use std::sync::OnceLock;
 use std::sync::{Arc, Weak};
 
 use pjrt_sys::{
-    PJRT_Device, PJRT_Device_Attributes, PJRT_DeviceDescription, PJRT_Memory, PJRT_MemoryDescription,
+    PJRT_AsyncTrackingEvent_Destroy_Args, PJRT_Device, PJRT_Device_AddressableMemories_Args,
+    PJRT_Device_Attributes, PJRT_Device_ClearMemoryStats_Args, PJRT_Device_CreateAsyncTrackingEvent_Args,
+    PJRT_Device_DefaultMemory_Args, PJRT_Device_GetAttributes_Args, PJRT_Device_GetDescription_Args,
+    PJRT_Device_IsAddressable_Args, PJRT_Device_LocalHardwareId_Args, PJRT_Device_MemoryStats_Args,
+    PJRT_Device_PoisonExecution_Args, PJRT_Memory,
 };
 
-use crate::abi::args::{bytes, handle, input, output, output_slice, output_str};
-use crate::abi::c_arrays::NamedValues;
+use crate::abi::args::{View, bytes, handle, input, output, output_slice};
 use crate::abi::client_state::ClientState;
+use crate::abi::device_description::DescriptionHandle;
 use crate::abi::error::{host_error, with_payloads};
-use crate::abi::guard::shims;
-use crate::abi::handle::{Handle, registry};
-use crate::attributes::AttributeValue;
+use crate::abi::handle::Handle;
 use crate::client::PjrtClient;
-use crate::device::{DeviceDescription, DeviceId, PjrtDevice};
+use crate::device::{DeviceId, PjrtDevice};
 use crate::error::{Error, Result};
-use crate::memory::Memory;
 
-/// A device's description as the host sees it; it lives in its client or topology.
-pub(crate) struct DescriptionHandle {
-    pub(crate) description: DeviceDescription,
-    attributes: NamedValues,
-    /// The description's memories as the host sees them.
-    pub(crate) memories: Vec<*const PJRT_MemoryDescription>,
-}
-
-// SAFETY: the pointers are to the description's memories, which never change; the rest is `Send` and `Sync`.
-unsafe impl Send for DescriptionHandle {}
-// SAFETY: as above.
-unsafe impl Sync for DescriptionHandle {}
-
-impl Handle for Memory {
-    type Opaque = PJRT_MemoryDescription;
-    const KIND: &'static str = "PJRT_MemoryDescription";
-}
-
-impl Handle for DescriptionHandle {
-    type Opaque = PJRT_DeviceDescription;
-    const KIND: &'static str = "PJRT_DeviceDescription";
-}
-
-impl DescriptionHandle {
-    pub(crate) fn new(description: DeviceDescription) -> Self {
-        // Hosts abort on floats and truth values here.
-        let allowed = description
-            .attributes()
-            .iter()
-            .filter(|(_, value)| !matches!(value, AttributeValue::Float(_) | AttributeValue::Bool(_)));
-        let attributes = NamedValues::new(allowed);
-        let memories: Vec<_> =
-            description.memories().iter().map(|memory| (&raw const *memory).cast()).collect();
-        for memory in &memories {
-            registry::add::<Memory>(*memory);
-        }
-        Self { description, attributes, memories }
-    }
-}
-
-impl Drop for DescriptionHandle {
-    fn drop(&mut self) {
-        for memory in &self.memories {
-            let _ = registry::remove::<Memory>(*memory, "memory description");
-        }
-    }
-}
-
-/// A device as the host sees it; it lives in its client.
+/// The object behind a `PJRT_Device`, which its client owns.
 pub(crate) struct DeviceHandle<C: PjrtClient> {
     pub(crate) client: Weak<ClientState<C>>,
-    /// Its place among the client's devices.
+    /// Its index in the client's devices.
     pub(crate) index: usize,
     pub(crate) description: DescriptionHandle,
     pub(crate) addressable: bool,
     pub(crate) local_hardware_id: i32,
-    /// Its memories: where they are among the client's, and as the host sees them. The first is the default one.
+    /// The indices of its memories in those of the client. The first memory is the default one.
     pub(crate) memory_indices: Box<[usize]>,
+    /// The handles of its memories, in the same order.
     pub(crate) memories: Box<[*mut PJRT_Memory]>,
 }
 
@@ -110,166 +62,148 @@ impl<C: PjrtClient> DeviceHandle<C> {
     }
 }
 
-/// Called with the size of the host's `PJRT_Device_MemoryStats_Args`; the profiler learns the host's version from it.
+/// A function that is called with the size of the host's `PJRT_Device_MemoryStats_Args`. The profiler derives the host's
+/// version from it.
 pub(crate) static MEMORY_STATS_SIZE: OnceLock<fn(usize)> = OnceLock::new();
 
-shims! {
-    /// `PJRT_DeviceDescription_Id`.
-    device_description_id(PJRT_DeviceDescription_Id_Args) |args, C| {
-        output!(args.id = handle!(args.device_description: DescriptionHandle)?.description.id());
-        Ok(())
-    }
+/// `PJRT_Device_GetDescription`.
+pub(crate) fn device_get_description<C: PjrtClient>(
+    args: View<'_, PJRT_Device_GetDescription_Args>,
+) -> Result<()> {
+    let device = handle!(args.device: DeviceHandle<C>)?;
+    output!(args.device_description = (&raw const device.description).cast_mut().cast());
+    Ok(())
+}
 
-    /// `PJRT_DeviceDescription_ProcessIndex`.
-    device_description_process_index(PJRT_DeviceDescription_ProcessIndex_Args) |args, C| {
-        let handle = handle!(args.device_description: DescriptionHandle)?;
-        output!(args.process_index = handle.description.process_index());
-        Ok(())
-    }
+/// `PJRT_Device_IsAddressable`.
+pub(crate) fn device_is_addressable<C: PjrtClient>(
+    args: View<'_, PJRT_Device_IsAddressable_Args>,
+) -> Result<()> {
+    output!(args.is_addressable = handle!(args.device: DeviceHandle<C>)?.addressable);
+    Ok(())
+}
 
-    /// `PJRT_DeviceDescription_Attributes`.
-    device_description_attributes(PJRT_DeviceDescription_Attributes_Args) |args, C| {
-        let handle = handle!(args.device_description: DescriptionHandle)?;
-        output_slice!(args.attributes, num_attributes = handle.attributes.as_slice());
-        Ok(())
-    }
+/// `PJRT_Device_LocalHardwareId`.
+pub(crate) fn device_local_hardware_id<C: PjrtClient>(
+    args: View<'_, PJRT_Device_LocalHardwareId_Args>,
+) -> Result<()> {
+    output!(args.local_hardware_id = handle!(args.device: DeviceHandle<C>)?.local_hardware_id);
+    Ok(())
+}
 
-    /// `PJRT_DeviceDescription_Kind`.
-    device_description_kind(PJRT_DeviceDescription_Kind_Args) |args, C| {
-        let handle = handle!(args.device_description: DescriptionHandle)?;
-        output_str!(args.device_kind, device_kind_size = handle.description.kind());
-        Ok(())
-    }
+/// `PJRT_Device_AddressableMemories`.
+pub(crate) fn device_addressable_memories<C: PjrtClient>(
+    args: View<'_, PJRT_Device_AddressableMemories_Args>,
+) -> Result<()> {
+    output_slice!(args.memories, num_memories = &handle!(args.device: DeviceHandle<C>)?.memories);
+    Ok(())
+}
 
-    /// `PJRT_DeviceDescription_DebugString`.
-    device_description_debug_string(PJRT_DeviceDescription_DebugString_Args) |args, C| {
-        let handle = handle!(args.device_description: DescriptionHandle)?;
-        output_str!(args.debug_string, debug_string_size = handle.description.debug());
-        Ok(())
-    }
+/// `PJRT_Device_DefaultMemory`.
+pub(crate) fn device_default_memory<C: PjrtClient>(
+    args: View<'_, PJRT_Device_DefaultMemory_Args>,
+) -> Result<()> {
+    let device = handle!(args.device: DeviceHandle<C>)?;
+    let Some(memory) = device.memories.first() else {
+        return Err(Error::not_found(format!("device {} has no memory", device.id())));
+    };
+    output!(args.memory = *memory);
+    Ok(())
+}
 
-    /// `PJRT_DeviceDescription_ToString`.
-    device_description_to_string(PJRT_DeviceDescription_ToString_Args) |args, C| {
-        let handle = handle!(args.device_description: DescriptionHandle)?;
-        output_str!(args.to_string, to_string_size = handle.description.display());
-        Ok(())
+/// `PJRT_Device_MemoryStats`. Hosts accept the code UNIMPLEMENTED.
+pub(crate) fn device_memory_stats<C: PjrtClient>(args: View<'_, PJRT_Device_MemoryStats_Args>) -> Result<()> {
+    if let Some(observe) = MEMORY_STATS_SIZE.get() {
+        observe(args.size());
     }
-
-    /// `PJRT_Device_GetDescription`.
-    device_get_description(PJRT_Device_GetDescription_Args) |args, C| {
-        let device = handle!(args.device: DeviceHandle<C>)?;
-        output!(args.device_description = (&raw const device.description).cast_mut().cast());
-        Ok(())
+    let device = handle!(args.device: DeviceHandle<C>)?;
+    let client = device.client()?;
+    let Some(stats) = client.author_device(device.index)?.memory_stats() else {
+        return Err(Error::unimplemented(
+            "the plugin has no memory statistics for this device (PjrtDevice::memory_stats returned None)",
+        ));
+    };
+    output!(args.bytes_in_use = stats.bytes_in_use);
+    macro_rules! optional {
+        ($($field:ident $is_set:ident)*) => {$(
+            output!(args.$field = stats.$field.unwrap_or(0));
+            output!(args.$is_set = stats.$field.is_some());
+        )*};
     }
-
-    /// `PJRT_Device_IsAddressable`.
-    device_is_addressable(PJRT_Device_IsAddressable_Args) |args, C| {
-        output!(args.is_addressable = handle!(args.device: DeviceHandle<C>)?.addressable);
-        Ok(())
+    optional! {
+        peak_bytes_in_use peak_bytes_in_use_is_set
+        num_allocs num_allocs_is_set
+        largest_alloc_size largest_alloc_size_is_set
+        bytes_limit bytes_limit_is_set
+        bytes_reserved bytes_reserved_is_set
+        peak_bytes_reserved peak_bytes_reserved_is_set
+        bytes_reservable_limit bytes_reservable_limit_is_set
+        largest_free_block_bytes largest_free_block_bytes_is_set
+        pool_bytes pool_bytes_is_set
+        peak_pool_bytes peak_pool_bytes_is_set
+        peak_allocated_bytes peak_allocated_bytes_is_set
     }
+    Ok(())
+}
 
-    /// `PJRT_Device_LocalHardwareId`.
-    device_local_hardware_id(PJRT_Device_LocalHardwareId_Args) |args, C| {
-        output!(args.local_hardware_id = handle!(args.device: DeviceHandle<C>)?.local_hardware_id);
+/// `PJRT_Device_ClearMemoryStats`.
+pub(crate) fn device_clear_memory_stats<C: PjrtClient>(
+    args: View<'_, PJRT_Device_ClearMemoryStats_Args>,
+) -> Result<()> {
+    let device = handle!(args.device: DeviceHandle<C>)?;
+    device.client()?.author_device(device.index)?.clear_memory_stats();
+    Ok(())
+}
+
+/// `PJRT_Device_GetAttributes`: returns no attributes; all of them are in the description. Hosts abort on an error, and
+/// always call the deleter.
+pub(crate) fn device_get_attributes<C: PjrtClient>(
+    args: View<'_, PJRT_Device_GetAttributes_Args>,
+) -> Result<()> {
+    output!(args.attributes = ptr::null());
+    output!(args.num_attributes = 0);
+    output!(args.device_attributes = ptr::null_mut());
+    output!(args.attributes_deleter = Some(delete_device_attributes));
+    Ok(())
+}
+
+/// `PJRT_Device_PoisonExecution`: sets an error on the outputs of an unfinished launch. Outputs that it produces later are
+/// dropped.
+pub(crate) fn device_poison_execution<C: PjrtClient>(
+    args: View<'_, PJRT_Device_PoisonExecution_Args>,
+) -> Result<()> {
+    output!(args.poisoned = false);
+    let device = handle!(args.device: DeviceHandle<C>)?;
+    let message = bytes!(args.error_message, error_message_size)?;
+    // SAFETY: the bytes are a string.
+    let error = unsafe { host_error(input!(args.error_code), message.as_ptr().cast(), message.len()) };
+    // SAFETY: pointer and length describe an array of the host.
+    let error = unsafe { with_payloads(error, input!(args.payload), input!(args.num_payload)) }?.reported();
+    let client = device.client()?;
+    output!(args.poisoned = client.unfinished.poison(input!(args.launch_id), device.index, &error));
+    Ok(())
+}
+
+/// `PJRT_Device_CreateAsyncTrackingEvent`: returns null, which means no tracking. Hosts abort on an error.
+pub(crate) fn device_create_async_tracking_event<C: PjrtClient>(
+    args: View<'_, PJRT_Device_CreateAsyncTrackingEvent_Args>,
+) -> Result<()> {
+    output!(args.event = ptr::null_mut());
+    Ok(())
+}
+
+/// `PJRT_AsyncTrackingEvent_Destroy`: accepts only null, because the plugin creates no tracking events.
+pub(crate) fn async_tracking_event_destroy<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncTrackingEvent_Destroy_Args>,
+) -> Result<()> {
+    if input!(args.event).is_null() {
         Ok(())
-    }
-
-    /// `PJRT_Device_AddressableMemories`.
-    device_addressable_memories(PJRT_Device_AddressableMemories_Args) |args, C| {
-        output_slice!(args.memories, num_memories = &handle!(args.device: DeviceHandle<C>)?.memories);
-        Ok(())
-    }
-
-    /// `PJRT_Device_DefaultMemory`.
-    device_default_memory(PJRT_Device_DefaultMemory_Args) |args, C| {
-        let device = handle!(args.device: DeviceHandle<C>)?;
-        let Some(memory) = device.memories.first() else {
-            return Err(Error::not_found(format!("device {} has no memory", device.id())));
-        };
-        output!(args.memory = *memory);
-        Ok(())
-    }
-
-    /// `PJRT_Device_MemoryStats`. Hosts put up with UNIMPLEMENTED.
-    device_memory_stats(PJRT_Device_MemoryStats_Args) |args, C| {
-        if let Some(observe) = MEMORY_STATS_SIZE.get() {
-            observe(args.size());
-        }
-        let device = handle!(args.device: DeviceHandle<C>)?;
-        let client = device.client()?;
-        let Some(stats) = client.author_device(device.index)?.memory_stats() else {
-            return Err(Error::unimplemented("the plugin keeps no statistics of this device's memory"));
-        };
-        output!(args.bytes_in_use = stats.bytes_in_use);
-        macro_rules! optional {
-            ($($field:ident $is_set:ident)*) => {$(
-                output!(args.$field = stats.$field.unwrap_or(0));
-                output!(args.$is_set = stats.$field.is_some());
-            )*};
-        }
-        optional! {
-            peak_bytes_in_use peak_bytes_in_use_is_set
-            num_allocs num_allocs_is_set
-            largest_alloc_size largest_alloc_size_is_set
-            bytes_limit bytes_limit_is_set
-            bytes_reserved bytes_reserved_is_set
-            peak_bytes_reserved peak_bytes_reserved_is_set
-            bytes_reservable_limit bytes_reservable_limit_is_set
-            largest_free_block_bytes largest_free_block_bytes_is_set
-            pool_bytes pool_bytes_is_set
-            peak_pool_bytes peak_pool_bytes_is_set
-            peak_allocated_bytes peak_allocated_bytes_is_set
-        }
-        Ok(())
-    }
-
-    /// `PJRT_Device_ClearMemoryStats`.
-    device_clear_memory_stats(PJRT_Device_ClearMemoryStats_Args) |args, C| {
-        let device = handle!(args.device: DeviceHandle<C>)?;
-        device.client()?.author_device(device.index)?.clear_memory_stats();
-        Ok(())
-    }
-
-    /// `PJRT_Device_GetAttributes`: none beyond those of the description. Hosts call the deleter in any case and abort on an error.
-    device_get_attributes(PJRT_Device_GetAttributes_Args) |args, C| {
-        output!(args.attributes = ptr::null());
-        output!(args.num_attributes = 0);
-        output!(args.device_attributes = ptr::null_mut());
-        output!(args.attributes_deleter = Some(delete_device_attributes));
-        Ok(())
-    }
-
-    /// `PJRT_Device_PoisonExecution`: an error for the outputs of a launch that has not given them yet. What it gives later is dropped.
-    device_poison_execution(PJRT_Device_PoisonExecution_Args) |args, C| {
-        output!(args.poisoned = false);
-        let device = handle!(args.device: DeviceHandle<C>)?;
-        let message = bytes!(args.error_message, error_message_size)?;
-        // SAFETY: the bytes are a string.
-        let error = unsafe { host_error(input!(args.error_code), message.as_ptr().cast(), message.len()) };
-        // SAFETY: pointer and length describe an array of the host.
-        let error = unsafe { with_payloads(error, input!(args.payload), input!(args.num_payload)) }?.reported();
-        let client = device.client()?;
-        output!(args.poisoned = client.unfinished.poison(input!(args.launch_id), device.index, &error));
-        Ok(())
-    }
-
-    /// `PJRT_Device_CreateAsyncTrackingEvent`: null stands for no tracking; an error would end the host.
-    device_create_async_tracking_event(PJRT_Device_CreateAsyncTrackingEvent_Args) |args, C| {
-        output!(args.event = ptr::null_mut());
-        Ok(())
-    }
-
-    /// `PJRT_AsyncTrackingEvent_Destroy`: there are none to destroy.
-    async_tracking_event_destroy(PJRT_AsyncTrackingEvent_Destroy_Args) |args, C| {
-        if input!(args.event).is_null() {
-            Ok(())
-        } else {
-            Err(Error::invalid_argument("this plugin makes no tracking events"))
-        }
+    } else {
+        Err(Error::invalid_argument("'event' is not a tracking event of this plugin, which creates none"))
     }
 }
 
 /// # Safety
 ///
-/// None: there is nothing to delete.
+/// The function has no preconditions, because it does nothing.
 unsafe extern "C" fn delete_device_attributes(_: *mut PJRT_Device_Attributes) {}

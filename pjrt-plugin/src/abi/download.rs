@@ -1,4 +1,4 @@
-//! Buffers that the host reads or copies.
+//! Copies of buffers to the host, to other devices and to other memories.
 //!
 //! `PJRT_Buffer_CopyToDevice`, `PJRT_Buffer_ToHostBuffer`, `PJRT_Buffer_CopyToMemory`,
 //! `PJRT_Buffer_CopyRawToHost`, `PJRT_Buffer_Bitcast`.
@@ -7,10 +7,14 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
-use crate::abi::args::{handle, input, null, output, slice};
-use crate::abi::buffer::{BufferHandle, element_type};
+use pjrt_sys::{
+    PJRT_Buffer_Bitcast_Args, PJRT_Buffer_CopyRawToHost_Args, PJRT_Buffer_CopyToDevice_Args,
+    PJRT_Buffer_CopyToMemory_Args, PJRT_Buffer_ToHostBuffer_Args,
+};
+
+use crate::abi::args::{View, element_type, handle, input, null, output, slice};
+use crate::abi::buffer::BufferHandle;
 use crate::abi::event::event_to_raw;
-use crate::abi::guard::shims;
 use crate::abi::layout::{HostLayout, host_array, read_layout};
 use crate::abi::upload::buffer_to_raw;
 use crate::buffer::PjrtBuffer;
@@ -25,8 +29,8 @@ use crate::error::{Error, Result};
 use crate::host_buffer::CopyToHost;
 use crate::shape::Shape;
 
-/// Runs something with the storage of a buffer once the data is there: now, or on the thread that completes it. An error of
-/// the buffer comes instead of the storage.
+/// Runs a function with the storage of a buffer when its data is ready: immediately, or later on the thread that completes
+/// it. If the buffer is in error, the function receives the error.
 fn with_data<B: Send + Sync + 'static>(held: Held<B>, run: impl FnOnce(Result<Arc<B>>) + Send + 'static) {
     let events = vec![held.allocated.clone(), held.ready.clone()];
     after(events, move || {
@@ -35,7 +39,7 @@ fn with_data<B: Send + Sync + 'static>(held: Held<B>, run: impl FnOnce(Result<Ar
     });
 }
 
-/// Starts a readback as soon as the data is there.
+/// Starts a copy to the host when the data is ready.
 pub(crate) fn read_back<C: PjrtClient>(held: Held<C::Buffer>, copy: CopyToHost) {
     with_data(held, move |storage| match storage {
         Ok(storage) => storage.copy_to_host(copy),
@@ -43,143 +47,154 @@ pub(crate) fn read_back<C: PjrtClient>(held: Held<C::Buffer>, copy: CopyToHost) 
     });
 }
 
-/// Hands an event to the host; one that is complete without an error as one that never had to be waited for.
+/// Passes an event to the host. An event that is already complete without an error becomes the shared ready event.
 fn raw(event: Event) -> *mut pjrt_sys::PJRT_Event {
     event_to_raw(if matches!(event.outcome(), Some(Ok(()))) { Event::ready() } else { event })
 }
 
-shims! {
-    /// `PJRT_Buffer_ToHostBuffer`: reads an array back, in the layout that the host wants. Without a destination it only says how large the
-    /// array is.
-    buffer_to_host_buffer(PJRT_Buffer_ToHostBuffer_Args) |args, C| {
-        output!(args.event = ptr::null_mut());
-        let buffer = handle!(args.src: BufferHandle<C>)?;
-        let shape = &buffer.shape;
-        let size = shape.host_size();
-        let dst: *mut u8 = input!(args.dst).cast();
-        if dst.is_null() {
-            output!(args.dst_size = size);
-            return Ok(());
+/// `PJRT_Buffer_ToHostBuffer`: copies an array to host memory, in the layout that the host requests. If the destination is
+/// null, only returns the size of the array.
+pub(crate) fn buffer_to_host_buffer<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_ToHostBuffer_Args>,
+) -> Result<()> {
+    output!(args.event = ptr::null_mut());
+    let buffer = handle!(args.src: BufferHandle<C>)?;
+    let shape = &buffer.shape;
+    let size = shape.host_size();
+    let dst: *mut u8 = input!(args.dst).cast();
+    if dst.is_null() {
+        output!(args.dst_size = size);
+        return Ok(());
+    }
+    let element_size = shape.element_type.byte_size();
+    // SAFETY: the field is null or a layout of the host.
+    let strides = match unsafe { read_layout(input!(args.host_layout), shape.dims().len()) }? {
+        None => None,
+        Some(HostLayout::Strides(strides)) => Some(strides),
+        Some(HostLayout::Tiled(layout)) if layout.tiles().is_empty() => {
+            Some(layout.byte_strides(shape.dims(), element_size))
         }
-        let element_size = shape.element_type.byte_size();
-        // SAFETY: the field is null or a layout of the host.
-        let strides = match unsafe { read_layout(input!(args.host_layout), shape.dims().len()) }? {
-            None => None,
-            Some(HostLayout::Strides(strides)) => Some(strides),
-            Some(HostLayout::Tiled(layout)) if layout.tiles().is_empty() => {
-                Some(layout.byte_strides(shape.dims(), element_size))
-            }
-            Some(HostLayout::Tiled(layout)) => {
-                return Err(Error::unimplemented(format!(
-                    "a host layout with the tiles {:?}; only untiled ones are supported",
-                    layout.tiles()
-                )));
-            }
-        };
-        let placed = host_array(shape.dims(), strides.as_deref(), element_size)?;
-        let needed = if size == 0 { 0 } else { placed.above };
-        let given = input!(args.dst_size);
-        if placed.below > 0 || given < needed {
-            return Err(Error::invalid_argument(format!(
-                "the destination of {given} bytes is too small for the array {shape}, which needs {needed} bytes from its \
-                 first element on and {} before it",
-                placed.below
+        Some(HostLayout::Tiled(layout)) => {
+            return Err(Error::unimplemented(format!(
+                "the host layout has the tiles {:?}; only layouts without tiles are supported",
+                layout.tiles()
             )));
         }
-        let held = buffer.state.share()?;
-        let (done, event) = Event::pending();
-        // SAFETY: the host lends `dst_size` bytes, of which these are the first, until the event is complete, which it is when
-        // the copy made here is finished or dropped.
-        let bytes = unsafe { HostBytesMut::new(dst, needed) };
-        let copy = CopyToHost::lent(bytes, shape.clone(), placed.strided, done);
-        read_back::<C>(held, copy);
-        output!(args.event = raw(event));
-        Ok(())
+    };
+    let placed = host_array(shape.dims(), strides.as_deref(), element_size)?;
+    let needed = if size == 0 { 0 } else { placed.above };
+    let given = input!(args.dst_size);
+    if placed.below > 0 || given < needed {
+        return Err(Error::invalid_argument(format!(
+            "the destination of {given} bytes is too small for the array {shape}, which needs {needed} bytes from its \
+                 first element on and {} bytes before it",
+            placed.below
+        )));
     }
-
-    /// `PJRT_Buffer_CopyRawToHost`: reads part of an array back as bytes. A wrong range is the event's error.
-    buffer_copy_raw_to_host(PJRT_Buffer_CopyRawToHost_Args) |args, C| {
-        output!(args.event = ptr::null_mut());
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        let range = match raw_range(&buffer.shape, input!(args.offset), input!(args.transfer_size)) {
-            Ok(range) => range,
-            Err(error) => {
-                output!(args.event = event_to_raw(Event::failed(error)));
-                return Ok(());
-            }
-        };
-        let held = buffer.state.share()?;
-        let (done, event) = Event::pending();
-        // SAFETY: the host lends `transfer_size` bytes until the event is complete.
-        unsafe { copy_range::<C>(held, buffer.shape.clone(), range, input!(args.dst).cast(), done) };
-        output!(args.event = raw(event));
-        Ok(())
-    }
-
-    /// `PJRT_Buffer_CopyToDevice`: to the default memory of another device.
-    buffer_copy_to_device(PJRT_Buffer_CopyToDevice_Args) |args, C| {
-        output!(args.dst_buffer = ptr::null_mut());
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        let device = input!(args.dst_device);
-        if device.is_null() {
-            return Err(null("dst_device"));
-        }
-        let to = Location::of(&buffer.client, device, ptr::null())?;
-        if to.device == buffer.device {
-            return Err(Error::invalid_argument("CopyToDevice cannot accept the same source and destination devices"));
-        }
-        output!(args.dst_buffer = copy(buffer, to)?);
-        Ok(())
-    }
-
-    /// `PJRT_Buffer_CopyToMemory`: to any memory of the client.
-    buffer_copy_to_memory(PJRT_Buffer_CopyToMemory_Args) |args, C| {
-        output!(args.dst_buffer = ptr::null_mut());
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        let memory = input!(args.dst_memory);
-        if memory.is_null() {
-            return Err(null("dst_memory"));
-        }
-        let to = Location::of(&buffer.client, ptr::null(), memory)?;
-        output!(args.dst_buffer = copy(buffer, to)?);
-        Ok(())
-    }
-
-    /// `PJRT_Buffer_Bitcast`: the same bytes as another array in the same place.
-    buffer_bitcast(PJRT_Buffer_Bitcast_Args) |args, C| {
-        output!(args.out_buffer = ptr::null_mut());
-        let buffer = handle!(args.buffer: BufferHandle<C>)?;
-        let dims = slice!(args.dims as i64, num_dims)?;
-        let shape = Shape::new(element_type(input!(args.element_type))?, dims)?;
-        check_bitcast(&buffer.shape, &shape)?;
-        // SAFETY: the field is null or a layout of the host.
-        match unsafe { read_layout(input!(args.device_layout), dims.len()) }? {
-            None => {}
-            Some(HostLayout::Tiled(layout)) if layout.tiles().is_empty() && layout.is_row_major() => {}
-            Some(_) => return Err(Error::unimplemented("a bitcast to a layout that is not dense and row-major")),
-        }
-        let to = Location { device: buffer.device, memory: buffer.memory };
-        let wanted = shape.clone();
-        let bitcast = move |client: &C, from: BufferRef<'_, C>, to: Placement<'_, C>| {
-            client.bitcast_buffer(from, to, wanted.element_type, wanted.dims())
-        };
-        output!(args.out_buffer = derive(buffer, to, shape, bitcast)?);
-        Ok(())
-    }
+    let held = buffer.state.share()?;
+    let (done, event) = Event::pending();
+    // SAFETY: the host lends `dst_size` bytes, of which these are the first, until the event completes. The event completes
+    // when the copy created here is finished or dropped.
+    let bytes = unsafe { HostBytesMut::new(dst, needed) };
+    let copy = CopyToHost::lent(bytes, shape.clone(), placed.strided, done);
+    read_back::<C>(held, copy);
+    output!(args.event = raw(event));
+    Ok(())
 }
 
-/// Whether an array of one type can be read as one of another, dense and row-major.
+/// `PJRT_Buffer_CopyRawToHost`: copies a range of an array's bytes to host memory. An invalid range is an error of the
+/// event.
+pub(crate) fn buffer_copy_raw_to_host<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_CopyRawToHost_Args>,
+) -> Result<()> {
+    output!(args.event = ptr::null_mut());
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    let range = match raw_range(&buffer.shape, input!(args.offset), input!(args.transfer_size)) {
+        Ok(range) => range,
+        Err(error) => {
+            output!(args.event = event_to_raw(Event::failed(error)));
+            return Ok(());
+        }
+    };
+    let held = buffer.state.share()?;
+    let (done, event) = Event::pending();
+    // SAFETY: the host lends `transfer_size` bytes until the event completes.
+    unsafe { copy_range::<C>(held, buffer.shape.clone(), range, input!(args.dst).cast(), done) };
+    output!(args.event = raw(event));
+    Ok(())
+}
+
+/// `PJRT_Buffer_CopyToDevice`: copies a buffer to the default memory of another device.
+pub(crate) fn buffer_copy_to_device<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_CopyToDevice_Args>,
+) -> Result<()> {
+    output!(args.dst_buffer = ptr::null_mut());
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    let device = input!(args.dst_device);
+    if device.is_null() {
+        return Err(null("dst_device"));
+    }
+    let to = Location::of(&buffer.client, device, ptr::null())?;
+    if to.device == buffer.device {
+        return Err(Error::invalid_argument(
+            "CopyToDevice cannot accept the same source and destination devices",
+        ));
+    }
+    output!(args.dst_buffer = copy(buffer, to)?);
+    Ok(())
+}
+
+/// `PJRT_Buffer_CopyToMemory`: copies a buffer to a memory of the client.
+pub(crate) fn buffer_copy_to_memory<C: PjrtClient>(
+    args: View<'_, PJRT_Buffer_CopyToMemory_Args>,
+) -> Result<()> {
+    output!(args.dst_buffer = ptr::null_mut());
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    let memory = input!(args.dst_memory);
+    if memory.is_null() {
+        return Err(null("dst_memory"));
+    }
+    let to = Location::of(&buffer.client, ptr::null(), memory)?;
+    output!(args.dst_buffer = copy(buffer, to)?);
+    Ok(())
+}
+
+/// `PJRT_Buffer_Bitcast`: reinterprets the bytes of a buffer as an array of another type, in the same memory.
+pub(crate) fn buffer_bitcast<C: PjrtClient>(args: View<'_, PJRT_Buffer_Bitcast_Args>) -> Result<()> {
+    output!(args.out_buffer = ptr::null_mut());
+    let buffer = handle!(args.buffer: BufferHandle<C>)?;
+    let dims = slice!(args.dims as i64, num_dims)?;
+    let shape = Shape::new(element_type(input!(args.element_type))?, dims)?;
+    check_bitcast(&buffer.shape, &shape)?;
+    // SAFETY: the field is null or a layout of the host.
+    match unsafe { read_layout(input!(args.device_layout), dims.len()) }? {
+        None => {}
+        Some(HostLayout::Tiled(layout)) if layout.tiles().is_empty() && layout.is_row_major() => {}
+        Some(_) => {
+            return Err(Error::unimplemented("cannot bitcast to a layout that is not dense and row-major"));
+        }
+    }
+    let to = Location { device: buffer.device, memory: buffer.memory };
+    let wanted = shape.clone();
+    let bitcast = move |client: &C, from: BufferRef<'_, C>, to: Placement<'_, C>| {
+        client.bitcast_buffer(from, to, wanted.element_type, wanted.dims())
+    };
+    output!(args.out_buffer = derive(buffer, to, shape, bitcast)?);
+    Ok(())
+}
+
+/// Returns an error if an array of one type cannot be reinterpreted as one of another, both dense and row-major.
 fn check_bitcast(from: &Shape, to: &Shape) -> Result<()> {
-    // Elements of less than a byte are packed on a device of one plugin and not on that of another.
+    // Plugins differ in whether they pack elements of less than a byte.
     let packed = |shape: &Shape| shape.element_type.bits() < 8;
     if (packed(from) || packed(to)) && from.element_type.bits() != to.element_type.bits() {
         return Err(Error::unimplemented(format!(
-            "a bitcast of {from} to {to}, with elements of less than a byte"
+            "a bitcast of {from} to {to} is not supported: elements of less than a byte must have the same width"
         )));
     }
     if from.host_size() != to.host_size() {
         return Err(Error::invalid_argument(format!(
-            "a bitcast of {from}, which has {} bytes, to {to}, which has {}",
+            "cannot bitcast {from} to {to}: their sizes are {} and {} bytes, and must be equal",
             from.host_size(),
             to.host_size()
         )));
@@ -187,23 +202,24 @@ fn check_bitcast(from: &Shape, to: &Shape) -> Result<()> {
     Ok(())
 }
 
-/// Which bytes of an array a raw copy takes.
+/// Returns the range of an array's bytes that a raw copy reads.
 pub(crate) fn raw_range(shape: &Shape, offset: i64, transfer_size: i64) -> Result<Range<usize>> {
     let size = shape.host_size();
     let range = usize::try_from(offset).ok().zip(usize::try_from(transfer_size).ok());
     let range = range.and_then(|(from, len)| Some(from..from.checked_add(len).filter(|end| *end <= size)?));
     range.ok_or_else(|| {
         Error::invalid_argument(format!(
-            "a copy from offset {offset} of transfer size {transfer_size} does not lie in a buffer of size {size}"
+            "a copy of {transfer_size} bytes from offset {offset} is out of bounds of a buffer of {size} bytes"
         ))
     })
 }
 
-/// Copies part of an array, as bytes, once its data is there.
+/// Copies a range of an array's bytes when its data is ready.
 ///
 /// # Safety
 ///
-/// `dst` is null or the start of as many bytes as the range has, which are the plugin's until `done` is complete.
+/// `dst` is null or the start of as many bytes as the range has, to which the plugin has exclusive access until `done`
+/// completes.
 pub(crate) unsafe fn copy_range<C: PjrtClient>(
     held: Held<C::Buffer>,
     shape: Shape,
@@ -214,7 +230,7 @@ pub(crate) unsafe fn copy_range<C: PjrtClient>(
     if dst.is_null() && !range.is_empty() {
         return done.complete(Err(null("dst")));
     }
-    // SAFETY: this function's contract; the closure below, which owns the memory, completes the event when it is done with it.
+    // SAFETY: this function's contract; the closure below owns the memory, and completes the event after its last access.
     let mut target = unsafe { HostBytesMut::new(dst, range.len()) };
     let copy = CopyToHost::collected(shape, move |bytes| {
         done.complete(bytes.map(|bytes| target.bytes().copy_from_slice(&bytes[range])));
@@ -224,12 +240,12 @@ pub(crate) unsafe fn copy_range<C: PjrtClient>(
     }
 }
 
-/// Copies a buffer to another place.
+/// Copies a buffer to another device or memory.
 fn copy<C: PjrtClient>(buffer: &BufferHandle<C>, to: Location) -> Result<*mut pjrt_sys::PJRT_Buffer> {
     derive(buffer, to, buffer.shape.clone(), |client, from, to| client.copy_buffer(from, to))
 }
 
-/// Makes a buffer from another one: at once if its data is there, otherwise as soon as it is.
+/// Creates a buffer from another one when the data of the other one is ready.
 fn derive<C: PjrtClient>(
     buffer: &BufferHandle<C>,
     to: Location,

@@ -6,19 +6,19 @@ use std::ffi::{c_char, c_void};
 use std::ptr;
 
 use pjrt_sys::{
-    PJRT_Error, PJRT_Error_Code, PJRT_Error_Destroy_Args, PJRT_Error_FunctionTable, PJRT_Error_Message_Args,
-    PJRT_Error_PayloadVisitor, PJRT_NamedValue, SizedStruct,
+    PJRT_Error, PJRT_Error_Code, PJRT_Error_Destroy_Args, PJRT_Error_ForEachPayload_Args,
+    PJRT_Error_FunctionTable, PJRT_Error_GetCode_Args, PJRT_Error_Message_Args, PJRT_Error_PayloadVisitor,
+    PJRT_NamedValue, SizedStruct,
 };
 
-use crate::abi::args::{View, chars, fields_of, handle, input, output, output_str};
+use crate::abi::args::{View, chars, handle, input, output, output_str};
 use crate::abi::c_arrays::read_named_values;
-use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
 use crate::client::PjrtClient;
-use crate::error::{Error, ErrorCode};
+use crate::error::{Error, ErrorCode, Result};
 use crate::options::OptionValue;
 
-/// An error as the host sees it.
+/// The object behind a `PJRT_Error`.
 #[repr(C)]
 pub(crate) struct ErrorHandle {
     vtable: *const PJRT_Error_FunctionTable,
@@ -36,22 +36,22 @@ impl Handle for ErrorHandle {
     const KIND: &'static str = "PJRT_Error";
 }
 
-/// Hands an error to the host.
+/// Passes ownership of an error to the host.
 pub(crate) fn error_to_raw(error: Error) -> *mut PJRT_Error {
     let text = error.to_string();
     handle::into_raw(ErrorHandle { vtable: &TABLE.0, error, text })
 }
 
-/// An outcome as callbacks take it: null is success.
+/// Converts an outcome to the argument of a callback. Null means success.
 pub(crate) fn outcome_to_raw(outcome: Result<(), Error>) -> *mut PJRT_Error {
     outcome.map_or_else(error_to_raw, |()| ptr::null_mut())
 }
 
-/// Takes an error that a callback of the host made, which is one of ours: hosts make errors with [`callback_error`].
+/// Takes the error that a callback of the host returned. Hosts create such errors with [`callback_error`].
 ///
 /// # Safety
 ///
-/// `error` is null or an error of this plugin that nobody else owns.
+/// `error` is null or an error of this plugin whose ownership passes to this function.
 pub(crate) unsafe fn error_from_raw(error: *mut PJRT_Error) -> Result<(), Error> {
     // SAFETY: the caller's contract.
     match unsafe { handle::from_raw::<ErrorHandle>(error, "error") }? {
@@ -60,7 +60,7 @@ pub(crate) unsafe fn error_from_raw(error: *mut PJRT_Error) -> Result<(), Error>
     }
 }
 
-/// What the host calls to make an error of this plugin: `PJRT_CallbackError`.
+/// The `PJRT_CallbackError` that a host calls to create an error of this plugin.
 ///
 /// # Safety
 ///
@@ -74,18 +74,18 @@ pub(crate) unsafe extern "C" fn callback_error(
     error_to_raw(unsafe { host_error(code, message, message_size) })
 }
 
-/// An error from a code and a message of the host.
+/// Creates an error from a code and a message of the host.
 ///
 /// # Safety
 ///
-/// `message` is null or the start of `message_size` bytes that can be read during the call.
+/// `message` is null or the start of `message_size` bytes that are readable during the call.
 pub(crate) unsafe fn host_error(code: PJRT_Error_Code, message: *const c_char, message_size: usize) -> Error {
     // SAFETY: this function's contract.
     let bytes = unsafe { super::args::borrowed_slice::<u8>(message.cast(), message_size, "message") };
     Error::new(ErrorCode::from_number(code.0), bytes.map(super::args::text).unwrap_or_default())
 }
 
-/// An error with the payloads that a host attaches to it, as named values.
+/// Attaches the payloads that a host passes as named values.
 ///
 /// # Safety
 ///
@@ -99,7 +99,9 @@ pub(crate) unsafe fn with_payloads(
     let payloads = unsafe { read_named_values(values, len) }?;
     payloads.into_iter().try_fold(error, |error, (name, value)| match value {
         OptionValue::String(text) => Ok(error.with_payload(name, text)),
-        _ => Err(Error::invalid_argument(format!("the payload '{name}' of an error is not a string"))),
+        _ => Err(Error::invalid_argument(format!(
+            "the payload '{name}' of an error must be a string (PJRT_NamedValue_kString)"
+        ))),
     })
 }
 
@@ -120,15 +122,15 @@ static TABLE: Table = Table(PJRT_Error_FunctionTable {
 
 /// # Safety
 ///
-/// `error` is null or an error of this plugin that the host gives up.
+/// `error` is null or an error of this plugin whose ownership the host passes.
 unsafe extern "C" fn destroy(error: *mut PJRT_Error) {
-    // SAFETY: this function's contract. A handle that is not live is left alone: this function cannot complain.
+    // SAFETY: this function's contract. A handle that is not live is ignored, because this function cannot return an error.
     let _ = unsafe { handle::from_raw::<ErrorHandle>(error, "error") };
 }
 
 /// # Safety
 ///
-/// `error` is null or an error of this plugin; the other pointers can be written.
+/// `error` is null or an error of this plugin; the other pointers are valid for writes.
 unsafe extern "C" fn message(
     error: *const PJRT_Error,
     message: *mut *const c_char,
@@ -178,41 +180,40 @@ unsafe extern "C" fn for_each_payload(
 ///
 /// # Safety
 ///
-/// `args` is what the PJRT C API says about `PJRT_Error_Destroy_Args`.
+/// `args` is as the PJRT C API requires for `PJRT_Error_Destroy_Args`.
 pub(crate) unsafe extern "C" fn error_destroy<C: PjrtClient>(args: *mut PJRT_Error_Destroy_Args) {
-    fields_of!(PJRT_Error_Destroy_Args);
     // SAFETY: this function's contract.
     if let Ok(args) = unsafe { View::new(args) } {
-        // SAFETY: the host gives the error up.
+        // SAFETY: the host passes ownership of the error.
         unsafe { destroy(input!(args.error)) };
     }
 }
 
-/// `PJRT_Error_Message`: the text of an error, which lives as long as it.
+/// `PJRT_Error_Message`: returns the text of an error, which lives as long as the error.
 ///
 /// # Safety
 ///
-/// `args` is what the PJRT C API says about `PJRT_Error_Message_Args`.
+/// `args` is as the PJRT C API requires for `PJRT_Error_Message_Args`.
 pub(crate) unsafe extern "C" fn error_message<C: PjrtClient>(args: *mut PJRT_Error_Message_Args) {
-    fields_of!(PJRT_Error_Message_Args);
     // SAFETY: this function's contract.
     let Ok(args) = (unsafe { View::new(args) }) else { return };
     let error = handle!(args.error: ErrorHandle);
     output_str!(args.message, message_size = error.map_or("", |error| error.text.as_str()));
 }
 
-shims! {
-    /// `PJRT_Error_GetCode`: the code of an error. Hosts treat an error here as fatal, so a wrong handle has a code too.
-    error_get_code(PJRT_Error_GetCode_Args) |args, C| {
-        // SAFETY: the view's contract.
-        output!(args.code = unsafe { get_code(input!(args.error)) });
-        Ok(())
-    }
+/// `PJRT_Error_GetCode`: returns the code of an error. Hosts abort if it fails, so an invalid handle has the code UNKNOWN.
+pub(crate) fn error_get_code<C: PjrtClient>(args: View<'_, PJRT_Error_GetCode_Args>) -> Result<()> {
+    // SAFETY: the view's contract.
+    output!(args.code = unsafe { get_code(input!(args.error)) });
+    Ok(())
+}
 
-    /// `PJRT_Error_ForEachPayload`: shows the payloads. It must succeed: hosts call it for every error, also one from here.
-    error_for_each_payload(PJRT_Error_ForEachPayload_Args) |args, C| {
-        // SAFETY: the view's contract.
-        unsafe { for_each_payload(input!(args.error), input!(args.visitor), input!(args.user_arg)) };
-        Ok(())
-    }
+/// `PJRT_Error_ForEachPayload`: calls the visitor with each payload. It never fails, because hosts call it for every error,
+/// including one that it returned.
+pub(crate) fn error_for_each_payload<C: PjrtClient>(
+    args: View<'_, PJRT_Error_ForEachPayload_Args>,
+) -> Result<()> {
+    // SAFETY: the view's contract.
+    unsafe { for_each_payload(input!(args.error), input!(args.visitor), input!(args.user_arg)) };
+    Ok(())
 }

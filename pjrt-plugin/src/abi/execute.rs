@@ -1,18 +1,19 @@
-//! Running programs.
+//! Executions of programs.
 //!
 //! `PJRT_LoadedExecutable_Execute`, `PJRT_ExecuteContext_Create`, `PJRT_ExecuteContext_Destroy`.
 
-use std::collections::VecDeque;
 use std::mem::{self, MaybeUninit};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::vec;
 
-use pjrt_sys::{PJRT_Buffer, PJRT_ExecuteContext, PJRT_ExecuteOptions};
+use pjrt_sys::{
+    PJRT_Buffer, PJRT_ExecuteContext, PJRT_ExecuteContext_Create_Args, PJRT_ExecuteContext_Destroy_Args,
+    PJRT_ExecuteOptions, PJRT_LoadedExecutable_Execute_Args,
+};
 
-use crate::abi::args::{View, borrowed_slice, fields_of, handle, input, null, output, slice};
+use crate::abi::args::{View, borrowed_slice, handle, input, null, output, slice};
 use crate::abi::buffer::{BufferHandle, Spec};
 use crate::abi::event::event_to_raw;
-use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle, borrow};
 use crate::abi::host_callback::{Lease, read_callbacks};
 use crate::abi::loaded::LoadedHandle;
@@ -20,7 +21,7 @@ use crate::client::PjrtClient;
 use crate::core::by_device::ByDevice;
 use crate::core::device_lock::device_lock;
 use crate::core::event::Event;
-use crate::core::launch::{Finished, Launch, Outcome, Outputs, Unfilled};
+use crate::core::launch::{Finished, Launch, Outcome, Outputs};
 use crate::core::storage::{BufferState, Held, Share};
 use crate::core::sync::lock;
 use crate::core::vec_move::move_by_words;
@@ -31,7 +32,7 @@ use crate::host_callback::HostCallbacks;
 use crate::shape::Shape;
 use crate::user_data::UserData;
 
-/// What the host says about a launch.
+/// The host's options of a launch.
 #[derive(Default)]
 struct Options<'a> {
     launch_id: i32,
@@ -41,10 +42,9 @@ struct Options<'a> {
 
 /// # Safety
 ///
-/// `options` is null or points to options of the host's version for so many devices, which live for `'a`.
+/// `options` is null or points to options of the host's version for `num_devices` devices, which live for `'a`.
 #[inline]
 unsafe fn read_options<'a>(options: *mut PJRT_ExecuteOptions, num_devices: usize) -> Result<Options<'a>> {
-    fields_of!(PJRT_ExecuteOptions);
     if options.is_null() {
         return Ok(Options::default());
     }
@@ -76,12 +76,12 @@ unsafe fn read_options<'a>(options: *mut PJRT_ExecuteOptions, num_devices: usize
     })
 }
 
-/// What hosts hang data for custom calls on. They do so through the FFI extension; without it, it stays empty.
+/// The object behind a `PJRT_ExecuteContext`: the data that hosts pass to custom calls through the FFI extension.
 #[derive(Default)]
 pub(crate) struct ExecuteContext(Mutex<UserData>);
 
 impl ExecuteContext {
-    /// Changes the data that later executions with this context take along.
+    /// Changes the data that later executions with this context receive.
     pub(crate) fn change(&self, change: impl FnOnce(&mut UserData)) {
         change(&mut lock(&self.0));
     }
@@ -92,153 +92,125 @@ impl Handle for ExecuteContext {
     const KIND: &'static str = "PJRT_ExecuteContext";
 }
 
-/// Launches whose outputs have not come yet, the earliest first.
-pub(crate) struct Unfinished<B>(Mutex<VecDeque<UnfinishedLaunch<B>>>);
-
-struct UnfinishedLaunch<B> {
-    id: i32,
-    /// Places among the client's devices.
-    devices: Box<[usize]>,
-    /// Held by the execution until it finishes.
-    unfilled: Weak<Unfilled<B>>,
+/// `PJRT_ExecuteContext_Create`.
+pub(crate) fn execute_context_create<C: PjrtClient>(
+    args: View<'_, PJRT_ExecuteContext_Create_Args>,
+) -> Result<()> {
+    output!(args.context = handle::into_raw(ExecuteContext::default()));
+    Ok(())
 }
 
-impl<B> Unfinished<B> {
-    pub(crate) fn new() -> Self {
-        Self(Mutex::default())
-    }
-
-    fn add(&self, id: i32, devices: &[usize], unfilled: &Arc<Unfilled<B>>) {
-        let mut all = lock(&self.0);
-        // What has finished goes from the front, so that a launch costs the same however many there were.
-        while all.front().is_some_and(|first| first.unfilled.strong_count() == 0) {
-            all.pop_front();
-        }
-        all.push_back(UnfinishedLaunch { id, devices: devices.into(), unfilled: Arc::downgrade(unfilled) });
-    }
-
-    /// Puts an error into the outputs of the earliest launch of this number on a device; whether there was one.
-    pub(crate) fn poison(&self, id: i32, device: usize, error: &Error) -> bool {
-        let of_id: Vec<Arc<Unfilled<B>>> = lock(&self.0)
-            .iter()
-            .filter(|launch| launch.id == id && launch.devices.contains(&device))
-            .filter_map(|launch| launch.unfilled.upgrade())
-            .collect();
-        // With no lock held, because this calls the host back.
-        of_id.iter().any(|unfilled| unfilled.poison(error.clone()))
-    }
+/// `PJRT_ExecuteContext_Destroy`. Hosts call it as soon as the launch has returned.
+pub(crate) fn execute_context_destroy<C: PjrtClient>(
+    args: View<'_, PJRT_ExecuteContext_Destroy_Args>,
+) -> Result<()> {
+    // SAFETY: the host passes ownership of the context, which came from `PJRT_ExecuteContext_Create`.
+    drop(unsafe { handle::from_raw::<ExecuteContext>(input!(args.context), "context") }?);
+    Ok(())
 }
 
-shims! {
-    /// `PJRT_ExecuteContext_Create`.
-    execute_context_create(PJRT_ExecuteContext_Create_Args) |args, C| {
-        output!(args.context = handle::into_raw(ExecuteContext::default()));
-        Ok(())
+/// `PJRT_LoadedExecutable_Execute`: launches the program on all addressable devices of the executable, or on
+/// `execute_device`.
+pub(crate) fn loaded_executable_execute<C: PjrtClient>(
+    args: View<'_, PJRT_LoadedExecutable_Execute_Args>,
+) -> Result<()> {
+    let loaded = handle!(args.executable: LoadedHandle<C>)?;
+    let author = loaded.author()?;
+    let num_devices = input!(args.num_devices);
+    let named = input!(args.execute_device);
+    let place;
+    // The indices of the devices in those of the client, and the id of `execute_device`.
+    let (places, id): (&[usize], _) = if named.is_null() {
+        (&loaded.devices, None)
+    } else {
+        place = [loaded.client.index_of_device(named)?];
+        (&place, Some(named_device(loaded, place[0])?))
+    };
+    if places.len() != num_devices {
+        return Err(Error::invalid_argument(format!(
+            "Attempted to execute with {num_devices} argument lists when local device count is {} (total replica \
+             count: {}, partition count: {})",
+            places.len(),
+            loaded.assignment.replicas(),
+            loaded.assignment.partitions()
+        )));
     }
-
-    /// `PJRT_ExecuteContext_Destroy`. Hosts destroy it as soon as the launch has returned.
-    execute_context_destroy(PJRT_ExecuteContext_Destroy_Args) |args, C| {
-        // SAFETY: the host gives the context up, which came from `PJRT_ExecuteContext_Create`.
-        drop(unsafe { handle::from_raw::<ExecuteContext>(input!(args.context), "context") }?);
-        Ok(())
+    // SAFETY: the field is null or points to options for all devices of the launch, which live until the call returns.
+    let options = unsafe { read_options(input!(args.options), num_devices) }?;
+    let num_args = input!(args.num_args);
+    if num_args != loaded.executable.parameters.shapes.len() {
+        return Err(Error::invalid_argument(format!(
+            "Execution supplied {num_args} buffers but compiled program expected {} buffers",
+            loaded.executable.parameters.shapes.len()
+        )));
     }
-
-    /// `PJRT_LoadedExecutable_Execute`: one launch on all devices of the executable, or on the one that is named.
-    loaded_executable_execute(PJRT_LoadedExecutable_Execute_Args) |args, C| {
-        let loaded = handle!(args.executable: LoadedHandle<C>)?;
-        let author = loaded.author()?;
-        let num_devices = input!(args.num_devices);
-        let named = input!(args.execute_device);
-        let place;
-        // Places among the client's devices, and the id of the one that is named.
-        let (places, id): (&[usize], _) = if named.is_null() {
-            (&loaded.devices, None)
-        } else {
-            place = [loaded.client.index_of_device(named)?];
-            (&place, Some(named_device(loaded, place[0])?))
+    let lists = if num_args == 0 {
+        &[]
+    } else {
+        slice!(args.argument_lists as *const *mut PJRT_Buffer, num_devices)?
+    };
+    // This is checked while no argument is held yet.
+    if lists.iter().any(|list| list.is_null()) {
+        return Err(null("an argument list"));
+    }
+    let num_outputs = loaded.executable.outputs.shapes.len();
+    let output_lists: &[*mut *mut PJRT_Buffer] =
+        if num_outputs == 0 { &[] } else { slice!(args.output_lists as *mut *mut PJRT_Buffer, num_devices)? };
+    if output_lists.iter().any(|list| list.is_null()) {
+        return Err(null("an output list"));
+    }
+    let lease = options.rare.as_ref().and_then(|rare| Lease::new(&rare.callbacks));
+    let num_inputs = num_devices.saturating_mul(num_args);
+    let (mut execution, launch) = Execution::new(num_inputs, num_devices, num_outputs);
+    let devices = match (id, &*loaded.device_ids) {
+        (Some(id), _) | (None, &[id]) => ByDevice::one(id),
+        _ => loaded.device_ids.clone(),
+    };
+    execution.run_on(devices, options.launch_id, options.rare);
+    let inputs = execution.inputs();
+    for (device, place) in places.iter().enumerate() {
+        let list: &[*mut PJRT_Buffer] = match lists.get(device) {
+            None => &[],
+            // SAFETY: each list of the host has `num_args` buffers.
+            Some(list) => unsafe { borrowed_slice(*list, num_args, "argument_lists") }?,
         };
-        if places.len() != num_devices {
-            return Err(Error::invalid_argument(format!(
-                "Attempted to execute with {num_devices} argument lists when local device count is {} (total replica \
-                 count: {}, partition count: {})",
-                places.len(),
-                loaded.assignment.replicas(),
-                loaded.assignment.partitions()
-            )));
-        }
-        // SAFETY: the field is null or points to options for all devices of the launch, which live until the call returns.
-        let options = unsafe { read_options(input!(args.options), num_devices) }?;
-        let num_args = input!(args.num_args);
-        if num_args != loaded.executable.parameters.shapes.len() {
-            return Err(Error::invalid_argument(format!(
-                "Execution supplied {num_args} buffers but compiled program expected {} buffers",
-                loaded.executable.parameters.shapes.len()
-            )));
-        }
-        let lists = if num_args == 0 { &[] } else { slice!(args.argument_lists as *const *mut PJRT_Buffer, num_devices)? };
-        // Here, where no argument is held yet.
-        if lists.iter().any(|list| list.is_null()) {
-            return Err(null("an argument list"));
-        }
-        let num_outputs = loaded.executable.outputs.shapes.len();
-        let output_lists: &[*mut *mut PJRT_Buffer] =
-            if num_outputs == 0 { &[] } else { slice!(args.output_lists as *mut *mut PJRT_Buffer, num_devices)? };
-        if output_lists.iter().any(|list| list.is_null()) {
-            return Err(null("an output list"));
-        }
-        let lease = options.rare.as_ref().and_then(|rare| Lease::new(&rare.callbacks));
-        let num_inputs = num_devices.saturating_mul(num_args);
-        let (mut execution, launch) = Execution::new(num_inputs, num_devices, num_outputs);
-        let devices = match (id, &*loaded.device_ids) {
-            (Some(id), _) | (None, &[id]) => ByDevice::one(id),
-            _ => loaded.device_ids.clone(),
-        };
-        execution.run_on(devices, options.launch_id, options.rare);
-        let inputs = execution.inputs();
-        for (device, place) in places.iter().enumerate() {
-            let list: &[*mut PJRT_Buffer] = match lists.get(device) {
-                None => &[],
-                // SAFETY: each list of the host has `num_args` buffers.
-                Some(list) => unsafe { borrowed_slice(*list, num_args, "argument_lists") }?,
-            };
-            // SAFETY: the buffers are null or handles of this client, and live until the call returns.
-            if let Err(error) = unsafe { hold(loaded, options.non_donatable, *place, list, inputs) } {
-                let mut held = inputs.take().into_held().into_iter();
-                for list in lists {
-                    // SAFETY: the buffers that are held are the first ones of the lists, one list after the other.
-                    unsafe {
-                        let list = borrowed_slice(*list, num_args, "argument_lists")?;
-                        give_back::<C>(list, held.by_ref().take(num_args));
-                    }
+        // SAFETY: the buffers are null or handles of this client, and live until the call returns.
+        if let Err(error) = unsafe { hold(loaded, options.non_donatable, *place, list, inputs) } {
+            let mut held = inputs.take().into_held().into_iter();
+            for list in lists {
+                // SAFETY: the held buffers are the first of the lists, in order.
+                unsafe {
+                    let list = borrowed_slice(*list, num_args, "argument_lists")?;
+                    give_back::<C>(list, held.by_ref().take(num_args));
                 }
-                return Err(error);
             }
+            return Err(error);
         }
-        match execution.input_error() {
-            Some(error) => execution.fail(error),
-            None => loaded.client.explain(loaded.client.client.execute(&author, execution))?,
-        }
-        let writer = Writer { loaded, places, lists: output_lists };
-        let ready = match launch.finished() {
-            Ok(finished) => writer.write(finished),
-            Err(launch) => writer.write_later(launch, options.launch_id),
-        };
-        let over = match lease {
-            None => ready,
-            Some(lease) => lease.end_with(ready),
-        };
-        let events = input!(args.device_complete_events);
-        if !events.is_null() {
-            for device in 0..num_devices {
-                // SAFETY: the host's array has room for `num_devices` events.
-                unsafe { events.add(device).write(event_to_raw(over.clone())) };
-            }
-        }
-        Ok(())
     }
+    match execution.input_error() {
+        Some(error) => execution.fail(error),
+        None => loaded.client.explain(loaded.client.client.execute(&author, execution))?,
+    }
+    let writer = Writer { loaded, places, lists: output_lists };
+    let ready = match launch.finished() {
+        Ok(finished) => writer.write(finished),
+        Err(launch) => writer.write_later(launch, options.launch_id),
+    };
+    let over = match lease {
+        None => ready,
+        Some(lease) => lease.end_with(ready),
+    };
+    let events = input!(args.device_complete_events);
+    if !events.is_null() {
+        for device in 0..num_devices {
+            // SAFETY: the host's array has room for `num_devices` events.
+            unsafe { events.add(device).write(event_to_raw(over.clone())) };
+        }
+    }
+    Ok(())
 }
 
-/// The id of the device of a launch on one: any one if the executable is portable, otherwise one of its own.
+/// Returns the id of `execute_device`: any addressable device if the executable is portable, otherwise one of its own.
 fn named_device<C: PjrtClient>(loaded: &LoadedHandle<C>, place: usize) -> Result<DeviceId> {
     let device = &loaded.client.devices[place];
     if !device.addressable || !(loaded.portable || loaded.devices.contains(&place)) {
@@ -251,7 +223,7 @@ fn named_device<C: PjrtClient>(loaded: &LoadedHandle<C>, place: usize) -> Result
     Ok(device.id())
 }
 
-/// Whether an argument is one for its parameter, on the device.
+/// Returns whether an argument has the shape of its parameter and is on the device.
 #[inline]
 fn fits<C: PjrtClient>(
     loaded: &LoadedHandle<C>,
@@ -263,7 +235,7 @@ fn fits<C: PjrtClient>(
     spec.shape == *parameter && Arc::ptr_eq(&spec.client, &loaded.client) && spec.device == place
 }
 
-/// An error if an argument does not fit.
+/// Returns an error if an argument does not fit its parameter.
 #[cold]
 fn check<C: PjrtClient>(
     loaded: &LoadedHandle<C>,
@@ -303,12 +275,13 @@ fn wrong_shape(index: usize, parameter: &Shape, argument: &Shape) -> Error {
     })
 }
 
-/// Takes a share of every argument of one device; the own share of those that are donated. If one does not fit or cannot
-/// be had, those before it are held.
+/// Takes a share of every argument of one device; for donated arguments, the buffer's own share. If it fails at an argument,
+/// the arguments before that one are held.
 ///
 /// # Safety
 ///
-/// Each of `list` is null or a buffer of this client, and lives until the call returns. There is one per parameter.
+/// Each element of `list` is null or a live buffer of this plugin that lives until the call returns. There is one per
+/// parameter.
 unsafe fn hold<C: PjrtClient>(
     loaded: &LoadedHandle<C>,
     non_donatable: &[i64],
@@ -345,11 +318,11 @@ unsafe fn hold<C: PjrtClient>(
     Ok(())
 }
 
-/// For how many arguments the lock of the device is held, so that no other thread waits for microseconds.
+/// The most arguments that are taken under one lock of the device, so that other threads wait for less than a microsecond.
 const MOST_AT_ONCE: usize = 64;
 
-/// Takes shares of arguments from `start` on, up to one that is not simply there and fits: that is not ready, donated, or wrong.
-/// Says how many.
+/// Takes shares of consecutive arguments from `start` on. Stops at an argument that is not ready, is donated or does not
+/// fit. Returns the number of arguments taken.
 ///
 /// # Safety
 ///
@@ -367,7 +340,7 @@ unsafe fn share_first<C: PjrtClient>(
     let parameters = &loaded.executable.parameters.shapes[start..end];
     let donated = &loaded.executable.donated[start..end];
     let places = &mut inputs.spare_capacity_mut()[..list.len()];
-    // In debug builds, `borrow` takes the registry's lock under this one, which is never the other way round.
+    // In debug builds, `borrow` takes the registry's lock while this one is held. No code takes them in the other order.
     let mut guard = device_lock(place).lock();
     let mut shared = 0;
     while shared < list.len() {
@@ -380,12 +353,12 @@ unsafe fn share_first<C: PjrtClient>(
         places[shared].write(Input::shared(storage));
         shared += 1;
     }
-    // SAFETY: there was room for so many inputs behind the others, and they have been written.
+    // SAFETY: the vector has capacity for `shared` more inputs, and they have been written.
     unsafe { inputs.set_len(inputs.len() + shared) };
     shared
 }
 
-/// A buffer that is donated cannot be an argument twice.
+/// Returns an error if a donated buffer is an argument twice.
 fn refuse_double_use(list: &[*mut PJRT_Buffer], donated: impl Fn(usize) -> bool) -> Result<()> {
     let mut all: Vec<(*mut PJRT_Buffer, usize)> = list.iter().copied().zip(0..).collect();
     all.sort_unstable();
@@ -404,11 +377,11 @@ fn refuse_double_use(list: &[*mut PJRT_Buffer], donated: impl Fn(usize) -> bool)
     Ok(())
 }
 
-/// Undoes the donations of an execution that does not take place.
+/// Undoes the donations of an execution that failed to launch.
 ///
 /// # Safety
 ///
-/// As many of `list` as are held are live buffers of this client.
+/// The first buffers of `list`, as many as are held, are live buffers of this plugin.
 unsafe fn give_back<C: PjrtClient>(list: &[*mut PJRT_Buffer], held: impl Iterator<Item = Held<C::Buffer>>) {
     for (pointer, held) in list.iter().zip(held).filter(|(_, held)| held.donated) {
         // SAFETY: this function's contract.
@@ -418,7 +391,7 @@ unsafe fn give_back<C: PjrtClient>(list: &[*mut PJRT_Buffer], held: impl Iterato
     }
 }
 
-/// Makes the host's buffers.
+/// Writes output buffers to the host's lists.
 struct Writer<'a, C: PjrtClient> {
     loaded: &'a LoadedHandle<C>,
     places: &'a [usize],
@@ -426,7 +399,7 @@ struct Writer<'a, C: PjrtClient> {
 }
 
 impl<C: PjrtClient> Writer<'_, C> {
-    /// Writes a buffer for every output, and gives the event that all of them wait for.
+    /// Writes a buffer for every output, and returns the event that completes all of them.
     #[inline(always)]
     fn write(&self, Finished { outputs, ready }: Finished<C::Buffer>) -> Event {
         let outputs = match outputs {
@@ -466,7 +439,7 @@ impl<C: PjrtClient> Writer<'_, C> {
         failed
     }
 
-    /// As [`write`](Self::write), for an execution that goes on.
+    /// Writes buffers as [`write`](Self::write) does, for an execution that is still running.
     #[cold]
     fn write_later(&self, launch: Launch<Job<C::Buffer>, C::Buffer>, launch_id: i32) -> Event {
         let num_slots = self.places.len() * self.loaded.executable.outputs.shapes.len();
@@ -476,9 +449,13 @@ impl<C: PjrtClient> Writer<'_, C> {
                 self.loaded.client.unfinished.add(launch_id, self.places, &unfilled);
                 let mut slots = slots.into_iter();
                 self.each(|| {
-                    // There is a slot for every output; without one the buffer could only be in error.
+                    // There is a slot for every output, so this error does not occur.
                     let share = slots.next().map_or_else(
-                        || Share::Failed(Error::internal("an output has no place")),
+                        || {
+                            Share::Failed(Error::internal(
+                                "an output of the execution has no slot; this is a bug in pjrt-plugin",
+                            ))
+                        },
                         Share::Promised,
                     );
                     BufferState::new(share, allocated.clone(), ready.clone())
@@ -498,13 +475,13 @@ impl<C: PjrtClient> Writer<'_, C> {
     }
 }
 
-/// The next value, to be shared, which is moved once: from its place in the vector to that where it will be.
+/// Moves the next value into an `Arc`, with a single copy from the vector to the allocation.
 #[inline(always)]
 fn next_shared<T>(values: &mut vec::IntoIter<T>) -> Option<Arc<T>> {
     let value: *const T = values.as_slice().first()?;
     let place = Arc::into_raw(Arc::new(MaybeUninit::<T>::uninit())).cast::<T>().cast_mut();
-    // SAFETY: the place is new, has room for a value, and nobody else knows it. The value is the iterator's next one, which is taken
-    // from it without a drop, so there is one owner of it again.
+    // SAFETY: the allocation is new, has the size of a value, and is not shared. The value is the iterator's next one; it is
+    // removed from the iterator without a drop, so that it has one owner.
     unsafe {
         place.copy_from_nonoverlapping(value, 1);
         mem::forget(values.next());
@@ -512,11 +489,11 @@ fn next_shared<T>(values: &mut vec::IntoIter<T>) -> Option<Arc<T>> {
     }
 }
 
-/// Makes the host's buffer of an output.
+/// Creates the buffer of an output and writes it to the host's list.
 ///
 /// # Safety
 ///
-/// `list` has room for as many buffers as the program has outputs, of which `index` is one.
+/// `list` is valid for writes of as many buffers as the program has outputs, and `index` is less than their number.
 #[inline(always)]
 unsafe fn put<C: PjrtClient>(
     list: *mut *mut PJRT_Buffer,

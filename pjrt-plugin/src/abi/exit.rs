@@ -1,4 +1,4 @@
-//! Clients that live when the process ends: some hosts never destroy theirs.
+//! Notifies live clients when the process exits, because some hosts never destroy theirs.
 
 use std::sync::{Arc, Mutex, Once, Weak};
 
@@ -7,7 +7,7 @@ use crate::client::PjrtClient;
 use crate::core::sync::lock;
 use crate::core::{fork, panic_guard};
 
-/// A client that is told of the end, whatever its type.
+/// A client of any type that is notified of the exit.
 trait Told: Send {
     fn is_alive(&self) -> bool;
     fn tell(&self);
@@ -20,7 +20,7 @@ impl<C: PjrtClient> Told for Weak<ClientState<C>> {
 
     fn tell(&self) {
         if let Some(state) = self.upgrade() {
-            // There is nobody left to tell of a panic; the hook has reported it.
+            // A panic cannot be returned to the host; the panic hook has printed it.
             let _ = panic_guard::catch(|| {
                 state.client.process_exit();
                 Ok(())
@@ -31,11 +31,11 @@ impl<C: PjrtClient> Told for Weak<ClientState<C>> {
 
 static CLIENTS: Mutex<Vec<Box<dyn Told>>> = Mutex::new(Vec::new());
 
-/// Has a client told when the process ends, unless it is gone by then.
+/// Registers a client to be notified when the process exits, if it still lives.
 pub(crate) fn tell_at_exit<C: PjrtClient>(client: &Arc<ClientState<C>>) {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        // SAFETY: the function takes nothing and returns nothing; the library that it is in stays in memory.
+        // SAFETY: the function takes no argument and returns nothing, and its library stays loaded.
         unsafe { libc::atexit(tell_all) };
     });
     let mut clients = lock(&CLIENTS);
@@ -44,11 +44,11 @@ pub(crate) fn tell_at_exit<C: PjrtClient>(client: &Arc<ClientState<C>>) {
 }
 
 extern "C" fn tell_all() {
-    // What outlives the process is still its parent's.
+    // The clients of a forked child belong to its parent.
     if fork::is_child() {
         return;
     }
-    // A thread that the end of the process has stopped may hold the lock; then nobody is told.
+    // A thread that was stopped by the exit of the process may hold the lock. Waiting for it would hang the exit.
     let Ok(mut clients) = CLIENTS.try_lock() else { return };
     let clients = std::mem::take(&mut *clients);
     clients.iter().for_each(|client| client.tell());

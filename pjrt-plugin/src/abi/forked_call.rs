@@ -1,18 +1,18 @@
-//! Which functions of the C API a forked child can call.
+//! The functions of the C API that a forked child can call.
 
-/// What becomes of a call in a forked child.
+/// The treatment of a call in a forked child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ForkedCall {
-    /// It is made as always: it reads what does not change, or takes care of forks itself.
+    /// The call runs normally: it reads only immutable data, or checks for a fork itself.
     Call,
-    /// It succeeds, and what it should give up stays as it is.
+    /// The call succeeds without an effect: the object that it should release stays alive.
     Leave,
-    /// It is an error.
+    /// The call returns an error.
     Refuse,
 }
 
-/// The functions that read what does not change, and the few that look at [`is_child`] themselves. Many hosts do not survive an
-/// error of theirs. Names that end with `*` are those of several functions.
+/// The functions that read only immutable data, and the few that call [`is_child`] themselves. Many hosts abort if one of
+/// these fails. A name that ends with `*` stands for all functions with that prefix.
 const CALLED: &[&str] = &[
     "PJRT_Buffer_Device",
     "PJRT_Buffer_Dimensions",
@@ -71,7 +71,7 @@ const CALLED: &[&str] = &[
     "PLUGIN_Profiler_Error_*",
 ];
 
-/// The functions that give something up: hosts call them when they end, and do not survive an error.
+/// The functions that release an object. Hosts call them at exit, and abort if one fails.
 const LEFT: &[&str] = &[
     "*_Destroy",
     "*_Delete",
@@ -79,7 +79,7 @@ const LEFT: &[&str] = &[
     "PJRT_Client_UpdateGlobalProcessInfo",
 ];
 
-/// What becomes of a call of this function in a forked child.
+/// Returns the treatment of a function in a forked child.
 #[cold]
 pub(crate) fn forked_call(function: &str) -> ForkedCall {
     let matches = |pattern: &&str| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {

@@ -1,7 +1,8 @@
-//! Panics stop here: every function of the table runs in [`call`], with the floating-point settings that Rust relies on, or, where
-//! they do not matter, in [`call_without_floats`].
+//! The guard around every function of the tables, which converts errors and panics to a `PJRT_Error`. [`shim`] adds it to a
+//! function and also sets the floating-point environment that Rust requires; [`shim_without_floats`] is for functions that
+//! do not depend on it.
 
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 use pjrt_sys::{
     PJRT_Error, PJRT_Extension_Base, PJRT_Extension_Type_Profiler, PJRT_Profiler_Extension, SizedStruct,
@@ -17,40 +18,59 @@ use crate::core::fork;
 use crate::core::panic_guard::catch_panic;
 use crate::error::{Error, Result};
 
-/// Runs the body of a function of the table and turns its result into what C expects. Should a panic get past this (in
-/// the making of the error), Rust ends the process at the `extern "C"` boundary rather than unwind into the host.
+/// Returns the `extern "C"` function of a table for a function of the plugin. It catches panics, converts errors, and sets
+/// the floating-point environment that Rust requires.
 ///
-/// # Safety
-///
-/// As for [`View::new`].
-#[inline]
-pub(crate) unsafe fn call<T: SizedStruct>(
-    args: *mut T,
-    body: impl FnOnce(View<'_, T>) -> Result<()>,
-) -> *mut PJRT_Error {
-    let _floats = DefaultFloats::enter();
-    // SAFETY: the caller's contract.
-    unsafe { call_without_floats(args, body) }
+/// The argument of the returned function must be as the PJRT C API requires for `T`.
+pub(crate) const fn shim<T, F>(_: F) -> unsafe extern "C" fn(*mut T) -> *mut PJRT_Error
+where
+    T: SizedStruct,
+    F: Fn(View<'_, T>) -> Result<()> + Copy + 'static,
+{
+    guarded::<T, F, true>
 }
 
-/// As [`call`], for what neither computes with floats nor runs anything of an author: the settings stay as they are.
+/// Returns a function as [`shim`] does, but leaves the floating-point environment unchanged, for functions that neither
+/// compute with floats nor call the author's code.
+pub(crate) const fn shim_without_floats<T, F>(_: F) -> unsafe extern "C" fn(*mut T) -> *mut PJRT_Error
+where
+    T: SizedStruct,
+    F: Fn(View<'_, T>) -> Result<()> + Copy + 'static,
+{
+    guarded::<T, F, false>
+}
+
+/// Calls a function of the plugin and converts its result to a `PJRT_Error`, or null for success. If a panic escapes (while
+/// the error is created), Rust aborts the process at the `extern "C"` boundary instead of unwinding into the host.
 ///
 /// # Safety
 ///
-/// As for [`View::new`].
-#[inline]
-pub(crate) unsafe fn call_without_floats<T: SizedStruct>(
-    args: *mut T,
-    body: impl FnOnce(View<'_, T>) -> Result<()>,
-) -> *mut PJRT_Error {
-    // SAFETY: the caller's contract.
-    match unsafe { run_guarded(args, body) } {
+/// As for [`View::new`]; a value of type `F` exists.
+unsafe extern "C" fn guarded<T, F, const FLOATS: bool>(args: *mut T) -> *mut PJRT_Error
+where
+    T: SizedStruct,
+    F: Fn(View<'_, T>) -> Result<()> + Copy + 'static,
+{
+    let _floats = FLOATS.then(DefaultFloats::enter);
+    // SAFETY: this function's contract.
+    match unsafe { run_guarded(args, zero_sized::<F>()) } {
         Ok(()) => ptr::null_mut(),
         Err(error) => error_to_raw(error),
     }
 }
 
-/// Runs the body of a function that a host calls; its error names the function.
+/// Returns the value of a function's type, which has size zero because the type identifies the function.
+///
+/// # Safety
+///
+/// A value of type `F` exists.
+pub(crate) unsafe fn zero_sized<F: Copy>() -> F {
+    const { assert!(size_of::<F>() == 0, "the argument of a shim must be a function, not a function pointer") };
+    // SAFETY: no bytes are read, and by this function's contract a value exists, of which this is a copy.
+    unsafe { NonNull::<F>::dangling().read() }
+}
+
+/// Runs the body of a function that a host calls. The error names the function.
 ///
 /// # Safety
 ///
@@ -82,13 +102,13 @@ unsafe fn run_guarded<T: SizedStruct>(
     // SAFETY: the caller's contract is the callee's.
     let outcome = catch_panic(|| unsafe { View::new(args) }.and_then(body));
     if let Some(watched) = watched {
-        // SAFETY: the caller's contract, and after success that of the function that the struct is for.
+        // SAFETY: the caller's contract; after success, the outputs are also as the C API requires.
         unsafe { watched.returned(args, outcome.as_ref().err()) };
     }
     outcome.map_err(|error| error.in_function(function_name::<T>()))
 }
 
-/// As [`run_guarded`] in a child that was forked from a process with a client.
+/// Runs a body as [`run_guarded`] does, in a child that was forked from a process with a client.
 ///
 /// # Safety
 ///
@@ -108,7 +128,7 @@ unsafe fn run_in_child<T: SizedStruct>(
     outcome.map_err(|error| error.in_function(function))
 }
 
-/// A call that somebody may want to see.
+/// An observed call.
 struct Watched {
     call: Option<Call>,
     _profiled: Option<recording::Call>,
@@ -139,7 +159,7 @@ impl Watched {
     }
 }
 
-/// The number by which a host links a call with its own trace, in an extension of the call's arguments.
+/// Returns the number by which a host links a call with its own trace, from an extension of the call's arguments.
 ///
 /// # Safety
 ///
@@ -149,8 +169,8 @@ unsafe fn trace_context<T: SizedStruct>(args: *const T) -> Option<i64> {
     if args.is_null() {
         return None;
     }
-    // SAFETY: a struct begins with its size, and has the field if it is that long; extensions are a chain of structs that
-    // begin alike, and the type says which one it is.
+    // SAFETY: a struct begins with its size, and has the field if that size includes it. Extensions are a linked list of
+    // structs with a common header, whose type tells which struct it is.
     unsafe {
         if args.cast::<usize>().read_unaligned() < field.end {
             return None;
@@ -168,39 +188,7 @@ unsafe fn trace_context<T: SizedStruct>(args: *const T) -> Option<i64> {
     None
 }
 
-/// The function whose arguments these are.
+/// Returns the name of the function with these arguments.
 pub(crate) fn function_name<T: SizedStruct>() -> &'static str {
     T::NAME.strip_suffix("_Args").unwrap_or(T::NAME)
 }
-
-/// Declares functions of the table.
-///
-/// `name(Args) |args, Client| body` becomes a generic `extern "C"` function whose body sees a view of its arguments and
-/// returns a `Result<()>`. Functions of an extension name the trait that they need: `|args, Client: Trait|`. Those for which
-/// [`call_without_floats`](crate::abi::guard::call_without_floats) is enough stand in a block that begins with its name.
-macro_rules! shims {
-    (call_without_floats: $($shims:tt)*) => {
-        $crate::abi::guard::shims! { @call_without_floats $($shims)* }
-    };
-    (@$call:ident
-        $($(#[$attribute:meta])* $name:ident($args:ident) |$view:ident, $client:ident $(: $bound:path)?| $body:block)*) => {$(
-        $(#[$attribute])*
-        ///
-        /// # Safety
-        ///
-        #[doc = concat!("`args` is what the PJRT C API says about `", stringify!($args), "`.")]
-        pub(crate) unsafe extern "C" fn $name<$client: $crate::client::PjrtClient $(+ $bound)?>(
-            args: *mut pjrt_sys::$args,
-        ) -> *mut pjrt_sys::PJRT_Error {
-            $crate::abi::args::fields_of!($args);
-            let body = |$view: $crate::abi::args::View<'_, Struct>| -> $crate::error::Result<()> { $body };
-            // SAFETY: this function's contract.
-            unsafe { $crate::abi::guard::$call(args, body) }
-        }
-    )*};
-    ($($shims:tt)*) => {
-        $crate::abi::guard::shims! { @call $($shims)* }
-    };
-}
-
-pub(crate) use shims;

@@ -1,23 +1,23 @@
-//! Handles: the pointers by which a host names our objects.
+//! Handles: the pointers by which a host refers to the plugin's objects.
 //!
-//! In debug builds every live handle is registered with its kind, and a pointer is looked up before it is followed. A
-//! host that uses a handle after it destroyed it, destroys it twice, or passes one of another kind gets an
-//! INVALID_ARGUMENT error there instead of undefined behaviour.
+//! In debug builds every live handle is registered with its kind, and every pointer is looked up before it is dereferenced.
+//! A host that uses a handle after destroying it, destroys it twice, or passes one of another kind gets an INVALID_ARGUMENT
+//! error instead of undefined behaviour.
 
 use std::sync::Arc;
 
 use crate::abi::call_trace;
 use crate::error::{Error, Result};
 
-/// An object that a host has a pointer to.
+/// An object that a host refers to by a pointer.
 pub(crate) trait Handle {
     /// The opaque type of the C API.
     type Opaque;
-    /// Its name.
+    /// The name of that type.
     const KIND: &'static str;
 }
 
-/// Follows a handle.
+/// Borrows the object behind a handle. `name` names the handle in errors.
 ///
 /// # Safety
 ///
@@ -32,13 +32,14 @@ pub(crate) unsafe fn borrow<'a, H: Handle>(pointer: *const H::Opaque, name: &str
     Ok(unsafe { &*pointer.cast::<H>() })
 }
 
-/// Hands an object to the host.
+/// Passes ownership of an object to the host.
 #[inline]
 pub(crate) fn into_raw<H: Handle>(object: H) -> *mut H::Opaque {
     make_raw(|| object)
 }
 
-/// Hands an object to the host that is made where it will be. To make it first and move it there costs more than the rest.
+/// Creates an object in its allocation and passes ownership of it to the host. A move into the allocation would cost more
+/// than the rest of this function.
 #[inline(always)]
 pub(crate) fn make_raw<H: Handle>(make: impl FnOnce() -> H) -> *mut H::Opaque {
     let pointer = Box::into_raw(Box::write(Box::new_uninit(), make())).cast();
@@ -47,11 +48,11 @@ pub(crate) fn make_raw<H: Handle>(make: impl FnOnce() -> H) -> *mut H::Opaque {
     pointer
 }
 
-/// Takes an object back from the host; nothing if the handle is null, which every destroy function allows.
+/// Takes an object back from the host. Returns `None` if the handle is null, which every destroy function allows.
 ///
 /// # Safety
 ///
-/// `pointer` is null or came from [`into_raw`] for the same type, and the host does not use it any more.
+/// `pointer` is null or came from [`into_raw`] for the same type, and the host does not use it afterwards.
 #[inline]
 pub(crate) unsafe fn from_raw<H: Handle>(pointer: *mut H::Opaque, name: &str) -> Result<Option<Box<H>>> {
     if pointer.is_null() {
@@ -59,11 +60,11 @@ pub(crate) unsafe fn from_raw<H: Handle>(pointer: *mut H::Opaque, name: &str) ->
     }
     registry::remove::<H>(pointer, name)?;
     call_trace::handle_taken(pointer.addr(), H::KIND);
-    // SAFETY: the pointer came from `Box::into_raw` of a `Box<H>`, and nobody else has it.
+    // SAFETY: the pointer came from `Box::into_raw` of a `Box<H>`, and the host passes its ownership.
     Ok(Some(unsafe { Box::from_raw(pointer.cast::<H>()) }))
 }
 
-/// Hands an object to the host that lives as long as the process.
+/// Lends a static object to the host.
 #[inline]
 pub(crate) fn lend_into_raw<H: Handle>(object: &'static H) -> *mut H::Opaque {
     let pointer: *mut H::Opaque = (&raw const *object).cast_mut().cast();
@@ -72,7 +73,7 @@ pub(crate) fn lend_into_raw<H: Handle>(object: &'static H) -> *mut H::Opaque {
     pointer
 }
 
-/// Takes an object back that [`lend_into_raw`] has handed to the host.
+/// Takes back an object of [`lend_into_raw`].
 #[inline]
 pub(crate) fn take_lent<H: Handle>(object: &'static H, name: &str) -> Result<()> {
     let pointer: *mut H::Opaque = (&raw const *object).cast_mut().cast();
@@ -81,7 +82,7 @@ pub(crate) fn take_lent<H: Handle>(object: &'static H, name: &str) -> Result<()>
     Ok(())
 }
 
-/// Hands a share of an object to the host.
+/// Passes ownership of a share of an object to the host.
 #[inline]
 pub(crate) fn share_into_raw<H: Handle>(object: Arc<H>) -> *mut H::Opaque {
     let pointer = Arc::into_raw(object).cast_mut().cast();
@@ -90,11 +91,11 @@ pub(crate) fn share_into_raw<H: Handle>(object: Arc<H>) -> *mut H::Opaque {
     pointer
 }
 
-/// Takes a share of an object back from the host; nothing if the handle is null.
+/// Takes a share of an object back from the host. Returns `None` if the handle is null.
 ///
 /// # Safety
 ///
-/// `pointer` is null or came from [`share_into_raw`] for the same type, and the host gives up one share.
+/// `pointer` is null or came from [`share_into_raw`] for the same type, and the host passes ownership of one share.
 #[inline]
 pub(crate) unsafe fn share_from_raw<H: Handle>(
     pointer: *mut H::Opaque,
@@ -105,11 +106,11 @@ pub(crate) unsafe fn share_from_raw<H: Handle>(
     }
     registry::remove::<H>(pointer, name)?;
     call_trace::handle_taken(pointer.addr(), H::KIND);
-    // SAFETY: the pointer came from `Arc::into_raw` of an `Arc<H>` whose share is given up here.
+    // SAFETY: the pointer came from `Arc::into_raw` of an `Arc<H>`, and the host passes ownership of that share.
     Ok(Some(unsafe { Arc::from_raw(pointer.cast::<H>()) }))
 }
 
-/// Another share of an object of which the host has one.
+/// Returns another share of an object of which the host owns one.
 ///
 /// # Safety
 ///
@@ -125,7 +126,7 @@ pub(crate) unsafe fn share_of<H: Handle>(pointer: *mut H::Opaque, name: &str) ->
     }
 }
 
-/// The error for a pointer that may not be null.
+/// Returns the error for a pointer that must not be null.
 #[cold]
 pub(crate) fn null(name: &str) -> Error {
     Error::invalid_argument(format!("'{name}' is null"))
@@ -141,8 +142,8 @@ pub(crate) mod registry {
     use crate::core::sync::lock;
     use crate::error::{Error, Result};
 
-    /// The number of shares by address and kind: an object may lie at the start of another. A forked child, where a thread that it
-    /// does not have may have the lock, does without.
+    /// The number of shares by address and kind. The kind is part of the key because an object may be at the start of
+    /// another one. A forked child does not use the registry, because a thread that does not exist there may hold the lock.
     static LIVE: LazyLock<Mutex<HashMap<(usize, &'static str), usize>>> = LazyLock::new(Mutex::default);
 
     fn wrong(
@@ -154,7 +155,9 @@ pub(crate) mod registry {
         let found = live.keys().find(|(other, _)| *other == address);
         Error::invalid_argument(match found {
             Some((_, kind)) => format!("'{name}' is a handle to a {kind}, not to a {wanted}"),
-            None => format!("'{name}' is no handle to a {wanted}, or it has been destroyed"),
+            None => format!(
+                "'{name}' is not a live handle to a {wanted}: it has been destroyed, or this plugin did not create it"
+            ),
         })
     }
 

@@ -1,4 +1,4 @@
-//! Host callbacks: calling the host's functions.
+//! Calls of the host's send and receive callbacks, and the streams that receive callbacks fill.
 //!
 //! `PJRT_CopyToDeviceStream_Destroy`, `PJRT_CopyToDeviceStream_AddChunk`,
 //! `PJRT_CopyToDeviceStream_TotalBytes`, `PJRT_CopyToDeviceStream_GranuleSize`,
@@ -8,14 +8,17 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 
 use pjrt_sys::{
-    PJRT_Chunk, PJRT_CopyToDeviceStream, PJRT_Error, PJRT_RecvCallbackInfo, PJRT_SendCallbackInfo,
+    PJRT_Chunk, PJRT_CopyToDeviceStream, PJRT_CopyToDeviceStream_AddChunk_Args,
+    PJRT_CopyToDeviceStream_CurrentBytes_Args, PJRT_CopyToDeviceStream_Destroy_Args,
+    PJRT_CopyToDeviceStream_GranuleSize_Args, PJRT_CopyToDeviceStream_TotalBytes_Args, PJRT_Error,
+    PJRT_RecvCallbackInfo, PJRT_SendCallbackInfo,
 };
 
-use crate::abi::args::{borrowed_slice, handle, input, null, output};
+use crate::abi::args::{View, borrowed_slice, handle, input, null, output};
 use crate::abi::error::{callback_error, error_from_raw};
 use crate::abi::event::event_to_raw;
-use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
+use crate::client::PjrtClient;
 use crate::core::event::{Event, EventSource};
 use crate::core::host_memory::HostPointer;
 use crate::core::sync::lock;
@@ -31,27 +34,26 @@ type SendFunction = unsafe extern "C" fn(
 ) -> *mut PJRT_Error;
 type RecvFunction = unsafe extern "C" fn(*mut PJRT_CopyToDeviceStream, *mut c_void);
 
-/// A function of the host, and what it is called with.
+/// A function of the host, and its arguments.
 struct Callback<F> {
     channel_id: i64,
     function: F,
     user_arg: HostPointer,
 }
 
-/// The functions for one device.
+/// The callbacks of one device.
 struct DeviceCallbacks {
     sends: Vec<Callback<SendFunction>>,
     recvs: Vec<Callback<RecvFunction>>,
 }
 
-/// The functions for an execution. The host keeps them until the execution is over, so the gate lets calls through only
-/// until then.
+/// The callbacks of an execution. The host keeps them until the execution ends, so the gate admits calls only until then.
 struct Callbacks {
     devices: Vec<DeviceCallbacks>,
     gate: Gate,
 }
 
-/// Counts the calls that are under way, and ends them.
+/// Counts the running calls, and rejects new calls once it is closed.
 #[derive(Default)]
 struct Gate(Mutex<Calls>);
 
@@ -59,11 +61,11 @@ struct Gate(Mutex<Calls>);
 struct Calls {
     under_way: usize,
     closed: bool,
-    /// To be completed by the last call that is under way when the gate closes.
+    /// The event that the last running call completes after the gate has closed.
     over: Option<EventSource>,
 }
 
-/// A call that is under way.
+/// A running call.
 struct Call<'a>(&'a Gate);
 
 impl Gate {
@@ -72,14 +74,14 @@ impl Gate {
         if calls.closed {
             drop(calls);
             return Err(Error::failed_precondition(
-                "the execution is over, and with it the host's callbacks are gone",
+                "the host's callback cannot be called after the end of its execution",
             ));
         }
         calls.under_way += 1;
         Ok(Call(self))
     }
 
-    /// Lets no more calls through. The event is complete when none is under way any more.
+    /// Rejects all further calls. The event completes when no call is running.
     fn close(&self) -> Event {
         let mut calls = lock(&self.0);
         calls.closed = true;
@@ -116,7 +118,8 @@ impl Callbacks {
         found.iter().find(|callback| callback.channel_id == channel_id).ok_or_else(|| {
             let known: Vec<i64> = found.iter().map(|callback| callback.channel_id).collect();
             Error::not_found(format!(
-                "the host has no {what} callback for channel {channel_id} on device {device} of the launch; it has {known:?}"
+                "the host passed no {what} callback for channel {channel_id} of device {device} of the launch; it passed {what} \
+                 callbacks for the channels {known:?}"
             ))
         })
     }
@@ -146,8 +149,8 @@ impl CallHost for Callbacks {
         };
         let mut make_error = Some(callback_error as _);
         let (user_arg, make_error) = (callback.user_arg.get(), &raw mut make_error);
-        // SAFETY: the gate is open, so the host still keeps the callback, which it gave to be called from any thread with its own
-        // argument; the chunk is complete, and its error is one that `callback_error` made.
+        // SAFETY: the gate is open, so the host still keeps the callback, which it allows to be called from any thread with
+        // its argument. The chunk is fully initialised, and the returned error came from `callback_error`.
         unsafe {
             error_from_raw((callback.function)(&raw mut chunk, make_error, total_bytes, last, user_arg))
         }
@@ -157,8 +160,8 @@ impl CallHost for Callbacks {
         let callback = self.find(device, channel_id, "receive", |device| &device.recvs)?;
         let _call = self.gate.enter()?;
         let stream = handle::into_raw(StreamHandle(stream));
-        // SAFETY: the gate is open, so the host still keeps the callback, which it gave to be called from any thread with its own
-        // argument; the stream is the host's from now on.
+        // SAFETY: the gate is open, so the host still keeps the callback, which it allows to be called from any thread with
+        // its argument. The call passes ownership of the stream.
         unsafe { (callback.function)(stream, callback.user_arg.get()) };
         Ok(())
     }
@@ -170,16 +173,16 @@ impl CallHost for Callbacks {
 ///
 /// The host calls it once, with the chunk's argument.
 unsafe extern "C" fn free_chunk(_data: *mut c_void, deleter_arg: *mut c_void) {
-    // SAFETY: the argument is the box of the chunk's bytes, which is taken back once.
+    // SAFETY: the argument is the box of the chunk's bytes, and the host calls the deleter once.
     drop(unsafe { Box::from_raw(deleter_arg.cast::<Vec<u8>>()) });
 }
 
-/// The functions for a launch, from the lists of `PJRT_ExecuteOptions`.
+/// Reads the callbacks of a launch from the lists of `PJRT_ExecuteOptions`.
 ///
 /// # Safety
 ///
-/// The lists are null, or have a pointer for each of `num_devices` devices to as many callbacks as the numbers say; all can be
-/// read during the call. The callbacks may be called from any thread until the host learns that the launch is over.
+/// Each list is null, or has one pointer for each of `num_devices` devices to an array of callbacks of the given length. All
+/// of it is readable during the call. The callbacks may be called from any thread until the launch ends.
 pub(crate) unsafe fn read_callbacks(
     sends: (*mut *mut PJRT_SendCallbackInfo, usize),
     recvs: (*mut *mut PJRT_RecvCallbackInfo, usize),
@@ -204,7 +207,7 @@ pub(crate) unsafe fn read_callbacks(
 }
 
 fn callback<F>(channel_id: i64, function: Option<F>, user_arg: *mut c_void) -> Result<Callback<F>> {
-    let function = function.ok_or_else(|| null(&format!("the callback of channel {channel_id}")))?;
+    let function = function.ok_or_else(|| null(&format!("callback of channel {channel_id}")))?;
     Ok(Callback { channel_id, function, user_arg: HostPointer(user_arg) })
 }
 
@@ -225,17 +228,17 @@ unsafe fn per_device<'a, T>(
     lists.iter().map(|list| unsafe { borrowed_slice(*list, len, name) }).collect()
 }
 
-/// Closes the gate of a launch at its end: when its event completes, or at once, if the call fails before there is one.
+/// Closes the gate of a launch at its end: when its event completes, or on drop if the call fails before there is an event.
 pub(crate) struct Lease(HostCallbacks);
 
 impl Lease {
-    /// Nothing if the host gave no functions.
+    /// Returns `None` if the host passed no callbacks.
     #[cold]
     pub(crate) fn new(callbacks: &HostCallbacks) -> Option<Self> {
         (!callbacks.is_empty()).then(|| Self(callbacks.clone()))
     }
 
-    /// Returns the event of the end of the launch, given that of its outputs.
+    /// Returns the event of the end of the launch, given the event of its outputs.
     #[cold]
     pub(crate) fn end_with(mut self, ready: Event) -> Event {
         match self.0.0.take() {
@@ -253,13 +256,13 @@ impl Drop for Lease {
     #[cold]
     fn drop(&mut self) {
         if let Some(callbacks) = &self.0.0 {
-            // The host takes its callbacks back when the call fails, so those that the author has begun must end first.
+            // The host frees its callbacks when the call fails, so the calls that are running must end first.
             let _ = callbacks.close().wait();
         }
     }
 }
 
-/// The host's end of a stream.
+/// The object behind a `PJRT_CopyToDeviceStream`: the host's end of a stream.
 pub(crate) struct StreamHandle(Arc<Stream>);
 
 impl Handle for StreamHandle {
@@ -273,12 +276,13 @@ impl Drop for StreamHandle {
     }
 }
 
-/// A chunk of the host, freed exactly once: when this is dropped.
+/// A chunk of the host, which is freed exactly once, on drop.
 struct HostChunk(PJRT_Chunk);
 
 impl HostChunk {
     fn bytes(&self) -> Result<&[u8]> {
-        // SAFETY: `add_chunk`'s contract makes data and size describe bytes of the host, which live until the deleter is called.
+        // SAFETY: by the contract of `AddChunk`, data and size describe bytes of the host that live until the deleter is
+        // called.
         unsafe { borrowed_slice(self.0.data.cast::<u8>(), self.0.size, "the chunk's data") }
     }
 }
@@ -286,55 +290,64 @@ impl HostChunk {
 impl Drop for HostChunk {
     fn drop(&mut self) {
         if let Some(deleter) = self.0.deleter {
-            // SAFETY: the host gave the chunk up, to be freed once from any thread with its own argument.
+            // SAFETY: the host passed ownership of the chunk, whose deleter may be called once from any thread with its
+            // argument.
             unsafe { deleter(self.0.data, self.0.deleter_arg) };
         }
     }
 }
 
-/// As an INT64 of the C API; a stream's sizes fit into it.
+/// Converts a size of a stream to the `int64_t` of the C API.
 fn size(bytes: usize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-shims! {
-    /// `PJRT_CopyToDeviceStream_Destroy`: gives up the host's end of a stream. If not everything is there, the program's end fails.
-    copy_to_device_stream_destroy(PJRT_CopyToDeviceStream_Destroy_Args) |args, C| {
-        // SAFETY: the host gives the stream up.
-        drop(unsafe { handle::from_raw::<StreamHandle>(input!(args.stream), "stream") }?);
-        Ok(())
-    }
+/// `PJRT_CopyToDeviceStream_Destroy`: closes the host's end of a stream. If chunks are missing, the program's end fails.
+pub(crate) fn copy_to_device_stream_destroy<C: PjrtClient>(
+    args: View<'_, PJRT_CopyToDeviceStream_Destroy_Args>,
+) -> Result<()> {
+    // SAFETY: the host passes ownership of the stream.
+    drop(unsafe { handle::from_raw::<StreamHandle>(input!(args.stream), "stream") }?);
+    Ok(())
+}
 
-    /// `PJRT_CopyToDeviceStream_AddChunk`: takes a chunk and frees it. What is wrong with the chunk is the event's error.
-    copy_to_device_stream_add_chunk(PJRT_CopyToDeviceStream_AddChunk_Args) |args, C| {
-        let pointer = input!(args.chunk);
-        if pointer.is_null() {
-            return Err(null("chunk"));
-        }
-        // SAFETY: the field points to a chunk that the host gives up with this call, whatever comes of it.
-        let chunk = HostChunk(unsafe { pointer.read() });
-        let stream = handle!(args.stream: StreamHandle)?;
-        let added = chunk.bytes().and_then(|bytes| stream.0.add_chunk(bytes));
-        drop(chunk);
-        output!(args.transfer_complete = event_to_raw(added.map_or_else(Event::failed, |()| Event::ready())));
-        Ok(())
+/// `PJRT_CopyToDeviceStream_AddChunk`: copies a chunk to the stream and frees it. An invalid chunk is an error of the event.
+pub(crate) fn copy_to_device_stream_add_chunk<C: PjrtClient>(
+    args: View<'_, PJRT_CopyToDeviceStream_AddChunk_Args>,
+) -> Result<()> {
+    let pointer = input!(args.chunk);
+    if pointer.is_null() {
+        return Err(null("chunk"));
     }
+    // SAFETY: the field points to a chunk whose ownership the host passes, even if the call fails.
+    let chunk = HostChunk(unsafe { pointer.read() });
+    let stream = handle!(args.stream: StreamHandle)?;
+    let added = chunk.bytes().and_then(|bytes| stream.0.add_chunk(bytes));
+    drop(chunk);
+    output!(args.transfer_complete = event_to_raw(added.map_or_else(Event::failed, |()| Event::ready())));
+    Ok(())
+}
 
-    /// `PJRT_CopyToDeviceStream_TotalBytes`: how many bytes the program waits for.
-    copy_to_device_stream_total_bytes(PJRT_CopyToDeviceStream_TotalBytes_Args) |args, C| {
-        output!(args.total_bytes = size(handle!(args.stream: StreamHandle)?.0.total_bytes));
-        Ok(())
-    }
+/// `PJRT_CopyToDeviceStream_TotalBytes`: returns the number of bytes that the program waits for.
+pub(crate) fn copy_to_device_stream_total_bytes<C: PjrtClient>(
+    args: View<'_, PJRT_CopyToDeviceStream_TotalBytes_Args>,
+) -> Result<()> {
+    output!(args.total_bytes = size(handle!(args.stream: StreamHandle)?.0.total_bytes));
+    Ok(())
+}
 
-    /// `PJRT_CopyToDeviceStream_GranuleSize`: what the size of every chunk is a multiple of.
-    copy_to_device_stream_granule_size(PJRT_CopyToDeviceStream_GranuleSize_Args) |args, C| {
-        output!(args.granule_size_in_bytes = size(handle!(args.stream: StreamHandle)?.0.granule_bytes));
-        Ok(())
-    }
+/// `PJRT_CopyToDeviceStream_GranuleSize`: returns the number of bytes of which every chunk's size is a multiple.
+pub(crate) fn copy_to_device_stream_granule_size<C: PjrtClient>(
+    args: View<'_, PJRT_CopyToDeviceStream_GranuleSize_Args>,
+) -> Result<()> {
+    output!(args.granule_size_in_bytes = size(handle!(args.stream: StreamHandle)?.0.granule_bytes));
+    Ok(())
+}
 
-    /// `PJRT_CopyToDeviceStream_CurrentBytes`: how many bytes have come.
-    copy_to_device_stream_current_bytes(PJRT_CopyToDeviceStream_CurrentBytes_Args) |args, C| {
-        output!(args.current_bytes = size(handle!(args.stream: StreamHandle)?.0.current_bytes()));
-        Ok(())
-    }
+/// `PJRT_CopyToDeviceStream_CurrentBytes`: returns the number of bytes received so far.
+pub(crate) fn copy_to_device_stream_current_bytes<C: PjrtClient>(
+    args: View<'_, PJRT_CopyToDeviceStream_CurrentBytes_Args>,
+) -> Result<()> {
+    output!(args.current_bytes = size(handle!(args.stream: StreamHandle)?.0.current_bytes()));
+    Ok(())
 }

@@ -23,7 +23,7 @@ pub(crate) struct HostStore {
     pub(crate) put: (PJRT_KeyValuePutCallback, HostPointer),
 }
 
-/// Takes a value that a callback made.
+/// Copies and frees a value that a callback returned.
 ///
 /// # Safety
 ///
@@ -37,7 +37,7 @@ unsafe fn take_value(
     let bytes =
         unsafe { super::args::borrowed_slice::<u8>(value.cast(), size, "value") }.and_then(allocate::copy);
     if let Some(delete) = delete {
-        // SAFETY: the deleter is to be called once, with the value.
+        // SAFETY: the deleter is called once, with the value.
         unsafe { delete(value) };
     }
     bytes
@@ -45,8 +45,9 @@ unsafe fn take_value(
 
 impl KeyValueBackend for HostStore {
     fn get(&self, key: &str, timeout: Duration) -> Result<Vec<u8>> {
-        let callback =
-            self.get.0.ok_or_else(|| Error::unimplemented("the host gave no way to get a value"))?;
+        let callback = self.get.0.ok_or_else(|| {
+            Error::unimplemented("the host passed no kv_get_callback to PJRT_Client_Create")
+        })?;
         let mut make_error = Some(callback_error as _);
         let mut args = PJRT_KeyValueGetCallback_Args {
             key: chars(key.as_bytes()),
@@ -56,8 +57,8 @@ impl KeyValueBackend for HostStore {
             user_arg: self.get.1.get(),
             ..PJRT_KeyValueGetCallback_Args::zeroed()
         };
-        // SAFETY: the host gave the callback to be called from any thread while the client lives, with its own argument; all
-        // inputs are filled in, and its error is one that `callback_error` made.
+        // SAFETY: the host allows calls of the callback from any thread while the client lives, with its argument. All
+        // inputs are initialised, and the returned error came from `callback_error`.
         unsafe { error_from_raw(callback(&raw mut args)) }?;
         // SAFETY: the callback has filled in the value and how to free it.
         unsafe { take_value(args.value, args.value_size, args.value_deleter_callback) }
@@ -65,7 +66,9 @@ impl KeyValueBackend for HostStore {
 
     fn try_get(&self, key: &str) -> Result<Option<Vec<u8>>> {
         let callback = self.try_get.0.ok_or_else(|| {
-            Error::unimplemented("the host gave no way to try to get a value: it is older than C API 0.61")
+            Error::unimplemented(
+                "the host passed no kv_try_get_callback to PJRT_Client_Create: it is older than C API 0.61",
+            )
         })?;
         let mut make_error = Some(callback_error as _);
         let mut args = PJRT_KeyValueTryGetCallback_Args {
@@ -87,8 +90,9 @@ impl KeyValueBackend for HostStore {
     }
 
     fn put(&self, key: &str, value: &[u8]) -> Result<()> {
-        let callback =
-            self.put.0.ok_or_else(|| Error::unimplemented("the host gave no way to put a value"))?;
+        let callback = self.put.0.ok_or_else(|| {
+            Error::unimplemented("the host passed no kv_put_callback to PJRT_Client_Create")
+        })?;
         let mut make_error = Some(callback_error as _);
         let mut args = PJRT_KeyValuePutCallback_Args {
             key: chars(key.as_bytes()),

@@ -1,23 +1,30 @@
-//! Compiling and loading.
+//! Compilation and loading of programs.
 //!
 //! `PJRT_Client_Compile`, `PJRT_LoadedExecutable_Destroy`, `PJRT_LoadedExecutable_GetExecutable`,
 //! `PJRT_LoadedExecutable_AddressableDevices`, `PJRT_LoadedExecutable_Delete`,
 //! `PJRT_LoadedExecutable_IsDeleted`, `PJRT_Executable_DeserializeAndLoad`, `PJRT_Compile`,
 //! `PJRT_LoadedExecutable_GetDeviceAssignment`, `PJRT_Client_Load`,
-//! `PJRT_LoadedExecutable_AddressableDeviceLogicalIds`.
+//! `PJRT_LoadedExecutable_AddressableDeviceLogicalIds`, `PJRT_LoadedExecutable_Fingerprint`.
 
 use std::ptr;
 use std::sync::{Arc, OnceLock};
 
-use pjrt_sys::{PJRT_Device, PJRT_LoadedExecutable, PJRT_LogicalDeviceIds, PJRT_Program};
+use pjrt_sys::{
+    PJRT_Client_Compile_Args, PJRT_Client_Load_Args, PJRT_Compile_Args, PJRT_Device,
+    PJRT_Executable_DeserializeAndLoad_Args, PJRT_LoadedExecutable,
+    PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args, PJRT_LoadedExecutable_AddressableDevices_Args,
+    PJRT_LoadedExecutable_Delete_Args, PJRT_LoadedExecutable_Destroy_Args,
+    PJRT_LoadedExecutable_Fingerprint_Args, PJRT_LoadedExecutable_GetDeviceAssignment_Args,
+    PJRT_LoadedExecutable_GetExecutable_Args, PJRT_LoadedExecutable_IsDeleted_Args, PJRT_LogicalDeviceIds,
+    PJRT_Program,
+};
 use prost::Message;
 
-use crate::abi::args::{View, bytes, fields_of, handle, input, null, output, output_slice, text};
+use crate::abi::args::{View, bytes, handle, input, null, output, output_slice, output_str, text};
 use crate::abi::buffer::Spec;
 use crate::abi::c_arrays::{delete_serialized, serialized};
 use crate::abi::client_state::ClientState;
 use crate::abi::executable::ExecutableState;
-use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
 use crate::abi::topology::TopologyHandle;
 use crate::client::{CompileRequest, DeserializeRequest, PjrtClient};
@@ -35,24 +42,25 @@ use crate::serialized::SerializedExecutable;
 use crate::shape::Shape;
 use crate::topology::Topology;
 
-/// What the buffers of a program's outputs are on one device.
+/// The [`Spec`]s of a program's outputs on one device.
 pub(crate) type OutputSpecs<C> = Arc<[Arc<Spec<C>>]>;
 
-/// A loaded program as the host sees it.
+/// The object behind a `PJRT_LoadedExecutable`.
 pub(crate) struct LoadedHandle<C: PjrtClient> {
     pub(crate) client: Arc<ClientState<C>>,
     pub(crate) executable: Arc<ExecutableState<C>>,
-    /// Nothing once it is deleted.
+    /// The author's program; `None` after deletion.
     loaded: Guarded<Option<Arc<C::Loaded>>>,
     pub(crate) assignment: DeviceAssignment,
-    /// Whether the device is chosen at each execution.
+    /// True if the host chooses the device at each execution.
     pub(crate) portable: bool,
-    /// Those devices of the assignment that this process drives: places among the client's, ids, handles, logical ids.
+    /// The addressable devices of the assignment, as indices in the client's devices. The next three fields have the same
+    /// order.
     pub(crate) devices: Vec<usize>,
     pub(crate) device_ids: ByDevice<DeviceId>,
     device_pointers: Vec<*mut PJRT_Device>,
     logical_ids: Vec<PJRT_LogicalDeviceIds>,
-    /// What the buffers of its outputs are, for each of the client's devices that it has run on.
+    /// The specs of its outputs, for each device of the client. They are created at the first execution on the device.
     outputs: Box<[OnceLock<OutputSpecs<C>>]>,
 }
 
@@ -67,15 +75,15 @@ impl<C: PjrtClient> Handle for LoadedHandle<C> {
 }
 
 impl<C: PjrtClient> LoadedHandle<C> {
-    /// What the author made; an error once it is deleted.
+    /// Returns the author's program, or an error after deletion.
     #[inline]
     pub(crate) fn author(&self) -> Result<Arc<C::Loaded>> {
-        self.loaded
-            .with(|loaded| loaded.clone())
-            .ok_or_else(|| Error::invalid_argument("the executable has been deleted"))
+        self.loaded.with(|loaded| loaded.clone()).ok_or_else(|| {
+            Error::invalid_argument("the executable has been deleted (PJRT_LoadedExecutable_Delete)")
+        })
     }
 
-    /// What the buffers of its outputs are on a device.
+    /// Returns the specs of its outputs on a device.
     #[inline(always)]
     pub(crate) fn outputs_on(&self, device: usize) -> &[Arc<Spec<C>>] {
         self.outputs[device].get_or_init(|| self.new_outputs(device))
@@ -85,7 +93,7 @@ impl<C: PjrtClient> LoadedHandle<C> {
     fn new_outputs(&self, device: usize) -> OutputSpecs<C> {
         let outputs = &self.executable.outputs;
         let spec = |(shape, kind): (&Shape, &Option<String>)| {
-            // The memory was looked up on the first device when the program was loaded; devices of one program are alike.
+            // Loading has checked the memory kind on the first device, and the devices of a program are of the same kind.
             let memory = self.client.memory_of(device, kind.as_deref());
             let memory = memory.unwrap_or_else(|_| self.client.devices[device].memory_indices[0]);
             Arc::new(Spec { client: Arc::clone(&self.client), device, memory, shape: shape.clone() })
@@ -105,7 +113,7 @@ impl<C: PjrtClient> LoadedHandle<C> {
         seen.sort_unstable();
         if let Some(twice) = seen.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::invalid_argument(format!(
-                "the device assignment names device {} twice",
+                "the device assignment contains device {} twice",
                 twice[0]
             )));
         }
@@ -113,7 +121,7 @@ impl<C: PjrtClient> LoadedHandle<C> {
         for id in assignment.devices() {
             let index = client.device_index(*id).ok_or_else(|| {
                 Error::invalid_argument(format!(
-                    "the device assignment names device {id}, which the client does not have"
+                    "the device assignment contains device {id}, which is not a device of the client"
                 ))
             })?;
             if client.devices[index].addressable {
@@ -149,7 +157,7 @@ impl<C: PjrtClient> LoadedHandle<C> {
     }
 }
 
-/// The devices that options mean.
+/// Returns the devices that compile options select.
 fn assignment<C: PjrtClient>(client: &ClientState<C>, options: &CompileOptions) -> Result<DeviceAssignment> {
     if let Some(assignment) = &options.device_assignment {
         return Ok(assignment.clone());
@@ -161,13 +169,12 @@ fn assignment<C: PjrtClient>(client: &ClientState<C>, options: &CompileOptions) 
     client.client.default_device_assignment(replicas, partitions)
 }
 
-/// Reads a program of the host, in one of the formats that the plugin reads.
+/// Reads a program of the host. The format must be one of those that the plugin supports.
 ///
 /// # Safety
 ///
 /// `program` is null or points to a program of the host's version.
 unsafe fn read_program<C: PjrtClient>(program: *const PJRT_Program) -> Result<Program> {
-    fields_of!(PJRT_Program);
     if program.is_null() {
         return Err(null("program"));
     }
@@ -178,7 +185,7 @@ unsafe fn read_program<C: PjrtClient>(program: *const PJRT_Program) -> Result<Pr
     let Some(format) = format else {
         let known: Vec<&str> = C::PROGRAM_FORMATS.iter().map(|format| format.name()).collect();
         return Err(Error::invalid_argument(format!("Unknown program format '{}'.", text(name)))
-            .with_hint(format!("this plugin reads: {}", known.join(", "))));
+            .with_hint(format!("the plugin supports the formats: {}", known.join(", "))));
     };
     Ok(Program::new(format, allocate::copy(bytes!(program.code, code_size)?)?))
 }
@@ -194,133 +201,164 @@ fn compile_program<C: PjrtClient>(
     ExecutableState::new(executable, program, options, client)
 }
 
-shims! {
-    /// `PJRT_Client_Compile`: compiles and loads.
-    client_compile(PJRT_Client_Compile_Args) |args, C| {
-        output!(args.executable = ptr::null_mut());
-        let client = handle!(args.client: ClientState<C>)?;
-        // SAFETY: the field is null or a program of the host.
-        let program = unsafe { read_program::<C>(input!(args.program)) }?;
-        let options = CompileOptions::decode(bytes!(args.compile_options, compile_options_size)?)
-            .map_err(|error| error.context("PJRT_Client_Compile"))?;
-        let executable = compile_program(program, options, &client.topology.topology, Some(&client.client))?;
-        let options = executable.options.clone();
-        output!(args.executable = handle::into_raw(LoadedHandle::load(client, executable, &options)?));
-        Ok(())
-    }
+/// `PJRT_Client_Compile`: compiles and loads a program.
+pub(crate) fn client_compile<C: PjrtClient>(args: View<'_, PJRT_Client_Compile_Args>) -> Result<()> {
+    output!(args.executable = ptr::null_mut());
+    let client = handle!(args.client: ClientState<C>)?;
+    // SAFETY: the field is null or a program of the host.
+    let program = unsafe { read_program::<C>(input!(args.program)) }?;
+    let options = CompileOptions::decode(bytes!(args.compile_options, compile_options_size)?)
+        .map_err(|error| error.context("PJRT_Client_Compile"))?;
+    let executable = compile_program(program, options, &client.topology.topology, Some(&client.client))?;
+    let options = executable.options.clone();
+    output!(args.executable = handle::into_raw(LoadedHandle::load(client, executable, &options)?));
+    Ok(())
+}
 
-    /// `PJRT_Compile`: compiles for a topology, with or without a client.
-    compile(PJRT_Compile_Args) |args, C| {
-        output!(args.executable = ptr::null_mut());
-        fork::note_use(C::PLATFORM_NAME)?;
-        let topology = handle!(args.topology: TopologyHandle)?;
-        // SAFETY: the field is null or a program of the host.
-        let program = unsafe { read_program::<C>(input!(args.program)) }?;
-        let options = CompileOptions::decode(bytes!(args.compile_options, compile_options_size)?)
-            .map_err(|error| error.context("PJRT_Compile"))?;
-        let client = if input!(args.client).is_null() { None } else { Some(handle!(args.client: ClientState<C>)?) };
-        let executable = compile_program::<C>(program, options, &topology.topology, client.map(|client| &client.client))?;
-        output!(args.executable = handle::share_into_raw(executable));
-        Ok(())
-    }
+/// `PJRT_Compile`: compiles a program for a topology, with or without a client.
+pub(crate) fn compile<C: PjrtClient>(args: View<'_, PJRT_Compile_Args>) -> Result<()> {
+    output!(args.executable = ptr::null_mut());
+    fork::note_use(C::PLATFORM_NAME)?;
+    let topology = handle!(args.topology: TopologyHandle)?;
+    // SAFETY: the field is null or a program of the host.
+    let program = unsafe { read_program::<C>(input!(args.program)) }?;
+    let options = CompileOptions::decode(bytes!(args.compile_options, compile_options_size)?)
+        .map_err(|error| error.context("PJRT_Compile"))?;
+    let client =
+        if input!(args.client).is_null() { None } else { Some(handle!(args.client: ClientState<C>)?) };
+    let executable =
+        compile_program::<C>(program, options, &topology.topology, client.map(|client| &client.client))?;
+    output!(args.executable = handle::share_into_raw(executable));
+    Ok(())
+}
 
-    /// `PJRT_Client_Load`: loads what `PJRT_Compile` compiled.
-    client_load(PJRT_Client_Load_Args) |args, C| {
-        output!(args.loaded_executable = ptr::null_mut());
-        let client = handle!(args.client: ClientState<C>)?;
-        // SAFETY: the host has a share of the executable; this makes another, which the loaded executable keeps.
-        let executable = unsafe { handle::share_of::<ExecutableState<C>>(input!(args.executable), "executable") }?;
-        let given = bytes!(args.compile_options, compile_options_size)?;
-        let options = if given.is_empty() {
-            executable.options.clone()
-        } else {
-            CompileOptions::decode(given).map_err(|error| error.context("PJRT_Client_Load"))?
-        };
-        output!(args.loaded_executable = handle::into_raw(LoadedHandle::load(client, executable, &options)?));
-        Ok(())
-    }
+/// `PJRT_Client_Load`: loads an executable of `PJRT_Compile`.
+pub(crate) fn client_load<C: PjrtClient>(args: View<'_, PJRT_Client_Load_Args>) -> Result<()> {
+    output!(args.loaded_executable = ptr::null_mut());
+    let client = handle!(args.client: ClientState<C>)?;
+    // SAFETY: the host owns a share of the executable; this creates another one for the loaded executable.
+    let executable =
+        unsafe { handle::share_of::<ExecutableState<C>>(input!(args.executable), "executable") }?;
+    let given = bytes!(args.compile_options, compile_options_size)?;
+    let options = if given.is_empty() {
+        executable.options.clone()
+    } else {
+        CompileOptions::decode(given).map_err(|error| error.context("PJRT_Client_Load"))?
+    };
+    output!(args.loaded_executable = handle::into_raw(LoadedHandle::load(client, executable, &options)?));
+    Ok(())
+}
 
-    /// `PJRT_Executable_DeserializeAndLoad`: restores and loads what `PJRT_Executable_Serialize` made.
-    executable_deserialize_and_load(PJRT_Executable_DeserializeAndLoad_Args) |args, C| {
-        output!(args.loaded_executable = ptr::null_mut());
-        let client = handle!(args.client: ClientState<C>)?;
-        let bytes = bytes!(args.serialized_executable, serialized_executable_size)?;
-        let SerializedExecutable { program, mut options, compiled } =
-            SerializedExecutable::decode(bytes, C::PLATFORM_NAME)?;
-        let overridden = bytes!(args.overridden_serialized_compile_options, overridden_serialized_compile_options_size)?;
-        if !overridden.is_empty() {
-            options = CompileOptions::decode(overridden)
-                .map_err(|error| error.context("PJRT_Executable_DeserializeAndLoad"))?;
-        }
-        let request = CompileRequest {
-            program: &program,
-            options: &options,
-            topology: &client.topology.topology,
-            client: Some(&client.client),
-        };
-        let executable = match &compiled {
-            Some(serialized) => C::deserialize(DeserializeRequest { serialized, compile: request }),
-            None => C::compile(request),
-        }?;
-        let executable = ExecutableState::new(executable, program, options, Some(&client.client))?;
-        let options = executable.options.clone();
-        output!(args.loaded_executable = handle::into_raw(LoadedHandle::load(client, executable, &options)?));
-        Ok(())
+/// `PJRT_Executable_DeserializeAndLoad`: deserialises and loads an executable of `PJRT_Executable_Serialize`.
+pub(crate) fn executable_deserialize_and_load<C: PjrtClient>(
+    args: View<'_, PJRT_Executable_DeserializeAndLoad_Args>,
+) -> Result<()> {
+    output!(args.loaded_executable = ptr::null_mut());
+    let client = handle!(args.client: ClientState<C>)?;
+    let bytes = bytes!(args.serialized_executable, serialized_executable_size)?;
+    let SerializedExecutable { program, mut options, compiled } =
+        SerializedExecutable::decode(bytes, C::PLATFORM_NAME)?;
+    let overridden =
+        bytes!(args.overridden_serialized_compile_options, overridden_serialized_compile_options_size)?;
+    if !overridden.is_empty() {
+        options = CompileOptions::decode(overridden)
+            .map_err(|error| error.context("PJRT_Executable_DeserializeAndLoad"))?;
     }
+    let request = CompileRequest {
+        program: &program,
+        options: &options,
+        topology: &client.topology.topology,
+        client: Some(&client.client),
+    };
+    let executable = match &compiled {
+        Some(serialized) => C::deserialize(DeserializeRequest { serialized, compile: request }),
+        None => C::compile(request),
+    }?;
+    let executable = ExecutableState::new(executable, program, options, Some(&client.client))?;
+    let options = executable.options.clone();
+    output!(args.loaded_executable = handle::into_raw(LoadedHandle::load(client, executable, &options)?));
+    Ok(())
+}
 
-    /// `PJRT_LoadedExecutable_Destroy`.
-    loaded_executable_destroy(PJRT_LoadedExecutable_Destroy_Args) |args, C| {
-        // SAFETY: the host gives the executable up.
-        drop(unsafe { handle::from_raw::<LoadedHandle<C>>(input!(args.executable), "executable") }?);
-        Ok(())
-    }
+/// `PJRT_LoadedExecutable_Destroy`.
+pub(crate) fn loaded_executable_destroy<C: PjrtClient>(
+    args: View<'_, PJRT_LoadedExecutable_Destroy_Args>,
+) -> Result<()> {
+    // SAFETY: the host passes ownership of the executable.
+    drop(unsafe { handle::from_raw::<LoadedHandle<C>>(input!(args.executable), "executable") }?);
+    Ok(())
+}
 
-    /// `PJRT_LoadedExecutable_GetExecutable`: another share, which the host gives up with `PJRT_Executable_Destroy`.
-    loaded_executable_get_executable(PJRT_LoadedExecutable_GetExecutable_Args) |args, C| {
-        let loaded = handle!(args.loaded_executable: LoadedHandle<C>)?;
-        output!(args.executable = handle::share_into_raw(Arc::clone(&loaded.executable)));
-        Ok(())
-    }
+/// `PJRT_LoadedExecutable_GetExecutable`: returns another share, which the host releases with `PJRT_Executable_Destroy`.
+pub(crate) fn loaded_executable_get_executable<C: PjrtClient>(
+    args: View<'_, PJRT_LoadedExecutable_GetExecutable_Args>,
+) -> Result<()> {
+    let loaded = handle!(args.loaded_executable: LoadedHandle<C>)?;
+    output!(args.executable = handle::share_into_raw(Arc::clone(&loaded.executable)));
+    Ok(())
+}
 
-    /// `PJRT_LoadedExecutable_AddressableDevices`. Their number is the number of argument lists that an execution needs.
-    loaded_executable_addressable_devices(PJRT_LoadedExecutable_AddressableDevices_Args) |args, C| {
-        let loaded = handle!(args.executable: LoadedHandle<C>)?;
-        output_slice!(args.addressable_devices, num_addressable_devices = &loaded.device_pointers);
-        Ok(())
-    }
+/// `PJRT_LoadedExecutable_AddressableDevices`. An execution needs as many argument lists as there are of these devices.
+pub(crate) fn loaded_executable_addressable_devices<C: PjrtClient>(
+    args: View<'_, PJRT_LoadedExecutable_AddressableDevices_Args>,
+) -> Result<()> {
+    let loaded = handle!(args.executable: LoadedHandle<C>)?;
+    output_slice!(args.addressable_devices, num_addressable_devices = &loaded.device_pointers);
+    Ok(())
+}
 
-    /// `PJRT_LoadedExecutable_AddressableDeviceLogicalIds`. Hosts put up with a null slot but not with an error.
-    loaded_executable_addressable_device_logical_ids(PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args) |args, C| {
-        let loaded = handle!(args.executable: LoadedHandle<C>)?;
-        output_slice!(args.addressable_device_logical_ids, num_addressable_device_logical_ids = &loaded.logical_ids);
-        Ok(())
-    }
+/// `PJRT_LoadedExecutable_AddressableDeviceLogicalIds`. Hosts accept a null slot, but abort on an error.
+pub(crate) fn loaded_executable_addressable_device_logical_ids<C: PjrtClient>(
+    args: View<'_, PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args>,
+) -> Result<()> {
+    let loaded = handle!(args.executable: LoadedHandle<C>)?;
+    output_slice!(
+        args.addressable_device_logical_ids,
+        num_addressable_device_logical_ids = &loaded.logical_ids
+    );
+    Ok(())
+}
 
-    /// `PJRT_LoadedExecutable_GetDeviceAssignment`. Nothing stands for a portable executable. Hosts call the deleter in any case.
-    loaded_executable_get_device_assignment(PJRT_LoadedExecutable_GetDeviceAssignment_Args) |args, C| {
-        let loaded = handle!(args.executable: LoadedHandle<C>)?;
-        let assignment =
-            if loaded.portable { Vec::new() } else { loaded.assignment.to_proto().encode_to_vec() };
-        let (bytes, size, holder) = serialized(assignment);
-        output!(args.serialized_bytes = bytes);
-        output!(args.serialized_bytes_size = size);
-        output!(args.serialized_device_assignment = holder);
-        output!(args.serialized_device_assignment_deleter = Some(delete_serialized));
-        Ok(())
-    }
+/// `PJRT_LoadedExecutable_GetDeviceAssignment`. A portable executable has an empty assignment. Hosts always call the
+/// deleter.
+pub(crate) fn loaded_executable_get_device_assignment<C: PjrtClient>(
+    args: View<'_, PJRT_LoadedExecutable_GetDeviceAssignment_Args>,
+) -> Result<()> {
+    let loaded = handle!(args.executable: LoadedHandle<C>)?;
+    let assignment = if loaded.portable { Vec::new() } else { loaded.assignment.to_proto().encode_to_vec() };
+    let (bytes, size, holder) = serialized(assignment);
+    output!(args.serialized_bytes = bytes);
+    output!(args.serialized_bytes_size = size);
+    output!(args.serialized_device_assignment = holder);
+    output!(args.serialized_device_assignment_deleter = Some(delete_serialized));
+    Ok(())
+}
 
-    /// `PJRT_LoadedExecutable_Delete`. Executions that are under way finish.
-    loaded_executable_delete(PJRT_LoadedExecutable_Delete_Args) |args, C| {
-        let loaded = handle!(args.executable: LoadedHandle<C>)?.loaded.with(Option::take);
-        drop(loaded);
-        Ok(())
-    }
+/// `PJRT_LoadedExecutable_Delete`. Running executions finish.
+pub(crate) fn loaded_executable_delete<C: PjrtClient>(
+    args: View<'_, PJRT_LoadedExecutable_Delete_Args>,
+) -> Result<()> {
+    let loaded = handle!(args.executable: LoadedHandle<C>)?.loaded.with(Option::take);
+    drop(loaded);
+    Ok(())
+}
 
-    /// `PJRT_LoadedExecutable_IsDeleted`.
-    loaded_executable_is_deleted(PJRT_LoadedExecutable_IsDeleted_Args) |args, C| {
-        let executable = handle!(args.executable: LoadedHandle<C>)?;
-        // The lock may be that of a thread that a forked child does not have.
-        output!(args.is_deleted = !fork::is_child() && executable.loaded.with(|loaded| loaded.is_none()));
-        Ok(())
-    }
+/// `PJRT_LoadedExecutable_IsDeleted`.
+pub(crate) fn loaded_executable_is_deleted<C: PjrtClient>(
+    args: View<'_, PJRT_LoadedExecutable_IsDeleted_Args>,
+) -> Result<()> {
+    let executable = handle!(args.executable: LoadedHandle<C>)?;
+    // In a forked child, a thread that does not exist there may hold the lock.
+    output!(args.is_deleted = !fork::is_child() && executable.loaded.with(|loaded| loaded.is_none()));
+    Ok(())
+}
+
+/// `PJRT_LoadedExecutable_Fingerprint`: returns the same as `PJRT_Executable_Fingerprint`, for hosts that are older than
+/// that function.
+pub(crate) fn loaded_executable_fingerprint<C: PjrtClient>(
+    args: View<'_, PJRT_LoadedExecutable_Fingerprint_Args>,
+) -> Result<()> {
+    let loaded = handle!(args.executable: LoadedHandle<C>)?;
+    output_str!(args.executable_fingerprint, executable_fingerprint_size = loaded.executable.fingerprint());
+    Ok(())
 }

@@ -6,17 +6,22 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use pjrt_sys::{PJRT_Device, PJRT_Memory, PJRT_Memory_FunctionTable, SizedStruct};
+use pjrt_sys::{
+    PJRT_Device, PJRT_Memory, PJRT_Memory_AddressableByDevices_Args, PJRT_Memory_DebugString_Args,
+    PJRT_Memory_FunctionTable, PJRT_Memory_Id_Args, PJRT_Memory_Kind_Args, PJRT_Memory_Kind_Id_Args,
+    PJRT_Memory_ToString_Args, SizedStruct,
+};
 
-use crate::abi::args::{handle, output, output_slice, output_str};
-use crate::abi::guard::shims;
+use crate::abi::args::{View, handle, output, output_slice, output_str};
 use crate::abi::handle::{self, Handle};
+use crate::client::PjrtClient;
 use crate::core::fork;
 use crate::core::sync::lock;
+use crate::error::Result;
 use crate::memory::Memory;
 use std::sync::Mutex;
 
-/// A memory as the host sees it; it lives in its client.
+/// The object behind a `PJRT_Memory`, which its client owns.
 #[repr(C)]
 pub(crate) struct MemoryHandle {
     vtable: *const PJRT_Memory_FunctionTable,
@@ -26,15 +31,15 @@ pub(crate) struct MemoryHandle {
     user_data: Mutex<Vec<UserData>>,
 }
 
-/// What the host has attached to a memory, under a key that is an address.
+/// Data that the host has attached to a memory. Its key is an address.
 struct UserData {
     key: *const c_void,
     data: *mut c_void,
     destroy: Option<unsafe extern "C" fn(*mut c_void)>,
 }
 
-// SAFETY: the first word points to a table that lives forever; the devices are handles, which the host may use on any thread;
-// what the host attaches is only handed back to it, and the C API demands that any thread may ask.
+// SAFETY: the first word points to a static table. The devices are handles, which the host may use on any thread. The
+// attached data is only returned to the host, and the C API allows that on any thread.
 unsafe impl Send for MemoryHandle {}
 // SAFETY: as above; the attached data is behind a lock.
 unsafe impl Sync for MemoryHandle {}
@@ -50,7 +55,7 @@ impl MemoryHandle {
         Self { vtable: &TABLE.0, memory, text, devices, user_data: Mutex::new(Vec::new()) }
     }
 
-    /// Gives the host back what it attached, when its client is destroyed.
+    /// Destroys the data that the host attached, when its client is destroyed.
     pub(crate) fn clear_user_data(&self) {
         let all = std::mem::take(&mut *lock(&self.user_data));
         for data in all {
@@ -62,7 +67,7 @@ impl MemoryHandle {
 impl UserData {
     fn destroy(self) {
         if let Some(destroy) = self.destroy {
-            // SAFETY: the host gave the function for this data, to be called once, when it is not attached any more.
+            // SAFETY: the host passed the function for this data; it is called once, after the data has been detached.
             unsafe { destroy(self.data) };
         }
     }
@@ -107,7 +112,7 @@ unsafe extern "C" fn set_user_data(
 ) {
     // SAFETY: this function's contract.
     let Ok(memory) = (unsafe { handle::borrow::<MemoryHandle>(memory, "memory") }) else { return };
-    // Where a fork has left the lock to a thread that does not exist, the data is left alone.
+    // In a forked child, a thread that does not exist there may hold the lock.
     if fork::is_child() {
         return;
     }
@@ -127,40 +132,40 @@ unsafe extern "C" fn set_user_data(
     }
 }
 
-shims! {
-    /// `PJRT_Memory_Id`.
-    memory_id(PJRT_Memory_Id_Args) |args, C| {
-        output!(args.id = handle!(args.memory: MemoryHandle)?.memory.id());
-        Ok(())
-    }
+/// `PJRT_Memory_Id`.
+pub(crate) fn memory_id<C: PjrtClient>(args: View<'_, PJRT_Memory_Id_Args>) -> Result<()> {
+    output!(args.id = handle!(args.memory: MemoryHandle)?.memory.id());
+    Ok(())
+}
 
-    /// `PJRT_Memory_Kind`.
-    memory_kind(PJRT_Memory_Kind_Args) |args, C| {
-        output_str!(args.kind, kind_size = handle!(args.memory: MemoryHandle)?.memory.kind());
-        Ok(())
-    }
+/// `PJRT_Memory_Kind`.
+pub(crate) fn memory_kind<C: PjrtClient>(args: View<'_, PJRT_Memory_Kind_Args>) -> Result<()> {
+    output_str!(args.kind, kind_size = handle!(args.memory: MemoryHandle)?.memory.kind());
+    Ok(())
+}
 
-    /// `PJRT_Memory_Kind_Id`.
-    memory_kind_id(PJRT_Memory_Kind_Id_Args) |args, C| {
-        output!(args.kind_id = handle!(args.memory: MemoryHandle)?.memory.kind_id());
-        Ok(())
-    }
+/// `PJRT_Memory_Kind_Id`.
+pub(crate) fn memory_kind_id<C: PjrtClient>(args: View<'_, PJRT_Memory_Kind_Id_Args>) -> Result<()> {
+    output!(args.kind_id = handle!(args.memory: MemoryHandle)?.memory.kind_id());
+    Ok(())
+}
 
-    /// `PJRT_Memory_DebugString`.
-    memory_debug_string(PJRT_Memory_DebugString_Args) |args, C| {
-        output_str!(args.debug_string, debug_string_size = &handle!(args.memory: MemoryHandle)?.text);
-        Ok(())
-    }
+/// `PJRT_Memory_DebugString`.
+pub(crate) fn memory_debug_string<C: PjrtClient>(args: View<'_, PJRT_Memory_DebugString_Args>) -> Result<()> {
+    output_str!(args.debug_string, debug_string_size = &handle!(args.memory: MemoryHandle)?.text);
+    Ok(())
+}
 
-    /// `PJRT_Memory_ToString`.
-    memory_to_string(PJRT_Memory_ToString_Args) |args, C| {
-        output_str!(args.to_string, to_string_size = &handle!(args.memory: MemoryHandle)?.text);
-        Ok(())
-    }
+/// `PJRT_Memory_ToString`.
+pub(crate) fn memory_to_string<C: PjrtClient>(args: View<'_, PJRT_Memory_ToString_Args>) -> Result<()> {
+    output_str!(args.to_string, to_string_size = &handle!(args.memory: MemoryHandle)?.text);
+    Ok(())
+}
 
-    /// `PJRT_Memory_AddressableByDevices`: the devices that can use it, by the client's pointers.
-    memory_addressable_by_devices(PJRT_Memory_AddressableByDevices_Args) |args, C| {
-        output_slice!(args.devices, num_devices = &handle!(args.memory: MemoryHandle)?.devices);
-        Ok(())
-    }
+/// `PJRT_Memory_AddressableByDevices`: returns the handles of the devices that can address the memory.
+pub(crate) fn memory_addressable_by_devices<C: PjrtClient>(
+    args: View<'_, PJRT_Memory_AddressableByDevices_Args>,
+) -> Result<()> {
+    output_slice!(args.devices, num_devices = &handle!(args.memory: MemoryHandle)?.devices);
+    Ok(())
 }

@@ -1,38 +1,36 @@
-//! Who holds memory, for when it has run out.
+//! Statistics of the host's buffers, which errors about exhausted memory report.
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::abi::buffer::Spec;
-use crate::abi::client_state::ClientState;
 use crate::abi::executable::ExecutableState;
-use crate::abi::loaded::OutputSpecs;
+use crate::abi::memory::MemoryHandle;
 use crate::client::PjrtClient;
 use crate::core::sync::lock;
-use crate::error::{Error, ErrorCode, Result};
 
-/// How many programs are named, those that hold the most first.
+/// The most programs that a report names, in descending order of their bytes.
 const MOST_PROGRAMS: usize = 8;
 
-/// What a client's buffers take, and the programs that some of them are outputs of.
+/// The bytes of a client's buffers, and the programs whose outputs some of them are.
 pub(crate) struct MemoryUsage<C: PjrtClient> {
-    /// In bytes, by the place of the memory among the client's, of the buffers that the host has not destroyed. Those of outputs
-    /// are not in it: what each shares with others of its kind counts them.
+    /// The bytes of the live buffers in each memory of the client, without outputs of programs. The share counts of their
+    /// specs count those.
     bytes: Box<[AtomicUsize]>,
     outputs: Mutex<Vec<OutputsOf<C>>>,
 }
 
-/// What a program's outputs are on one device.
+/// The outputs of a program on one device.
 struct OutputsOf<C: PjrtClient> {
     executable: Weak<ExecutableState<C>>,
-    /// The program's own share in each, while it is loaded.
+    /// The shares that the program itself holds while it is loaded.
     loaded: Weak<[Arc<Spec<C>>]>,
     specs: Box<[Weak<Spec<C>>]>,
 }
 
 impl<C: PjrtClient> OutputsOf<C> {
-    /// How many buffers there are of each, where there are any.
+    /// Returns the outputs that have live buffers, with the number of those buffers.
     fn buffers(&self) -> impl Iterator<Item = (usize, Arc<Spec<C>>)> {
         let not_buffers = self.loaded.strong_count();
         self.specs.iter().filter_map(move |spec| {
@@ -56,8 +54,8 @@ impl<C: PjrtClient> MemoryUsage<C> {
         self.bytes[memory].fetch_sub(size, Ordering::Relaxed);
     }
 
-    /// Keeps an eye on the buffers of a program's outputs.
-    pub(crate) fn watch(&self, executable: &Arc<ExecutableState<C>>, outputs: &OutputSpecs<C>) {
+    /// Includes the buffers of a program's outputs on a device in the statistics.
+    pub(crate) fn watch(&self, executable: &Arc<ExecutableState<C>>, outputs: &Arc<[Arc<Spec<C>>]>) {
         let mut all = lock(&self.outputs);
         all.retain(|known| known.specs.iter().any(|spec| spec.strong_count() > 0));
         all.push(OutputsOf {
@@ -67,8 +65,8 @@ impl<C: PjrtClient> MemoryUsage<C> {
         });
     }
 
-    /// One sentence: how much the host holds in each memory, and which programs it came from.
-    fn describe(&self, client: &ClientState<C>) -> String {
+    /// Returns a sentence with the bytes that the host holds in each memory, and the programs that produced them.
+    pub(crate) fn describe(&self, memories: &[MemoryHandle]) -> String {
         let mut bytes: Vec<usize> = self.bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).collect();
         let mut programs: Vec<(Arc<ExecutableState<C>>, usize, usize)> = Vec::new();
         for outputs in &*lock(&self.outputs) {
@@ -86,13 +84,13 @@ impl<C: PjrtClient> MemoryUsage<C> {
                 None => programs.push((executable, count, size)),
             }
         }
-        let memories = client.memories.iter().zip(bytes).filter_map(|(memory, bytes)| {
+        let memories = memories.iter().zip(bytes).filter_map(|(memory, bytes)| {
             let name = || format!("{} in '{}' {}", size(bytes), memory.memory.kind(), memory.memory.id());
             (bytes > 0).then(name)
         });
         let memories: Vec<String> = memories.collect();
         if memories.is_empty() {
-            return "the host holds no buffers".to_owned();
+            return "the host holds no buffers of this client".to_owned();
         }
         programs.retain(|(_, _, bytes)| *bytes > 0);
         programs.sort_by_key(|(executable, count, bytes)| {
@@ -107,24 +105,7 @@ impl<C: PjrtClient> MemoryUsage<C> {
     }
 }
 
-impl<C: PjrtClient> ClientState<C> {
-    /// Adds to an error that something has run out who holds what, unless the author has said what to do.
-    #[inline]
-    pub(crate) fn explain<T>(&self, result: Result<T>) -> Result<T> {
-        result.map_err(|error| self.explained(error))
-    }
-
-    #[cold]
-    fn explained(&self, error: Error) -> Error {
-        if error.code() == ErrorCode::ResourceExhausted && error.hint().is_none() {
-            error.with_hint(self.memory_usage.describe(self))
-        } else {
-            error
-        }
-    }
-}
-
-/// A size as people read it.
+/// Formats a size in the largest unit that is not greater than it.
 fn size(bytes: usize) -> String {
     let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;

@@ -1,13 +1,14 @@
 //! The C side: the `extern "C"` function of each slot of the table, generic in the client, one file per object of PJRT.
 //!
 //! `table` lists the functions. `guard` runs their bodies, `args` reads and writes structs of the host's version, `handle`
-//! converts objects to the host's pointers and back, `c_arrays` stores strings and arrays in the form that C reads,
-//! `forked_call` says which functions a forked child can call. `call_trace` writes traces and leak reports, `recording`
-//! collects the spans of the profiler, `memory_usage` counts what buffers take, `exit` tells clients of the end of the process.
+//! converts objects to the host's pointers and back, `c_arrays` stores strings and arrays in the form that C reads, and
+//! `forked_call` lists the functions that a forked child can call. `call_trace` writes traces and leak reports, `recording`
+//! collects the spans of the profiler, `memory_usage` counts the bytes of buffers, and `exit` notifies clients of the end of
+//! the process.
 
-#![allow(unsafe_code, reason = "the C interface is spoken here")]
-#![allow(non_upper_case_globals, reason = "the C names stand, also in patterns")]
-// The table is generic in the client, and so is every function in it, whether it uses the parameter or not.
+#![allow(unsafe_code, reason = "this module implements the C interface")]
+#![allow(non_upper_case_globals, reason = "constants keep their names of the C API, also in patterns")]
+// Every function of the table is generic in the client, including those that do not use the parameter.
 #![allow(clippy::extra_unused_type_parameters)]
 
 pub(crate) mod args;
@@ -18,6 +19,7 @@ pub(crate) mod client;
 pub(crate) mod client_state;
 pub(crate) mod decode;
 pub(crate) mod device;
+pub(crate) mod device_description;
 pub(crate) mod download;
 pub(crate) mod error;
 pub(crate) mod event;
@@ -39,4 +41,5 @@ pub(crate) mod recording;
 pub(crate) mod table;
 pub(crate) mod topology;
 pub(crate) mod transfer;
+pub(crate) mod unfinished;
 pub(crate) mod upload;

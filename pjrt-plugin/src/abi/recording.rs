@@ -1,4 +1,4 @@
-//! What is recorded while a host traces.
+//! The spans that are recorded while a host profiles.
 
 #![deny(unsafe_code)]
 
@@ -13,17 +13,18 @@ use crate::abi::call_trace::{self, thread_number};
 use crate::attributes::AttributeValue;
 use crate::core::sync::lock;
 
-/// How many spans a recording keeps. Those after it are only counted, so that a forgotten session cannot fill the memory.
+/// The most spans that a recording keeps. Further spans are only counted, so that the memory of an abandoned session is
+/// bounded.
 const MAX_SPANS: usize = 1 << 20;
 
-/// How many recordings run. Nearly always none, and then nothing else here is looked at.
+/// The number of active recordings. If it is zero, as it is nearly always, nothing else in this module is accessed.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
 static RECORDINGS: Mutex<Vec<Arc<Recording>>> = Mutex::new(Vec::new());
 
 /// The attributes of a span.
 pub(crate) type Attributes = Vec<(Cow<'static, str>, AttributeValue)>;
 
-/// Something that took time on a thread of the host.
+/// An interval of time on a thread of the host, with a name.
 #[derive(Debug, Clone)]
 pub(crate) struct Span {
     pub(crate) name: Cow<'static, str>,
@@ -33,7 +34,7 @@ pub(crate) struct Span {
     pub(crate) attributes: Attributes,
 }
 
-/// The spans of all threads from a start to a stop.
+/// The spans of all threads between start and stop.
 pub(crate) struct Recording {
     pub(crate) start: Instant,
     pub(crate) wall_start: SystemTime,
@@ -48,7 +49,7 @@ pub(crate) struct Content {
     pub(crate) dropped: usize,
 }
 
-/// Whether a host traces.
+/// Returns whether a recording is active.
 pub(crate) fn is_active() -> bool {
     ACTIVE.load(Ordering::Relaxed) > 0
 }
@@ -63,12 +64,12 @@ impl Recording {
         lock(&RECORDINGS).push(Arc::clone(&recording));
         ACTIVE.fetch_add(1, Ordering::Relaxed);
         call_trace::watch();
-        // Places in the code that were found to be of no interest are asked again.
+        // Enables the call sites of `tracing` that were disabled because nothing recorded them.
         tracing::callsite::rebuild_interest_cache();
         recording
     }
 
-    /// Records nothing more. A second call does nothing.
+    /// Stops the recording. A second call does nothing.
     pub(crate) fn stop(&self) {
         let mut recordings = lock(&RECORDINGS);
         let before = recordings.len();
@@ -93,7 +94,7 @@ impl Recording {
     }
 }
 
-/// Records what this thread did from `start` on.
+/// Records a span of this thread from `start` to the current time.
 pub(crate) fn record(name: impl Into<Cow<'static, str>>, start: Instant, attributes: Attributes) {
     let span = Span { name: name.into(), thread: thread_number(), start, end: Instant::now(), attributes };
     let current = thread::current();
@@ -103,7 +104,8 @@ pub(crate) fn record(name: impl Into<Cow<'static, str>>, start: Instant, attribu
     }
 }
 
-/// The calls that do work. Getters, which hosts call without end, would only hide them.
+/// The functions whose calls are recorded. Getters are excluded, because hosts call them so often that they would hide the
+/// rest.
 const CALLS: &[&str] = &[
     "PJRT_Buffer_Bitcast",
     "PJRT_Buffer_CopyRawToHost",
@@ -125,7 +127,7 @@ const CALLS: &[&str] = &[
     "PJRT_LoadedExecutable_Execute",
 ];
 
-/// A call of the host, recorded when this is dropped.
+/// A call of the host, which is recorded on drop.
 pub(crate) struct Call {
     function: &'static str,
     start: Instant,
@@ -133,7 +135,8 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Nothing unless a host traces and the call does work. `context` links the call with the host's own span, if it says so.
+    /// Returns `None` if no recording is active or the function is not recorded. `context` returns the number that links the
+    /// call with the host's own span.
     pub(crate) fn begin(function: &'static str, context: impl FnOnce() -> Option<i64>) -> Option<Self> {
         if !is_active() || !CALLS.contains(&function) {
             return None;
@@ -142,12 +145,12 @@ impl Call {
     }
 }
 
-/// The kind of link that hosts make to calls of a plugin: `ContextType::kPjrtLibraryCall` of XLA's profiler.
+/// The type of the links from hosts to calls of a plugin: `ContextType::kPjrtLibraryCall` of XLA's profiler.
 const LIBRARY_CALL: i64 = 14;
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // The names under which XLA's profiler looks for the consumer's end of a link.
+        // XLA's profiler looks for the consumer's end of a link under these names.
         let attributes = self.context.map_or_else(Vec::new, |context| {
             vec![
                 (Cow::Borrowed("_ct"), AttributeValue::Int64(LIBRARY_CALL)),

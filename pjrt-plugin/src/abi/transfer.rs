@@ -1,4 +1,4 @@
-//! Transfer managers, which fill buffers piece by piece.
+//! Transfer managers, which fill buffers with data that arrives in chunks.
 //!
 //! `PJRT_AsyncHostToDeviceTransferManager_Destroy`, `PJRT_AsyncHostToDeviceTransferManager_TransferData`,
 //! `PJRT_Client_CreateBuffersForAsyncHostToDevice`, `PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer`,
@@ -11,16 +11,24 @@
 use std::ptr;
 use std::sync::{Arc, Mutex};
 
-use pjrt_sys::{PJRT_AsyncHostToDeviceTransferManager, PJRT_Buffer_MemoryLayout, PJRT_ShapeSpec};
+use pjrt_sys::{
+    PJRT_AsyncHostToDeviceTransferManager, PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args,
+    PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args,
+    PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args,
+    PJRT_AsyncHostToDeviceTransferManager_Destroy_Args, PJRT_AsyncHostToDeviceTransferManager_Device_Args,
+    PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args,
+    PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args,
+    PJRT_AsyncHostToDeviceTransferManager_TransferData_Args,
+    PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, PJRT_Buffer_MemoryLayout,
+    PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, PJRT_ShapeSpec,
+};
 
-use crate::abi::args::{bytes, handle, input, null, output, slice};
-use crate::abi::buffer::element_type;
+use crate::abi::args::{View, bytes, element_type, handle, input, null, output, slice};
 use crate::abi::c_arrays::read_named_values;
 use crate::abi::client_state::ClientState;
 use crate::abi::download::raw_range;
 use crate::abi::error::host_error;
 use crate::abi::event::event_to_raw;
-use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle};
 use crate::abi::layout::{HostLayout, host_array, read_layout};
 use crate::abi::upload::buffer_to_raw;
@@ -37,31 +45,31 @@ use crate::host_buffer::HostBuffer;
 use crate::layout::Layout;
 use crate::shape::Shape;
 
-/// Buffers in one memory that wait for their data.
+/// The object behind a `PJRT_AsyncHostToDeviceTransferManager`: buffers of one memory that wait for their data.
 pub(crate) struct TransferManager<C: PjrtClient> {
     client: Arc<ClientState<C>>,
     place: Location,
     buffers: Vec<Transfer<C>>,
 }
 
-/// One of them.
+/// The transfer of one buffer.
 struct Transfer<C: PjrtClient> {
     shape: Shape,
-    /// How the host lays out the pieces; `None` is row-major.
+    /// The layout of the chunks; `None` is row-major.
     layout: Option<Layout>,
     progress: Mutex<Progress<C::Buffer>>,
 }
 
 struct Progress<B> {
-    /// Until the host retrieves the buffer.
+    /// The buffer, until the host retrieves it.
     buffer: Option<BufferState<B>>,
-    /// Until the data or an error is there.
+    /// The promise of the storage, until the data is complete or there is an error.
     promise: Option<StoragePromise<B>>,
-    /// What has come so far; empty before the first piece.
+    /// The data received so far; empty before the first chunk.
     bytes: Vec<u8>,
 }
 
-/// What has been gathered, and the duty to upload it.
+/// The complete data, and the promise of the storage that must be kept by uploading it.
 type Complete<B> = (StoragePromise<B>, Vec<u8>);
 
 impl<C: PjrtClient> Handle for TransferManager<C> {
@@ -70,7 +78,7 @@ impl<C: PjrtClient> Handle for TransferManager<C> {
 }
 
 impl<C: PjrtClient> Drop for TransferManager<C> {
-    /// A buffer that was never filled must not keep its readers waiting.
+    /// Fails the buffers that were not filled, so that their readers do not wait forever.
     fn drop(&mut self) {
         for transfer in &self.buffers {
             if let Some(promise) = transfer.take_promise() {
@@ -87,13 +95,13 @@ impl<C: PjrtClient> TransferManager<C> {
         let transfer = usize::try_from(index).ok().and_then(|index| self.buffers.get(index));
         transfer.ok_or_else(|| {
             Error::invalid_argument(format!(
-                "buffer_index {index} is none of the transfer manager's {} buffers",
+                "buffer_index {index} is out of range for a transfer manager of {} buffers",
                 self.buffers.len()
             ))
         })
     }
 
-    /// Uploads the complete data, dense and row-major. What goes wrong is in the buffer, too.
+    /// Uploads the complete data, which is dense and row-major. An error is returned, and set on the buffer too.
     fn upload(
         &self,
         transfer: &Transfer<C>,
@@ -130,7 +138,7 @@ impl<C: PjrtClient> Transfer<C> {
         lock(&self.progress).promise.take()
     }
 
-    /// Puts a piece into its place. With the last one comes the duty to upload what has been gathered.
+    /// Copies a chunk to its offset. Returns the complete data after the last chunk.
     fn add(&self, offset: i64, piece: &[u8], is_last: bool) -> Result<Option<Complete<C::Buffer>>> {
         let len = i64::try_from(piece.len()).unwrap_or(i64::MAX);
         let range = raw_range(&self.shape, offset, len)?;
@@ -154,7 +162,7 @@ impl<C: PjrtClient> Transfer<C> {
         Ok(progress.promise.take().map(|promise| (promise, bytes)))
     }
 
-    /// Turns bytes in the layout of the pieces into dense row-major ones.
+    /// Converts data from the layout of the chunks to dense and row-major.
     fn dense(&self, bytes: Vec<u8>) -> Result<Vec<u8>> {
         let Some(layout) = &self.layout else { return Ok(bytes) };
         let (dims, element_size) = (self.shape.dims(), self.shape.element_type.byte_size());
@@ -166,12 +174,14 @@ impl<C: PjrtClient> Transfer<C> {
     }
 }
 
-/// The error for data that comes too late.
+/// Returns the error for data that arrives after the last chunk or an error.
 fn complete() -> Error {
-    Error::failed_precondition("the buffer has got its last piece, or an error, and takes no more data")
+    Error::failed_precondition(
+        "the buffer accepts no more data: its last chunk has been transferred, or an error has been set",
+    )
 }
 
-/// The layout of the pieces of a buffer; nothing for row-major.
+/// Reads the layout of a buffer's chunks. Returns `None` for row-major.
 ///
 /// # Safety
 ///
@@ -184,166 +194,188 @@ unsafe fn piece_layout(layout: *const PJRT_Buffer_MemoryLayout, rank: usize) -> 
             Ok(Some(layout).filter(|layout| !layout.is_row_major()))
         }
         Some(HostLayout::Tiled(layout)) => Err(Error::unimplemented(format!(
-            "a transfer in a layout with the tiles {:?}; only untiled ones are supported",
+            "a transfer in a layout with the tiles {:?} is not supported; use a layout without tiles",
             layout.tiles()
         ))),
         Some(HostLayout::Strides(_)) => Err(Error::unimplemented(
-            "a transfer in a layout of strides; only an order of dimensions is supported",
+            "a transfer in a layout of byte strides is not supported; use a layout with minor_to_major",
         )),
     }
 }
 
-shims! {
-    /// `PJRT_Client_CreateBuffersForAsyncHostToDevice`: makes the buffers, which are pending, and the manager that fills them.
-    client_create_buffers_for_async_host_to_device(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args) |args, C| {
-        output!(args.transfer_manager = ptr::null_mut());
-        let client = handle!(args.client: ClientState<C>)?;
-        let specs = slice!(args.shape_specs as PJRT_ShapeSpec, num_shape_specs)?;
-        let layouts: &[*mut PJRT_Buffer_MemoryLayout] = if input!(args.device_layouts).is_null() {
-            &[]
-        } else {
-            slice!(args.device_layouts as *mut PJRT_Buffer_MemoryLayout, num_device_layouts)?
-        };
-        if !layouts.is_empty() && layouts.len() != specs.len() {
-            return Err(Error::invalid_argument(format!(
-                "{} layouts for {} buffers; give one for each, or none",
-                layouts.len(),
-                specs.len()
-            )));
-        }
-        let place = Location::of(client, ptr::null(), input!(args.memory))?;
-        let mut buffers = Vec::with_capacity(specs.len());
-        for (index, spec) in specs.iter().enumerate() {
-            // SAFETY: pointer and length in the host's struct describe an array.
-            let dims = unsafe { crate::abi::args::borrowed_slice(spec.dims, spec.num_dims, "dims") }?;
-            let shape = Shape::new(element_type(spec.element_type)?, dims)?;
-            let layout = layouts.get(index).copied().unwrap_or(ptr::null_mut());
-            // SAFETY: the element is null or a layout of the host.
-            let layout = unsafe { piece_layout(layout, dims.len()) }?;
-            buffers.push(Transfer::new(shape, layout));
-        }
-        let manager = TransferManager::<C> { client: client.share()?, place, buffers };
-        output!(args.transfer_manager = handle::into_raw(manager));
-        Ok(())
+/// `PJRT_Client_CreateBuffersForAsyncHostToDevice`: creates pending buffers, and the manager that fills them.
+pub(crate) fn client_create_buffers_for_async_host_to_device<C: PjrtClient>(
+    args: View<'_, PJRT_Client_CreateBuffersForAsyncHostToDevice_Args>,
+) -> Result<()> {
+    output!(args.transfer_manager = ptr::null_mut());
+    let client = handle!(args.client: ClientState<C>)?;
+    let specs = slice!(args.shape_specs as PJRT_ShapeSpec, num_shape_specs)?;
+    let layouts: &[*mut PJRT_Buffer_MemoryLayout] = if input!(args.device_layouts).is_null() {
+        &[]
+    } else {
+        slice!(args.device_layouts as *mut PJRT_Buffer_MemoryLayout, num_device_layouts)?
+    };
+    if !layouts.is_empty() && layouts.len() != specs.len() {
+        return Err(Error::invalid_argument(format!(
+            "there are {} device layouts for {} buffers; pass one for each buffer, or none",
+            layouts.len(),
+            specs.len()
+        )));
     }
-
-    /// `PJRT_AsyncHostToDeviceTransferManager_Destroy`. What is not filled by then never will be.
-    async_host_to_device_transfer_manager_destroy(PJRT_AsyncHostToDeviceTransferManager_Destroy_Args) |args, C| {
-        let manager = input!(args.transfer_manager);
-        // SAFETY: the host gives the manager up, which came from `PJRT_Client_CreateBuffersForAsyncHostToDevice`.
-        drop(unsafe { handle::from_raw::<TransferManager<C>>(manager, "transfer_manager") }?);
-        Ok(())
+    let place = Location::of(client, ptr::null(), input!(args.memory))?;
+    let mut buffers = Vec::with_capacity(specs.len());
+    for (index, spec) in specs.iter().enumerate() {
+        // SAFETY: pointer and length in the host's struct describe an array.
+        let dims = unsafe { crate::abi::args::borrowed_slice(spec.dims, spec.num_dims, "dims") }?;
+        let shape = Shape::new(element_type(spec.element_type)?, dims)?;
+        let layout = layouts.get(index).copied().unwrap_or(ptr::null_mut());
+        // SAFETY: the element is null or a layout of the host.
+        let layout = unsafe { piece_layout(layout, dims.len()) }?;
+        buffers.push(Transfer::new(shape, layout));
     }
+    let manager = TransferManager::<C> { client: client.share()?, place, buffers };
+    output!(args.transfer_manager = handle::into_raw(manager));
+    Ok(())
+}
 
-    /// `PJRT_AsyncHostToDeviceTransferManager_TransferData`: a piece of a buffer, copied during the call. Places that no piece covers hold zeros.
-    async_host_to_device_transfer_manager_transfer_data(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args) |args, C| {
-        output!(args.done_with_h2d_transfer = ptr::null_mut());
-        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
-        let transfer = manager.transfer(input!(args.buffer_index))?;
-        let size = input!(args.transfer_size);
-        let size = usize::try_from(size)
-            .map_err(|_| Error::invalid_argument(format!("a piece of {size} bytes")))?;
-        // SAFETY: the host lends so many bytes until the event is complete, which it is when the call returns.
-        let piece = unsafe { crate::abi::args::borrowed_slice::<u8>(input!(args.data).cast(), size, "data") }?;
-        if let Some((promise, bytes)) = transfer.add(input!(args.offset), piece, input!(args.is_last_transfer))? {
-            match transfer.dense(bytes) {
-                Ok(dense) => manager.upload(transfer, promise, dense)?,
-                Err(error) => {
-                    promise.deliver(Err(error.clone()));
-                    return Err(error);
-                }
+/// `PJRT_AsyncHostToDeviceTransferManager_Destroy`. Buffers that have not been filled fail.
+pub(crate) fn async_host_to_device_transfer_manager_destroy<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncHostToDeviceTransferManager_Destroy_Args>,
+) -> Result<()> {
+    let manager = input!(args.transfer_manager);
+    // SAFETY: the host passes ownership of the manager, which came from `PJRT_Client_CreateBuffersForAsyncHostToDevice`.
+    drop(unsafe { handle::from_raw::<TransferManager<C>>(manager, "transfer_manager") }?);
+    Ok(())
+}
+
+/// `PJRT_AsyncHostToDeviceTransferManager_TransferData`: copies a chunk of a buffer during the call. Bytes that no chunk
+/// covers are zero.
+pub(crate) fn async_host_to_device_transfer_manager_transfer_data<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncHostToDeviceTransferManager_TransferData_Args>,
+) -> Result<()> {
+    output!(args.done_with_h2d_transfer = ptr::null_mut());
+    let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+    let transfer = manager.transfer(input!(args.buffer_index))?;
+    let size = input!(args.transfer_size);
+    let size = usize::try_from(size)
+        .map_err(|_| Error::invalid_argument(format!("transfer_size {size} must be at least 0")))?;
+    // SAFETY: the host lends `transfer_size` bytes until the event completes, which is when the call returns.
+    let piece = unsafe { crate::abi::args::borrowed_slice::<u8>(input!(args.data).cast(), size, "data") }?;
+    if let Some((promise, bytes)) = transfer.add(input!(args.offset), piece, input!(args.is_last_transfer))? {
+        match transfer.dense(bytes) {
+            Ok(dense) => manager.upload(transfer, promise, dense)?,
+            Err(error) => {
+                promise.deliver(Err(error.clone()));
+                return Err(error);
             }
         }
-        output!(args.done_with_h2d_transfer = event_to_raw(Event::ready()));
-        Ok(())
     }
+    output!(args.done_with_h2d_transfer = event_to_raw(Event::ready()));
+    Ok(())
+}
 
-    /// `PJRT_AsyncHostToDeviceTransferManager_TransferLiteral`: a whole array in a layout of its own, copied during the call.
-    async_host_to_device_transfer_manager_transfer_literal(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args) |args, C| {
-        output!(args.done_with_h2d_transfer = ptr::null_mut());
-        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
-        let transfer = manager.transfer(input!(args.buffer_index))?;
-        let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
-        let literal = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
-        if literal != transfer.shape {
-            return Err(Error::invalid_argument(format!(
-                "a literal {literal} does not fit a buffer {}",
-                transfer.shape
-            )));
-        }
-        // SAFETY: the field is null or a layout of the host.
-        let layout = unsafe { piece_layout(input!(args.shape_layout), dims.len()) }?;
-        let element_size = literal.element_type.byte_size();
-        let strides = layout.map(|layout| layout.byte_strides(dims, element_size));
-        let placed = host_array(dims, strides.as_deref(), element_size)?;
-        let (data, size): (*const u8, _) = (input!(args.data).cast(), literal.host_size());
-        if data.is_null() && size > 0 {
-            return Err(null("data"));
-        }
-        // SAFETY: the host lends the array, which is dense in some order, until the event is complete, which it is when the
-        // call returns.
-        let lent = unsafe { HostBytes::new(data, size) };
-        let (released, _) = Event::pending();
-        let dense = HostBuffer::lent(lent, literal, placed.strided, false, released).to_vec()?;
-        let promise = transfer.take_promise().ok_or_else(complete)?;
-        manager.upload(transfer, promise, dense)?;
-        output!(args.done_with_h2d_transfer = event_to_raw(Event::ready()));
-        Ok(())
+/// `PJRT_AsyncHostToDeviceTransferManager_TransferLiteral`: copies a whole array, in its own layout, during the call.
+pub(crate) fn async_host_to_device_transfer_manager_transfer_literal<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args>,
+) -> Result<()> {
+    output!(args.done_with_h2d_transfer = ptr::null_mut());
+    let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+    let transfer = manager.transfer(input!(args.buffer_index))?;
+    let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
+    let literal = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
+    if literal != transfer.shape {
+        return Err(Error::invalid_argument(format!(
+            "cannot transfer a literal of shape {literal} to a buffer of shape {}",
+            transfer.shape
+        )));
     }
+    // SAFETY: the field is null or a layout of the host.
+    let layout = unsafe { piece_layout(input!(args.shape_layout), dims.len()) }?;
+    let element_size = literal.element_type.byte_size();
+    let strides = layout.map(|layout| layout.byte_strides(dims, element_size));
+    let placed = host_array(dims, strides.as_deref(), element_size)?;
+    let (data, size): (*const u8, _) = (input!(args.data).cast(), literal.host_size());
+    if data.is_null() && size > 0 {
+        return Err(null("data"));
+    }
+    // SAFETY: the host lends the array, which is dense in some order of dimensions, until the event completes, which is when
+    // the call returns.
+    let lent = unsafe { HostBytes::new(data, size) };
+    let (released, _) = Event::pending();
+    let dense = HostBuffer::lent(lent, literal, placed.strided, false, released).to_vec()?;
+    let promise = transfer.take_promise().ok_or_else(complete)?;
+    manager.upload(transfer, promise, dense)?;
+    output!(args.done_with_h2d_transfer = event_to_raw(Event::ready()));
+    Ok(())
+}
 
-    /// `PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer`: one of the buffers, pending or not; once.
-    async_host_to_device_transfer_manager_retrieve_buffer(PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args) |args, C| {
-        output!(args.buffer_out = ptr::null_mut());
-        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
-        let index = input!(args.buffer_index);
-        let transfer = manager.transfer(index)?;
-        let state = lock(&transfer.progress).buffer.take();
-        let state = state.ok_or_else(|| {
-            Error::failed_precondition(format!("buffer {index} of the transfer manager has been retrieved before"))
-        })?;
-        let buffer = buffer_to_raw(&manager.client, manager.place, transfer.shape.clone(), state)?;
-        output!(args.buffer_out = buffer);
-        Ok(())
-    }
+/// `PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer`: returns a buffer, which may be pending. Each buffer can be
+/// retrieved once.
+pub(crate) fn async_host_to_device_transfer_manager_retrieve_buffer<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args>,
+) -> Result<()> {
+    output!(args.buffer_out = ptr::null_mut());
+    let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+    let index = input!(args.buffer_index);
+    let transfer = manager.transfer(index)?;
+    let state = lock(&transfer.progress).buffer.take();
+    let state = state.ok_or_else(|| {
+        Error::failed_precondition(format!(
+            "buffer {index} of the transfer manager has already been retrieved"
+        ))
+    })?;
+    let buffer = buffer_to_raw(&manager.client, manager.place, transfer.shape.clone(), state)?;
+    output!(args.buffer_out = buffer);
+    Ok(())
+}
 
-    /// `PJRT_AsyncHostToDeviceTransferManager_Device`.
-    async_host_to_device_transfer_manager_device(PJRT_AsyncHostToDeviceTransferManager_Device_Args) |args, C| {
-        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
-        output!(args.device_out = manager.client.device_pointer(manager.place.device));
-        Ok(())
-    }
+/// `PJRT_AsyncHostToDeviceTransferManager_Device`.
+pub(crate) fn async_host_to_device_transfer_manager_device<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncHostToDeviceTransferManager_Device_Args>,
+) -> Result<()> {
+    let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+    output!(args.device_out = manager.client.device_pointer(manager.place.device));
+    Ok(())
+}
 
-    /// `PJRT_AsyncHostToDeviceTransferManager_BufferCount`.
-    async_host_to_device_transfer_manager_buffer_count(PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args) |args, C| {
-        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
-        output!(args.buffer_count = manager.buffers.len());
-        Ok(())
-    }
+/// `PJRT_AsyncHostToDeviceTransferManager_BufferCount`.
+pub(crate) fn async_host_to_device_transfer_manager_buffer_count<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args>,
+) -> Result<()> {
+    let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+    output!(args.buffer_count = manager.buffers.len());
+    Ok(())
+}
 
-    /// `PJRT_AsyncHostToDeviceTransferManager_BufferSize`: the bytes that the pieces of a buffer add up to.
-    async_host_to_device_transfer_manager_buffer_size(PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args) |args, C| {
-        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
-        output!(args.buffer_size = manager.transfer(input!(args.buffer_index))?.shape.host_size());
-        Ok(())
-    }
+/// `PJRT_AsyncHostToDeviceTransferManager_BufferSize`: returns the number of bytes of all chunks of a buffer.
+pub(crate) fn async_host_to_device_transfer_manager_buffer_size<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args>,
+) -> Result<()> {
+    let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+    output!(args.buffer_size = manager.transfer(input!(args.buffer_index))?.shape.host_size());
+    Ok(())
+}
 
-    /// `PJRT_AsyncHostToDeviceTransferManager_SetBufferError`: an error instead of data.
-    async_host_to_device_transfer_manager_set_buffer_error(PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args) |args, C| {
-        let manager = handle!(args.transfer_manager: TransferManager<C>)?;
-        let transfer = manager.transfer(input!(args.buffer_index))?;
-        let message = bytes!(args.error_message, error_message_size)?;
-        // SAFETY: the bytes are a string.
-        let error = unsafe { host_error(input!(args.error_code), message.as_ptr().cast(), message.len()) };
-        let promise = transfer.take_promise().ok_or_else(complete)?;
-        promise.deliver(Err(error.reported()));
-        Ok(())
-    }
+/// `PJRT_AsyncHostToDeviceTransferManager_SetBufferError`: sets an error on a buffer instead of its data.
+pub(crate) fn async_host_to_device_transfer_manager_set_buffer_error<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args>,
+) -> Result<()> {
+    let manager = handle!(args.transfer_manager: TransferManager<C>)?;
+    let transfer = manager.transfer(input!(args.buffer_index))?;
+    let message = bytes!(args.error_message, error_message_size)?;
+    // SAFETY: the bytes are a string.
+    let error = unsafe { host_error(input!(args.error_code), message.as_ptr().cast(), message.len()) };
+    let promise = transfer.take_promise().ok_or_else(complete)?;
+    promise.deliver(Err(error.reported()));
+    Ok(())
+}
 
-    /// `PJRT_AsyncHostToDeviceTransferManager_AddMetadata`: read, so that what is wrong with it is said, and then dropped: it is meant for profilers.
-    async_host_to_device_transfer_manager_add_metadata(PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args) |args, C| {
-        handle!(args.transfer_manager: TransferManager<C>)?;
-        // SAFETY: pointer and length describe an array of the host.
-        unsafe { read_named_values(input!(args.transfer_metadata), input!(args.num_metadata)) }?;
-        Ok(())
-    }
+/// `PJRT_AsyncHostToDeviceTransferManager_AddMetadata`: checks the metadata and drops it, because it is meant for profilers.
+pub(crate) fn async_host_to_device_transfer_manager_add_metadata<C: PjrtClient>(
+    args: View<'_, PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args>,
+) -> Result<()> {
+    handle!(args.transfer_manager: TransferManager<C>)?;
+    // SAFETY: pointer and length describe an array of the host.
+    unsafe { read_named_values(input!(args.transfer_metadata), input!(args.num_metadata)) }?;
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Buffers that the host makes.
+//! Buffers that the host creates.
 //!
 //! `PJRT_Client_BufferFromHostBuffer`, `PJRT_Client_CreateViewOfDeviceBuffer`,
 //! `PJRT_Client_CreateUninitializedBuffer`, `PJRT_Client_CreateAliasBuffer`,
@@ -7,18 +7,19 @@
 use std::ptr;
 
 use pjrt_sys::{
-    PJRT_Buffer_MemoryLayout, PJRT_Device, PJRT_FulfillAliasBufferCallback,
-    PJRT_HostBufferSemantics_kImmutableOnlyDuringCall,
+    PJRT_Buffer_MemoryLayout, PJRT_Client_BufferFromHostBuffer_Args, PJRT_Client_CreateAliasBuffer_Args,
+    PJRT_Client_CreateErrorBuffer_Args, PJRT_Client_CreateUninitializedBuffer_Args,
+    PJRT_Client_CreateViewOfDeviceBuffer_Args, PJRT_Client_FulfillAliasBuffer_Args, PJRT_Device,
+    PJRT_FulfillAliasBufferCallback, PJRT_HostBufferSemantics_kImmutableOnlyDuringCall,
     PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes, PJRT_HostBufferSemantics_kImmutableZeroCopy,
     PJRT_HostBufferSemantics_kMutableZeroCopy, PJRT_Memory,
 };
 
-use crate::abi::args::{handle, input, null, output, slice};
-use crate::abi::buffer::{BufferHandle, element_type};
+use crate::abi::args::{View, element_type, handle, input, null, output, slice};
+use crate::abi::buffer::BufferHandle;
 use crate::abi::client_state::ClientState;
 use crate::abi::error::{host_error, with_payloads};
 use crate::abi::event::event_to_raw;
-use crate::abi::guard::shims;
 use crate::abi::handle::{self, Handle, borrow};
 use crate::abi::layout::{HostArray, HostLayout, check_strides, host_array, read_layout};
 use crate::buffer::PjrtBuffer;
@@ -36,7 +37,7 @@ use crate::layout::Layout;
 use crate::shape::Shape;
 
 impl Location {
-    /// What a host means by a memory and a device of which at least one is not null.
+    /// Returns the location that a host specifies with a device and a memory, of which at least one is not null.
     pub(crate) fn of<C: PjrtClient>(
         client: &ClientState<C>,
         device: *const PJRT_Device,
@@ -45,18 +46,25 @@ impl Location {
         let device = if device.is_null() { None } else { Some(client.index_of_device(device)?) };
         let memory = if memory.is_null() { None } else { Some(client.index_of_memory(memory)?) };
         let place = match (device, memory) {
-            (None, None) => return Err(Error::invalid_argument("neither a device nor a memory is given")),
+            (None, None) => {
+                return Err(Error::invalid_argument(
+                    "'device' and 'memory' are both null; one of them must be set",
+                ));
+            }
             (None, Some(memory)) => Self { device: client.device_of_memory(memory)?, memory },
             (Some(device), None) => Self { device, memory: client.memory_of(device, None)? },
             (Some(device), Some(memory)) => Self { device, memory },
         };
         let device = &client.devices[place.device];
         if !device.memory_indices.contains(&place.memory) {
-            return Err(Error::invalid_argument(format!("the memory is not one of device {}", device.id())));
+            return Err(Error::invalid_argument(format!(
+                "device {} cannot address the memory; its memories are those of PJRT_Device_AddressableMemories",
+                device.id()
+            )));
         }
         if !device.addressable {
             return Err(Error::invalid_argument(format!(
-                "device {} belongs to another process",
+                "device {} is not addressable by this process",
                 device.id()
             )));
         }
@@ -87,7 +95,7 @@ impl<C: PjrtClient> Uploader<C> for ClientState<C> {
     }
 }
 
-/// The layout that a host wants on the device; nothing if it is the usual one or one that a layout cannot express.
+/// Reads the layout that a host requests on the device. Returns `None` if it is row-major or byte strides.
 ///
 /// # Safety
 ///
@@ -103,7 +111,7 @@ unsafe fn device_layout(layout: *const PJRT_Buffer_MemoryLayout, rank: usize) ->
     })
 }
 
-/// Hands a new buffer to the host.
+/// Passes ownership of a new buffer to the host.
 #[inline(always)]
 pub(crate) fn buffer_to_raw<C: PjrtClient>(
     client: &ClientState<C>,
@@ -115,7 +123,7 @@ pub(crate) fn buffer_to_raw<C: PjrtClient>(
     Ok(handle::make_raw(|| BufferHandle::new(client, place, shape, state)))
 }
 
-/// Uploads an array and hands the buffer to the host.
+/// Uploads an array, and passes ownership of the buffer to the host.
 #[inline]
 fn upload<C: PjrtClient>(
     client: &ClientState<C>,
@@ -128,7 +136,7 @@ fn upload<C: PjrtClient>(
     buffer_to_raw(client, place, shape, BufferState::from_pending(pending))
 }
 
-/// Refuses memory that cannot hold the array that the host says is there.
+/// Returns an error if the host's memory is null, or not aligned for the array's elements.
 fn check_viewed(shape: &Shape, data: *const u8) -> Result<()> {
     if shape.host_size() == 0 {
         return Ok(());
@@ -139,15 +147,15 @@ fn check_viewed(shape: &Shape, data: *const u8) -> Result<()> {
     let alignment = shape.element_type.alignment();
     if !data.addr().is_multiple_of(alignment) {
         return Err(Error::invalid_argument(format!(
-            "a view of an array {shape} at {data:p}, which is not aligned for its elements: the address must be a multiple of \
-             {alignment}"
+            "cannot create a view of the array {shape} at the address {data:p}, which is not a multiple of the elements' \
+             alignment of {alignment} bytes"
         ))
-        .with_hint("allocate the memory with that alignment, or put a copy on the device: PJRT_Client_BufferFromHostBuffer"));
+        .with_hint("allocate the memory with that alignment, or copy it with PJRT_Client_BufferFromHostBuffer"));
     }
     Ok(())
 }
 
-/// Has the author make a buffer over the host's memory, and hands it to the host.
+/// Creates a buffer over the host's memory with the author's function, and passes ownership of it to the host.
 fn view<C: PjrtClient>(
     client: &ClientState<C>,
     view: HostView,
@@ -157,184 +165,202 @@ fn view<C: PjrtClient>(
     let memory = &client.memories[place.memory].memory;
     if !memory.is_host_accessible() {
         return Err(Error::unimplemented(format!(
-            "the plugin '{}' makes no views of host memory in its memory '{}', which the host cannot reach",
+            "the plugin '{}' cannot create views of host memory in its memory '{}', which is not host-accessible",
             C::PLATFORM_NAME,
             memory.kind()
         ))
-        .with_hint("put a copy of the memory on the device: PJRT_Client_BufferFromHostBuffer"));
+        .with_hint("copy the memory with PJRT_Client_BufferFromHostBuffer"));
     }
     let address = view.address();
     let storage = client.explain(client.client.view_host_memory(view, place.placement(client, None)?))?;
-    // A plugin that made a copy would give wrong results once the host writes.
+    // A copy would have outdated values after the host writes to its memory.
     if storage.host_view().map(HostView::address) != Some(address) {
         return Err(Error::internal(format!(
-            "the plugin '{}' made a buffer of a view that does not stand on it (PjrtBuffer::host_view)",
+            "PjrtClient::view_host_memory of the plugin '{}' returned a buffer that does not use the view: its \
+             PjrtBuffer::host_view is not at the view's address",
             C::PLATFORM_NAME
         )));
     }
     buffer_to_raw(client, place, shape, BufferState::allocated(Arc::new(storage), Event::ready()))
 }
 
-shims! {
-    /// `PJRT_Client_BufferFromHostBuffer`: uploads an array. The event tells the host that its memory is released.
-    client_buffer_from_host_buffer(PJRT_Client_BufferFromHostBuffer_Args) |args, C| {
-        output!(args.done_with_host_buffer = ptr::null_mut());
-        output!(args.buffer = ptr::null_mut());
-        let client = handle!(args.client: ClientState<C>)?;
-        let dims = slice!(args.dims as i64, num_dims)?;
-        let shape = Shape::new(element_type(input!(args.type_))?, dims)?;
-        let strides = slice!(args.byte_strides as i64, num_byte_strides)?;
-        let strides = if input!(args.byte_strides).is_null() || (strides.is_empty() && !dims.is_empty()) {
-            None
-        } else {
-            check_strides(strides, dims.len())?;
-            Some(strides)
-        };
-        let place = Location::of(client, input!(args.device), input!(args.memory))?;
-        // SAFETY: the field is null or a layout of the host.
-        let layout = unsafe { device_layout(input!(args.device_layout), dims.len()) }?;
-        let placed = match strides {
-            None => HostArray::dense(shape.host_size()),
-            Some(_) => host_array(dims, strides, shape.element_type.byte_size())?,
-        };
-        let data: *const u8 = input!(args.data).cast();
-        let len = placed.below + placed.above;
-        if data.is_null() && shape.host_size() > 0 {
-            return Err(null("data"));
-        }
-        let (only_during_call, may_alias) = match input!(args.host_buffer_semantics) {
-            PJRT_HostBufferSemantics_kImmutableOnlyDuringCall => (true, false),
-            PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes => (false, false),
-            PJRT_HostBufferSemantics_kImmutableZeroCopy | PJRT_HostBufferSemantics_kMutableZeroCopy => (false, true),
-            other => return Err(Error::invalid_argument(format!("{} are no host buffer semantics", other.0))),
-        };
-        let (released, done) = Event::pending();
-        let len = if shape.host_size() == 0 { 0 } else { len };
-        // SAFETY: the host lends the array that data, dimensions and strides describe until the event is complete, which it is
-        // when the buffer made here is dropped (or copies what it may read only during this call, at once). The array lies
-        // between its lowest and its highest element, `below` bytes before `data` and `above` after.
-        let bytes = unsafe { HostBytes::new(data.wrapping_sub(placed.below), len) };
-        let mut lent =
-            HostBuffer::lent(bytes, shape.clone(), placed.strided, may_alias, released);
-        if only_during_call {
-            client.explain(lent.detach())?;
-        }
-        let buffer = upload(client, lent, shape, place, layout.as_ref())?;
-        // An event that is complete is handed out as one that never had to be waited for.
-        let done = if done.is_ready() { Event::ready() } else { done };
-        output!(args.done_with_host_buffer = event_to_raw(done));
-        output!(args.buffer = buffer);
-        Ok(())
+/// `PJRT_Client_BufferFromHostBuffer`: uploads an array. The event completes when the host's memory is released.
+pub(crate) fn client_buffer_from_host_buffer<C: PjrtClient>(
+    args: View<'_, PJRT_Client_BufferFromHostBuffer_Args>,
+) -> Result<()> {
+    output!(args.done_with_host_buffer = ptr::null_mut());
+    output!(args.buffer = ptr::null_mut());
+    let client = handle!(args.client: ClientState<C>)?;
+    let dims = slice!(args.dims as i64, num_dims)?;
+    let shape = Shape::new(element_type(input!(args.type_))?, dims)?;
+    let strides = slice!(args.byte_strides as i64, num_byte_strides)?;
+    let strides = if input!(args.byte_strides).is_null() || (strides.is_empty() && !dims.is_empty()) {
+        None
+    } else {
+        check_strides(strides, dims.len())?;
+        Some(strides)
+    };
+    let place = Location::of(client, input!(args.device), input!(args.memory))?;
+    // SAFETY: the field is null or a layout of the host.
+    let layout = unsafe { device_layout(input!(args.device_layout), dims.len()) }?;
+    let placed = match strides {
+        None => HostArray::dense(shape.host_size()),
+        Some(_) => host_array(dims, strides, shape.element_type.byte_size())?,
+    };
+    let data: *const u8 = input!(args.data).cast();
+    let len = placed.below + placed.above;
+    if data.is_null() && shape.host_size() > 0 {
+        return Err(null("data"));
     }
-
-    /// `PJRT_Client_CreateViewOfDeviceBuffer`: a buffer over memory that the host goes on writing to.
-    client_create_view_of_device_buffer(PJRT_Client_CreateViewOfDeviceBuffer_Args) |args, C| {
-        output!(args.buffer = ptr::null_mut());
-        let client = handle!(args.client: ClientState<C>)?;
-        let dims = slice!(args.dims as i64, num_dims)?;
-        let shape = Shape::new(element_type(input!(args.element_type))?, dims)?;
-        let place = Location::of(client, input!(args.device), input!(args.memory))?;
-        // SAFETY: the field is null or a layout of the host.
-        if unsafe { device_layout(input!(args.layout), dims.len()) }?.is_some() {
-            return Err(Error::invalid_argument("a view of memory that is not dense and row-major"));
+    let (only_during_call, may_alias) = match input!(args.host_buffer_semantics) {
+        PJRT_HostBufferSemantics_kImmutableOnlyDuringCall => (true, false),
+        PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes => (false, false),
+        PJRT_HostBufferSemantics_kImmutableZeroCopy | PJRT_HostBufferSemantics_kMutableZeroCopy => {
+            (false, true)
         }
-        let data = input!(args.device_buffer_ptr);
-        check_viewed(&shape, data.cast())?;
-        let (released, done) = Event::pending();
-        // SAFETY: the host lends the array until the callback tells it that the buffer is gone, which is when the value made
-        // here and its leases are dropped, and does not write to it while something that it asked of the buffer is unfinished.
-        let bytes = unsafe { ViewedBytes::new(data.cast(), shape.host_size()) };
-        let buffer = view(client, HostView::new(bytes, shape.clone(), released), shape, place)?;
-        // Only a view that was made is reported as deleted.
-        if let Some(callback) = input!(args.on_delete_callback) {
-            let (data, user_arg) = (HostPointer(data), HostPointer(input!(args.on_delete_callback_arg)));
-            done.on_ready(move |_| {
-                // SAFETY: the host gave the callback to be called once, on any thread, with these arguments.
-                unsafe { callback(data.get(), user_arg.get()) };
-            });
+        other => {
+            return Err(Error::invalid_argument(format!("{} is none of PJRT_HostBufferSemantics", other.0)));
         }
-        output!(args.buffer = buffer);
-        Ok(())
+    };
+    let (released, done) = Event::pending();
+    let len = if shape.host_size() == 0 { 0 } else { len };
+    // SAFETY: the host lends the array that data, dimensions and strides describe until the event completes. The event
+    // completes when the buffer created here is dropped; memory that is lent only during this call is copied at once. The
+    // array occupies `below` bytes before `data` and `above` bytes from it on.
+    let bytes = unsafe { HostBytes::new(data.wrapping_sub(placed.below), len) };
+    let mut lent = HostBuffer::lent(bytes, shape.clone(), placed.strided, may_alias, released);
+    if only_during_call {
+        client.explain(lent.detach())?;
     }
-
-    /// `PJRT_Client_CreateUninitializedBuffer`: a buffer of zeros, since storage without content would be a leak of what was there before.
-    client_create_uninitialized_buffer(PJRT_Client_CreateUninitializedBuffer_Args) |args, C| {
-        output!(args.buffer = ptr::null_mut());
-        let client = handle!(args.client: ClientState<C>)?;
-        let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
-        let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
-        let place = Location::of(client, input!(args.device), input!(args.memory))?;
-        // SAFETY: the field is null or a layout of the host.
-        let layout = unsafe { device_layout(input!(args.shape_layout), dims.len()) }?;
-        let data = HostBuffer::dense(shape.clone(), client.explain(zeros(shape.host_size()))?)?;
-        output!(args.buffer = upload(client, data, shape, place, layout.as_ref())?);
-        Ok(())
-    }
-
-    /// `PJRT_Client_CreateErrorBuffer`: a buffer that is in error.
-    client_create_error_buffer(PJRT_Client_CreateErrorBuffer_Args) |args, C| {
-        output!(args.buffer = ptr::null_mut());
-        let client = handle!(args.client: ClientState<C>)?;
-        let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
-        let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
-        let place = Location::of(client, ptr::null(), input!(args.memory))?;
-        // SAFETY: message and size describe a string of the host.
-        let error =
-            unsafe { host_error(input!(args.error_code), input!(args.error_message), input!(args.error_message_size)) };
-        // SAFETY: pointer and length describe an array of the host.
-        let error = unsafe { with_payloads(error, input!(args.payload), input!(args.num_payload)) }?;
-        output!(args.buffer = buffer_to_raw(client, place, shape, BufferState::failed(error.reported()))?);
-        Ok(())
-    }
-
-    /// `PJRT_Client_CreateAliasBuffer`: a buffer that stands for another one, which `PJRT_Client_FulfillAliasBuffer` names.
-    client_create_alias_buffer(PJRT_Client_CreateAliasBuffer_Args) |args, C| {
-        output!(args.alias_buffer = ptr::null_mut());
-        output!(args.fulfill_alias_buffer_cb = ptr::null_mut());
-        let client = handle!(args.client: ClientState<C>)?;
-        let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
-        let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
-        let place = Location::of(client, ptr::null(), input!(args.memory))?;
-        let (state, promise) = BufferState::promised();
-        output!(args.alias_buffer = buffer_to_raw(client, place, shape.clone(), state)?);
-        output!(args.fulfill_alias_buffer_cb = handle::into_raw(AliasPromise::<C> { shape, promise }));
-        Ok(())
-    }
-
-    /// `PJRT_Client_FulfillAliasBuffer`. The host need not fill in the client.
-    client_fulfill_alias_buffer(PJRT_Client_FulfillAliasBuffer_Args) |args, C| {
-        // SAFETY: the host gives the promise up, which came from `PJRT_Client_CreateAliasBuffer`.
-        let alias =
-            unsafe { handle::from_raw::<AliasPromise<C>>(input!(args.fulfill_alias_buffer_cb), "fulfill_alias_buffer_cb") }?;
-        let alias = alias.ok_or_else(|| null("fulfill_alias_buffer_cb"))?;
-        let buffer = input!(args.buffer);
-        if buffer.is_null() {
-            let message = (input!(args.status_code), input!(args.error_message), input!(args.error_message_size));
-            // SAFETY: message and size describe a string of the host.
-            let error = unsafe { host_error(message.0, message.1, message.2) };
-            alias.promise.deliver_shared(Err(error.reported()));
-            return Ok(());
-        }
-        // SAFETY: the buffer is one of this client.
-        let buffer = unsafe { borrow::<BufferHandle<C>>(buffer, "buffer") }?;
-        if buffer.shape != alias.shape {
-            let error = Error::invalid_argument(format!(
-                "a buffer {} cannot stand for one that is {}",
-                alias.shape, buffer.shape
-            ));
-            alias.promise.deliver_shared(Err(error.clone()));
-            return Err(error);
-        }
-        let held = buffer.state.share()?;
-        let allocated = held.allocated.clone();
-        allocated.on_ready(move |_| {
-            alias.promise.deliver_shared(held.share.into_storage().map(|storage| (storage, held.ready)));
-        });
-        Ok(())
-    }
+    let buffer = upload(client, lent, shape, place, layout.as_ref())?;
+    // A complete event becomes the shared ready event.
+    let done = if done.is_ready() { Event::ready() } else { done };
+    output!(args.done_with_host_buffer = event_to_raw(done));
+    output!(args.buffer = buffer);
+    Ok(())
 }
 
-/// The duty to name the buffer that an alias stands for.
+/// `PJRT_Client_CreateViewOfDeviceBuffer`: creates a buffer over memory that the host may continue to write to.
+pub(crate) fn client_create_view_of_device_buffer<C: PjrtClient>(
+    args: View<'_, PJRT_Client_CreateViewOfDeviceBuffer_Args>,
+) -> Result<()> {
+    output!(args.buffer = ptr::null_mut());
+    let client = handle!(args.client: ClientState<C>)?;
+    let dims = slice!(args.dims as i64, num_dims)?;
+    let shape = Shape::new(element_type(input!(args.element_type))?, dims)?;
+    let place = Location::of(client, input!(args.device), input!(args.memory))?;
+    // SAFETY: the field is null or a layout of the host.
+    if unsafe { device_layout(input!(args.layout), dims.len()) }?.is_some() {
+        return Err(Error::invalid_argument("a view of memory must have a dense, row-major layout"));
+    }
+    let data = input!(args.device_buffer_ptr);
+    check_viewed(&shape, data.cast())?;
+    let (released, done) = Event::pending();
+    // SAFETY: the host lends the array until its callback reports that the buffer is deleted, which is when the value
+    // created here and its leases are dropped. The host does not write to it during operations on the buffer.
+    let bytes = unsafe { ViewedBytes::new(data.cast(), shape.host_size()) };
+    let buffer = view(client, HostView::new(bytes, shape.clone(), released), shape, place)?;
+    // The callback is registered only if the view was created.
+    if let Some(callback) = input!(args.on_delete_callback) {
+        let (data, user_arg) = (HostPointer(data), HostPointer(input!(args.on_delete_callback_arg)));
+        done.on_ready(move |_| {
+            // SAFETY: the host allows one call of the callback, on any thread, with these arguments.
+            unsafe { callback(data.get(), user_arg.get()) };
+        });
+    }
+    output!(args.buffer = buffer);
+    Ok(())
+}
+
+/// `PJRT_Client_CreateUninitializedBuffer`: creates a buffer of zeros, because uninitialised storage could leak earlier
+/// content.
+pub(crate) fn client_create_uninitialized_buffer<C: PjrtClient>(
+    args: View<'_, PJRT_Client_CreateUninitializedBuffer_Args>,
+) -> Result<()> {
+    output!(args.buffer = ptr::null_mut());
+    let client = handle!(args.client: ClientState<C>)?;
+    let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
+    let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
+    let place = Location::of(client, input!(args.device), input!(args.memory))?;
+    // SAFETY: the field is null or a layout of the host.
+    let layout = unsafe { device_layout(input!(args.shape_layout), dims.len()) }?;
+    let data = HostBuffer::dense(shape.clone(), client.explain(zeros(shape.host_size()))?)?;
+    output!(args.buffer = upload(client, data, shape, place, layout.as_ref())?);
+    Ok(())
+}
+
+/// `PJRT_Client_CreateErrorBuffer`: creates a buffer in error.
+pub(crate) fn client_create_error_buffer<C: PjrtClient>(
+    args: View<'_, PJRT_Client_CreateErrorBuffer_Args>,
+) -> Result<()> {
+    output!(args.buffer = ptr::null_mut());
+    let client = handle!(args.client: ClientState<C>)?;
+    let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
+    let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
+    let place = Location::of(client, ptr::null(), input!(args.memory))?;
+    // SAFETY: message and size describe a string of the host.
+    let error = unsafe {
+        host_error(input!(args.error_code), input!(args.error_message), input!(args.error_message_size))
+    };
+    // SAFETY: pointer and length describe an array of the host.
+    let error = unsafe { with_payloads(error, input!(args.payload), input!(args.num_payload)) }?;
+    output!(args.buffer = buffer_to_raw(client, place, shape, BufferState::failed(error.reported()))?);
+    Ok(())
+}
+
+/// `PJRT_Client_CreateAliasBuffer`: creates a buffer that is an alias of the one that a later
+/// `PJRT_Client_FulfillAliasBuffer` passes.
+pub(crate) fn client_create_alias_buffer<C: PjrtClient>(
+    args: View<'_, PJRT_Client_CreateAliasBuffer_Args>,
+) -> Result<()> {
+    output!(args.alias_buffer = ptr::null_mut());
+    output!(args.fulfill_alias_buffer_cb = ptr::null_mut());
+    let client = handle!(args.client: ClientState<C>)?;
+    let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
+    let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
+    let place = Location::of(client, ptr::null(), input!(args.memory))?;
+    let (state, promise) = BufferState::promised();
+    output!(args.alias_buffer = buffer_to_raw(client, place, shape.clone(), state)?);
+    output!(args.fulfill_alias_buffer_cb = handle::into_raw(AliasPromise::<C> { shape, promise }));
+    Ok(())
+}
+
+/// `PJRT_Client_FulfillAliasBuffer`. The client is not read, because hosts may leave it uninitialised.
+pub(crate) fn client_fulfill_alias_buffer<C: PjrtClient>(
+    args: View<'_, PJRT_Client_FulfillAliasBuffer_Args>,
+) -> Result<()> {
+    // SAFETY: the host passes ownership of the promise, which came from `PJRT_Client_CreateAliasBuffer`.
+    let alias = unsafe {
+        handle::from_raw::<AliasPromise<C>>(input!(args.fulfill_alias_buffer_cb), "fulfill_alias_buffer_cb")
+    }?;
+    let alias = alias.ok_or_else(|| null("fulfill_alias_buffer_cb"))?;
+    let buffer = input!(args.buffer);
+    if buffer.is_null() {
+        let message = (input!(args.status_code), input!(args.error_message), input!(args.error_message_size));
+        // SAFETY: message and size describe a string of the host.
+        let error = unsafe { host_error(message.0, message.1, message.2) };
+        alias.promise.deliver_shared(Err(error.reported()));
+        return Ok(());
+    }
+    // SAFETY: the buffer is one of this client.
+    let buffer = unsafe { borrow::<BufferHandle<C>>(buffer, "buffer") }?;
+    if buffer.shape != alias.shape {
+        let error = Error::invalid_argument(format!(
+            "the alias buffer has the shape {}, and cannot be fulfilled with a buffer of shape {}",
+            alias.shape, buffer.shape
+        ));
+        alias.promise.deliver_shared(Err(error.clone()));
+        return Err(error);
+    }
+    let held = buffer.state.share()?;
+    let allocated = held.allocated.clone();
+    allocated.on_ready(move |_| {
+        alias.promise.deliver_shared(held.share.into_storage().map(|storage| (storage, held.ready)));
+    });
+    Ok(())
+}
+
+/// The object behind a `PJRT_FulfillAliasBufferCallback`: the promise of an alias buffer's storage.
 struct AliasPromise<C: PjrtClient> {
     shape: Shape,
     promise: StoragePromise<C::Buffer>,

@@ -1,23 +1,22 @@
-//! Allocation of sizes that a host or a program decides: RESOURCE_EXHAUSTED where there is no memory, instead of the end of the
-//! process.
+//! Allocations whose sizes a host or a program determines. They return RESOURCE_EXHAUSTED instead of aborting the process.
 
 #![allow(unsafe_code, reason = "allocates zeroed memory whose allocation may fail")]
 
 use std::alloc::{Layout, alloc_zeroed};
 
-use crate::error::{Error, Result};
+use crate::core::error::{Error, Result};
 
-/// The error for bytes that there is no memory for.
+/// Returns the error for an allocation that failed.
 #[cold]
 fn no_room(size: usize) -> Error {
-    Error::resource_exhausted(format!("the host has no memory for {size} bytes"))
+    Error::resource_exhausted(format!("cannot allocate {size} bytes of host memory"))
 }
 
-/// Returns an empty vector with room for `size` bytes.
+/// Returns an empty vector with capacity for `size` bytes.
 ///
 /// # Errors
 ///
-/// RESOURCE_EXHAUSTED if there is no memory.
+/// RESOURCE_EXHAUSTED if there is not enough memory.
 pub(crate) fn with_capacity(size: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(size).map_err(|_| no_room(size))?;
@@ -28,36 +27,36 @@ pub(crate) fn with_capacity(size: usize) -> Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// RESOURCE_EXHAUSTED if there is no memory.
+/// RESOURCE_EXHAUSTED if there is not enough memory.
 pub(crate) fn copy(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut copy = with_capacity(bytes.len())?;
     copy.extend_from_slice(bytes);
     Ok(copy)
 }
 
-/// Returns `size` zeros. Pages that nobody touches are not written.
+/// Returns `size` zeros. The system provides their pages on first access.
 ///
 /// # Errors
 ///
-/// RESOURCE_EXHAUSTED if there is no memory.
+/// RESOURCE_EXHAUSTED if there is not enough memory.
 pub(crate) fn zeros(size: usize) -> Result<Vec<u8>> {
     let layout = Layout::array::<u8>(size).map_err(|_| no_room(size))?;
     if size == 0 {
         return Ok(Vec::new());
     }
-    // SAFETY: the layout has a size, which is not zero.
+    // SAFETY: the size of the layout is not zero.
     let start = unsafe { alloc_zeroed(layout) };
     if start.is_null() {
         return Err(no_room(size));
     }
-    // SAFETY: the global allocator has allocated that many bytes for an array of them, all of which are zero.
+    // SAFETY: the global allocator has allocated `size` bytes with the alignment of a byte, all of which are zero.
     Ok(unsafe { Vec::from_raw_parts(start, size, size) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorCode;
+    use crate::core::error::ErrorCode;
 
     #[test]
     fn bytes_that_no_memory_can_hold_are_an_error() {

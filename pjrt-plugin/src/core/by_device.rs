@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::{option, slice, vec};
 
-/// An element for each device of a launch, in the order of [`Execution::devices`](crate::Execution::devices). A slice, and what
-/// an iterator is collected into:
+/// A list with an element for each device of a launch, in the order of [`Execution::devices`](crate::Execution::devices). It
+/// dereferences to a slice, and iterators can be collected into it:
 ///
 /// ```
 /// use pjrt_plugin::ByDevice;
@@ -15,25 +15,25 @@ use std::{option, slice, vec};
 /// assert_eq!(ByDevice::from(vec![1, 2]), sizes);
 /// ```
 ///
-/// That of one device, which most launches run on, needs no memory of its own.
+/// A list with one element, which most launches have, needs no allocation.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ByDevice<T>(Elements<T>);
 
 #[derive(Clone, PartialEq, Eq)]
 enum Elements<T> {
     One(T),
-    /// Never one.
+    /// Never a vector of one element.
     Other(Vec<T>),
 }
 
 impl<T> ByDevice<T> {
-    /// The list for a launch on one device.
+    /// Creates the list for a launch on one device.
     #[must_use]
     pub const fn one(element: T) -> Self {
         Self(Elements::One(element))
     }
 
-    /// The element, if it is the only one.
+    /// Returns the element if there is exactly one, and otherwise the list.
     #[inline(always)]
     pub(crate) fn into_one(self) -> Result<T, Self> {
         match self.0 {
@@ -42,7 +42,7 @@ impl<T> ByDevice<T> {
         }
     }
 
-    /// The list for no device.
+    /// Creates an empty list.
     pub(crate) const fn none() -> Self {
         Self(Elements::Other(Vec::new()))
     }
@@ -109,7 +109,7 @@ impl<'a, T> IntoIterator for &'a ByDevice<T> {
     }
 }
 
-/// The elements of a [`ByDevice`], one after the other.
+/// An iterator over the elements of a [`ByDevice`].
 pub struct IntoIter<T> {
     one: option::IntoIter<T>,
     other: vec::IntoIter<T>,

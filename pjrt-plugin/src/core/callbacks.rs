@@ -1,25 +1,25 @@
-//! Running the callbacks of events.
+//! Calls of the callbacks of events.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::error::Result;
+use crate::core::error::Result;
 
-/// What is called with the outcome of an event.
+/// A function that is called with the outcome of an event.
 pub(crate) type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// How deep the completion of one event may complete others in its callbacks. A long chain of executions that wait for each
-/// other must not become a deep stack.
+/// The depth to which completions of events may be nested in callbacks. It bounds the stack for long chains of executions
+/// that wait for each other.
 const MAX_DEPTH: usize = 16;
 
 thread_local! {
-    /// How many completions are under way on this thread, one in a callback of the other.
+    /// The number of nested completions on this thread.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
-    /// Callbacks that wait for the outermost of them, because they came too deep.
+    /// Callbacks that exceeded the depth, and that the outermost completion runs.
     static DEFERRED: RefCell<Vec<(Vec<Callback>, Result<()>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs the callbacks of an event. Where that would nest too deep they run soon after, on the same thread.
+/// Runs the callbacks of an event. If they would be nested too deeply, they run later on the same thread.
 pub(crate) fn call_back(waiting: Vec<Callback>, outcome: &Result<()>) {
     let depth = DEPTH.get();
     if depth >= MAX_DEPTH {
@@ -38,7 +38,7 @@ pub(crate) fn call_back(waiting: Vec<Callback>, outcome: &Result<()>) {
 
 fn call_all(waiting: Vec<Callback>, outcome: &Result<()>) {
     for callback in waiting {
-        // One callback that panics must not keep the others from running; the panic hook has reported it.
+        // A panic in one callback must not prevent the others from running. The panic hook has printed it.
         let _ = catch_unwind(AssertUnwindSafe(|| callback(outcome.clone())));
     }
 }

@@ -1,27 +1,37 @@
-//! Events: completion of asynchronous work.
+//! Events, which represent the completion of asynchronous operations.
 
 use std::fmt;
 use std::mem;
 
 use crate::core::callbacks::{Callback, call_back};
+use crate::core::error::{Error, Result};
 use crate::core::sync::{Arc, AtomicBool, AtomicU8, Condvar, Mutex, MutexGuard, Ordering, lock, wait};
 use crate::core::{fork, panic_guard};
-use crate::error::{Error, Result};
 
-/// The completion of something, with or without an error. Cloning gives another handle to the same completion.
+/// The completion of an asynchronous operation, with or without an error. A clone refers to the same completion.
 ///
-/// An event that is ready from the start costs no allocation and no lock.
+/// An event that is ready when it is created needs neither an allocation nor a lock.
+///
+/// ```
+/// use pjrt_plugin::{Error, Event};
+///
+/// let (source, event) = Event::pending();
+/// event.on_ready(|outcome| println!("the copy is complete: {outcome:?}"));
+/// std::thread::spawn(move || source.complete(Err(Error::data_loss("parity error"))));
+/// assert_eq!(event.wait().unwrap_err().message(), "parity error");
+/// ```
 #[derive(Clone)]
 pub struct Event(Option<Arc<State>>);
 
-/// The right and the duty to complete an [`Event`]. Dropping it completes the event with an INTERNAL error.
+/// The right to complete an [`Event`]; see its example. Dropping it completes the event with an INTERNAL error.
 pub struct EventSource(Option<Arc<State>>);
 
-/// `phase` says without a lock whether the event is complete, and whether its completion must take the lock because somebody
-/// waits for it. The rest changes under the lock, and `error` does not change any more once `phase` is OK or FAILED.
+/// The state of an event. `phase` tells without a lock whether the event is complete, and whether its completion must take
+/// the lock because there are waiting threads or callbacks. The other fields change under the lock; `error` does not change
+/// after `phase` is OK or FAILED.
 pub(crate) struct State {
     pub(crate) phase: AtomicU8,
-    /// Whether the event has no source because the host made it and has yet to set it.
+    /// True if the event has no source because the host created it and has not set it yet.
     pub(crate) left_to_host: AtomicBool,
     pub(crate) inner: Mutex<Inner>,
     pub(crate) completed: Condvar,
@@ -31,13 +41,13 @@ pub(crate) struct State {
 pub(crate) struct Inner {
     pub(crate) error: Option<Error>,
     pub(crate) waiting: Vec<Callback>,
-    /// How many threads are blocked. To wake nobody costs a system call too.
+    /// The number of blocked threads. If it is zero, the system call that wakes them is skipped.
     pub(crate) blocked: usize,
 }
 
-/// Nobody waits.
+/// Pending, without waiting threads or callbacks.
 const PENDING: u8 = 0;
-/// A thread or a callback waits.
+/// Pending, with waiting threads or callbacks.
 const AWAITED: u8 = 1;
 pub(crate) const OK: u8 = 2;
 const FAILED: u8 = 3;
@@ -54,13 +64,13 @@ impl State {
         })
     }
 
-    /// Whether it is complete, with or without an error.
+    /// Returns whether it is complete, with or without an error.
     #[inline]
     pub(crate) fn is_complete(&self) -> bool {
         self.phase.load(Ordering::Acquire) >= OK
     }
 
-    /// How it ended; nothing while it is pending.
+    /// Returns the outcome, or `None` while it is pending.
     pub(crate) fn outcome(&self) -> Option<Result<()>> {
         match self.phase.load(Ordering::Acquire) {
             PENDING | AWAITED => None,
@@ -69,17 +79,17 @@ impl State {
         }
     }
 
-    /// The outcome of an event whose phase is FAILED.
+    /// Returns the outcome of an event whose phase is FAILED.
     fn failure(&self) -> Result<()> {
         if fork::is_child() {
-            // A thread that this process does not have may have the lock.
+            // A thread that does not exist in this process may hold the lock.
             let Ok(inner) = self.inner.try_lock() else { return Err(fork::refusal()) };
             return inner.error.clone().map_or(Ok(()), Err);
         }
         lock(&self.inner).error.clone().map_or(Ok(()), Err)
     }
 
-    /// Completes the event. Its source does so, once.
+    /// Completes the event. Only its source calls this, once.
     #[inline]
     fn complete(&self, outcome: Result<()>) {
         if outcome.is_ok() {
@@ -107,7 +117,7 @@ impl State {
         }
     }
 
-    /// The lock of an event that is not complete, whose completion from now on takes the lock too; nothing if it is complete.
+    /// Locks an event that is not complete, so that its completion takes the lock too. Returns `None` if it is complete.
     fn lock_pending(&self) -> Option<MutexGuard<'_, Inner>> {
         let inner = lock(&self.inner);
         let phase = self.phase.compare_exchange(PENDING, AWAITED, Ordering::Acquire, Ordering::Acquire);
@@ -131,7 +141,7 @@ impl State {
 }
 
 impl Event {
-    /// An event that is pending until its source is completed.
+    /// Creates a pending event and the source that completes it.
     #[must_use]
     #[inline]
     pub fn pending() -> (EventSource, Self) {
@@ -139,26 +149,26 @@ impl Event {
         (EventSource(Some(Arc::clone(&state))), Self(Some(state)))
     }
 
-    /// An event that is ready.
+    /// Creates an event that is complete without an error.
     #[must_use]
     pub const fn ready() -> Self {
         Self(None)
     }
 
-    /// An event that is complete with an error.
+    /// Creates an event that is complete with an error.
     #[must_use]
     pub fn failed(error: Error) -> Self {
         Self(Some(State::new(FAILED, Some(error))))
     }
 
-    /// Whether it is complete, with or without an error. Never waits.
+    /// Returns whether the event is complete, with or without an error. Does not wait.
     #[must_use]
     #[inline]
     pub fn is_ready(&self) -> bool {
         self.0.as_ref().is_none_or(|state| state.is_complete())
     }
 
-    /// The same event; one that is complete without an error costs nothing to keep.
+    /// Returns the same event, or [`ready`](Self::ready) if it is complete without an error, which owns no memory.
     #[must_use]
     #[inline]
     pub(crate) fn settled(&self) -> Self {
@@ -168,39 +178,39 @@ impl Event {
         }
     }
 
-    /// Whether it is complete without an error.
+    /// Returns whether the event is complete without an error.
     #[inline]
     pub(crate) fn is_ok(&self) -> bool {
         self.0.as_ref().is_none_or(|state| state.phase.load(Ordering::Acquire) == OK)
     }
 
-    /// What its handles share; nothing if it is known to be complete without an error.
+    /// Returns the shared state, or `None` for an event without one, which is complete without an error.
     #[inline]
     pub(crate) fn into_state(self) -> Option<Arc<State>> {
         self.0
     }
 
-    /// The event whose handles share this.
+    /// Creates an event with a shared state.
     #[inline]
     pub(crate) fn of(state: Arc<State>) -> Self {
         Self(Some(state))
     }
 
-    /// A pending event whose source is taken later.
+    /// Creates a pending event whose source is taken later.
     pub(crate) fn left_to_host() -> Arc<State> {
         let state = State::new(PENDING, None);
         state.left_to_host.store(true, Ordering::Relaxed);
         state
     }
 
-    /// The source of an event that was made without one; only the first time.
+    /// Returns the source of an event that was created without one, at the first call.
     #[inline]
     pub(crate) fn take_source(&self) -> Option<EventSource> {
         let state = self.0.as_ref().filter(|state| state.left_to_host.load(Ordering::Relaxed))?;
         state.left_to_host.swap(false, Ordering::Relaxed).then(|| EventSource(Some(Arc::clone(state))))
     }
 
-    /// An event of its own that ends as this one does.
+    /// Creates a distinct event that completes with the outcome of this one.
     pub(crate) fn follower(&self) -> Arc<State> {
         let follower = State::new(PENDING, None);
         let source = EventSource(Some(Arc::clone(&follower)));
@@ -208,28 +218,28 @@ impl Event {
         follower
     }
 
-    /// How it ended; nothing while it is pending. Never waits.
+    /// Returns the outcome, or `None` while the event is pending. Does not wait.
     #[must_use]
     pub fn outcome(&self) -> Option<Result<()>> {
         self.0.as_ref().map_or(Some(Ok(())), |state| state.outcome())
     }
 
-    /// Waits until it is complete.
+    /// Waits until the event is complete.
     ///
     /// # Errors
     ///
-    /// The error that it was completed with.
+    /// The error with which it was completed.
     pub fn wait(&self) -> Result<()> {
         self.0.as_ref().map_or(Ok(()), |state| state.wait())
     }
 
-    /// Calls back exactly once with the outcome: at once if it is complete, otherwise on the thread that completes it.
-    /// No lock is held during the call; dropping every handle to the event does not cancel it. A callback must not wait for
-    /// another event: what that one waits for may have to run on the same thread afterwards.
+    /// Calls a callback exactly once with the outcome: immediately if the event is complete, and otherwise on the thread
+    /// that completes it. No lock is held during the call. The callback is called even if all clones of the event are
+    /// dropped. It must not wait for another event, whose completion may have to run later on the same thread.
     pub fn on_ready(&self, callback: impl FnOnce(Result<()>) + Send + 'static) {
         let Some(state) = &self.0 else { return callback(Ok(())) };
         if fork::is_child() {
-            // Whoever would complete it may not exist.
+            // The thread that would complete it may not exist in this process.
             return callback(state.outcome().unwrap_or_else(|| Err(fork::refusal())));
         }
         if !state.is_complete()
@@ -241,8 +251,8 @@ impl Event {
         callback(state.outcome().unwrap_or(Ok(())));
     }
 
-    /// An event that completes when all of these are complete, with the error of the first of them (in this order)
-    /// that has one.
+    /// Creates an event that completes when all the given events are complete, with the error of the first one in the list
+    /// that has an error.
     #[must_use]
     pub fn all(events: Vec<Event>) -> Self {
         let pending: Vec<Event> = events.iter().filter(|event| !event.is_ready()).cloned().collect();
@@ -256,8 +266,8 @@ impl Event {
     }
 }
 
-/// Runs something once every one of these events is complete: at once if they are, otherwise on the thread that completes
-/// the last of them.
+/// Runs a function when all events are complete: immediately if they are, and otherwise on the thread that completes the
+/// last one.
 pub(crate) fn after(events: Vec<Event>, run: impl FnOnce() + Send + 'static) {
     let mut events = events.into_iter();
     match events.find(|event| !event.is_ready()) {
@@ -285,8 +295,8 @@ impl fmt::Debug for Event {
 }
 
 impl EventSource {
-    /// Completes the event. Its callbacks run on this thread: before this returns, except deep inside of the callback of
-    /// another event.
+    /// Completes the event. Its callbacks run on this thread before this returns, except in deeply nested callbacks, where
+    /// they run later.
     #[inline]
     pub fn complete(mut self, outcome: Result<()>) {
         if let Some(state) = self.0.take() {
@@ -299,7 +309,7 @@ impl Drop for EventSource {
     fn drop(&mut self) {
         if let Some(state) = self.0.take() {
             state.complete(Err(panic_guard::lost(
-                "the work behind an event was dropped before it was finished",
+                "the plugin dropped the source of an event (EventSource) before it was completed",
             )));
         }
     }
@@ -316,7 +326,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::error::ErrorCode;
+    use crate::core::error::ErrorCode;
 
     #[test]
     fn all_waits_for_all_and_has_the_first_error_in_order() {

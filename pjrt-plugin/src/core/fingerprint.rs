@@ -10,7 +10,7 @@ const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
 const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 
 impl Fingerprint {
-    /// The hash of some parts; where one ends and the next begins counts.
+    /// Computes the hash of a sequence of parts, including the boundaries between them.
     pub(crate) fn of(parts: &[&[u8]]) -> Self {
         let mut hash = OFFSET;
         for part in parts {
@@ -21,7 +21,7 @@ impl Fingerprint {
         Self(hash)
     }
 
-    /// Half of it.
+    /// Returns the lower half.
     pub(crate) fn low(self) -> u64 {
         self.0 as u64
     }

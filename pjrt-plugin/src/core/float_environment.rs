@@ -1,5 +1,5 @@
-//! The processor's floating-point settings: Rust code relies on the defaults, and hosts change them (XLA compiles on threads
-//! that take denormal numbers for zero).
+//! The floating-point environment of the processor. Rust code requires the default, but hosts change it: XLA compiles on
+//! threads that flush denormal numbers to zero.
 
 #![allow(unsafe_code, reason = "reads and writes a register of the processor")]
 
@@ -10,9 +10,9 @@ mod register {
 
     pub(super) type Settings = u32;
 
-    /// All exceptions masked, rounding to nearest, denormal numbers as they are.
+    /// All exceptions are masked, results are rounded to nearest, and denormal numbers are not flushed.
     pub(super) const DEFAULT: Settings = 0x1f80;
-    /// The bits that are flags of what happened, not settings.
+    /// The bits that record exceptions and are not settings.
     const FLAGS: Settings = 0x3f;
 
     pub(super) fn read() -> Settings {
@@ -27,11 +27,11 @@ mod register {
 
     /// # Safety
     ///
-    /// `value` is the default, or came from `read` on this thread and no Rust code that computes with floats runs before
-    /// control is back with the host.
+    /// `value` is the default, or it came from `read` on this thread and no Rust code that computes with floats runs before
+    /// control returns to the host.
     pub(super) unsafe fn write(value: Settings) {
-        // SAFETY: loads MXCSR from readable memory; no reserved bit is set in the default or in what was read. The caller
-        // answers for the settings.
+        // SAFETY: loads MXCSR from readable memory. No reserved bit is set in the default or in a value that was read. The
+        // rest is this function's contract.
         unsafe {
             asm!("ldmxcsr [{}]", in(reg) &raw const value, options(nostack, preserves_flags, readonly))
         };
@@ -44,7 +44,7 @@ mod register {
 
     pub(super) type Settings = u64;
 
-    /// No traps, rounding to nearest, denormal numbers as they are.
+    /// Traps are disabled, results are rounded to nearest, and denormal numbers are not flushed.
     pub(super) const DEFAULT: Settings = 0;
 
     pub(super) fn read() -> Settings {
@@ -58,12 +58,12 @@ mod register {
     ///
     /// As on x86-64.
     pub(super) unsafe fn write(value: Settings) {
-        // SAFETY: writes what was read or zero to FPCR; the caller answers for the settings.
+        // SAFETY: writes zero or a value that was read to FPCR. The rest is this function's contract.
         unsafe { asm!("msr fpcr, {}", in(reg) value, options(nomem, nostack, preserves_flags)) };
     }
 }
 
-// Miri has no registers, and its floats are always those of the defaults.
+// Miri has no such register, and always uses the default.
 #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod register {
     pub(super) type Settings = ();
@@ -74,22 +74,22 @@ mod register {
 
     /// # Safety
     ///
-    /// None to keep: nothing is written on this architecture.
+    /// The function has no preconditions: it writes nothing on this architecture.
     pub(super) unsafe fn write((): Settings) {}
 }
 
-/// The default settings, until this is dropped; then the thread has those back that it had.
+/// A guard that sets the default environment. Dropping it restores the previous one.
 pub(crate) struct DefaultFloats {
     before: register::Settings,
 }
 
 impl DefaultFloats {
-    /// Reading the settings takes about a nanosecond; they are written only where they differ.
+    /// Sets the default environment. Reading the register takes about a nanosecond; it is written only if it differs.
     #[inline]
     pub(crate) fn enter() -> Self {
         let before = register::read();
         if before != register::DEFAULT {
-            // SAFETY: the default.
+            // SAFETY: the value is the default.
             unsafe { register::write(register::DEFAULT) };
         }
         Self { before }
@@ -100,37 +100,23 @@ impl Drop for DefaultFloats {
     #[inline]
     fn drop(&mut self) {
         if self.before != register::DEFAULT {
-            // SAFETY: `enter` read this on the same thread (the type holds it on a stack frame of `guard`), and what runs
-            // next is the end of a function that the host called.
+            // SAFETY: `enter` read this on the same thread, because the value stays on the stack of the function that called
+            // it. After this, control returns to the host.
             unsafe { register::write(self.before) };
         }
     }
 }
 
+/// Runs a function on a thread whose denormal numbers are zero, as operands and results, and requires that it leaves that so.
 #[cfg(all(test, target_arch = "x86_64", not(miri)))]
-mod tests {
-
-    use super::*;
-    use crate::core::panic_guard;
-    use std::hint::black_box;
-
-    /// Denormal numbers are zero, as operands and results.
+pub(crate) fn with_flushed_denormals<T>(run: impl FnOnce() -> T) -> T {
     const FLUSHED: u32 = register::DEFAULT | 0x8040;
-
-    #[test]
-    fn plugins_compute_with_denormal_numbers_on_threads_of_hosts_that_do_not() {
-        // SAFETY: computing in between is what is tested; the default is back before the test ends.
-        unsafe { register::write(FLUSHED) };
-        let mut half = 0.0;
-        let result = panic_guard::catch(|| {
-            half = black_box(f32::MIN_POSITIVE) / black_box(2.0);
-            Ok(())
-        });
-        let after = register::read();
-        // SAFETY: the default.
-        unsafe { register::write(register::DEFAULT) };
-        assert!(result.is_ok());
-        assert_eq!(half.to_bits(), 1 << 22);
-        assert_eq!(after, FLUSHED);
-    }
+    // SAFETY: this test is about computing in this environment; it restores the default before it ends.
+    unsafe { register::write(FLUSHED) };
+    let result = run();
+    let after = register::read();
+    // SAFETY: the default.
+    unsafe { register::write(register::DEFAULT) };
+    assert_eq!(after, FLUSHED);
+    result
 }

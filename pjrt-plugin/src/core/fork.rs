@@ -1,34 +1,34 @@
-//! Processes that are forked from one that uses the plugin.
+//! Detection of processes that were forked from one that uses the plugin.
 //!
-//! Only the thread that calls `fork` goes on in the child. Threads of the plugin are gone there, and what they had locked stays
-//! locked, so work would never be done and locks never be given back. In such a child no function of the table does work, waits, or
-//! takes a lock that another thread may have had: it reads what never changes, leaves what it should destroy to the end of the
-//! process, or is an error, as `abi::forked_call` says.
+//! Only the thread that calls `fork` exists in the child. The threads of the plugin do not, and their locks stay locked, so
+//! work would never complete and locks would never be released. In such a child, no function of the table starts work,
+//! waits, or takes a lock that another thread may have held. Depending on `abi::forked_call`, it reads immutable data,
+//! succeeds without an effect, or returns an error.
 
 #![allow(unsafe_code, reason = "registers a handler with pthread_atfork")]
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::error::{Error, Result};
+use crate::core::error::{Error, Result};
 
-/// Whether this is such a child.
+/// True if this process is such a child.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
-/// The platform, once the plugin has been used in this process, or why a fork would not be noticed.
+/// The platform, after the plugin has been used in this process, or the reason why forks cannot be detected.
 static USED: OnceLock<Result<&'static str>> = OnceLock::new();
 
-/// Whether this process was forked from one that used the plugin.
+/// Returns whether this process was forked from one that used the plugin.
 #[inline]
 pub(crate) fn is_child() -> bool {
     IS_CHILD.load(Ordering::Relaxed)
 }
 
-/// Notes that the plugin is used in this process: from now on, children that are forked are ones whose threads are missing.
+/// Records that this process uses the plugin, so that children forked later are detected.
 ///
 /// # Errors
 ///
-/// RESOURCE_EXHAUSTED if a fork would not be noticed.
+/// RESOURCE_EXHAUSTED if forks cannot be detected.
 pub(crate) fn note_use(platform: &'static str) -> Result<()> {
     USED.get_or_init(|| watch().map(|()| platform)).clone().map(drop)
 }
@@ -39,12 +39,14 @@ fn watch() -> Result<()> {
     unsafe extern "C" fn child() {
         IS_CHILD.store(true, Ordering::Relaxed);
     }
-    // SAFETY: the function may be called at any fork: it only stores into a static, and the library that it is in stays in memory.
+    // SAFETY: the function may be called at any fork, because it only writes to a static, and its library stays loaded.
     match unsafe { libc::pthread_atfork(None, None, Some(child)) } {
         0 => Ok(()),
         number => {
             let error = std::io::Error::from_raw_os_error(number);
-            Err(Error::resource_exhausted(format!("forks of this process would not be noticed: {error}")))
+            Err(Error::resource_exhausted(format!(
+                "cannot detect forks of this process (pthread_atfork): {error}"
+            )))
         }
     }
 }
@@ -54,16 +56,16 @@ fn watch() -> Result<()> {
     Ok(())
 }
 
-/// The error of whatever a forked child cannot do.
+/// Returns the error for operations that a forked child cannot perform.
 #[cold]
 pub(crate) fn refusal() -> Error {
     let platform = USED.get().and_then(|used| used.as_ref().ok()).unwrap_or(&"PJRT");
     Error::failed_precondition(format!(
-        "this process was forked from one that had used the plugin '{platform}', whose threads do not exist here, so the \
-         plugin cannot be used"
+        "the plugin '{platform}' cannot be used in this process, which was forked after the plugin was used: its threads \
+         do not exist here"
     ))
     .with_hint(
-        "start processes with multiprocessing's start method 'spawn' or 'forkserver', or fork before the plugin is first \
-         used, and use it in the child only",
+        "start processes with multiprocessing's start method 'spawn' or 'forkserver', or fork before the first use of the \
+         plugin",
     )
 }

@@ -3,19 +3,19 @@
 use std::marker::PhantomData;
 
 use crate::core::by_device::ByDevice;
+use crate::core::error::{Error, Result};
 use crate::core::event::{Event, EventSource};
 use crate::core::oneshot::{Channel, Receiver, Sender, channel};
 use crate::core::panic_guard;
 use crate::core::storage::Slot;
 use crate::core::sync::{Arc, Mutex, lock};
 use crate::core::vec_move::move_by_words;
-use crate::error::{Error, Result};
 
 /// The outputs of an execution, by device and output.
 pub(crate) type Outputs<B> = ByDevice<Vec<B>>;
 
-/// The state of an execution until it finishes. If it finishes before the host's buffers are made, they are made ready;
-/// otherwise it fills them.
+/// The state of an execution until it finishes. If it finishes before the host's buffers are created, they are created
+/// ready; otherwise it fills them.
 pub(crate) struct Running<J, B> {
     pub(crate) job: J,
     num_devices: usize,
@@ -28,7 +28,7 @@ impl<J, B> Channel for Running<J, B> {
     type Continuation = Arc<Unfilled<B>>;
 
     fn sender_dropped() -> Finished<B> {
-        let error = panic_guard::lost("the plugin dropped an execution before it was finished");
+        let error = panic_guard::lost("the plugin dropped an execution (Execution) before it was completed");
         let error = error.in_function(EXECUTE);
         Finished { outputs: Err(error), ready: Event::ready() }
     }
@@ -38,7 +38,7 @@ impl<J, B> Channel for Running<J, B> {
     }
 }
 
-/// The function that errors of executions name, whichever function returns them to the host.
+/// The function in errors of executions, regardless of the function that returns them to the host.
 pub(crate) const EXECUTE: &str = "PJRT_LoadedExecutable_Execute";
 
 /// The execution's end of a launch.
@@ -47,16 +47,16 @@ pub(crate) type Launched<J, B> = Sender<Running<J, B>>;
 /// The host's end of a launch.
 pub(crate) struct Launch<J, B>(Receiver<Running<J, B>>);
 
-/// The result of an execution: outputs whose data is there once the event is complete, or an error.
+/// The result of an execution: outputs whose data is ready when the event completes, or an error.
 pub(crate) struct Finished<B> {
     pub(crate) outputs: Result<Outputs<B>>,
     pub(crate) ready: Event,
 }
 
-/// The source of the host's buffers.
+/// The result of attaching to a launch.
 pub(crate) enum Outcome<B> {
     Finished(Finished<B>),
-    /// One slot per output, device by device, and what all of them wait for.
+    /// One slot per output, in the order of the devices, and the events of all of them.
     Pending {
         slots: Vec<Arc<Slot<B>>>,
         allocated: Event,
@@ -65,7 +65,7 @@ pub(crate) enum Outcome<B> {
     },
 }
 
-/// Buffers that an execution has yet to fill, unless they are poisoned before.
+/// Buffers that an execution fills later, unless they are poisoned first.
 pub(crate) struct Unfilled<B>(Mutex<Option<Slots<B>>>);
 
 struct Slots<B> {
@@ -74,7 +74,7 @@ struct Slots<B> {
     ready: EventSource,
 }
 
-/// The two ends of a launch.
+/// Creates the two ends of a launch.
 #[inline(always)]
 pub(crate) fn launch<J, B>(
     job: impl FnOnce() -> J,
@@ -87,17 +87,17 @@ pub(crate) fn launch<J, B>(
 }
 
 impl<J, B> Launch<J, B> {
-    /// Returns the result of the execution, if it has finished. To be called when the author's `execute` has returned.
+    /// Returns the result of the execution, if it has finished. It is called after the author's `execute` has returned.
     ///
     /// # Errors
     ///
-    /// The launch, if the execution goes on.
+    /// Returns the launch if the execution has not finished.
     #[inline(always)]
     pub(crate) fn finished(self) -> Result<Finished<B>, Self> {
         self.0.try_receive().map_err(Self)
     }
 
-    /// Makes slots for the execution to fill, unless it has finished meanwhile.
+    /// Creates slots for the execution to fill, unless it has finished in the meantime.
     #[cold]
     pub(crate) fn attach(self, num_slots: usize) -> Outcome<B> {
         let slots: Vec<_> = (0..num_slots).map(|_| Slot::new()).collect();
@@ -141,10 +141,10 @@ pub(crate) fn fail<J, B>(launched: Launched<J, B>, error: Error) {
 }
 
 impl<J, B> Running<J, B> {
-    /// The error for a wrong number of outputs.
+    /// Returns the error for a wrong number of outputs.
     fn wrong_number(&self, outputs: &Outputs<B>) -> Error {
         Error::internal(format!(
-            "the program has {} outputs on each of {} devices, but the plugin gave {:?}",
+            "the program has {} outputs on each of {} devices, but ReadyExecution was completed with {:?}",
             self.num_outputs,
             self.num_devices,
             outputs.iter().map(Vec::len).collect::<ByDevice<_>>()
@@ -164,7 +164,8 @@ impl<B> Unfilled<B> {
         }
     }
 
-    /// Puts an error into the outputs, unless the execution has filled them. Returns whether it did; later outputs are dropped.
+    /// Sets an error on the outputs, unless the execution has filled them. Returns whether it did. Later outputs are
+    /// dropped.
     pub(crate) fn poison(&self, error: Error) -> bool {
         let slots = lock(&self.0).take();
         slots.map(|slots| slots.fail(error)).is_some()

@@ -1,13 +1,14 @@
-//! The parts that the traits and the C side share, and that know neither: they import nothing of the crate but `error`.
+//! The parts that the traits and the C side share, and that know neither: they import nothing else of the crate.
 //!
-//! `sync` has the primitives that the models in `loom/` replace; `oneshot`, `spin_lock` and `device_lock` are built on them.
-//! `event`, `promise`, `launch` and `storage` are the states of asynchronous work and of buffers. `panic_guard` converts panics
-//! to errors, with the floating-point settings of `float_environment`; `fork` recognizes forked processes.
+//! `sync` contains the primitives that the models in `loom/` replace; `oneshot`, `spin_lock` and `device_lock` are built on
+//! them. `event`, `promise`, `launch` and `storage` are the states of asynchronous work and of buffers. `panic_guard`
+//! converts panics to errors, with the floating-point environment of `float_environment`. `fork` detects forked processes.
 
 pub(crate) mod allocate;
 pub(crate) mod by_device;
 pub(crate) mod callbacks;
 pub(crate) mod device_lock;
+pub mod error;
 pub(crate) mod event;
 pub(crate) mod fingerprint;
 pub(crate) mod float_environment;

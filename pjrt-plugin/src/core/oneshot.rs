@@ -1,6 +1,6 @@
-//! A one-shot channel: one sender, one receiver, one value.
+//! A one-shot channel with one sender, one receiver and one value.
 //!
-//! A receiver that is ahead of the value leaves a continuation, which then runs on the sender's thread.
+//! If the receiver is used before the value is sent, it stores a continuation, which then runs on the sender's thread.
 
 #![allow(unsafe_code, reason = "the two ends share memory, which the end that closes second frees")]
 
@@ -10,11 +10,11 @@ use std::ptr::NonNull;
 
 use crate::core::sync::{AtomicBool, Ordering, UnsafeCell};
 
-/// A kind of channel. A value of the type is the sender's state, which lives until the sender sends.
+/// A type of channel. A value of the implementing type is the sender's state, which lives until the sender sends.
 pub(crate) trait Channel {
     /// The value that is sent.
     type Value;
-    /// What a receiver leaves that is ahead of the value.
+    /// The continuation that a receiver stores before the value is sent.
     type Continuation;
 
     /// The value that a sender sends when it is dropped.
@@ -24,9 +24,9 @@ pub(crate) trait Channel {
     fn resume(continuation: Self::Continuation, value: Self::Value);
 }
 
-/// The memory of a channel. It belongs to the end that closes second.
+/// The memory of a channel, which the end that closes second frees.
 struct Shared<C: Channel> {
-    /// Whether one end has closed. It wrote its own cell before, and accesses nothing here afterwards.
+    /// True if one end has closed. That end wrote its cell before, and accesses nothing here afterwards.
     one_closed: AtomicBool,
     value: UnsafeCell<Option<C::Value>>,
     continuation: UnsafeCell<Option<C::Continuation>>,
@@ -49,13 +49,13 @@ unsafe impl<C: Channel<Value: Send, Continuation: Send> + Sync> Sync for Sender<
 // SAFETY: a shared reference gives access to nothing.
 unsafe impl<C: Channel<Value: Send, Continuation: Send>> Sync for Receiver<C> {}
 
-/// Makes a channel; `state` is the sender's.
+/// Creates a channel. `state` creates the sender's state.
 #[inline(always)]
 pub(crate) fn channel<C: Channel>(state: impl FnOnce() -> C) -> (Sender<C>, Receiver<C>) {
     let state = || ManuallyDrop::new(state());
     let shared = NonNull::from(Box::leak(Box::<Shared<C>>::new_uninit())).cast::<Shared<C>>();
     let at = shared.as_ptr();
-    // SAFETY: the memory is new and nothing else refers to it. Each part is made where it stays.
+    // SAFETY: the memory is new and nothing else refers to it. Each field is initialised in place.
     unsafe {
         (&raw mut (*at).one_closed).write(AtomicBool::new(false));
         (&raw mut (*at).value).write(UnsafeCell::new(None));
@@ -66,11 +66,11 @@ pub(crate) fn channel<C: Channel>(state: impl FnOnce() -> C) -> (Sender<C>, Rece
 }
 
 impl<C: Channel> Sender<C> {
-    /// Sends the value. If the receiver has left a continuation, it runs here.
+    /// Sends the value. If the receiver has stored a continuation, it runs in this call.
     #[inline(always)]
     pub(crate) fn send(self, value: C::Value) {
         let shared = ManuallyDrop::new(self).0;
-        // SAFETY: a sender sends once, now.
+        // SAFETY: the sender is consumed, so this is its only call of `send`.
         unsafe { send(shared, value) };
     }
 }
@@ -96,19 +96,19 @@ impl<C: Channel> DerefMut for Sender<C> {
 impl<C: Channel> Drop for Sender<C> {
     #[cold]
     fn drop(&mut self) {
-        // SAFETY: a sender that has sent is not dropped, so it sends now.
+        // SAFETY: `Sender::send` does not drop the sender, so this is the only call.
         unsafe { send(self.0, C::sender_dropped()) };
     }
 }
 
 /// # Safety
 ///
-/// To be called once for the sender, which is not used any more.
+/// It must be called once for a sender, which is not used afterwards.
 #[inline(always)]
 unsafe fn send<C: Channel>(shared: NonNull<Shared<C>>, value: C::Value) {
     // SAFETY: the cell is the sender's until it has closed.
     unsafe { (*shared.as_ptr()).value.with_mut(|cell| cell.write(Some(value))) };
-    // Dropping the state may panic, and the receiver must not wait for ever then.
+    // Dropping the state may panic, and the sender must close even then.
     let _close = CloseOnDrop(shared);
     // SAFETY: the sender is open, so the memory and the state exist, and nothing else accesses the state.
     unsafe { ManuallyDrop::drop(&mut (*shared.as_ptr()).state) };
@@ -120,7 +120,7 @@ struct CloseOnDrop<C: Channel>(NonNull<Shared<C>>);
 impl<C: Channel> Drop for CloseOnDrop<C> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: `send`, which makes this, is called once for a sender.
+        // SAFETY: `send`, which creates this value, is called once for a sender.
         if let Some(shared) = unsafe { close(self.0) }
             && let (Some(value), Some(continuation)) =
                 (shared.value.into_inner(), shared.continuation.into_inner())
@@ -135,7 +135,7 @@ impl<C: Channel> Receiver<C> {
     ///
     /// # Errors
     ///
-    /// This end, if the value has not been sent.
+    /// Returns the receiver if the value has not been sent.
     #[inline(always)]
     pub(crate) fn try_receive(self) -> Result<C::Value, Self> {
         // SAFETY: this end is open, so the memory exists.
@@ -148,13 +148,13 @@ impl<C: Channel> Receiver<C> {
         Ok(shared.value.into_inner().unwrap_or_else(C::sender_dropped))
     }
 
-    /// Leaves a continuation for the sender to run. If the value has been sent meanwhile, returns both instead.
+    /// Stores a continuation for the sender to run. If the value has been sent in the meantime, returns both instead.
     #[inline]
     pub(crate) fn resume_with(self, continuation: C::Continuation) -> Option<(C::Value, C::Continuation)> {
         let shared = ManuallyDrop::new(self).0;
         // SAFETY: the memory exists, and the cell is this end's until it has closed.
         unsafe { (*shared.as_ptr()).continuation.with_mut(|cell| cell.write(Some(continuation))) };
-        // SAFETY: this end closes now, once.
+        // SAFETY: the receiver is consumed, so this is its only call of `close`.
         let shared = unsafe { close(shared) }?;
         shared.value.into_inner().zip(shared.continuation.into_inner())
     }
@@ -162,7 +162,7 @@ impl<C: Channel> Receiver<C> {
 
 impl<C: Channel> Drop for Receiver<C> {
     fn drop(&mut self) {
-        // SAFETY: an end that has closed is not dropped; this one closes now.
+        // SAFETY: the methods that close the receiver do not drop it, so this is the only call.
         drop(unsafe { close(self.0) });
     }
 }
@@ -171,7 +171,7 @@ impl<C: Channel> Drop for Receiver<C> {
 ///
 /// # Safety
 ///
-/// To be called once for each end, which is not used any more.
+/// It must be called once for each end, which is not used afterwards.
 #[inline(always)]
 unsafe fn close<C: Channel>(shared: NonNull<Shared<C>>) -> Option<Box<Shared<C>>> {
     // SAFETY: the memory exists until both ends have closed.
@@ -180,6 +180,6 @@ unsafe fn close<C: Channel>(shared: NonNull<Shared<C>>) -> Option<Box<Shared<C>>
     if !one_closed.swap(true, Ordering::AcqRel) {
         return None;
     }
-    // SAFETY: the memory came from a box, and the other end, which has closed, does not access it any more.
+    // SAFETY: the memory came from a box, and the other end has closed and does not access it.
     Some(unsafe { Box::from_raw(shared.as_ptr()) })
 }

@@ -1,16 +1,17 @@
-//! Values that exist or are promised.
+//! Pending values, and the promises that deliver them.
 
 use std::fmt;
 use std::marker::PhantomData;
 
+use crate::core::error::{Error, Result};
 use crate::core::event::Event;
 use crate::core::oneshot::{Channel, Receiver, Sender, channel};
 use crate::core::panic_guard;
-use crate::error::{Error, Result};
 
-/// A value that exists, or that a [`Promise`] will deliver.
+/// A value that exists already, or that a [`Promise`] will deliver: the result of
+/// [`PjrtClient::buffer_from_host`](crate::PjrtClient::buffer_from_host).
 ///
-/// `Pending::from(value)` is a value that exists; [`promise`] makes one that will be delivered.
+/// `Pending::from(value)` contains an existing value. [`promise`] creates a pending value and its promise.
 pub struct Pending<T>(pub(crate) Source<T>);
 
 /// The source of a pending value.
@@ -19,7 +20,7 @@ pub(crate) enum Source<T> {
     Later(Receiver<Delivery<T>>),
 }
 
-/// The obligation to deliver a [`Pending`] value. Dropping it delivers an INTERNAL error.
+/// The right to deliver a [`Pending`] value. Dropping it delivers an INTERNAL error. See [`promise`].
 pub struct Promise<T>(Sender<Delivery<T>>);
 
 type Delivered<T> = Result<(T, Event)>;
@@ -32,7 +33,7 @@ impl<T> Channel for Delivery<T> {
     type Continuation = Box<dyn FnOnce(Delivered<T>) + Send>;
 
     fn sender_dropped() -> Delivered<T> {
-        Err(panic_guard::lost("a promise was dropped before it was fulfilled"))
+        Err(panic_guard::lost("the plugin dropped a promise (Promise) before it was fulfilled"))
     }
 
     fn resume(receiver: Self::Continuation, value: Delivered<T>) {
@@ -40,7 +41,21 @@ impl<T> Channel for Delivery<T> {
     }
 }
 
-/// Makes a promise, and the value that it will deliver.
+/// Creates a promise, and the value that it will deliver.
+///
+/// ```
+/// use pjrt_plugin::{HostBuffer, Pending, promise};
+///
+/// /// Uploads an array on another thread.
+/// fn upload(data: HostBuffer) -> Pending<Vec<u8>> {
+///     let (promise, pending) = promise();
+///     std::thread::spawn(move || match data.to_vec() {
+///         Ok(bytes) => promise.fulfil(bytes),
+///         Err(error) => promise.fail(error),
+///     });
+///     pending
+/// }
+/// ```
 #[must_use]
 pub fn promise<T>() -> (Promise<T>, Pending<T>) {
     let (sender, receiver) = channel(|| Delivery(PhantomData));
@@ -54,15 +69,15 @@ impl<T> From<T> for Pending<T> {
 }
 
 impl<T> Pending<T> {
-    /// A value that exists but whose content is complete only when the event is: storage that a queue of the device
-    /// still fills. If the event fails, so does the value.
+    /// Creates a value that exists but whose content is ready only when the event completes, such as storage that a queue of
+    /// the device fills. If the event fails, the content is in error.
     pub fn allocated(value: T, ready: Event) -> Self {
         Self(Source::Now(value, ready))
     }
 }
 
 impl<T: Send + 'static> Pending<T> {
-    /// Hands the value over: at once if it is there, otherwise on the thread that delivers it.
+    /// Passes the value to a receiver: immediately if it exists, and otherwise on the thread that delivers it.
     pub(crate) fn receive(self, receiver: impl FnOnce(Result<(T, Event)>) + Send + 'static) {
         match self.0 {
             Source::Now(value, ready) => receiver(Ok((value, ready))),
@@ -79,17 +94,17 @@ impl<T: Send + 'static> Pending<T> {
 }
 
 impl<T> Promise<T> {
-    /// Delivers the value, complete.
+    /// Delivers a value whose content is ready.
     pub fn fulfil(self, value: T) {
         self.deliver(Ok((value, Event::ready())));
     }
 
-    /// Delivers a value that exists but whose content is complete only when the event is.
+    /// Delivers a value whose content is ready only when the event completes.
     pub fn allocated(self, value: T, ready: Event) {
         self.deliver(Ok((value, ready)));
     }
 
-    /// Delivers an error instead.
+    /// Delivers an error instead of a value.
     pub fn fail(self, error: Error) {
         self.deliver(Err(error));
     }

@@ -6,8 +6,8 @@ use std::ptr;
 
 use crate::core::sync::{AtomicBool, Ordering, UnsafeCell, pause};
 
-/// A spin lock, to be held for a few instructions that neither wait nor panic. Locking costs one atomic read-modify-write operation;
-/// unlocking costs a store.
+/// A spin lock, which may be held only for a few instructions that neither wait nor panic. Locking costs one atomic
+/// read-modify-write operation; unlocking costs a store.
 pub(crate) struct SpinLock(pub(crate) AtomicBool);
 
 /// Holds a [`SpinLock`] until it is dropped.
@@ -47,14 +47,14 @@ impl Drop for SpinGuard<'_> {
     }
 }
 
-/// A value behind a lock that it shares with other values. An execution reads such a value for each of its arguments, and takes
-/// the lock once for all of them.
+/// A value that is protected by a lock, which other values may share. An execution reads such a value for each argument, and
+/// takes the lock once for all of them.
 pub(crate) struct Guarded<T> {
     lock: &'static SpinLock,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached by one thread at a time, which has taken the lock.
+// SAFETY: only the thread that holds the lock accesses the value.
 unsafe impl<T: Send> Send for Guarded<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Guarded<T> {}
@@ -65,7 +65,7 @@ impl<T> Guarded<T> {
         Self { lock, value: UnsafeCell::new(value) }
     }
 
-    /// Puts the value behind another lock.
+    /// Changes the lock of the value.
     #[inline]
     pub(crate) fn move_to(&mut self, lock: &'static SpinLock) {
         self.lock = lock;
@@ -75,8 +75,8 @@ impl<T> Guarded<T> {
     #[inline]
     pub(crate) fn with<R>(&self, what: impl FnOnce(&mut T) -> R) -> R {
         let _guard = self.lock.lock();
-        // SAFETY: this thread has taken the lock, and gives it back when the reference is gone. Only `with_guard` reaches the value
-        // under a lock that has been taken before.
+        // SAFETY: this thread holds the lock as long as the reference lives. The closure cannot access the value a second
+        // time, because that would lock again.
         self.value.with_mut(|value| what(unsafe { &mut *value }))
     }
 
@@ -90,8 +90,8 @@ impl<T> Guarded<T> {
         if !ptr::eq(self.lock, guard.0) {
             return None;
         }
-        // SAFETY: this thread has taken the lock, and `guard`, which is borrowed until the reference is gone, neither gives it back
-        // meanwhile nor leads to the value a second time.
+        // SAFETY: this thread holds the lock. `guard` is mutably borrowed as long as the reference lives, so it can neither
+        // be dropped nor give access to the value a second time.
         Some(self.value.with_mut(|value| what(unsafe { &mut *value })))
     }
 }

@@ -1,21 +1,21 @@
-//! Shares on storage that exists or will exist, and the state of a buffer that is made of them.
+//! Shares of storage that exists or will exist, and the states of buffers.
 
 use crate::core::device_lock::device_lock;
+use crate::core::error::{Error, Result};
 use crate::core::event::{Event, EventSource};
 use crate::core::promise::{Pending, Source};
 use crate::core::spin_lock::{Guarded, SpinGuard};
 use crate::core::sync::{Arc, Mutex, lock};
-use crate::error::{Error, Result};
 
-/// A share in the storage of a buffer. The storage goes when the last share does; a share that is the only one can be
-/// turned into the storage itself.
+/// A share of the storage of a buffer. The storage is dropped with the last share. If there is only one share, it can be
+/// converted to the storage itself.
 pub(crate) enum Share<B> {
     Storage(Arc<B>),
     Promised(Arc<Slot<B>>),
     Failed(Error),
 }
 
-/// Where promised storage arrives.
+/// The place to which promised storage is delivered.
 pub(crate) struct Slot<B>(Mutex<Option<Result<Arc<B>>>>);
 
 impl<B> Clone for Share<B> {
@@ -29,7 +29,7 @@ impl<B> Clone for Share<B> {
 }
 
 impl<B> Share<B> {
-    /// The storage, once it is allocated.
+    /// Returns the storage, or `None` if it is not allocated yet.
     pub(crate) fn storage(&self) -> Option<Result<Arc<B>>> {
         match self {
             Self::Storage(storage) => Some(Ok(Arc::clone(storage))),
@@ -38,12 +38,16 @@ impl<B> Share<B> {
         }
     }
 
-    /// Gives the share up for the storage.
+    /// Converts the share to the storage, which must be allocated.
     pub(crate) fn into_storage(self) -> Result<Arc<B>> {
         if let Self::Storage(storage) = self {
             return Ok(storage);
         }
-        self.storage().unwrap_or_else(|| Err(Error::internal("storage was used before it was allocated")))
+        self.storage().unwrap_or_else(|| {
+            Err(Error::internal(
+                "the storage of a buffer was used before it was allocated; this is a bug in pjrt-plugin",
+            ))
+        })
     }
 }
 
@@ -52,13 +56,13 @@ impl<B> Slot<B> {
         Arc::new(Self(Mutex::new(None)))
     }
 
-    /// Lets the storage arrive. The slot is given up first, so that a share that is the only one knows it.
+    /// Delivers the storage. It consumes the slot, so that the last share of the storage is the only reference to it.
     pub(crate) fn fill(slot: Arc<Self>, storage: Result<Arc<B>>) {
         *lock(&slot.0) = Some(storage);
     }
 }
 
-/// The life of a buffer: it has a share on its storage until it is deleted or donated.
+/// The state of a buffer, which has a share of its storage until it is deleted or donated.
 ///
 /// ```text
 ///            fill                 ready event
@@ -67,11 +71,11 @@ impl<B> Slot<B> {
 ///     +----------------+-------------+---> in error      (each until: deleted | donated)
 /// ```
 pub(crate) struct BufferState<B> {
-    /// Behind the lock of the buffer's device.
+    /// The content, which the lock of the buffer's device protects.
     content: Guarded<Content<B>>,
-    /// Complete once the storage exists (or never will).
+    /// The event that completes when the storage is allocated or has failed.
     allocated: Event,
-    /// Complete once the data is there (or never will be).
+    /// The event that completes when the data is ready or has failed.
     ready: Event,
 }
 
@@ -80,13 +84,13 @@ struct Content<B> {
     pins: Option<Box<Pins<B>>>,
 }
 
-/// How often the host has pinned a buffer, and what keeps the storage for it.
+/// The number of times that the host has pinned a buffer, and the share that keeps the storage alive.
 struct Pins<B> {
     number: usize,
     storage: Arc<B>,
 }
 
-/// Why a buffer has no storage any more.
+/// The reason why a buffer has no storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gone {
     Deleted,
@@ -102,7 +106,7 @@ impl Gone {
     }
 }
 
-/// What an execution or a copy holds of a buffer.
+/// A share of a buffer's storage that an execution or a copy holds.
 pub(crate) struct Held<B> {
     pub(crate) share: Share<B>,
     pub(crate) allocated: Event,
@@ -117,14 +121,14 @@ impl<B> BufferState<B> {
         Self { content: Guarded::new(device_lock(0), content), allocated, ready }
     }
 
-    /// The state of a buffer on the device at that place among the client's.
+    /// Sets the device of the buffer, by its index in the client's devices.
     #[inline(always)]
     pub(crate) fn on_device(mut self, place: usize) -> Self {
         self.content.move_to(device_lock(place));
         self
     }
 
-    /// A buffer whose storage and data arrive through the promise.
+    /// Creates a buffer whose storage and data are delivered through the promise.
     pub(crate) fn promised() -> (Self, StoragePromise<B>) {
         let slot = Slot::new();
         let (allocated_source, allocated) = Event::pending();
@@ -134,7 +138,7 @@ impl<B> BufferState<B> {
         (Self::new(Share::Promised(slot), allocated, ready), promise)
     }
 
-    /// A buffer of what an author gave.
+    /// Creates a buffer from the author's storage.
     #[inline(always)]
     pub(crate) fn from_pending(pending: Pending<B>) -> Self
     where
@@ -150,19 +154,19 @@ impl<B> BufferState<B> {
         }
     }
 
-    /// A buffer whose storage exists and whose data is there once the event is complete.
+    /// Creates a buffer whose storage exists and whose data is ready when the event completes.
     #[inline(always)]
     pub(crate) fn allocated(storage: Arc<B>, ready: Event) -> Self {
         Self::new(Share::Storage(storage), Event::ready(), ready)
     }
 
-    /// A buffer that will never have data.
+    /// Creates a buffer in error.
     pub(crate) fn failed(error: Error) -> Self {
         let event = Event::failed(error.clone());
         Self::new(Share::Failed(error), event.clone(), event)
     }
 
-    /// The event that the data is there; an error if the buffer is gone.
+    /// Returns the event of the data, or a failed event if the buffer is deleted or donated.
     pub(crate) fn ready_event(&self) -> Event {
         match self.gone() {
             None => self.ready.settled(),
@@ -175,8 +179,8 @@ impl<B> BufferState<B> {
         self.content.with(|content| content.share.as_ref().err().copied())
     }
 
-    /// A share for a reader, if storage and data are known to be there. Executions ask for those of all their arguments, under the
-    /// lock of the device.
+    /// Returns a share for a reader, if the storage and the data are known to be ready. Executions call it for all arguments
+    /// under one lock of the device.
     #[inline]
     pub(crate) fn share_if_ready(&self, guard: &mut SpinGuard<'_>) -> Option<Arc<B>> {
         if !self.ready.is_ok() {
@@ -189,8 +193,8 @@ impl<B> BufferState<B> {
         self.content.with_guard(guard, share)?
     }
 
-    /// What an execution gets if storage and data are there: a share, or the buffer's own, which is donated from now on. Nothing
-    /// if they are not, or never will be.
+    /// Returns a share for an execution if the storage and the data are ready, or the buffer's own share if `donate`.
+    /// Returns `None` if they are not ready or in error.
     #[cold]
     pub(crate) fn take_if_ready(&self, donate: bool) -> Result<Option<Arc<B>>> {
         if !(self.allocated.is_ok() && self.ready.is_ok()) {
@@ -200,7 +204,7 @@ impl<B> BufferState<B> {
         let taken = self.content.with(|content| match &content.share {
             Ok(Share::Storage(storage)) => {
                 let storage = Arc::clone(storage);
-                // The clone keeps the storage, so nothing of the author's is dropped here.
+                // The clone keeps the storage alive, so no code of the author runs under the lock.
                 if donate {
                     content.share = Err(Gone::Donated);
                 }
@@ -212,7 +216,7 @@ impl<B> BufferState<B> {
         taken.map_err(Gone::error)
     }
 
-    /// The way to storage that has arrived is not needed any more.
+    /// Replaces the slot of storage that has been delivered with the storage.
     fn unwrap_promise(&self) {
         let slot = self.content.with(|content| match &content.share {
             Ok(Share::Promised(slot)) => Some(Arc::clone(slot)),
@@ -227,19 +231,19 @@ impl<B> BufferState<B> {
         drop(old);
     }
 
-    /// A share for a reader.
+    /// Returns a share for a reader.
     pub(crate) fn share(&self) -> Result<Held<B>> {
         let share = self.content.with(|content| content.share.clone());
         Ok(self.hold(share.map_err(Gone::error)?, false))
     }
 
-    /// The buffer's own share: it is donated from now on.
+    /// Donates the buffer and returns its own share.
     pub(crate) fn donate(&self) -> Result<Held<B>> {
         let share = self.give_up(Gone::Donated);
         Ok(self.hold(share.map_err(Gone::error)?, true))
     }
 
-    /// Takes the buffer's share, unless it is gone.
+    /// Takes the buffer's own share, unless the buffer is deleted or donated.
     fn give_up(&self, how: Gone) -> Result<Share<B>, Gone> {
         self.content.with(|content| {
             if let Err(gone) = &content.share {
@@ -249,7 +253,7 @@ impl<B> BufferState<B> {
         })
     }
 
-    /// Undoes a donation that came to nothing.
+    /// Undoes a donation.
     pub(crate) fn restore(&self, share: Share<B>) {
         let mut share = Some(share);
         self.content.with(|content| {
@@ -265,9 +269,9 @@ impl<B> BufferState<B> {
         Held { share, allocated: self.allocated.settled(), ready: self.ready.settled(), donated }
     }
 
-    /// Gives up the buffer's share.
+    /// Deletes the buffer.
     pub(crate) fn delete(&self) {
-        // The author's storage may do anything when it is dropped, so not under the lock.
+        // The share is dropped after the lock is released, because dropping the storage runs code of the author.
         drop(self.give_up(Gone::Deleted));
     }
 
@@ -275,14 +279,14 @@ impl<B> BufferState<B> {
         self.gone().is_some()
     }
 
-    /// The storage, waiting until it is allocated.
+    /// Waits until the storage is allocated, and returns it.
     pub(crate) fn wait_for_storage(&self) -> Result<Arc<B>> {
         let held = self.share()?;
         held.allocated.wait()?;
         held.share.into_storage()
     }
 
-    /// Keeps the storage where it is until the host has unpinned it as often as it has pinned it.
+    /// Keeps the storage alive until the host has unpinned it as often as it has pinned it.
     pub(crate) fn pin(&self) -> Result<()> {
         let mut pins = Some(Box::new(Pins { number: 1, storage: self.wait_for_storage()? }));
         self.content.with(|content| match &mut content.pins {
@@ -309,13 +313,13 @@ impl<B> BufferState<B> {
         Ok(())
     }
 
-    /// The storage that the host has pinned, also after the buffer is gone.
+    /// Returns the storage if the host has pinned it, even after the buffer is deleted or donated.
     pub(crate) fn pinned(&self) -> Option<Arc<B>> {
         self.content.with(|content| content.pins.as_ref().map(|pins| Arc::clone(&pins.storage)))
     }
 }
 
-/// The duty to give a buffer its storage and its data.
+/// The promise of a buffer's storage and data.
 pub(crate) struct StoragePromise<B> {
     slot: Arc<Slot<B>>,
     allocated: EventSource,
@@ -323,12 +327,12 @@ pub(crate) struct StoragePromise<B> {
 }
 
 impl<B> StoragePromise<B> {
-    /// Delivers storage whose data is there once the event is complete.
+    /// Delivers storage whose data is ready when the event completes.
     pub(crate) fn deliver(self, value: Result<(B, Event)>) {
         self.deliver_shared(value.map(|(storage, ready)| (Arc::new(storage), ready)));
     }
 
-    /// As [`deliver`](Self::deliver), with storage that others may share.
+    /// Delivers storage as [`deliver`](Self::deliver) does, of which there may be other shares.
     pub(crate) fn deliver_shared(self, value: Result<(Arc<B>, Event)>) {
         match value {
             Ok((storage, ready)) => {
@@ -347,7 +351,7 @@ impl<B> StoragePromise<B> {
 }
 
 impl<B> Held<B> {
-    /// How the data came to be: nothing while it is not there.
+    /// Returns the outcome of the data, or `None` while it is pending.
     pub(crate) fn outcome(&self) -> Option<Result<()>> {
         match self.allocated.outcome()? {
             Ok(()) => self.ready.outcome(),

@@ -1,7 +1,7 @@
-//! Copies between dense row-major bytes and bytes with any strides.
+//! Copies between dense, row-major arrays and arrays with any strides.
 
-/// Where the elements of an array lie: dimensions, byte strides (negative ones too), and the offset of the first element
-/// from the start of the bytes.
+/// The placement of an array's elements: dimensions, byte strides, which may be negative, and the offset of the first
+/// element from the start of the bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Strided {
     pub(crate) dims: Vec<usize>,
@@ -10,8 +10,8 @@ pub(crate) struct Strided {
     pub(crate) element_size: usize,
 }
 
-/// How far the elements of an array reach below and above the first: `None` if that overflows. Both are in bytes, the
-/// upper one exclusive; an array without elements reaches nowhere.
+/// Returns the number of bytes that an array occupies before its first element and from it on, or `None` if they overflow.
+/// An array without elements occupies none.
 pub(crate) fn extent(dims: &[i64], strides: &[i64], element_size: usize) -> Option<(usize, usize)> {
     if dims.contains(&0) {
         return Some((0, 0));
@@ -28,8 +28,8 @@ pub(crate) fn extent(dims: &[i64], strides: &[i64], element_size: usize) -> Opti
 }
 
 impl Strided {
-    /// The dimensions without those of size one, with neighbours joined that follow each other without a gap, so that the
-    /// innermost run is as long as possible.
+    /// Returns the dimensions, without those of size one and with contiguous neighbours joined, and the length of the
+    /// innermost contiguous run in bytes, which is as long as possible.
     fn runs(&self) -> (Vec<(usize, i64)>, usize) {
         let mut axes: Vec<(usize, i64)> = Vec::with_capacity(self.dims.len());
         for (dim, stride) in self.dims.iter().copied().zip(self.strides.iter().copied()) {
@@ -56,8 +56,8 @@ impl Strided {
         (axes, run)
     }
 
-    /// Calls `visit(offset, dense, run)` for every run: `run` bytes at `offset` of the strided bytes are the bytes at
-    /// `dense` of the dense ones.
+    /// Calls `visit(offset, dense, run)` for every contiguous run: the `run` bytes at `offset` of the strided array are
+    /// those at `dense` of the dense array.
     fn for_each_run(&self, mut visit: impl FnMut(usize, usize, usize)) {
         if self.dims.contains(&0) || self.element_size == 0 {
             return;
@@ -92,18 +92,18 @@ impl Strided {
         }
     }
 
-    /// Copies from strided bytes into dense ones, which hold exactly the array.
+    /// Copies a strided array to a dense one. The size of `dense` must be that of the array.
     pub(crate) fn gather(&self, from: &[u8], dense: &mut [u8]) {
         self.for_each_run(|offset, at, run| copy_run(&from[offset..offset + run], &mut dense[at..at + run]));
     }
 
-    /// Copies from dense bytes, which hold exactly the array, into strided ones.
+    /// Copies a dense array to a strided one. The size of `dense` must be that of the array.
     pub(crate) fn scatter(&self, dense: &[u8], to: &mut [u8]) {
         self.for_each_run(|offset, at, run| copy_run(&dense[at..at + run], &mut to[offset..offset + run]));
     }
 }
 
-/// A copy that is a single move where the run is one element.
+/// Copies a run, with a single move if it has the size of an element.
 #[inline]
 fn copy_run(from: &[u8], to: &mut [u8]) {
     macro_rules! fixed {

@@ -1,25 +1,25 @@
-//! What threads share and wait with: the standard library's, with locks that know no poisoning. The models in `loom/` put those of
-//! a model checker in this module's place.
+//! The synchronization primitives of this crate: those of the standard library, with locks that ignore poisoning. The models
+//! in `loom/` replace this module with the primitives of a model checker.
 //!
-//! A panic of an author's code never happens while one of this crate's locks is held, and the guarded states are
-//! consistent between any two statements, so a poisoned lock carries no information here.
+//! No code of an author runs while a lock of this crate is held, and the protected states are consistent between any two
+//! statements, so poisoning carries no information.
 
 use std::sync::PoisonError;
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-/// Locks, ignoring poison.
+/// Locks a mutex, ignoring poisoning.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits on a condition, ignoring poison.
+/// Waits on a condition variable, ignoring poisoning.
 pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A cell that nothing guards, with the interface that loom's has.
+/// An unsynchronized cell with the interface of loom's.
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
 impl<T> UnsafeCell<T> {
@@ -28,7 +28,7 @@ impl<T> UnsafeCell<T> {
         Self(std::cell::UnsafeCell::new(value))
     }
 
-    /// What is done to the value happens in the closure.
+    /// Calls a closure with a pointer to the value. The pointer must not be used after the closure has returned.
     #[inline]
     pub(crate) fn with_mut<R>(&self, change: impl FnOnce(*mut T) -> R) -> R {
         change(self.0.get())
@@ -40,8 +40,8 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// Waits for another thread to do a few instructions; `times` counts how often. Longer and longer, because the system may have
-/// stopped that thread, even in favour of this one.
+/// Pauses while another thread executes a few instructions. `times` counts the calls. The pauses become longer, because the
+/// system may have suspended the other thread.
 pub(crate) fn pause(times: &mut u32) {
     *times += 1;
     match *times {

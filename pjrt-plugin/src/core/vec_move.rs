@@ -1,9 +1,9 @@
-//! Moves of vectors that were just made.
+//! Moves of vectors that have just been created.
 //!
-//! A struct of several words that has been written word by word and is at once moved in wider registers has to wait for the store
-//! buffer, about 5 ns. A word is forwarded from the store buffer at once.
+//! Moving a struct of several words in wider registers immediately after its words were written separately stalls on the
+//! store buffer for about 5 ns. Single words are forwarded from the store buffer without a stall.
 
-#![allow(unsafe_code, reason = "takes vectors apart")]
+#![allow(unsafe_code, reason = "converts vectors to their parts")]
 
 use std::mem::ManuallyDrop;
 
@@ -12,14 +12,14 @@ use std::mem::ManuallyDrop;
 pub(crate) fn move_by_words<T>(vec: Vec<T>) -> Vec<T> {
     let mut vec = ManuallyDrop::new(vec);
     let (start, len, capacity) = (vec.as_mut_ptr(), vec.len(), vec.capacity());
-    // SAFETY: the three are those of a vector, which is not used or dropped any more.
+    // SAFETY: the three parts are those of a vector that is neither used nor dropped afterwards.
     unsafe { Vec::from_raw_parts(start, len, capacity) }
 }
 
-/// Makes an empty vector with room for so many elements, without the move that `Vec::with_capacity` does.
+/// Creates an empty vector with a capacity, without the move in `Vec::with_capacity`.
 #[inline(always)]
 pub(crate) fn with_capacity<T>(capacity: usize) -> Vec<T> {
     let place = Box::into_raw(Box::<[T]>::new_uninit_slice(capacity));
-    // SAFETY: a box of a slice is allocated as a vector of that capacity is.
+    // SAFETY: a box of a slice has the same allocation as a vector with that capacity.
     unsafe { Vec::from_raw_parts(place.cast(), 0, capacity) }
 }

@@ -1,4 +1,4 @@
-//! The ExecutableMetadata extension: what a compiler wants to say about a program.
+//! The ExecutableMetadata extension, which returns a compiler's description of a program.
 
 use std::ptr;
 
@@ -8,7 +8,6 @@ use pjrt_sys::{
     PJRT_Extension_Base, PJRT_Extension_Type_ExecutableMetadata, SizedStruct,
 };
 
-use super::Extension;
 use crate::abi::args::{chars, null};
 use crate::abi::error::error_to_raw;
 use crate::abi::executable::ExecutableState;
@@ -17,28 +16,20 @@ use crate::client::PjrtClient;
 use crate::core::panic_guard;
 use crate::error::Result;
 
-/// Gives hosts a compiler's own description of a program (`PJRT_ExecutableMetadata_Extension`).
+/// Returns a compiler's description of a program to hosts (`PJRT_ExecutableMetadata_Extension`). See the
+/// [example](crate::ext#example).
 ///
-/// Opt in with `#[pjrt_plugin(extensions(ExecutableMetadata))]`. The bytes are a protocol buffer that the vendor's tools agree
-/// on; XLA and JAX look into those of TPUs only.
+/// The bytes are a protocol buffer of the vendor. XLA and JAX read only that of TPUs.
 pub trait ExecutableMetadata: PjrtClient {
-    /// The serialized description.
+    /// Returns the serialized description.
     ///
     /// # Errors
     ///
-    /// NOT_FOUND if there is none.
+    /// NOT_FOUND if the program has none.
     fn executable_metadata(executable: &Self::Executable) -> Result<Vec<u8>>;
 }
 
-impl Extension {
-    /// [`ExecutableMetadata`] of a client.
-    #[must_use]
-    pub const fn executable_metadata<C: ExecutableMetadata>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: ExecutableMetadata>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: ExecutableMetadata>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_ExecutableMetadata_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_ExecutableMetadata_Extension::STRUCT_SIZE,
@@ -50,18 +41,18 @@ fn link<C: ExecutableMetadata>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Exte
     })
 }
 
-/// What the host gets: the public struct, and the bytes that it points to.
+/// The object that the host receives: the public struct, and the bytes that it points to.
 #[repr(C)]
 struct Metadata {
     public: PJRT_ExecutableMetadata,
     _bytes: Vec<u8>,
 }
 
-/// The metadata of an executable. The arguments of this extension have no size: they never grew.
+/// Returns the metadata of an executable. The argument structs of this extension do not begin with their size.
 ///
 /// # Safety
 ///
-/// `args` is what the PJRT C API says about `PJRT_ExecutableMetadata_GetExecutableMetadata_Args`.
+/// `args` is as the PJRT C API requires for `PJRT_ExecutableMetadata_GetExecutableMetadata_Args`.
 unsafe extern "C" fn get<C: ExecutableMetadata>(
     args: *mut PJRT_ExecutableMetadata_GetExecutableMetadata_Args,
 ) -> *mut PJRT_Error {
@@ -69,7 +60,7 @@ unsafe extern "C" fn get<C: ExecutableMetadata>(
         // SAFETY: this function's contract.
         let args = unsafe { args.as_mut() }.ok_or_else(|| null("args"))?;
         args.metadata = ptr::null_mut();
-        // SAFETY: this function's contract: the field is null or an executable of this plugin, which lives.
+        // SAFETY: this function's contract: the field is null or a live executable of this plugin.
         let executable = unsafe { handle::borrow::<ExecutableState<C>>(args.executable, "executable") }?;
         let bytes = C::executable_metadata(&executable.executable)?;
         let public = PJRT_ExecutableMetadata {
@@ -89,12 +80,12 @@ unsafe extern "C" fn get<C: ExecutableMetadata>(
 ///
 /// # Safety
 ///
-/// `args` is what the PJRT C API says about `PJRT_ExecutableMetadata_DestroySerializedMetadata_Args`.
+/// `args` is as the PJRT C API requires for `PJRT_ExecutableMetadata_DestroySerializedMetadata_Args`.
 unsafe extern "C" fn destroy(args: *mut PJRT_ExecutableMetadata_DestroySerializedMetadata_Args) {
     // SAFETY: this function's contract.
     let metadata = unsafe { args.as_ref() }.map_or(ptr::null_mut(), |args| args.metadata);
     if !metadata.is_null() {
-        // SAFETY: the host gives the metadata up, which came from `get`.
+        // SAFETY: the host passes ownership of the metadata, which came from `get`.
         drop(unsafe { Box::from_raw(metadata.cast::<Metadata>()) });
     }
 }

@@ -1,91 +1,84 @@
 //! The export of a plugin's table.
 
 use std::ffi::c_int;
+use std::marker::PhantomData;
 use std::ptr;
 use std::sync::OnceLock;
 
 use pjrt_sys::{PJRT_API_MINOR, PJRT_Api};
 
-use super::{Extension, chain};
+use super::extension::{Extension, chain};
 use crate::abi::call_trace;
 use crate::abi::table::TableOf;
 use crate::client::PjrtClient;
 use crate::core::panic_guard;
 
-/// The table of functions through which a host would use this client, for tests and programs that hold several plugins.
+/// Returns the function table of a client, a `&'static PJRT_Api`, for tests and for programs that contain several plugins.
+/// See the [example](crate#an-example) of the crate.
 ///
-/// The symbol that hosts look for is exported by [`#[pjrt_plugin]`](crate::pjrt_plugin). The table has the extensions that
-/// every plugin has, and none that authors opt into: see [`api_table_with`]. Each call leaks a table.
-#[must_use]
-pub fn api_table<C: PjrtClient>() -> &'static PJRT_Api {
-    api_table_with::<C>(&[])
+/// [`#[pjrt_plugin]`](macro@crate::pjrt_plugin) exports the same table. The client must be a concrete type. The table has
+/// the extensions whose [traits](crate::ext) the client implements. It is created at the first call.
+///
+/// `api_table!(MyClient, api_minor = 112)` sets the minor version of the C API that the plugin reports; the default is the
+/// newest version. The environment variable `PJRT_PLUGIN_API_MINOR` lowers it.
+#[macro_export]
+macro_rules! api_table {
+    ($client:ty) => {
+        $crate::api_table!($client, api_minor = $crate::__private::NEWEST_MINOR)
+    };
+    ($client:ty, api_minor = $minor:expr) => {{
+        static TABLE: $crate::__private::ApiTable<$client> = $crate::__private::ApiTable::new();
+        TABLE.get($minor, &$crate::__for_each_extension!([$crate::__extensions] $client))
+    }};
 }
 
-/// [`api_table`] with extensions that the author opted into.
-#[must_use]
-pub fn api_table_with<C: PjrtClient>(extensions: &[Extension]) -> &'static PJRT_Api {
-    panic_guard::install_hook();
-    Box::leak(Box::new(table::<C>(extensions)))
+/// The static of [`api_table!`].
+pub struct ApiTable<C> {
+    table: OnceLock<Table>,
+    client: PhantomData<fn(C)>,
 }
-
-/// The table with its chain of extensions.
-fn table<C: PjrtClient>(extensions: &[Extension]) -> PJRT_Api {
-    PJRT_Api { extension_start: chain::<C>(extensions), ..TableOf::<C>::TABLE }
-}
-
-/// What the function `GetPjrtApi` of a plugin answers with. Made by [`#[pjrt_plugin]`](crate::pjrt_plugin).
-pub struct Export(OnceLock<Table>);
 
 struct Table(PJRT_Api);
 
-// SAFETY: the pointers in a table are null, functions, or structs that live and stay as they are until the process ends.
+// SAFETY: the pointers in a table are null, functions, or structs that live until the process ends and do not change.
 unsafe impl Send for Table {}
 // SAFETY: as above.
 unsafe impl Sync for Table {}
 
-impl Export {
-    /// An export that no host has asked for.
-    #[must_use]
+impl<C: PjrtClient> ApiTable<C> {
+    /// Creates a static without a table.
+    #[expect(clippy::new_without_default, reason = "only a macro creates one, in a static")]
     pub const fn new() -> Self {
-        Self(OnceLock::new())
+        Self { table: OnceLock::new(), client: PhantomData }
     }
 
-    /// The table, made at the first call. `api_minor` is the version of the C API that the plugin reports; the environment
-    /// variable `PJRT_PLUGIN_API_MINOR` lowers it. `extensions` are those that the author opted into.
-    pub fn get<C: PjrtClient>(
-        &'static self,
-        api_minor: Option<i32>,
-        extensions: &[Extension],
-    ) -> *const PJRT_Api {
-        let table = self.0.get_or_init(|| {
+    /// Returns the table, which is created at the first call.
+    pub fn get(&'static self, api_minor: c_int, extensions: &[Option<Extension<C>>]) -> &'static PJRT_Api {
+        let table = self.table.get_or_init(|| {
             panic_guard::install_hook();
-            pin_library(ptr::from_ref(self).cast());
-            let mut table = table::<C>(extensions);
+            let mut table = PJRT_Api { extension_start: chain(extensions), ..TableOf::<C>::TABLE };
             let wish = std::env::var_os(API_MINOR_VARIABLE);
             let wish = wish.as_ref().map(|wish| wish.to_string_lossy());
             let (minor, complaint) = reported_minor(api_minor, wish.as_deref());
             table.pjrt_api_version.minor_version = minor;
-            // There is no error to return here, and a plugin that ignores what it was told in silence is a riddle.
+            // This function cannot return an error, so it prints the warning.
             if let Some(complaint) = complaint {
                 call_trace::complain(&complaint);
             }
             Table(table)
         });
-        &raw const table.0
+        &table.0
     }
 }
 
-impl Default for Export {
-    fn default() -> Self {
-        Self::new()
-    }
+/// Returns the table in the form of `GetPjrtApi`, and keeps its library loaded.
+pub fn export(table: &'static PJRT_Api) -> *const PJRT_Api {
+    pin_library(ptr::from_ref(table).cast());
+    table
 }
 
-impl std::fmt::Debug for Export {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Export")
-    }
-}
+/// The newest minor version of the C API that the SDK supports.
+pub const NEWEST_MINOR: c_int = PJRT_API_MINOR as c_int;
 
 /// The environment variable that lowers the reported version.
 const API_MINOR_VARIABLE: &str = "PJRT_PLUGIN_API_MINOR";
@@ -93,31 +86,30 @@ const API_MINOR_VARIABLE: &str = "PJRT_PLUGIN_API_MINOR";
 /// The oldest minor version that hosts accept, and that a plugin can report.
 const OLDEST_MINOR: c_int = 29;
 
-/// The minor version to report: the lowest of what this crate has, what the author chose and what the environment wishes.
-/// A version above that of the others would promise functions that are not there. The text is a complaint about a wish that
-/// is not granted as it stands.
-fn reported_minor(author: Option<i32>, wish: Option<&str>) -> (c_int, Option<String>) {
-    let newest = PJRT_API_MINOR as c_int;
-    let most = author.unwrap_or(newest).clamp(OLDEST_MINOR, newest);
+/// Returns the minor version to report: the lowest of the versions of this crate, of the author and of the environment. A
+/// higher version would promise functions that do not exist. The text is a warning if the value of the environment is
+/// invalid.
+fn reported_minor(author: c_int, wish: Option<&str>) -> (c_int, Option<String>) {
+    let most = author.clamp(OLDEST_MINOR, NEWEST_MINOR);
     let Some(wish) = wish else { return (most, None) };
     let not_granted = |why: String| (most, Some(format!("{API_MINOR_VARIABLE}={wish}: {why}")));
     match wish.trim().parse::<c_int>() {
         Ok(minor) if (OLDEST_MINOR..=most).contains(&minor) => (minor, None),
-        Ok(minor) if minor > most => {
-            not_granted(format!("the variable can only lower the version; the plugin reports 0.{most}"))
-        }
+        Ok(minor) if minor > most => not_granted(format!(
+            "the variable can only lower the version of the C API; the plugin reports 0.{most}"
+        )),
         _ => not_granted(format!(
-            "not a minor version from {OLDEST_MINOR} to {most}; the plugin reports 0.{most}"
+            "expected a minor version of the C API from {OLDEST_MINOR} to {most}; the plugin reports 0.{most}"
         )),
     }
 }
 
-/// Keeps the library that contains an address in memory until the process ends. Some hosts close it after they asked for the
-/// table, and a library with threads and thread-local values does not survive that.
+/// Keeps the library that contains an address loaded until the process ends. Some hosts close it after they have read the
+/// table, and unloading a library with threads and thread-local values is undefined behaviour.
 #[cfg(unix)]
 fn pin_library(address: *const std::ffi::c_void) {
-    // SAFETY: all zero is a valid `Dl_info`; `dladdr` fills it in if it knows the address, and then the name is a string that
-    // lives as long as the library; opening it once more without loading it only changes its flags.
+    // SAFETY: zero in all bytes is a valid `Dl_info`. If `dladdr` finds the address, it initialises the struct, and the name
+    // is a string that lives as long as the library. `RTLD_NOLOAD` only changes the flags of the loaded library.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         if libc::dladdr(address, &raw mut info) != 0 && !info.dli_fname.is_null() {
@@ -135,19 +127,18 @@ mod tests {
 
     #[test]
     fn the_reported_version_is_the_lowest_of_crate_author_and_environment() {
-        let newest = PJRT_API_MINOR as c_int;
-        assert_eq!(reported_minor(None, None), (newest, None));
-        assert_eq!(reported_minor(Some(112), None), (112, None));
-        assert_eq!(reported_minor(Some(newest + 1), None), (newest, None));
-        assert_eq!(reported_minor(None, Some("54")), (54, None));
-        assert_eq!(reported_minor(None, Some("29")), (29, None));
-        assert_eq!(reported_minor(Some(112), Some(" 90 ")), (90, None));
+        assert_eq!(reported_minor(NEWEST_MINOR, None), (NEWEST_MINOR, None));
+        assert_eq!(reported_minor(112, None), (112, None));
+        assert_eq!(reported_minor(NEWEST_MINOR + 1, None), (NEWEST_MINOR, None));
+        assert_eq!(reported_minor(NEWEST_MINOR, Some("54")), (54, None));
+        assert_eq!(reported_minor(NEWEST_MINOR, Some("29")), (29, None));
+        assert_eq!(reported_minor(112, Some(" 90 ")), (90, None));
     }
 
     #[test]
     fn a_wish_for_a_version_that_cannot_be_reported_is_refused_aloud() {
         for wish in ["113", "1000", "28", "0", "-1", "new", ""] {
-            let (minor, complaint) = reported_minor(Some(112), Some(wish));
+            let (minor, complaint) = reported_minor(112, Some(wish));
             assert_eq!(minor, 112, "{wish}");
             assert!(complaint.unwrap().starts_with(&format!("PJRT_PLUGIN_API_MINOR={wish}: ")), "{wish}");
         }

@@ -1,87 +1,86 @@
-//! The Shardings extension: how a program's parameters and outputs are divided among its partitions.
+//! The Shardings extension, which returns the shardings of a program's parameters and outputs.
 
 use std::ptr;
 
-use pjrt_sys::{PJRT_Extension_Base, PJRT_Extension_Type_Shardings, PJRT_Shardings_Extension, SizedStruct};
+use pjrt_sys::{
+    PJRT_Extension_Base, PJRT_Extension_Type_Shardings, PJRT_Shardings_Extension,
+    PJRT_Shardings_PJRT_Executable_OutputShardings_Args,
+    PJRT_Shardings_PJRT_Executable_ParameterShardings_Args, SizedStruct,
+};
 
-use super::Extension;
-use crate::abi::args::{handle, output};
+use crate::abi::args::{View, handle, output};
 use crate::abi::c_arrays::Strings;
 use crate::abi::executable::ExecutableState;
-use crate::abi::guard::shims;
+use crate::abi::guard::shim;
 use crate::client::PjrtClient;
 use crate::error::{Error, Result};
 use crate::sharding::Sharding;
 
-/// Tells hosts how parameters and outputs are divided among partitions (`PJRT_Shardings_Extension`).
+/// Returns the shardings of parameters and outputs to hosts (`PJRT_Shardings_Extension`). See the
+/// [example](crate::ext#example).
 ///
-/// Opt in with `#[pjrt_plugin(extensions(Shardings))]`. Without it hosts convert the optimized program to HLO and look for
-/// shardings there, several times for each program that they compile.
+/// Without it, hosts convert the optimized program to HLO and search that for shardings, several times for each program that
+/// they compile.
 pub trait Shardings: PjrtClient {
-    /// One for each parameter; `None` where nothing is to be said, as of programs with a single partition. Called at most
-    /// once for each executable.
+    /// Returns the sharding of each parameter, or `None` if they are not known, as for programs with a single partition. The
+    /// SDK calls it at most once for each executable.
     fn parameter_shardings(executable: &Self::Executable) -> Option<Vec<Sharding>>;
 
-    /// One for each output; `None` where nothing is to be said. Called at most once for each executable.
+    /// Returns the sharding of each output, or `None` if they are not known. The SDK calls it at most once for each
+    /// executable.
     fn output_shardings(executable: &Self::Executable) -> Option<Vec<Sharding>>;
 }
 
-impl Extension {
-    /// [`Shardings`] of a client.
-    #[must_use]
-    pub const fn shardings<C: Shardings>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: Shardings>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: Shardings>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_Shardings_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_Shardings_Extension::STRUCT_SIZE,
             type_: PJRT_Extension_Type_Shardings,
             next,
         },
-        PJRT_Shardings_PJRT_Executable_ParameterShardings: Some(parameter_shardings::<C>),
-        PJRT_Shardings_PJRT_Executable_OutputShardings: Some(output_shardings::<C>),
+        PJRT_Shardings_PJRT_Executable_ParameterShardings: Some(shim(parameter_shardings::<C>)),
+        PJRT_Shardings_PJRT_Executable_OutputShardings: Some(shim(output_shardings::<C>)),
     })
 }
 
-shims! {
-    /// How the parameters are divided; the executable keeps the answer.
-    parameter_shardings(PJRT_Shardings_PJRT_Executable_ParameterShardings_Args) |args, C: Shardings| {
-        let executable = handle!(args.executable: ExecutableState<C>)?;
-        let (program, count) = (&executable.executable, executable.parameters.shapes.len());
-        let shardings = executable.parameter_shardings.get_or_init(|| encode(C::parameter_shardings(program)));
-        let shardings = check(shardings.as_ref(), count, "parameters")?;
-        output!(args.num_parameters = shardings.map_or(0, |_| count));
-        output!(args.shardings = shardings.map_or(ptr::null(), |strings| strings.pointers().as_ptr()));
-        output!(args.sharding_sizes = shardings.map_or(ptr::null(), |strings| strings.lengths().as_ptr()));
-        Ok(())
-    }
+/// Returns the shardings of the parameters, which the executable owns.
+fn parameter_shardings<C: Shardings>(
+    args: View<'_, PJRT_Shardings_PJRT_Executable_ParameterShardings_Args>,
+) -> Result<()> {
+    let executable = handle!(args.executable: ExecutableState<C>)?;
+    let (program, count) = (&executable.executable, executable.parameters.shapes.len());
+    let shardings = executable.parameter_shardings.get_or_init(|| encode(C::parameter_shardings(program)));
+    let shardings = check(shardings.as_ref(), count, "parameters")?;
+    output!(args.num_parameters = shardings.map_or(0, |_| count));
+    output!(args.shardings = shardings.map_or(ptr::null(), |strings| strings.pointers().as_ptr()));
+    output!(args.sharding_sizes = shardings.map_or(ptr::null(), |strings| strings.lengths().as_ptr()));
+    Ok(())
+}
 
-    /// How the outputs are divided; the executable keeps the answer.
-    output_shardings(PJRT_Shardings_PJRT_Executable_OutputShardings_Args) |args, C: Shardings| {
-        let executable = handle!(args.executable: ExecutableState<C>)?;
-        let (program, count) = (&executable.executable, executable.outputs.shapes.len());
-        let shardings = executable.output_shardings.get_or_init(|| encode(C::output_shardings(program)));
-        // XLA's host takes an empty list for a mistake: it wants one sharding for the tuple of no outputs.
-        let shardings = check(shardings.as_ref(), count, "outputs")?.filter(|_| count > 0);
-        output!(args.num_outputs = shardings.map_or(0, |_| count));
-        output!(args.shardings = shardings.map_or(ptr::null(), |strings| strings.pointers().as_ptr()));
-        output!(args.sharding_sizes = shardings.map_or(ptr::null(), |strings| strings.lengths().as_ptr()));
-        Ok(())
-    }
+/// Returns the shardings of the outputs, which the executable owns.
+fn output_shardings<C: Shardings>(
+    args: View<'_, PJRT_Shardings_PJRT_Executable_OutputShardings_Args>,
+) -> Result<()> {
+    let executable = handle!(args.executable: ExecutableState<C>)?;
+    let (program, count) = (&executable.executable, executable.outputs.shapes.len());
+    let shardings = executable.output_shardings.get_or_init(|| encode(C::output_shardings(program)));
+    // XLA's host rejects an empty list, because it expects one sharding for the empty tuple of outputs.
+    let shardings = check(shardings.as_ref(), count, "outputs")?.filter(|_| count > 0);
+    output!(args.num_outputs = shardings.map_or(0, |_| count));
+    output!(args.shardings = shardings.map_or(ptr::null(), |strings| strings.pointers().as_ptr()));
+    output!(args.sharding_sizes = shardings.map_or(ptr::null(), |strings| strings.lengths().as_ptr()));
+    Ok(())
 }
 
 fn encode(shardings: Option<Vec<Sharding>>) -> Option<Strings> {
     shardings.map(|shardings| Strings::new(shardings.iter().map(Sharding::encode)))
 }
 
-/// The host takes the list to be as long as the program's own.
+/// Returns an error if there is not one sharding for each array, because the host assumes that.
 fn check<'a>(shardings: Option<&'a Strings>, count: usize, of: &str) -> Result<Option<&'a Strings>> {
     match shardings {
         Some(strings) if strings.lengths().len() != count => Err(Error::internal(format!(
-            "the plugin gives {} shardings for {count} {of}",
+            "the trait Shardings of the plugin returned {} shardings for {count} {of}",
             strings.lengths().len()
         ))),
         shardings => Ok(shardings),

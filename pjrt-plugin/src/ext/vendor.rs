@@ -1,11 +1,10 @@
-//! Extensions of a vendor's own, which only the vendor's hosts know.
+//! Extensions of a vendor, which only the vendor's hosts know. See the [example](crate::ext#example).
 
 use std::sync::Arc;
 
 use pjrt_sys::PJRT_Extension_Type;
 pub use pjrt_sys::{PJRT_Buffer, PJRT_Client, PJRT_Error, PJRT_Executable, PJRT_Extension_Base};
 
-use super::Extension;
 use crate::abi::buffer::BufferHandle;
 use crate::abi::client_state::ClientState;
 use crate::abi::error::outcome_to_raw;
@@ -15,41 +14,33 @@ use crate::client::PjrtClient;
 use crate::core::panic_guard;
 use crate::error::Result;
 
-/// The numbers below are left to XLA, which gives them out one after the other.
+/// The smallest number of a vendor's extension. XLA assigns the numbers below it.
 pub const FIRST_TYPE: u32 = 1 << 16;
 
-/// An extension that XLA does not know: a struct of functions that the vendor's own host looks for.
+/// An extension of a vendor: a struct of functions that the vendor's host looks for. See the [example](crate::ext#example).
 ///
-/// Opt in with `#[pjrt_plugin(extensions(VendorExtension))]`. The functions are `unsafe extern "C"`, written by the vendor:
-/// [`guarded`] turns what goes wrong in one into an error of the C API, panics too, and [`client`], [`storage`] and
-/// [`executable`] lead from the host's handles to the author's own objects.
+/// The author writes the functions, which are `unsafe extern "C"`. [`guarded`] converts their errors and panics to errors of
+/// the C API. [`client`], [`storage`] and [`executable`] convert the host's handles to the author's objects.
 pub trait VendorExtension: PjrtClient {
-    /// The functions, in a struct with `#[repr(C)]`. The host finds them right behind a `PJRT_Extension_Base`.
+    /// The struct of the functions, with `#[repr(C)]`. The host finds it directly after a `PJRT_Extension_Base`.
     type Functions: Copy + Send + Sync + 'static;
 
-    /// The number by which the host finds the extension, from [`FIRST_TYPE`] on. A lower one does not compile.
+    /// The number by which the host finds the extension. It must be at least [`FIRST_TYPE`], which is checked at compile
+    /// time.
     const TYPE: u32;
 
     /// The functions.
     const FUNCTIONS: Self::Functions;
 }
 
-/// What the host finds.
+/// The struct of the extension that the host finds.
 #[repr(C)]
 struct Whole<F> {
     base: PJRT_Extension_Base,
     functions: F,
 }
 
-impl Extension {
-    /// [`VendorExtension`] of a client.
-    #[must_use]
-    pub const fn vendor<C: VendorExtension>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: VendorExtension>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: VendorExtension>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     const { assert!(C::TYPE >= FIRST_TYPE, "the numbers below FIRST_TYPE are XLA's") };
     super::leak(Whole {
         base: PJRT_Extension_Base {
@@ -61,35 +52,35 @@ fn link<C: VendorExtension>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extensi
     })
 }
 
-/// Runs the body of a function of the extension; what it returns is null or an error, which names the function. A panic is an
-/// error, too.
+/// Runs the body of a function of the extension. Returns null or an error, which names the function. A panic is converted to
+/// an error.
 pub fn guarded(function: &'static str, body: impl FnOnce() -> Result<()>) -> *mut PJRT_Error {
     outcome_to_raw(panic_guard::catch(body).map_err(|error| error.in_function(function)))
 }
 
-/// The author's client behind a handle of the host.
+/// Returns the author's client for a handle of the host.
 ///
 /// # Errors
 ///
-/// INVALID_ARGUMENT for a null pointer; in debug builds for any that is no client.
+/// INVALID_ARGUMENT if the pointer is null, and in debug builds if it is not a live client.
 ///
 /// # Safety
 ///
-/// `client` is null or a client of this plugin, which lives for `'a`.
+/// `client` is null or a client of this plugin that lives for `'a`.
 pub unsafe fn client<'a, C: PjrtClient>(client: *const PJRT_Client) -> Result<&'a C> {
     // SAFETY: this function's contract.
     unsafe { handle::borrow::<ClientState<C>>(client, "client") }.map(|state| &state.client)
 }
 
-/// The author's compiled program behind a handle of the host.
+/// Returns the author's compiled program for a handle of the host.
 ///
 /// # Errors
 ///
-/// As for [`client`].
+/// The same errors as [`client`].
 ///
 /// # Safety
 ///
-/// `executable` is null or an executable of this plugin, which lives for `'a`.
+/// `executable` is null or an executable of this plugin that lives for `'a`.
 pub unsafe fn executable<'a, C: PjrtClient>(
     executable: *const PJRT_Executable,
 ) -> Result<&'a Arc<C::Executable>> {
@@ -97,15 +88,15 @@ pub unsafe fn executable<'a, C: PjrtClient>(
     unsafe { handle::borrow::<ExecutableState<C>>(executable, "executable") }.map(|state| &state.executable)
 }
 
-/// The author's storage behind a buffer of the host, waiting until there is some.
+/// Waits until a buffer of the host has storage, and returns the author's storage.
 ///
 /// # Errors
 ///
-/// INVALID_ARGUMENT as for [`client`], and for a buffer that is deleted or donated; the error of a buffer that has one.
+/// The same errors as [`client`], INVALID_ARGUMENT if the buffer is deleted or donated, or the error of the buffer.
 ///
 /// # Safety
 ///
-/// `buffer` is null or a buffer of this plugin, which lives during the call.
+/// `buffer` is null or a buffer of this plugin that lives during the call.
 pub unsafe fn storage<C: PjrtClient>(buffer: *const PJRT_Buffer) -> Result<Arc<C::Buffer>> {
     // SAFETY: this function's contract.
     unsafe { handle::borrow::<BufferHandle<C>>(buffer, "buffer") }?.state.wait_for_storage()

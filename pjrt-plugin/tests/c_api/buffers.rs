@@ -62,13 +62,13 @@ fn wrong_uploads_are_refused() {
         assert_eq!(error.code, ErrorCode::InvalidArgument as u32, "{error:?}");
         assert!(error.message.contains(what), "{error:?}");
     };
-    refused(Upload { dims: &[-1], ..good }, "no size in memory");
-    refused(Upload { dims: &[i64::MAX, 4], ..good }, "no size in memory");
-    refused(Upload { strides: Some(&[4, 4]), ..good }, "2 strides");
-    refused(Upload { strides: Some(&[i64::MAX]), ..good }, "outside of memory");
+    refused(Upload { dims: &[-1], ..good }, "overflow the address space");
+    refused(Upload { dims: &[i64::MAX, 4], ..good }, "overflow the address space");
+    refused(Upload { strides: Some(&[4, 4]), ..good }, "2 byte strides");
+    refused(Upload { strides: Some(&[i64::MAX]), ..good }, "overflow the address space");
     refused(Upload { element_type: PJRT_Buffer_Type_INVALID, ..good }, "element type");
     refused(Upload { data: ptr::null(), ..good }, "'data' is null");
-    refused(Upload { device: ptr::null_mut(), ..good }, "neither a device nor a memory");
+    refused(Upload { device: ptr::null_mut(), ..good }, "'device' and 'memory' are both null");
     let other = Client::new(&[]);
     refused(Upload { device: other.devices()[0], ..good }, "another client");
 }
@@ -304,7 +304,10 @@ fn a_raw_copy_outside_of_the_buffer_is_the_events_error() {
     for offset in [-1, 12, i64::MAX] {
         let error = copy(offset).unwrap_err();
         assert_eq!(error.code, ErrorCode::InvalidArgument as u32);
-        assert!(error.message.contains("size 16") && error.message.contains("transfer size 8"), "{error:?}");
+        assert!(
+            error.message.contains("a copy of 8 bytes") && error.message.contains("a buffer of 16 bytes"),
+            "{error:?}"
+        );
     }
 }
 

@@ -84,7 +84,7 @@ fn a_buffer_of_another_shape_gets_an_error_instead() {
     let event = send(&here, &here.upload(0, &[1.0; 4]), 1, 73);
     destroy_event(event);
     let error = received.wait().unwrap_err();
-    assert!(error.message.contains("f32[4] was sent to a buffer f32[2, 2]"), "{error:?}");
+    assert!(error.message.contains("f32[4] was sent to a buffer of shape f32[2, 2]"), "{error:?}");
 }
 
 type Cancel = PJRT_Transfers_CrossHostSendCancelNotifier;

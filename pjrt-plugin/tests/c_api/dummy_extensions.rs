@@ -1,9 +1,9 @@
-//! What the dummy client opts into.
+//! The extensions of the dummy client: all of them.
 
 use pjrt_plugin::ext::{
-    Callbacks, CrossHostTransfers, CustomPartitioners, ExecutableMetadata, Extension, Ffi,
-    HostMemoryAllocator, PartialProgram, PhaseCompile, PhaseRequest, PrefatalCallbacks, Profiler, RawBuffers,
-    Sharding, Shardings, Timeline, TimelineSpan, VendorExtension, vendor,
+    Callbacks, CrossHostTransfers, CustomPartitioners, ExecutableMetadata, Ffi, HostMemoryAllocator,
+    PartialProgram, PhaseCompile, PhaseRequest, PrefatalCallbacks, Profiler, RawBuffers, Sharding, Shardings,
+    Timeline, TimelineSpan, VendorExtension, vendor,
 };
 use pjrt_plugin::{Error, Event, HostBuffer, Result};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,20 +11,6 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::dummy::{Dummy, Program, Storage};
-
-pub(crate) const ALL: &[Extension] = &[
-    Extension::callbacks::<Dummy>(),
-    Extension::cross_host_transfers::<Dummy>(),
-    Extension::custom_partitioners::<Dummy>(),
-    Extension::executable_metadata::<Dummy>(),
-    Extension::ffi::<Dummy>(),
-    Extension::host_memory_allocator::<Dummy>(),
-    Extension::phase_compile::<Dummy>(),
-    Extension::profiler::<Dummy>(),
-    Extension::raw_buffers::<Dummy>(),
-    Extension::shardings::<Dummy>(),
-    Extension::vendor::<Dummy>(),
-];
 
 impl Ffi for Dummy {}
 

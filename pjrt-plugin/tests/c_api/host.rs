@@ -21,10 +21,7 @@ pub(crate) struct HostError {
 pub(crate) type Result<T> = std::result::Result<T, HostError>;
 
 pub(crate) fn api() -> &'static PJRT_Api {
-    static API: std::sync::LazyLock<&Table> = std::sync::LazyLock::new(|| {
-        Box::leak(Box::new(Table(pjrt_plugin::api_table_with::<Dummy>(crate::dummy_extensions::ALL))))
-    });
-    API.0
+    pjrt_plugin::api_table!(Dummy)
 }
 
 /// The struct of an extension, found as hosts find it.
@@ -42,12 +39,6 @@ pub(crate) fn extension<T>(type_: PJRT_Extension_Type) -> &'static T {
         next = base.next;
     }
 }
-
-pub(crate) struct Table(&'static PJRT_Api);
-// SAFETY: the table holds functions and does not change.
-unsafe impl Send for Table {}
-// SAFETY: as above.
-unsafe impl Sync for Table {}
 
 /// Calls a function of the table: `call!(PJRT_Buffer_Delete(PJRT_Buffer_Delete_Args { buffer }))`; gives the struct back.
 macro_rules! call {

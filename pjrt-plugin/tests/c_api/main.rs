@@ -23,6 +23,7 @@ mod single_process;
 mod slot_page;
 mod slot_rows;
 mod struct_sizes;
+mod traits_page;
 mod transfers;
 mod versions;
 mod views;

@@ -78,14 +78,14 @@ fn a_leak_report_lists_what_is_alive_and_where_it_was_made() {
         return;
     };
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("the host has not given back 2 of 5 handles:\n"), "{said}");
+    assert!(said.contains("the host did not destroy 2 of 5 handles:\n"), "{said}");
     for line in [
-        "  PJRT_Client, handle 1 in order, made by PJRT_Client_Create on thread",
+        "  PJRT_Client, handle number 1, created by PJRT_Client_Create on thread",
         "  PJRT_LoadedExecutable, handle",
     ] {
         assert!(said.contains(line), "{said}");
     }
-    assert!(said.contains("made by PJRT_Client_Compile"), "{said}");
+    assert!(said.contains("created by PJRT_Client_Compile"), "{said}");
     assert!(!said.contains("PJRT_Buffer") && !said.contains("PJRT_Error"), "{said}");
 }
 
@@ -97,7 +97,7 @@ fn a_leak_report_says_that_everything_was_given_back() {
         return;
     };
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("PJRT_PLUGIN_LEAK_REPORT: the host has given back all 1 handles\n"), "{said}");
+    assert!(said.contains("PJRT_PLUGIN_LEAK_REPORT: the host destroyed all 1 handles\n"), "{said}");
 }
 
 /// What cannot be written over gets the events one after another, without the end of the array.

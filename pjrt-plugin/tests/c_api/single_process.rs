@@ -52,7 +52,7 @@ impl PjrtClient for Alone {
 }
 
 fn create(options: &[PJRT_NamedValue]) -> std::result::Result<(), HostError> {
-    let api = pjrt_plugin::api_table::<Alone>();
+    let api = pjrt_plugin::api_table!(Alone);
     let mut args = PJRT_Client_Create_Args {
         create_options: options.as_ptr(),
         num_options: options.len(),
@@ -92,4 +92,17 @@ fn numbers_that_no_process_has_are_refused() {
         let error = crate::host::Client::try_new(&options).err().unwrap();
         assert_eq!(error.code, ErrorCode::InvalidArgument as u32, "{error:?}");
     }
+}
+
+#[test]
+fn a_client_that_implements_no_extension_has_those_of_every_plugin() {
+    let mut types = Vec::new();
+    let mut next = pjrt_plugin::api_table!(Alone).extension_start.cast_const();
+    while !next.is_null() {
+        // SAFETY: the plugin made the chain, which lives as long as the process.
+        let base = unsafe { &*next };
+        types.push(base.type_);
+        next = base.next;
+    }
+    assert_eq!(types, [PJRT_Extension_Type_MemoryDescriptions, PJRT_Extension_Type_Layouts]);
 }

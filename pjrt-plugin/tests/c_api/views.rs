@@ -171,7 +171,7 @@ fn memory_that_is_not_aligned_for_its_elements_is_refused() {
         if alignment > 1 {
             let error = refusal(memory.view_of(&client, alignment / 2, (raw, &[])));
             assert_eq!(error.code, INVALID_ARGUMENT, "{element_type}: {error:?}");
-            assert!(error.message.contains(&format!("must be a multiple of {alignment}")), "{error:?}");
+            assert!(error.message.contains(&format!("alignment of {alignment} bytes")), "{error:?}");
         }
     }
     let before = memory.deleted();
@@ -198,7 +198,9 @@ fn a_view_of_no_elements_needs_no_memory() {
 fn a_plugin_that_cannot_view_the_memory_says_so_and_the_host_keeps_it() {
     let opaque = Client::new(&[]);
     let refusing = Client::new(&[text_option("opaque", "false"), text_option("views", "refused")]);
-    for (client, contained) in [(opaque, "the plugin 'dummy' makes no views"), (refusing, "no views today")] {
+    for (client, contained) in
+        [(opaque, "the plugin 'dummy' cannot create views"), (refusing, "no views today")]
+    {
         let memory = Memory::new([1.0; 4]);
         let error = refusal(memory.view(&client));
         assert_eq!(error.code, UNIMPLEMENTED);
@@ -214,6 +216,6 @@ fn a_plugin_that_copies_instead_of_viewing_is_refused() {
     let memory = Memory::new([1.0; 4]);
     let error = refusal(memory.view(&client));
     assert_eq!(error.code, INTERNAL);
-    assert!(error.message.contains("does not stand on it (PjrtBuffer::host_view)"), "{error:?}");
+    assert!(error.message.contains("PjrtBuffer::host_view is not at the view's address"), "{error:?}");
     assert_eq!(memory.deleted(), 0);
 }

@@ -1,4 +1,4 @@
-//! Operations that run on parts as a rule says.
+//! Partitions operations by their sharding rules.
 
 use super::emit::ints;
 use super::linear::linear_in;
@@ -11,7 +11,7 @@ use crate::rule::{ShardingRule, TensorMapping, begins_with_neutral, reducer, rul
 use pjrt_stablehlo::ir::{Op, OpCode, Operation, Str, Type, ValueId, ops};
 
 impl<'m> Partitioner<'m> {
-    /// Runs an operation on parts if there is a rule for it, else on whole arrays.
+    /// Runs an operation on parts if it has a rule, otherwise on whole arrays.
     pub(super) fn by_rule(&mut self, op: &'m Operation) -> Result<()> {
         let body = &self.function.body;
         let Some(rule) = rule_of(body, op, self.options.call_rule) else {
@@ -33,7 +33,7 @@ impl<'m> Partitioner<'m> {
                 to.addends = linear.contains(&i).then(|| cut.clone());
             }
             if matches!(op.kind, Op::Scatter(_)) && i == 0 && by == OpCode::Add {
-                // What updates are added to counts once.
+                // The operand that the updates are added to must be counted once.
                 to.addends = product(&reduced);
             }
             inputs.push(self.moved(*value, &to)?);
@@ -59,7 +59,8 @@ impl<'m> Partitioner<'m> {
         Ok(())
     }
 
-    /// The operands that are addends which the operation takes as such, and how these are spread.
+    /// Returns the operands that the operation can take as partial sums, and how these are split; `None` if the operands are
+    /// not partial sums of the same split.
     fn addends_of(&self, op: &Operation) -> Option<(Vec<usize>, Cut)> {
         let body = &self.function.body;
         let reducer = reducer(body, op);
@@ -70,13 +71,13 @@ impl<'m> Partitioner<'m> {
                 .get(&op.operands[*i])
                 .is_some_and(|part| part.layout.addends.as_ref() == Some(&addends))
         });
-        // A reduction that begins with something else than nothing would count it once for every addend.
+        // The initial value of a sum is counted once per partial sum, unless it is zero.
         let counts = matches!(op.kind, Op::Reduce(_))
             && !begins_with_neutral(body, op, reducer.unwrap_or(OpCode::Add));
         (all && !counts).then_some((linear, addends))
     }
 
-    /// How each factor is cut: as results are to be, else as operands are, the larger ones first.
+    /// Returns the split of each factor: that of the results if it is known, otherwise that of the operands, larger ones first.
     fn cuts(&self, op: &Operation, rule: &ShardingRule, addends: Option<&Cut>) -> Result<Vec<Option<Cut>>> {
         let mut wanted: Vec<(&TensorMapping, Layout)> = vec![];
         for (result, tensor) in op.results.zip(&rule.results) {
@@ -109,7 +110,7 @@ impl<'m> Partitioner<'m> {
         Ok(cuts)
     }
 
-    /// What the operation is on parts: sizes among its attributes are those of parts.
+    /// Returns the operation on parts: sizes among its attributes become sizes of parts.
     fn local_kind(
         &mut self,
         op: &'m Operation,
@@ -148,10 +149,15 @@ impl<'m> Partitioner<'m> {
         })
     }
 
-    /// A composite whose decomposition is on parts.
+    /// Returns a composite whose decomposition operates on parts.
     fn local_composite(&mut self, composite: &ops::Composite, layouts: &[Layout]) -> Result<ops::Composite> {
         let function = self.module.function(&composite.decomposition);
-        let function = function.ok_or_else(|| Error::invalid("a composite without decomposition"))?;
+        let function = function.ok_or_else(|| {
+            Error::invalid(format!(
+                "the module does not define the decomposition @{} of this composite",
+                composite.decomposition
+            ))
+        })?;
         let name: Str = format!("{}.{}", &*composite.decomposition, self.functions.len()).as_str().into();
         let devices = self.emit.devices.clone();
         let none = Shardings::default();

@@ -1,4 +1,4 @@
-//! Loops, branches and asynchronous operations.
+//! Partitions loops, branches and asynchronous operations.
 
 use super::{Part, Partitioner, rank};
 use crate::error::{Error, Result};
@@ -6,7 +6,7 @@ use crate::layout::Layout;
 use pjrt_stablehlo::ir::{Block, BlockId, Op, OpId, Operation, Type, ValueId, ops};
 
 impl<'m> Partitioner<'m> {
-    /// Partitions a loop. Carried arrays lie as they are known to, or else as the body gives them.
+    /// Partitions a loop. Carried arrays have their derived layouts if these are known, otherwise those of the body's results.
     pub(super) fn while_loop(&mut self, id: OpId, op: &'m Operation) -> Result<()> {
         let mut carried = Vec::with_capacity(op.operands.len());
         for (value, result) in op.operands.iter().zip(op.results) {
@@ -45,7 +45,7 @@ impl<'m> Partitioner<'m> {
         Ok(())
     }
 
-    /// Cuts what lies whole as it was found to be given, where that can be.
+    /// Replaces the layouts of whole arrays with those in `found` where the arrays can be split in this way.
     fn adopt(&self, op: &Operation, layouts: &mut [Layout], found: Vec<Layout>) {
         for ((layout, found), result) in layouts.iter_mut().zip(found).zip(op.results) {
             let Some(dims) = self.dims(result) else { continue };
@@ -57,7 +57,8 @@ impl<'m> Partitioner<'m> {
         }
     }
 
-    /// Partitions branches. Their results lie as they are known to, or else as the first branch gives them.
+    /// Partitions branches. Their results have their derived layouts if these are known, otherwise those of the first branch's
+    /// results.
     pub(super) fn branches(&mut self, id: OpId, op: &'m Operation) -> Result<()> {
         let index = self.whole(op.operand(0))?;
         let rank_of = |this: &Self, value: ValueId| rank(this.function.body.ty(value));
@@ -86,7 +87,7 @@ impl<'m> Partitioner<'m> {
         Ok(())
     }
 
-    /// What is started is done at once; the value that stands for its results is these.
+    /// Treats an asynchronous operation as if it ran at its start: the future is bound to the results.
     pub(super) fn async_start(&mut self, id: OpId, op: &'m Operation) -> Result<()> {
         let block = self.region_block(id, 0)?;
         for (argument, operand) in block.1.arguments.iter().zip(&op.operands) {
@@ -101,7 +102,7 @@ impl<'m> Partitioner<'m> {
 
     pub(super) fn async_done(&mut self, op: &'m Operation) -> Result<()> {
         let parts = self.futures.get(&op.operand(0)).cloned();
-        let parts = parts.ok_or_else(|| Error::internal("a value is used before it is defined"))?;
+        let parts = parts.ok_or_else(|| Error::internal("a value is used before its definition"))?;
         self.bind(op, parts);
         Ok(())
     }
@@ -109,18 +110,18 @@ impl<'m> Partitioner<'m> {
     pub(super) fn region_block(&self, id: OpId, index: usize) -> Result<(BlockId, &'m Block)> {
         let body = &self.function.body;
         let region = body.op(id).regions.get(index).and_then(|region| body.region(*region).blocks.first());
-        let block = region.ok_or_else(|| Error::invalid(format!("region {index} is empty")))?;
+        let block = region.ok_or_else(|| Error::invalid(format!("region {index} has no block")))?;
         Ok((*block, body.block(*block)))
     }
 
-    /// Partitions a region at the place at hand, with its arguments as those of the block; gives what it returns.
+    /// Partitions a region into the current block, with arguments of these layouts. Returns the operands of its terminator.
     fn region(&mut self, id: OpId, index: usize, arguments: &[Layout]) -> Result<Vec<ValueId>> {
         let (id, block) = self.region_block(id, index)?;
         self.arguments(&block.arguments, arguments)?;
         self.block(id)
     }
 
-    /// Returns values from the region at hand.
+    /// Returns values from the current region.
     fn yielded(&mut self, values: &[ValueId], layouts: &[Layout]) -> Result<()> {
         let values = values.iter().zip(layouts).map(|(value, to)| self.moved(*value, to));
         let values = values.collect::<Result<Vec<_>>>()?;
@@ -128,7 +129,7 @@ impl<'m> Partitioner<'m> {
         Ok(())
     }
 
-    /// Adds a region to an operation and does something in it.
+    /// Runs a function in a new region of an operation.
     fn within_region<T>(&mut self, op: OpId, inside: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let region = self.emit.body.add_region(Some(op));
         let outer = std::mem::replace(&mut self.emit.block, self.emit.body.add_block(region));
@@ -139,7 +140,7 @@ impl<'m> Partitioner<'m> {
         result
     }
 
-    /// Does something in a block that is thrown away.
+    /// Runs a function in a new block, and discards the block and all functions that were added.
     fn trial<T>(&mut self, inside: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let (body, channels, functions) =
             (self.emit.body.clone(), self.emit.channels, self.functions.clone());

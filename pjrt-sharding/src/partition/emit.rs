@@ -1,4 +1,4 @@
-//! Adds operations at a place of the partitioned program.
+//! Adds operations to the partitioned program.
 
 use crate::devices::Devices;
 use crate::error::{Error, Result};
@@ -8,17 +8,17 @@ use pjrt_stablehlo::ir::{
     ReplicaGroups, TensorType, Type, ValueId,
 };
 
-/// A body, the block that operations are added to, and the location that they get.
+/// A body, the block that operations are added to, and their location.
 pub(super) struct Emitter {
     pub(super) body: Body,
     pub(super) block: BlockId,
     pub(super) location: Location,
     pub(super) devices: Devices,
-    /// Number of the last channel.
+    /// The number of the last channel.
     pub(super) channels: i64,
 }
 
-/// Numbers as the program has them.
+/// Converts sizes to the integers of the program.
 pub(crate) fn ints(values: &[usize]) -> Box<[i64]> {
     values.iter().map(|value| *value as i64).collect()
 }
@@ -30,36 +30,36 @@ impl Emitter {
         self.body.op(id).result()
     }
 
-    /// The type of a value that is a tensor.
+    /// Returns the type of a tensor.
     ///
     /// # Errors
-    /// If it is none, which callers have excluded.
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) if the value is not a tensor, which callers have excluded.
     pub(super) fn tensor(&self, value: ValueId) -> Result<TensorType> {
         let ty = self.body.ty(value).as_tensor().cloned();
-        ty.ok_or_else(|| Error::internal("a value that is no tensor is to be partitioned"))
+        ty.ok_or_else(|| Error::internal("a value that is not a tensor cannot be partitioned"))
     }
 
-    /// The sizes of a tensor.
+    /// Returns the dimensions of a tensor.
     pub(super) fn dims(&self, value: ValueId) -> Result<Vec<usize>> {
         let ty = self.tensor(value)?;
         let dims = ty.static_dims().and_then(|dims| dims.iter().map(|d| usize::try_from(*d).ok()).collect());
-        dims.ok_or_else(|| Error::internal(format!("the sizes of {ty} are not known")))
+        dims.ok_or_else(|| Error::internal(format!("{ty} does not have a static shape")))
     }
 
-    /// Adds a constant whose elements are all this one.
+    /// Adds a constant with this value in all elements.
     pub(super) fn splat(&mut self, ty: TensorType, element: Vec<u8>) -> Result<ValueId> {
         let value = Literal::new(ty.clone(), LiteralData::Splat(element.into()));
         let value = value.map_err(|error| Error::internal(error.to_string()))?;
         Ok(self.op(Op::Constant(ops::Constant { value }), &[], ty))
     }
 
-    /// A constant of zeros.
+    /// Adds a constant of zeros.
     pub(super) fn zeros(&mut self, ty: TensorType) -> Result<ValueId> {
         let element = vec![0; ty.storage_type().byte_width()];
         self.splat(ty, element)
     }
 
-    /// Numbers, one for each partition: that of the running one, as a scalar of `i64`.
+    /// Adds a scalar of type `i64`, which on each partition is the number that `numbers` has for it.
     pub(super) fn of_partition(&mut self, numbers: &[usize]) -> Result<ValueId> {
         let i64s = |dims: &[i64]| TensorType::new(ElementType::I64, dims);
         let bytes: Vec<u8> = numbers.iter().flat_map(|number| (*number as i64).to_le_bytes()).collect();
@@ -74,7 +74,8 @@ impl Emitter {
         Ok(self.op(Op::Reshape(ops::Reshape {}), &[one], i64s(&[])))
     }
 
-    /// A part of a tensor that begins where the running partition's row says, of these sizes.
+    /// Adds a slice of these sizes, which begins at an index per partition in each dimension that `starts` has indices for, and
+    /// at 0 in the others.
     pub(super) fn slice(
         &mut self,
         value: ValueId,
@@ -102,7 +103,7 @@ impl Emitter {
         ReplicaGroups::Dense { group_size, ids: ints(&groups.concat()) }
     }
 
-    /// Joins the parts of a group along a dimension.
+    /// Concatenates the parts of a group's members along a dimension.
     pub(super) fn all_gather(
         &mut self,
         value: ValueId,
@@ -121,7 +122,7 @@ impl Emitter {
         Ok(self.op(Op::AllGather(gather.into()), &[value], ty))
     }
 
-    /// Cuts one dimension and joins along another in the place of it.
+    /// Splits a value along one dimension and concatenates the parts of a group's members along another.
     pub(super) fn all_to_all(
         &mut self,
         value: ValueId,
@@ -137,7 +138,7 @@ impl Emitter {
             split_dimension: cut as i64,
             concat_dimension: join as i64,
             split_count: count as i64,
-            // These number partitions, within every replica.
+            // The groups contain partition numbers, which apply within every replica.
             replica_groups: Self::groups(groups),
             channel_handle: self.channel(),
         };
@@ -145,7 +146,7 @@ impl Emitter {
         Ok(self.op(Op::AllToAll(exchange.into()), &[value], ty))
     }
 
-    /// Sends whole parts.
+    /// Sends a value from the first partition of each pair to the second.
     pub(super) fn collective_permute(&mut self, value: ValueId, pairs: &[(usize, usize)]) -> Result<ValueId> {
         let source_target_pairs = pairs.iter().map(|(from, to)| [*from as i64, *to as i64]).collect();
         let permute = ops::CollectivePermute { source_target_pairs, channel_handle: self.channel() };
@@ -153,10 +154,10 @@ impl Emitter {
         Ok(self.op(Op::CollectivePermute(permute), &[value], ty))
     }
 
-    /// The value of the first partition of each group.
+    /// Sends the value of the first partition of each group to the others.
     pub(super) fn collective_broadcast(&mut self, value: ValueId, groups: &[Vec<usize>]) -> Result<ValueId> {
         let broadcast = ops::CollectiveBroadcast {
-            // These number partitions, within every replica.
+            // The groups contain partition numbers, which apply within every replica.
             replica_groups: Self::groups(groups),
             channel_handle: self.channel(),
             has_dynamic_root: false,
@@ -165,7 +166,7 @@ impl Emitter {
         Ok(self.op(Op::CollectiveBroadcast(broadcast.into()), &[value], ty))
     }
 
-    /// What is elementwise the reduction over a group, by an operation of two scalars.
+    /// Reduces a value elementwise over the members of each group.
     pub(super) fn all_reduce(
         &mut self,
         value: ValueId,
@@ -175,7 +176,7 @@ impl Emitter {
         Ok(self.all_reduce_together(&[value], by, groups)?[0])
     }
 
-    /// The same for several values of one element type, at least one.
+    /// Reduces several values of one element type in one operation. There must be at least one value.
     pub(super) fn all_reduce_together(
         &mut self,
         values: &[ValueId],
@@ -195,7 +196,7 @@ impl Emitter {
         Ok(self.body.op(op).results.collect())
     }
 
-    /// The sum over a group, of which each member gets its part along a dimension.
+    /// Sums a value over the members of each group. Each member receives its part of the sum along a dimension.
     pub(super) fn reduce_scatter(
         &mut self,
         value: ValueId,
@@ -217,7 +218,7 @@ impl Emitter {
         Ok(self.body.op(op).result())
     }
 
-    /// Gives an operation a region that combines two scalars.
+    /// Adds a region to an operation, which combines two scalars.
     fn reducer(&mut self, op: OpId, by: OpCode, ty: &TensorType) -> Result<()> {
         let region = self.body.add_region(Some(op));
         let outer = std::mem::replace(&mut self.block, self.body.add_block(region));
@@ -230,7 +231,12 @@ impl Emitter {
             OpCode::Minimum => Op::Minimum(ops::Minimum {}),
             OpCode::And => Op::And(ops::And {}),
             OpCode::Or => Op::Or(ops::Or {}),
-            other => return Err(Error::internal(format!("a reduction by {}", other.info().name))),
+            other => {
+                return Err(Error::internal(format!(
+                    "partial results cannot be reduced by {}",
+                    other.info().name
+                )));
+            }
         };
         let result = self.op(kind, &operands, scalar);
         let end = Op::Return(ops::Return {});
@@ -239,7 +245,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// Zeros of these sizes, but for the value, which begins where the running partition's number says along a dimension.
+    /// Places a value into zeros of these sizes, at an index per partition along one dimension.
     pub(super) fn place(
         &mut self,
         value: ValueId,
@@ -259,7 +265,7 @@ impl Emitter {
         Ok(self.op(Op::DynamicUpdateSlice(ops::DynamicUpdateSlice {}), &operands, ty))
     }
 
-    /// The value on partitions where `keep` says so, zeros on others.
+    /// Returns the value on the partitions in `keep`, and zeros on the others.
     pub(super) fn only_where(&mut self, value: ValueId, keep: &[bool]) -> Result<ValueId> {
         let keep: Vec<usize> = keep.iter().map(|keep| usize::from(*keep)).collect();
         let number = self.of_partition(&keep)?;

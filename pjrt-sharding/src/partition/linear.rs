@@ -1,8 +1,9 @@
-//! Operations of addends that give the addends of their results.
+//! The operations that are linear: applied to partial sums, they compute partial sums of their results.
 
 use pjrt_stablehlo::ir::{Body, ElementKind, Op, OpCode, Operation, ValueId};
 
-/// Operands of which an operation may be given addends of the array, all spread alike: it gives the addends of its result.
+/// Returns the operands that an operation can take as partial sums, all split in the same way; its results are then partial
+/// sums too.
 pub(super) fn linear_in(body: &Body, op: &Operation, reducer: Option<OpCode>) -> Vec<usize> {
     let all: Vec<usize> = (0..op.operands.len()).collect();
     match &op.kind {
@@ -18,7 +19,7 @@ pub(super) fn linear_in(body: &Body, op: &Operation, reducer: Option<OpCode>) ->
     }
 }
 
-/// Whether every element stays the number that it is in a conversion.
+/// Returns whether a conversion preserves the value of every element.
 fn widens(body: &Body, op: &Operation) -> bool {
     let element = |value: ValueId| body.ty(value).as_tensor().map(|ty| ty.element_type());
     let (Some(from), Some(to)) = (element(op.operand(0)), element(op.result())) else { return false };

@@ -1,4 +1,4 @@
-//! Manual computations: programs that are on parts already, along some axes of a mesh.
+//! Partitions manual computations, whose bodies operate on parts along some axes of a mesh.
 
 use super::{Part, Partitioner};
 use crate::error::{Error, Result};
@@ -7,8 +7,8 @@ use crate::mesh::{mesh_of, of_shardy, with_addends};
 use pjrt_stablehlo::ir::{AxisRef, DimensionSharding, OpId, Operation, Str, TensorSharding, ValueId, ops};
 
 impl<'m> Partitioner<'m> {
-    /// Puts the operations of a manual computation in its place. What they see are the parts along its axes; along the others
-    /// their arrays are partitioned as those outside.
+    /// Inlines the body of a manual computation. Its arrays are the parts along the manual axes. Along the other axes they are
+    /// partitioned in the same way as the arrays outside.
     pub(super) fn manual(
         &mut self,
         id: OpId,
@@ -46,14 +46,14 @@ impl<'m> Partitioner<'m> {
         Ok(())
     }
 
-    /// How a value lies that is split so; `None` of what is no tensor.
+    /// Returns the layout of a value with this sharding; `None` if the value is not a tensor.
     fn sharding_of(&self, value: ValueId, sharding: &TensorSharding) -> Result<Option<Layout>> {
         let Some(dims) = self.dims(value) else { return Ok(None) };
         let said = with_addends(self.module, sharding, &dims, self.emit.devices.count())?;
         Ok(Some(Layout::of(said.as_ref(), dims.len())))
     }
 
-    /// How a value of the computation lies along the axes that it is not manual over.
+    /// Returns the layout of a value in the body along the axes that are not manual.
     fn inside(&self, value: ValueId, sharding: &TensorSharding, manual: &[Str]) -> Result<Layout> {
         let free =
             |axes: &[AxisRef]| axes.iter().filter(|axis| !manual.contains(&axis.name)).cloned().collect();
@@ -69,7 +69,7 @@ impl<'m> Partitioner<'m> {
         Ok(whole.unwrap_or_else(|| Layout::whole(0)))
     }
 
-    /// For each partition the number of its position along the axes of a computation, among those that work on one array
+    /// Returns, for each partition, the number of its position along the manual axes, combined with the number of its array
     /// outside.
     fn positions(&self, manual: &ops::ManualComputation) -> Result<Vec<usize>> {
         let outer = &self.emit.devices.array;
@@ -81,7 +81,8 @@ impl<'m> Partitioner<'m> {
             manual.manual_axes.iter().map(|name| AxisRef { name: name.clone(), sub_axis: None }).collect();
         let size = |axis: &AxisRef| mesh.axes.iter().find(|a| a.name == axis.name).map_or(1, |a| a.size);
         let size = axes.iter().map(size).product::<i64>();
-        let size = usize::try_from(size).map_err(|_| Error::invalid("a mesh with an empty axis"))?;
+        let size =
+            usize::try_from(size).map_err(|_| Error::invalid("the size of a mesh axis is not positive"))?;
         let along = TensorSharding {
             dim_shardings: Box::new([DimensionSharding { axes, is_closed: true, priority: None }]),
             replicated_axes: Box::default(),

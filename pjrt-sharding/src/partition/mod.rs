@@ -1,11 +1,9 @@
-//! The program of one partition: every array is the part that the partition has, and what it needs of others' parts it gets by
-//! collective operations.
+//! The partitioner: rewrites a program on whole arrays as the program of one partition, on parts of the arrays.
 //!
-//! A program in the global view is on whole arrays. [`propagate`](crate::propagate()) has found how its arrays are split; here
-//! every operation is rewritten for parts. A [rule](crate::rule) says which dimensions of an operation's arrays are cut together, and the
-//! operands are moved to where the rule wants them ([`reshard`]). Sums of which partitions have addends stay so
-//! ([`Layout::addends`]) until an operation needs them. What has no rule runs on every partition on whole arrays, so that any
-//! program can be partitioned, whatever was found.
+//! [`propagate`](crate::propagate()) has derived the shardings of the arrays. The [rule](crate::rule) of an operation states
+//! which dimensions of its arrays are split together; the operands are moved to the layouts that it requires ([`reshard`]) by
+//! collective operations. Partial sums are kept ([`Layout::addends`]) until an operation needs the sum. An operation without a
+//! rule runs on whole arrays on every partition, so that any program can be partitioned, whatever its shardings.
 
 mod by_rule;
 mod control;
@@ -31,8 +29,8 @@ use pjrt_stablehlo::ir::{
 };
 use std::collections::{HashMap, HashSet};
 
-/// Returns the program of one partition of a program whose arrays are split so. Its parameters and results are the parts that
-/// the shardings say; these are written to the attributes that HLO has for them (`mhlo.sharding`).
+/// Rewrites a program with these shardings as the program of one partition. Its parameters and results are the parts that the
+/// shardings describe. The shardings themselves are written to HLO's attributes (`mhlo.sharding`).
 ///
 /// ```
 /// use pjrt_sharding::{Options, partition, propagate};
@@ -54,12 +52,15 @@ use std::collections::{HashMap, HashSet};
 /// ```
 ///
 /// # Errors
-/// If the program has tuples among the parameters or results of `main`, or if the shardings are of another program.
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if `main` has tuples among its parameters or results, or if the
+/// numbers of parameters and results are not those of `shardings`.
 pub fn partition(module: &Module, shardings: &Shardings, options: &Options) -> Result<Module> {
     let main = module.main().ok_or_else(|| Error::invalid("the module has no function named main"))?;
     let counts = (main.argument_types().len(), main.result_types().len());
     if counts != (shardings.parameters.len(), shardings.results.len()) {
-        return Err(Error::unsupported("a partitioned program with tuples as arguments or results"));
+        return Err(Error::unsupported(
+            "cannot partition a program whose main function has tuples among its parameters or results",
+        ));
     }
     let partitions = options.num_partitions;
     let array = if options.use_spmd_partitioning { vec![0; partitions] } else { (0..partitions).collect() };
@@ -92,14 +93,15 @@ pub fn partition(module: &Module, shardings: &Shardings, options: &Options) -> R
     }
     for mut function in [function].into_iter().chain(partitioner.functions) {
         list_groups(module, &mut function.body)?;
-        program.add_function(function).map_err(|_| Error::internal("a function is there twice"))?;
+        program.add_function(function).map_err(|_| Error::internal("two functions have the same name"))?;
     }
     Ok(program)
 }
 
-/// Lists the groups of collectives that are along the axes of a mesh, which the program of a partition does not have.
+/// Replaces groups of collectives that refer to axes of a mesh with lists of devices, since the program of one partition has no
+/// mesh.
 fn list_groups(module: &Module, body: &mut Body) -> Result<()> {
-    let ops: Vec<OpId> = body.ops().map(|(id, _)| id).collect();
+    let ops: Vec<OpId> = body.all_ops().map(|(id, _)| id).collect();
     for op in ops {
         if let Some(groups) = body.op_mut(op).kind.replica_groups_mut() {
             *groups = groups.listed(module).map_err(|error| Error::invalid(error.message))?;
@@ -108,7 +110,7 @@ fn list_groups(module: &Module, body: &mut Body) -> Result<()> {
     Ok(())
 }
 
-/// The sizes of a tensor, where they are known.
+/// Returns the dimensions of a tensor; `None` if the value is not a tensor of static shape.
 pub(crate) fn dims(body: &Body, value: ValueId) -> Option<Vec<usize>> {
     body.ty(value).as_tensor()?;
     shapes(body, [value].into_iter())?.pop()
@@ -118,10 +120,10 @@ fn rank(ty: &Type) -> usize {
     ty.as_tensor().map_or(0, |tensor| tensor.rank())
 }
 
-/// The attribute that HLO's shardings are in.
+/// The attribute that contains a sharding in HLO's text form.
 const SHARDING: &str = "mhlo.sharding";
 
-/// Attributes without what they say of shardings.
+/// Returns the attributes without those that state shardings.
 pub(crate) fn without_shardings(attributes: &DictionaryAttribute) -> DictionaryAttribute {
     let kept =
         attributes.entries().iter().filter(|(name, _)| !name.starts_with("sdy.") && **name != *SHARDING);
@@ -134,7 +136,7 @@ fn with_sharding(attributes: &DictionaryAttribute, text: String) -> DictionaryAt
     DictionaryAttribute::new(kept.entries().iter().cloned().chain([said]).collect())
 }
 
-/// The attributes of a program with the shardings of its parameters and results, where HLO has them: early hosts look there.
+/// Adds the shardings of parameters and results to the attributes of a module, which is where older hosts read them.
 fn with_shardings_of_all(attributes: &DictionaryAttribute, shardings: &Shardings) -> DictionaryAttribute {
     let texts = |shardings: &[Option<Sharding>]| -> Vec<String> {
         shardings.iter().map(|sharding| Sharding::to_hlo_text(sharding.as_ref())).collect()
@@ -152,30 +154,30 @@ fn with_shardings_of_all(attributes: &DictionaryAttribute, shardings: &Shardings
     DictionaryAttribute::new(attributes.entries().iter().cloned().chain(said).collect())
 }
 
-/// What a partition has of a value of the whole program.
+/// The part of a value of the whole program that a partition holds.
 #[derive(Clone, Debug)]
 struct Part {
-    /// The value of the partitioned program.
+    /// The value in the partitioned program.
     value: ValueId,
     layout: Layout,
 }
 
-/// A function that is being partitioned.
+/// The state of partitioning one function.
 struct Partitioner<'m> {
     module: &'m Module,
     /// The function of the whole program.
     function: &'m Function,
-    /// How its values are to lie.
+    /// The derived layouts of its values.
     shardings: &'m Shardings,
     options: &'m Options,
     emit: Emitter,
-    /// The parts of values that have been computed.
+    /// The parts of the values computed so far.
     parts: HashMap<ValueId, Part>,
-    /// What the futures stand for that asynchronous operations give.
+    /// The results of asynchronous operations, by their futures.
     futures: HashMap<ValueId, Vec<Part>>,
-    /// Values in other layouts than they were computed in: of each enclosing block, by value and layout.
+    /// Values that were moved to another layout, by value and layout, for each enclosing block.
     moved: Vec<HashMap<(ValueId, Layout), ValueId>>,
-    /// The functions that the partitioned one refers to.
+    /// The functions that the partitioned function refers to.
     functions: Vec<Function>,
 }
 
@@ -202,11 +204,11 @@ impl<'m> Partitioner<'m> {
         }
     }
 
-    /// Partitions the function, whose parameters and results lie so. Attributes are the caller's matter.
+    /// Partitions the function for parameters and results of these layouts. The caller sets the attributes.
     fn function(&mut self, name: Str, parameters: &[Layout], results: &[Layout]) -> Result<Function> {
         let old = self.function;
         let entry = old.body.entry();
-        let entry = entry.ok_or_else(|| Error::invalid("a function without a body"))?;
+        let entry = entry.ok_or_else(|| Error::invalid(format!("the function @{} has no body", old.name)))?;
         self.arguments(&old.body.block(entry).arguments, parameters)?;
         let returned = self.block(entry)?;
         let returned = returned
@@ -230,7 +232,7 @@ impl<'m> Partitioner<'m> {
         })
     }
 
-    /// Adds arguments to the block at hand: the parts of these values.
+    /// Adds arguments to the current block: the parts of these values.
     fn arguments(&mut self, values: &[ValueId], layouts: &[Layout]) -> Result<()> {
         for (value, layout) in values.iter().zip(layouts) {
             let ty = self.local_type(*value, layout)?;
@@ -240,7 +242,7 @@ impl<'m> Partitioner<'m> {
         Ok(())
     }
 
-    /// Partitions the operations of a block of the whole program; gives what its terminator returns, still of that.
+    /// Partitions the operations of a block of the whole program. Returns the operands of its terminator in the whole program.
     fn block(&mut self, block: BlockId) -> Result<Vec<ValueId>> {
         let function = self.function;
         let ops = &function.body.block(block).ops;
@@ -271,17 +273,15 @@ impl<'m> Partitioner<'m> {
             Op::Rng(_) => self.random(op),
             Op::CustomCall(o) => self.custom_call(op, o),
             Op::FuncCall(o) => {
-                let why = format!(
-                    "a call of {}: calls are to be inlined before a program is partitioned",
-                    o.callee
-                );
+                let why =
+                    format!("the program calls @{}; calls must be inlined before partitioning", o.callee);
                 Err(Error::unsupported(why))
             }
             _ => self.by_rule(op),
         }
     }
 
-    /// Ends the block at hand.
+    /// Adds the terminator of the current block.
     fn end(&mut self, kind: Op, values: &[ValueId]) {
         let location = self.emit.location.clone();
         self.emit.body.add_op(self.emit.block, kind, values, [] as [Type; 0], location);
@@ -289,10 +289,10 @@ impl<'m> Partitioner<'m> {
 
     fn part(&self, value: ValueId) -> Result<Part> {
         let part = self.parts.get(&value).cloned();
-        part.ok_or_else(|| Error::internal("a value is used before it is defined"))
+        part.ok_or_else(|| Error::internal("a value is used before its definition"))
     }
 
-    /// The value of the partitioned program that has the parts of a value in this layout.
+    /// Returns the parts of a value in this layout, moving them if necessary.
     fn moved(&mut self, value: ValueId, to: &Layout) -> Result<ValueId> {
         let part = self.part(value)?;
         self.moved_part(&part, to)
@@ -308,7 +308,7 @@ impl<'m> Partitioner<'m> {
         }
         let mut from = part.clone();
         if from.layout.addends.is_some() && to.addends != from.layout.addends {
-            // Who else needs the sum finds it.
+            // Moving the sum separately lets later uses find it.
             let summed = Layout { addends: None, ..from.layout.clone() };
             let scattered = to
                 .dims
@@ -324,32 +324,32 @@ impl<'m> Partitioner<'m> {
         Ok(value)
     }
 
-    /// A value that every partition has whole.
+    /// Returns a value as the whole array on every partition.
     fn whole(&mut self, value: ValueId) -> Result<ValueId> {
         let rank = self.part(value)?.layout.dims.len();
         self.moved(value, &Layout::whole(rank))
     }
 
-    /// Notes the parts of an operation's results.
+    /// Records the parts of an operation's results.
     fn bind(&mut self, op: &Operation, parts: impl IntoIterator<Item = Part>) {
         self.parts.extend(op.results.zip(parts));
     }
 
-    /// The sizes of a value of the whole program; `None` of what is no tensor of known sizes.
+    /// Returns the dimensions of a value of the whole program; `None` if it is not a tensor of static shape.
     fn dims(&self, value: ValueId) -> Option<Vec<usize>> {
         dims(&self.function.body, value)
     }
 
-    /// The type of a partition's part of a value.
+    /// Returns the type of one partition's part of a value.
     fn local_type(&self, value: ValueId, layout: &Layout) -> Result<Type> {
         let ty = self.function.body.ty(value);
         let (Some(tensor), Some(dims)) = (ty.as_tensor(), self.dims(value)) else { return Ok(ty.clone()) };
         let local = layout.local_dims(&dims).filter(|_| layout.dims.len() == dims.len());
-        let local = local.ok_or_else(|| Error::internal(format!("{ty} is to be cut as {layout:?}")))?;
+        let local = local.ok_or_else(|| Error::internal(format!("{ty} cannot be split as {layout:?}")))?;
         Ok(tensor.with_dims(ints(&local)).into())
     }
 
-    /// How a value is to lie, as far as is known and can be.
+    /// Returns the derived layout of a value; `None` if there is none, or if the value cannot have it.
     fn hint(&self, value: ValueId) -> Option<Layout> {
         let dims = self.dims(value)?;
         let layout = self.shardings.values.get(&value)?.clone();
@@ -372,7 +372,7 @@ impl<'m> Partitioner<'m> {
         Ok(results)
     }
 
-    /// Adds an operation with the regions and further attributes of one of the whole program.
+    /// Adds an operation with the regions and remaining attributes of an operation of the whole program.
     fn copy(
         &mut self,
         op: &'m Operation,
@@ -391,7 +391,7 @@ impl<'m> Partitioner<'m> {
         Ok(self.emit.body.op(new).results.collect())
     }
 
-    /// The values from outside that an operation's regions use.
+    /// Returns the values from outside that the regions of an operation use.
     fn captures(&self, op: &Operation) -> Vec<ValueId> {
         let body = &self.function.body;
         let (mut found, mut seen) = (vec![], HashSet::new());
@@ -421,7 +421,7 @@ impl<'m> Partitioner<'m> {
                 for id in &body.block(*block).ops {
                     let op = body.op(*id);
                     if matches!(op.kind, Op::ShardingConstraint(_) | Op::Reshard(_) | Op::ShardingGroup(_)) {
-                        // It says something of whole arrays, and the program of a partition has no mesh.
+                        // The operation applies to whole arrays, and the program of one partition has no mesh.
                         let same = op.results.zip(&op.operands);
                         let same: Vec<_> =
                             same.filter_map(|(new, old)| Some((new, *values.get(old)?))).collect();
@@ -441,7 +441,7 @@ impl<'m> Partitioner<'m> {
         }
     }
 
-    /// Takes the functions over that an operation refers to.
+    /// Copies the functions that an operation refers to.
     fn keep_functions(&mut self, kind: &Op) {
         let names: Vec<Str> = match kind {
             Op::CustomCall(call) => call.called_computations.to_vec(),

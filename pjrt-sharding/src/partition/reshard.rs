@@ -8,10 +8,10 @@ use crate::layout::Layout;
 use pjrt_stablehlo::ir::{OpCode, ValueId};
 
 impl Emitter {
-    /// The value, which partitions have as `from` says, as `to` says.
+    /// Moves a value from the layout `from` to the layout `to`.
     ///
     /// # Errors
-    /// If the layouts are not of this array, which callers have excluded.
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) if the layouts do not fit the array, which callers have excluded.
     pub(super) fn reshard(&mut self, mut value: ValueId, from: &Layout, to: &Layout) -> Result<ValueId> {
         if from == to {
             return Ok(value);
@@ -45,7 +45,8 @@ impl Emitter {
         }
     }
 
-    /// The sum of addends; of which each partition gets its part at once, where `to` cuts a dimension as the addends are spread.
+    /// Reduces partial sums. If `to` splits a dimension in the same way as the partial sums, each partition receives only its
+    /// part.
     pub(super) fn summed(
         &mut self,
         value: ValueId,
@@ -65,7 +66,7 @@ impl Emitter {
         self.all_reduce(value, OpCode::Add, &groups)
     }
 
-    /// Where a dimension is cut as addends are to be spread, a part between zeros is an addend.
+    /// Converts parts to partial sums, padded with zeros, if a dimension is split in the same way as the partial sums are to be.
     fn parts_as_addends(&mut self, value: ValueId, now: &mut Layout, to: &Layout) -> Result<ValueId> {
         let Some(addends) = &to.addends else { return Ok(value) };
         let Some(dim) = now.dims.iter().position(|cut| cut.as_ref() == Some(addends)) else {
@@ -79,7 +80,7 @@ impl Emitter {
         self.place(value, dim, &starts, &sizes)
     }
 
-    /// Has cuts change from one dimension to another where that is all that they have to do.
+    /// Moves splits from one dimension to another where that is the only change.
     fn exchange_dims(&mut self, mut value: ValueId, now: &mut Layout, to: &Layout) -> Result<ValueId> {
         for from in 0..now.dims.len() {
             let Some(cut) = now.dims[from].clone().filter(|_| to.dims[from].is_none()) else { continue };
@@ -94,7 +95,7 @@ impl Emitter {
         Ok(value)
     }
 
-    /// Joins the parts along a dimension unless they are as wanted or only have to be cut further.
+    /// Concatenates the parts along a dimension, unless the wanted split equals or refines the present one.
     fn gathered(
         &mut self,
         value: ValueId,
@@ -115,7 +116,7 @@ impl Emitter {
         self.all_gather(value, dim, &groups)
     }
 
-    /// Takes the parts of what partitions have, where dimensions are to be cut (further).
+    /// Takes slices along the dimensions that need a finer split.
     fn cut(&mut self, value: ValueId, now: &Layout, to: &Layout) -> Result<ValueId> {
         let mut sizes = self.dims(value)?;
         let mut starts = Vec::with_capacity(sizes.len());
@@ -126,7 +127,9 @@ impl Emitter {
             };
             let parts = wanted.parts / now.dims[dim].as_ref().map_or(1, |cut| cut.parts);
             if parts == 0 || !size.is_multiple_of(parts) {
-                return Err(Error::internal(format!("{size} elements are to be cut into {parts} parts")));
+                return Err(Error::internal(format!(
+                    "{size} elements cannot be split into {parts} equal parts"
+                )));
             }
             *size /= parts;
             starts.push(Some(wanted.of_partition.iter().map(|part| part % parts * *size).collect()));

@@ -1,5 +1,5 @@
-//! Operations whose parts are not simply the operation on parts: those without operands, random numbers, and what programs say
-//! about shardings.
+//! Partitions operations without a sharding rule of the usual form: constants and iotas, random numbers, constraints and
+//! annotations.
 
 use super::{Part, Partitioner};
 use crate::error::{Error, Result};
@@ -11,11 +11,11 @@ use pjrt_stablehlo::ir::{
     ElementType, Literal, LiteralData, Op, OpCode, OpId, Operation, TensorSharding, TensorType, ops,
 };
 
-/// Sums of arrays of one element type within the same groups, each with the layout that it is to have.
+/// Partial sums of one element type that are reduced within the same groups, each with the layout of its sum.
 type SumsAlike = (ElementType, Vec<Vec<usize>>, Vec<(Part, Layout)>);
 
 impl<'m> Partitioner<'m> {
-    /// A value that is split as an operation says; unless it cannot be.
+    /// Moves a value to the layout that a constraint states, if it can have it.
     pub(super) fn constraint(&mut self, op: &Operation, sharding: &TensorSharding) -> Result<()> {
         match self.wanted(op, sharding)? {
             Some(wanted) => self.split_so(op, wanted),
@@ -23,7 +23,7 @@ impl<'m> Partitioner<'m> {
         }
     }
 
-    /// How an operation says that its operand is to lie; `None` if it cannot.
+    /// Returns the layout that a constraint states for its operand; `None` if the operand cannot have it.
     fn wanted(&self, op: &Operation, sharding: &TensorSharding) -> Result<Option<Layout>> {
         let Some(dims) = self.dims(op.operand(0)) else { return Ok(None) };
         let Ok(said) = with_addends(self.module, sharding, &dims, self.emit.devices.count()) else {
@@ -33,7 +33,8 @@ impl<'m> Partitioner<'m> {
         self.with_open(op, Layout::of(said.as_ref(), dims.len()), open)
     }
 
-    /// A layout of an operation's operand, which may be cut as it is along dimensions that are left open.
+    /// Completes the layout of an operation's operand: dimensions that are left open keep their present split. Returns `None`
+    /// if the array cannot have the layout.
     fn with_open(
         &self,
         op: &Operation,
@@ -55,14 +56,14 @@ impl<'m> Partitioner<'m> {
         Ok(Some(wanted))
     }
 
-    /// Moves an operation's operand to where it is to be.
+    /// Moves an operation's operand to a layout, and binds the result to it.
     fn split_so(&mut self, op: &Operation, wanted: Layout) -> Result<()> {
         let value = self.moved(op.operand(0), &wanted)?;
         self.bind(op, [Part { value, layout: wanted }]);
         Ok(())
     }
 
-    /// Where the next operation asks for a sum, those that the ones right after it ask for are made in the same exchange.
+    /// If the next operations are constraints that each require a sum, reduces the partial sums in one all-reduce.
     pub(super) fn sum_together(&mut self, ops: &[OpId]) -> Result<()> {
         let mut alike: Vec<SumsAlike> = vec![];
         for (i, id) in ops.iter().enumerate() {
@@ -101,7 +102,7 @@ impl<'m> Partitioner<'m> {
         Ok(())
     }
 
-    /// Results that are the first operands.
+    /// Binds the results to the operands of the same index.
     fn unchanged(&mut self, op: &Operation) -> Result<()> {
         let parts = op.operands.iter().take(op.results.len()).map(|value| self.part(*value));
         let parts = parts.collect::<Result<Vec<_>>>()?;
@@ -114,7 +115,7 @@ impl<'m> Partitioner<'m> {
             && (op.operands.iter().zip(op.results))
                 .all(|(operand, result)| self.function.body.ty(*operand) == self.function.body.ty(result));
         match &*call.call_target_name {
-            // Operands may be futures, of which the partitioned program has none.
+            // The operands may be futures, which the partitioned program does not have.
             _ if is_about_order(op, call) => Ok(()),
             "Sharding" if same && op.results.len() == 1 => {
                 let Some(dims) = self.dims(op.operand(0)) else { return self.unchanged(op) };
@@ -127,13 +128,13 @@ impl<'m> Partitioner<'m> {
                     None => self.unchanged(op),
                 }
             }
-            // What this asks is answered elsewhere.
+            // The answer to `InspectSharding` is in [`Shardings`](crate::Shardings).
             "Sharding" | "InspectSharding" if same => self.unchanged(op),
             _ => self.by_rule(op),
         }
     }
 
-    /// Counts from where a partition's part begins.
+    /// Partitions an iota: adds the index at which a partition's part begins.
     pub(super) fn iota(&mut self, op: &'m Operation, iota: &ops::Iota) -> Result<()> {
         let dim = iota.iota_dimension as usize;
         let hint = self.hint(op.result());
@@ -157,26 +158,27 @@ impl<'m> Partitioner<'m> {
         Ok(())
     }
 
-    /// A part of a constant: the same element everywhere, or what is cut out of the whole.
+    /// Partitions a constant. A splat becomes a smaller splat; any other constant stays whole.
     pub(super) fn constant(&mut self, op: &'m Operation, constant: &ops::Constant) -> Result<()> {
         let (hint, splat) = (self.hint(op.result()), constant.value.splat());
         match (hint.filter(|layout| !layout.is_whole()), splat) {
             (Some(layout), Some(element)) => {
                 let local = self.local_type(op.result(), &layout)?;
                 let ty = local.as_tensor().cloned();
-                let ty = ty.ok_or_else(|| Error::internal("a constant that is no tensor"))?;
+                let ty = ty.ok_or_else(|| Error::internal("the type of a constant is not a tensor type"))?;
                 let value = Literal::new(ty.clone(), LiteralData::Splat(element.into_owned().into()));
                 let value = value.map_err(|error| Error::internal(error.to_string()))?;
                 let value = self.emit.op(Op::Constant(ops::Constant { value }), &[], ty);
                 self.bind(op, [Part { value, layout }]);
                 Ok(())
             }
-            // Whoever uses it takes the part that is needed.
+            // Users of the constant slice the part that they need.
             _ => self.on_whole_arrays(op).map(drop),
         }
     }
 
-    /// Random numbers, which are others every time: all partitions take those of the first.
+    /// Runs a random number generator on whole arrays. Every run returns other numbers, so the first partition sends its own to
+    /// the others.
     pub(super) fn random(&mut self, op: &'m Operation) -> Result<()> {
         let values = self.on_whole_arrays(op)?;
         let devices = &self.emit.devices;

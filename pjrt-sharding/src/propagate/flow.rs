@@ -1,4 +1,4 @@
-//! How the shardings of a function's tensors depend on each other.
+//! The graph of relations between the shardings of a function's tensors.
 
 use crate::error::{Error, Result};
 use crate::mesh::{mesh_of, of_shardy};
@@ -14,39 +14,39 @@ use pjrt_stablehlo::ir::{
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// A tensor, by its number. Values that are tuples are several.
+/// The index of a tensor. A value that is a tuple has several tensors.
 pub(super) type TensorId = usize;
 
-/// Dimensions that can be split alike.
+/// Dimensions of tensors that can be split in the same way.
 pub(super) struct Edge {
     pub(super) members: Vec<(TensorId, usize)>,
-    /// True if no element moves between partitions that way.
+    /// True if propagation along this edge moves no elements between partitions.
     pub(super) in_place: bool,
 }
 
-/// What operations say of how tensors are split.
+/// The splits that operations state.
 #[derive(Default)]
 pub(super) struct Given {
-    /// Results of manual computations, which nothing else decides.
+    /// The splits of the results of manual computations, which take precedence over all others.
     pub(super) manual_results: Vec<(TensorId, Split)>,
-    /// Results of constraints and operands of them; of one tensor the first counts.
+    /// The splits of operands and results of constraints. The first one of a tensor counts.
     pub(super) constraints: Vec<(TensorId, Split)>,
-    /// Operands of manual computations of which nothing else is said.
+    /// The splits of operands of manual computations, which count only if there is no other.
     pub(super) manual_operands: Vec<(TensorId, Split)>,
-    /// Tensors of one group (by its number) are split alike.
+    /// The tensors of each sharding group, by the group's number. They are split in the same way.
     pub(super) groups: BTreeMap<i64, Vec<TensorId>>,
-    /// Tensors whose split the program asks to see, with the names that it has for them.
+    /// The tensors whose shardings the program inspects, with the names in the configurations of the calls.
     pub(super) inspected: Vec<(String, TensorId)>,
 }
 
-/// The tensors of a function, and how their shardings depend on each other.
+/// The tensors of a function, and the relations between their shardings.
 pub(super) struct Flow<'m> {
     module: &'m Module,
     body: &'m Body,
     options: &'m Options,
-    /// How results of custom calls are to be split that the host partitions.
+    /// Known shardings of results of the custom calls that the host partitions.
     inferred: &'m HashMap<ValueId, Sharding>,
-    /// The sizes of each tensor; none of those that are not known.
+    /// The dimensions of each tensor; empty if they are not static.
     pub(super) tensors: Vec<Vec<usize>>,
     pub(super) of_value: HashMap<ValueId, Vec<TensorId>>,
     pub(super) edges: Vec<Edge>,
@@ -94,17 +94,17 @@ impl<'m> Flow<'m> {
         }
     }
 
-    /// The tensors of values.
+    /// Returns the tensors of values.
     pub(super) fn flat(&self, values: impl IntoIterator<Item = ValueId>) -> Result<Vec<TensorId>> {
         let mut all = vec![];
         for value in values {
             let tensors = self.of_value.get(&value);
-            all.extend(tensors.ok_or_else(|| Error::internal("a value is used before it is defined"))?);
+            all.extend(tensors.ok_or_else(|| Error::internal("a value is used before its definition"))?);
         }
         Ok(all)
     }
 
-    /// Adds the operations of a block, whose arguments are defined. Returns the tensors that it returns.
+    /// Adds the operations of a block whose arguments are defined. Returns the operands of its terminator.
     pub(super) fn block(&mut self, block: BlockId) -> Result<Vec<TensorId>> {
         for id in &self.body.block(block).ops {
             let op = self.body.op(*id);
@@ -127,7 +127,7 @@ impl<'m> Flow<'m> {
             Op::AsyncStart(_) => return self.async_start(id, op),
             Op::FuncCall(call) => {
                 let why = format!(
-                    "a call of {}: calls are to be inlined before shardings are propagated",
+                    "the program calls @{}; calls must be inlined before sharding propagation",
                     call.callee
                 );
                 return Err(Error::unsupported(why));
@@ -151,7 +151,7 @@ impl<'m> Flow<'m> {
         }
     }
 
-    /// Has an operation's results be these tensors.
+    /// Binds the results of an operation to these tensors.
     fn bind(&mut self, op: &Operation, tensors: Vec<TensorId>) {
         fn count(ty: &Type) -> usize {
             match ty {
@@ -168,7 +168,7 @@ impl<'m> Flow<'m> {
 
     fn element(&mut self, op: &Operation, index: usize) -> Result<()> {
         let Type::Tuple(parts) = self.body.ty(op.operand(0)) else {
-            return Err(Error::invalid("the operand is no tuple"));
+            return Err(Error::invalid("the operand is not a tuple"));
         };
         let before = self.tensors.len();
         parts.iter().take(index).for_each(|part| self.add_tensors(part));
@@ -191,7 +191,7 @@ impl<'m> Flow<'m> {
         for (value, dims) in operands.chain(op.results.iter().zip(&rule.results)) {
             let Some(tensor) = one(self, value) else { continue };
             for (dim, factors) in dims.iter().enumerate() {
-                // Of several factors the major one is what parts are of.
+                // A split of the dimension is one of its major factor.
                 if let Some(factor) = factors.first() {
                     members[*factor].push((tensor, dim));
                 }
@@ -206,7 +206,7 @@ impl<'m> Flow<'m> {
         Ok(())
     }
 
-    /// Has tensors of one shape be split alike.
+    /// Relates all dimensions of tensors of the same shape.
     pub(super) fn alike(&mut self, tensors: &[TensorId]) {
         let rank = tensors.iter().map(|tensor| self.tensors[*tensor].len()).min().unwrap_or(0);
         for dim in 0..rank {
@@ -215,11 +215,11 @@ impl<'m> Flow<'m> {
         }
     }
 
-    /// The block of a region, whose arguments are defined to be new tensors.
+    /// Returns the block of a region, after defining its arguments as new tensors.
     fn region(&mut self, id: OpId, index: usize) -> Result<BlockId> {
         let region = self.body.op(id).regions.get(index);
         let block = region.and_then(|region| self.body.region(*region).blocks.first());
-        let block = *block.ok_or_else(|| Error::invalid(format!("region {index} is empty")))?;
+        let block = *block.ok_or_else(|| Error::invalid(format!("region {index} has no block")))?;
         self.define(self.body.block(block).arguments.iter().copied());
         Ok(block)
     }
@@ -253,14 +253,14 @@ impl<'m> Flow<'m> {
         Ok(())
     }
 
-    /// Has the tensors at one place of these lists be split alike.
+    /// Relates the tensors at each index of these lists.
     fn all_alike(&mut self, lists: &[Vec<TensorId>]) {
         for place in 0..lists.iter().map(Vec::len).min().unwrap_or(0) {
             self.alike(&lists.iter().map(|list| list[place]).collect::<Vec<_>>());
         }
     }
 
-    /// What is started is done at once; the value that stands for its results is these.
+    /// Treats an asynchronous operation as if it ran at its start: the future is bound to the results.
     fn async_start(&mut self, id: OpId, op: &Operation) -> Result<()> {
         let block = self.region(id, 0)?;
         for (argument, operand) in self.body.block(block).arguments.iter().zip(&op.operands) {
@@ -280,7 +280,7 @@ impl<'m> Flow<'m> {
         Ok(())
     }
 
-    /// Notes that an operation gives a tensor, split so.
+    /// Records the stated split of an operation's operand and of its result, and relates the two.
     fn given_by(&mut self, op: &Operation, tensor: TensorId, split: Option<Split>) -> Result<()> {
         let result = self.flat(op.results.iter())?[0];
         if let Some(split) = split {
@@ -316,7 +316,7 @@ impl<'m> Flow<'m> {
         self.by_rule(op)
     }
 
-    /// A manual computation: along its axes tensors are split as given, otherwise as one likes.
+    /// Adds a manual computation. Its tensors are split as stated along its manual axes, and freely along the others.
     fn manual(&mut self, id: OpId, op: &'m Operation, manual: &ops::ManualComputation) -> Result<()> {
         let operands = self.flat(op.operands.iter().copied())?;
         let results = self.flat(op.results.iter())?;
@@ -335,14 +335,14 @@ impl<'m> Flow<'m> {
             (given(&operands, &manual.in_shardings), given(&results, &manual.out_shardings));
         self.given.manual_operands.extend(of_operands);
         self.given.manual_results.extend(of_results);
-        // What operations in it say is of parts, and is not spread out of it.
+        // Operations in the body constrain parts of arrays, so their splits do not propagate outside.
         let outer = (std::mem::take(&mut self.edges), std::mem::take(&mut self.given));
         let block = self.region(id, 0)?;
         let returned = self.block(block)?;
         let inner = std::mem::replace(&mut self.edges, outer.0);
         self.given = outer.1;
         if self.is_manual_along_all(manual)? {
-            // What it does not cut is whole on each device.
+            // Each device has all of the dimensions that are not split along manual axes.
             return Ok(());
         }
         let inside = self.arguments(block)?.into_iter().chain(returned);
@@ -369,7 +369,7 @@ impl<'m> Flow<'m> {
     }
 }
 
-/// A sharding along the axes that a computation is manual along.
+/// Returns the sharding without the axes that are not manual in a computation.
 fn along_manual_axes(sharding: &TensorSharding, manual: &ops::ManualComputation) -> TensorSharding {
     let kept = |axes: &[AxisRef]| {
         axes.iter().filter(|axis| manual.manual_axes.contains(&axis.name)).cloned().collect()
@@ -378,7 +378,7 @@ fn along_manual_axes(sharding: &TensorSharding, manual: &ops::ManualComputation)
     TensorSharding { dim_shardings: sharding.dim_shardings.iter().map(dim).collect(), ..sharding.clone() }
 }
 
-/// Dimensions of tensors, in sets of those that are related.
+/// Disjoint sets of the dimensions that edges relate.
 struct Sets {
     of_dim: HashMap<(TensorId, usize), usize>,
     merged_into: Vec<usize>,
@@ -398,7 +398,7 @@ impl Sets {
         sets
     }
 
-    /// The set of a dimension, which is related to itself at least: as an argument is to a result that it is.
+    /// Returns the set of a dimension. A dimension without edges has a set of its own, as that of an argument that is returned.
     fn set(&mut self, tensor: TensorId, dim: usize) -> usize {
         let next = self.merged_into.len();
         let mut set = *self.of_dim.entry((tensor, dim)).or_insert(next);

@@ -1,8 +1,9 @@
-//! How arrays are split that the program does not say it of: as those that they are computed from, or with.
+//! Sharding propagation: derives the shardings that a program does not state.
 //!
-//! An operation relates dimensions of its operands and results by its [rule](crate::rule): all tensors of an elementwise sum can be
-//! split alike. What the program says is spread along such relations until nothing changes, first through operations that move
-//! no element, then through all. Where two splits of a tensor contradict each other, the first in the program's order stays.
+//! The [rule](crate::rule) of an operation relates dimensions of its operands and results. All tensors of an elementwise
+//! addition, for example, can be split in the same way. The shardings that the program states are propagated along these
+//! relations until nothing changes: first through the operations that move no elements between partitions, then through all. If
+//! two shardings of a tensor conflict, the first in program order is kept.
 
 mod flow;
 #[cfg(test)]
@@ -19,24 +20,28 @@ use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{Attribute, Function, Type, ValueId};
 use std::collections::HashMap;
 
-/// How the arrays of a program are split.
+/// The shardings of the arrays of a program, which [`propagate`](propagate()) returns and [`partition`](crate::partition())
+/// takes.
+///
+/// The example of [`propagate`](propagate()) reads them.
 #[derive(Clone, Debug, Default)]
 pub struct Shardings {
-    /// The parameters; `None` of those that every partition has whole. Tuples are taken apart.
+    /// The sharding of each parameter of `main`; `None` if every partition holds the whole array. A tuple has one entry for
+    /// each of its arrays.
     pub parameters: Vec<Option<Sharding>>,
-    /// The results.
+    /// The sharding of each result of `main`, in the same form.
     pub results: Vec<Option<Sharding>>,
-    /// The arrays whose sharding the program asks to see (`InspectSharding`), by its names for them.
+    /// The shardings that the program inspects with custom calls `InspectSharding`, by the name in the configuration of the call.
     pub inspected: Vec<(String, Option<Sharding>)>,
-    /// The values of `main` that are split.
+    /// The layouts of the values of `main` that are split.
     pub(crate) values: HashMap<ValueId, Layout>,
 }
 
-/// Finds how the arrays of `main` are split.
+/// Derives the shardings of all arrays of `main` from those that the program states.
 ///
-/// What the program says, as attributes (`sdy.sharding`, `mhlo.sharding`) of parameters and results, constraints, groups, and the
-/// operands and results of manual computations, is spread through all operations, and into loops and branches.
-/// Calls are to be inlined before ([`pjrt_stablehlo::passes`] does that).
+/// The program states shardings as attributes of parameters and results (`sdy.sharding`, `mhlo.sharding`), as sharding
+/// constraints and groups, and as the shardings of manual computations. They are propagated through all operations, and into
+/// loops and branches. Calls must be inlined before, for example by [`pjrt_stablehlo::passes`].
 ///
 /// ```
 /// use pjrt_sharding::{Options, propagate};
@@ -55,12 +60,12 @@ pub struct Shardings {
 /// ```
 ///
 /// # Errors
-/// If a sharding is of a form that is not supported, or does not fit its array, or if the program has calls.
+/// If the form of a sharding is not supported, if a sharding does not fit its array, or if the program contains calls.
 pub fn propagate(module: &Module, options: &Options) -> Result<Shardings> {
     propagate_with(module, options, &HashMap::new())
 }
 
-/// The same, where it is known how results of custom calls are to be split that the host partitions.
+/// Does the same as [`propagate`] with known shardings of results of the custom calls that the host partitions.
 pub(crate) fn propagate_with(
     module: &Module,
     options: &Options,
@@ -98,7 +103,7 @@ pub(crate) fn propagate_with(
     })
 }
 
-/// How many arrays a value of this type is.
+/// Returns the number of arrays in a value of this type.
 fn arrays_of(ty: &Type) -> usize {
     match ty {
         Type::Tuple(parts) | Type::Future(parts) => parts.iter().map(arrays_of).sum(),
@@ -106,14 +111,14 @@ fn arrays_of(ty: &Type) -> usize {
     }
 }
 
-/// An attribute of one of a function's parameters or results.
+/// A function that returns an attribute of one of a function's parameters or results.
 type Lookup = for<'f> fn(&'f Function, usize, &str) -> Option<&'f Attribute>;
 
-/// The parameters of `main`, or its results.
+/// The parameters or the results of `main`.
 struct Interface {
-    /// Each with what its attributes say of it, if they do.
+    /// The arrays, each with the sharding that its attributes state.
     arrays: Vec<(TensorId, Option<Said>)>,
-    /// Whether one of which nothing is said may be split.
+    /// For each array, whether it may be split if its attributes state no sharding.
     may_be_split: Vec<bool>,
 }
 
@@ -125,7 +130,7 @@ impl Interface {
         flow: &Flow<'_>,
         tensors: Vec<TensorId>,
     ) -> Result<Self> {
-        // Attributes are by argument; where tuples were taken apart they say nothing about the parts.
+        // Attributes belong to arguments. After tuples are flattened, they cannot be assigned to arrays.
         let lookup: Option<Lookup> =
             (main.argument_types().len() == tensors.len()).then_some(Function::argument_attribute);
         let allowed = &options.propagate_to_parameters;
@@ -167,7 +172,7 @@ impl Interface {
         Ok(Self { arrays: tensors.into_iter().enumerate().map(said).collect::<Result<_>>()?, may_be_split })
     }
 
-    /// How each is split, given how that was found: as its attributes say, and where they leave it open, as found.
+    /// Returns the final sharding of each array: the stated one, refined or replaced by the derived one where that is allowed.
     fn chosen(&self, found: impl Fn(TensorId) -> Option<Sharding>) -> Vec<Option<Sharding>> {
         let one = |((tensor, said), may_be_split): (&(TensorId, Option<Said>), &bool)| match said {
             None => found(*tensor).filter(|_| *may_be_split),
@@ -181,7 +186,7 @@ impl Interface {
     }
 }
 
-/// What was found for an array that is to be split so, if that splits other dimensions, too.
+/// Returns the derived sharding if it is compatible with the stated one and splits further dimensions.
 fn finer_of(said: &Sharding, found: &Sharding) -> Option<Sharding> {
     let rank = found.parts.len();
     let (said, mut layout) = (Layout::of(Some(said), rank), Layout::of(Some(found), rank));
@@ -192,7 +197,7 @@ fn finer_of(said: &Sharding, found: &Sharding) -> Option<Sharding> {
         .flatten()
 }
 
-/// Spreads what the program says over all tensors.
+/// Propagates the stated shardings over all tensors.
 fn spread_all(flow: &mut Flow<'_>, parameters: &Interface, results: &Interface) -> Vec<Split> {
     let given = std::mem::take(&mut flow.given);
     let mut splits: Vec<Option<Split>> = vec![None; flow.tensors.len()];
@@ -203,7 +208,7 @@ fn spread_all(flow: &mut Flow<'_>, parameters: &Interface, results: &Interface) 
     for ((tensor, said), may_be_split) in parameters.arrays.iter().zip(&parameters.may_be_split) {
         match said {
             Some(said) => give(*tensor, said.split()),
-            // What an operation says of it counts.
+            // The constraints in the program determine its split.
             None if *may_be_split => {}
             None => give(*tensor, Split::whole(flow.tensors[*tensor].len())),
         }
@@ -232,7 +237,7 @@ fn spread_all(flow: &mut Flow<'_>, parameters: &Interface, results: &Interface) 
     splits
 }
 
-/// Splits the members of an edge that can be as those that are.
+/// Propagates the splits of the members of an edge to the other members. Returns whether any split changed.
 fn spread(tensors: &[Vec<usize>], splits: &mut [Split], edge: &Edge) -> bool {
     let mut changed = false;
     for (from, dim) in &edge.members {

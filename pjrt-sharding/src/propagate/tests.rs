@@ -4,7 +4,7 @@ use super::*;
 use pjrt_stablehlo::ir::OpCode;
 use pjrt_stablehlo::passes::{CoreOps, decompose};
 
-/// The shardings of a program's results on a mesh of 2 by 2, each as `parts at position of every partition`.
+/// Returns the shardings of a program's results on a 2x2 mesh.
 fn results(program: &str) -> Vec<Option<Sharding>> {
     let text = format!("module {{ sdy.mesh @mesh = <[\"x\"=2, \"y\"=2]> func.func public @main{program} }}");
     let module = pjrt_stablehlo::parse(text.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{text}"));
@@ -14,7 +14,7 @@ fn results(program: &str) -> Vec<Option<Sharding>> {
     propagate(&module, &options).unwrap().results
 }
 
-/// A sharding along these axes of the mesh: 0 is `x`, 1 is `y`.
+/// Returns the sharding along these axes of the mesh: 0 is `x`, 1 is `y`.
 fn along(axes: &[Option<usize>]) -> Option<Sharding> {
     Some(Sharding {
         parts: axes.iter().map(|axis| if axis.is_some() { 2 } else { 1 }).collect(),
@@ -104,7 +104,7 @@ fn a_constraint_that_gives_a_result_decides_how_it_is_split() {
     };
     assert_eq!(results(&function("<@mesh, [{}, {\"x\"}]>")), [along(&[None, Some(0)])]);
     assert_eq!(results(&function("<@mesh, [{}, {}]>")), [None]);
-    // What was constrained to be whole is so where the second constraint leaves it open.
+    // A dimension that the first constraint makes whole stays whole where the second constraint leaves it open.
     assert_eq!(results(&function("<@mesh, [{\"x\"}, {?}]>")), [along(&[Some(0), None])]);
     let open = format!(
         "(%a: tensor<8x2xf32> {XY}) -> tensor<8x2xf32> {{

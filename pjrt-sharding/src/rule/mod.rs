@@ -1,8 +1,8 @@
-//! Sharding rules: which dimensions of an operation's operands and results are cut together.
+//! Sharding rules: which dimensions of an operation's operands and results are split together.
 //!
-//! The terms are those of [Shardy](https://openxla.org/shardy/sdy_dialect): every dimension consists of factors, and a factor
-//! that several tensors share is cut alike in all of them. The product of matrices `([i, k], [k, j]) -> ([i, j])` has two
-//! pass-through factors, and one, `k`, along which partial results are reduced.
+//! The terms are those of [Shardy](https://openxla.org/shardy/sdy_dialect). Every dimension consists of factors. A factor that
+//! several tensors share is split in the same way in all of them. The matrix product `([i, k], [k, j]) -> ([i, j])` has two
+//! pass-through factors, `i` and `j`, and one reduction factor, `k`, along which partial results are reduced.
 
 mod ops;
 mod reducer;
@@ -15,73 +15,97 @@ pub(crate) use reducer::{begins_with_neutral, reducer};
 
 use pjrt_stablehlo::ir::{OpCode, Operation};
 
-/// Returns the rule of a custom call with operands and results of these sizes; `None` if it needs its operands whole.
+/// A function that returns the rule of a custom call with operands and results of these dimensions; `None` if the call needs
+/// its operands whole. [`Options::call_rule`](crate::Options::call_rule) takes one.
+///
+/// ```
+/// use pjrt_sharding::{CallRule, FactorKind, Options, RuleBuilder};
+/// use pjrt_stablehlo::ir::Op;
+///
+/// // Calls of `square` are elementwise.
+/// let call_rule: CallRule = |op, operands, results| {
+///     let Op::CustomCall(call) = &op.kind else { return None };
+///     let mut rule = RuleBuilder::new(operands, results);
+///     rule.pointwise(|_| Some(FactorKind::PassThrough));
+///     (&*call.call_target_name == "square").then(|| rule.finish())
+/// };
+/// let options = Options { num_partitions: 2, call_rule, ..Options::default() };
+/// # let _ = options;
+/// ```
 pub type CallRule = fn(&Operation, &[Vec<usize>], &[Vec<usize>]) -> Option<ShardingRule>;
 
-/// How an operation can run on parts of its tensors.
+/// The sharding rule of an operation: the factors of its tensors, and what a split along each of them requires. [`RuleBuilder`]
+/// makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardingRule {
-    /// The factors that dimensions consist of.
+    /// The factors that the dimensions consist of.
     pub factors: Vec<Factor>,
-    /// For each operand and each of its dimensions the factors that it consists of, the major one first.
+    /// For each operand and each of its dimensions, the indices in `factors` of its factors, the major one first.
     pub operands: Vec<TensorMapping>,
-    /// The same for results.
+    /// The same for each result.
     pub results: Vec<TensorMapping>,
-    /// For each operand, what the last shard of an uneven split is filled up with so that the result does not change.
+    /// For each operand, the value that may fill the last shard of an uneven split without changing the results.
     pub padding: Vec<Padding>,
-    /// The operation by which partial results combine that reduction factors leave; `None` where there are none, or where the
-    /// rule does not say.
+    /// The operation that combines the partial results of reduction factors; `None` if there are none, or if the rule does not
+    /// state it.
     pub reducer: Option<OpCode>,
 }
 
-/// The factors of each dimension of a tensor.
+/// For each dimension of a tensor, the indices of its factors in [`ShardingRule::factors`]. [`RuleBuilder`] has an example.
 pub type TensorMapping = Vec<Vec<usize>>;
 
-/// A factor of dimensions.
+/// A factor of dimensions. [`RuleBuilder`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Factor {
-    /// Number of elements.
+    /// Number of elements along the factor.
     pub size: usize,
-    /// What an operation needs whose tensors are cut along it.
+    /// The requirement of the operation when its tensors are split along the factor.
     pub kind: FactorKind,
-    /// Whether a cut along it is not spread from one tensor to another.
+    /// True if propagation does not carry a split along the factor from one tensor to another.
     pub blocks_propagation: bool,
 }
 
-/// What an operation needs whose tensors are cut along a factor.
+/// The requirement of an operation when its tensors are split along a factor. [`RuleBuilder`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FactorKind {
-    /// Nothing: partitions compute their parts of the results from their parts of the operands.
+    /// None: each partition computes its part of the results from its parts of the operands.
     PassThrough,
-    /// Partitions compute partial results, which are reduced.
+    /// The partitions compute partial results, which an all-reduce combines.
     Reduction,
-    /// Partitions need the whole of it.
+    /// Each partition needs all elements along the factor.
     NeedReplication,
-    /// Partitions need parts of others (a collective permute).
+    /// Each partition needs elements of other partitions' parts (a collective permute).
     Permutation,
 }
 
-/// What an operand's shard is filled up with where there are no elements.
+/// The value that fills an operand's shard where it has no elements.
+///
+/// ```
+/// use pjrt_sharding::Padding;
+/// use pjrt_stablehlo::ir::OpCode;
+///
+/// assert_eq!(Padding::neutral(Some(OpCode::Maximum)), Padding::Lowest);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// Anything: no element of a result depends on it.
+    /// Any value: no element of a result depends on it.
     Any,
     /// Zeros.
     Zero,
     /// Ones.
     One,
-    /// The lowest element of the type, which is minus infinity for floats.
+    /// The lowest value of the element type; minus infinity for floats.
     Lowest,
-    /// The highest element of the type.
+    /// The highest value of the element type; infinity for floats.
     Highest,
-    /// Elements of which every bit is one.
+    /// Elements with all bits set.
     AllOnes,
-    /// The rule does not say by which operation partial results combine, so there is nothing known to be neutral.
+    /// Unknown, because the rule does not state the operation that combines partial results.
     Unknown,
 }
 
 impl Padding {
-    /// Returns the neutral element of a reduction.
+    /// Returns the neutral element of a reduction by this operation.
     pub fn neutral(reducer: Option<OpCode>) -> Self {
         match reducer {
             Some(OpCode::Add | OpCode::Or) => Self::Zero,
@@ -95,12 +119,12 @@ impl Padding {
 }
 
 impl ShardingRule {
-    /// Whether tensors can be cut along a factor with no other communication than a reduction of results.
+    /// Returns whether tensors can be split along a factor with no communication other than a reduction of the results.
     pub fn can_be_cut(&self, factor: usize) -> bool {
         matches!(self.factors[factor].kind, FactorKind::PassThrough | FactorKind::Reduction)
     }
 
-    /// Whether a factor is a pass-through factor of all tensors that have dimensions.
+    /// Returns whether a factor is a pass-through factor of all tensors of rank 1 or more.
     pub fn is_batching(&self, factor: usize) -> bool {
         let has =
             |tensor: &TensorMapping| tensor.is_empty() || tensor.iter().any(|dim| dim.contains(&factor));
@@ -108,18 +132,18 @@ impl ShardingRule {
             && self.operands.iter().chain(&self.results).all(has)
     }
 
-    /// The factors along which operands may be cut and results are partial then.
+    /// Returns the reduction factors.
     pub(crate) fn reduction_factors(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.factors.len()).filter(|factor| self.factors[*factor].kind == FactorKind::Reduction)
     }
 }
 
-/// Makes a rule, factor by factor.
+/// A builder of sharding rules, which adds one factor at a time.
 ///
 /// ```
 /// use pjrt_sharding::{FactorKind, RuleBuilder};
 ///
-/// // The product of matrices of 4 by 8 and of 8 by 2 elements.
+/// // The product of a 4x8 matrix and an 8x2 matrix.
 /// let (operands, results) = ([vec![4, 8], vec![8, 2]], [vec![4, 2]]);
 /// let mut rule = RuleBuilder::new(&operands, &results);
 /// rule.factor(FactorKind::PassThrough, [(0, 0)], [(0, 0)]);
@@ -136,7 +160,7 @@ pub struct RuleBuilder<'a> {
 }
 
 impl<'a> RuleBuilder<'a> {
-    /// Begins the rule of an operation with operands and results of these sizes.
+    /// Begins the rule of an operation with operands and results of these dimensions.
     pub fn new(operands: &'a [Vec<usize>], results: &'a [Vec<usize>]) -> Self {
         let none = |shapes: &[Vec<usize>]| shapes.iter().map(|dims| vec![vec![]; dims.len()]).collect();
         let rule = ShardingRule {
@@ -149,8 +173,8 @@ impl<'a> RuleBuilder<'a> {
         Self { operands, results, rule }
     }
 
-    /// Adds a factor of these dimensions, given as positions of tensors and of dimensions in them, as a minor one where they have
-    /// others. Returns its number.
+    /// Adds a factor to these dimensions, which are pairs of a tensor's index and a dimension. In a dimension that already has
+    /// factors, the new one is the minor one. Returns the index of the factor.
     pub fn factor(
         &mut self,
         kind: FactorKind,
@@ -171,8 +195,9 @@ impl<'a> RuleBuilder<'a> {
         number
     }
 
-    /// Adds a factor for each dimension of the first result that `kind` gives one for: of the same dimension of all tensors that
-    /// have its rank and its size. A pass-through factor needs all operands of its rank to have that size.
+    /// Adds one factor for each dimension of the first result for which `kind` returns a kind. The factor is in the same
+    /// dimension of all tensors of the same rank and size. A pass-through factor is added only if all operands of this rank
+    /// have that size.
     pub fn pointwise(&mut self, kind: impl Fn(usize) -> Option<FactorKind>) {
         let Some(first) = self.results.first() else { return };
         for (dim, size) in first.iter().enumerate() {
@@ -189,8 +214,8 @@ impl<'a> RuleBuilder<'a> {
         }
     }
 
-    /// Adds a factor for each of the first dimensions of all tensors, which count members of a batch. Returns false where they
-    /// have other sizes.
+    /// Adds a pass-through factor for each of the first `dims` dimensions, which are batch dimensions of all tensors. Returns
+    /// false, and adds none, if the tensors differ in their sizes.
     pub fn batch(&mut self, dims: usize) -> bool {
         let (operands, results) = (self.operands, self.results);
         let all = || operands.iter().chain(results);
@@ -207,13 +232,13 @@ impl<'a> RuleBuilder<'a> {
         true
     }
 
-    /// Sets the operation by which partial results combine along reduction factors.
+    /// Sets the operation that combines partial results along reduction factors.
     pub fn reduced_by(&mut self, reducer: OpCode) {
         self.rule.reducer = Some(reducer);
     }
 
-    /// Returns the rule. What is left of dimensions are factors of their own that need replication; operands that have reduction
-    /// factors are padded with the neutral element.
+    /// Returns the rule. Every dimension that its factors do not cover gets another factor, which needs replication. Operands
+    /// with reduction factors are padded with the neutral element.
     pub fn finish(mut self) -> ShardingRule {
         self.complete(self.operands, |rule| &mut rule.operands);
         self.complete(self.results, |rule| &mut rule.results);

@@ -1,13 +1,13 @@
-//! The rules of operations.
+//! The table of sharding rules by operation.
 
 use super::{CallRule, FactorKind, Padding, RuleBuilder, ShardingRule, begins_with_neutral, reducer};
 use FactorKind::{NeedReplication, PassThrough, Permutation, Reduction};
 use pjrt_stablehlo::ir::{Attribute, Body, Op, OpCode, Operation, Trait, Type, ValueId, ops};
 
-/// Composites that work along the last dimension of their arrays; the others of CHLO are elementwise.
+/// Composites that operate along the last dimension of their arrays. The other composites of CHLO are elementwise.
 const ALONG_THE_LAST_DIMENSION: &[&str] = &["chlo.top_k"];
 
-/// Custom calls that give their operands, and say or ask where they are.
+/// Custom calls that return their operands, and state or query their placement.
 const PLACES: &[&str] = &[
     "annotate_device_placement",
     "InspectSharding",
@@ -19,13 +19,13 @@ const PLACES: &[&str] = &[
     "SPMDShardToFullShape",
 ];
 
-/// Whether a call says when its operands are computed, and nothing else: that they are although nothing else uses them, or that
-/// they are one after the other.
+/// Returns whether a call only constrains the order of execution: it keeps its operands alive, or orders their computations.
 pub(crate) fn is_about_order(op: &Operation, call: &ops::CustomCall) -> bool {
     op.results.is_empty() && matches!(&*call.call_target_name, "dce_sink" | "control_dep")
 }
 
-/// The sizes of values, none of what is no tensor; `None` where there is one of unknown sizes.
+/// Returns the dimensions of values, which are empty for a value that is not a tensor; `None` if the dimensions of a tensor are
+/// not static.
 pub(crate) fn shapes(body: &Body, values: impl Iterator<Item = ValueId>) -> Option<Vec<Vec<usize>>> {
     values
         .map(|value| match body.ty(value) {
@@ -35,8 +35,7 @@ pub(crate) fn shapes(body: &Body, values: impl Iterator<Item = ValueId>) -> Opti
         .collect()
 }
 
-/// Returns the rule by which shardings are spread through an operation: the one that the program has for it, or else that of the
-/// operation.
+/// Returns the rule for propagation through an operation: the rule that the program states for it, or else the rule of the table.
 pub(crate) fn propagation_rule(body: &Body, op: &Operation, calls: CallRule) -> Option<ShardingRule> {
     let operands = shapes(body, op.operands.iter().copied())?;
     let results = shapes(body, op.results.iter())?;
@@ -44,21 +43,21 @@ pub(crate) fn propagation_rule(body: &Body, op: &Operation, calls: CallRule) -> 
         .or_else(|| of_op(body, op, &operands, &results, calls))
 }
 
-/// Returns the rule by which an operation runs on parts; `None` if it needs its operands whole. What the program says of custom
-/// calls is not enough for that: it does not say what these are on parts.
+/// Returns the rule by which an operation can run on parts; `None` if it needs its operands whole. A rule that the program
+/// states for a custom call does not count, because it does not define the call on parts.
 pub(crate) fn rule_of(body: &Body, op: &Operation, calls: CallRule) -> Option<ShardingRule> {
     let operands = shapes(body, op.operands.iter().copied())?;
     let results = shapes(body, op.results.iter())?;
     of_op(body, op, &operands, &results, calls)
 }
 
-/// The operation whose rule is made.
+/// The state of building the rule of one operation.
 struct Rule<'a> {
     body: &'a Body,
     op: &'a Operation,
-    /// Sizes of the operands.
+    /// The dimensions of each operand.
     operands: &'a [Vec<usize>],
-    /// Sizes of the results.
+    /// The dimensions of each result.
     results: &'a [Vec<usize>],
     builder: RuleBuilder<'a>,
 }
@@ -92,7 +91,7 @@ fn of_op(
         Op::Cholesky(_) => rule.kept(|dim| dim + 2 < rank),
         Op::TriangularSolve(o) => {
             rule.kept(|dim| dim + 2 < rank);
-            // Every column of the right side is a system of its own, or every row.
+            // Each column of the right-hand side, or each row for `left_side = false`, is an independent system.
             let free = if o.left_side { rank - 1 } else { rank - 2 };
             rule.builder.factor(PassThrough, [(1, free)], [(0, free)]);
         }
@@ -101,7 +100,7 @@ fn of_op(
     Some(rule.finish())
 }
 
-/// Positions in a program's list of dimensions.
+/// Converts dimension numbers of the program to indices.
 fn list(dims: &[i64]) -> Vec<usize> {
     dims.iter().map(|dim| *dim as usize).collect()
 }
@@ -111,23 +110,23 @@ impl Rule<'_> {
         let Self { op, builder, .. } = self;
         let mut rule = builder.finish();
         if let (Op::Scatter(_), [_, indices, _]) = (&op.kind, &mut rule.padding[..]) {
-            // Where updates are neutral, it does not matter where they go.
+            // Neutral updates have no effect, wherever their indices point.
             *indices = Padding::Any;
         }
         rule
     }
 
-    /// Pass-through factors of these dimensions of all tensors that have the rank and sizes of the first result.
+    /// Adds pass-through factors for these dimensions of all tensors with the rank and sizes of the first result.
     fn kept(&mut self, keep: impl Fn(usize) -> bool) {
         self.builder.pointwise(|dim| keep(dim).then_some(PassThrough));
     }
 
-    /// The same, and factors of another kind of the other dimensions that have equal sizes.
+    /// Does the same, and adds factors of another kind for the other dimensions of equal sizes.
     fn kept_or(&mut self, other: FactorKind, keep: impl Fn(usize) -> bool) {
         self.builder.pointwise(|dim| Some(if keep(dim) { PassThrough } else { other }));
     }
 
-    /// A pass-through factor for each dimension of each result and of the operand at its place.
+    /// Adds a pass-through factor for each dimension of each result and of the operand with the same index.
     fn each_alike(&mut self) {
         for (tensor, dims) in self.results.iter().enumerate() {
             for dim in 0..dims.len() {
@@ -161,7 +160,7 @@ impl Rule<'_> {
                     self.builder.factor(PassThrough, [(0, i)], [(0, j)]);
                 }
             }
-            // Slices of whole dimensions begin at their first element.
+            // A slice that keeps the size of a dimension begins at its first element.
             Op::Slice(_) => self.kept(|_| true),
             Op::BitcastConvert(_) => {
                 for dim in 0..rank.min(self.operands[0].len()) {
@@ -310,7 +309,7 @@ impl Rule<'_> {
         let collapsed = list(&numbers.collapsed_slice_dims);
         let batch = (0..self.results[0].len()).filter(|j| !offsets.contains(j));
         for (i, j) in (0..self.operands[1].len()).filter(|dim| *dim != vector).zip(batch) {
-            // A batching dimension of the indices is one of the operand too.
+            // A batching dimension of the indices is also one of the operand.
             let of_operand = indices_batching.iter().position(|dim| *dim == i).map(|at| (0, batching[at]));
             self.builder.factor(PassThrough, [(1, i)].into_iter().chain(of_operand), [(0, j)]);
         }
@@ -338,7 +337,7 @@ impl Rule<'_> {
                 let of_inputs = || (0..inputs).map(|k| (k, batching[at]));
                 self.builder.factor(PassThrough, of_inputs().chain(updates), of_inputs());
             } else if let Some(reducer) = reducer {
-                // Each partition makes some of the updates; what these give is reduced.
+                // Each partition applies some of the updates, and the results are reduced.
                 self.builder.factor(Reduction, updates, []);
                 self.builder.reduced_by(reducer);
             }
@@ -359,7 +358,7 @@ impl Rule<'_> {
         Some(())
     }
 
-    /// Calls that every compiler knows, and those of which JAX says how many dimensions count members of a batch.
+    /// Adds the factors of a call that every compiler implements, or of one whose number of batch dimensions JAX states.
     fn custom_call(&mut self, call: &ops::CustomCall) -> Option<()> {
         if PLACES.contains(&&*call.call_target_name) && self.operands == self.results {
             self.each_alike();
@@ -371,8 +370,8 @@ impl Rule<'_> {
     }
 }
 
-/// The pairs of dimensions whose parts stay where they are: equal ones, and the major-most of those that are split up or
-/// put together.
+/// Returns the pairs of dimensions whose parts stay in place: equal dimensions, and the major dimensions of those that the
+/// reshape splits or merges.
 fn kept_by_reshape(from: &[usize], to: &[usize]) -> Vec<(usize, usize)> {
     let (mut i, mut j, mut pairs) = (0, 0, Vec::new());
     if from.contains(&0) {

@@ -1,9 +1,9 @@
-//! What the region of a reduction does.
+//! Recognizes the operation in the region of a reduction.
 
 use pjrt_stablehlo::ir::{Body, Op, OpCode, Operation};
 
-/// Returns what an operation's only region does to its two arguments, if that is one operation that partial results can be
-/// combined by.
+/// Returns the operation that the only region of `op` applies to its two arguments; `None` if the region contains anything
+/// else, or an operation that cannot combine partial results.
 pub(crate) fn reducer(body: &Body, op: &Operation) -> Option<OpCode> {
     use OpCode::{Add, And, Maximum, Minimum, Multiply, Or};
     let [region] = op.regions[..] else { return None };
@@ -18,7 +18,7 @@ pub(crate) fn reducer(body: &Body, op: &Operation) -> Option<OpCode> {
     Some(combine.kind.code()).filter(|code| is_all && is_known(code))
 }
 
-/// Whether the initial value of a reduction may be combined in more than once.
+/// Returns whether a reduction may combine its initial value more than once without a change of its result.
 pub(crate) fn begins_with_neutral(body: &Body, op: &Operation, reducer: OpCode) -> bool {
     let [_, init] = op.operands[..] else { return false };
     let constant = match body.defining_op(init).map(|id| &body.op(id).kind) {

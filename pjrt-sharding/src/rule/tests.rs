@@ -1,4 +1,4 @@
-//! Every rule against what operations are: cut along one of its factors, an operation has operands and results that fit.
+//! Tests of every rule: an operation that is split along a factor must fit its operands and results.
 
 use super::*;
 use crate::layout::Layout;
@@ -10,7 +10,7 @@ use pjrt_stablehlo::ir::{Definition, OpId, ValueId};
 use pjrt_stablehlo::{Module, verify};
 use std::collections::HashMap;
 
-/// Programs of one operation that has a rule, which is the last one, and how many factors it can be cut along. Sizes are even.
+/// Programs whose last operation has a rule, with the number of factors it can be split along. All sizes are even.
 const PROGRAMS: &[(&str, usize)] = &[
     ("(%a: tensor<4x6xf32>, %b: tensor<4x6xf32>) -> tensor<4x6xf32> { %r = stablehlo.add %a, %b : tensor<4x6xf32>
        return %r : tensor<4x6xf32> }", 2),
@@ -118,7 +118,7 @@ fn module(text: &str) -> Module {
     pjrt_stablehlo::parse(format!("func.func public @main{text}")).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// The operation that gives the results, and its rule.
+/// Returns the operation that computes the results, and its rule.
 fn ruled(module: &Module) -> (OpId, ShardingRule) {
     let main = module.main().unwrap();
     let ops = &main.body.block(main.body.entry().unwrap()).ops;
@@ -126,7 +126,7 @@ fn ruled(module: &Module) -> (OpId, ShardingRule) {
     (id, rule_of(&main.body, main.body.op(id), |_, _, _| None).unwrap())
 }
 
-/// A tensor whose dimensions of a factor are cut in two.
+/// Returns the sharding of a tensor that splits the dimensions of a factor in two.
 fn halved(tensor: &TensorMapping, factor: usize) -> Option<Sharding> {
     let parts: Vec<usize> =
         tensor.iter().map(|factors| if factors.first() == Some(&factor) { 2 } else { 1 }).collect();

@@ -1,10 +1,11 @@
-//! Rules that the program has for its custom calls (`sdy.sharding_rule`).
+//! Parses the rules that a program states for its custom calls (`sdy.sharding_rule`).
 
 use super::{Factor, FactorKind, Padding, ShardingRule, TensorMapping};
 use pjrt_stablehlo::ir::{Attribute, Operation};
 
 impl ShardingRule {
-    /// The rule that the program has for an operation with tensors of these sizes, if it has one that fits them.
+    /// Returns the rule that the program states for an operation with tensors of these dimensions; `None` if it states none, or
+    /// one that does not fit the tensors.
     pub(crate) fn of_attribute(
         op: &Operation,
         operands: &[Vec<usize>],
@@ -17,7 +18,7 @@ impl ShardingRule {
         Self::parse(text).filter(|rule| fits(&rule.operands, operands) && fits(&rule.results, results))
     }
 
-    /// Reads a rule such as `sdy.op_sharding_rule<([i, kj], [k])->([i, j]) {i=4, j=2, k=8} reduction={k}, custom>`.
+    /// Parses a rule such as `sdy.op_sharding_rule<([i, kj], [k])->([i, j]) {i=4, j=2, k=8} reduction={k}, custom>`.
     fn parse(text: &str) -> Option<Self> {
         let mut reader = Reader { rest: text.strip_prefix("sdy.op_sharding_rule<")?, names: vec![] };
         let operands = reader.tensors()?;
@@ -59,7 +60,7 @@ impl ShardingRule {
 
 struct Reader<'a> {
     rest: &'a str,
-    /// The factors, in the order in which they came.
+    /// The names of the factors, in order of first appearance.
     names: Vec<&'a str>,
 }
 
@@ -77,7 +78,7 @@ impl<'a> Reader<'a> {
         number.parse().ok()
     }
 
-    /// A letter, perhaps with a number: `i`, `z_1`.
+    /// Reads a factor: a letter, optionally with a number, such as `i` or `z_1`.
     fn factor(&mut self) -> Option<usize> {
         let text = self.rest.trim_start();
         text.starts_with(|c: char| c.is_ascii_lowercase()).then_some(())?;
@@ -94,7 +95,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// `([i, jk], [])`: the factors of each dimension.
+    /// Reads the factors of each dimension of a list of tensors, such as `([i, jk], [])`.
     fn tensors(&mut self) -> Option<Vec<TensorMapping>> {
         let mut tensors = vec![];
         self.eat("(").then_some(())?;

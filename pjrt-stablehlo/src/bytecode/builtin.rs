@@ -21,16 +21,7 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
             text
         }
         4 => Attribute::Symbol([decoder.string_attribute()?].into()),
-        5 => {
-            let mut path = vec![decoder.string_attribute()?];
-            path.extend(decoder.list(|decoder| {
-                decoder.typed("a symbol reference", |attribute| match attribute {
-                    Attribute::Symbol(path) => path.first().cloned(),
-                    _ => None,
-                })
-            })?);
-            Attribute::Symbol(path.into())
-        }
+        5 => nested_symbol(decoder)?,
         6 => Attribute::Type(decoder.ty()?),
         7 => Attribute::Unit,
         8 => integer(decoder)?,
@@ -61,23 +52,38 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
             let ty = decoder.tensor_type()?;
             elements(decoder, ty)?
         }
-        22 => {
-            let file = decoder.location_name()?;
-            let positions = decoder.list(position)?;
-            let (line, column, end_line, end_column) = match *positions {
-                [] => (0, 0, 0, 0),
-                [line] => (line, 0, line, 0),
-                [line, column] => (line, column, line, column),
-                [line, column, end_column] => (line, column, line, end_column),
-                [line, column, end_line, end_column] => (line, column, end_line, end_column),
-                _ => return Err(decoder.cursor.error("expected at most 4 numbers in a file location")),
-            };
-            location(decoder, LocationKind::File { file, line, column, end_line, end_column })
-        }
+        22 => file_range(decoder)?,
         code => {
             return Err(start.error(format!("attribute code {code} of dialect 'builtin' is not supported")));
         }
     })
+}
+
+/// A symbol reference of several names: `@outer::@inner`.
+fn nested_symbol(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
+    let mut path = vec![decoder.string_attribute()?];
+    path.extend(decoder.list(|decoder| {
+        decoder.typed("a symbol reference", |attribute| match attribute {
+            Attribute::Symbol(path) => path.first().cloned(),
+            _ => None,
+        })
+    })?);
+    Ok(Attribute::Symbol(path.into()))
+}
+
+/// The location of a range of a file, of which trailing positions may be absent.
+fn file_range(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
+    let file = decoder.location_name()?;
+    let positions = decoder.list(position)?;
+    let (line, column, end_line, end_column) = match *positions {
+        [] => (0, 0, 0, 0),
+        [line] => (line, 0, line, 0),
+        [line, column] => (line, column, line, column),
+        [line, column, end_column] => (line, column, line, end_column),
+        [line, column, end_line, end_column] => (line, column, end_line, end_column),
+        _ => return Err(decoder.cursor.error("expected at most 4 numbers in a file location")),
+    };
+    Ok(location(decoder, LocationKind::File { file, line, column, end_line, end_column }))
 }
 
 fn location(decoder: &Decoder<'_>, kind: LocationKind) -> Attribute {

@@ -1,6 +1,7 @@
 //! The IR section: operations, blocks and regions. It is read without recursion.
 
 use super::cursor::{Cursor, malformed};
+use super::dialects::DIALECTS;
 use super::entries::Entries;
 use super::ops::{Budget, KnownName, Meaning, RawAttributes, other_op, table_op};
 use super::sections::{
@@ -37,7 +38,7 @@ mod mask {
 pub(crate) fn read(input: Bytes) -> Result<Module, Error> {
     let file = File::read(input)?;
     let input = file.input.clone();
-    let entries = Entries::read(&file, &input)?;
+    let entries = Entries::read(&file, &input, DIALECTS)?;
     let names = file.op_names.iter().map(|op| KnownName::new(&file, op)).collect();
     let budget = Budget::new(input.len());
     let mut module = Module::new();
@@ -391,39 +392,10 @@ impl<'a> Reader<'a> {
             return Err(malformed(offset, format!("expected the index of an operation name, found {index}")));
         };
         let parts = cursor.byte()?;
-        let location = self.location(&mut cursor)?;
-        let mut dictionary = DictionaryAttribute::default();
-        let mut dictionary_index = None;
-        if parts & mask::ATTRIBUTES != 0 {
-            let index = cursor.varint()?;
-            match self.entries.attribute(self.file, &cursor, index)? {
-                Attribute::Dictionary(entries) => {
-                    self.budget.charge_entries(entries.len())?;
-                    dictionary = entries.clone();
-                    dictionary_index = Some(index);
-                }
-                other => return Err(cursor.error(format!("expected a dictionary, found {}", other.kind()))),
-            }
-        }
-        let mut properties = None;
-        head.key = None;
-        if parts & mask::PROPERTIES != 0 {
-            let index = cursor.varint()?;
-            let range = usize::try_from(index).ok().and_then(|index| self.file.properties.get(index));
-            let Some(range) = range else {
-                return Err(cursor.error(format!("expected the index of properties, found {index}")));
-            };
-            properties = Some(Cursor::new_like(&cursor, range.clone()));
-            head.key = Some(Key { name, properties: index as usize, dictionary: dictionary_index });
-        }
-        let has_template = head.key.is_some_and(|key| self.templates.get(key).is_some());
-        if let Ok(known) = &self.names[name]
-            && !has_template
-        {
-            let attributes =
-                head.attributes.read(self.file, &mut self.entries, known, dictionary, properties);
-            attributes.map_err(|error| error.in_op(known.name.clone(), &location))?;
-        }
+        head.name = name;
+        head.offset = offset;
+        head.location = self.location(&mut cursor)?;
+        self.read_attributes(head, parts, &mut cursor)?;
         head.result_types.clear();
         if parts & mask::RESULTS != 0 {
             let count = cursor.count()?;
@@ -449,20 +421,63 @@ impl<'a> Reader<'a> {
         if parts & mask::USE_LIST_ORDERS != 0 && self.file.format >= FORMAT_USE_LIST_ORDERS {
             self.skip_use_list_orders(head.result_types.len())?;
         }
-        let (mut region_count, mut isolated) = (0, false);
-        if parts & mask::REGIONS != 0 {
-            let (count, is_isolated) = self.cursor().varint_with_flag()?;
-            // Each region takes at least one byte.
-            if count > self.cursor().remaining() as u64 {
-                return Err(self
-                    .cursor()
-                    .error(format!("an operation cannot have {count} regions in the remaining bytes")));
-            }
-            (region_count, isolated) = (count as usize, is_isolated);
-        }
-        (head.name, head.location, head.offset) = (name, location, offset);
-        (head.region_count, head.isolated) = (region_count, isolated);
+        (head.region_count, head.isolated) =
+            if parts & mask::REGIONS != 0 { self.read_region_count()? } else { (0, false) };
         Ok(())
+    }
+
+    /// Reads the dictionary and the properties of an operation, unless there is a template for the two.
+    fn read_attributes(
+        &mut self,
+        head: &mut OpHead,
+        parts: u8,
+        cursor: &mut Cursor<'a>,
+    ) -> Result<(), Error> {
+        let mut dictionary = DictionaryAttribute::default();
+        let mut dictionary_index = None;
+        if parts & mask::ATTRIBUTES != 0 {
+            let index = cursor.varint()?;
+            match self.entries.attribute(self.file, cursor, index)? {
+                Attribute::Dictionary(entries) => {
+                    self.budget.charge_entries(entries.len())?;
+                    dictionary = entries.clone();
+                    dictionary_index = Some(index);
+                }
+                other => return Err(cursor.error(format!("expected a dictionary, found {}", other.kind()))),
+            }
+        }
+        let mut properties = None;
+        head.key = None;
+        if parts & mask::PROPERTIES != 0 {
+            let index = cursor.varint()?;
+            let range = usize::try_from(index).ok().and_then(|index| self.file.properties.get(index));
+            let Some(range) = range else {
+                return Err(cursor.error(format!("expected the index of properties, found {index}")));
+            };
+            properties = Some(Cursor::new_like(cursor, range.clone()));
+            let (name, properties) = (head.name, index as usize);
+            head.key = Some(Key { name, properties, dictionary: dictionary_index });
+        }
+        let has_template = head.key.is_some_and(|key| self.templates.get(key).is_some());
+        if let Ok(known) = &self.names[head.name]
+            && !has_template
+        {
+            let attributes =
+                head.attributes.read(self.file, &mut self.entries, known, dictionary, properties);
+            attributes.map_err(|error| error.in_op(known.name.clone(), &head.location))?;
+        }
+        Ok(())
+    }
+
+    /// Reads the number of an operation's regions, and whether values of enclosing regions cannot be used in them.
+    fn read_region_count(&mut self) -> Result<(usize, bool), Error> {
+        let (count, isolated) = self.cursor().varint_with_flag()?;
+        // Each region takes at least one byte.
+        if count > self.cursor().remaining() as u64 {
+            let message = format!("an operation cannot have {count} regions in the remaining bytes");
+            return Err(self.cursor().error(message));
+        }
+        Ok((count as usize, isolated))
     }
 
     /// Skips the orders of uses, which affect only MLIR's printer.

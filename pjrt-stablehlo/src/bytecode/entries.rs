@@ -4,12 +4,24 @@
 //! missing entries, they are decoded first, and the entry is decoded again. Thus neither nesting nor cycles can
 //! overflow the stack.
 
+use super::asm;
 use super::cursor::{Cursor, malformed};
 use super::sections::{File, SECTION_ENTRIES, SECTION_ENTRY_OFFSETS};
-use super::{asm, builtin, chlo, quant, sdy, stablehlo, vhlo};
 use crate::ir::{Attribute, DictionaryAttribute, ElementType, Location, Str, TensorType, Type};
 use crate::limits::{MAX_ATTRIBUTE_WEIGHT, MAX_NESTING, MAX_TYPE_WEIGHT};
 use crate::{Error, ErrorKind};
+
+/// Decodes an attribute or a type.
+type Decode<T> = fn(&mut Decoder<'_>) -> Result<T, Error>;
+
+/// The functions that decode the entries of a dialect.
+pub(super) struct Dialect {
+    pub(super) name: &'static str,
+    /// Decodes an attribute; `None` if the dialect has no attributes.
+    pub(super) attribute: Option<Decode<Attribute>>,
+    /// Decodes a type; `None` if the dialect has no types.
+    pub(super) ty: Option<Decode<Type>>,
+}
 
 /// The state of an entry.
 enum State<T> {
@@ -43,6 +55,8 @@ enum Node {
 
 /// Both tables.
 pub(super) struct Entries {
+    /// The dialects that can be decoded.
+    dialects: &'static [Dialect],
     attributes: Vec<Entry<Attribute>>,
     types: Vec<Entry<Type>>,
     /// The lists of [`Entries::resolve`], kept for reuse.
@@ -55,8 +69,8 @@ pub(super) struct Entries {
 const MAX_ATTEMPTS: u32 = 16;
 
 impl Entries {
-    /// Reads the offsets of all entries.
-    pub(super) fn read(file: &File, input: &[u8]) -> Result<Entries, Error> {
+    /// Reads the places of all entries, which are decoded by the functions of `dialects`.
+    pub(super) fn read(file: &File, input: &[u8], dialects: &'static [Dialect]) -> Result<Entries, Error> {
         let entries = file.required(SECTION_ENTRIES)?;
         let mut offsets = Cursor::new(input, file.required(SECTION_ENTRY_OFFSETS)?);
         let attribute_count = offsets.count()?;
@@ -65,7 +79,7 @@ impl Entries {
         let attributes = read_table(file, &mut offsets, attribute_count, &mut position, entries.end)?;
         let types = read_table(file, &mut offsets, type_count, &mut position, entries.end)?;
         offsets.finish("the offsets of attributes and types")?;
-        Ok(Entries { attributes, types, missing: Vec::new(), path: Vec::new() })
+        Ok(Entries { dialects, attributes, types, missing: Vec::new(), path: Vec::new() })
     }
 
     /// Returns the attribute at an index that was read from `cursor`.
@@ -300,20 +314,20 @@ pub(super) struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
+    fn dialect(&self, name: &str) -> Option<&'static Dialect> {
+        self.entries.dialects.iter().find(|dialect| dialect.name == name)
+    }
+
     fn decode_attribute(&mut self, dialect: &str, custom: bool) -> Result<Attribute, Error> {
         if !custom {
             let text = self.cursor.null_terminated()?;
             self.cursor.finish("the attribute's text")?;
             return Ok(asm::attribute(text));
         }
-        let attribute = match dialect {
-            "builtin" => builtin::attribute(self)?,
-            "vhlo" => vhlo::attribute(self)?,
-            "stablehlo" => stablehlo::attribute(self)?,
-            "chlo" => chlo::attribute(self)?,
-            "sdy" => sdy::attribute(self)?,
-            other => return Err(self.unsupported(format!("attributes of dialect '{other}'"))),
+        let Some(decode) = self.dialect(dialect).and_then(|dialect| dialect.attribute) else {
+            return Err(self.unsupported(format!("attributes of dialect '{dialect}'")));
         };
+        let attribute = decode(self)?;
         if self.missing.is_empty() {
             self.cursor.finish("the attribute")?;
         }
@@ -326,13 +340,10 @@ impl Decoder<'_> {
             self.cursor.finish("the type's text")?;
             return Ok(asm::ty(text));
         }
-        let ty = match dialect {
-            "builtin" => builtin::ty(self)?,
-            "vhlo" => vhlo::ty(self)?,
-            "stablehlo" => stablehlo::ty(self)?,
-            "quant" => quant::ty(self)?,
-            other => return Err(self.unsupported(format!("types of dialect '{other}'"))),
+        let Some(decode) = self.dialect(dialect).and_then(|dialect| dialect.ty) else {
+            return Err(self.unsupported(format!("types of dialect '{dialect}'")));
         };
+        let ty = decode(self)?;
         if self.missing.is_empty() {
             self.cursor.finish("the type")?;
         }

@@ -5,6 +5,7 @@ mod builtin;
 mod chlo;
 mod code;
 mod cursor;
+mod dialects;
 mod entries;
 mod ops;
 mod quant;

@@ -417,141 +417,95 @@ fn from_vhlo(
     attributes: &RawAttributes,
 ) -> Result<Option<Attribute>, String> {
     let get = |name: &str| attributes.get(name);
-    let parts = vhlo_parts(code, wanted);
-    let source = Parts { attributes };
-    match (code, wanted) {
+    let parts = Parts { names: vhlo_parts(code, wanted), attributes };
+    Ok(match (code, wanted) {
         (OpCode::Convolution | OpCode::DynamicConv, "dimension_numbers") => {
-            let numbers = ConvDimensionNumbers {
-                input_batch_dimension: source.integer(parts[0])?,
-                input_feature_dimension: source.integer(parts[1])?,
-                input_spatial_dimensions: source.integers(parts[2])?,
-                kernel_input_feature_dimension: source.integer(parts[3])?,
-                kernel_output_feature_dimension: source.integer(parts[4])?,
-                kernel_spatial_dimensions: source.integers(parts[5])?,
-                output_batch_dimension: source.integer(parts[6])?,
-                output_feature_dimension: source.integer(parts[7])?,
-                output_spatial_dimensions: source.integers(parts[8])?,
-            };
-            Ok(Some(Attribute::ConvDimensionNumbers(numbers.into())))
+            Some(Attribute::ConvDimensionNumbers(parts.convolution_numbers()?.into()))
         }
         (OpCode::DotGeneral, "dot_dimension_numbers") => {
-            let numbers = DotDimensionNumbers {
-                lhs_batching_dimensions: source.integers(parts[0])?,
-                rhs_batching_dimensions: source.integers(parts[1])?,
-                lhs_contracting_dimensions: source.integers(parts[2])?,
-                rhs_contracting_dimensions: source.integers(parts[3])?,
-            };
-            Ok(Some(Attribute::DotDimensionNumbers(numbers.into())))
+            Some(Attribute::DotDimensionNumbers(parts.dot_numbers()?.into()))
+        }
+        (OpCode::DotGeneral, "algorithm") => {
+            parts.dot_algorithm()?.map(|algorithm| Attribute::DotAlgorithm(algorithm.into()))
+        }
+        (OpCode::Gather | OpCode::DynamicGather, "dimension_numbers") => {
+            Some(Attribute::GatherDimensionNumbers(parts.gather_numbers()?.into()))
+        }
+        (OpCode::Scatter, "scatter_dimension_numbers") => {
+            Some(Attribute::ScatterDimensionNumbers(parts.scatter_numbers()?.into()))
         }
         // The version is an i64 in VHLO, and an i32 in StableHLO.
-        (OpCode::Composite, "version") => Ok(match get(wanted) {
+        (OpCode::Composite, "version") => match get(wanted) {
             Some(&Attribute::Integer { value, ty: ElementType::I64 }) if i32::try_from(value).is_ok() => {
                 Some(Attribute::Integer { value, ty: ElementType::I32 })
             }
             other => other.cloned(),
-        }),
-        (OpCode::DotGeneral, "algorithm") => {
-            // The first form of the operation has no algorithm; in the second form, each part of an absent algorithm is
-            // `none`.
-            if matches!(get(parts[0]), None | Some(Attribute::Type(Type::None))) {
-                return Ok(None);
-            }
-            let algorithm = DotAlgorithm {
-                lhs_precision_type: source.ty(parts[0])?,
-                rhs_precision_type: source.ty(parts[1])?,
-                accumulation_type: source.ty(parts[2])?,
-                lhs_component_count: source.integer(parts[3])?,
-                rhs_component_count: source.integer(parts[4])?,
-                num_primitive_operations: source.integer(parts[5])?,
-                allow_imprecise_accumulation: source.boolean(parts[6])?,
-            };
-            Ok(Some(Attribute::DotAlgorithm(algorithm.into())))
-        }
-        (OpCode::Gather | OpCode::DynamicGather, "dimension_numbers") => {
-            let numbers = GatherDimensionNumbers {
-                offset_dims: source.integers(parts[0])?,
-                collapsed_slice_dims: source.integers(parts[1])?,
-                operand_batching_dims: source.integers_or_none(parts[2])?,
-                start_indices_batching_dims: source.integers_or_none(parts[3])?,
-                start_index_map: source.integers(parts[4])?,
-                index_vector_dim: source.integer(parts[5])?,
-            };
-            Ok(Some(Attribute::GatherDimensionNumbers(numbers.into())))
-        }
-        (OpCode::Scatter, "scatter_dimension_numbers") => {
-            let numbers = ScatterDimensionNumbers {
-                update_window_dims: source.integers(parts[0])?,
-                inserted_window_dims: source.integers(parts[1])?,
-                input_batching_dims: source.integers_or_none(parts[2])?,
-                scatter_indices_batching_dims: source.integers_or_none(parts[3])?,
-                scatter_dims_to_operand_dims: source.integers(parts[4])?,
-                index_vector_dim: source.integer(parts[5])?,
-            };
-            Ok(Some(Attribute::ScatterDimensionNumbers(numbers.into())))
-        }
+        },
         (OpCode::Send | OpCode::Recv, "channel_handle") => {
-            let handle = source.integer(parts[0])?;
-            Ok(Some(Attribute::ChannelHandle(ChannelHandle {
-                handle,
-                channel_type: source.integer(parts[1])?,
-            })))
+            let (handle, channel_type) = (parts.integer(0)?, parts.integer(1)?);
+            Some(Attribute::ChannelHandle(ChannelHandle { handle, channel_type }))
         }
-        (_, "channel_handle") => match source.integer(parts[0])? {
-            0 => Ok(None),
-            handle => Ok(Some(Attribute::ChannelHandle(ChannelHandle { handle, channel_type: 0 }))),
+        (_, "channel_handle") => match parts.integer(0)? {
+            0 => None,
+            handle => Some(Attribute::ChannelHandle(ChannelHandle { handle, channel_type: 0 })),
         },
         (OpCode::CustomCall, "operand_layouts" | "result_layouts") => {
             // Both lists are empty if the program gives no layouts.
             let is_empty = |name| get(name).and_then(Attribute::as_array).is_none_or(<[_]>::is_empty);
             let neither = is_empty("operand_layouts") && is_empty("result_layouts");
-            Ok(if neither { None } else { get(wanted).cloned() })
+            if neither { None } else { get(wanted).cloned() }
         }
         (OpCode::CustomCall, "result_tilings") | (OpCode::Infeed, "layout") => {
-            Ok(get(wanted).filter(|array| array.as_array().is_none_or(|array| !array.is_empty())).cloned())
+            get(wanted).filter(|array| array.as_array().is_none_or(|array| !array.is_empty())).cloned()
         }
-        (OpCode::CustomCall, "backend_config") => Ok(get(wanted)
+        (OpCode::CustomCall, "backend_config") => get(wanted)
             .filter(|config| config.as_dictionary().is_none_or(|config| !config.is_empty()))
-            .cloned()),
-        _ => Ok(get(wanted).cloned()),
-    }
+            .cloned(),
+        _ => get(wanted).cloned(),
+    })
 }
 
-/// Typed access to the attributes of VHLO that correspond to one of StableHLO.
+/// The VHLO attributes that one of StableHLO is made of, by their index in [`vhlo_parts`].
 struct Parts<'a> {
+    names: &'static [&'static str],
     attributes: &'a RawAttributes,
 }
 
 impl Parts<'_> {
+    fn get(&self, part: usize) -> Option<&Attribute> {
+        self.attributes.get(self.names[part])
+    }
+
     fn typed<T>(
         &self,
-        name: &str,
+        part: usize,
         expected: &str,
         convert: impl Fn(&Attribute) -> Option<T>,
     ) -> Result<T, String> {
-        let attribute = self.attributes.get(name);
+        let attribute = self.get(part);
         attribute.and_then(convert).ok_or_else(|| {
             let found = attribute.map_or("nothing", Attribute::kind);
-            format!("attribute '{name}': expected {expected}, found {found}")
+            format!("attribute '{}': expected {expected}, found {found}", self.names[part])
         })
     }
 
-    fn integer(&self, name: &str) -> Result<i64, String> {
-        self.typed(name, "an integer", Attribute::as_i64)
+    fn integer(&self, part: usize) -> Result<i64, String> {
+        self.typed(part, "an integer", Attribute::as_i64)
     }
 
-    fn boolean(&self, name: &str) -> Result<bool, String> {
-        self.typed(name, "a boolean", Attribute::as_bool)
+    fn boolean(&self, part: usize) -> Result<bool, String> {
+        self.typed(part, "a boolean", Attribute::as_bool)
     }
 
-    fn ty(&self, name: &str) -> Result<Type, String> {
-        self.typed(name, "a type", |attribute| match attribute {
+    fn ty(&self, part: usize) -> Result<Type, String> {
+        self.typed(part, "a type", |attribute| match attribute {
             Attribute::Type(ty) => Some(ty.clone()),
             _ => None,
         })
     }
 
-    fn integers(&self, name: &str) -> Result<Ints, String> {
-        self.typed(name, "integers", |attribute| match attribute {
+    fn integers(&self, part: usize) -> Result<Ints, String> {
+        self.typed(part, "integers", |attribute| match attribute {
             Attribute::Elements(literal) => literal.to_i64s(MAX_ATTRIBUTE_ELEMENTS).map(Into::into),
             Attribute::IntegerArray { values, .. } => Some((**values).into()),
             _ => None,
@@ -559,10 +513,73 @@ impl Parts<'_> {
     }
 
     /// Returns integers that older forms of an operation do not have.
-    fn integers_or_none(&self, name: &str) -> Result<Ints, String> {
-        if self.attributes.get(name).is_none() {
+    fn integers_or_none(&self, part: usize) -> Result<Ints, String> {
+        if self.get(part).is_none() {
             return Ok(Ints::default());
         }
-        self.integers(name)
+        self.integers(part)
+    }
+
+    fn convolution_numbers(&self) -> Result<ConvDimensionNumbers, String> {
+        Ok(ConvDimensionNumbers {
+            input_batch_dimension: self.integer(0)?,
+            input_feature_dimension: self.integer(1)?,
+            input_spatial_dimensions: self.integers(2)?,
+            kernel_input_feature_dimension: self.integer(3)?,
+            kernel_output_feature_dimension: self.integer(4)?,
+            kernel_spatial_dimensions: self.integers(5)?,
+            output_batch_dimension: self.integer(6)?,
+            output_feature_dimension: self.integer(7)?,
+            output_spatial_dimensions: self.integers(8)?,
+        })
+    }
+
+    fn dot_numbers(&self) -> Result<DotDimensionNumbers, String> {
+        Ok(DotDimensionNumbers {
+            lhs_batching_dimensions: self.integers(0)?,
+            rhs_batching_dimensions: self.integers(1)?,
+            lhs_contracting_dimensions: self.integers(2)?,
+            rhs_contracting_dimensions: self.integers(3)?,
+        })
+    }
+
+    /// The algorithm of a dot product; `None` if the operation has none.
+    fn dot_algorithm(&self) -> Result<Option<DotAlgorithm>, String> {
+        // The first form of the operation has no algorithm; in the second form, each part of an absent algorithm is
+        // `none`.
+        if matches!(self.get(0), None | Some(Attribute::Type(Type::None))) {
+            return Ok(None);
+        }
+        Ok(Some(DotAlgorithm {
+            lhs_precision_type: self.ty(0)?,
+            rhs_precision_type: self.ty(1)?,
+            accumulation_type: self.ty(2)?,
+            lhs_component_count: self.integer(3)?,
+            rhs_component_count: self.integer(4)?,
+            num_primitive_operations: self.integer(5)?,
+            allow_imprecise_accumulation: self.boolean(6)?,
+        }))
+    }
+
+    fn gather_numbers(&self) -> Result<GatherDimensionNumbers, String> {
+        Ok(GatherDimensionNumbers {
+            offset_dims: self.integers(0)?,
+            collapsed_slice_dims: self.integers(1)?,
+            operand_batching_dims: self.integers_or_none(2)?,
+            start_indices_batching_dims: self.integers_or_none(3)?,
+            start_index_map: self.integers(4)?,
+            index_vector_dim: self.integer(5)?,
+        })
+    }
+
+    fn scatter_numbers(&self) -> Result<ScatterDimensionNumbers, String> {
+        Ok(ScatterDimensionNumbers {
+            update_window_dims: self.integers(0)?,
+            inserted_window_dims: self.integers(1)?,
+            input_batching_dims: self.integers_or_none(2)?,
+            scatter_indices_batching_dims: self.integers_or_none(3)?,
+            scatter_dims_to_operand_dims: self.integers(4)?,
+            index_vector_dim: self.integer(5)?,
+        })
     }
 }

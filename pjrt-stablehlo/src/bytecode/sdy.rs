@@ -18,16 +18,7 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
             let name = decoder.text()?;
             Attribute::MeshAxis(MeshAxis { name, size: decoder.cursor.signed()? }.into())
         }
-        2 => {
-            let axes = decoder.list(|decoder| {
-                decoder.typed("an axis of a mesh", |attribute| match attribute {
-                    Attribute::MeshAxis(axis) => Some(Some((*axis).clone())),
-                    _ => None,
-                })
-            })?;
-            let device_ids = ints(decoder)?;
-            Attribute::Mesh(Mesh { axes: axes.into_iter().flatten().collect(), device_ids }.into())
-        }
+        2 => mesh(decoder)?,
         3 => {
             Attribute::SubAxis(SubAxis { pre_size: decoder.cursor.signed()?, size: decoder.cursor.signed()? })
         }
@@ -42,23 +33,9 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
             };
             Attribute::AxisRef(AxisRef { name, sub_axis }.into())
         }
-        5 => {
-            let axes = axis_refs(decoder)?;
-            let is_closed = decoder.cursor.byte()? != 0;
-            let (priority, present) = decoder.cursor.varint_with_flag()?;
-            let priority = if present { i64::try_from(priority).ok() } else { None };
-            Attribute::DimensionSharding(DimensionSharding { axes, is_closed, priority }.into())
-        }
+        5 => dimension_sharding(decoder)?,
         6 => tensor_sharding(decoder, 1)?,
-        7 | 16 => {
-            let shardings = decoder.list(|decoder| {
-                decoder.typed("a sharding", |attribute| match attribute {
-                    Attribute::Sharding(sharding) => Some(Some((*sharding).clone())),
-                    _ => None,
-                })
-            })?;
-            Attribute::ShardingPerValue(shardings.into_iter().flatten().collect())
-        }
+        7 | 16 => sharding_per_value(decoder)?,
         8 => Attribute::IntegerArray {
             ty: crate::ir::ElementType::I64,
             values: decoder.cursor.signed_list()?.into(),
@@ -108,6 +85,35 @@ fn ints(decoder: &mut Decoder<'_>) -> Result<Ints, Error> {
 
 fn axis_refs(decoder: &mut Decoder<'_>) -> Result<Box<[AxisRef]>, Error> {
     Ok(decoder.list(stablehlo::axis_ref)?.into_iter().flatten().collect())
+}
+
+fn mesh(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
+    let axes = decoder.list(|decoder| {
+        decoder.typed("an axis of a mesh", |attribute| match attribute {
+            Attribute::MeshAxis(axis) => Some(Some((*axis).clone())),
+            _ => None,
+        })
+    })?;
+    let device_ids = ints(decoder)?;
+    Ok(Attribute::Mesh(Mesh { axes: axes.into_iter().flatten().collect(), device_ids }.into()))
+}
+
+fn dimension_sharding(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
+    let axes = axis_refs(decoder)?;
+    let is_closed = decoder.cursor.byte()? != 0;
+    let (priority, present) = decoder.cursor.varint_with_flag()?;
+    let priority = if present { i64::try_from(priority).ok() } else { None };
+    Ok(Attribute::DimensionSharding(DimensionSharding { axes, is_closed, priority }.into()))
+}
+
+fn sharding_per_value(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
+    let shardings = decoder.list(|decoder| {
+        decoder.typed("a sharding", |attribute| match attribute {
+            Attribute::Sharding(sharding) => Some(Some((*sharding).clone())),
+            _ => None,
+        })
+    })?;
+    Ok(Attribute::ShardingPerValue(shardings.into_iter().flatten().collect()))
 }
 
 fn tensor_sharding(decoder: &mut Decoder<'_>, form: u32) -> Result<Attribute, Error> {

@@ -19,70 +19,18 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
         }),
         2 => case(decoder, ComparisonDirection::from_code)?,
         3 => case(decoder, ComparisonType::from_code)?,
-        4 => {
-            let numbers = ConvDimensionNumbers {
-                input_batch_dimension: decoder.cursor.signed()?,
-                input_feature_dimension: decoder.cursor.signed()?,
-                input_spatial_dimensions: ints(decoder)?,
-                kernel_input_feature_dimension: decoder.cursor.signed()?,
-                kernel_output_feature_dimension: decoder.cursor.signed()?,
-                kernel_spatial_dimensions: ints(decoder)?,
-                output_batch_dimension: decoder.cursor.signed()?,
-                output_feature_dimension: decoder.cursor.signed()?,
-                output_spatial_dimensions: ints(decoder)?,
-            };
-            Attribute::ConvDimensionNumbers(numbers.into())
-        }
-        5 => {
-            let numbers = DotDimensionNumbers {
-                lhs_batching_dimensions: ints(decoder)?,
-                rhs_batching_dimensions: ints(decoder)?,
-                lhs_contracting_dimensions: ints(decoder)?,
-                rhs_contracting_dimensions: ints(decoder)?,
-            };
-            Attribute::DotDimensionNumbers(numbers.into())
-        }
+        4 => Attribute::ConvDimensionNumbers(convolution_numbers(decoder)?.into()),
+        5 => Attribute::DotDimensionNumbers(dot_numbers(decoder)?.into()),
         6 => case(decoder, FftType::from_code)?,
-        7 => {
-            let numbers = GatherDimensionNumbers {
-                offset_dims: ints(decoder)?,
-                collapsed_slice_dims: ints(decoder)?,
-                operand_batching_dims: ints(decoder)?,
-                start_indices_batching_dims: ints(decoder)?,
-                start_index_map: ints(decoder)?,
-                index_vector_dim: decoder.cursor.signed()?,
-            };
-            Attribute::GatherDimensionNumbers(numbers.into())
-        }
+        7 => Attribute::GatherDimensionNumbers(gather_numbers(decoder)?.into()),
         8 => case(decoder, Precision::from_code)?,
         9 => case(decoder, RngAlgorithm::from_code)?,
         10 => case(decoder, RngDistribution::from_code)?,
-        11 => {
-            let numbers = ScatterDimensionNumbers {
-                update_window_dims: ints(decoder)?,
-                inserted_window_dims: ints(decoder)?,
-                input_batching_dims: ints(decoder)?,
-                scatter_indices_batching_dims: ints(decoder)?,
-                scatter_dims_to_operand_dims: ints(decoder)?,
-                index_vector_dim: decoder.cursor.signed()?,
-            };
-            Attribute::ScatterDimensionNumbers(numbers.into())
-        }
+        11 => Attribute::ScatterDimensionNumbers(scatter_numbers(decoder)?.into()),
         12 => case(decoder, TransposeKind::from_code)?,
         13 => Attribute::Bounds(decoder.cursor.signed_list()?.into()),
         14 => output_operand_alias(decoder)?,
-        15 => {
-            let algorithm = DotAlgorithm {
-                lhs_precision_type: decoder.ty()?,
-                rhs_precision_type: decoder.ty()?,
-                accumulation_type: decoder.ty()?,
-                lhs_component_count: decoder.cursor.signed()?,
-                rhs_component_count: decoder.cursor.signed()?,
-                num_primitive_operations: decoder.cursor.signed()?,
-                allow_imprecise_accumulation: decoder.cursor.byte()? != 0,
-            };
-            Attribute::DotAlgorithm(algorithm.into())
-        }
+        15 => Attribute::DotAlgorithm(dot_algorithm(decoder)?.into()),
         16 => case(decoder, ResultAccuracyMode::from_code)?,
         17 => result_accuracy(decoder)?,
         18 => {
@@ -110,6 +58,63 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
         code => {
             return Err(start.error(format!("attribute code {code} of dialect 'stablehlo' is not supported")));
         }
+    })
+}
+
+fn convolution_numbers(decoder: &mut Decoder<'_>) -> Result<ConvDimensionNumbers, Error> {
+    Ok(ConvDimensionNumbers {
+        input_batch_dimension: decoder.cursor.signed()?,
+        input_feature_dimension: decoder.cursor.signed()?,
+        input_spatial_dimensions: ints(decoder)?,
+        kernel_input_feature_dimension: decoder.cursor.signed()?,
+        kernel_output_feature_dimension: decoder.cursor.signed()?,
+        kernel_spatial_dimensions: ints(decoder)?,
+        output_batch_dimension: decoder.cursor.signed()?,
+        output_feature_dimension: decoder.cursor.signed()?,
+        output_spatial_dimensions: ints(decoder)?,
+    })
+}
+
+fn dot_numbers(decoder: &mut Decoder<'_>) -> Result<DotDimensionNumbers, Error> {
+    Ok(DotDimensionNumbers {
+        lhs_batching_dimensions: ints(decoder)?,
+        rhs_batching_dimensions: ints(decoder)?,
+        lhs_contracting_dimensions: ints(decoder)?,
+        rhs_contracting_dimensions: ints(decoder)?,
+    })
+}
+
+fn dot_algorithm(decoder: &mut Decoder<'_>) -> Result<DotAlgorithm, Error> {
+    Ok(DotAlgorithm {
+        lhs_precision_type: decoder.ty()?,
+        rhs_precision_type: decoder.ty()?,
+        accumulation_type: decoder.ty()?,
+        lhs_component_count: decoder.cursor.signed()?,
+        rhs_component_count: decoder.cursor.signed()?,
+        num_primitive_operations: decoder.cursor.signed()?,
+        allow_imprecise_accumulation: decoder.cursor.byte()? != 0,
+    })
+}
+
+fn gather_numbers(decoder: &mut Decoder<'_>) -> Result<GatherDimensionNumbers, Error> {
+    Ok(GatherDimensionNumbers {
+        offset_dims: ints(decoder)?,
+        collapsed_slice_dims: ints(decoder)?,
+        operand_batching_dims: ints(decoder)?,
+        start_indices_batching_dims: ints(decoder)?,
+        start_index_map: ints(decoder)?,
+        index_vector_dim: decoder.cursor.signed()?,
+    })
+}
+
+fn scatter_numbers(decoder: &mut Decoder<'_>) -> Result<ScatterDimensionNumbers, Error> {
+    Ok(ScatterDimensionNumbers {
+        update_window_dims: ints(decoder)?,
+        inserted_window_dims: ints(decoder)?,
+        input_batching_dims: ints(decoder)?,
+        scatter_indices_batching_dims: ints(decoder)?,
+        scatter_dims_to_operand_dims: ints(decoder)?,
+        index_vector_dim: decoder.cursor.signed()?,
     })
 }
 

@@ -2,9 +2,9 @@
 
 use prost::Message;
 
-use super::{proto, shape};
+use super::{proto, read, shape};
 use crate::ir::{ElementType, Op};
-use crate::{parse, parse_hlo};
+use crate::{text, verify};
 
 /// The encoding of a constant's elements in their field of `LiteralProto`.
 #[derive(Clone, Copy, PartialEq)]
@@ -129,7 +129,8 @@ fn parameters_constants_and_conversions_of_every_element_type_are_read() {
             ..proto::Computation::default()
         };
         let module = proto::Module { computations: vec![computation], ..proto::Module::default() };
-        let module = parse_hlo(module.encode_to_vec());
+        let module = read(&module.encode_to_vec().into());
+        let module = module.and_then(|module| verify(&module).map(|()| module));
         if matches!(ty, ElementType::Si1 | ElementType::Ui1) {
             // StableHLO has no integers of one bit.
             let error = module.unwrap_err().to_string();
@@ -141,13 +142,13 @@ fn parameters_constants_and_conversions_of_every_element_type_are_read() {
         let tensor = format!("tensor<2x{ty}>");
         assert_eq!(main.argument_types()[0].to_string(), tensor);
         assert!(main.result_types().iter().all(|result| result.to_string() == tensor), "{ty}");
-        let constant = main.body.ops().find_map(|(_, op)| match &op.kind {
+        let constant = main.body.all_ops().find_map(|(_, op)| match &op.kind {
             Op::Constant(constant) => Some(constant.value.dense_bytes().unwrap().into_owned()),
             _ => None,
         });
         assert_eq!(constant, Some(elements(ty)), "{ty}");
         let text = module.to_string();
-        assert_eq!(parse(text.clone()).unwrap().to_string(), text, "{ty}");
+        assert_eq!(text::parse(&text).unwrap().to_string(), text, "{ty}");
     }
 }
 

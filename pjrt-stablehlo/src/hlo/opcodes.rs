@@ -6,6 +6,93 @@ use super::reader::Reader;
 use crate::Error;
 use crate::ir::ValueId;
 
+/// Translates the instructions of an opcode, as [`Reader::leaves_of`] does.
+type Translation = fn(&mut Reader, &Instruction) -> Result<Vec<ValueId>, Error>;
+
+/// The translation of each opcode that is not that of an elementwise operation of StableHLO.
+const TRANSLATIONS: &[(&str, Translation)] = &[
+    // Values and tuples.
+    ("constant", Reader::constant),
+    ("tuple", Reader::tuple),
+    ("get-tuple-element", Reader::get_tuple_element),
+    ("copy", Reader::copy),
+    ("domain", Reader::first_operand),
+    ("copy-start", Reader::first_operand),
+    ("async-update", Reader::first_operand),
+    ("add-dependency", Reader::add_dependency),
+    ("opt-barrier", Reader::optimization_barrier),
+    ("after-all", Reader::after_all),
+    // Calls and control flow.
+    ("call", Reader::call),
+    ("fusion", Reader::call),
+    ("async-start", Reader::call),
+    ("while", Reader::while_loop),
+    ("conditional", Reader::conditional),
+    ("map", Reader::map),
+    ("reduce", Reader::reduce),
+    ("sort", Reader::sort),
+    ("scan", Reader::scan),
+    ("custom-call", Reader::custom_call),
+    // Shapes and positions of elements.
+    ("bitcast", Reader::bitcast),
+    ("bitcast-convert", Reader::bitcast_convert),
+    ("broadcast", Reader::broadcast),
+    ("reshape", Reader::reshape),
+    ("dynamic-reshape", Reader::dynamic_reshape),
+    ("transpose", Reader::transpose),
+    ("reverse", Reader::reverse),
+    ("slice", Reader::slice),
+    ("pad", Reader::pad),
+    ("concatenate", Reader::concatenate),
+    ("iota", Reader::iota),
+    ("get-dimension-size", Reader::get_dimension_size),
+    ("set-dimension-size", Reader::set_dimension_size),
+    ("dynamic-slice", Reader::dynamic_slice),
+    ("dynamic-update-slice", Reader::dynamic_update_slice),
+    ("gather", Reader::gather),
+    ("scatter", Reader::scatter),
+    // Numerics.
+    ("dot", Reader::dot),
+    ("ragged-dot", Reader::ragged_dot),
+    ("convolution", Reader::convolution),
+    ("reduce-window", Reader::reduce_window),
+    ("select-and-scatter", Reader::select_and_scatter),
+    ("fft", Reader::fft),
+    ("cholesky", Reader::cholesky),
+    ("triangular-solve", Reader::triangular_solve),
+    ("batch-norm-training", Reader::batch_norm),
+    ("batch-norm-inference", Reader::batch_norm),
+    ("batch-norm-grad", Reader::batch_norm),
+    ("rng", Reader::rng),
+    ("rng-bit-generator", Reader::rng_bit_generator),
+    ("topk", Reader::top_k),
+    ("mulhi", Reader::mulhi),
+    ("erf", Reader::function_of),
+    ("acos", Reader::function_of),
+    ("acosh", Reader::function_of),
+    ("asin", Reader::function_of),
+    ("asinh", Reader::function_of),
+    ("atanh", Reader::function_of),
+    ("cosh", Reader::function_of),
+    ("sinh", Reader::function_of),
+    ("stochastic-convert", Reader::stochastic_convert),
+    // Communication.
+    ("all-reduce", Reader::all_reduce),
+    ("all-reduce-start", Reader::all_reduce),
+    ("all-gather", Reader::all_gather),
+    ("all-gather-start", Reader::all_gather),
+    ("all-to-all", Reader::all_to_all),
+    ("ragged-all-to-all", Reader::ragged_all_to_all),
+    ("reduce-scatter", Reader::reduce_scatter),
+    ("collective-broadcast", Reader::collective_broadcast),
+    ("collective-permute", Reader::collective_permute),
+    ("collective-permute-start", Reader::collective_permute),
+    ("infeed", Reader::infeed),
+    ("outfeed", Reader::outfeed),
+    ("send", Reader::send),
+    ("recv", Reader::recv),
+];
+
 impl Reader {
     /// Adds the operations for an instruction, and returns the arrays and tokens of its value.
     pub(super) fn leaves_of(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
@@ -14,83 +101,27 @@ impl Reader {
         if !at.proto.sparsity_config.is_empty() {
             return Err(at.unsupported("sparse operands ('sparsity_config') are not supported"));
         }
-        match opcode {
-            // Values and tuples.
-            "constant" => self.constant(at),
-            "tuple" => Ok(at.leaves()),
-            "get-tuple-element" => self.get_tuple_element(at),
-            "copy" => self.copy(at),
-            "domain" | "copy-start" | "async-update" => Ok(at.operand(0)?.leaves.clone()),
-            "add-dependency" => self.add_dependency(at),
-            "opt-barrier" => self.optimization_barrier(at),
-            "after-all" => self.after_all(at),
-            // The starting instruction provides the results.
-            done if done.ends_with("-done") => Ok(at.operand(0)?.leaves.clone()),
-
-            // Calls and control flow.
-            "call" if at.proto.is_composite => self.composite_call(at),
-            "call" | "fusion" | "async-start" => self.call(at),
-            "while" => self.while_loop(at),
-            "conditional" => self.conditional(at),
-            "map" => self.map(at),
-            "reduce" => self.reduce(at),
-            "sort" => self.sort(at),
-            "scan" => self.scan(at),
-            "custom-call" => self.custom_call(at),
-
-            // Shapes and positions of elements.
-            "bitcast" => self.bitcast(at),
-            "bitcast-convert" => self.bitcast_convert(at),
-            "broadcast" => self.broadcast(at),
-            "reshape" => self.reshape(at),
-            "dynamic-reshape" => self.dynamic_reshape(at),
-            "transpose" => self.transpose(at),
-            "reverse" => self.reverse(at),
-            "slice" => self.slice(at),
-            "pad" => self.pad(at),
-            "concatenate" => self.concatenate(at),
-            "iota" => self.iota(at),
-            "get-dimension-size" => self.get_dimension_size(at),
-            "set-dimension-size" => self.set_dimension_size(at),
-            "dynamic-slice" => self.dynamic_slice(at),
-            "dynamic-update-slice" => self.dynamic_update_slice(at),
-            "gather" => self.gather(at),
-            "scatter" => self.scatter(at),
-
-            // Numerics.
-            "dot" => self.dot(at),
-            "ragged-dot" => self.ragged_dot(at),
-            "convolution" => self.convolution(at),
-            "reduce-window" => self.reduce_window(at),
-            "select-and-scatter" => self.select_and_scatter(at),
-            "fft" => self.fft(at),
-            "cholesky" => self.cholesky(at),
-            "triangular-solve" => self.triangular_solve(at),
-            "batch-norm-training" | "batch-norm-inference" | "batch-norm-grad" => self.batch_norm(at),
-            "rng" => self.rng(at),
-            "rng-bit-generator" => self.rng_bit_generator(at),
-            "topk" => self.top_k(at),
-            "mulhi" => self.mulhi(at),
-            "erf" | "acos" | "acosh" | "asin" | "asinh" | "atanh" | "cosh" | "sinh" => self.function_of(at),
-            "stochastic-convert" => self.stochastic_convert(at),
-
-            // Communication.
-            "all-reduce" | "all-reduce-start" => self.all_reduce(at),
-            "all-gather" | "all-gather-start" => self.all_gather(at),
-            "all-to-all" => self.all_to_all(at),
-            "ragged-all-to-all" => self.ragged_all_to_all(at),
-            "reduce-scatter" => self.reduce_scatter(at),
-            "collective-broadcast" => self.collective_broadcast(at),
-            "collective-permute" | "collective-permute-start" => self.collective_permute(at),
-            "infeed" => self.infeed(at),
-            "outfeed" => self.outfeed(at),
-            "send" => self.send(at),
-            "recv" => self.recv(at),
-
-            _ => match elementwise::counterpart(opcode) {
-                Some(code) => self.elementwise(at, code),
-                None => Err(at.unsupported(format!("the opcode '{opcode}' is not supported"))),
-            },
+        if opcode == "call" && at.proto.is_composite {
+            return self.composite_call(at);
         }
+        // The starting instruction provides the results.
+        if opcode.ends_with("-done") {
+            return self.first_operand(at);
+        }
+        if let Some((_, translate)) = TRANSLATIONS.iter().find(|(name, _)| *name == opcode) {
+            return translate(self, at);
+        }
+        match elementwise::counterpart(opcode) {
+            Some(code) => self.elementwise(at, code),
+            None => Err(at.unsupported(format!("the opcode '{opcode}' is not supported"))),
+        }
+    }
+
+    fn tuple(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
+        Ok(at.leaves())
+    }
+
+    fn first_operand(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
+        Ok(at.operand(0)?.leaves.clone())
     }
 }

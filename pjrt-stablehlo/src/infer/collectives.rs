@@ -9,7 +9,22 @@ use crate::Error;
 use crate::ir::ops::{
     AllGather, AllReduce, AllToAll, CollectiveBroadcast, CollectivePermute, CollectiveReduce, ReduceScatter,
 };
-use crate::ir::{ChannelHandle, DYNAMIC, ElementType, ReplicaGroups};
+use crate::ir::{ChannelHandle, DYNAMIC, ElementType, Op, ReplicaGroups};
+
+/// The results of collective operations; `None` for other operations.
+pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
+    Some(match &cx.op.kind {
+        Op::AllGather(op) => all_gather(cx, op),
+        Op::AllReduce(op) => all_reduce(cx, op),
+        Op::AllToAll(op) => all_to_all(cx, op),
+        Op::CollectiveBroadcast(op) => collective_broadcast(cx, op),
+        Op::CollectivePermute(op) => collective_permute(cx, op),
+        Op::CollectiveReduce(op) => collective_reduce(cx, op),
+        Op::CrossReplicaSum(_) => cross_replica_sum(cx),
+        Op::ReduceScatter(op) => reduce_scatter(cx, op),
+        _ => return None,
+    })
+}
 
 /// The rules of replica groups, with the numbers of the specification's constraints.
 struct GroupRules {
@@ -90,18 +105,18 @@ pub(super) fn source_target_pairs(cx: &Context<'_>, pairs: &[[i64; 2]]) -> Resul
 }
 
 /// `collective_permute`.
-pub(super) fn collective_permute(cx: &Context<'_>, op: &CollectivePermute) -> Results {
+fn collective_permute(cx: &Context<'_>, op: &CollectivePermute) -> Results {
     source_target_pairs(cx, &op.source_target_pairs)?;
     super::shapes::same_types(cx, C(5))
 }
 
 /// `cross-replica-sum`.
-pub(super) fn cross_replica_sum(cx: &Context<'_>) -> Results {
+fn cross_replica_sum(cx: &Context<'_>) -> Results {
     super::shapes::same_types(cx, None)
 }
 
 /// `all_gather`: one dimension grows by the size of a group.
-pub(super) fn all_gather(cx: &Context<'_>, op: &AllGather) -> Results {
+fn all_gather(cx: &Context<'_>, op: &AllGather) -> Results {
     let rules = GroupRules { unique: C(2), range: C(4), ragged: false, dense: true };
     replica_groups(cx, &op.replica_groups, &rules)?;
     // MLIR's verifier accepts channel 0, which frameworks write for no channel.
@@ -118,7 +133,7 @@ pub(super) fn all_gather(cx: &Context<'_>, op: &AllGather) -> Results {
 }
 
 /// `all_reduce`: the region combines two elements.
-pub(super) fn all_reduce(cx: &Context<'_>, op: &AllReduce) -> Results {
+fn all_reduce(cx: &Context<'_>, op: &AllReduce) -> Results {
     let rules = GroupRules { unique: C(1), range: C(3), ragged: true, dense: true };
     replica_groups(cx, &op.replica_groups, &rules)?;
     global_ids(cx, C(4), op.use_global_device_ids, op.channel_handle, 1, &op.replica_groups)?;
@@ -159,7 +174,7 @@ fn dynamic_root(
 }
 
 /// `collective_broadcast`: one result for each operand, except the operand with dynamic roots.
-pub(super) fn collective_broadcast(cx: &Context<'_>, op: &CollectiveBroadcast) -> Results {
+fn collective_broadcast(cx: &Context<'_>, op: &CollectiveBroadcast) -> Results {
     let rules = GroupRules { unique: C(1), range: C(2), ragged: false, dense: false };
     replica_groups(cx, &op.replica_groups, &rules)?;
     let count = dynamic_root(cx, op.has_dynamic_root, C(3), C(4))?;
@@ -169,7 +184,7 @@ pub(super) fn collective_broadcast(cx: &Context<'_>, op: &CollectiveBroadcast) -
 }
 
 /// `collective_reduce`: one result for each operand, except the operand with dynamic roots.
-pub(super) fn collective_reduce(cx: &Context<'_>, op: &CollectiveReduce) -> Results {
+fn collective_reduce(cx: &Context<'_>, op: &CollectiveReduce) -> Results {
     let rules = GroupRules { unique: C(1), range: C(2), ragged: true, dense: true };
     replica_groups(cx, &op.replica_groups, &rules)?;
     global_ids(cx, C(2), op.use_global_device_ids, op.channel_handle, 1, &op.replica_groups)?;
@@ -183,7 +198,7 @@ pub(super) fn collective_reduce(cx: &Context<'_>, op: &CollectiveReduce) -> Resu
 }
 
 /// `all_to_all`: one dimension is split, another one grows.
-pub(super) fn all_to_all(cx: &Context<'_>, op: &AllToAll) -> Results {
+fn all_to_all(cx: &Context<'_>, op: &AllToAll) -> Results {
     cx.positive(C(4), "split_count", &[op.split_count])?;
     let rules = GroupRules { unique: C(5), range: C(7), ragged: false, dense: true };
     replica_groups(cx, &op.replica_groups, &rules)?;
@@ -214,7 +229,7 @@ pub(super) fn all_to_all(cx: &Context<'_>, op: &AllToAll) -> Results {
 }
 
 /// `reduce_scatter`: one dimension is split, and the region combines two elements.
-pub(super) fn reduce_scatter(cx: &Context<'_>, op: &ReduceScatter) -> Results {
+fn reduce_scatter(cx: &Context<'_>, op: &ReduceScatter) -> Results {
     let operand = cx.tensor(0)?;
     let rules = GroupRules { unique: C(3), range: C(5), ragged: false, dense: true };
     replica_groups(cx, &op.replica_groups, &rules)?;

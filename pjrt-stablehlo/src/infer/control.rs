@@ -5,26 +5,42 @@ use super::context::Context;
 use super::reductions::{predicate, signature};
 use super::result::{ResultRule, Results};
 use super::shape::{Shape, types_compatible};
+use super::shapes::{same_types, token};
 use crate::Constraint::{self, C};
 use crate::Error;
-use crate::ir::ops::{Composite, CustomCall, FuncCall, ManualComputation};
-use crate::ir::{BackendConfig, CustomCallApiVersion, Function, Ints, OpCode, Type};
+use crate::ir::ops::{Composite, CustomCall, FuncCall, ManualComputation, Recv, Send};
+use crate::ir::{BackendConfig, CustomCallApiVersion, Function, Ints, Op, OpCode, Type};
+
+/// The results of control flow, tuples and transfers; `None` for other operations.
+pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
+    Some(match &cx.op.kind {
+        Op::AfterAll(_) | Op::CreateToken(_) | Op::Outfeed(_) => token(),
+        Op::AsyncStart(_) => async_start(cx),
+        Op::AsyncDone(_) => async_done(cx),
+        Op::Case(_) => case(cx),
+        Op::Composite(op) => composite(cx, op),
+        Op::FuncCall(op) => call(cx, op),
+        Op::GetTupleElement(op) => get_tuple_element(cx, op.index),
+        Op::If(_) => branches(cx, C(1), C(2), C(3)),
+        Op::Infeed(_) => Ok(received(cx, Some(C(3)))),
+        Op::Recv(op) => recv(cx, op),
+        Op::Send(op) => send(cx, op),
+        Op::Tuple(_) => tuple(cx),
+        Op::While(_) => while_(cx),
+        _ => return None,
+    })
+}
 
 /// `while`: the regions take the operands, and the body returns values of their types.
-pub(super) fn while_(cx: &Context<'_>) -> Results {
+fn while_(cx: &Context<'_>) -> Results {
     let types = cx.operand_types();
     signature(cx, 0, &types, &[predicate()], C(1))?;
     signature(cx, 1, &types, &types, C(2))?;
-    super::shapes::same_types(cx, C(3))
+    same_types(cx, C(3))
 }
 
 /// `if`, `case`: the branches have no arguments, and return values of compatible types.
-pub(super) fn branches(
-    cx: &Context<'_>,
-    arguments: Constraint,
-    returned: Constraint,
-    results: Constraint,
-) -> Results {
+fn branches(cx: &Context<'_>, arguments: Constraint, returned: Constraint, results: Constraint) -> Results {
     let (_, first) = cx.region(0)?;
     let mut types: Vec<Type> = first.iter().map(|&ty| ty.clone()).collect();
     for region in 0..cx.op.regions.len() {
@@ -56,7 +72,7 @@ pub(super) fn branches(
 }
 
 /// `case`: there is at least one branch.
-pub(super) fn case(cx: &Context<'_>) -> Results {
+fn case(cx: &Context<'_>) -> Results {
     cx.require(C(1), !cx.op.regions.is_empty(), || "expected at least one branch".to_owned())?;
     branches(cx, C(2), C(3), C(4))
 }
@@ -84,12 +100,12 @@ fn callee(
 }
 
 /// `func.call`.
-pub(super) fn call(cx: &Context<'_>, op: &FuncCall) -> Results {
+fn call(cx: &Context<'_>, op: &FuncCall) -> Results {
     callee(cx, "callee", &op.callee, [None; 3])
 }
 
 /// `composite`: the decomposition has the same operands and results.
-pub(super) fn composite(cx: &Context<'_>, op: &Composite) -> Results {
+fn composite(cx: &Context<'_>, op: &Composite) -> Results {
     cx.require(C(1), is_namespaced(&op.name), || {
         format!("name: expected a namespace and a name, such as \"my.op\", found \"{}\"", op.name)
     })?;
@@ -195,12 +211,12 @@ pub(crate) fn custom_call(cx: &Context<'_>, op: &CustomCall, results: &[Type]) -
 }
 
 /// `tuple`: the result is a tuple of the operands' types.
-pub(super) fn tuple(cx: &Context<'_>) -> Results {
+fn tuple(cx: &Context<'_>) -> Results {
     Ok(vec![ResultRule::of(Type::Tuple(cx.operand_types().into()), C(1))])
 }
 
 /// `get_tuple_element`: the result has the type of the element.
-pub(super) fn get_tuple_element(cx: &Context<'_>, index: i64) -> Results {
+fn get_tuple_element(cx: &Context<'_>, index: i64) -> Results {
     let Type::Tuple(elements) = cx.operand_type(0) else {
         let message = format!("operand 'operand': expected a tuple, found {}", cx.operand_type(0));
         return Err(cx.error(Constraint::I(1), message));
@@ -213,7 +229,7 @@ pub(super) fn get_tuple_element(cx: &Context<'_>, index: i64) -> Results {
 }
 
 /// `async_start`: the result is a future of the results of the region's single operation.
-pub(super) fn async_start(cx: &Context<'_>) -> Results {
+fn async_start(cx: &Context<'_>) -> Results {
     let block = cx.block(0)?;
     let [inner, _] = *block.ops else {
         let message =
@@ -250,7 +266,7 @@ pub(super) fn async_start(cx: &Context<'_>) -> Results {
 }
 
 /// `async_done`: the results have the types in the future.
-pub(super) fn async_done(cx: &Context<'_>) -> Results {
+fn async_done(cx: &Context<'_>) -> Results {
     let Type::Future(types) = cx.operand_type(0) else {
         let message = format!("operand 'operand': expected a future, found {}", cx.operand_type(0));
         return Err(cx.error(Constraint::I(1), message));
@@ -291,8 +307,20 @@ const DEVICE_TO_DEVICE: i64 = 1;
 const DEVICE_TO_HOST: i64 = 2;
 const HOST_TO_DEVICE: i64 = 3;
 
+/// `recv`.
+fn recv(cx: &Context<'_>, op: &Recv) -> Results {
+    transfer(cx, op.channel_handle.channel_type, op.is_host_transfer, &op.source_target_pairs)?;
+    Ok(received(cx, None))
+}
+
+/// `send`.
+fn send(cx: &Context<'_>, op: &Send) -> Results {
+    transfer(cx, op.channel_handle.channel_type, op.is_host_transfer, &op.source_target_pairs)?;
+    token()
+}
+
 /// `send`, `recv`: checks the channel and the pairs of processes.
-pub(super) fn transfer(
+fn transfer(
     cx: &Context<'_>,
     channel_type: i64,
     is_host_transfer: bool,
@@ -307,7 +335,7 @@ pub(super) fn transfer(
 }
 
 /// Returns the rules for the results of `infeed` and `recv`: any number, the last of which is a token.
-pub(super) fn received(cx: &Context<'_>, token: Option<Constraint>) -> Vec<ResultRule> {
+fn received(cx: &Context<'_>, token: Option<Constraint>) -> Vec<ResultRule> {
     let last = cx.op.results.len().saturating_sub(1);
     let mut results: Vec<ResultRule> = (0..last).map(|_| ResultRule::declared()).collect();
     results.push(ResultRule::of(Type::Token, token));

@@ -11,6 +11,24 @@ use crate::ir::{
     Type,
 };
 
+/// The results of elementwise operations; `None` for other operations.
+pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
+    Some(match &cx.op.kind {
+        Op::Abs(_) | Op::Imag(_) | Op::Real(_) => part(cx),
+        Op::Add(_) => add(cx),
+        Op::Clamp(_) => clamp(cx),
+        Op::Compare(op) => compare(cx, op.compare_type),
+        Op::Complex(_) => complex(cx),
+        Op::Convert(_) | Op::UniformQuantize(_) => convert(cx),
+        Op::IsFinite(_) => is_finite(cx),
+        Op::Map(op) => map(cx, &op.dimensions),
+        Op::ReducePrecision(op) => reduce_precision(cx, op),
+        Op::Select(_) => select(cx),
+        Op::UniformDequantize(_) => uniform_dequantize(cx),
+        _ => return None,
+    })
+}
+
 /// Returns the common shape of all operands.
 fn common_shape(cx: &Context<'_>, constraint: Constraint) -> Result<Shape, Error> {
     let mut shape = Shape::of(cx.tensor(0)?);
@@ -35,7 +53,7 @@ pub(super) fn same_type(cx: &Context<'_>) -> Results {
 }
 
 /// `add`: the operands may mix per-tensor and per-axis quantization.
-pub(super) fn add(cx: &Context<'_>) -> Results {
+fn add(cx: &Context<'_>) -> Results {
     let (lhs, rhs) = (cx.tensor(0)?, cx.tensor(1)?);
     if lhs.quantization().is_none() && rhs.quantization().is_none() {
         return same_type(cx);
@@ -84,7 +102,7 @@ fn accuracy(cx: &Context<'_>) -> Result<(), Error> {
 }
 
 /// `abs`, `real`, `imag`: the result for complex elements has the type of their parts.
-pub(super) fn part(cx: &Context<'_>) -> Results {
+fn part(cx: &Context<'_>) -> Results {
     let operand = cx.tensor(0)?;
     let shape = Shape::of(operand);
     let result = match operand.element_type().complex_part() {
@@ -95,7 +113,7 @@ pub(super) fn part(cx: &Context<'_>) -> Results {
 }
 
 /// `compare`: the operands have one type, and the result consists of booleans.
-pub(super) fn compare(cx: &Context<'_>, compare_type: ComparisonType) -> Results {
+fn compare(cx: &Context<'_>, compare_type: ComparisonType) -> Results {
     let lhs = cx.tensor(0)?;
     cx.same_elements(C(1), 1, lhs)?;
     let shape = common_shape(cx, C(2))?;
@@ -116,7 +134,7 @@ pub(super) fn compare(cx: &Context<'_>, compare_type: ComparisonType) -> Results
 }
 
 /// `complex`: the operands are floats, and the result is complex.
-pub(super) fn complex(cx: &Context<'_>) -> Results {
+fn complex(cx: &Context<'_>) -> Results {
     let lhs = cx.tensor(0)?;
     let shape = common_shape(cx, C(1))?;
     cx.same_elements(C(1), 1, lhs)?;
@@ -133,12 +151,12 @@ pub(super) fn complex(cx: &Context<'_>) -> Results {
 }
 
 /// `convert`, `uniform_quantize`: the program chooses the element type of the result.
-pub(super) fn convert(cx: &Context<'_>) -> Results {
+fn convert(cx: &Context<'_>) -> Results {
     Ok(vec![ResultRule::shape_of(Shape::of(cx.tensor(0)?), C(1))])
 }
 
 /// `uniform_dequantize`: the result has the expressed type of the operand.
-pub(super) fn uniform_dequantize(cx: &Context<'_>) -> Results {
+fn uniform_dequantize(cx: &Context<'_>) -> Results {
     let operand = cx.tensor(0)?;
     let Some(quantization) = operand.quantization() else {
         return Err(cx.error(Constraint::I(1), format!("expected quantized elements, found {operand}")));
@@ -148,13 +166,13 @@ pub(super) fn uniform_dequantize(cx: &Context<'_>) -> Results {
 }
 
 /// `is_finite`: the operand consists of floats, the result of booleans.
-pub(super) fn is_finite(cx: &Context<'_>) -> Results {
+fn is_finite(cx: &Context<'_>) -> Results {
     let result = Shape::of(cx.tensor(0)?).tensor(ElementType::I1, None);
     Ok(vec![ResultRule::of(result, C(1)).with_elements(Constraint::O(1))])
 }
 
 /// `reduce_precision`.
-pub(super) fn reduce_precision(cx: &Context<'_>, op: &ReducePrecision) -> Results {
+fn reduce_precision(cx: &Context<'_>, op: &ReducePrecision) -> Results {
     cx.require(C(2), op.exponent_bits >= 1, || {
         format!("exponent_bits: expected at least 1, found {}", op.exponent_bits)
     })?;
@@ -165,7 +183,7 @@ pub(super) fn reduce_precision(cx: &Context<'_>, op: &ReducePrecision) -> Result
 }
 
 /// `select`: the predicate is a scalar, or has an element for each of the operands'.
-pub(super) fn select(cx: &Context<'_>) -> Results {
+fn select(cx: &Context<'_>) -> Results {
     let (pred, on_true) = (cx.tensor(0)?, cx.tensor(1)?);
     if pred.rank() != 0 {
         cx.same_shape(C(1), 0, on_true.dims())?;
@@ -177,7 +195,7 @@ pub(super) fn select(cx: &Context<'_>) -> Results {
 }
 
 /// `clamp`: the bounds are scalars, or have an element for each of the operand's.
-pub(super) fn clamp(cx: &Context<'_>) -> Results {
+fn clamp(cx: &Context<'_>) -> Results {
     let operand = cx.tensor(1)?;
     for (index, constraint) in [(0, C(1)), (2, C(2))] {
         if cx.tensor(index)?.rank() != 0 {
@@ -189,7 +207,7 @@ pub(super) fn clamp(cx: &Context<'_>) -> Results {
 }
 
 /// `map`: the region computes an element of the result from an element of each input.
-pub(super) fn map(cx: &Context<'_>, dimensions: &[i64]) -> Results {
+fn map(cx: &Context<'_>, dimensions: &[i64]) -> Results {
     cx.require(C(2), !cx.op.operands.is_empty(), || "expected at least one input".to_owned())?;
     let shape = common_shape(cx, C(1))?;
     let rank = shape.dims().len();

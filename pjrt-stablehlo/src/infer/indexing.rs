@@ -7,7 +7,19 @@ use super::shape::{Shape, Size, sizes_agree};
 use crate::Constraint::{self, C};
 use crate::Error;
 use crate::ir::ops::{DynamicSlice, Scatter};
-use crate::ir::{DYNAMIC, GatherDimensionNumbers, Ints, ScatterDimensionNumbers, TensorType};
+use crate::ir::{DYNAMIC, GatherDimensionNumbers, Ints, Op, ScatterDimensionNumbers, TensorType};
+
+/// The results of operations that read or write at indices; `None` for other operations.
+pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
+    Some(match &cx.op.kind {
+        Op::DynamicGather(op) => gather(cx, &op.dimension_numbers, None),
+        Op::DynamicSlice(op) => dynamic_slice(cx, op),
+        Op::DynamicUpdateSlice(_) => dynamic_update_slice(cx),
+        Op::Gather(op) => gather(cx, &op.dimension_numbers, Some(&op.slice_sizes)),
+        Op::Scatter(op) => scatter(cx, &op.scatter_dimension_numbers),
+        _ => return None,
+    })
+}
 
 /// Checks the operands from `first` on, which are indices of one type, one for each dimension.
 fn indices(
@@ -44,7 +56,7 @@ fn slice_sizes(
 }
 
 /// `dynamic_slice`: the slice is not larger than the operand.
-pub(super) fn dynamic_slice(cx: &Context<'_>, op: &DynamicSlice) -> Results {
+fn dynamic_slice(cx: &Context<'_>, op: &DynamicSlice) -> Results {
     let operand = cx.tensor(0)?;
     indices(cx, 1, operand.rank(), C(2), C(3))?;
     slice_sizes(cx, &op.slice_sizes, operand, C(2), C(4))?;
@@ -52,7 +64,7 @@ pub(super) fn dynamic_slice(cx: &Context<'_>, op: &DynamicSlice) -> Results {
 }
 
 /// `dynamic_update_slice`: the update is not larger than the operand.
-pub(super) fn dynamic_update_slice(cx: &Context<'_>) -> Results {
+fn dynamic_update_slice(cx: &Context<'_>) -> Results {
     let (operand, update) = (cx.tensor(0)?, cx.tensor(1)?);
     cx.same_elements(C(2), 1, operand)?;
     cx.require(C(3), update.rank() == operand.rank(), || {
@@ -214,7 +226,7 @@ fn interleave(batch: &[Size], offsets: &[i64], slice: &[Size]) -> Shape {
 }
 
 /// `gather`, and `dynamic_gather` if `slice` is `None`, because the slice sizes are an operand.
-pub(super) fn gather(cx: &Context<'_>, numbers: &GatherDimensionNumbers, slice: Option<&[i64]>) -> Results {
+fn gather(cx: &Context<'_>, numbers: &GatherDimensionNumbers, slice: Option<&[i64]>) -> Results {
     let (operand, start_indices) = (cx.tensor(0)?, cx.tensor(1)?);
     let is_dynamic = slice.is_none();
     let map = IndexMap {
@@ -267,7 +279,7 @@ pub(super) fn gather(cx: &Context<'_>, numbers: &GatherDimensionNumbers, slice: 
 }
 
 /// `scatter`.
-pub(super) fn scatter(cx: &Context<'_>, numbers: &ScatterDimensionNumbers) -> Results {
+fn scatter(cx: &Context<'_>, numbers: &ScatterDimensionNumbers) -> Results {
     let inputs = Scatter::inputs(cx.op).len();
     cx.require(C(5), inputs > 0, || "expected at least one input".to_owned())?;
     let (first, updates) = (cx.tensor(0)?, cx.tensor(inputs + 1)?);

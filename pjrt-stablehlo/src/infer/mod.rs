@@ -20,10 +20,8 @@ pub(crate) use result::{ResultRule, Results};
 pub use shape::types_compatible;
 pub(crate) use shape::{Shape, shapes_agree, sizes_agree};
 
-use crate::Constraint::C;
 use crate::Error;
-use crate::ir::{Body, Module, Op, OpId};
-use products::BatchNorm;
+use crate::ir::{Body, Module, OpId, Trait};
 
 /// Infers the types of an operation's results from its operands, attributes and regions. The declared types are not
 /// considered.
@@ -62,7 +60,7 @@ use products::BatchNorm;
 ///     .to_vec(),
 /// )?;
 /// let body = &module.main().unwrap().body;
-/// let (id, op) = body.ops().find(|(_, op)| matches!(op.kind, Op::Transpose(_))).unwrap();
+/// let (id, op) = body.all_ops().find(|(_, op)| matches!(op.kind, Op::Transpose(_))).unwrap();
 /// let inferred = infer_result_types(&module, body, id)?;
 /// assert_eq!(inferred, [Inferred::Type(body.ty(op.result()).clone())]);
 /// # Ok::<(), pjrt_stablehlo::Error>(())
@@ -72,104 +70,25 @@ pub fn infer_result_types(module: &Module, body: &Body, op: OpId) -> Result<Vec<
     Ok(rules.into_iter().map(|rule| rule.inferred).collect())
 }
 
+/// The families of operations with rules of their own: `None` where an operation is not of the family.
+const FAMILIES: &[fn(&Context<'_>) -> Option<Results>] = &[
+    elementwise::results,
+    shapes::results,
+    products::results,
+    windows::results,
+    indexing::results,
+    reductions::results,
+    control::results,
+    collectives::results,
+];
+
 /// Checks an operation's operands, attributes and regions, and infers the types of its results.
 pub(crate) fn results(cx: &Context<'_>) -> Results {
-    match &cx.op.kind {
-        Op::Abs(_) | Op::Imag(_) | Op::Real(_) => elementwise::part(cx),
-        Op::Add(_) => elementwise::add(cx),
-        Op::AfterAll(_) | Op::CreateToken(_) | Op::Outfeed(_) => shapes::token(),
-        Op::AllGather(op) => collectives::all_gather(cx, op),
-        Op::AllReduce(op) => collectives::all_reduce(cx, op),
-        Op::AllToAll(op) => collectives::all_to_all(cx, op),
-        Op::AsyncStart(_) => control::async_start(cx),
-        Op::AsyncDone(_) => control::async_done(cx),
-        Op::BatchNormGrad(op) => {
-            let rules = BatchNorm { vectors: 1..4, sizes: &[5, 4, 4], result: 3, further: &[4, 4] };
-            products::batch_norm(cx, op.feature_index, &rules)
+    let found = FAMILIES.iter().find_map(|results| results(cx));
+    found.unwrap_or_else(|| {
+        if cx.op.info().has(Trait::SameType) {
+            return elementwise::same_type(cx);
         }
-        Op::BatchNormInference(op) => {
-            let rules = BatchNorm { vectors: 1..5, sizes: &[3, 4, 5, 6], result: 7, further: &[] };
-            products::batch_norm(cx, op.feature_index, &rules)
-        }
-        Op::BatchNormTraining(op) => {
-            let rules = BatchNorm { vectors: 1..3, sizes: &[3, 4], result: 7, further: &[5, 6] };
-            products::batch_norm(cx, op.feature_index, &rules)
-        }
-        Op::Broadcast(op) => shapes::broadcast(cx, &op.broadcast_sizes),
-        Op::BroadcastInDim(_) | Op::Reshape(_) => shapes::same_elements(cx),
-        Op::Case(_) => control::case(cx),
-        Op::Cholesky(_) => products::cholesky(cx),
-        Op::Clamp(_) => elementwise::clamp(cx),
-        Op::CollectiveBroadcast(op) => collectives::collective_broadcast(cx, op),
-        Op::CollectivePermute(op) => collectives::collective_permute(cx, op),
-        Op::CollectiveReduce(op) => collectives::collective_reduce(cx, op),
-        Op::Compare(op) => elementwise::compare(cx, op.compare_type),
-        Op::Complex(_) => elementwise::complex(cx),
-        Op::Composite(op) => control::composite(cx, op),
-        Op::Concatenate(op) => shapes::concatenate(cx, op.dimension),
-        Op::Constant(op) => shapes::constant(&op.value),
-        Op::Convert(_) | Op::UniformQuantize(_) => elementwise::convert(cx),
-        Op::Convolution(op) => windows::convolution(cx, op),
-        Op::CrossReplicaSum(_) => collectives::cross_replica_sum(cx),
-        Op::Dot(op) => products::dot(cx, op.precision_config.len()),
-        Op::DotGeneral(op) => products::dot_general(cx, op),
-        Op::DynamicBroadcastInDim(op) => shapes::dynamic_broadcast_in_dim(
-            cx,
-            &op.known_expanding_dimensions,
-            &op.known_nonexpanding_dimensions,
-        ),
-        Op::DynamicConv(op) => windows::dynamic_conv(cx, op),
-        Op::DynamicGather(op) => indexing::gather(cx, &op.dimension_numbers, None),
-        Op::DynamicIota(op) => shapes::dynamic_iota(cx, op.iota_dimension),
-        Op::DynamicPad(_) => shapes::dynamic_pad(cx),
-        Op::DynamicReshape(_) => shapes::dynamic_reshape(cx),
-        Op::DynamicSlice(op) => indexing::dynamic_slice(cx, op),
-        Op::DynamicUpdateSlice(_) => indexing::dynamic_update_slice(cx),
-        Op::Fft(op) => products::fft(cx, op),
-        Op::FuncCall(op) => control::call(cx, op),
-        Op::Gather(op) => indexing::gather(cx, &op.dimension_numbers, Some(&op.slice_sizes)),
-        Op::GetDimensionSize(op) => shapes::get_dimension_size(cx, op.dimension),
-        Op::GetTupleElement(op) => control::get_tuple_element(cx, op.index),
-        Op::If(_) => control::branches(cx, C(1), C(2), C(3)),
-        Op::Infeed(_) => Ok(control::received(cx, Some(C(3)))),
-        Op::IsFinite(_) => elementwise::is_finite(cx),
-        Op::Map(op) => elementwise::map(cx, &op.dimensions),
-        Op::OptimizationBarrier(_) => shapes::same_types(cx, C(1)),
-        Op::Pad(op) => shapes::pad(cx, op),
-        Op::PartitionId(_) | Op::ReplicaId(_) => shapes::process_id(),
-        Op::RealDynamicSlice(_) => shapes::real_dynamic_slice(cx),
-        Op::Recv(op) => {
-            let channel_type = op.channel_handle.channel_type;
-            control::transfer(cx, channel_type, op.is_host_transfer, &op.source_target_pairs)?;
-            Ok(control::received(cx, None))
-        }
-        Op::Reduce(op) => reductions::reduce(cx, &op.dimensions),
-        Op::ReducePrecision(op) => elementwise::reduce_precision(cx, op),
-        Op::ReduceScatter(op) => collectives::reduce_scatter(cx, op),
-        Op::ReduceWindow(op) => windows::reduce_window(cx, op),
-        Op::Reshard(op) => shapes::sharded(cx, &op.sharding),
-        Op::ShardingConstraint(op) => shapes::sharded(cx, &op.sharding),
-        Op::Reverse(op) => shapes::reverse(cx, &op.dimensions),
-        Op::Rng(op) => shapes::rng(cx, op.rng_distribution),
-        Op::RngBitGenerator(op) => shapes::rng_bit_generator(cx, op.rng_algorithm),
-        Op::Scatter(op) => indexing::scatter(cx, &op.scatter_dimension_numbers),
-        Op::Select(_) => elementwise::select(cx),
-        Op::SelectAndScatter(op) => windows::select_and_scatter(cx, op),
-        Op::Send(op) => {
-            let channel_type = op.channel_handle.channel_type;
-            control::transfer(cx, channel_type, op.is_host_transfer, &op.source_target_pairs)?;
-            shapes::token()
-        }
-        Op::SetDimensionSize(op) => shapes::set_dimension_size(cx, op.dimension),
-        Op::Slice(op) => shapes::slice(cx, op),
-        Op::Sort(op) => reductions::sort(cx, op),
-        Op::TorchIndexSelect(op) => shapes::torch_index_select(cx, op.dim, op.batch_dims),
-        Op::Transpose(op) => shapes::transpose(cx, &op.permutation),
-        Op::TriangularSolve(op) => products::triangular_solve(cx, op),
-        Op::Tuple(_) => control::tuple(cx),
-        Op::UniformDequantize(_) => elementwise::uniform_dequantize(cx),
-        Op::While(_) => control::while_(cx),
-        kind if kind.info().has(crate::ir::Trait::SameType) => elementwise::same_type(cx),
-        _ => Ok(cx.op.results.map(|_| ResultRule::declared()).collect()),
-    }
+        Ok(cx.op.results.map(|_| ResultRule::declared()).collect())
+    })
 }

@@ -9,10 +9,36 @@ use super::windows::precision_config;
 use crate::Constraint::{self, C, I};
 use crate::Error;
 use crate::ir::ops::{DotGeneral, Fft, TriangularSolve};
-use crate::ir::{DYNAMIC, DotAlgorithm, ElementType, FftType, Precision, TensorType, TransposeKind, Type};
+use crate::ir::{
+    DYNAMIC, DotAlgorithm, ElementType, FftType, Op, Precision, TensorType, TransposeKind, Type,
+};
+
+/// The results of products, factorisations and normalisations; `None` for other operations.
+pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
+    Some(match &cx.op.kind {
+        Op::BatchNormGrad(op) => {
+            let rules = BatchNorm { vectors: 1..4, sizes: &[5, 4, 4], result: 3, further: &[4, 4] };
+            batch_norm(cx, op.feature_index, &rules)
+        }
+        Op::BatchNormInference(op) => {
+            let rules = BatchNorm { vectors: 1..5, sizes: &[3, 4, 5, 6], result: 7, further: &[] };
+            batch_norm(cx, op.feature_index, &rules)
+        }
+        Op::BatchNormTraining(op) => {
+            let rules = BatchNorm { vectors: 1..3, sizes: &[3, 4], result: 7, further: &[5, 6] };
+            batch_norm(cx, op.feature_index, &rules)
+        }
+        Op::Cholesky(_) => cholesky(cx),
+        Op::Dot(op) => dot(cx, op.precision_config.len()),
+        Op::DotGeneral(op) => dot_general(cx, op),
+        Op::Fft(op) => fft(cx, op),
+        Op::TriangularSolve(op) => triangular_solve(cx, op),
+        _ => return None,
+    })
+}
 
 /// `dot_general`.
-pub(super) fn dot_general(cx: &Context<'_>, op: &DotGeneral) -> Results {
+fn dot_general(cx: &Context<'_>, op: &DotGeneral) -> Results {
     let (lhs, rhs) = (cx.tensor(0)?, cx.tensor(1)?);
     let numbers = &op.dot_dimension_numbers;
     let (lhs_batch, rhs_batch) = (&numbers.lhs_batching_dimensions, &numbers.rhs_batching_dimensions);
@@ -59,7 +85,7 @@ pub(super) fn dot_general(cx: &Context<'_>, op: &DotGeneral) -> Results {
 
 /// Checks that elements can be multiplied: they have the same type, or are integers and floats. Frameworks write such
 /// mixed products (JAX's singular value decomposition for TPUs, with 64-bit types), and MLIR's verifier accepts them.
-pub(super) fn elements_of_products(
+fn elements_of_products(
     cx: &Context<'_>,
     constraint: Constraint,
     lhs: &TensorType,
@@ -94,7 +120,7 @@ fn dot_algorithm(cx: &Context<'_>, algorithm: &DotAlgorithm) -> Result<(), Error
 }
 
 /// `dot`: contracts the last dimension of the left operand with the first of the right operand.
-pub(super) fn dot(cx: &Context<'_>, precisions: usize) -> Results {
+fn dot(cx: &Context<'_>, precisions: usize) -> Results {
     let (lhs, rhs) = (cx.tensor(0)?, cx.tensor(1)?);
     precision_config(cx, None, precisions)?;
     let fits = (1..=2).contains(&lhs.rank())
@@ -118,7 +144,7 @@ fn square(cx: &Context<'_>, index: usize, constraint: Constraint) -> Result<(), 
 }
 
 /// `cholesky`: the operand consists of square matrices.
-pub(super) fn cholesky(cx: &Context<'_>) -> Results {
+fn cholesky(cx: &Context<'_>) -> Results {
     let a = cx.tensor(0)?;
     cx.require(C(2), a.rank() >= 2, || format!("operand 'a': expected matrices, found {a}"))?;
     square(cx, 0, C(3))?;
@@ -126,7 +152,7 @@ pub(super) fn cholesky(cx: &Context<'_>) -> Results {
 }
 
 /// `triangular_solve`: the operands are square matrices and right-hand sides of their size.
-pub(super) fn triangular_solve(cx: &Context<'_>, op: &TriangularSolve) -> Results {
+fn triangular_solve(cx: &Context<'_>, op: &TriangularSolve) -> Results {
     let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
     cx.same_elements(C(1), 1, a)?;
     cx.require(C(2), a.rank() >= 2 && a.rank() == b.rank(), || {
@@ -145,7 +171,7 @@ pub(super) fn triangular_solve(cx: &Context<'_>, op: &TriangularSolve) -> Result
 }
 
 /// `fft`: transforms the last dimensions.
-pub(super) fn fft(cx: &Context<'_>, op: &Fft) -> Results {
+fn fft(cx: &Context<'_>, op: &Fft) -> Results {
     let operand = cx.tensor(0)?;
     let count = op.fft_length.len();
     cx.require(C(3), (1..=3).contains(&count), || {
@@ -197,19 +223,19 @@ pub(super) fn fft(cx: &Context<'_>, op: &Fft) -> Results {
 }
 
 /// The numbers of the specification's constraints for a `batch_norm_*` operation.
-pub(super) struct BatchNorm {
+struct BatchNorm {
     /// The operands with an element for each feature.
-    pub(super) vectors: Range<usize>,
+    vectors: Range<usize>,
     /// The constraints on the sizes of these operands.
-    pub(super) sizes: &'static [u8],
+    sizes: &'static [u8],
     /// The constraint on the type of the first result.
-    pub(super) result: u8,
+    result: u8,
     /// The constraints on the types of further results.
-    pub(super) further: &'static [u8],
+    further: &'static [u8],
 }
 
 /// `batch_norm_*`.
-pub(super) fn batch_norm(cx: &Context<'_>, feature_index: i64, rules: &BatchNorm) -> Results {
+fn batch_norm(cx: &Context<'_>, feature_index: i64, rules: &BatchNorm) -> Results {
     let operand = cx.tensor(0)?;
     let feature = cx.dimension(C(1), "feature_index", feature_index, operand.rank())?;
     (1..cx.op.operands.len()).try_for_each(|index| cx.same_elements(C(2), index, operand))?;

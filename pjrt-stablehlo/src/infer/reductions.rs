@@ -6,7 +6,16 @@ use super::shape::{Shape, is_promotable, scalar_of, shapes_agree, types_compatib
 use crate::Constraint::{self, C};
 use crate::Error;
 use crate::ir::ops::{Reduce, Sort};
-use crate::ir::{ElementType, TensorType, Type};
+use crate::ir::{ElementType, Op, TensorType, Type};
+
+/// The results of reductions and sorts; `None` for other operations.
+pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
+    Some(match &cx.op.kind {
+        Op::Reduce(op) => reduce(cx, &op.dimensions),
+        Op::Sort(op) => sort(cx, op),
+        _ => return None,
+    })
+}
 
 /// Returns the type `tensor<i1>`.
 pub(super) fn predicate() -> Type {
@@ -98,7 +107,7 @@ pub(super) fn init_value(
 }
 
 /// `reduce`: the reduced dimensions of the inputs are removed.
-pub(super) fn reduce(cx: &Context<'_>, dimensions: &[i64]) -> Results {
+fn reduce(cx: &Context<'_>, dimensions: &[i64]) -> Results {
     let count = Reduce::inputs(cx.op).len();
     cx.require(C(3), count > 0, || "expected at least one input".to_owned())?;
     let inputs: Vec<&TensorType> = (0..count).map(|index| cx.tensor(index)).collect::<Result<_, _>>()?;
@@ -118,7 +127,7 @@ pub(super) fn reduce(cx: &Context<'_>, dimensions: &[i64]) -> Results {
 }
 
 /// `sort`: the inputs have equal shapes, and the region compares two elements of each.
-pub(super) fn sort(cx: &Context<'_>, op: &Sort) -> Results {
+fn sort(cx: &Context<'_>, op: &Sort) -> Results {
     cx.require(C(1), !cx.op.operands.is_empty(), || "expected at least one input".to_owned())?;
     let first = cx.tensor(0)?;
     let rank = first.rank() as i64;

@@ -9,16 +9,47 @@ use crate::Constraint::{self, C};
 use crate::Error;
 use crate::ir::ops::{Pad, Slice};
 use crate::ir::{
-    DYNAMIC, ElementType, Literal, QuantizedType, RngAlgorithm, RngDistribution, TensorSharding, Type,
+    DYNAMIC, ElementType, Literal, Op, QuantizedType, RngAlgorithm, RngDistribution, TensorSharding, Type,
 };
 
+/// The results of operations on shapes, positions and constants; `None` for other operations.
+pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
+    Some(match &cx.op.kind {
+        Op::Broadcast(op) => broadcast(cx, &op.broadcast_sizes),
+        Op::BroadcastInDim(_) | Op::Reshape(_) => same_elements(cx),
+        Op::Concatenate(op) => concatenate(cx, op.dimension),
+        Op::Constant(op) => constant(&op.value),
+        Op::DynamicBroadcastInDim(op) => {
+            dynamic_broadcast_in_dim(cx, &op.known_expanding_dimensions, &op.known_nonexpanding_dimensions)
+        }
+        Op::DynamicIota(op) => dynamic_iota(cx, op.iota_dimension),
+        Op::DynamicPad(_) => dynamic_pad(cx),
+        Op::DynamicReshape(_) => dynamic_reshape(cx),
+        Op::GetDimensionSize(op) => get_dimension_size(cx, op.dimension),
+        Op::OptimizationBarrier(_) => same_types(cx, C(1)),
+        Op::Pad(op) => pad(cx, op),
+        Op::PartitionId(_) | Op::ReplicaId(_) => process_id(),
+        Op::RealDynamicSlice(_) => real_dynamic_slice(cx),
+        Op::Reshard(op) => sharded(cx, &op.sharding),
+        Op::ShardingConstraint(op) => sharded(cx, &op.sharding),
+        Op::Reverse(op) => reverse(cx, &op.dimensions),
+        Op::Rng(op) => rng(cx, op.rng_distribution),
+        Op::RngBitGenerator(op) => rng_bit_generator(cx, op.rng_algorithm),
+        Op::SetDimensionSize(op) => set_dimension_size(cx, op.dimension),
+        Op::Slice(op) => slice(cx, op),
+        Op::TorchIndexSelect(op) => torch_index_select(cx, op.dim, op.batch_dims),
+        Op::Transpose(op) => transpose(cx, &op.permutation),
+        _ => return None,
+    })
+}
+
 /// `constant`: the result has the type of the value.
-pub(super) fn constant(value: &Literal) -> Results {
+fn constant(value: &Literal) -> Results {
     Ok(vec![ResultRule::of(value.ty().clone(), C(1))])
 }
 
 /// `broadcast`: adds leading dimensions.
-pub(super) fn broadcast(cx: &Context<'_>, sizes: &[i64]) -> Results {
+fn broadcast(cx: &Context<'_>, sizes: &[i64]) -> Results {
     let operand = cx.tensor(0)?;
     cx.require(None, sizes.iter().all(|&size| size >= 0), || {
         format!("broadcast_sizes: expected nonnegative sizes, found {}", integers(sizes))
@@ -29,7 +60,7 @@ pub(super) fn broadcast(cx: &Context<'_>, sizes: &[i64]) -> Results {
 }
 
 /// `broadcast_in_dim`, `reshape`: the element type is that of the operand.
-pub(super) fn same_elements(cx: &Context<'_>) -> Results {
+fn same_elements(cx: &Context<'_>) -> Results {
     Ok(vec![ResultRule::elements_of(cx.tensor(0)?, C(1))])
 }
 
@@ -62,14 +93,14 @@ fn shape_operand(cx: &Context<'_>, index: usize, constraint: Constraint) -> Resu
 }
 
 /// `dynamic_iota`: the operand specifies the shape.
-pub(super) fn dynamic_iota(cx: &Context<'_>, dimension: i64) -> Results {
+fn dynamic_iota(cx: &Context<'_>, dimension: i64) -> Results {
     let shape = shape_operand(cx, 0, C(2))?;
     cx.dimension(C(1), "iota_dimension", dimension, shape.dims().len())?;
     Ok(vec![ResultRule::shape_of(shape, C(2))])
 }
 
 /// `dynamic_reshape`: an operand specifies the shape.
-pub(super) fn dynamic_reshape(cx: &Context<'_>) -> Results {
+fn dynamic_reshape(cx: &Context<'_>) -> Results {
     let operand = cx.tensor(0)?;
     let shape = shape_operand(cx, 1, C(4))?;
     let target = shape.clone().tensor(ElementType::I1, None);
@@ -85,7 +116,7 @@ pub(super) fn dynamic_reshape(cx: &Context<'_>) -> Results {
 }
 
 /// `dynamic_broadcast_in_dim`: an operand specifies the shape.
-pub(super) fn dynamic_broadcast_in_dim(cx: &Context<'_>, expanding: &[i64], nonexpanding: &[i64]) -> Results {
+fn dynamic_broadcast_in_dim(cx: &Context<'_>, expanding: &[i64], nonexpanding: &[i64]) -> Results {
     let operand = cx.tensor(0)?;
     let shape = shape_operand(cx, 1, C(7))?;
     let both = expanding.iter().chain(nonexpanding).copied();
@@ -96,7 +127,7 @@ pub(super) fn dynamic_broadcast_in_dim(cx: &Context<'_>, expanding: &[i64], none
 }
 
 /// `transpose`: the permutation contains each dimension once.
-pub(super) fn transpose(cx: &Context<'_>, permutation: &[i64]) -> Results {
+fn transpose(cx: &Context<'_>, permutation: &[i64]) -> Results {
     let operand = cx.tensor(0)?;
     cx.length(C(2), "permutation", permutation.len(), operand.rank())?;
     cx.dimensions(C(2), "permutation", permutation, operand.rank())?;
@@ -114,7 +145,7 @@ pub(super) fn transpose(cx: &Context<'_>, permutation: &[i64]) -> Results {
 }
 
 /// `reverse`: the dimensions are those of the operand.
-pub(super) fn reverse(cx: &Context<'_>, dimensions: &[i64]) -> Results {
+fn reverse(cx: &Context<'_>, dimensions: &[i64]) -> Results {
     let operand = cx.tensor(0)?;
     cx.unique(C(2), "dimensions", dimensions.iter().copied())?;
     cx.dimensions(C(3), "dimensions", dimensions, operand.rank())?;
@@ -122,7 +153,7 @@ pub(super) fn reverse(cx: &Context<'_>, dimensions: &[i64]) -> Results {
 }
 
 /// `slice`: the limits are in bounds of the operand.
-pub(super) fn slice(cx: &Context<'_>, op: &Slice) -> Results {
+fn slice(cx: &Context<'_>, op: &Slice) -> Results {
     let operand = cx.tensor(0)?;
     for (what, list) in
         [("start_indices", &op.start_indices), ("limit_indices", &op.limit_indices), ("strides", &op.strides)]
@@ -149,7 +180,7 @@ pub(super) fn slice(cx: &Context<'_>, op: &Slice) -> Results {
 }
 
 /// `real_dynamic_slice`: operands specify the start, limit and stride for each dimension.
-pub(super) fn real_dynamic_slice(cx: &Context<'_>) -> Results {
+fn real_dynamic_slice(cx: &Context<'_>) -> Results {
     let operand = cx.tensor(0)?;
     (1..4).try_for_each(|index| cx.one_for_each(None, index, operand.rank()))?;
     Ok(vec![ResultRule::of(Shape::dynamic(operand.rank()).like(operand), None)])
@@ -186,7 +217,7 @@ fn pad_amounts(cx: &Context<'_>, low: &[i64], high: &[i64], interior: &[i64]) ->
 }
 
 /// `pad`.
-pub(super) fn pad(cx: &Context<'_>, op: &Pad) -> Results {
+fn pad(cx: &Context<'_>, op: &Pad) -> Results {
     let operand = cx.tensor(0)?;
     cx.same_elements(C(1), 1, operand)?;
     for (what, list) in [
@@ -200,7 +231,7 @@ pub(super) fn pad(cx: &Context<'_>, op: &Pad) -> Results {
 }
 
 /// `dynamic_pad`: operands specify the amounts.
-pub(super) fn dynamic_pad(cx: &Context<'_>) -> Results {
+fn dynamic_pad(cx: &Context<'_>) -> Results {
     let operand = cx.tensor(0)?;
     cx.same_elements(C(1), 1, operand)?;
     (2..5).try_for_each(|index| cx.one_for_each(C(2), index, operand.rank()))?;
@@ -215,7 +246,7 @@ pub(super) fn dynamic_pad(cx: &Context<'_>) -> Results {
 }
 
 /// `concatenate`: the sizes of all other dimensions are equal.
-pub(super) fn concatenate(cx: &Context<'_>, dimension: i64) -> Results {
+fn concatenate(cx: &Context<'_>, dimension: i64) -> Results {
     cx.require(C(3), !cx.op.operands.is_empty(), || "expected at least one operand".to_owned())?;
     let first = cx.tensor(0)?;
     let dimension = cx.dimension(C(4), "dimension", dimension, first.rank())?;
@@ -246,13 +277,13 @@ pub(super) fn concatenate(cx: &Context<'_>, dimension: i64) -> Results {
 }
 
 /// `get_dimension_size`: the result is an `i32` scalar.
-pub(super) fn get_dimension_size(cx: &Context<'_>, dimension: i64) -> Results {
+fn get_dimension_size(cx: &Context<'_>, dimension: i64) -> Results {
     cx.dimension(C(1), "dimension", dimension, cx.tensor(0)?.rank())?;
     Ok(vec![ResultRule::of(Shape::default().tensor(ElementType::I32, None), Constraint::O(1))])
 }
 
 /// `set_dimension_size`: the size becomes dynamic, or static if it is set to the bound.
-pub(super) fn set_dimension_size(cx: &Context<'_>, dimension: i64) -> Results {
+fn set_dimension_size(cx: &Context<'_>, dimension: i64) -> Results {
     let operand = cx.tensor(0)?;
     let dimension = cx.dimension(None, "dimension", dimension, operand.rank())?;
     let (size, bound) = Shape::size_of(operand, dimension);
@@ -264,12 +295,12 @@ pub(super) fn set_dimension_size(cx: &Context<'_>, dimension: i64) -> Results {
 }
 
 /// `replica_id`, `partition_id`: the result is a `ui32` scalar.
-pub(super) fn process_id() -> Results {
+fn process_id() -> Results {
     Ok(vec![ResultRule::of(Shape::default().tensor(ElementType::Ui32, None), Constraint::O(1))])
 }
 
 /// `rng`: the parameters are scalars, and an operand specifies the shape.
-pub(super) fn rng(cx: &Context<'_>, distribution: RngDistribution) -> Results {
+fn rng(cx: &Context<'_>, distribution: RngDistribution) -> Results {
     let a = cx.tensor(0)?;
     cx.same_elements(C(1), 1, a)?;
     cx.require(C(2), distribution != RngDistribution::Normal || a.element_type().is_float(), || {
@@ -279,7 +310,7 @@ pub(super) fn rng(cx: &Context<'_>, distribution: RngDistribution) -> Results {
 }
 
 /// `rng_bit_generator`: the first result is the state; the program chooses the type of the bits.
-pub(super) fn rng_bit_generator(cx: &Context<'_>, algorithm: RngAlgorithm) -> Results {
+fn rng_bit_generator(cx: &Context<'_>, algorithm: RngAlgorithm) -> Results {
     let state = cx.tensor(0)?;
     let sizes: &[i64] = match algorithm {
         RngAlgorithm::ThreeFry => &[2],
@@ -296,7 +327,7 @@ pub(super) fn rng_bit_generator(cx: &Context<'_>, algorithm: RngAlgorithm) -> Re
 }
 
 /// `torch_index_select`: dimension `dim` is indexed, and the leading dimensions are batch dimensions.
-pub(super) fn torch_index_select(cx: &Context<'_>, dim: i64, batch_dims: i64) -> Results {
+fn torch_index_select(cx: &Context<'_>, dim: i64, batch_dims: i64) -> Results {
     let (operand, index) = (cx.tensor(0)?, cx.tensor(1)?);
     let dim = cx.dimension(None, "dim", dim, operand.rank())?;
     let batch = usize::try_from(batch_dims).ok().filter(|&batch| batch <= dim && batch <= index.rank());
@@ -328,7 +359,7 @@ pub(super) fn same_types(cx: &Context<'_>, constraint: impl Into<Option<Constrai
 
 /// `sharding_constraint`, `reshard`: the result has the type of the operand, and the sharding has its rank, or no
 /// dimensions if the mesh is a single device.
-pub(super) fn sharded(cx: &Context<'_>, sharding: &TensorSharding) -> Results {
+fn sharded(cx: &Context<'_>, sharding: &TensorSharding) -> Results {
     let count = sharding.dim_shardings.len();
     if let Type::Tensor(operand) = cx.operand_type(0)
         && count > 0

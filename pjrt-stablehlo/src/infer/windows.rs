@@ -7,7 +7,18 @@ use super::shape::{Shape, Size, map_size, scalar_of, sizes_agree};
 use crate::Constraint::{self, C, I};
 use crate::Error;
 use crate::ir::ops::{Convolution, DynamicConv, ReduceWindow, SelectAndScatter};
-use crate::ir::{ConvDimensionNumbers, DYNAMIC, TensorType};
+use crate::ir::{ConvDimensionNumbers, DYNAMIC, Op, TensorType};
+
+/// The results of operations on windows; `None` for other operations.
+pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
+    Some(match &cx.op.kind {
+        Op::Convolution(op) => convolution(cx, op),
+        Op::DynamicConv(op) => dynamic_conv(cx, op),
+        Op::ReduceWindow(op) => reduce_window(cx, op),
+        Op::SelectAndScatter(op) => select_and_scatter(cx, op),
+        _ => return None,
+    })
+}
 
 /// The common part of `convolution` and `dynamic_conv`, whose constraints have the same numbers.
 struct Common<'a> {
@@ -187,7 +198,7 @@ fn padding_length(cx: &Context<'_>, constraint: Constraint, found: usize, rank: 
 }
 
 /// `convolution`.
-pub(super) fn convolution(cx: &Context<'_>, op: &Convolution) -> Results {
+fn convolution(cx: &Context<'_>, op: &Convolution) -> Results {
     let common = Common {
         numbers: &op.dimension_numbers,
         window_strides: &op.window_strides,
@@ -204,7 +215,7 @@ pub(super) fn convolution(cx: &Context<'_>, op: &Convolution) -> Results {
 }
 
 /// `dynamic_conv`: an operand specifies the padding.
-pub(super) fn dynamic_conv(cx: &Context<'_>, op: &DynamicConv) -> Results {
+fn dynamic_conv(cx: &Context<'_>, op: &DynamicConv) -> Results {
     let common = Common {
         numbers: &op.dimension_numbers,
         window_strides: &op.window_strides,
@@ -225,7 +236,7 @@ pub(super) fn dynamic_conv(cx: &Context<'_>, op: &DynamicConv) -> Results {
 }
 
 /// `reduce_window`.
-pub(super) fn reduce_window(cx: &Context<'_>, op: &ReduceWindow) -> Results {
+fn reduce_window(cx: &Context<'_>, op: &ReduceWindow) -> Results {
     let count = ReduceWindow::inputs(cx.op).len();
     cx.require(C(1), count > 0, || "expected at least one input".to_owned())?;
     let inputs: Vec<&TensorType> = (0..count).map(|index| cx.tensor(index)).collect::<Result<_, _>>()?;
@@ -265,7 +276,7 @@ pub(super) fn reduce_window(cx: &Context<'_>, op: &ReduceWindow) -> Results {
 }
 
 /// `select_and_scatter`.
-pub(super) fn select_and_scatter(cx: &Context<'_>, op: &SelectAndScatter) -> Results {
+fn select_and_scatter(cx: &Context<'_>, op: &SelectAndScatter) -> Results {
     let (operand, source) = (cx.tensor(0)?, cx.tensor(1)?);
     let rank = operand.rank();
     cx.same_elements(C(1), 1, operand)?;

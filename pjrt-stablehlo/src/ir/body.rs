@@ -1,44 +1,8 @@
 //! The arena that stores a function's operations.
 
-use std::fmt;
-use std::iter::FusedIterator;
-
-use super::{DictionaryAttribute, Location, Op, OpInfo, Type, Variadicity};
-
-macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident $sigil:literal;)*) => {
-        $(
-            $(#[$doc])*
-            #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-            pub struct $name(pub(crate) u32);
-
-            impl $name {
-                /// Returns the index in the arena. The ids of one [`Body`] are numbered from 0 without gaps, so a
-                /// vector can serve as a side table.
-                pub fn index(self) -> usize {
-                    self.0 as usize
-                }
-            }
-
-            impl fmt::Debug for $name {
-                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                    write!(f, concat!($sigil, "{}"), self.0)
-                }
-            }
-        )*
-    };
-}
-
-ids! {
-    /// A value of a [`Body`]: a block argument or a result of an operation.
-    ValueId "%";
-    /// An operation of a [`Body`].
-    OpId "op";
-    /// A block of a [`Body`].
-    BlockId "^";
-    /// A region of a [`Body`].
-    RegionId "region";
-}
+use super::{
+    BlockId, DictionaryAttribute, Location, Op, OpId, Operation, RegionId, Type, ValueId, ValueRange,
+};
 
 /// All values, operations, blocks and regions of one function.
 ///
@@ -46,7 +10,7 @@ ids! {
 /// function's code is the entry block of [`Body::ROOT`]. Operations in a nested region may use values of all enclosing
 /// regions (the regions of `while` and `if` do), unless the operation that has the region is
 /// [`Trait::IsolatedFromAbove`](super::Trait::IsolatedFromAbove).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Body {
     values: Vec<Value>,
     ops: Vec<Operation>,
@@ -104,129 +68,14 @@ pub struct Region {
     pub blocks: Vec<BlockId>,
 }
 
-/// An operation of a [`Body`].
-#[derive(Clone, Debug)]
-pub struct Operation {
-    /// The kind of operation, with its typed attributes.
-    pub kind: Op,
-    /// The values that the operation uses.
-    pub operands: Box<[ValueId]>,
-    /// The values that the operation defines.
-    pub results: ValueRange,
-    /// The regions of the operation.
-    pub regions: Vec<RegionId>,
-    /// The discardable attributes, such as `mhlo.sharding` or `sdy.sharding`. [`Operation::kind`] contains the
-    /// attributes of the operation's definition.
-    pub attributes: DictionaryAttribute,
-    /// The block that contains the operation.
-    pub block: BlockId,
-    /// The place in the source program that the operation comes from.
-    pub location: Location,
-}
-
-/// A range of consecutive values: the results of an operation. Iterates over [`ValueId`]s.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ValueRange {
-    start: u32,
-    end: u32,
-}
-
-impl ValueRange {
-    /// Returns the number of values.
-    pub fn len(&self) -> usize {
-        (self.end - self.start) as usize
-    }
-
-    /// Returns `true` if the range is empty.
-    pub fn is_empty(&self) -> bool {
-        self.start == self.end
-    }
-
-    /// Returns the value at position `index` of the range, or `None` if `index` is out of range.
-    pub fn get(&self, index: usize) -> Option<ValueId> {
-        (index < self.len()).then(|| ValueId(self.start + index as u32))
-    }
-
-    /// Returns `true` if the range contains the value.
-    pub fn contains(&self, value: ValueId) -> bool {
-        (self.start..self.end).contains(&value.0)
-    }
-
-    /// Returns an iterator over the values. The range itself does not advance.
-    pub fn iter(&self) -> ValueRange {
-        *self
-    }
-}
-
-impl Iterator for ValueRange {
-    type Item = ValueId;
-
-    fn next(&mut self) -> Option<ValueId> {
-        let next = self.get(0)?;
-        self.start += 1;
-        Some(next)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.len(), Some(self.len()))
-    }
-}
-
-impl DoubleEndedIterator for ValueRange {
-    fn next_back(&mut self) -> Option<ValueId> {
-        let last = self.get(self.len().checked_sub(1)?)?;
-        self.end -= 1;
-        Some(last)
-    }
-}
-
-impl ExactSizeIterator for ValueRange {}
-impl FusedIterator for ValueRange {}
-
-impl Operation {
-    /// Returns the op table's entry for the operation: its name, operands, traits and so on.
-    pub fn info(&self) -> &'static OpInfo {
-        self.kind.info()
-    }
-
-    /// Returns the operand at position `index`, counted over all operand groups.
-    ///
-    /// # Panics
-    /// Panics if the operation has fewer operands. The verifier checks their number against the op table.
-    pub fn operand(&self, index: usize) -> ValueId {
-        self.operands[index]
-    }
-
-    /// Returns the first result.
-    ///
-    /// # Panics
-    /// Panics if the operation has no result. The verifier checks the number of results against the op table.
-    pub fn result(&self) -> ValueId {
-        self.results.get(0).expect("operations on which `result` is called have a result")
-    }
-
-    /// Returns the operands of group number `group` in the op table, such as 0 (`inputs`) or 1 (`init_values`) for
-    /// `reduce`.
-    ///
-    /// If several groups are variadic, they have equal lengths.
-    pub fn operand_group(&self, group: usize) -> &[ValueId] {
-        let groups = self.info().operands;
-        let variadic = groups.iter().filter(|spec| spec.variadicity == Variadicity::Variadic).count();
-        let fixed = groups.len() - variadic;
-        let each = self.operands.len().saturating_sub(fixed).checked_div(variadic).unwrap_or(0);
-        let len = |variadicity| if variadicity == Variadicity::Variadic { each } else { 1 };
-        let start: usize = groups[..group].iter().map(|spec| len(spec.variadicity)).sum();
-        self.operands.get(start..start + len(groups[group].variadicity)).unwrap_or_default()
-    }
-}
-
 impl Body {
     /// The region of the function.
     pub const ROOT: RegionId = RegionId(0);
 
     /// Creates a body with an empty root region and no blocks.
     pub fn new() -> Self {
-        Body { regions: vec![Region { parent: None, blocks: Vec::new() }], ..Body::default() }
+        let root = Region { parent: None, blocks: Vec::new() };
+        Body { values: Vec::new(), ops: Vec::new(), blocks: Vec::new(), regions: vec![root] }
     }
 
     /// Returns the block at which the function starts; `None` for a declaration.
@@ -296,10 +145,18 @@ impl Body {
         self.regions.len()
     }
 
-    /// Returns all operations, including those in nested regions, in the order in which they were added. In bodies that
-    /// readers create, an operation precedes the operations of its regions.
-    pub fn ops(&self) -> impl ExactSizeIterator<Item = (OpId, &Operation)> {
+    /// All operations, those of nested regions included, in the order in which they were added: an operation comes
+    /// before those of its regions in what readers make. [`Function::ops`](super::Function::ops) has the function's own.
+    pub fn all_ops(&self) -> impl ExactSizeIterator<Item = (OpId, &Operation)> {
         self.ops.iter().enumerate().map(|(index, op)| (OpId(index as u32), op))
+    }
+
+    /// The operations of a block in the order in which they run, without those of nested regions.
+    pub fn block_ops(
+        &self,
+        block: BlockId,
+    ) -> impl DoubleEndedIterator<Item = (OpId, &Operation)> + ExactSizeIterator {
+        self.block(block).ops.iter().map(|&op| (op, self.op(op)))
     }
 
     /// Returns all values, in order of their ids.
@@ -401,6 +258,13 @@ impl Body {
             self.values.push(Value { ty, definition: Definition::Result { op, index: index as u32 } });
         }
         self.ops[op.index()].results = ValueRange { start, end: arena_id(self.values.len()) };
+    }
+}
+
+impl Default for Body {
+    /// A body with an empty root region, as [`Body::new`] makes it.
+    fn default() -> Self {
+        Body::new()
     }
 }
 

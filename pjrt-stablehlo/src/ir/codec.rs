@@ -7,6 +7,27 @@ use std::marker::PhantomData;
 
 use super::*;
 
+/// An error about an attribute of an operation in the op table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("attribute '{attribute}' of {op}: expected {expected}, found {found}")]
+pub(crate) struct AttributeError {
+    /// The operation.
+    pub(crate) op: Str,
+    /// The attribute.
+    pub(crate) attribute: &'static str,
+    /// The expected attribute.
+    pub(crate) expected: &'static str,
+    /// The attribute that was found, or `nothing`.
+    pub(crate) found: Str,
+}
+
+impl AttributeError {
+    /// Returns the message without the operation, for errors that state the operation separately.
+    pub(crate) fn message(&self) -> String {
+        format!("attribute '{}': expected {}, found {}", self.attribute, self.expected, self.found)
+    }
+}
+
 /// An encoding of a typed attribute.
 pub(crate) trait Codec {
     /// The typed attribute.

@@ -25,6 +25,7 @@ use super::{Location, Str};
 /// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{}", self.text())]
+#[non_exhaustive]
 pub struct Error {
     /// The kind of error.
     pub kind: ErrorKind,
@@ -105,12 +106,14 @@ impl Error {
     }
 
     /// Returns this error with a byte offset, unless it has one.
+    #[must_use]
     pub fn at_offset(mut self, offset: usize) -> Self {
         self.offset.get_or_insert(offset);
         self
     }
 
     /// Returns this error with an operation and its location, unless it has an operation.
+    #[must_use]
     pub fn in_op(mut self, op: impl Into<Str>, location: &Location) -> Self {
         if self.op.is_none() {
             let op: Str = op.into();

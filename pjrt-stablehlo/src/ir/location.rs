@@ -104,6 +104,7 @@ impl Location {
 const BRIEF_CALLS: usize = 3;
 
 /// Displays a [`Location`] without most of its call stack; see [`Location::brief`].
+#[derive(Clone, Copy, Debug)]
 pub struct BriefLocation<'a>(&'a Location);
 
 impl fmt::Display for BriefLocation<'_> {

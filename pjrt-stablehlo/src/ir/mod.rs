@@ -23,19 +23,26 @@
 //! ```
 
 mod attribute;
+mod backend_config;
 mod body;
 pub(crate) mod chlo_attributes;
 mod codec;
 mod defaults;
+mod define_ops;
+mod dim;
 mod element_type;
 mod enums;
 pub(crate) mod error;
 mod floats;
+mod ids;
+mod ints;
 mod literal;
 mod location;
 mod module;
 mod op;
 mod op_attributes;
+mod op_info;
+mod operation;
 pub mod ops;
 mod own_attributes;
 mod quantized;
@@ -46,33 +53,37 @@ mod string;
 mod types;
 
 pub use attribute::{Attribute, DictionaryAttribute};
-pub use body::{
-    Block, BlockId, Body, Definition, OpId, Operation, Region, RegionId, Value, ValueId, ValueRange,
-};
+pub use backend_config::BackendConfig;
+pub use body::{Block, Body, Definition, Region, Value};
+pub(crate) use codec::AttributeError;
+pub use dim::{DYNAMIC, Dim};
 pub use element_type::{ElementKind, ElementType};
 pub use enums::{
     ComparisonDirection, ComparisonType, CustomCallApiVersion, EnumValue, FftType, Precision,
     ResultAccuracyMode, RngAlgorithm, RngDistribution, TransposeKind,
 };
 pub(crate) use floats::{float_bits, float_value};
+pub use ids::{BlockId, OpId, RegionId, ValueId, ValueRange};
+pub use ints::{IntPairs, Ints};
 pub(crate) use literal::integer_value;
 pub use literal::{Literal, LiteralData, LiteralError};
 pub use location::{BriefLocation, Location, LocationKind};
 pub use module::{Function, MeshDeclaration, Module, Visibility};
-pub use op::{AttributeError, AttributeSpec, GroupSpec, OpInfo, OtherOp, Trait, Variadicity, VhloForm};
 pub use op_attributes::{
-    BackendConfig, ChannelHandle, ConvDimensionNumbers, DotAlgorithm, DotDimensionNumbers,
-    GatherDimensionNumbers, IntPairs, Ints, Layouts, MeshReference, OutputOperandAlias, PrecisionConfig,
-    ResultAccuracy, ScatterDimensionNumbers, Tilings,
+    ChannelHandle, ConvDimensionNumbers, DotAlgorithm, DotDimensionNumbers, GatherDimensionNumbers, Layouts,
+    OutputOperandAlias, PrecisionConfig, ReplicaGroups, ResultAccuracy, ScatterDimensionNumbers, Tilings,
 };
-pub use ops::{Op, OpCode};
+pub use op_info::{AttributeSpec, GroupSpec, OpInfo, Trait, Variadicity, VhloForm};
+pub use operation::Operation;
+pub use ops::{Op, OpCode, OtherOp};
 pub(crate) use own_attributes::{Presence, is_unknown, own_attributes, similar_operation};
 pub use quantized::{QuantizationBlocks, QuantizedType};
 pub(crate) use ragged_dot::RaggedDotDimensionNumbers;
-pub use replica_groups::{ReplicaGroupMeshAxes, ReplicaGroups};
-pub use sharding::{AxisRef, DimensionSharding, Mesh, MeshAxis, SubAxis, TensorSharding};
+pub use sharding::{
+    AxisRef, DimensionSharding, Mesh, MeshAxis, MeshReference, ReplicaGroupMeshAxes, SubAxis, TensorSharding,
+};
 pub use string::Str;
-pub use types::{DYNAMIC, Dim, FunctionType, TensorType, Type};
+pub use types::{FunctionType, TensorType, Type};
 
 use std::fmt;
 

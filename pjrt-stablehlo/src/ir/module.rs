@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::{
-    Attribute, Body, DictionaryAttribute, FunctionType, Location, Mesh, Op, OpId, Str, Type, ValueId,
+    Attribute, Body, DictionaryAttribute, FunctionType, Location, Mesh, MeshReference, Op, OpId, Operation,
+    Str, Type, ValueId,
 };
 
 /// A program: functions, and the meshes of devices that they use.
@@ -184,7 +185,7 @@ impl Module {
     /// Returns the number of occurrences of each operation in the program, by operation name.
     pub fn op_counts(&self) -> std::collections::BTreeMap<&str, usize> {
         let mut counts = std::collections::BTreeMap::new();
-        for (_, op) in self.functions.iter().flat_map(|function| function.body.ops()) {
+        for (_, op) in self.functions.iter().flat_map(|function| function.body.all_ops()) {
             *counts.entry(op.kind.name()).or_default() += 1;
         }
         counts
@@ -193,6 +194,16 @@ impl Module {
     /// Returns the value of an integer attribute of the module, such as `mhlo.num_replicas`.
     pub fn integer_attribute(&self, name: &str) -> Option<i64> {
         self.attributes.get(name).and_then(Attribute::as_i64)
+    }
+}
+
+impl MeshReference {
+    /// Returns the mesh, or the mesh that the module declares with this name.
+    pub fn mesh<'a>(&'a self, module: &'a Module) -> Option<&'a Mesh> {
+        match self {
+            MeshReference::Symbol(name) => module.mesh(name),
+            MeshReference::Mesh(mesh) => Some(mesh),
+        }
     }
 }
 
@@ -222,6 +233,13 @@ impl Function {
         self.result_attributes.get(index)?.get(name)
     }
 
+    /// The operations of the entry block in the order in which they run; none in a declaration.
+    ///
+    /// Operations of nested regions, such as those of a `while`, are not among them: [`Body::all_ops`] has them too.
+    pub fn ops(&self) -> impl DoubleEndedIterator<Item = (OpId, &Operation)> {
+        self.body.entry().into_iter().flat_map(|entry| self.body.block_ops(entry))
+    }
+
     /// Returns the values that the function returns, which are the operands of the entry block's terminator.
     pub fn returned(&self) -> &[ValueId] {
         let Some(&last) = self.body.entry().and_then(|entry| self.body.block(entry).ops.last()) else {
@@ -231,10 +249,5 @@ impl Function {
             Op::FuncReturn(_) => &self.body.op(last).operands,
             _ => &[],
         }
-    }
-
-    /// Returns the location of an operation in the source program.
-    pub fn op_location(&self, op: OpId) -> &Location {
-        &self.body.op(op).location
     }
 }

@@ -1,12 +1,6 @@
 //! Structured attributes of StableHLO's operations.
 
-use super::{DictionaryAttribute, Mesh, Precision, ResultAccuracyMode, Str, Type};
-
-/// The integers of an attribute, such as dimensions, sizes or strides.
-pub type Ints = Box<[i64]>;
-
-/// Pairs of integers, such as low and high padding, or the source and target of transfers.
-pub type IntPairs = Box<[[i64; 2]]>;
+use super::{Ints, Precision, ReplicaGroupMeshAxes, ResultAccuracyMode, Type};
 
 /// The precision of each operand. An empty list stands for `DEFAULT` for all operands.
 pub type PrecisionConfig = Box<[Precision]>;
@@ -139,30 +133,33 @@ pub struct OutputOperandAlias {
     pub operand_tuple_indices: Ints,
 }
 
-/// The configuration of a `custom_call`.
+/// The groups of processes that take part in a collective.
+///
+/// ```
+/// use pjrt_stablehlo::ir::{Module, ReplicaGroups};
+///
+/// let groups = ReplicaGroups::Dense { group_size: 2, ids: [0, 2, 1, -1].into() };
+/// assert_eq!(groups.groups(&Module::new())?, [vec![0, 2], vec![1]]);
+/// # Ok::<(), pjrt_stablehlo::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum BackendConfig {
-    /// Bytes that the target interprets; often text.
-    Bytes(crate::Bytes),
-    /// Named attributes, for targets of XLA's typed foreign function interface.
-    Dictionary(DictionaryAttribute),
+pub enum ReplicaGroups {
+    /// The rows of a matrix, one row for each group. Shorter groups are padded with -1.
+    Dense {
+        /// The number of columns, which is the size of the largest group.
+        group_size: usize,
+        /// The elements in row-major order.
+        ids: Ints,
+    },
+    /// Groups along axes of a device mesh.
+    MeshAxes(Box<ReplicaGroupMeshAxes>),
 }
 
-impl Default for BackendConfig {
+impl Default for ReplicaGroups {
     fn default() -> Self {
-        BackendConfig::Bytes(crate::Bytes::default())
+        ReplicaGroups::Dense { group_size: 0, ids: Box::default() }
     }
-}
-
-/// A mesh, given by name or by value.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum MeshReference {
-    /// The symbol name of a mesh in the module.
-    Symbol(Str),
-    /// The mesh itself.
-    Mesh(Mesh),
 }
 
 /// For each operand or result of a `custom_call`, its dimensions from minor to major in memory.

@@ -27,15 +27,26 @@
 //! # Ok::<(), pjrt_stablehlo::Error>(())
 //! ```
 
-use super::op::{define_ops, op_payload, op_vhlo, op_wrap, operand_accessor};
+use super::define_ops::{define_ops, op_payload, op_vhlo, op_wrap, operand_accessor};
 use super::{
     Attribute, AttributeError, AttributeSpec, BackendConfig, ChannelHandle, ComparisonDirection,
     ComparisonType, ConvDimensionNumbers, CustomCallApiVersion, DictionaryAttribute, DotAlgorithm,
     DotDimensionNumbers, FftType, GatherDimensionNumbers, GroupSpec, IntPairs, Ints, Layouts, Literal,
-    OpInfo, OtherOp, OutputOperandAlias, PrecisionConfig, ReplicaGroups, ResultAccuracy, RngAlgorithm,
-    RngDistribution, ScatterDimensionNumbers, Str, TensorSharding, Tilings, Trait, TransposeKind,
+    OpInfo, Operation, OutputOperandAlias, PrecisionConfig, ReplicaGroups, ResultAccuracy, RngAlgorithm,
+    RngDistribution, ScatterDimensionNumbers, Str, TensorSharding, Tilings, Trait, TransposeKind, ValueId,
     Variadicity, VhloForm, codec,
 };
+
+/// An operation outside of the op table, in uninterpreted form: operations of other dialects, and rarely used
+/// operations of Shardy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OtherOp {
+    /// The full name, such as `sdy.all_gather`.
+    pub name: Str,
+    /// The inherent attributes of the operation (its properties).
+    pub properties: DictionaryAttribute,
+}
+
 // Each entry has: the storage of the variant (`boxed` keeps `Op` small), struct name = operation name, vhlo(major and
 // minor version of its introduction, newest form), operands, attributes (field: type = codec), regions, results and
 // traits.

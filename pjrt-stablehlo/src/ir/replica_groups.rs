@@ -2,48 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{AxisRef, Ints, Mesh, MeshReference, Module, Op};
+use super::{AxisRef, Mesh, MeshReference, Module, Op, ReplicaGroupMeshAxes, ReplicaGroups};
 use crate::limits::MAX_ATTRIBUTE_ELEMENTS;
 use crate::{Error, ErrorKind};
-
-/// The groups of processes that take part in a collective.
-///
-/// ```
-/// use pjrt_stablehlo::ir::{Module, ReplicaGroups};
-///
-/// let groups = ReplicaGroups::Dense { group_size: 2, ids: [0, 2, 1, -1].into() };
-/// assert_eq!(groups.groups(&Module::new())?, [vec![0, 2], vec![1]]);
-/// # Ok::<(), pjrt_stablehlo::Error>(())
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum ReplicaGroups {
-    /// The rows of a matrix, one row for each group. Shorter groups are padded with -1.
-    Dense {
-        /// The number of columns, which is the size of the largest group.
-        group_size: usize,
-        /// The elements in row-major order.
-        ids: Ints,
-    },
-    /// Groups along axes of a device mesh.
-    MeshAxes(Box<ReplicaGroupMeshAxes>),
-}
-
-/// Groups along axes of a mesh (`#stablehlo.replica_group_mesh_axes`): the devices of a group differ only in their
-/// positions along these axes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ReplicaGroupMeshAxes {
-    /// The mesh.
-    pub mesh: MeshReference,
-    /// The axes, from major to minor. They determine the order of the devices in a group.
-    pub axes: Box<[AxisRef]>,
-}
-
-impl Default for ReplicaGroups {
-    fn default() -> Self {
-        ReplicaGroups::Dense { group_size: 0, ids: Box::default() }
-    }
-}
 
 impl ReplicaGroups {
     /// Returns the ids in each group, without padding, for either representation. An empty list of groups stands for

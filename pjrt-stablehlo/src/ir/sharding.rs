@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Ints, MeshReference, Module, Str};
+use super::{Ints, Str};
 use crate::limits::MAX_MESH_AXES;
 
 /// A mesh of devices with named axes.
@@ -12,6 +12,16 @@ pub struct Mesh {
     pub axes: Box<[MeshAxis]>,
     /// The devices in the order of the mesh's positions. An empty list stands for 0, 1, 2 and so on.
     pub device_ids: Ints,
+}
+
+/// A mesh, given by name or by value.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum MeshReference {
+    /// The symbol name of a mesh in the module.
+    Symbol(Str),
+    /// The mesh itself.
+    Mesh(Mesh),
 }
 
 /// An axis of a [`Mesh`].
@@ -67,6 +77,16 @@ pub struct TensorSharding {
     pub reduction: Str,
 }
 
+/// Groups along axes of a mesh (`#stablehlo.replica_group_mesh_axes`): the devices of a group differ only in their
+/// positions along these axes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplicaGroupMeshAxes {
+    /// The mesh.
+    pub mesh: MeshReference,
+    /// The axes, from major to minor. They determine the order of the devices in a group.
+    pub axes: Box<[AxisRef]>,
+}
+
 // The `numbers` methods return sizes in 64-bit numbers, for the limits of readers.
 
 impl Mesh {
@@ -115,14 +135,6 @@ impl Mesh {
 }
 
 impl MeshReference {
-    /// Returns the mesh, or the mesh that the module declares with this name.
-    pub fn mesh<'a>(&'a self, module: &'a Module) -> Option<&'a Mesh> {
-        match self {
-            MeshReference::Symbol(name) => module.mesh(name),
-            MeshReference::Mesh(mesh) => Some(mesh),
-        }
-    }
-
     pub(crate) fn numbers(&self) -> usize {
         match self {
             MeshReference::Symbol(_) => 1,

@@ -3,10 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{ElementType, QuantizedType, Str};
-
-/// The size of a dynamic dimension in lists of sizes, as in MLIR.
-pub const DYNAMIC: i64 = i64::MIN;
+use super::{DYNAMIC, Dim, ElementType, QuantizedType, Str};
 
 /// The type of a value. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -57,18 +54,6 @@ impl From<TensorType> for Type {
     fn from(tensor: TensorType) -> Self {
         Type::Tensor(tensor)
     }
-}
-
-/// The size of one dimension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dim {
-    /// A size that is known at compile time.
-    Static(i64),
-    /// A size that is known at run time only.
-    Dynamic {
-        /// The upper bound of the size, if there is one.
-        bound: Option<i64>,
-    },
 }
 
 /// A ranked tensor type: sizes, element type, and the bounds, quantization and encoding if it has them. Takes the size

@@ -65,6 +65,7 @@ impl CoreOps {
     /// Returns the set with an operation added. Adding `stablehlo.tuple` or `stablehlo.get_tuple_element` keeps all
     /// tuples; adding `stablehlo.composite` keeps all composites. [`OpCode::Other`] is ignored; see
     /// [`CoreOps::with_other`].
+    #[must_use]
     pub fn with(mut self, op: OpCode) -> Self {
         if op != OpCode::Other {
             self.ops.insert(op);
@@ -73,6 +74,7 @@ impl CoreOps {
     }
 
     /// Returns the set with an operation removed. Without `func.call`, calls are inlined.
+    #[must_use]
     pub fn without(mut self, op: OpCode) -> Self {
         if !op.info().has(Trait::Terminator) {
             self.ops.remove(&op);
@@ -81,6 +83,7 @@ impl CoreOps {
     }
 
     /// Returns the set with an operation outside of the op table added, given by its full name, such as `chlo.erf`.
+    #[must_use]
     pub fn with_other(mut self, name: impl Into<Str>) -> Self {
         self.others.insert(name.into());
         self
@@ -88,6 +91,7 @@ impl CoreOps {
 
     /// Returns the set with a composite added, given by its name, such as `chlo.top_k`. The composite's decomposition
     /// function remains in the program.
+    #[must_use]
     pub fn with_composite(mut self, name: impl Into<Str>) -> Self {
         self.composites.insert(name.into());
         self
@@ -95,6 +99,7 @@ impl CoreOps {
 
     /// Returns the set for a device that computes with quantized types. By default, they are replaced by integers and
     /// explicit arithmetic.
+    #[must_use]
     pub fn with_quantized_types(mut self) -> Self {
         self.keeps_quantized_types = true;
         self
@@ -103,6 +108,7 @@ impl CoreOps {
     /// Returns the set for a device that needs to know all sizes at compile time. A tensor with a dynamic size that has
     /// a bound (`#stablehlo.bounds`) becomes a tensor of the bound's size and a scalar with the number of valid
     /// indices. The arguments and results of `main` must have static sizes then.
+    #[must_use]
     pub fn without_bounded_sizes(mut self) -> Self {
         self.keeps_bounded_sizes = false;
         self

@@ -6,7 +6,7 @@ use crate::ir::{Function, Module, Op, Str, Visibility};
 
 /// Returns the names of the functions that operations of the program call.
 pub(super) fn called_functions(module: &Module) -> BTreeSet<Str> {
-    let ops = module.functions().iter().flat_map(|function| function.body.ops());
+    let ops = module.functions().iter().flat_map(|function| function.body.all_ops());
     ops.flat_map(|(_, op)| callees(&op.kind)).cloned().collect()
 }
 
@@ -43,7 +43,7 @@ pub(super) fn kept_functions(module: &Module, stays: impl Fn(&Op) -> bool) -> Ve
 /// Returns the functions that a function's operations refer to, with these operations.
 fn references<'m>(module: &Module, function: &'m Function) -> Vec<(usize, &'m Op)> {
     let mut found = Vec::new();
-    for (_, op) in function.body.ops() {
+    for (_, op) in function.body.all_ops() {
         let named = callees(&op.kind).iter().filter_map(|name| module.function_index(name));
         found.extend(named.map(|index| (index, &op.kind)));
     }

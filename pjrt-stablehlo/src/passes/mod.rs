@@ -178,6 +178,7 @@ pub fn decompositions() -> impl Iterator<Item = Decomposition> {
 
 /// An operation that can be decomposed, as [`decompositions`] lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Decomposition {
     /// The full name, such as `stablehlo.batch_norm_training`.
     pub op: &'static str,
@@ -191,6 +192,6 @@ pub struct Decomposition {
 fn first_foreign_op<'m>(module: &'m Module, core: &CoreOps) -> Option<(usize, OpId, &'m Operation)> {
     let functions = module.functions().iter().enumerate();
     let mut ops =
-        functions.flat_map(|(index, function)| function.body.ops().map(move |(id, op)| (index, id, op)));
+        functions.flat_map(|(index, function)| function.body.all_ops().map(move |(id, op)| (index, id, op)));
     ops.find(|(_, _, op)| !core.contains_op(&op.kind))
 }

@@ -11,7 +11,7 @@ use crate::ir::{Body, Module, Op, Operation, Type, ValueId};
 pub(super) fn check(module: &Module) -> Result<(), Error> {
     for function in module.functions() {
         let body = &function.body;
-        for (_, op) in body.ops() {
+        for (_, op) in body.all_ops() {
             let carried = match &op.kind {
                 Op::AsyncStart(_) | Op::AsyncDone(_) => future_boundaries(body, op),
                 _ => region_boundaries(body, op),

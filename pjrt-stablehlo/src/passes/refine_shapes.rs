@@ -225,7 +225,7 @@ fn inlined_functions(module: &Module) -> Vec<bool> {
 }
 
 fn is_refinable(function: &Function) -> bool {
-    let mut ops = function.body.ops();
+    let mut ops = function.body.all_ops();
     function.body.values().any(|(_, value)| is_dynamic(&value.ty))
         || ops.any(|(_, op)| of_known_sizes(op.kind.code()).is_some() || is_assertion(&op.kind))
 }
@@ -430,7 +430,7 @@ fn shape_operands(op: &Operation) -> Option<Vec<i64>> {
 /// Removes the operands with the shapes of results from custom calls whose result types are static, because their
 /// targets do not expect them.
 fn drop_shape_operands(body: &mut Body) {
-    let ids: Vec<OpId> = body.ops().map(|(id, _)| id).collect();
+    let ids: Vec<OpId> = body.all_ops().map(|(id, _)| id).collect();
     for id in ids {
         let op = body.op(id);
         let Op::CustomCall(call) = &op.kind else { continue };

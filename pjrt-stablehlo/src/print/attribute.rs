@@ -3,9 +3,10 @@
 use std::fmt::{self, Display, Formatter, Write};
 
 use crate::ir::{
-    Attribute, AxisRef, ConvDimensionNumbers, DYNAMIC, DictionaryAttribute, DimensionSharding, DotAlgorithm,
-    ElementKind, ElementType, EnumValue, Literal, LiteralData, Mesh, MeshReference, ResultAccuracy, Str,
-    TensorSharding, fmt_finite, fmt_quoted,
+    Attribute, AxisRef, ChannelHandle, ConvDimensionNumbers, DYNAMIC, DictionaryAttribute, DimensionSharding,
+    DotAlgorithm, DotDimensionNumbers, ElementKind, ElementType, EnumValue, GatherDimensionNumbers, Literal,
+    LiteralData, Mesh, MeshAxis, MeshReference, OutputOperandAlias, ReplicaGroupMeshAxes, ResultAccuracy,
+    ScatterDimensionNumbers, Str, TensorSharding, fmt_finite, fmt_quoted,
 };
 
 /// The maximum number of elements that are listed. Larger constants are printed as hexadecimal bytes.
@@ -32,139 +33,36 @@ impl Display for Attribute {
                 fmt_list(f, "[", elements.iter(), "]", |f, element| write!(f, "{element}"))
             }
             Attribute::Dictionary(entries) => write!(f, "{entries}"),
-            Attribute::Symbol(path) => {
-                for (index, name) in path.iter().enumerate() {
-                    f.write_str(if index == 0 { "" } else { "::" })?;
-                    fmt_symbol(f, name)?;
-                }
-                Ok(())
-            }
-            Attribute::IntegerArray { ty, values } => {
-                write!(f, "array<{ty}")?;
-                fmt_list(f, if values.is_empty() { "" } else { ": " }, values.iter(), ">", |f, &value| {
-                    match ty {
-                        ElementType::I1 => write!(f, "{}", value != 0),
-                        ty => fmt_integer(f, value, *ty),
-                    }
-                })
-            }
-            Attribute::FloatArray { ty, values } => {
-                write!(f, "array<{ty}")?;
-                fmt_list(f, if values.is_empty() { "" } else { ": " }, values.iter(), ">", |f, &value| {
-                    fmt_float(f, value, *ty)
-                })
-            }
+            Attribute::Symbol(path) => fmt_symbol_path(f, path),
+            Attribute::IntegerArray { ty, values } => fmt_array(f, *ty, values, fmt_array_integer),
+            Attribute::FloatArray { ty, values } => fmt_array(f, *ty, values, fmt_float),
             Attribute::Elements(literal) | Attribute::Resource { value: literal, .. } => {
                 write!(f, "{literal}")
             }
             Attribute::Location(location) => write!(f, "loc({location})"),
-            Attribute::Enum(value @ EnumValue::ResultAccuracyMode(_)) => {
-                let (name, case) = value.names();
-                write!(f, "#stablehlo.{name}<{case}>")
-            }
-            Attribute::Enum(value) => {
-                let (name, case) = value.names();
-                write!(f, "#stablehlo<{name} {case}>")
-            }
-            Attribute::DotDimensionNumbers(numbers) => fmt_fields(
-                f,
-                "dot",
-                &[
-                    ("lhs_batching_dimensions", &numbers.lhs_batching_dimensions),
-                    ("rhs_batching_dimensions", &numbers.rhs_batching_dimensions),
-                    ("lhs_contracting_dimensions", &numbers.lhs_contracting_dimensions),
-                    ("rhs_contracting_dimensions", &numbers.rhs_contracting_dimensions),
-                ],
-                None,
-            ),
+            Attribute::Enum(value) => fmt_enum(f, *value),
+            Attribute::DotDimensionNumbers(numbers) => fmt_dot(f, numbers),
             Attribute::DotAlgorithm(algorithm) => fmt_algorithm(f, algorithm),
             Attribute::ConvDimensionNumbers(numbers) => fmt_convolution(f, numbers),
-            Attribute::GatherDimensionNumbers(numbers) => fmt_fields(
-                f,
-                "gather",
-                &[
-                    ("offset_dims", &numbers.offset_dims),
-                    ("collapsed_slice_dims", &numbers.collapsed_slice_dims),
-                    ("operand_batching_dims", &numbers.operand_batching_dims),
-                    ("start_indices_batching_dims", &numbers.start_indices_batching_dims),
-                    ("start_index_map", &numbers.start_index_map),
-                ],
-                Some(("index_vector_dim", numbers.index_vector_dim)),
-            ),
-            Attribute::ScatterDimensionNumbers(numbers) => fmt_fields(
-                f,
-                "scatter",
-                &[
-                    ("update_window_dims", &numbers.update_window_dims),
-                    ("inserted_window_dims", &numbers.inserted_window_dims),
-                    ("input_batching_dims", &numbers.input_batching_dims),
-                    ("scatter_indices_batching_dims", &numbers.scatter_indices_batching_dims),
-                    ("scatter_dims_to_operand_dims", &numbers.scatter_dims_to_operand_dims),
-                ],
-                Some(("index_vector_dim", numbers.index_vector_dim)),
-            ),
-            Attribute::ChannelHandle(channel) => {
-                write!(
-                    f,
-                    "#stablehlo.channel_handle<handle = {}, type = {}>",
-                    channel.handle, channel.channel_type
-                )
-            }
+            Attribute::GatherDimensionNumbers(numbers) => fmt_gather(f, numbers),
+            Attribute::ScatterDimensionNumbers(numbers) => fmt_scatter(f, numbers),
+            Attribute::ChannelHandle(channel) => fmt_channel(f, channel),
             Attribute::ResultAccuracy(accuracy) => fmt_accuracy(f, accuracy),
-            Attribute::OutputOperandAlias(alias) => {
-                f.write_str("#stablehlo.output_operand_alias<output_tuple_indices = ")?;
-                fmt_ints(f, &alias.output_tuple_indices)?;
-                write!(f, ", operand_index = {}, operand_tuple_indices = ", alias.operand_index)?;
-                fmt_ints(f, &alias.operand_tuple_indices)?;
-                f.write_str(">")
-            }
-            Attribute::ReplicaGroupMeshAxes(groups) => {
-                f.write_str("#stablehlo.replica_group_mesh_axes<mesh = ")?;
-                match &groups.mesh {
-                    MeshReference::Symbol(name) => fmt_symbol(f, name)?,
-                    MeshReference::Mesh(mesh) => fmt_stablehlo_mesh(f, mesh)?,
-                }
-                f.write_str(", axes = ")?;
-                fmt_list(f, "[", groups.axes.iter(), "]>", |f, axis| {
-                    f.write_str("#stablehlo.axis_ref<name = ")?;
-                    fmt_quoted(f, axis.name.as_bytes())?;
-                    if let Some(sub) = axis.sub_axis {
-                        write!(f, ", sub_axis_info = ({}){}", sub.pre_size, sub.size)?;
-                    }
-                    f.write_str(">")
-                })
-            }
-            Attribute::Bounds(bounds) => {
-                fmt_list(f, "#stablehlo.bounds<", bounds.iter(), ">", |f, &bound| {
-                    if bound == DYNAMIC { f.write_str("?") } else { write!(f, "{bound}") }
-                })
-            }
-            Attribute::Mesh(mesh) => {
-                f.write_str("#sdy.mesh")?;
-                fmt_mesh(f, mesh)
-            }
-            Attribute::AxisRef(axis) => {
-                f.write_str("#sdy.axis_ref<")?;
-                fmt_axis(f, axis)?;
-                f.write_str(">")
-            }
+            Attribute::OutputOperandAlias(alias) => fmt_alias(f, alias),
+            Attribute::ReplicaGroupMeshAxes(groups) => fmt_replica_groups(f, groups),
+            Attribute::Bounds(bounds) => fmt_list(f, "#stablehlo.bounds<", bounds.iter(), ">", fmt_bound),
+            Attribute::Mesh(mesh) => fmt_mesh(f, "#sdy.mesh", mesh),
+            Attribute::AxisRef(axis) => fmt_enclosed(f, "axis_ref", |f| fmt_axis(f, axis)),
             Attribute::SubAxis(sub) => write!(f, "#sdy.sub_axis_info<({}){}>", sub.pre_size, sub.size),
-            Attribute::MeshAxis(axis) => {
-                f.write_str("#sdy.mesh_axis<")?;
-                fmt_quoted(f, axis.name.as_bytes())?;
-                write!(f, "={}>", axis.size)
-            }
+            Attribute::MeshAxis(axis) => fmt_enclosed(f, "mesh_axis", |f| fmt_mesh_axis(f, axis)),
             Attribute::DimensionSharding(dimension) => {
-                f.write_str("#sdy.dimension_sharding<")?;
-                fmt_dimension(f, dimension)?;
-                f.write_str(">")
+                fmt_enclosed(f, "dimension_sharding", |f| fmt_dimension(f, dimension))
             }
-            Attribute::Sharding(sharding) => {
-                f.write_str("#sdy.sharding")?;
-                fmt_sharding(f, sharding)
-            }
+            Attribute::Sharding(sharding) => fmt_sharding(f, "#sdy.sharding", sharding),
             Attribute::ShardingPerValue(shardings) => {
-                fmt_list(f, "#sdy.sharding_per_value<[", shardings.iter(), "]>", fmt_sharding)
+                fmt_list(f, "#sdy.sharding_per_value<[", shardings.iter(), "]>", |f, sharding| {
+                    fmt_sharding(f, "", sharding)
+                })
             }
             Attribute::ManualAxes(axes) => {
                 fmt_list(f, "#sdy<manual_axes{", axes.iter(), "}>", |f, axis| fmt_quoted(f, axis.as_bytes()))
@@ -178,6 +76,46 @@ impl Display for DictionaryAttribute {
     /// Writes the dictionary in MLIR's syntax.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         fmt_entries(f, self.entries())
+    }
+}
+
+/// `@outer::@inner`.
+fn fmt_symbol_path(f: &mut Formatter<'_>, path: &[Str]) -> fmt::Result {
+    for (index, name) in path.iter().enumerate() {
+        f.write_str(if index == 0 { "" } else { "::" })?;
+        fmt_symbol(f, name)?;
+    }
+    Ok(())
+}
+
+/// `array<i64: 1, 2>`.
+fn fmt_array<T: Copy>(
+    f: &mut Formatter<'_>,
+    ty: ElementType,
+    values: &[T],
+    element: impl Fn(&mut Formatter<'_>, T, ElementType) -> fmt::Result,
+) -> fmt::Result {
+    write!(f, "array<{ty}")?;
+    let open = if values.is_empty() { "" } else { ": " };
+    fmt_list(f, open, values.iter(), ">", |f, &value| element(f, value, ty))
+}
+
+/// An element of an array of integers, or of booleans.
+fn fmt_array_integer(f: &mut Formatter<'_>, value: i64, ty: ElementType) -> fmt::Result {
+    if ty == ElementType::I1 { write!(f, "{}", value != 0) } else { fmt_integer(f, value, ty) }
+}
+
+/// A bound of a dimension, or `?` where there is none.
+fn fmt_bound(f: &mut Formatter<'_>, bound: &i64) -> fmt::Result {
+    if *bound == DYNAMIC { f.write_str("?") } else { write!(f, "{bound}") }
+}
+
+/// `#stablehlo<precision HIGH>`.
+fn fmt_enum(f: &mut Formatter<'_>, value: EnumValue) -> fmt::Result {
+    let (name, case) = value.names();
+    match value {
+        EnumValue::ResultAccuracyMode(_) => write!(f, "#stablehlo.{name}<{case}>"),
+        _ => write!(f, "#stablehlo<{name} {case}>"),
     }
 }
 
@@ -367,6 +305,68 @@ fn fmt_element(f: &mut Formatter<'_>, ty: ElementType, element: &[u8]) -> fmt::R
     if ty == ElementType::I1 { write!(f, "{}", value != 0) } else { fmt_integer(f, value, ty) }
 }
 
+fn fmt_dot(f: &mut Formatter<'_>, numbers: &DotDimensionNumbers) -> fmt::Result {
+    let lists: [(&str, &[i64]); 4] = [
+        ("lhs_batching_dimensions", &numbers.lhs_batching_dimensions),
+        ("rhs_batching_dimensions", &numbers.rhs_batching_dimensions),
+        ("lhs_contracting_dimensions", &numbers.lhs_contracting_dimensions),
+        ("rhs_contracting_dimensions", &numbers.rhs_contracting_dimensions),
+    ];
+    fmt_fields(f, "dot", &lists, None)
+}
+
+fn fmt_gather(f: &mut Formatter<'_>, numbers: &GatherDimensionNumbers) -> fmt::Result {
+    let lists: [(&str, &[i64]); 5] = [
+        ("offset_dims", &numbers.offset_dims),
+        ("collapsed_slice_dims", &numbers.collapsed_slice_dims),
+        ("operand_batching_dims", &numbers.operand_batching_dims),
+        ("start_indices_batching_dims", &numbers.start_indices_batching_dims),
+        ("start_index_map", &numbers.start_index_map),
+    ];
+    fmt_fields(f, "gather", &lists, Some(("index_vector_dim", numbers.index_vector_dim)))
+}
+
+fn fmt_scatter(f: &mut Formatter<'_>, numbers: &ScatterDimensionNumbers) -> fmt::Result {
+    let lists: [(&str, &[i64]); 5] = [
+        ("update_window_dims", &numbers.update_window_dims),
+        ("inserted_window_dims", &numbers.inserted_window_dims),
+        ("input_batching_dims", &numbers.input_batching_dims),
+        ("scatter_indices_batching_dims", &numbers.scatter_indices_batching_dims),
+        ("scatter_dims_to_operand_dims", &numbers.scatter_dims_to_operand_dims),
+    ];
+    fmt_fields(f, "scatter", &lists, Some(("index_vector_dim", numbers.index_vector_dim)))
+}
+
+fn fmt_channel(f: &mut Formatter<'_>, channel: &ChannelHandle) -> fmt::Result {
+    let ChannelHandle { handle, channel_type } = channel;
+    write!(f, "#stablehlo.channel_handle<handle = {handle}, type = {channel_type}>")
+}
+
+fn fmt_alias(f: &mut Formatter<'_>, alias: &OutputOperandAlias) -> fmt::Result {
+    f.write_str("#stablehlo.output_operand_alias<output_tuple_indices = ")?;
+    fmt_ints(f, &alias.output_tuple_indices)?;
+    write!(f, ", operand_index = {}, operand_tuple_indices = ", alias.operand_index)?;
+    fmt_ints(f, &alias.operand_tuple_indices)?;
+    f.write_str(">")
+}
+
+fn fmt_replica_groups(f: &mut Formatter<'_>, groups: &ReplicaGroupMeshAxes) -> fmt::Result {
+    f.write_str("#stablehlo.replica_group_mesh_axes<mesh = ")?;
+    match &groups.mesh {
+        MeshReference::Symbol(name) => fmt_symbol(f, name)?,
+        MeshReference::Mesh(mesh) => fmt_stablehlo_mesh(f, mesh)?,
+    }
+    f.write_str(", axes = ")?;
+    fmt_list(f, "[", groups.axes.iter(), "]>", |f, axis| {
+        f.write_str("#stablehlo.axis_ref<name = ")?;
+        fmt_quoted(f, axis.name.as_bytes())?;
+        if let Some(sub) = axis.sub_axis {
+            write!(f, ", sub_axis_info = ({}){}", sub.pre_size, sub.size)?;
+        }
+        f.write_str(">")
+    })
+}
+
 fn fmt_algorithm(f: &mut Formatter<'_>, algorithm: &DotAlgorithm) -> fmt::Result {
     write!(
         f,
@@ -458,16 +458,31 @@ fn fmt_stablehlo_mesh(f: &mut Formatter<'_>, mesh: &Mesh) -> fmt::Result {
     f.write_str(">")
 }
 
-fn fmt_mesh(f: &mut Formatter<'_>, mesh: &Mesh) -> fmt::Result {
-    fmt_list(f, "<[", mesh.axes.iter(), "]", |f, axis| {
-        fmt_quoted(f, axis.name.as_bytes())?;
-        write!(f, "={}", axis.size)
-    })?;
+fn fmt_mesh(f: &mut Formatter<'_>, name: &str, mesh: &Mesh) -> fmt::Result {
+    f.write_str(name)?;
+    fmt_list(f, "<[", mesh.axes.iter(), "]", fmt_mesh_axis)?;
     if !mesh.device_ids.is_empty() {
         f.write_str(", device_ids=")?;
         fmt_ints(f, &mesh.device_ids)?;
     }
     f.write_str(">")
+}
+
+/// `#sdy.name<...>`.
+fn fmt_enclosed(
+    f: &mut Formatter<'_>,
+    name: &str,
+    contents: impl FnOnce(&mut Formatter<'_>) -> fmt::Result,
+) -> fmt::Result {
+    write!(f, "#sdy.{name}<")?;
+    contents(f)?;
+    f.write_str(">")
+}
+
+/// `"x"=2`.
+fn fmt_mesh_axis(f: &mut Formatter<'_>, axis: &MeshAxis) -> fmt::Result {
+    fmt_quoted(f, axis.name.as_bytes())?;
+    write!(f, "={}", axis.size)
 }
 
 fn fmt_axis(f: &mut Formatter<'_>, axis: &AxisRef) -> fmt::Result {
@@ -490,14 +505,11 @@ fn fmt_dimension(f: &mut Formatter<'_>, dimension: &DimensionSharding) -> fmt::R
     }
 }
 
-fn fmt_sharding(f: &mut Formatter<'_>, sharding: &TensorSharding) -> fmt::Result {
-    f.write_str("<")?;
+fn fmt_sharding(f: &mut Formatter<'_>, name: &str, sharding: &TensorSharding) -> fmt::Result {
+    write!(f, "{name}<")?;
     match &sharding.mesh {
         MeshReference::Symbol(name) => fmt_symbol(f, name)?,
-        MeshReference::Mesh(mesh) => {
-            f.write_str("mesh")?;
-            fmt_mesh(f, mesh)?;
-        }
+        MeshReference::Mesh(mesh) => fmt_mesh(f, "mesh", mesh)?,
     }
     f.write_str(", ")?;
     fmt_list(f, "[", sharding.dim_shardings.iter(), "]", fmt_dimension)?;

@@ -7,39 +7,13 @@
 //! first, and the definition is read again. Thus chains of aliases need no stack.
 
 use super::lexer::{Kind, Token};
-use super::parser::Parser;
+use super::parser::{Alias, AliasState, AliasValue, Parser};
 use crate::ir::{Attribute, Location, Type};
 use crate::limits::MAX_ATTRIBUTE_WEIGHT;
 use crate::{Error, ErrorKind};
 
 /// The maximum number of attempts at reading a definition. Every attempt except the last ends with missing aliases.
 const MAX_ATTEMPTS: u32 = 16;
-
-/// The definition of an alias.
-pub(super) struct Alias {
-    /// The byte at which the value begins.
-    start: usize,
-    state: State,
-}
-
-enum State {
-    Unread,
-    BeingRead,
-    Read(Value),
-}
-
-/// The value of an alias.
-#[derive(Clone)]
-struct Value {
-    /// The value. A type is represented as [`Attribute::Type`].
-    attribute: Attribute,
-    /// The byte at which the value ends.
-    end: usize,
-    /// The nesting depth of the value.
-    depth: u32,
-    /// The number of tokens in the value, including those of aliases in it.
-    weight: u64,
-}
 
 impl<'a> Parser<'a> {
     /// Finds the definitions, which begin at the start of lines.
@@ -56,7 +30,7 @@ impl<'a> Parser<'a> {
             let is_name = matches!(name.kind, Kind::Hash | Kind::Exclamation);
             if is_name && &text[equals.start..equals.end] == "=" {
                 let name = &text[name.start..name.end];
-                self.aliases.entry(name).or_insert(Alias { start: equals.end, state: State::Unread });
+                self.aliases.entry(name).or_insert(Alias { start: equals.end, state: AliasState::Unread });
             }
         }
     }
@@ -73,7 +47,7 @@ impl<'a> Parser<'a> {
         }
         let start = self.token.end;
         self.expect("=")?;
-        let alias = self.aliases.entry(name).or_insert(Alias { start, state: State::Unread });
+        let alias = self.aliases.entry(name).or_insert(Alias { start, state: AliasState::Unread });
         if alias.start != start {
             return Err(self.error_at(name_token.start, format!("alias '{name}' is defined twice")));
         }
@@ -105,7 +79,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Consumes the current token, which is the name of an alias, and returns the alias' value.
-    fn use_alias(&mut self, name: &'a str, token: Token) -> Result<Value, Error> {
+    fn use_alias(&mut self, name: &'a str, token: Token) -> Result<AliasValue, Error> {
         let value = self.alias_value(name, token)?;
         self.previous_end = token.end;
         self.seek(token.end);
@@ -119,15 +93,20 @@ impl<'a> Parser<'a> {
     }
 
     /// Returns the value of an alias. Inside of a definition, returns a placeholder if the alias has not been read yet.
-    fn alias_value(&mut self, name: &'a str, used_at: Token) -> Result<Value, Error> {
+    fn alias_value(&mut self, name: &'a str, used_at: Token) -> Result<AliasValue, Error> {
         match self.aliases.get(name).map(|alias| &alias.state) {
             None => Err(self.error_at(used_at.start, format!("alias '{name}' is not defined"))),
-            Some(State::Read(value)) => Ok(value.clone()),
-            Some(State::BeingRead) => Err(self.contains_itself(name, used_at)),
-            Some(State::Unread) => {
+            Some(AliasState::Read(value)) => Ok(value.clone()),
+            Some(AliasState::BeingRead) => Err(self.contains_itself(name, used_at)),
+            Some(AliasState::Unread) => {
                 if let Some(missing) = &mut self.missing_aliases {
                     missing.push((name, used_at));
-                    return Ok(Value { attribute: Attribute::Unit, end: used_at.end, depth: 0, weight: 0 });
+                    return Ok(AliasValue {
+                        attribute: Attribute::Unit,
+                        end: used_at.end,
+                        depth: 0,
+                        weight: 0,
+                    });
                 }
                 self.resolve_alias(name, used_at)
             }
@@ -135,16 +114,16 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads a definition after those that it needs.
-    fn resolve_alias(&mut self, name: &'a str, used_at: Token) -> Result<Value, Error> {
+    fn resolve_alias(&mut self, name: &'a str, used_at: Token) -> Result<AliasValue, Error> {
         let mut path = vec![(name, used_at, 0)];
         loop {
             let Some(&(next, next_used_at, attempts)) = path.last() else {
                 return self.alias_value(name, used_at);
             };
             let missing = match self.aliases.get_mut(next) {
-                Some(Alias { state: State::Read(_), .. }) => Vec::new(),
+                Some(Alias { state: AliasState::Read(_), .. }) => Vec::new(),
                 Some(alias) => {
-                    alias.state = State::BeingRead;
+                    alias.state = AliasState::BeingRead;
                     let start = alias.start;
                     self.read_alias(next, start)?
                 }
@@ -166,7 +145,7 @@ impl<'a> Parser<'a> {
                 last.2 += 1;
             }
             for (name, used_at) in missing {
-                if matches!(self.aliases.get(name), Some(Alias { state: State::BeingRead, .. })) {
+                if matches!(self.aliases.get(name), Some(Alias { state: AliasState::BeingRead, .. })) {
                     return Err(self.contains_itself(name, used_at));
                 }
                 path.push((name, used_at, 0));
@@ -194,9 +173,9 @@ impl<'a> Parser<'a> {
             let message = format!("alias '{name}' has more than {MAX_ATTRIBUTE_WEIGHT} parts");
             return Err(self.other_error_at(ErrorKind::TooLarge, start, message));
         }
-        let value = Value { attribute, end: self.previous_end, depth, weight };
+        let value = AliasValue { attribute, end: self.previous_end, depth, weight };
         if let Some(alias) = self.aliases.get_mut(name) {
-            alias.state = State::Read(value);
+            alias.state = AliasState::Read(value);
         }
         Ok(missing)
     }

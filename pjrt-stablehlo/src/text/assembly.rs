@@ -6,9 +6,8 @@
 
 use super::assembly_types::TypeForm;
 use super::lexer::{self, Kind};
-use super::operations::{Pending, Types};
 use super::parser::{Parser, shortened};
-use super::regions::Frame;
+use super::pending::{Frame, Pending, Types};
 use crate::Error;
 use crate::ir::{
     Attribute, BlockId, ComparisonType, DotDimensionNumbers, ElementType, FftType, OpCode, Precision,

@@ -2,8 +2,8 @@
 //! with dynamic shapes.
 
 use super::assembly_types::TypeForm;
-use super::operations::{Pending, Types};
 use super::parser::{Parser, shortened};
+use super::pending::{Pending, Types};
 use crate::Error;
 use crate::ir::{Attribute, BlockId, ElementType, Literal, LiteralData, TensorType, Type};
 

@@ -1,9 +1,8 @@
 //! The custom assembly of operations with regions.
 
 use super::lexer::Kind;
-use super::operations::{Pending, Tail, Types};
 use super::parser::{Parser, shortened};
-use super::regions::{BlockArgument, Frame};
+use super::pending::{BlockArgument, Frame, Pending, Tail, Types};
 use crate::Error;
 use crate::ir::ops::Return;
 use crate::ir::{Attribute, BlockId, ElementType, Location, Op, OpCode, Trait, ValueId};
@@ -60,40 +59,10 @@ impl<'a> Parser<'a> {
         mut pending: Pending<'a>,
         block: BlockId,
     ) -> Result<Option<Frame<'a>>, Error> {
-        let (mut operands, mut inits) = (Vec::new(), Vec::new());
-        loop {
-            self.expect("(")?;
-            operands.push(self.value()?);
-            self.expect("init")?;
-            self.expect(":")?;
-            inits.push(self.value()?);
-            self.expect(")")?;
-            if !self.eat(",") {
-                break;
-            }
-        }
-        operands.extend(&inits);
-        let mut applied = None;
-        if self.eat("applies") {
-            let at = self.token.start;
-            let name = self.bare("the name of an operation")?;
-            let code = OpCode::from_name(name).filter(|code| {
-                let info = code.info();
-                info.operands.len() == 2 && info.has(Trait::Commutative)
-            });
-            let Some(code) = code else {
-                let message = format!(
-                    "expected a commutative operation with two operands, found '{}'",
-                    shortened(name)
-                );
-                return Err(self.error_at(at, message));
-            };
-            if operands.len() != 2 {
-                return Err(self
-                    .error_at(at, "expected one operand and one initial value, because 'applies' is given"));
-            }
-            applied = Some((code, at));
-        }
+        let (mut operands, inits) = self.reduced_values()?;
+        let inputs = inits.len();
+        operands.extend(inits);
+        let applied = if self.eat("applies") { Some(self.applied(operands.len())?) } else { None };
         self.expect("across")?;
         self.expect("dimensions")?;
         self.expect("=")?;
@@ -105,25 +74,67 @@ impl<'a> Parser<'a> {
         self.check_types(&operands, &ty.inputs, pending.start)?;
         self.begin(&mut pending, operands, block);
         pending.types = Some(Types { operands: None, results: ty.results });
-        let Some((code, at)) = applied else {
-            self.expect("reducer")?;
-            return self.reducer(pending, inits.len()).map(Some);
+        match applied {
+            Some(applied) => self.reduce_with(pending, applied).map(|()| None),
+            None => {
+                self.expect("reducer")?;
+                self.reducer(pending, inputs).map(Some)
+            }
+        }
+    }
+
+    /// `(%a init: %0), (%b init: %1)`: inputs and initial values.
+    fn reduced_values(&mut self) -> Result<(Vec<ValueId>, Vec<ValueId>), Error> {
+        let (mut inputs, mut inits) = (Vec::new(), Vec::new());
+        loop {
+            self.expect("(")?;
+            inputs.push(self.value()?);
+            self.expect("init")?;
+            self.expect(":")?;
+            inits.push(self.value()?);
+            self.expect(")")?;
+            if !self.eat(",") {
+                return Ok((inputs, inits));
+            }
+        }
+    }
+
+    /// `stablehlo.add` after `applies`: the only operation of the region of a reduction with `operands` operands.
+    fn applied(&mut self, operands: usize) -> Result<Op, Error> {
+        let at = self.token.start;
+        let name = self.bare("the name of an operation")?;
+        let code = OpCode::from_name(name).filter(|code| {
+            let info = code.info();
+            info.operands.len() == 2 && info.has(Trait::Commutative)
+        });
+        let Some(code) = code else {
+            let message =
+                format!("expected a commutative operation with two operands, found '{}'", shortened(name));
+            return Err(self.error_at(at, message));
         };
-        let element = self.function.body.ty(inits[0]).clone();
-        let operation =
-            Op::from_attributes(code, &mut |_| None).map_err(|error| self.error_at(at, error.to_string()))?;
+        if operands != 2 {
+            return Err(
+                self.error_at(at, "expected one operand and one initial value, because 'applies' is given")
+            );
+        }
+        Op::from_attributes(code, &mut |_| None).map_err(|error| self.error_at(at, error.to_string()))
+    }
+
+    /// Ends a reduction of one input, whose region is an operation and a return.
+    fn reduce_with(&mut self, pending: Pending<'a>, applied: Op) -> Result<(), Error> {
         let op = pending.op;
         let (_, inner) = self.add_region(op);
         self.finish(pending)?;
         // MLIR prints this form only if all parts of the reduction have one location.
         let body = &mut self.function.body;
         let location = body.op(op).location.clone();
+        let element = body.ty(body.op(op).operands[1]).clone();
         let arguments = [(); 2].map(|()| body.add_argument(inner, element.clone()));
         arguments.into_iter().for_each(|argument| body.set_argument_location(argument, location.clone()));
-        let applied = body.add_op(inner, operation, arguments, [element], location.clone());
+        let applied = body.add_op(inner, applied, arguments, [element], location.clone());
         let result = body.op(applied).result();
         body.add_op(inner, Op::Return(Return {}), [result], [], location);
-        Ok(None)
+        Ok(())
     }
 
     /// Reads `(%a: A, %b: A) (%c: C, %d: C) {`: a pair of arguments for each input.

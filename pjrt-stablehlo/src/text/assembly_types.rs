@@ -1,7 +1,7 @@
 //! The forms of operand and result types in custom assembly.
 
-use super::operations::{Pending, Types};
 use super::parser::Parser;
+use super::pending::{Pending, Types};
 use crate::Error;
 use crate::ir::{OpCode, Type};
 

@@ -5,7 +5,7 @@
 use crate::ir::{AttributeSpec, OpCode, OpInfo, Operation};
 
 use super::assembly_types::TypeForm;
-use super::{Places, parse_dictionary, read};
+use super::{Places, parse, parse_dictionary, read};
 
 /// Returns an attribute that is not the default, by what the op table expects.
 fn text_of(spec: &AttributeSpec) -> &'static str {
@@ -66,7 +66,7 @@ fn read_attribute(text: &str, info: &OpInfo, spec: &AttributeSpec) -> String {
     let module = read(&program, Places::Nowhere).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let is_it = |op: &&Operation| op.kind.name() == info.name;
     let body = &module.functions()[0].body;
-    let op = body.ops().map(|(_, op)| op).find(is_it).unwrap_or_else(|| panic!("no operation\n{text}"));
+    let op = body.all_ops().map(|(_, op)| op).find(is_it).unwrap_or_else(|| panic!("no operation\n{text}"));
     assert!(op.attributes.is_empty(), "{}: its own attributes are among the others\n{text}", info.name);
     let attributes = op.kind.attributes();
     let found = attributes.into_iter().find(|(name, _)| **name == *spec.name);
@@ -198,7 +198,7 @@ fn outputs_of_a_scan_need_not_be_as_many_as_its_inputs() {
         } : (tensor<4xf32>, tensor<4xf32>, tensor<f32>) -> tensor<f32>
         return
     }";
-    let printed = crate::parse(program).unwrap().to_string();
+    let printed = parse(program).unwrap().to_string();
     for attribute in [
         "operandSegmentSizes = array<i32: 2, 1>",
         "resultSegmentSizes = array<i32: 0, 1>",
@@ -206,8 +206,8 @@ fn outputs_of_a_scan_need_not_be_as_many_as_its_inputs() {
     ] {
         assert!(printed.contains(attribute), "expected {attribute} in\n{printed}");
     }
-    assert_eq!(crate::parse(printed.clone()).unwrap().to_string(), printed);
+    assert_eq!(parse(&printed).unwrap().to_string(), printed);
     let few = program.replace("-> tensor<f32>\n", "-> ()\n").replace("%0 = chlo", "chlo");
-    let error = crate::parse(few).unwrap_err();
+    let error = parse(&few).unwrap_err();
     assert!(error.message.contains("expected at least 1 results"), "{error}");
 }

@@ -4,20 +4,12 @@ use std::collections::HashMap;
 
 use super::elements::Elements;
 use super::lexer::{Kind, comment_end, string_end};
-use super::parser::Parser;
+use super::parser::{Parser, Resource};
 use crate::ir::{Attribute, ElementType, Literal, LiteralData, Str, TensorType, Type};
 use crate::{Bytes, Error};
 
 /// The length of the alignment before a resource's contents, in bytes.
 const RESOURCE_HEADER: usize = 4;
-
-/// The contents of a resource. They are decoded once, and shared by all uses.
-#[derive(Clone)]
-pub(super) enum Resource {
-    /// The start and end of their string in the text.
-    Place(usize, usize),
-    Read(Bytes),
-}
 
 impl<'a> Parser<'a> {
     /// Reads `dense<[1, 2]> : tensor<2xi32>`. The elements precede their type and can number millions, so their end is

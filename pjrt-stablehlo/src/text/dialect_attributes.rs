@@ -76,21 +76,7 @@ impl<'a> Parser<'a> {
             "conv" => Attribute::ConvDimensionNumbers(self.convolution_attribute()?.into()),
             "gather" => Attribute::GatherDimensionNumbers(self.gather()?.into()),
             "scatter" => Attribute::ScatterDimensionNumbers(self.scatter()?.into()),
-            "channel_handle" => {
-                let mut channel = ChannelHandle::default();
-                let given = self.fields(|parser, field| {
-                    match field {
-                        "handle" => channel.handle = parser.integer()?,
-                        "type" => channel.channel_type = parser.integer()?,
-                        _ => return Ok(false),
-                    }
-                    Ok(true)
-                })?;
-                if given != 2 {
-                    return Err(self.error_at(start, "expected the fields 'handle' and 'type' of a channel"));
-                }
-                Attribute::ChannelHandle(channel)
-            }
+            "channel_handle" => Attribute::ChannelHandle(self.channel_handle(start)?),
             "result_accuracy" => Attribute::ResultAccuracy(self.result_accuracy()?.into()),
             "output_operand_alias" => Attribute::OutputOperandAlias(self.output_operand_alias()?.into()),
             "bounds" => Attribute::Bounds(self.list("<", ">", Self::bound)?.into()),
@@ -103,17 +89,7 @@ impl<'a> Parser<'a> {
                 Attribute::Bounds(bounds.into())
             }
             "replica_group_mesh_axes" => {
-                let mut groups =
-                    ReplicaGroupMeshAxes { mesh: MeshReference::Symbol("".into()), axes: Box::default() };
-                self.fields(|parser, field| {
-                    match field {
-                        "mesh" => groups.mesh = parser.mesh_reference()?,
-                        "axes" => groups.axes = parser.list("[", "]", Self::axis_ref)?.into(),
-                        _ => return Ok(false),
-                    }
-                    Ok(true)
-                })?;
-                Attribute::ReplicaGroupMeshAxes(groups.into())
+                Attribute::ReplicaGroupMeshAxes(self.replica_group_mesh_axes()?.into())
             }
             "axis_ref" => Attribute::AxisRef(self.axis_ref_fields()?.into()),
             "sub_axis_info" => {
@@ -132,6 +108,38 @@ impl<'a> Parser<'a> {
             }
             other => return Err(self.error_at(start, format!("StableHLO has no attribute '{other}'"))),
         })
+    }
+
+    /// `<handle = 1, type = 0>`. `start` is where the attribute begins.
+    fn channel_handle(&mut self, start: usize) -> Result<ChannelHandle, Error> {
+        let mut channel = ChannelHandle::default();
+        let given = self.fields(|parser, field| {
+            match field {
+                "handle" => channel.handle = parser.integer()?,
+                "type" => channel.channel_type = parser.integer()?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        if given != 2 {
+            return Err(self.error_at(start, "expected the fields 'handle' and 'type' of a channel"));
+        }
+        Ok(channel)
+    }
+
+    /// `<mesh = @mesh, axes = [...]>`.
+    fn replica_group_mesh_axes(&mut self) -> Result<ReplicaGroupMeshAxes, Error> {
+        let mut groups =
+            ReplicaGroupMeshAxes { mesh: MeshReference::Symbol("".into()), axes: Box::default() };
+        self.fields(|parser, field| {
+            match field {
+                "mesh" => groups.mesh = parser.mesh_reference()?,
+                "axes" => groups.axes = parser.list("[", "]", Self::axis_ref)?.into(),
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        Ok(groups)
     }
 
     /// Reads `<name = value, ...>`, and returns the number of fields. `read` reads the value of a field, and returns

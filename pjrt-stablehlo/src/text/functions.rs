@@ -119,6 +119,16 @@ impl<'a> Parser<'a> {
         let dictionary = self.optional_dictionary()?;
         self.empty_signature()?;
         self.function.location = self.location_or_place(start)?;
+        self.set_signature(start, &properties, &dictionary)
+    }
+
+    /// Takes what the generic form says of a function as attributes.
+    fn set_signature(
+        &mut self,
+        start: usize,
+        properties: &DictionaryAttribute,
+        dictionary: &DictionaryAttribute,
+    ) -> Result<(), Error> {
         let is_own = |name: &str| FUNCTION_ATTRIBUTES.contains(&name) || name == NO_INLINE;
         if let Some((unknown, _)) = properties.entries().iter().find(|(name, _)| !is_own(name)) {
             let message = format!("functions have no attribute '{}'", shortened(unknown));

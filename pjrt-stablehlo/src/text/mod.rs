@@ -20,19 +20,17 @@ mod locations;
 mod module;
 mod operations;
 mod parser;
+mod pending;
 mod quantized;
 mod regions;
 mod scopes;
 pub(crate) mod sharding;
 mod shardy;
 mod types;
+mod values;
 
 #[cfg(test)]
 mod default_tests;
-#[cfg(test)]
-mod refusal_tests;
-#[cfg(test)]
-mod tests;
 
 use crate::ir::{DictionaryAttribute, Location, LocationKind};
 use crate::verify::HandedOn;

@@ -3,10 +3,10 @@
 use super::lexer::Kind;
 use super::module::without;
 use super::parser::{Parser, shortened};
-use super::regions::{BlockArgument, Frame};
+use super::pending::{Frame, Pending, ResultName, Tail, Types};
 use crate::ir::ops::Return;
 use crate::ir::{
-    Attribute, BlockId, Body, DictionaryAttribute, Location, Op, OpCode, OpId, OtherOp, Str, Type, ValueId,
+    Attribute, BlockId, Body, DictionaryAttribute, Location, Op, OpCode, OpId, OtherOp, Str, ValueId,
     is_unknown, own_attributes, similar_operation,
 };
 use crate::{Error, ErrorKind};
@@ -14,64 +14,6 @@ use crate::{Error, ErrorKind};
 /// Attributes with the sizes of operand and result groups, which follow from the op table.
 const SEGMENT_SIZES: &[&str] =
     &["operandSegmentSizes", "operand_segment_sizes", "resultSegmentSizes", "result_segment_sizes"];
-
-/// A name of results, and its position: `%0` or `%0:2`.
-struct ResultName<'a> {
-    name: &'a str,
-    at: usize,
-    count: u32,
-}
-
-/// An operation that is being read. Its operands have been read; its regions and types may follow.
-pub(super) struct Pending<'a> {
-    /// The byte at which the operation begins.
-    pub(super) start: usize,
-    pub(super) op: OpId,
-    names: Vec<ResultName<'a>>,
-    /// The full name.
-    pub(super) name: &'a str,
-    /// The entry of the op table.
-    pub(super) code: Option<OpCode>,
-    /// The attributes that are known to be inherent.
-    pub(super) properties: Vec<(Str, Attribute)>,
-    /// The attributes that may be inherent or discardable.
-    pub(super) dictionary: DictionaryAttribute,
-    /// The types, if they have been read.
-    pub(super) types: Option<Types>,
-    pub(super) tail: Tail,
-    /// The arguments of a loop's second region.
-    pub(super) loop_arguments: Vec<BlockArgument<'a>>,
-}
-
-/// The syntax after a region of an operation.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tail {
-    /// `, {region}` or `)`, followed by attributes and types.
-    Generic,
-    /// `do {region}`: the current region is a loop's condition.
-    Do,
-    /// Attributes and types.
-    Types,
-    /// The types of a scan with this number of carries.
-    ScanTypes { carries: i64 },
-    /// Nothing.
-    Nothing,
-}
-
-/// The types of an operation's operands and results.
-#[derive(Default)]
-pub(super) struct Types {
-    /// `None` if the text does not contain them.
-    pub(super) operands: Option<Vec<Type>>,
-    pub(super) results: Vec<Type>,
-}
-
-impl<'a> Pending<'a> {
-    /// Sets an inherent attribute.
-    pub(super) fn set(&mut self, name: &str, value: Attribute) {
-        self.properties.push((name.into(), value));
-    }
-}
 
 impl<'a> Parser<'a> {
     /// Reads an operation, or the part before its first region.
@@ -257,37 +199,44 @@ impl<'a> Parser<'a> {
 
     /// Returns the kind of the operation, and its discardable attributes.
     fn kind(&mut self, pending: &Pending<'a>) -> Result<(Op, DictionaryAttribute), Error> {
-        let Pending { name, properties, dictionary, .. } = pending;
         let is_root = {
             let body = &self.function.body;
             body.block(body.op(pending.op).block).region == Body::ROOT
         };
-        let code = match pending.code {
+        match pending.code {
             // Some hosts terminate functions with `stablehlo.return`.
-            Some(OpCode::Return) if is_root => Some(OpCode::FuncReturn),
-            code => code,
-        };
-        let Some(code) = code else {
-            if matches!(*name, "func.func" | "builtin.module") {
-                let message = format!("operation '{name}' is not supported inside of a function");
-                return Err(Error::new(ErrorKind::Unsupported, message));
-            }
-            // The dictionary of a text may also contain inherent attributes.
-            let known = own_attributes(name);
-            let own: Vec<&str> = known.unwrap_or_default().iter().map(|(own, _)| *own).collect();
-            if known.is_some()
-                && let Some((unknown, _)) = properties
-                    .iter()
-                    .find(|(key, _)| !own.contains(&&**key) && !SEGMENT_SIZES.contains(&&**key))
-            {
-                return Err(no_attribute(unknown));
-            }
-            let is_own = |(key, _): &&(Str, Attribute)| own.contains(&&**key);
-            let further = dictionary.entries().iter().filter(is_own);
-            let properties = self.sorted(properties.iter().chain(further).cloned().collect())?;
-            let op = Op::Other(Box::new(OtherOp { name: (*name).into(), properties }));
-            return Ok((op, without(dictionary, &own)));
-        };
+            Some(OpCode::Return) if is_root => self.table_op(OpCode::FuncReturn, pending),
+            Some(code) => self.table_op(code, pending),
+            None => self.other_op(pending),
+        }
+    }
+
+    /// An operation that the table does not have, and the attributes that are not its own.
+    fn other_op(&self, pending: &Pending<'a>) -> Result<(Op, DictionaryAttribute), Error> {
+        let Pending { name, properties, dictionary, .. } = pending;
+        if matches!(*name, "func.func" | "builtin.module") {
+            let message = format!("operation '{name}' is not supported inside of a function");
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        // The dictionary of a text may also contain inherent attributes.
+        let known = own_attributes(name);
+        let own: Vec<&str> = known.unwrap_or_default().iter().map(|(own, _)| *own).collect();
+        if known.is_some()
+            && let Some((unknown, _)) =
+                properties.iter().find(|(key, _)| !own.contains(&&**key) && !SEGMENT_SIZES.contains(&&**key))
+        {
+            return Err(no_attribute(unknown));
+        }
+        let is_own = |(key, _): &&(Str, Attribute)| own.contains(&&**key);
+        let further = dictionary.entries().iter().filter(is_own);
+        let properties = self.sorted(properties.iter().chain(further).cloned().collect())?;
+        let op = Op::Other(Box::new(OtherOp { name: (*name).into(), properties }));
+        Ok((op, without(dictionary, &own)))
+    }
+
+    /// An operation of the table, and the attributes that are not its own.
+    fn table_op(&mut self, code: OpCode, pending: &Pending<'a>) -> Result<(Op, DictionaryAttribute), Error> {
+        let Pending { properties, dictionary, .. } = pending;
         let own = code.info().attributes;
         let is_own = |key: &str| own.iter().any(|spec| spec.name == key) || SEGMENT_SIZES.contains(&key);
         if let Some((unknown, _)) = properties.iter().find(|(key, _)| !is_own(key)) {

@@ -3,13 +3,11 @@
 use std::collections::HashMap;
 
 use super::Places;
-use super::aliases::Alias;
-use super::dense::Resource;
 use super::lexer::{self, Kind, Token};
 use super::scopes::Scopes;
-use crate::ir::{Function, Type};
+use crate::ir::{Attribute, Function, Type};
 use crate::limits::{ATTRIBUTE_NUMBERS_BASE, ATTRIBUTE_NUMBERS_PER_BYTE, MAX_NESTING};
-use crate::{Error, ErrorKind};
+use crate::{Bytes, Error, ErrorKind};
 
 /// The maximum number of characters of a token in messages.
 const MAX_SHOWN: usize = 40;
@@ -45,6 +43,40 @@ pub(super) struct Parser<'a> {
     pub(super) weight: u64,
     /// The place that was computed last.
     last_place: Place,
+}
+
+/// The definition of an alias.
+pub(super) struct Alias {
+    /// The byte at which the value begins.
+    pub(super) start: usize,
+    pub(super) state: AliasState,
+}
+
+pub(super) enum AliasState {
+    Unread,
+    BeingRead,
+    Read(AliasValue),
+}
+
+/// The value of an alias.
+#[derive(Clone)]
+pub(super) struct AliasValue {
+    /// The value. A type is represented as [`Attribute::Type`].
+    pub(super) attribute: Attribute,
+    /// The byte at which the value ends.
+    pub(super) end: usize,
+    /// The nesting depth of the value.
+    pub(super) depth: u32,
+    /// The number of tokens in the value, including those of aliases in it.
+    pub(super) weight: u64,
+}
+
+/// The contents of a resource. They are decoded once, and shared by all uses.
+#[derive(Clone)]
+pub(super) enum Resource {
+    /// The start and end of their string in the text.
+    Place(usize, usize),
+    Read(Bytes),
 }
 
 impl<'a> Parser<'a> {

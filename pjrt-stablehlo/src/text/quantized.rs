@@ -9,39 +9,11 @@ impl Parser<'_> {
     /// Reads the part of a type after `!quant.uniform`.
     pub(super) fn quantized(&mut self) -> Result<QuantizedType, Error> {
         self.expect("<")?;
-        let start = self.token.start;
-        let name = self.bare("a storage type")?;
-        let (signed, bits) = match name.split_once(['i', 'u']) {
-            Some(("", bits)) if name.starts_with('i') => (true, bits),
-            Some(("", bits)) => (false, bits.trim_start_matches('i')),
-            Some(("s", bits)) => (true, bits),
-            _ => return Err(self.error_at(start, format!("expected a storage type, found '{name}'"))),
-        };
-        let storage_type = ElementType::from_name(&format!("{}i{bits}", if signed { "" } else { "u" }));
-        let storage_type = storage_type.filter(|ty| ty.is_integer() && ty.bits() <= 32);
-        let Some(storage_type) = storage_type else {
-            return Err(self.error_at(start, format!("expected a storage type, found '{name}'")));
-        };
-        let (mut storage_min, mut storage_max) = QuantizedType::full_range(storage_type);
-        if self.eat("<") {
-            let at = self.token.start;
-            let range = storage_min..=storage_max;
-            storage_min = self.integer()?;
-            self.expect(":")?;
-            storage_max = self.integer()?;
-            self.expect(">")?;
-            if !range.contains(&storage_min) || !range.contains(&storage_max) || storage_min >= storage_max {
-                return Err(self.error_at(at, format!("expected a minimum and maximum of {name}")));
-            }
-        }
+        let name = self.found();
+        let storage_type = self.storage_type()?;
+        let (storage_min, storage_max) = self.storage_range(name, storage_type)?;
         self.expect(":")?;
-        let at = self.token.start;
-        let Type::Scalar(expressed_type) = self.ty()? else {
-            return Err(self.error_at(at, "expected a float type"));
-        };
-        if !expressed_type.is_float() {
-            return Err(self.error_at(at, format!("expected a float type, found {expressed_type}")));
-        }
+        let expressed_type = self.expressed_type()?;
         let (mut axis, mut block_sizes) = (None, None);
         if self.eat(":") {
             if self.at("{") {
@@ -77,6 +49,52 @@ impl Parser<'_> {
             axis,
             blocks,
         })
+    }
+
+    /// `i8`, `u8`, `si8` or `ui8`.
+    fn storage_type(&mut self) -> Result<ElementType, Error> {
+        let start = self.token.start;
+        let name = self.bare("a storage type")?;
+        let digits = match name.split_once(['i', 'u']) {
+            Some(("", digits)) if name.starts_with('i') => Some(("i", digits)),
+            Some(("", digits)) => Some(("ui", digits.trim_start_matches('i'))),
+            Some(("s", digits)) => Some(("i", digits)),
+            _ => None,
+        };
+        digits
+            .and_then(|(sign, digits)| ElementType::from_name(&format!("{sign}{digits}")))
+            .filter(|ty| ty.is_integer() && ty.bits() <= 32)
+            .ok_or_else(|| self.error_at(start, format!("expected a storage type, found '{name}'")))
+    }
+
+    /// `<-100:100>`, a part of the range of the storage type, or nothing, which stands for all of it.
+    fn storage_range(&mut self, name: &str, storage_type: ElementType) -> Result<(i64, i64), Error> {
+        let (min, max) = QuantizedType::full_range(storage_type);
+        if !self.eat("<") {
+            return Ok((min, max));
+        }
+        let at = self.token.start;
+        let first = self.integer()?;
+        self.expect(":")?;
+        let last = self.integer()?;
+        self.expect(">")?;
+        let range = min..=max;
+        if !range.contains(&first) || !range.contains(&last) || first >= last {
+            return Err(self.error_at(at, format!("expected a minimum and maximum of {name}")));
+        }
+        Ok((first, last))
+    }
+
+    /// `f32`: the type of the numbers that the stored integers stand for.
+    fn expressed_type(&mut self) -> Result<ElementType, Error> {
+        let at = self.token.start;
+        let Type::Scalar(expressed_type) = self.ty()? else {
+            return Err(self.error_at(at, "expected a float type"));
+        };
+        if !expressed_type.is_float() {
+            return Err(self.error_at(at, format!("expected a float type, found {expressed_type}")));
+        }
+        Ok(expressed_type)
     }
 
     fn dimension(&mut self) -> Result<u32, Error> {

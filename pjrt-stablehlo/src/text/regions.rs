@@ -1,30 +1,11 @@
 //! Regions and blocks. A stack of the operations with open regions takes the place of recursion.
 
 use super::lexer::Kind;
-use super::operations::Pending;
 use super::parser::Parser;
-use crate::ir::{BlockId, Body, Location, OpId, RegionId, Type};
+use super::pending::{BlockArgument, Frame, Pending};
+use crate::ir::{BlockId, Body, OpId, RegionId};
 use crate::limits::MAX_REGION_DEPTH;
 use crate::{Error, ErrorKind};
-
-/// A region that is being read.
-pub(super) struct Frame<'a> {
-    /// The operation that the region belongs to; `None` for the function's own region.
-    pending: Option<Pending<'a>>,
-    region: RegionId,
-    /// The block to which operations are added.
-    block: Option<BlockId>,
-}
-
-/// An argument of a block.
-#[derive(Clone)]
-pub(super) struct BlockArgument<'a> {
-    pub(super) name: &'a str,
-    /// The position of the name.
-    pub(super) at: usize,
-    pub(super) ty: Type,
-    pub(super) location: Location,
-}
 
 impl<'a> Parser<'a> {
     /// Reads the function's body after its opening brace. `entry` is its entry block if it has been created.

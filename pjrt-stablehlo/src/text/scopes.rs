@@ -2,16 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::lexer::Kind;
-use super::parser::{Parser, shortened};
-use crate::Error;
-use crate::ir::{Type, ValueId};
+use crate::ir::ValueId;
 
 /// The values that a name refers to, which are consecutive.
 #[derive(Clone, Copy)]
-struct Named {
-    first: ValueId,
-    count: u32,
+pub(super) struct Named {
+    pub(super) first: ValueId,
+    pub(super) count: u32,
 }
 
 /// The names in the function that is being read.
@@ -35,79 +32,17 @@ impl<'a> Scopes<'a> {
             self.names.remove(name);
         }
     }
-}
 
-impl<'a> Parser<'a> {
-    /// Names values. `at` is the position of the name. Names of enclosing regions cannot be redefined.
-    pub(super) fn define(
-        &mut self,
-        name: &'a str,
-        first: ValueId,
-        count: u32,
-        at: usize,
-    ) -> Result<(), Error> {
-        if self.scopes.names.insert(name, Named { first, count }).is_some() {
-            return Err(self.error_at(at, format!("value '{}' is defined twice", shortened(name))));
+    /// Names values until the region ends; returns `false` if the name was in scope already.
+    pub(super) fn define(&mut self, name: &'a str, values: Named) -> bool {
+        let is_new = self.names.insert(name, values).is_none();
+        if is_new {
+            self.defined.push(name);
         }
-        self.scopes.defined.push(name);
-        Ok(())
+        is_new
     }
 
-    /// Reads the use of a value: `%name` or `%name#1`.
-    pub(super) fn value(&mut self) -> Result<ValueId, Error> {
-        let token = self.token;
-        let name = self.expect_kind(Kind::Value, "a value")?;
-        let mut index = 0;
-        if self.token.kind == Kind::Hash && self.token.start == token.end {
-            let number = self.found()[1..].parse::<u32>();
-            index = number.map_err(|_| self.expected("the number of a result"))?;
-            self.advance();
-        }
-        let Some(&named) = self.scopes.names.get(name) else {
-            return Err(self.error_at(token.start, format!("value '{name}' is used before its definition")));
-        };
-        if index >= named.count {
-            let message = match named.count {
-                1 => format!("'{name}' is a single value, it has no result #{index}"),
-                count => format!("'{name}' has results #0 to #{}, found #{index}", count - 1),
-            };
-            return Err(self.error_at(token.start, message));
-        }
-        Ok(ValueId(named.first.0 + index))
-    }
-
-    /// Reads values, separated by commas, as long as values follow.
-    pub(super) fn values(&mut self) -> Result<Vec<ValueId>, Error> {
-        let mut values = Vec::new();
-        if self.token.kind != Kind::Value {
-            return Ok(values);
-        }
-        values.push(self.value()?);
-        while self.at(",") && self.is_value_next() {
-            self.advance();
-            values.push(self.value()?);
-        }
-        Ok(values)
-    }
-
-    /// Returns `true` if a value follows the current token.
-    fn is_value_next(&self) -> bool {
-        super::lexer::next(self.text, self.token.end).kind == Kind::Value
-    }
-
-    /// Returns an error unless values have these types.
-    pub(super) fn check_types(&self, values: &[ValueId], types: &[Type], at: usize) -> Result<(), Error> {
-        if values.len() != types.len() {
-            let message = format!("expected types of {} operands, found {}", values.len(), types.len());
-            return Err(self.error_at(at, message));
-        }
-        for (index, (&value, ty)) in values.iter().zip(types).enumerate() {
-            let actual = self.function.body.ty(value);
-            if actual != ty {
-                let message = format!("operand {index}: the value has type {actual}, found {ty}");
-                return Err(self.error_at(at, message));
-            }
-        }
-        Ok(())
+    pub(super) fn get(&self, name: &str) -> Option<Named> {
+        self.names.get(name).copied()
     }
 }

@@ -95,86 +95,92 @@ unions! {
 /// Every type.
 const ANYTHING: Set = Set(u32::MAX);
 
-/// Returns the sets of types of an operation's operand groups and result groups.
-fn interface(code: OpCode) -> (&'static [Set], &'static [Set]) {
-    use OpCode::*;
-    match code {
-        Abs => (&[SIGNED_ARITHMETIC], &[MAGNITUDE]),
-        Add => (&[ANY_TENSOR, ANY_TENSOR], &[ANY_TENSOR]),
-        AfterAll => (&[TOKEN], &[TOKEN]),
-        AllGather | AllReduce | AllToAll | CollectiveBroadcast | CollectivePermute | CollectiveReduce
-        | CrossReplicaSum | ReduceScatter => (&[TENSOR], &[TENSOR]),
-        And | Or | Xor => (&[LOGICAL, LOGICAL], &[LOGICAL]),
-        AsyncStart => (&[TENSOR], &[FUTURE]),
-        AsyncDone => (&[FUTURE], &[TENSOR]),
-        Atan2 => (&[FUNCTION, FUNCTION], &[FUNCTION]),
-        BatchNormGrad => {
-            (&[REAL, VECTOR_REAL, VECTOR_REAL, VECTOR_REAL, REAL], &[REAL, VECTOR_REAL, VECTOR_REAL])
+/// The table of [`interface`]: the sets of each operation's operand groups, and those of its results.
+macro_rules! interfaces {
+    ($($($code:ident)|+: [$($operand:ident),*] -> [$($result:ident),*],)*) => {
+        /// Returns the sets of types of an operation's operand groups and result groups.
+        fn interface(code: OpCode) -> (&'static [Set], &'static [Set]) {
+            match code {
+                $($(OpCode::$code)|+ => (&[$($operand),*], &[$($result),*]),)*
+            }
         }
-        BatchNormInference => (&[REAL, VECTOR_REAL, VECTOR_REAL, VECTOR_REAL, VECTOR_REAL], &[REAL]),
-        BatchNormTraining => (&[REAL, VECTOR_REAL, VECTOR_REAL], &[REAL, VECTOR_REAL, VECTOR_REAL]),
-        BitcastConvert | Transpose => (&[ANY_TENSOR], &[ANY_TENSOR]),
-        BroadcastInDim | Reshape => (&[ANY_TENSOR], &[BOUNDED_TENSOR]),
-        Broadcast => (&[TENSOR], &[ANY_TENSOR]),
-        Case => (&[SCALAR_I32], &[STATE]),
-        Cbrt | Cosine | Exponential | ExponentialMinusOne | Log | LogPlusOne | Logistic | Rsqrt | Sine
-        | Sqrt | Tan | Tanh | Cholesky | TriangularSolve => (&[FUNCTION, FUNCTION], &[FUNCTION]),
-        Ceil | Floor | RoundNearestAfz | RoundNearestEven | ReducePrecision => (&[REAL], &[REAL]),
-        Clamp => (&[TENSOR, TENSOR, TENSOR], &[TENSOR]),
-        Compare => (&[TENSOR, TENSOR], &[BOOL]),
-        Complex => (&[F32_F64, F32_F64], &[COMPLEX]),
-        Composite | CustomCall | FuncCall | FuncReturn | Return | SdyReturn | ShardingConstraint
-        | ShardingGroup | Reshard | ManualComputation | Other => (&[ANYTHING], &[ANYTHING]),
-        Concatenate | Map | Reverse | Slice => (&[TENSOR], &[TENSOR]),
-        Constant => (&[], &[ANY_TENSOR]),
-        Convert => (&[NUMBERS], &[NUMBERS]),
-        Convolution | DotGeneral | Dot => (&[TENSOR, ANY_TENSOR], &[ANY_TENSOR]),
-        CountLeadingZeros | PopulationCount => (&[INTEGER], &[INTEGER]),
-        CreateToken => (&[], &[TOKEN]),
-        Divide | Power | Remainder | Subtract => (&[ARITHMETIC, ARITHMETIC], &[ARITHMETIC]),
-        DynamicBroadcastInDim | DynamicReshape => (&[ANY_TENSOR, SHAPE], &[ANY_TENSOR]),
-        DynamicConv => (&[TENSOR, ANY_TENSOR, INTEGER], &[ANY_TENSOR]),
-        DynamicGather => (&[TENSOR, INTEGER, VECTOR_INTEGER], &[TENSOR]),
-        DynamicIota => (&[SHAPE], &[TENSOR]),
-        DynamicPad => (&[TENSOR, SCALAR_TENSOR, SHAPE, SHAPE, SHAPE], &[TENSOR]),
-        DynamicSlice => (&[TENSOR, SCALAR_INTEGER], &[TENSOR]),
-        DynamicUpdateSlice => (&[TENSOR, TENSOR, SCALAR_INTEGER], &[TENSOR]),
-        Einsum => (&[TENSOR, TENSOR], &[TENSOR]),
-        Fft => (&[FLOAT_OR_COMPLEX], &[FLOAT_OR_COMPLEX]),
-        Gather => (&[TENSOR, INTEGER], &[TENSOR]),
-        GetDimensionSize => (&[ANY_TENSOR], &[SCALAR_I32]),
-        GetTupleElement => (&[TUPLE], &[VALUE]),
-        If => (&[SCALAR_BOOL], &[STATE]),
-        Imag | Real => (&[FLOAT_OR_COMPLEX], &[FLOAT]),
-        Infeed | Recv => (&[TOKEN], &[STATIC_STATE]),
-        Iota => (&[], &[STATIC_ARITHMETIC]),
-        IsFinite => (&[REAL], &[BOOL]),
-        Maximum | Minimum | Multiply => (&[TENSOR, TENSOR], &[TENSOR]),
-        Negate => (&[ARITHMETIC], &[ARITHMETIC]),
-        Not => (&[LOGICAL], &[LOGICAL]),
-        OptimizationBarrier => (&[STATE], &[STATE]),
-        Outfeed | Send => (&[ANY_TENSOR, TOKEN], &[TOKEN]),
-        Pad => (&[TENSOR, SCALAR_TENSOR], &[TENSOR]),
-        PartitionId | ReplicaId => (&[], &[SCALAR_UNSIGNED]),
-        RealDynamicSlice => (&[TENSOR, SHAPE, SHAPE, SHAPE], &[TENSOR]),
-        // MLIR's verifier accepts initial values of higher rank if the region's arguments have that rank too.
-        Reduce | ReduceWindow => (&[TENSOR, TENSOR], &[TENSOR]),
-        Rng => (&[SCALAR_REAL, SCALAR_REAL, SHAPE], &[PLAIN_REAL]),
-        RngBitGenerator => (&[INTEGER_OR_FLOAT], &[INTEGER_OR_FLOAT, STATIC_WORDS]),
-        Scatter => (&[TENSOR, INDICES, TENSOR], &[TENSOR]),
-        Select => (&[BOOL, TENSOR, TENSOR], &[TENSOR]),
-        SelectAndScatter => (&[TENSOR, TENSOR, SCALAR_TENSOR], &[TENSOR]),
-        SetDimensionSize => (&[TENSOR, SCALAR_I32], &[TENSOR]),
-        ShiftLeft | ShiftRightArithmetic | ShiftRightLogical => (&[INTEGER, INTEGER], &[INTEGER]),
-        Sign => (&[SIGNED_ARITHMETIC], &[SIGNED_ARITHMETIC]),
-        Sort => (&[TENSOR], &[TENSOR]),
-        TorchIndexSelect => (&[TENSOR, INTEGER], &[TENSOR]),
-        Tuple => (&[VALUE], &[TUPLE]),
-        UnaryEinsum => (&[TENSOR], &[TENSOR]),
-        UniformDequantize => (&[ANY_QUANTIZED], &[FLOAT]),
-        UniformQuantize => (&[FLOAT_OR_QUANTIZED], &[ANY_QUANTIZED]),
-        While => (&[STATE_OR_BUFFER], &[STATE_OR_BUFFER]),
-    }
+    };
+}
+
+interfaces! {
+    Abs: [SIGNED_ARITHMETIC] -> [MAGNITUDE],
+    Add: [ANY_TENSOR, ANY_TENSOR] -> [ANY_TENSOR],
+    AfterAll: [TOKEN] -> [TOKEN],
+    AllGather | AllReduce | AllToAll | CollectiveBroadcast | CollectivePermute | CollectiveReduce
+    | CrossReplicaSum | ReduceScatter: [TENSOR] -> [TENSOR],
+    And | Or | Xor: [LOGICAL, LOGICAL] -> [LOGICAL],
+    AsyncStart: [TENSOR] -> [FUTURE],
+    AsyncDone: [FUTURE] -> [TENSOR],
+    Atan2: [FUNCTION, FUNCTION] -> [FUNCTION],
+    BatchNormGrad: [REAL, VECTOR_REAL, VECTOR_REAL, VECTOR_REAL, REAL] -> [REAL, VECTOR_REAL, VECTOR_REAL],
+    BatchNormInference: [REAL, VECTOR_REAL, VECTOR_REAL, VECTOR_REAL, VECTOR_REAL] -> [REAL],
+    BatchNormTraining: [REAL, VECTOR_REAL, VECTOR_REAL] -> [REAL, VECTOR_REAL, VECTOR_REAL],
+    BitcastConvert | Transpose: [ANY_TENSOR] -> [ANY_TENSOR],
+    BroadcastInDim | Reshape: [ANY_TENSOR] -> [BOUNDED_TENSOR],
+    Broadcast: [TENSOR] -> [ANY_TENSOR],
+    Case: [SCALAR_I32] -> [STATE],
+    Cbrt | Cosine | Exponential | ExponentialMinusOne | Log | LogPlusOne | Logistic | Rsqrt | Sine | Sqrt
+    | Tan | Tanh | Cholesky | TriangularSolve: [FUNCTION, FUNCTION] -> [FUNCTION],
+    Ceil | Floor | RoundNearestAfz | RoundNearestEven | ReducePrecision: [REAL] -> [REAL],
+    Clamp: [TENSOR, TENSOR, TENSOR] -> [TENSOR],
+    Compare: [TENSOR, TENSOR] -> [BOOL],
+    Complex: [F32_F64, F32_F64] -> [COMPLEX],
+    Composite | CustomCall | FuncCall | FuncReturn | Return | SdyReturn | ShardingConstraint
+    | ShardingGroup | Reshard | ManualComputation | Other: [ANYTHING] -> [ANYTHING],
+    Concatenate | Map | Reverse | Slice: [TENSOR] -> [TENSOR],
+    Constant: [] -> [ANY_TENSOR],
+    Convert: [NUMBERS] -> [NUMBERS],
+    Convolution | DotGeneral | Dot: [TENSOR, ANY_TENSOR] -> [ANY_TENSOR],
+    CountLeadingZeros | PopulationCount: [INTEGER] -> [INTEGER],
+    CreateToken: [] -> [TOKEN],
+    Divide | Power | Remainder | Subtract: [ARITHMETIC, ARITHMETIC] -> [ARITHMETIC],
+    DynamicBroadcastInDim | DynamicReshape: [ANY_TENSOR, SHAPE] -> [ANY_TENSOR],
+    DynamicConv: [TENSOR, ANY_TENSOR, INTEGER] -> [ANY_TENSOR],
+    DynamicGather: [TENSOR, INTEGER, VECTOR_INTEGER] -> [TENSOR],
+    DynamicIota: [SHAPE] -> [TENSOR],
+    DynamicPad: [TENSOR, SCALAR_TENSOR, SHAPE, SHAPE, SHAPE] -> [TENSOR],
+    DynamicSlice: [TENSOR, SCALAR_INTEGER] -> [TENSOR],
+    DynamicUpdateSlice: [TENSOR, TENSOR, SCALAR_INTEGER] -> [TENSOR],
+    Einsum: [TENSOR, TENSOR] -> [TENSOR],
+    Fft: [FLOAT_OR_COMPLEX] -> [FLOAT_OR_COMPLEX],
+    Gather: [TENSOR, INTEGER] -> [TENSOR],
+    GetDimensionSize: [ANY_TENSOR] -> [SCALAR_I32],
+    GetTupleElement: [TUPLE] -> [VALUE],
+    If: [SCALAR_BOOL] -> [STATE],
+    Imag | Real: [FLOAT_OR_COMPLEX] -> [FLOAT],
+    Infeed | Recv: [TOKEN] -> [STATIC_STATE],
+    Iota: [] -> [STATIC_ARITHMETIC],
+    IsFinite: [REAL] -> [BOOL],
+    Maximum | Minimum | Multiply: [TENSOR, TENSOR] -> [TENSOR],
+    Negate: [ARITHMETIC] -> [ARITHMETIC],
+    Not: [LOGICAL] -> [LOGICAL],
+    OptimizationBarrier: [STATE] -> [STATE],
+    Outfeed | Send: [ANY_TENSOR, TOKEN] -> [TOKEN],
+    Pad: [TENSOR, SCALAR_TENSOR] -> [TENSOR],
+    PartitionId | ReplicaId: [] -> [SCALAR_UNSIGNED],
+    RealDynamicSlice: [TENSOR, SHAPE, SHAPE, SHAPE] -> [TENSOR],
+    // MLIR's verifier accepts initial values of higher rank if the region's arguments have that rank too.
+    Reduce | ReduceWindow: [TENSOR, TENSOR] -> [TENSOR],
+    Rng: [SCALAR_REAL, SCALAR_REAL, SHAPE] -> [PLAIN_REAL],
+    RngBitGenerator: [INTEGER_OR_FLOAT] -> [INTEGER_OR_FLOAT, STATIC_WORDS],
+    Scatter: [TENSOR, INDICES, TENSOR] -> [TENSOR],
+    Select: [BOOL, TENSOR, TENSOR] -> [TENSOR],
+    SelectAndScatter: [TENSOR, TENSOR, SCALAR_TENSOR] -> [TENSOR],
+    SetDimensionSize: [TENSOR, SCALAR_I32] -> [TENSOR],
+    ShiftLeft | ShiftRightArithmetic | ShiftRightLogical: [INTEGER, INTEGER] -> [INTEGER],
+    Sign: [SIGNED_ARITHMETIC] -> [SIGNED_ARITHMETIC],
+    Sort: [TENSOR] -> [TENSOR],
+    TorchIndexSelect: [TENSOR, INTEGER] -> [TENSOR],
+    Tuple: [VALUE] -> [TUPLE],
+    UnaryEinsum: [TENSOR] -> [TENSOR],
+    UniformDequantize: [ANY_QUANTIZED] -> [FLOAT],
+    UniformQuantize: [FLOAT_OR_QUANTIZED] -> [ANY_QUANTIZED],
+    While: [STATE_OR_BUFFER] -> [STATE_OR_BUFFER],
 }
 
 /// Returns `true` if all sizes are static, except for at most one that has a bound.

@@ -74,7 +74,7 @@ pub(crate) fn check(module: &Module, handed_on: HandedOn) -> Result<(), Error> {
     for function in module.functions() {
         structure::function(function, handed_on)?;
         types(function)?;
-        for (_, op) in function.body.ops() {
+        for (_, op) in function.body.all_ops() {
             let cx = Context { module, body: &function.body, op };
             operation(&cx)?;
             if handed_on == HandedOn::Equal {

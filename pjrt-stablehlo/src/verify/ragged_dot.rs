@@ -15,17 +15,7 @@ pub(super) fn check(cx: &Context<'_>) -> Result<(), Error> {
     cx.require(None, sizes.is_integer() && sizes != ElementType::I1, || {
         format!("operand 2: expected integer group sizes, found {group_sizes}")
     })?;
-    let dimensions = match &cx.op.kind {
-        Op::Other(op) => op.properties.get(RaggedDotDimensionNumbers::NAME),
-        _ => None,
-    };
-    let dimensions = dimensions.or_else(|| cx.op.attributes.get(RaggedDotDimensionNumbers::NAME));
-    let dimensions = dimensions.ok_or_else(|| {
-        let name = RaggedDotDimensionNumbers::NAME;
-        cx.error(None, format!("the attribute '{name}' is missing"))
-    })?;
-    let dimensions = RaggedDotDimensionNumbers::from_attribute(dimensions)
-        .map_err(|expected| cx.error(None, format!("{NUMBERS}: expected {expected}")))?;
+    let dimensions = dimension_numbers(cx)?;
     let (dot, ragged) = (&dimensions.dot, dimensions.ragged);
     let batching = (&*dot.lhs_batching_dimensions, &*dot.rhs_batching_dimensions);
     let contracting = (&*dot.lhs_contracting_dimensions, &*dot.rhs_contracting_dimensions);
@@ -33,20 +23,8 @@ pub(super) fn check(cx: &Context<'_>) -> Result<(), Error> {
     distinct(cx, "left", lhs, &[batching.0, contracting.0])?;
     distinct(cx, "left", lhs, &[&[ragged]])?;
     distinct(cx, "right", rhs, &[batching.1, contracting.1, group])?;
-    for (what, (left, right)) in [("batching", batching), ("contracting", contracting)] {
-        cx.length(
-            None,
-            &format!("{NUMBERS}, {what} dimensions of the right operand"),
-            right.len(),
-            left.len(),
-        )?;
-        for (&left, &right) in left.iter().zip(right) {
-            let (left, right) = (lhs.dims()[left as usize], rhs.dims()[right as usize]);
-            cx.require(None, sizes_agree(left, right), || {
-                format!("operands: expected {what} dimensions of equal sizes, found {left} and {right}")
-            })?;
-        }
-    }
+    same_sizes(cx, "batching", (lhs, batching.0), (rhs, batching.1))?;
+    same_sizes(cx, "contracting", (lhs, contracting.0), (rhs, contracting.1))?;
     let is_of_result = !batching.0.contains(&ragged) && !contracting.0.contains(&ragged);
     cx.length(None, &format!("{NUMBERS}, group dimensions"), group.len(), usize::from(is_of_result))?;
     let Some(&groups) = group_sizes.dims().last() else {
@@ -62,17 +40,56 @@ pub(super) fn check(cx: &Context<'_>) -> Result<(), Error> {
             )
         })?;
     }
-    let free = |ty: &TensorType, lists: [&[i64]; 3]| -> Vec<i64> {
-        let is_free = |dimension: &usize| !lists.iter().any(|list| list.contains(&(*dimension as i64)));
-        (0..ty.rank()).filter(is_free).map(|dimension| ty.dims()[dimension]).collect()
-    };
     let mut dims = Vec::new();
     if contracting.0.contains(&ragged) {
         dims.push(groups);
     }
     dims.extend(batching.0.iter().map(|&dimension| lhs.dims()[dimension as usize]));
-    dims.extend(free(lhs, [batching.0, contracting.0, &[]]));
-    dims.extend(free(rhs, [batching.1, contracting.1, group]));
+    dims.extend(free_sizes(lhs, &[batching.0, contracting.0]));
+    dims.extend(free_sizes(rhs, &[batching.1, contracting.1, group]));
+    result_shape(cx, &dims)
+}
+
+/// The operation's dimension numbers.
+fn dimension_numbers(cx: &Context<'_>) -> Result<RaggedDotDimensionNumbers, Error> {
+    let name = RaggedDotDimensionNumbers::NAME;
+    let property = match &cx.op.kind {
+        Op::Other(op) => op.properties.get(name),
+        _ => None,
+    };
+    let attribute = property.or_else(|| cx.op.attributes.get(name));
+    let attribute =
+        attribute.ok_or_else(|| cx.error(None, format!("expected an attribute '{name}', found none")))?;
+    RaggedDotDimensionNumbers::from_attribute(attribute)
+        .map_err(|expected| cx.error(None, format!("{NUMBERS}: expected {expected}")))
+}
+
+/// Fails unless dimensions of the left and of the right operand have the same sizes.
+fn same_sizes(
+    cx: &Context<'_>,
+    what: &str,
+    (lhs, left): (&TensorType, &[i64]),
+    (rhs, right): (&TensorType, &[i64]),
+) -> Result<(), Error> {
+    let name = format!("{NUMBERS}, {what} dimensions of the right operand");
+    cx.length(None, &name, right.len(), left.len())?;
+    for (&left, &right) in left.iter().zip(right) {
+        let (left, right) = (lhs.dims()[left as usize], rhs.dims()[right as usize]);
+        cx.require(None, sizes_agree(left, right), || {
+            format!("operands: expected {what} dimensions of equal sizes, found {left} and {right}")
+        })?;
+    }
+    Ok(())
+}
+
+/// The sizes of the dimensions of an operand that are in none of the lists.
+fn free_sizes(ty: &TensorType, lists: &[&[i64]]) -> impl Iterator<Item = i64> {
+    let is_free = |dimension: i64| !lists.iter().any(|list| list.contains(&dimension));
+    ty.dims().iter().zip(0..).filter(move |&(_, dimension)| is_free(dimension)).map(|(&size, _)| size)
+}
+
+/// Fails unless the result is a tensor of these sizes.
+fn result_shape(cx: &Context<'_>, dims: &[i64]) -> Result<(), Error> {
     let found = cx.op.results.get(0).map_or(&Type::None, |value| cx.body.ty(value));
     let fits = |found: &TensorType| {
         let mut sizes = dims.iter().zip(found.dims());

@@ -64,7 +64,7 @@ fn check_function(meshes: &Meshes<'_>, function: &Function) -> Result<(), Error>
     of_function("argument", &function.argument_attributes, &function.ty.inputs)?;
     of_function("result", &function.result_attributes, &function.ty.results)?;
     let body = &function.body;
-    for (_, op) in body.ops() {
+    for (_, op) in body.all_ops() {
         let results = || op.results.iter().collect::<Vec<_>>();
         let (name, shardings, values) = match &op.kind {
             Op::ShardingConstraint(own) => ("sharding", std::slice::from_ref(&own.sharding), results()),

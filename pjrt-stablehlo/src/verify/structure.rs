@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use super::{HandedOn, invalid_function};
 use crate::infer::{self, types_compatible};
-use crate::ir::{Body, Function, Location, Module, Op, OpId, Operation, RegionId, Trait, Type, Visibility};
+use crate::ir::{
+    Block, Body, Function, Location, Module, Op, OpId, Operation, RegionId, Trait, Type, Visibility,
+};
 use crate::{Error, ErrorKind};
 
 fn invalid(op: &Operation, message: impl Into<String>) -> Error {
@@ -26,7 +28,7 @@ pub(super) fn function(function: &Function, handed_on: HandedOn) -> Result<(), E
             }
         }
     }
-    for (_, op) in body.ops() {
+    for (_, op) in body.all_ops() {
         counts(body, op)?;
     }
     let Some(entry) = body.entry() else {
@@ -119,11 +121,7 @@ fn scopes(function: &Function, handed_on: HandedOn) -> Result<(), Error> {
             }
         }
         let Some(&id) = block.ops.get(index) else {
-            // The values go out of scope at the end of the region.
-            block.arguments.iter().for_each(|argument| depths[argument.index()] = 0);
-            for &op in &block.ops {
-                body.op(op).results.for_each(|result| depths[result.index()] = 0);
-            }
+            leave_scope(body, block, &mut depths);
             work.pop();
             continue;
         };
@@ -146,6 +144,14 @@ fn scopes(function: &Function, handed_on: HandedOn) -> Result<(), Error> {
         work.extend(regions.map(|&region| Work::Region { region, depth: depth + 1, isolation, next_op: 0 }));
     }
     Ok(())
+}
+
+/// Takes the values of a block out of scope, which is done when its region ends.
+fn leave_scope(body: &Body, block: &Block, depths: &mut [u32]) {
+    block.arguments.iter().for_each(|argument| depths[argument.index()] = 0);
+    for &op in &block.ops {
+        body.op(op).results.for_each(|result| depths[result.index()] = 0);
+    }
 }
 
 /// Checks that the required terminator is the last operation of a block, and that no other operation is a terminator.
@@ -230,7 +236,7 @@ pub(super) fn calls(module: &Module) -> Result<(), Error> {
         Done,
     }
     let callees = |function: &Function| -> Vec<usize> {
-        let names = function.body.ops().filter_map(|(_, op)| match &op.kind {
+        let names = function.body.all_ops().filter_map(|(_, op)| match &op.kind {
             Op::FuncCall(call) => Some(&call.callee),
             Op::Composite(composite) => Some(&composite.decomposition),
             _ => None,

@@ -129,7 +129,7 @@ fn inferred_types_agree_with_declared_ones() {
     for (record, _, bytes) in programs(&records) {
         let Ok(module) = parse(bytes) else { continue };
         for function in module.functions() {
-            for (id, op) in function.body.ops().filter(|(_, op)| !matches!(op.kind, Op::Other(_))) {
+            for (id, op) in function.body.all_ops().filter(|(_, op)| !matches!(op.kind, Op::Other(_))) {
                 let inferred = infer_result_types(&module, &function.body, id).unwrap();
                 assert_eq!(inferred.len(), op.results.len(), "{} in {}", op.kind, record.name);
                 for (inferred, value) in inferred.iter().zip(op.results) {

@@ -35,7 +35,7 @@ fn programs(folder: &Path) -> Vec<Program> {
 /// What decomposed programs consist of.
 fn assert_core(name: &str, module: &Module, core: &CoreOps) {
     for function in module.functions() {
-        for (_, op) in function.body.ops() {
+        for (_, op) in function.body.all_ops() {
             assert!(core.contains_op(&op.kind), "{name}: {} is not a core operation", op.kind);
         }
         for (_, value) in function.body.values() {

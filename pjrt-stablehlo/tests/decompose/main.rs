@@ -69,7 +69,7 @@ fn functions_of_complex_numbers_become_real_functions_of_their_parts() {
             let op = format!("\"chlo.{mnemonic}\"(%x) : ({ty}) -> {ty}");
             let text = function(&format!("%x: {ty}"), &op, &ty);
             let module = decompose(&read(&text), &CoreOps::default()).unwrap();
-            for (_, op) in module.functions()[0].body.ops() {
+            for (_, op) in module.functions()[0].body.all_ops() {
                 let is_part = matches!(op.kind, Op::Real(_) | Op::Imag(_));
                 let is_whole = matches!(op.kind, Op::Complex(_) | Op::FuncReturn(_));
                 for (values, is_allowed) in
@@ -190,7 +190,7 @@ fn inlined_operations_tell_of_their_call() {
     }";
     let module = decompose(&read(text), &CoreOps::default().without(OpCode::FuncCall)).unwrap();
     assert_eq!(module.functions().len(), 1, "functions that are inlined go away");
-    let sines = module.main().unwrap().body.ops().filter(|(_, op)| matches!(op.kind, Op::Sine(_)));
+    let sines = module.main().unwrap().body.all_ops().filter(|(_, op)| matches!(op.kind, Op::Sine(_)));
     let locations: Vec<_> = sines.map(|(_, op)| op.location.to_string()).collect();
     assert_eq!(locations, ["callsite(\"inside\" at \"first\")", "callsite(\"inside\" at \"second\")"]);
 }
@@ -238,7 +238,7 @@ fn numbers_are_shared_by_what_a_block_is_decomposed_into() {
         return %1 : tensor<4xf32>
     }";
     let constants = |module: &Module| {
-        let ops = module.functions()[0].body.ops();
+        let ops = module.functions()[0].body.all_ops();
         ops.filter(|(_, op)| matches!(op.kind, Op::Constant(_))).count()
     };
     let once = text
@@ -267,7 +267,7 @@ fn tuples_that_are_kept_have_the_storage_types_of_quantized_tensors() {
     let main = module.main().unwrap();
     let types: Vec<String> = main
         .body
-        .ops()
+        .all_ops()
         .filter(|(_, op)| !op.results.is_empty())
         .map(|(_, op)| main.body.ty(op.result()).to_string())
         .collect();
@@ -333,7 +333,7 @@ fn attributes_stay_with_the_result() {
         return %0 : tensor<4xf32>
     }";
     let module = decompose(&read(text), &CoreOps::default()).unwrap();
-    let (_, multiply) = module.main().unwrap().body.ops().next().unwrap();
+    let (_, multiply) = module.main().unwrap().body.all_ops().next().unwrap();
     assert_eq!(
         multiply.attributes.get("mhlo.sharding").and_then(|sharding| sharding.as_str()),
         Some("{replicated}")

@@ -37,7 +37,7 @@ impl Split {
             .with_context(|| format!("the partitioned program cannot be read:\n{program}"))?;
         let is_collective = |op: &Operation| op.info().has(Trait::Collective);
         let mut functions = program.functions().iter();
-        let communicates = functions.any(|function| function.body.ops().any(|(_, op)| is_collective(op)));
+        let communicates = functions.any(|function| function.body.all_ops().any(|(_, op)| is_collective(op)));
         let options = CompileOptions { use_spmd_partitioning: false, ..options };
         let part = compile(&program, &options);
         let part = part.with_context(|| format!("the partitioned program is\n{program}"))?.plan;

@@ -70,7 +70,7 @@ pub(crate) fn allowed() -> &'static BTreeSet<(OpCode, &'static str)> {
 pub(crate) fn counts(module: &Module) -> BTreeMap<(OpCode, String), usize> {
     let mut counts = BTreeMap::new();
     for function in module.functions() {
-        for (_, op) in function.body.ops() {
+        for (_, op) in function.body.all_ops() {
             *counts.entry((op.kind.code(), element_of(&function.body, op))).or_default() += 1;
         }
     }

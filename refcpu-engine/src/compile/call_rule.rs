@@ -1,10 +1,11 @@
-//! Which dimensions of the arrays of custom calls that refcpu has kernels for are cut together.
+//! The sharding rules of the custom calls that refcpu has kernels for.
 
 use super::lower::parameters;
 use pjrt_sharding::{FactorKind, RuleBuilder, ShardingRule};
 use pjrt_stablehlo::ir::{Attribute, Op, Operation};
 
-/// Returns the rule of a custom call with arrays of these sizes: linear algebra is on every matrix of a batch for itself.
+/// Returns the rule of a custom call with operands and results of these dimensions. Linear algebra operates on each matrix of a
+/// batch separately.
 pub(super) fn call_rule(
     op: &Operation,
     operands: &[Vec<usize>],
@@ -20,7 +21,7 @@ pub(super) fn call_rule(
             let dim = if dim < 0 { dim + results.first()?.len() as i64 } else { dim };
             rule.pointwise(|d| (d as i64 != dim).then_some(FactorKind::PassThrough));
         }
-        // Calls whose batch dimensions JAX says need no rule.
+        // Propagation derives a rule from the number of batch dimensions that JAX states.
         _ if has_batch_dims(op) => return None,
         "refcpu.lu_pivots_to_permutation" => return rule.batch(most.checked_sub(1)?).then(|| rule.finish()),
         target if is_linear_algebra(target) => {

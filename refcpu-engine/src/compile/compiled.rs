@@ -1,4 +1,4 @@
-//! From a program as hosts send it to what runs.
+//! The driver of the compiler: from the program of a host to a plan.
 
 use super::core_ops::{to_core_ops, to_core_ops_without_calls};
 use super::error::{CompileError, Result};
@@ -13,49 +13,51 @@ use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{Attribute, Function, Op, Type};
 use std::borrow::Cow;
 
-/// A program that can run, and what hosts may ask about it.
+/// A compiled program, with the properties that hosts query.
 pub struct Compiled {
     /// The name of the module.
     pub name: String,
-    /// What runs: the program of one partition if `in_parts`, otherwise the program itself.
+    /// The plan that runs: that of the program of one partition if `in_parts`, otherwise that of the program itself.
     pub plan: Plan,
-    /// Whether a program for whole arrays was rewritten to run on parts of them, on every partition.
+    /// True if a program for whole arrays was partitioned, so that every partition runs it on parts of the arrays.
     pub in_parts: bool,
     /// The parameters of the program.
     pub parameters: Vec<ArrayInfo>,
     /// The results of the program.
     pub results: Vec<ArrayInfo>,
-    /// How the arrays are split that the program asks to see the sharding of (`InspectSharding`), by its names for them.
+    /// The shardings that the program inspects with custom calls `InspectSharding`, by the name in the configuration of the call.
     pub inspected: Vec<(String, Option<Sharding>)>,
-    /// The program with the host's partitions in the place of its custom calls, if it has such calls.
+    /// The program after [`partition_calls`](pjrt_sharding::partition_calls), if it contains calls that the host partitions.
     pub with_partitions_of_calls: Option<Module>,
 }
 
 /// A parameter or result of a program.
 #[derive(Clone, Debug)]
 pub struct ArrayInfo {
-    /// Its type; of a program for whole arrays that of the whole array.
+    /// The type. In a program for whole arrays, this is the type of the whole array.
     pub shape: Shape,
-    /// How it is split among partitions; `None`: everyone has it whole.
+    /// The sharding; `None` if every partition holds the whole array.
     pub sharding: Option<Sharding>,
-    /// The kind of memory that it is to be in, if the program says so.
+    /// The memory kind that the program states (`mhlo.memory_kind`), such as `pinned_host`.
     pub memory_kind: Option<String>,
-    /// Of a parameter, whether its memory may become that of a result.
+    /// The donation of a parameter: whether a result may use its memory.
     pub donation: Donation,
 }
 
 impl Compiled {
-    /// Whether devices run the program each for itself, with arguments of their own.
+    /// Returns whether each device runs the program separately, with arguments of its own.
     pub fn runs_on_each_device(&self) -> bool {
         self.in_parts || !self.plan.global_view || self.plan.num_partitions == 1
     }
 }
 
-/// Compiles a program: has the host partition its custom calls, finds how its arrays are split, rewrites it as the program of one
-/// partition where it is to run in parts, and compiles that, or else the program itself.
+/// Compiles a program.
+///
+/// The host partitions its custom calls, and shardings are propagated. If the program must run in parts, it is rewritten as the
+/// program of one partition. Then the program that runs is lowered, optimised and converted to a plan.
 ///
 /// # Errors
-/// If the program is wrong, or needs something that refcpu does not have.
+/// If the program is invalid or uses a feature that refcpu does not implement, or if there is not enough memory.
 pub fn compile(module: &Module, options: &CompileOptions) -> Result<Compiled> {
     let dump = |pass: &str, program: &Module| {
         if let Some(dump) = &options.dump {
@@ -73,7 +75,7 @@ pub fn compile(module: &Module, options: &CompileOptions) -> Result<Compiled> {
     let in_parts = runs_in_parts(&flat, options, &shardings);
     let plan = if in_parts {
         plan_of_partition(&flat, &shardings, options).map_err(|mut error| {
-            error.message += " (in the program of one partition)";
+            error.message += " (in the partitioned program)";
             error
         })?
     } else {
@@ -105,10 +107,10 @@ pub fn compile(module: &Module, options: &CompileOptions) -> Result<Compiled> {
     })
 }
 
-/// Returns the program in operations that refcpu compiles, with the host's partitions in the place of custom calls.
+/// Rewrites a program into the operations that refcpu compiles, after the host has partitioned its custom calls.
 ///
 /// # Errors
-/// If an operation cannot be expressed in others, or if the host does not partition a call.
+/// If an operation cannot be expressed in these operations, or if the host cannot partition a call.
 pub fn core_ops(module: &Module, options: &CompileOptions) -> Result<Module> {
     let partitioned = with_partitions_of_calls(module, options)?;
     to_core_ops(partitioned.as_ref().unwrap_or(module)).map(Cow::into_owned)
@@ -117,14 +119,14 @@ pub fn core_ops(module: &Module, options: &CompileOptions) -> Result<Module> {
 /// Returns the program of one partition, with the shardings of its parameters and results as attributes.
 ///
 /// # Errors
-/// If the program is not one that can be compiled, or has tuples among the parameters or results of `main`.
+/// If the program cannot be compiled, or if `main` has tuples among its parameters or results.
 pub fn partitioned(module: &Module, options: &CompileOptions) -> Result<Module> {
     let flat = to_core_ops_without_calls(module)?;
     let options = options.sharding();
     Ok(partition(&flat, &propagate(&flat, &options)?, &options)?)
 }
 
-/// The program with the host's partitions in the place of custom calls; `None` of one without such calls.
+/// Replaces the custom calls that the host partitions; `None` if there are no such calls.
 fn with_partitions_of_calls(module: &Module, options: &CompileOptions) -> Result<Option<Module>> {
     if !has_partitioned_calls(module, options.find_partitioner) {
         return Ok(None);
@@ -133,7 +135,7 @@ fn with_partitions_of_calls(module: &Module, options: &CompileOptions) -> Result
     Ok(Some(pass("partition_calls", || partition_calls(&flat, &options.sharding()))?))
 }
 
-/// A program, and how its arrays are split. It is without calls if it is for whole arrays on several partitions.
+/// Propagates shardings. Inlines calls first if the program is for whole arrays on several partitions.
 fn propagated<'m>(module: &'m Module, options: &CompileOptions) -> Result<(Cow<'m, Module>, Shardings)> {
     let is_split = options.use_spmd_partitioning && options.num_partitions > 1;
     let module = if is_split { to_core_ops_without_calls(module)? } else { Cow::Borrowed(module) };
@@ -147,7 +149,7 @@ fn runs_in_parts(module: &Module, options: &CompileOptions, shardings: &Sharding
         all.any(|sharding| sharding.summed)
     };
     let is_manual = || {
-        let mut all = module.functions().iter().flat_map(|function| function.body.ops());
+        let mut all = module.functions().iter().flat_map(|function| function.body.all_ops());
         all.any(|(_, op)| matches!(op.kind, Op::ManualComputation(_)))
     };
     let wanted = match options.parts {
@@ -158,7 +160,7 @@ fn runs_in_parts(module: &Module, options: &CompileOptions, shardings: &Sharding
     wanted && options.use_spmd_partitioning && options.num_partitions > 1 && !calls_the_host(module, options)
 }
 
-/// The plan of the program of one partition.
+/// Partitions the program and compiles the program of one partition.
 fn plan_of_partition(module: &Module, shardings: &Shardings, options: &CompileOptions) -> Result<Plan> {
     let program = pass("partition", || partition(module, shardings, &options.sharding()))?;
     if let Some(dump) = &options.dump {
@@ -169,11 +171,11 @@ fn plan_of_partition(module: &Module, shardings: &Shardings, options: &CompileOp
     plan(&program, &options, &shardings)
 }
 
-/// The type of a whole array, of which one that is still to be summed has all addends.
+/// Returns the type of a whole array. For a partial sum, it has a first dimension that counts the partial sums.
 fn whole_shape(ty: &Type, sharding: Option<&Sharding>) -> Result<Shape> {
     let Some(ty) = ty.as_tensor() else {
         return Err(CompileError::unimplemented(format!(
-            "a partitioned program with arguments or results of type {ty}"
+            "a partitioned program cannot have a parameter or result of the type {ty}"
         )));
     };
     let shape = shape_of(ty)?;
@@ -183,7 +185,7 @@ fn whole_shape(ty: &Type, sharding: Option<&Sharding>) -> Result<Shape> {
     })
 }
 
-/// An attribute of one of a function's parameters or results.
+/// A function that returns an attribute of one of a function's parameters or results.
 type Lookup = for<'f> fn(&'f Function, usize, &str) -> Option<&'f Attribute>;
 
 fn arrays(

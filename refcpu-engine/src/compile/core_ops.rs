@@ -1,4 +1,4 @@
-//! The operations that refcpu compiles itself; others become these first.
+//! The operations that refcpu compiles, and the rewriting of all others into them.
 
 use super::error::CompileError;
 use super::lower::composites_with_kernels;
@@ -8,8 +8,8 @@ use pjrt_stablehlo::{ErrorKind, Module};
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// Everything but what is arithmetic in disguise. Composites that are one kernel stay, other functions of CHLO become
-/// formulas that are more accurate than their decompositions, and the rest become calls.
+/// All operations but those that are formulas of others. Composites with a kernel are kept; other functions of CHLO become
+/// formulas, which are more accurate than the decompositions in the program; the remaining composites become calls.
 static CORE_OPS: LazyLock<CoreOps> = LazyLock::new(|| {
     let disguised = [
         OpCode::BatchNormGrad,
@@ -27,14 +27,15 @@ static CORE_OPS: LazyLock<CoreOps> = LazyLock::new(|| {
     composites_with_kernels().fold(core, CoreOps::with_composite).without_bounded_sizes()
 });
 
-/// The same without calls: functions run in the place of their calls.
+/// The same without `func.call`: calls are inlined.
 static WITHOUT_CALLS: LazyLock<CoreOps> = LazyLock::new(|| CORE_OPS.clone().without(OpCode::FuncCall));
 
-/// Whether a body has a `select_and_scatter` that kernels lack: of complex or quantized elements, with sums of a wider type than
-/// the operand, of another selection than a comparison of the two elements, or of another sum than one operation.
+/// Returns whether a body contains a `select_and_scatter` that no kernel supports: the elements are complex or quantized, the
+/// results have another type than the operand, the selection is not a comparison of the two elements, or the scatter is not a
+/// single operation.
 fn selects_in_general(body: &ir::Body) -> bool {
     let element = |value: ir::ValueId| body.ty(value).as_tensor().map(|ty| ty.element_type());
-    body.ops().any(|(id, op)| {
+    body.all_ops().any(|(id, op)| {
         let is = |region: usize, expected: &dyn Fn(&ir::Op) -> bool| {
             let Some(block) = body.region_block(id, region) else { return false };
             let ([a, b], [first, end]) = (&*block.arguments, &*block.ops) else { return false };
@@ -63,19 +64,19 @@ fn is_sum(op: &ir::Op) -> bool {
     matches!(op.code(), Add | And | Maximum | Minimum | Multiply | Or | Xor)
 }
 
-/// The program in operations and types that refcpu compiles. Quantized types become their storage types and arithmetic,
-/// sizes with bounds the bounds.
+/// Rewrites a program into the operations and types that refcpu compiles. Quantized types become their storage types and
+/// arithmetic; bounded sizes become their bounds.
 ///
 /// # Errors
-/// If an operation cannot be expressed in others.
+/// If an operation cannot be expressed in these operations.
 pub(super) fn to_core_ops(module: &Module) -> Result<Cow<'_, Module>, CompileError> {
     in_ops(module, &CORE_OPS)
 }
 
-/// The same with functions in the place of their calls.
+/// Does the same, and inlines calls.
 ///
 /// # Errors
-/// If an operation cannot be expressed in others.
+/// If an operation cannot be expressed in these operations.
 pub(super) fn to_core_ops_without_calls(module: &Module) -> Result<Cow<'_, Module>, CompileError> {
     in_ops(module, &WITHOUT_CALLS)
 }

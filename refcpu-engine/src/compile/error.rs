@@ -1,37 +1,39 @@
-//! Why a program could not be compiled.
+//! The error type of the compiler.
 
 use std::fmt;
 
-/// What kind of failure it is; PJRT's error codes follow from it.
+/// The kinds of [`CompileError`], which determine PJRT's error codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompileErrorKind {
-    /// The program or the options are wrong.
+    /// The program or the options are invalid.
     InvalidArgument,
-    /// The program needs something that refcpu does not have.
+    /// The program uses a feature that refcpu does not implement.
     Unimplemented,
-    /// The program needs more memory than there is.
+    /// There is not enough memory.
     ResourceExhausted,
-    /// A mistake of refcpu.
+    /// A bug in refcpu.
     Internal,
 }
 
-/// Why a program could not be compiled: what is wrong, in which operation, from where in the source.
+/// An error in compiling a program, with the operation and its location in the source program.
+///
+/// `Display` prints `op : types: message (at location)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError {
-    /// What kind of failure it is.
+    /// The kind of the error.
     pub kind: CompileErrorKind,
-    /// The operation's name, such as `stablehlo.sort`; empty if the failure is of no operation.
+    /// The name of the operation, such as `stablehlo.sort`; empty if the error concerns no single operation.
     pub op: String,
     /// The types of the operation's operands and results, as in `(tensor<4xf32>) -> tensor<4xf32>`.
     pub types: String,
-    /// Where in the source program the operation comes from.
+    /// The location of the operation in the source program; empty if `op` is empty.
     pub location: String,
-    /// What is wrong.
+    /// A description of the error.
     pub message: String,
 }
 
 impl CompileError {
-    /// An error that is of no operation (yet).
+    /// Creates an error without an operation.
     pub fn new(kind: CompileErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -42,17 +44,17 @@ impl CompileError {
         }
     }
 
-    /// What refcpu does not have.
+    /// Creates an error of the kind [`CompileErrorKind::Unimplemented`].
     pub fn unimplemented(message: impl Into<String>) -> Self {
         Self::new(CompileErrorKind::Unimplemented, message)
     }
 
-    /// What is wrong with the program.
+    /// Creates an error of the kind [`CompileErrorKind::InvalidArgument`].
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(CompileErrorKind::InvalidArgument, message)
     }
 
-    /// A mistake of refcpu.
+    /// Creates an error of the kind [`CompileErrorKind::Internal`].
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(CompileErrorKind::Internal, message)
     }
@@ -77,7 +79,7 @@ impl fmt::Display for CompileError {
 
 impl std::error::Error for CompileError {}
 
-/// The result of a compiler step.
+/// The result type of the compiler's functions.
 pub(super) type Result<T, E = CompileError> = std::result::Result<T, E>;
 
 impl From<pjrt_sharding::Error> for CompileError {

@@ -1,4 +1,4 @@
-//! From a StableHLO module to a plan.
+//! Compiles StableHLO modules to plans.
 
 mod call_rule;
 mod compiled;
@@ -25,7 +25,7 @@ use pjrt_stablehlo::ir::{Attribute, Function};
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// Compiles a program that runs as it is: on whole arrays, which are split so outside of it, or on those of one partition.
+/// Compiles a module that runs as it is: on whole arrays, which are split outside of the run, or on those of one partition.
 fn plan(module: &Module, options: &CompileOptions, shardings: &Shardings) -> Result<Plan> {
     let dump = |pass: &str, program: &dyn Display| {
         if let Some(dump) = &options.dump {
@@ -52,7 +52,7 @@ fn plan(module: &Module, options: &CompileOptions, shardings: &Shardings) -> Res
 }
 
 impl Interface {
-    /// What the attributes of `main` say.
+    /// Returns the interface that the attributes of `main` and the shardings describe.
     fn of(module: &Module, graph: &Graph, shardings: &Shardings) -> Result<Self> {
         let main =
             module.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
@@ -61,8 +61,8 @@ impl Interface {
     }
 }
 
-/// What the attributes of `main` allow to do with the memory of its parameters, of which there are so many. Attributes are by
-/// argument; where tuples were flattened they say nothing about the parts.
+/// Returns the donation of each of `count` parameters from the attributes of `main`. Attributes belong to arguments. After
+/// tuples are flattened, they cannot be assigned to arrays.
 fn donations(main: &Function, count: usize) -> Vec<Donation> {
     let are_arrays = main.argument_types().len() == count;
     (0..count).map(|i| if are_arrays { donation(main, i) } else { Donation::None }).collect()
@@ -80,7 +80,7 @@ impl Addends {
     }
 }
 
-/// What an argument's attributes allow to do with its memory.
+/// Returns the donation that an argument's attributes allow.
 fn donation(main: &Function, argument: usize) -> Donation {
     let result = main.argument_attribute(argument, "tf.aliasing_output").and_then(Attribute::as_i64);
     let donor = main.argument_attribute(argument, "jax.buffer_donor").and_then(Attribute::as_bool);
@@ -91,10 +91,10 @@ fn donation(main: &Function, argument: usize) -> Donation {
     }
 }
 
-/// The plan of a checked graph, for one replica and partition, with or without fused operations.
+/// Compiles a checked graph to a plan for one replica and partition. `fuse` enables fusion.
 ///
 /// # Errors
-/// If kernels lack something that the graph needs.
+/// If the graph contains an operation that no kernel supports.
 pub(crate) fn plan_from_graph(graph: Graph, interface: Interface, fuse: bool) -> Result<Plan> {
     let program = emit::emit(&graph, &interface.donations, fuse)?;
     let parameters = graph

@@ -1,48 +1,48 @@
-//! How to compile.
+//! The options of the compiler.
 
 use super::call_rule::call_rule;
 use crate::dump::Dump;
 use pjrt_sharding::FindPartitioner;
 use std::sync::Arc;
 
-/// Whether a program for whole arrays on several partitions runs in parts, each partition on its own, or once on whole arrays.
-/// Programs that call the host run on whole arrays in any case: they call it once.
+/// The choice of whether a program for whole arrays on several partitions runs in parts, one on each partition, or once on
+/// whole arrays. A program that calls the host always runs on whole arrays, so that it calls the host once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parts {
-    /// On whole arrays.
+    /// All programs run on whole arrays.
     Never,
-    /// In parts where partitions have arrays of their own: addends of parameters or results, or what manual computations give
-    /// them. Results that these call replicated may differ between partitions.
+    /// A program runs in parts if partitions hold different data: partial sums as parameters or results, or values in manual
+    /// computations. Results that such a program declares as replicated may then differ between partitions.
     WhereNeeded,
-    /// In parts.
+    /// All programs run in parts.
     Always,
 }
 
-/// What the caller says about the run: from PJRT's compile options.
+/// The options of the compiler. Most are fields of PJRT's compile options.
 #[derive(Clone, Debug)]
 pub struct CompileOptions {
-    /// Copies of the program, each with its own data.
+    /// Number of replicas: copies of the program that run on different data.
     pub num_replicas: usize,
-    /// Parts that each copy is split into.
+    /// Number of partitions that each replica is split into.
     pub num_partitions: usize,
-    /// True if the program is written for whole arrays with shardings (`use_spmd_partitioning`); false if each partition
-    /// runs it on arrays of its own.
+    /// True if the program is written for whole arrays with shardings (`use_spmd_partitioning`); false if each partition runs
+    /// it on arrays of its own.
     pub use_spmd_partitioning: bool,
-    /// False to give each operation an array of its own: for finding out whether fusion is the cause of a difference.
+    /// Enables fusion. Without fusion every operation has an array of its own, which shows whether fusion causes a difference.
     pub fuse: bool,
-    /// Whether a parameter whose sharding the program does not say may be split, for each one; a single entry stands for
-    /// all, and without any none may.
+    /// For each parameter, whether propagation may split it if the program does not state its sharding. A single entry applies
+    /// to all parameters; an empty list allows none.
     pub propagate_to_parameters: Vec<bool>,
     /// The same for results.
     pub propagate_to_results: Vec<bool>,
-    /// Whether there is a handler for custom calls of a name ([`ForeignHandlers`](crate::exec::ForeignHandlers)). It goes before
-    /// what refcpu has by that name.
+    /// Returns whether a handler for custom calls of this name is registered
+    /// ([`ForeignHandlers`](crate::exec::ForeignHandlers)). A handler takes precedence over the implementation of refcpu.
     pub has_handler: fn(&str) -> bool,
-    /// The host's function that says how the custom calls of a target run on parts, if there is one.
+    /// Finds the host's partitioner of custom calls with this target.
     pub find_partitioner: FindPartitioner,
-    /// Which programs for whole arrays run in parts.
+    /// The programs for whole arrays that run in parts.
     pub parts: Parts,
-    /// Where to write what each pass made.
+    /// The dump that receives the output of each pass.
     pub dump: Option<Arc<Dump>>,
 }
 
@@ -64,7 +64,7 @@ impl Default for CompileOptions {
 }
 
 impl CompileOptions {
-    /// What these say about how the program is partitioned.
+    /// Returns the options of propagation and partitioning.
     pub(super) fn sharding(&self) -> pjrt_sharding::Options {
         pjrt_sharding::Options {
             num_replicas: self.num_replicas,

@@ -1,4 +1,4 @@
-//! Lanes taking turns, and what happens when they meet.
+//! Runs lanes in turn, and executes collectives.
 
 use super::lane::{Lane, Stop};
 use super::{Cx, Result, RunError, RunErrorKind};
@@ -26,7 +26,7 @@ pub(super) fn drive(program: &Program, lanes: &mut [Lane], cx: &Cx<'_>) -> Resul
         let mut met = false;
         for at in places {
             let Some(Step::Collective(step)) = program.steps.get(at) else { continue };
-            // Devices of other groups may be elsewhere: each group goes on once all of its own are here.
+            // A group continues as soon as all its members are here. Other groups may be elsewhere.
             let here: Vec<bool> =
                 (0..lanes.len()).map(|i| lanes[i].pc == at && waiting.contains(&i)).collect();
             let complete = complete(step, lanes, &here)?;
@@ -43,13 +43,13 @@ pub(super) fn drive(program: &Program, lanes: &mut [Lane], cx: &Cx<'_>) -> Resul
         if !met {
             return Err(RunError::new(
                 RunErrorKind::FailedPrecondition,
-                "devices wait for each other in different collectives, or one has ended",
+                "deadlock: the devices wait in different collectives, or a member of a group has ended",
             ));
         }
     }
 }
 
-/// Which lanes have the whole of their group at a collective. Those of a permutation wait for all that it pairs.
+/// Returns, for each lane, whether its whole group has reached the collective. A permutation requires all lanes.
 fn complete(step: &CollectiveStep, lanes: &[Lane], here: &[bool]) -> Result<Vec<bool>> {
     if here.iter().all(|here| *here) || matches!(step.collective.kind, CollectiveKind::Permute { .. }) {
         return Ok(if here.contains(&false) { vec![false; here.len()] } else { here.to_vec() });
@@ -63,7 +63,7 @@ fn complete(step: &CollectiveStep, lanes: &[Lane], here: &[bool]) -> Result<Vec<
     Ok(complete)
 }
 
-/// Does one collective operation for the lanes that it is complete for.
+/// Executes a collective for the lanes whose groups are complete.
 fn meet(step: &CollectiveStep, lanes: &mut [Lane], complete: &[bool], cx: &Cx<'_>) -> Result<()> {
     let operand = |(lane, complete): (&Lane, &bool)| complete.then(|| read(step, lane, cx)).transpose();
     let operands = lanes.iter().zip(complete).map(operand).collect::<Result<Vec<_>>>()?;
@@ -79,7 +79,7 @@ fn meet(step: &CollectiveStep, lanes: &mut [Lane], complete: &[bool], cx: &Cx<'_
                 found
             };
             for (from, to) in pairs {
-                // One pair of processes for each position along the other kind.
+                // Each pair applies at every position along the other kind of process.
                 for (from, to) in ids(*from).into_iter().zip(ids(*to)) {
                     results[to].clone_from(&operands[from]);
                 }
@@ -108,7 +108,7 @@ fn meet(step: &CollectiveStep, lanes: &mut [Lane], complete: &[bool], cx: &Cx<'_
     Ok(())
 }
 
-/// A copy of a lane's operand.
+/// Returns a copy of a lane's operand.
 fn read(step: &CollectiveStep, lane: &Lane, cx: &Cx<'_>) -> Result<Array> {
     let (view, bytes) = (&step.read, lane.frame.bytes(&step.read));
     Ok(Array::from_bytes(&cx.runtime.allocator, view.dtype, &view.dims, bytes)?)
@@ -118,7 +118,7 @@ fn src(array: &Array) -> Src<'_> {
     array.src().expect("operands are dense")
 }
 
-/// What the member at `position` gets.
+/// Returns the result of the member at `position`.
 fn combined(
     step: &CollectiveStep,
     kind: &CollectiveKind,
@@ -163,11 +163,11 @@ fn combined(
             Ok(all)
         }
         CollectiveKind::Broadcast => Ok(members[0].clone()),
-        CollectiveKind::Permute { .. } => unreachable!("done by pairs"),
+        CollectiveKind::Permute { .. } => unreachable!("a permutation is executed pair by pair"),
     }
 }
 
-/// The reduction over a group, in the order of its members.
+/// Reduces the operands of a group, in the order of its members.
 fn reduced(step: &CollectiveStep, members: &[&Array], cx: &Cx<'_>) -> Result<Array> {
     let code = step.combine.as_deref().expect("a reduction has a region");
     let mut sum = members[0].clone();
@@ -184,10 +184,10 @@ fn reduced(step: &CollectiveStep, members: &[&Array], cx: &Cx<'_>) -> Result<Arr
     Ok(sum)
 }
 
-/// The groups as positions of lanes; without those that no lane is in.
+/// Converts groups of processes to groups of lane indices, without those that have no lane here.
 ///
 /// # Errors
-/// If some processes of a group have lanes and others do not: what they would add could not be had.
+/// [`RunErrorKind::Unimplemented`] if only some processes of a group have lanes here.
 fn groups(groups: &Groups, lanes: &[Lane]) -> Result<Vec<Vec<usize>>> {
     let find = |replica: usize, partition: usize| {
         lanes.iter().position(|l| l.replica == replica && l.partition == partition)
@@ -245,8 +245,8 @@ fn groups(groups: &Groups, lanes: &[Lane]) -> Result<Vec<Vec<usize>>> {
         return Err(RunError::new(
             RunErrorKind::Unimplemented,
             format!(
-                "a collective of the group {list:?} in a computation that only some of these devices run together: one \
-                 within another over other axes, in a program that calls the host"
+                "not all devices of the collective's group {list:?} take part in this computation: a manual computation \
+                 inside another, along other axes, is not supported in a program that calls the host"
             ),
         ));
     }

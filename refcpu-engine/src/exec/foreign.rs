@@ -1,16 +1,17 @@
-//! Calls of handlers that the host has registered.
+//! Calls handlers that the host has registered.
 
 use super::{Cx, Process, Result, RunError, RunErrorKind};
 use crate::graph::ForeignCall;
 use refcpu_kernels::{Dst, Src};
 
-/// Who runs the handlers of custom calls, by their names.
+/// The handlers of custom calls, by name.
 pub trait ForeignHandlers {
-    /// Runs a handler on arrays in the order of memory that it expects, and returns when it is done. Results hold what the
-    /// call says about aliases.
+    /// Runs a handler and returns when it is done. The arrays have the memory layouts that the call states. A result that
+    /// aliases an operand holds a copy of that operand.
     ///
     /// # Errors
-    /// What the handler says, as [`RunErrorKind::Host`]; [`RunErrorKind::FailedPrecondition`] if there is no such handler.
+    /// [`RunErrorKind::Host`] with the error of the handler; [`RunErrorKind::FailedPrecondition`] if there is no handler of
+    /// this name.
     fn call(
         &self,
         process: Process,
@@ -33,7 +34,7 @@ pub(super) fn call(
     let handlers = cx.foreign.ok_or_else(|| {
         RunError::new(
             RunErrorKind::FailedPrecondition,
-            format!("the program calls the handler {:?}, and there are no handlers here", call.target),
+            format!("the program calls the handler {:?}, but this run has no handlers", call.target),
         )
     })?;
     for (operand, result) in &call.aliases {

@@ -1,4 +1,4 @@
-//! Operations with a body that kernels have no name for, and those that need memory of their own.
+//! Kernels for operations whose body is an arbitrary region, and for those that need scratch memory.
 
 use super::{Cx, Result};
 use crate::storage::Array;
@@ -8,12 +8,12 @@ use refcpu_kernels::window::WindowSpec;
 use refcpu_kernels::{DType, Dst, Src, copy, sort};
 use std::sync::Arc;
 
-/// An array of our own.
+/// Allocates scratch memory.
 fn scratch(cx: &Cx<'_>, dtype: DType, dims: &[usize]) -> Result<Array> {
     Ok(Array::allocate(&cx.runtime.allocator, dtype, dims.into())?)
 }
 
-/// The array as a result.
+/// Returns a scratch array as the destination of a kernel.
 fn dst(array: &mut Array) -> Dst<'_> {
     array.dst().expect("scratch memory has one holder")
 }
@@ -22,7 +22,7 @@ fn src(array: &Array) -> Src<'_> {
     array.src().expect("scratch memory is dense")
 }
 
-/// Reduces rows in pairs; see [`crate::plan::Kernel::ReduceBy`].
+/// Reduces rows in pairs. See [`crate::plan::Kernel::ReduceBy`].
 pub(super) fn reduce_by(
     cx: &Cx<'_>,
     r: &[Src<'_>],
@@ -88,7 +88,7 @@ pub(super) fn reduce_by(
     Ok(())
 }
 
-/// Combines one element of every window after the other; see [`crate::plan::Kernel::ReduceWindowBy`].
+/// Combines the elements of every window one by one. See [`crate::plan::Kernel::ReduceWindowBy`].
 pub(super) fn reduce_window_by(
     cx: &Cx<'_>,
     r: &[Src<'_>],
@@ -151,7 +151,7 @@ pub(super) fn reduce_window_by(
     Ok(())
 }
 
-/// Single elements for regions over scalars: memory for a value of any type, aligned.
+/// Aligned memory for one scalar of any type.
 #[derive(Clone, Copy)]
 #[repr(align(16))]
 struct Cell([u8; 16]);
@@ -187,7 +187,7 @@ pub(super) fn sort_by(cx: &Cx<'_>, r: &[Src<'_>], w: &mut [Dst<'_>], dim: usize,
     sort::sort_by(&cx.runtime.pool, r, w, dim, &mut compare);
 }
 
-/// Scatters with a region that combines scalars, or by replacing.
+/// Scatters updates by a region that combines scalars, or by replacement.
 pub(super) fn scatter_by(
     cx: &Cx<'_>,
     r: &[Src<'_>],

@@ -1,32 +1,32 @@
-//! Sending arrays to the host and receiving arrays from it.
+//! Sends arrays to the host and receives arrays from it.
 
 use super::lane::Lane;
 use super::{Cx, Result, RunError, RunErrorKind};
 use crate::storage::View;
 
-/// The host, as a program sees it. Its calls may block.
+/// The host side of `stablehlo.send` and `stablehlo.recv`. The methods may block.
 ///
-/// Arrays are dense bytes in row-major order, with a byte for each element of less than one.
+/// Arrays are dense bytes in row-major order. Elements smaller than a byte occupy one byte each.
 pub trait HostTransfer {
-    /// Sends an array. Returns when the host has taken it.
+    /// Sends an array. Returns when the host has accepted it.
     ///
     /// # Errors
-    /// What the host says, as [`RunErrorKind::Host`].
+    /// [`RunErrorKind::Host`] with the error of the host.
     fn send(&self, process: Process, channel: i64, array: Vec<u8>) -> Result<()>;
 
-    /// Receives an array of so many bytes.
+    /// Receives an array of this number of bytes.
     ///
     /// # Errors
-    /// What the host says, as [`RunErrorKind::Host`].
+    /// [`RunErrorKind::Host`] with the error of the host.
     fn receive(&self, process: Process, channel: i64, bytes: usize) -> Result<Vec<u8>>;
 }
 
-/// Which device of a run communicates.
+/// The device of a run that communicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Number of its replica.
+    /// The replica of the device.
     pub replica: usize,
-    /// Number of its partition.
+    /// The partition of the device.
     pub partition: usize,
 }
 
@@ -34,7 +34,7 @@ fn host<'a>(cx: &Cx<'a>) -> Result<&'a dyn HostTransfer> {
     cx.host.ok_or_else(|| {
         RunError::new(
             RunErrorKind::FailedPrecondition,
-            "the program communicates with the host, and there is none",
+            "the program communicates with the host, but this run has no host callbacks",
         )
     })
 }
@@ -54,7 +54,7 @@ pub(super) fn receive(lane: &mut Lane, channel: i64, write: &View, cx: &Cx<'_>) 
         return Err(RunError::new(
             RunErrorKind::Host,
             format!(
-                "the host sent {} bytes on channel {channel}, the program expects {}",
+                "the host sent {} bytes on channel {channel}, but the program expects {}",
                 array.len(),
                 to.len()
             ),

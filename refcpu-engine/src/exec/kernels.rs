@@ -1,4 +1,4 @@
-//! Instructions to kernels.
+//! Calls the kernels of steps.
 
 use super::lane::Lane;
 use super::{Cx, Process, Result, RunError, foreign, generic};
@@ -7,7 +7,7 @@ use crate::plan::{Call, Kernel};
 use refcpu_kernels::{Dst, Src, copy, machine, region};
 use std::sync::atomic::Ordering;
 
-/// Runs one kernel.
+/// Runs the kernel of a step.
 pub(super) fn call(c: &Call, lane: &mut Lane, cx: &Cx<'_>) -> Result<()> {
     let process = Process { replica: lane.replica, partition: lane.partition };
     let in_place = c.kernel.works_in_place();

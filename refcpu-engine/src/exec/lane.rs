@@ -1,4 +1,4 @@
-//! One device's part of a run.
+//! The state of one device during a run.
 
 use super::kernels::call;
 use super::{Cx, Input, Result, RunError, host, is_computed, manual};
@@ -8,18 +8,18 @@ use crate::trace;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A device on its way through a program.
+/// The state of one device during a run.
 pub(super) struct Lane {
     pub(super) frame: Frame,
-    /// The next step.
+    /// The index of the next step.
     pub(super) pc: usize,
     pub(super) replica: usize,
     pub(super) partition: usize,
-    /// The arguments; None for one whose memory a result has taken.
+    /// The arguments; `None` for an argument whose memory a result uses.
     inputs: Vec<Option<Array>>,
 }
 
-/// Why a lane stopped.
+/// The reason why a lane stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// The program has ended.
@@ -29,7 +29,7 @@ pub(super) enum Stop {
 }
 
 impl Lane {
-    /// Binds arguments, results and the arena.
+    /// Binds arguments, results and the arena to the slots of the program.
     pub(super) fn start(
         program: &Program,
         inputs: Vec<Input>,
@@ -49,7 +49,7 @@ impl Lane {
         }
         let mut frame = program.frames.take();
         frame.begin(program.slots.len(), allocator.allocate(program.arena)?);
-        // Results first: they may take the memory of arguments.
+        // Results are bound first because they may take the memory of arguments.
         let mut taken: Vec<Option<u32>> = vec![None; arrays.len()];
         for (k, source) in program.results.iter().enumerate().filter(|(_, s)| is_computed(s)) {
             let ResultSource::Computed { slot } = source else { continue };
@@ -73,7 +73,7 @@ impl Lane {
                 Home::Parameter(p) => match (&arrays[p as usize], taken[p as usize]) {
                     (Some(array), _) => frame.bind_array(slot, array),
                     (None, Some(result)) => frame.bind_alias(slot, result),
-                    (None, None) => unreachable!("an argument is there unless a result has taken it"),
+                    (None, None) => unreachable!("an argument without memory belongs to a result"),
                 },
                 Home::Constant(c) => frame.bind_array(slot, &constants[c as usize]),
                 Home::Result(_) => {}
@@ -82,7 +82,7 @@ impl Lane {
         Ok(Self { frame, pc: 0, replica, partition, inputs: arrays })
     }
 
-    /// Goes on until the program ends or a collective comes.
+    /// Runs steps until the program ends or the next step is a collective.
     pub(super) fn advance(&mut self, program: &Program, cx: &Cx<'_>) -> Result<Stop> {
         let traced = trace::is_on();
         while let Some(step) = program.steps.get(self.pc) {
@@ -103,7 +103,9 @@ impl Lane {
                 }
                 Step::Branch { index, to } => {
                     let bytes = self.frame.bytes(index);
-                    let i = i32::from_le_bytes(bytes.try_into().expect("an index has four bytes"));
+                    let i = i32::from_le_bytes(
+                        bytes.try_into().expect("the verifier requires branch indices of type i32"),
+                    );
                     let last = to.len() - 1;
                     self.pc = to[usize::try_from(i).map_or(last, |i| i.min(last))];
                 }
@@ -136,7 +138,7 @@ impl Lane {
         Ok(Stop::Done)
     }
 
-    /// The results.
+    /// Returns the results.
     pub(super) fn finish(mut self, program: &Program, cx: &Cx<'_>) -> Result<Vec<Array>> {
         let mut results: Vec<Option<Array>> = Vec::with_capacity(program.results.len());
         for (k, source) in program.results.iter().enumerate() {
@@ -144,9 +146,13 @@ impl Lane {
                 results.push(None);
                 continue;
             };
-            results.push(Some(self.frame.take_result(*slot, k).expect("bound at the start, taken once")));
+            results.push(Some(
+                self.frame
+                    .take_result(*slot, k)
+                    .expect("every computed result is bound at the start and taken once"),
+            ));
         }
-        // The frame holds arguments too, of which a donated one may itself be a result.
+        // The frame also holds arguments. A donated one may itself be a result.
         program.frames.give(self.frame);
         for (k, source) in program.results.iter().enumerate() {
             let shape = &program.result_shapes[k];
@@ -155,12 +161,12 @@ impl Lane {
                 ResultSource::Parameter(p) => {
                     let array = self.inputs[*p as usize]
                         .as_mut()
-                        .expect("a result that is an argument takes no memory");
+                        .expect("no result uses the memory of an argument that is itself a result");
                     if array.is_writable() {
                         array.reinterpret(shape.dtype, Arc::clone(&shape.dims))
                     } else {
-                        // The caller keeps the argument, and has asked for a copy: programs return what they are given
-                        // for no other reason. Foreign memory may also change once the argument is gone.
+                        // The caller keeps the argument, so the result must be a copy. A program returns a parameter only to
+                        // copy it. Memory of the host may also change after the argument is released.
                         let bytes = array.bytes().expect("arguments are dense");
                         Array::from_bytes(&cx.runtime.allocator, shape.dtype, &shape.dims, bytes)?
                     }
@@ -169,7 +175,7 @@ impl Lane {
                     let constants = program.constant_arrays(&cx.runtime.allocator)?;
                     constants[*c as usize].reinterpret(shape.dtype, Arc::clone(&shape.dims))
                 }
-                ResultSource::Same(j) => results[*j as usize].clone().expect("an earlier result"),
+                ResultSource::Same(j) => results[*j as usize].clone().expect("the result precedes this one"),
             };
             results[k] = Some(array);
         }
@@ -181,7 +187,7 @@ impl Lane {
 fn check(program: &Program, inputs: &[Input]) -> Result<()> {
     if inputs.len() != program.parameters.len() {
         return Err(RunError::invalid(format!(
-            "{} arguments, the program has {}",
+            "the run has {} arguments, but the program has {} parameters",
             inputs.len(),
             program.parameters.len()
         )));
@@ -189,7 +195,7 @@ fn check(program: &Program, inputs: &[Input]) -> Result<()> {
     for (i, (input, shape)) in inputs.iter().zip(&program.parameters).enumerate() {
         if input.array.dtype() != shape.dtype || input.array.dims() != &*shape.dims {
             return Err(RunError::invalid(format!(
-                "argument {i} is {:?}, the program wants {shape}",
+                "argument {i} is {:?}, but the program expects {shape}",
                 input.array
             )));
         }

@@ -1,4 +1,4 @@
-//! Manual computations: a program on the parts of arrays.
+//! Runs manual computations: a program on parts of arrays.
 
 use super::lane::Lane;
 use super::{Cx, Input, Result, run_program};
@@ -8,7 +8,7 @@ use crate::storage::Array;
 use refcpu_kernels::copy;
 use refcpu_kernels::index::dynamic_update_slice;
 
-/// Cuts the operands, runs the program on one lane for each position along the manual axes, joins the results.
+/// Splits the operands, runs the program on one lane for each position along the manual axes, and joins the results.
 pub(super) fn run(step: &ManualStep, lane: &mut Lane, cx: &Cx<'_>) -> Result<()> {
     let spec = &step.spec;
     let positions = positions(spec, lane.partition);
@@ -44,15 +44,15 @@ pub(super) fn run(step: &ManualStep, lane: &mut Lane, cx: &Cx<'_>) -> Result<()>
     Ok(())
 }
 
-/// The coordinates along all mesh axes of every position along the manual ones; those of `within`, the device that runs the
-/// computation, along the others.
+/// Returns the coordinates in the mesh of every position along the manual axes. Along the other axes, the coordinates are those
+/// of `within`, the device that runs the computation.
 fn positions(spec: &ManualSpec, within: usize) -> Vec<Vec<usize>> {
     let outer = coordinates(spec, within);
     let count: usize = spec.axes.iter().map(|a| spec.mesh[*a]).product();
     (0..count)
         .map(|mut i| {
             let mut at = outer.clone();
-            // The last axis of the mesh runs fastest.
+            // The last axis of the mesh is the minor one.
             let mut axes = spec.axes.clone();
             axes.sort_unstable();
             for a in axes.into_iter().rev() {
@@ -64,7 +64,7 @@ fn positions(spec: &ManualSpec, within: usize) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// Where a device is in the mesh.
+/// Returns the coordinates of a device in the mesh.
 fn coordinates(spec: &ManualSpec, device: usize) -> Vec<usize> {
     let mut flat = spec.device_ids.iter().position(|d| *d == device).unwrap_or(device);
     let mut at: Vec<usize> = Vec::with_capacity(spec.mesh.len());
@@ -76,13 +76,13 @@ fn coordinates(spec: &ManualSpec, device: usize) -> Vec<usize> {
     at
 }
 
-/// The device at a position of the mesh.
+/// Returns the device at a position in the mesh.
 fn device(spec: &ManualSpec, position: &[usize]) -> usize {
     let flat = position.iter().zip(&spec.mesh).fold(0, |flat, (i, n)| flat * n + i);
     spec.device_ids.get(flat).copied().unwrap_or(flat)
 }
 
-/// Where the part of a position begins in the whole array.
+/// Returns the index in the whole array at which the part of a position begins.
 fn starts(spec: &ManualSpec, cuts: &[Vec<usize>], position: &[usize], part: &[usize]) -> Vec<usize> {
     (0..part.len())
         .map(|d| {

@@ -1,8 +1,9 @@
 //! Runs plans.
 //!
-//! A run is synchronous and happens on the calling thread, which kernels may have helped by the pool. Each device of a
-//! run is a lane with its own frame; lanes take turns, each going on until it meets the others in a collective. So no
-//! thread ever waits for another in one. In communication with the host the thread waits for the host.
+//! A run is synchronous. It uses the calling thread, and kernels use the threads of the pool in addition. Each device of a run
+//! is a lane with a frame of its own. The lanes run in turn: each runs until it reaches a collective, and continues after all
+//! members of its group have reached it. No thread therefore waits for another in a collective. A program that communicates
+//! with the host blocks the thread during the communication.
 
 mod collective;
 mod foreign;
@@ -21,18 +22,18 @@ use lane::Lane;
 use refcpu_kernels::Pool;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// What runs share: threads and memory.
+/// The resources that runs share: threads and memory.
 pub struct Runtime {
-    /// The threads that kernels run on.
+    /// The threads that kernels use.
     pub pool: Pool,
-    /// Where arrays and arenas come from.
+    /// The allocator of arrays and arenas.
     pub allocator: Allocator,
-    /// Counts the random operations that have no seed of their own.
+    /// Seeds the random operations that have no seed of their own.
     pub(crate) random: AtomicU64,
 }
 
 impl Runtime {
-    /// A runtime on these threads and this memory.
+    /// Creates a runtime with these threads and this allocator.
     pub fn new(pool: Pool, allocator: Allocator) -> Self {
         Self { pool, allocator, random: AtomicU64::new(0x5eed) }
     }
@@ -41,52 +42,52 @@ impl Runtime {
 /// An argument of a run.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// The array; a window is cut out first.
+    /// The array. A window of another array is copied to a dense array first.
     pub array: Array,
-    /// True if its memory may become that of a result, should this be its only holder.
+    /// True if a result may use the memory of the array, provided that nothing else holds the array.
     pub donatable: bool,
 }
 
-/// How to run.
+/// The options of a run.
 #[derive(Default)]
 pub struct RunOptions<'a> {
-    /// Ends the run soon after this becomes true.
+    /// A flag that cancels the run after it becomes true. The run checks it at every iteration of a loop.
     pub cancel: Option<&'a AtomicBool>,
-    /// The host, for programs that communicate with it.
+    /// The host, for programs that send data to it or receive data from it.
     pub host: Option<&'a dyn HostTransfer>,
     /// The handlers of the program's custom calls.
     pub foreign: Option<&'a dyn ForeignHandlers>,
 }
 
-/// What kind of failure it is; PJRT's error codes follow from it.
+/// The kinds of [`RunError`], which determine PJRT's error codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunErrorKind {
     /// The arguments do not fit the program.
     InvalidArgument,
     /// There is not enough memory.
     ResourceExhausted,
-    /// The run was asked to end.
+    /// The run was cancelled.
     Cancelled,
-    /// Devices did not meet in the same collective, or the program needs a host and there is none.
+    /// The devices did not reach the same collective, or the program needs a host or a handler and there is none.
     FailedPrecondition,
-    /// The program does what runs do not.
+    /// The program uses a feature that the executor does not implement.
     Unimplemented,
-    /// The host failed in communication with the program.
+    /// The host or a handler returned an error.
     Host,
 }
 
-/// Why a run failed.
+/// An error in running a program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RunError {
-    /// What kind of failure it is.
+    /// The kind of the error.
     pub kind: RunErrorKind,
-    /// What happened.
+    /// A description of the error.
     pub message: String,
 }
 
 impl RunError {
-    /// A failure.
+    /// Creates an error.
     pub fn new(kind: RunErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
@@ -108,7 +109,7 @@ impl From<OutOfMemory> for RunError {
 
 type Result<T, E = RunError> = std::result::Result<T, E>;
 
-/// What a run needs besides its arrays.
+/// The context of a run, without its arrays.
 struct Cx<'a> {
     runtime: &'a Runtime,
     cancel: Option<&'a AtomicBool>,
@@ -116,16 +117,18 @@ struct Cx<'a> {
     foreign: Option<&'a dyn ForeignHandlers>,
 }
 
-/// Runs a plan: one list of arguments for each lane of the plan ([`Plan::lanes`]), one list of results for each.
+/// Runs a plan. `inputs` contains one list of arguments for each lane of the plan ([`Plan::lanes`]); the returned value
+/// contains one list of results for each.
 ///
-/// Arguments are taken; a donatable one that nobody else holds may give its memory to a result. Results are never in
-/// memory that another run may write to.
+/// The run takes ownership of the arguments. A result may use the memory of an argument that is donatable and has no other
+/// holder. No other run writes to the memory of results.
 ///
 /// # Errors
-/// If the arguments do not fit the program, or memory does not suffice.
+/// If the arguments do not fit the program, if there is not enough memory, if the run is cancelled, or if the host or a handler
+/// fails.
 ///
 /// # Panics
-/// On a mistake in the plan or in a kernel.
+/// If the plan or a kernel contains a bug.
 pub fn run(
     plan: &Plan,
     runtime: &Runtime,
@@ -134,7 +137,7 @@ pub fn run(
 ) -> Result<Vec<Vec<Array>>> {
     if inputs.len() != plan.lanes() {
         return Err(RunError::invalid(format!(
-            "arguments for {} devices, the program has {}",
+            "the arguments are for {} devices, but the program runs on {}",
             inputs.len(),
             plan.lanes()
         )));
@@ -145,7 +148,7 @@ pub fn run(
     run_program(&plan.program, inputs, &ids, &cx)
 }
 
-/// Runs a program on as many lanes as there are lists of arguments; `ids` gives the replica and partition of a lane.
+/// Runs a program on one lane for each list of arguments. `ids` returns the replica and partition of a lane.
 fn run_program(
     program: &Program,
     inputs: Vec<Vec<Input>>,
@@ -161,7 +164,7 @@ fn run_program(
     lanes.into_iter().map(|lane| lane.finish(program, cx)).collect()
 }
 
-/// The results that a program gives without computing them.
+/// Returns whether a step of the program computes the result.
 fn is_computed(source: &ResultSource) -> bool {
     matches!(source, ResultSource::Computed { .. })
 }

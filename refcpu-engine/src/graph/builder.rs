@@ -1,4 +1,4 @@
-//! Making graphs: simplifies, folds and finds what is there already, node by node.
+//! Builds graphs. Each new node is simplified, folded, or replaced with an equal one.
 
 use super::elementwise::fold;
 use super::{Constant, Definition, Graph, Node, Op, Shape, ValueId, ops};
@@ -8,10 +8,10 @@ use refcpu_kernels::region::{Direction, Order};
 use refcpu_kernels::tile::TileOp;
 use std::collections::HashMap;
 
-/// Constants of more bytes than this are not compared with others.
+/// The maximum size in bytes of a constant that is compared with others.
 const COMPARED_BYTES: usize = 4096;
 
-/// Makes a [`Graph`], operands before users.
+/// A builder of [`Graph`]s. Operands are added before their users.
 #[derive(Default)]
 pub struct Builder {
     graph: Graph,
@@ -20,27 +20,27 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// An empty graph.
+    /// Creates a builder of an empty graph.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The graph so far.
+    /// Returns the graph built so far.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// The type of a value.
+    /// Returns the type of a value.
     pub fn shape(&self, value: ValueId) -> &Shape {
         self.graph.shape(value)
     }
 
-    /// Where the nodes made from now on come from.
+    /// Sets the source location of the nodes that are added from here on.
     pub fn set_location(&mut self, location: &Location) {
         self.location = location.clone();
     }
 
-    /// Where the nodes that are made now come from.
+    /// Returns the source location of the nodes that are added.
     pub fn location(&self) -> &Location {
         &self.location
     }
@@ -54,12 +54,12 @@ impl Builder {
     }
 
     fn value(&mut self, shape: Shape, definition: Definition) -> ValueId {
-        let id = u32::try_from(self.graph.values.len()).expect("fewer than 2^32 values");
+        let id = u32::try_from(self.graph.values.len()).expect("a graph has fewer than 2^32 values");
         self.graph.values.push((shape, definition));
         ValueId(id)
     }
 
-    /// Adds a node as it is, or finds an equal one. Gives its results.
+    /// Adds a node without simplification, or finds an equal one. Returns its results.
     pub fn node(&mut self, op: Op, operands: Vec<ValueId>, shapes: Vec<Shape>) -> Vec<ValueId> {
         let large = matches!(&op, Op::Constant(c) if c.bytes.len() > COMPARED_BYTES);
         let count = shapes.len() as u32;
@@ -86,7 +86,7 @@ impl Builder {
         results
     }
 
-    /// Adds a node with one result, in the simplest form known.
+    /// Adds a node with one result in its simplest known form.
     pub fn add(&mut self, op: Op, operands: &[ValueId], shape: Shape) -> ValueId {
         if let Some(value) = self.simplified(&op, operands, &shape) {
             debug_assert_eq!(self.shape(value), &shape, "simplifying {op:?}");
@@ -95,67 +95,67 @@ impl Builder {
         self.node(op, operands.to_vec(), vec![shape])[0]
     }
 
-    /// A constant.
+    /// Adds a constant.
     pub fn constant(&mut self, constant: Constant) -> ValueId {
         let shape = constant.shape.clone();
         self.node(Op::Constant(constant), vec![], vec![shape])[0]
     }
 
-    /// A constant with all elements equal to the value of `dtype` nearest to `value`.
+    /// Adds a constant whose elements are all the value of the element type that is nearest to `value`.
     pub fn number(&mut self, shape: Shape, value: f64) -> ValueId {
         let wide = Constant::splat(Shape::scalar(DType::F64), value.to_le_bytes().to_vec());
-        let narrow =
-            fold(&Op::Convert, &[&wide], &Shape::scalar(shape.dtype)).expect("conversions of f64 exist");
+        let narrow = fold(&Op::Convert, &[&wide], &Shape::scalar(shape.dtype))
+            .expect("f64 converts to every element type");
         self.constant(narrow.with_dims(&shape.dims))
     }
 
-    /// The coordinate along a dimension.
+    /// Adds the coordinates along a dimension.
     pub fn iota(&mut self, shape: Shape, dim: usize) -> ValueId {
         self.add(Op::Iota(ops::Iota { dim }), &[], shape)
     }
 
-    /// An elementwise operation whose result has the operands' type.
+    /// Adds an elementwise operation whose result has the type of its operands.
     pub fn tile(&mut self, op: TileOp, operands: &[ValueId]) -> ValueId {
         let shape = self.shape(operands[0]).clone();
         self.add(Op::Tile(op), operands, shape)
     }
 
-    /// An elementwise comparison.
+    /// Adds an elementwise comparison.
     pub fn compare(&mut self, direction: Direction, a: ValueId, b: ValueId) -> ValueId {
         let shape = self.shape(a).with_dtype(DType::Pred);
         self.add(Op::Compare(ops::Compare(direction, Order::Partial)), &[a, b], shape)
     }
 
-    /// Elementwise choice.
+    /// Adds an elementwise selection.
     pub fn select(&mut self, p: ValueId, a: ValueId, b: ValueId) -> ValueId {
         let shape = self.shape(a).clone();
         self.add(Op::Select, &[p, a, b], shape)
     }
 
-    /// Elementwise conversion.
+    /// Adds an elementwise conversion.
     pub fn convert(&mut self, value: ValueId, dtype: DType) -> ValueId {
         let shape = self.shape(value).with_dtype(dtype);
         self.add(Op::Convert, &[value], shape)
     }
 
-    /// The same elements under other dimensions.
+    /// Adds a reshape to these dimensions.
     pub fn reshape(&mut self, value: ValueId, dims: &[usize]) -> ValueId {
         let shape = self.shape(value).with_dims(dims);
         self.add(Op::Reshape, &[value], shape)
     }
 
-    /// Repetition along new dimensions: dimension `i` becomes `map[i]`.
+    /// Adds a broadcast to `dims`. Dimension `i` of the operand becomes dimension `map[i]`.
     pub fn broadcast(&mut self, value: ValueId, map: &[usize], dims: &[usize]) -> ValueId {
         let shape = self.shape(value).with_dims(dims);
         self.add(Op::Broadcast(ops::Broadcast { dims: map.to_vec() }), &[value], shape)
     }
 
-    /// A scalar repeated to the dimensions; other arrays must have them already.
+    /// Broadcasts a scalar to these dimensions. Other arrays must have them already, and are returned unchanged.
     pub fn spread(&mut self, value: ValueId, dims: &[usize]) -> ValueId {
         if self.shape(value).rank() == 0 { self.broadcast(value, &[], dims) } else { value }
     }
 
-    /// Permuted dimensions.
+    /// Adds a transpose.
     pub fn transpose(&mut self, value: ValueId, permutation: &[usize]) -> ValueId {
         let from = self.shape(value);
         let dims: Vec<usize> = permutation.iter().map(|p| from.dims[*p]).collect();
@@ -163,7 +163,7 @@ impl Builder {
         self.add(Op::Transpose(ops::Transpose { permutation: permutation.to_vec() }), &[value], shape)
     }
 
-    /// The box between two corners.
+    /// Adds a slice from `start` to the exclusive `limit`.
     pub fn slice(&mut self, value: ValueId, start: &[usize], limit: &[usize]) -> ValueId {
         let dims: Vec<usize> = start.iter().zip(limit).map(|(s, l)| l - s).collect();
         let shape = self.shape(value).with_dims(&dims);
@@ -174,7 +174,7 @@ impl Builder {
         )
     }
 
-    /// Puts a closed graph in the place of one node: its results for these arguments.
+    /// Inlines a closed graph with these arguments. Returns its results.
     pub fn inline(&mut self, body: &Graph, arguments: &[ValueId]) -> Vec<ValueId> {
         let mut map = vec![ValueId(u32::MAX); body.num_values()];
         for (p, a) in body.parameters().iter().zip(arguments) {
@@ -186,7 +186,7 @@ impl Builder {
         body.results().iter().map(|r| map[r.index()]).collect()
     }
 
-    /// Adds a node of another graph whose operands have been added; `map` leads from its values to ours.
+    /// Adds a node of another graph whose operands have been added. `map` maps the values of that graph to those of this one.
     pub fn copy_node(&mut self, from: &Graph, node: &Node, map: &mut [ValueId]) {
         self.location = node.location.clone();
         let operands: Vec<ValueId> = node.operands.iter().map(|v| map[v.index()]).collect();
@@ -201,7 +201,7 @@ impl Builder {
         }
     }
 
-    /// The finished graph with these results, without the nodes that nothing needs.
+    /// Returns the finished graph with these results. Nodes that nothing needs are removed.
     pub fn finish(mut self, results: Vec<ValueId>) -> Graph {
         self.graph.results = results;
         without_dead_nodes(self.graph)
@@ -211,7 +211,8 @@ impl Builder {
         self.graph.constant(value)
     }
 
-    /// A value that equals the operation's result and needs no such node.
+    /// Returns a value that equals the operation's result, adding only simpler nodes; `None` if the operation cannot be
+    /// simplified.
     fn simplified(&mut self, op: &Op, operands: &[ValueId], shape: &Shape) -> Option<ValueId> {
         let constants: Option<Vec<&Constant>> = operands.iter().map(|v| self.constant_of(*v)).collect();
         if let Some(constants) = constants.filter(|c| !c.is_empty()) {
@@ -281,7 +282,7 @@ impl Builder {
         let float = self.shape(a).dtype.is_float() || self.shape(a).dtype.is_complex();
         let is = |v: ValueId, test: fn(&Constant) -> bool| self.constant_of(v).is_some_and(test);
         match op {
-            // Not for floats: -0 + 0 is 0.
+            // Floats are excluded because -0 + 0 is 0.
             TileOp::Add | TileOp::Or | TileOp::Xor if !float => {
                 if is(b, Constant::is_zero) {
                     Some(a)
@@ -295,7 +296,7 @@ impl Builder {
             TileOp::Multiply if is(b, Constant::is_one) => Some(a),
             TileOp::Multiply if is(a, Constant::is_one) => Some(b),
             TileOp::Divide if is(b, Constant::is_one) => Some(a),
-            // What JAX makes of an arc tangent, whose own kernel has the smaller error.
+            // JAX lowers the arc tangent to this form. The kernel of the arc tangent is more accurate.
             TileOp::Atan2 if is(b, Constant::is_one) => Some(self.tile(TileOp::Atan, &[a])),
             TileOp::And | TileOp::Or if a == b => Some(a),
             TileOp::And if self.shape(a).dtype == DType::Pred && is(b, Constant::is_one) => Some(a),
@@ -304,7 +305,7 @@ impl Builder {
         }
     }
 
-    /// Reshape, broadcast, transpose, slice and reverse: identities, constants, and two in a row.
+    /// Simplifies movements: identities, movements of constants, and two movements in sequence.
     fn simplified_movement(&mut self, op: &Op, value: ValueId, shape: &Shape) -> Option<ValueId> {
         let from = self.shape(value).clone();
         if let Some(element) = self.constant_of(value).filter(|c| c.splat) {
@@ -336,7 +337,7 @@ impl Builder {
                         let map: Vec<usize> = before.iter().map(|d| dims[*d]).collect();
                         Some(self.broadcast(v, &map, &shape.dims))
                     }
-                    // A reshape that only adds or drops unit dimensions can be part of the broadcast.
+                    // A reshape that only adds or removes unit dimensions can be merged into the broadcast.
                     Some((Op::Reshape, Some(v))) => {
                         let kept = unit_dims_mapped(&self.shape(v).dims, &from.dims)?;
                         let map: Vec<usize> = kept.iter().map(|d| dims[*d]).collect();
@@ -361,8 +362,9 @@ impl Builder {
                         Some(self.transpose(v, &both))
                     }
                     Some((Op::Broadcast(ops::Broadcast { dims }), Some(v))) => {
-                        let position =
-                            |d: usize| permutation.iter().position(|p| *p == d).expect("a permutation");
+                        let position = |d: usize| {
+                            permutation.iter().position(|p| *p == d).expect("the list is a permutation")
+                        };
                         let map: Vec<usize> = dims.iter().map(|d| position(*d)).collect();
                         Some(self.broadcast(v, &map, &shape.dims))
                     }
@@ -375,7 +377,7 @@ impl Builder {
                 }
                 match inner {
                     Some((Op::Slice(ops::Slice { start: s, stride: t }), Some(v))) => {
-                        // What no element comes from may lie outside of the array that the inner slice is of.
+                        // The start of an empty dimension may lie outside the operand of the inner slice.
                         let along = |d: usize| match shape.dims[d] {
                             0 => (0, 1),
                             1 => (s[d] + start[d] * t[d], 1),
@@ -394,19 +396,19 @@ impl Builder {
 }
 
 impl Constant {
-    /// As a scalar, if it is a splat.
+    /// Returns a splat as a scalar; `None` for other constants.
     fn with_dims_if_splat(&self) -> Option<Constant> {
         self.splat.then(|| self.with_dims(&[]))
     }
 }
 
 impl Graph {
-    /// The graph with other nodes in the place of some: `replace` adds them, and gives the values that take the place of a
-    /// node's results; None leaves the node as it is. It has a map from this graph's values to those of the new one, in
-    /// which the node's operands are.
+    /// Rebuilds the graph with some nodes replaced. `replace` receives the builder, a node, and a map from values of this graph
+    /// to those of the new one, which contains the node's operands. It adds new nodes and returns the values that replace the
+    /// node's results, or returns `None` to keep the node.
     ///
     /// # Errors
-    /// As `replace`.
+    /// The errors of `replace`.
     pub fn rewritten<E>(
         &self,
         mut replace: impl FnMut(&mut Builder, &Node, &[ValueId]) -> Result<Option<Vec<ValueId>>, E>,
@@ -431,14 +433,14 @@ impl Graph {
     }
 }
 
-/// If two shapes differ only in dimensions of size one: the dimensions of `to` that are not of size one.
+/// Returns the dimensions of `to` whose size is not one, if the two shapes differ only in dimensions of size one.
 fn unit_dims_mapped(from: &[usize], to: &[usize]) -> Option<Vec<usize>> {
     let kept: Vec<usize> = (0..to.len()).filter(|d| to[*d] != 1).collect();
     let same = from.iter().filter(|d| **d != 1).eq(kept.iter().map(|d| &to[*d]));
     same.then_some(kept)
 }
 
-/// The graph with only the nodes that results or effects need, values renumbered. Parameters stay.
+/// Removes the nodes that neither results nor effects need, and renumbers the values. Parameters are kept.
 fn without_dead_nodes(graph: Graph) -> Graph {
     let mut needed = vec![false; graph.num_values()];
     for v in &graph.results {

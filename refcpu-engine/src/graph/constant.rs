@@ -5,62 +5,62 @@ use super::operation::{Check, Cost, Execution, Operation, counts, need, same};
 use pjrt_stablehlo::Bytes;
 use refcpu_kernels::DType;
 
-/// A constant array: its elements, or the one that all of them equal. Cheap to clone.
+/// A constant array. Cloning is cheap.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Constant {
-    /// The array's type.
+    /// The type of the array.
     pub shape: Shape,
-    /// True if `bytes` is one element that stands for all.
+    /// True if `bytes` is a single element that all elements equal.
     pub splat: bool,
     /// The elements: little-endian, row-major.
     pub bytes: Bytes,
 }
 
 impl Constant {
-    /// All elements equal.
+    /// Creates a constant whose elements are all equal.
     pub fn splat(shape: Shape, element: impl Into<Bytes>) -> Self {
         let bytes = element.into();
-        assert_eq!(bytes.len(), shape.dtype.size(), "one element of {shape}");
+        assert_eq!(bytes.len(), shape.dtype.size(), "the bytes are not one element of {shape}");
         Self { shape, splat: true, bytes }
     }
 
-    /// All elements given.
+    /// Creates a constant from all its elements.
     pub fn dense(shape: Shape, elements: impl Into<Bytes>) -> Self {
         let bytes = elements.into();
-        assert_eq!(bytes.len(), shape.bytes(), "elements of {shape}");
+        assert_eq!(bytes.len(), shape.bytes(), "the bytes are not the elements of {shape}");
         let splat = shape.len() == 1;
         Self { shape, splat, bytes }
     }
 
-    /// A single integer. Wraps to the type.
+    /// Creates an integer scalar. The value wraps to the type.
     pub fn integer(dtype: DType, value: i64) -> Self {
         assert!(!dtype.is_float() && !dtype.is_complex());
         Self::splat(Shape::scalar(dtype), value.to_le_bytes()[..dtype.size()].to_vec())
     }
 
-    /// All elements zero (false).
+    /// Creates a constant of zeros or false values.
     pub fn zero(shape: Shape) -> Self {
         let size = shape.dtype.size();
         Self::splat(shape, vec![0; size])
     }
 
-    /// The bytes of the element that all elements equal, if they are stored so.
+    /// Returns the bytes of the element that all elements equal; `None` if all elements are stored.
     pub fn element(&self) -> Option<&[u8]> {
         self.splat.then_some(&*self.bytes)
     }
 
-    /// The same element for another shape.
+    /// Returns the same elements with other dimensions. A splat may change its number of elements.
     pub fn with_dims(&self, dims: &[usize]) -> Self {
         let shape = self.shape.with_dims(dims);
         if self.splat { Self { shape, ..self.clone() } } else { Self::dense(shape, self.bytes.clone()) }
     }
 
-    /// All elements' bytes.
+    /// Returns the bytes of all elements.
     pub fn to_dense(&self) -> Vec<u8> {
         if self.splat { self.bytes.repeat(self.shape.len()) } else { self.bytes.to_vec() }
     }
 
-    /// The elements as integers (truth values as 0 and 1), if they are and are at most `limit`.
+    /// Returns the elements as integers, with 0 and 1 for booleans; `None` for other types, or if there are more than `limit`.
     pub fn integers(&self, limit: usize) -> Option<Vec<i64>> {
         let dtype = self.shape.dtype;
         if dtype.is_float() || dtype.is_complex() || self.shape.len() > limit {
@@ -76,18 +76,18 @@ impl Constant {
         Some(if self.splat { vec![given[0]; self.shape.len()] } else { given })
     }
 
-    /// The value of a single-valued integer constant.
+    /// Returns the integer that all elements equal; `None` if they are not integers, or if all elements are stored.
     pub fn as_integer(&self) -> Option<i64> {
         let element = Constant::splat(Shape::scalar(self.shape.dtype), self.element()?.to_vec());
         element.integers(1)?.first().copied()
     }
 
-    /// True if every element's bytes are zero: 0, +0.0, false.
+    /// Returns whether all bits of all elements are zero: 0, +0.0 or false.
     pub fn is_zero(&self) -> bool {
         self.element().is_some_and(|e| e.iter().all(|b| *b == 0))
     }
 
-    /// True if every element is one.
+    /// Returns whether all elements are one. Only splats are recognized.
     pub fn is_one(&self) -> bool {
         let d = self.shape.dtype;
         match d {
@@ -104,7 +104,7 @@ impl Operation for Constant {
         counts(x, y, 0, 1)?;
         same(&self.shape, y[0])?;
         let expected = if self.splat { self.shape.dtype.size() } else { self.shape.bytes() };
-        need(self.bytes.len() == expected, "a constant with too few or too many bytes")
+        need(self.bytes.len() == expected, "the number of bytes of the constant does not fit its type")
     }
 
     fn cost(&self, _x: &[&Shape], _y: &[&Shape]) -> Option<Cost> {

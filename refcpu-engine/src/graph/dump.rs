@@ -1,4 +1,4 @@
-//! Graphs as text, for people.
+//! Prints graphs as text.
 
 use super::Graph;
 use std::fmt::{self, Display, Formatter};

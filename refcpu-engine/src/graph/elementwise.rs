@@ -1,15 +1,16 @@
-//! Elementwise nodes as kernels know them: the link between [`Op`] and regions, used to run and to fold.
+//! Translates elementwise nodes to regions of the kernels, for execution and constant folding.
 
 use super::operation::Execution;
 use super::{Constant, Op, Shape};
 use refcpu_kernels::region::{Builder, RegionError, Val, run};
 use refcpu_kernels::{DType, Dst, Pool, Src};
 
-/// Constants of at most this many elements are folded element by element.
+/// The maximum number of elements of a constant that is folded element by element.
 const FOLD_LIMIT: usize = 1024;
 
 impl Op {
-    /// True if a node of this operation computes each element of its result from the operands' elements at the same place.
+    /// Returns whether a node of this operation computes each element of its result from the elements of its operands at the
+    /// same index.
     pub(crate) fn is_elementwise(&self, operands: &[&Shape], result: &Shape) -> bool {
         self.operation().execution(operands, &[result]) == Execution::Elementwise
     }
@@ -17,13 +18,14 @@ impl Op {
     /// Adds an elementwise operation to a region.
     ///
     /// # Errors
-    /// If kernels lack the operation for its types.
+    /// If the kernels do not support the operation for these types.
     pub(crate) fn emit(&self, b: &mut Builder, args: &[Val], result: DType) -> Result<Val, RegionError> {
         self.operation().emit(b, args, result)
     }
 }
 
-/// The value of an elementwise operation on constants, if it is small.
+/// Evaluates an elementwise operation on constants; `None` if the result is large, or if the kernels do not support the
+/// operation.
 pub fn fold(op: &Op, operands: &[&Constant], result: &Shape) -> Option<Constant> {
     let splat = operands.iter().all(|c| c.splat);
     if !splat && result.len() > FOLD_LIMIT {
@@ -63,7 +65,7 @@ pub fn fold(op: &Op, operands: &[&Constant], result: &Shape) -> Option<Constant>
     Some(if splat { Constant::splat(result.clone(), bytes) } else { Constant::dense(result.clone(), bytes) })
 }
 
-/// The coordinates along a dimension as a constant, if the type has them.
+/// Returns the coordinates along a dimension as a constant; `None` if the element type has no numbers.
 pub fn iota(shape: &Shape, dim: usize) -> Option<Constant> {
     let mut b = Builder::new(&shape.dims);
     let value = b.iota(shape.dtype, dim).ok()?;
@@ -74,7 +76,7 @@ pub fn iota(shape: &Shape, dim: usize) -> Option<Constant> {
     Some(Constant::dense(shape.clone(), out.bytes().to_vec()))
 }
 
-/// Bytes aligned for any element.
+/// Bytes that are aligned for every element type.
 struct Aligned {
     words: Vec<[u8; 16]>,
     len: usize,

@@ -1,9 +1,9 @@
-//! The compiler's own form of a program: an arena of nodes in single-assignment form.
+//! The compiler's intermediate representation: an arena of nodes in static single-assignment form.
 //!
-//! A graph is what StableHLO says without its surface: functions and composites inlined, tuples flattened, every shape
-//! static, everything a region captures made an explicit operand. Nodes lie in an order in which they may run. Bodies
-//! (of loops, branches, reductions) are closed graphs of their own. Passes do not change a graph; they build a new one
-//! with a [`Builder`], which simplifies as it goes.
+//! A graph contains a StableHLO program after inlining of functions and composites and flattening of tuples. All shapes are
+//! static, and all values that a region captures are explicit operands. The nodes are in an order in which they can run. The
+//! bodies of loops, branches and reductions are closed graphs of their own. Passes do not modify a graph; they build a new one
+//! with a [`Builder`], which simplifies nodes as they are added.
 
 mod builder;
 mod constant;
@@ -30,69 +30,70 @@ use pjrt_stablehlo::ir::Location;
 use refcpu_kernels::DType;
 use std::sync::Arc;
 
-/// The type of a value: a dense array.
+/// The type of a value, which is a dense array.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// Element type.
+    /// The element type.
     pub dtype: DType,
-    /// Sizes of the dimensions, outermost first. The array's bytes can be addressed.
+    /// The sizes of the dimensions, outermost first. The size of the array in bytes fits in an `isize`.
     pub dims: Arc<[usize]>,
 }
 
 impl Shape {
-    /// An array type.
+    /// Creates an array type.
     ///
     /// # Panics
-    /// If the array could not be addressed; see [`Shape::checked`].
+    /// If the size in bytes is too large to address; see [`Shape::checked`].
     pub fn new(dtype: DType, dims: &[usize]) -> Self {
-        Self::checked(dtype, dims)
-            .unwrap_or_else(|| panic!("an array of {dtype:?}{dims:?} cannot be addressed"))
+        Self::checked(dtype, dims).unwrap_or_else(|| {
+            panic!("the size in bytes of an array of {dtype:?}{dims:?} is too large to address")
+        })
     }
 
-    /// An array type, or None if its bytes could not be addressed.
+    /// Creates an array type; `None` if the size in bytes is too large to address.
     pub fn checked(dtype: DType, dims: &[usize]) -> Option<Self> {
         byte_len(dtype, dims)?;
         Some(Self { dtype, dims: dims.into() })
     }
 
-    /// A single element.
+    /// Creates the type of a scalar.
     pub fn scalar(dtype: DType) -> Self {
         Self::new(dtype, &[])
     }
 
-    /// A single element of the type of each array.
+    /// Returns the types of scalars with the element type of each array.
     pub(crate) fn scalars(shapes: &[&Shape]) -> Vec<Self> {
         shapes.iter().map(|s| Self::scalar(s.dtype)).collect()
     }
 
-    /// The same dimensions with another element type.
+    /// Returns this type with another element type.
     pub fn with_dtype(&self, dtype: DType) -> Self {
         if dtype == self.dtype { self.clone() } else { Self::new(dtype, &self.dims) }
     }
 
-    /// The same element type with other dimensions.
+    /// Returns this type with other dimensions.
     pub fn with_dims(&self, dims: &[usize]) -> Self {
         Self::new(self.dtype, dims)
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.dims.iter().product()
     }
 
-    /// True if there are no elements.
+    /// Returns whether the array has no elements.
     pub fn is_empty(&self) -> bool {
         self.dims.contains(&0)
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     pub fn rank(&self) -> usize {
         self.dims.len()
     }
 
-    /// Bytes of the array.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> usize {
-        byte_len(self.dtype, &self.dims).expect("checked when the shape was made")
+        byte_len(self.dtype, &self.dims).expect("the constructor checks that the size is addressable")
     }
 }
 
@@ -113,12 +114,12 @@ impl std::fmt::Debug for Shape {
     }
 }
 
-/// A value of a [`Graph`].
+/// The index of a value of a [`Graph`].
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueId(u32);
 
 impl ValueId {
-    /// Position in the graph's arena; values count from 0 without gaps.
+    /// Returns the index in the graph's arena. The values of a graph have consecutive indices from 0.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -130,50 +131,53 @@ impl std::fmt::Debug for ValueId {
     }
 }
 
-/// Where a value comes from.
+/// The definition of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Definition {
-    /// Parameter of this number.
+    /// The parameter with this number.
     Parameter(u32),
-    /// Result of a node.
+    /// A result of a node.
     Result {
-        /// Position of the node.
+        /// The index of the node.
         node: u32,
-        /// Position among its results.
+        /// The index of the result among those of the node.
         index: u32,
     },
 }
 
-/// An operation.
+/// An operation with its operands and results.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What it computes.
+    /// The operation.
     pub op: Op,
-    /// The values that it uses.
+    /// The operands.
     pub operands: Vec<ValueId>,
-    /// The first of its results, which have consecutive ids.
+    /// The first result. The results of a node have consecutive ids.
     pub first_result: ValueId,
-    /// Number of results.
+    /// The number of results.
     pub results: u32,
-    /// Where in the source program it comes from.
+    /// The location in the source program.
     pub location: Location,
 }
 
 impl Node {
-    /// Its results.
+    /// Returns the results.
     pub fn results(&self) -> impl ExactSizeIterator<Item = ValueId> + use<> {
         let first = self.first_result.0;
         (0..self.results).map(move |i| ValueId(first + i))
     }
 
-    /// Result `index`.
+    /// Returns the result with this index.
+    ///
+    /// # Panics
+    /// If the node has no such result.
     pub fn result(&self, index: usize) -> ValueId {
         assert!(index < self.results as usize);
         ValueId(self.first_result.0 + index as u32)
     }
 }
 
-/// A program or body.
+/// A program, or the body of an operation.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     parameters: Vec<ValueId>,
@@ -183,42 +187,42 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The parameters.
+    /// Returns the parameters.
     pub fn parameters(&self) -> &[ValueId] {
         &self.parameters
     }
 
-    /// The nodes, each after those whose results it uses.
+    /// Returns the nodes. Each node follows those whose results it uses.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    /// The results.
+    /// Returns the results.
     pub fn results(&self) -> &[ValueId] {
         &self.results
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub fn num_values(&self) -> usize {
         self.values.len()
     }
 
-    /// All values, in the arena's order.
+    /// Returns all values in the order of their indices.
     pub fn values(&self) -> impl Iterator<Item = ValueId> + use<> {
         (0..self.values.len() as u32).map(ValueId)
     }
 
-    /// The type of a value.
+    /// Returns the type of a value.
     pub fn shape(&self, value: ValueId) -> &Shape {
         &self.values[value.index()].0
     }
 
-    /// Where a value comes from.
+    /// Returns the definition of a value.
     pub fn definition(&self, value: ValueId) -> Definition {
         self.values[value.index()].1
     }
 
-    /// The node that a value is a result of; None for a parameter.
+    /// Returns the node whose result a value is; `None` for a parameter.
     pub fn node_of(&self, value: ValueId) -> Option<&Node> {
         match self.definition(value) {
             Definition::Result { node, .. } => Some(&self.nodes[node as usize]),
@@ -226,7 +230,7 @@ impl Graph {
         }
     }
 
-    /// The constant that a value is.
+    /// Returns the constant that defines a value; `None` if the value is not a constant.
     pub fn constant(&self, value: ValueId) -> Option<&Constant> {
         match &self.node_of(value)?.op {
             Op::Constant(c) => Some(c),
@@ -234,7 +238,7 @@ impl Graph {
         }
     }
 
-    /// For each value, the nodes that use it, in order (a node once per use), and whether it is a result.
+    /// Computes the uses of all values.
     pub fn uses(&self) -> Uses {
         let mut starts = vec![0u32; self.values.len() + 1];
         for node in &self.nodes {
@@ -260,19 +264,19 @@ impl Graph {
         Uses { starts, users, is_result }
     }
 
-    /// True if the graph or one of its bodies communicates with the host, or runs code of the host's.
+    /// Returns whether the graph or one of its bodies communicates with the host or calls a handler of the host.
     pub fn uses_host(&self) -> bool {
         let uses = |op: &Op| op.is_host_transfer() || matches!(op, Op::Foreign(_));
         self.nodes.iter().any(|n| uses(&n.op) || n.op.bodies().iter().any(|b| b.uses_host()))
     }
 
-    /// Number of nodes, those of bodies included.
+    /// Returns the number of nodes, including those of bodies.
     pub fn size(&self) -> usize {
         self.nodes.iter().map(|n| 1 + n.op.bodies().iter().map(|b| b.size()).sum::<usize>()).sum()
     }
 }
 
-/// Use lists of a graph.
+/// The uses of each value of a graph.
 pub struct Uses {
     starts: Vec<u32>,
     users: Vec<u32>,
@@ -280,17 +284,17 @@ pub struct Uses {
 }
 
 impl Uses {
-    /// Positions of the nodes that use a value, ascending; a node that uses it twice is there twice.
+    /// Returns the indices of the nodes that use a value, in ascending order. A node that uses the value twice occurs twice.
     pub fn of(&self, value: ValueId) -> &[u32] {
         &self.users[self.starts[value.index()] as usize..self.starts[value.index() + 1] as usize]
     }
 
-    /// True if the value is a result of the graph.
+    /// Returns whether the value is a result of the graph.
     pub fn is_result(&self, value: ValueId) -> bool {
         self.is_result[value.index()]
     }
 
-    /// Number of uses, being a result counted once.
+    /// Returns the number of uses. Being a result counts as one use.
     pub fn count(&self, value: ValueId) -> usize {
         self.of(value).len() + usize::from(self.is_result(value))
     }

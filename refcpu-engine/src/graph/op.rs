@@ -1,4 +1,4 @@
-//! What nodes compute: the table of operations.
+//! The table of operations.
 
 use super::operation::{Check, Operation, check_body, need};
 use super::{Constant, Graph, Shape, ops};
@@ -12,12 +12,12 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A closed graph that an operation runs. Equal only to itself.
+/// The body of an operation: a closed graph. Bodies are compared by identity.
 #[derive(Clone)]
 pub struct Body(pub Arc<Graph>);
 
 impl Body {
-    /// A body.
+    /// Creates a body.
     pub fn new(graph: Graph) -> Self {
         Self(Arc::new(graph))
     }
@@ -50,17 +50,17 @@ impl fmt::Debug for Body {
     }
 }
 
-/// How elements combine.
+/// The function that combines elements in a reduction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Reducer {
-    /// By one operation that kernels know.
+    /// One operation that the kernels implement.
     Op(ReduceOp),
-    /// By a graph over scalars: accumulators, then elements, to new accumulators.
+    /// A graph over scalars. Its parameters are the accumulators and then the elements; its results are the new accumulators.
     Body(Body),
 }
 
 impl Reducer {
-    /// The graph, if it is one.
+    /// Returns the graph; `None` for a single operation.
     pub(crate) fn body(&self) -> Option<&Body> {
         match self {
             Reducer::Op(_) => None,
@@ -68,18 +68,21 @@ impl Reducer {
         }
     }
 
-    /// The operation of a reducer that has a kernel.
+    /// Returns the operation of a reducer that has a kernel.
     pub(super) fn op(&self) -> ReduceOp {
         match self {
             Reducer::Op(op) => *op,
-            Reducer::Body(_) => unreachable!("a reduction by a body has a kernel of its own"),
+            Reducer::Body(_) => unreachable!("a reduction by a body runs in a different kernel"),
         }
     }
 
-    /// Checks that it gives these results.
+    /// Checks that the reducer produces results of these types.
     pub(super) fn verify(&self, y: &[&Shape]) -> Check {
         match self {
-            Reducer::Op(op) => need(y.len() == 1 && op.supports(y[0].dtype), "not for this type"),
+            Reducer::Op(op) => need(
+                y.len() == 1 && op.supports(y[0].dtype),
+                "the reduction is not defined for this element type",
+            ),
             Reducer::Body(b) => {
                 let scalars = Shape::scalars(y);
                 check_body(b, &[&scalars[..], &scalars].concat(), &scalars)
@@ -88,12 +91,12 @@ impl Reducer {
     }
 }
 
-/// Makes the enum of operations and finds what is known of each.
+/// Defines the enum of operations, and the access to their properties.
 macro_rules! operations {
     (plain: $($plain:ident)*; inline: $($inline:ident($value:ty))*; boxed: $($boxed:ident($spec:ty))*;) => {
-        /// What a node computes: an operation of [`ops`] with its attributes, which are checked when a node is made.
+        /// The operation of a node with its attributes, as in [`ops`]. The attributes are checked when the node is added.
         #[derive(Clone, PartialEq, Eq, Hash)]
-        #[allow(missing_docs, reason = "the operations' own types say what they are")]
+        #[allow(missing_docs, reason = "the types of the operations are documented")]
         pub enum Op {
             $($plain,)*
             $($inline($value),)*
@@ -101,7 +104,7 @@ macro_rules! operations {
         }
 
         impl Op {
-            /// The operation's name.
+            /// Returns the name of the operation.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Op::$plain => stringify!($plain),)*
@@ -110,7 +113,7 @@ macro_rules! operations {
                 }
             }
 
-            /// What the engine knows about the operation.
+            /// Returns the properties of the operation.
             pub(crate) fn operation(&self) -> &dyn Operation {
                 match self {
                     $(Op::$plain => &ops::$plain,)*
@@ -166,16 +169,16 @@ operations! {
 }
 
 impl Op {
-    /// The bodies of the operation.
+    /// Returns the bodies of the operation.
     pub fn bodies(&self) -> Vec<&Body> {
         self.operation().bodies()
     }
 
-    /// The same operation with its bodies changed, if they run as programs: those of loops, branches and manual
-    /// computations. None for others, whose bodies, if any, are about single elements.
+    /// Returns the operation with changed bodies if they run as programs, as in loops, branches and manual computations; `None`
+    /// for other operations, whose bodies apply to single elements.
     ///
     /// # Errors
-    /// As `change`.
+    /// The errors of `change`.
     pub fn with_programs<E>(&self, change: impl Fn(&Graph) -> Result<Graph, E>) -> Result<Option<Op>, E> {
         let changed = |body: &Body| change(body).map(Body::new);
         Ok(Some(match self {
@@ -193,19 +196,19 @@ impl Op {
         }))
     }
 
-    /// True if two nodes with equal operands compute the same, so that one will do.
+    /// Returns whether two nodes of this operation with equal operands have equal results, so that they can be merged.
     pub fn is_pure(&self) -> bool {
         self.operation().is_pure() && self.bodies().iter().all(|b| b.nodes().iter().all(|n| n.op.is_pure()))
     }
 
-    /// True if the node must stay although nobody uses its results, and in its order among such nodes: devices wait for each
-    /// other, or communicate with the host in it.
+    /// Returns whether nodes of this operation must be kept, in their order, even if their results are unused. This is the case
+    /// for collectives and for communication with the host.
     pub fn has_effect(&self) -> bool {
         self.operation().has_effect()
             || self.bodies().iter().any(|b| b.nodes().iter().any(|n| n.op.has_effect()))
     }
 
-    /// True if the operation communicates with the host.
+    /// Returns whether the operation communicates with the host.
     pub fn is_host_transfer(&self) -> bool {
         matches!(self, Op::HostSend(_) | Op::HostReceive(_))
     }

@@ -1,22 +1,22 @@
-//! Whether a graph means something: operands in number and type as each operation wants them, results as they follow.
+//! Checks graphs: the number and types of each node's operands and results, and the order of definitions and uses.
 
 use super::operation::Check;
 use super::{Definition, Graph, Node, Shape};
 
-/// Bodies may be nested this deep.
+/// The maximum nesting depth of bodies.
 const MAX_DEPTH: usize = 256;
 
 /// Checks a graph and its bodies.
 ///
 /// # Errors
-/// What is wrong with the first wrong node.
+/// A description of the first node that is invalid.
 pub fn verify(graph: &Graph) -> Check {
     verify_nested(graph, 0)
 }
 
 fn verify_nested(graph: &Graph, depth: usize) -> Check {
     if depth > MAX_DEPTH {
-        return Err(format!("bodies are nested more than {MAX_DEPTH} deep"));
+        return Err(format!("bodies are nested more than {MAX_DEPTH} levels deep"));
     }
     let mut defined = vec![false; graph.num_values()];
     for p in graph.parameters() {
@@ -25,7 +25,7 @@ fn verify_nested(graph: &Graph, depth: usize) -> Check {
     for (n, node) in graph.nodes().iter().enumerate() {
         let wrong = |message: String| format!("node {n}: {message}");
         if let Some(v) = node.operands.iter().find(|v| !defined.get(v.index()).is_some_and(|d| *d)) {
-            return Err(wrong(format!("{v:?} is used before it is defined")));
+            return Err(wrong(format!("{v:?} is used before its definition")));
         }
         verify_node(graph, node).map_err(wrong)?;
         for body in node.op.bodies() {
@@ -34,7 +34,7 @@ fn verify_nested(graph: &Graph, depth: usize) -> Check {
         for (i, r) in node.results().enumerate() {
             let here = Definition::Result { node: n as u32, index: i as u32 };
             if graph.definition(r) != here {
-                return Err(wrong(format!("{r:?} is not its result")));
+                return Err(wrong(format!("{r:?} is not a result of the node")));
             }
             defined[r.index()] = true;
         }
@@ -45,10 +45,10 @@ fn verify_nested(graph: &Graph, depth: usize) -> Check {
     }
 }
 
-/// Checks one node of a graph, but not its bodies.
+/// Checks one node of a graph without its bodies.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of the problem.
 pub(crate) fn verify_node(g: &Graph, node: &Node) -> Check {
     let x: Vec<&Shape> = node.operands.iter().map(|v| g.shape(*v)).collect();
     let y: Vec<&Shape> = node.results().map(|v| g.shape(v)).collect();

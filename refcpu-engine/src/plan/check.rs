@@ -1,13 +1,13 @@
-//! Whether a program uses its slots sensibly: an independent check of the compiler's buffer sharing.
+//! Checks the memory of programs, independently of the compiler that assigned it.
 
 use super::{Home, Program, Step};
 
 impl Program {
-    /// Checks that jumps stay inside, that views stay in their slots, that what is read has been written, and that slots
-    /// that share memory are never live at the same time.
+    /// Checks that jumps stay inside the program, that views stay inside their slots, that slots are written before they are
+    /// read, and that slots that share memory are never live at the same time.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// A description of the first violation.
     pub fn check(&self) -> Result<(), String> {
         let mut loops = Vec::new();
         let mut exchanged = Vec::new();
@@ -29,12 +29,12 @@ impl Program {
                 _ => {}
             }
             if targets.iter().any(|t| *t > self.steps.len()) {
-                return Err(format!("step {at} jumps out of the program"));
+                return Err(format!("step {at} jumps outside the program"));
             }
             let (reads, writes) = accesses(step);
             for slot in reads.iter().chain(&writes) {
                 let live = &mut lives[*slot as usize];
-                // Nothing has to be done to make an array without elements.
+                // An array without elements need not be written.
                 let is_empty = self.slots[*slot as usize].bytes == 0;
                 if live.is_none() && !writes.contains(slot) && self.is_memory(*slot) && !is_empty {
                     return Err(format!("step {at} reads slot {slot}, which nothing has written"));
@@ -50,7 +50,7 @@ impl Program {
                 }
             }
         }
-        // Slots that exchange their memory are live as long as the other.
+        // Slots that exchange their memory have a common live range.
         for _ in 0..exchanged.len().min(8) {
             for (a, b) in &exchanged {
                 if let (Some(x), Some(y)) = (lives[*a as usize], lives[*b as usize]) {
@@ -63,7 +63,7 @@ impl Program {
         self.check_sharing(&lives)
     }
 
-    /// True if the slot's contents come from steps.
+    /// Returns whether steps write the contents of the slot.
     fn is_memory(&self, slot: u32) -> bool {
         matches!(self.slots[slot as usize].home, Home::Arena(_) | Home::Result(_))
     }
@@ -80,10 +80,10 @@ impl Program {
         };
         for v in views {
             let Some(slot) = self.slots.get(v.slot as usize) else {
-                return Err(format!("there is no slot {}", v.slot));
+                return Err(format!("slot {} does not exist", v.slot));
             };
             if v.offset.checked_add(v.byte_len()).is_none_or(|end| end > slot.bytes) {
-                return Err(format!("{v:?} leaves its slot of {} bytes", slot.bytes));
+                return Err(format!("{v:?} exceeds its slot of {} bytes", slot.bytes));
             }
         }
         Ok(())
@@ -104,14 +104,16 @@ impl Program {
         placed.sort_unstable();
         for (n, (_, end, a)) in placed.iter().enumerate() {
             if *end > self.arena {
-                return Err(format!("slot {a} leaves the arena of {} bytes", self.arena));
+                return Err(format!("slot {a} exceeds the arena of {} bytes", self.arena));
             }
             for (_, _, b) in placed[n + 1..].iter().take_while(|(start, ..)| start < end) {
                 if let (Some(x), Some(y)) = (lives[*a], lives[*b])
                     && x.0 <= y.1
                     && y.0 <= x.1
                 {
-                    return Err(format!("slots {a} and {b} share memory and are live at {x:?} and {y:?}"));
+                    return Err(format!(
+                        "slots {a} and {b} share memory, but their live ranges {x:?} and {y:?} overlap"
+                    ));
                 }
             }
         }
@@ -119,7 +121,7 @@ impl Program {
     }
 }
 
-/// The slots that a step reads and writes.
+/// Returns the slots that a step reads and writes.
 fn accesses(step: &Step) -> (Vec<u32>, Vec<u32>) {
     match step {
         Step::Run(call) => {
@@ -133,7 +135,7 @@ fn accesses(step: &Step) -> (Vec<u32>, Vec<u32>) {
         Step::Manual(m) => {
             (m.reads.iter().map(|v| v.slot).collect(), m.writes.iter().map(|v| v.slot).collect())
         }
-        // What has no bytes need not have been written.
+        // An array without bytes need not be written.
         Step::Send { read, .. } if read.byte_len() == 0 => (vec![], vec![]),
         Step::Send { read, .. } => (vec![read.slot], vec![]),
         Step::Receive { write, .. } => (vec![], vec![write.slot]),

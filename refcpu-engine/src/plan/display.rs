@@ -1,4 +1,4 @@
-//! Plans as text, for people.
+//! Prints plans as text.
 
 use super::{Home, Kernel, Program, Step};
 use crate::graph::Op;
@@ -63,12 +63,16 @@ impl Display for Program {
             }
             if location.is_unknown() { writeln!(f)? } else { writeln!(f, "  // {location}")? }
         }
-        writeln!(f, "results {:?}, may take the memory of {:?}", self.results, self.donors)
+        writeln!(
+            f,
+            "results {:?}, which may use the memory of the parameters {:?}",
+            self.results, self.donors
+        )
     }
 }
 
 impl Step {
-    /// What the step does, without its arrays.
+    /// Returns the name of the step, without its arrays.
     pub(crate) fn name(&self) -> String {
         match self {
             Step::Run(call) => name(&call.kernel),
@@ -81,7 +85,7 @@ impl Step {
         }
     }
 
-    /// The types of the arrays that the step makes.
+    /// Returns the types of the arrays that the step writes.
     pub(crate) fn results(&self) -> String {
         let views = match self {
             Step::Run(call) => &call.writes[..],

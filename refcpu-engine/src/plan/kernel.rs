@@ -1,55 +1,55 @@
-//! What an instruction does.
+//! The kernels that steps call.
 
 use crate::graph::{Op, ScatterDims};
 use refcpu_kernels::machine::Code;
 use refcpu_kernels::region::Region;
 use refcpu_kernels::window::WindowSpec;
 
-/// A kernel with everything but its arrays: that of an operation, or what the compiler has made of some. Operands and
-/// results are in the order of the graph's operation, unless said otherwise.
+/// A kernel with its attributes, but without arrays: the kernel of an operation, or one that the compiler generates from
+/// several. Unless documented otherwise, operands and results are in the order of the graph's operation.
 #[derive(Clone, Debug)]
 pub enum Kernel {
     /// The kernel of an operation.
     Op(Op),
     /// Fused elementwise code.
     Region(Box<Region>),
-    /// The same bytes; nothing to do where operand and result are the same memory.
+    /// A copy. It does nothing if the operand and the result have the same memory.
     Copy,
-    /// One element to all places.
+    /// A broadcast of one element to all elements of the result.
     Fill,
     /// A reduction by a body.
     ReduceBy {
-        /// The dimensions that go.
+        /// The reduced dimensions.
         dims: Vec<usize>,
-        /// Combine rows 0 and 1, 2 and 3, ... of the array that is left, until one row is; each row has one element for
-        /// each element of a result.
+        /// Regions that combine rows 0 and 1, 2 and 3, and so on, until one row is left. Each row has one element for each
+        /// element of a result.
         halvings: Vec<Region>,
-        /// Combines the initial values (single elements) with the last row.
+        /// A region that combines the initial values, which are scalars, with the last row.
         last: Box<Region>,
     },
-    /// A reduction of windows by a body.
+    /// A reduction over windows by a body.
     ReduceWindowBy {
         /// The windows.
         window: WindowSpec,
-        /// Combines the results so far with one element of each window, read from the padded inputs.
+        /// A region that combines the present results with one element of each window, which is read from the padded inputs.
         combine: Box<Region>,
     },
-    /// A scatter by a body, or of several operands; in place where operand and result are the same memory.
+    /// A scatter by a body, or of several operands. It works in place if an operand and its result have the same memory.
     ScatterBy {
-        /// Dimension numbers.
+        /// The dimension numbers.
         dims: Box<ScatterDims>,
-        /// Combines elements and updates; None replaces.
+        /// A region that combines elements and updates; `None` if updates replace elements.
         combine: Option<Box<Region>>,
     },
     /// A sort by a body.
     SortBy {
         /// The dimension.
         dim: usize,
-        /// Whether the first of two comes before the second.
+        /// A region that computes whether the first of two elements precedes the second.
         less: Box<Region>,
     },
-    /// A whole loop over small values. Operands are what it captures; results are the carried values, which hold the
-    /// initial ones before.
+    /// A whole loop over small values. The operands are the values that it captures. The results are the carried values, which
+    /// contain the initial values before the call.
     Loop(Box<SmallLoop>),
 }
 
@@ -58,12 +58,12 @@ pub enum Kernel {
 pub struct SmallLoop {
     /// The program.
     pub code: Code,
-    /// The kernels that it calls, by number.
+    /// The kernels that the program calls, by index.
     pub calls: Vec<Kernel>,
 }
 
 impl Kernel {
-    /// True if operand `operand` may be the same memory as result `result`. Regions say so themselves.
+    /// Returns whether an operand may have the same memory as a result. A region determines this itself.
     pub fn may_alias(&self, operand: usize, result: usize) -> bool {
         match self {
             Kernel::Region(region) => region.may_alias(operand, result),
@@ -74,7 +74,7 @@ impl Kernel {
         }
     }
 
-    /// True if an operand may be the same memory as a result at all.
+    /// Returns whether any operand may have the same memory as a result.
     pub fn works_in_place(&self) -> bool {
         match self {
             Kernel::Region(_) | Kernel::Copy | Kernel::ScatterBy { .. } => true,

@@ -1,4 +1,4 @@
-//! The compiled form of a program: a flat list of instructions over numbered slots.
+//! The compiled form of a program: a list of steps over numbered slots.
 
 mod check;
 mod display;
@@ -14,124 +14,124 @@ use pjrt_sharding::Sharding;
 use pjrt_stablehlo::ir::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A compiled program. Immutable; any number of runs may use it at once.
+/// A compiled program. It is immutable, and any number of runs may use it at the same time.
 pub struct Plan {
-    /// What runs.
+    /// The program of one lane.
     pub program: Program,
     /// The parameters of the program.
     pub parameters: Vec<Parameter>,
     /// The results of the program.
     pub results: Vec<ResultInfo>,
-    /// Copies of the program that a run has.
+    /// Number of replicas in a run.
     pub num_replicas: usize,
-    /// Parts that each copy is split into.
+    /// Number of partitions that each replica is split into.
     pub num_partitions: usize,
-    /// True if the program is written for whole arrays, and partitions are the caller's matter.
+    /// True if the program runs on whole arrays, so that the caller splits and assembles them.
     pub global_view: bool,
-    /// What the program was compiled from.
+    /// The graph that the program was compiled from.
     pub(crate) graph: Arc<Graph>,
 }
 
 /// A parameter.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// Its type.
+    /// The type.
     pub shape: Shape,
-    /// Whether its memory may become that of a result.
+    /// Whether a result may use the memory of the argument.
     pub donation: Donation,
-    /// How it is split among partitions; None: everyone has it whole.
+    /// The sharding; `None` if every partition holds the whole array.
     pub sharding: Option<Sharding>,
 }
 
-/// What a plan says about its parameters and results besides their types.
+/// The properties of parameters and results other than their types.
 pub(crate) struct Interface {
     pub(crate) donations: Vec<Donation>,
     pub(crate) parameters: Vec<Option<Sharding>>,
     pub(crate) results: Vec<Option<Sharding>>,
 }
 
-/// Whether a parameter's memory may be re-used.
+/// The donation of a parameter: whether a result may use its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Donation {
-    /// No.
+    /// No result may use it.
     None,
-    /// For any result, or none.
+    /// Any result may use it.
     Any,
-    /// For this result (`tf.aliasing_output`).
+    /// Only this result may use it (`tf.aliasing_output`).
     Result(usize),
 }
 
 /// A result.
 #[derive(Clone, Debug)]
 pub struct ResultInfo {
-    /// Its type.
+    /// The type.
     pub shape: Shape,
-    /// How it is split among partitions; None: everyone gets it whole.
+    /// The sharding; `None` if every partition receives the whole array.
     pub sharding: Option<Sharding>,
 }
 
-/// Straight-line code with jumps for one device.
+/// The program of one device: a list of steps with jumps.
 #[derive(Default)]
 pub struct Program {
-    /// Where the memory of each slot is at the start of a run.
+    /// The memory of each slot at the start of a run.
     pub slots: Vec<Slot>,
-    /// What is done, in order.
+    /// The steps in order.
     pub steps: Vec<Step>,
-    /// Where each step comes from in the source program.
+    /// The location of each step in the source program.
     pub locations: Vec<Location>,
-    /// Bytes of the arena.
+    /// The size of the arena in bytes.
     pub arena: usize,
-    /// Constant arrays.
+    /// The constants.
     pub constants: Vec<Constant>,
-    /// Types of the parameters.
+    /// The types of the parameters.
     pub parameters: Vec<Shape>,
-    /// Where results come from.
+    /// The source of each result.
     pub results: Vec<ResultSource>,
-    /// Types of the results.
+    /// The types of the results.
     pub result_shapes: Vec<Shape>,
-    /// For each result, the parameter whose memory it may take.
+    /// For each result, the parameter whose memory it may use.
     pub donors: Vec<Option<usize>>,
-    /// Constants as arrays, made at the first run.
+    /// The constants as arrays, which the first run creates.
     pub(crate) constant_arrays: std::sync::OnceLock<Vec<Array>>,
-    /// Frames of past runs.
+    /// Frames of past runs, for reuse.
     pub(crate) frames: FramePool,
 }
 
 /// The memory of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Bytes.
+    /// The size in bytes.
     pub bytes: usize,
-    /// Where they are.
+    /// The location of the memory.
     pub home: Home,
 }
 
-/// Where memory is.
+/// The location of a slot's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
-    /// A parameter.
+    /// The parameter with this index.
     Parameter(u32),
-    /// A constant.
+    /// The constant with this index.
     Constant(u32),
-    /// A result.
+    /// The result with this index.
     Result(u32),
-    /// In the arena, at this byte.
+    /// The arena, at this offset in bytes.
     Arena(usize),
 }
 
-/// Where a result comes from.
+/// The source of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultSource {
-    /// Steps write it to the slot whose home it is.
+    /// Steps write the result to a slot.
     Computed {
         /// The slot.
         slot: u32,
     },
-    /// It is a parameter.
+    /// The parameter with this index.
     Parameter(u32),
-    /// It is a constant.
+    /// The constant with this index.
     Constant(u32),
-    /// It is the same as an earlier result.
+    /// The earlier result with this index.
     Same(u32),
 }
 
@@ -140,79 +140,79 @@ pub enum ResultSource {
 pub enum Step {
     /// Runs a kernel.
     Run(Box<Call>),
-    /// Goes on elsewhere.
+    /// Continues at another step.
     Jump(usize),
-    /// Goes on elsewhere if a truth value is false.
+    /// Continues at another step if a predicate is false.
     JumpIfNot {
-        /// The truth value.
+        /// The predicate.
         predicate: View,
-        /// Where to.
+        /// The index of the step.
         to: usize,
     },
-    /// Goes on at one of several places; the last if the index is out of range.
+    /// Continues at one of several steps, which is the last if the index is out of range.
     Branch {
         /// The index (i32).
         index: View,
-        /// The places.
+        /// The indices of the steps.
         to: Vec<usize>,
     },
     /// Exchanges the memory of two slots.
     Swap(u32, u32),
-    /// Brings the contents of a slot back to its own memory, after swaps.
+    /// Moves the contents of a slot back to its own memory after swaps.
     Settle(u32),
-    /// All devices meet.
+    /// Runs a collective together with other devices.
     Collective(Box<CollectiveStep>),
-    /// Runs a program on the parts of arrays.
+    /// Runs a program on parts of arrays.
     Manual(Box<ManualStep>),
     /// Sends an array to the host.
     Send {
-        /// The number by which the host knows what to do with it.
+        /// The channel, which identifies the callback of the host.
         channel: i64,
         /// The array.
         read: View,
     },
     /// Receives an array from the host.
     Receive {
-        /// The number by which the host knows what to send.
+        /// The channel, which identifies the callback of the host.
         channel: i64,
         /// The array.
         write: View,
     },
 }
 
-/// A kernel and its arrays.
+/// A kernel with its arrays.
 #[derive(Debug)]
 pub struct Call {
     /// The kernel.
     pub kernel: Kernel,
-    /// Operands.
+    /// The operands.
     pub reads: Vec<View>,
-    /// Results.
+    /// The results.
     pub writes: Vec<View>,
 }
 
-/// A collective operation and its arrays.
+/// A collective with its arrays.
 #[derive(Debug)]
 pub struct CollectiveStep {
-    /// The operation.
+    /// The collective.
     pub collective: Collective,
-    /// For a reduction: combines two operands.
+    /// The region that combines two operands, for a reduction.
     pub combine: Option<Box<refcpu_kernels::region::Region>>,
-    /// Operand.
+    /// The operand.
     pub read: View,
-    /// Result.
+    /// The result.
     pub write: View,
 }
 
-/// A manual computation and its arrays.
+/// A manual computation with its arrays.
 pub struct ManualStep {
-    /// How operands are cut and results joined.
+    /// The split of operands and results.
     pub spec: ManualSpec,
-    /// What runs on the parts.
+    /// The program that runs on the parts.
     pub program: Program,
-    /// Operands.
+    /// The operands.
     pub reads: Vec<View>,
-    /// Results.
+    /// The results.
     pub writes: Vec<View>,
 }
 
@@ -223,20 +223,21 @@ impl std::fmt::Debug for ManualStep {
 }
 
 impl Plan {
-    /// Lists of arguments that a run takes: one for each replica, and for each partition of it unless the program is in
-    /// the global view, where a replica is one lane on whole arrays.
+    /// Returns the number of lists of arguments that a run takes: one for each replica if the program runs on whole arrays,
+    /// otherwise one for each partition of each replica.
     pub fn lanes(&self) -> usize {
         if self.global_view { self.num_replicas } else { self.num_replicas * self.num_partitions }
     }
 
-    /// True if a run communicates with the host.
+    /// Returns whether a run communicates with the host or calls its handlers.
     pub fn uses_host(&self) -> bool {
         self.graph.uses_host()
     }
 }
 
 impl Program {
-    /// For messages about memory: the largest array that a kernel writes, its kernel, and where that comes from.
+    /// Returns the largest array that a kernel writes, with the name and source location of the kernel, for error messages
+    /// about memory.
     pub fn largest_write(&self) -> Option<(&View, String, &Location)> {
         let writes = self.steps.iter().zip(&self.locations).filter_map(|(step, location)| match step {
             Step::Run(call) => {
@@ -248,7 +249,7 @@ impl Program {
         Some((view, display::name(kernel), location))
     }
 
-    /// The constants as arrays.
+    /// Returns the constants as arrays.
     pub(crate) fn constant_arrays(&self, allocator: &Allocator) -> Result<&[Array], OutOfMemory> {
         if let Some(arrays) = self.constant_arrays.get() {
             return Ok(arrays);
@@ -270,7 +271,7 @@ impl Program {
     }
 }
 
-/// A constant's bytes as they lie in the program.
+/// The bytes of a constant, as they are stored in the program.
 struct ConstantBytes(Constant);
 
 impl ForeignBytes for ConstantBytes {
@@ -279,11 +280,11 @@ impl ForeignBytes for ConstantBytes {
     }
 }
 
-/// Frames that finished runs have left.
+/// Frames of finished runs, for reuse.
 #[derive(Default)]
 pub(crate) struct FramePool(Mutex<Vec<Frame>>);
 
-/// Frames kept for each program.
+/// The maximum number of frames that are kept for each program.
 const FRAMES_KEPT: usize = 16;
 
 impl FramePool {

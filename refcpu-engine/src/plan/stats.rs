@@ -1,27 +1,27 @@
-//! What a run of a plan costs, estimated from its graph.
+//! Estimates the cost of a run of a plan from its graph.
 
 use super::Plan;
 use crate::graph::{Graph, Node, Shape};
 
-/// The estimated costs of one run on one lane.
+/// The estimated cost of one run on one lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stats {
-    /// Arithmetic operations, a multiplication and an addition counted each; transcendental functions not among them.
+    /// Number of arithmetic operations other than transcendental functions. A multiplication and an addition count as two.
     pub flops: f64,
-    /// Evaluations of transcendental functions.
+    /// Number of evaluations of transcendental functions.
     pub transcendentals: f64,
-    /// Bytes that operations read and write, as if each did it alone.
+    /// Number of bytes that the operations read and write, without fusion.
     pub bytes_accessed: f64,
-    /// Bytes of scratch memory.
+    /// Size of scratch memory in bytes.
     pub arena_bytes: usize,
-    /// Bytes of constants.
+    /// Size of constants in bytes.
     pub constant_bytes: usize,
-    /// A guess of how long a run takes on one thread, to decide where to run it; not a measurement.
+    /// A rough estimate of the duration on one thread, which determines where the program runs.
     pub nanoseconds: f64,
 }
 
-/// One thread's speed, as orders of magnitude: elementwise operations, products, and bytes moved, per nanosecond;
-/// nanoseconds of a transcendental function and of an instruction.
+/// The approximate speed of one thread: elementwise operations, operations in products, and bytes moved per nanosecond;
+/// nanoseconds per transcendental function and per step.
 const ELEMENTWISE_PER_NS: f64 = 4.0;
 const PRODUCTS_PER_NS: f64 = 40.0;
 const BYTES_PER_NS: f64 = 16.0;
@@ -29,7 +29,7 @@ const TRANSCENDENTAL_NS: f64 = 0.3;
 const INSTRUCTION_NS: f64 = 50.0;
 
 impl Plan {
-    /// What a run costs.
+    /// Estimates the cost of a run.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats {
             arena_bytes: self.program.arena,

@@ -1,70 +1,70 @@
-//! A caching allocator: page faults cost more than most kernels, so memory is kept and handed out again.
+//! A caching allocator. Page faults cost more than most kernels, so freed memory is kept for reuse.
 
 use std::alloc::Layout;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Alignment of every block, in bytes: a cache line, and the widest vector register.
+/// The alignment of every block in bytes: that of a cache line and of the widest vector register.
 pub(super) const ALIGN: usize = 64;
 
-/// Blocks of at least this size are mapped from the system directly, in huge pages.
+/// Blocks of at least this many bytes are mapped from the system directly, in huge pages.
 const LARGE: usize = 1 << 20;
 
-/// The huge page size that large blocks are aligned to.
+/// The size of a huge page, to which large blocks are aligned.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Blocks kept per small size class; more are given back to the system.
+/// The maximum number of blocks in the cache for each small size class. Further ones are returned to the system.
 const SMALL_KEPT: usize = 256;
 
-/// How much memory an [`Allocator`] may use and keep.
+/// The limits of an [`Allocator`].
 #[derive(Clone, Debug)]
 pub struct AllocatorOptions {
-    /// Bytes that may be in use at once; an allocation beyond it fails.
+    /// The maximum number of bytes in use at once. An allocation that exceeds it fails.
     pub limit: usize,
-    /// Bytes of freed memory that may be kept for re-use.
+    /// The maximum number of bytes of freed memory that are kept for reuse.
     pub cache_limit: usize,
 }
 
 impl Default for AllocatorOptions {
-    /// What this process may use: the smaller of the machine's memory and its control group's limit, less a
-    /// sixteenth for everything that is not arrays. A quarter of it may be kept.
+    /// Derives the limits from the memory that the process may use, which is the smaller of the machine's memory and the limit
+    /// of its control group. `limit` leaves a sixteenth for everything other than arrays; `cache_limit` is a quarter.
     fn default() -> Self {
         let total = memory_of_process();
         Self { limit: total - total / 16, cache_limit: total / 4 }
     }
 }
 
-/// An allocation that did not fit.
+/// The error of an allocation that exceeds the limit or the memory of the system.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("out of memory: {requested} bytes were asked for, {in_use} of {limit} bytes are in use")]
+#[error("out of memory: cannot allocate {requested} bytes; {in_use} of {limit} bytes are in use")]
 pub struct OutOfMemory {
-    /// Bytes asked for.
+    /// The requested size in bytes.
     pub requested: usize,
-    /// Bytes in use at that time.
+    /// The number of bytes in use at the time of the request.
     pub in_use: usize,
-    /// The allocator's limit in bytes.
+    /// The limit of the allocator in bytes.
     pub limit: usize,
 }
 
-/// What an [`Allocator`] has handed out and keeps, in bytes. Sizes are those of whole blocks.
+/// The statistics of an [`Allocator`]. Sizes are in bytes, and count whole blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Bytes in use now.
+    /// Bytes in use.
     pub in_use: usize,
-    /// The most bytes that were ever in use at once.
+    /// The maximum number of bytes in use at once since the allocator was created.
     pub peak: usize,
-    /// Bytes that are free and kept for re-use.
+    /// Bytes that are free and kept for reuse.
     pub cached: usize,
-    /// The largest single allocation ever made.
+    /// The size of the largest block allocated so far.
     pub largest: usize,
-    /// How many allocations were made.
+    /// The number of allocations so far.
     pub allocations: u64,
-    /// The limit.
+    /// The maximum number of bytes in use.
     pub limit: usize,
 }
 
-/// Hands out memory in blocks and keeps what comes back. Clones share one state.
+/// An allocator that keeps freed blocks for reuse. Clones share one state.
 #[derive(Clone)]
 pub struct Allocator {
     shared: Arc<Shared>,
@@ -77,43 +77,43 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// Free blocks by their size.
+    /// Free blocks by size.
     free: BTreeMap<usize, Vec<Raw>>,
     statistics: Statistics,
 }
 
-/// The address of a block that nobody uses.
+/// The address of a free block.
 struct Raw(NonNull<u8>);
 
-// SAFETY: a `Raw` is the sole owner of plain memory; nothing about the memory is tied to a thread.
+// SAFETY: a `Raw` is the sole owner of plain memory, which is not bound to a thread.
 unsafe impl Send for Raw {}
 
-/// A piece of memory, aligned to a cache line, of which every byte is initialised (to something). Gives itself back
-/// when dropped.
+/// A block of memory, aligned to a cache line. All bytes are initialised to unspecified values. Dropping the block returns it
+/// to its allocator.
 pub struct Block {
     ptr: NonNull<u8>,
-    /// Size of the underlying allocation; a size class. Zero for a block that has no memory.
+    /// The size of the underlying allocation, which is a size class; zero for a block without memory.
     size: usize,
     shared: Arc<Shared>,
 }
 
-// SAFETY: a block is the sole owner of plain memory; its methods that give access to the bytes borrow it.
+// SAFETY: a block is the sole owner of plain memory. The methods that give access to the bytes borrow the block.
 unsafe impl Send for Block {}
-// SAFETY: through a shared reference only the address and the size can be had.
+// SAFETY: a shared reference gives access only to the address and the size.
 unsafe impl Sync for Block {}
 
 impl Allocator {
-    /// An allocator with nothing kept yet.
+    /// Creates an allocator with an empty cache.
     pub fn new(options: AllocatorOptions) -> Self {
         let mut state = State::default();
         state.statistics.limit = options.limit;
         Self { shared: Arc::new(Shared { options, state: Mutex::new(state) }) }
     }
 
-    /// A block of at least `bytes` bytes. What it holds is unspecified.
+    /// Allocates a block of at least `bytes` bytes with unspecified contents.
     ///
     /// # Errors
-    /// If the limit would be passed or the system has no more.
+    /// If the allocation would exceed the limit, or if the system has no more memory.
     pub fn allocate(&self, bytes: usize) -> Result<Block, OutOfMemory> {
         if bytes == 0 {
             return Ok(Block { ptr: nowhere(), size: 0, shared: Arc::clone(&self.shared) });
@@ -133,7 +133,7 @@ impl Allocator {
                 raw
             }
             None => {
-                // What is kept counts against the limit too, once it would be passed.
+                // Cached memory counts towards the limit when the limit would be exceeded.
                 if state.statistics.in_use + state.statistics.cached + size > limit {
                     state.give_back_all();
                 }
@@ -154,7 +154,7 @@ impl Allocator {
         Ok(Block { ptr: raw.0, size, shared: Arc::clone(&self.shared) })
     }
 
-    /// What is in use and kept.
+    /// Returns the statistics.
     pub fn statistics(&self) -> Statistics {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).statistics
     }
@@ -178,12 +178,12 @@ impl Drop for State {
 }
 
 impl Block {
-    /// The first byte.
+    /// Returns the address of the first byte.
     pub(super) fn as_ptr(&self) -> NonNull<u8> {
         self.ptr
     }
 
-    /// Bytes in the block: at least what was asked for.
+    /// Returns the size in bytes, which is at least the requested size.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -209,8 +209,8 @@ impl Drop for Block {
     }
 }
 
-/// The size of block that a request is served with: four steps per power of two, and whole huge pages from
-/// [`LARGE`] on. None if that passes the address space.
+/// Returns the size class of a request: four classes per power of two, and multiples of a huge page from [`LARGE`] on. Returns
+/// `None` if the size is too large to address.
 fn class_of(bytes: usize) -> Option<usize> {
     if bytes <= ALIGN {
         return Some(ALIGN);
@@ -224,20 +224,20 @@ fn class_of(bytes: usize) -> Option<usize> {
     Some(if size >= LARGE { size.next_multiple_of(HUGE_PAGE) } else { size })
 }
 
-/// An address for arrays without bytes.
+/// Returns an address for arrays without bytes.
 fn nowhere() -> NonNull<u8> {
     NonNull::without_provenance(const { std::num::NonZero::new(ALIGN).unwrap() })
 }
 
-/// Fresh memory of a size that [`class_of`] gave, all bytes zero.
+/// Allocates zeroed memory of a size class from the system.
 fn from_system(size: usize) -> Option<Raw> {
     if size < LARGE {
         let layout = Layout::from_size_align(size, ALIGN).ok()?;
-        // SAFETY: the layout's size is not zero (class_of gives at least ALIGN).
+        // SAFETY: the size of the layout is not zero, since `class_of` returns at least `ALIGN`.
         return NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).map(Raw);
     }
     let padded = size.checked_add(HUGE_PAGE)?;
-    // SAFETY: a new private anonymous mapping at an address of the system's choice touches no existing memory.
+    // SAFETY: a new private anonymous mapping at an address that the system chooses affects no existing memory.
     let start = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -253,8 +253,8 @@ fn from_system(size: usize) -> Option<Raw> {
     }
     let before = start.addr().next_multiple_of(HUGE_PAGE) - start.addr();
     let after = HUGE_PAGE - before;
-    // SAFETY: `before <= HUGE_PAGE <= padded`: both computed addresses lie inside the mapping or at its end, the
-    // unmapped parts are whole pages (the mapping and HUGE_PAGE are page-aligned), and nobody has seen them.
+    // SAFETY: `before <= HUGE_PAGE <= padded`, so both computed addresses lie inside the mapping or at its end. The unmapped
+    // parts are whole pages, since the mapping and `HUGE_PAGE` are page-aligned, and no other code has their addresses.
     unsafe {
         let aligned = start.cast::<u8>().add(before);
         if before > 0 {
@@ -269,22 +269,22 @@ fn from_system(size: usize) -> Option<Raw> {
     }
 }
 
-/// Gives a block back that [`from_system`] made with the same size.
+/// Returns a block of this size to the system, from which [`from_system`] allocated it.
 fn to_system(raw: Raw, size: usize) {
     if size < LARGE {
-        let layout = Layout::from_size_align(size, ALIGN).expect("the layout that the block was made with");
-        // SAFETY: the block was made by from_system with this size, hence by alloc_zeroed with this layout, and `Raw`
-        // is its sole owner.
+        let layout = Layout::from_size_align(size, ALIGN).expect("the block was allocated with this layout");
+        // SAFETY: `from_system` allocated the block with this size, hence by `alloc_zeroed` with this layout, and `Raw` is its
+        // sole owner.
         unsafe { std::alloc::dealloc(raw.0.as_ptr(), layout) }
     } else {
-        // SAFETY: the block is the whole of what from_system left mapped for this size, and `Raw` is its sole owner.
+        // SAFETY: the block is all that `from_system` left mapped for this size, and `Raw` is its sole owner.
         unsafe { libc::munmap(raw.0.as_ptr().cast(), size) };
     }
 }
 
-/// Bytes of memory that this process may use.
+/// Returns the number of bytes of memory that this process may use.
 fn memory_of_process() -> usize {
-    // SAFETY: sysconf only reads its arguments.
+    // SAFETY: `sysconf` only reads its arguments.
     let (pages, page) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
     let physical = usize::try_from(pages).unwrap_or(0).saturating_mul(usize::try_from(page).unwrap_or(0));
     let physical = if physical == 0 { 4 << 30 } else { physical };

@@ -1,4 +1,4 @@
-//! Arrays in memory: shared, immutable to everybody but a sole owner.
+//! Arrays in memory. Clones share the memory, and only a sole holder can write it.
 
 use super::allocator::{Allocator, Block, OutOfMemory};
 use refcpu_kernels::{DType, Dst, Src};
@@ -6,10 +6,10 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
-/// Arrays of more bytes than this cannot be addressed; shapes that large are refused before anything is allocated.
+/// The maximum size of an array in bytes. Larger shapes are rejected before anything is allocated.
 pub const HUGE_ARRAY: usize = isize::MAX as usize / 2;
 
-/// Bytes of a dense array, or None if that is more than [`HUGE_ARRAY`].
+/// Returns the size of a dense array in bytes; `None` if it exceeds [`HUGE_ARRAY`].
 pub fn byte_len(dtype: DType, dims: &[usize]) -> Option<usize> {
     if dims.contains(&0) {
         return Some(0);
@@ -17,9 +17,9 @@ pub fn byte_len(dtype: DType, dims: &[usize]) -> Option<usize> {
     dims.iter().try_fold(dtype.size(), |n, d| n.checked_mul(*d)).filter(|n| *n <= HUGE_ARRAY)
 }
 
-/// Memory of somebody else that an [`Array`] may stand on. Dropped when the last such array is.
+/// Memory with another owner, which an [`Array`] can refer to. The array's last clone drops it.
 pub trait ForeignBytes: Send + Sync + 'static {
-    /// The bytes.
+    /// Returns the bytes. Every call must return the same slice.
     fn bytes(&self) -> &[u8];
 }
 
@@ -32,11 +32,11 @@ pub struct Array {
 }
 
 enum Storage {
-    /// Memory of ours: writable while there is one holder.
+    /// Memory of the allocator, which is writable while there is one holder.
     Owned(Block),
-    /// Memory of somebody else: never written.
+    /// Memory with another owner, which is never written.
     Foreign(Box<dyn ForeignBytes>),
-    /// A box cut out of a larger array; made dense when somebody needs it so.
+    /// A window of a larger array, which is copied to dense memory on demand.
     Window(Window),
 }
 
@@ -47,23 +47,23 @@ struct Window {
 }
 
 impl Array {
-    /// An array of ours with unspecified contents.
+    /// Allocates an array with unspecified contents.
     ///
     /// # Errors
-    /// If the shape is too large for the allocator.
+    /// If there is not enough memory.
     pub fn allocate(allocator: &Allocator, dtype: DType, dims: Arc<[usize]>) -> Result<Self, OutOfMemory> {
         let bytes = byte_len(dtype, &dims).unwrap_or(usize::MAX);
         let block = allocator.allocate(bytes)?;
         Ok(Self { dtype, dims, storage: Arc::new(Storage::Owned(block)) })
     }
 
-    /// A copy of `bytes` as an array.
+    /// Creates an array with a copy of `bytes`.
     ///
     /// # Errors
-    /// If the allocator has no room.
+    /// If there is not enough memory.
     ///
     /// # Panics
-    /// If `bytes` is not as long as the array.
+    /// If the length of `bytes` is not the size of the array.
     pub fn from_bytes(
         allocator: &Allocator,
         dtype: DType,
@@ -75,10 +75,10 @@ impl Array {
         Ok(array)
     }
 
-    /// An array on memory of somebody else, without a copy.
+    /// Creates an array that refers to memory with another owner, without a copy.
     ///
     /// # Errors
-    /// Gives the memory back if its length is not the array's, or it is not aligned for its elements.
+    /// Returns `memory` if its length is not the size of the array, or if it is not aligned for the element type.
     pub fn foreign(
         memory: Box<dyn ForeignBytes>,
         dtype: DType,
@@ -92,17 +92,17 @@ impl Array {
         Ok(Self { dtype, dims: dims.into(), storage: Arc::new(Storage::Foreign(memory)) })
     }
 
-    /// The box of `sizes` elements that begins at `starts` in `parent`. Nothing is copied.
+    /// Creates a window of `sizes` elements that begins at `starts` in `parent`. Nothing is copied.
     ///
     /// # Panics
-    /// If the box does not lie inside the parent.
+    /// If the window exceeds the bounds of the parent.
     pub fn window(parent: &Array, starts: &[usize], sizes: &[usize]) -> Self {
         let dims = parent.dims();
         assert!(
             starts.len() == dims.len()
                 && sizes.len() == dims.len()
                 && (0..dims.len()).all(|d| starts[d].checked_add(sizes[d]).is_some_and(|end| end <= dims[d])),
-            "window at {starts:?} of {sizes:?} in {dims:?}"
+            "the window at {starts:?} of size {sizes:?} exceeds the bounds of an array {dims:?}"
         );
         if sizes == dims {
             return parent.clone();
@@ -111,7 +111,7 @@ impl Array {
         Self { dtype: parent.dtype, dims: sizes.into(), storage: Arc::new(Storage::Window(window)) }
     }
 
-    /// For a window: the array that it was cut from, and where.
+    /// Returns the parent and the start of a window; `None` if this is not a window.
     pub fn as_window(&self) -> Option<(&Array, &[usize])> {
         match &*self.storage {
             Storage::Window(w) => Some((&w.parent, &w.starts)),
@@ -119,10 +119,10 @@ impl Array {
         }
     }
 
-    /// This array as one piece of memory: itself, or the window's elements, cut out at the first call.
+    /// Returns this array in dense memory. For a window, the first call copies the elements.
     ///
     /// # Errors
-    /// If the allocator has no room for the copy.
+    /// If there is not enough memory for the copy.
     pub fn dense(&self, allocator: &Allocator) -> Result<Array, OutOfMemory> {
         let Storage::Window(window) = &*self.storage else { return Ok(self.clone()) };
         if let Some(dense) = window.dense.get() {
@@ -131,20 +131,20 @@ impl Array {
         let parent = window.parent.dense(allocator)?;
         let mut cut = Self::allocate(allocator, self.dtype, Arc::clone(&self.dims))?;
         let to = cut.bytes_mut().expect("a new array has one holder");
-        let from = parent.bytes().expect("made dense above");
+        let from = parent.bytes().expect("the parent was made dense above");
         for_each_run(parent.dims(), &window.starts, &self.dims, self.dtype.size(), |at, in_part| {
             to[in_part].copy_from_slice(&from[at]);
         });
         Ok(window.dense.get_or_init(|| cut).clone())
     }
 
-    /// An array put together from dense arrays, each with the place where it begins.
+    /// Creates an array from dense parts, each with the index at which it begins.
     ///
     /// # Errors
-    /// If the allocator has no room.
+    /// If there is not enough memory.
     ///
     /// # Panics
-    /// If a part is a window, or does not lie inside the whole.
+    /// If a part is a window, or exceeds the bounds of the array.
     pub fn assemble(
         allocator: &Allocator,
         dtype: DType,
@@ -162,28 +162,28 @@ impl Array {
         Ok(whole)
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The sizes of the dimensions, outermost first.
+    /// Returns the sizes of the dimensions, outermost first.
     pub fn dims(&self) -> &[usize] {
         &self.dims
     }
 
-    /// Bytes of the dense form.
+    /// Returns the size of the dense form in bytes.
     pub fn byte_len(&self) -> usize {
-        byte_len(self.dtype, &self.dims).expect("checked when the array was made")
+        byte_len(self.dtype, &self.dims).expect("the constructor checks the size")
     }
 
-    /// The bytes, row-major; None for a window, see [`Self::dense`].
+    /// Returns the bytes in row-major order; `None` for a window, see [`Self::dense`].
     pub fn bytes(&self) -> Option<&[u8]> {
         match &*self.storage {
             Storage::Owned(block) => {
-                // SAFETY: the block has at least byte_len bytes (it was allocated for them), all initialised; they are
-                // written only through `bytes_mut` or a frame's view, which need the sole `Storage` handle, and that
-                // borrow excludes this one.
+                // SAFETY: the block was allocated for `byte_len` bytes, all of which are initialised. They are written only
+                // through `bytes_mut` or a view of a frame. Both require the only handle of the storage, which this borrow
+                // excludes.
                 Some(unsafe { std::slice::from_raw_parts(block.as_ptr().as_ptr(), self.byte_len()) })
             }
             Storage::Foreign(memory) => Some(&memory.bytes()[..self.byte_len()]),
@@ -191,69 +191,80 @@ impl Array {
         }
     }
 
-    /// The bytes to write, if this is the only holder and the memory is ours.
+    /// Returns the bytes for writing; `None` if the array has another holder or if its memory has another owner.
     pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         let len = self.byte_len();
         match Arc::get_mut(&mut self.storage)? {
             Storage::Owned(block) => {
-                // SAFETY: as in `bytes`; there is no other handle (get_mut), and the slice borrows `self` mutably.
+                // SAFETY: as in `bytes`. There is no other handle, since `get_mut` returned one, and the slice borrows `self`
+                // mutably.
                 Some(unsafe { std::slice::from_raw_parts_mut(block.as_ptr().as_ptr(), len) })
             }
             Storage::Foreign(_) | Storage::Window(_) => None,
         }
     }
 
-    /// The array as a view to read; None for a window.
+    /// Returns the array as a view for reading; `None` for a window.
     pub fn src(&self) -> Option<Src<'_>> {
         Some(Src::new(self.bytes()?, self.dtype, &self.dims))
     }
 
-    /// The address of the first byte, for hosts that ask for it; None for a window. The memory stays there while any
+    /// Returns the address of the first byte, for hosts that query it; `None` for a window. The address is valid while any
     /// clone of this array exists.
     pub fn as_ptr(&self) -> Option<*const u8> {
         Some(self.bytes()?.as_ptr())
     }
 
-    /// True if the memory belongs to somebody else.
+    /// Returns whether the memory has another owner.
     pub fn is_foreign(&self) -> bool {
         matches!(*self.storage, Storage::Foreign(_))
     }
 
-    /// True if this is the only holder of memory that is ours: it may then be written, or handed on as a result.
+    /// Returns whether this is the only holder of memory of the allocator, which can then be written or become that of a result.
     pub fn is_writable(&mut self) -> bool {
         matches!(Arc::get_mut(&mut self.storage), Some(Storage::Owned(_)))
     }
 
-    /// The same memory under another type and shape of as many bytes.
+    /// Returns the same memory as an array of another type and shape of the same size in bytes.
     ///
     /// # Panics
-    /// If the number of bytes differs, or this is a window.
+    /// If the sizes in bytes differ, or if this is a window.
     pub fn reinterpret(&self, dtype: DType, dims: Arc<[usize]>) -> Self {
-        assert!(self.as_window().is_none(), "a window has no dense form to reinterpret");
-        assert_eq!(byte_len(dtype, &dims), Some(self.byte_len()), "{:?} as {dtype:?}{dims:?}", self.dims);
+        assert!(self.as_window().is_none(), "a window cannot be reinterpreted");
+        assert_eq!(
+            byte_len(dtype, &dims),
+            Some(self.byte_len()),
+            "cannot reinterpret {:?} as {dtype:?}{dims:?}: the sizes in bytes differ",
+            self.dims
+        );
         Self { dtype, dims, storage: Arc::clone(&self.storage) }
     }
 
-    /// This array under another type and shape of as many bytes.
+    /// Converts this array to another type and shape of the same size in bytes.
     ///
     /// # Panics
     /// As [`Self::reinterpret`].
     pub fn into_reinterpreted(self, dtype: DType, dims: Arc<[usize]>) -> Self {
-        assert!(self.as_window().is_none(), "a window has no dense form to reinterpret");
-        assert_eq!(byte_len(dtype, &dims), Some(self.byte_len()), "{:?} as {dtype:?}{dims:?}", self.dims);
+        assert!(self.as_window().is_none(), "a window cannot be reinterpreted");
+        assert_eq!(
+            byte_len(dtype, &dims),
+            Some(self.byte_len()),
+            "cannot reinterpret {:?} as {dtype:?}{dims:?}: the sizes in bytes differ",
+            self.dims
+        );
         Self { dtype, dims, ..self }
     }
 
-    /// The array as a view to write, if this is the only holder and the memory is ours.
+    /// Returns the array as a view for writing; `None` if it has another holder or if its memory has another owner.
     pub fn dst(&mut self) -> Option<Dst<'_>> {
         let (dtype, dims) = (self.dtype, Arc::clone(&self.dims));
         let bytes = self.bytes_mut()?;
-        // SAFETY: the slice is what the view stands for, borrowed mutably for as long; `dims` is kept alive by the array
-        // that is borrowed, which holds the same `Arc` and cannot change it meanwhile.
+        // SAFETY: the slice contains the bytes of the view, and is borrowed mutably for the view's lifetime. The borrowed array
+        // holds the same `Arc` of `dims`, and cannot change it during the borrow.
         Some(unsafe { Dst::from_raw(NonNull::from(bytes).cast(), dtype, &*std::ptr::from_ref(&*dims)) })
     }
 
-    /// For a frame: the address of memory that only this array holds, and of which every byte is ours.
+    /// Returns the address of the memory for a frame; `None` if it has another holder or another owner.
     pub(super) fn exclusive_ptr(&mut self) -> Option<NonNull<u8>> {
         match Arc::get_mut(&mut self.storage)? {
             Storage::Owned(block) => Some(block.as_ptr()),
@@ -268,8 +279,8 @@ impl std::fmt::Debug for Array {
     }
 }
 
-/// Visits the bytes of the box of shape `dims` at `starts` in a dense array of shape `whole`, as runs that are contiguous
-/// in both: where a run is in the array, and where in a dense box.
+/// Visits the bytes of a window of shape `dims` at `starts` in a dense array of shape `whole`, as runs that are contiguous in
+/// both. Passes the byte range of each run in the array and in the dense window.
 fn for_each_run(
     whole: &[usize],
     starts: &[usize],
@@ -281,7 +292,7 @@ fn for_each_run(
         return;
     }
     let rank = dims.len();
-    // Trailing dimensions that are taken whole are one run of bytes with the first one that is not.
+    // A run covers the trailing dimensions that the window takes completely, and the dimension before them.
     let equal = (0..rank).rev().take_while(|d| dims[*d] == whole[*d]).count();
     let split = (rank - equal).saturating_sub(1);
     let run: usize = dims[split..].iter().product::<usize>() * element;

@@ -1,55 +1,55 @@
-//! The memory of one run of one program on one device, and the views that kernels get of it.
+//! The memory of one run of a program on one device, and the views of it that kernels receive.
 
 use super::allocator::{ALIGN, Block};
 use super::array::{Array, byte_len};
 use refcpu_kernels::{DType, Dst, Src};
 use std::ptr::NonNull;
 
-/// An array inside a slot: how an instruction names an operand or a result.
+/// An array inside a slot: the operand or result of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct View {
-    /// Index of the slot.
+    /// The index of the slot.
     pub slot: u32,
-    /// First byte within the slot.
+    /// The offset in bytes of the array within the slot.
     pub offset: usize,
-    /// Element type.
+    /// The element type.
     pub dtype: DType,
-    /// Sizes of the dimensions, outermost first.
+    /// The sizes of the dimensions, outermost first.
     pub dims: Box<[usize]>,
     bytes: usize,
 }
 
 impl View {
-    /// A view of the array of this type and shape at `offset` bytes into a slot.
+    /// Creates a view of an array of this type and shape at `offset` bytes into a slot.
     ///
     /// # Panics
-    /// If the array is too large to be addressed; shapes are checked before plans are made.
+    /// If the array is too large to address. The compiler checks shapes before it creates plans.
     pub fn new(slot: u32, offset: usize, dtype: DType, dims: &[usize]) -> Self {
-        let bytes = byte_len(dtype, dims).expect("a shape that was checked");
+        let bytes = byte_len(dtype, dims).expect("the compiler checks shapes");
         Self { slot, offset, dtype, dims: dims.into(), bytes }
     }
 
-    /// Bytes of the array.
+    /// Returns the size of the array in bytes.
     pub fn byte_len(&self) -> usize {
         self.bytes
     }
 }
 
-/// The slots of a run: each is a piece of memory, to read or to write.
+/// The slots of a run. Each slot is a range of memory.
 ///
-/// A slot lies in the frame's arena (several may share memory, at different times of the run), or is an array:
-/// an argument or constant (to read), or a result (to write).
+/// A slot is in the arena of the frame, or is an array: an argument or constant, which is read, or a result, which is written.
+/// Slots in the arena may share memory at different times of the run.
 #[derive(Default)]
 pub struct Frame {
     slots: Vec<Slot>,
-    /// The memory that slots had at the start, for those that are results.
+    /// The initial memory of the slots that are results.
     homes: Vec<(u32, NonNull<u8>)>,
     arena: Option<Block>,
-    /// Arrays that slots point into, to read. Kept so that their memory stays.
+    /// The arrays that slots refer to for reading. They are held so that their memory stays allocated.
     held: Vec<Array>,
-    /// Arrays that slots point into, to write: each has no other holder.
+    /// The arrays that slots refer to for writing. None of them has another holder.
     results: Vec<Option<Array>>,
-    /// Kept between calls of `access` for their capacity; empty between calls.
+    /// Buffers that keep their capacity between calls of `access`. They are empty between calls.
     views: (Vec<Src<'static>>, Vec<Dst<'static>>),
 }
 
@@ -58,24 +58,24 @@ struct Slot {
     ptr: NonNull<u8>,
     len: usize,
     writable: bool,
-    /// True if it was made by `bind_alias`: it keeps the memory that it began with.
+    /// True if `bind_alias` bound the slot, which then keeps its initial memory.
     alias: bool,
 }
 
-// SAFETY: the pointers in `slots` point into blocks and arrays that the frame holds, which are Send; `views` is empty.
+// SAFETY: the pointers in `slots` point into blocks and arrays that the frame holds, which are `Send`. `views` is empty.
 unsafe impl Send for Frame {}
 
 const UNBOUND: Slot = Slot { ptr: NonNull::dangling(), len: 0, writable: false, alias: false };
 
 impl Frame {
-    /// Starts a run with so many slots, none of them bound, and this arena.
+    /// Begins a run with this number of unbound slots and this arena.
     pub fn begin(&mut self, slots: usize, arena: Block) {
         self.end();
         self.slots.resize(slots, UNBOUND);
         self.arena = Some(arena);
     }
 
-    /// Ends a run: lets go of everything. What is kept is capacity.
+    /// Ends a run. Drops all memory, but keeps the capacity of its lists.
     pub fn end(&mut self) {
         self.slots.clear();
         self.homes.clear();
@@ -84,23 +84,23 @@ impl Frame {
         self.arena = None;
     }
 
-    /// Puts a slot into the arena.
+    /// Binds a slot to a range of the arena.
     ///
     /// # Panics
-    /// If the place is outside of the arena, or not aligned to a cache line.
+    /// If the range exceeds the arena, or is not aligned to a cache line.
     pub fn bind_arena(&mut self, slot: u32, offset: usize, len: usize) {
         let arena = self.arena.as_ref().expect("the run has begun");
         assert!(
             offset.checked_add(len).is_some_and(|end| end <= arena.size()),
-            "{offset} + {len} in the arena"
+            "{len} bytes at offset {offset} exceed the arena"
         );
-        assert!(offset.is_multiple_of(ALIGN), "unaligned place in the arena");
-        // SAFETY: offset <= size of the arena's allocation (checked).
+        assert!(offset.is_multiple_of(ALIGN), "the offset in the arena is not aligned to a cache line");
+        // SAFETY: the assertion above checks that `offset` does not exceed the size of the arena's allocation.
         let ptr = unsafe { arena.as_ptr().add(offset) };
         self.slots[slot as usize] = Slot { ptr, len, writable: true, alias: false };
     }
 
-    /// Makes a slot a dense array to read.
+    /// Binds a slot to a dense array for reading.
     ///
     /// # Panics
     /// If the array is a window.
@@ -111,10 +111,10 @@ impl Frame {
         self.held.push(array.clone());
     }
 
-    /// Makes a slot an array to write: result number `result`.
+    /// Binds a slot to an array for writing, which is the result with index `result`.
     ///
     /// # Panics
-    /// If the array has another holder, or its memory is not ours.
+    /// If the array has another holder, or if its memory has another owner.
     pub fn bind_result(&mut self, slot: u32, result: usize, mut array: Array) {
         let ptr = array.exclusive_ptr().expect("a result has one holder");
         self.slots[slot as usize] = Slot { ptr, len: array.byte_len(), writable: true, alias: false };
@@ -125,12 +125,12 @@ impl Frame {
         self.results[result] = Some(array);
     }
 
-    /// Makes a slot the same memory as another, to read and write alike.
+    /// Binds a slot to the memory of another slot, with the same access.
     pub fn bind_alias(&mut self, slot: u32, of: u32) {
         self.slots[slot as usize] = Slot { alias: true, ..self.slots[of as usize] };
     }
 
-    /// Takes result number `result` out; its slot becomes unbound memory that views of it must not be made of again.
+    /// Returns the array of a result. Its slot becomes unbound, and must not be used in views.
     pub fn take_result(&mut self, slot: u32, result: usize) -> Option<Array> {
         let array = self.results.get_mut(result)?.take()?;
         let start = self.slots[slot as usize].ptr;
@@ -145,14 +145,19 @@ impl Frame {
     /// Exchanges the memory of two slots.
     ///
     /// # Panics
-    /// If they are not equally long, or one is not writable.
+    /// If the lengths of the slots differ, or if one of them is not writable.
     pub fn swap(&mut self, a: u32, b: u32) {
         let (x, y) = (self.slots[a as usize], self.slots[b as usize]);
-        assert!(x.len == y.len && x.writable && y.writable, "swap of {} and {} bytes", x.len, y.len);
+        assert!(
+            x.len == y.len && x.writable && y.writable,
+            "swapped slots must be writable and of equal length, found {} and {} bytes",
+            x.len,
+            y.len
+        );
         self.slots.swap(a as usize, b as usize);
     }
 
-    /// Brings the contents of a result's slot back to the result's memory, if swaps have put them elsewhere.
+    /// Moves the contents of a result's slot to the memory of the result, if swaps have exchanged it.
     pub fn settle(&mut self, slot: u32) {
         let Some((_, home)) = self.homes.iter().copied().find(|(s, _)| *s == slot) else { return };
         let now = self.slots[slot as usize];
@@ -161,18 +166,18 @@ impl Frame {
         }
         let other =
             self.slots.iter().position(|s| s.ptr == home && !s.alias).expect("swaps only exchange memory");
-        // SAFETY: both are the memory of slots of this length (swap checks that they are equally long), writable, held
-        // by the frame, which is borrowed mutably; `copy` allows any overlap.
+        // SAFETY: both are writable memory of slots of this length, since `swap` checks that the lengths are equal. The frame
+        // holds them and is borrowed mutably. `copy` allows any overlap.
         unsafe { std::ptr::copy(now.ptr.as_ptr(), home.as_ptr(), now.len) };
         self.slots.swap(slot as usize, other);
     }
 
-    /// Calls `kernel` with views of the operands and the results of one instruction.
+    /// Calls `kernel` with views of the operands and results of one step.
     ///
-    /// `in_place` says that the kernel is one that allows a result to have the same address as an operand.
+    /// `in_place` states that the kernel allows a result at the address of an operand.
     ///
     /// # Panics
-    /// If a view leaves its slot, a result's slot is read-only, or a result overlaps another view in any other way.
+    /// If a view exceeds its slot, if the slot of a result is read-only, or if a result overlaps another view in any other way.
     #[inline]
     pub fn access<R>(
         &mut self,
@@ -184,12 +189,12 @@ impl Frame {
         let (mut srcs, mut dsts) = std::mem::take(&mut self.views);
         for view in reads {
             let (ptr, _) = self.place(view);
-            // SAFETY: `place` gives the address of view.bytes bytes inside a slot. The slot's memory is held by the
-            // frame (arena, held or results), which is borrowed for this call, and is initialised (blocks always are,
-            // foreign memory is by its type). Nothing writes it during the call: in this frame only `dsts` below,
-            // which are checked to be apart or equal in address for a kernel that works in place; arenas and results
-            // have no other holder; and of other arrays nobody writes those with more than one. The dims outlive
-            // the call, and `srcs` is emptied before it returns, so 'static is never seen.
+            // SAFETY: `place` returns the address of `view.bytes` bytes inside a slot. The frame holds the memory of the slot
+            // (in `arena`, `held` or `results`) and is borrowed for this call. The bytes are initialised: blocks always are,
+            // and foreign memory is by its type. Nothing writes them during the call. In this frame only `dsts` below writes,
+            // and its views are checked to be disjoint from this one, or to have the same address for a kernel that works in
+            // place. Arenas and results have no other holder, and arrays with more than one holder are never written. The dims
+            // outlive the call, and `srcs` is emptied before it returns, so that no code sees the lifetime 'static.
             srcs.push(unsafe { Src::from_raw(ptr, view.dtype, &*std::ptr::from_ref(&*view.dims)) });
         }
         for (i, view) in writes.iter().enumerate() {
@@ -205,15 +210,19 @@ impl Frame {
                 let same = in_place && self.place(read).0 == ptr;
                 assert!(
                     same || apart(read),
-                    "result in slot {} overlaps the operand in slot {}",
+                    "the result in slot {} overlaps the operand in slot {}",
                     view.slot,
                     read.slot
                 );
             }
-            assert!(writes[..i].iter().all(apart), "result in slot {} overlaps another result", view.slot);
-            // SAFETY: as above for address, lifetime and contents. The bytes are writable (a slot in the arena, of
-            // which the frame is the sole owner, or a result, which has one holder: the frame), and no other view of
-            // this call overlaps them, except those of the same address for a kernel that allows it (checked above).
+            assert!(
+                writes[..i].iter().all(apart),
+                "the result in slot {} overlaps another result",
+                view.slot
+            );
+            // SAFETY: as above for address, lifetime and initialisation. The bytes are writable: the slot is in the arena, of
+            // which the frame is the sole owner, or is a result, whose only holder is the frame. No other view of this call
+            // overlaps them, except those of the same address for a kernel that allows it, as checked above.
             dsts.push(unsafe { Dst::from_raw(ptr, view.dtype, &*std::ptr::from_ref(&*view.dims)) });
         }
         let result = kernel(&srcs, &mut dsts);
@@ -223,38 +232,39 @@ impl Frame {
         result
     }
 
-    /// The bytes of an array, to read.
+    /// Returns the bytes of an array for reading.
     pub fn bytes(&self, view: &View) -> &[u8] {
         let (ptr, _) = self.place(view);
-        // SAFETY: `place` gives the address of that many initialised bytes, held by the frame; writing them takes a
-        // mutable borrow of the frame, which this borrow excludes.
+        // SAFETY: `place` returns the address of this number of initialised bytes, which the frame holds. Writing them requires
+        // a mutable borrow of the frame, which this borrow excludes.
         unsafe { std::slice::from_raw_parts(ptr.as_ptr(), view.bytes) }
     }
 
-    /// The bytes of an array, to write.
+    /// Returns the bytes of an array for writing.
     ///
     /// # Panics
     /// If the slot is read-only.
     pub fn bytes_mut(&mut self, view: &View) -> &mut [u8] {
         let (ptr, writable) = self.place(view);
         assert!(writable, "slot {} is read-only", view.slot);
-        // SAFETY: as in `bytes`; the slot is writable, so the frame is the sole owner, and it is borrowed mutably.
+        // SAFETY: as in `bytes`. The slot is writable, so the frame is the sole owner, and it is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(ptr.as_ptr(), view.bytes) }
     }
 
-    /// The address of a view's first byte, and whether it may be written.
+    /// Returns the address of a view's first byte, and whether its slot is writable.
     #[inline]
     fn place(&self, view: &View) -> (NonNull<u8>, bool) {
         let slot = &self.slots[view.slot as usize];
         assert!(
             view.bytes <= slot.len && view.offset <= slot.len - view.bytes,
-            "{} bytes at {} of slot {}, which has {}",
+            "the view of {} bytes at offset {} exceeds slot {}, which has {} bytes",
             view.bytes,
             view.offset,
             view.slot,
             slot.len
         );
-        // SAFETY: offset <= length of the slot (checked), whose bytes are one allocation.
+        // SAFETY: the assertion above checks that `offset` does not exceed the length of the slot, whose bytes are one
+        // allocation.
         (unsafe { slot.ptr.add(view.offset) }, slot.writable)
     }
 }

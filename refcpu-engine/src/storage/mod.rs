@@ -1,14 +1,14 @@
-//! Memory: where arrays live, who may write them, and how kernels get at them.
+//! Memory: allocation, arrays, and the views that kernels receive.
 //!
-//! This is the only module of the crate with `unsafe` code. What it guarantees to the rest:
+//! This is the only module of the crate with `unsafe` code. It guarantees:
 //!
-//! * every byte that a view shows is initialised and stays allocated while the view exists;
-//! * a view to write is the only access to its bytes, except for a view to read of the very same address, and only
-//!   where the caller says that the kernel works in place;
-//! * memory that others may see (foreign memory, constants, arrays with more than one holder) is never written.
+//! * Every byte of a view is initialised, and stays allocated while the view exists.
+//! * A view for writing is the only access to its bytes. The exception is a view for reading at the same address, and only if
+//!   the caller states that the kernel works in place.
+//! * Memory that others may read is never written: foreign memory, constants, and arrays with more than one holder.
 //!
-//! All three are checked where views are made ([`Frame::access`]), so a wrong plan can give wrong results or a panic,
-//! but never an access out of bounds or a data race.
+//! [`Frame::access`] checks these when it creates views. A wrong plan can therefore cause wrong results or a panic, but no
+//! access out of bounds and no data race.
 
 mod allocator;
 mod array;

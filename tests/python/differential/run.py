@@ -24,6 +24,7 @@ import anchors
 import rules
 import shrink
 from arrays import Type, agrees_where_wrong, show, values, wrong_results
+from disagreement import Disagreement
 
 CHUNK = 480
 SHOWN = 40
@@ -178,7 +179,7 @@ class Comparison:
                 sources = tuple(s["op"] for s in program["statements"][:-1])
                 others = [result for other, result in results.items() if other != name]
                 agreed = any(agrees_where_wrong(outcome["outputs"], other, results[name]) for other in others)
-                disagreement = rules.Disagreement(statement, name, operands, wrong, sources, agreed)
+                disagreement = Disagreement(statement, name, operands, wrong, sources, agreed)
                 rule = rules.accepting(disagreement)
                 if rule:
                     self.accepted[rule.name] += 1

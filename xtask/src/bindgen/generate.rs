@@ -9,9 +9,8 @@ use quote::ToTokens as _;
 use syn::{Item, parse_quote};
 
 use super::model::{self, Header};
-use super::work_folder;
-use crate::run::{output, run as run_command};
-use crate::workspace;
+use crate::environment::run::{output, run as run_command};
+use crate::environment::workspace;
 
 /// Regenerates or checks the files.
 pub(super) fn run(check_only: bool) -> Result<()> {
@@ -60,6 +59,11 @@ pub(super) fn run(check_only: bool) -> Result<()> {
         bail!("these files do not match the headers: {}. Run `cargo xtask bindgen`", differing.join(", "));
     }
     Ok(())
+}
+
+/// Returns the folder for downloaded and derived files.
+pub(super) fn work_folder() -> PathBuf {
+    workspace::root().join("target/bindgen")
 }
 
 /// Returns the paths of the main header and of the header of the extensions.

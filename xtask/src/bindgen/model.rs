@@ -75,42 +75,8 @@ pub(super) fn read(file: &mut syn::File) -> Result<Header> {
         }
     }
     for item in &file.items {
-        let (name, fields, is_union) = match item {
-            Item::Struct(item) => match &item.fields {
-                syn::Fields::Named(fields) => (item.ident.to_string(), fields, false),
-                _ => continue,
-            },
-            Item::Union(item) => (item.ident.to_string(), &item.fields, true),
-            _ => continue,
-        };
-        if fields.named.iter().any(|field| field.ident.as_ref().is_some_and(|name| name == "_unused")) {
-            continue;
-        }
-        let at = |what: &str| {
-            let key = format!("{what} of {name}");
-            sizes.get(&key).copied().with_context(|| format!("bindgen's output has no {key}"))
-        };
-        let fields: Vec<_> = fields.named.iter().collect();
-        let offset_of = |field: &syn::Field| {
-            let field_name = field.ident.as_ref()?;
-            sizes.get(&format!("Offset of field: {name}::{field_name}")).copied()
-        };
-        let mut read = Vec::with_capacity(fields.len());
-        for (index, field) in fields.iter().enumerate() {
-            let field_name = field.ident.as_ref().context("a field without a name")?.to_string();
-            let ty = text(field.ty.to_token_stream());
-            // bindgen states no offset for an anonymous union, which ends where the next field starts.
-            let offset = offset_of(field).or_else(|| {
-                let next = offset_of(fields.get(index + 1)?)?;
-                next.checked_sub(*sizes.get(&format!("Size of {ty}"))?)
-            });
-            let offset =
-                offset.with_context(|| format!("bindgen's output has no offset of {name}::{field_name}"))?;
-            read.push(Field { name: field_name, ty, offset });
-        }
-        let struct_size = header.constants.get(&format!("{name}_STRUCT_SIZE")).map(|&value| value as usize);
-        let (size, align) = (at("Size")?, at("Alignment")?);
-        header.structs.push(Struct { name, is_union, size, align, struct_size, fields: read });
+        let read = read_struct(item, &sizes, &header.constants)?;
+        header.structs.extend(read);
     }
     file.items.retain(|item| match item {
         Item::Const(item) => item.ident != "_" && !item.ident.to_string().ends_with("_STRUCT_SIZE"),
@@ -121,6 +87,60 @@ pub(super) fn read(file: &mut syn::File) -> Result<Header> {
     header.constants.retain(|name, _| !name.ends_with("_STRUCT_SIZE"));
     header.aliases.retain(|name, _| !name.starts_with(ANONYMOUS_ENUM));
     Ok(header)
+}
+
+/// Reads a struct or a union. Returns `None` for another item, and for a struct that has no fields.
+fn read_struct(
+    item: &Item,
+    sizes: &BTreeMap<String, usize>,
+    constants: &BTreeMap<String, i64>,
+) -> Result<Option<Struct>> {
+    let (name, fields, is_union) = match item {
+        Item::Struct(item) => match &item.fields {
+            syn::Fields::Named(fields) => (item.ident.to_string(), fields, false),
+            _ => return Ok(None),
+        },
+        Item::Union(item) => (item.ident.to_string(), &item.fields, true),
+        _ => return Ok(None),
+    };
+    // bindgen gives an incomplete type this field.
+    if fields.named.iter().any(|field| field.ident.as_ref().is_some_and(|name| name == "_unused")) {
+        return Ok(None);
+    }
+    let size_of = |what: &str| {
+        let key = format!("{what} of {name}");
+        sizes.get(&key).copied().with_context(|| format!("bindgen's output has no {key}"))
+    };
+    let (size, align) = (size_of("Size")?, size_of("Alignment")?);
+    let struct_size = constants.get(&format!("{name}_STRUCT_SIZE")).map(|&value| value as usize);
+    let fields = read_fields(&name, fields, sizes)?;
+    Ok(Some(Struct { name, is_union, size, align, struct_size, fields }))
+}
+
+/// Reads the fields of the struct or union with this name.
+fn read_fields(
+    struct_name: &str,
+    fields: &syn::FieldsNamed,
+    sizes: &BTreeMap<String, usize>,
+) -> Result<Vec<Field>> {
+    let fields: Vec<_> = fields.named.iter().collect();
+    let offset_of = |field: &syn::Field| {
+        let name = field.ident.as_ref()?;
+        sizes.get(&format!("Offset of field: {struct_name}::{name}")).copied()
+    };
+    let read = |(index, field): (usize, &&syn::Field)| {
+        let name = field.ident.as_ref().context("a field without a name")?.to_string();
+        let ty = text(field.ty.to_token_stream());
+        // bindgen states no offset for an anonymous union, which ends where the next field starts.
+        let offset = offset_of(field).or_else(|| {
+            let next = offset_of(fields.get(index + 1)?)?;
+            next.checked_sub(*sizes.get(&format!("Size of {ty}"))?)
+        });
+        let offset =
+            offset.with_context(|| format!("bindgen's output has no offset of {struct_name}::{name}"))?;
+        Ok(Field { name, ty, offset })
+    };
+    fields.iter().enumerate().map(read).collect()
 }
 
 /// Reads a block of bindgen's layout tests, whose statements look like `["Size of X"][size_of::<X>() -

@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::generate::{bind, our_headers};
+use super::generate::{bind, our_headers, work_folder};
 use super::model::Header;
-use super::work_folder;
-use crate::run::{output, run};
-use crate::venv::Venv;
-use crate::workspace;
+use crate::environment::run::{output, run};
+use crate::environment::venv::Venv;
+use crate::environment::workspace;
 
 /// A version of the interface, and the package that contains its headers.
 struct Upstream {

@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 
-use crate::workspace;
+use crate::environment::workspace;
 
 /// A `.proto` file and the Rust file that is generated from it.
 struct Source {

@@ -1,11 +1,11 @@
 //! Checks of arrays on devices.
 
-use super::{ALL, Entry, check};
-use crate::conform::{
+use super::entry::{ALL, Entry, check};
+use crate::conform::harness::{
     Context, Finding, Verdict, ensure, equal, f32_bytes, numbers, refused_with, upload_four,
 };
 use crate::host::{Code, ElementType, HostArray};
-use crate::profile::Profile;
+use crate::requirements::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::{ALL, Entry, check};
-use crate::conform::{Context, Finding, Verdict, ensure, equal, refused, refused_with};
+use super::entry::{ALL, Entry, check};
+use crate::conform::harness::{Context, Finding, Verdict, ensure, equal, refused, refused_with};
 use crate::host::{Code, CreateOption, ElementType, NamedValue, Topology, Value};
-use crate::profile::Profile;
+use crate::requirements::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

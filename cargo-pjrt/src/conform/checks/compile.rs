@@ -1,13 +1,14 @@
 //! Checks of compilation and of compiled programs.
 
-use super::{ALL, Entry, check};
-use crate::compile_options::{CompileOptions, hlo_add};
-use crate::conform::{
+use super::entry::{ALL, Entry, check};
+use super::threads::on_threads;
+use crate::conform::harness::{
     Context, Finding, Verdict, add_program, compile_add, ensure, equal, numbers, refused, refused_with,
     upload_four,
 };
 use crate::host::{Client, Code, ElementType, Executable, LoadedExecutable, Program};
-use crate::profile::Profile;
+use crate::protobuf::{CompileOptions, hlo_add};
+use crate::requirements::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -565,7 +566,7 @@ fn ahead(context: &Context) -> Verdict {
 
 fn storm(context: &Context) -> Verdict {
     let client = context.client()?;
-    super::on_threads(8, |_| {
+    on_threads(8, |_| {
         for _ in 0..3 {
             sum(&client, &compile_add(&client)?)?;
         }

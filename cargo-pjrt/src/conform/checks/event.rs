@@ -4,10 +4,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{ALL, Entry, check};
-use crate::conform::{Context, Finding, PATIENCE, Verdict, ensure, equal, numbers, refused, upload_four};
+use super::entry::{ALL, Entry, check};
+use crate::conform::harness::{
+    Context, Finding, PATIENCE, Verdict, ensure, equal, numbers, refused, upload_four,
+};
 use crate::host::{Client, Code, ElementType, Error, Event};
-use crate::profile::Profile;
+use crate::requirements::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

@@ -1,13 +1,14 @@
 //! Checks of execution.
 
-use super::{ALL, Entry, check};
-use crate::compile_options::CompileOptions;
-use crate::conform::{
+use super::entry::{ALL, Entry, check};
+use super::threads::on_threads;
+use crate::conform::harness::{
     Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, f32_bytes, numbers,
     refused_with, upload_four, upload_to,
 };
 use crate::host::{Buffer, Client, Code, ElementType, ExecuteOptions, HostArray, Program};
-use crate::profile::Profile;
+use crate::protobuf::CompileOptions;
+use crate::requirements::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -523,7 +524,7 @@ fn double_donation(context: &Context) -> Verdict {
 fn storm(context: &Context) -> Verdict {
     let client = context.client()?;
     let executable = compile_add(&client)?;
-    super::on_threads(8, |thread| {
+    on_threads(8, |thread| {
         for round in 0..15 {
             let (x, y) = (f32::from(thread), f32::from(round as u8));
             let launched =

@@ -2,8 +2,8 @@
 
 use pjrt_sys::STRUCTS;
 
-use super::{Entry, check};
-use crate::conform::{
+use super::entry::{Entry, check};
+use crate::conform::harness::{
     Check, Context, Finding, Verdict, compile_add, ensure, equal, f32_bytes, upload_four, upload_to,
 };
 use crate::host::{EXTENSION_FUNCTIONS, ElementType, HostArray};

@@ -1,8 +1,10 @@
 //! Checks of orders of destruction, and of leaks.
 
-use super::{ALL, Entry, check};
-use crate::conform::{Context, Finding, PATIENCE, Verdict, compile_add, ensure, equal, numbers, upload_four};
-use crate::profile::Profile;
+use super::entry::{ALL, Entry, check};
+use crate::conform::harness::{
+    Context, Finding, PATIENCE, Verdict, compile_add, ensure, equal, numbers, upload_four,
+};
+use crate::requirements::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

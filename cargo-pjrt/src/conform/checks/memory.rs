@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::{Entry, check};
-use crate::compile_options::CompileOptions;
-use crate::conform::{Context, Finding, PATIENCE, Verdict, add_program, ensure, equal, upload_four};
+use super::entry::{Entry, check};
+use crate::conform::harness::{Context, Finding, PATIENCE, Verdict, add_program, ensure, equal, upload_four};
 use crate::host::{ElementType, HostArray, Program, UserData};
-use crate::profile::Profile;
+use crate::protobuf::CompileOptions;
+use crate::requirements::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

@@ -13,8 +13,10 @@ mod functions {
 mod fault;
 
 mod buffer;
+mod calls;
 mod client;
 mod compile;
+mod entry;
 mod event;
 mod execute;
 mod extension;
@@ -23,114 +25,16 @@ mod memory;
 mod outputs;
 mod plugin;
 mod readback;
-mod scenes;
 mod special;
 mod struct_size;
+mod threads;
 mod transfer;
 mod upload;
 mod view;
 
-use super::{Check, Context, Finding, Verdict};
-use crate::profile::Profile;
+use crate::conform::harness::Check;
 
-/// A check in the table of an area.
-struct Entry {
-    name: &'static str,
-    rule: &'static str,
-    run: fn(&Context) -> Verdict,
-    fault: &'static str,
-    is_of_the_table: bool,
-    since: i32,
-    needed_by: &'static [Profile],
-    needed_since: i32,
-    also: &'static [&'static str],
-}
-
-/// All hosts.
-const ALL: &[Profile] = &Profile::ALL;
-
-/// Creates a row of a table: the name, the rule, the check, and the fault that it detects.
-const fn check(
-    name: &'static str,
-    rule: &'static str,
-    run: fn(&Context) -> Verdict,
-    fault: &'static str,
-) -> Entry {
-    Entry {
-        name,
-        rule,
-        run,
-        fault,
-        is_of_the_table: false,
-        since: 0,
-        needed_by: &[],
-        needed_since: 0,
-        also: &[],
-    }
-}
-
-impl Entry {
-    /// Marks a check that calls no function of the table, so that the plugin need not be initialized.
-    const fn of_the_table(self) -> Self {
-        Self { is_of_the_table: true, ..self }
-    }
-
-    /// Sets the minor version from which the rule applies.
-    const fn since(self, minor: i32) -> Self {
-        Self { since: minor, ..self }
-    }
-
-    /// Sets the hosts that require the rule.
-    const fn needed_by(self, profiles: &'static [Profile]) -> Self {
-        Self { needed_by: profiles, ..self }
-    }
-
-    /// Sets the minor version from which these hosts require the rule. They accept older plugins that break
-    /// it, or the kit cannot check the rule for older plugins.
-    const fn needed_since(self, minor: i32) -> Self {
-        Self { needed_since: minor, ..self }
-    }
-
-    /// Sets the other checks that detect the fault.
-    const fn also(self, checks: &'static [&'static str]) -> Self {
-        Self { also: checks, ..self }
-    }
-}
-
-impl From<&Entry> for Check {
-    fn from(entry: &Entry) -> Self {
-        Self {
-            name: entry.name.to_owned(),
-            rule: entry.rule.to_owned(),
-            is_of_the_table: entry.is_of_the_table,
-            since: entry.since,
-            needed_by: entry.needed_by,
-            needed_since: entry.needed_since,
-            fault: entry.fault.to_owned(),
-            also: entry.also,
-            run: Box::new(entry.run),
-        }
-    }
-}
-
-/// Runs `work` on several threads, with the number of each thread, and returns the first finding.
-fn on_threads(threads: u8, work: impl Fn(u8) -> Verdict + Sync) -> Verdict {
-    std::thread::scope(|scope| {
-        let running: Vec<_> = (0..threads)
-            .map(|thread| {
-                scope.spawn({
-                    let work = &work;
-                    move || work(thread)
-                })
-            })
-            .collect();
-        for thread in running {
-            thread.join().map_err(|_| Finding::Wrong("a thread panicked".to_owned()))??;
-        }
-        Ok(())
-    })
-}
-
+/// Returns the checks of all areas, in the order in which they run.
 pub(super) fn all() -> Vec<Check> {
     let tables = [
         plugin::CHECKS,

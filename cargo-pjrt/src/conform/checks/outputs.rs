@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::scenes::{SCENES, Scene, Scenery};
-use crate::conform::{Check, Context, Finding, Verdict, ensure};
+use super::calls::{CALLS, Call, Objects};
+use crate::conform::harness::{Check, Context, Finding, Verdict, ensure};
 use crate::host::{Code, Error, prefilled};
 use pjrt_sys::{PJRT_API_MINOR, SLOTS, STRUCTS};
 
@@ -270,11 +270,11 @@ const OUTPUTS: &[(&str, &[&str])] = &[
 pub(super) fn by_function() -> Vec<Check> {
     let of_function = |(function, outputs): &(&'static str, &'static [&'static str])| {
         let (function, outputs) = (*function, *outputs);
-        let (_, scene, older) = SCENES
+        let (_, call, older) = CALLS
             .iter()
             .find(|(name, ..)| *name == function)
-            .expect("there is a scene for each function with outputs");
-        let (scene, smallest) = (*scene, older.first().copied());
+            .expect("there is a call for each function with outputs");
+        let (call, smallest) = (*call, older.first().copied());
         let names: Vec<&str> = outputs.iter().map(|output| Output::parse(output).name).collect();
         let first = names[0].split('.').next().unwrap_or_default();
         Check {
@@ -294,7 +294,7 @@ pub(super) fn by_function() -> Vec<Check> {
                 false => format!("{function} when {first}!=0 unwritten {first}"),
             },
             also: if function == "PJRT_Buffer_GetMemoryLayout" { &["buffer/memory_layout"] } else { &[] },
-            run: Box::new(move |context| written(context, function, scene, outputs, smallest)),
+            run: Box::new(move |context| written(context, function, call, outputs, smallest)),
         }
     };
     OUTPUTS.iter().map(of_function).collect()
@@ -307,13 +307,13 @@ const PATTERNS: [u8; 4] = [0xA5, 0x5A, 0x3C, 0xC3];
 fn written(
     context: &Context,
     function: &'static str,
-    scene: Scene,
+    call: Call,
     outputs: &'static [&'static str],
     smallest: Option<usize>,
 ) -> Verdict {
     let client = context.client()?;
-    let scenery = Scenery { plugin: context.plugin, client: &client, context };
-    if let Err(error) = scene(&scenery) {
+    let objects = Objects { plugin: context.plugin, client: &client, context };
+    if let Err(error) = call(&objects) {
         return Err(match error.code {
             Code::UNIMPLEMENTED => error.into(),
             _ => Finding::NotApplicable(format!("the function fails even with a cleared struct: {error}")),
@@ -335,7 +335,7 @@ fn written(
     let mut kept = vec![Vec::new(); left.len()];
     let mut outcome: Result<(), Error> = Ok(());
     for (round, pattern) in PATTERNS.into_iter().enumerate() {
-        let (result, unwritten, used) = prefilled(function, pattern, &watched, || scene(&scenery));
+        let (result, unwritten, used) = prefilled(function, pattern, &watched, || call(&objects));
         ensure!(used, "the check did not call the function");
         outcome = outcome.and(result);
         for (kept, bytes) in kept.iter_mut().zip(unwritten) {
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn outputs_are_fields_of_functions_that_are_called() {
         for (function, outputs) in OUTPUTS {
-            assert!(SCENES.iter().any(|(name, ..)| name == function), "{function}");
+            assert!(CALLS.iter().any(|(name, ..)| name == function), "{function}");
             for output in *outputs {
                 let output = Output::parse(output);
                 assert!(output.range(function).is_some(), "{function} {}", output.name);

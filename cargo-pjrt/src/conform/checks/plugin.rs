@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use pjrt_sys::SLOTS;
 
-use super::{ALL, Entry, check};
-use crate::conform::{Context, Finding, INITIALIZES, PROCESS_ENDS, Verdict, ensure};
+use super::entry::{ALL, Entry, check};
+use crate::conform::harness::{Context, Finding, INITIALIZES, PROCESS_ENDS, Verdict, ensure};
 use crate::host::{SlotState, Value};
-use crate::table;
+use crate::requirements::table;
 
 pub(super) const CHECKS: &[Entry] = &[
     check("plugin/version_is_0", "The major version of the C API is 0.", major, "GetPjrtApi set major=1")
@@ -140,7 +140,8 @@ fn null_slots(context: &Context) -> Verdict {
     let mut null = Vec::new();
     for (index, slot) in SLOTS.iter().enumerate().take(slots) {
         let name = slot.name.trim_start_matches("PJRT_");
-        let needed = crate::profile::Profile::ALL.iter().any(|profile| profile.functions().contains(&name));
+        let needed =
+            crate::requirements::Profile::ALL.iter().any(|profile| profile.functions().contains(&name));
         if needed && context.plugin.slot(index) != SlotState::Function {
             null.push(slot.name);
         }

@@ -1,11 +1,12 @@
 //! Checks of transfers from devices to the host.
 
-use super::{ALL, Entry, check};
-use crate::conform::{
+use super::entry::{ALL, Entry, check};
+use super::threads::on_threads;
+use crate::conform::harness::{
     Context, PATIENCE, Verdict, ensure, equal, f32_bytes, numbers, refused_with, upload_four,
 };
 use crate::host::{Buffer, Client, Code, CopyLayout, ElementType, HostArray, Layout};
-use crate::profile::Profile;
+use crate::requirements::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -239,7 +240,7 @@ fn storm(context: &Context) -> Verdict {
     let bytes: Vec<u8> = (0..=255).collect();
     let array = HostArray::new(&bytes, ElementType::U8, &[256]);
     let buffer = client.upload(&array, Some(client.device()?), None)?.buffer;
-    super::on_threads(8, |_| {
+    on_threads(8, |_| {
         for _ in 0..10 {
             equal(
                 "the bytes that a thread read",

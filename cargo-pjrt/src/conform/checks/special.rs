@@ -1,11 +1,11 @@
 //! Checks of arrays that were not uploaded.
 
-use super::{Entry, check};
-use crate::conform::{
+use super::entry::{Entry, check};
+use crate::conform::harness::{
     Context, PATIENCE, Verdict, compile_add, ensure, equal, f32_bytes, numbers, refused, upload_four,
 };
 use crate::host::{Code, ElementType, ViewMemory};
-use crate::profile::Profile;
+use crate::requirements::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

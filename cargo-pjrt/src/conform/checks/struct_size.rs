@@ -1,15 +1,15 @@
 //! Checks that no function accesses memory past its caller's struct.
 
-use super::scenes::{SCENES, Scene, Scenery};
-use crate::conform::{Check, Context, Finding, Verdict, ensure};
+use super::calls::{CALLS, Call, Objects};
+use crate::conform::harness::{Check, Context, Finding, Verdict, ensure};
 use crate::host::{Code, Fence, fenced};
 use pjrt_sys::SLOTS;
 
 /// Returns a check for each function: with each size that its struct had, with a larger one, and with an
 /// invalid `extension_start`.
 pub(super) fn by_function() -> Vec<Check> {
-    let of_function = |(function, scene, older): &(&'static str, Scene, &'static [usize])| {
-        let (function, scene, older) = (*function, *scene, *older);
+    let of_function = |(function, call, older): &(&'static str, Call, &'static [usize])| {
+        let (function, call, older) = (*function, *call, *older);
         let sizes: Vec<String> = older.iter().map(ToString::to_string).collect();
         let sizes = if sizes.is_empty() {
             String::new()
@@ -27,26 +27,26 @@ pub(super) fn by_function() -> Vec<Check> {
             needed_since: 0,
             fault: format!("{function} write_past"),
             also: &[],
-            run: Box::new(move |context| watched(context, function, scene, older)),
+            run: Box::new(move |context| watched(context, function, call, older)),
         }
     };
-    SCENES.iter().map(of_function).collect()
+    CALLS.iter().map(of_function).collect()
 }
 
-fn watched(context: &Context, function: &'static str, scene: Scene, older: &[usize]) -> Verdict {
+fn watched(context: &Context, function: &'static str, call: Call, older: &[usize]) -> Verdict {
     let client = context.client()?;
-    let scenery = Scenery { plugin: context.plugin, client: &client, context };
+    let objects = Objects { plugin: context.plugin, client: &client, context };
     let newest = SLOTS.iter().find(|slot| slot.name == function).map_or(0, |slot| slot.args.struct_size);
     let sizes = older.iter().copied().chain([newest]).map(Fence::Guarded);
     // A failure that does not depend on the size is not a failure of this check.
-    if let Err(error) = scene(&scenery) {
+    if let Err(error) = call(&objects) {
         return Err(match error.code {
             Code::UNIMPLEMENTED => error.into(),
             _ => Finding::NotApplicable(format!("the function fails with any struct_size: {error}")),
         });
     }
     for fence in [Fence::Enlarged, Fence::WildExtension].into_iter().chain(sizes) {
-        let (outcome, touched, used) = fenced(function, fence, || scene(&scenery));
+        let (outcome, touched, used) = fenced(function, fence, || call(&objects));
         if let Some(at) = touched {
             return Err(Finding::Wrong(format!(
                 "with {fence}, the function wrote past the end of the struct: byte {} after the end changed",

@@ -1,9 +1,9 @@
 //! Checks of arrays that are transferred to a device in pieces.
 
-use super::{Entry, check};
-use crate::conform::{Context, Verdict, ensure, equal, f32_bytes, numbers, refused, refused_with};
+use super::entry::{Entry, check};
+use crate::conform::harness::{Context, Verdict, ensure, equal, f32_bytes, numbers, refused, refused_with};
 use crate::host::{Client, Code, ElementType, TransferManager};
-use crate::profile::Profile;
+use crate::requirements::Profile;
 
 const CREATE: &str = "PJRT_Client_CreateBuffersForAsyncHostToDevice fail INTERNAL";
 

@@ -1,9 +1,12 @@
 //! Checks of transfers from the host to devices.
 
-use super::{ALL, Check, Entry, check};
-use crate::conform::{Context, Finding, PATIENCE, Verdict, ensure, equal, f32_bytes, refused_with};
+use super::entry::{ALL, Entry, check};
+use super::threads::on_threads;
+use crate::conform::harness::{
+    Check, Context, Finding, PATIENCE, Verdict, ensure, equal, f32_bytes, refused_with,
+};
 use crate::host::{Code, ElementType, HostArray, HostMemory, Layout, Semantics};
-use crate::profile::Profile;
+use crate::requirements::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -536,5 +539,5 @@ fn storm(context: &Context) -> Verdict {
         }
         Ok(())
     };
-    crate::conform::checks::on_threads(8, work)
+    on_threads(8, work)
 }

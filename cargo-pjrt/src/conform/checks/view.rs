@@ -1,15 +1,16 @@
 //! Checks of views: buffers over memory that the host continues to write to.
 
+use super::entry::{Entry, check};
 use super::upload::{pattern, same_bytes};
-use super::{Check, Entry, check};
-use crate::compile_options::CompileOptions;
-use crate::conform::{
-    Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, f32_bytes, numbers, refused,
+use crate::conform::harness::{
+    Check, Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, f32_bytes, numbers,
+    refused,
 };
 use crate::host::{
     Buffer, Client, Code, ElementType, ExecuteOptions, LoadedExecutable, Program, Result, ViewMemory,
     eventually,
 };
+use crate::protobuf::CompileOptions;
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

@@ -141,7 +141,7 @@ fn execute(side: &Side, arguments: usize) -> Box<dyn FnMut(u32) + '_> {
 }
 
 fn sides() -> [Side; 2] {
-    [("by hand", by_hand::table()), ("SDK", pjrt_plugin::api_table::<Null>())].map(|(name, api)| {
+    [("by hand", by_hand::table()), ("SDK", pjrt_plugin::api_table!(Null))].map(|(name, api)| {
         let client = call!(api, PJRT_Client_Create(PJRT_Client_Create_Args {})).client;
         let devices = call!(api, PJRT_Client_Devices(PJRT_Client_Devices_Args { client }));
         // SAFETY: there is a device.

@@ -1,9 +1,9 @@
-"""Trains two classifiers of handwritten digits on each of the platforms named, with the same seeds, and compares them.
+"""Trains two classifiers of handwritten digits on each of the given platforms with the same seeds, and compares them.
 
     python digits.py --platforms refcpu,cpu --picture digits.png
 
-The data are the 1797 scanned digits that ship inside scikit-learn. The models are plain JAX: an MLP and a small CNN,
-trained with Adam. Exits with an error when a model is worse than it should be, or when the platforms disagree.
+The data are the 1797 scanned digits of scikit-learn. The models are an MLP and a small CNN in plain JAX, trained with Adam.
+The program exits with an error if the accuracy of a model is too low, or if the platforms differ.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-# The least test accuracy of each model, in percent, and how far the platforms may be apart, in points.
+# The minimum test accuracy of each model in percent, and the maximum difference between platforms in percentage points.
 LEAST = {"MLP": 96.0, "CNN": 97.0}
 MAX_DIFFERENCE = 0.5
 
@@ -23,13 +23,13 @@ SEED = 0
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--platforms", default="refcpu,cpu", help="comma-separated; the first one draws the picture")
-    parser.add_argument("--picture", help="where to write sample digits with their predictions (PNG)")
+    parser.add_argument("--platforms", default="refcpu,cpu", help="comma-separated; the picture is of the first one")
+    parser.add_argument("--picture", help="the PNG file to which sample digits with their predictions are written")
     return parser.parse_args()
 
 
 arguments = parse_arguments()
-# JAX reads the choice of platforms when it is imported.
+# JAX reads this variable when it is imported.
 os.environ["JAX_PLATFORMS"] = arguments.platforms
 
 import jax  # noqa: E402
@@ -40,7 +40,7 @@ from sklearn.model_selection import train_test_split  # noqa: E402
 
 
 def load():
-    """Images as [n, 8, 8, 1] in 0..1 and labels, split into (train images, test images, train labels, test labels)."""
+    """Returns (train images, test images, train labels, test labels). Images have the shape [n, 8, 8, 1] and values in 0..1."""
     digits = load_digits()
     images = (digits.images / 16.0).astype(np.float32)[..., None]
     labels = digits.target.astype(np.int32)
@@ -110,7 +110,7 @@ def train(name, data, device):
         return -jnp.mean(jnp.take_along_axis(log_probabilities, y[:, None], axis=1))
 
     def step(state, x, y):
-        """One step of Adam; the learning rate falls to zero along a cosine."""
+        """Runs a step of Adam, with a cosine decay of the learning rate to zero."""
         params, mean, square, count = state
         value, gradient = jax.value_and_grad(loss)(params, x, y)
         count = count + 1
@@ -121,7 +121,7 @@ def train(name, data, device):
         params = jax.tree.map(lambda p, m, s: p - rate * m / (jnp.sqrt(s) + 1e-8), params, mean, square)
         return (params, mean, square, count), value
 
-    # The old state is given up for the new one.
+    # The old state is donated, so that the new one can use its memory.
     step = jax.jit(step, donate_argnums=0)
     predict = jax.jit(lambda params, x: jnp.argmax(model(params, x), axis=-1))
 
@@ -150,7 +150,10 @@ def train(name, data, device):
 
 
 def progress(text, keep=False):
-    """Shows how far training is: on a terminal each line replaces the last one, elsewhere only kept ones are written."""
+    """Prints the progress.
+
+    On a terminal, each line replaces the previous one unless that is kept. Elsewhere, only kept lines are printed.
+    """
     if sys.stdout.isatty():
         print(f"\r\033[K{text}", end="\n" if keep else "", flush=True)
     elif keep:
@@ -158,7 +161,7 @@ def progress(text, keep=False):
 
 
 def draw(path, platform, images, labels, predictions):
-    """Writes a PNG of the first forty test images, with the prediction under each; wrong ones in red."""
+    """Writes a PNG file of the first forty test images with their predictions, of which wrong ones are red."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -170,7 +173,7 @@ def draw(path, platform, images, labels, predictions):
         axis.set_xticks([])
         axis.set_yticks([])
         axis.set_xlabel(str(prediction), color="black" if prediction == label else "red", fontsize=14)
-    figure.suptitle(f"Handwritten digits, and what the CNN trained on {platform} takes them for")
+    figure.suptitle(f"Handwritten digits with the predictions of the CNN that was trained on {platform}")
     figure.tight_layout()
     figure.savefig(path, dpi=100)
 
@@ -179,22 +182,22 @@ def main():
     data = load()
     _, test_x, train_y, test_y = data
     platforms = arguments.platforms.split(",")
-    print(f"{len(train_y)} digits to learn from, {len(test_y)} to test with; seed {SEED}")
+    print(f"{len(train_y)} training digits, {len(test_y)} test digits, seed {SEED}")
     accuracies = {}
     predictions = {}
     for name in MODELS:
         for platform in platforms:
             accuracies[name, platform], predictions[name, platform] = train(name, data, jax.devices(platform)[0])
 
-    print("\ntest accuracy   " + "".join(f"{platform:>10}" for platform in platforms) + "   at least")
+    print("\ntest accuracy   " + "".join(f"{platform:>10}" for platform in platforms) + "    minimum")
     failures = []
     for name, least in LEAST.items():
         row = [accuracies[name, platform] for platform in platforms]
         print(f"{name:<16}" + "".join(f"{accuracy:9.2f}%" for accuracy in row) + f"{least:10.1f}%")
         if min(row) < least:
-            failures.append(f"{name} reaches {min(row):.2f} %, which is less than {least} %")
+            failures.append(f"the accuracy of {name} is {min(row):.2f} %, expected at least {least} %")
         if max(row) - min(row) > MAX_DIFFERENCE:
-            failures.append(f"{name}'s accuracies differ by {max(row) - min(row):.2f} points, more than {MAX_DIFFERENCE}")
+            failures.append(f"the accuracies of {name} differ by {max(row) - min(row):.2f} points, more than {MAX_DIFFERENCE}")
     if arguments.picture:
         draw(arguments.picture, platforms[0], test_x, test_y, predictions["CNN", platforms[0]])
         print(f"\nSample digits with predictions: {arguments.picture}")

@@ -1,4 +1,4 @@
-//! Where arrays on their way from one client to another of the same process meet their receivers.
+//! The registry of transfers between clients of a process, which matches sent arrays with their receivers.
 
 #![deny(unsafe_code)]
 
@@ -9,16 +9,16 @@ use crate::core::sync::lock;
 use crate::element_type::ElementType;
 use crate::error::{Error, Result};
 
-/// What a transfer is known by on both sides.
+/// The identity of a transfer, which the sender and the receiver know.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Key {
-    /// Platform, sending and receiving device, and the number that the host gave.
+    /// The platform, the sending and the receiving device, and the host's key.
     Numbered(&'static str, i32, i32, i64),
-    /// What the receiver described itself with.
+    /// The descriptor of the receiver.
     Described(Vec<u8>),
 }
 
-/// An array on its way.
+/// An array that has been sent.
 pub(super) struct Message {
     pub(super) element_type: ElementType,
     pub(super) dims: Vec<i64>,
@@ -28,7 +28,7 @@ pub(super) struct Message {
 
 pub(super) type Receiver = Box<dyn FnOnce(Result<Message>) + Send>;
 
-/// Whichever side comes first waits here for the other.
+/// The side of a transfer that was registered first, which waits for the other side.
 enum Entry {
     Message(Result<Message>),
     Receiver(Receiver),
@@ -36,7 +36,7 @@ enum Entry {
 
 static ENTRIES: LazyLock<Mutex<HashMap<Key, Entry>>> = LazyLock::new(Mutex::default);
 
-/// Hands an array, or the error that it became, to its receiver: now, or when there is one.
+/// Passes an array, or its error, to its receiver: immediately, or when the receiver is registered.
 pub(super) fn send(key: Key, message: Result<Message>) -> Result<()> {
     let mut entries = lock(&ENTRIES);
     match entries.remove(&key) {
@@ -46,7 +46,8 @@ pub(super) fn send(key: Key, message: Result<Message>) -> Result<()> {
             Ok(())
         }
         Some(other) => {
-            let error = Error::already_exists(format!("two arrays are sent as the same transfer, {key:?}"));
+            let error =
+                Error::already_exists(format!("another array has already been sent with the key {key:?}"));
             entries.insert(key, other);
             Err(error)
         }
@@ -57,7 +58,7 @@ pub(super) fn send(key: Key, message: Result<Message>) -> Result<()> {
     }
 }
 
-/// Takes an array: now, or when it is sent.
+/// Receives an array: immediately, or when it is sent.
 pub(super) fn receive(key: Key, receiver: Receiver) {
     let mut entries = lock(&ENTRIES);
     match entries.remove(&key) {
@@ -66,7 +67,9 @@ pub(super) fn receive(key: Key, receiver: Receiver) {
             receiver(message);
         }
         Some(other) => {
-            let error = Error::already_exists(format!("two buffers receive the same transfer, {key:?}"));
+            let error = Error::already_exists(format!(
+                "another buffer already receives the transfer with the key {key:?}"
+            ));
             entries.insert(key, other);
             drop(entries);
             receiver(Err(error));
@@ -77,7 +80,7 @@ pub(super) fn receive(key: Key, receiver: Receiver) {
     }
 }
 
-/// Puts an error into the buffer that waits for a transfer; whether there was one.
+/// Sets an error on the buffer that waits for a transfer. Returns whether there was one.
 pub(super) fn cancel(key: &Key, error: Error) -> bool {
     let entry = {
         let mut entries = lock(&ENTRIES);

@@ -1,4 +1,4 @@
-//! The CrossHostTransfers extension: buffers that one client sends to another.
+//! The CrossHostTransfers extension, which sends buffers from one client to another.
 
 mod mailbox;
 
@@ -10,17 +10,19 @@ use mailbox::{Key, Message};
 use pjrt_sys::{
     PJRT_Buffer, PJRT_Buffer_Type, PJRT_CrossHostTransfers_Extension, PJRT_Error_Code, PJRT_Extension_Base,
     PJRT_Extension_Type_CrossHostTransfers, PJRT_Transfers_CrossHostOnCanceledCallback,
-    PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args, SizedStruct,
+    PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args,
+    PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args,
+    PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args,
+    PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args, SizedStruct,
 };
 
-use super::Extension;
-use crate::abi::args::{View, borrowed_slice, fields_of, handle, input, null, output, slice};
-use crate::abi::buffer::{BufferHandle, element_type};
+use crate::abi::args::{View, borrowed_slice, element_type, handle, input, null, output, slice};
+use crate::abi::buffer::BufferHandle;
 use crate::abi::client_state::ClientState;
 use crate::abi::download::read_back;
 use crate::abi::error::{host_error, outcome_to_raw};
 use crate::abi::event::{event_to_raw, take_event};
-use crate::abi::guard::shims;
+use crate::abi::guard::shim;
 use crate::abi::handle::{self, borrow};
 use crate::abi::upload::buffer_to_raw;
 use crate::client::Location;
@@ -33,37 +35,30 @@ use crate::error::{Error, Result};
 use crate::host_buffer::{CopyToHost, HostBuffer};
 use crate::shape::Shape;
 
-/// Sends buffers from one client to another of the same process (`PJRT_CrossHostTransfers_Extension`), through the host's memory.
+/// Sends buffers from one client to another of the same process (`PJRT_CrossHostTransfers_Extension`), through host memory.
+/// See the [example](crate::ext#example).
 ///
-/// Opt in with `impl CrossHostTransfers for Client {}` and `#[pjrt_plugin(extensions(CrossHostTransfers))]`. Its presence makes
-/// hosts believe that copies between all processes work, so opt in only where every device belongs to one process, as in tests of
-/// distributed programs: what is sent to another process is never received. What is sent and not received is kept until the
-/// process ends.
+/// The trait has no methods: `impl CrossHostTransfers for MyClient {}`. Hosts assume that a plugin with this extension
+/// supports copies between all processes, so implement it only if every device belongs to one process, as in tests of
+/// distributed programs. A buffer that is sent to another process is never received. A buffer that is not received occupies
+/// memory until the process ends.
 pub trait CrossHostTransfers: PjrtClient {}
 
-impl Extension {
-    /// [`CrossHostTransfers`] of a client.
-    #[must_use]
-    pub const fn cross_host_transfers<C: CrossHostTransfers>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: CrossHostTransfers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: CrossHostTransfers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_CrossHostTransfers_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_CrossHostTransfers_Extension::STRUCT_SIZE,
             type_: PJRT_Extension_Type_CrossHostTransfers,
             next,
         },
-        PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers: Some(make_receive_buffers::<C>),
+        PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers: Some(shim(make_receive_buffers::<C>)),
         PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice: Some(copy_to_remote_device::<C>),
-        PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers: Some(receive_buffers::<C>),
-        PJRT_Transfers_PJRT_Client_CrossHostSendBuffers: Some(send_buffers::<C>),
+        PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers: Some(shim(receive_buffers::<C>)),
+        PJRT_Transfers_PJRT_Client_CrossHostSendBuffers: Some(shim(send_buffers::<C>)),
     })
 }
 
-/// Sends a buffer once its data is there; `done` learns whether it was handed over.
+/// Sends a buffer when its data is ready, and passes the outcome to `done`.
 fn send<C: PjrtClient>(
     held: Held<C::Buffer>,
     shape: Shape,
@@ -72,7 +67,7 @@ fn send<C: PjrtClient>(
 ) {
     let (element_type, dims) = (shape.element_type, shape.dims().to_vec());
     let copy = CopyToHost::collected(shape, move |bytes| {
-        // A buffer in error becomes one on the other side, too.
+        // The receiving buffer gets the error of the sent one.
         let failed = bytes.as_ref().err().cloned();
         let sent = mailbox::send(key, bytes.map(|bytes| Message { element_type, dims, bytes }));
         done(failed.map_or(sent, Err));
@@ -82,7 +77,7 @@ fn send<C: PjrtClient>(
     }
 }
 
-/// A buffer that waits for a transfer.
+/// Creates a buffer that waits for a transfer.
 fn receive<C: PjrtClient>(
     client: &ClientState<C>,
     place: Location,
@@ -96,7 +91,7 @@ fn receive<C: PjrtClient>(
     Ok(buffer)
 }
 
-/// Uploads what has arrived.
+/// Uploads an array that has been received.
 fn deliver<C: PjrtClient>(
     client: &ClientState<C>,
     place: Location,
@@ -108,7 +103,7 @@ fn deliver<C: PjrtClient>(
         let Message { element_type, dims, bytes } = message?;
         if (element_type, dims.as_slice()) != (shape.element_type, shape.dims()) {
             return Err(Error::invalid_argument(format!(
-                "an array {element_type}{dims:?} was sent to a buffer {shape}"
+                "an array of shape {element_type}{dims:?} was sent to a buffer of shape {shape}"
             )));
         }
         let data = HostBuffer::from_vec(element_type, dims, bytes)?;
@@ -120,11 +115,11 @@ fn deliver<C: PjrtClient>(
     }
 }
 
-/// The shapes of buffers to be received, from lists with an element for each. Layouts are of no use here.
+/// Reads the shapes of buffers to be received from lists with one element per buffer. The layouts are ignored.
 ///
 /// # Safety
 ///
-/// Each list has an element for each of `ranks`; the lists of dimensions are as long as the ranks say.
+/// All lists have the same length, and each element of `dims` points to as many dimensions as the element of `ranks` says.
 unsafe fn shapes(ranks: &[usize], dims: &[*const i64], types: &[PJRT_Buffer_Type]) -> Result<Vec<Shape>> {
     let shape = |((rank, dims), ty): ((&usize, &*const i64), &PJRT_Buffer_Type)| {
         // SAFETY: this function's contract.
@@ -134,19 +129,19 @@ unsafe fn shapes(ranks: &[usize], dims: &[*const i64], types: &[PJRT_Buffer_Type
     ranks.iter().zip(dims).zip(types).map(shape).collect()
 }
 
-/// Frees buffers that the host does not get, because a later one cannot be made.
+/// Frees buffers that are not passed to the host because a later one cannot be created.
 fn give_up<C: PjrtClient>(buffers: Vec<*mut PJRT_Buffer>) {
     for buffer in buffers {
-        // SAFETY: the buffer was made by `receive`, and nobody else has it.
+        // SAFETY: `receive` created the buffer, and there is no other handle to it.
         let _ = unsafe { handle::from_raw::<BufferHandle<C>>(buffer, "buffer") };
     }
 }
 
-/// Makes a buffer for each shape and puts them into the host's array.
+/// Creates a buffer for each shape, and writes the buffers to the host's array.
 ///
 /// # Safety
 ///
-/// `place_for` is null or has room for as many buffers as there are shapes.
+/// `place_for` is null or valid for writes of as many buffers as there are shapes.
 unsafe fn receive_all<C: PjrtClient>(
     client: &ClientState<C>,
     device: *const pjrt_sys::PJRT_Device,
@@ -176,97 +171,101 @@ unsafe fn receive_all<C: PjrtClient>(
     Ok(())
 }
 
-/// A number for each buffer that describes itself.
+/// The number of the next descriptor.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-shims! {
-    /// Sends buffers, each under a number that the receiver has, too.
-    send_buffers(PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args) |args, C: CrossHostTransfers| {
-        let client = handle!(args.client: ClientState<C>)?;
-        let buffers = slice!(args.buffers as *mut PJRT_Buffer, num_buffers)?;
-        let to = slice!(args.dst_global_device_ids as i32, num_buffers)?;
-        let keys = slice!(args.transfer_keys as i64, num_buffers)?;
-        let place_for = input!(args.send_events);
-        if place_for.is_null() && !buffers.is_empty() {
-            return Err(null("send_events"));
-        }
-        let mut sends = Vec::with_capacity(buffers.len());
-        for buffer in buffers {
-            // SAFETY: each is null or a buffer of this client.
-            let buffer = unsafe { borrow::<BufferHandle<C>>(*buffer, "a buffer") }?;
-            sends.push((buffer, buffer.state.share()?));
-        }
-        for (index, (buffer, held)) in sends.into_iter().enumerate() {
-            let from = client.devices[buffer.device].id();
-            let (source, event) = Event::pending();
-            let key = Key::Numbered(C::PLATFORM_NAME, from, to[index], keys[index]);
-            send::<C>(held, buffer.shape.clone(), key, move |outcome| source.complete(outcome));
-            // SAFETY: the host's array has room for as many events as there are buffers.
-            unsafe { place_for.add(index).write(event_to_raw(event)) };
-        }
-        Ok(())
+/// Sends buffers, each with a key that the receiver also has.
+fn send_buffers<C: CrossHostTransfers>(
+    args: View<'_, PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args>,
+) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    let buffers = slice!(args.buffers as *mut PJRT_Buffer, num_buffers)?;
+    let to = slice!(args.dst_global_device_ids as i32, num_buffers)?;
+    let keys = slice!(args.transfer_keys as i64, num_buffers)?;
+    let place_for = input!(args.send_events);
+    if place_for.is_null() && !buffers.is_empty() {
+        return Err(null("send_events"));
     }
-
-    /// Makes buffers that wait for what is sent under their numbers.
-    receive_buffers(PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args) |args, C: CrossHostTransfers| {
-        let client = handle!(args.client: ClientState<C>)?;
-        let ranks = slice!(args.shape_num_dims as usize, num_shapes)?;
-        let dims = slice!(args.num_dims as *const i64, num_shapes)?;
-        let types = slice!(args.element_types as PJRT_Buffer_Type, num_shapes)?;
-        let from = slice!(args.src_global_device_ids as i32, num_shapes)?;
-        let keys = slice!(args.transfer_keys as i64, num_shapes)?;
-        // SAFETY: the lists have an element for each shape.
-        let shapes = unsafe { shapes(ranks, dims, types) }?;
-        let key = |index: usize, to| Key::Numbered(C::PLATFORM_NAME, from[index], to, keys[index]);
-        // SAFETY: the host's array has room for as many buffers as there are shapes.
-        unsafe { receive_all(client, input!(args.device), shapes, input!(args.buffers), key) }
+    let mut sends = Vec::with_capacity(buffers.len());
+    for buffer in buffers {
+        // SAFETY: each element is null or a buffer of this plugin.
+        let buffer = unsafe { borrow::<BufferHandle<C>>(*buffer, "a buffer") }?;
+        sends.push((buffer, buffer.state.share()?));
     }
-
-    /// Makes buffers that wait for what is sent to their descriptions, which the host passes on to the sender.
-    make_receive_buffers(PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args) |args, C: CrossHostTransfers| {
-        let client = handle!(args.client: ClientState<C>)?;
-        let ranks = slice!(args.shape_num_dims as usize, num_shapes)?;
-        let dims = slice!(args.num_dims as *const i64, num_shapes)?;
-        let types = slice!(args.element_types as PJRT_Buffer_Type, num_shapes)?;
-        let notifier = input!(args.notifier);
-        let notify = notifier.notifier.ok_or_else(|| null("notifier"))?;
-        // SAFETY: the lists have an element for each shape.
-        let shapes = unsafe { shapes(ranks, dims, types) }?;
-        let describe = |_: &Shape| {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            format!("{}/{}/{number}", C::PLATFORM_NAME, std::process::id()).into_bytes()
-        };
-        let descriptions: Vec<Vec<u8>> = shapes.iter().map(describe).collect();
-        let count = shapes.len();
-        let key = |index: usize, _| Key::Described(descriptions[index].clone());
-        // SAFETY: the host's array has room for as many buffers as there are shapes.
-        unsafe { receive_all(client, input!(args.device), shapes, input!(args.buffers), key) }?;
-        output!(args.num_buffers = count);
-        let mut pointers: Vec<*const c_char> =
-            descriptions.iter().map(|bytes| crate::abi::args::chars(bytes)).collect();
-        let mut sizes: Vec<usize> = descriptions.iter().map(Vec::len).collect();
-        // SAFETY: the host gave the function to be called once with these strings, which live during the call, and with a function
-        // that can be called at any time.
-        unsafe {
-            notify(
-                ptr::null_mut(),
-                pointers.as_mut_ptr(),
-                sizes.as_mut_ptr(),
-                count,
-                notifier.user_arg,
-                Some(cancel),
-                ptr::null_mut(),
-            );
-        }
-        Ok(())
+    for (index, (buffer, held)) in sends.into_iter().enumerate() {
+        let from = client.devices[buffer.device].id();
+        let (source, event) = Event::pending();
+        let key = Key::Numbered(C::PLATFORM_NAME, from, to[index], keys[index]);
+        send::<C>(held, buffer.shape.clone(), key, move |outcome| source.complete(outcome));
+        // SAFETY: the host's array is valid for writes of as many events as there are buffers.
+        unsafe { place_for.add(index).write(event_to_raw(event)) };
     }
+    Ok(())
 }
 
-/// Cancels the transfer to a buffer that described itself.
+/// Creates buffers that wait for the arrays with their keys.
+fn receive_buffers<C: CrossHostTransfers>(
+    args: View<'_, PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args>,
+) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    let ranks = slice!(args.shape_num_dims as usize, num_shapes)?;
+    let dims = slice!(args.num_dims as *const i64, num_shapes)?;
+    let types = slice!(args.element_types as PJRT_Buffer_Type, num_shapes)?;
+    let from = slice!(args.src_global_device_ids as i32, num_shapes)?;
+    let keys = slice!(args.transfer_keys as i64, num_shapes)?;
+    // SAFETY: the lists have an element for each shape.
+    let shapes = unsafe { shapes(ranks, dims, types) }?;
+    let key = |index: usize, to| Key::Numbered(C::PLATFORM_NAME, from[index], to, keys[index]);
+    // SAFETY: the host's array has room for as many buffers as there are shapes.
+    unsafe { receive_all(client, input!(args.device), shapes, input!(args.buffers), key) }
+}
+
+/// Creates buffers that wait for the arrays that are sent to their descriptors, which the host forwards to the sender.
+fn make_receive_buffers<C: CrossHostTransfers>(
+    args: View<'_, PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args>,
+) -> Result<()> {
+    let client = handle!(args.client: ClientState<C>)?;
+    let ranks = slice!(args.shape_num_dims as usize, num_shapes)?;
+    let dims = slice!(args.num_dims as *const i64, num_shapes)?;
+    let types = slice!(args.element_types as PJRT_Buffer_Type, num_shapes)?;
+    let notifier = input!(args.notifier);
+    let notify = notifier.notifier.ok_or_else(|| null("notifier"))?;
+    // SAFETY: the lists have an element for each shape.
+    let shapes = unsafe { shapes(ranks, dims, types) }?;
+    let describe = |_: &Shape| {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        format!("{}/{}/{number}", C::PLATFORM_NAME, std::process::id()).into_bytes()
+    };
+    let descriptions: Vec<Vec<u8>> = shapes.iter().map(describe).collect();
+    let count = shapes.len();
+    let key = |index: usize, _| Key::Described(descriptions[index].clone());
+    // SAFETY: the host's array has room for as many buffers as there are shapes.
+    unsafe { receive_all(client, input!(args.device), shapes, input!(args.buffers), key) }?;
+    output!(args.num_buffers = count);
+    let mut pointers: Vec<*const c_char> =
+        descriptions.iter().map(|bytes| crate::abi::args::chars(bytes)).collect();
+    let mut sizes: Vec<usize> = descriptions.iter().map(Vec::len).collect();
+    // SAFETY: the host allows one call of the function with these strings, which live during the call, and with a function
+    // that it may call at any time.
+    unsafe {
+        notify(
+            ptr::null_mut(),
+            pointers.as_mut_ptr(),
+            sizes.as_mut_ptr(),
+            count,
+            notifier.user_arg,
+            Some(cancel),
+            ptr::null_mut(),
+        );
+    }
+    Ok(())
+}
+
+/// Cancels the transfer to a buffer with a descriptor.
 ///
 /// # Safety
 ///
-/// The strings can be read; `on_canceled` is null or can be called once with its argument.
+/// The strings are readable; `on_canceled` is null or can be called once with its argument.
 unsafe extern "C" fn cancel(
     description: *const c_char,
     description_size: usize,
@@ -286,7 +285,9 @@ unsafe extern "C" fn cancel(
         if mailbox::cancel(&Key::Described(description.to_vec()), error) {
             return Ok(());
         }
-        Err(Error::not_found("no buffer waits for this transfer any more"))
+        Err(Error::not_found(
+            "no buffer waits for the transfer with this descriptor; it is complete, cancelled or unknown",
+        ))
     };
     let outcome = panic_guard::catch(body);
     if let Some(on_canceled) = on_canceled {
@@ -295,30 +296,29 @@ unsafe extern "C" fn cancel(
     }
 }
 
-/// Sends a buffer to one that described itself, as soon as the host has the description. What goes wrong is said to the host's
-/// function.
+/// Sends a buffer to one with a descriptor, when the host has received the descriptor. Errors are passed to the host's
+/// callback.
 ///
 /// # Safety
 ///
-/// `args` is what the PJRT C API says about `PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args`.
+/// `args` is as the PJRT C API requires for `PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args`.
 unsafe extern "C" fn copy_to_remote_device<C: CrossHostTransfers>(
     args: *mut PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args,
 ) {
-    fields_of!(PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args);
     // SAFETY: this function's contract.
     let Ok(args) = (unsafe { View::new(args) }) else { return };
     let (on_done, user_arg) = (input!(args.on_done).on_done, HostPointer(input!(args.on_done).user_arg));
     let tell = move |outcome: Result<()>| {
         if let Some(on_done) = on_done {
             let enqueued = outcome.is_ok();
-            // SAFETY: the host gave the function to be called once with its argument, on any thread.
+            // SAFETY: the host allows one call of the callback with its argument, on any thread.
             unsafe { on_done(outcome_to_raw(outcome), enqueued, user_arg.get()) };
         }
     };
     let start = || {
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
         let (shape, held) = (buffer.shape.clone(), buffer.state.share()?);
-        // SAFETY: the host gives the event up, which `PJRT_Event_Create` made.
+        // SAFETY: the host passes ownership of the event, which came from `PJRT_Event_Create`.
         let event = unsafe { take_event(input!(args.event)) }?.unwrap_or_else(Event::ready);
         Ok((shape, held, event))
     };
@@ -333,7 +333,7 @@ unsafe extern "C" fn copy_to_remote_device<C: CrossHostTransfers>(
     };
     event.on_ready(move |outcome| {
         let description = outcome.and_then(|()| {
-            // SAFETY: the event says that the description is there.
+            // SAFETY: the event has completed, so the host has written the descriptor.
             unsafe { description.read() }
         });
         match description {
@@ -343,7 +343,7 @@ unsafe extern "C" fn copy_to_remote_device<C: CrossHostTransfers>(
     });
 }
 
-/// Where the host puts a receiver's description, and how it is freed.
+/// The places to which the host writes a receiver's descriptor, and the function that frees it.
 struct Description {
     bytes: HostPointer,
     size: HostPointer,
@@ -351,11 +351,11 @@ struct Description {
 }
 
 impl Description {
-    /// Reads the description and frees it.
+    /// Copies the descriptor and frees it.
     ///
     /// # Safety
     ///
-    /// The places are null, or the host has put a description there.
+    /// The places are null, or the host has written a descriptor to them.
     unsafe fn read(&self) -> Result<Vec<u8>> {
         let (bytes, size) = (self.bytes.get().cast::<*mut c_char>(), self.size.get().cast::<usize>());
         if bytes.is_null() || size.is_null() {

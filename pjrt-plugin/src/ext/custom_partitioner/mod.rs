@@ -1,72 +1,66 @@
-//! The Custom_Partitioner extension: functions of the host that say how custom calls are divided among partitions.
+//! The Custom_Partitioner extension: functions of the host that partition custom calls.
 
 mod partitioner;
 mod registry;
 
 use pjrt_sys::{
     PJRT_Custom_Partitioner_Extension, PJRT_Extension_Base, PJRT_Extension_Type_Custom_Partitioner,
-    SizedStruct,
+    PJRT_Register_Batch_Partitionable_Args, PJRT_Register_Custom_Partitioner_Args, SizedStruct,
 };
 
 pub use partitioner::{CustomPartitioner, Partition, ShardedArray};
 
-use super::Extension;
-use crate::abi::args::{bytes, input, text};
-use crate::abi::guard::shims;
+use crate::abi::args::{View, bytes, input, text};
+use crate::abi::guard::shim;
 use crate::client::PjrtClient;
 use crate::error::{Error, Result};
 
-/// Lets hosts register functions that say how custom calls of a name are divided among the partitions of a program
-/// (`PJRT_Custom_Partitioner_Extension`). JAX registers one for its `custom_partitioning`, whose calls have the target
-/// `CustomSPMDPartitioning`.
+/// Accepts functions of the host that partition custom calls (`PJRT_Custom_Partitioner_Extension`). JAX registers one for
+/// `custom_partitioning`, whose calls have the target `CustomSPMDPartitioning`. See the [example](crate::ext#example).
 ///
-/// Opt in with `impl CustomPartitioners for Client {}` and `#[pjrt_plugin(extensions(CustomPartitioners))]`. The SDK keeps what
-/// hosts register, for the whole process; a compiler that partitions programs asks [`CustomPartitioner::find`] for it where it
-/// comes to such a call, and puts the program that [`CustomPartitioner::partition`] gives in its place.
+/// The trait has no methods: `impl CustomPartitioners for MyClient {}`. The SDK stores the registered functions for the
+/// whole process. A compiler that partitions programs looks them up with [`CustomPartitioner::find`], and replaces the
+/// custom call with the program that [`CustomPartitioner::partition`] returns.
 pub trait CustomPartitioners: PjrtClient {}
 
-impl Extension {
-    /// [`CustomPartitioners`] of a client.
-    #[must_use]
-    pub const fn custom_partitioners<C: CustomPartitioners>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: CustomPartitioners>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: CustomPartitioners>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_Custom_Partitioner_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_Custom_Partitioner_Extension::STRUCT_SIZE,
             type_: PJRT_Extension_Type_Custom_Partitioner,
             next,
         },
-        register_custom_partitioner: Some(register_custom_partitioner::<C>),
-        register_batch_partitionable: Some(register_batch_partitionable::<C>),
+        register_custom_partitioner: Some(shim(register_custom_partitioner::<C>)),
+        register_batch_partitionable: Some(shim(register_batch_partitionable::<C>)),
     })
 }
 
-/// The target of custom calls that a host names.
+/// Reads the target of custom calls that a host passes.
 fn target(name: &[u8]) -> Result<String> {
     if name.is_empty() {
-        return Err(Error::invalid_argument("'name' is empty; it must be the target of custom calls"));
+        return Err(Error::invalid_argument(
+            "'name' must be the target of custom calls, found an empty string",
+        ));
     }
     Ok(text(name))
 }
 
-shims! {
-    /// Registers a partitioner. It is the plugin's from here on; one that is refused stays the host's.
-    register_custom_partitioner(PJRT_Register_Custom_Partitioner_Args) |args, C: CustomPartitioners| {
-        let target = target(bytes!(args.name, name_size)?)?;
-        // SAFETY: the field is null or a `JAX_CustomCallPartitioner_Callbacks` that the host gives up.
-        let partitioner = unsafe { CustomPartitioner::from_raw(input!(args.callbacks)) }
-            .map_err(|error| error.context(format!("the partitioner of '{target}'")))?;
-        registry::register(C::PLATFORM_NAME, target, partitioner);
-        Ok(())
-    }
+/// Registers a partitioner and takes ownership of it. If the call fails, the host keeps the ownership.
+fn register_custom_partitioner<C: CustomPartitioners>(
+    args: View<'_, PJRT_Register_Custom_Partitioner_Args>,
+) -> Result<()> {
+    let target = target(bytes!(args.name, name_size)?)?;
+    // SAFETY: the field is null or a `JAX_CustomCallPartitioner_Callbacks` whose ownership the host passes.
+    let partitioner = unsafe { CustomPartitioner::from_raw(input!(args.callbacks)) }
+        .map_err(|error| error.context(format!("the partitioner of '{target}'")))?;
+    registry::register(C::PLATFORM_NAME, target, partitioner);
+    Ok(())
+}
 
-    /// Notes that custom calls of a name may be split along batch dimensions.
-    register_batch_partitionable(PJRT_Register_Batch_Partitionable_Args) |args, C: CustomPartitioners| {
-        registry::register_batch_partitionable(C::PLATFORM_NAME, target(bytes!(args.name, name_size)?)?);
-        Ok(())
-    }
+/// Registers that custom calls of a target may be split along batch dimensions.
+fn register_batch_partitionable<C: CustomPartitioners>(
+    args: View<'_, PJRT_Register_Batch_Partitionable_Args>,
+) -> Result<()> {
+    registry::register_batch_partitionable(C::PLATFORM_NAME, target(bytes!(args.name, name_size)?)?);
+    Ok(())
 }

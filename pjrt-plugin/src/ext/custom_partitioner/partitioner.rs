@@ -1,9 +1,8 @@
-//! Calling a partitioner: arrays and shardings as the messages that it reads, and what it answers.
+//! Calls of a partitioner: conversion of arrays and shardings to protocol buffers, and of its results from them.
 
 use std::ffi::{c_char, c_void};
 use std::fmt;
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
 
 use pjrt_sys::{
     JAX_CustomCallPartitioner_Callbacks as Callbacks,
@@ -14,24 +13,41 @@ use pjrt_sys::{
 };
 use prost::Message;
 
-use super::registry;
 use crate::abi::args::{borrowed_slice, chars, null, text};
 use crate::element_type::ElementType;
 use crate::error::{Error, ErrorCode, Result};
 use crate::proto;
 use crate::sharding::Sharding;
 
-/// The version of the structs that this crate knows.
+/// The version of the structs that this crate supports.
 const VERSION: i64 = 0;
 
 /// `xla.PrimitiveType` of a tuple, and `xla.OpSharding.Type` of its sharding.
 const TUPLE_SHAPE: u32 = 13;
 const TUPLE_SHARDING: i32 = 2;
 
-/// Functions of the host that say how the custom calls of a target are divided among partitions.
+/// Functions of the host that partition the custom calls of a target.
 ///
-/// They may be called on any thread, and may block: JAX's wait for Python's global lock, so no lock may be held that a thread
-/// of the host could wait for.
+/// They may be called on any thread, and may block: those of JAX acquire Python's global interpreter lock. The caller must
+/// not hold a lock that a thread of the host could wait for.
+///
+/// ```
+/// use pjrt_plugin::ElementType;
+/// use pjrt_plugin::ext::{CustomPartitioner, ShardedArray, Sharding};
+///
+/// fn partition_call(target: &str, dims: &[i64], sharding: &Sharding) -> pjrt_plugin::Result<Option<Vec<u8>>> {
+///     let Some(partitioner) = CustomPartitioner::find("chips", target) else { return Ok(None) };
+///     let array = ShardedArray {
+///         element_type: ElementType::F32,
+///         dims: dims.to_vec(),
+///         sharding: Some(sharding.clone()),
+///     };
+///     let operands = [array.clone()];
+///     let results = [array];
+///     Ok(Some(partitioner.partition(&operands, &results, b"")?.program))
+/// }
+/// # assert_eq!(partition_call("unknown", &[4], &Sharding::Replicated).unwrap(), None);
+/// ```
 pub struct CustomPartitioner {
     callbacks: NonNull<Callbacks>,
     functions: Functions,
@@ -45,65 +61,51 @@ struct Functions {
     propagate_user_sharding: unsafe extern "C" fn(*mut Callbacks, *mut PropagateArgs),
 }
 
-// SAFETY: hosts give partitioners to compilers, which call and free them on threads of their own.
+// SAFETY: the interface allows compilers to call and free partitioners on any thread.
 unsafe impl Send for CustomPartitioner {}
 // SAFETY: as above; the struct is not written to after registration.
 unsafe impl Sync for CustomPartitioner {}
 
-/// A whole array of a program, and how it is divided.
+/// An array of the unpartitioned program, and its sharding. See the example of [`CustomPartitioner`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardedArray {
-    /// The type of the elements.
+    /// The element type.
     pub element_type: ElementType,
     /// The dimensions of the whole array.
     pub dims: Vec<i64>,
-    /// How it is divided; `None` if that is not known.
+    /// The sharding; `None` if it is not known.
     pub sharding: Option<Sharding>,
 }
 
-/// What a custom call is on one partition.
+/// The replacement of a custom call in the program of one partition: the result of [`CustomPartitioner::partition`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
-    /// A program in StableHLO, as bytecode or text: its `main` takes a partition's parts of the operands and gives those of the
-    /// results. It may communicate with the other partitions.
+    /// A StableHLO program, as bytecode or text. Its `main` function takes the partition's parts of the operands and returns
+    /// those of the results. It may communicate with the other partitions.
     pub program: Vec<u8>,
-    /// How each operand has to be divided.
+    /// The required sharding of each operand.
     pub operand_shardings: Vec<Sharding>,
-    /// How each result is divided.
+    /// The sharding of each result.
     pub result_shardings: Vec<Sharding>,
 }
 
 impl CustomPartitioner {
-    /// The partitioner that a host registered for a platform and the target of custom calls; upper and lower case of the platform
-    /// do not matter.
-    #[must_use]
-    pub fn find(platform: &str, target: &str) -> Option<Arc<Self>> {
-        registry::find(platform, target)
-    }
-
-    /// Whether a host has registered that custom calls of a target may run on parts that are cut along their leading (batch)
-    /// dimensions, without a partitioner: each partition calls the same handler with its part.
-    #[must_use]
-    pub fn is_batch_partitionable(platform: &str, target: &str) -> bool {
-        registry::is_batch_partitionable(platform, target)
-    }
-
-    /// Takes a partitioner over from the host. One that is refused stays the host's.
+    /// Takes ownership of a partitioner of the host. If it fails, the host keeps the ownership.
     ///
     /// # Safety
     ///
-    /// `callbacks` is null, or points to a struct of the version that its first field says, which the host gives up and whose
-    /// functions can be called on any thread until `dtor` is.
+    /// `callbacks` is null, or points to a struct of the version in its first field, whose ownership the host passes and
+    /// whose functions can be called on any thread until `dtor` is called.
     pub(super) unsafe fn from_raw(callbacks: *mut Callbacks) -> Result<Self> {
         let Some(callbacks) = NonNull::new(callbacks) else { return Err(null("callbacks")) };
-        // SAFETY: a struct of any version begins with it, by this function's contract.
+        // SAFETY: a struct of any version begins with its version, by this function's contract.
         let version = unsafe { (&raw const (*callbacks.as_ptr()).version).read() };
         if version != VERSION {
             return Err(Error::unimplemented(format!(
-                "its functions are of version {version}; this plugin knows version {VERSION}"
+                "its functions have version {version}; expected {VERSION}"
             )));
         }
-        // SAFETY: a struct of this version is as long, by this function's contract.
+        // SAFETY: a struct of this version has this size, by this function's contract.
         let read = unsafe { callbacks.read() };
         let functions = Functions {
             partition: read.partition.ok_or_else(|| null("partition"))?,
@@ -119,17 +121,17 @@ impl CustomPartitioner {
         })
     }
 
-    /// Whether calls with side effects may have their results replicated, each partition making them.
+    /// Returns whether the results of calls with side effects may be replicated, so that every partition runs the call.
     #[must_use]
     pub fn can_side_effecting_have_replicated_sharding(&self) -> bool {
         self.can_side_effecting_have_replicated_sharding
     }
 
-    /// What a call is on one partition, whose operands and results are divided as `operands` and `results` say.
+    /// Returns the replacement of a call in the program of one partition, given the shardings of its operands and results.
     ///
     /// # Errors
     ///
-    /// The host's own, with its code and text; INTERNAL if its answer is not of the form that XLA gives it.
+    /// The host's error, or INTERNAL if the host's result is malformed.
     pub fn partition(
         &self,
         operands: &[ShardedArray],
@@ -149,10 +151,11 @@ impl CustomPartitioner {
             args_sharding: ptr::null_mut(),
             result_sharding: nothing(),
         };
-        // SAFETY: the struct and the partitioner are those that the function takes; what they point to outlives the call.
+        // SAFETY: the struct and the partitioner are of the types that the function expects, and their pointers outlive the
+        // call.
         unsafe { (self.functions.partition)(self.callbacks.as_ptr(), &raw mut args) };
         let answer = Answer::new(&args.header)?;
-        // SAFETY: the host has set as many strings as there are operands, which live until the cleanup.
+        // SAFETY: the host has written as many strings as there are operands, which live until the cleanup.
         let shardings: &[JAX_CustomCallPartitioner_string] =
             unsafe { borrowed_slice(args.args_sharding.cast_const(), operands.len(), "args_sharding") }
                 .map_err(unexpected)?;
@@ -168,12 +171,13 @@ impl CustomPartitioner {
         })
     }
 
-    /// How the results of a call are best divided, given its operands; `None` if the host has no opinion. What `results` say of
-    /// their own shardings is not looked at. Compilers that read the attribute `sdy.sharding_rule` of calls need not ask.
+    /// Returns the preferred shardings of a call's results, given the shardings of its operands, or `None` if the host has
+    /// no preference. The shardings in `results` are ignored. Compilers that read the attribute `sdy.sharding_rule` of calls
+    /// need not call it.
     ///
     /// # Errors
     ///
-    /// As of [`partition`](Self::partition).
+    /// The same errors as [`partition`](Self::partition).
     pub fn infer_sharding(
         &self,
         operands: &[ShardedArray],
@@ -201,11 +205,11 @@ impl CustomPartitioner {
         of_results(&answer.sharding(&args.result_sharding, "result_sharding")?, results.len()).map(Some)
     }
 
-    /// How the results of a call are divided where those who use them want what `results` say.
+    /// Returns the shardings of a call's results, given the shardings in `results` that their users request.
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if a result has no sharding; otherwise as of [`partition`](Self::partition).
+    /// INVALID_ARGUMENT if a result has no sharding, or the same errors as [`partition`](Self::partition).
     pub fn propagate_user_sharding(
         &self,
         results: &[ShardedArray],
@@ -213,7 +217,7 @@ impl CustomPartitioner {
     ) -> Result<Vec<Sharding>> {
         let result = Messages::of_results(results);
         let Some(sharding) = &result.sharding else {
-            return Err(Error::invalid_argument("a partitioner is asked about a result without a sharding"));
+            return Err(Error::invalid_argument("propagate_user_sharding needs a sharding of every result"));
         };
         let mut args = PropagateArgs {
             header: header(),
@@ -230,7 +234,7 @@ impl CustomPartitioner {
 
 impl Drop for CustomPartitioner {
     fn drop(&mut self) {
-        // SAFETY: the struct is this plugin's since `from_raw`, and lives until here.
+        // SAFETY: `from_raw` took ownership of the struct, which is freed only here.
         unsafe {
             if let Some(dtor) = (*self.callbacks.as_ptr()).dtor {
                 dtor(self.callbacks.as_ptr());
@@ -245,14 +249,14 @@ impl fmt::Debug for CustomPartitioner {
     }
 }
 
-/// What the host answered, until it is told that it has been read.
+/// A result of the host, which is cleaned up on drop.
 struct Answer {
     data: *mut c_void,
     cleanup: Option<unsafe extern "C" fn(*mut c_void)>,
 }
 
 impl Answer {
-    /// The host's answer, or its error.
+    /// Returns the host's result, or its error.
     fn new(header: &Header) -> Result<Self> {
         let answer = Self { data: header.data, cleanup: header.cleanup_fn };
         if !header.has_error {
@@ -263,26 +267,27 @@ impl Answer {
     }
 
     fn bytes<'a>(&'a self, string: &JAX_CustomCallPartitioner_string, field: &str) -> Result<&'a [u8]> {
-        // SAFETY: the host has set the string, which lives until the cleanup, which is when this is dropped.
+        // SAFETY: the host has written the string, which lives until the cleanup on drop.
         unsafe { borrowed_slice(string.data.cast::<u8>(), string.size, field) }.map_err(unexpected)
     }
 
     fn sharding(&self, string: &JAX_CustomCallPartitioner_string, field: &str) -> Result<proto::OpSharding> {
-        proto::OpSharding::decode(self.bytes(string, field)?)
-            .map_err(|error| unexpected(Error::internal(format!("'{field}' is no OpSharding: {error}"))))
+        proto::OpSharding::decode(self.bytes(string, field)?).map_err(|error| {
+            unexpected(Error::internal(format!("cannot decode '{field}' as an OpSharding: {error}")))
+        })
     }
 }
 
 impl Drop for Answer {
     fn drop(&mut self) {
         if let Some(cleanup) = self.cleanup {
-            // SAFETY: the host asked for this call, with this argument, once its answer has been read.
+            // SAFETY: the host requests this call, with this argument, after its result has been read.
             unsafe { cleanup(self.data) };
         }
     }
 }
 
-/// An array as the messages `ShapeProto` and `OpSharding`.
+/// An array as serialized `ShapeProto` and `OpSharding`.
 struct Messages {
     shape: Vec<u8>,
     sharding: Option<Vec<u8>>,
@@ -296,7 +301,7 @@ impl Messages {
         }
     }
 
-    /// One result is itself; of several there is a tuple, which has a sharding if all of them have.
+    /// Converts a single result to itself, and several results to a tuple, which has a sharding if all results have one.
     fn of_results(results: &[ShardedArray]) -> Self {
         if let [result] = results {
             return Self::of(result);
@@ -337,25 +342,25 @@ fn shape(array: &ShardedArray) -> proto::Shape {
     }
 }
 
-/// The shardings of so many results, of which several have that of a tuple.
+/// Returns the shardings of `count` results. Several results have the sharding of a tuple.
 fn of_results(sharding: &proto::OpSharding, count: usize) -> Result<Vec<Sharding>> {
     if count == 1 && sharding.r#type != TUPLE_SHARDING {
         return Ok(vec![Sharding::from_proto(sharding)?]);
     }
-    // XLA has one sharding for a tuple of nothing.
+    // In XLA, an empty tuple has one sharding.
     let elements = &sharding.tuple_shardings;
     if sharding.r#type != TUPLE_SHARDING || count > 0 && elements.len() != count {
         return Err(unexpected(Error::internal(format!(
-            "the results are {count}, and have {} shardings",
+            "expected shardings of {count} results, found {}",
             elements.len()
         ))));
     }
     elements.iter().take(count).map(Sharding::from_proto).collect()
 }
 
-/// An answer that is not of the form that it must have.
+/// Returns the error for a malformed result of the host.
 fn unexpected(error: Error) -> Error {
-    Error::internal(error.message()).context("the host's partitioner gave a malformed answer")
+    Error::internal(error.message()).context("the host's partitioner returned a malformed result")
 }
 
 fn header() -> Header {

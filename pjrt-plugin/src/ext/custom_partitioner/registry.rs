@@ -1,4 +1,4 @@
-//! What hosts register, for the whole process: partitioners by platform and target.
+//! The process-wide registry of partitioners, by platform and target.
 
 #![deny(unsafe_code)]
 
@@ -19,22 +19,30 @@ fn key(platform: &str, target: &str) -> Key {
     (platform.to_lowercase(), target.to_owned())
 }
 
-/// Registers a partitioner, in the place of the one that was there.
+/// Registers a partitioner, and replaces an existing one.
 pub(super) fn register(platform: &str, target: String, partitioner: CustomPartitioner) {
     let key = (platform.to_lowercase(), target);
     let replaced = lock(&PARTITIONERS).insert(key, Arc::new(partitioner));
-    // The host frees it, which it may do with locks of its own, so not under this one.
+    // The host frees the replaced partitioner and may take its own locks, so this lock is not held here.
     drop(replaced);
-}
-
-pub(super) fn find(platform: &str, target: &str) -> Option<Arc<CustomPartitioner>> {
-    lock(&PARTITIONERS).get(&key(platform, target)).cloned()
 }
 
 pub(super) fn register_batch_partitionable(platform: &str, target: String) {
     lock(&BATCH_PARTITIONABLE).insert((platform.to_lowercase(), target));
 }
 
-pub(super) fn is_batch_partitionable(platform: &str, target: &str) -> bool {
-    lock(&BATCH_PARTITIONABLE).contains(&key(platform, target))
+impl CustomPartitioner {
+    /// Returns the partitioner that a host has registered for a platform and a target of custom calls. The name of the
+    /// platform is not case-sensitive.
+    #[must_use]
+    pub fn find(platform: &str, target: &str) -> Option<Arc<Self>> {
+        lock(&PARTITIONERS).get(&key(platform, target)).cloned()
+    }
+
+    /// Returns whether a host has registered that custom calls of a target may be split along their leading (batch)
+    /// dimensions without a partitioner. Each partition then calls the same handler with its part.
+    #[must_use]
+    pub fn is_batch_partitionable(platform: &str, target: &str) -> bool {
+        lock(&BATCH_PARTITIONABLE).contains(&key(platform, target))
+    }
 }

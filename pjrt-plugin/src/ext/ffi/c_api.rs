@@ -1,6 +1,6 @@
-//! The C interface between a runtime and the handlers of custom calls: XLA's FFI, version 0.3, as far as it is used here.
+//! The C interface between a runtime and the handlers of custom calls: the parts of XLA's FFI 0.3 that this crate uses.
 //!
-//! Handlers are compiled against XLA's headers, so names, order and types of the fields are given.
+//! Handlers are compiled against XLA's headers, which determine the names, the order and the types of the fields.
 
 #![allow(non_camel_case_types, non_snake_case, reason = "the names are those of the headers")]
 
@@ -10,28 +10,28 @@ use std::ffi::{c_char, c_int, c_void};
 pub(super) const MAJOR: c_int = 0;
 pub(super) const MINOR: c_int = 3;
 
-/// A handler, and what a call of it returns: null, or an error that the runtime frees.
+/// A handler. It returns null, or an error that the runtime frees.
 pub(super) type XLA_FFI_Handler = unsafe extern "C" fn(*mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error;
 
-/// An error; the runtime's.
+/// An error. The runtime defines its content.
 #[repr(C)]
 pub(super) struct XLA_FFI_Error {
     _private: [u8; 0],
 }
 
-/// What a handler gets data of the execution from; the runtime's.
+/// The context of an execution, from which handlers read its data. The runtime defines its content.
 #[repr(C)]
 pub(super) struct XLA_FFI_ExecutionContext {
     _private: [u8; 0],
 }
 
-/// Completion of asynchronous work; the runtime's.
+/// The completion of asynchronous work. The runtime defines its content.
 #[repr(C)]
 pub(super) struct XLA_FFI_Future {
     _private: [u8; 0],
 }
 
-/// Declares structs that begin with their size and a chain of extensions.
+/// Declares structs that begin with their size and a linked list of extensions.
 macro_rules! structs {
     ($($name:ident [$size:literal] { $($field:ident: $ty:ty,)* })*) => {$(
         #[repr(C)]
@@ -52,11 +52,11 @@ pub(super) struct XLA_FFI_Extension_Base {
     pub(super) next: *mut XLA_FFI_Extension_Base,
 }
 
-/// The extension in a call frame that asks for a handler's metadata.
+/// The extension of a call frame that requests the metadata of a handler.
 pub(super) const EXTENSION_METADATA: c_int = 1;
-/// The stage in which a handler computes.
+/// The stage in which a handler runs its computation.
 pub(super) const STAGE_EXECUTE: c_int = 3;
-/// The one kind of argument and result.
+/// The only kind of arguments and results.
 pub(super) const BUFFER: c_int = 1;
 pub(super) const ATTRIBUTE_ARRAY: c_int = 1;
 pub(super) const ATTRIBUTE_DICTIONARY: c_int = 2;
@@ -205,5 +205,5 @@ const _: () = {
     assert!(std::mem::offset_of!(XLA_FFI_CallFrame, future) == 168);
 };
 
-/// What the header calls the size of a call frame: the end of the last field but one.
+/// The size of a call frame according to the header, which does not include the last field.
 pub(super) const CALL_FRAME_STRUCT_SIZE: usize = std::mem::offset_of!(XLA_FFI_CallFrame, future);

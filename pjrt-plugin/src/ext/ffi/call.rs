@@ -1,4 +1,4 @@
-//! Calling a handler: slices and attributes as the structs that it reads.
+//! Calls of handlers: conversion of slices and attributes to the structs that handlers read.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::fmt;
@@ -12,14 +12,15 @@ use crate::error::{Error, Result};
 use crate::layout::dense_size;
 use crate::user_data::UserData;
 
-/// The handler of a custom call: a C function written against XLA's FFI, which the host registered.
+/// The handler of a custom call: a C function with the interface of XLA's FFI that the host has registered. See the
+/// [example](super).
 #[derive(Clone, Copy)]
 pub struct Handler {
     function: XLA_FFI_Handler,
     traits: u32,
 }
 
-/// An array that a handler reads: dense and row-major, elements of less than a byte unpacked.
+/// An array that a handler reads. It is dense and row-major; an element of less than a byte occupies one byte.
 #[derive(Debug, Clone, Copy)]
 pub struct Array<'a> {
     /// The type of the elements.
@@ -30,7 +31,7 @@ pub struct Array<'a> {
     pub data: &'a [u8],
 }
 
-/// An array that a handler writes.
+/// An array that a handler writes, in the same form as [`Array`].
 #[derive(Debug)]
 pub struct ArrayMut<'a> {
     /// The type of the elements.
@@ -41,22 +42,22 @@ pub struct ArrayMut<'a> {
     pub data: &'a mut [u8],
 }
 
-/// The value of an attribute of a custom call: what is in its `backend_config` or `mhlo.backend_config`.
+/// The value of an attribute of a custom call, from its `backend_config` or `mhlo.backend_config`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Attribute {
-    /// A number: its type and its bytes.
+    /// A number, as its type and its bytes in native byte order.
     Scalar(ElementType, Vec<u8>),
-    /// Numbers: their type and their bytes, one after the other.
+    /// A list of numbers, as their type and their bytes in native byte order.
     Array(ElementType, Vec<u8>),
-    /// Text.
+    /// A string.
     String(String),
-    /// Attributes by name.
+    /// A dictionary of attributes by name.
     Dictionary(Vec<(String, Attribute)>),
 }
 
 macro_rules! scalars {
     ($($name:ident $ty:ty, $element_type:ident;)*) => {$(
-        #[doc = concat!("A number of type `", stringify!($ty), "`.")]
+        #[doc = concat!("Returns a scalar of type `", stringify!($ty), "`.")]
         #[must_use]
         pub fn $name(value: $ty) -> Self {
             Self::Scalar(ElementType::$element_type, value.to_ne_bytes().to_vec())
@@ -78,44 +79,46 @@ impl Attribute {
         f64 f64, F64;
     }
 
-    /// A truth value.
+    /// Returns a scalar of type `pred`.
     #[must_use]
     pub fn pred(value: bool) -> Self {
         Self::Scalar(ElementType::Pred, vec![u8::from(value)])
     }
 }
 
-/// One call of a handler.
+/// The arguments of a call of a handler. See the [example](super).
 #[derive(Debug)]
 pub struct Call<'a> {
     /// The operands.
     pub arguments: Vec<Array<'a>>,
-    /// Where the results go.
+    /// The destinations of the results.
     pub results: Vec<ArrayMut<'a>>,
     /// The attributes, in any order.
     pub attributes: &'a [(String, Attribute)],
-    /// What the host handed to the execution: [`Execution::user_data`](crate::Execution::user_data).
+    /// The data that the host passes to handlers: [`Execution::user_data`](crate::Execution::user_data).
     pub user_data: &'a UserData,
-    /// The number of the device among those of this process.
+    /// The index of the device in those of this process.
     pub device_ordinal: i32,
-    /// The number of the launch.
+    /// The launch id.
     pub run_id: i64,
 }
 
 impl Handler {
-    /// The handler of a custom call that a host registered for a platform; upper and lower case of the platform do not matter.
+    /// Returns the handler that a host has registered for a platform and a target of custom calls. The name of the platform
+    /// is not case-sensitive.
     #[must_use]
     pub fn find(platform: &str, target: &str) -> Option<Self> {
         registry::find_handler(platform, target)
     }
 
-    /// Whether it always does the same work on a device, so that it may be recorded once and repeated.
+    /// Returns whether the handler does the same work in every call, so that the work may be recorded once and replayed
+    /// (`XLA_FFI_HANDLER_TRAITS_COMMAND_BUFFER_COMPATIBLE`).
     #[must_use]
     pub fn is_command_buffer_compatible(&self) -> bool {
         self.traits & 1 != 0
     }
 
-    /// Takes a handler of the host, after asking it for the version that it was written for.
+    /// Creates the handler of a function of the host, after checking the version of XLA's FFI for which it was compiled.
     ///
     /// # Safety
     ///
@@ -148,19 +151,19 @@ impl Handler {
         runtime::outcome(unsafe { function(&raw mut frame) })?;
         let (major, minor) = (metadata.api_version.major_version, metadata.api_version.minor_version);
         match (major, minor) {
-            (-1, _) => {
-                Err(Error::invalid_argument("the function does not say which version of XLA's FFI it is for")
-                    .with_hint("define it with XLA_FFI_DEFINE_HANDLER, or answer XLA_FFI_Extension_Metadata"))
-            }
+            (-1, _) => Err(Error::invalid_argument(
+                "the function does not report the version of XLA's FFI for which it was compiled",
+            )
+            .with_hint("define it with XLA_FFI_DEFINE_HANDLER, or handle XLA_FFI_Extension_Metadata")),
             (MAJOR, 0..=MINOR) => Ok(Self { function, traits: traits | metadata.traits }),
             _ => Err(Error::invalid_argument(format!(
-                "the function is for version {major}.{minor} of XLA's FFI, but the plugin has {MAJOR}.{MINOR}"
+                "the function was compiled for version {major}.{minor} of XLA's FFI, but the plugin supports {MAJOR}.0 to {MAJOR}.{MINOR}"
             ))),
         }
     }
 
     pub(super) fn from_function(function: XLA_FFI_Handler, traits: u32) -> Result<Self> {
-        // SAFETY: the pointer is a handler: it comes from a handler that registers others.
+        // SAFETY: the pointer is a handler, because a handler that registers others has passed it.
         unsafe { Self::from_raw(function as *mut c_void, traits) }
     }
 
@@ -168,11 +171,11 @@ impl Handler {
         ptr::fn_addr_eq(self.function, other.function)
     }
 
-    /// Runs the handler; returns when it is done, also if it works asynchronously.
+    /// Runs the handler, and waits until it is complete even if it works asynchronously.
     ///
     /// # Errors
     ///
-    /// The handler's error; INTERNAL if an array is not as long as its dimensions say.
+    /// The error of the handler, or INTERNAL if the size of an array's data does not match its dimensions.
     pub fn call(&self, mut call: Call<'_>) -> Result<()> {
         let arguments: Vec<XLA_FFI_Buffer> = call
             .arguments
@@ -193,10 +196,10 @@ impl Handler {
         (frame.args.size, frame.args.types, frame.args.args) = arguments.parts();
         (frame.rets.size, frame.rets.types, frame.rets.rets) = results.parts();
         frame.attrs = attributes.frame();
-        // SAFETY: the host registered the function as a handler. The frame has the arrays, which are as long as their
-        // dimensions say, and the attributes; all of it lives here until the handler is done, as `wait` makes sure.
+        // SAFETY: the host registered the function as a handler. The frame contains the arrays, whose sizes match their
+        // dimensions, and the attributes. All of it lives until the handler is complete, which `wait` ensures.
         let outcome = runtime::outcome(unsafe { (self.function)(&raw mut frame) });
-        // SAFETY: the field is null or a future that the handler made with the runtime's function, and its last use.
+        // SAFETY: the field is null or a future that the handler created with the runtime's function. This is its last use.
         outcome.and_then(|()| unsafe { runtime::wait(frame.future) })
     }
 }
@@ -207,7 +210,7 @@ impl fmt::Debug for Handler {
     }
 }
 
-/// A frame without arguments, results and attributes.
+/// Returns a frame without arguments, results and attributes.
 fn frame(context: *mut XLA_FFI_ExecutionContext) -> XLA_FFI_CallFrame {
     let no_extension = ptr::null_mut();
     XLA_FFI_CallFrame {
@@ -239,7 +242,7 @@ fn buffer(element_type: ElementType, dims: &[i64], data: *mut u8, len: usize) ->
     let size = dense_size(dims, element_type.byte_size())?;
     if size != len {
         return Err(Error::internal(format!(
-            "{len} bytes are not an array {element_type}{dims:?} of a custom call, which has {size}"
+            "an array {element_type}{dims:?} of a custom call needs {size} bytes, found {len}"
         )));
     }
     Ok(XLA_FFI_Buffer {
@@ -252,7 +255,7 @@ fn buffer(element_type: ElementType, dims: &[i64], data: *mut u8, len: usize) ->
     })
 }
 
-/// Arrays as a handler finds them: by pointers, with a kind for each.
+/// Arrays in the form that a handler reads: pointers, and a kind for each.
 struct List {
     kinds: Vec<c_int>,
     pointers: Vec<*mut c_void>,
@@ -271,8 +274,8 @@ impl List {
     }
 }
 
-/// Attributes as a handler finds them: sorted by name, each by a pointer to a struct of its kind. Everything that is pointed to
-/// lives here, in allocations that do not move.
+/// Attributes in the form that a handler reads: sorted by name, with a pointer to a struct of the kind of each. This value
+/// owns the targets of the pointers, in allocations that do not move.
 struct Attributes<'a> {
     kinds: Vec<c_int>,
     name_pointers: Vec<*mut XLA_FFI_ByteSpan>,
@@ -282,8 +285,8 @@ struct Attributes<'a> {
     _attributes: PhantomData<&'a Attribute>,
 }
 
-/// What the pointer to an attribute leads to. Vectors of one, because pointers into them are made before they are moved here,
-/// which boxes do not allow.
+/// The target of the pointer to an attribute. It consists of vectors with one element because pointers into them are created
+/// before they are moved here. Moving a box would invalidate them.
 #[expect(dead_code, reason = "it is read through pointers")]
 enum Value<'a> {
     Scalar(Vec<XLA_FFI_Scalar>, Vec<u128>),
@@ -292,14 +295,14 @@ enum Value<'a> {
     Dictionary(Vec<XLA_FFI_Attrs>, Box<Attributes<'a>>),
 }
 
-/// A copy of bytes with an alignment that suits any number.
+/// Copies bytes to memory that is aligned for every element type.
 fn aligned(bytes: &[u8]) -> Vec<u128> {
     let word = |chunk: &[u8]| {
         let mut word = [0; 16];
         word[..chunk.len()].copy_from_slice(chunk);
         u128::from_ne_bytes(word)
     };
-    // Also of nothing, so that there is an address.
+    // An empty slice also gets an element, so that it has an address.
     if bytes.is_empty() { vec![0] } else { bytes.chunks(16).map(word).collect() }
 }
 
@@ -364,7 +367,7 @@ mod tests {
     use super::*;
     use crate::error::ErrorCode;
 
-    /// What every handler does first: answers a question for its metadata.
+    /// Returns true and writes the metadata, if a frame requests them. Every handler calls it first.
     unsafe fn is_question(frame: *mut XLA_FFI_CallFrame) -> bool {
         // SAFETY: the frame is one of this module's.
         unsafe {
@@ -552,7 +555,7 @@ mod tests {
         }
         let error = run(&[], &UserData::default()).unwrap_err();
         assert_eq!(error.code(), ErrorCode::NotFound);
-        assert!(error.message().contains("no data of type 7"), "{error}");
+        assert!(error.message().contains("no user data with the type id 7"), "{error}");
     }
 
     #[test]
@@ -568,7 +571,10 @@ mod tests {
                 run_id: 0,
             })
             .unwrap_err();
-        assert!(error.message().contains("15 bytes are not an array f32[4]"), "{error}");
+        assert!(
+            error.message().contains("an array f32[4] of a custom call needs 16 bytes, found 15"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -585,7 +591,7 @@ mod tests {
             ptr::null_mut()
         }
         let error = Handler::from_function(silent, 0).unwrap_err();
-        assert!(error.message().contains("does not say which version"), "{error}");
+        assert!(error.message().contains("does not report the version"), "{error}");
         let error = Handler::from_function(newer, 0).unwrap_err();
         assert!(error.message().contains("version 1.-1 of XLA's FFI"), "{error}");
     }

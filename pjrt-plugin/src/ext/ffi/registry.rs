@@ -1,4 +1,4 @@
-//! What hosts and handlers register, for the whole process: handlers by platform and name, types by name.
+//! The process-wide registries of handlers by platform and target, and of types by name.
 
 #![deny(unsafe_code)]
 
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 static HANDLERS: LazyLock<Mutex<HashMap<(String, String), Handler>>> = LazyLock::new(Mutex::default);
 
-/// Registers a handler. The same one may come twice, another one may not.
+/// Registers a handler. Registering the same handler again succeeds; registering another one for the same target fails.
 pub(super) fn register_handler(platform: &str, target: &str, handler: Handler) -> Result<()> {
     let key = (platform.to_lowercase(), target.to_owned());
     let mut handlers = lock(&HANDLERS);
@@ -30,7 +30,7 @@ pub(super) fn find_handler(platform: &str, target: &str) -> Option<Handler> {
     lock(&HANDLERS).get(&(platform.to_lowercase(), target.to_owned())).copied()
 }
 
-/// Types by name, and the number after the largest.
+/// The ids of types by name, and the id after the largest.
 struct Types {
     ids: HashMap<String, i64>,
     next: i64,
@@ -38,24 +38,30 @@ struct Types {
 
 static TYPES: LazyLock<Mutex<Types>> = LazyLock::new(|| Mutex::new(Types { ids: HashMap::new(), next: 1 }));
 
-/// The number of a type: of one that is registered its own, otherwise the given one, or a new one for 0.
+/// Registers a type and returns its id. `id` is 0 to assign a new id. A registered type keeps its id.
 pub(super) fn register_type(name: &str, id: i64) -> Result<i64> {
     let mut types = lock(&TYPES);
     if let Some(existing) = types.ids.get(name).copied() {
         return if id == 0 || id == existing {
             Ok(existing)
         } else {
-            Err(Error::invalid_argument(format!("the type '{name}' has the number {existing}, not {id}")))
+            Err(Error::invalid_argument(format!(
+                "the type '{name}' is registered with the id {existing}; found {id}"
+            )))
         };
     }
     let id = match id {
         0 => types.next,
-        id if id < 0 => return Err(Error::invalid_argument(format!("{id} is no number of a type"))),
+        id if id < 0 => {
+            return Err(Error::invalid_argument(format!(
+                "the id {id} of the type '{name}' must not be negative"
+            )));
+        }
         id => id,
     };
     if let Some((other, _)) = types.ids.iter().find(|(_, taken)| **taken == id) {
         return Err(Error::already_exists(format!(
-            "the number {id} belongs to the type '{other}', not to '{name}'"
+            "the id {id} of the type '{name}' is already registered for the type '{other}'"
         )));
     }
     types.next = types.next.max(id.saturating_add(1));

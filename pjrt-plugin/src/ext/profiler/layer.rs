@@ -1,4 +1,4 @@
-//! Spans of the `tracing` crate on their way into a recording.
+//! A layer of the `tracing` crate that adds its spans to the recordings.
 
 #![deny(unsafe_code)]
 
@@ -19,28 +19,36 @@ use tracing_subscriber::{Layer, Registry};
 use crate::abi::recording::{self, is_active};
 use crate::attributes::AttributeValue;
 
-/// What records spans for the [`Profiler`](crate::ext::Profiler) extension, for a plugin that has a subscriber of its own. It
-/// costs nothing while no host traces.
+/// Returns the layer that records spans for the [`Profiler`](crate::ext::Profiler) extension, for plugins that set their own
+/// subscriber. It is disabled while no host profiles.
+///
+/// ```
+/// use tracing_subscriber::layer::SubscriberExt;
+///
+/// let subscriber = tracing_subscriber::registry().with(pjrt_plugin::ext::profiler_layer());
+/// # let _ = subscriber;
+/// ```
 pub fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
     Recorder.with_filter(filter_fn(|_| is_active()))
 }
 
-/// Makes the layer the subscriber of the process's spans, unless the plugin has one.
+/// Installs the layer as the global subscriber, unless the plugin has set one.
 pub(super) fn install() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
-        // An error says that the plugin has a subscriber, to which it adds the layer itself.
+        // This fails if the plugin has set a subscriber, to which it adds the layer itself.
         let _ = tracing::subscriber::set_global_default(Registry::default().with(layer()));
     });
 }
 
 struct Recorder;
 
-/// The field whose text is the name of a span: names in the code are constants. Other layers know it by this name, too.
+/// The field whose string replaces the name of a span, because names of spans are constants. Other layers use the same
+/// field.
 const NAME: &str = "otel.name";
 
 thread_local! {
-    /// The spans that this thread is in, and since when.
+    /// The spans that this thread has entered, with the times.
     static ENTERED: RefCell<Vec<(u64, Instant)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -54,7 +62,7 @@ impl Fields {
         self.0.push((Cow::Borrowed(field.name()), value));
     }
 
-    /// Takes the value of a field out, if it is text.
+    /// Removes a field and returns its value, if it is a string.
     fn take_text(&mut self, name: &str) -> Option<String> {
         let place = self.0.iter().position(|(field, _)| field == name)?;
         let AttributeValue::String(text) = &mut self.0[place].1 else { return None };
@@ -109,7 +117,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Recorder {
     }
 
     fn on_enter(&self, id: &Id, _: Context<'_, S>) {
-        // A thread that is being torn down has no thread-local values any more.
+        // A thread that is exiting has no thread-local values.
         let _ = ENTERED.try_with(|entered| entered.borrow_mut().push((id.into_u64(), Instant::now())));
     }
 

@@ -1,8 +1,8 @@
-//! The Profiler extension: what `jax.profiler.trace` shows of a plugin.
+//! The Profiler extension, which returns the plugin's part of a trace of `jax.profiler.trace`.
 //!
-//! While a host traces, the SDK records the calls that do work and the spans that the author's code opens with the `tracing`
-//! crate, and hands them over as an `XSpace`, the protocol buffer that XLA's profilers share. While no host traces, a call
-//! costs one look at a flag, and a span of `tracing` not more.
+//! While a host profiles, the SDK records calls of the host and the spans that the author's code opens with the `tracing`
+//! crate, and returns them as an `XSpace`, the protocol buffer of XLA's profilers. While no host profiles, a call or a span
+//! costs one atomic load.
 
 mod layer;
 mod xspace;
@@ -15,16 +15,17 @@ use std::time::{Duration, Instant};
 
 use pjrt_sys::{
     PJRT_Extension_Base, PJRT_Extension_Type_Profiler, PJRT_Profiler_Extension, PLUGIN_Profiler,
-    PLUGIN_Profiler_Api, PLUGIN_Profiler_ConsumeResult, PLUGIN_Profiler_ConsumeResult_Destroy_Args,
-    PLUGIN_Profiler_Error, PLUGIN_Profiler_Error_Destroy_Args, PLUGIN_Profiler_Error_Message_Args,
-    SizedStruct, field_end,
+    PLUGIN_Profiler_Api, PLUGIN_Profiler_CollectData_Args, PLUGIN_Profiler_Consume_Args,
+    PLUGIN_Profiler_ConsumeResult, PLUGIN_Profiler_ConsumeResult_Destroy_Args, PLUGIN_Profiler_Create_Args,
+    PLUGIN_Profiler_Destroy_Args, PLUGIN_Profiler_Error, PLUGIN_Profiler_Error_Destroy_Args,
+    PLUGIN_Profiler_Error_GetCode_Args, PLUGIN_Profiler_Error_Message_Args, PLUGIN_Profiler_Serialize_Args,
+    PLUGIN_Profiler_Start_Args, PLUGIN_Profiler_Stop_Args, SizedStruct, field_end,
 };
 
 use crate::abi::recording::Recording;
 pub use layer::layer;
 
-use super::Extension;
-use crate::abi::args::{View, bytes, fields_of, handle, input, output, output_str};
+use crate::abi::args::{View, bytes, handle, input, output, output_str};
 use crate::abi::device::MEMORY_STATS_SIZE;
 use crate::abi::guard;
 use crate::abi::handle::{self, Handle};
@@ -34,10 +35,11 @@ use crate::core::host_memory::HostPointer;
 use crate::core::sync::lock;
 use crate::error::{Error, Result};
 
-/// Shows hosts what a plugin did, and when (`PJRT_Profiler_Extension`): `jax.profiler.trace`, TensorBoard, Perfetto.
+/// Returns traces of the plugin to hosts (`PJRT_Profiler_Extension`), for `jax.profiler.trace`, TensorBoard and Perfetto.
+/// See the [example](crate::ext#example).
 ///
-/// Opt in with `impl Profiler for Client {}` and `#[pjrt_plugin(extensions(Profiler))]`. The calls of the host that do work
-/// are recorded by the SDK; a plugin's own steps are spans of the `tracing` crate, whose fields become attributes:
+/// Both methods have defaults, so `impl Profiler for MyClient {}` is sufficient. The SDK records the host's calls, except
+/// for getters. The author's code adds spans of the `tracing` crate, whose fields become attributes:
 ///
 /// ```
 /// fn compile() {
@@ -46,78 +48,76 @@ use crate::error::{Error, Result};
 /// }
 /// ```
 ///
-/// A name that is only known when the program runs goes into the field `otel.name`, which takes the place of the span's:
-/// `tracing::info_span!("operation", otel.name = name)`.
+/// If the name of a span is not a constant, the field `otel.name` replaces it:
 ///
-/// What a device measured with a clock of its own is handed in as [`Timeline`]s.
+/// ```
+/// # fn run(name: &str) {
+/// let _span = tracing::info_span!("operation", otel.name = name).entered();
+/// # }
+/// ```
 ///
-/// The SDK installs itself as the global subscriber of `tracing` when a host first traces. A plugin with a subscriber of its
-/// own adds [`profiler_layer`](crate::ext::profiler_layer) to it.
+/// Measurements of the device itself are returned as [`Timeline`]s.
+///
+/// The SDK sets the global subscriber of `tracing` when a host first profiles. A plugin that sets its own subscriber adds
+/// [`profiler_layer`](crate::ext::profiler_layer) to it.
 pub trait Profiler: PjrtClient {
-    /// A host starts to trace.
+    /// Starts profiling the devices. The default does nothing.
     ///
     /// # Errors
     ///
-    /// Whatever keeps the device from being traced; the host then goes on without the plugin's part.
+    /// Any error that prevents profiling. The trace of the host then does not contain the plugin's part.
     fn start_tracing() -> Result<()> {
         Ok(())
     }
 
-    /// A host stops tracing: what the devices themselves have measured since [`start_tracing`](Self::start_tracing).
+    /// Stops profiling the devices, and returns their measurements since [`start_tracing`](Self::start_tracing). The default
+    /// returns none.
     ///
     /// # Errors
     ///
-    /// Whatever went wrong with reading it.
+    /// Any error that occurs while the measurements are read.
     fn stop_tracing() -> Result<Vec<Timeline>> {
         Ok(Vec::new())
     }
 }
 
-/// Spans that follow each other on one part of a device: a core, a queue, a copy engine.
+/// The consecutive spans on a part of a device, such as a core, a queue or a copy engine. See [`Profiler::stop_tracing`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timeline {
-    /// What it is, such as `core 0`.
+    /// The name of the part, such as `core 0`.
     pub name: String,
-    /// What happened on it.
+    /// The spans.
     pub spans: Vec<TimelineSpan>,
 }
 
-/// Something that took time on a device.
+/// An operation in a [`Timeline`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimelineSpan {
-    /// What was done.
+    /// The name of the operation.
     pub name: String,
-    /// When it began, on the host's clock.
+    /// The start, in the time of the host.
     pub start: Instant,
-    /// How long it took.
+    /// The duration.
     pub duration: Duration,
-    /// What else is known about it.
+    /// Further attributes.
     pub attributes: Vec<(String, AttributeValue)>,
 }
 
-impl Extension {
-    /// [`Profiler`] of a client.
-    #[must_use]
-    pub const fn profiler<C: Profiler>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: Profiler>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: Profiler>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     let api = Box::into_raw(Box::new(PLUGIN_Profiler_Api {
         struct_size: declared_size(),
         priv_: ptr::null_mut(),
         error_destroy: Some(error_destroy),
         error_message: Some(error_message),
-        error_get_code: Some(error_get_code::<C>),
-        create: Some(create::<C>),
-        destroy: Some(destroy::<C>),
-        start: Some(start::<C>),
-        stop: Some(stop::<C>),
-        collect_data: Some(collect_data::<C>),
-        consume: Some(consume::<C>),
+        error_get_code: Some(profiler_shim(error_get_code::<C>)),
+        create: Some(profiler_shim(create::<C>)),
+        destroy: Some(profiler_shim(destroy::<C>)),
+        start: Some(profiler_shim(start::<C>)),
+        stop: Some(profiler_shim(stop::<C>)),
+        collect_data: Some(profiler_shim(collect_data::<C>)),
+        consume: Some(profiler_shim(consume::<C>)),
         consume_result_destroy: Some(consume_result_destroy),
-        serialize: Some(serialize::<C>),
+        serialize: Some(profiler_shim(serialize::<C>)),
     }));
     lock(&TABLES).push(HostPointer(api.cast()));
     MEMORY_STATS_SIZE.get_or_init(|| learn_host_version);
@@ -128,7 +128,7 @@ fn link<C: Profiler>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base
             next,
         },
         profiler_api: api,
-        // The number is for the other direction, where a host passes the extension with a call.
+        // The field is used only in the extension that a host passes with a call.
         traceme_context_id: -1,
     })
 }
@@ -136,20 +136,20 @@ fn link<C: Profiler>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base
 /// The size of the profiler's table up to C API 0.112, which ended with `collect_data`.
 const OLD_TABLE_SIZE: usize = field_end::PLUGIN_Profiler_Api::collect_data;
 
-/// Whether a host has been seen that knows the larger table.
+/// True if the version of a host is known to have the larger table.
 static NEW_TABLE: AtomicBool = AtomicBool::new(false);
 
-/// The tables that were handed out.
+/// The tables that have been returned to hosts.
 static TABLES: Mutex<Vec<HostPointer>> = Mutex::new(Vec::new());
 
-/// Hosts demand a table of exactly the size that they know, and crash without one, but do not say which size that is. So the
-/// table is as large as that of JAX 0.10 until a call shows that the host is newer.
+/// Returns the size to declare for the table. Hosts require exactly the size of their version, and crash otherwise, but do
+/// not pass it. The size is therefore that of JAX 0.10 until a call shows that the host is newer.
 fn declared_size() -> usize {
     if NEW_TABLE.load(Ordering::Relaxed) { PLUGIN_Profiler_Api::STRUCT_SIZE } else { OLD_TABLE_SIZE }
 }
 
-/// Learns the host's version from the size of `PJRT_Device_MemoryStats_Args`, which grew with 0.113, as the table did. Hosts call
-/// that function before they compile.
+/// Derives the host's version from the size of `PJRT_Device_MemoryStats_Args`, which grew in C API 0.113, as the table did.
+/// Hosts call that function before they compile.
 fn learn_host_version(memory_stats_size: usize) {
     if memory_stats_size < field_end::PJRT_Device_MemoryStats_Args::peak_allocated_bytes_is_set
         || NEW_TABLE.swap(true, Ordering::Relaxed)
@@ -157,8 +157,8 @@ fn learn_host_version(memory_stats_size: usize) {
         return;
     }
     for table in &*lock(&TABLES) {
-        // SAFETY: the table is one that `link` made, which lives as long as the process; its other fields do not change, and this
-        // one is written atomically.
+        // SAFETY: `link` created the table, which lives as long as the process. Its other fields do not change, and this one
+        // is written atomically.
         unsafe {
             let size = &raw mut (*table.get().cast::<PLUGIN_Profiler_Api>()).struct_size;
             AtomicUsize::from_ptr(size).store(declared_size(), Ordering::Relaxed);
@@ -166,7 +166,7 @@ fn learn_host_version(memory_stats_size: usize) {
     }
 }
 
-/// A host's session.
+/// The object behind a `PLUGIN_Profiler`: a profiling session.
 struct Session(Mutex<Progress>);
 
 enum Progress {
@@ -181,7 +181,7 @@ impl Handle for Session {
     const KIND: &'static str = "PLUGIN_Profiler";
 }
 
-/// A trace that was handed over.
+/// The object behind a `PLUGIN_Profiler_ConsumeResult`: a serialized trace.
 struct Consumed(Vec<u8>);
 
 impl Handle for Consumed {
@@ -189,7 +189,7 @@ impl Handle for Consumed {
     const KIND: &'static str = "PLUGIN_Profiler_ConsumeResult";
 }
 
-/// An error of a function below. Its table has errors of its own.
+/// The object behind a `PLUGIN_Profiler_Error`, which is distinct from `PJRT_Error`.
 struct ProfilerError {
     error: Error,
     text: String,
@@ -227,7 +227,7 @@ impl Session {
         timelines.map(drop)
     }
 
-    /// Hands the trace over; a second time there is none left.
+    /// Moves the trace out of the session. A second call returns an error.
     fn take(&self) -> Result<Vec<u8>> {
         let mut progress = lock(&self.0);
         match &mut *progress {
@@ -237,10 +237,10 @@ impl Session {
                 Ok(space)
             }
             Progress::Running(_) => {
-                Err(Error::failed_precondition("the session is still tracing: stop it first"))
+                Err(Error::failed_precondition("the session is still tracing; stop it first"))
             }
             Progress::New => {
-                Err(Error::failed_precondition("the session has no trace: start and stop it first"))
+                Err(Error::failed_precondition("the session has no trace; start and stop it first"))
             }
         }
     }
@@ -264,133 +264,134 @@ fn to_raw(outcome: Result<()>) -> *mut PLUGIN_Profiler_Error {
     }
 }
 
-/// A view of all fields of a struct of the profiler's, whatever size it says: XLA's own hosts leave that field unset, and none of
-/// these structs has ever grown.
+/// Returns a view of all fields of a struct of the profiler, regardless of its declared size: XLA's hosts leave the size
+/// unset, and the structs are the same in all versions.
 ///
 /// # Safety
 ///
-/// The struct is one of the profiler's, as its header has them.
+/// The struct is a complete struct of the profiler's header.
 unsafe fn whole<'v, T: SizedStruct>(view: &'v View<'_, T>) -> View<'v, T> {
     // SAFETY: this function's contract.
     unsafe { view.with_size(T::STRUCT_SIZE) }
 }
 
-/// As the macro for functions of the table, for those that return an error of the profiler.
-macro_rules! profiler_shims {
-    ($($(#[$attribute:meta])* $name:ident($args:ident) |$view:ident, $client:ident| $body:block)*) => {$(
-        $(#[$attribute])*
-        ///
-        /// # Safety
-        ///
-        #[doc = concat!("`args` is what the PJRT C API says about `", stringify!($args), "`.")]
-        unsafe extern "C" fn $name<$client: Profiler>(args: *mut pjrt_sys::$args) -> *mut PLUGIN_Profiler_Error {
-            fields_of!($args);
-            let body = |view: View<'_, Struct>| -> Result<()> {
-                // SAFETY: this function's contract, and `whole`'s.
-                let $view = unsafe { whole(&view) };
-                $body
-            };
-            // SAFETY: this function's contract.
-            to_raw(unsafe { guard::run(args, body) })
-        }
-    )*};
+/// As [`guard::shim`], for a function whose error is one of the profiler, and with a view of all fields.
+const fn profiler_shim<T, F>(_: F) -> unsafe extern "C" fn(*mut T) -> *mut PLUGIN_Profiler_Error
+where
+    T: SizedStruct,
+    F: Fn(View<'_, T>) -> Result<()> + Copy + 'static,
+{
+    /// # Safety
+    ///
+    /// As for [`guard::run`]; the struct is one of the profiler's, and a value of type `F` exists.
+    unsafe extern "C" fn shim<T, F>(args: *mut T) -> *mut PLUGIN_Profiler_Error
+    where
+        T: SizedStruct,
+        F: Fn(View<'_, T>) -> Result<()> + Copy + 'static,
+    {
+        // SAFETY: this function's contract.
+        let body = |view: View<'_, T>| unsafe { guard::zero_sized::<F>()(whole(&view)) };
+        // SAFETY: this function's contract.
+        to_raw(unsafe { guard::run(args, body) })
+    }
+    shim::<T, F>
 }
 
-profiler_shims! {
-    /// The code of an error.
-    error_get_code(PLUGIN_Profiler_Error_GetCode_Args) |args, C| {
-        output!(args.code = handle!(args.error: ProfilerError)?.error.code() as c_int);
-        Ok(())
-    }
+/// Returns the code of an error.
+fn error_get_code<C: Profiler>(args: View<'_, PLUGIN_Profiler_Error_GetCode_Args>) -> Result<()> {
+    output!(args.code = handle!(args.error: ProfilerError)?.error.code() as c_int);
+    Ok(())
+}
 
-    /// Makes a session. The options of the host are about tracers of XLA's own.
-    create(PLUGIN_Profiler_Create_Args) |args, C| {
-        output!(args.profiler = ptr::null_mut());
-        bytes!(args.options, options_size)?;
-        layer::install();
-        output!(args.profiler = handle::into_raw(Session(Mutex::new(Progress::New))));
-        Ok(())
-    }
+/// Creates a session. The host's options are ignored, because they concern XLA's tracers.
+fn create<C: Profiler>(args: View<'_, PLUGIN_Profiler_Create_Args>) -> Result<()> {
+    output!(args.profiler = ptr::null_mut());
+    bytes!(args.options, options_size)?;
+    layer::install();
+    output!(args.profiler = handle::into_raw(Session(Mutex::new(Progress::New))));
+    Ok(())
+}
 
-    /// Frees a session, which stops tracing.
-    destroy(PLUGIN_Profiler_Destroy_Args) |args, C| {
-        // SAFETY: the host gives the session up, which came from `create`.
-        drop(unsafe { handle::from_raw::<Session>(input!(args.profiler), "profiler") }?);
-        Ok(())
-    }
+/// Frees a session and stops it.
+fn destroy<C: Profiler>(args: View<'_, PLUGIN_Profiler_Destroy_Args>) -> Result<()> {
+    // SAFETY: the host passes ownership of the session, which came from `create`.
+    drop(unsafe { handle::from_raw::<Session>(input!(args.profiler), "profiler") }?);
+    Ok(())
+}
 
-    /// Starts tracing.
-    start(PLUGIN_Profiler_Start_Args) |args, C| {
-        handle!(args.profiler: Session)?.start::<C>()
-    }
+/// Starts tracing.
+fn start<C: Profiler>(args: View<'_, PLUGIN_Profiler_Start_Args>) -> Result<()> {
+    handle!(args.profiler: Session)?.start::<C>()
+}
 
-    /// Stops tracing.
-    stop(PLUGIN_Profiler_Stop_Args) |args, C| {
-        handle!(args.profiler: Session)?.stop::<C>()
-    }
+/// Stops tracing.
+fn stop<C: Profiler>(args: View<'_, PLUGIN_Profiler_Stop_Args>) -> Result<()> {
+    handle!(args.profiler: Session)?.stop::<C>()
+}
 
-    /// The trace. Hosts that pass no buffer take the bytes from here, where they stay as long as the session, or come again with a
-    /// buffer of the size that they are told.
-    collect_data(PLUGIN_Profiler_CollectData_Args) |args, C| {
-        let progress = lock(&handle!(args.profiler: Session)?.0);
-        let Progress::Stopped(space) = &*progress else {
-            return Err(Error::failed_precondition("the session has no trace: start and stop it first"));
-        };
-        let buffer: *mut u8 = input!(args.buffer);
-        if buffer.is_null() {
-            output!(args.buffer = space.as_ptr().cast_mut());
-        } else {
-            let room = input!(args.buffer_size_in_bytes);
-            if room < space.len() {
-                return Err(Error::invalid_argument(format!("a trace of {} bytes needs more than {room}", space.len())));
-            }
-            // SAFETY: the host's buffer has room for `buffer_size_in_bytes` bytes, which is at least what is copied.
-            unsafe { ptr::copy_nonoverlapping(space.as_ptr(), buffer, space.len()) };
+/// Returns the trace. Without a buffer of the host, returns the address of the bytes, which the session owns, and their
+/// size. With a buffer, copies the bytes to it.
+fn collect_data<C: Profiler>(args: View<'_, PLUGIN_Profiler_CollectData_Args>) -> Result<()> {
+    let progress = lock(&handle!(args.profiler: Session)?.0);
+    let Progress::Stopped(space) = &*progress else {
+        return Err(Error::failed_precondition("the session has no trace; start and stop it first"));
+    };
+    let buffer: *mut u8 = input!(args.buffer);
+    if buffer.is_null() {
+        output!(args.buffer = space.as_ptr().cast_mut());
+    } else {
+        let room = input!(args.buffer_size_in_bytes);
+        if room < space.len() {
+            return Err(Error::invalid_argument(format!(
+                "the trace has {} bytes, but the buffer has only {room}",
+                space.len()
+            )));
         }
-        output!(args.buffer_size_in_bytes = space.len());
-        Ok(())
+        // SAFETY: the host's buffer has `buffer_size_in_bytes` bytes, which are at least as many as are copied.
+        unsafe { ptr::copy_nonoverlapping(space.as_ptr(), buffer, space.len()) };
     }
+    output!(args.buffer_size_in_bytes = space.len());
+    Ok(())
+}
 
-    /// Hands the trace over.
-    consume(PLUGIN_Profiler_Consume_Args) |args, C| {
-        output!(args.result = ptr::null_mut());
-        let space = handle!(args.profiler: Session)?.take()?;
-        output!(args.result = handle::into_raw(Consumed(space)));
-        Ok(())
-    }
+/// Moves the trace out of the session and returns it.
+fn consume<C: Profiler>(args: View<'_, PLUGIN_Profiler_Consume_Args>) -> Result<()> {
+    output!(args.result = ptr::null_mut());
+    let space = handle!(args.profiler: Session)?.take()?;
+    output!(args.result = handle::into_raw(Consumed(space)));
+    Ok(())
+}
 
-    /// The bytes of a trace that was handed over, which it keeps.
-    serialize(PLUGIN_Profiler_Serialize_Args) |args, C| {
-        let space = &handle!(args.consume_result: Consumed)?.0;
-        output!(args.serialized_bytes = space.as_ptr());
-        output!(args.serialized_size = space.len());
-        Ok(())
-    }
+/// Returns the bytes of a trace, which the trace owns.
+fn serialize<C: Profiler>(args: View<'_, PLUGIN_Profiler_Serialize_Args>) -> Result<()> {
+    let space = &handle!(args.consume_result: Consumed)?.0;
+    output!(args.serialized_bytes = space.as_ptr());
+    output!(args.serialized_size = space.len());
+    Ok(())
 }
 
 /// Frees an error.
 ///
 /// # Safety
 ///
-/// `args` is what the PJRT C API says about `PLUGIN_Profiler_Error_Destroy_Args`.
+/// `args` is as the PJRT C API requires for `PLUGIN_Profiler_Error_Destroy_Args`.
 unsafe extern "C" fn error_destroy(args: *mut PLUGIN_Profiler_Error_Destroy_Args) {
-    fields_of!(PLUGIN_Profiler_Error_Destroy_Args);
     // SAFETY: this function's contract.
     if let Ok(args) = unsafe { View::new(args) } {
         // SAFETY: as above.
         let args = unsafe { whole(&args) };
-        // SAFETY: the host gives the error up. This function cannot complain about one that is not live.
+        // SAFETY: the host passes ownership of the error. A handle that is not live is ignored, because this function cannot
+        // return an error.
         let _ = unsafe { handle::from_raw::<ProfilerError>(input!(args.error), "error") };
     }
 }
 
-/// The text of an error, which lives as long as it.
+/// Returns the text of an error, which lives as long as the error.
 ///
 /// # Safety
 ///
-/// `args` is what the PJRT C API says about `PLUGIN_Profiler_Error_Message_Args`.
+/// `args` is as the PJRT C API requires for `PLUGIN_Profiler_Error_Message_Args`.
 unsafe extern "C" fn error_message(args: *mut PLUGIN_Profiler_Error_Message_Args) {
-    fields_of!(PLUGIN_Profiler_Error_Message_Args);
     // SAFETY: this function's contract.
     let Ok(args) = (unsafe { View::new(args) }) else { return };
     // SAFETY: as above.
@@ -399,18 +400,18 @@ unsafe extern "C" fn error_message(args: *mut PLUGIN_Profiler_Error_Message_Args
     output_str!(args.message, message_size = error.map_or("", |error| error.text.as_str()));
 }
 
-/// Frees a trace that was handed over.
+/// Frees a trace.
 ///
 /// # Safety
 ///
-/// `args` is what the PJRT C API says about `PLUGIN_Profiler_ConsumeResult_Destroy_Args`.
+/// `args` is as the PJRT C API requires for `PLUGIN_Profiler_ConsumeResult_Destroy_Args`.
 unsafe extern "C" fn consume_result_destroy(args: *mut PLUGIN_Profiler_ConsumeResult_Destroy_Args) {
-    fields_of!(PLUGIN_Profiler_ConsumeResult_Destroy_Args);
     // SAFETY: this function's contract.
     if let Ok(args) = unsafe { View::new(args) } {
         // SAFETY: as above.
         let args = unsafe { whole(&args) };
-        // SAFETY: the host gives the trace up. This function cannot complain about one that is not live.
+        // SAFETY: the host passes ownership of the trace. A handle that is not live is ignored, because this function cannot
+        // return an error.
         let _ = unsafe { handle::from_raw::<Consumed>(input!(args.consume_result), "consume_result") };
     }
 }

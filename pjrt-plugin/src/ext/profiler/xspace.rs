@@ -1,4 +1,4 @@
-//! A recording as an `XSpace`.
+//! Conversion of a recording to an `XSpace`.
 
 #![deny(unsafe_code)]
 
@@ -12,7 +12,7 @@ use crate::abi::recording::Recording;
 use crate::attributes::AttributeValue;
 use crate::core::sync::lock;
 
-/// `XSpace`, as far as there is something to say.
+/// The fields of `XSpace` that this crate writes.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Space {
     #[prost(message, repeated, tag = "1")]
@@ -90,7 +90,7 @@ pub(super) struct Name {
     pub(super) name: String,
 }
 
-/// Names that are numbered as they come.
+/// Names, which are numbered in the order of their addition.
 #[derive(Default)]
 struct Names(BTreeMap<String, i64>);
 
@@ -109,7 +109,7 @@ impl Names {
     }
 }
 
-/// Lines of events that share names and a start.
+/// Lines of events that share the names and the start.
 struct Writer {
     start: Instant,
     timestamp_ns: i64,
@@ -144,7 +144,7 @@ impl Writer {
             }),
         });
         let event = Event {
-            // What began before the recording did is shown from its start on.
+            // An event that began before the recording is shown from the start of the recording on.
             offset_ps: Some(picoseconds(self.start, start)),
             duration_ps: picoseconds(start.max(self.start), end),
             stats: stats.collect(),
@@ -158,7 +158,7 @@ fn picoseconds(from: Instant, to: Instant) -> i64 {
     i64::try_from(to.saturating_duration_since(from).as_nanos().saturating_mul(1000)).unwrap_or(i64::MAX)
 }
 
-/// A serialized `XSpace` with one plane: a line for each thread and for each timeline.
+/// Encodes an `XSpace` with one plane, which has a line for each thread and for each timeline.
 pub(super) fn encode(platform: &str, recording: &Recording, timelines: &[Timeline]) -> Vec<u8> {
     let timestamp_ns = recording.wall_start.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let mut writer = Writer {
@@ -187,10 +187,13 @@ pub(super) fn encode(platform: &str, recording: &Recording, timelines: &[Timelin
     let warnings = if content.dropped == 0 {
         Vec::new()
     } else {
-        vec![format!("the plugin '{platform}' left out {} spans: there were too many", content.dropped)]
+        vec![format!(
+            "the plugin '{platform}' dropped {} spans, because its limit was reached",
+            content.dropped
+        )]
     };
     let plane = Plane {
-        // Viewers show planes of this prefix as devices.
+        // Viewers show planes with this prefix as devices.
         name: format!("/device:CUSTOM:{platform}"),
         lines: writer.lines,
         event_metadata: writer.events.into_metadata(),

@@ -1,4 +1,4 @@
-//! The events of the RawBuffer extension: ours as hosts see them, and theirs as we do.
+//! The events of the RawBuffer extension: those of the plugin and those of the host.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
@@ -16,10 +16,10 @@ use crate::core::event::Event;
 use crate::core::host_memory::HostPointer;
 use crate::error::{Error, Result};
 
-/// An event of ours; the host counts its shares.
+/// An event of the plugin, which is reference-counted.
 struct DeviceEvent {
     event: Event,
-    /// The text of its error, which the host may keep as long as the event.
+    /// The text of its error, which lives as long as the event.
     text: OnceLock<String>,
 }
 
@@ -40,7 +40,7 @@ static TABLE: Table = Table(PJRT_DeviceEvent_FunctionTable {
     get_definition_stream: Some(get_definition_stream),
 });
 
-/// Hands an event to the host, with one share.
+/// Passes an event with one share to the host.
 pub(super) fn to_raw(event: Event) -> PJRT_DeviceEvent {
     let object = Arc::new(DeviceEvent { event, text: OnceLock::new() });
     PJRT_DeviceEvent { vtable: &raw const TABLE.0, device_event: Arc::into_raw(object).cast_mut().cast() }
@@ -116,11 +116,11 @@ unsafe extern "C" fn get_state(event: *mut c_void) -> PJRT_DeviceEvent_State {
     }
 }
 
-/// There is no stream.
+/// Returns 0, because there are no streams.
 ///
 /// # Safety
 ///
-/// `sequence_number` is null or can be written.
+/// `sequence_number` is null or valid for writes.
 unsafe extern "C" fn get_definition_stream(_: *mut c_void, sequence_number: *mut u64) -> isize {
     // SAFETY: this function's contract.
     if let Some(number) = unsafe { sequence_number.as_mut() } {
@@ -129,11 +129,11 @@ unsafe extern "C" fn get_definition_stream(_: *mut c_void, sequence_number: *mut
     0
 }
 
-/// The events that a host wants to be waited for. The list stays the host's.
+/// Converts a host's list of events. The host keeps ownership of the list.
 ///
 /// # Safety
 ///
-/// `events` is null or a list of events, which live during the call.
+/// `events` is null or a list of events that live during the call.
 pub(super) unsafe fn from_list(events: *const PJRT_DeviceEventVector) -> Result<Vec<Event>> {
     // SAFETY: this function's contract.
     let Some(list) = (unsafe { events.as_ref() }) else { return Ok(Vec::new()) };
@@ -143,21 +143,21 @@ pub(super) unsafe fn from_list(events: *const PJRT_DeviceEventVector) -> Result<
     events.iter().map(|event| unsafe { from_raw(*event) }).collect()
 }
 
-/// An event that completes when one of the host's does.
+/// Creates an event that completes when an event of the interface does.
 ///
 /// # Safety
 ///
-/// `event` is an event, of ours or of the host's, which lives during the call.
+/// `event` is an event of the plugin or of the host that lives during the call.
 unsafe fn from_raw(event: PJRT_DeviceEvent) -> Result<Event> {
     // SAFETY: this function's contract.
     let Some(table) = (unsafe { event.vtable.as_ref() }) else {
-        return Err(null("the functions of an event"));
+        return Err(null("vtable of an event"));
     };
     let (Some(inc_ref), Some(and_then)) = (table.inc_ref, table.and_then) else {
-        return Err(Error::invalid_argument("an event that cannot be waited for"));
+        return Err(Error::invalid_argument("an event of the host lacks the function inc_ref or and_then"));
     };
     let (source, ours) = Event::pending();
-    // The share is given back when the event has called back.
+    // The share is released in the callback.
     let finish: Finish = Box::new((HostPointer(event.device_event), table, source));
     // SAFETY: this function's contract; the callback takes the box, once.
     unsafe {
@@ -171,12 +171,12 @@ type Finish = Box<(HostPointer, &'static PJRT_DeviceEvent_FunctionTable, crate::
 
 /// # Safety
 ///
-/// `finish` is what [`from_raw`] registered, and the event in it is over.
+/// `finish` is the argument that [`from_raw`] registered, and its event is complete.
 unsafe extern "C" fn finished(finish: *mut c_void) {
     // SAFETY: this function's contract.
     let (event, table, source) = *unsafe { Finish::from_raw(finish.cast()) };
     let (mut code, mut message, mut size) = (PJRT_Error_Code(0), ptr::null(), 0);
-    // SAFETY: the event lives, since it was given a share; the text lives as long as it.
+    // SAFETY: the share keeps the event alive, and the text lives as long as the event.
     let outcome = unsafe {
         match table.get_error_if_present {
             Some(get) if get(event.get(), &raw mut code, &raw mut message, &raw mut size) != 0 => {
@@ -186,22 +186,22 @@ unsafe extern "C" fn finished(finish: *mut c_void) {
         }
     };
     if let Some(dec_ref) = table.dec_ref {
-        // SAFETY: the share that `from_raw` took.
+        // SAFETY: this releases the share that `from_raw` acquired.
         unsafe { dec_ref(event.get()) };
     }
     source.complete(outcome);
 }
 
-/// The host's side of an event that it wants to be completed. A share, given back when this is dropped.
+/// A share of a promise of the host, by which an event of the host is completed. It is released on drop.
 pub(super) struct Promise(*mut PJRT_DeviceEventPromise);
 
-// SAFETY: the host lets a promise be kept on any thread.
+// SAFETY: the host allows the use of a promise on any thread.
 unsafe impl Send for Promise {}
 
 impl Promise {
     /// # Safety
     ///
-    /// `promise` is null or a promise, which lives during the call.
+    /// `promise` is null or a promise that lives during the call.
     pub(super) unsafe fn new(promise: *mut PJRT_DeviceEventPromise) -> Result<Option<Self>> {
         if promise.is_null() {
             return Ok(None);
@@ -209,7 +209,8 @@ impl Promise {
         // SAFETY: this function's contract.
         let table = unsafe { (*promise).vtable.as_ref() };
         let inc_ref = table.and_then(|table| table.inc_ref);
-        let inc_ref = inc_ref.ok_or_else(|| Error::invalid_argument("a promise that cannot be kept"))?;
+        let inc_ref = inc_ref
+            .ok_or_else(|| Error::invalid_argument("a promise of the host lacks the function inc_ref"))?;
         // SAFETY: this function's contract.
         unsafe { inc_ref(promise) };
         Ok(Some(Self(promise)))
@@ -217,8 +218,8 @@ impl Promise {
 
     /// Completes the event.
     pub(super) fn complete(self, outcome: Result<()>) {
-        // SAFETY: the promise lives, since this has a share; `new` has checked that there are functions, which take an error
-        // over.
+        // SAFETY: the share keeps the promise alive. `new` has checked that there is a table. `set_error` takes ownership of
+        // the error.
         unsafe {
             let table = &*(*self.0).vtable;
             match (outcome, table.set_ready, table.set_error) {
@@ -232,7 +233,7 @@ impl Promise {
 
 impl Drop for Promise {
     fn drop(&mut self) {
-        // SAFETY: as above; the share is given up here.
+        // SAFETY: as above; this releases the share.
         unsafe {
             if let Some(dec_ref) = (*(*self.0).vtable).dec_ref {
                 dec_ref(self.0);

@@ -1,4 +1,4 @@
-//! The functions in a raw buffer's first word.
+//! The function table to which the first word of a raw buffer points.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -65,14 +65,14 @@ unsafe extern "C" fn inc_ref<C: RawBuffers>(raw: *mut PJRT_RawBuffer) {
 
 /// # Safety
 ///
-/// `raw` is a raw buffer of this plugin, of which the host gives up a share.
+/// `raw` is a raw buffer of this plugin, of which the host passes ownership of a share.
 unsafe extern "C" fn dec_ref<C: RawBuffers>(raw: *mut PJRT_RawBuffer) {
     let body = || {
         // SAFETY: this function's contract.
         drop(unsafe { handle::share_from_raw::<RawBuffer<C>>(raw, "raw_buffer") }?);
         Ok(())
     };
-    // There is nobody to tell of a panic, or of a wrong handle.
+    // This function cannot return an error; the panic hook has printed a panic.
     let _ = panic_guard::catch(body);
 }
 
@@ -93,7 +93,7 @@ unsafe extern "C" fn get_memory_space<C: RawBuffers>(raw: *const PJRT_RawBuffer)
     raw.map_or(ptr::null_mut(), |raw| raw.client.memory_pointer(raw.place.memory))
 }
 
-/// Null if the host cannot read it, and for a buffer in error.
+/// Returns the address of the bytes, or null if the host cannot read them or the buffer is in error.
 ///
 /// # Safety
 ///
@@ -106,8 +106,8 @@ unsafe extern "C" fn get_host_pointer<C: RawBuffers>(raw: *const PJRT_RawBuffer)
 
 /// # Safety
 ///
-/// `raw` is null or a raw buffer of this plugin; the host lends the bytes from `src` on until the event is complete;
-/// `dependencies` is null or a list of live events; `event` can be written.
+/// `raw` is null or a raw buffer of this plugin. The host lends the bytes from `src` on until the event completes.
+/// `dependencies` is null or a list of live events. `event` is null or valid for writes.
 unsafe extern "C" fn copy_raw_host_to_device<C: RawBuffers>(
     raw: *mut PJRT_RawBuffer,
     src: *const c_void,
@@ -128,7 +128,7 @@ unsafe extern "C" fn copy_raw_host_to_device<C: RawBuffers>(
 
 /// # Safety
 ///
-/// As for [`copy_raw_host_to_device`]; the bytes from `dst` on are the plugin's until the event is complete.
+/// As for [`copy_raw_host_to_device`]; the plugin has exclusive access to the bytes from `dst` on until the event completes.
 unsafe extern "C" fn copy_raw_device_to_host<C: RawBuffers>(
     raw: *mut PJRT_RawBuffer,
     dst: *mut c_void,
@@ -149,7 +149,7 @@ unsafe extern "C" fn copy_raw_device_to_host<C: RawBuffers>(
 
 /// # Safety
 ///
-/// `place` is null or can be written.
+/// `place` is null or valid for writes.
 unsafe fn write_event(place: *mut PJRT_DeviceEvent, event: Event) -> Result<()> {
     if place.is_null() {
         return Err(null("event"));
@@ -161,7 +161,7 @@ unsafe fn write_event(place: *mut PJRT_DeviceEvent, event: Event) -> Result<()> 
 
 /// # Safety
 ///
-/// `raw` is null or a raw buffer of this plugin; `event` can be written.
+/// `raw` is null or a raw buffer of this plugin; `event` is null or valid for writes.
 unsafe extern "C" fn make_allocation_ready_event<C: RawBuffers>(
     raw: *mut PJRT_RawBuffer,
     event: *mut PJRT_DeviceEvent,
@@ -185,18 +185,18 @@ unsafe extern "C" fn get_raw_buffer_async_value<C: RawBuffers>(
     })
 }
 
-/// Whether bytes may be written is known only when they are: memory that the host lends may not.
+/// Returns true. A write to storage that is not mutable, such as borrowed host memory, returns an error.
 ///
 /// # Safety
 ///
-/// None.
+/// The function has no preconditions.
 unsafe extern "C" fn is_mutable(_: *const PJRT_RawBuffer) -> bool {
     true
 }
 
 /// # Safety
 ///
-/// `raw` is null or a raw buffer of this plugin; `sliced` can be written.
+/// `raw` is null or a raw buffer of this plugin; `sliced` is null or valid for writes.
 unsafe extern "C" fn slice<C: RawBuffers>(
     raw: *mut PJRT_RawBuffer,
     offset: i64,
@@ -216,14 +216,14 @@ unsafe extern "C" fn slice<C: RawBuffers>(
     })
 }
 
-/// Copies all bytes of one raw buffer into another one, through the host. `allocation` is told when the destination has
-/// storage, `definition` when it has the bytes, and `usage` when the source is not needed any more.
+/// Copies all bytes of a raw buffer to another one, through host memory. `allocation` is called when the destination has
+/// storage. `definition` and `usage` are completed when the copy is complete.
 ///
 /// # Safety
 ///
 /// `source` and `destination` are null or raw buffers of this plugin; `dependencies` is null or a list of live events;
-/// `definition` and `usage` are null or live promises; `allocation` is null or can be called once with an error that it takes over
-/// and `user_data`, on any thread.
+/// `definition` and `usage` are null or live promises; `allocation` is null or can be called once, on any thread, with an
+/// error whose ownership it takes and `user_data`.
 unsafe extern "C" fn schedule_copy_to<C: RawBuffers>(
     source: *mut PJRT_RawBuffer,
     dependencies: *mut PJRT_DeviceEventVector,

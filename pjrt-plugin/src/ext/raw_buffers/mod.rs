@@ -1,4 +1,4 @@
-//! The RawBuffer extension: the bytes of a buffer, for hosts that transfer them themselves.
+//! The RawBuffer extension, with which hosts read and write the bytes of buffers.
 
 mod device_event;
 mod function_table;
@@ -8,17 +8,19 @@ use std::ptr;
 use std::sync::Arc;
 
 use pjrt_sys::{
-    PJRT_Extension_Base, PJRT_Extension_Type_RawBuffer, PJRT_RawBuffer, PJRT_RawBuffer_Extension,
-    PJRT_RawBuffer_FunctionTable, SizedStruct,
+    PJRT_Extension_Base, PJRT_Extension_Type_RawBuffer, PJRT_RawBuffer,
+    PJRT_RawBuffer_CopyRawDeviceToHost_Args, PJRT_RawBuffer_CopyRawHostToDevice_Args,
+    PJRT_RawBuffer_CreateRawAliasOfBuffer_Args, PJRT_RawBuffer_Destroy_Args, PJRT_RawBuffer_Extension,
+    PJRT_RawBuffer_FunctionTable, PJRT_RawBuffer_GetHostPointer_Args, PJRT_RawBuffer_GetMemorySpace_Args,
+    PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args, SizedStruct,
 };
 
-use super::Extension;
-use crate::abi::args::{handle, input, null, output};
+use crate::abi::args::{View, handle, input, null, output};
 use crate::abi::buffer::BufferHandle;
 use crate::abi::client_state::ClientState;
 use crate::abi::download::read_back;
 use crate::abi::event::event_to_raw;
-use crate::abi::guard::shims;
+use crate::abi::guard::shim;
 use crate::abi::handle::{self, Handle};
 use crate::buffer::PjrtBuffer;
 use crate::client::Location;
@@ -32,47 +34,39 @@ use crate::error::{Error, Result};
 use crate::host_buffer::{CopyToHost, HostBuffer};
 use crate::shape::Shape;
 
-/// Lets hosts read and write the bytes of buffers, whatever the buffers' types (`PJRT_RawBuffer_Extension`): JAX's transfer
-/// library sends arrays between processes in this way.
+/// Reads and writes the bytes of buffers of any type for hosts (`PJRT_RawBuffer_Extension`). JAX's transfer library uses it
+/// to send arrays between processes. See the [example](crate::ext#example).
 ///
-/// Opt in with `#[pjrt_plugin(extensions(RawBuffers))]`. The bytes are dense and row-major, as everywhere. Upstream calls the
-/// extension experimental: its structs may change with the version.
+/// The bytes are dense and row-major. OpenXLA marks the extension as experimental, so its structs may change between
+/// versions.
 pub trait RawBuffers: PjrtClient {
-    /// Writes bytes into storage, from an offset on; the range lies inside of it. The result is complete when they are there.
-    /// Others may hold the storage, and read it: the host takes care of the order.
+    /// Writes bytes to storage at an offset. The SDK has checked that the range is in bounds. The returned event completes
+    /// when the bytes are written. There may be other shares of the storage; the host orders reads and writes.
     ///
     /// # Errors
     ///
-    /// FAILED_PRECONDITION for storage that must not be written, such as memory that the host lends.
+    /// FAILED_PRECONDITION if the storage is not mutable, such as borrowed host memory.
     fn write_raw(storage: &Arc<Self::Buffer>, offset: usize, data: HostBuffer) -> Result<Event>;
 }
 
-impl Extension {
-    /// [`RawBuffers`] of a client.
-    #[must_use]
-    pub const fn raw_buffers<C: RawBuffers>() -> Self {
-        Self { link: link::<C> }
-    }
-}
-
-fn link<C: RawBuffers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
+pub(super) fn link<C: RawBuffers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_RawBuffer_Extension {
         base: PJRT_Extension_Base {
             struct_size: PJRT_RawBuffer_Extension::STRUCT_SIZE,
             type_: PJRT_Extension_Type_RawBuffer,
             next,
         },
-        PJRT_RawBuffer_CreateRawAliasOfBuffer: Some(create_raw_alias_of_buffer::<C>),
-        PJRT_RawBuffer_Destroy: Some(destroy::<C>),
-        PJRT_RawBuffer_GetOnDeviceSizeInBytes: Some(get_on_device_size_in_bytes::<C>),
-        PJRT_RawBuffer_GetMemorySpace: Some(get_memory_space::<C>),
-        PJRT_RawBuffer_CopyRawHostToDevice: Some(copy_raw_host_to_device::<C>),
-        PJRT_RawBuffer_CopyRawDeviceToHost: Some(copy_raw_device_to_host::<C>),
-        PJRT_RawBuffer_GetHostPointer: Some(get_host_pointer::<C>),
+        PJRT_RawBuffer_CreateRawAliasOfBuffer: Some(shim(create_raw_alias_of_buffer::<C>)),
+        PJRT_RawBuffer_Destroy: Some(shim(destroy::<C>)),
+        PJRT_RawBuffer_GetOnDeviceSizeInBytes: Some(shim(get_on_device_size_in_bytes::<C>)),
+        PJRT_RawBuffer_GetMemorySpace: Some(shim(get_memory_space::<C>)),
+        PJRT_RawBuffer_CopyRawHostToDevice: Some(shim(copy_raw_host_to_device::<C>)),
+        PJRT_RawBuffer_CopyRawDeviceToHost: Some(shim(copy_raw_device_to_host::<C>)),
+        PJRT_RawBuffer_GetHostPointer: Some(shim(get_host_pointer::<C>)),
     })
 }
 
-/// A range of the bytes of a buffer, as the host sees it: shares of it are counted.
+/// The object behind a `PJRT_RawBuffer`: a range of the bytes of a buffer. It is reference-counted.
 #[repr(C)]
 struct RawBuffer<C: RawBuffers> {
     vtable: *const PJRT_RawBuffer_FunctionTable,
@@ -96,7 +90,7 @@ impl<C: RawBuffers> Handle for RawBuffer<C> {
 }
 
 impl<C: RawBuffers> RawBuffer<C> {
-    /// The bytes of a whole buffer. They stay when the buffer is deleted.
+    /// Creates the raw buffer of a whole buffer. It keeps the storage alive after the buffer is deleted.
     fn of(buffer: &BufferHandle<C>) -> Result<Self> {
         let Held { share, allocated, ready, .. } = buffer.state.share()?;
         Ok(Self {
@@ -111,7 +105,7 @@ impl<C: RawBuffers> RawBuffer<C> {
         })
     }
 
-    /// A range of these bytes.
+    /// Creates the raw buffer of a range of these bytes.
     fn slice(&self, offset: i64, size: i64) -> Result<Self> {
         Ok(Self {
             vtable: self.vtable,
@@ -125,7 +119,7 @@ impl<C: RawBuffers> RawBuffer<C> {
         })
     }
 
-    /// Which bytes of the storage a part of these is.
+    /// Returns the range in the storage of a range of these bytes.
     fn part(&self, offset: i64, size: i64) -> Result<Range<usize>> {
         let part = usize::try_from(offset).ok().zip(usize::try_from(size).ok());
         let part = part.and_then(|(offset, size)| {
@@ -134,7 +128,7 @@ impl<C: RawBuffers> RawBuffer<C> {
         });
         part.ok_or_else(|| {
             Error::invalid_argument(format!(
-                "{size} bytes from offset {offset} on do not lie in a raw buffer of {} bytes",
+                "a range of {size} bytes from offset {offset} is out of bounds of a raw buffer of {} bytes",
                 self.range.len()
             ))
         })
@@ -149,7 +143,7 @@ impl<C: RawBuffers> RawBuffer<C> {
         }
     }
 
-    /// The address of the first byte if the host can read it, waiting until there is storage; null otherwise.
+    /// Waits until there is storage, and returns the address of the first byte, or null if the host cannot read it.
     fn host_pointer(&self) -> Result<*mut u8> {
         if !self.client.memories[self.place.memory].memory.is_host_accessible() {
             return Ok(ptr::null_mut());
@@ -161,12 +155,12 @@ impl<C: RawBuffers> RawBuffer<C> {
         }
         let bytes =
             self.client.explain(storage.host_bytes())?.and_then(|bytes| bytes.get(self.range.clone()));
-        bytes
-            .map(|bytes| bytes.as_ptr().cast_mut())
-            .ok_or_else(|| Error::internal("the plugin shows no bytes of a buffer in host-accessible memory"))
+        bytes.map(|bytes| bytes.as_ptr().cast_mut()).ok_or_else(|| {
+            Error::internal("PjrtBuffer::host_bytes returned no bytes for a buffer in host-accessible memory")
+        })
     }
 
-    /// Reads a range of the storage, once the data is there and `dependencies` are complete.
+    /// Reads a range of the storage when the data is ready and `dependencies` are complete.
     fn read(
         &self,
         range: Range<usize>,
@@ -188,7 +182,7 @@ impl<C: RawBuffers> RawBuffer<C> {
         });
     }
 
-    /// Writes into the storage from an offset on, once there is storage and `dependencies` are complete.
+    /// Writes to the storage at an offset when there is storage and `dependencies` are complete.
     fn write(&self, offset: usize, data: HostBuffer, mut dependencies: Vec<Event>, done: EventSource) {
         dependencies.push(self.allocated.clone());
         let share = self.share.clone();
@@ -203,7 +197,7 @@ impl<C: RawBuffers> RawBuffer<C> {
 
     /// # Safety
     ///
-    /// `src` is null or the start of that many bytes, which can be read until the event is complete.
+    /// `src` is null or the start of `size` bytes, which are readable until the event completes.
     unsafe fn write_from(
         &self,
         src: *const u8,
@@ -215,7 +209,7 @@ impl<C: RawBuffers> RawBuffer<C> {
             return Err(null("src"));
         }
         let (done, event) = Event::pending();
-        // The host's memory is released when the data is dropped, which is before or when the event completes.
+        // The host's memory is released when the data is dropped, which is at the latest when the event completes.
         let (released, _) = Event::pending();
         // SAFETY: this function's contract.
         let bytes = unsafe { HostBytes::new(src, range.len()) };
@@ -226,7 +220,7 @@ impl<C: RawBuffers> RawBuffer<C> {
 
     /// # Safety
     ///
-    /// `dst` is null or the start of that many bytes, which are the plugin's until the event is complete.
+    /// `dst` is null or the start of `size` bytes, to which the plugin has exclusive access until the event completes.
     unsafe fn read_into(
         &self,
         dst: *mut u8,
@@ -247,7 +241,7 @@ impl<C: RawBuffers> RawBuffer<C> {
     }
 }
 
-/// Runs something when all of these are complete, with the error of the first of them that has one.
+/// Runs a function when all events are complete, with the error of the first event that has one.
 fn after_all(events: Vec<Event>, run: impl FnOnce(Result<()>) + Send + 'static) {
     let waiting = events.clone();
     after(waiting, move || {
@@ -255,60 +249,66 @@ fn after_all(events: Vec<Event>, run: impl FnOnce(Result<()>) + Send + 'static) 
     });
 }
 
-shims! {
-    /// The bytes of a buffer.
-    create_raw_alias_of_buffer(PJRT_RawBuffer_CreateRawAliasOfBuffer_Args) |args, C: RawBuffers| {
-        output!(args.raw_buffer = ptr::null_mut());
-        let raw = RawBuffer::of(handle!(args.buffer: BufferHandle<C>)?)?;
-        output!(args.raw_buffer = handle::share_into_raw(Arc::new(raw)));
-        Ok(())
-    }
+/// Creates the raw buffer of a buffer.
+fn create_raw_alias_of_buffer<C: RawBuffers>(
+    args: View<'_, PJRT_RawBuffer_CreateRawAliasOfBuffer_Args>,
+) -> Result<()> {
+    output!(args.raw_buffer = ptr::null_mut());
+    let raw = RawBuffer::of(handle!(args.buffer: BufferHandle<C>)?)?;
+    output!(args.raw_buffer = handle::share_into_raw(Arc::new(raw)));
+    Ok(())
+}
 
-    /// Gives a share up.
-    destroy(PJRT_RawBuffer_Destroy_Args) |args, C: RawBuffers| {
-        // SAFETY: the host gives the share up.
-        drop(unsafe { handle::share_from_raw::<RawBuffer<C>>(input!(args.buffer), "buffer") }?);
-        Ok(())
-    }
+/// Releases a share.
+fn destroy<C: RawBuffers>(args: View<'_, PJRT_RawBuffer_Destroy_Args>) -> Result<()> {
+    // SAFETY: the host passes ownership of the share.
+    drop(unsafe { handle::share_from_raw::<RawBuffer<C>>(input!(args.buffer), "buffer") }?);
+    Ok(())
+}
 
-    /// How many bytes there are.
-    get_on_device_size_in_bytes(PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args) |args, C: RawBuffers| {
-        output!(args.on_device_size_in_bytes = handle!(args.buffer: RawBuffer<C>)?.range.len());
-        Ok(())
-    }
+/// Returns the number of bytes.
+fn get_on_device_size_in_bytes<C: RawBuffers>(
+    args: View<'_, PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args>,
+) -> Result<()> {
+    output!(args.on_device_size_in_bytes = handle!(args.buffer: RawBuffer<C>)?.range.len());
+    Ok(())
+}
 
-    /// The memory that they are in.
-    get_memory_space(PJRT_RawBuffer_GetMemorySpace_Args) |args, C: RawBuffers| {
-        let raw = handle!(args.buffer: RawBuffer<C>)?;
-        output!(args.memory_space = raw.client.memory_pointer(raw.place.memory));
-        Ok(())
-    }
+/// Returns the memory of the buffer.
+fn get_memory_space<C: RawBuffers>(args: View<'_, PJRT_RawBuffer_GetMemorySpace_Args>) -> Result<()> {
+    let raw = handle!(args.buffer: RawBuffer<C>)?;
+    output!(args.memory_space = raw.client.memory_pointer(raw.place.memory));
+    Ok(())
+}
 
-    /// Where they are, if the host can read them; null otherwise.
-    get_host_pointer(PJRT_RawBuffer_GetHostPointer_Args) |args, C: RawBuffers| {
-        output!(args.host_pointer = handle!(args.buffer: RawBuffer<C>)?.host_pointer()?.cast());
-        Ok(())
-    }
+/// Returns the address of the bytes, or null if the host cannot read them.
+fn get_host_pointer<C: RawBuffers>(args: View<'_, PJRT_RawBuffer_GetHostPointer_Args>) -> Result<()> {
+    output!(args.host_pointer = handle!(args.buffer: RawBuffer<C>)?.host_pointer()?.cast());
+    Ok(())
+}
 
-    /// Writes a range.
-    copy_raw_host_to_device(PJRT_RawBuffer_CopyRawHostToDevice_Args) |args, C: RawBuffers| {
-        output!(args.event = ptr::null_mut());
-        let raw = handle!(args.buffer: RawBuffer<C>)?;
-        let range = (input!(args.offset), input!(args.transfer_size));
-        // SAFETY: the host lends so many bytes until the event is complete.
-        let event = unsafe { raw.write_from(input!(args.src).cast(), range, Vec::new()) }?;
-        output!(args.event = event_to_raw(event));
-        Ok(())
-    }
+/// Writes a range of bytes.
+fn copy_raw_host_to_device<C: RawBuffers>(
+    args: View<'_, PJRT_RawBuffer_CopyRawHostToDevice_Args>,
+) -> Result<()> {
+    output!(args.event = ptr::null_mut());
+    let raw = handle!(args.buffer: RawBuffer<C>)?;
+    let range = (input!(args.offset), input!(args.transfer_size));
+    // SAFETY: the host lends so many bytes until the event is complete.
+    let event = unsafe { raw.write_from(input!(args.src).cast(), range, Vec::new()) }?;
+    output!(args.event = event_to_raw(event));
+    Ok(())
+}
 
-    /// Reads a range.
-    copy_raw_device_to_host(PJRT_RawBuffer_CopyRawDeviceToHost_Args) |args, C: RawBuffers| {
-        output!(args.event = ptr::null_mut());
-        let raw = handle!(args.buffer: RawBuffer<C>)?;
-        let range = (input!(args.offset), input!(args.transfer_size));
-        // SAFETY: the host lends so many bytes until the event is complete.
-        let event = unsafe { raw.read_into(input!(args.dst).cast(), range, Vec::new()) }?;
-        output!(args.event = event_to_raw(event));
-        Ok(())
-    }
+/// Reads a range of bytes.
+fn copy_raw_device_to_host<C: RawBuffers>(
+    args: View<'_, PJRT_RawBuffer_CopyRawDeviceToHost_Args>,
+) -> Result<()> {
+    output!(args.event = ptr::null_mut());
+    let raw = handle!(args.buffer: RawBuffer<C>)?;
+    let range = (input!(args.offset), input!(args.transfer_size));
+    // SAFETY: the host lends so many bytes until the event is complete.
+    let event = unsafe { raw.read_into(input!(args.dst).cast(), range, Vec::new()) }?;
+    output!(args.event = event_to_raw(event));
+    Ok(())
 }

@@ -6,7 +6,7 @@ use crate::ir::{Body, Op, OpId, Operation, Trait};
 pub(super) fn live_ops(body: &Body) -> Vec<bool> {
     let mut live = vec![false; body.num_ops()];
     let mut work: Vec<OpId> = Vec::new();
-    for (id, op) in body.ops() {
+    for (id, op) in body.all_ops() {
         if is_root(op) {
             live[id.index()] = true;
             work.push(id);

@@ -81,7 +81,7 @@ pub(crate) fn overrides_decomposition(
     }
     let function = module.function(&composite.decomposition);
     let is_scan = |op: &Operation| matches!(&op.kind, Op::Other(other) if &*other.name == NAME);
-    match function.is_some_and(|function| function.body.ops().any(|(_, op)| is_scan(op))) {
+    match function.is_some_and(|function| function.body.all_ops().any(|(_, op)| is_scan(op))) {
         true => Ok(false),
         false => Err(unsupported(
             "a composite 'chlo.scan' with 'is_reverse' must have a region, because its decomposition runs forwards",

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::build::Builder;
-use crate::ir::ops::{ReduceWindow, Scatter};
+use crate::ir::ops::{ReduceWindow, Scatter, SelectAndScatter};
 use crate::ir::{
     ComparisonDirection, ElementType, Op, Operation, ScatterDimensionNumbers, TensorType, Type, ValueId,
 };
@@ -20,7 +20,6 @@ pub(super) fn select_and_scatter<'m>(r: &mut Rewriter<'m>, op: &'m Operation) ->
     let Op::SelectAndScatter(o) = &op.kind else { return Err(mismatch(op)) };
     let [operand, source, initial] = r.operands(op)?;
     let (ty, source_ty) = (r.b.tensor(operand), r.b.tensor(source));
-    let rank = ty.rank();
     let count: i64 = ty.dims().iter().product();
     let index = if count > i64::from(i32::MAX) { ElementType::I64 } else { ElementType::I32 };
 
@@ -29,16 +28,12 @@ pub(super) fn select_and_scatter<'m>(r: &mut Rewriter<'m>, op: &'m Operation) ->
     let nowhere = r.b.integer(NOWHERE, TensorType::new(index, []));
     // The value of padding is never used.
     let padding_value = r.b.number_of_type(0.0, TensorType::new(ty.element_type(), []));
-    let kind = Op::ReduceWindow(Box::new(ReduceWindow {
-        window_dimensions: o.window_dimensions.clone(),
-        window_strides: o.window_strides.clone(),
-        base_dilations: vec![1; rank].into(),
-        window_dilations: vec![1; rank].into(),
-        padding: o.padding.clone(),
-    }));
     let results = [ty.with_dims(source_ty.dims()), TensorType::new(index, source_ty.dims())];
-    let windows =
-        r.b.add_op(kind, &[operand, positions, padding_value, nowhere], results.into_iter().map(Type::from));
+    let windows = r.b.add_op(
+        reduce_window(o, ty.rank()),
+        &[operand, positions, padding_value, nowhere],
+        results.into_iter().map(Type::from),
+    );
     let chosen = r.b.body.op(windows).results.get(1).ok_or_else(|| mismatch(op))?;
     let value = TensorType::new(ty.element_type(), []);
     let position = TensorType::new(index, []);
@@ -62,7 +57,30 @@ pub(super) fn select_and_scatter<'m>(r: &mut Rewriter<'m>, op: &'m Operation) ->
     let element = r.result(op)?.element_type();
     let (initial, source) = (r.b.convert(initial, element), r.b.convert(source, element));
     let flat = r.b.broadcast(initial, &[], &[count]);
-    let kind = Op::Scatter(Box::new(Scatter {
+    let flat_ty = r.b.tensor(flat);
+    let scattered = r.b.add_op(scatter(ty.rank()), &[flat, chosen, source], vec![flat_ty.into()]);
+    let result = r.b.body.op(scattered).result();
+    let result = r.b.reshape(result, ty.dims());
+    // Blocks are copied after the rule returns, in reverse order of the requests.
+    r.copy_region(op.regions[1], scattered);
+    r.inline_region(op, 0, vec![a, c], target, Box::new(prefer))?;
+    Ok(result)
+}
+
+/// The reduction of the windows of `select_and_scatter`, whose operand has `rank` dimensions.
+fn reduce_window(o: &SelectAndScatter, rank: usize) -> ReduceWindow {
+    ReduceWindow {
+        window_dimensions: o.window_dimensions.clone(),
+        window_strides: o.window_strides.clone(),
+        base_dilations: vec![1; rank].into(),
+        window_dilations: vec![1; rank].into(),
+        padding: o.padding.clone(),
+    }
+}
+
+/// A scatter of single elements to positions of a flat operand; the positions have `rank` dimensions.
+fn scatter(rank: usize) -> Scatter {
+    Scatter {
         scatter_dimension_numbers: ScatterDimensionNumbers {
             inserted_window_dims: [0].into(),
             scatter_dims_to_operand_dims: [0].into(),
@@ -71,13 +89,5 @@ pub(super) fn select_and_scatter<'m>(r: &mut Rewriter<'m>, op: &'m Operation) ->
         },
         indices_are_sorted: false,
         unique_indices: false,
-    }));
-    let flat_ty = r.b.tensor(flat);
-    let scattered = r.b.add_op(kind, &[flat, chosen, source], vec![flat_ty.into()]);
-    let result = r.b.body.op(scattered).result();
-    let result = r.b.reshape(result, ty.dims());
-    // Blocks are copied after the rule returns, in reverse order of the requests.
-    r.copy_region(op.regions[1], scattered);
-    r.inline_region(op, 0, vec![a, c], target, Box::new(prefer))?;
-    Ok(result)
+    }
 }

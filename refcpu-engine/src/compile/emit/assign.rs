@@ -1,15 +1,15 @@
-//! Places for buffers in the arena: buffers that are never needed at the same time may share memory.
+//! Assigns buffers to offsets in the arena. Buffers that are not live at the same time may share memory.
 
 use super::emitter::Buffer;
 use crate::plan::{Home, Slot, Step};
 use crate::storage::View;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Alignment of buffers in the arena.
+/// The alignment of buffers in the arena.
 const ALIGN: usize = 64;
 
-/// The slot of every buffer, and the size of the arena. Loops are (first, one past the last) step, pairs are buffers
-/// whose memory is exchanged at times.
+/// Returns the slot of each buffer, and the size of the arena. `loops` are pairs of the first step and the step after the last.
+/// `pairs` are buffers that exchange their memory.
 pub(super) fn assign(
     steps: &[Step],
     buffers: &[Buffer],
@@ -33,7 +33,7 @@ pub(super) fn assign(
     order.sort_by_key(|b| lives[*b].map_or(0, |l| l.0));
     let mut arena = Arena::default();
     let mut places = vec![0usize; buffers.len()];
-    // Ends of buffers that are live, soonest first.
+    // The ends of live buffers in ascending order.
     let mut live: BTreeSet<(usize, usize)> = BTreeSet::new();
     for b in order {
         let Some((start, end)) = lives[b] else { continue };
@@ -55,7 +55,7 @@ pub(super) fn assign(
     (slots, arena.size)
 }
 
-/// The first and last step that touches each buffer.
+/// Returns the first and the last step that uses each buffer.
 fn lives(steps: &[Step], buffers: usize) -> Vec<Option<(usize, usize)>> {
     let mut lives: Vec<Option<(usize, usize)>> = vec![None; buffers];
     for (at, step) in steps.iter().enumerate() {
@@ -68,7 +68,7 @@ fn lives(steps: &[Step], buffers: usize) -> Vec<Option<(usize, usize)>> {
     lives
 }
 
-/// Calls `touch` with every slot that a step names.
+/// Calls `touch` with every slot that a step refers to.
 fn touched(step: &Step, touch: &mut dyn FnMut(u32)) {
     let mut views = |views: &[View]| views.iter().for_each(|v| touch(v.slot));
     match step {
@@ -96,9 +96,9 @@ fn touched(step: &Step, touch: &mut dyn FnMut(u32)) {
     }
 }
 
-/// What is there before a loop and used in it must stay until the loop ends.
+/// Extends the live range of each buffer that is written before a loop and used in it to the end of the loop.
 fn extend_over_loops(lives: &mut [Option<(usize, usize)>], loops: &[(usize, usize)]) {
-    // Inner loops end first and were recorded first; what they extend may then reach into the outer ones.
+    // Inner loops come first, since they end first. Their extensions may reach into outer loops.
     for (top, end) in loops {
         for (start, last) in lives.iter_mut().flatten() {
             if *start < *top && *last >= *top && *last < *end {
@@ -108,18 +108,18 @@ fn extend_over_loops(lives: &mut [Option<(usize, usize)>], loops: &[(usize, usiz
     }
 }
 
-/// Free pieces of an arena that grows.
+/// The free ranges of an arena that grows on demand.
 #[derive(Default)]
 struct Arena {
     size: usize,
-    /// Free pieces by their start, never adjacent.
+    /// The sizes of the free ranges, by their start. No two of them are adjacent.
     free: BTreeMap<usize, usize>,
-    /// The same as (size, start).
+    /// The same ranges as (size, start).
     by_size: BTreeSet<(usize, usize)>,
 }
 
 impl Arena {
-    /// The smallest free piece that is large enough, or new memory at the end.
+    /// Takes the start of the smallest free range that is large enough, or grows the arena.
     fn take(&mut self, bytes: usize) -> usize {
         let bytes = bytes.next_multiple_of(ALIGN);
         if bytes == 0 {
@@ -133,7 +133,7 @@ impl Arena {
             }
             return start;
         }
-        // Grow the last piece if it is free.
+        // Grow the last range if it is free.
         let last = self.free.last_key_value().map(|(s, n)| (*s, *n)).filter(|(s, n)| s + n == self.size);
         let start = match last {
             Some((start, size)) => {

@@ -1,4 +1,4 @@
-//! Loops, branches, collectives, communication with the host and manual computations as steps.
+//! Emits loops, branches, collectives, communication with the host and manual computations.
 
 use super::emit_nested;
 use super::emitter::{Address, Context, Emitter, Ends};
@@ -11,17 +11,17 @@ use crate::plan::{CollectiveStep, Donation, Home, Kernel, ManualStep, Step};
 use crate::storage::View;
 use refcpu_kernels::DType;
 
-/// Carried values of more bytes than this change places with their successors instead of being copied.
+/// Carried values of more bytes than this exchange their buffers with the next values instead of being copied.
 const SWAPPED: usize = 4096;
 
-/// Manual computations may be nested this deep.
+/// The maximum nesting depth of manual computations.
 const MAX_MANUAL: usize = 16;
 
 impl Emitter {
     pub(super) fn while_loop(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
         let graph = cx.graph;
         let node = &graph.nodes()[n];
-        // Where the carried values live: with the initial value if nobody else needs it, else where the result is wanted.
+        // A carried value uses the buffer of its initial value if nothing else needs that, otherwise the buffer of its result.
         let mut homes: Vec<u32> = Vec::new();
         for (j, r) in node.results().enumerate() {
             let init = node.operands[j];
@@ -47,7 +47,7 @@ impl Emitter {
                     continue;
                 }
             }
-            // Copying a donated parameter to the result that takes its memory is no copy at all.
+            // Copying a donated parameter to the result that uses its memory costs nothing.
             let home = match hint.filter(|b| self.claim(*b, &[here], &|_| once)) {
                 Some(b) => b,
                 None => self.buffer(bytes, None),
@@ -55,9 +55,9 @@ impl Emitter {
             match (filled, here) {
                 (Some(constant), _) => self.fill(constant, home),
                 (None, Some(place)) => self.copy(place, home, bytes),
-                (None, None) => unreachable!("an initial value has a place"),
+                (None, None) => unreachable!("an initial value is a splat or has an address"),
             }
-            // Nothing else may move in before the loop begins.
+            // Reserves the buffer until the loop begins.
             self.buffers[home as usize].pending += 1;
             homes.push(home);
         }
@@ -69,9 +69,9 @@ impl Emitter {
             self.buffers[homes[j] as usize].pending = 0;
             self.settle(cx, r, Address { buffer: homes[j], offset: 0 });
         }
-        // The loop's own reads end here; those of initial values that gave their buffer ended with it.
+        // The loop's own reads end here. An initial value that gave up its buffer ended with the loop.
         for v in reads {
-            // A constant without a place was written to where it was wanted.
+            // A constant without an address was written directly to its buffer.
             match cx.places[v.index()] {
                 Some(place) if !homes.contains(&place.buffer) => self.consume(place),
                 _ => {}
@@ -80,7 +80,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// A loop as one step.
+    /// Emits a loop as one step.
     fn small_loop(
         &mut self,
         cx: &mut Context<'_>,
@@ -101,18 +101,20 @@ impl Emitter {
         Ok(())
     }
 
-    /// A loop as its condition, its body and a jump back.
+    /// Emits a loop as its condition, its body and a jump back.
     fn loop_steps(&mut self, cx: &mut Context<'_>, n: usize, homes: &[u32]) -> Result<()> {
         let graph = cx.graph;
         let node = &graph.nodes()[n];
-        let Op::While(ops::While { carried, condition, body }) = &node.op else { unreachable!("a loop") };
+        let Op::While(ops::While { carried, condition, body }) = &node.op else {
+            unreachable!("the node is a loop")
+        };
         let carried = *carried;
         let captured: Vec<ValueId> = node.operands[carried..].to_vec();
         let mut arguments: Vec<Address> = homes.iter().map(|b| Address { buffer: *b, offset: 0 }).collect();
         for v in &captured {
             arguments.push(self.place_of(cx, *v)?);
         }
-        // The values at `homes` now belong to the loop. What it captures stays announced until its end.
+        // The values in `homes` belong to the loop from here on. The captured values have pending uses until its end.
         for b in homes {
             self.buffers[*b as usize].pending = 1;
         }
@@ -138,7 +140,7 @@ impl Emitter {
             }
             let source = &self.buffers[from.buffer as usize];
             let own = from.buffer >= first_inner && source.home.is_none() && source.pending == 1;
-            // The old value must not be wanted elsewhere.
+            // No other result may be in the buffer of the old value.
             let free = ends.iter().all(|e| e.buffer != to);
             if own && free && from.offset == 0 && source.bytes == bytes && bytes > SWAPPED {
                 swapped.push((to, from.buffer));
@@ -156,7 +158,9 @@ impl Emitter {
         }
         self.step(Step::Jump(top));
         let end = self.steps.len();
-        let Step::JumpIfNot { to, .. } = &mut self.steps[exit] else { unreachable!("the exit of the loop") };
+        let Step::JumpIfNot { to, .. } = &mut self.steps[exit] else {
+            unreachable!("the step at `exit` is the jump out of the loop")
+        };
         *to = end;
         self.loops.push((top, end));
         for (a, _) in &swapped {
@@ -170,11 +174,11 @@ impl Emitter {
     pub(super) fn case(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
         let graph = cx.graph;
         let node = &graph.nodes()[n];
-        let Op::Case(ops::Case { branches }) = &node.op else { unreachable!("branches") };
+        let Op::Case(ops::Case { branches }) = &node.op else { unreachable!("the node is a branch") };
         let index = self.view(cx, node.operands[0])?;
         let arguments =
             node.operands[1..].iter().map(|v| self.place_of(cx, *v)).collect::<Result<Vec<_>>>()?;
-        // What dies here may be overwritten by the branches.
+        // Branches may overwrite the values that are last used here.
         for v in reads {
             let place = self.place_of(cx, *v)?;
             self.consume(place);
@@ -210,7 +214,9 @@ impl Emitter {
         for exit in exits {
             self.steps[exit] = Step::Jump(end);
         }
-        let Step::Branch { to, .. } = &mut self.steps[fork] else { unreachable!("the fork") };
+        let Step::Branch { to, .. } = &mut self.steps[fork] else {
+            unreachable!("the step at `fork` is the branch")
+        };
         *to = starts;
         for (r, b) in node.results().zip(homes) {
             self.settle(cx, r, Address { buffer: b, offset: 0 });
@@ -218,8 +224,8 @@ impl Emitter {
         Ok(())
     }
 
-    /// A buffer that branches write their results to must be free, and so must the memory of its donor, which branches
-    /// may still read.
+    /// Claims a buffer for the results of branches. The branches may read the arguments, so the buffer and the memory of its
+    /// donor must be free.
     fn claim_for_branches(&mut self, buffer: u32, arguments: &[Address]) -> bool {
         let reads: Vec<Option<Address>> = arguments.iter().map(|p| Some(*p)).collect();
         if arguments.iter().any(|p| p.buffer == buffer) {
@@ -231,7 +237,7 @@ impl Emitter {
     pub(super) fn collective(&mut self, cx: &mut Context<'_>, n: usize) -> Result<()> {
         let graph = cx.graph;
         let node = &graph.nodes()[n];
-        let Op::Collective(collective) = &node.op else { unreachable!("a collective") };
+        let Op::Collective(collective) = &node.op else { unreachable!("the node is a collective") };
         let read = self.view(cx, node.operands[0])?;
         let shape = graph.shape(node.first_result);
         let hint = cx.hints[node.first_result.index()].filter(|b| self.claim(*b, &[], &|_| false));
@@ -270,9 +276,9 @@ impl Emitter {
                 self.settle(cx, value, Address { buffer, offset: 0 });
                 (node.operands[0], node.result(1))
             }
-            _ => unreachable!("communication with the host"),
+            _ => unreachable!("the node communicates with the host"),
         };
-        // A token has no elements, so any place will do.
+        // A token has no elements, so it can have any address.
         let token = self.place_of(cx, token_in)?;
         self.settle(cx, token_out, token);
         for v in reads {
@@ -285,10 +291,12 @@ impl Emitter {
     pub(super) fn manual(&mut self, cx: &mut Context<'_>, n: usize, reads: &[ValueId]) -> Result<()> {
         let graph = cx.graph;
         let node = &graph.nodes()[n];
-        let Op::Manual(ops::Manual { spec, body }) = &node.op else { unreachable!("a manual computation") };
+        let Op::Manual(ops::Manual { spec, body }) = &node.op else {
+            unreachable!("the node is a manual computation")
+        };
         if self.depth >= MAX_MANUAL {
             return Err(CompileError::unimplemented(format!(
-                "manual computations nested more than {MAX_MANUAL} deep"
+                "manual computations are nested more than {MAX_MANUAL} levels deep"
             )));
         }
         let donations = vec![Donation::None; body.parameters().len()];

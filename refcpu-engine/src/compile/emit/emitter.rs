@@ -1,4 +1,4 @@
-//! Steps over buffers, while the places of the buffers are not known yet.
+//! Emits steps over buffers, which have no offsets in the arena yet.
 
 use super::select::{Instruction, InstructionKind, select};
 use crate::compile::error::{CompileError, Result};
@@ -9,23 +9,23 @@ use crate::storage::View;
 use pjrt_stablehlo::ir::Location;
 use std::collections::HashMap;
 
-/// A piece of memory while its place is not known yet.
+/// A range of memory that has no offset in the arena yet.
 pub(super) struct Buffer {
     pub(super) bytes: usize,
-    /// None: somewhere in the arena.
+    /// The memory of a parameter, constant or result; `None` for the arena.
     pub(super) home: Option<Home>,
-    /// Uses to come of the values that lie here now.
+    /// The number of future uses of the values in this buffer.
     pub(super) pending: usize,
 }
 
-/// Where a value lies.
+/// The address of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) buffer: u32,
     pub(super) offset: usize,
 }
 
-/// A value, and the buffer where it is wanted.
+/// The address of a value, and the buffer that it must be moved to.
 #[derive(Clone)]
 pub(super) struct Ends {
     pub(super) from: Address,
@@ -33,33 +33,33 @@ pub(super) struct Ends {
     pub(super) bytes: usize,
 }
 
-/// Emits steps. Views name buffers instead of slots until the end.
+/// The state of emitting steps. Until the end, views refer to buffers instead of slots.
 pub(super) struct Emitter {
     pub(super) buffers: Vec<Buffer>,
     pub(super) steps: Vec<Step>,
     pub(super) locations: Vec<Location>,
     pub(super) location: Location,
-    /// Steps of each loop, as (first, one past the last).
+    /// The steps of each loop, as pairs of the first step and the step after the last.
     pub(super) loops: Vec<(usize, usize)>,
-    /// Buffers whose memory is exchanged at times.
+    /// Pairs of buffers that exchange their memory.
     pub(super) pairs: Vec<(u32, u32)>,
     pub(super) constants: Vec<Constant>,
     pub(super) constant_buffers: HashMap<Constant, u32>,
-    /// For each result, the parameter whose memory it may take; withdrawn if that turns out not to work.
+    /// For each result, the parameter whose memory it may use. A donation is withdrawn if that is impossible.
     pub(super) donors: Vec<Option<u32>>,
     pub(super) parameter_buffers: Vec<u32>,
-    /// Whether operations may be computed where their results are used.
+    /// True if fusion is enabled.
     pub(super) fuse: bool,
     pub(super) depth: usize,
 }
 
-/// A graph while it is emitted.
+/// The state of emitting one graph.
 pub(super) struct Context<'g> {
     pub(super) graph: &'g Graph,
     pub(super) places: Vec<Option<Address>>,
-    /// The buffer that each value should lie in, if possible.
+    /// For each value, the buffer that it should be in if possible.
     pub(super) hints: Vec<Option<u32>>,
-    /// Uses of each value by instructions, being a result counted once per result.
+    /// For each value, the number of instructions that use it, plus one for each result that it is.
     pub(super) uses: Vec<usize>,
 }
 
@@ -79,7 +79,7 @@ impl Emitter {
         self.step(Step::Run(Box::new(Call { kernel, reads, writes })));
     }
 
-    /// Copies so many bytes to the start of a buffer.
+    /// Copies this number of bytes to the start of a buffer.
     pub(super) fn copy(&mut self, from: Address, to: u32, bytes: usize) {
         if bytes == 0 {
             return;
@@ -88,8 +88,8 @@ impl Emitter {
         self.call(Kernel::Copy, vec![view(from.buffer, from.offset)], vec![view(to, 0)]);
     }
 
-    /// Emits a graph whose parameters lie at `arguments`; tries to have its results in `wanted` buffers. Gives where
-    /// they are. Each result still counts as one pending use of its buffer.
+    /// Emits a graph whose parameters are at `arguments`. Places its results in the `wanted` buffers where possible, and
+    /// returns their addresses. Each result counts as one pending use of its buffer.
     pub(super) fn graph(
         &mut self,
         graph: &Graph,
@@ -120,7 +120,7 @@ impl Emitter {
         graph.results().iter().map(|r| self.place_of(&mut cx, *r)).collect()
     }
 
-    /// Passes hints on to operands whose buffer the wanting value could take over.
+    /// Propagates hints to operands whose buffers a hinted result could take over.
     fn spread_hints(&self, cx: &mut Context<'_>, instructions: &[Instruction]) {
         for instruction in instructions.iter().rev() {
             let node = &cx.graph.nodes()[instruction.node];
@@ -151,13 +151,13 @@ impl Emitter {
         }
     }
 
-    /// Where a value lies; puts constants somewhere when they are first asked for.
+    /// Returns the address of a value. Stores a constant at its first use.
     pub(super) fn place_of(&mut self, cx: &mut Context<'_>, v: ValueId) -> Result<Address> {
         if let Some(place) = cx.places[v.index()] {
             return Ok(place);
         }
         let Some(constant) = cx.graph.constant(v) else {
-            return Err(CompileError::internal("a value is used before it is computed"));
+            return Err(CompileError::internal("a value is used before its definition"));
         };
         let bytes = constant.shape.bytes();
         let buffer = if constant.splat && bytes > STORED_SPLAT {
@@ -174,7 +174,7 @@ impl Emitter {
         Ok(place)
     }
 
-    /// The buffer of a constant that is kept as an array.
+    /// Returns the buffer of a constant that is stored as an array.
     pub(super) fn constant(&mut self, constant: &Constant) -> u32 {
         if let Some(buffer) = self.constant_buffers.get(constant) {
             return *buffer;
@@ -199,8 +199,8 @@ impl Emitter {
         Ok(View::new(place.buffer, place.offset, shape.dtype, &shape.dims))
     }
 
-    /// True if a instruction that reads `reads` may write to a buffer: all that lies there is read for the last time, by this
-    /// instruction, in a way that allows it (`in_place`, by position among the reads).
+    /// Returns whether an instruction that reads `reads` may write to a buffer. All pending uses of the buffer must be reads of
+    /// this instruction, and `in_place` must allow each of them by its index.
     pub(super) fn is_free(
         &self,
         buffer: u32,
@@ -220,8 +220,8 @@ impl Emitter {
         b.pending == here
     }
 
-    /// Like [`Self::is_free`], and withdraws a donation that stands in the way: the memory of a result may be that of a
-    /// parameter, which then must be free too.
+    /// Does the same, and withdraws a donation that conflicts: the memory of a result may be that of a parameter, which must
+    /// then also be free.
     pub(super) fn claim(
         &mut self,
         buffer: u32,
@@ -245,15 +245,16 @@ impl Emitter {
         true
     }
 
-    /// One fewer use of a value to come.
+    /// Records one use of a value, which decrements its pending uses.
     pub(super) fn consume(&mut self, place: Address) {
         let b = &mut self.buffers[place.buffer as usize];
-        debug_assert!(b.pending > 0, "buffer {} is used more often than announced", place.buffer);
+        debug_assert!(b.pending > 0, "buffer {} has more uses than were counted", place.buffer);
         b.pending = b.pending.saturating_sub(1);
     }
 
-    /// True if, with the results read, no use of any buffer is still to come: one too few, and memory was given away early.
-    /// Nobody writes to constants, whose uses by a loop that only starts with them may be announced and not come.
+    /// Returns whether no uses are pending after the results were read. Too few counted uses would mean that memory was reused
+    /// too early. Constants are excluded: they are never written, and a loop that only starts with one counts uses that do not
+    /// occur.
     pub(super) fn is_balanced(&self, results: &[Address]) -> bool {
         let mut pending: Vec<usize> = self.buffers.iter().map(|buffer| buffer.pending).collect();
         for place in results {
@@ -264,7 +265,7 @@ impl Emitter {
         self.buffers.iter().zip(pending).all(|(buffer, left)| left == 0 || is_constant(buffer))
     }
 
-    /// Puts a computed value at its place.
+    /// Records the address of a computed value.
     pub(super) fn settle(&mut self, cx: &mut Context<'_>, v: ValueId, place: Address) {
         self.buffers[place.buffer as usize].pending += cx.uses[v.index()];
         cx.places[v.index()] = Some(place);
@@ -313,7 +314,7 @@ impl Emitter {
         let graph = cx.graph;
         let node = &graph.nodes()[n];
         let views = reads.iter().map(|v| self.view(cx, *v)).collect::<Result<Vec<_>>>()?;
-        // A value that is read several times counts once.
+        // Several reads of one value count as one use.
         let places: Vec<Option<Address>> = (0..reads.len())
             .map(|i| {
                 (!reads[..i].contains(&reads[i]))
@@ -324,7 +325,7 @@ impl Emitter {
         let mut taken: Vec<u32> = Vec::new();
         for (k, r) in node.results().enumerate() {
             let shape = graph.shape(r);
-            // All reads of the same value must allow it.
+            // All reads of the value must allow it.
             let in_place =
                 |i: usize| (0..reads.len()).all(|j| reads[j] != reads[i] || kernel.may_alias(j, k));
             let mut candidates: Vec<u32> = cx.hints[r.index()].into_iter().collect();
@@ -352,7 +353,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// Moves values to the buffers where they are wanted, all at once.
+    /// Moves values to their buffers as if all were moved at the same time.
     pub(super) fn move_all(&mut self, ends: &[Ends]) {
         let mut moves: Vec<Ends> =
             ends.iter().filter(|m| m.from != Address { buffer: m.to, offset: 0 }).cloned().collect();

@@ -1,7 +1,7 @@
-//! From a graph to steps over buffers. Buffers get their places in the arena afterwards.
+//! Emits the steps of a graph over buffers, and assigns the buffers to offsets in the arena.
 //!
-//! Buffers are shared on the way: a value takes the buffer of an operand that dies with it where the kernel works in
-//! place, loops update their carried values in place, and results are computed where they are wanted.
+//! Buffers are shared during emission: a value takes over the buffer of an operand that is last used there if the kernel works
+//! in place, loops update their carried values in place, and results are computed in their final buffers.
 
 mod assign;
 mod control;
@@ -21,7 +21,7 @@ use std::collections::HashMap;
 /// Emits the program of a graph.
 ///
 /// # Errors
-/// If kernels lack something that the graph needs.
+/// If the graph contains an operation that no kernel supports.
 pub(super) fn emit(graph: &Graph, donations: &[Donation], fuse: bool) -> Result<Program> {
     emit_nested(graph, donations, fuse, 0)
 }
@@ -47,14 +47,14 @@ fn emit_nested(graph: &Graph, donations: &[Donation], fuse: bool, depth: usize) 
         e.parameter_buffers.push(buffer);
         arguments.push(Address { buffer, offset: 0 });
     }
-    // Each distinct value that is a result gets a buffer of its own; the place of others is decided at the end.
+    // Each distinct value that is a result has a buffer of its own. The source of the other results is determined at the end.
     let mut result_buffers: Vec<Option<u32>> = Vec::new();
     for (k, r) in graph.results().iter().enumerate() {
         let new = graph.node_of(*r).is_some() && !graph.results()[..k].contains(r) && !is_stored(graph, *r);
         result_buffers.push(new.then(|| e.buffer(graph.shape(*r).bytes(), Some(Home::Result(k as u32)))));
     }
     let places = e.graph(graph, &arguments, &result_buffers)?;
-    debug_assert!(e.is_balanced(&places), "other uses of a buffer were announced than came");
+    debug_assert!(e.is_balanced(&places), "the counted uses of a buffer differ from the actual ones");
     let mut results = Vec::new();
     for (k, (r, place)) in graph.results().iter().zip(&places).enumerate() {
         let bytes = graph.shape(*r).bytes();
@@ -64,18 +64,18 @@ fn emit_nested(graph: &Graph, donations: &[Donation], fuse: bool, depth: usize) 
             (Some(Home::Parameter(i)), _) if whole => ResultSource::Parameter(i),
             (Some(Home::Constant(i)), _) if whole => ResultSource::Constant(i),
             (_, None) if graph.results()[..k].contains(r) => {
-                let first = graph.results().iter().position(|v| v == r).expect("it is there");
+                let first = graph.results().iter().position(|v| v == r).expect("the result occurs earlier");
                 ResultSource::Same(first as u32)
             }
             (_, Some(buffer)) => {
                 if place.buffer != buffer {
-                    // The memory of a donor may be what is copied from.
+                    // The copy may read the memory of the donor.
                     e.donors[k] = None;
                     e.copy(*place, buffer, bytes);
                 }
                 ResultSource::Computed { slot: buffer }
             }
-            (_, None) => return Err(CompileError::internal("a result without a place")),
+            (_, None) => return Err(CompileError::internal("a result has no address")),
         };
         results.push(source);
     }
@@ -97,7 +97,7 @@ fn emit_nested(graph: &Graph, donations: &[Donation], fuse: bool, depth: usize) 
     Ok(program)
 }
 
-/// For each result, the parameter whose memory it may take.
+/// Returns, for each result, the parameter whose memory it may use.
 fn donors(graph: &Graph, donations: &[Donation]) -> Vec<Option<u32>> {
     let mut donors = vec![None; graph.results().len()];
     let bytes = |v: ValueId| graph.shape(v).bytes();
@@ -121,7 +121,7 @@ fn donors(graph: &Graph, donations: &[Donation]) -> Vec<Option<u32>> {
     donors
 }
 
-/// True if the value is a constant that is kept as an array.
+/// Returns whether the value is a constant that is stored as an array.
 fn is_stored(graph: &Graph, v: ValueId) -> bool {
     graph.constant(v).is_some_and(|c| !c.splat || c.shape.bytes() <= STORED_SPLAT)
 }

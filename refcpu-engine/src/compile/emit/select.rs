@@ -1,4 +1,4 @@
-//! What a graph's nodes become: kernels with the arrays they read, and names for arrays that are there already.
+//! Selects instructions for the nodes of a graph: kernels with their operands, and aliases of existing arrays.
 
 use crate::compile::error::{CompileError, Result};
 use crate::compile::optimise::{Fusion, fuse, fused_reduction, reading_body, region_of, region_of_body};
@@ -9,20 +9,20 @@ use refcpu_kernels::index::scatter_supports;
 use refcpu_kernels::region::{Access, Region};
 use refcpu_kernels::window::WindowSpec;
 
-/// A node that the plan has something for.
+/// An instruction for a node.
 pub(super) struct Instruction {
-    /// Its position in the graph.
+    /// The index of the node in the graph.
     pub(super) node: usize,
     pub(super) kind: InstructionKind,
-    /// The arrays that it reads: for kernels in the order of their operands, else each once.
+    /// The arrays that the instruction reads: for kernels in the order of their operands, otherwise each array once.
     pub(super) reads: Vec<ValueId>,
 }
 
-/// What is done about a node.
+/// The kind of an instruction.
 pub(super) enum InstructionKind {
-    /// Its results are its operands, or seen under other types of as many bytes.
+    /// The results are the operands, or reinterpretations of them with the same number of bytes.
     Alias,
-    /// Its result is a part of its operand, from this byte on.
+    /// The result is a part of the operand that begins at this byte.
     Part {
         offset: usize,
     },
@@ -34,10 +34,11 @@ pub(super) enum InstructionKind {
     Manual,
 }
 
-/// The instructions of a graph, and how many instructions read each value (being a result counts once per result).
+/// Returns the instructions of a graph, and for each value the number of instructions that read it, plus one for each result
+/// that it is.
 ///
 /// # Errors
-/// If kernels lack something.
+/// If the graph contains an operation that no kernel supports.
 pub(super) fn select(graph: &Graph, fused: bool) -> Result<(Vec<Instruction>, Vec<usize>)> {
     let fusion = if fused { fuse(graph, &graph.uses()) } else { Fusion::none(graph) };
     let mut all = Vec::new();
@@ -128,18 +129,19 @@ fn instruction(graph: &Graph, fusion: &Fusion, node: &Node) -> Result<(Instructi
     }
 }
 
-/// True if the bytes of one are the bytes of the other. Sub-byte elements take a byte each, so their bits do not line up.
+/// Returns whether one type reinterprets the bytes of the other. Elements of less than a byte occupy one byte each, so that
+/// their bits are not contiguous.
 fn is_reinterpretation(from: &Shape, to: &Shape) -> bool {
     let whole = |s: &Shape| s.dtype.bits() == 8 * s.dtype.size();
     whole(from) && whole(to) && from.bytes() == to.bytes()
 }
 
-/// For a slice whose elements lie together in the operand: the first byte.
+/// Returns the first byte of a slice whose elements are contiguous in the operand; `None` for other slices.
 fn contiguous(from: &Shape, to: &Shape, start: &[usize], stride: &[usize]) -> Option<usize> {
     if stride.iter().zip(&*to.dims).any(|(s, n)| *s != 1 && *n > 1) || to.is_empty() {
         return None;
     }
-    // All dimensions before the last one that is cut must be of size one.
+    // All dimensions before the last one that the slice reduces must have size one.
     let cut = (0..to.rank()).rev().find(|d| from.dims[*d] != to.dims[*d])?;
     if to.dims[..cut].iter().any(|n| *n != 1) {
         return None;
@@ -148,7 +150,7 @@ fn contiguous(from: &Shape, to: &Shape, start: &[usize], stride: &[usize]) -> Op
     Some(flat * to.dtype.size())
 }
 
-/// The kernel of a node that is no region, with the node's operands.
+/// Returns the kernel of a node that is not part of a region, with the operands of the node.
 pub(super) fn kernel(graph: &Graph, node: &Node) -> Result<(InstructionKind, Vec<ValueId>)> {
     let shape = |i: usize| graph.shape(node.operands[i]);
     let result = || graph.shape(node.first_result);
@@ -169,9 +171,11 @@ pub(super) fn kernel(graph: &Graph, node: &Node) -> Result<(InstructionKind, Vec
             let scalar = vec![false; body.parameters().len()];
             Kernel::Region(Box::new(region_of_body(body, &result().dims, &scalar)?))
         }
-        Op::Iota(_) => return Err(CompileError::unimplemented("iota of truth values")),
+        Op::Iota(_) => {
+            return Err(CompileError::unimplemented("an iota of element type i1 is not supported"));
+        }
         op if has_own_kernel(graph, node) => Kernel::Op(op.clone()),
-        op => return Err(CompileError::internal(format!("no kernel for {op:?}"))),
+        op => return Err(CompileError::internal(format!("there is no kernel for {op:?}"))),
     };
     Ok((InstructionKind::Call(kernel), node.operands.clone()))
 }
@@ -182,12 +186,12 @@ fn has_own_kernel(graph: &Graph, node: &Node) -> bool {
     node.op.operation().execution(&x, &y) == Execution::Kernel
 }
 
-/// True if there is a kernel that scatters to elements of this type as this does.
+/// Returns whether a kernel implements this scatter for this element type.
 fn has_kernel(scatter: &ops::Scatter, results: u32, dtype: DType) -> bool {
     results == 1 && scatter.combiner().is_some_and(|c| scatter_supports(c, dtype))
 }
 
-/// A reduction by a body: rows are combined in pairs until one is left.
+/// Returns the kernel of a reduction by a body, which combines rows in pairs until one is left.
 fn reduce_by(body: &Graph, input: &Shape, dims: &[usize]) -> Result<Kernel> {
     let count = body.results().len();
     let rows: usize = dims.iter().map(|d| input.dims[*d]).product();
@@ -208,7 +212,7 @@ fn reduce_by(body: &Graph, input: &Shape, dims: &[usize]) -> Result<Kernel> {
     Ok(Kernel::ReduceBy { dims: dims.to_vec(), halvings, last: Box::new(last) })
 }
 
-/// A windowed reduction by a body: one element of every window at a time.
+/// Returns the kernel of a reduction over windows by a body, which processes one element of every window at a time.
 fn reduce_window_by(body: &Graph, input: &Shape, result: &Shape, window: &WindowSpec) -> Result<Kernel> {
     let count = body.results().len();
     let padded = window.padded_dims(&input.dims);
@@ -224,11 +228,11 @@ fn reduce_window_by(body: &Graph, input: &Shape, result: &Shape, window: &Window
     Ok(Kernel::ReduceWindowBy { window: window.clone(), combine })
 }
 
-/// The region that combines single elements with single updates.
+/// Returns the region that combines one element with one update.
 fn scatter_region(combiner: &Option<Reducer>, operand: &Shape) -> Result<Option<Box<Region>>> {
     match combiner {
         None => Ok(None),
-        // A body may be that of several operands at once.
+        // The body may combine several operands at once.
         Some(Reducer::Body(body)) => {
             let scalar = vec![true; body.parameters().len()];
             Ok(Some(Box::new(region_of_body(body, &[], &scalar)?)))
@@ -237,7 +241,7 @@ fn scatter_region(combiner: &Option<Reducer>, operand: &Shape) -> Result<Option<
     }
 }
 
-/// The region that combines two arrays element by element.
+/// Returns the region that combines two arrays elementwise.
 pub(super) fn combining_region(reducer: &Reducer, dtype: DType, dims: &[usize]) -> Result<Box<Region>> {
     let made;
     let body: &Graph = match reducer {

@@ -1,8 +1,8 @@
-//! Loops over small values as programs of the register machine.
+//! Compiles loops over small values to programs of the register machine.
 //!
-//! A loop qualifies if what its steps make is small, and if the larger arrays that it carries are changed in place:
-//! windows of them are read and written. Everything else is left to the ordinary steps, of which each costs more than
-//! such a loop's arithmetic.
+//! A loop qualifies if the values that its steps compute are small, and if it changes the larger arrays that it carries in
+//! place, by reading and writing windows of them. All other loops use ordinary steps. The overhead of one step exceeds the
+//! arithmetic of a small loop.
 
 use super::select::{InstructionKind, kernel};
 use crate::graph::{
@@ -14,25 +14,26 @@ use refcpu_kernels::machine::{Array, Assembler, Outside, Place, Start};
 use refcpu_kernels::reduce::ReduceOp;
 use refcpu_kernels::region::Val;
 
-/// Elements of the largest array that is made in a step.
+/// The maximum number of elements of an array that a step computes.
 const LONGEST: usize = 2048;
 
-/// Elements of the largest array that is copied into cells because nothing changes it.
+/// The maximum number of elements of an array that is copied into cells because the loop does not change it.
 const KEPT: usize = 256;
 
-/// Pieces of memory that a window may have.
+/// The maximum number of contiguous runs of a window.
 const MAX_RUNS: usize = 256;
 
-/// Loops and branches may be nested this deep.
+/// The maximum nesting depth of loops and branches.
 const MAX_DEPTH: usize = 32;
 
-/// A loop, and the captured values (by position among the operands) that it reads as arrays.
+/// A compiled loop, and the operands that it reads as arrays, by index.
 pub(super) struct Compiled {
     pub(super) code: SmallLoop,
     pub(super) captured: Vec<usize>,
 }
 
-/// The program of a loop, if it is such a loop. Its results are the carried values, which hold the initial ones.
+/// Compiles a loop; returns `None` if it does not qualify. The results are the carried values, which contain the initial values
+/// before the loop.
 pub(super) fn small_loop(graph: &Graph, node: &Node) -> Option<Compiled> {
     let Op::While(ops::While { carried, condition, body }) = &node.op else { return None };
     let shapes: Vec<&Shape> = node.operands.iter().map(|v| graph.shape(*v)).collect();
@@ -90,13 +91,13 @@ pub(super) fn small_loop(graph: &Graph, node: &Node) -> Option<Compiled> {
     Some(Compiled { code: SmallLoop { code, calls: l.calls }, captured })
 }
 
-/// True if two values of a graph are one, or constants of the same elements.
+/// Returns whether two values of a graph are identical, or constants with the same elements.
 fn same_value(graph: &Graph, a: ValueId, b: ValueId) -> bool {
     a == b || graph.constant(a).is_some_and(|c| graph.constant(b) == Some(c))
 }
 
-/// An earlier carried value that `j` equals in every step, as the counters of nested loops do: it begins with the same
-/// and is changed by the same operation.
+/// Returns an earlier carried value that equals carried value `j` in every iteration, as the counters of nested loops do: both
+/// have the same initial value, and the same operation changes them.
 fn twin(body: &Graph, j: usize, same_start: impl Fn(usize) -> bool) -> Option<usize> {
     let (parameters, results) = (body.parameters(), body.results());
     let change = body.node_of(results[j]).filter(|n| matches!(n.op, Op::Tile(_)))?;
@@ -111,20 +112,19 @@ fn twin(body: &Graph, j: usize, same_start: impl Fn(usize) -> bool) -> Option<us
     })
 }
 
-/// True if parameter `j` of a loop's body is an array that stays where it is while windows of it are changed, or that is
-/// too large to be copied.
+/// Returns whether parameter `j` of a loop's body is an array that is changed in place, or that is too large to copy.
 fn changes_in_place(body: &Graph, j: usize) -> bool {
     let parameter = body.parameters()[j];
     let unchanged = body.results()[j] == parameter && body.shape(parameter).len() <= KEPT;
     in_place(body, j) && !unchanged
 }
 
-/// True if parameter `j` of a loop's body comes back as result `j` with nothing but windows of it changed.
+/// Returns whether result `j` of a loop's body is parameter `j`, with changes to windows only.
 fn in_place(body: &Graph, j: usize) -> bool {
     origin(body, body.results()[j], 0) == Some(j)
 }
 
-/// The parameter that a value is, perhaps with windows of it changed.
+/// Returns the parameter that a value is, possibly with changes to windows; `None` for other values.
 fn origin(graph: &Graph, value: ValueId, depth: usize) -> Option<usize> {
     if depth > MAX_DEPTH {
         return None;
@@ -163,15 +163,15 @@ fn origin(graph: &Graph, value: ValueId, depth: usize) -> Option<usize> {
     }
 }
 
-/// An array outside of the cells, or one of the loop's own.
+/// An array outside the cells, or one of the loop's own.
 #[derive(Clone, Copy)]
 struct Held {
     array: Array,
-    /// For an array that is changed in place: its number, and how often it had been changed when this was its value.
+    /// For an array that is changed in place: its number, and the number of changes that this value includes.
     changing: Option<(usize, u32)>,
 }
 
-/// What a parameter of a body is.
+/// The argument for a parameter of a body.
 #[derive(Clone)]
 enum Bound {
     Cells(Place),
@@ -179,15 +179,15 @@ enum Bound {
     Constant(Constant),
 }
 
-/// What a value is in the block that made it.
+/// The location of a value in the block that computes it.
 #[derive(Clone, Copy)]
 enum Loc {
-    /// One element for each of the shape, or one that all equal.
+    /// A value with one element for each element of its shape, or with one element that all of them equal.
     Val(Val),
     Array(Held),
 }
 
-/// Runs of consecutive elements: where they begin, and how long they are.
+/// Runs of consecutive elements: the start of each, and their common length.
 struct Runs {
     starts: Vec<usize>,
     len: usize,
@@ -196,13 +196,13 @@ struct Runs {
 struct Lowering {
     asm: Assembler,
     calls: Vec<Kernel>,
-    /// How often each array has been changed so far.
+    /// For each array, the number of its changes so far.
     versions: Vec<u32>,
     depth: usize,
 }
 
 impl Lowering {
-    /// Cells for a value, if it is small.
+    /// Allocates cells for a value; returns `None` if the value is too large.
     fn small(&mut self, shape: &Shape) -> Option<Place> {
         if shape.len() > LONGEST { None } else { self.asm.cells(shape.dtype, shape.len()).ok() }
     }
@@ -212,7 +212,7 @@ impl Lowering {
         Held { array, changing: Some((self.versions.len() - 1, 0)) }
     }
 
-    /// None if the array has been changed since this was its value.
+    /// Returns the array of a value; `None` if the array was changed after it had this value.
     fn current(&self, held: Held) -> Option<Array> {
         match held.changing {
             Some((number, version)) if self.versions[number] != version => None,
@@ -220,9 +220,9 @@ impl Lowering {
         }
     }
 
-    /// The steps of a loop whose carried values are where the first of `bound` are.
+    /// Compiles a loop whose carried values are at the first of `bound`.
     fn turn(&mut self, condition: &Graph, body: &Graph, carried: usize, bound: &[Bound]) -> Option<()> {
-        // A carried array is changed while others are read: they must be others.
+        // The loop changes carried arrays while it reads others, so they must be distinct.
         let numbers: Vec<usize> = bound.iter().filter_map(number_of).collect();
         let mine = bound[..carried].iter().filter_map(number_of);
         if mine.into_iter().any(|n| numbers.iter().filter(|m| **m == n).count() > 1) {
@@ -234,8 +234,8 @@ impl Lowering {
         self.asm.bind(top);
         self.asm.enter();
         let results = self.graph(body, bound)?;
-        // What takes most comes first, so that counters change last and in place. What lies where an earlier one does
-        // changes with that.
+        // The values with the most pending operations are stored first, so that counters are changed last and in place. A value
+        // that shares the cells of an earlier one changes with it.
         let place = |j: usize| match &bound[j] {
             Bound::Cells(place) => Some(*place),
             _ => None,
@@ -279,7 +279,7 @@ impl Lowering {
         Some(place)
     }
 
-    /// The values of a graph's results, in the innermost block.
+    /// Compiles a graph into the innermost block. Returns the locations of its results.
     fn graph(&mut self, graph: &Graph, bound: &[Bound]) -> Option<Vec<Loc>> {
         if self.depth >= MAX_DEPTH {
             return None;
@@ -305,7 +305,7 @@ impl Lowering {
         graph.results().iter().map(|r| values[r.index()]).collect()
     }
 
-    /// A value as one of the block.
+    /// Returns a value as one of the block.
     fn val(&mut self, loc: Loc, shape: &Shape) -> Option<Val> {
         match loc {
             Loc::Val(v) => Some(v),
@@ -318,7 +318,7 @@ impl Lowering {
         }
     }
 
-    /// A value as an array.
+    /// Returns a value as an array.
     fn array(&mut self, loc: Loc, shape: &Shape) -> Option<Array> {
         match loc {
             Loc::Array(held) => self.current(held),
@@ -329,7 +329,7 @@ impl Lowering {
         }
     }
 
-    /// A new array in cells, and its value.
+    /// Allocates an array in cells. Returns its cells, the array and its location as a value.
     fn fresh(&mut self, shape: &Shape) -> Option<(Place, Array, Loc)> {
         let place = self.small(shape)?;
         let array = self.asm.array_of(place).ok()?;
@@ -344,7 +344,7 @@ impl Lowering {
             return None;
         }
         let result = *results.first()?;
-        // One element that stands for all is the same under every shape.
+        // A value of one element that all elements equal is the same for every shape.
         let uniform = match locs.first() {
             Some(Loc::Val(v)) => self.asm.len(*v) == 1,
             _ => false,
@@ -473,7 +473,7 @@ impl Lowering {
         }
     }
 
-    /// Changes a window of an array: in place if it is one of the loop's own, else of a copy.
+    /// Changes a window of an array: in place if the loop owns the array, otherwise in a copy.
     fn update(
         &mut self,
         of: Loc,
@@ -499,7 +499,7 @@ impl Lowering {
         Some(loc)
     }
 
-    /// The moving dimensions of a window at start indices, one for each dimension.
+    /// Returns the dimensions along which a window moves, from one start index for each dimension.
     fn starts(
         &mut self,
         locs: &[Loc],
@@ -517,7 +517,7 @@ impl Lowering {
         window_starts(array, sizes, &index, false)
     }
 
-    /// The components of an index vector: the dimension that each is for, and where it is.
+    /// Returns the components of an index vector: the dimension that each component is for, and its location.
     fn components(&mut self, loc: Loc, shape: &Shape, map: &[usize]) -> Option<Vec<(usize, Place)>> {
         let v = self.val(loc, shape)?;
         let vector = self.asm.place(v).ok()?;
@@ -536,7 +536,7 @@ impl Lowering {
         Some(all)
     }
 
-    /// A node that a kernel computes.
+    /// Compiles a node to a call of its kernel.
     fn call(&mut self, graph: &Graph, node: &Node, locs: &[Loc]) -> Option<Vec<Loc>> {
         let (InstructionKind::Call(kernel), operands) = kernel(graph, node).ok()? else { return None };
         debug_assert_eq!(operands, node.operands);
@@ -558,7 +558,8 @@ impl Lowering {
         Some(results)
     }
 
-    /// What operands are to a body. The blocks of bodies come after their own, so all is computed first.
+    /// Returns the argument that a value is to a body. Code of bodies follows the code of this block, so the value is computed
+    /// first.
     fn bound(&mut self, loc: Loc) -> Option<Bound> {
         Some(match loc {
             Loc::Val(v) => Bound::Cells(self.asm.place(v).ok()?),
@@ -610,7 +611,7 @@ impl Lowering {
         }
         let before = self.versions.clone();
         self.turn(condition, body, carried, &bound)?;
-        // Only arrays that the loop carries may have changed: others are read again in its next step.
+        // Only arrays that the loop carries may have changed, because its next iteration reads the others again.
         let mine: Vec<usize> = bound[..carried].iter().filter_map(number_of).collect();
         let others_changed = (0..before.len()).any(|n| before[n] != self.versions[n] && !mine.contains(&n));
         if others_changed {
@@ -619,7 +620,7 @@ impl Lowering {
         bound[..carried].iter().map(|b| self.after(b)).collect()
     }
 
-    /// The value of a carried place or array now.
+    /// Returns the present location of a carried value.
     fn after(&mut self, bound: &Bound) -> Option<Loc> {
         match bound {
             Bound::Cells(place) => Some(Loc::Val(self.asm.value(*place).ok()?)),
@@ -635,7 +636,7 @@ impl Lowering {
         let index = self.val(locs[0], graph.shape(node.operands[0]))?;
         let index = self.asm.place(index).ok()?;
         let bound = locs[1..].iter().map(|loc| self.bound(*loc)).collect::<Option<Vec<_>>>()?;
-        // An array that all branches give back, changed in place or not, stays where it is.
+        // An array that all branches return, changed in place or not, keeps its location.
         let mut homes = Vec::new();
         for (k, r) in node.results().enumerate() {
             let mut origins = branches.iter().map(|b| origin(b, b.results()[k], 0));
@@ -680,13 +681,13 @@ impl Lowering {
             }
         }
         self.asm.bind(end);
-        // An array changed by any branch is not what it was, whichever branch ran.
+        // An array that any branch changes counts as changed, whichever branch runs.
         self.versions = latest;
         homes.iter().map(|home| self.after(home)).collect()
     }
 }
 
-/// The number of an array that is changed in place.
+/// Returns the number of an array that is changed in place.
 fn number_of(bound: &Bound) -> Option<usize> {
     match bound {
         Bound::Array(held) => held.changing.map(|c| c.0),
@@ -702,12 +703,12 @@ fn strides(dims: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// The runs of a slice of an array.
+/// Returns the runs of a slice of an array; `None` if there are too many.
 fn runs(dims: &[usize], sizes: &[usize], start: &[usize], stride: &[usize]) -> Option<Runs> {
     let steps = strides(dims);
     let mut len = 1;
     let mut split = dims.len();
-    // Trailing dimensions that are taken whole join the run, and the first one that is cut.
+    // A run covers the trailing dimensions that the slice takes completely, and the dimension before them.
     while split > 0 && stride[split - 1] == 1 {
         split -= 1;
         len *= sizes[split];
@@ -715,7 +716,7 @@ fn runs(dims: &[usize], sizes: &[usize], start: &[usize], stride: &[usize]) -> O
             break;
         }
     }
-    // The dimensions of a run begin at their own starts.
+    // The first run begins at the start of the slice in all dimensions.
     let first: usize = start.iter().zip(&steps).map(|(s, step)| s * step).sum();
     let mut starts = vec![first];
     for d in 0..split {
@@ -728,12 +729,13 @@ fn runs(dims: &[usize], sizes: &[usize], start: &[usize], stride: &[usize]) -> O
     Some(Runs { starts, len })
 }
 
-/// A window at the origin.
+/// Returns the runs of a window at the origin.
 fn whole_window(dims: &[usize], sizes: &[usize]) -> Option<Runs> {
     runs(dims, sizes, &vec![0; dims.len()], &vec![1; dims.len()])
 }
 
-/// The moving dimensions of a window. Where indices are checked, those along which it cannot move count too.
+/// Returns the dimensions along which a window moves. If indices are checked, these include the dimensions along which it
+/// cannot move.
 fn window_starts(
     array: &Shape,
     sizes: &[usize],
@@ -751,7 +753,7 @@ fn window_starts(
     Some(starts)
 }
 
-/// True if there is one index vector.
+/// Returns whether a gather has only one index vector.
 fn single_gather(dims: &GatherDims, array: &Shape, indices: &Shape) -> bool {
     dims.operand_batching_dims.is_empty()
         && indices.len() == dims.start_index_map.len()
@@ -759,7 +761,7 @@ fn single_gather(dims: &GatherDims, array: &Shape, indices: &Shape) -> bool {
         && dims.offset_dims.is_sorted()
 }
 
-/// True if there is one index vector, and an update that kernels know.
+/// Returns whether a scatter has only one index vector, and an update that this compiler supports.
 fn is_single_scatter(graph: &Graph, node: &Node, dims: &ScatterDims) -> bool {
     let shape = |i: usize| graph.shape(node.operands[i]);
     node.operands.len() == 3
@@ -769,18 +771,18 @@ fn is_single_scatter(graph: &Graph, node: &Node, dims: &ScatterDims) -> bool {
         && (0..shape(0).rank()).all(|d| scatter_window(dims, shape(0), shape(2))[d] <= shape(0).dims[d])
 }
 
-/// True if scatters combine elements bit for bit as regions do.
+/// Returns whether the kernel of a scatter combines elements bit for bit as a region does.
 fn same_arithmetic(op: ReduceOp, dtype: DType) -> bool {
     match op {
         ReduceOp::Add => true,
         ReduceOp::Multiply => !dtype.is_complex(),
-        // Which zero is larger is left open.
+        // The order of positive and negative zero is unspecified.
         ReduceOp::Minimum | ReduceOp::Maximum => !dtype.is_float(),
         ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => true,
     }
 }
 
-/// The sizes of a scatter's windows in each dimension of the array.
+/// Returns the size of a scatter's windows in each dimension of the array.
 fn scatter_window(dims: &ScatterDims, array: &Shape, updates: &Shape) -> Vec<usize> {
     let mut window = dims.update_window_dims.iter();
     (0..array.rank())

@@ -1,4 +1,4 @@
-//! Operations that move, combine, multiply and order elements.
+//! Lowers operations that move, combine, multiply and order elements.
 
 use super::reducer::{Binary, binary, reducer, select};
 use super::{CompileError, Result, Scope, to_usize, usizes};
@@ -15,18 +15,18 @@ use refcpu_kernels::linalg::{TransposeA, TriangularSolve};
 use refcpu_kernels::rng::RngAlgorithm;
 use refcpu_kernels::window::WindowSpec;
 
-/// `value`, or one for each of `rank` dimensions.
+/// Converts `values`; an empty list stands for one in each of `rank` dimensions.
 fn or_ones(values: &[i64], rank: usize) -> Result<Vec<usize>> {
     if values.is_empty() { Ok(vec![1; rank]) } else { usizes(values) }
 }
 
-/// Pairs of padding, or none.
+/// Converts pairs of padding; an empty list stands for no padding.
 fn padding(pairs: &[[i64; 2]], rank: usize) -> Vec<(i64, i64)> {
     if pairs.is_empty() { vec![(0, 0); rank] } else { pairs.iter().map(|p| (p[0], p[1])).collect() }
 }
 
 impl<'m> Scope<'m> {
-    /// Lowers what this file has; None for other operations.
+    /// Lowers an operation of this file; returns `None` for other operations.
     pub(super) fn array_op(&mut self, id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
         let families =
             [Self::movement_op, Self::reduction_op, Self::product_op, Self::order_op, Self::solver_op];
@@ -38,7 +38,7 @@ impl<'m> Scope<'m> {
         Ok(None)
     }
 
-    /// Operations that show elements in other places.
+    /// Lowers operations that move elements.
     fn movement_op(&mut self, _id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
         let one = |v: ValueId| Ok(Some(vec![v]));
         match &op.kind {
@@ -98,7 +98,7 @@ impl<'m> Scope<'m> {
         }
     }
 
-    /// Reductions of dimensions and of windows.
+    /// Lowers reductions over dimensions and over windows.
     fn reduction_op(&mut self, id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
         let one = |v: ValueId| Ok(Some(vec![v]));
         match &op.kind {
@@ -112,7 +112,7 @@ impl<'m> Scope<'m> {
                 let block = self.region(id, 0)?;
                 let body = self.scalar_body(block, &scalars)?;
                 if self.declared(block)? != scalars {
-                    // What is added is narrower than sums, which therefore must not be added to each other.
+                    // The elements are narrower than the accumulators, so accumulators must not be combined with each other.
                     return Ok(Some(optimise::reduce(&mut self.b, &body, &operands, &shapes, &dims)));
                 }
                 Ok(Some(self.reduce(operands, shapes, dims, body)))
@@ -151,10 +151,15 @@ impl<'m> Scope<'m> {
                 let scalars = vec![Shape::scalar(shape.dtype); 2];
                 let selection = self.scalar_body(self.region(id, 0)?, &scalars)?;
                 let scatter = self.scalar_body(self.region(id, 1)?, &scalars)?;
-                let select = select(&selection)
-                    .ok_or_else(|| CompileError::unimplemented("a selection that is no plain comparison"))?;
+                let select = select(&selection).ok_or_else(|| {
+                    CompileError::unimplemented(
+                        "the selection of select_and_scatter must be a single comparison",
+                    )
+                })?;
                 let Some(Binary::Op(scatter)) = binary(&scatter) else {
-                    return Err(CompileError::unimplemented("a scatter that is not one operation"));
+                    return Err(CompileError::unimplemented(
+                        "the scatter of select_and_scatter must be a single operation",
+                    ));
                 };
                 one(self.b.node(
                     Core::SelectAndScatter(core_ops::SelectAndScatter { window, select, scatter }),
@@ -166,7 +171,7 @@ impl<'m> Scope<'m> {
         }
     }
 
-    /// Products, convolutions and Fourier transforms.
+    /// Lowers products, convolutions and Fourier transforms.
     fn product_op(&mut self, _id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
         let one = |v: ValueId| Ok(Some(vec![v]));
         match &op.kind {
@@ -200,7 +205,11 @@ impl<'m> Scope<'m> {
                     FftType::Ifft => FftKind::Ifft,
                     FftType::Rfft => FftKind::Rfft,
                     FftType::Irfft => FftKind::Irfft,
-                    other => return Err(CompileError::unimplemented(format!("FFT type {other}"))),
+                    other => {
+                        return Err(CompileError::unimplemented(format!(
+                            "the FFT type {other} is not supported"
+                        )));
+                    }
                 };
                 one(self.b.add(
                     Core::Fft(core_ops::Fft { kind, lengths: usizes(&o.fft_length)? }),
@@ -212,7 +221,7 @@ impl<'m> Scope<'m> {
         }
     }
 
-    /// Operations that order and map elements.
+    /// Lowers operations that order and map elements.
     fn order_op(&mut self, id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
         match &op.kind {
             Op::Sort(o) => {
@@ -241,7 +250,7 @@ impl<'m> Scope<'m> {
         }
     }
 
-    /// Factorisations, solutions and random numbers.
+    /// Lowers matrix factorisations, linear systems and random numbers.
     fn solver_op(&mut self, _id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
         let one = |v: ValueId| Ok(Some(vec![v]));
         match &op.kind {
@@ -255,7 +264,9 @@ impl<'m> Scope<'m> {
                     TransposeKind::NoTranspose => TransposeA::NoTranspose,
                     TransposeKind::Transpose => TransposeA::Transpose,
                     TransposeKind::Adjoint => TransposeA::Adjoint,
-                    other => return Err(CompileError::invalid(format!("transposition {other}"))),
+                    other => {
+                        return Err(CompileError::invalid(format!("unknown kind of transposition: {other}")));
+                    }
                 };
                 let spec = TriangularSolve {
                     left_side: o.left_side,
@@ -271,7 +282,11 @@ impl<'m> Scope<'m> {
                 let algorithm = match o.rng_algorithm {
                     Algorithm::ThreeFry => RngAlgorithm::ThreeFry,
                     Algorithm::Default | Algorithm::Philox => RngAlgorithm::Philox,
-                    other => return Err(CompileError::unimplemented(format!("generator {other}"))),
+                    other => {
+                        return Err(CompileError::unimplemented(format!(
+                            "the random number generator {other} is not supported"
+                        )));
+                    }
                 };
                 Ok(Some(self.b.node(Core::RngBits(algorithm), vec![state], shapes)))
             }
@@ -285,7 +300,7 @@ impl<'m> Scope<'m> {
         }
     }
 
-    /// A broadcast, with StableHLO's rule that dimensions of size one are stretched.
+    /// Adds a broadcast by StableHLO's rule, which stretches dimensions of size one.
     pub(super) fn broadcast_in_dim(&mut self, x: ValueId, map: &[usize], shape: Shape) -> ValueId {
         let from = self.shape(x);
         let kept: Vec<usize> = (0..from.rank()).filter(|d| from.dims[*d] == shape.dims[map[*d]]).collect();
@@ -299,13 +314,13 @@ impl<'m> Scope<'m> {
         self.b.add(Core::Broadcast(core_ops::Broadcast { dims }), &[x], shape)
     }
 
-    /// Operands in the element types that their regions combine, which are those of the results and may be wider: as many for
-    /// each result, one of each after the other.
+    /// Converts operands to the element types that their regions combine. These are the types of the results, and may be wider
+    /// than those of the operands. The operands are one or more groups with one operand for each result.
     pub(super) fn promoted(&mut self, operands: Vec<ValueId>, results: &[Shape]) -> Vec<ValueId> {
         operands.into_iter().zip(results.iter().cycle()).map(|(v, r)| self.b.convert(v, r.dtype)).collect()
     }
 
-    /// A reduction in the form that kernels know best.
+    /// Adds a reduction in its simplest form.
     pub(super) fn reduce(
         &mut self,
         operands: Vec<ValueId>,
@@ -317,15 +332,15 @@ impl<'m> Scope<'m> {
         if let (Reducer::Op(op), [shape]) = (&reducer, &shapes[..])
             && dims.is_empty()
         {
-            // Nothing to combine but the initial value.
+            // The initial value is combined with the single element.
             let init = self.b.spread(operands[1], &shape.dims);
             return vec![self.b.tile(core_ops::tile_op(*op), &[init, operands[0]])];
         }
         self.b.node(Core::Reduce(core_ops::Reduce { dims, reducer }), operands, shapes)
     }
 
-    /// Operands of a product: kernels multiply numbers of one type, and where programs mix types, the result's has room
-    /// for both.
+    /// Converts the operands of a product to one type, since kernels multiply elements of one type. The type of the result
+    /// represents the elements of both.
     fn of_one_type(&mut self, l: ValueId, r: ValueId, result: refcpu_kernels::DType) -> (ValueId, ValueId) {
         if self.b.shape(l).dtype == self.b.shape(r).dtype {
             return (l, r);
@@ -333,13 +348,13 @@ impl<'m> Scope<'m> {
         (self.b.convert(l, result), self.b.convert(r, result))
     }
 
-    /// A product.
+    /// Adds a product.
     pub(super) fn dot(&mut self, l: ValueId, r: ValueId, dims: DotDims, shape: Shape) -> Result<ValueId> {
         let expected =
             dims.output_dims(&self.b.shape(l).dims, &self.b.shape(r).dims).map_err(CompileError::invalid)?;
         if *shape.dims != *expected {
             return Err(CompileError::invalid(format!(
-                "the result is {shape}, its dimensions should be {expected:?}"
+                "the result is {shape}, but its dimensions must be {expected:?}"
             )));
         }
         let (l, r) = self.of_one_type(l, r, shape.dtype);
@@ -357,14 +372,14 @@ impl<'m> Scope<'m> {
             spec.output_dims(&self.b.shape(l).dims, &self.b.shape(r).dims).map_err(CompileError::invalid)?;
         if *shape.dims != *expected {
             return Err(CompileError::invalid(format!(
-                "the result is {shape}, its dimensions should be {expected:?}"
+                "the result is {shape}, but its dimensions must be {expected:?}"
             )));
         }
         let (l, r) = self.of_one_type(l, r, shape.dtype);
         Ok(self.b.add(Core::Convolution(Box::new(spec)), &[l, r], shape))
     }
 
-    /// A decomposition of matrices or a solution; floats too narrow for one are computed with as f32.
+    /// Adds a matrix factorisation or linear system. Floats of one byte are computed as f32.
     fn decomposition(&mut self, op: Core, operands: &[ValueId], shape: Shape) -> ValueId {
         let narrow = shape.dtype;
         if !narrow.is_float() || narrow.size() > 1 {
@@ -376,8 +391,8 @@ impl<'m> Scope<'m> {
     }
 }
 
-/// A convolution's attributes: strides and dilations (of the input, of the kernel), padding, reversal, group counts (of
-/// features, of the batch).
+/// Converts the attributes of a convolution: strides, dilation of the input and of the kernel, padding, reversal, and the group
+/// counts of features and of the batch.
 pub(super) fn conv_spec(
     n: &ConvDimensionNumbers,
     [strides, lhs_dilation, rhs_dilation]: [&[i64]; 3],

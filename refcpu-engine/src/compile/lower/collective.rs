@@ -1,4 +1,4 @@
-//! Communication between devices.
+//! Lowers collectives.
 
 use super::reducer::reducer;
 use super::{CompileError, Result, Scope, to_usize};
@@ -8,7 +8,7 @@ use pjrt_stablehlo::ir::{ChannelHandle, Op, OpId, Operation, ReplicaGroups};
 use refcpu_kernels::reduce::ReduceOp;
 
 impl<'m> Scope<'m> {
-    /// Lowers what this file has; None for other operations.
+    /// Lowers an operation of this file; returns `None` for other operations.
     pub(super) fn collective_op(&mut self, id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
         let (kind, groups) = match &op.kind {
             Op::PartitionId(_) => {
@@ -59,7 +59,7 @@ impl<'m> Scope<'m> {
             }
             _ => return Ok(None),
         };
-        // Several operands are as many collectives.
+        // A collective of several operands becomes one collective for each.
         let operands = self.flat(&op.operands)?;
         let shapes = self.result_shapes(op)?;
         let mut results = Vec::new();
@@ -72,12 +72,16 @@ impl<'m> Scope<'m> {
 
     fn collective_reducer(&mut self, id: OpId, op: &Operation) -> Result<Reducer> {
         let shapes = self.result_shapes(op)?;
-        let element = shapes.first().ok_or_else(|| CompileError::invalid("no result"))?.with_dims(&[]);
+        let element = shapes
+            .first()
+            .ok_or_else(|| CompileError::invalid("a reduction across devices must have a result"))?
+            .with_dims(&[]);
         let body = self.scalar_body(self.region(id, 0)?, &[element.clone(), element])?;
         Ok(reducer(body))
     }
 
-    /// Who acts together: StableHLO's table of channel and `use_global_device_ids` (None where the operation lacks it).
+    /// Returns the groups of a collective, by StableHLO's table of the channel and `use_global_device_ids`, which is `None` for
+    /// an operation without this attribute.
     fn groups(
         &self,
         groups: &ReplicaGroups,
@@ -88,7 +92,7 @@ impl<'m> Scope<'m> {
         let channel = channel.map_or(0, |c| c.handle) > 0;
         Ok(match (channel, global) {
             (false, Some(true)) => {
-                return Err(CompileError::invalid("use_global_device_ids needs a channel"));
+                return Err(CompileError::invalid("use_global_device_ids requires a channel"));
             }
             (false, _) => Groups::CrossReplica(lists),
             (true, Some(true)) => Groups::Flattened(lists),
@@ -97,16 +101,16 @@ impl<'m> Scope<'m> {
         })
     }
 
-    /// The groups as lists of processes, without empty ones.
+    /// Converts groups to lists of processes, without empty ones.
     fn lists(&self, groups: &ReplicaGroups) -> Result<Vec<Vec<usize>>> {
         let invalid = |error: Error| CompileError::invalid(error.message);
-        // The axes of a mesh are a few bytes, whatever it has of positions.
+        // The size of the mesh is checked first, because a few bytes can describe a mesh of any number of positions.
         if let ReplicaGroups::MeshAxes(_) = groups {
             let [count, size] = groups.dims(self.module).map_err(invalid)?;
             let processes = self.options.num_replicas.saturating_mul(self.options.num_partitions);
             if count.saturating_mul(size) > i64::try_from(processes).unwrap_or(i64::MAX) {
                 return Err(CompileError::invalid(format!(
-                    "replica groups of a mesh with {count} times {size} positions in a program for {processes} devices"
+                    "the replica groups refer to a mesh of {count} times {size} positions in a program for {processes} devices"
                 )));
             }
         }

@@ -1,4 +1,4 @@
-//! Calls, composites, loops and branches.
+//! Lowers calls, composites, loops and branches.
 
 use super::{CompileError, Result, Scope};
 use crate::graph::{Body, Builder, Graph, Op as Core, Shape, ValueId, ops as core_ops};
@@ -6,7 +6,7 @@ use pjrt_stablehlo::ir::{Attribute, Op, OpId, Operation, ops};
 use refcpu_kernels::DType;
 use refcpu_kernels::tile::TileOp;
 
-/// Composites that are one kernel, for real elements.
+/// The composites that have an elementwise kernel, for real elements.
 const COMPOSITE_KERNELS: &[(&str, TileOp)] = &[
     ("chlo.acos", TileOp::Acos),
     ("chlo.acosh", TileOp::Acosh),
@@ -26,13 +26,13 @@ const COMPOSITE_KERNELS: &[(&str, TileOp)] = &[
 /// The composite of `jax.lax.top_k`.
 const TOP_K: &str = "chlo.top_k";
 
-/// The names of the composites that [`Scope::composite`] has kernels for, at least on some types.
+/// Returns the names of the composites that [`Scope::composite`] has kernels for, at least for some types.
 pub(in crate::compile) fn composites_with_kernels() -> impl Iterator<Item = &'static str> {
     COMPOSITE_KERNELS.iter().map(|(name, _)| *name).chain([TOP_K])
 }
 
 impl<'m> Scope<'m> {
-    /// Lowers what this file has; None for other operations.
+    /// Lowers an operation of this file; returns `None` for other operations.
     pub(super) fn control_op(&mut self, id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
         match &op.kind {
             Op::FuncCall(o) => {
@@ -46,13 +46,13 @@ impl<'m> Scope<'m> {
                 self.branches(id, op, index).map(Some)
             }
             Op::If(_) => {
-                // Branch 0 is the true one.
+                // Branch 0 is the one for true.
                 let p = self.operand(op, 0)?;
                 let not = self.b.tile(TileOp::Not, &[p]);
                 let index = self.b.convert(not, DType::S32);
                 self.branches(id, op, index).map(Some)
             }
-            // What is started runs at once; the value that stands for its results is these.
+            // An asynchronous operation runs at its start: the future is bound to the results.
             Op::AsyncStart(_) => self.inlined_region(id, op).map(Some),
             Op::AsyncDone(_) => self.flat(&op.operands).map(Some),
             Op::CustomCall(o) => self.custom_call(op, o).map(Some),
@@ -61,7 +61,7 @@ impl<'m> Scope<'m> {
         }
     }
 
-    /// Runs an operation's only region in its place, on its operands.
+    /// Inlines the only region of an operation, with its operands as arguments.
     fn inlined_region(&mut self, id: OpId, op: &'m Operation) -> Result<Vec<ValueId>> {
         let block = self.region(id, 0)?;
         let mut operands = self.flat(&op.operands)?;
@@ -81,14 +81,16 @@ impl<'m> Scope<'m> {
         let body = self.body(body, &shapes, &captures)?;
         let got: Vec<&Shape> = body.results().iter().map(|r| body.shape(*r)).collect();
         if !got.iter().copied().eq(&shapes) {
-            return Err(CompileError::invalid(format!("the body gives {got:?}, it is given {shapes:?}")));
+            return Err(CompileError::invalid(format!(
+                "the body of the loop returns {got:?}, but its arguments are {shapes:?}"
+            )));
         }
         operands.extend(self.captured(&captures));
         Ok(self.loop_without_invariants(&operands, &shapes, &condition, &body))
     }
 
-    /// Adds a loop. Values that the body hands on as they are (JAX passes a loop's constants so) are not carried but
-    /// captured, and constants become part of the bodies.
+    /// Adds a loop. Values that the body returns unchanged, as JAX passes the constants of a loop, are captured instead of
+    /// carried, and constants become part of the bodies.
     fn loop_without_invariants(
         &mut self,
         operands: &[ValueId],
@@ -147,7 +149,9 @@ impl<'m> Scope<'m> {
         for branch in &branches {
             let got: Vec<&Shape> = branch.results().iter().map(|r| branch.shape(*r)).collect();
             if !got.iter().copied().eq(&shapes) {
-                return Err(CompileError::invalid(format!("branches give {got:?} and {shapes:?}")));
+                return Err(CompileError::invalid(format!(
+                    "the branches return different types: {shapes:?} and {got:?}"
+                )));
             }
         }
         let mut operands = vec![index];
@@ -155,7 +159,7 @@ impl<'m> Scope<'m> {
         Ok(self.b.node(Core::Case(core_ops::Case { branches }), operands, shapes))
     }
 
-    /// A composite: the kernel that does the same, or else its decomposition.
+    /// Lowers a composite to its kernel, or else to its decomposition.
     fn composite(&mut self, op: &'m Operation, composite: &'m ops::Composite) -> Result<Vec<ValueId>> {
         let operands = self.flat(&op.operands)?;
         let real = operands.iter().all(|v| !self.b.shape(*v).dtype.is_complex());

@@ -1,4 +1,4 @@
-//! The custom calls that programs from JAX make on a platform without kernels of its own.
+//! Lowers custom calls: those that JAX uses on a platform without kernels of its own, and calls of the host's handlers.
 
 use super::linalg::linalg_op;
 use super::{CompileError, Result, Scope};
@@ -10,8 +10,8 @@ use pjrt_stablehlo::ir::{
 };
 use refcpu_kernels::linalg::LinalgOp;
 
-/// The dictionary with a call's parameters. JAX has it in an attribute of its own where the program is to be read by
-/// versions of StableHLO whose `backend_config` is text.
+/// Returns the dictionary with a call's parameters. JAX stores it in a separate attribute if the program must be readable by
+/// versions of StableHLO in which `backend_config` is a string.
 pub(in crate::compile) fn parameters<'a>(
     op: &'a Operation,
     call: &'a ops::CustomCall,
@@ -22,15 +22,15 @@ pub(in crate::compile) fn parameters<'a>(
     }
 }
 
-/// Whether a call is of a handler of the host.
+/// Returns whether a call is of a handler of the host.
 fn is_of_handler(op: &Operation, call: &ops::CustomCall, options: &CompileOptions) -> bool {
     let typed = call.api_version == CustomCallApiVersion::TypedFfi || parameters(op, call).is_some();
     typed && (options.has_handler)(&call.call_target_name)
 }
 
-/// Whether a program communicates with the host, or runs code of the host's.
+/// Returns whether a program communicates with the host or calls its handlers.
 pub(in crate::compile) fn calls_the_host(module: &Module, options: &CompileOptions) -> bool {
-    let mut all = module.functions().iter().flat_map(|function| function.body.ops());
+    let mut all = module.functions().iter().flat_map(|function| function.body.all_ops());
     all.any(|(_, op)| match &op.kind {
         Op::Send(o) => o.is_host_transfer,
         Op::Recv(o) => o.is_host_transfer,
@@ -39,8 +39,8 @@ pub(in crate::compile) fn calls_the_host(module: &Module, options: &CompileOptio
     })
 }
 
-/// Which triangle a call of `Eigh` reads, from its configuration: `lower,sort_eigenvalues,max_iter,tol`. The eigenvalues are
-/// always sorted here, and as exact as they can be.
+/// Returns whether a call of `Eigh` reads the lower triangle, from its configuration `lower,sort_eigenvalues,max_iter,tol`. The
+/// other values have no effect: eigenvalues are always sorted, and computed to full precision.
 fn eigh_lower(config: &BackendConfig) -> Result<bool> {
     let text = match config {
         BackendConfig::Bytes(bytes) => &**bytes,
@@ -50,21 +50,21 @@ fn eigh_lower(config: &BackendConfig) -> Result<bool> {
         Some(b"0") => Ok(false),
         Some(b"1") => Ok(true),
         _ => Err(CompileError::invalid(
-            "Eigh needs a backend_config such as \"1,1,100,1e-6\": whether it reads the lower triangle, whether it sorts, and \
-             when its iterations end"
+            "Eigh requires a backend_config of the form \"lower,sort,max_iter,tol\", such as \"1,1,100,1e-6\", with lower \
+             0 or 1"
                 .to_owned(),
         )),
     }
 }
 
-/// Whether a call says when its operands are computed, and nothing else: that they are although nothing else uses them, or that
-/// they are one after the other, which they are anyhow.
+/// Returns whether a call only constrains the order of execution: it keeps its operands alive, or orders their computations,
+/// which run in program order anyway.
 fn is_about_order(op: &Operation, call: &ops::CustomCall) -> bool {
     op.results.is_empty() && matches!(&*call.call_target_name, "dce_sink" | "control_dep")
 }
 
 impl Scope<'_> {
-    /// Lowers a custom call by the name of its target.
+    /// Lowers a custom call by its target.
     pub(super) fn custom_call(&mut self, op: &Operation, call: &ops::CustomCall) -> Result<Vec<ValueId>> {
         let operands = self.flat(&op.operands)?;
         let shapes = self.result_shapes(op)?;
@@ -72,11 +72,11 @@ impl Scope<'_> {
             return self.foreign_call(op, call, &operands, &shapes, None);
         }
         match &*call.call_target_name {
-            // Of arrays that are whole this says nothing.
+            // A sharding has no effect on whole arrays.
             "Sharding" if self.are_first(&operands, &shapes) => {
                 Ok(operands.into_iter().take(shapes.len()).collect())
             }
-            // These say where data should be; here it is all in one place.
+            // These state the placement of data, which is always in the same memory here.
             "SPMDFullToShardShape"
             | "SPMDShardToFullShape"
             | "annotate_device_placement"
@@ -97,7 +97,7 @@ impl Scope<'_> {
             "ProductOfElementaryHouseholderReflectors" if operands.len() == 2 && shapes.len() == 1 => {
                 Ok(self.b.node(Core::QrProduct, operands, shapes))
             }
-            // What XLA's builder makes, which PyTorch/XLA uses: eigenvectors, eigenvalues.
+            // The form of XLA's builder, which PyTorch/XLA uses. The results are the eigenvectors and the eigenvalues.
             "Eigh" if operands.len() == 1 => {
                 self.linalg(LinalgOp::Eigh { lower: eigh_lower(&call.backend_config)? }, operands, &shapes)
             }
@@ -120,22 +120,31 @@ impl Scope<'_> {
         }
     }
 
-    /// True if the first operands are the results; others say what shapes they have where these were not known.
+    /// Returns whether the types of the results are those of the first operands. Further operands are sizes that were dynamic.
     fn are_first(&self, operands: &[ValueId], shapes: &[Shape]) -> bool {
         operands.len() >= shapes.len() && operands.iter().zip(shapes).all(|(v, s)| self.b.shape(*v) == s)
     }
 
-    /// An operation of linear algebra, if there is one on such operands with such results.
+    /// Adds an operation of linear algebra.
+    ///
+    /// # Errors
+    /// If the operation does not accept these operands, or if the types of its results differ from `shapes`.
     fn linalg(&mut self, op: LinalgOp, operands: Vec<ValueId>, shapes: &[Shape]) -> Result<Vec<ValueId>> {
         let results = self.linalg_results(op, operands)?;
         if !results.iter().map(|v| self.b.shape(*v)).eq(shapes) {
             let expected: Vec<_> = results.iter().map(|v| self.shape(*v).to_string()).collect();
-            return Err(CompileError::invalid(format!("the results are to be ({})", expected.join(", "))));
+            return Err(CompileError::invalid(format!(
+                "the results must have the types ({})",
+                expected.join(", ")
+            )));
         }
         Ok(results)
     }
 
-    /// The results of an operation of linear algebra, if there is one on such operands.
+    /// Adds an operation of linear algebra, whose results have the types that follow from the operands.
+    ///
+    /// # Errors
+    /// If the operation does not accept these operands.
     pub(super) fn linalg_results(&mut self, op: LinalgOp, operands: Vec<ValueId>) -> Result<Vec<ValueId>> {
         let types: Vec<_> = operands.iter().map(|v| self.b.shape(*v)).map(|s| (s.dtype, &*s.dims)).collect();
         let results = op.results(&types).map_err(CompileError::invalid)?;
@@ -143,8 +152,8 @@ impl Scope<'_> {
         Ok(self.b.node(Core::Linalg(op), operands, shapes))
     }
 
-    /// The best elements along a dimension by a comparator, with their positions; here they are exact. Operands: values,
-    /// positions, and what would fill up the results.
+    /// Lowers `ApproxTopK`: the first elements along a dimension by a comparator, with their indices. The results are exact.
+    /// The operands are the values, the indices, and the initial values of both.
     fn approx_top_k(
         &mut self,
         op: &Operation,
@@ -157,9 +166,15 @@ impl Scope<'_> {
         let dim = dim
             .and_then(|d| usize::try_from(if d < 0 { d + from.rank() as i64 } else { d }).ok())
             .filter(|d| *d < from.rank())
-            .ok_or_else(|| CompileError::invalid("ApproxTopK without a reduction_dim that is there"))?;
+            .ok_or_else(|| {
+                CompileError::invalid(
+                    "ApproxTopK requires a reduction_dim that is a dimension of its operands",
+                )
+            })?;
         let [comparator] = &*call.called_computations else {
-            return Err(CompileError::invalid("ApproxTopK without one comparator"));
+            return Err(CompileError::invalid(
+                "ApproxTopK requires exactly one called computation, the comparator",
+            ));
         };
         let scalars: Vec<Shape> = operands[..2]
             .iter()
@@ -182,7 +197,9 @@ impl Scope<'_> {
                         if d == dim { shape.dims[d] <= from.dims[d] } else { shape.dims[d] == from.dims[d] }
                     });
                 if !fits {
-                    return Err(CompileError::invalid(format!("ApproxTopK of {from} to {shape}")));
+                    return Err(CompileError::invalid(format!(
+                        "ApproxTopK of {from} cannot have a result of type {shape}"
+                    )));
                 }
                 Ok(self.b.slice(v, &start, &shape.dims))
             })

@@ -1,4 +1,4 @@
-//! Operations whose attributes are operands, where those are constant.
+//! Lowers dynamic operations, whose attributes are operands, if these are constants.
 
 use super::array::conv_spec;
 use super::indexing::gather_dims;
@@ -8,19 +8,17 @@ use pjrt_stablehlo::ir::{Op, OpId, Operation};
 use refcpu_kernels::DType;
 
 impl<'m> Scope<'m> {
-    /// Lowers what this file has; None for other operations.
+    /// Lowers an operation of this file; returns `None` for other operations.
     pub(super) fn dynamic_op(&mut self, _: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
         let one = |v: ValueId| Ok(Some(vec![v]));
         match &op.kind {
             Op::GetDimensionSize(o) => {
                 let x = self.operand(op, 0)?;
                 let dim = to_usize(o.dimension)?;
-                let size = *self
-                    .b
-                    .shape(x)
-                    .dims
-                    .get(dim)
-                    .ok_or_else(|| CompileError::invalid(format!("there is no dimension {dim}")))?;
+                let size =
+                    *self.b.shape(x).dims.get(dim).ok_or_else(|| {
+                        CompileError::invalid(format!("the operand has no dimension {dim}"))
+                    })?;
                 one(self.b.constant(Constant::integer(DType::S32, size as i64)))
             }
             Op::SetDimensionSize(o) => {
@@ -32,7 +30,7 @@ impl<'m> Scope<'m> {
                     return one(x);
                 }
                 Err(CompileError::unimplemented(format!(
-                    "dimension {dim} gets another size than its {full}: {size:?}; sizes are static here"
+                    "dimension {dim} of size {full} cannot be set to size {size:?}: only static sizes are supported"
                 )))
             }
             Op::DynamicReshape(_) => {
@@ -66,9 +64,7 @@ impl<'m> Scope<'m> {
                     return one(self.b.add(Core::Slice(core_ops::Slice { start, stride }), &[x], shape));
                 }
                 if stride.iter().any(|s| *s != 1) {
-                    return Err(CompileError::unimplemented(
-                        "strides other than 1 with a start that is not constant",
-                    ));
+                    return Err(CompileError::unimplemented("strides other than 1 require a constant start"));
                 }
                 let mut operands = vec![x];
                 for d in 0..shape.rank() {

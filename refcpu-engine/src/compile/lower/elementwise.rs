@@ -1,4 +1,4 @@
-//! Elementwise operations.
+//! Lowers elementwise operations.
 
 use super::{CompileError, Result, Scope};
 use crate::graph::{Op as Core, ValueId, ops as core_ops};
@@ -7,7 +7,7 @@ use refcpu_kernels::DType;
 use refcpu_kernels::region::{Direction, Order};
 use refcpu_kernels::tile::TileOp;
 
-/// The kernel of each operation that is one.
+/// The elementwise kernel of each operation that has one.
 const TILE_OPS: &[(OpCode, TileOp)] = &[
     (OpCode::Abs, TileOp::Abs),
     (OpCode::Add, TileOp::Add),
@@ -53,7 +53,7 @@ const TILE_OPS: &[(OpCode, TileOp)] = &[
 ];
 
 impl Scope<'_> {
-    /// Lowers an elementwise operation; None if it is not one.
+    /// Lowers an elementwise operation; returns `None` for other operations.
     pub(super) fn elementwise(&mut self, op: &Operation) -> Result<Option<Vec<ValueId>>> {
         let code = op.kind.code();
         let core = match (&op.kind, TILE_OPS.binary_search_by_key(&code, |(c, _)| *c)) {
@@ -68,8 +68,10 @@ impl Scope<'_> {
             (Op::Convert(_), _) => Core::Convert,
             (Op::BitcastConvert(_), _) => Core::Bitcast,
             (Op::ReducePrecision(r), _) => {
-                let bits =
-                    |n: i64| u32::try_from(n).map_err(|_| CompileError::invalid("negative number of bits"));
+                let bits = |n: i64| {
+                    u32::try_from(n)
+                        .map_err(|_| CompileError::invalid("the number of bits is negative or too large"))
+                };
                 Core::ReducePrecision(core_ops::ReducePrecision {
                     exponent: bits(r.exponent_bits)?,
                     mantissa: bits(r.mantissa_bits)?,
@@ -79,7 +81,7 @@ impl Scope<'_> {
         };
         let mut operands = self.flat(&op.operands)?;
         let shape = self.result_shape(op)?;
-        // Select and clamp allow single elements for some operands.
+        // Select and clamp accept scalars for some operands.
         if matches!(core, Core::Select | Core::Clamp) {
             for v in &mut operands {
                 *v = self.b.spread(*v, &shape.dims);
@@ -94,7 +96,7 @@ impl Scope<'_> {
         Ok(Some(vec![self.b.add(core, &operands, shape)]))
     }
 
-    /// Operations that choose by an order of complex numbers, which kernels lack; None for others.
+    /// Lowers operations that order complex numbers, for which there are no kernels; returns `None` for other operations.
     fn complex_order(&mut self, op: &Core, operands: &[ValueId]) -> Option<ValueId> {
         match (op, operands) {
             (Core::Tile(TileOp::Minimum), &[x, y]) => Some(self.lexicographic(x, y, Direction::Lt)),
@@ -112,13 +114,14 @@ impl Scope<'_> {
         }
     }
 
-    /// Of two complex numbers the first, where it is less (or greater, as the relation says), otherwise the second.
+    /// Selects the first of two complex numbers where it is less than the second, or greater for the relation `Gt`; otherwise
+    /// the second.
     fn lexicographic(&mut self, x: ValueId, y: ValueId, relation: Direction) -> ValueId {
         let is_first = self.are_ordered(x, y, relation);
         self.b.select(is_first, x, y)
     }
 
-    /// Where two complex numbers are in a relation: real parts decide, of equal ones the imaginary parts.
+    /// Compares complex numbers lexicographically: by the real parts, and by the imaginary parts if the real parts are equal.
     fn are_ordered(&mut self, x: ValueId, y: ValueId, relation: Direction) -> ValueId {
         let strictly = match relation {
             Direction::Le => Direction::Lt,
@@ -137,7 +140,7 @@ impl Scope<'_> {
     }
 }
 
-/// The relation of a comparison.
+/// Converts the direction of a comparison.
 pub(super) fn direction(d: ComparisonDirection) -> Result<Direction> {
     Ok(match d {
         ComparisonDirection::Eq => Direction::Eq,
@@ -146,7 +149,7 @@ pub(super) fn direction(d: ComparisonDirection) -> Result<Direction> {
         ComparisonDirection::Gt => Direction::Gt,
         ComparisonDirection::Le => Direction::Le,
         ComparisonDirection::Lt => Direction::Lt,
-        other => return Err(CompileError::unimplemented(format!("comparison {other}"))),
+        other => return Err(CompileError::unimplemented(format!("the comparison {other} is not supported"))),
     })
 }
 

@@ -1,4 +1,4 @@
-//! Custom calls of handlers that the host has registered: XLA's typed foreign function interface.
+//! Lowers custom calls of handlers that the host has registered (XLA's typed foreign function interface).
 
 use super::custom_call::parameters;
 use super::{CompileError, Result, Scope, dtype_of, extended, to_usize};
@@ -7,8 +7,8 @@ use pjrt_stablehlo::ir::{Attribute, DictionaryAttribute, ElementType, Operation,
 use refcpu_kernels::DType;
 
 impl Scope<'_> {
-    /// Lowers a call of a handler that the host has registered, or (with the reason) of one that refcpu itself has and that does
-    /// not take it. Handlers check what they are given when they run: a branch that is never taken may have such a call.
+    /// Lowers a call of a handler. With a `refusal`, the call is of a target of refcpu that does not accept it, and fails when
+    /// it runs. Errors occur at run time because the call may be in a branch that is never taken.
     pub(super) fn foreign_call(
         &mut self,
         op: &Operation,
@@ -19,9 +19,7 @@ impl Scope<'_> {
     ) -> Result<Vec<ValueId>> {
         let mut arrays = op.operands.iter().copied().chain(op.results);
         if arrays.any(|v| !matches!(self.function.body.ty(v), Type::Tensor(_))) {
-            return Err(CompileError::unimplemented(
-                "a handler whose operands or results are not all arrays",
-            ));
+            return Err(CompileError::unimplemented("the operands and results of a handler must be arrays"));
         }
         let order = |layouts: &Option<Box<[Box<[i64]>]>>, array: usize, rank: usize| match layouts {
             Some(layouts) => major_to_minor(layouts.get(array).map_or(&[], |layout| layout), rank),
@@ -65,13 +63,15 @@ impl Scope<'_> {
     }
 }
 
-/// The dimensions of an array from the slowest to the fastest, of a layout from the fastest to the slowest.
+/// Converts a layout, which lists dimensions from minor to major, to the order from major to minor.
 fn major_to_minor(layout: &[i64], rank: usize) -> Result<Vec<usize>> {
     let order: Vec<usize> = layout.iter().rev().map(|dim| to_usize(*dim)).collect::<Result<_>>()?;
     let mut sorted = order.clone();
     sorted.sort_unstable();
     if !sorted.iter().copied().eq(0..rank) {
-        return Err(CompileError::invalid(format!("{layout:?} is no order of {rank} dimensions")));
+        return Err(CompileError::invalid(format!(
+            "the layout {layout:?} is not a permutation of {rank} dimensions"
+        )));
     }
     Ok(order)
 }
@@ -88,11 +88,11 @@ fn dictionary(entries: &DictionaryAttribute) -> Result<Vec<(String, ForeignAttri
     entries.entries().iter().map(|(name, value)| Ok((name.to_string(), attribute(name, value)?))).collect()
 }
 
-/// A parameter as handlers get it.
+/// Converts an attribute to the form that handlers receive.
 fn attribute(name: &str, value: &Attribute) -> Result<ForeignAttribute> {
     let unknown = || {
         CompileError::unimplemented(format!(
-            "the attribute {name:?} is {}; handlers take numbers, arrays of them, strings and dictionaries",
+            "the attribute {name:?} is {}, but handlers take numbers, arrays of numbers, strings and dictionaries",
             value.kind()
         ))
     };
@@ -128,7 +128,7 @@ fn attribute(name: &str, value: &Attribute) -> Result<ForeignAttribute> {
     })
 }
 
-/// The numbers of a list; None if they are not numbers of one type.
+/// Converts a list of numbers; returns `None` if its elements are not numbers of one type.
 fn array(name: &str, values: &[Attribute]) -> Result<Option<ForeignAttribute>> {
     let mut all: Option<(DType, Vec<u8>)> = None;
     for value in values {
@@ -146,7 +146,7 @@ fn dtype(ty: ElementType) -> Result<DType> {
     dtype_of(&TensorType::new(ty, []))
 }
 
-/// The bytes of a whole number; None for types of less than a byte.
+/// Returns the bytes of an integer; `None` for types of less than a byte.
 fn integer(value: i64, dtype: DType) -> Option<Vec<u8>> {
     match dtype {
         DType::Pred => Some(vec![u8::from(value != 0)]),
@@ -155,7 +155,7 @@ fn integer(value: i64, dtype: DType) -> Option<Vec<u8>> {
     }
 }
 
-/// The bytes of a number; None for types that handlers have no numbers of.
+/// Returns the bytes of a float; `None` for types that the interface of handlers does not have.
 fn float(value: f64, dtype: DType) -> Option<Vec<u8>> {
     match dtype {
         DType::F32 => Some((value as f32).to_le_bytes().to_vec()),

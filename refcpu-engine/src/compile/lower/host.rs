@@ -1,4 +1,4 @@
-//! Communication with the host: `send` and `recv` with `is_host_transfer`.
+//! Lowers communication with the host: `send` and `recv` with `is_host_transfer`.
 
 use super::{CompileError, Result, Scope};
 use crate::graph::{Op as Core, ValueId, ops as core_ops};
@@ -11,7 +11,7 @@ const DEVICE_TO_HOST: i64 = 2;
 const HOST_TO_DEVICE: i64 = 3;
 
 impl<'m> Scope<'m> {
-    /// Lowers what this file has; None for other operations.
+    /// Lowers an operation of this file; returns `None` for other operations.
     pub(super) fn host_op(&mut self, _id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
         match &op.kind {
             Op::Send(o) => {
@@ -19,7 +19,7 @@ impl<'m> Scope<'m> {
                 let operands = self.flat(&op.operands)?;
                 if operands.len() != 2 {
                     return Err(CompileError::unimplemented(
-                        "one operation that sends several arrays to the host",
+                        "a send of several arrays to the host is not supported; use one send for each",
                     ));
                 }
                 let shapes = self.result_shapes(op)?;
@@ -31,7 +31,7 @@ impl<'m> Scope<'m> {
                 let shapes = self.result_shapes(op)?;
                 if shapes.len() != 2 {
                     return Err(CompileError::unimplemented(
-                        "one operation that receives several arrays from the host",
+                        "a recv of several arrays from the host is not supported; use one recv for each",
                     ));
                 }
                 Ok(Some(self.b.node(Core::HostReceive(core_ops::HostReceive { channel }), operands, shapes)))
@@ -41,14 +41,14 @@ impl<'m> Scope<'m> {
     }
 }
 
-/// The channel of an operation that must be one between a device and the host.
+/// Returns the channel of an operation, which must be between a device and the host.
 fn host_channel(channel: ChannelHandle, is_host_transfer: bool, wanted: i64) -> Result<i64> {
     if is_host_transfer && channel.channel_type == wanted {
         return Ok(channel.handle);
     }
     Err(CompileError::unimplemented(format!(
-        "a channel of type {} {}; only transfers to the host (type {DEVICE_TO_HOST}) and from it (type \
-         {HOST_TO_DEVICE}) are supported",
+        "a channel of type {} {} is not supported: a transfer to the host requires type {DEVICE_TO_HOST}, and one \
+         from the host type {HOST_TO_DEVICE}, both with is_host_transfer",
         channel.channel_type,
         if is_host_transfer { "with is_host_transfer" } else { "without is_host_transfer" }
     )))

@@ -1,4 +1,4 @@
-//! Operations that read and write at computed places.
+//! Lowers operations that read and write at computed indices.
 
 use super::reducer::{Binary, binary};
 use super::{CompileError, Result, Scope, to_usize, usizes};
@@ -6,7 +6,7 @@ use crate::graph::{Body, GatherDims, Op as Core, Reducer, ScatterDims, Shape, Va
 use pjrt_stablehlo::ir::{GatherDimensionNumbers, Op, OpId, Operation};
 
 impl<'m> Scope<'m> {
-    /// Lowers what this file has; None for other operations.
+    /// Lowers an operation of this file; returns `None` for other operations.
     pub(super) fn indexing_op(&mut self, id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
         match &op.kind {
             Op::DynamicSlice(_) => {
@@ -25,7 +25,8 @@ impl<'m> Scope<'m> {
             Op::Scatter(o) => {
                 let (mut operands, shapes) = (self.flat(&op.operands)?, self.result_shapes(op)?);
                 let updates = operands.split_off(shapes.len() + 1);
-                let indices = operands.pop().ok_or_else(|| CompileError::invalid("no indices"))?;
+                let indices =
+                    operands.pop().ok_or_else(|| CompileError::invalid("a scatter must have indices"))?;
                 operands = self.promoted(operands, &shapes);
                 operands.push(indices);
                 operands.extend(self.promoted(updates, &shapes));
@@ -59,7 +60,7 @@ impl<'m> Scope<'m> {
     }
 }
 
-/// A gather's attributes.
+/// Converts the dimension numbers of a gather.
 pub(super) fn gather_dims(
     n: &GatherDimensionNumbers,
     slice_sizes: Vec<usize>,

@@ -1,7 +1,8 @@
-//! LAPACK's routines by the names that JAX's CPU backend has for them: `jax.ffi` calls them, and programs that were exported
-//! for that backend do.
+//! Lowers calls of LAPACK routines by the names of JAX's CPU backend. `jax.ffi` uses these names, and so do programs that were
+//! exported for that backend.
 //!
-//! Routines see matrices by columns, and give what LAPACK's do, but for matrices that they cannot factor: all results of such
+//! The routines read matrices in column-major order, and return what those of LAPACK do. The exception is a matrix that cannot
+//! be factored: all of its results are NaN, and its `info` is 1.
 //! a matrix are NaN, and what a routine says about it (`info`) is 1.
 
 use super::linalg::Attributes;
@@ -14,7 +15,7 @@ use refcpu_kernels::reduce::ReduceOp;
 use refcpu_kernels::region::Direction;
 use refcpu_kernels::tile::TileOp;
 
-/// The routine that a target is for, and its element type.
+/// Returns the element type and the routine of a target.
 fn routine(target: &str) -> Option<(DType, &str)> {
     let name = target.strip_prefix("lapack_")?.strip_suffix("_ffi")?;
     let (letter, routine) = name.split_at_checked(1)?;
@@ -29,10 +30,10 @@ fn routine(target: &str) -> Option<(DType, &str)> {
 }
 
 impl Scope<'_> {
-    /// A call of a routine that refcpu has; None for others.
+    /// Lowers a call of a routine; returns `None` for other targets.
     ///
     /// # Errors
-    /// If operands, attributes or results are not the routine's.
+    /// If the operands, attributes or results do not fit the routine.
     pub(super) fn lapack(
         &mut self,
         call: &ops::CustomCall,
@@ -45,7 +46,10 @@ impl Scope<'_> {
         let rank = operands.iter().map(|v| self.shape(*v).rank()).max().unwrap_or(0);
         let is_other = |v: &&ValueId| self.b.shape(**v).rank() == rank && self.b.shape(**v).dtype != dtype;
         if rank < 2 || operands.iter().any(|v| is_other(&v)) {
-            return Err(CompileError::invalid(format!("{target} is for matrices of {}", dtype.mlir_name())));
+            return Err(CompileError::invalid(format!(
+                "the operands of {target} must be matrices of {}",
+                dtype.mlir_name()
+            )));
         }
         let layout = |layouts: &Option<Layouts>, i: usize| {
             layouts.as_ref().and_then(|layouts| layouts.get(i)).map(|layout| layout.to_vec())
@@ -68,13 +72,15 @@ impl Scope<'_> {
         }
         let found: Vec<Shape> = results.iter().map(|v| self.shape(*v)).collect();
         if found != shapes {
-            return Err(CompileError::invalid(format!("the results are to be {found:?}, not {shapes:?}")));
+            return Err(CompileError::invalid(format!(
+                "the results must have the types {found:?}, but the program declares {shapes:?}"
+            )));
         }
         Ok(Some(results))
     }
 
-    /// The results of a routine, given without the letter of its element type; None if refcpu does not have it. `shapes` are
-    /// those that the program expects.
+    /// Adds the operations of a routine, whose name does not include the letter of its element type, and returns their results;
+    /// `None` if refcpu does not implement it. `shapes` are the types that the program declares.
     fn routine(
         &mut self,
         name: &str,
@@ -96,7 +102,7 @@ impl Scope<'_> {
                     vec![*a],
                     vec![whole.clone()],
                 )?[0];
-                // The other triangle stays as it is.
+                // The other triangle is that of the operand.
                 let index = whole.with_dtype(DType::S32);
                 let (row, column) = (
                     self.b.iota(index.clone(), whole.rank() - 2),
@@ -120,7 +126,7 @@ impl Scope<'_> {
             ("geqp3", [a, columns]) => self.linalg_results(LinalgOp::Geqp3, vec![*a, *columns])?,
             ("getrf", [a]) => {
                 let factors = self.linalg_results(LinalgOp::Lu, vec![*a])?;
-                // LAPACK counts rows from 1.
+                // LAPACK numbers rows from 1.
                 let swaps = self.shape(factors[1]);
                 let one = self.b.number(swaps, 1.0);
                 let swaps = self.b.tile(TileOp::Add, &[factors[1], one]);
@@ -155,7 +161,7 @@ impl Scope<'_> {
             }
             ("syevd" | "heevd", [a]) => {
                 let lower = attributes.letter("uplo", b"LU")? == b'L';
-                // Without vectors, LAPACK leaves something of no meaning in their place.
+                // LAPACK's values are unspecified if the call does not request the vectors.
                 attributes.letter("mode", b"NV")?;
                 let found = self.linalg_results(LinalgOp::Eigh { lower }, vec![*a])?;
                 vec![found[0], found[1], self.info(found[1], batch)]
@@ -164,7 +170,7 @@ impl Scope<'_> {
                 let (low, high) = (attributes.size("low")?, attributes.size("high")?);
                 if (low, high) != (1, tail[1]) {
                     return Err(CompileError::unimplemented(format!(
-                        "the rows {low} to {high} of matrices of {} rows alone",
+                        "gehrd of the rows {low} to {high} of matrices of {} rows is not supported; it must cover all rows",
                         tail[1]
                     )));
                 }
@@ -175,7 +181,9 @@ impl Scope<'_> {
             ("gees", [a]) => {
                 let vectors = attributes.letter("mode", b"NV")? == b'V';
                 if attributes.letter("sort", b"NS")? == b'S' {
-                    return Err(CompileError::unimplemented("a Schur form with sorted eigenvalues"));
+                    return Err(CompileError::unimplemented(
+                        "a Schur form with sorted eigenvalues is not supported",
+                    ));
                 }
                 let mut results = self.linalg_results(LinalgOp::Schur { vectors }, vec![*a])?;
                 let form = results[0];
@@ -211,7 +219,7 @@ impl Scope<'_> {
             ("gtsv", [below, main, above, _]) => {
                 let solve = LinalgOp::TridiagonalSolve { perturb_singular: false };
                 let x = self.linalg_results(solve, operands.to_vec())?[0];
-                // LAPACK leaves something of no meaning in the place of the diagonals.
+                // LAPACK's values of the diagonals are unspecified.
                 vec![*below, *main, *above, x, self.info(x, batch)]
             }
             (
@@ -229,18 +237,18 @@ impl Scope<'_> {
         }))
     }
 
-    /// The results of an operation on operands that may not be what it takes.
+    /// Adds an operation, and checks that its operands and results fit.
     fn checked(&mut self, op: Core, operands: Vec<ValueId>, shapes: Vec<Shape>) -> Result<Vec<ValueId>> {
         let results = self.b.node(op, operands, shapes);
         let graph = self.b.graph();
         let Definition::Result { node, .. } = graph.definition(results[0]) else {
-            return Err(CompileError::internal("a node's result is a parameter"));
+            return Err(CompileError::internal("the definition of a node's result is a parameter"));
         };
         verify_node(graph, &graph.nodes()[node as usize]).map_err(CompileError::invalid)?;
         Ok(results)
     }
 
-    /// What a routine says about each matrix of a batch: 1 where what it found is NaN, otherwise 0.
+    /// Returns the `info` of each matrix of a batch: 1 if its result is NaN, otherwise 0.
     fn info(&mut self, found: ValueId, batch: &[usize]) -> ValueId {
         let shape = self.shape(found);
         if shape.is_empty() {
@@ -258,7 +266,7 @@ impl Scope<'_> {
         self.b.convert(wrong, DType::S32)
     }
 
-    /// The position, from 1, of the first zero on the diagonal of each matrix; 0 if there is none.
+    /// Returns the index, from 1, of the first zero on the diagonal of each matrix; 0 if there is none.
     fn first_zero(&mut self, matrices: ValueId, batch: &[usize]) -> ValueId {
         let shape = self.shape(matrices);
         let least = shape.dims[batch.len()].min(shape.dims[batch.len() + 1]);
@@ -284,8 +292,8 @@ impl Scope<'_> {
         self.b.select(is_there, first, zero)
     }
 
-    /// `count` elements of each matrix, the first of the row-major order at `start`, each a row and a column on from the
-    /// one before.
+    /// Slices `count` elements of each matrix along a diagonal. The first is at index `start` in row-major order, and each of
+    /// the others is one row and one column after the previous one.
     fn diagonal(&mut self, matrices: ValueId, start: usize, count: usize) -> ValueId {
         let shape = self.shape(matrices);
         let (batch, tail) = shape.dims.split_at(shape.rank() - 2);
@@ -300,8 +308,9 @@ impl Scope<'_> {
         self.b.add(Core::Slice(core_ops::Slice { start: from, stride: step }), &[flat], result)
     }
 
-    /// The eigenvalues of Schur forms: of real ones their real and imaginary parts. The two of a block have its diagonal,
-    /// whose elements are equal, and the roots of the product beside it.
+    /// Returns the eigenvalues of Schur forms, for real ones as real and imaginary parts. The two eigenvalues of a 2x2 block
+    /// have its diagonal element, which occurs twice, as their real part. Their imaginary parts are the square roots of the
+    /// product of its other elements.
     fn eigenvalues(&mut self, forms: ValueId) -> Vec<ValueId> {
         let shape = self.shape(forms);
         let n = shape.dims[shape.rank() - 1];
@@ -335,14 +344,14 @@ impl Scope<'_> {
         vec![main, self.b.tile(TileOp::Subtract, &[first, second])]
     }
 
-    /// The real and the imaginary part.
+    /// Returns the real and the imaginary part.
     fn parts(&mut self, value: ValueId, real: DType) -> Vec<ValueId> {
         let shape = self.shape(value).with_dtype(real);
         [TileOp::Real, TileOp::Imag].map(|op| self.b.add(Core::Tile(op), &[value], shape.clone())).to_vec()
     }
 
-    /// The matrices that a routine sees which reads columns: those of the program if they lie so, otherwise what the
-    /// elements amount to in the order in which they lie.
+    /// Returns the matrices that a routine sees when it reads memory in column-major order: those of the program if their
+    /// layout is column-major, otherwise the same elements rearranged.
     fn by_columns(&mut self, value: ValueId, layout: Option<Vec<i64>>) -> Result<ValueId> {
         let dims = self.shape(value).dims.to_vec();
         if dims.len() < 2 || lies_by_columns(dims.len(), layout)? {
@@ -353,7 +362,7 @@ impl Scope<'_> {
         Ok(self.b.transpose(value, &last_two_swapped(dims.len())))
     }
 
-    /// The opposite for a result.
+    /// Does the opposite for a result.
     fn laid_out(&mut self, value: ValueId, layout: Option<Vec<i64>>) -> Result<ValueId> {
         let dims = self.shape(value).dims.to_vec();
         if lies_by_columns(dims.len(), layout)? {
@@ -364,7 +373,7 @@ impl Scope<'_> {
     }
 }
 
-/// The type of a complex number's parts.
+/// Returns the type of the parts of a complex number.
 fn real_of(dtype: DType) -> DType {
     if dtype == DType::C128 { DType::F64 } else { DType::F32 }
 }
@@ -379,7 +388,7 @@ fn last_two_swapped(rank: usize) -> Vec<usize> {
     order
 }
 
-/// True if columns of the matrices are contiguous, false if rows are, which is the default.
+/// Returns whether the matrices are column-major; the default is row-major.
 fn lies_by_columns(rank: usize, layout: Option<Vec<i64>>) -> Result<bool> {
     let Some(minor_to_major) = layout else { return Ok(false) };
     let of_rows: Vec<i64> = (0..rank as i64).rev().collect();
@@ -388,7 +397,9 @@ fn lies_by_columns(rank: usize, layout: Option<Vec<i64>>) -> Result<bool> {
     match minor_to_major {
         layout if layout == of_columns => Ok(true),
         layout if layout == of_rows => Ok(false),
-        layout => Err(CompileError::unimplemented(format!("the layout {layout:?} of matrices"))),
+        layout => Err(CompileError::unimplemented(format!(
+            "the layout {layout:?} of matrices is neither row-major nor column-major"
+        ))),
     }
 }
 

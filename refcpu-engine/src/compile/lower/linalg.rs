@@ -1,14 +1,14 @@
-//! The custom calls that refcpu's Python package lowers JAX's linear algebra to.
+//! The custom calls to which refcpu's Python package lowers JAX's linear algebra.
 
 use super::{CompileError, Result};
 use pjrt_stablehlo::ir::{Attribute, DictionaryAttribute, Str};
 use refcpu_kernels::linalg::{LinalgOp, SvdVectors};
 
-/// Makes an operation of the attributes of a call.
+/// A function that creates an operation from the attributes of a call.
 type Make = fn(&mut Attributes<'_>) -> Result<LinalgOp>;
 
-/// Every target: its name, and what it is. Calls have `api_version` 4 and a dictionary with exactly the attributes that
-/// are read here; operands and results are those of the [`LinalgOp`].
+/// The targets and their operations. A call has `api_version` 4, and a dictionary with exactly the attributes that are read
+/// here. Its operands and results are those of the [`LinalgOp`].
 const TARGETS: &[(&str, Make)] = &[
     ("refcpu.cholesky_update", |_| Ok(LinalgOp::CholeskyUpdate)),
     ("refcpu.eig", |a| Ok(LinalgOp::Eig { left: a.flag("left")?, right: a.flag("right")? })),
@@ -34,10 +34,10 @@ const TARGETS: &[(&str, Make)] = &[
     }),
 ];
 
-/// The operation that a call of `target` stands for; None if it is none of these.
+/// Returns the operation of a target; `None` if the target is not in the table.
 ///
 /// # Errors
-/// If the call's attributes are not those of the operation.
+/// If the attributes of the call do not fit the operation.
 pub(super) fn linalg_op(target: &str, entries: Option<&DictionaryAttribute>) -> Result<Option<LinalgOp>> {
     let Some((_, make)) = TARGETS.iter().find(|(name, _)| *name == target) else { return Ok(None) };
     let mut attributes = Attributes::new(target, entries);
@@ -46,7 +46,7 @@ pub(super) fn linalg_op(target: &str, entries: Option<&DictionaryAttribute>) -> 
     Ok(Some(op))
 }
 
-/// The attributes of a call, and which of them have been read.
+/// The attributes of a call, with the names of those that were read.
 pub(super) struct Attributes<'a> {
     target: &'a str,
     entries: &'a [(Str, Attribute)],
@@ -54,17 +54,19 @@ pub(super) struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// The attributes of a call of `target`.
+    /// Creates a reader of the attributes of a call of `target`.
     pub(super) fn new(target: &'a str, entries: Option<&'a DictionaryAttribute>) -> Self {
         Self { target, entries: entries.map_or(&[][..], DictionaryAttribute::entries), read: Vec::new() }
     }
 
+    /// Checks that the call has no attribute that was not read.
+    ///
     /// # Errors
-    /// If the call has an attribute that has not been read.
+    /// If it has one.
     pub(super) fn check_all_read(&self) -> Result<()> {
         match self.entries.iter().find(|(name, _)| !self.read.contains(&&**name)) {
             Some((name, _)) => Err(CompileError::invalid(format!(
-                "{} has no attribute {name:?} in its backend_config",
+                "{} does not accept the attribute {name:?} in its backend_config",
                 self.target
             ))),
             None => Ok(()),
@@ -75,14 +77,14 @@ impl<'a> Attributes<'a> {
         self.typed(name, "a boolean", Attribute::as_bool)
     }
 
-    /// One of these letters, as LAPACK's options are.
+    /// Reads one of these letters, which are the options of LAPACK.
     pub(super) fn letter(&mut self, name: &'static str, letters: &[u8]) -> Result<u8> {
-        let what = format!("the number of one of the letters {}", String::from_utf8_lossy(letters));
+        let what = format!("the character code of one of the letters {}", String::from_utf8_lossy(letters));
         self.typed(name, &what, |a| u8::try_from(a.as_i64()?).ok().filter(|letter| letters.contains(letter)))
     }
 
     pub(super) fn size(&mut self, name: &'static str) -> Result<usize> {
-        self.typed(name, "an integer that is not negative", |a| usize::try_from(a.as_i64()?).ok())
+        self.typed(name, "a non-negative integer", |a| usize::try_from(a.as_i64()?).ok())
     }
 
     fn typed<T>(
@@ -100,7 +102,7 @@ impl<'a> Attributes<'a> {
         };
         read(attribute).ok_or_else(|| {
             CompileError::invalid(format!(
-                "the attribute {name:?} of {target} is to be {what}, not {}",
+                "the attribute {name:?} of {target} must be {what}, not {}",
                 attribute.kind()
             ))
         })

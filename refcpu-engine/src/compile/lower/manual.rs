@@ -1,4 +1,4 @@
-//! `sdy.manual_computation`: a body that runs once for each part of a mesh.
+//! Lowers `sdy.manual_computation`, whose body runs once for each position of a mesh along the manual axes.
 
 use super::{CompileError, Result, Scope, shapes_of, to_usize};
 use crate::graph::{Body, Builder, Graph, ManualSpec, Op as Core, Shape, ValueId, ops as core_ops};
@@ -29,7 +29,11 @@ impl<'m> Scope<'m> {
             .manual_axes
             .iter()
             .map(|name| {
-                axis(name).ok_or_else(|| CompileError::invalid(format!("the mesh has no axis {name}")))
+                axis(name).ok_or_else(|| {
+                    CompileError::invalid(format!(
+                        "the manual computation refers to the axis {name:?}, which its mesh does not have"
+                    ))
+                })
             })
             .collect::<Result<Vec<_>>>()?;
         let cut = |shardings: &[TensorSharding]| -> Result<Vec<Vec<Vec<usize>>>> {
@@ -39,23 +43,33 @@ impl<'m> Scope<'m> {
                     let names = d.axes.iter();
                     let all = names.map(|a| match (axis(&a.name), a.sub_axis) {
                         (Some(i), None) => Ok(i),
-                        (Some(_), Some(_)) => Err(CompileError::unimplemented("parts of mesh axes")),
-                        (None, _) => Err(CompileError::invalid(format!("the mesh has no axis {}", &*a.name))),
+                        (Some(_), Some(_)) => Err(CompileError::unimplemented(
+                            "sub-axes of a mesh are not supported in a manual computation",
+                        )),
+                        (None, _) => Err(CompileError::invalid(format!(
+                            "the sharding refers to the axis {:?}, which its mesh does not have",
+                            &*a.name
+                        ))),
                     });
-                    // Axes that the body is not manual over are not cut: there is one global array.
+                    // Free axes do not split the array, since all devices share one global array.
                     Ok(all.collect::<Result<Vec<_>>>()?.into_iter().filter(|a| axes.contains(a)).collect())
                 })
                 .collect()
             };
             shardings.iter().map(one).collect()
         };
-        // What is still to be summed has the addends along one more dimension, the first.
+        // An unreduced array has a new first dimension for its partial sums.
         let summed = |shardings: &[TensorSharding]| -> Result<Vec<Vec<usize>>> {
             let one = |s: &TensorSharding| {
                 let all = s.unreduced_axes.iter().map(|a| match (axis(&a.name), a.sub_axis) {
                     (Some(i), None) => Ok(i),
-                    (Some(_), Some(_)) => Err(CompileError::unimplemented("parts of mesh axes")),
-                    (None, _) => Err(CompileError::invalid(format!("the mesh has no axis {}", &*a.name))),
+                    (Some(_), Some(_)) => Err(CompileError::unimplemented(
+                        "sub-axes of a mesh are not supported in a manual computation",
+                    )),
+                    (None, _) => Err(CompileError::invalid(format!(
+                        "the sharding refers to the axis {:?}, which its mesh does not have",
+                        &*a.name
+                    ))),
                 });
                 Ok(all.collect::<Result<Vec<_>>>()?.into_iter().filter(|a| axes.contains(a)).collect())
             };
@@ -98,7 +112,7 @@ impl<'m> Scope<'m> {
     }
 }
 
-/// A body whose parameters and results have one more dimension, the first, of size 1 where there are axes to sum over.
+/// Rebuilds a body so that unreduced parameters and results have a new first dimension of size 1.
 fn of_addends(body: &Graph, parameters: &[Vec<usize>], results: &[Vec<usize>]) -> Graph {
     let mut b = Builder::new();
     let mut arguments = Vec::with_capacity(body.parameters().len());
@@ -119,7 +133,7 @@ fn of_addends(body: &Graph, parameters: &[Vec<usize>], results: &[Vec<usize>]) -
     b.finish(values)
 }
 
-/// Checks that whole arrays cut as the spec says are the parts that the body has.
+/// Checks that splitting the whole arrays gives the types of the body's arrays.
 fn check(spec: &ManualSpec, whole: &[Shape], parts: &[Shape], cuts: &[Vec<Vec<usize>>]) -> Result<()> {
     let fits = |(whole, (part, cut)): (&Shape, (&Shape, &Vec<Vec<usize>>))| {
         let factors =
@@ -132,5 +146,7 @@ fn check(spec: &ManualSpec, whole: &[Shape], parts: &[Shape], cuts: &[Vec<Vec<us
     if same && whole.iter().zip(parts.iter().zip(cuts)).all(fits) {
         return Ok(());
     }
-    Err(CompileError::invalid(format!("parts {parts:?} of {whole:?} do not fit their shardings {cuts:?}")))
+    Err(CompileError::invalid(format!(
+        "the body has arrays {parts:?}, which are not the parts of {whole:?} along the mesh axes {cuts:?}"
+    )))
 }

@@ -1,4 +1,5 @@
-//! From the StableHLO module to a graph: calls and composites inlined, tuples and tokens flattened, regions closed.
+//! Lowers a StableHLO module to a graph: inlines calls and composites, flattens tuples and tokens, and closes regions over the
+//! values that they capture.
 
 mod array;
 mod collective;
@@ -28,14 +29,14 @@ use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// Calls and regions may be nested this deep.
+/// The maximum nesting depth of calls and regions.
 const MAX_DEPTH: usize = 200;
 
-/// A program may have this many operations once its calls are inlined.
+/// The maximum number of operations of a program after its calls are inlined.
 const MAX_OPERATIONS: usize = 4_000_000;
 
-/// How many addends those parameters and results of `main` consist of that are sums still to be made: the graph has them along a
-/// new first dimension.
+/// For each parameter and result of `main` that is unreduced, the number of its partial sums. The graph has a new first
+/// dimension for them.
 #[derive(Default)]
 pub(super) struct Addends {
     pub(super) parameters: Vec<Option<usize>>,
@@ -45,7 +46,7 @@ pub(super) struct Addends {
 /// Lowers the function `main` to a graph with flattened parameters and results.
 ///
 /// # Errors
-/// If the program has no `main`, or needs something that refcpu does not have.
+/// If the program has no `main`, is invalid, or uses a feature that refcpu does not implement.
 pub(super) fn lower(module: &Module, options: &CompileOptions, addends: &Addends) -> Result<Graph> {
     let main = module.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
     let entry = main.body.entry().ok_or_else(|| CompileError::invalid("the function main has no body"))?;
@@ -73,10 +74,10 @@ pub(super) fn lower(module: &Module, options: &CompileOptions, addends: &Addends
     Ok(scope.b.finish(results))
 }
 
-/// The arrays that a value of this type consists of. A token is an array without elements.
+/// Returns the types of the arrays in a value of this type. A token is an array without elements.
 ///
 /// # Errors
-/// For types without definite sizes, of quantized elements, and that are no values.
+/// If the type has dynamic sizes or quantized elements, or is not the type of a value.
 fn shapes_of(ty: &Type) -> Result<Vec<Shape>> {
     match ty {
         Type::Tensor(t) | Type::Buffer(t) => Ok(vec![shape_of(t)?]),
@@ -92,18 +93,20 @@ fn shapes_of(ty: &Type) -> Result<Vec<Shape>> {
     }
 }
 
-/// The array that a tensor is.
+/// Returns the array type of a tensor.
 pub(super) fn shape_of(t: &TensorType) -> Result<Shape> {
     if t.quantization().is_some() {
-        return Err(CompileError::unimplemented(format!("quantized elements are not supported: {t}")));
+        return Err(CompileError::unimplemented(format!(
+            "the type {t} has quantized elements, which are not supported"
+        )));
     }
     let dtype = dtype_of(t)?;
-    let sizes = t
-        .static_dims()
-        .ok_or_else(|| CompileError::unimplemented(format!("dynamic sizes are not supported: {t}")))?;
+    let sizes = t.static_dims().ok_or_else(|| {
+        CompileError::unimplemented(format!("the type {t} has dynamic sizes, which are not supported"))
+    })?;
     let dims = usizes(sizes)?;
     Shape::checked(dtype, &dims)
-        .ok_or_else(|| CompileError::invalid(format!("{t} is too large to be addressed")))
+        .ok_or_else(|| CompileError::invalid(format!("the size in bytes of {t} is too large to address")))
 }
 
 fn dtype_of(t: &TensorType) -> Result<DType> {
@@ -112,35 +115,35 @@ fn dtype_of(t: &TensorType) -> Result<DType> {
         other => other.name(),
     };
     DType::from_mlir_name(name)
-        .ok_or_else(|| CompileError::unimplemented(format!("elements of type {name} are not supported")))
+        .ok_or_else(|| CompileError::unimplemented(format!("the element type {name} is not supported")))
 }
 
-/// Sizes and dimension numbers of an attribute.
+/// Converts sizes or dimension numbers of an attribute.
 fn usizes(values: &[i64]) -> Result<Vec<usize>> {
     values
         .iter()
         .map(|v| {
-            usize::try_from(*v).map_err(|_| CompileError::invalid(format!("negative number in {values:?}")))
+            usize::try_from(*v)
+                .map_err(|_| CompileError::invalid(format!("the list {values:?} contains a negative number")))
         })
         .collect()
 }
 
-/// One number of an attribute.
+/// Converts a number of an attribute.
 fn to_usize(value: i64) -> Result<usize> {
-    usize::try_from(value).map_err(|_| CompileError::invalid(format!("{value} is negative")))
+    usize::try_from(value).map_err(|_| CompileError::invalid(format!("the number {value} is negative")))
 }
 
-/// A function or region on its way into a graph.
+/// The state of lowering a function or region.
 struct Scope<'m> {
     module: &'m Module,
     options: &'m CompileOptions,
     function: &'m Function,
     b: Builder,
-    /// The arrays that each value of the function consists of.
+    /// The arrays of each value of the function.
     values: HashMap<ir::ValueId, Vec<ValueId>>,
     depth: usize,
-    /// How many operations have been lowered, in all scopes of the program: calls of functions that call others several times
-    /// are many more than the program has lines.
+    /// The number of operations lowered so far, in all scopes of the program. Inlining can multiply the operations of a program.
     lowered: Rc<Cell<usize>>,
 }
 
@@ -157,7 +160,7 @@ impl<'m> Scope<'m> {
         }
     }
 
-    /// A scope for a body of this one.
+    /// Creates a scope for a body in this one.
     fn inner(&self) -> Self {
         let inner = Self::new(self.module, self.options, self.function, self.depth + 1);
         Self { lowered: self.lowered.clone(), ..inner }
@@ -167,7 +170,7 @@ impl<'m> Scope<'m> {
         self.values.extend(names.iter().copied().zip(values));
     }
 
-    /// Lowers the operations of a block; gives the flattened operands of its terminator.
+    /// Lowers the operations of a block. Returns the flattened operands of its terminator.
     fn block(&mut self, block: &Block) -> Result<Vec<ValueId>> {
         for id in &block.ops {
             let op = self.function.body.op(*id);
@@ -179,7 +182,7 @@ impl<'m> Scope<'m> {
         Ok(vec![])
     }
 
-    /// An error with the operation that it is about, unless it has one.
+    /// Adds the operation to an error that has none.
     fn placed(&self, op: &Operation, mut error: CompileError) -> CompileError {
         if error.op.is_empty() {
             error.op = op.kind.name().to_string();
@@ -194,7 +197,7 @@ impl<'m> Scope<'m> {
         self.lowered.update(|count| count + 1);
         if self.lowered.get() > MAX_OPERATIONS {
             let message =
-                format!("the program has more than {MAX_OPERATIONS} operations with those of its calls");
+                format!("the program has more than {MAX_OPERATIONS} operations after its calls are inlined");
             return Err(CompileError::unimplemented(message));
         }
         let values = self.values_of(id, op).map_err(|error| self.placed(op, error))?;
@@ -206,7 +209,7 @@ impl<'m> Scope<'m> {
         Ok(())
     }
 
-    /// The types of an operation, for messages.
+    /// Returns the types of an operation for messages.
     fn types(&self, op: &Operation) -> String {
         let list = |ids: &mut dyn Iterator<Item = ir::ValueId>| {
             ids.map(|v| self.function.body.ty(v).to_string()).collect::<Vec<_>>().join(", ")
@@ -214,24 +217,26 @@ impl<'m> Scope<'m> {
         format!("({}) -> {}", list(&mut op.operands.iter().copied()), list(&mut op.results.iter()))
     }
 
-    /// The arrays of these values.
+    /// Returns the arrays of these values.
     fn flat(&self, values: &[ir::ValueId]) -> Result<Vec<ValueId>> {
         let mut all = Vec::with_capacity(values.len());
         for v in values {
             all.extend(
                 self.values
                     .get(v)
-                    .ok_or_else(|| CompileError::internal("a value is used before it is defined"))?,
+                    .ok_or_else(|| CompileError::internal("a value is used before its definition"))?,
             );
         }
         Ok(all)
     }
 
-    /// The array that an operand is.
+    /// Returns the array of an operand.
     fn operand(&self, op: &Operation, index: usize) -> Result<ValueId> {
         match self.flat(&op.operands[index..=index])?[..] {
             [one] => Ok(one),
-            _ => Err(CompileError::unimplemented("tuple operands are not supported")),
+            _ => Err(CompileError::unimplemented(
+                "an operand of this operation must be one array, not a tuple",
+            )),
         }
     }
 
@@ -239,7 +244,7 @@ impl<'m> Scope<'m> {
         self.b.shape(value).clone()
     }
 
-    /// The shapes of an operation's results, flattened.
+    /// Returns the types of an operation's results, flattened.
     fn result_shapes(&self, op: &Operation) -> Result<Vec<Shape>> {
         let mut all = Vec::new();
         for r in op.results {
@@ -248,11 +253,11 @@ impl<'m> Scope<'m> {
         Ok(all)
     }
 
-    /// The shape of an operation's only result.
+    /// Returns the type of an operation's only result.
     fn result_shape(&self, op: &Operation) -> Result<Shape> {
         match &self.result_shapes(op)?[..] {
             [one] => Ok(one.clone()),
-            other => Err(CompileError::internal(format!("{} results instead of one", other.len()))),
+            other => Err(CompileError::internal(format!("expected one result, found {}", other.len()))),
         }
     }
 
@@ -260,10 +265,10 @@ impl<'m> Scope<'m> {
         self.function
             .body
             .region_block(op, index)
-            .ok_or_else(|| CompileError::invalid(format!("region {index} is empty")))
+            .ok_or_else(|| CompileError::invalid(format!("region {index} has no block")))
     }
 
-    /// The values of this scope that blocks use, without those that are constants, in a fixed order.
+    /// Returns the values of this scope that blocks use, in a fixed order.
     fn captures(&self, blocks: &[&Block]) -> Vec<ir::ValueId> {
         let (mut seen, mut found) = (HashSet::new(), Vec::new());
         let mut work: Vec<&Block> = blocks.to_vec();
@@ -286,12 +291,12 @@ impl<'m> Scope<'m> {
         found
     }
 
-    /// Closes a block over what it captures: a graph whose parameters are the block's arguments (flattened, of these
-    /// types), then the arrays of `captures` that are no constants.
+    /// Lowers a block to a closed graph. Its parameters are the arguments of the block, flattened and with these types,
+    /// followed by the arrays of `captures` that are not constants.
     fn body(&self, block: &Block, arguments: &[Shape], captures: &[ir::ValueId]) -> Result<Graph> {
         if self.depth >= MAX_DEPTH {
             return Err(CompileError::unimplemented(format!(
-                "regions and calls are nested more than {MAX_DEPTH} deep"
+                "regions and calls are nested more than {MAX_DEPTH} levels deep"
             )));
         }
         let mut inner = self.inner();
@@ -314,18 +319,20 @@ impl<'m> Scope<'m> {
         Ok(inner.b.finish(results))
     }
 
-    /// The arrays that [`Self::body`] adds parameters for.
+    /// Returns the arrays that [`Self::body`] adds parameters for.
     fn captured(&self, captures: &[ir::ValueId]) -> Vec<ValueId> {
         let all = captures.iter().flat_map(|c| &self.values[c]).copied();
         all.filter(|v| self.b.graph().constant(*v).is_none()).collect()
     }
 
-    /// A region over scalars of these types, such as that of a reduction, closed; what it captures must be constant. It may
-    /// declare narrower arguments.
+    /// Lowers a region over scalars of these types, such as that of a reduction, to a closed graph. All values that it captures
+    /// must be constants. The region may declare narrower arguments.
     fn scalar_body(&self, block: &Block, arguments: &[Shape]) -> Result<Graph> {
         let captures = self.captures(&[block]);
         if !self.captured(&captures).is_empty() {
-            return Err(CompileError::unimplemented("the region uses values of the surrounding program"));
+            return Err(CompileError::unimplemented(
+                "the region captures values of the program that are not constants, which is not supported here",
+            ));
         }
         let declared = self.declared(block)?;
         let mut body = self.body(block, &declared, &captures)?;
@@ -338,21 +345,21 @@ impl<'m> Scope<'m> {
             body = b.finish(results);
         }
         if body.nodes().iter().any(|node| node.op.has_effect()) {
-            // Kernels run such regions for as many elements at once, and as often, as suits them.
+            // Kernels run such regions for several elements at once, and an unspecified number of times.
             return Err(CompileError::unimplemented(
-                "the region communicates with other devices or the host",
+                "the region communicates with other devices or the host, which is not supported here",
             ));
         }
         Ok(body)
     }
 
-    /// The types of a block's arguments, flattened.
+    /// Returns the types of a block's arguments, flattened.
     fn declared(&self, block: &Block) -> Result<Vec<Shape>> {
         let types = block.arguments.iter().map(|argument| shapes_of(self.function.body.ty(*argument)));
         Ok(types.collect::<Result<Vec<_>>>()?.concat())
     }
 
-    /// A function as a graph of its own, with parameters of these types.
+    /// Lowers a function to a graph of its own, with parameters of these types.
     fn function_body(&self, name: &str, parameters: &[Shape]) -> Result<Graph> {
         let mut inner = self.inner();
         let arguments = parameters.iter().map(|s| inner.b.parameter(s.clone())).collect();
@@ -360,17 +367,16 @@ impl<'m> Scope<'m> {
         Ok(inner.b.finish(results))
     }
 
-    /// Runs a function's body in this place.
+    /// Inlines the body of a function.
     fn call(&mut self, callee: &str, arguments: Vec<ValueId>) -> Result<Vec<ValueId>> {
         if self.depth >= MAX_DEPTH {
             return Err(CompileError::unimplemented(format!(
-                "calls are nested more than {MAX_DEPTH} deep; is {callee} recursive?"
+                "calls are nested more than {MAX_DEPTH} levels deep; the function {callee} may be recursive"
             )));
         }
-        let function = self
-            .module
-            .function(callee)
-            .ok_or_else(|| CompileError::invalid(format!("there is no function {callee}")))?;
+        let function = self.module.function(callee).ok_or_else(|| {
+            CompileError::invalid(format!("the module does not define the function {callee}"))
+        })?;
         let entry = function
             .body
             .entry()
@@ -391,16 +397,14 @@ impl<'m> Scope<'m> {
         results
     }
 
-    /// The elements of an operand that must be known while compiling.
+    /// Returns the elements of an operand that must be a constant.
     fn constant_integers(&self, value: ValueId, what: &str) -> Result<Vec<i64>> {
-        self.b
-            .graph()
-            .constant(value)
-            .and_then(|c| c.integers(1024))
-            .ok_or_else(|| CompileError::unimplemented(format!("{what} is not constant")))
+        self.b.graph().constant(value).and_then(|c| c.integers(1024)).ok_or_else(|| {
+            CompileError::unimplemented(format!("{what} must be a constant of at most 1024 integers"))
+        })
     }
 
-    /// The sum along the first dimension.
+    /// Adds a sum along the first dimension.
     fn sum_of_addends(&mut self, addends: ValueId) -> ValueId {
         let shape = self.shape(addends);
         let op = if shape.dtype == DType::Pred { ReduceOp::Or } else { ReduceOp::Add };
@@ -409,7 +413,7 @@ impl<'m> Scope<'m> {
         self.b.add(sum, &[addends, nothing], shape.with_dims(&shape.dims[1..]))
     }
 
-    /// So many arrays along a new first dimension whose sum a value is: the value itself, and zeros.
+    /// Adds a new first dimension of `count` partial sums, of which the first is the value and the others are zero.
     fn as_addends(&mut self, value: ValueId, count: usize) -> ValueId {
         let shape = self.shape(value);
         let first = self.b.reshape(value, &[&[1], &*shape.dims].concat());
@@ -453,7 +457,7 @@ impl<'m> Scope<'m> {
             Op::Tuple(_) => self.flat(&op.operands),
             Op::GetTupleElement(get) => {
                 let Type::Tuple(parts) = self.function.body.ty(op.operand(0)) else {
-                    return Err(CompileError::invalid("the operand is no tuple"));
+                    return Err(CompileError::invalid("the operand is not a tuple"));
                 };
                 let index = to_usize(get.index)?;
                 let skip = parts.iter().take(index).map(flat_len).sum();
@@ -465,7 +469,7 @@ impl<'m> Scope<'m> {
                 let shapes = operands.iter().map(|v| self.shape(*v)).collect();
                 Ok(self.b.node(Core::Barrier, operands, shapes))
             }
-            // Of arrays that are whole these say nothing.
+            // A sharding has no effect on whole arrays.
             Op::ShardingConstraint(_) | Op::Reshard(_) => self.flat(&op.operands),
             Op::ShardingGroup(_) => Ok(vec![]),
             _ => {
@@ -482,13 +486,13 @@ impl<'m> Scope<'m> {
                         return Ok(values);
                     }
                 }
-                Err(CompileError::unimplemented("refcpu does not have this operation"))
+                Err(CompileError::unimplemented("refcpu does not implement this operation"))
             }
         }
     }
 }
 
-/// How many arrays a value of this type consists of.
+/// Returns the number of arrays in a value of this type.
 fn flat_len(ty: &Type) -> usize {
     match ty {
         Type::Tuple(parts) | Type::Future(parts) => parts.iter().map(flat_len).sum(),
@@ -496,7 +500,7 @@ fn flat_len(ty: &Type) -> usize {
     }
 }
 
-/// Signed integers narrower than a byte, extended to it: that is how kernels have them, programs need not.
+/// Sign-extends signed integers of less than a byte, as kernels require. Programs need not.
 fn extended(mut elements: Vec<u8>, dtype: DType) -> Vec<u8> {
     let unused = 8u32.saturating_sub(dtype.bits() as u32);
     if unused > 0 && dtype.compute().is_signed_integer() {

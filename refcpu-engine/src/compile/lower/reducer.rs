@@ -1,4 +1,4 @@
-//! What the regions of reductions, scatters and selections do, where kernels know it.
+//! Recognises the regions of reductions, scatters and selections that kernels implement.
 
 use crate::graph::{Body, Definition, Graph, Op, Reducer, ValueId, ops};
 use refcpu_kernels::reduce::ReduceOp;
@@ -6,16 +6,16 @@ use refcpu_kernels::region::Direction;
 use refcpu_kernels::tile::TileOp;
 use refcpu_kernels::window::SelectOp;
 
-/// What a region of two parameters and one result does to them.
+/// The function of a region of two parameters and one result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Binary {
-    /// Combines them.
+    /// Combines the parameters by this operation.
     Op(ReduceOp),
-    /// Gives the second.
+    /// Returns the second parameter.
     Second,
 }
 
-/// Recognises a region that combines its two parameters by one operation.
+/// Recognises a region that combines its two parameters by one operation, or that returns the second.
 pub(super) fn binary(graph: &Graph) -> Option<Binary> {
     let [a, b] = *graph.parameters() else { return None };
     let [result] = *graph.results() else { return None };
@@ -40,7 +40,7 @@ pub(super) fn binary(graph: &Graph) -> Option<Binary> {
     op.supports(graph.shape(result).dtype).then_some(Binary::Op(op))
 }
 
-/// The region as a reducer: by name if kernels know it, else as it is.
+/// Converts a region to a reducer: to its operation if there is a kernel for it, otherwise to a body.
 pub(super) fn reducer(graph: Graph) -> Reducer {
     match binary(&graph) {
         Some(Binary::Op(op)) => Reducer::Op(op),
@@ -69,7 +69,7 @@ pub(super) fn select(graph: &Graph) -> Option<SelectOp> {
     }
 }
 
-/// The comparison that a graph of one result ends in.
+/// Returns the comparison that computes the only result of a graph.
 fn comparison(graph: &Graph) -> Option<(Direction, ValueId, ValueId)> {
     let [result] = *graph.results() else { return None };
     let node = graph.node_of(result)?;
@@ -77,7 +77,7 @@ fn comparison(graph: &Graph) -> Option<(Direction, ValueId, ValueId)> {
     Some((direction, node.operands[0], node.operands[1]))
 }
 
-/// The relation with its sides exchanged.
+/// Returns the direction with the operands exchanged.
 pub(super) fn flipped(d: Direction) -> Direction {
     match d {
         Direction::Ge => Direction::Le,

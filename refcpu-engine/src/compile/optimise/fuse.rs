@@ -1,7 +1,7 @@
-//! Which values become arrays, and which are computed inside the regions of those who use them.
+//! Chooses the values that are stored as arrays, and those that are computed inside the regions of their users.
 //!
-//! Producers join their consumers as long as nothing is computed much more often than before. What is left are the
-//! arrays that the plan has instructions for.
+//! A producer is inlined into its consumers as long as nothing is computed much more often than before. The plan has
+//! instructions for the remaining arrays.
 
 use crate::graph::{Graph, Node, Op, Reducer, Shape, Uses, ValueId, ops};
 use refcpu_kernels::DType;
@@ -9,16 +9,16 @@ use refcpu_kernels::reduce::ReduceOp;
 use refcpu_kernels::region;
 use refcpu_kernels::tile::TileOp;
 
-/// Most operations that one region has.
+/// The maximum number of operations of one region.
 const REGION_NODES: usize = 256;
 
-/// Operations of this cost together may be computed more than once rather than stored.
+/// The maximum cost of operations that may be computed several times instead of being stored.
 const CHEAP: u32 = 3;
 
-/// Arrays of at most this many elements may be read in any order without a thought.
+/// The maximum number of elements of an array that may be read in any order.
 const SMALL: usize = 4096;
 
-/// Splat constants of more bytes than this are made when they are needed, not kept.
+/// Splat constants of more bytes than this are filled when they are needed instead of being stored.
 pub(in crate::compile) const STORED_SPLAT: usize = 4096;
 
 /// The choice for each value of a graph.
@@ -27,29 +27,29 @@ pub(in crate::compile) struct Fusion {
 }
 
 impl Fusion {
-    /// An array for each value.
+    /// Chooses an array for each value.
     pub(in crate::compile) fn none(graph: &Graph) -> Self {
         Self { inlined: vec![false; graph.num_values()] }
     }
 
-    /// True if the value is computed where it is used and has no array.
+    /// Returns whether the value is computed where it is used, and has no array.
     pub(in crate::compile) fn is_inlined(&self, value: ValueId) -> bool {
         self.inlined[value.index()]
     }
 }
 
-/// How a node can take part in regions.
+/// The role of a node in regions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// Computes elements.
+    /// The node computes elements.
     Compute,
-    /// Shows another array's elements in other places.
+    /// The node moves elements.
     Move,
-    /// Not at all.
+    /// The node cannot be in a region.
     Outside,
 }
 
-/// Chooses.
+/// Chooses the values of a graph that are inlined.
 pub(in crate::compile) fn fuse(graph: &Graph, uses: &Uses) -> Fusion {
     let roles: Vec<Role> = graph.nodes().iter().map(|n| role(graph, n)).collect();
     let mut f = Choice {
@@ -73,11 +73,11 @@ struct Choice<'g> {
     graph: &'g Graph,
     roles: Vec<Role>,
     inlined: Vec<bool>,
-    /// The only array whose region computes the value, if there is only one.
+    /// The only array whose region computes the value; `None` if there are several.
     root: Vec<Option<ValueId>>,
-    /// What computing one element costs, with all that may be inlined into it.
+    /// The cost of computing one element, including all operands that may be inlined.
     cost: Vec<u32>,
-    /// Operations in the region of an array.
+    /// The number of operations in the region of an array.
     size: Vec<usize>,
 }
 
@@ -122,7 +122,7 @@ impl Choice<'_> {
         self.root[v.index()] = one_root;
     }
 
-    /// True if a node can compute its operand `v` itself.
+    /// Returns whether a node can compute its operand `v` itself.
     fn admits(&self, user: u32, v: ValueId) -> bool {
         let node = &self.graph.nodes()[user as usize];
         match self.roles[user as usize] {
@@ -130,7 +130,7 @@ impl Choice<'_> {
             Role::Move => {
                 let result = node.first_result;
                 let (from, to) = (self.graph.shape(v), self.graph.shape(result));
-                // A movement that becomes an array is a copy of an array.
+                // A movement that is stored as an array is a copy of an array.
                 if !self.inlined[result.index()] {
                     return false;
                 }
@@ -147,12 +147,13 @@ impl Choice<'_> {
         }
     }
 
-    /// True if all elements of a value are equal and known.
+    /// Returns whether all elements of a value equal one known element.
     fn is_uniform(&self, v: ValueId) -> bool {
         self.graph.constant(v).is_some_and(|c| c.splat)
     }
 
-    /// A reshape in a region reads an array or an index-preserving operand; whatever else it reads must be an array.
+    /// Stores the operands of reshapes as arrays where the reshape changes indices. In a region, a reshape can only read an
+    /// array, or an operand with the same indices.
     fn force_arrays(&mut self) {
         for node in self.graph.nodes() {
             if matches!(node.op, Op::Reshape) {
@@ -170,7 +171,7 @@ impl Choice<'_> {
     }
 }
 
-/// True if the shapes differ in dimensions of size one only.
+/// Returns whether the shapes differ only in dimensions of size one.
 pub(super) fn same_but_units(a: &[usize], b: &[usize]) -> bool {
     a.iter().filter(|d| **d != 1).eq(b.iter().filter(|d| **d != 1))
 }
@@ -190,7 +191,7 @@ fn role(graph: &Graph, node: &Node) -> Role {
             }
         }
         Op::Constant(c) if c.splat => Role::Compute,
-        // These show an array in other places; far-away ones only where that is cheap.
+        // These move elements. Access with large strides is allowed only for small arrays.
         Op::Broadcast(_) | Op::Reshape => Role::Move,
         Op::Transpose(ops::Transpose { permutation }) => {
             let innermost_stays = permutation.last().is_none_or(|p| p + 1 == permutation.len());
@@ -215,7 +216,7 @@ fn role(graph: &Graph, node: &Node) -> Role {
     }
 }
 
-/// What computing one element of each value costs, operands included as if they were inlined; saturating.
+/// Returns the cost of computing one element of each value, as if all operands were inlined. Costs saturate.
 fn costs(graph: &Graph) -> Vec<u32> {
     let mut cost = vec![0u32; graph.num_values()];
     for node in graph.nodes() {
@@ -246,14 +247,14 @@ fn costs(graph: &Graph) -> Vec<u32> {
     cost
 }
 
-/// For a reduction that can run as part of a region (over the innermost dimensions, by a known operation, from its
-/// identity): its input.
+/// Returns the input of a reduction that can run as part of a region; `None` for other reductions. Such a reduction is over the
+/// innermost dimensions, by a single operation, and begins with its identity.
 pub(in crate::compile) fn fused_reduction(graph: &Graph, node: &Node) -> Option<ValueId> {
     let (_, _, input) = fused_reduction_parts(graph, node)?;
     Some(input)
 }
 
-/// The operation, the number of innermost dimensions, and the input of such a reduction.
+/// Returns the operation, the number of innermost dimensions, and the input of such a reduction.
 pub(super) fn fused_reduction_parts(
     graph: &Graph,
     node: &Node,
@@ -278,7 +279,7 @@ pub(super) fn fused_reduction_parts(
     is_identity(op, init.element()?, shape.dtype).then_some((op, dims.len(), input))
 }
 
-/// True if combining with this element changes nothing, for the types where that is worth knowing.
+/// Returns whether combining with this element changes nothing. Only common types are recognised.
 pub(super) fn is_identity(op: region::ReduceOp, element: &[u8], dtype: DType) -> bool {
     use region::ReduceOp as R;
     let zero = element.iter().all(|b| *b == 0);

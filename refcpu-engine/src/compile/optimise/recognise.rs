@@ -1,5 +1,4 @@
-//! Finds operations that kernels have by name in the regions that programs spell them out in, and transposes that
-//! products need not be given.
+//! Replaces regions with the operations that they spell out, and merges transposes into products.
 
 use super::fuse::is_identity;
 use crate::graph::{Graph, Node, Op, Reducer, ValueId, ops};
@@ -10,8 +9,8 @@ use refcpu_kernels::sort::{KeyOrder, KeyPart, SortKey};
 use refcpu_kernels::tile::TileOp;
 use std::convert::Infallible;
 
-/// The graph with sorts by known orders, and argmin and argmax, as such, and with products of what was transposed; also
-/// inside bodies.
+/// Replaces sorts by known orders, the reductions of argmin and argmax, and products of transposed arrays with operations that
+/// have kernels. Applies to bodies as well.
 pub(in crate::compile) fn recognise(graph: &Graph) -> Graph {
     let Ok(recognised) = graph.rewritten::<Infallible>(|b, node, map| {
         let Some((op, operands)) = found(graph, node) else { return Ok(None) };
@@ -22,7 +21,7 @@ pub(in crate::compile) fn recognise(graph: &Graph) -> Graph {
     recognised
 }
 
-/// What a node is better known as.
+/// Returns the operation that replaces a node, with its operands.
 fn found(graph: &Graph, node: &Node) -> Option<(Op, Vec<ValueId>)> {
     let same = |op| Some((op, node.operands.clone()));
     let Ok(within) = node.op.with_programs::<Infallible>(|body| Ok(recognise(body)));
@@ -42,7 +41,7 @@ fn found(graph: &Graph, node: &Node) -> Option<(Op, Vec<ValueId>)> {
     }
 }
 
-/// A product of transposed arrays as one of the arrays themselves, which kernels read in any order.
+/// Replaces a product of transposed arrays with one of the original arrays, which kernels read in any order.
 fn product_of_originals(graph: &Graph, node: &Node, dims: &DotDims) -> Option<(Op, Vec<ValueId>)> {
     let mut dims = dims.clone();
     let mut operands = node.operands.clone();
@@ -51,7 +50,8 @@ fn product_of_originals(graph: &Graph, node: &Node, dims: &DotDims) -> Option<(O
     (left || right).then_some((Op::Dot(dims), operands))
 }
 
-/// Replaces an operand of a product by what it is a transpose of, if that leaves the order of the result's dimensions.
+/// Replaces an operand of a product with the operand of its transpose, if that keeps the order of the result's dimensions.
+/// Returns whether it did.
 fn original(graph: &Graph, operand: &mut ValueId, batch: &mut [usize], contract: &mut [usize]) -> bool {
     let Some(node) = graph.node_of(*operand) else { return false };
     let Op::Transpose(ops::Transpose { permutation }) = &node.op else { return false };
@@ -64,7 +64,7 @@ fn original(graph: &Graph, operand: &mut ValueId, batch: &mut [usize], contract:
     true
 }
 
-/// The order that a comparator computes, most significant key first.
+/// Returns the keys of the order that a comparator computes, most significant first.
 fn sort_keys(comparator: &Graph) -> Option<Vec<SortKey>> {
     let [result] = *comparator.results() else { return None };
     let mut keys = Vec::new();
@@ -76,7 +76,7 @@ fn sort_keys(comparator: &Graph) -> Option<Vec<SortKey>> {
                 keys.push(sort_key(comparator, node)?);
                 return Some(keys);
             }
-            // a < b, or a = b and then the next key.
+            // The form is `a < b`, or `a = b` and the next key.
             Op::Tile(TileOp::Or) => {
                 let [x, y] = *node.operands else { return None };
                 let (key, next) =
@@ -89,7 +89,7 @@ fn sort_keys(comparator: &Graph) -> Option<Vec<SortKey>> {
     }
 }
 
-/// `less or (equal and next)`, both about the same key: the key and what comes next.
+/// Matches `less or (equal and next)` where `less` and `equal` compare the same key. Returns the key and `next`.
 fn lexicographic(g: &Graph, less: ValueId, tie: ValueId) -> Option<(SortKey, ValueId)> {
     let less = g.node_of(less).filter(|n| matches!(n.op, Op::Compare(_)))?;
     let tie = g.node_of(tie).filter(|n| n.op == Op::Tile(TileOp::And))?;
@@ -110,7 +110,7 @@ fn lexicographic(g: &Graph, less: ValueId, tie: ValueId) -> Option<(SortKey, Val
     }
 }
 
-/// The key of a comparison of the two elements of one operand.
+/// Returns the key of a comparison of the two elements of one operand.
 fn sort_key(g: &Graph, node: &Node) -> Option<SortKey> {
     let Op::Compare(ops::Compare(direction, order)) = node.op else { return None };
     let (a, b) = (key_value(g, node.operands[0])?, key_value(g, node.operands[1])?);
@@ -136,12 +136,12 @@ fn sort_key(g: &Graph, node: &Node) -> Option<SortKey> {
 struct KeyValue {
     parameter: usize,
     part: KeyPart,
-    /// -0 is made 0 and every NaN the same first.
+    /// True if -0 is replaced by 0, and every NaN by the same NaN, before the comparison.
     canonical: bool,
 }
 
-/// A parameter or a part of one, perhaps made canonical as JAX does:
-/// `select(x != x, NaN, select(x == 0, 0, x))`, the selects in either order.
+/// Matches a parameter or a part of one, possibly made canonical as JAX does: `select(x != x, NaN, select(x == 0, 0, x))`, with
+/// the selects in either order.
 fn key_value(g: &Graph, v: ValueId) -> Option<KeyValue> {
     if let Some(parameter) = g.parameters().iter().position(|p| *p == v) {
         return Some(KeyValue { parameter, part: KeyPart::Whole, canonical: false });
@@ -164,7 +164,8 @@ fn key_value(g: &Graph, v: ValueId) -> Option<KeyValue> {
     }
 }
 
-/// One select of a canonicalisation: true for that of NaNs, false for that of zeros, and what it is applied to.
+/// Matches one select of a canonicalisation. Returns true for that of NaNs, false for that of zeros, and the value that it
+/// applies to.
 fn canonical_step(g: &Graph, node: &Node) -> Option<(bool, ValueId)> {
     if node.op != Op::Select {
         return None;
@@ -173,7 +174,7 @@ fn canonical_step(g: &Graph, node: &Node) -> Option<(bool, ValueId)> {
     let test = g.node_of(test)?;
     let constant = g.constant(replacement)?;
     let [a, b] = *test.operands else { return None };
-    // The test may look at the value before or after the other select.
+    // The test may use the value before or after the other select.
     let looks_at =
         |v: ValueId| v == x || g.node_of(x).is_some_and(|n| n.op == Op::Select && n.operands[2] == v);
     match test.op {
@@ -189,7 +190,7 @@ fn canonical_step(g: &Graph, node: &Node) -> Option<(bool, ValueId)> {
     }
 }
 
-/// Recognises JAX's argmin and argmax: values with their positions, reduced together.
+/// Recognises JAX's argmin and argmax: a joint reduction of values and their indices.
 fn arg_reduction(g: &Graph, node: &Node, dims: &[usize], body: &Graph) -> Option<ArgReduceOp> {
     let ([dim], [values, indices, init_value, init_index]) = (dims, &node.operands[..]) else { return None };
     let shape = g.shape(*values);
@@ -215,7 +216,7 @@ fn arg_reduction(g: &Graph, node: &Node, dims: &[usize], body: &Graph) -> Option
         let Op::Compare(ops::Compare(direction, _)) = n.op else { return None };
         (n.operands == [a, b]).then_some(direction)
     };
-    // Better, or NaN.
+    // The value is better, or NaN.
     let (better, nan) = operands(pick_value, TileOp::Or)?;
     if compares(nan, v0, v0) != Some(Direction::Ne) {
         return None;
@@ -225,7 +226,7 @@ fn arg_reduction(g: &Graph, node: &Node, dims: &[usize], body: &Graph) -> Option
         Direction::Lt => ArgReduceOp::Minimum,
         _ => return None,
     };
-    // Of equal ones the first.
+    // Of equal values, the first is chosen.
     let (picked, tie) = operands(pick_index, TileOp::Or)?;
     let (equal, earlier) = operands(tie, TileOp::And)?;
     let first_wins =
@@ -237,13 +238,13 @@ fn arg_reduction(g: &Graph, node: &Node, dims: &[usize], body: &Graph) -> Option
     is_identity(worst, g.constant(*init_value)?.element()?, shape.dtype).then_some(op)
 }
 
-/// The choice of a select and what it chooses from.
+/// Returns the predicate of a select, and the two values that it selects from.
 fn select_of(g: &Graph, v: ValueId) -> Option<(ValueId, (ValueId, ValueId))> {
     let node = g.node_of(v).filter(|n| n.op == Op::Select)?;
     Some((node.operands[0], (node.operands[1], node.operands[2])))
 }
 
-/// True if each element is its coordinate along a dimension.
+/// Returns whether each element is its coordinate along a dimension.
 fn is_position(g: &Graph, v: ValueId, dim: usize) -> bool {
     let Some(node) = g.node_of(v) else { return false };
     match &node.op {

@@ -1,4 +1,4 @@
-//! The regions of fused values: what each array is computed from, element by element.
+//! Builds the regions of fused values.
 
 use super::fuse::{Fusion, fused_reduction_parts};
 use crate::compile::error::{CompileError, Result};
@@ -8,16 +8,16 @@ use refcpu_kernels::region::{Access, Builder, Direction, Order, Region, RegionEr
 use refcpu_kernels::tile::TileOp;
 use std::collections::HashMap;
 
-/// A region and the arrays that it reads, in the order of its inputs.
+/// A region, and the arrays that it reads in the order of its inputs.
 pub(in crate::compile) struct Fused {
     pub(in crate::compile) region: Region,
     pub(in crate::compile) inputs: Vec<ValueId>,
 }
 
-/// Where along one dimension of an array a point of the iteration space is: `offset + step * coordinate`.
+/// The index along one dimension of an array for a point of the iteration space: `offset + step * coordinate`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Index {
-    /// The coordinate; None if the index is the same everywhere.
+    /// The dimension of the iteration space; `None` if the index is constant.
     coordinate: Option<usize>,
     step: isize,
     offset: isize,
@@ -33,12 +33,12 @@ impl Index {
     }
 }
 
-/// The region that computes a value with all that is inlined into it.
+/// Returns the region that computes a value and everything inlined into it.
 ///
 /// # Errors
-/// If kernels lack one of the operations for its types.
+/// If the kernels do not support one of the operations for its types.
 pub(in crate::compile) fn region_of(graph: &Graph, fusion: &Fusion, value: ValueId) -> Result<Fused> {
-    let node = graph.node_of(value).expect("parameters are arrays");
+    let node = graph.node_of(value).expect("parameters are never inlined");
     let reduction = fused_reduction_parts(graph, node);
     let dims = match reduction {
         Some((_, _, input)) => &graph.shape(input).dims,
@@ -57,17 +57,17 @@ pub(in crate::compile) fn region_of(graph: &Graph, fusion: &Fusion, value: Value
     Ok(Fused { region, inputs: r.inputs })
 }
 
-/// The region that applies a graph over scalars to arrays of one shape: parameters in order are its inputs, each either
-/// of the region's shape or (where `scalar` says so) a single element.
+/// Returns the region that applies a graph over scalars to arrays of one shape. The parameters of the graph are the inputs.
+/// Each has the shape of the region, or is a scalar if `scalar` is true for it.
 ///
 /// # Errors
-/// If the graph does more than elementwise operations and branches, or kernels lack one of them.
+/// If the graph contains anything but elementwise operations and branches, or one that the kernels do not support.
 pub(in crate::compile) fn region_of_body(body: &Graph, dims: &[usize], scalar: &[bool]) -> Result<Region> {
     let access = |s: &bool| if *s { Access::scalar(dims.len()) } else { Access::linear(dims) };
     reading_body(body, dims, &scalar.iter().map(access).collect::<Vec<_>>())
 }
 
-/// The same with any access for each parameter.
+/// Does the same, with a separate access pattern for each parameter.
 ///
 /// # Errors
 /// As [`region_of_body`].
@@ -82,21 +82,24 @@ pub(in crate::compile) fn reading_body(body: &Graph, dims: &[usize], accesses: &
     b.finish().map_err(failed)
 }
 
-/// Whether kernels can apply a graph over scalars to the elements of arrays. Other graphs run for one element after the
-/// other: see `expand`.
+/// Returns whether kernels can apply a graph over scalars to the elements of arrays. Other graphs run for one element at a
+/// time; see `expand`.
 pub(super) fn is_applicable(body: &Graph) -> bool {
     region_of_body(body, &[], &vec![true; body.parameters().len()]).is_ok()
 }
 
-/// The results of a graph over scalars.
+/// Adds a graph over scalars to a region. Returns its results.
 fn applied(b: &mut Builder, body: &Graph, arguments: &[Val]) -> Result<Vec<Val>> {
     let mut values: Vec<Option<Val>> = vec![None; body.num_values()];
     for (p, argument) in body.parameters().iter().zip(arguments) {
         values[p.index()] = Some(*argument);
     }
     for node in body.nodes() {
-        let args: Vec<Val> =
-            node.operands.iter().map(|v| values[v.index()].expect("defined before")).collect();
+        let args: Vec<Val> = node
+            .operands
+            .iter()
+            .map(|v| values[v.index()].expect("operands are defined before their users"))
+            .collect();
         if let Op::Case(ops::Case { branches }) = &node.op {
             let chosen = chosen(b, branches, args[0], &args[1..])?;
             for (r, value) in node.results().zip(chosen) {
@@ -112,18 +115,18 @@ fn applied(b: &mut Builder, body: &Graph, arguments: &[Val]) -> Result<Vec<Val>>
             op if shape.len() == 1 && op.is_elementwise(&operands, shape) => op.emit(b, &args, shape.dtype),
             other => {
                 return Err(CompileError::unimplemented(format!(
-                    "the region does more than elementwise operations and branches: {}",
+                    "only elementwise operations and branches are supported in this region, not {}",
                     other.name()
                 )));
             }
         };
         values[node.first_result.index()] = Some(value.map_err(failed)?);
     }
-    Ok(body.results().iter().map(|r| values[r.index()].expect("defined")).collect())
+    Ok(body.results().iter().map(|r| values[r.index()].expect("results are defined")).collect())
 }
 
-/// The results of the branch that the index names, of the last one if there is none: all are computed, which has no effect
-/// but time.
+/// Returns the results of the branch with this index, or of the last branch if the index is out of range. All branches are
+/// computed, which costs time but has no other effect.
 fn chosen(b: &mut Builder, branches: &[Body], index: Val, arguments: &[Val]) -> Result<Vec<Val>> {
     let mut results = Vec::new();
     for (k, branch) in branches.iter().enumerate().rev() {
@@ -153,7 +156,7 @@ struct Emission<'a> {
 }
 
 impl Emission<'_> {
-    /// A value as it is read at the places that `map` says: an input, or computed here.
+    /// Returns a value at the indices in `map`, as an input of the region or computed in it.
     fn operand(&mut self, v: ValueId, map: Vec<Index>) -> Result<Val> {
         if let Some(val) = self.known.get(&(v, map.clone())) {
             return Ok(*val);
@@ -167,7 +170,7 @@ impl Emission<'_> {
         Ok(val)
     }
 
-    /// An array, seen with these dimensions.
+    /// Adds an input that reads an array with these dimensions at the indices in `map`.
     fn input(&mut self, v: ValueId, dims: &[usize], map: &[Index]) -> Result<Val> {
         let mut access = Access::scalar(self.b.dims().len());
         let mut offset = 0isize;
@@ -184,9 +187,9 @@ impl Emission<'_> {
         self.b.input(self.graph.shape(v).dtype, access).map_err(failed)
     }
 
-    /// A value computed at the places that `map` says.
+    /// Computes a value at the indices in `map`.
     fn computed(&mut self, v: ValueId, map: Vec<Index>) -> Result<Val> {
-        let node = self.graph.node_of(v).expect("parameters are arrays");
+        let node = self.graph.node_of(v).expect("parameters are never inlined");
         let shape = self.graph.shape(v);
         let first = node.operands.first().copied();
         match &node.op {
@@ -237,7 +240,7 @@ impl Emission<'_> {
                     let inner = inner.collect();
                     return self.operand(x, inner);
                 }
-                // The operand is an array: its elements lie in the order of the reshaped dimensions too.
+                // The operand is stored as an array, whose elements have the same order in the reshaped dimensions.
                 self.input(x, &shape.dims, &map)
             }
             op => {

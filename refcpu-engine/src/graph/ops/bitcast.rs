@@ -5,7 +5,7 @@ use crate::graph::operation::{Check, Cost, Device, Execution, Operation, counts,
 use refcpu_kernels::region::{Builder, RegionError, Val};
 use refcpu_kernels::{DType, Dst, Src};
 
-/// The same bits as another type. Where widths differ, the minor-most dimension makes up for it.
+/// Reinterprets bits as another type. If the widths differ, the minor dimension grows or shrinks accordingly.
 #[derive(Debug)]
 pub struct Bitcast;
 
@@ -13,10 +13,10 @@ impl Operation for Bitcast {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         counts(x, y, 1, 1)?;
         if self.execution(x, y) == Execution::Elementwise {
-            return need(x[0].dims == y[0].dims, "dimensions differ");
+            return need(x[0].dims == y[0].dims, "the dimensions of the operand and the result differ");
         }
         let bits = |s: &Shape| s.len().checked_mul(s.dtype.bits());
-        need(bits(x[0]) == bits(y[0]), "numbers of bits differ")
+        need(bits(x[0]) == bits(y[0]), "the operand and the result have different numbers of bits")
     }
 
     fn cost(&self, _x: &[&Shape], _y: &[&Shape]) -> Option<Cost> {
@@ -36,12 +36,12 @@ impl Operation for Bitcast {
     }
 }
 
-/// Writes the bits of `from`, in order, to the elements of `to`: the first element is in the lowest bits.
+/// Writes the bits of `from` in order to the elements of `to`. The first element is in the lowest bits.
 fn bitcast(from: Src<'_>, mut to: Dst<'_>) {
     let (source, target) = (from.dtype(), to.dtype());
     let out_size = target.size();
     let out = to.bytes_mut();
-    // As many bits as the wider element has; element counts fit exactly.
+    // Holds as many bits as the wider element has. The numbers of bits of both arrays are equal.
     let (mut bits, mut have) = (0u128, 0usize);
     let mut at = 0;
     for element in from.bytes().chunks_exact(source.size()) {
@@ -63,7 +63,7 @@ fn mask(bits: usize) -> u128 {
     if bits >= 128 { u128::MAX } else { (1 << bits) - 1 }
 }
 
-/// Sub-byte signed integers lie sign-extended in their byte.
+/// Sign-extends a signed integer of less than a byte, as its byte is stored.
 fn extended(value: u128, dtype: DType) -> u128 {
     let bits = dtype.bits();
     let negative = bits < 8 && dtype.compute().is_signed_integer() && value >> (bits - 1) & 1 == 1;

@@ -1,45 +1,46 @@
-//! Communication between the devices of a run.
+//! Collectives: communication between the devices of a run.
 
 use crate::graph::operation::{Check, Device, Execution, Operation, counts, need, same, same_type};
 use crate::graph::{Body, Reducer, Shape};
 use refcpu_kernels::{DType, Dst, Src};
 
-/// What a collective operation does with its operands.
+/// The kind of a collective.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CollectiveKind {
-    /// Everyone gets the reduction over the group.
+    /// Each member receives the reduction over the group.
     AllReduce(Reducer),
-    /// Everyone gets all arrays of the group, joined along a dimension.
+    /// Each member receives the arrays of the whole group, concatenated along a dimension.
     AllGather {
         /// The dimension.
         dim: usize,
     },
-    /// Everyone cuts its array along one dimension, sends the parts around, and joins what it gets along another.
+    /// Each member splits its array along one dimension, sends one part to each member, and concatenates the parts that it
+    /// receives along another dimension.
     AllToAll {
-        /// The dimension that is cut.
+        /// The dimension that is split.
         split: usize,
-        /// The dimension along which parts are joined.
+        /// The dimension along which parts are concatenated.
         concat: usize,
-        /// Number of parts.
+        /// The number of parts.
         count: usize,
     },
-    /// Everyone gets its part, along a dimension, of the reduction over the group.
+    /// Each member receives its part, along a dimension, of the reduction over the group.
     ReduceScatter {
-        /// How arrays combine.
+        /// The function that combines arrays.
         reducer: Reducer,
         /// The dimension.
         dim: usize,
     },
-    /// Everyone in `pairs` sends to the process paired with it; who gets nothing gets zeros.
+    /// Each source sends its array to its target. A process that is no target receives zeros.
     Permute {
-        /// Sources and targets.
+        /// The pairs of source and target.
         pairs: Vec<(usize, usize)>,
     },
-    /// Everyone gets the array of the first of the group; who is in no group gets zeros.
+    /// Each member receives the array of the first member of the group. A process in no group receives zeros.
     Broadcast,
 }
 
-/// Which processes act together, in StableHLO's terms.
+/// The groups of processes that execute a collective together, in StableHLO's terms.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Groups {
     /// Groups of replicas, within each partition.
@@ -55,14 +56,14 @@ pub enum Groups {
 /// A collective operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Collective {
-    /// What is done.
+    /// The kind of the collective.
     pub kind: CollectiveKind,
-    /// By whom together.
+    /// The groups that execute it.
     pub groups: Groups,
 }
 
 impl Collective {
-    /// How arrays combine, for a reduction.
+    /// Returns the function that combines arrays; `None` if the collective is not a reduction.
     pub fn reducer(&self) -> Option<&Reducer> {
         match &self.kind {
             CollectiveKind::AllReduce(reducer) | CollectiveKind::ReduceScatter { reducer, .. } => {
@@ -73,23 +74,29 @@ impl Collective {
     }
 }
 
-/// Operands of all devices of a run meet.
+/// Runs when all devices of a group have reached it.
 impl Operation for Collective {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         counts(x, y, 1, 1)?;
         same_type(x[0], y[0])?;
         let rank = x[0].rank();
-        need(y[0].rank() == rank, "ranks differ")?;
+        need(y[0].rank() == rank, "the operand and the result differ in rank")?;
         match &self.kind {
             CollectiveKind::AllReduce(_) | CollectiveKind::Permute { .. } | CollectiveKind::Broadcast => {
                 same(x[0], y[0])?;
             }
             CollectiveKind::ReduceScatter { dim, .. } | CollectiveKind::AllGather { dim } => {
-                need(*dim < rank, "no such dimension")?;
+                need(*dim < rank, "the dimension is not less than the rank")?;
             }
             CollectiveKind::AllToAll { split, concat, count } => {
-                need(*split < rank && *concat < rank && *count > 0, "no such dimension")?;
-                need(x[0].dims[*split].is_multiple_of(*count), "parts of different sizes")?;
+                need(
+                    *split < rank && *concat < rank && *count > 0,
+                    "a dimension is not less than the rank, or the number of parts is zero",
+                )?;
+                need(
+                    x[0].dims[*split].is_multiple_of(*count),
+                    "the split dimension is not divisible by the number of parts",
+                )?;
             }
         }
         self.reducer().map_or(Ok(()), |r| r.verify(y))
@@ -112,7 +119,7 @@ impl Operation for Collective {
     }
 }
 
-/// Number of this device's partition.
+/// Returns the partition number of the device.
 #[derive(Debug)]
 pub struct PartitionId;
 
@@ -127,7 +134,7 @@ impl Operation for PartitionId {
     }
 }
 
-/// Number of this device's replica.
+/// Returns the replica number of the device.
 #[derive(Debug)]
 pub struct ReplicaId;
 

@@ -1,4 +1,4 @@
-//! Operations that run bodies as programs, and barriers.
+//! Control flow: operations that run bodies as programs, and barriers.
 
 use crate::graph::operation::{
     Check, Cost, Execution, Operation, check_body, elements, need, need_dims, same,
@@ -6,23 +6,27 @@ use crate::graph::operation::{
 use crate::graph::{Body, Shape};
 use refcpu_kernels::DType;
 
-/// Iterations that a loop is taken to have: nobody knows before it ran.
+/// The number of iterations that cost analysis assumes for a loop, whose actual number is unknown before it runs.
 const ASSUMED_TRIPS: f64 = 100.0;
 
-/// Carried values, then invariant ones; the carried ones are the results. Both bodies take all operands.
+/// A loop. The operands are the carried values, then the invariant ones; the results are the carried ones. Both bodies take all
+/// operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct While {
-    /// Number of carried values.
+    /// The number of carried values.
     pub carried: usize,
-    /// Whether to go on.
+    /// The body that computes whether to run another iteration.
     pub condition: Body,
-    /// The next carried values.
+    /// The body that computes the next carried values.
     pub body: Body,
 }
 
 impl Operation for While {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
-        need(y.len() == self.carried && x.len() >= self.carried, "carried values")?;
+        need(
+            y.len() == self.carried && x.len() >= self.carried,
+            "the numbers of operands and results do not fit the number of carried values",
+        )?;
         x.iter().zip(y).try_for_each(|(a, b)| same(a, b))?;
         let inputs: Vec<Shape> = x.iter().map(|s| (*s).clone()).collect();
         check_body(&self.condition, &inputs, &[Shape::scalar(DType::Pred)])?;
@@ -46,7 +50,7 @@ impl Operation for While {
     }
 }
 
-/// Index (i32; out of range means the last), then what the branches take.
+/// A branch. The operands are the index (i32), then the operands of the branches. An index out of range selects the last branch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Case {
     /// The branches.
@@ -55,7 +59,7 @@ pub struct Case {
 
 impl Operation for Case {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
-        need(!self.branches.is_empty() && !x.is_empty(), "no branches")?;
+        need(!self.branches.is_empty() && !x.is_empty(), "there are no branches or no index")?;
         same(x[0], &Shape::scalar(DType::S32))?;
         let inputs: Vec<Shape> = x[1..].iter().map(|s| (*s).clone()).collect();
         let results: Vec<Shape> = y.iter().map(|s| (*s).clone()).collect();
@@ -79,10 +83,14 @@ impl Operation for Case {
     }
 }
 
-/// A graph over scalars, for the elements of all operands, which have the results' dimensions. Any number of results.
+/// A graph over scalars that is applied to the elements of all operands. The operands have the dimensions of the results, of
+/// which there may be several.
 impl Operation for Body {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
-        need(x.iter().all(|s| y.first().is_some_and(|r| s.dims == r.dims)), "sizes differ")?;
+        need(
+            x.iter().all(|s| y.first().is_some_and(|r| s.dims == r.dims)),
+            "the operands and results differ in dimensions",
+        )?;
         check_body(self, &Shape::scalars(x), &Shape::scalars(y))
     }
 
@@ -103,12 +111,12 @@ impl Operation for Body {
     }
 }
 
-/// Runs a body for each position of a mesh on parts of the operands.
+/// Runs a body on parts of the operands for each position of a mesh.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Manual {
-    /// How operands are cut and results joined.
+    /// The split of operands and results.
     pub spec: Box<ManualSpec>,
-    /// What runs.
+    /// The body.
     pub body: Body,
 }
 
@@ -116,11 +124,14 @@ impl Operation for Manual {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         let (spec, b) = (&self.spec, &self.body);
         let shardings = spec.inputs.len() == x.len() && spec.outputs.len() == y.len();
-        need(shardings, "one sharding for each array")?;
+        need(shardings, "the number of shardings is not the number of operands and results")?;
         let arrays = b.parameters().len() == x.len() && b.results().len() == y.len();
-        need(arrays, "the body takes other arrays")?;
-        need_dims(&spec.axes, spec.mesh.len(), "no such axes")?;
-        need(spec.positions().is_some_and(|n| n <= 1 << 16), "too many devices")?;
+        need(arrays, "the numbers of the body's parameters and results do not fit the operation")?;
+        need_dims(&spec.axes, spec.mesh.len(), "the manual axes are not distinct axes of the mesh")?;
+        need(
+            spec.positions().is_some_and(|n| n <= 1 << 16),
+            "the mesh has more than 65536 positions along the manual axes",
+        )?;
         let parts = b.parameters().iter().chain(b.results()).map(|v| b.shape(*v));
         let cuts = spec.inputs.iter().chain(&spec.outputs);
         x.iter()
@@ -150,47 +161,50 @@ impl Operation for Manual {
     }
 }
 
-/// How `sdy.manual_computation` cuts its operands for its body and joins its results: for each operand and result,
-/// and each of its dimensions, the mesh axes (by number) that it is cut along, from major to minor.
+/// The split of a `sdy.manual_computation`. For each operand and result, and each of its dimensions, it contains the indices of
+/// the mesh axes that the dimension is split along, from major to minor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ManualSpec {
-    /// Sizes of the mesh's axes.
+    /// The sizes of the mesh axes.
     pub mesh: Vec<usize>,
-    /// The axes that the body is manual over; it runs once for each position along them.
+    /// The manual axes. The body runs once for each position along them.
     pub axes: Vec<usize>,
-    /// How operands are cut.
+    /// The split of each operand.
     pub inputs: Vec<Vec<Vec<usize>>>,
-    /// How results are joined.
+    /// The split of each result.
     pub outputs: Vec<Vec<Vec<usize>>>,
-    /// The devices at the mesh's positions.
+    /// The devices at the positions of the mesh.
     pub device_ids: Vec<usize>,
 }
 
 impl ManualSpec {
-    /// How often the body runs.
+    /// Returns the number of times that the body runs.
     fn positions(&self) -> Option<usize> {
         self.axes.iter().try_fold(1usize, |n, a| n.checked_mul(self.mesh[*a]))
     }
 
-    /// Checks that a part is what cutting the whole gives.
+    /// Checks that the type of a part is the result of splitting the whole array.
     fn check(&self, whole: &Shape, part: &Shape, cut: &[Vec<usize>]) -> Check {
-        need(whole.dtype == part.dtype && whole.rank() == part.rank(), "parts of another type")?;
+        need(
+            whole.dtype == part.dtype && whole.rank() == part.rank(),
+            "a part differs from its array in element type or rank",
+        )?;
         let fits = |d: usize| {
             let axes = cut.get(d).map_or(&[][..], Vec::as_slice);
             let count = axes.iter().try_fold(1usize, |n, a| n.checked_mul(*self.mesh.get(*a)?));
             count.and_then(|n| n.checked_mul(part.dims[d])) == Some(whole.dims[d])
         };
-        need((0..whole.rank()).all(fits), "parts of other sizes")
+        need((0..whole.rank()).all(fits), "the dimensions of a part do not fit the split of its array")
     }
 }
 
-/// Results equal operands; nothing is moved across.
+/// Returns the operands. No operation is moved across it.
 #[derive(Debug)]
 pub struct Barrier;
 
 impl Operation for Barrier {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
-        need(x.len() == y.len(), "as many results as operands")?;
+        need(x.len() == y.len(), "the numbers of operands and results differ")?;
         x.iter().zip(y).try_for_each(|(a, b)| same(a, b))
     }
 

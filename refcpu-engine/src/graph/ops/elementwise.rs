@@ -1,4 +1,4 @@
-//! Operations on elements at the same place. Operands have the result's dimensions.
+//! Elementwise operations. The operands have the dimensions of the result.
 
 use crate::graph::Shape;
 use crate::graph::operation::{Check, Cost, Execution, Operation, counts, elements, need, same};
@@ -9,7 +9,10 @@ use refcpu_kernels::tile::TileOp;
 impl Operation for TileOp {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         counts(x, y, self.arity(), 1)?;
-        need(x.iter().all(|s| *s == x[0] && s.dims == y[0].dims), "operands of different types")
+        need(
+            x.iter().all(|s| *s == x[0] && s.dims == y[0].dims),
+            "the operands differ in type, or their dimensions are not those of the result",
+        )
     }
 
     fn cost(&self, _x: &[&Shape], y: &[&Shape]) -> Option<Cost> {
@@ -28,7 +31,7 @@ impl Operation for TileOp {
     }
 }
 
-/// The functions that XLA's cost analysis counts apart.
+/// Returns whether XLA's cost analysis counts the operation as a transcendental function.
 fn is_transcendental(op: TileOp) -> bool {
     use TileOp::*;
     matches!(
@@ -61,7 +64,7 @@ fn is_transcendental(op: TileOp) -> bool {
     )
 }
 
-/// A comparison.
+/// Compares two arrays.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Compare(pub Direction, pub Order);
 
@@ -81,7 +84,7 @@ impl Operation for Compare {
     }
 }
 
-/// The second operand where the first is true, else the third.
+/// Selects the second operand where the first is true, otherwise the third.
 #[derive(Debug)]
 pub struct Select;
 
@@ -102,7 +105,7 @@ impl Operation for Select {
     }
 }
 
-/// The second operand, within the first and the third.
+/// Limits the second operand to the range from the first to the third.
 #[derive(Debug)]
 pub struct Clamp;
 
@@ -121,14 +124,14 @@ impl Operation for Clamp {
     }
 }
 
-/// Conversion to the result's element type.
+/// Converts to the element type of the result.
 #[derive(Debug)]
 pub struct Convert;
 
 impl Operation for Convert {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         counts(x, y, 1, 1)?;
-        need(x[0].dims == y[0].dims, "dimensions differ")
+        need(x[0].dims == y[0].dims, "the dimensions of the operand and the result differ")
     }
 
     fn execution(&self, _x: &[&Shape], _y: &[&Shape]) -> Execution {
@@ -140,12 +143,12 @@ impl Operation for Convert {
     }
 }
 
-/// Rounding to a format.
+/// Rounds to a format of fewer bits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReducePrecision {
-    /// Bits of the exponent.
+    /// The number of bits of the exponent.
     pub exponent: u32,
-    /// Bits of the mantissa.
+    /// The number of bits of the mantissa.
     pub mantissa: u32,
 }
 

@@ -1,20 +1,20 @@
-//! Communication with the host, and calls of its code.
+//! Communication with the host, and calls of its handlers.
 
 use crate::graph::Shape;
 use crate::graph::operation::{Check, Execution, Operation, counts, need};
 use refcpu_kernels::DType;
 
-/// Sends an array to the host: array, token to token. Tokens are arrays without elements.
+/// Sends an array to the host. The operands are the array and a token; the result is a token. Tokens are arrays without elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostSend {
-    /// The number by which the host knows what to do with it.
+    /// The channel, which identifies the callback of the host.
     pub channel: i64,
 }
 
 impl Operation for HostSend {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         counts(x, y, 2, 1)?;
-        need(is_token(x[1]) && is_token(y[0]), "no token")
+        need(is_token(x[1]) && is_token(y[0]), "the last operand and the result are not tokens")
     }
 
     fn is_pure(&self) -> bool {
@@ -30,17 +30,17 @@ impl Operation for HostSend {
     }
 }
 
-/// Receives an array from the host: token to array, token.
+/// Receives an array from the host. The operand is a token; the results are the array and a token.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostReceive {
-    /// The number by which the host knows what to send.
+    /// The channel, which identifies the callback of the host.
     pub channel: i64,
 }
 
 impl Operation for HostReceive {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         counts(x, y, 1, 2)?;
-        need(is_token(x[0]) && is_token(y[1]), "no token")
+        need(is_token(x[0]) && is_token(y[1]), "the operand and the last result are not tokens")
     }
 
     fn is_pure(&self) -> bool {
@@ -60,43 +60,43 @@ fn is_token(s: &Shape) -> bool {
     s.dtype == DType::Pred && *s.dims == [0]
 }
 
-/// A call of a handler: what the program says about it besides its arrays.
+/// A call of a handler, as the program states it.
 ///
-/// Operands and results are in the order of memory that the handler expects, row-major over dimensions that may be permuted;
-/// which dimensions the handler is told is said here.
+/// Operands and results have the memory layouts that the handler expects: row-major over dimensions that may be permuted.
+/// `operand_dims` and `result_dims` are the dimensions that the handler is given.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ForeignCall {
     /// The name of the handler.
     pub target: String,
-    /// Its parameters, by name.
+    /// The attributes that are passed to the handler, by name.
     pub attributes: Vec<(String, ForeignAttribute)>,
-    /// True if the call does something beyond computing its results.
+    /// True if the call has effects other than its results.
     pub has_side_effect: bool,
     /// The dimensions of each operand.
     pub operand_dims: Vec<Vec<i64>>,
     /// The dimensions of each result.
     pub result_dims: Vec<Vec<i64>>,
-    /// Operands and the results that begin with their contents: to the handler they are the same array.
+    /// Pairs of an operand and a result that begins with the contents of the operand. The handler sees one array.
     pub aliases: Vec<(usize, usize)>,
-    /// Why a run that comes to the call fails: its operands or parameters are not those of the handler. None for a call that
-    /// is made; what it is given, the handler checks.
+    /// The error of a run that reaches the call, because its operands or attributes do not fit the handler; `None` for a call
+    /// that can run. The handler checks the contents of its arguments.
     pub refusal: Option<String>,
 }
 
-/// A parameter of a handler.
+/// An attribute of a call of a handler.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ForeignAttribute {
     /// A number, as bytes.
     Scalar(DType, Vec<u8>),
-    /// Numbers, one after the other.
+    /// Consecutive numbers.
     Array(DType, Vec<u8>),
-    /// Text.
+    /// A string.
     String(String),
-    /// Parameters by name.
+    /// Attributes by name.
     Dictionary(Vec<(String, ForeignAttribute)>),
 }
 
-/// Runs a handler that the host has registered; operands and results are the call's.
+/// Calls a handler that the host has registered, with the operands and results of the node.
 impl Operation for ForeignCall {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         counts(x, y, self.operand_dims.len(), self.result_dims.len())?;
@@ -104,11 +104,11 @@ impl Operation for ForeignCall {
         let mut told = self.operand_dims.iter().chain(&self.result_dims).zip(x.iter().chain(y));
         need(
             told.all(|(dims, s)| size(dims) == i64::try_from(s.len()).ok()),
-            "a handler that is told other dimensions",
+            "the dimensions given to the handler do not fit the arrays",
         )?;
         need(
             self.aliases.iter().all(|(i, k)| *i < x.len() && *k < y.len() && x[*i] == y[*k]),
-            "a result of a handler that is not as the operand whose memory it has",
+            "a result has another type than the operand that it aliases",
         )
     }
 

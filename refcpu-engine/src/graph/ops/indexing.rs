@@ -1,4 +1,4 @@
-//! Operations on windows of arrays at indices.
+//! Operations on windows of arrays at computed indices.
 
 use crate::graph::operation::{
     Check, Cost, Device, Operation, counts, elements, is_index, need, need_dims, same, same_type,
@@ -8,37 +8,48 @@ use refcpu_kernels::index::{self, Combiner, GatherSpec, ScatterSpec};
 use refcpu_kernels::reduce::ReduceOp;
 use refcpu_kernels::{DType, Dst, Src};
 
-/// Dimension numbers of a gather, named as in StableHLO.
+/// The dimension numbers of a gather, with the names of StableHLO.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct GatherDims {
-    /// Dimensions of the result that walk through a window.
+    /// The dimensions of the result that index into a window.
     pub offset_dims: Vec<usize>,
-    /// Operand dimensions of window size 1 that the result leaves out.
+    /// The operand dimensions of window size 1 that the result does not have.
     pub collapsed_slice_dims: Vec<usize>,
-    /// Operand dimensions whose index is that of a dimension of the indices.
+    /// The batching dimensions of the operand.
     pub operand_batching_dims: Vec<usize>,
-    /// The dimensions of the indices that belong to them.
+    /// The corresponding batching dimensions of the indices.
     pub start_indices_batching_dims: Vec<usize>,
-    /// The operand dimension that each component of an index vector is for.
+    /// The operand dimension of each component of an index vector.
     pub start_index_map: Vec<usize>,
-    /// The dimension of the indices along which index vectors lie; its rank if each element is one.
+    /// The dimension of the indices that contains the index vectors; equal to the rank if each element is a vector of its own.
     pub index_vector_dim: usize,
-    /// The window's size in each operand dimension.
+    /// The size of the window in each operand dimension.
     pub slice_sizes: Vec<usize>,
 }
 
-/// Operand, start indices.
+/// The operands are the array and the start indices.
 impl Operation for GatherDims {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         counts(x, y, 2, 1)?;
         same_type(x[0], y[0])?;
         let (rank, sizes) = (x[0].rank(), &self.slice_sizes);
-        need(sizes.len() == rank && is_index(&Shape::scalar(x[1].dtype)), "slice sizes or indices")?;
-        need_dims(&self.collapsed_slice_dims, rank, "collapsed dimensions")?;
-        need_dims(&self.operand_batching_dims, rank, "batching dimensions")?;
-        need_dims(&self.start_index_map, rank, "start index map")?;
-        need_dims(&self.offset_dims, y[0].rank(), "offset dimensions")?;
-        need(sizes.iter().zip(&*x[0].dims).all(|(s, n)| s <= n), "a slice larger than the array")
+        need(
+            sizes.len() == rank && is_index(&Shape::scalar(x[1].dtype)),
+            "slice_sizes does not have one entry for each dimension, or the indices are not integers",
+        )?;
+        need_dims(
+            &self.collapsed_slice_dims,
+            rank,
+            "collapsed_slice_dims is not a list of distinct dimensions",
+        )?;
+        need_dims(
+            &self.operand_batching_dims,
+            rank,
+            "operand_batching_dims is not a list of distinct dimensions",
+        )?;
+        need_dims(&self.start_index_map, rank, "start_index_map is not a list of distinct dimensions")?;
+        need_dims(&self.offset_dims, y[0].rank(), "offset_dims is not a list of distinct dimensions")?;
+        need(sizes.iter().zip(&*x[0].dims).all(|(s, n)| s <= n), "the slice is larger than the array")
     }
 
     fn run(&self, device: &Device<'_>, r: &[Src<'_>], w: &mut [Dst<'_>]) {
@@ -55,29 +66,29 @@ impl Operation for GatherDims {
     }
 }
 
-/// Dimension numbers of a scatter, named as in StableHLO.
+/// The dimension numbers of a scatter, with the names of StableHLO.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ScatterDims {
-    /// Dimensions of the updates that walk through a window.
+    /// The dimensions of the updates that index into a window.
     pub update_window_dims: Vec<usize>,
-    /// Operand dimensions of window size 1 that the updates leave out.
+    /// The operand dimensions of window size 1 that the updates do not have.
     pub inserted_window_dims: Vec<usize>,
-    /// Operand dimensions whose index is that of a dimension of the indices.
+    /// The batching dimensions of the operand.
     pub input_batching_dims: Vec<usize>,
-    /// The dimensions of the indices that belong to them.
+    /// The corresponding batching dimensions of the indices.
     pub scatter_indices_batching_dims: Vec<usize>,
-    /// The operand dimension that each component of an index vector is for.
+    /// The operand dimension of each component of an index vector.
     pub scatter_dims_to_operand_dims: Vec<usize>,
-    /// The dimension of the indices along which index vectors lie; its rank if each element is one.
+    /// The dimension of the indices that contains the index vectors; equal to the rank if each element is a vector of its own.
     pub index_vector_dim: usize,
-    /// The program's promise that index vectors ascend.
+    /// True if the program guarantees that the index vectors are sorted.
     pub indices_are_sorted: bool,
-    /// The program's promise that no two updates meet.
+    /// True if the program guarantees that no two updates have the same index.
     pub unique_indices: bool,
 }
 
 impl ScatterDims {
-    /// As kernels take them.
+    /// Returns the dimension numbers in the form of the kernels.
     pub fn spec(&self) -> ScatterSpec<'_> {
         ScatterSpec {
             update_window_dims: &self.update_window_dims,
@@ -92,17 +103,17 @@ impl ScatterDims {
     }
 }
 
-/// Operands, indices, updates; as many results as operands.
+/// A scatter. The operands are the arrays, the indices, and one array of updates for each array.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Scatter {
-    /// Dimension numbers.
+    /// The dimension numbers.
     pub dims: Box<ScatterDims>,
-    /// How an update combines with an element; None: it replaces it.
+    /// The function that combines an update with an element; `None` if the update replaces the element.
     pub combiner: Option<Reducer>,
 }
 
 impl Scatter {
-    /// How updates combine, if that is one operation.
+    /// Returns the operation that combines updates; `None` if a body combines them.
     pub fn combiner(&self) -> Option<Combiner> {
         match &self.combiner {
             None => Some(Combiner::Replace),
@@ -123,17 +134,32 @@ impl Scatter {
 impl Operation for Scatter {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         let (n, dims) = (y.len(), &self.dims);
-        need(n > 0 && x.len() == 2 * n + 1, "as many updates as operands")?;
+        need(n > 0 && x.len() == 2 * n + 1, "the number of updates is not the number of operands")?;
         let (operands, indices, updates) = (&x[..n], x[n], &x[n + 1..]);
         for ((operand, update), result) in operands.iter().zip(updates).zip(y) {
             same(operand, result)?;
-            need(operand.dims == operands[0].dims && update.dims == updates[0].dims, "sizes differ")?;
+            need(
+                operand.dims == operands[0].dims && update.dims == updates[0].dims,
+                "the operands, or the updates, differ in dimensions",
+            )?;
             same_type(update, result)?;
         }
-        need_dims(&dims.update_window_dims, updates[0].rank(), "window dimensions")?;
-        need_dims(&dims.inserted_window_dims, operands[0].rank(), "inserted dimensions")?;
-        need_dims(&dims.scatter_dims_to_operand_dims, operands[0].rank(), "scattered dimensions")?;
-        need(is_index(&Shape::scalar(indices.dtype)), "indices are integers")?;
+        need_dims(
+            &dims.update_window_dims,
+            updates[0].rank(),
+            "update_window_dims is not a list of distinct dimensions",
+        )?;
+        need_dims(
+            &dims.inserted_window_dims,
+            operands[0].rank(),
+            "inserted_window_dims is not a list of distinct dimensions",
+        )?;
+        need_dims(
+            &dims.scatter_dims_to_operand_dims,
+            operands[0].rank(),
+            "scatter_dims_to_operand_dims is not a list of distinct dimensions",
+        )?;
+        need(is_index(&Shape::scalar(indices.dtype)), "the indices are not integers")?;
         self.combiner.as_ref().map_or(Ok(()), |r| r.verify(y))
     }
 
@@ -150,22 +176,22 @@ impl Operation for Scatter {
     }
 
     fn run(&self, device: &Device<'_>, r: &[Src<'_>], w: &mut [Dst<'_>]) {
-        let combiner = self.combiner().expect("other regions have a kernel of their own");
+        let combiner = self.combiner().expect("a scatter by a body runs in a different kernel");
         index::scatter(device.pool, combiner, r[0], r[1], r[2], w[0].reborrow(), &self.dims.spec());
     }
 }
 
-/// Operand, then one start index per dimension.
+/// A slice at computed indices. The operands are the array, then one start index for each dimension.
 #[derive(Debug)]
 pub struct DynamicSlice;
 
 impl Operation for DynamicSlice {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         let starts = 1 + x.first().map_or(0, |s| s.rank());
-        need(x.len() == starts && y.len() == 1, "one start for each dimension")?;
+        need(x.len() == starts && y.len() == 1, "the number of start indices is not the rank")?;
         same_type(x[0], y[0])?;
-        need(x[1..].iter().all(|s| is_index(s)), "starts are integers")?;
-        need(fits_into(y[0], x[0]), "a slice larger than the array")
+        need(x[1..].iter().all(|s| is_index(s)), "the start indices are not integer scalars")?;
+        need(fits_into(y[0], x[0]), "the slice is larger than the array")
     }
 
     fn run(&self, device: &Device<'_>, r: &[Src<'_>], w: &mut [Dst<'_>]) {
@@ -175,18 +201,18 @@ impl Operation for DynamicSlice {
     }
 }
 
-/// Operand, update, then one start index per dimension.
+/// An update of a slice at computed indices. The operands are the array, the update, then one start index for each dimension.
 #[derive(Debug)]
 pub struct DynamicUpdateSlice;
 
 impl Operation for DynamicUpdateSlice {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         let starts = 2 + x.first().map_or(0, |s| s.rank());
-        need(x.len() == starts && y.len() == 1, "one start for each dimension")?;
+        need(x.len() == starts && y.len() == 1, "the number of start indices is not the rank")?;
         same(x[0], y[0])?;
         same_type(x[1], y[0])?;
-        need(x[2..].iter().all(|s| is_index(s)), "starts are integers")?;
-        need(fits_into(x[1], x[0]), "an update larger than the array")
+        need(x[2..].iter().all(|s| is_index(s)), "the start indices are not integer scalars")?;
+        need(fits_into(x[1], x[0]), "the update is larger than the array")
     }
 
     fn works_in_place(&self) -> bool {
@@ -200,12 +226,12 @@ impl Operation for DynamicUpdateSlice {
     }
 }
 
-/// True if an array is no larger than another of the same rank.
+/// Returns whether an array is no larger than another of the same rank in any dimension.
 fn fits_into(part: &Shape, whole: &Shape) -> bool {
     part.rank() == whole.rank() && part.dims.iter().zip(&*whole.dims).all(|(a, b)| a <= b)
 }
 
-/// The value of a single integer; too large ones saturate.
+/// Returns the value of an integer scalar. Values above the range of `i64` saturate.
 fn index_of(s: &Src<'_>) -> i64 {
     let bytes = s.bytes();
     match s.dtype() {

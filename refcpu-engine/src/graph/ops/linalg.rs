@@ -1,4 +1,4 @@
-//! Factorisations, solutions, and Fourier transforms.
+//! Matrix factorisations, linear systems and Fourier transforms.
 
 use crate::graph::Shape;
 use crate::graph::operation::{Check, Cost, Device, Operation, counts, elements, need, same, same_type, two};
@@ -9,9 +9,9 @@ use refcpu_kernels::{Dst, Src};
 /// A Fourier transform along the last dimensions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fft {
-    /// Which.
+    /// The kind of transform.
     pub kind: FftKind,
-    /// Sizes of the dimensions that are transformed.
+    /// The sizes of the transformed dimensions.
     pub lengths: Vec<usize>,
 }
 
@@ -19,8 +19,11 @@ impl Operation for Fft {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         counts(x, y, 1, 1)?;
         let (x, y, lengths) = (x[0], y[0], &self.lengths);
-        let first = x.rank().checked_sub(lengths.len()).ok_or("more lengths than dimensions")?;
-        need(x.rank() == y.rank() && x.dims[..first] == y.dims[..first], "batch dimensions differ")?;
+        let first = x.rank().checked_sub(lengths.len()).ok_or("the number of lengths exceeds the rank")?;
+        need(
+            x.rank() == y.rank() && x.dims[..first] == y.dims[..first],
+            "the batch dimensions of the operand and the result differ",
+        )?;
         let half = |s: &Shape| {
             let mut expected = lengths.clone();
             if let Some(last) = expected.last_mut() {
@@ -34,7 +37,7 @@ impl Operation for Fft {
             FftKind::Rfft => whole(x) && half(y),
             FftKind::Irfft => half(x) && whole(y),
         };
-        need(fits, "sizes differ")
+        need(fits, "the transformed dimensions do not fit the lengths")
     }
 
     fn cost(&self, x: &[&Shape], _y: &[&Shape]) -> Option<Cost> {
@@ -46,10 +49,10 @@ impl Operation for Fft {
     }
 }
 
-/// The triangular factor of positive definite matrices.
+/// Computes the triangular factor of positive definite matrices.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cholesky {
-    /// True for the lower one.
+    /// True for the lower factor.
     pub lower: bool,
 }
 
@@ -57,7 +60,7 @@ impl Operation for Cholesky {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         counts(x, y, 1, 1)?;
         same(x[0], y[0])?;
-        need(is_square(x[0]), "no square matrices")
+        need(is_square(x[0]), "the matrices are not square")
     }
 
     fn cost(&self, x: &[&Shape], _y: &[&Shape]) -> Option<Cost> {
@@ -75,10 +78,16 @@ impl Operation for linalg::TriangularSolve {
         same(x[1], y[0])?;
         same_type(x[0], y[0])?;
         let rank = x[0].rank();
-        need(is_square(x[0]) && x[1].rank() == rank, "no square matrices")?;
+        need(
+            is_square(x[0]) && x[1].rank() == rank,
+            "the matrices of the system are not square, or the operands differ in rank",
+        )?;
         let side = x[1].dims[if self.left_side { rank - 2 } else { rank - 1 }];
         let batch = x[0].dims[..rank - 2] == x[1].dims[..rank - 2];
-        need(batch && side == x[0].dims[rank - 1], "sizes differ")
+        need(
+            batch && side == x[0].dims[rank - 1],
+            "the dimensions of the right-hand side do not fit those of the system",
+        )
     }
 
     fn cost(&self, x: &[&Shape], _y: &[&Shape]) -> Option<Cost> {
@@ -90,7 +99,7 @@ impl Operation for linalg::TriangularSolve {
     }
 }
 
-/// Factors a matrix into reflectors and their scales (LAPACK geqrf): two results.
+/// Factors matrices into reflectors and their scales (LAPACK `geqrf`), which are two results.
 #[derive(Debug)]
 pub struct QrFactor;
 
@@ -99,9 +108,15 @@ impl Operation for QrFactor {
         counts(x, y, 1, 2)?;
         same(x[0], y[0])?;
         let (a, scales, rank) = (x[0], y[1], x[0].rank());
-        need(rank >= 2 && scales.rank() == rank - 1 && scales.dtype == a.dtype, "no matrices")?;
+        need(
+            rank >= 2 && scales.rank() == rank - 1 && scales.dtype == a.dtype,
+            "the operand has no matrices, or the rank or type of the scales does not fit",
+        )?;
         let least = a.dims[rank - 2].min(a.dims[rank - 1]);
-        need(scales.dims[rank - 2] == least && scales.dims[..rank - 2] == a.dims[..rank - 2], "sizes differ")
+        need(
+            scales.dims[rank - 2] == least && scales.dims[..rank - 2] == a.dims[..rank - 2],
+            "the dimensions of the scales do not fit the matrices",
+        )
     }
 
     fn cost(&self, x: &[&Shape], _y: &[&Shape]) -> Option<Cost> {
@@ -114,7 +129,7 @@ impl Operation for QrFactor {
     }
 }
 
-/// Multiplies reflectors out (LAPACK orgqr): reflectors, scales.
+/// Multiplies reflectors (LAPACK `orgqr`). The operands are the reflectors and their scales.
 #[derive(Debug)]
 pub struct QrProduct;
 
@@ -123,9 +138,15 @@ impl Operation for QrProduct {
         counts(x, y, 2, 1)?;
         same(x[0], y[0])?;
         let (a, scales, rank) = (x[0], x[1], x[0].rank());
-        need(rank >= 2 && scales.rank() == rank - 1 && scales.dtype == a.dtype, "no matrices")?;
+        need(
+            rank >= 2 && scales.rank() == rank - 1 && scales.dtype == a.dtype,
+            "the operand has no matrices, or the rank or type of the scales does not fit",
+        )?;
         let fits = a.dims[rank - 2] >= a.dims[rank - 1] && scales.dims[rank - 2] <= a.dims[rank - 1];
-        need(fits && scales.dims[..rank - 2] == a.dims[..rank - 2], "sizes differ")
+        need(
+            fits && scales.dims[..rank - 2] == a.dims[..rank - 2],
+            "the dimensions of the scales do not fit the matrices",
+        )
     }
 
     fn cost(&self, x: &[&Shape], y: &[&Shape]) -> Option<Cost> {
@@ -142,10 +163,13 @@ impl Operation for LinalgOp {
         let operands: Vec<_> = x.iter().map(|s| (s.dtype, &*s.dims)).collect();
         let results = self.results(&operands)?;
         let found = y.iter().map(|s| (s.dtype, &*s.dims));
-        need(results.iter().map(|(dtype, dims)| (*dtype, &dims[..])).eq(found), "types differ")
+        need(
+            results.iter().map(|(dtype, dims)| (*dtype, &dims[..])).eq(found),
+            "the types of the results do not follow from those of the operands",
+        )
     }
 
-    /// Most are cubic; iterations count as a few of them.
+    /// Most operations have cubic cost. Iterative ones count as a few such operations.
     fn cost(&self, x: &[&Shape], _y: &[&Shape]) -> Option<Cost> {
         Cost::flops(4.0 * cubic(x, 0))
     }
@@ -160,7 +184,7 @@ fn is_square(s: &Shape) -> bool {
     rank >= 2 && s.dims[rank - 1] == s.dims[rank - 2]
 }
 
-/// The elements of an operand, each once for every row of the first.
+/// Returns the number of elements of an operand, multiplied by the last dimension of the first operand.
 fn cubic(x: &[&Shape], operand: usize) -> f64 {
     let rows = x.first().and_then(|s| s.dims.last()).map_or(0.0, |d| *d as f64);
     elements(x, operand) * rows

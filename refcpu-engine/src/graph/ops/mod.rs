@@ -1,7 +1,7 @@
 //! The operations of graphs, by family: attributes, types, costs and kernels.
 //!
-//! Unless said otherwise there is one result, operands are in StableHLO's order, and the meaning is that of the StableHLO
-//! operation of the same name. Result types are stored with the results.
+//! Unless documented otherwise, an operation has one result, its operands are in StableHLO's order, and it computes the same as
+//! the StableHLO operation of the same name. The types of the results are stored with the results.
 
 mod bitcast;
 mod collective;

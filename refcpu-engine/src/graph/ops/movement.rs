@@ -1,4 +1,4 @@
-//! Operations that make arrays of coordinates, and that show elements in other places.
+//! Iotas, and operations that move elements.
 
 use crate::graph::Shape;
 use crate::graph::operation::{
@@ -6,7 +6,7 @@ use crate::graph::operation::{
 };
 use refcpu_kernels::{Dst, Src, copy};
 
-/// Each element's coordinate along a dimension.
+/// The coordinates of each element along a dimension.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Iota {
     /// The dimension.
@@ -16,7 +16,7 @@ pub struct Iota {
 impl Operation for Iota {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         counts(x, y, 0, 1)?;
-        need(self.dim < y[0].rank(), "iota along a dimension that is not there")
+        need(self.dim < y[0].rank(), "the dimension is not less than the rank")
     }
 
     fn cost(&self, _x: &[&Shape], _y: &[&Shape]) -> Option<Cost> {
@@ -28,10 +28,10 @@ impl Operation for Iota {
     }
 }
 
-/// Dimension `i` of the operand becomes `dims[i]` of the result; others repeat.
+/// A broadcast. Dimension `i` of the operand becomes dimension `dims[i]` of the result; elements repeat along the others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Broadcast {
-    /// Where the operand's dimensions go.
+    /// For each dimension of the operand, the dimension of the result.
     pub dims: Vec<usize>,
 }
 
@@ -39,10 +39,10 @@ impl Operation for Broadcast {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         counts(x, y, 1, 1)?;
         same_type(x[0], y[0])?;
-        need_dims(&self.dims, y[0].rank(), "broadcast to dimensions that are not there")?;
-        need(self.dims.len() == x[0].rank(), "a broadcast of some dimensions only")?;
+        need_dims(&self.dims, y[0].rank(), "dims is not a list of distinct dimensions of the result")?;
+        need(self.dims.len() == x[0].rank(), "the number of entries of dims is not the rank of the operand")?;
         let kept = self.dims.iter().map(|d| y[0].dims[*d]).eq(x[0].dims.iter().copied());
-        need(kept, "a broadcast that changes sizes")
+        need(kept, "a dimension of the operand and its dimension of the result differ in size")
     }
 
     fn cost(&self, _x: &[&Shape], _y: &[&Shape]) -> Option<Cost> {
@@ -54,7 +54,7 @@ impl Operation for Broadcast {
     }
 }
 
-/// The same elements in the same order.
+/// A reshape: the same elements in the same order.
 #[derive(Debug)]
 pub struct Reshape;
 
@@ -64,7 +64,7 @@ impl Operation for Reshape {
         same_type(x[0], y[0])?;
         need(
             x[0].bytes() == y[0].bytes() && x[0].is_empty() == y[0].is_empty(),
-            "a reshape that changes the number of elements",
+            "the operand and the result have different numbers of elements",
         )
     }
 
@@ -77,7 +77,7 @@ impl Operation for Reshape {
     }
 }
 
-/// Dimension `i` of the result is `permutation[i]` of the operand.
+/// A transpose. Dimension `i` of the result is dimension `permutation[i]` of the operand.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Transpose {
     /// The permutation.
@@ -89,10 +89,13 @@ impl Operation for Transpose {
         counts(x, y, 1, 1)?;
         same_type(x[0], y[0])?;
         let rank = x[0].rank();
-        need_dims(&self.permutation, rank, "no permutation")?;
-        need(self.permutation.len() == rank && y[0].rank() == rank, "no permutation of all dimensions")?;
+        need_dims(&self.permutation, rank, "the list is not a permutation of the dimensions")?;
+        need(
+            self.permutation.len() == rank && y[0].rank() == rank,
+            "the list is not a permutation of all dimensions",
+        )?;
         let moved = self.permutation.iter().map(|p| x[0].dims[*p]).eq(y[0].dims.iter().copied());
-        need(moved, "sizes do not fit the permutation")
+        need(moved, "the dimensions of the result are not the permuted dimensions of the operand")
     }
 
     fn run(&self, device: &Device<'_>, r: &[Src<'_>], w: &mut [Dst<'_>]) {
@@ -100,12 +103,12 @@ impl Operation for Transpose {
     }
 }
 
-/// Every `stride`-th element from `start` on, as many as the result has.
+/// A slice: every `stride`-th element from `start`. The dimensions of the result determine the number of elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Slice {
-    /// First index.
+    /// The first index in each dimension.
     pub start: Vec<usize>,
-    /// Step.
+    /// The distance between elements in each dimension.
     pub stride: Vec<usize>,
 }
 
@@ -114,7 +117,10 @@ impl Operation for Slice {
         counts(x, y, 1, 1)?;
         same_type(x[0], y[0])?;
         let (start, stride, rank) = (&self.start, &self.stride, x[0].rank());
-        need(start.len() == rank && stride.len() == rank && y[0].rank() == rank, "ranks differ")?;
+        need(
+            start.len() == rank && stride.len() == rank && y[0].rank() == rank,
+            "start, stride and the result do not have the rank of the operand",
+        )?;
         let inside = |d: usize| {
             let last = y[0].dims[d].checked_sub(1);
             let last = last.map(|n| n.checked_mul(stride[d]).and_then(|o| o.checked_add(start[d])));
@@ -122,7 +128,7 @@ impl Operation for Slice {
                 && start[d] <= x[0].dims[d]
                 && last.is_none_or(|l| l.is_some_and(|l| l < x[0].dims[d]))
         };
-        need((0..rank).all(inside), "a slice that leaves the array")
+        need((0..rank).all(inside), "the slice exceeds the bounds of the array")
     }
 
     fn run(&self, device: &Device<'_>, r: &[Src<'_>], w: &mut [Dst<'_>]) {
@@ -130,7 +136,7 @@ impl Operation for Slice {
     }
 }
 
-/// The order along some dimensions reversed.
+/// Reverses the order of elements along some dimensions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reverse {
     /// The dimensions.
@@ -141,7 +147,7 @@ impl Operation for Reverse {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         counts(x, y, 1, 1)?;
         same(x[0], y[0])?;
-        need_dims(&self.dims, x[0].rank(), "dimensions that are not there")
+        need_dims(&self.dims, x[0].rank(), "dims is not a list of distinct dimensions")
     }
 
     fn run(&self, device: &Device<'_>, r: &[Src<'_>], w: &mut [Dst<'_>]) {
@@ -149,14 +155,14 @@ impl Operation for Reverse {
     }
 }
 
-/// Operand, padding value.
+/// A pad. The operands are the array and the padding value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pad {
-    /// Elements added before each dimension (negative: removed).
+    /// The number of elements added before each dimension. A negative number removes elements.
     pub low: Vec<i64>,
-    /// Elements added after each dimension.
+    /// The number of elements added after each dimension. A negative number removes elements.
     pub high: Vec<i64>,
-    /// Elements added between neighbours.
+    /// The number of elements added between adjacent elements.
     pub interior: Vec<i64>,
 }
 
@@ -164,17 +170,23 @@ impl Operation for Pad {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         counts(x, y, 2, 1)?;
         same_type(x[0], y[0])?;
-        need(x[1].rank() == 0 && x[1].dtype == y[0].dtype, "the padding is no element")?;
+        need(
+            x[1].rank() == 0 && x[1].dtype == y[0].dtype,
+            "the padding value is not a scalar of the array's element type",
+        )?;
         let (low, high, interior, rank) = (&self.low, &self.high, &self.interior, x[0].rank());
         let ranks = [low.len(), high.len(), interior.len(), y[0].rank()];
-        need(ranks.iter().all(|n| *n == rank), "ranks differ")?;
+        need(
+            ranks.iter().all(|n| *n == rank),
+            "low, high, interior and the result do not have the rank of the operand",
+        )?;
         let fits = |d: usize| {
             let n = x[0].dims[d] as i128;
             let size =
                 i128::from(low[d]) + n + (n - 1).max(0) * i128::from(interior[d]) + i128::from(high[d]);
             interior[d] >= 0 && size.max(0) == y[0].dims[d] as i128
         };
-        need((0..rank).all(fits), "the result is not as large as the padding makes it")
+        need((0..rank).all(fits), "the dimensions of the result are not those of the padded operand")
     }
 
     fn run(&self, device: &Device<'_>, r: &[Src<'_>], w: &mut [Dst<'_>]) {
@@ -182,7 +194,7 @@ impl Operation for Pad {
     }
 }
 
-/// The operands one after the other along a dimension.
+/// Concatenates the operands along a dimension.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Concatenate {
     /// The dimension.
@@ -191,16 +203,22 @@ pub struct Concatenate {
 
 impl Operation for Concatenate {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
-        need(!x.is_empty() && y.len() == 1, "nothing to concatenate")?;
-        need(self.dim < y[0].rank(), "no such dimension")?;
+        need(!x.is_empty() && y.len() == 1, "there are no operands, or more than one result")?;
+        need(self.dim < y[0].rank(), "the dimension is not less than the rank")?;
         let alike = |s: &&Shape| {
             s.dtype == y[0].dtype
                 && s.rank() == y[0].rank()
                 && (0..s.rank()).all(|d| d == self.dim || s.dims[d] == y[0].dims[d])
         };
-        need(x.iter().all(alike), "arrays that do not fit together")?;
+        need(
+            x.iter().all(alike),
+            "the operands differ in element type, rank, or a dimension other than the concatenated one",
+        )?;
         let total = x.iter().try_fold(0usize, |n, s| n.checked_add(s.dims[self.dim]));
-        need(total == Some(y[0].dims[self.dim]), "the result is not as long as its parts")
+        need(
+            total == Some(y[0].dims[self.dim]),
+            "the concatenated dimension of the result is not the sum of those of the operands",
+        )
     }
 
     fn run(&self, device: &Device<'_>, r: &[Src<'_>], w: &mut [Dst<'_>]) {

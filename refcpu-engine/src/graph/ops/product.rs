@@ -1,4 +1,4 @@
-//! Products and convolutions.
+//! Dot products and convolutions.
 
 use crate::graph::Shape;
 use crate::graph::operation::{Check, Cost, Device, Operation, counts, elements, need};
@@ -10,7 +10,7 @@ impl Operation for DotDims {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         counts(x, y, 2, 1)?;
         let expected = self.output_dims(&x[0].dims, &x[1].dims)?;
-        need(*y[0].dims == *expected, "the result has other dimensions")
+        need(*y[0].dims == *expected, "the dimensions of the result do not follow from those of the operands")
     }
 
     fn cost(&self, x: &[&Shape], y: &[&Shape]) -> Option<Cost> {
@@ -27,7 +27,7 @@ impl Operation for ConvSpec {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         counts(x, y, 2, 1)?;
         let expected = self.output_dims(&x[0].dims, &x[1].dims)?;
-        need(*y[0].dims == *expected, "the result has other dimensions")
+        need(*y[0].dims == *expected, "the dimensions of the result do not follow from those of the operands")
     }
 
     fn cost(&self, x: &[&Shape], y: &[&Shape]) -> Option<Cost> {

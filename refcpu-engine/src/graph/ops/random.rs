@@ -1,18 +1,18 @@
-//! Random numbers.
+//! Random number generators.
 
 use crate::graph::Shape;
 use crate::graph::operation::{Check, Device, Operation, counts, need, same};
 use refcpu_kernels::rng::{RngAlgorithm, rng_bit_generator, rng_normal, rng_uniform};
 use refcpu_kernels::{DType, Dst, Src};
 
-/// Initial state to next state and random bits: two results.
+/// The operand is the initial state; the results are the next state and the random bits.
 impl Operation for RngAlgorithm {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         counts(x, y, 1, 2)?;
         same(x[0], y[0])?;
         need(
             x[0].dtype == DType::U64 && (2..=3).contains(&x[0].len()) && x[0].rank() == 1,
-            "a state of 2 or 3 words",
+            "the state is not a vector of 2 or 3 words of type ui64",
         )
     }
 
@@ -30,7 +30,7 @@ impl Operation for RngAlgorithm {
     }
 }
 
-/// Lower and upper bound: uniform values. Two nodes never give the same values.
+/// Uniformly distributed values. The operands are the lower and the upper bound. No two nodes return the same values.
 #[derive(Debug)]
 pub struct RngUniform;
 
@@ -49,7 +49,7 @@ impl Operation for RngUniform {
     }
 }
 
-/// Mean and standard deviation: normal values. Two nodes never give the same values.
+/// Normally distributed values. The operands are the mean and the standard deviation. No two nodes return the same values.
 #[derive(Debug)]
 pub struct RngNormal;
 

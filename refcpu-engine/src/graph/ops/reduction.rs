@@ -1,4 +1,4 @@
-//! Reductions of dimensions and of windows.
+//! Reductions over dimensions and over windows.
 
 use crate::graph::operation::{
     Check, Cost, Device, Operation, counts, elements, is_index, need, need_dims, same, two,
@@ -9,19 +9,19 @@ use refcpu_kernels::tile::TileOp;
 use refcpu_kernels::window::{self, SelectOp, WindowSpec};
 use refcpu_kernels::{Dst, Src};
 
-/// Inputs, then initial values; as many results.
+/// A reduction. The operands are the inputs, then as many initial values; there is one result for each input.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reduce {
-    /// The dimensions that go.
+    /// The reduced dimensions.
     pub dims: Vec<usize>,
-    /// How elements combine.
+    /// The function that combines elements.
     pub reducer: Reducer,
 }
 
 impl Operation for Reduce {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         inputs_and_initial_values(x, y)?;
-        need_dims(&self.dims, x[0].rank(), "no such dimensions")?;
+        need_dims(&self.dims, x[0].rank(), "dims is not a list of distinct dimensions")?;
         let kept = (0..x[0].rank()).filter(|d| !self.dims.contains(d)).map(|d| x[0].dims[d]);
         results_have(y, &kept.collect::<Vec<_>>())?;
         self.reducer.verify(y)
@@ -40,12 +40,12 @@ impl Operation for Reduce {
     }
 }
 
-/// The extreme value along a dimension and its index: two results.
+/// The extreme value along a dimension and its index, which are two results.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ArgReduce {
-    /// The dimension that goes.
+    /// The reduced dimension.
     pub dim: usize,
-    /// Which extreme.
+    /// The kind of extreme.
     pub op: ArgReduceOp,
 }
 
@@ -53,12 +53,15 @@ impl Operation for ArgReduce {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         counts(x, y, 1, 2)?;
         let dim = self.dim;
-        need(dim < x[0].rank() && x[0].dims[dim] > 0 && !x[0].dtype.is_complex(), "no such dimension")?;
+        need(
+            dim < x[0].rank() && x[0].dims[dim] > 0 && !x[0].dtype.is_complex(),
+            "the dimension is empty or not less than the rank, or the elements are complex",
+        )?;
         let mut kept = x[0].dims.to_vec();
         kept.remove(dim);
         results_have(y, &kept)?;
-        need(x[0].dtype == y[0].dtype, "element types differ")?;
-        need(is_index(&Shape::scalar(y[1].dtype)), "indices are integers")
+        need(x[0].dtype == y[0].dtype, "the element types of the operand and the values differ")?;
+        need(is_index(&Shape::scalar(y[1].dtype)), "the type of the indices is not an integer type")
     }
 
     fn cost(&self, x: &[&Shape], _y: &[&Shape]) -> Option<Cost> {
@@ -71,12 +74,12 @@ impl Operation for ArgReduce {
     }
 }
 
-/// Inputs, then initial values; as many results.
+/// A reduction over windows. The operands are the inputs, then as many initial values; there is one result for each input.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReduceWindow {
     /// The windows.
     pub window: WindowSpec,
-    /// How elements combine.
+    /// The function that combines elements.
     pub reducer: Reducer,
 }
 
@@ -100,14 +103,14 @@ impl Operation for ReduceWindow {
     }
 }
 
-/// Operand, source, initial value; selection and scatter that kernels know.
+/// A `select_and_scatter` that the kernels implement. The operands are the array, the source and the initial value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SelectAndScatter {
     /// The windows.
     pub window: WindowSpec,
-    /// Which element of a window is selected.
+    /// The selected element of a window.
     pub select: SelectOp,
-    /// How sources combine.
+    /// The operation that combines sources.
     pub scatter: ReduceOp,
 }
 
@@ -118,9 +121,15 @@ impl Operation for SelectAndScatter {
         same(x[2], &Shape::scalar(y[0].dtype))?;
         let (window, dtype) = (&self.window, y[0].dtype);
         let expected = window.output_dims(&x[0].dims)?;
-        need(x[1].dtype == dtype && *x[1].dims == *expected, "one source for each window")?;
+        need(
+            x[1].dtype == dtype && *x[1].dims == *expected,
+            "the dimensions or the type of the source do not fit the windows",
+        )?;
         let plain = window.base_dilations.iter().chain(&window.window_dilations).all(|d| *d == 1);
-        need(plain && self.scatter.supports(dtype) && !dtype.is_complex(), "not for this type or window")
+        need(
+            plain && self.scatter.supports(dtype) && !dtype.is_complex(),
+            "the windows are dilated, or the element type is not supported",
+        )
     }
 
     fn cost(&self, x: &[&Shape], y: &[&Shape]) -> Option<Cost> {
@@ -133,7 +142,7 @@ impl Operation for SelectAndScatter {
     }
 }
 
-/// The elementwise operation that combines two arrays as a reduction combines elements.
+/// Returns the elementwise operation that combines two arrays in the same way as a reduction combines elements.
 pub(crate) fn tile_op(op: ReduceOp) -> TileOp {
     match op {
         ReduceOp::Add => TileOp::Add,
@@ -146,19 +155,26 @@ pub(crate) fn tile_op(op: ReduceOp) -> TileOp {
     }
 }
 
-/// As many inputs of the same dimensions as results, of their element types; then as many initial values.
+/// Checks the operands of a reduction: as many inputs as results, with equal dimensions and the results' element types, then as
+/// many initial values.
 fn inputs_and_initial_values(x: &[&Shape], y: &[&Shape]) -> Check {
     let n = y.len();
-    need(n > 0 && x.len() == 2 * n, "as many initial values as inputs")?;
+    need(n > 0 && x.len() == 2 * n, "the number of operands is not twice the number of results")?;
     for (i, result) in y.iter().enumerate() {
-        need(x[i].dims == x[0].dims && x[i].dtype == result.dtype, "inputs of other sizes or types")?;
+        need(
+            x[i].dims == x[0].dims && x[i].dtype == result.dtype,
+            "the inputs differ in dimensions, or an input and its result differ in element type",
+        )?;
         same(x[n + i], &Shape::scalar(result.dtype))?;
     }
     Ok(())
 }
 
 fn results_have(y: &[&Shape], dims: &[usize]) -> Check {
-    need(y.iter().all(|s| *s.dims == *dims), "sizes differ")
+    need(
+        y.iter().all(|s| *s.dims == *dims),
+        "the dimensions of the results do not follow from those of the operands",
+    )
 }
 
 fn of_windows(window: &WindowSpec, x: &[&Shape], y: &[&Shape]) -> Option<Cost> {

@@ -1,4 +1,4 @@
-//! Operations that order elements.
+//! Sorts.
 
 use crate::graph::operation::{
     Check, Cost, Device, Execution, Operation, check_body, counts, elements, need, same_type, two,
@@ -7,12 +7,12 @@ use crate::graph::{Body, Shape};
 use refcpu_kernels::sort::{self, SortKey};
 use refcpu_kernels::{DType, Dst, Src};
 
-/// As many results as operands, sorted together along a dimension, in a known order.
+/// Sorts the operands together along a dimension by keys. There are as many results as operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sort {
     /// The dimension.
     pub dim: usize,
-    /// The order, most significant first.
+    /// The keys, most significant first.
     pub keys: Vec<SortKey>,
 }
 
@@ -20,7 +20,7 @@ impl Operation for Sort {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         sorted(x, y, self.dim)?;
         let there = !self.keys.is_empty() && self.keys.iter().all(|k| k.operand < x.len());
-        need(there, "keys that are not there")
+        need(there, "there are no keys, or a key refers to an operand that does not exist")
     }
 
     fn cost(&self, x: &[&Shape], _y: &[&Shape]) -> Option<Cost> {
@@ -32,12 +32,12 @@ impl Operation for Sort {
     }
 }
 
-/// The same with any order: the body says of (a0, b0, a1, b1, ...) whether a comes before b.
+/// Sorts in the same way by a body. Its parameters are (a0, b0, a1, b1, ...); its result is whether a precedes b.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SortBy {
     /// The dimension.
     pub dim: usize,
-    /// The order.
+    /// The body that compares elements.
     pub comparator: Body,
 }
 
@@ -61,10 +61,10 @@ impl Operation for SortBy {
     }
 }
 
-/// The greatest (or smallest) elements of the last dimension, and their indices (i32): two results.
+/// The greatest or smallest elements of each row, and their indices (i32), which are two results.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TopK {
-    /// Greatest, not smallest.
+    /// True for the greatest elements, false for the smallest.
     pub largest: bool,
 }
 
@@ -73,10 +73,13 @@ impl Operation for TopK {
         counts(x, y, 1, 2)?;
         same_type(x[0], y[0])?;
         let (Some((n, outer)), Some((k, kept))) = (x[0].dims.split_last(), y[0].dims.split_last()) else {
-            return Err("a scalar has no rows".to_string());
+            return Err("the operand and the result must have at least one dimension".to_string());
         };
         let indices = y[1].dtype == DType::S32 && y[0].dims == y[1].dims;
-        need(k <= n && outer == kept && indices, "sizes differ")
+        need(
+            k <= n && outer == kept && indices,
+            "the dimensions of the values and indices do not fit the operand, or the indices are not i32",
+        )
     }
 
     fn cost(&self, x: &[&Shape], _y: &[&Shape]) -> Option<Cost> {
@@ -91,8 +94,14 @@ impl Operation for TopK {
 }
 
 fn sorted(x: &[&Shape], y: &[&Shape], dim: usize) -> Check {
-    need(!x.is_empty() && x.len() == y.len() && dim < x[0].rank(), "nothing to sort")?;
-    need(x.iter().zip(y).all(|(a, b)| a == b && a.dims == x[0].dims), "sizes differ")
+    need(
+        !x.is_empty() && x.len() == y.len() && dim < x[0].rank(),
+        "the numbers of operands and results differ or are zero, or the dimension is not less than the rank",
+    )?;
+    need(
+        x.iter().zip(y).all(|(a, b)| a == b && a.dims == x[0].dims),
+        "the operands differ in dimensions, or an operand and its result differ in type",
+    )
 }
 
 fn of_sorting(x: &[&Shape]) -> Option<Cost> {

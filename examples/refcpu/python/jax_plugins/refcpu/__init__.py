@@ -1,7 +1,7 @@
 """Registers refcpu, a CPU plugin written in Rust, with JAX.
 
-JAX imports this module and calls `initialize()` when it looks for plugins. It finds the module twice, in the namespace
-package `jax_plugins` and through the entry point, so everything here may run more than once.
+JAX imports this module and calls `initialize()` when it searches for plugins. It finds the module twice, in the namespace
+package `jax_plugins` and through the entry point, so the code of this module may run more than once.
 """
 
 import os
@@ -14,23 +14,24 @@ NAME = "refcpu"
 
 LIBRARY = pathlib.Path(__file__).with_name("librefcpu.so")
 
-# Above JAX's own CPU backend (0) and the TPU's (300), below CUDA's (500): who installs refcpu wants it instead of the
-# former, and who has a GPU wants that. It is also what JAX gives to plugins by default.
+# The priority is above those of JAX's CPU backend (0) and of TPUs (300), and below that of CUDA (500), so that an installed
+# refcpu replaces the CPU backend, but not a GPU. It is also JAX's default for plugins.
 PRIORITY = 400
 
-# What refcpu computes more accurately than by the formulas that jaxlib would put in their place.
+# The functions that refcpu computes more accurately than the formulas by which jaxlib would replace them.
 SPECIAL_FUNCTIONS = ("bessel_i1e", "digamma", "erf_inv", "erfc", "lgamma", "polygamma", "zeta")
 
-# JAX keeps this very object and reads it when it creates the client.
+# JAX keeps a reference to this object and reads it when it creates the client.
 _options: dict[str, int] = {}
 
 _registered = False
 
 
 def initialize() -> None:
-    """Registers the plugin, once. Called by JAX.
+    """Registers the plugin once. JAX calls this function.
 
-    A library that `PJRT_NAMES_AND_LIBRARY_PATHS` names `refcpu` takes the place of the one in this package.
+    If `PJRT_NAMES_AND_LIBRARY_PATHS` contains a library with the name `refcpu`, that library is used instead of the one in this
+    package.
     """
     global _registered
     if _registered:
@@ -43,7 +44,7 @@ def initialize() -> None:
     if _named_in_environment():
         return
     if _private.num_processes() > 1 and not _private.is_named_as_platform(NAME):
-        # JAX would fail on all platforms, because the plugin refuses to create a client.
+        # Registering the plugin would make JAX fail on all platforms, because the plugin cannot create a client.
         warnings.warn("refcpu does not support several processes; JAX uses another platform", RuntimeWarning, stacklevel=2)
         return
     if not LIBRARY.exists():
@@ -53,7 +54,7 @@ def initialize() -> None:
 
 
 def _add_lowerings() -> None:
-    """What JAX lowers on its own platforms only."""
+    """Adds the lowerings that JAX provides only for its own platforms."""
     _private.allow_callbacks(NAME)
     _private.pass_on_handlers(NAME)
     _private.take_branches_for("cpu", NAME)
@@ -66,13 +67,16 @@ def _add_lowerings() -> None:
 
 
 def set_num_devices(count: int) -> None:
-    """Sets how many devices refcpu has. Call it before JAX is first used; it goes before `REFCPU_NUM_DEVICES`."""
+    """Sets the number of devices of refcpu.
+
+    It must be called before the first use of JAX. It takes precedence over `REFCPU_NUM_DEVICES`.
+    """
     if isinstance(count, bool) or not isinstance(count, int):
-        raise TypeError(f"the number of devices is an int, not {type(count).__name__}")
+        raise TypeError(f"the number of devices must be an int, not {type(count).__name__}")
     if count < 1:
-        raise ValueError(f"the number of devices is at least 1, not {count}")
+        raise ValueError(f"the number of devices must be at least 1, found {count}")
     if _private.backends_are_initialized():
-        raise RuntimeError("set_num_devices comes too late: JAX has created its devices; call it before using JAX")
+        raise RuntimeError("set_num_devices comes too late: JAX has created its devices; call it before the first use of JAX")
     if _named_in_environment():
         raise RuntimeError(
             "set_num_devices has no effect on a library from PJRT_NAMES_AND_LIBRARY_PATHS; set REFCPU_NUM_DEVICES"

@@ -1,7 +1,7 @@
-"""Every private symbol of JAX that this package uses, and nothing else.
+"""All uses of private symbols of JAX in this package.
 
-JAX has no public interface for what a plugin's package must do. `tests/python/test_private_api.py` pins these symbols
-for the JAX version that the tests run with, and checks that the rest of the package uses none.
+JAX has no public interface for some tasks of a plugin's package. `tests/python/test_private_api.py` checks that these symbols
+exist in the JAX version of the tests, and that the rest of the package uses no private symbols.
 """
 
 import ctypes
@@ -44,7 +44,7 @@ except ImportError:  # JAX 0.4
 from jax_plugins.refcpu import buffer_callback
 from jax_plugins.refcpu import ffi as plugin_ffi
 
-# (module, attribute): what the functions below need.
+# The symbols that the functions below use, as (module, attribute).
 SYMBOLS = (
     ("jax._src.xla_bridge", "register_plugin"),
     ("jax._src.xla_bridge", "backends_are_initialized"),
@@ -97,7 +97,7 @@ SYMBOLS = (
     ("jax._src.lax.control_flow.conditionals", "_platform_index_lowering"),
 )
 
-# (module, primitive, lowering rule): what JAX lowers on its own platforms only. Older versions lack some.
+# The lowerings that JAX provides only for its own platforms, as (module, primitive, lowering rule). Older versions lack some.
 CALLBACKS = (
     ("jax._src.debugging", "debug_callback_p", "debug_callback_lowering"),
     ("jax._src.debugging", "debug_print_p", "debug_print_lowering_rule"),
@@ -106,37 +106,37 @@ CALLBACKS = (
 
 
 def register_plugin(name: str, *, priority: int, library_path: str, options: dict[str, int]) -> None:
-    """Loads a plugin's library and makes it a backend named `name`."""
+    """Loads a plugin's library and registers it as the backend `name`."""
     xla_bridge.register_plugin(name, priority=priority, library_path=library_path, options=options)
 
 
 def is_named_as_platform(name: str) -> bool:
-    """Whether the user asks for a platform by name, as with `JAX_PLATFORMS`."""
+    """Returns whether the user has selected a platform by name, for example with `JAX_PLATFORMS`."""
     return name in (jax.config.jax_platforms or "").split(",")
 
 
 def num_processes() -> int:
-    """The number of processes of a distributed program; 1 if the program is not distributed."""
+    """Returns the number of processes of a distributed program, or 1 if the program is not distributed."""
     return distributed.global_state.num_processes or 1
 
 
 def backends_are_initialized() -> bool:
-    """Whether JAX has created its clients; from then on their options are fixed."""
+    """Returns whether JAX has created its clients, whose options cannot change afterwards."""
     return xla_bridge.backends_are_initialized()
 
 
 @functools.cache
 def survive_forks(platform: str) -> None:
-    """Keeps processes that are forked from one with a client of a platform from waiting for JAX's own threads.
+    """Prevents processes that are forked from one with a client of a platform from waiting for JAX's threads.
 
-    The child has none of the threads. JAX lowers, compiles and loads programs on them, and waits for them where it destroys a
-    client.
+    These threads do not exist in the child. JAX lowers, compiles and loads programs on them, and waits for them when it destroys
+    a client.
     """
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise jax.errors.JaxRuntimeError(
-            f"FAILED_PRECONDITION: this process was forked from one that had used JAX with {platform}, and cannot compile or load a"
-            " program: start processes with multiprocessing's start method 'spawn' or 'forkserver', or fork before JAX is first used"
+            f"FAILED_PRECONDITION: this process was forked after JAX was used with {platform}, and cannot compile or load a"
+            " program; start processes with multiprocessing's start method 'spawn' or 'forkserver', or fork before the first use of JAX"
         )
 
     make_ir_context = mlir.make_ir_context
@@ -152,7 +152,7 @@ def survive_forks(platform: str) -> None:
         # The additional references keep the objects from being destroyed, which waits for threads.
         for waits in [*xla_bridge._backends.values(), mlir.global_thread_pool if hasattr(mlir, "global_thread_pool") else None]:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(waits))
-        # MLIR verifies and prints modules on its threads, too.
+        # MLIR also verifies and prints modules on its threads.
         for program in gc.get_objects():
             if isinstance(program, ir.Module):
                 program.context.enable_multithreading(False)
@@ -170,14 +170,14 @@ def survive_forks(platform: str) -> None:
 
 
 def allow_donation(platform: str) -> None:
-    """Lets programs for a platform donate their arguments, which JAX does only on platforms that it knows."""
+    """Enables donation of arguments for a platform, which JAX supports only for platforms that it knows."""
     if platform not in mlir._platforms_with_donation:
         mlir._platforms_with_donation.append(platform)
 
 
 @functools.cache
 def allow_compilation_cache(platform: str) -> None:
-    """Lets JAX keep a platform's programs in its persistent compilation cache, which it does on platforms that it knows."""
+    """Enables JAX's persistent compilation cache for a platform, which JAX supports only for platforms that it knows."""
     if not hasattr(compilation_cache, "is_cache_used"):  # JAX before 0.4.31
         return
     is_cache_used = compilation_cache.is_cache_used
@@ -190,7 +190,7 @@ def allow_compilation_cache(platform: str) -> None:
 
 
 class _Renamed:
-    """A backend under another platform's name."""
+    """A backend with the name of another platform."""
 
     def __init__(self, backend: Any, platform: str) -> None:
         self._backend = backend
@@ -202,10 +202,10 @@ class _Renamed:
 
 @functools.cache
 def allow_dlpack(platform: str) -> None:
-    """Lets others see a platform's arrays through DLPack, as arrays of JAX's CPU backend. JAX exports only its own.
+    """Exports a platform's arrays through DLPack as arrays of JAX's CPU backend, because JAX exports only arrays of its platforms.
 
-    The memory stays the same where the host can read the platform's and its alignment is what the CPU backend asks for. What
-    JAX imports is on its CPU backend, which is started for that.
+    The exported array shares the memory if the host can read that and its alignment is sufficient for the CPU backend. Imported
+    arrays are on JAX's CPU backend, which is started for that.
     """
     to_dlpack, device_of = dlpack.to_dlpack, array.ArrayImpl.__dlpack_device__
     from_dlpack = dlpack.from_dlpack
@@ -215,7 +215,7 @@ def allow_dlpack(platform: str) -> None:
         if isinstance(x, array.ArrayImpl) and x.platform() == platform:
             on_cpu = _on_cpu_backend(x)
             if copy is False and on_cpu.unsafe_buffer_pointer() != x.unsafe_buffer_pointer():
-                raise BufferError(f"the memory of an array on {platform} cannot be shared with the host: copy=False")
+                raise BufferError(f"the memory of an array on {platform} cannot be shared with the host (copy=False)")
             x, src_device = on_cpu, on_cpu.device
         return to_dlpack(x, stream, src_device, *arguments, copy=copy, **options)
 
@@ -243,7 +243,10 @@ def _on_cpu_backend(x: Any) -> Any:
 
 
 def when_registered(platform: str, then: Callable[[], None]) -> None:
-    """Calls back once JAX knows a platform, be it by `PJRT_NAMES_AND_LIBRARY_PATHS`; perhaps several times."""
+    """Calls a function after JAX has registered a platform, also through `PJRT_NAMES_AND_LIBRARY_PATHS`.
+
+    The function may be called several times.
+    """
 
     def plugin_is_registered(c_api: Any) -> None:
         if xla_bridge.is_known_platform(platform):
@@ -254,11 +257,11 @@ def when_registered(platform: str, then: Callable[[], None]) -> None:
 
 @functools.cache
 def allow_callbacks(platform: str) -> None:
-    """Lets programs for a platform that JAX knows call Python, which JAX has only on its own platforms.
+    """Enables Python callbacks in programs for a registered platform, which JAX supports only for its own platforms.
 
-    For a TPU, JAX makes such a call operations that send arrays to the host and receive arrays from it. These are
-    ordinary StableHLO, so any plugin can have them. Whatever the call comes from, one function decides by the platform's
-    name, so it is told here that the module is for a TPU.
+    For TPUs, JAX lowers a callback to StableHLO operations that send arrays to the host and receive arrays from it, which any
+    plugin can support. One function of JAX lowers all callbacks and selects the form by the name of the platform, so this
+    function passes it a module for a TPU.
     """
     module = _callback_module()
     emit = module.emit_python_callback
@@ -275,7 +278,7 @@ def allow_callbacks(platform: str) -> None:
         on_tpu = context.replace(module_context=_ModuleOn("tpu", context.module_context))
         return emit(on_tpu, callback, token, operands, *arguments, **options)
 
-    # The public module has it by that name, too.
+    # The public module has a reference to the same function.
     for holder in (module, importlib.import_module("jax.interpreters.mlir")):
         if getattr(holder, "emit_python_callback", None) is emit:
             holder.emit_python_callback = emit_python_callback
@@ -289,13 +292,13 @@ def allow_callbacks(platform: str) -> None:
 
 
 def _on_parts(context: Any, callback: Callable[..., Any], operands: Any, platform: str) -> Callable[..., Any]:
-    """A callback on whole arrays that calls another for each device, with that device's parts of them.
+    """Returns a callback on whole arrays that calls another callback for each device, with the shards of that device.
 
-    The program runs in one piece; how its arrays are split is known once it is compiled.
+    The program runs on whole arrays. Their shardings are known after its compilation.
     """
     axes = context.module_context.axis_context
     if hasattr(axes, "mesh") or not hasattr(compiler, "backend_compile_and_load"):
-        raise NotImplementedError(f"{platform} has no callbacks with partitioned=True in a shard_map over some axes only")
+        raise NotImplementedError(f"{platform} does not support callbacks with partitioned=True in a shard_map over some axes")
     shardings: list[Any] = [None] * len(operands)
     for position, operand in enumerate(operands):
         _inspect(context, operand, functools.partial(shardings.__setitem__, position))
@@ -303,8 +306,8 @@ def _on_parts(context: Any, callback: Callable[..., Any], operands: Any, platfor
     def on_parts(*arrays: Any) -> tuple[()]:
         if any(sharding is None for sharding in shardings):
             raise NotImplementedError(
-                f"{platform} does not know how the arrays inside of a loop or a branch are split, so it has no callbacks"
-                " with partitioned=True there"
+                f"{platform} does not support callbacks with partitioned=True inside of loops and branches, because the shardings"
+                " of the arrays are not known there"
             )
         count = axes.num_devices
         splits = [
@@ -342,10 +345,10 @@ def _buffer_callback_lowering(
 
 
 def take_branches_for(other: str, platform: str) -> None:
-    """Lets `jax.lax.platform_dependent` take the branch for another platform where none names this one.
+    """Configures `jax.lax.platform_dependent` to select the branch for another platform if there is none for this one.
 
-    Which branch is taken is decided twice: by the number that stands for the platform, and by the conditional that leaves
-    out the branches of platforms that the program is not for.
+    The branch is selected in two places: by the index of the platform, and by the conditional, which omits the branches of
+    other platforms.
     """
     if not hasattr(conditionals, "platform_index_p"):  # JAX before 0.4.21
         return
@@ -364,14 +367,14 @@ def take_branches_for(other: str, platform: str) -> None:
 
 
 def take_rules_of(other: str, platform: str) -> None:
-    """Lets a platform take another's rules for primitives that have none for it, nor one for all platforms."""
+    """Configures a platform to use the lowering rules of another for primitives without a rule for it or for all platforms."""
     rules = mlir._platform_specific_lowerings
     if not isinstance(rules[platform], _Rules):
         rules[platform] = _Rules(rules[platform], rules[other])
 
 
 def call_exported_for(other: str, platform: str) -> None:
-    """Lets functions be called that were exported for another platform and not for this one."""
+    """Enables calls of functions that were exported for another platform and not for this one."""
 
     def rule(context: Any, *operands: Any, exported: Any) -> Any:
         only_here = tuple(context.module_context.platforms) == (platform,)
@@ -387,7 +390,7 @@ def call_exported_for(other: str, platform: str) -> None:
 
 
 class _Rules(dict):
-    """The rules of a platform by primitive, with another's behind them."""
+    """The lowering rules of a platform by primitive, with those of another platform as a fallback."""
 
     def __init__(self, own: Any, others: Any) -> None:
         super().__init__(own)
@@ -401,7 +404,10 @@ class _Rules(dict):
 
 
 def _also_for(platform: str, other: str, branches: Any) -> tuple[tuple[str, ...] | None, ...]:
-    """The platforms of each branch, None for the default, with one platform beside another unless some branch has it."""
+    """Adds a platform to the branch of another one, unless a branch already has it.
+
+    Each element is the platforms of a branch, or None for the default branch.
+    """
     if any(names and platform in names for names in branches):
         return branches
     return tuple((*names, platform) if names and other in names else names for names in branches)
@@ -413,10 +419,10 @@ _numbers = itertools.count()
 
 @functools.cache
 def allow_sharding_inspection(platform: str) -> None:
-    """Lets programs for several devices of a platform inspect how their arrays are split.
+    """Enables `jax.debug.inspect_array_sharding` in programs for several devices of a platform.
 
-    XLA's partitioner calls a function whose address is part of the program. Here the program has a number in its place, and
-    the executable, once it is compiled, says how the array of each number is split.
+    For XLA's partitioner, the program contains the address of a function. Here the program contains a number instead, and the
+    compiled executable returns the sharding of the array with each number.
     """
     if not hasattr(compiler, "backend_compile_and_load"):  # JAX before 0.7
         return
@@ -452,7 +458,7 @@ def _name_inspection(show: Callable[[Any], None]) -> Any:
 
 
 def _inspect(context: Any, operand: Any, show: Callable[[Any], None]) -> None:
-    """Lowers to a call that makes the executable say how an array is split, for a program whose devices need not be known."""
+    """Emits a call that makes the executable return the sharding of an array. The devices need not be known."""
     context.module_context.add_keepalive(show)
     mlir.custom_call(
         "InspectSharding",
@@ -465,10 +471,10 @@ def _inspect(context: Any, operand: Any, show: Callable[[Any], None]) -> None:
 
 
 def keep_whole(name: str, platform: str) -> None:
-    """Lets a function of `jax.lax` reach a platform as one operation.
+    """Passes a function of `jax.lax` to a platform as a single operation.
 
-    JAX lowers it to an operation of CHLO, which jaxlib replaces by arithmetic before a plugin sees the program. Here that
-    operation moves into the decomposition of a composite that has its name. Rules of versions that do something else stay.
+    JAX lowers it to an operation of CHLO, which jaxlib replaces by arithmetic before the plugin receives the program. Here the
+    operation is wrapped in the decomposition of a composite with its name. Other lowering rules are left unchanged.
     """
     primitive = getattr(jax.lax, f"{name}_p", None)
     if primitive is None or primitive not in mlir._lowerings:
@@ -494,12 +500,12 @@ def keep_whole(name: str, platform: str) -> None:
 
 
 def _operation_of(value: Any) -> Any:
-    """The operation that a value is a result of; None for the argument of a block."""
+    """Returns the operation that defines a value, or None for the argument of a block."""
     return value.owner if isinstance(value.owner, ir.Operation | ir.OpView) else None
 
 
 def _composite(module_context: Any, operation: Any) -> Any:
-    """The result of a composite that does what an operation does, before it; None where sizes are not known."""
+    """Inserts a composite with an operation as its decomposition, and returns its result, or None if the shape is dynamic."""
     types = [operand.type for operand in operation.operands]
     (result,) = (result.type for result in operation.results)
     if not ir.RankedTensorType(result).has_static_shape:
@@ -532,7 +538,7 @@ def _composite(module_context: Any, operation: Any) -> Any:
 
 
 class _Keeping:
-    """The context of a module, with a list of what the module is to keep alive."""
+    """The context of a module, which also lists the objects that the module keeps alive."""
 
     def __init__(self, context: Any) -> None:
         self._context = context
@@ -547,12 +553,12 @@ class _Keeping:
 
 
 def _callback_module() -> Any:
-    """The module that lowers calls of Python: before 0.5 another one."""
+    """Returns JAX's module that lowers Python callbacks, which differs before JAX 0.5."""
     return callback if hasattr(callback, "emit_python_callback") else mlir
 
 
 class _ModuleOn:
-    """The context of a module, saying that the module is for another platform."""
+    """The context of a module with another platform."""
 
     def __init__(self, platform: str, context: Any) -> None:
         self.platforms = (platform,)
@@ -569,13 +575,13 @@ def _is_partitioned_by_compiler(module_context: Any) -> bool:
 
 
 def _register_uncached(primitive: Any, rule: Callable[..., Any], platform: str) -> None:
-    # Every call has channels of its own, so no two share their lowering. Before 0.7, JAX does not cache lowerings.
+    # Every call has its own channels, so lowerings cannot be shared. JAX before 0.7 does not cache lowerings.
     cached = "cacheable" in inspect.signature(mlir.register_lowering).parameters
     mlir.register_lowering(primitive, rule, platform=platform, **({"cacheable": False} if cached else {}))
 
 
 def _start_cpu_backend() -> None:
-    """Starts JAX's CPU backend, where it puts what it hands to Python, even if `JAX_PLATFORMS` does not name it."""
+    """Starts JAX's CPU backend, which owns the arrays passed to Python, even if `JAX_PLATFORMS` does not contain it."""
     if "cpu" in xla_bridge.backends():
         return
     with xla_bridge._backend_lock:
@@ -584,7 +590,7 @@ def _start_cpu_backend() -> None:
 
 
 def pass_on_handlers(platform: str) -> None:
-    """Hands what `jax.ffi` registers for a platform to its plugin, also what it has registered before."""
+    """Forwards the handlers and types of `jax.ffi` to the plugin of a platform, including those registered earlier."""
     c_api = getattr(xla_bridge._backend_factories.get(platform), "c_api", None)
     if c_api is None or not hasattr(xla_client, "register_custom_call_handler"):  # older versions of JAX
         return
@@ -595,19 +601,19 @@ def pass_on_handlers(platform: str) -> None:
 
 
 def linalg_primitive(name: str) -> Any:
-    """A primitive of linear algebra, or None where this version of JAX does not have it."""
+    """Returns a primitive of linear algebra, or None if this version of JAX does not have it."""
     return getattr(linalg, f"{name}_p", None)
 
 
 def register_lowering(primitive: Any, rule: Callable[..., Any], platform: str) -> None:
-    """Makes a rule that of a platform that JAX knows."""
+    """Registers the lowering rule of a primitive for a registered platform."""
     mlir.register_lowering(primitive, rule, platform=platform)
 
 
 def allow_export(targets: Iterable[str]) -> None:
-    """Lets exported functions contain calls of these targets. Later versions then have to know them.
+    """Allows custom calls with these targets in exported functions. Later versions must continue to support the targets.
 
-    JAX's list stays what JAX promises.
+    JAX's own list of stable targets does not change.
     """
     stable = _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE
     if not isinstance(stable, _StableTargets):
@@ -616,7 +622,7 @@ def allow_export(targets: Iterable[str]) -> None:
 
 
 class _StableTargets(set):
-    """The targets that JAX promises to keep. The copy, which it makes when it exports, has a plugin's own beside them."""
+    """JAX's stable targets. The copy that JAX creates for an export also contains those of the plugin."""
 
     def __init__(self, targets: Iterable[str]) -> None:
         super().__init__(targets)
@@ -627,5 +633,5 @@ class _StableTargets(set):
 
 
 def ffi_lowering(target: str) -> Callable[..., Any]:
-    """The rule that makes a typed custom call: of the primitive's operands, keyword arguments as attributes."""
+    """Returns the lowering rule of a typed custom call with the primitive's operands, and its keyword arguments as attributes."""
     return ffi.ffi_lowering(target)

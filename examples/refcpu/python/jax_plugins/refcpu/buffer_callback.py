@@ -1,4 +1,4 @@
-"""What a function given to `jax.experimental.buffer_callback` sees on refcpu: its arguments and results as buffers."""
+"""The arguments of functions that are passed to `jax.experimental.buffer_callback` on refcpu."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Buffer:
-    """An array to read, or a result to fill in place, as on JAX's CPU backend: by `numpy.asarray` or DLPack."""
+    """An array to read, or a result to fill in place, through `numpy.asarray` or DLPack, as on JAX's CPU backend."""
 
     def __init__(self, array: np.ndarray, *, writeable: bool) -> None:
         self._array = array
@@ -34,7 +34,7 @@ class Buffer:
         return view
 
     def __dlpack__(self, **options: Any) -> Any:
-        # DLPack has no way to say that an array is read-only, so numpy exports only arrays that are not.
+        # numpy exports only writeable arrays, because DLPack cannot express that an array is read-only.
         return self._array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -42,7 +42,7 @@ class Buffer:
 
 
 class ExecutionContext:
-    """Where the function is called from. There is no stream: refcpu computes on the host."""
+    """The context of a call. It has no stream, because refcpu computes on the host."""
 
     @property
     def stage(self) -> Any:
@@ -62,14 +62,15 @@ def on_arrays(
     aliases: Sequence[tuple[int, int]],
     results: Sequence[Any],
 ) -> Callable[..., tuple[np.ndarray, ...]]:
-    """The function that takes arrays and gives arrays of the shapes and types of `results`.
+    """Returns a function from arrays to arrays that calls `callback` with buffers.
 
-    `aliases` has pairs of an argument and the result that shares its memory.
+    The results have the shapes and types of `results`. `aliases` contains pairs of the index of an argument and the index of the
+    result that shares its memory.
     """
     sources = {result: argument for argument, result in aliases}
 
     def call(*operands: Any) -> tuple[np.ndarray, ...]:
-        # The memory of operands is lent, and not to be written to.
+        # The memory of operands is borrowed and must not be written.
         arguments = [
             np.array(operand) if i in sources.values() else np.asarray(operand) for i, operand in enumerate(operands)
         ]
@@ -80,7 +81,7 @@ def on_arrays(
         args, kwargs = jax.tree.unflatten(in_tree, [Buffer(array, writeable=False) for array in arguments])
         out = jax.tree.unflatten(out_tree, [Buffer(array, writeable=True) for array in filled])
         if callback(ExecutionContext(), out, *args, **kwargs) is not None:
-            raise ValueError("a function given to buffer_callback fills its results in place and returns None")
+            raise ValueError("a function that is passed to buffer_callback must fill its results in place and return None")
         return tuple(filled)
 
     return call

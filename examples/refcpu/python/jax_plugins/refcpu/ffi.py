@@ -1,7 +1,7 @@
-"""Hands the handlers and types that `jax.ffi` registers for a platform to its plugin.
+"""Forwards the handlers and types that `jax.ffi` registers for a platform to its plugin.
 
-JAX keeps them until somebody takes them; a plugin gets them through the FFI extension of its function table
-(`PJRT_FFI_Extension`), whose structs are described here as far as they are needed.
+A plugin receives them through the FFI extension of its function table (`PJRT_FFI_Extension`). This module declares the structs
+of the extension that it uses.
 """
 
 import ctypes
@@ -10,7 +10,7 @@ from typing import Any
 # PJRT_Extension_Type_FFI.
 FFI_EXTENSION = 5
 
-# The version of the interface that `jax.ffi.register_ffi_target` calls 1: XLA's typed FFI.
+# The `api_version` of XLA's typed FFI in `jax.ffi.register_ffi_target`.
 TYPED = 1
 
 
@@ -24,7 +24,7 @@ _Extension._fields_ = [
     ("next", ctypes.POINTER(_Extension)),
 ]
 
-# Functions take a pointer to their arguments and return null or an error.
+# A function takes a pointer to its arguments and returns null or an error.
 _Function = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
@@ -53,7 +53,7 @@ class _Api(ctypes.Structure):
 
 
 class _Arguments(ctypes.Structure):
-    """Arguments of a function, which begin with their size."""
+    """The arguments of a function, which begin with their size."""
 
     def __init__(self, **values: Any) -> None:
         super().__init__(**values)
@@ -104,7 +104,7 @@ class _ErrorDestroy(_Arguments):
 
 
 class Plugin:
-    """The FFI extension of a plugin, by the capsule with its function table."""
+    """The FFI extension of a plugin, which the capsule with the plugin's function table provides."""
 
     def __init__(self, c_api: Any) -> None:
         self._api = ctypes.cast(_pointer(c_api), ctypes.POINTER(_Api)).contents
@@ -116,16 +116,19 @@ class Plugin:
         self._ffi = ctypes.cast(link, ctypes.POINTER(_FfiExtension)).contents
 
     def register_handler(self, name: str, function: Any, platform: str, api_version: int = 0, traits: Any = 0) -> None:
-        """What `jax.ffi.register_ffi_target` calls. `function` is a capsule, or one for each stage of the handler."""
+        """Registers a handler for `jax.ffi.register_ffi_target`.
+
+        `function` is a capsule, or a dictionary with a capsule for each stage of the handler.
+        """
         if api_version != TYPED:
             raise NotImplementedError(
-                f"{platform} runs handlers of XLA's typed FFI (api_version={TYPED}); {name!r} has api_version={api_version}"
+                f"{platform} supports only handlers of XLA's typed FFI (api_version={TYPED}); {name!r} has api_version={api_version}"
             )
         if isinstance(function, dict):
             others = sorted(stage for stage, handler in function.items() if stage != "execute" and handler is not None)
             if others or "execute" not in function:
                 raise NotImplementedError(
-                    f"{platform} runs the stage 'execute' of a handler and no other; {name!r} has {sorted(function)}"
+                    f"{platform} supports only the stage 'execute' of a handler; {name!r} has {sorted(function)}"
                 )
             function = function["execute"]
         target, on = name.encode(), platform.encode()
@@ -142,7 +145,7 @@ class Plugin:
         )
 
     def register_type(self, name: str, registration: Any) -> None:
-        """What `jax.ffi.register_ffi_type` calls. The type gets its number, unless it has one."""
+        """Registers a type for `jax.ffi.register_ffi_type`, and assigns an id to it unless it has one."""
         capsule = registration["type_id"] if isinstance(registration, dict) else registration
         number = ctypes.cast(_pointer(capsule), ctypes.POINTER(ctypes.c_int64))
         text = name.encode()
@@ -163,7 +166,7 @@ class Plugin:
 
 
 def _pointer(capsule: Any) -> int:
-    """The pointer in a capsule of any name."""
+    """Returns the pointer in a capsule with any name."""
     name_of, pointer_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]

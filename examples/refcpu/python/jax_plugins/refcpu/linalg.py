@@ -1,10 +1,10 @@
-"""How JAX's linear algebra is lowered for refcpu.
+"""Lowerings of JAX's linear algebra for refcpu.
 
-JAX knows these primitives on its own platforms only, or on others by loops over single columns. Each becomes one custom
-call of refcpu, with the primitive's operands and results and a few typed attributes; `compile/lower/linalg.rs` has the
-other end of this table. Exported functions contain these calls, so names and attributes are not to change. What JAX lowers
-to operations of StableHLO that refcpu is fast at (cholesky, triangular_solve, geqrf, householder_product,
-symmetric_product) is not here.
+For other platforms than its own, JAX does not lower these primitives, or lowers them to loops over single columns. Here each
+primitive is lowered to one custom call of refcpu, with the operands and results of the primitive and a few typed attributes;
+`compile/lower/linalg.rs` contains the other side of this table. The names and attributes must not change, because exported
+functions contain these calls. Primitives that JAX lowers to StableHLO operations with fast kernels in refcpu (cholesky,
+triangular_solve, geqrf, householder_product, symmetric_product) are not included.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from typing import Any
 
 from jax_plugins.refcpu import _private
 
-# A primitive's parameters to a custom call's attributes.
+# A function from a primitive's parameters to the attributes of a custom call.
 Attributes = Callable[..., dict[str, Any]]
 
 
@@ -46,7 +46,7 @@ def _svd(
 
 def _schur(*, compute_schur_vectors: bool, sort_eig_vals: bool, **_) -> dict[str, Any]:
     if sort_eig_vals:
-        raise NotImplementedError("refcpu has no Schur form with sorted eigenvalues")
+        raise NotImplementedError("refcpu does not support schur with sorted eigenvalues (sort_eig_vals=True)")
     return {"compute_schur_vectors": bool(compute_schur_vectors)}
 
 
@@ -62,7 +62,7 @@ def _tridiagonal_solve(*, perturb_singular: bool = False, **_) -> dict[str, Any]
     return {"perturb_singular": bool(perturb_singular)}
 
 
-# Name of the primitive, which is also that of the custom call after "refcpu.".
+# The attributes by the name of the primitive. The target of the custom call is "refcpu." followed by the name.
 CALLS: dict[str, Attributes] = {
     "cholesky_update": _none,
     "eig": _eig,
@@ -80,7 +80,7 @@ CALLS: dict[str, Attributes] = {
 
 
 def register(platform: str) -> None:
-    """Makes the rules those of a platform, for the primitives that this version of JAX has."""
+    """Registers the lowering rules for a platform, for the primitives that this version of JAX has."""
     for name, attributes in CALLS.items():
         primitive = _private.linalg_primitive(name)
         if primitive is not None:
@@ -98,9 +98,11 @@ def _rule(name: str, attributes: Attributes):
 
 def _whole(name: str, subset_by_index, count) -> None:
     if subset_by_index is not None and tuple(subset_by_index) != (0, count):
-        raise NotImplementedError(f"refcpu has no {name} of a part of the spectrum (subset_by_index)")
+        raise NotImplementedError(f"refcpu does not support {name} of a part of the spectrum (subset_by_index)")
 
 
 def _supported(name: str, algorithm, *names: str) -> None:
     if algorithm is not None and algorithm.name not in names:
-        raise NotImplementedError(f"refcpu has no {name} by {algorithm.name}; it has {', '.join(names)}")
+        raise NotImplementedError(
+            f"refcpu does not support {name} with the algorithm {algorithm.name}; it supports {', '.join(names)}"
+        )

@@ -1,10 +1,10 @@
-"""A pytest plugin that keeps what refcpu did in tests that failed, and groups the failures.
+"""A pytest plugin that keeps refcpu's dumps of failed tests, and groups the failures.
 
     pytest -p jax_plugins.refcpu.pytest_dumps --refcpu-dumps dumps tests
 
-Each test's programs go to a folder of its own (`REFCPU_DUMP`), which is deleted again if the test passes. At the end,
+The dumps of each test are written to a separate folder (`REFCPU_DUMP`), which is deleted if the test passes. At the end,
 failures with the same signature (the beginning of the error, without its numbers, paths and addresses) are listed together,
-with the folder of the first. `cargo pjrt run --replay FOLDER/0003` runs a program of it again without Python.
+with the folder of the first one. `cargo pjrt run --replay FOLDER/0003` runs a program of the folder without Python.
 """
 
 import collections
@@ -18,10 +18,10 @@ import pytest
 
 VARIABLE = "REFCPU_DUMP"
 
-# Longest part of a test's name in its folder's name.
+# The maximum length of a test's name in the name of its folder.
 _MAX_NAME = 100
 
-# What differs between failures of the same cause.
+# The parts of errors that differ between failures with the same cause.
 _DETAILS = [
     (re.compile(r"0x[0-9a-fA-F]+"), "ADDRESS"),
     (re.compile(r"(/[\w.+-]+){2,}"), "PATH"),
@@ -32,7 +32,7 @@ _DETAILS = [
 
 def pytest_addoption(parser):
     group = parser.getgroup("refcpu")
-    group.addoption("--refcpu-dumps", metavar="FOLDER", help="keep what refcpu did in tests that fail in this folder")
+    group.addoption("--refcpu-dumps", metavar="FOLDER", help="keep refcpu's dumps of failed tests in this folder")
 
 
 def pytest_configure(config):
@@ -42,7 +42,7 @@ def pytest_configure(config):
 
 
 def signature(text: str) -> str:
-    """The first two lines of an error, without what differs between failures of the same cause."""
+    """Returns the first two lines of an error, without the parts that differ between failures with the same cause."""
     lines = [line for line in map(str.strip, text.splitlines()) if line]
     beginning = " ".join(lines[:2])
     for pattern, stands_for in _DETAILS:
@@ -51,7 +51,7 @@ def signature(text: str) -> str:
 
 
 def folder_name(test: str) -> str:
-    """A test's name as that of a folder, different for each test."""
+    """Returns the name of a test's folder, which is unique."""
     plain = re.sub(r"[^\w.-]+", "-", test).strip("-")
     if plain == test and len(test) <= _MAX_NAME:
         return test
@@ -68,7 +68,7 @@ class Dumps:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item):
         folder = self.folder / folder_name(item.nodeid)
-        # What an earlier run left there would be taken for this one's.
+        # Dumps of an earlier run must not be mixed with those of this run.
         shutil.rmtree(folder, ignore_errors=True)
         before = os.environ.get(VARIABLE)
         os.environ[VARIABLE] = str(folder)

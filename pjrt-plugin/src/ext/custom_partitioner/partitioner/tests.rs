@@ -1,7 +1,7 @@
 use super::*;
 use std::sync::Mutex;
 
-/// What the host of a test answers, what it was asked, and what was freed.
+/// The results of a test's host, and the log of its calls.
 #[derive(Default)]
 struct Host {
     error: Option<(u32, &'static str)>,

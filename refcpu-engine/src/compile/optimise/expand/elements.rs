@@ -1,4 +1,4 @@
-//! Reductions, windows and maps.
+//! Expands reductions, reductions over windows, and maps.
 
 use super::loops::{all_flat, apply, element, elements, flat, for_each, integer, shaped, with_elements};
 use super::{CompileError, Result, pitches, positions_of};
@@ -6,7 +6,7 @@ use crate::graph::{Builder, Constant, Graph, Op, Shape, ValueId, ops};
 use refcpu_kernels::tile::TileOp;
 use refcpu_kernels::window::WindowSpec;
 
-/// A map: elements are computed in order.
+/// Expands a map, which computes its elements in row-major order.
 pub(super) fn map(b: &mut Builder, body: &Graph, operands: &[ValueId], shapes: &[Shape]) -> Vec<ValueId> {
     let count = shapes.first().map_or(0, |shape| if shape.is_empty() { 0 } else { shape.len() });
     let inputs = all_flat(b, operands);
@@ -20,7 +20,7 @@ pub(super) fn map(b: &mut Builder, body: &Graph, operands: &[ValueId], shapes: &
     shaped(b, &results, shapes)
 }
 
-/// A reduction of some dimensions: their elements are combined in row-major order, from the initial values on.
+/// Expands a reduction, which combines elements in row-major order, beginning with the initial values.
 pub(in crate::compile) fn reduce(
     b: &mut Builder,
     body: &Graph,
@@ -49,7 +49,8 @@ pub(in crate::compile) fn reduce(
     shaped(b, &sums, shapes)
 }
 
-/// A reduction of windows: the elements of each are combined in row-major order, padding with initial values among them.
+/// Expands a reduction over windows, which combines the elements of each window in row-major order. Padding consists of the
+/// initial values.
 pub(super) fn reduce_window(
     b: &mut Builder,
     body: &Graph,
@@ -64,7 +65,11 @@ pub(super) fn reduce_window(
         return Ok(sums);
     }
     let padded = window.padded_dims(&b.shape(inputs[0]).dims);
-    let too_large = || CompileError::unimplemented(format!("windows over {padded:?} padded elements"));
+    let too_large = || {
+        CompileError::unimplemented(format!(
+            "the padded operand of a reduction over windows, with dimensions {padded:?}, is too large"
+        ))
+    };
     let mut padded_inputs = Vec::new();
     for (input, value) in inputs.iter().zip(initial) {
         let shape = Shape::checked(b.shape(*input).dtype, &padded).ok_or_else(too_large)?;
@@ -75,7 +80,7 @@ pub(super) fn reduce_window(
         });
         padded_inputs.push(b.add(pad, &[*input, *value], shape));
     }
-    // An element's position is the sum of where its window begins and where it is in the window.
+    // The index of an element is the sum of the start of its window and its offset in the window.
     let pitches = pitches(&padded);
     let starts = positions(b, &shapes[0].dims, &pitches, &window.strides)?;
     let offsets = positions(b, &window.size, &pitches, &window.window_dilations)?;
@@ -98,7 +103,7 @@ pub(super) fn reduce_window(
     Ok(shaped(b, &sums, shapes))
 }
 
-/// Sums with those at a position combined with values.
+/// Combines the accumulators at an index with values.
 fn combined(
     b: &mut Builder,
     body: &Graph,
@@ -112,14 +117,14 @@ fn combined(
     with_elements(b, sums, at, &combined)
 }
 
-/// For all indices below `dims`, in row-major order, the position of the element whose coordinates are `steps` times these,
-/// in an array with these pitches.
+/// Returns, for all indices below `dims` in row-major order, the flat index of the element whose coordinates are these
+/// multiplied by `steps`, in an array with these strides.
 fn positions(b: &mut Builder, dims: &[usize], pitches: &[i64], steps: &[usize]) -> Result<ValueId> {
     let shape = positions_of(dims)?;
     let mut sum = b.constant(Constant::zero(shape.clone()));
     for (d, (pitch, step)) in pitches.iter().zip(steps).enumerate() {
         let coordinate = b.iota(shape.clone(), d);
-        // Along a dimension of one element, where the step may be any, the coordinate is 0.
+        // Along a dimension of size one, the coordinate is 0 and the step may have any value.
         let step = integer(b, pitch.wrapping_mul(*step as i64) as usize);
         let step = b.spread(step, dims);
         let part = b.tile(TileOp::Multiply, &[coordinate, step]);

@@ -1,44 +1,44 @@
-//! Loops over elements, and what their bodies do.
+//! Builds loops over elements, and operations in their bodies.
 
 use crate::graph::{Body, Builder, Constant, Graph, Op, Shape, ValueId, ops};
 use refcpu_kernels::DType;
 use refcpu_kernels::region::Direction;
 use refcpu_kernels::tile::TileOp;
 
-/// A number of elements, or the position of one.
+/// Adds a number of elements, or the index of an element, as a constant.
 pub(super) fn integer(b: &mut Builder, value: usize) -> ValueId {
     b.constant(Constant::integer(DType::S64, value as i64))
 }
 
-/// All elements of an array, in order.
+/// Flattens an array in row-major order.
 pub(super) fn flat(b: &mut Builder, array: ValueId) -> ValueId {
     let count = b.shape(array).len();
     b.reshape(array, &[count])
 }
 
-/// All elements of each array.
+/// Flattens each array.
 pub(super) fn all_flat(b: &mut Builder, arrays: &[ValueId]) -> Vec<ValueId> {
     arrays.iter().map(|array| flat(b, *array)).collect()
 }
 
-/// Arrays of these shapes with the elements of flat ones.
+/// Reshapes flat arrays to these shapes.
 pub(super) fn shaped(b: &mut Builder, arrays: &[ValueId], shapes: &[Shape]) -> Vec<ValueId> {
     arrays.iter().zip(shapes).map(|(array, shape)| b.reshape(*array, &shape.dims)).collect()
 }
 
-/// The element at a position of a flat array.
+/// Reads the element at an index of a flat array.
 pub(super) fn element(b: &mut Builder, array: ValueId, at: ValueId) -> ValueId {
     let one = b.shape(array).with_dims(&[1]);
     let one = b.add(Op::DynamicSlice, &[array, at], one);
     b.reshape(one, &[])
 }
 
-/// The elements at a position of flat arrays.
+/// Reads the elements at an index of flat arrays.
 pub(super) fn elements(b: &mut Builder, arrays: &[ValueId], at: ValueId) -> Vec<ValueId> {
     arrays.iter().map(|array| element(b, *array, at)).collect()
 }
 
-/// Flat arrays with other elements at a position.
+/// Replaces the elements at an index of flat arrays.
 pub(super) fn with_elements(
     b: &mut Builder,
     arrays: &[ValueId],
@@ -53,7 +53,7 @@ pub(super) fn with_elements(
     arrays.iter().zip(elements).map(change).collect()
 }
 
-/// What a region gives for scalars.
+/// Applies a region to scalars.
 pub(super) fn apply(b: &mut Builder, region: &Graph, arguments: &[ValueId]) -> Vec<ValueId> {
     let location = b.location().clone();
     let results = b.inline(region, arguments);
@@ -61,7 +61,7 @@ pub(super) fn apply(b: &mut Builder, region: &Graph, arguments: &[ValueId]) -> V
     results
 }
 
-/// A graph that `make` makes of parameters of the types of these values.
+/// Builds a graph whose parameters have the types of these values.
 fn graph_over(
     outer: &Builder,
     values: &[ValueId],
@@ -74,7 +74,7 @@ fn graph_over(
     b.finish(results)
 }
 
-/// The results of one of two graphs over the same arguments; what is not chosen does not run.
+/// Adds a branch over two graphs with the same arguments. Only one of them runs.
 pub(super) fn either(
     b: &mut Builder,
     condition: ValueId,
@@ -90,8 +90,8 @@ pub(super) fn either(
     b.node(Op::Case(ops::Case { branches: branches.into_iter().map(Body::new).collect() }), operands, shapes)
 }
 
-/// A loop: `next` makes new carried values as long as `goes_on` holds of them. Both are given the carried values and the
-/// fixed ones.
+/// Adds a loop: `next` computes new carried values as long as `goes_on` holds. Both receive the carried values and the fixed
+/// ones.
 pub(super) fn repeat(
     b: &mut Builder,
     carried: &[ValueId],
@@ -108,7 +108,7 @@ pub(super) fn repeat(
     b.node(op, operands, shapes)
 }
 
-/// A loop over the positions below `count`: `next` is given the position, the carried values and the fixed ones.
+/// Adds a loop over the indices below `count`. `next` receives the index, the carried values and the fixed ones.
 pub(super) fn for_each(
     b: &mut Builder,
     count: usize,

@@ -1,7 +1,7 @@
-//! Operations by regions that kernels cannot apply to elements, as loops over the elements.
+//! Expands operations whose regions the kernels cannot apply to elements into loops over the elements.
 //!
-//! Kernels apply elementwise operations and branches. A region with anything else, such as loops or arrays, becomes part
-//! of a loop's body, where everything may be that a program may have.
+//! Kernels apply elementwise operations and branches. A region that contains anything else, such as loops or arrays, becomes
+//! part of the body of a loop, which may contain any operation.
 
 mod elements;
 mod loops;
@@ -16,10 +16,10 @@ use crate::compile::error::{CompileError, Result};
 use crate::graph::{Body, Builder, Graph, Node, Op, Reducer, Shape, ValueId, ops};
 use refcpu_kernels::DType;
 
-/// The graph with loops in the place of operations whose regions kernels cannot apply; also inside bodies.
+/// Replaces operations whose regions the kernels cannot apply with loops. Applies to bodies as well.
 ///
 /// # Errors
-/// If arrays that a loop needs could not be addressed.
+/// If the arrays that a loop requires are too large to address.
 pub(in crate::compile) fn expand(graph: Graph) -> Result<Graph> {
     if !is_needed(&graph) {
         return Ok(graph);
@@ -39,7 +39,7 @@ pub(in crate::compile) fn expand(graph: Graph) -> Result<Graph> {
     })
 }
 
-/// Whether a loop takes the place of any node.
+/// Returns whether any node must be expanded.
 fn is_needed(graph: &Graph) -> bool {
     graph.nodes().iter().any(|node| match region(&node.op) {
         Some(body) => !is_applicable(body),
@@ -47,7 +47,7 @@ fn is_needed(graph: &Graph) -> bool {
     })
 }
 
-/// The region by which an operation combines, orders or maps elements, if it has one that can run in a loop.
+/// Returns the region with which an operation combines, orders or maps elements; `None` if it has no such region.
 fn region(op: &Op) -> Option<&Body> {
     match op {
         Op::Reduce(ops::Reduce { reducer: Reducer::Body(body), .. })
@@ -59,7 +59,7 @@ fn region(op: &Op) -> Option<&Body> {
     }
 }
 
-/// The results of an operation with a region, whose graph is `body`, by a loop.
+/// Expands an operation with a region, whose graph is `body`.
 fn expanded(
     b: &mut Builder,
     node: &Node,
@@ -75,18 +75,20 @@ fn expanded(
         Op::Scatter(ops::Scatter { dims, .. }) => scatter::scatter(b, body, operands, shapes, dims),
         Op::SortBy(ops::SortBy { dim, .. }) => Ok(sort::sort(b, body, operands, *dim)),
         Op::Map(_) => Ok(elements::map(b, body, operands, shapes)),
-        _ => Err(CompileError::internal("an operation without a region")),
+        _ => Err(CompileError::internal("the operation has no region")),
     }
 }
 
-/// The type of positions in an array of these dimensions, for each of its elements.
+/// Returns the type of an array with the index of each element in an array of these dimensions.
 fn positions_of(dims: &[usize]) -> Result<Shape> {
     Shape::checked(DType::S64, dims).ok_or_else(|| {
-        CompileError::unimplemented("a region that needs positions in more elements than memory has")
+        CompileError::unimplemented(
+            "the indices of an operation with a region require an array that is too large to address",
+        )
     })
 }
 
-/// How far the elements along each dimension of an array are from each other.
+/// Returns the strides of the dimensions of an array.
 fn pitches(dims: &[usize]) -> Vec<i64> {
     let mut pitches = vec![1i64; dims.len()];
     for d in (1..dims.len()).rev() {

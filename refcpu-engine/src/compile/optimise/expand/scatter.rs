@@ -1,4 +1,4 @@
-//! Scatters.
+//! Expands scatters.
 
 use super::loops::{all_flat, apply, either, element, elements, for_each, shaped, with_elements};
 use super::{Result, pitches, positions_of};
@@ -7,7 +7,7 @@ use refcpu_kernels::DType;
 use refcpu_kernels::region::Direction;
 use refcpu_kernels::tile::TileOp;
 
-/// A scatter: updates are combined in row-major order, those of windows that leave the array are left out.
+/// Expands a scatter, which combines updates in row-major order. Updates of windows that exceed the array are skipped.
 pub(super) fn scatter(
     b: &mut Builder,
     body: &Graph,
@@ -31,7 +31,7 @@ pub(super) fn scatter(
         let mut arguments = elements(b, arrays, place);
         arguments.extend(elements(b, &fixed[2..], turn));
         let combine = |b: &mut Builder, arguments: &[ValueId]| apply(b, body, arguments);
-        // What is outside is read and written back at the nearest place.
+        // An update outside the array reads the nearest element and writes it back.
         let keep = |_: &mut Builder, arguments: &[ValueId]| arguments[..arrays.len()].to_vec();
         let values = either(b, inside, &arguments, combine, keep);
         with_elements(b, arrays, place, &values)
@@ -39,8 +39,8 @@ pub(super) fn scatter(
     Ok(shaped(b, &arrays, shapes))
 }
 
-/// For each update the position of the element that it is for, and whether all of its window is inside of the array, whose
-/// dimensions are `of`; both of the updates' dimensions.
+/// Returns, for each update, the index of its element in an array of dimensions `of`, and whether its whole window is inside
+/// the array. Both have the dimensions of the updates.
 fn places(
     b: &mut Builder,
     of: &[usize],
@@ -92,7 +92,7 @@ fn places(
     Ok((place, inside))
 }
 
-/// One component of all index vectors, without the dimension along which these lie.
+/// Returns one component of all index vectors, without the dimension that contains the vectors.
 fn component(b: &mut Builder, indices: ValueId, vector_dim: usize, k: usize) -> ValueId {
     let mut limit = b.shape(indices).dims.to_vec();
     if vector_dim == limit.len() {

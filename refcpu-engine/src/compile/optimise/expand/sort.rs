@@ -1,4 +1,4 @@
-//! Sorts.
+//! Expands sorts.
 
 use super::loops::{all_flat, apply, either, element, elements, for_each, integer, repeat, with_elements};
 use crate::graph::{Builder, Constant, Graph, Shape, ValueId};
@@ -6,15 +6,14 @@ use refcpu_kernels::DType;
 use refcpu_kernels::region::Direction;
 use refcpu_kernels::tile::TileOp;
 
-/// A stable sort along a dimension, by merging: each pass merges neighbouring runs of sorted elements to runs twice as
-/// long.
+/// Expands a sort along a dimension to a stable merge sort. Each pass merges adjacent sorted runs into runs of twice the length.
 pub(super) fn sort(b: &mut Builder, comparator: &Graph, operands: &[ValueId], dim: usize) -> Vec<ValueId> {
     let shape = b.shape(operands[0]).clone();
     let length = shape.dims[dim];
     if shape.is_empty() || length == 1 {
         return operands.to_vec();
     }
-    // Rows lie one after the other, and so do the elements of each.
+    // Transposes the arrays so that the elements of each row are contiguous.
     let permutation: Vec<usize> = (0..shape.rank()).filter(|d| *d != dim).chain([dim]).collect();
     let dims: Vec<usize> = permutation.iter().map(|d| shape.dims[*d]).collect();
     let rows: Vec<ValueId> = operands.iter().map(|x| b.transpose(*x, &permutation)).collect();
@@ -40,7 +39,7 @@ pub(super) fn sort(b: &mut Builder, comparator: &Graph, operands: &[ValueId], di
         .collect()
 }
 
-/// One pass over rows of `length` elements, in which runs of `run` elements are sorted.
+/// Adds one pass over rows of `length` elements, in which runs of `run` elements are sorted.
 fn merge(b: &mut Builder, comparator: &Graph, run: ValueId, rows: &[ValueId], length: usize) -> Vec<ValueId> {
     let shape = b.shape(rows[0]).clone();
     let first = integer(b, 0);
@@ -49,7 +48,7 @@ fn merge(b: &mut Builder, comparator: &Graph, run: ValueId, rows: &[ValueId], le
         b.constant(Constant::zero(shape))
     };
     let merged: Vec<ValueId> = rows.iter().map(nothing).collect();
-    // The next elements of the two runs that are being merged, and what is merged.
+    // The indices of the next elements of the two runs, and the merged elements.
     let carried = [&[first, first], &merged[..]].concat();
     let fixed = [&[run], rows].concat();
     let results = for_each(b, shape.len(), &carried, &fixed, |b, at, carried, fixed| {
@@ -79,7 +78,7 @@ fn merge(b: &mut Builder, comparator: &Graph, run: ValueId, rows: &[ValueId], le
         let does_not =
             |b: &mut Builder, _: &[ValueId]| vec![b.constant(Constant::zero(Shape::scalar(DType::Pred)))];
         let comes_first = either(b, both, &pairs, comes_first, does_not)[0];
-        // Of equal elements the left one comes first.
+        // Of equal elements, the left one comes first.
         let no_left = b.tile(TileOp::Not, &[has_left]);
         let takes_right = b.tile(TileOp::Or, &[comes_first, no_left]);
 

@@ -1,0 +1,20 @@
+//! Dense arrays in host memory: their elements as numbers and as text, and NumPy's file format.
+
+pub mod npy;
+pub(crate) mod number;
+mod text;
+
+pub(crate) use text::{array_text, element_text};
+
+use crate::host::ElementType;
+
+/// A dense, row-major array in host memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Array {
+    /// The element type.
+    pub element_type: ElementType,
+    /// The dimensions.
+    pub dims: Vec<i64>,
+    /// The elements as bytes.
+    pub bytes: Vec<u8>,
+}

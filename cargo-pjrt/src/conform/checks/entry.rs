@@ -1,0 +1,84 @@
+//! The tables of checks: an [`Entry`] per check, which says what is known of it.
+
+use crate::conform::harness::{Check, Context, Verdict};
+use crate::requirements::Profile;
+
+/// A check in the table of an area.
+pub(super) struct Entry {
+    name: &'static str,
+    rule: &'static str,
+    run: fn(&Context) -> Verdict,
+    fault: &'static str,
+    is_of_the_table: bool,
+    since: i32,
+    needed_by: &'static [Profile],
+    needed_since: i32,
+    also: &'static [&'static str],
+}
+
+/// All hosts.
+pub(super) const ALL: &[Profile] = &Profile::ALL;
+
+/// Creates a row of a table: the name, the rule, the check, and the fault that it detects.
+pub(super) const fn check(
+    name: &'static str,
+    rule: &'static str,
+    run: fn(&Context) -> Verdict,
+    fault: &'static str,
+) -> Entry {
+    Entry {
+        name,
+        rule,
+        run,
+        fault,
+        is_of_the_table: false,
+        since: 0,
+        needed_by: &[],
+        needed_since: 0,
+        also: &[],
+    }
+}
+
+impl Entry {
+    /// Marks a check that calls no function of the table, so that the plugin need not be initialized.
+    pub(super) const fn of_the_table(self) -> Self {
+        Self { is_of_the_table: true, ..self }
+    }
+
+    /// Sets the minor version from which the rule applies.
+    pub(super) const fn since(self, minor: i32) -> Self {
+        Self { since: minor, ..self }
+    }
+
+    /// Sets the hosts that require the rule.
+    pub(super) const fn needed_by(self, profiles: &'static [Profile]) -> Self {
+        Self { needed_by: profiles, ..self }
+    }
+
+    /// Sets the minor version from which these hosts require the rule. They accept older plugins that break
+    /// it, or the kit cannot check the rule for older plugins.
+    pub(super) const fn needed_since(self, minor: i32) -> Self {
+        Self { needed_since: minor, ..self }
+    }
+
+    /// Sets the other checks that detect the fault.
+    pub(super) const fn also(self, checks: &'static [&'static str]) -> Self {
+        Self { also: checks, ..self }
+    }
+}
+
+impl From<&Entry> for Check {
+    fn from(entry: &Entry) -> Self {
+        Self {
+            name: entry.name.to_owned(),
+            rule: entry.rule.to_owned(),
+            is_of_the_table: entry.is_of_the_table,
+            since: entry.since,
+            needed_by: entry.needed_by,
+            needed_since: entry.needed_since,
+            fault: entry.fault.to_owned(),
+            also: entry.also,
+            run: Box::new(entry.run),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! A check: a rule, and the code that checks it.
+
+use super::context::Context;
+use super::verdict::Verdict;
+use crate::requirements::Profile;
+
+/// A rule, and the code that checks it.
+pub struct Check {
+    /// The name, `area/rule`.
+    pub name: String,
+    /// The rule, as a sentence that tells an author what the plugin must do.
+    pub rule: String,
+    /// `true` if the check only examines the table, and calls no function.
+    pub is_of_the_table: bool,
+    /// The minor version of the C API from which the rule holds.
+    pub since: i32,
+    /// The hosts that require the rule.
+    pub needed_by: &'static [Profile],
+    /// The minor version of the C API from which these hosts require the rule. They accept older plugins
+    /// without it, or the kit can only check newer ones.
+    pub needed_since: i32,
+    /// A fault that breaks the rule, for the fault plugin.
+    pub fault: String,
+    /// Other checks that this fault makes fail, because they depend on the behavior that it breaks. A name
+    /// that ends with `*` matches all names with this prefix.
+    pub also: &'static [&'static str],
+    pub(crate) run: Box<dyn Fn(&Context) -> Verdict + Send + Sync>,
+}
+
+impl std::fmt::Debug for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Check({})", self.name)
+    }
+}
+
+/// The check that fails if the plugin cannot be initialized. Then only the checks of the table run.
+pub(crate) const INITIALIZES: &str = "plugin/initializes";
+
+/// The check after which the process ends normally, so that its exit status and duration can be examined.
+pub(crate) const PROCESS_ENDS: &str = "plugin/process_ends";
+
+/// The check that fails if no client can be created. Then the other checks do not apply.
+pub(crate) const CLIENT: &str = "client/can_be_made";

@@ -1,0 +1,43 @@
+//! The program and the arrays that many checks use.
+
+use super::message::{Step, in_step};
+use crate::host::{
+    Buffer, Client, Device, ElementType, HostArray, LoadedExecutable, Program, Result, Uploaded,
+};
+use crate::protobuf::CompileOptions;
+
+/// Returns a program that adds two arrays of f32. All checks that execute a program use this one, so that
+/// plugins which support nothing else can still be checked.
+pub(crate) fn add_program(dims: &str) -> String {
+    let ty = format!("tensor<{dims}f32>");
+    format!(
+        "module @add {{\n  func.func public @main(%x: {ty}, %y: {ty}) -> {ty} {{\n    %sum = stablehlo.add %x, %y : {ty}\n    \
+         return %sum : {ty}\n  }}\n}}\n"
+    )
+}
+
+pub(crate) fn compile_add(client: &Client) -> Result<LoadedExecutable> {
+    in_step(Step::Compilation, || {
+        client.compile(&Program::mlir(&add_program("4x")), &CompileOptions::default().encode())
+    })
+}
+
+pub(crate) fn f32_bytes(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+/// Transfers four numbers to the first device.
+pub(crate) fn upload_four(client: &Client, values: &[f32; 4]) -> Result<Buffer> {
+    upload_to(client, values, client.device()?).map(|uploaded| uploaded.buffer)
+}
+
+pub(crate) fn upload_to(client: &Client, values: &[f32; 4], device: Device<'_>) -> Result<Uploaded> {
+    in_step(Step::Upload, || {
+        client.upload(&HostArray::new(&f32_bytes(values), ElementType::F32, &[4]), Some(device), None)
+    })
+}
+
+pub(crate) fn numbers(buffer: &Buffer) -> Result<Vec<f32>> {
+    let bytes = buffer.read()?;
+    Ok(bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+}

@@ -1,0 +1,77 @@
+//! The messages of a process that runs checks to its parent.
+
+use serde::{Deserialize, Serialize};
+
+use super::verdict::Status;
+use crate::process::child;
+
+/// A message of a child.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Message {
+    /// The library cannot be loaded as a plugin.
+    Unusable(String),
+    /// The library is loaded, and reports this version of the C API.
+    Loaded((i32, i32)),
+    /// The child is about to initialize the plugin.
+    Initializing,
+    /// The initialization failed.
+    Uninitialized(String),
+    /// A check begins.
+    Started(String),
+    /// The check enters a step that many checks share.
+    Entered(Step),
+    /// The step ended, with or without an error.
+    Left(Step),
+    /// The check ended.
+    Finished(Finished),
+}
+
+/// The outcome of a check, as the child reports it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Finished {
+    pub(crate) status: Status,
+    /// The reason, unless the check passed.
+    pub(crate) message: String,
+    /// The functions that the check called.
+    pub(crate) functions: Vec<String>,
+    /// `true` if the check did not apply because no client can be created.
+    pub(crate) lacks_client: bool,
+}
+
+/// Sends a message to the parent.
+pub(crate) fn send(message: &Message) {
+    if let Ok(json) = serde_json::to_string(message) {
+        child::send(&json);
+    }
+}
+
+/// Performs a step of a check, and tells the parent when the step begins and ends.
+pub(crate) fn in_step<T>(step: Step, work: impl FnOnce() -> T) -> T {
+    send(&Message::Entered(step));
+    let done = work();
+    send(&Message::Left(step));
+    done
+}
+
+/// A step that many checks begin with. If a plugin hangs in it, each of these checks would run into the time
+/// limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Step {
+    /// Creates a client.
+    Client,
+    /// Compiles the program that all checks run.
+    Compilation,
+    /// Transfers four numbers to a device.
+    Upload,
+}
+
+impl Step {
+    /// Returns a description.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Client => "creating a client",
+            Self::Compilation => "compiling the program add",
+            Self::Upload => "transferring four numbers to a device",
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The parts that checks consist of: the context that they run in, fixtures, assertions, and the messages
+//! that report their progress.
+
+mod check;
+mod context;
+mod fixtures;
+mod message;
+mod verdict;
+
+pub use check::Check;
+pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS};
+pub(crate) use context::{Context, PATIENCE};
+pub(crate) use fixtures::{add_program, compile_add, f32_bytes, numbers, upload_four, upload_to};
+pub(crate) use message::{Finished, Message, Step, send};
+pub use verdict::Status;
+pub(crate) use verdict::{Finding, Verdict, ensure, equal, refused, refused_with};

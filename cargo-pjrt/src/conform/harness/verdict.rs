@@ -1,0 +1,113 @@
+//! The result of a check, and the assertions that checks consist of.
+
+use serde::{Deserialize, Serialize};
+
+use crate::host::{Code, Error, Result};
+
+/// The result of a check.
+pub(crate) type Verdict = std::result::Result<(), Finding>;
+
+/// The reason why a check did not pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// The plugin breaks the rule.
+    Wrong(String),
+    /// The plugin does not support the feature.
+    Unsupported(String),
+    /// The rule does not apply, such as one about several devices to a plugin that has one.
+    NotApplicable(String),
+}
+
+impl From<Error> for Finding {
+    fn from(error: Error) -> Self {
+        if error.code == Code::UNIMPLEMENTED {
+            Self::Unsupported(error.to_string())
+        } else {
+            Self::Wrong(error.to_string())
+        }
+    }
+}
+
+/// The outcome of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// The plugin follows the rule.
+    Passed,
+    /// The plugin does not support the feature.
+    Unsupported,
+    /// The rule does not apply to the plugin.
+    NotApplicable,
+    /// The plugin breaks the rule.
+    Wrong,
+    /// The process crashed.
+    Crashed,
+    /// The check took too long.
+    TimedOut,
+    /// The plugin does not support the feature, which the host of the profile requires.
+    Missing,
+}
+
+impl Status {
+    /// Returns `true` if the outcome is a failure.
+    #[must_use]
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Wrong | Self::Crashed | Self::TimedOut | Self::Missing)
+    }
+
+    /// Returns a short name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Unsupported => "unsupported",
+            Self::NotApplicable => "not applicable",
+            Self::Wrong => "WRONG",
+            Self::Crashed => "CRASHED",
+            Self::TimedOut => "TIMED OUT",
+            Self::Missing => "MISSING",
+        }
+    }
+}
+
+/// Fails the check unless the condition holds.
+macro_rules! ensure {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err($crate::conform::harness::Finding::Wrong(format!($($message)+)));
+        }
+    };
+}
+pub(crate) use ensure;
+
+/// Fails the check unless the values are equal.
+pub(crate) fn equal<T: PartialEq + std::fmt::Debug>(what: &str, got: T, expected: T) -> Verdict {
+    ensure!(got == expected, "{what} is {got:?}; expected {expected:?}");
+    Ok(())
+}
+
+/// Fails the check unless the call returned an error with this code whose message contains these texts.
+pub(crate) fn refused<T>(what: &str, outcome: Result<T>, code: Code, contains: &[&str]) -> Verdict {
+    refused_with(what, outcome, &[code], contains)
+}
+
+/// The same as [`refused`], with several permitted codes.
+pub(crate) fn refused_with<T>(what: &str, outcome: Result<T>, codes: &[Code], contains: &[&str]) -> Verdict {
+    let names: Vec<String> = codes.iter().map(ToString::to_string).collect();
+    let names = names.join(" or ");
+    let Err(error) = outcome else {
+        return Err(Finding::Wrong(format!("{what} was accepted; expected the error {names}")));
+    };
+    if error.code == Code::UNIMPLEMENTED && !codes.contains(&error.code) {
+        return Err(error.into());
+    }
+    ensure!(codes.contains(&error.code), "{what} was refused with {error}; expected the code {names}");
+    for part in contains {
+        ensure!(
+            error.message.contains(part),
+            "{what} was refused with {:?}; expected a message that contains {part:?}",
+            error.message
+        );
+    }
+    Ok(())
+}

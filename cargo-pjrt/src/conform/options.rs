@@ -1,0 +1,35 @@
+//! The options of a run.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::requirements::Profile;
+
+/// The options of a run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The path of the plugin.
+    pub plugin: PathBuf,
+    /// The options for the plugin's clients, as `name=value`.
+    pub create_options: Vec<String>,
+    /// The host that the plugin is for.
+    pub profile: Option<Profile>,
+    /// If set, only the checks whose names contain this text run.
+    pub filter: Option<String>,
+    /// If not empty, only the checks with these names run.
+    pub only: Vec<String>,
+    /// The time limit of each check.
+    pub timeout: Duration,
+    /// The isolation of the checks from each other.
+    pub isolation: Isolation,
+}
+
+/// The isolation of the checks from each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// Each check runs in its own process.
+    Each,
+    /// All checks run in one process, which is replaced if it ends. This is faster, but damage that one check
+    /// does may make later ones fail.
+    Shared,
+}

@@ -1,0 +1,150 @@
+//! A child process that runs checks, as the parent sees it.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::harness::{Check, Finished, Message, Status, Step};
+use super::options::{Isolation, Options};
+use crate::process::child::{Prints, Received, Worker};
+
+/// The number of consecutive checks that must fail in the same time-consuming way before the remaining checks
+/// are skipped.
+pub(super) const TRIES: usize = 3;
+
+/// A process that runs checks.
+pub(super) struct Process {
+    worker: Worker,
+    reached: Reached,
+    isolation: Isolation,
+    /// `true` if the process ended because it could no longer write to its parent.
+    pub(super) is_lost: bool,
+}
+
+/// The current activity of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reached {
+    Loading,
+    Loaded,
+    Initializing,
+    Checking,
+}
+
+/// The end of a check.
+pub(super) enum End {
+    /// The check returned an outcome.
+    Finished(Finished),
+    /// The check entered a step that took too long in earlier checks.
+    Skipped(Step),
+    /// The process cannot continue.
+    Broken(Status, String),
+}
+
+impl Process {
+    pub(super) fn start<'c>(
+        options: &Options,
+        program: &Path,
+        checks: impl Iterator<Item = &'c &'c Check>,
+    ) -> Result<Self, String> {
+        let mut arguments: Vec<OsString> = vec!["conform-child".into(), options.plugin.clone().into()];
+        arguments.extend(options.create_options.iter().map(|option| format!("--option={option}").into()));
+        arguments.extend(checks.map(|check| OsString::from(&check.name)));
+        let worker = Worker::start(program, &arguments, Prints::Kept);
+        let worker = worker.map_err(|error| format!("cannot start {}: {error}", program.display()))?;
+        Ok(Self { worker, reached: Reached::Loading, isolation: options.isolation, is_lost: false })
+    }
+
+    /// Receives messages until a check ends. Returns an error if no process has loaded the plugin yet, and
+    /// this one fails to.
+    pub(super) fn receive(
+        &mut self,
+        timeout: Duration,
+        version: &mut Option<(i32, i32)>,
+        hung: &mut HashMap<Step, usize>,
+    ) -> Result<(Reached, End), String> {
+        let end = Instant::now() + timeout;
+        let mut within = None;
+        let (status, message) = loop {
+            match self.worker.receive(end.saturating_duration_since(Instant::now())) {
+                Received::Line(line) => match serde_json::from_str(&line) {
+                    Ok(Message::Loaded(reported)) => {
+                        *version = Some(reported);
+                        self.reached = Reached::Loaded;
+                    }
+                    Ok(Message::Initializing) => self.reached = Reached::Initializing,
+                    Ok(Message::Started(_)) => self.reached = Reached::Checking,
+                    Ok(Message::Entered(step)) => {
+                        if hung.get(&step).is_some_and(|times| *times >= TRIES) {
+                            return Ok((self.reached, End::Skipped(step)));
+                        }
+                        within = Some(step);
+                    }
+                    Ok(Message::Left(step)) => {
+                        within = None;
+                        hung.remove(&step);
+                    }
+                    Ok(Message::Finished(finished)) => return Ok((self.reached, End::Finished(finished))),
+                    Ok(Message::Unusable(why) | Message::Uninitialized(why)) => break (Status::Wrong, why),
+                    Err(_) => {}
+                },
+                Received::TimedOut => {
+                    let mut message =
+                        format!("the check made no progress for {:.0} s", timeout.as_secs_f64());
+                    if let Some(step) = within {
+                        *hung.entry(step).or_default() += 1;
+                        message = format!("{message} while {}", step.name());
+                    }
+                    break (Status::TimedOut, message);
+                }
+                Received::Ended(ending) => {
+                    self.is_lost = ending.is_lost();
+                    break (Status::Crashed, format!("the process ended with {ending}"));
+                }
+            }
+        };
+        if version.is_none() {
+            let while_loading = if status == Status::Wrong { "" } else { "while loading the library: " };
+            let printed = self.printed(status);
+            let printed =
+                if printed.is_empty() { printed } else { format!("; the plugin printed: {printed}") };
+            return Err(format!("{while_loading}{message}{printed}"));
+        }
+        Ok((self.reached, End::Broken(status, message)))
+    }
+
+    /// Waits for the child to end by itself after the last check, and returns the outcome.
+    pub(super) fn end(&mut self, timeout: Duration) -> (Status, String) {
+        let end = Instant::now() + timeout;
+        loop {
+            match self.worker.receive(end.saturating_duration_since(Instant::now())) {
+                Received::Line(_) => {}
+                Received::Ended(ending) if ending.is_good() => return (Status::Passed, String::new()),
+                Received::Ended(ending) => {
+                    return (
+                        Status::Crashed,
+                        format!("after main returned, the process ended with {ending}"),
+                    );
+                }
+                Received::TimedOut => {
+                    let seconds = timeout.as_secs_f64();
+                    return (
+                        Status::TimedOut,
+                        format!("the process was still running {seconds:.0} s after main returned"),
+                    );
+                }
+            }
+        }
+    }
+
+    /// Returns the plugin's output during a check that failed.
+    pub(super) fn printed(&mut self, status: Status) -> String {
+        let is_alive =
+            self.isolation == Isolation::Shared && !matches!(status, Status::Crashed | Status::TimedOut);
+        if status.is_failure() && !is_alive {
+            return self.worker.printed();
+        }
+        let printed = self.worker.printed_so_far();
+        if status.is_failure() { printed } else { String::new() }
+    }
+}

@@ -1,0 +1,114 @@
+//! Element types.
+
+use std::fmt;
+
+/// An element type (`PJRT_Buffer_Type`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ElementType(pub u32);
+
+/// The element types: the name in StableHLO, the number of bits of an element in host memory, and the minor
+/// version of the C API that introduced the type. In host memory, elements of less than a byte occupy one
+/// byte each.
+const ELEMENT_TYPES: &[(&str, usize, i32)] = &[
+    ("invalid", 0, 0),
+    ("i1", 8, 0),
+    ("i8", 8, 0),
+    ("i16", 16, 0),
+    ("i32", 32, 0),
+    ("i64", 64, 0),
+    ("ui8", 8, 0),
+    ("ui16", 16, 0),
+    ("ui32", 32, 0),
+    ("ui64", 64, 0),
+    ("f16", 16, 0),
+    ("f32", 32, 0),
+    ("f64", 64, 0),
+    ("bf16", 16, 0),
+    ("complex<f32>", 64, 0),
+    ("complex<f64>", 128, 0),
+    ("f8E5M2", 8, 0),
+    ("f8E4M3FN", 8, 0),
+    ("f8E4M3B11FNUZ", 8, 0),
+    ("f8E5M2FNUZ", 8, 0),
+    ("f8E4M3FNUZ", 8, 0),
+    ("i4", 8, 0),
+    ("ui4", 8, 0),
+    ("token", 0, 50),
+    ("i2", 8, 0),
+    ("ui2", 8, 0),
+    ("f8E4M3", 8, 55),
+    ("f8E3M4", 8, 55),
+    ("f8E8M0FNU", 8, 63),
+    ("f4E2M1FN", 8, 63),
+    ("i1s", 8, 94),
+    ("ui1", 8, 94),
+    ("f6E2M3FN", 8, 114),
+    ("f6E3M2FN", 8, 114),
+];
+
+impl ElementType {
+    /// Booleans, which occupy one byte each.
+    pub const PRED: Self = Self(1);
+    /// 8-bit signed integers.
+    pub const S8: Self = Self(2);
+    /// 32-bit signed integers.
+    pub const S32: Self = Self(4);
+    /// 64-bit signed integers.
+    pub const S64: Self = Self(5);
+    /// 8-bit unsigned integers.
+    pub const U8: Self = Self(6);
+    /// 32-bit floating-point numbers.
+    pub const F32: Self = Self(11);
+    /// 64-bit floating-point numbers.
+    pub const F64: Self = Self(12);
+    /// 4-bit signed integers.
+    pub const S4: Self = Self(21);
+
+    /// Returns the name of the type in StableHLO, or `i1s` for `PJRT_Buffer_Type_S1`, which has no name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        ELEMENT_TYPES.get(self.0 as usize).map_or("unknown", |(name, ..)| name)
+    }
+
+    /// Returns the type with this StableHLO name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        ELEMENT_TYPES.iter().position(|(known, ..)| *known == name).map(|index| Self(index as u32))
+    }
+
+    /// Returns the number of bytes of an element in host memory. Elements of less than a byte are unpacked
+    /// there to one byte each.
+    #[must_use]
+    pub fn byte_size(self) -> usize {
+        ELEMENT_TYPES.get(self.0 as usize).map_or(0, |(_, bits, _)| bits / 8)
+    }
+
+    /// Returns the alignment of an element in host memory, in bytes: its size, or the size of one part of a
+    /// complex number.
+    #[must_use]
+    pub fn alignment(self) -> usize {
+        let parts = if self.name().starts_with("complex") { 2 } else { 1 };
+        (self.byte_size() / parts).max(1)
+    }
+
+    /// Returns the minor version of the C API that introduced the type.
+    #[must_use]
+    pub fn since(self) -> i32 {
+        ELEMENT_TYPES.get(self.0 as usize).map_or(i32::MAX, |(_, _, since)| *since)
+    }
+}
+
+impl fmt::Display for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match ELEMENT_TYPES.get(self.0 as usize) {
+            Some((name, ..)) => f.write_str(name),
+            None => write!(f, "unknown type {}", self.0.cast_signed()),
+        }
+    }
+}
+
+impl fmt::Debug for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

@@ -1,0 +1,141 @@
+//! Memory of the host.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Host memory. It is never freed, because a plugin may read it for any length of time.
+#[derive(Debug)]
+pub struct HostMemory {
+    pub(super) start: *mut u8,
+    pub(super) len: usize,
+}
+
+// SAFETY: this is plain memory that is never freed, and is read and written only through pointers.
+unsafe impl Send for HostMemory {}
+// SAFETY: as above. A reader that runs concurrently with a writer sees bytes, as the plugin's readers do.
+unsafe impl Sync for HostMemory {}
+
+impl HostMemory {
+    /// Allocates memory with these bytes, `skew` bytes after an address that is a multiple of 64.
+    #[must_use]
+    pub fn new(bytes: &[u8], skew: usize) -> Self {
+        const ALIGN: usize = 64;
+        let block: &'static mut [u8] = Vec::leak(vec![0; bytes.len() + 2 * ALIGN]);
+        let start = block.as_mut_ptr();
+        let offset = start.align_offset(ALIGN) + skew % ALIGN;
+        // SAFETY: the block has room for the bytes after an offset of less than twice the alignment.
+        unsafe {
+            let start = start.add(offset);
+            ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
+            Self { start, len: bytes.len() }
+        }
+    }
+
+    /// Overwrites the memory with these bytes.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the number of bytes differs from the size of the memory.
+    pub fn write(&self, bytes: &[u8]) {
+        assert_eq!(bytes.len(), self.len, "the bytes have the size of the memory");
+        // SAFETY: this object owns the memory, which is never freed.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.start, self.len) };
+    }
+
+    /// Sets all bytes to this value.
+    pub fn fill(&self, byte: u8) {
+        // SAFETY: this object owns the memory, which is never freed.
+        unsafe { self.start.write_bytes(byte, self.len) };
+    }
+
+    /// Returns the contents.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        // SAFETY: this object owns the memory, which is never freed.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }.to_vec()
+    }
+
+    /// Returns the address, for a plugin that writes to the memory.
+    pub(super) fn exposed(&self) -> usize {
+        self.start.expose_provenance()
+    }
+
+    /// Returns the address.
+    #[must_use]
+    pub fn address(&self) -> usize {
+        self.start.addr()
+    }
+}
+
+/// Memory for views.
+#[derive(Debug)]
+pub struct ViewMemory {
+    /// `None` is a null pointer.
+    memory: Option<HostMemory>,
+    pub(super) deleted: &'static AtomicUsize,
+}
+
+impl ViewMemory {
+    /// Allocates memory with these bytes.
+    #[must_use]
+    pub fn new(bytes: &[u8]) -> Self {
+        Self::skewed(bytes, 0)
+    }
+
+    /// Allocates memory with these bytes, `skew` bytes after an address that is a multiple of 64.
+    #[must_use]
+    pub fn skewed(bytes: &[u8], skew: usize) -> Self {
+        Self { memory: Some(HostMemory::new(bytes, skew)), deleted: Box::leak(Box::default()) }
+    }
+
+    /// Returns no memory, which is a null pointer.
+    #[must_use]
+    pub fn null() -> Self {
+        Self { memory: None, deleted: Box::leak(Box::default()) }
+    }
+
+    pub(super) fn start(&self) -> *mut u8 {
+        self.memory.as_ref().map_or(ptr::null_mut(), |memory| memory.start)
+    }
+
+    /// Returns the address.
+    #[must_use]
+    pub fn address(&self) -> usize {
+        self.start().addr()
+    }
+
+    /// Overwrites the memory with these bytes.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the number of bytes differs from the size of the memory.
+    pub fn write(&self, bytes: &[u8]) {
+        match &self.memory {
+            Some(memory) => memory.write(bytes),
+            None => assert!(bytes.is_empty(), "there is no memory"),
+        }
+    }
+
+    /// Returns the number of times that the plugin released the memory.
+    #[must_use]
+    pub fn deleted(&self) -> usize {
+        self.deleted.load(Ordering::SeqCst)
+    }
+
+    /// Returns the contents.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        self.memory.as_ref().map(HostMemory::bytes).unwrap_or_default()
+    }
+}
+
+/// The callback of a view.
+///
+/// # Safety
+///
+/// The plugin calls this function with the argument of `view`.
+pub(super) unsafe extern "C" fn view_deleted(_: *mut c_void, user_arg: *mut c_void) {
+    // SAFETY: the argument is a counter that is never freed.
+    unsafe { &*user_arg.cast::<AtomicUsize>() }.fetch_add(1, Ordering::SeqCst);
+}

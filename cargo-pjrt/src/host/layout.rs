@@ -1,0 +1,39 @@
+//! The layout of arrays in memory.
+
+use pjrt_sys::*;
+
+/// The layout of an array in memory (`PJRT_Buffer_MemoryLayout`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Layout {
+    /// A dense layout: the dimensions from minor to major.
+    MinorToMajor(Vec<i64>),
+    /// The strides, in bytes.
+    Strides(Vec<i64>),
+}
+
+impl Layout {
+    /// Returns the C struct, which points into `self`. Its nested `struct_size` is garbage, as some hosts
+    /// leave it.
+    pub(super) fn raw(&self) -> PJRT_Buffer_MemoryLayout {
+        let mut raw = PJRT_Buffer_MemoryLayout::zeroed();
+        match self {
+            Self::MinorToMajor(order) => {
+                raw.type_ = PJRT_Buffer_MemoryLayout_Type_Tiled;
+                raw.u.tiled = PJRT_Buffer_MemoryLayout_Tiled {
+                    minor_to_major: order.as_ptr(),
+                    minor_to_major_size: order.len(),
+                    ..PJRT_Buffer_MemoryLayout_Tiled::zeroed()
+                };
+            }
+            Self::Strides(strides) => {
+                raw.type_ = PJRT_Buffer_MemoryLayout_Type_Strides;
+                raw.u.strides = PJRT_Buffer_MemoryLayout_Strides {
+                    byte_strides: strides.as_ptr(),
+                    num_byte_strides: strides.len(),
+                    ..PJRT_Buffer_MemoryLayout_Strides::zeroed()
+                };
+            }
+        }
+        raw
+    }
+}

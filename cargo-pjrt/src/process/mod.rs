@@ -1,0 +1,6 @@
+//! Processes and their standard streams: child processes that call a plugin, and what is printed.
+
+pub mod child;
+pub mod output;
+#[allow(unsafe_code, reason = "the only module that calls libc")]
+mod system;

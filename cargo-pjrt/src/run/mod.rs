@@ -1,0 +1,202 @@
+//! Runs a program on a plugin.
+
+mod arguments;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use arguments::{argument, arguments, replayed_arguments};
+
+use crate::array::{Array, array_text, npy};
+use crate::host::{
+    Buffer, Client, CreateOption, ElementType, ExecuteOptions, HostArray, LoadedExecutable, Plugin, Program,
+};
+use crate::process::{child, output};
+use crate::protobuf::CompileOptions;
+
+/// The arguments of `cargo pjrt run`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// Program to run: StableHLO as text or bytecode, or a serialized HloModuleProto
+    #[arg(required_unless_present = "replay")]
+    pub program: Option<PathBuf>,
+    /// Path of the plugin's shared library
+    #[arg(long, env = "PJRT_PLUGIN")]
+    pub plugin: PathBuf,
+    /// Arguments: "zeros", "ones" or "random" for all parameters, or one .npy file per parameter
+    #[arg(long, num_args = 1.., default_value = "zeros", value_parser = argument)]
+    pub args: Vec<String>,
+    /// Write the results to this folder, as result_0.npy and so on, instead of printing them
+    #[arg(long)]
+    pub dump: Option<PathBuf>,
+    /// Repeat a failed run from the folder that it left, which contains the program, its options and
+    /// arguments
+    #[arg(long, conflicts_with = "program")]
+    pub replay: Option<PathBuf>,
+    /// Format of the program: mlir, hlo or hlo_with_config; detected by default
+    #[arg(long, value_parser = ["mlir", "hlo", "hlo_with_config"])]
+    pub format: Option<String>,
+    /// Client option, such as num_devices=2; can be given several times
+    #[arg(long = "option", value_name = "NAME=VALUE")]
+    pub options: Vec<CreateOption>,
+    /// Number of times to run the program
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub repeat: u64,
+    /// Time limit of each step, such as one execution, in seconds
+    #[arg(long, default_value = "600", value_name = "SECONDS", value_parser = child::seconds())]
+    pub timeout: Duration,
+}
+
+/// The names of the files in a folder for `--replay`.
+pub mod folder {
+    /// The program's bytes.
+    pub const PROGRAM: &str = "program";
+    /// The program's format, as text.
+    pub const FORMAT: &str = "format";
+    /// The host's compile options.
+    pub const OPTIONS: &str = "options.pb";
+    /// The arguments: `arguments/0.npy` and so on. Absent if the program failed to compile.
+    pub const ARGUMENTS: &str = "arguments";
+}
+
+/// A program with its compile options and arguments.
+struct Job {
+    path: PathBuf,
+    code: Vec<u8>,
+    format: String,
+    options: Vec<u8>,
+}
+
+/// Compiles a program, runs it, and prints or writes its results.
+///
+/// # Errors
+///
+/// Returns an error that names the file, or the parameter, or contains the plugin's message.
+pub fn run(options: &Options) -> Result<(), String> {
+    let job = Job::new(options)?;
+    let parameters = job.parameters()?;
+    let arguments = match &options.replay {
+        Some(folder) => replayed_arguments(&folder.join(folder::ARGUMENTS), &parameters)?,
+        None => arguments(&options.args, &parameters)?,
+    };
+    child::next("loading the plugin");
+    let plugin = Plugin::load(&options.plugin).map_err(|error| located(&options.plugin, &error))?;
+    let text = |error: crate::host::Error| error.to_string();
+    child::next("initializing the plugin");
+    plugin.initialize().map_err(text)?;
+    child::next("creating a client");
+    let client = plugin.create_client(&options.options).map_err(text)?;
+    child::next("compiling the program");
+    let program = Program { code: &job.code, format: &job.format };
+    let executable = client.compile(&program, &job.options).map_err(text)?;
+    child::next("running the program");
+    let mut results = execute(&client, &executable, &arguments).map_err(text)?;
+    for _ in 1..options.repeat {
+        child::next("running the program");
+        results = execute(&client, &executable, &arguments).map_err(text)?;
+    }
+    match &options.dump {
+        Some(folder) => write_all(folder, &results)?,
+        None => {
+            let lines = results.iter().enumerate();
+            let lines = lines.map(|(index, result)| format!("result {index}: {}\n", array_text(result)));
+            output::print(&lines.collect::<String>())?;
+        }
+    }
+    child::next("destroying the program and the client");
+    drop((executable, client));
+    Ok(())
+}
+
+fn located(path: &Path, error: &dyn std::fmt::Display) -> String {
+    format!("{}: {error}", path.display())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| located(path, &error))
+}
+
+impl Job {
+    fn new(options: &Options) -> Result<Self, String> {
+        if let Some(from) = &options.replay {
+            let format = String::from_utf8_lossy(&read(&from.join(folder::FORMAT))?).trim().to_owned();
+            let compile_options = read(&from.join(folder::OPTIONS))?;
+            let path = from.join(folder::PROGRAM);
+            return Ok(Self { code: read(&path)?, path, format, options: compile_options });
+        }
+        let path = options.program.clone().unwrap_or_default();
+        let code = read(&path)?;
+        let text = std::str::from_utf8(&code).is_ok_and(|text| !text.contains('\0'));
+        if text && code.starts_with(b"HloModule ") {
+            return Err(located(
+                &path,
+                &"this is HLO text, which plugins do not accept; pass a serialized HloModuleProto",
+            ));
+        }
+        let guessed = if text || code.starts_with(b"ML\xefR") { "mlir" } else { "hlo" };
+        let format = options.format.clone().unwrap_or_else(|| guessed.to_owned());
+        Ok(Self { path, code, format, options: CompileOptions::default().encode() })
+    }
+
+    /// Returns the types and dimensions of the program's parameters.
+    fn parameters(&self) -> Result<Vec<(ElementType, Vec<i64>)>, String> {
+        let code = self.code.clone();
+        let module = match self.format.as_str() {
+            "mlir" => pjrt_stablehlo::parse(code),
+            "hlo" => pjrt_stablehlo::parse_hlo(code),
+            "hlo_with_config" => pjrt_stablehlo::parse_hlo_with_config(code),
+            other => {
+                return Err(format!(
+                    "unknown program format {other:?}; the formats are mlir, hlo and hlo_with_config"
+                ));
+            }
+        };
+        let module =
+            module.map_err(|error| format!("{}: cannot read the program: {error}", self.path.display()))?;
+        let main = module.main().ok_or("the program has no function main")?;
+        let parameter = |(index, ty): (usize, &pjrt_stablehlo::ir::Type)| {
+            let array = ty.as_tensor().and_then(|tensor| {
+                let name = tensor.element_type().to_string();
+                Some((ElementType::by_name(&name)?, tensor.static_dims()?.to_vec()))
+            });
+            array.ok_or_else(|| {
+                format!("parameter {index} has type {ty}; expected an array with static dimensions")
+            })
+        };
+        main.argument_types().iter().enumerate().map(parameter).collect()
+    }
+}
+
+fn execute(
+    client: &Client,
+    executable: &LoadedExecutable,
+    arguments: &[Array],
+) -> crate::host::Result<Vec<Array>> {
+    let devices = executable.devices()?;
+    let mut by_device: Vec<Vec<Buffer>> = Vec::new();
+    for device in &devices {
+        let upload = |array: &Array| {
+            let array = HostArray::new(&array.bytes, array.element_type, &array.dims);
+            client.upload(&array, Some(*device), None).map(|uploaded| uploaded.buffer)
+        };
+        by_device.push(arguments.iter().map(upload).collect::<crate::host::Result<_>>()?);
+    }
+    let lists: Vec<Vec<&Buffer>> = by_device.iter().map(|list| list.iter().collect()).collect();
+    let launched =
+        executable.launch(&lists, &ExecuteOptions::default(), None, true).map_err(|refused| refused.error)?;
+    for done in &launched.done {
+        done.wait()?;
+    }
+    let result = |buffer: &Buffer| {
+        Ok(Array { element_type: buffer.element_type()?, dims: buffer.dims()?, bytes: buffer.read()? })
+    };
+    launched.outputs.iter().flatten().map(result).collect()
+}
+
+fn write_all(to: &Path, results: &[Array]) -> Result<(), String> {
+    std::fs::create_dir_all(to).map_err(|error| located(to, &error))?;
+    for (index, result) in results.iter().enumerate() {
+        npy::write(&to.join(format!("result_{index}.npy")), result)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,4 @@
+//! Small programs as MLIR text: those that are read, and those that are refused.
+
+mod reading;
+mod refusals;

@@ -1,0 +1,74 @@
+//! The paths of the workspace, and builds of its crates.
+
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX, EXE_SUFFIX};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::run::run;
+
+/// Returns the root folder of the workspace.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace")
+}
+
+/// Returns cargo's target folder.
+pub(crate) fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(folder) => root().join(folder),
+        None => root().join("target"),
+    }
+}
+
+/// Returns the path of the shared library of a library crate, in a folder of `target()` such as `debug`.
+pub(crate) fn shared_library(folder: &str, crate_name: &str) -> PathBuf {
+    target().join(folder).join(format!("{DLL_PREFIX}{crate_name}{DLL_SUFFIX}"))
+}
+
+/// Returns the given release build of refcpu, or builds one.
+pub(crate) fn release_refcpu(given: Option<&Path>) -> Result<PathBuf> {
+    if let Some(library) = given {
+        return Ok(std::path::absolute(library)?);
+    }
+    run(cargo().args(["build", "--quiet", "--release", "--package", "refcpu"]))?;
+    Ok(shared_library("release", "refcpu"))
+}
+
+/// Returns the path of a program that cargo builds, in a folder of `target()` such as `debug`.
+pub(crate) fn program(folder: &str, name: &str) -> PathBuf {
+    target().join(folder).join(format!("{name}{EXE_SUFFIX}"))
+}
+
+/// Returns a command that runs the current cargo in the root folder.
+pub(crate) fn cargo() -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(root());
+    command
+}
+
+/// Builds the shared libraries and the tools of the tests in the dev profile.
+///
+/// Builds the whole workspace at once with one example, so that dependencies get the same features as in
+/// `cargo test` and nothing is built twice.
+pub(crate) fn build_dev() -> Result<()> {
+    let targets = [
+        "--lib",
+        "--bin",
+        "cargo-pjrt",
+        "--example",
+        "fault_plugin",
+        "--example",
+        "fault_proxy",
+        "--example",
+        "recorder",
+        "--example",
+        "corpus",
+        "--example",
+        "differential",
+        "--example",
+        "to_text",
+    ];
+    run(cargo().args(["build", "--quiet", "--workspace"]).args(targets))
+}
