@@ -160,7 +160,7 @@ fn what_is_no_type_of_elements_is_refused_by_name() {
         (14, "'opaque'"),
         (17, "tokens"),
         (34, "buffers"),
-        (37, "number 37"),
+        (37, "type code 37"),
     ] {
         let error = shape::element_type(number).unwrap_err();
         assert!(error.message.contains(name), "{error}");

@@ -314,10 +314,10 @@ mod tests {
             // Neither part divides the space that the other leaves.
             (vec![part("x", 1, 2), part("x", 3, 2)], "the parts of the axis 'x' overlap"),
             (vec![part("x", 1, 5)], "the sub-axis (1)5 is not a proper part of the axis 'x' of size 12"),
-            (vec![part("x", 0, 2)], "found (0)2"),
-            (vec![part("x", 2, -2)], "found (2)-2"),
-            (vec![part("x", -2, -2)], "found (-2)-2"),
-            (vec![part("x", i64::MAX, 4)], "found (9223372036854775807)4"),
+            (vec![part("x", 0, 2)], "the sub-axis (0)2"),
+            (vec![part("x", 2, -2)], "the sub-axis (2)-2"),
+            (vec![part("x", -2, -2)], "the sub-axis (-2)-2"),
+            (vec![part("x", i64::MAX, 4)], "the sub-axis (9223372036854775807)4"),
         ] {
             let error = of(x, &[], &along);
             assert!(error.contains(expected), "{error}");

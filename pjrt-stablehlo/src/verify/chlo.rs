@@ -359,7 +359,7 @@ mod tests {
             ("broadcast_add", &["3xf32"], "", &["3xf32"], "operands: expected 2 elements, found 1"),
             ("broadcast_add", &["3xf32", "f32"], "", &["4xf32"], "result 0: expected tensor<3xf32>"),
             ("broadcast_add", &["3xf32", "f64"], "", &["3xf32"], "operand 1: expected the element type of"),
-            ("broadcast_add", &["3xf32", "4xf32"], "", &["4xf32"], "dimension 0: expected sizes"),
+            ("broadcast_add", &["3xf32", "4xf32"], "", &["4xf32"], "dimension 0: expected equal sizes"),
             (
                 "broadcast_add",
                 &["3xf32", "3x4xf32"],
