@@ -163,7 +163,7 @@ pub(crate) fn loaded_executable_execute<C: PjrtClient>(
     let joint = id.and_then(|_| loaded.joint_launch());
     if joint.is_some() && lease.is_some() {
         return Err(Error::unimplemented(format!(
-            "send and receive callbacks in the launch of '{}' on one of its devices, which communicate",
+            "a launch of '{}' on one of its devices, which communicate, with send or receive callbacks",
             loaded.executable.name()
         ))
         .with_hint("launch the program on all of its devices at once"));

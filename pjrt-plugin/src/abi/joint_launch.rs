@@ -1,7 +1,7 @@
-//! Launches of one program that hosts make on one device at a time (`execute_device`).
+//! Launches of a program on one device at a time (`execute_device`).
 //!
-//! Where the devices of a program communicate, no device can run it alone. The launches wait for each other here: the n-th
-//! launch on each device makes up one execution on all of them.
+//! If the devices of a program communicate, no device can run it alone. The launches on single devices wait for each other,
+//! and the n-th launches on all devices are combined into one execution.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -14,13 +14,13 @@ use crate::device::DeviceId;
 use crate::error::{Error, Result};
 use crate::execution::Execution;
 
-/// The programs of a client whose devices are launched one by one, by fingerprint and devices: hosts may have loaded one
-/// program several times, for each of their threads for example.
+/// The programs of a client with launches on single devices, by fingerprint and devices. Hosts can load one program several
+/// times, for example on each of their threads.
 pub(crate) struct JointLaunches<B: Send + Sync + 'static>(Mutex<HashMap<Key, Weak<JointLaunch<B>>>>);
 
 type Key = (String, Vec<DeviceId>);
 
-/// The launches of one program. Dropping it fails those that wait.
+/// The launches of one program. Dropping it fails the waiting launches.
 pub(crate) struct JointLaunch<B: Send + Sync + 'static>(Arc<Shared<B>>);
 
 struct Shared<B> {
@@ -28,26 +28,26 @@ struct Shared<B> {
     devices: Vec<DeviceId>,
     limit: Duration,
     state: Mutex<State<B>>,
-    /// Signalled when nothing is waited for any more.
+    /// Signalled when the program is destroyed.
     closed: Condvar,
 }
 
 struct State<B> {
-    /// How often each device was launched.
+    /// The number of launches on each device.
     launches: Vec<u64>,
-    /// The executions that wait, by number of the launch on each device.
+    /// The waiting executions, by number of the launch.
     rounds: BTreeMap<u64, Round<B>>,
-    /// Whether a thread watches how long they wait.
+    /// `true` while a thread enforces the time limit.
     is_watched: bool,
     is_closed: bool,
 }
 
-/// The launches of one number.
+/// The n-th launches on all devices.
 struct Round<B> {
     since: Instant,
     executions: Vec<Option<Execution<B>>>,
     launched: usize,
-    /// Why the round failed. Devices that are launched later fail, too.
+    /// The error of a round that has failed. Later launches of the round fail with it.
     failed: Option<Error>,
 }
 
@@ -88,12 +88,12 @@ impl<B: Send + Sync + 'static> JointLaunch<B> {
         Self(Arc::new(Shared { program, devices, limit, state: Mutex::new(state), closed: Condvar::new() }))
     }
 
-    /// Adds the launch on one device. The launch on the last device runs the execution on all of them; its error is the error of all
-    /// launches.
+    /// Adds a launch on one device. The launch on the last device runs the execution on all devices, whose error is the error
+    /// of all launches.
     ///
     /// # Errors
     ///
-    /// INTERNAL if no thread can be started that limits how long launches wait.
+    /// INTERNAL if the thread that enforces the time limit cannot be started.
     pub(crate) fn add(
         &self,
         execution: Execution<B>,
@@ -101,8 +101,9 @@ impl<B: Send + Sync + 'static> JointLaunch<B> {
     ) -> Result<()> {
         let device = execution.devices().first();
         let index = self.0.devices.iter().position(|id| Some(id) == device);
-        let index =
-            index.ok_or_else(|| Error::internal("a launch on a device that the program does not have"))?;
+        let index = index.ok_or_else(|| {
+            Error::internal("the program was launched on a device that it is not loaded on")
+        })?;
         let mut state = lock(&self.0.state);
         if !state.is_watched {
             self.0.watch()?;
@@ -121,8 +122,8 @@ impl<B: Send + Sync + 'static> JointLaunch<B> {
 }
 
 impl<B> State<B> {
-    /// Adds the launch on a device. Returns the executions that no longer wait, in the order of the devices: those of all devices
-    /// or, with the error, this one.
+    /// Adds a launch on a device. Returns the executions that do not wait, in the order of the devices: those of all devices or,
+    /// with the error of the round, this one.
     fn add(&mut self, index: usize, execution: Execution<B>) -> (Vec<Execution<B>>, Option<Error>) {
         let number = self.launches[index];
         self.launches[index] += 1;
@@ -148,12 +149,14 @@ impl<B> State<B> {
 }
 
 impl<B: Send + Sync + 'static> Shared<B> {
-    /// Starts the thread that fails launches which wait too long. It ends when none waits.
+    /// Starts the thread that fails launches after the time limit. It ends when no launch waits.
     fn watch(self: &Arc<Self>) -> Result<()> {
         let shared = Arc::clone(self);
         let started = thread::Builder::new().name("pjrt-launches".to_owned()).spawn(move || shared.expire());
         started.map(drop).map_err(|error| {
-            Error::internal(format!("cannot start the thread that limits how long launches wait: {error}"))
+            Error::internal(format!(
+                "the thread that limits the waiting time of launches cannot be started: {error}"
+            ))
         })
     }
 
@@ -180,7 +183,7 @@ impl<B: Send + Sync + 'static> Shared<B> {
         }
     }
 
-    /// Marks a round as failed. Returns its executions with their error.
+    /// Fails a round. Returns its executions with their error.
     fn give_up(&self, round: &mut Round<B>) -> Vec<(Execution<B>, Error)> {
         let list = |launched: bool| {
             let all = self.devices.iter().zip(&round.executions);
@@ -191,7 +194,7 @@ impl<B: Send + Sync + 'static> Shared<B> {
             text
         };
         let error = Error::deadline_exceeded(format!(
-            "the program '{}' was launched on device {} but within {:?} not on device {}, with which it communicates",
+            "the program '{}' was launched on device {}, but not within {:?} on device {}, which it communicates with",
             self.program,
             list(true),
             self.limit,
@@ -211,7 +214,7 @@ impl<B: Send + Sync + 'static> Drop for JointLaunch<B> {
         drop(state);
         self.0.closed.notify_all();
         let error = Error::failed_precondition(format!(
-            "the program '{}' was destroyed before it was launched on all of the devices {:?}, which communicate",
+            "the program '{}' was destroyed before it was launched on all of its devices {:?}, which communicate",
             self.0.program, self.0.devices
         ));
         let waiting = rounds.into_values().flat_map(|round| round.executions).flatten();

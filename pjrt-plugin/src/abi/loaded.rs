@@ -38,6 +38,7 @@ use crate::core::spin_lock::Guarded;
 use crate::device::DeviceId;
 use crate::device_assignment::DeviceAssignment;
 use crate::error::{Error, Result};
+use crate::executable::PjrtExecutable;
 use crate::program::{Program, ProgramFormat};
 use crate::serialized::SerializedExecutable;
 use crate::shape::Shape;
