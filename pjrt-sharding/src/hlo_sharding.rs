@@ -91,13 +91,6 @@ fn copies<'a>(scanner: &mut Scanner<'a>) -> Option<Result<usize, &'a str>> {
     }
 }
 
-/// Returns the error for a dimension that cannot be split into this number of equal parts.
-pub(crate) fn uneven_parts(dim: usize, dims: &[usize], parts: usize) -> Error {
-    Error::unsupported(format!(
-        "dimension {dim} of an array {dims:?} cannot be split into {parts} equal parts"
-    ))
-}
-
 /// Returns the numbers from 0 as an array of these dimensions, transposed by `order` and read in row-major order. Returns
 /// `None` if there are not `count` of them, or if `order` is not a permutation.
 fn transposed(sizes: &[usize], order: &[usize], count: usize) -> Option<Vec<usize>> {
