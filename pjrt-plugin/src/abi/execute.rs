@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::vec;
 
 use pjrt_sys::{
-    PJRT_Buffer, PJRT_ExecuteContext, PJRT_ExecuteContext_Create_Args, PJRT_ExecuteContext_Destroy_Args,
-    PJRT_ExecuteOptions, PJRT_LoadedExecutable_Execute_Args,
+    PJRT_Buffer, PJRT_Device, PJRT_Event, PJRT_ExecuteContext, PJRT_ExecuteContext_Create_Args,
+    PJRT_ExecuteContext_Destroy_Args, PJRT_ExecuteOptions, PJRT_LoadedExecutable_Execute_Args,
 };
 
 use crate::abi::args::{View, borrowed_slice, handle, input, null, output, slice};
@@ -117,34 +117,15 @@ pub(crate) fn loaded_executable_execute<C: PjrtClient>(
     let loaded = handle!(args.executable: LoadedHandle<C>)?;
     let author = loaded.author()?;
     let num_devices = input!(args.num_devices);
-    let named = input!(args.execute_device);
-    let place;
-    // The indices of the devices in those of the client, and the id of `execute_device`.
-    let (places, id): (&[usize], _) = if named.is_null() {
-        (&loaded.devices, None)
-    } else {
-        place = [loaded.client.index_of_device(named)?];
-        (&place, Some(named_device(loaded, place[0])?))
-    };
-    if places.len() != num_devices {
-        return Err(Error::invalid_argument(format!(
-            "Attempted to execute with {num_devices} argument lists when local device count is {} (total replica \
-             count: {}, partition count: {})",
-            places.len(),
-            loaded.assignment.replicas(),
-            loaded.assignment.partitions()
-        )));
-    }
+    let mut place = [0];
+    let (places, id) = launch_devices(loaded, input!(args.execute_device), num_devices, &mut place)?;
     // SAFETY: the field is null or points to options for all devices of the launch, which live until the call returns.
     let options = unsafe { read_options(input!(args.options), num_devices) }?;
     let num_args = input!(args.num_args);
     if num_args != loaded.executable.parameters.shapes.len() {
-        return Err(Error::invalid_argument(format!(
-            "Execution supplied {num_args} buffers but compiled program expected {} buffers",
-            loaded.executable.parameters.shapes.len()
-        )));
+        return Err(wrong_number(num_args, loaded.executable.parameters.shapes.len()));
     }
-    let lists = if num_args == 0 {
+    let lists: &[*const *mut PJRT_Buffer] = if num_args == 0 {
         &[]
     } else {
         slice!(args.argument_lists as *const *mut PJRT_Buffer, num_devices)?
@@ -162,39 +143,18 @@ pub(crate) fn loaded_executable_execute<C: PjrtClient>(
     let lease = options.rare.as_ref().and_then(|rare| Lease::new(&rare.callbacks));
     let joint = id.and_then(|_| loaded.joint_launch());
     if joint.is_some() && lease.is_some() {
-        return Err(Error::unimplemented(format!(
-            "a launch of '{}' on one of its devices, which communicate, with send or receive callbacks",
-            loaded.executable.name()
-        ))
-        .with_hint("launch the program on all of its devices at once"));
+        return Err(joint_with_callbacks(loaded.executable.name()));
     }
-    let num_inputs = num_devices.saturating_mul(num_args);
-    let (mut execution, launch) = Execution::new(num_inputs, num_devices, num_outputs);
+    let (mut execution, launch) =
+        Execution::new(num_devices.saturating_mul(num_args), num_devices, num_outputs);
     let devices = match (id, &*loaded.device_ids) {
         (Some(id), _) | (None, &[id]) => ByDevice::one(id),
         _ => loaded.device_ids.clone(),
     };
     execution.run_on(devices, options.launch_id, options.rare);
-    let inputs = execution.inputs();
-    for (device, place) in places.iter().enumerate() {
-        let list: &[*mut PJRT_Buffer] = match lists.get(device) {
-            None => &[],
-            // SAFETY: each list of the host has `num_args` buffers.
-            Some(list) => unsafe { borrowed_slice(*list, num_args, "argument_lists") }?,
-        };
-        // SAFETY: the buffers are null or handles of this client, and live until the call returns.
-        if let Err(error) = unsafe { hold(loaded, options.non_donatable, *place, list, inputs) } {
-            let mut held = inputs.take().into_held().into_iter();
-            for list in lists {
-                // SAFETY: the held buffers are the first of the lists, in order.
-                unsafe {
-                    let list = borrowed_slice(*list, num_args, "argument_lists")?;
-                    give_back::<C>(list, held.by_ref().take(num_args));
-                }
-            }
-            return Err(error);
-        }
-    }
+    // SAFETY: there is a list for each device if the program has parameters, and each has a buffer for each parameter; the
+    // buffers are null or handles of this client, and live until the call returns.
+    unsafe { hold_all(loaded, options.non_donatable, places, lists, execution.inputs()) }?;
     let run = |execution| loaded.client.explain(loaded.client.client.execute(&author, execution));
     match (joint, execution.input_error()) {
         (Some(joint), _) => joint.add(execution, run)?,
@@ -202,22 +162,73 @@ pub(crate) fn loaded_executable_execute<C: PjrtClient>(
         (None, None) => run(execution)?,
     }
     let writer = Writer { loaded, places, lists: output_lists };
-    let ready = match launch.finished() {
+    let mut ready = match launch.finished() {
         Ok(finished) => writer.write(finished),
         Err(launch) => writer.write_later(launch, options.launch_id),
     };
-    let over = match lease {
-        None => ready,
-        Some(lease) => lease.end_with(ready),
-    };
-    let events = input!(args.device_complete_events);
+    if let Some(lease) = lease {
+        ready = lease.end_with(ready);
+    }
+    // SAFETY: the field is null or an array of the host with an element for each device.
+    unsafe { write_events(input!(args.device_complete_events), num_devices, &ready) };
+    Ok(())
+}
+
+/// Writes an event for each device, if the host asks for events.
+///
+/// # Safety
+///
+/// `events` is null, or valid for writes of `num_devices` pointers.
+#[inline(always)]
+unsafe fn write_events(events: *mut *mut PJRT_Event, num_devices: usize, event: &Event) {
     if !events.is_null() {
         for device in 0..num_devices {
-            // SAFETY: the host's array has room for `num_devices` events.
-            unsafe { events.add(device).write(event_to_raw(over.clone())) };
+            // SAFETY: this function's contract.
+            unsafe { events.add(device).write(event_to_raw(event.clone())) };
         }
     }
-    Ok(())
+}
+
+#[cold]
+fn wrong_number(num_args: usize, expected: usize) -> Error {
+    Error::invalid_argument(format!(
+        "Execution supplied {num_args} buffers but compiled program expected {expected} buffers"
+    ))
+}
+
+#[cold]
+fn joint_with_callbacks(program: &str) -> Error {
+    Error::unimplemented(format!(
+        "a launch of '{program}' on one of its devices, which communicate, with send or receive callbacks"
+    ))
+    .with_hint("launch the program on all of its devices at once")
+}
+
+/// Returns the devices of a launch as indices of the client's devices, and the id of `execute_device` if the host names one.
+#[inline(always)]
+fn launch_devices<'a, C: PjrtClient>(
+    loaded: &'a LoadedHandle<C>,
+    named: *const PJRT_Device,
+    num_devices: usize,
+    place: &'a mut [usize; 1],
+) -> Result<(&'a [usize], Option<DeviceId>)> {
+    let (places, id): (&[usize], _) = if named.is_null() {
+        (&loaded.devices, None)
+    } else {
+        *place = [loaded.client.index_of_device(named)?];
+        let id = named_device(loaded, place[0])?;
+        (place, Some(id))
+    };
+    if places.len() != num_devices {
+        return Err(Error::invalid_argument(format!(
+            "Attempted to execute with {num_devices} argument lists when local device count is {} (total replica \
+             count: {}, partition count: {})",
+            places.len(),
+            loaded.assignment.replicas(),
+            loaded.assignment.partitions()
+        )));
+    }
+    Ok((places, id))
 }
 
 /// Returns the id of `execute_device`: any addressable device if the executable is portable, otherwise one of its own.
@@ -283,6 +294,42 @@ fn wrong_shape(index: usize, parameter: &Shape, argument: &Shape) -> Error {
              {argument} is not {parameter}"
         )
     })
+}
+
+/// Takes a share of every argument, as [`hold`] does for one device. If it fails, no argument is held.
+///
+/// # Safety
+///
+/// `lists` is empty if the program has no parameters, and has a list for each device otherwise. Each list is as for [`hold`].
+#[inline(always)]
+unsafe fn hold_all<C: PjrtClient>(
+    loaded: &LoadedHandle<C>,
+    non_donatable: &[i64],
+    places: &[usize],
+    lists: &[*const *mut PJRT_Buffer],
+    inputs: &mut Inputs<C::Buffer>,
+) -> Result<()> {
+    let num_args = loaded.executable.parameters.shapes.len();
+    for (device, place) in places.iter().enumerate() {
+        let list: &[*mut PJRT_Buffer] = match lists.get(device) {
+            None => &[],
+            // SAFETY: this function's contract.
+            Some(list) => unsafe { borrowed_slice(*list, num_args, "argument_lists") }?,
+        };
+        // SAFETY: this function's contract.
+        if let Err(error) = unsafe { hold(loaded, non_donatable, *place, list, inputs) } {
+            let mut held = inputs.take().into_held().into_iter();
+            for list in lists {
+                // SAFETY: the held buffers are the first of the lists, in order.
+                unsafe {
+                    let list = borrowed_slice(*list, num_args, "argument_lists")?;
+                    give_back::<C>(list, held.by_ref().take(num_args));
+                }
+            }
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 /// Takes a share of every argument of one device; for donated arguments, the buffer's own share. If it fails at an argument,

@@ -28,7 +28,7 @@ pub(crate) enum Continuation<J, B> {
     /// The host's buffers are filled with it.
     Fill(Arc<Unfilled<B>>),
     /// Launches on single devices are finished with it, in the order of the devices.
-    Divide(Box<Vec<Launched<J, B>>>),
+    Divide(Vec<Launched<J, B>>),
 }
 
 impl<J, B> Channel for Running<J, B> {
@@ -44,7 +44,7 @@ impl<J, B> Channel for Running<J, B> {
     fn resume(continuation: Continuation<J, B>, finished: Finished<B>) {
         match continuation {
             Continuation::Fill(unfilled) => unfilled.fill(finished),
-            Continuation::Divide(parts) => divide(*parts, finished),
+            Continuation::Divide(parts) => divide(parts, finished),
         }
     }
 }
@@ -127,9 +127,9 @@ impl<J, B> Launch<J, B> {
     /// Finishes launches on single devices with the result, in the order of the devices.
     #[cold]
     pub(crate) fn divide(self, parts: Vec<Launched<J, B>>) {
-        let resumed = self.0.resume_with(Continuation::Divide(Box::new(parts)));
+        let resumed = self.0.resume_with(Continuation::Divide(parts));
         if let Some((finished, Continuation::Divide(parts))) = resumed {
-            divide(*parts, finished);
+            divide(parts, finished);
         }
     }
 }
