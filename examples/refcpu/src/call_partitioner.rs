@@ -1,10 +1,10 @@
 //! Adapts the host's partitioners of custom calls to the interface of the compiler.
 
-use crate::client::RefcpuClient;
+use crate::config::PLATFORM_NAME;
 use crate::element_type::to_pjrt;
 use crate::sharding::of_array;
-use pjrt_plugin::ext::{self, CustomPartitioner, CustomPartitioners, ShardedArray};
-use pjrt_plugin::{ErrorCode, PjrtClient};
+use pjrt_plugin::ErrorCode;
+use pjrt_plugin::ext::{self, CustomPartitioner, ShardedArray};
 use pjrt_sharding::{
     CallPartitioner, Error, ErrorKind, PartitionedCall, Sharding, Subgroup, TileAssignment, WholeCall,
 };
@@ -12,13 +12,9 @@ use pjrt_stablehlo::ir::TensorType;
 use refcpu_kernels::DType;
 use std::sync::Arc;
 
-/// Accepts the host's partitioners, which the compiler uses. Handlers are called with whole arrays, so registrations of
-/// batch-partitionable calls are not needed.
-impl CustomPartitioners for RefcpuClient {}
-
 /// Returns the partitioner that the host has registered for a target.
 pub(crate) fn find(target: &str) -> Option<Arc<dyn CallPartitioner>> {
-    let found = CustomPartitioner::find(RefcpuClient::PLATFORM_NAME, target)?;
+    let found = CustomPartitioner::find(PLATFORM_NAME, target)?;
     Some(Arc::new(HostPartitioner(found)))
 }
 

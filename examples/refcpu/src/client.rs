@@ -1,7 +1,7 @@
 //! The client of refcpu.
 
 use crate::buffer::RefcpuBuffer;
-use crate::config::{CREATE_OPTIONS, Config};
+use crate::config::{CREATE_OPTIONS, Config, PLATFORM_NAME};
 use crate::device::RefcpuDevice;
 use crate::executable::RefcpuExecutable;
 use crate::executor::{Executor, run_apart};
@@ -55,7 +55,7 @@ impl PjrtClient for RefcpuClient {
     type Executable = RefcpuExecutable;
     type Loaded = Arc<Loaded>;
 
-    const PLATFORM_NAME: &'static str = "refcpu";
+    const PLATFORM_NAME: &'static str = PLATFORM_NAME;
     const CREATE_OPTIONS: &'static [OptionSpec] = CREATE_OPTIONS;
     const PROGRAM_FORMATS: &'static [ProgramFormat] =
         &[ProgramFormat::Mlir, ProgramFormat::Hlo, ProgramFormat::HloWithConfig];

@@ -4,6 +4,9 @@
 use pjrt_plugin::{Error, OptionSpec, Options, Result};
 use refcpu_engine::storage::AllocatorOptions;
 
+/// The name of the platform.
+pub(crate) const PLATFORM_NAME: &str = "refcpu";
+
 /// The options of `PJRT_Client_Create`. If an option has its default value, the environment variable in its text applies.
 pub(crate) const CREATE_OPTIONS: &[OptionSpec] = &[
     OptionSpec::integer("num_devices", 0, "the number of virtual devices (REFCPU_NUM_DEVICES; default 1)"),

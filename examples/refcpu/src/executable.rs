@@ -1,7 +1,6 @@
 //! Compiled programs.
 
-use crate::client::RefcpuClient;
-use crate::config::{COMPILE_OPTIONS, runs_partitioned};
+use crate::config::{COMPILE_OPTIONS, PLATFORM_NAME, runs_partitioned};
 use crate::element_type::to_pjrt;
 use crate::errors::compile_error;
 use crate::sharding::{Cut, shardings};
@@ -144,7 +143,7 @@ pub(crate) fn engine_options(
             && std::env::var_os("REFCPU_FUSION").is_none_or(|value| value != "0"),
         propagate_to_parameters: options.allow_spmd_sharding_propagation_to_parameters.clone(),
         propagate_to_results: options.allow_spmd_sharding_propagation_to_output.clone(),
-        has_handler: |target| Handler::find(RefcpuClient::PLATFORM_NAME, target).is_some(),
+        has_handler: |target| Handler::find(PLATFORM_NAME, target).is_some(),
         find_partitioner: crate::call_partitioner::find,
         parts: if runs_partitioned()? { Parts::Always } else { Parts::WhereNeeded },
         dump,

@@ -1,13 +1,14 @@
-//! The extensions of refcpu, except for Shardings and CustomPartitioners.
+//! The extensions of refcpu.
 
 use crate::buffer::RefcpuBuffer;
 use crate::client::RefcpuClient;
 use crate::config::COMPILE_OPTIONS;
 use crate::errors::{compile_error, out_of_memory};
 use crate::executable::{RefcpuExecutable, engine_options};
+use crate::sharding::shardings;
 use pjrt_plugin::ext::{
-    Callbacks, CrossHostTransfers, ExecutableMetadata, Ffi, HostMemoryAllocator, PartialProgram,
-    PhaseCompile, PhaseRequest, PrefatalCallbacks, Profiler, RawBuffers,
+    Callbacks, CrossHostTransfers, CustomPartitioners, ExecutableMetadata, Ffi, HostMemoryAllocator,
+    PartialProgram, PhaseCompile, PhaseRequest, PrefatalCallbacks, Profiler, RawBuffers, Sharding, Shardings,
 };
 use pjrt_plugin::{Error, Event, HostBuffer, Result};
 use refcpu_engine::compile::{CompileOptions, Parts, compile, core_ops};
@@ -23,6 +24,20 @@ impl Ffi for RefcpuClient {}
 
 /// All devices of a client belong to its process, as the extension requires.
 impl CrossHostTransfers for RefcpuClient {}
+
+/// The compiler calls the host's partitioners, through `crate::call_partitioner`. Handlers are called with whole arrays, so
+/// registrations of batch-partitionable calls are not needed.
+impl CustomPartitioners for RefcpuClient {}
+
+impl Shardings for RefcpuClient {
+    fn parameter_shardings(executable: &Self::Executable) -> Option<Vec<Sharding>> {
+        shardings(&executable.compiled).map(|[parameters, _]| parameters)
+    }
+
+    fn output_shardings(executable: &Self::Executable) -> Option<Vec<Sharding>> {
+        shardings(&executable.compiled).map(|[_, outputs]| outputs)
+    }
+}
 
 impl RawBuffers for RefcpuClient {
     fn write_raw(storage: &Arc<RefcpuBuffer>, offset: usize, data: HostBuffer) -> Result<Event> {

@@ -1,10 +1,10 @@
 //! Adapts the host's callbacks and handlers to the interfaces of the engine.
 
 use crate::buffer::RefcpuBuffer;
-use crate::client::RefcpuClient;
+use crate::config::PLATFORM_NAME;
 use crate::element_type::to_pjrt;
 use pjrt_plugin::ext::ffi::{Array, ArrayMut, Attribute, Call, Handler};
-use pjrt_plugin::{Error, PjrtClient, ReadyExecution};
+use pjrt_plugin::{Error, ReadyExecution};
 use refcpu_engine::exec::{ForeignHandlers, HostTransfer, Process, RunError, RunErrorKind};
 use refcpu_engine::graph::{ForeignAttribute, ForeignCall};
 use refcpu_kernels::{Dst, Src};
@@ -87,7 +87,7 @@ impl ForeignHandlers for Host<'_> {
         operands: &[Src<'_>],
         results: &mut [Dst<'_>],
     ) -> Result<(), RunError> {
-        let Some(handler) = Handler::find(RefcpuClient::PLATFORM_NAME, &call.target) else {
+        let Some(handler) = Handler::find(PLATFORM_NAME, &call.target) else {
             return Err(RunError::new(
                 RunErrorKind::FailedPrecondition,
                 format!("the program calls the handler {:?}, which the host has not registered", call.target),

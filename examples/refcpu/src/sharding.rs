@@ -36,16 +36,6 @@ impl Cut {
     }
 }
 
-impl ext::Shardings for crate::client::RefcpuClient {
-    fn parameter_shardings(executable: &Self::Executable) -> Option<Vec<ext::Sharding>> {
-        shardings(&executable.compiled).map(|[parameters, _]| parameters)
-    }
-
-    fn output_shardings(executable: &Self::Executable) -> Option<Vec<ext::Sharding>> {
-        shardings(&executable.compiled).map(|[_, outputs]| outputs)
-    }
-}
-
 /// Returns the shardings of the parameters and the outputs of a program in the global view. Returns `None` for other
 /// programs, and if nothing is sharded.
 pub(crate) fn shardings(compiled: &Compiled) -> Option<[Vec<ext::Sharding>; 2]> {

@@ -31,11 +31,6 @@ pub(crate) const FILE_CYCLES: &[Cycle] = &[
         reason: "the client creates buffers and executables, which hold the client's devices",
     },
     Cycle {
-        folder: "examples/refcpu/src",
-        names: &["call_partitioner.rs", "client.rs", "executable.rs", "host.rs", "launch.rs", "sharding.rs"],
-        reason: "the client creates executables, which hold the client's runtime and options",
-    },
-    Cycle {
         folder: "pjrt-plugin/src/abi",
         names: &["buffer.rs", "client_state.rs", "device.rs", "memory_usage.rs"],
         reason: "buffers and devices refer to the state of their client, which refers to them",
