@@ -211,7 +211,7 @@ fn operations_that_stablehlo_does_not_have_are_refused() {
     for (dialect, name) in [("stablehlo", "foo"), ("chlo", "foo"), ("sdy", "foo"), ("func", "foo")] {
         let error = parse(program(dialect, name)).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Unsupported, "{error}");
-        assert!(error.to_string().contains(&format!("no operation '{dialect}.{name}'")), "{error}");
+        assert!(error.to_string().contains(&format!("unknown operation '{dialect}.{name}'")), "{error}");
     }
     // The rest of the program is right: what a dialect that is not known has is not known either.
     let error = parse(program("my", "foo")).unwrap_err();

@@ -97,7 +97,7 @@ fn shape_assertions_are_checked() {
 #[test]
 fn arguments_have_to_be_those_of_the_program() {
     let error = refined(EXPORTED, &[&[3, 4]]).unwrap_err().to_string();
-    assert_eq!(error, "'main' takes 2 arguments, found 1");
+    assert_eq!(error, "expected 2 arguments of 'main', found 1");
     let error = refined(EXPORTED, &[&[3], &[4]]).unwrap_err().to_string();
     assert_eq!(error, "argument 0 of 'main': expected tensor<?x?xf32>, found tensor<3xf32>");
     let error = refined("func.func @other() { return }", &[]).unwrap_err().to_string();

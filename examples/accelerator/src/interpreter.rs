@@ -86,22 +86,49 @@ impl<'a> Interpreter<'a> {
     /// Computes the results of an operation that has no branches.
     fn compute(&mut self, id: OpId, op: &Operation) -> Result<Vec<Registers>> {
         let x = self.load_all(&op.operands);
-        let operand = |index: usize| self.value(op.operand(index));
         let result = self.value(op.result());
         let from: &[i64] = op.operands.first().map_or(&[], |first| &*self.value(*first).dims);
-        let to: &[i64] = &result.dims;
-        let start = |first: usize| -> Vec<i128> {
-            (first..x.len()).map(|index| integer(operand(index).ty, x[index][0])).collect()
-        };
         let registers = match &op.kind {
             Op::Constant(constant) => literal(&constant.value)?,
             Op::Iota(iota) => {
                 let mut elements = Vec::new();
-                for_each_index(to, |index| {
+                for_each_index(&result.dims, |index| {
                     elements.push(number(result, index[iota.iota_dimension as usize]))
                 });
                 elements
             }
+            Op::DotGeneral(dot) => {
+                let [lhs, rhs] = [0, 1].map(|index| {
+                    let value = self.value(op.operand(index));
+                    Operand { elements: &x[index], dims: &value.dims, ty: value.ty }
+                });
+                dot_general(lhs, rhs, &dot.dot_dimension_numbers, result.ty)
+            }
+            Op::Reduce(op) => {
+                let Some(block) = self.program.main.body.region_block(id, 0) else {
+                    return Err(Error::internal("a reduction has no body"));
+                };
+                let (arrays, init) = x.split_at(x.len() / 2);
+                return reduce(arrays, init, from, &op.dimensions, |lhs, rhs| {
+                    self.lanes(block, lhs.into_iter().chain(rhs))
+                });
+            }
+            _ => match self.moved(op, &x, from, &result.dims) {
+                Some(registers) => registers,
+                None => self.elementwise(op, &x.iter().map(Vec::as_slice).collect::<Vec<_>>()),
+            },
+        };
+        Ok(vec![registers])
+    }
+
+    /// Computes the result of an operation that moves elements, from the dimensions of its first operand to those of the
+    /// result. Returns `None` for other operations.
+    fn moved(&self, op: &Operation, x: &[Registers], from: &[i64], to: &[i64]) -> Option<Registers> {
+        let operand = |index: usize| self.value(op.operand(index));
+        let start = |first: usize| -> Vec<i128> {
+            (first..x.len()).map(|index| integer(operand(index).ty, x[index][0])).collect()
+        };
+        Some(match &op.kind {
             Op::Reshape(_) | Op::CustomCall(_) => x[0].clone(),
             Op::BroadcastInDim(broadcast) => gather(&x[0], from, to, 0, |index, d| {
                 if from[d] == 1 { 0 } else { index[broadcast.broadcast_dimensions[d] as usize] }
@@ -139,25 +166,8 @@ impl<'a> Interpreter<'a> {
                 }
                 whole
             }
-            Op::DotGeneral(dot) => {
-                let [lhs, rhs] = [0, 1].map(|index| {
-                    let value = operand(index);
-                    Operand { elements: &x[index], dims: &value.dims, ty: value.ty }
-                });
-                dot_general(lhs, rhs, &dot.dot_dimension_numbers, result.ty)
-            }
-            Op::Reduce(op) => {
-                let Some(block) = self.program.main.body.region_block(id, 0) else {
-                    return Err(Error::internal("a reduction has no body"));
-                };
-                let (arrays, init) = x.split_at(x.len() / 2);
-                return reduce(arrays, init, from, &op.dimensions, |lhs, rhs| {
-                    self.lanes(block, lhs.into_iter().chain(rhs))
-                });
-            }
-            _ => self.elementwise(op, &x.iter().map(Vec::as_slice).collect::<Vec<_>>()),
-        };
-        Ok(vec![registers])
+            _ => return None,
+        })
     }
 
     fn elementwise(&self, op: &Operation, operands: &[&[u64]]) -> Registers {
