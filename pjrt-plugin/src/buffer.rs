@@ -86,7 +86,7 @@ pub trait PjrtBuffer: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if the bytes must be assembled and there is not enough memory, or any other error that prevents
+    /// Returns RESOURCE_EXHAUSTED if the bytes must be assembled and there is not enough memory, or any other error that prevents
     /// access to the bytes. The SDK may call it again after an error.
     fn host_bytes(&self) -> Result<Option<&[u8]>> {
         Ok(None)

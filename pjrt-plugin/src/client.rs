@@ -278,7 +278,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if there are fewer than `replicas * partitions` devices.
+    /// Returns INVALID_ARGUMENT if there are fewer than `replicas * partitions` devices.
     fn default_device_assignment(&self, replicas: usize, partitions: usize) -> Result<DeviceAssignment> {
         in_order_assignment(self.devices(), replicas, partitions)
     }
@@ -294,7 +294,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if the name is unknown. The default returns UNIMPLEMENTED.
+    /// Returns INVALID_ARGUMENT if the name is unknown. The default returns UNIMPLEMENTED.
     fn create_topology(name: &str, options: &Options) -> Result<Topology> {
         let _ = options;
         let platform = Self::PLATFORM_NAME;
@@ -322,7 +322,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if no mapping begins at the address. The default returns UNIMPLEMENTED.
+    /// Returns INVALID_ARGUMENT if no mapping begins at the address. The default returns UNIMPLEMENTED.
     fn unmap_host_memory(&self, address: usize) -> Result<()> {
         let _ = address;
         Err(Error::unimplemented(format!(
@@ -347,7 +347,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if the program is invalid, UNIMPLEMENTED if the plugin does not support it. The message should
+    /// Returns INVALID_ARGUMENT if the program is invalid, UNIMPLEMENTED if the plugin does not support it. The message should
     /// contain the operation and its location.
     fn compile(request: CompileRequest<'_, Self>) -> Result<Self::Executable>;
 
@@ -357,7 +357,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if the bytes are invalid, FAILED_PRECONDITION if they are of another version or for another machine.
+    /// Returns INVALID_ARGUMENT if the bytes are invalid, FAILED_PRECONDITION if they are of another version or for another machine.
     fn deserialize(request: DeserializeRequest<'_, Self>) -> Result<Self::Executable> {
         Self::compile(request.compile)
     }
@@ -368,7 +368,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if there is not enough memory, or any other error that prevents loading.
+    /// Returns RESOURCE_EXHAUSTED if there is not enough memory, or any other error that prevents loading.
     fn load(&self, executable: &Arc<Self::Executable>, assignment: &DeviceAssignment)
     -> Result<Self::Loaded>;
 
@@ -384,7 +384,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if there is not enough memory, UNIMPLEMENTED if the device does not support the element type.
+    /// Returns RESOURCE_EXHAUSTED if there is not enough memory, UNIMPLEMENTED if the device does not support the element type.
     fn buffer_from_host(&self, data: HostBuffer, to: Placement<'_, Self>) -> Result<Pending<Self::Buffer>>;
 
     /// Creates a buffer over host memory that the host may continue to write to (`PJRT_Client_CreateViewOfDeviceBuffer`).
@@ -395,7 +395,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// UNIMPLEMENTED if the device cannot read host memory in place, or does not support the element type. The view must
+    /// Returns UNIMPLEMENTED if the device cannot read host memory in place, or does not support the element type. The view must
     /// then be dropped. The default returns UNIMPLEMENTED.
     fn view_host_memory(&self, view: HostView, to: Placement<'_, Self>) -> Result<Self::Buffer> {
         let _ = (view, to);
@@ -409,7 +409,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if there is not enough memory, or any other error that prevents the copy.
+    /// Returns RESOURCE_EXHAUSTED if there is not enough memory, or any other error that prevents the copy.
     fn copy_buffer(
         &self,
         from: BufferRef<'_, Self>,

@@ -31,29 +31,29 @@ pub struct CompileOptions {
     pub device_assignment: Option<DeviceAssignment>,
     /// The device of a program with one replica and one partition, if there is no assignment.
     pub device_ordinal: Option<i32>,
-    /// True if the program can run on any device, which the host chooses for each execution.
+    /// `true` if the program can run on any device, which the host chooses for each execution.
     pub compile_portable_executable: bool,
     /// The layouts that the host requests for the parameters. The list is usually empty, which means row-major for all.
     pub argument_layouts: Vec<Option<Layout>>,
     /// The layout that the host requests for the output; `None` leaves it to the compiler.
     pub result_layout: Option<Layout>,
-    /// True if the parameters are the elements of one tuple.
+    /// `true` if the parameters are the elements of one tuple.
     pub parameter_is_tupled_arguments: bool,
-    /// True if all partitions run the same program, each on its part of the data.
+    /// `true` if all partitions run the same program, each on its part of the data.
     pub use_spmd_partitioning: bool,
-    /// True if the compiler chooses all shardings, for the mesh of the next two fields.
+    /// `true` if the compiler chooses all shardings, for the mesh of the next two fields.
     pub use_auto_spmd_partitioning: bool,
     /// The shape of the mesh.
     pub auto_spmd_partitioning_mesh_shape: Vec<i64>,
     /// The partitions of the mesh, in row-major order.
     pub auto_spmd_partitioning_mesh_ids: Vec<i64>,
-    /// True if shardings are expressed in the `sdy` dialect.
+    /// `true` if shardings are expressed in the `sdy` dialect.
     pub use_shardy_partitioner: bool,
-    /// True if the compiler may choose the sharding of each parameter. A single element applies to all parameters.
+    /// `true` if the compiler may choose the sharding of each parameter. A single element applies to all parameters.
     pub allow_spmd_sharding_propagation_to_parameters: Vec<bool>,
-    /// True if the compiler may choose the sharding of each output. A single element applies to all outputs.
+    /// `true` if the compiler may choose the sharding of each output. A single element applies to all outputs.
     pub allow_spmd_sharding_propagation_to_output: Vec<bool>,
-    /// True if a parameter that the program returns unchanged may share memory with that output.
+    /// `true` if a parameter that the program returns unchanged may share memory with the corresponding output.
     pub alias_passthrough_params: bool,
     /// The device memory that the program may use, in bytes; 0 if the host does not specify it.
     pub device_memory_size: i64,
@@ -130,7 +130,7 @@ impl CompileOptions {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if the bytes are not such a message, or if its fields contradict each other.
+    /// Returns INVALID_ARGUMENT if the bytes are not such a message, or if its fields contradict each other.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let message = proto::CompileOptions::decode(bytes).map_err(|error| {
             Error::invalid_argument(format!("failed to deserialize CompileOptionsProto: {error}"))
@@ -200,7 +200,7 @@ impl CompileOptions {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if a name is not declared, with the most similar name as a hint, or if a value has the wrong type.
+    /// Returns INVALID_ARGUMENT if a name is not declared, with the most similar name as a hint, or if a value has the wrong type.
     pub fn compiler_options(&self, specs: &[OptionSpec]) -> Result<Options> {
         let own = self
             .overrides

@@ -27,7 +27,7 @@ impl DeviceAssignment {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if the number of ids is zero or differs from `replicas * partitions`.
+    /// Returns INVALID_ARGUMENT if the number of ids is zero or differs from `replicas * partitions`.
     pub fn new(replicas: usize, partitions: usize, devices: Vec<DeviceId>) -> Result<Self> {
         if replicas.checked_mul(partitions) != Some(devices.len()) || devices.is_empty() {
             return Err(Error::invalid_argument(format!(

@@ -94,7 +94,7 @@ impl<B> Inputs<B> {
     ///
     /// # Errors
     ///
-    /// If the buffer is deleted or donated.
+    /// Returns an error if the buffer is deleted or donated.
     #[cold]
     pub(crate) fn push(&mut self, buffer: &BufferState<B>, donated: bool) -> Result<()> {
         if let Self::Ready(inputs) = self {

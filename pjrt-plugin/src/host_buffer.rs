@@ -61,7 +61,7 @@ impl HostBuffer {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if the size of `dense` is not that of the array.
+    /// Returns INVALID_ARGUMENT if the size of `dense` is not that of the array.
     pub fn from_vec(element_type: ElementType, dims: Vec<i64>, dense: Vec<u8>) -> Result<Self> {
         Self::dense(Shape::new(element_type, &dims)?, dense)
     }
@@ -120,7 +120,7 @@ impl HostBuffer {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if the size of the slice is not [that of the array](Self::dense_size).
+    /// Returns INVALID_ARGUMENT if the size of the slice is not [that of the array](Self::dense_size).
     pub fn copy_into(&self, dense: &mut [u8]) -> Result<()> {
         let size = self.dense_size();
         if dense.len() != size {
@@ -141,7 +141,7 @@ impl HostBuffer {
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if there is not enough host memory.
+    /// Returns RESOURCE_EXHAUSTED if there is not enough host memory.
     pub fn to_vec(&self) -> Result<Vec<u8>> {
         match &self.0.strided {
             None => allocate::copy(self.bytes()),
@@ -164,7 +164,7 @@ impl HostBuffer {
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if there is not enough memory.
+    /// Returns RESOURCE_EXHAUSTED if there is not enough memory.
     pub(crate) fn detach(&mut self) -> Result<()> {
         if let Bytes::Lent(_) = self.0.bytes {
             self.0.bytes = Bytes::Copied(self.to_vec()?);

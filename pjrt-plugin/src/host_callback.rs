@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 /// `is_host_transfer`. The channel handle of an operation identifies its callback, which is called each time that the
 /// operation runs.
 ///
-/// A callback may block; those of JAX acquire Python's global interpreter lock. They must be called on a thread of the
+/// A callback may block: JAX's callbacks acquire Python's global interpreter lock. They must be called on a thread of the
 /// plugin, without locks held, and never inside of [`PjrtClient::execute`](crate::PjrtClient::execute).
 ///
 /// A clone refers to the same callbacks. They can be called from any thread until the execution is completed; after that,
@@ -82,7 +82,7 @@ impl HostCallbacks {
     ///
     /// # Errors
     ///
-    /// NOT_FOUND if the host has no callback for this device and channel, FAILED_PRECONDITION if the execution is complete,
+    /// Returns NOT_FOUND if the host has no callback for this device and channel, FAILED_PRECONDITION if the execution is complete,
     /// or the error of the callback.
     pub fn send(&self, device: usize, channel_id: i64, data: Vec<u8>) -> Result<()> {
         let total_bytes = data.len();
@@ -113,7 +113,7 @@ impl HostCallbacks {
     ///
     /// # Errors
     ///
-    /// NOT_FOUND if the host has no callback for this device and channel, FAILED_PRECONDITION if the execution is complete,
+    /// Returns NOT_FOUND if the host has no callback for this device and channel, FAILED_PRECONDITION if the execution is complete,
     /// INVALID_ARGUMENT if the granule is zero or does not divide the total, RESOURCE_EXHAUSTED if there is not enough
     /// memory for the array.
     pub fn receive(
@@ -164,7 +164,7 @@ impl HostStream {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if the host sent too many bytes or a chunk with an invalid size, ABORTED if it destroyed the stream
+    /// Returns INVALID_ARGUMENT if the host sent too many bytes or a chunk with an invalid size, ABORTED if it destroyed the stream
     /// before the array was complete.
     pub fn wait(self) -> Result<Vec<u8>> {
         self.arrived.wait()?;

@@ -45,21 +45,21 @@ pub trait KeyValueBackend: Send + Sync {
     ///
     /// # Errors
     ///
-    /// DEADLINE_EXCEEDED if the timeout expires, or any other error of the store.
+    /// Returns DEADLINE_EXCEEDED if the timeout expires, or any other error of the store.
     fn get(&self, key: &str, timeout: Duration) -> Result<Vec<u8>>;
 
     /// Returns the value of a key, if it has one, without waiting.
     ///
     /// # Errors
     ///
-    /// UNIMPLEMENTED if the host is older than C API 0.61, or any other error of the store.
+    /// Returns UNIMPLEMENTED if the host is older than C API 0.61, or any other error of the store.
     fn try_get(&self, key: &str) -> Result<Option<Vec<u8>>>;
 
     /// Sets the value of a key.
     ///
     /// # Errors
     ///
-    /// ALREADY_EXISTS if the key has a value, or any other error of the store.
+    /// Returns ALREADY_EXISTS if the key has a value, or any other error of the store.
     fn put(&self, key: &str, value: &[u8]) -> Result<()>;
 }
 
@@ -81,7 +81,7 @@ impl KeyValueStore {
     ///
     /// # Errors
     ///
-    /// DEADLINE_EXCEEDED if the timeout expires, or any other error of the store.
+    /// Returns DEADLINE_EXCEEDED if the timeout expires, or any other error of the store.
     pub fn get(&self, key: &str, timeout: Duration) -> Result<Vec<u8>> {
         self.0.get(key, timeout)
     }
@@ -90,7 +90,7 @@ impl KeyValueStore {
     ///
     /// # Errors
     ///
-    /// UNIMPLEMENTED if the host is older than C API 0.61, or any other error of the store.
+    /// Returns UNIMPLEMENTED if the host is older than C API 0.61, or any other error of the store.
     pub fn try_get(&self, key: &str) -> Result<Option<Vec<u8>>> {
         self.0.try_get(key)
     }
@@ -99,7 +99,7 @@ impl KeyValueStore {
     ///
     /// # Errors
     ///
-    /// ALREADY_EXISTS if the key has a value, or any other error of the store.
+    /// Returns ALREADY_EXISTS if the key has a value, or any other error of the store.
     pub fn put(&self, key: &str, value: &[u8]) -> Result<()> {
         self.0.put(key, value)
     }

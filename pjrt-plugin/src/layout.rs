@@ -27,7 +27,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if `minor_to_major` is not a permutation of `0..minor_to_major.len()`.
+    /// Returns INVALID_ARGUMENT if `minor_to_major` is not a permutation of `0..minor_to_major.len()`.
     pub fn new(minor_to_major: Vec<usize>) -> Result<Self> {
         let mut seen = vec![false; minor_to_major.len()];
         for dimension in &minor_to_major {
@@ -133,7 +133,7 @@ pub fn row_major_strides(dims: &[i64], element_size: usize) -> Vec<i64> {
 ///
 /// # Errors
 ///
-/// INVALID_ARGUMENT if a dimension is negative or the size overflows the address space.
+/// Returns INVALID_ARGUMENT if a dimension is negative or the size overflows the address space.
 #[inline]
 pub fn dense_size(dims: &[i64], element_size: usize) -> Result<usize> {
     let size = dims.iter().try_fold(1_usize, |size, dim| size.checked_mul(usize::try_from(*dim).ok()?));

@@ -138,7 +138,7 @@ macro_rules! getters {
         ///
         /// # Errors
         ///
-        /// INTERNAL if no option with this name and type is declared.
+        /// Returns INTERNAL if no option with this name and type is declared.
         pub fn $name(&self, name: &str) -> Result<$ty> {
             match self.get(name) {
                 Some(OptionValue::$variant(value)) => Ok(value.clone()),
@@ -155,7 +155,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if a name is not declared, with the most similar name as a hint, or if a value has the wrong type.
+    /// Returns INVALID_ARGUMENT if a name is not declared, with the most similar name as a hint, or if a value has the wrong type.
     pub fn new(specs: &[OptionSpec], given: Vec<(String, OptionValue)>) -> Result<Self> {
         Self::read(specs, given, &CREATE)
     }

@@ -110,7 +110,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if there is not enough memory.
+    /// Returns RESOURCE_EXHAUSTED if there is not enough memory.
     pub(crate) fn as_optimized(&self) -> Result<Self> {
         if self.format != ProgramFormat::Hlo {
             return Ok(self.clone());

@@ -45,7 +45,7 @@ impl<'a> SerializedExecutable<'a> {
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if there is not enough memory.
+    /// Returns RESOURCE_EXHAUSTED if there is not enough memory.
     pub(crate) fn encode(&self, platform: &str) -> Result<Vec<u8>> {
         let (program, compiled) = (self.program.code(), self.compiled.as_deref());
         let header = proto::ExecutableHeader {
@@ -75,7 +75,7 @@ impl<'a> SerializedExecutable<'a> {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if the bytes are not an executable, DATA_LOSS if it is damaged, FAILED_PRECONDITION if it is of
+    /// Returns INVALID_ARGUMENT if the bytes are not an executable, DATA_LOSS if it is damaged, FAILED_PRECONDITION if it is of
     /// another version or platform.
     pub(crate) fn decode(bytes: &'a [u8], platform: &str) -> Result<Self> {
         check(bytes)?;

@@ -21,7 +21,7 @@ pub enum Sharding {
         tile_assignment_dimensions: Vec<i64>,
         /// The partition of each tile, in row-major order of the tiles.
         tile_assignment_devices: Vec<i64>,
-        /// True if `tile_assignment_dimensions` has one element more than the array has dimensions, which is the number of
+        /// `true` if `tile_assignment_dimensions` has one element more than the array has dimensions, which is the number of
         /// copies of each tile.
         replicate_on_last_tile_dim: bool,
     },
@@ -89,7 +89,7 @@ impl Sharding {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if the message is invalid, UNIMPLEMENTED if its kind is not a variant of this enum.
+    /// Returns INVALID_ARGUMENT if the message is invalid, UNIMPLEMENTED if its kind is not a variant of this enum.
     pub(crate) fn from_proto(message: &proto::OpSharding) -> Result<Self> {
         let wrong = || {
             Error::invalid_argument(format!(

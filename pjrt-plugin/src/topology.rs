@@ -115,7 +115,7 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if the bytes are not a serialized topology.
+    /// Returns INVALID_ARGUMENT if the bytes are not a serialized topology.
     pub fn deserialize(bytes: &[u8]) -> Result<Self> {
         let message = proto::Topology::decode(bytes).map_err(|error| {
             Error::invalid_argument(format!("failed to deserialize the topology: {error}"))

@@ -76,7 +76,7 @@ pub struct WholeCall<'a> {
     pub results: Vec<(TensorType, Option<Sharding>)>,
     /// The `backend_config` of the call.
     pub backend_config: &'a [u8],
-    /// Number of partitions.
+    /// The number of partitions.
     pub partitions: usize,
 }
 

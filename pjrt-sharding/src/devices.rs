@@ -10,7 +10,7 @@ pub(crate) struct Devices {
     /// For each partition, the number of the array that it works on. Partitions with equal numbers share an array. In a manual
     /// computation, these are the partitions at the same position along its manual axes.
     pub(crate) array: Vec<usize>,
-    /// Number of replicas of the program.
+    /// The number of replicas of the program.
     pub(crate) replicas: usize,
 }
 

@@ -18,7 +18,7 @@ pub(crate) enum HloSharding {
 /// Parses a sharding such as `{devices=[2,1,2]<=[4] last_tile_dim_replicate}` of an array of these dimensions.
 ///
 /// # Errors
-/// If the sharding does not fit the array or the number of partitions, or if its form is not supported.
+/// Returns an error if the sharding does not fit the array or the number of partitions, or if its form is not supported.
 pub(crate) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<HloSharding> {
     let wrong = |why: &str| {
         Error::invalid(format!(
@@ -54,7 +54,7 @@ pub(crate) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<Hlo
             false => (0..sizes.len()).collect(),
         };
         transposed(&sizes, &order, partitions)
-            .ok_or_else(|| wrong("the iota list of devices does not enumerate the partitions"))?
+            .ok_or_else(|| wrong("the iota list of devices does not contain each partition once"))?
     } else {
         scanner.numbers().ok_or_else(form)?
     };

@@ -65,7 +65,7 @@ fn unreduced(module: &Module, sharding: &TensorSharding, partitions: usize) -> R
 /// unreduced axes, the result has one more dimension, the first, which counts the partial sums.
 ///
 /// # Errors
-/// If the form of the sharding is not supported, or if the sharding does not fit the array.
+/// Returns an error if the form of the sharding is not supported, or if the sharding does not fit the array.
 pub(crate) fn with_addends(
     module: &Module,
     sharding: &TensorSharding,
@@ -89,7 +89,7 @@ pub(crate) fn with_addends(
 /// Converts the split of the dimensions of a sharding of Shardy, without its unreduced axes; `None` if no dimension is split.
 ///
 /// # Errors
-/// If the form of the sharding is not supported, or if the sharding does not fit the array.
+/// Returns an error if the form of the sharding is not supported, or if the sharding does not fit the array.
 pub(crate) fn of_shardy(
     module: &Module,
     sharding: &TensorSharding,

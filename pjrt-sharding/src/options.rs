@@ -26,11 +26,11 @@ pub type FindPartitioner = fn(&str) -> Option<Arc<dyn CallPartitioner>>;
 /// ```
 #[derive(Clone)]
 pub struct Options {
-    /// Number of replicas: copies of the program that run on different data.
+    /// The number of replicas: copies of the program that run on different data.
     pub num_replicas: usize,
-    /// Number of partitions that each replica is split into.
+    /// The number of partitions that each replica is split into.
     pub num_partitions: usize,
-    /// True if the program is written for whole arrays with shardings; false if each partition runs the program on arrays of
+    /// `true` if the program is written for whole arrays with shardings; false if each partition runs the program on arrays of
     /// its own (`use_spmd_partitioning`).
     pub use_spmd_partitioning: bool,
     /// For each parameter, whether propagation may split it if the program does not state its sharding

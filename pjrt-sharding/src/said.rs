@@ -21,7 +21,7 @@ impl Said {
     /// partial sum, `open` has no entry for the dimension of the sharding that counts the partial sums.
     ///
     /// # Errors
-    /// If the form of the sharding is not supported, or if the sharding does not fit the array.
+    /// Returns an error if the form of the sharding is not supported, or if the sharding does not fit the array.
     pub(crate) fn of_attributes<'m>(
         module: &'m Module,
         attribute: impl Fn(&str) -> Option<&'m Attribute>,
@@ -39,7 +39,7 @@ impl Said {
     /// Parses an `mhlo.sharding` of an array.
     ///
     /// # Errors
-    /// If the form of the sharding is not supported, or if the sharding does not fit the array.
+    /// Returns an error if the form of the sharding is not supported, or if the sharding does not fit the array.
     fn of_hlo(text: &str, dims: &[usize], partitions: usize) -> Result<Self> {
         let parsed = hlo_sharding::parse(text, dims, partitions)?;
         let open = vec![parsed == HloSharding::Unknown; dims.len()];

@@ -16,11 +16,11 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sharding {
-    /// Number of parts along each dimension.
+    /// The number of parts along each dimension.
     pub parts: Vec<usize>,
     /// For each partition, the index along each dimension of the part that it holds.
     pub position: Vec<Vec<usize>>,
-    /// True if the first dimension counts partial sums, of which every partition holds one. Hosts do not see this dimension: to
+    /// `true` if the first dimension counts partial sums, of which every partition holds one. Hosts do not see this dimension: to
     /// them the array is their sum, which is still to be computed (`unreduced`).
     pub summed: bool,
 }
@@ -39,7 +39,7 @@ pub enum Subgroup {
 /// `Display` prints it in the text form of HLO, such as `{devices=[2,1]0,1}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TileAssignment {
-    /// Number of tiles along each dimension of the array, followed by the sizes of the subgroups.
+    /// The number of tiles along each dimension of the array, followed by the sizes of the subgroups.
     pub dimensions: Vec<usize>,
     /// The partitions, row-major over `dimensions`.
     pub devices: Vec<usize>,
@@ -67,7 +67,7 @@ impl Sharding {
     /// the array begins at its end.
     ///
     /// # Panics
-    /// If there is no such partition.
+    /// Panics if there is no such partition.
     pub fn shard_starts(&self, partition: usize, dims: &[usize]) -> Vec<usize> {
         let starts = self.position[partition].iter().zip(self.shard_dims(dims)).zip(dims);
         starts.map(|((index, shard), size)| (index * shard).min(*size)).collect()

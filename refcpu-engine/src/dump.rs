@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Debug)]
 pub struct Dump {
     folder: PathBuf,
-    /// Number of passes written so far.
+    /// The number of passes written so far.
     passes: AtomicUsize,
 }
 

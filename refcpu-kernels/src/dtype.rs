@@ -91,7 +91,7 @@ macro_rules! dtypes {
                 match self { $(Self::$variant => $mlir,)* }
             }
 
-            /// Returns the number of bits of the value; for complex types, of both parts.
+            /// Returns the number of bits in a value, including both parts of a complex number.
             pub const fn bits(self) -> usize {
                 match self { $(Self::$variant => $bits,)* }
             }

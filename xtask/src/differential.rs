@@ -14,13 +14,13 @@ use crate::environment::workspace;
 /// The arguments of the task.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Number of programs
+    /// The number of programs
     #[arg(long, default_value_t = 1000)]
     programs: u64,
     /// Seed of the random programs
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Number of the first program
+    /// The number of the first program
     #[arg(long, default_value_t = 0)]
     start: u64,
     /// Generate only programs about this operation, such as `reduce_window`

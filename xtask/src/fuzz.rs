@@ -25,7 +25,7 @@ const MAX_INPUT: u64 = 16384;
 pub(crate) struct Options {
     /// Fuzz target
     target: Target,
-    /// Number of minutes to run
+    /// The number of minutes to run
     #[arg(long, default_value_t = 30)]
     minutes: u64,
 }

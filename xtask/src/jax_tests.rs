@@ -41,10 +41,10 @@ pub(crate) struct Options {
     /// Write docs/jax-tests.md from the outcomes of all runs so far
     #[arg(long)]
     page: bool,
-    /// Number of tests to run of each file; 0 runs all
+    /// The number of tests to run of each file; 0 runs all
     #[arg(long, default_value_t = 0)]
     sample: u32,
-    /// Number of files that run at the same time
+    /// The number of files that run at the same time
     #[arg(long, default_value_t = 1)]
     jobs: u32,
 }

@@ -30,7 +30,7 @@ struct OwnArray {
     array: Array,
     /// The array that replaces `array` after the host has written bytes. Arrays are immutable, because they may be shared.
     written: Mutex<Option<Array>>,
-    /// True if `written` contains an array, which is rare.
+    /// `true` if `written` contains an array, which is rare.
     is_written: AtomicBool,
     /// The dense array whose address the host has read.
     shown: OnceLock<Array>,
@@ -52,7 +52,7 @@ impl RefcpuBuffer {
     /// copies it.
     ///
     /// # Errors
-    /// UNIMPLEMENTED if the element type has no kernels, RESOURCE_EXHAUSTED if there is not enough memory for a copy.
+    /// Returns UNIMPLEMENTED if the element type has no kernels, RESOURCE_EXHAUSTED if there is not enough memory for a copy.
     pub(crate) fn from_host(data: HostBuffer, allocator: &Allocator) -> Result<Self> {
         let (dtype, dims) = (dtype(data.element_type())?, sizes(data.dims())?);
         let size = data.dense_size();
@@ -77,7 +77,7 @@ impl RefcpuBuffer {
     /// Creates a buffer over memory that the host may continue to write to.
     ///
     /// # Errors
-    /// UNIMPLEMENTED if the element type has no kernels.
+    /// Returns UNIMPLEMENTED if the element type has no kernels.
     pub(crate) fn from_view(view: HostView, allocator: &Allocator) -> Result<Self> {
         let (dtype, dims) = (dtype(view.element_type())?, sizes(view.dims())?);
         let view = ViewedArray::new(view, dtype, dims);
@@ -87,7 +87,7 @@ impl RefcpuBuffer {
     /// Returns the array for one operation.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED if there is not enough memory for the copy that some views need.
+    /// Returns RESOURCE_EXHAUSTED if there is not enough memory for the copy that some views need.
     pub(crate) fn array(&self, during: &impl ReadsViews) -> Result<Array> {
         match &self.content {
             Content::Own(own) => Ok(own.array()),
@@ -109,7 +109,7 @@ impl RefcpuBuffer {
     /// Returns a buffer with the same array, which later writes of the host to this buffer do not change.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED if there is not enough memory for the copy that views need.
+    /// Returns RESOURCE_EXHAUSTED if there is not enough memory for the copy that views need.
     pub(crate) fn copy(&self, during: &impl ReadsViews) -> Result<Self> {
         let array = match &self.content {
             // Shared arrays are never written.
@@ -122,7 +122,7 @@ impl RefcpuBuffer {
     /// Writes bytes of the dense array at an offset. Operations that have taken the array before do not see the change.
     ///
     /// # Errors
-    /// FAILED_PRECONDITION if the host has read the array's address, at which it would not see the bytes, RESOURCE_EXHAUSTED
+    /// Returns FAILED_PRECONDITION if the host has read the array's address, at which it would not see the bytes, RESOURCE_EXHAUSTED
     /// if there is not enough memory for the new array.
     pub(crate) fn write(&self, offset: usize, bytes: &[u8]) -> Result<()> {
         match &self.content {

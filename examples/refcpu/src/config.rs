@@ -55,7 +55,7 @@ impl Config {
     /// Reads the configuration.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT if an option or a variable is out of range or not a number, or if a variable that begins with
+    /// Returns INVALID_ARGUMENT if an option or a variable is out of range or not a number, or if a variable that begins with
     /// `REFCPU_` is unknown.
     pub(crate) fn new(options: &Options) -> Result<Self> {
         check_variables(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
@@ -126,7 +126,7 @@ fn integer(option: i64, name: &str, variable: &str, max: i64) -> Result<Option<i
 /// Returns whether programs in the global view run partitioned, in the form of one device, instead of on whole arrays.
 ///
 /// # Errors
-/// INVALID_ARGUMENT if the variable is neither 0 nor 1.
+/// Returns INVALID_ARGUMENT if the variable is neither 0 nor 1.
 pub(crate) fn runs_partitioned() -> Result<bool> {
     flag("REFCPU_PARTITIONED")
 }

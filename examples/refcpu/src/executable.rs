@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// A compiled program, and the shards of its arrays on the devices.
 pub struct RefcpuExecutable {
     program: Program,
-    /// True if the host has partitioned custom calls, so that the program differs from the one that was passed.
+    /// `true` if the host has partitioned custom calls, so that the program differs from the one that was passed.
     has_partitions_of_calls: bool,
     pub(crate) compiled: Compiled,
     options: CompileOptions,
@@ -37,7 +37,7 @@ impl RefcpuExecutable {
     /// Reads and compiles a program.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT if the program cannot be read or is invalid, UNIMPLEMENTED if it uses an operation, a type or a
+    /// Returns INVALID_ARGUMENT if the program cannot be read or is invalid, UNIMPLEMENTED if it uses an operation, a type or a
     /// sharding that refcpu does not support.
     pub(crate) fn compile<C: PjrtClient>(request: CompileRequest<'_, C>) -> Result<Self> {
         let by_name = request.options.compiler_options(COMPILE_OPTIONS);

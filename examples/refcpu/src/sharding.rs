@@ -15,7 +15,7 @@ pub(crate) struct Cut {
     pub(crate) shard: Vec<usize>,
     /// The start of each partition's shard in the whole array.
     pub(crate) starts: Vec<Vec<usize>>,
-    /// True if the first dimension is that of the addends of an unreduced array, which hosts do not see.
+    /// `true` if the first dimension is that of the addends of an unreduced array, which hosts do not see.
     pub(crate) summed: bool,
 }
 

@@ -36,7 +36,7 @@ impl ViewedArray {
     /// current content.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED if there is not enough memory for a copy.
+    /// Returns RESOURCE_EXHAUSTED if there is not enough memory for a copy.
     pub(crate) fn array(&self, during: &impl ReadsViews, allocator: &Allocator) -> Result<Array> {
         if canonical::may_differ(self.dtype) || self.view.size_in_bytes() == 0 {
             return self.copy(during, allocator);
@@ -48,7 +48,7 @@ impl ViewedArray {
     /// Copies the current content of the host's memory.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED if there is not enough memory.
+    /// Returns RESOURCE_EXHAUSTED if there is not enough memory.
     pub(crate) fn copy(&self, during: &impl ReadsViews, allocator: &Allocator) -> Result<Array> {
         let lease = self.view.lease(during);
         let array = Array::from_bytes(allocator, self.dtype, &self.dims, lease.bytes());

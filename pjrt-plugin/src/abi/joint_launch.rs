@@ -93,7 +93,7 @@ impl<B: Send + Sync + 'static> JointLaunch<B> {
     ///
     /// # Errors
     ///
-    /// INTERNAL if the thread that enforces the time limit cannot be started.
+    /// Returns INTERNAL if the thread that enforces the time limit cannot be started.
     pub(crate) fn add(
         &self,
         execution: Execution<B>,

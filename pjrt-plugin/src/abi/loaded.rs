@@ -54,7 +54,7 @@ pub(crate) struct LoadedHandle<C: PjrtClient> {
     /// The author's program; `None` after deletion.
     loaded: Guarded<Option<Arc<C::Loaded>>>,
     pub(crate) assignment: DeviceAssignment,
-    /// True if the host chooses the device at each execution.
+    /// `true` if the host chooses the device at each execution.
     pub(crate) portable: bool,
     /// The addressable devices of the assignment, as indices in the client's devices. The next three fields have the same
     /// order.

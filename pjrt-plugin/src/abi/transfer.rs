@@ -258,7 +258,7 @@ pub(crate) fn async_host_to_device_transfer_manager_transfer_data<C: PjrtClient>
     let transfer = manager.transfer(input!(args.buffer_index))?;
     let size = input!(args.transfer_size);
     let size = usize::try_from(size)
-        .map_err(|_| Error::invalid_argument(format!("transfer_size {size} must be at least 0")))?;
+        .map_err(|_| Error::invalid_argument(format!("transfer_size must be at least 0, found {size}")))?;
     // SAFETY: the host lends `transfer_size` bytes until the event completes, which is when the call returns.
     let piece = unsafe { crate::abi::args::borrowed_slice::<u8>(input!(args.data).cast(), size, "data") }?;
     if let Some((promise, bytes)) = transfer.add(input!(args.offset), piece, input!(args.is_last_transfer))? {

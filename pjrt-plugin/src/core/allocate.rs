@@ -16,7 +16,7 @@ fn no_room(size: usize) -> Error {
 ///
 /// # Errors
 ///
-/// RESOURCE_EXHAUSTED if there is not enough memory.
+/// Returns RESOURCE_EXHAUSTED if there is not enough memory.
 pub(crate) fn with_capacity(size: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(size).map_err(|_| no_room(size))?;
@@ -27,7 +27,7 @@ pub(crate) fn with_capacity(size: usize) -> Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// RESOURCE_EXHAUSTED if there is not enough memory.
+/// Returns RESOURCE_EXHAUSTED if there is not enough memory.
 pub(crate) fn copy(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut copy = with_capacity(bytes.len())?;
     copy.extend_from_slice(bytes);
@@ -38,7 +38,7 @@ pub(crate) fn copy(bytes: &[u8]) -> Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// RESOURCE_EXHAUSTED if there is not enough memory.
+/// Returns RESOURCE_EXHAUSTED if there is not enough memory.
 pub(crate) fn zeros(size: usize) -> Result<Vec<u8>> {
     let layout = Layout::array::<u8>(size).map_err(|_| no_room(size))?;
     if size == 0 {

@@ -31,7 +31,7 @@ pub struct EventSource(Option<Arc<State>>);
 /// after `phase` is OK or FAILED.
 pub(crate) struct State {
     pub(crate) phase: AtomicU8,
-    /// True if the event has no source because the host created it and has not set it yet.
+    /// `true` if the event has no source because the host created it and has not set it yet.
     pub(crate) left_to_host: AtomicBool,
     pub(crate) inner: Mutex<Inner>,
     pub(crate) completed: Condvar,

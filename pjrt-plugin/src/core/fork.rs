@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::core::error::{Error, Result};
 
-/// True if this process is such a child.
+/// `true` if this process is such a child.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
 /// The platform, after the plugin has been used in this process, or the reason why forks cannot be detected.
@@ -28,7 +28,7 @@ pub(crate) fn is_child() -> bool {
 ///
 /// # Errors
 ///
-/// RESOURCE_EXHAUSTED if forks cannot be detected.
+/// Returns RESOURCE_EXHAUSTED if forks cannot be detected.
 pub(crate) fn note_use(platform: &'static str) -> Result<()> {
     USED.get_or_init(|| watch().map(|()| platform)).clone().map(drop)
 }

@@ -26,7 +26,7 @@ pub(crate) trait Channel {
 
 /// The memory of a channel, which the end that closes second frees.
 struct Shared<C: Channel> {
-    /// True if one end has closed. That end wrote its cell before, and accesses nothing here afterwards.
+    /// `true` if one end has closed. That end wrote its cell before, and accesses nothing here afterwards.
     one_closed: AtomicBool,
     value: UnsafeCell<Option<C::Value>>,
     continuation: UnsafeCell<Option<C::Continuation>>,

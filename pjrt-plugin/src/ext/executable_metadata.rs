@@ -25,7 +25,7 @@ pub trait ExecutableMetadata: PjrtClient {
     ///
     /// # Errors
     ///
-    /// NOT_FOUND if the program has none.
+    /// Returns NOT_FOUND if the program has none.
     fn executable_metadata(executable: &Self::Executable) -> Result<Vec<u8>>;
 }
 

@@ -27,7 +27,7 @@ pub trait HostMemoryAllocator: PjrtClient {
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED if there is not enough memory.
+    /// Returns RESOURCE_EXHAUSTED if there is not enough memory.
     fn allocate_host_memory(&self, size: usize, numa_node: Option<usize>) -> Result<Self::HostMemory>;
 }
 

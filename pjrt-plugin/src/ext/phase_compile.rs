@@ -34,7 +34,7 @@ pub trait PhaseCompile: PjrtClient {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if the first phase does not accept the programs, or the same errors as
+    /// Returns INVALID_ARGUMENT if the first phase does not accept the programs, or the same errors as
     /// [`compile`](PjrtClient::compile).
     fn run_phases(request: PhaseRequest<'_>) -> Result<Vec<PartialProgram>>;
 }

@@ -62,7 +62,7 @@ pub fn guarded(function: &'static str, body: impl FnOnce() -> Result<()>) -> *mu
 ///
 /// # Errors
 ///
-/// INVALID_ARGUMENT if the pointer is null, and in debug builds if it is not a live client.
+/// Returns INVALID_ARGUMENT if the pointer is null, and in debug builds if it is not a live client.
 ///
 /// # Safety
 ///

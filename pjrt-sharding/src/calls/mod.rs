@@ -72,7 +72,7 @@ pub fn partition_calls(module: &Module, options: &Options) -> Result<Module> {
 struct Call {
     op: OpId,
     partitioner: Arc<dyn CallPartitioner>,
-    /// True if the program states a sharding rule for the call.
+    /// `true` if the program states a sharding rule for the call.
     has_rule: bool,
     /// The manual computation that contains the call; `None` if the call is in no manual computation.
     within: Option<Within>,

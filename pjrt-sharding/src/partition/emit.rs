@@ -52,13 +52,13 @@ impl Emitter {
     /// Returns the dimensions of a tensor.
     ///
     /// # Errors
-    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) if the value is not a tensor of a static shape, which callers have
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) if the value is not a tensor with a static shape, which callers have
     /// excluded.
     pub(super) fn dims(&self, value: ValueId) -> Result<Vec<usize>> {
         let ty = self.builder.ty(value);
         let dims = ty.as_tensor().and_then(TensorType::static_dims);
         let dims = dims.and_then(|dims| dims.iter().map(|d| usize::try_from(*d).ok()).collect());
-        dims.ok_or_else(|| Error::internal(format!("expected a tensor of a static shape, found {ty}")))
+        dims.ok_or_else(|| Error::internal(format!("expected a tensor with a static shape, found {ty}")))
     }
 
     /// Adds a scalar of type `i64`, which on each partition is the number that `numbers` has for it.

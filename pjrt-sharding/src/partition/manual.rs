@@ -81,8 +81,8 @@ impl<'m> Partitioner<'m> {
             manual.manual_axes.iter().map(|name| AxisRef { name: name.clone(), sub_axis: None }).collect();
         let size = |axis: &AxisRef| mesh.axes.iter().find(|a| a.name == axis.name).map_or(1, |a| a.size);
         let size = axes.iter().map(size).product::<i64>();
-        let size =
-            usize::try_from(size).map_err(|_| Error::invalid("the size of a mesh axis is not positive"))?;
+        let size = usize::try_from(size)
+            .map_err(|_| Error::invalid("the sizes of the manual axes are not positive"))?;
         let along = TensorSharding {
             dim_shardings: Box::new([DimensionSharding { axes, is_closed: true, priority: None }]),
             replicated_axes: Box::default(),

@@ -20,7 +20,7 @@ pub(super) type TensorId = usize;
 /// Dimensions of tensors that can be split in the same way.
 pub(super) struct Edge {
     pub(super) members: Vec<(TensorId, usize)>,
-    /// True if propagation along this edge moves no elements between partitions.
+    /// `true` if propagation along this edge moves no elements between partitions.
     pub(super) in_place: bool,
 }
 

@@ -60,7 +60,7 @@ pub struct Shardings {
 /// ```
 ///
 /// # Errors
-/// If the form of a sharding is not supported, if a sharding does not fit its array, or if the program contains calls.
+/// Returns an error if the form of a sharding is not supported, if a sharding does not fit its array, or if the program contains calls.
 pub fn propagate(module: &Module, options: &Options) -> Result<Shardings> {
     propagate_with(module, options, &HashMap::new())
 }

@@ -57,11 +57,11 @@ pub type TensorMapping = Vec<Vec<usize>>;
 /// A factor of dimensions. [`RuleBuilder`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Factor {
-    /// Number of elements along the factor.
+    /// The number of elements along the factor.
     pub size: usize,
     /// The requirement of the operation when its tensors are split along the factor.
     pub kind: FactorKind,
-    /// True if propagation does not carry a split along the factor from one tensor to another.
+    /// `true` if propagation does not carry a split along the factor from one tensor to another.
     pub blocks_propagation: bool,
 }
 
@@ -78,7 +78,7 @@ pub enum FactorKind {
     Permutation,
 }
 
-/// The value that fills an operand's shard where it has no elements.
+/// The value that fills the part of an operand's shard that lies outside the array.
 ///
 /// ```
 /// use pjrt_sharding::Padding;

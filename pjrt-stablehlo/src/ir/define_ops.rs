@@ -121,7 +121,7 @@ macro_rules! define_ops {
         }
 
         impl Op {
-            /// Returns the kind without attributes.
+            /// Returns the code of the operation, which is its kind without attributes.
             pub fn code(&self) -> OpCode {
                 match self {
                     $(Op::$name(_) => OpCode::$name,)*

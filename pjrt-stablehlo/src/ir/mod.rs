@@ -13,7 +13,7 @@
 //! let main: &Function = module.main().unwrap();
 //! assert_eq!(main.argument_attribute(0, "jax.buffer_donor"), Some(&Attribute::Bool(true)));
 //!
-//! let (_, cosine) = main.body.ops().next().unwrap();
+//! let (_, cosine) = main.ops().next().unwrap();
 //! assert!(matches!(cosine.kind, Op::Cosine(_)));
 //! assert_eq!(cosine.location.brief().to_string(), "\"model.py\":12:4");
 //!

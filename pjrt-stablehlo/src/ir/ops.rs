@@ -20,7 +20,7 @@
 //!         .to_owned(),
 //! )?;
 //! let main = module.main().unwrap();
-//! let (_, op) = main.body.ops().next().unwrap();
+//! let (_, op) = main.ops().next().unwrap();
 //! let Op::DynamicSlice(slice) = &op.kind else { panic!("expected a slice") };
 //! assert_eq!(*slice.slice_sizes, [2]);
 //! assert_eq!(pjrt_stablehlo::ir::ops::DynamicSlice::operand(op), main.arguments()[0]);

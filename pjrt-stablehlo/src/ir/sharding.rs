@@ -65,7 +65,7 @@ pub struct DimensionSharding {
 /// The sharding of a tensor (`#sdy.sharding`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorSharding {
-    /// The mesh.
+    /// The mesh whose axes the sharding uses.
     pub mesh: MeshReference,
     /// The sharding of each dimension.
     pub dim_shardings: Box<[DimensionSharding]>,

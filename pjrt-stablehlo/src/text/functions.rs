@@ -62,7 +62,7 @@ impl<'a> Parser<'a> {
             let entries = self.function.attributes.entries();
             if let Some((name, _)) = entries.iter().find(|(name, _)| FUNCTION_ATTRIBUTES.contains(&&**name)) {
                 return Err(
-                    self.error_at(at, format!("attribute '{name}' is part of the function's signature"))
+                    self.error_at(at, format!("attribute '{name}' is not allowed here, because the function's signature specifies it"))
                 );
             }
         }

@@ -37,7 +37,7 @@ impl Random {
     /// One of the choices.
     ///
     /// # Panics
-    /// If there are none.
+    /// Panics if there are none.
     pub(crate) fn pick<T: Clone>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())].clone()
     }

@@ -19,7 +19,7 @@ pub struct Compiled {
     pub name: String,
     /// The plan that runs: that of the program of one partition if `in_parts`, otherwise that of the program itself.
     pub plan: Plan,
-    /// True if a program for whole arrays was partitioned, so that every partition runs it on parts of the arrays.
+    /// `true` if a program for whole arrays was partitioned, so that every partition runs it on parts of the arrays.
     pub in_parts: bool,
     /// The parameters of the program.
     pub parameters: Vec<ArrayInfo>,
@@ -57,7 +57,7 @@ impl Compiled {
 /// program of one partition. Then the program that runs is lowered, optimised and converted to a plan.
 ///
 /// # Errors
-/// If the program is invalid or uses a feature that refcpu does not implement, or if there is not enough memory.
+/// Returns an error if the program is invalid or uses a feature that refcpu does not implement, or if there is not enough memory.
 pub fn compile(module: &Module, options: &CompileOptions) -> Result<Compiled> {
     let dump = |pass: &str, program: &Module| {
         if let Some(dump) = &options.dump {
@@ -110,7 +110,7 @@ pub fn compile(module: &Module, options: &CompileOptions) -> Result<Compiled> {
 /// Rewrites a program into the operations that refcpu compiles, after the host has partitioned its custom calls.
 ///
 /// # Errors
-/// If an operation cannot be expressed in these operations, or if the host cannot partition a call.
+/// Returns an error if an operation cannot be expressed in these operations, or if the host cannot partition a call.
 pub fn core_ops(module: &Module, options: &CompileOptions) -> Result<Module> {
     let partitioned = with_partitions_of_calls(module, options)?;
     to_core_ops(partitioned.as_ref().unwrap_or(module)).map(Cow::into_owned)
@@ -119,7 +119,7 @@ pub fn core_ops(module: &Module, options: &CompileOptions) -> Result<Module> {
 /// Returns the program of one partition, with the shardings of its parameters and results as attributes.
 ///
 /// # Errors
-/// If the program cannot be compiled, or if `main` has tuples among its parameters or results.
+/// Returns an error if the program cannot be compiled, or if `main` has tuples among its parameters or results.
 pub fn partitioned(module: &Module, options: &CompileOptions) -> Result<Module> {
     let flat = to_core_ops_without_calls(module)?;
     let options = sharding_options(options);

@@ -68,7 +68,7 @@ fn is_sum(op: &ir::Op) -> bool {
 /// arithmetic; bounded sizes become their bounds.
 ///
 /// # Errors
-/// If an operation cannot be expressed in these operations.
+/// Returns an error if an operation cannot be expressed in these operations.
 pub(super) fn to_core_ops(module: &Module) -> Result<Cow<'_, Module>, CompileError> {
     in_ops(module, &CORE_OPS)
 }
@@ -76,7 +76,7 @@ pub(super) fn to_core_ops(module: &Module) -> Result<Cow<'_, Module>, CompileErr
 /// Does the same, and inlines calls.
 ///
 /// # Errors
-/// If an operation cannot be expressed in these operations.
+/// Returns an error if an operation cannot be expressed in these operations.
 pub(super) fn to_core_ops_without_calls(module: &Module) -> Result<Cow<'_, Module>, CompileError> {
     in_ops(module, &WITHOUT_CALLS)
 }

@@ -82,7 +82,7 @@ fn donation(main: &Function, argument: usize) -> Donation {
 /// Compiles a checked graph to a plan for one replica and partition. `fuse` enables fusion.
 ///
 /// # Errors
-/// If the graph contains an operation that no kernel supports.
+/// Returns an error if the graph contains an operation that no kernel supports.
 fn plan_from_graph(graph: Graph, interface: Interface, fuse: bool) -> Result<Plan> {
     let program = emit::emit(&graph, &interface.donations, fuse)?;
     let parameters = graph

@@ -46,7 +46,7 @@ impl Runtime {
 pub struct Input {
     /// The array. A window of another array is copied to a dense array first.
     pub array: Array,
-    /// True if a result may use the memory of the array, provided that nothing else holds the array.
+    /// `true` if a result may use the memory of the array, provided that nothing else holds the array.
     pub donatable: bool,
 }
 
@@ -128,11 +128,11 @@ struct Cx<'a> {
 /// holder. No other run writes to the memory of results.
 ///
 /// # Errors
-/// If the arguments do not fit the program, if there is not enough memory, if the run is cancelled, or if the host or a handler
+/// Returns an error if the arguments do not fit the program, if there is not enough memory, if the run is cancelled, or if the host or a handler
 /// fails.
 ///
 /// # Panics
-/// If the plan or a kernel contains a bug.
+/// Panics if the plan or a kernel contains a bug.
 pub fn run(
     plan: &Plan,
     runtime: &Runtime,

@@ -11,7 +11,7 @@ use refcpu_kernels::DType;
 pub struct Constant {
     /// The type of the array.
     pub shape: Shape,
-    /// True if `bytes` is a single element that all elements equal.
+    /// `true` if `bytes` is a single element that all elements equal.
     pub splat: bool,
     /// The elements: little-endian, row-major.
     pub bytes: Bytes,

@@ -71,7 +71,7 @@ pub struct ForeignCall {
     pub target: String,
     /// The attributes that are passed to the handler, by name.
     pub attributes: Vec<(String, ForeignAttribute)>,
-    /// True if the call has effects other than its results.
+    /// `true` if the call has effects other than its results.
     pub has_side_effect: bool,
     /// The dimensions of each operand.
     pub operand_dims: Vec<Vec<i64>>,

@@ -81,9 +81,9 @@ pub struct ScatterDims {
     pub scatter_dims_to_operand_dims: Vec<usize>,
     /// The dimension of the indices that contains the index vectors; equal to the rank if each element is a vector of its own.
     pub index_vector_dim: usize,
-    /// True if the program guarantees that the index vectors are sorted.
+    /// `true` if the program guarantees that the index vectors are sorted.
     pub indices_are_sorted: bool,
-    /// True if the program guarantees that no two updates have the same index.
+    /// `true` if the program guarantees that no two updates have the same index.
     pub unique_indices: bool,
 }
 

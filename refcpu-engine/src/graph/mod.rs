@@ -56,7 +56,7 @@ impl Shape {
     /// Creates an array type.
     ///
     /// # Panics
-    /// If the size in bytes is too large to address; see [`Shape::checked`].
+    /// Panics if the size in bytes is too large to address; see [`Shape::checked`].
     pub fn new(dtype: DType, dims: &[usize]) -> Self {
         Self::checked(dtype, dims).unwrap_or_else(|| {
             panic!("the size in bytes of an array of {dtype:?}{dims:?} is too large to address")
@@ -183,7 +183,7 @@ impl Node {
     /// Returns the result with this index.
     ///
     /// # Panics
-    /// If the node has no such result.
+    /// Panics if the node has no such result.
     pub fn result(&self, index: usize) -> ValueId {
         assert!(index < self.results as usize);
         ValueId(self.first_result.0 + index as u32)

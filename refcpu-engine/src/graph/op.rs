@@ -139,7 +139,7 @@ impl Op {
     /// Adds an elementwise operation to a region.
     ///
     /// # Errors
-    /// If the kernels do not support the operation for these types.
+    /// Returns an error if the kernels do not support the operation for these types.
     pub(crate) fn emit(&self, b: &mut Builder, args: &[Val], result: DType) -> Result<Val, RegionError> {
         self.operation().emit(b, args, result)
     }

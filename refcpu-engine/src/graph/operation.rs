@@ -51,7 +51,7 @@ pub(crate) trait Operation: Debug {
     /// Adds an elementwise operation to a region.
     ///
     /// # Errors
-    /// If the kernels do not support the operation for these types.
+    /// Returns an error if the kernels do not support the operation for these types.
     fn emit(&self, _b: &mut Builder, _args: &[Val], _result: DType) -> Result<Val, RegionError> {
         unreachable!("{self:?} is not elementwise")
     }
@@ -81,11 +81,11 @@ pub(crate) enum Execution {
 /// The cost of one run, without the transfer of operands and results.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
-    /// Number of elementwise arithmetic operations.
+    /// The number of elementwise arithmetic operations.
     pub(crate) flops: f64,
-    /// Number of arithmetic operations in products, which run faster.
+    /// The number of arithmetic operations in products, which run faster.
     pub(crate) products: f64,
-    /// Number of evaluations of transcendental functions.
+    /// The number of evaluations of transcendental functions.
     pub(crate) transcendentals: f64,
 }
 

@@ -45,7 +45,7 @@ impl Operation for Reduce {
 pub struct ArgReduce {
     /// The reduced dimension.
     pub dim: usize,
-    /// The kind of extreme.
+    /// The kind of extreme value: minimum or maximum.
     pub op: ArgReduceOp,
 }
 

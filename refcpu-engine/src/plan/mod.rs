@@ -22,11 +22,11 @@ pub struct Plan {
     pub parameters: Vec<Parameter>,
     /// The results of the program.
     pub results: Vec<ResultInfo>,
-    /// Number of replicas in a run.
+    /// The number of replicas in a run.
     pub num_replicas: usize,
-    /// Number of partitions that each replica is split into.
+    /// The number of partitions that each replica is split into.
     pub num_partitions: usize,
-    /// True if the program runs on whole arrays, so that the caller splits and assembles them.
+    /// `true` if the program runs on whole arrays, so that the caller splits and assembles them.
     pub global_view: bool,
     /// The graph that the program was compiled from.
     pub(crate) graph: Arc<Graph>,

@@ -6,11 +6,11 @@ use crate::graph::{Graph, Node, Shape};
 /// The estimated cost of one run on one lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stats {
-    /// Number of arithmetic operations other than transcendental functions. A multiplication and an addition count as two.
+    /// The number of arithmetic operations other than transcendental functions. A multiplication and an addition count as two.
     pub flops: f64,
-    /// Number of evaluations of transcendental functions.
+    /// The number of evaluations of transcendental functions.
     pub transcendentals: f64,
-    /// Number of bytes that the operations read and write, without fusion.
+    /// The number of bytes that the operations read and write, without fusion.
     pub bytes_accessed: f64,
     /// Size of scratch memory in bytes.
     pub arena_bytes: usize,

@@ -113,7 +113,7 @@ impl Allocator {
     /// Allocates a block of at least `bytes` bytes with unspecified contents.
     ///
     /// # Errors
-    /// If the allocation would exceed the limit, or if the system has no more memory.
+    /// Returns an error if the allocation would exceed the limit, or if the system has no more memory.
     pub fn allocate(&self, bytes: usize) -> Result<Block, OutOfMemory> {
         if bytes == 0 {
             return Ok(Block { ptr: nowhere(), size: 0, shared: Arc::clone(&self.shared) });

@@ -50,7 +50,7 @@ impl Array {
     /// Allocates an array with unspecified contents.
     ///
     /// # Errors
-    /// If there is not enough memory.
+    /// Returns an error if there is not enough memory.
     pub fn allocate(allocator: &Allocator, dtype: DType, dims: Arc<[usize]>) -> Result<Self, OutOfMemory> {
         let bytes = byte_len(dtype, &dims).unwrap_or(usize::MAX);
         let block = allocator.allocate(bytes)?;
@@ -60,10 +60,10 @@ impl Array {
     /// Creates an array with a copy of `bytes`.
     ///
     /// # Errors
-    /// If there is not enough memory.
+    /// Returns an error if there is not enough memory.
     ///
     /// # Panics
-    /// If the length of `bytes` is not the size of the array.
+    /// Panics if the length of `bytes` is not the size of the array.
     pub fn from_bytes(
         allocator: &Allocator,
         dtype: DType,
@@ -96,7 +96,7 @@ impl Array {
     /// the end of the parent, as the last shard of an uneven split does; its elements there are zeros.
     ///
     /// # Panics
-    /// If the window begins outside of the parent.
+    /// Panics if the window begins outside of the parent.
     pub fn window(parent: &Array, starts: &[usize], sizes: &[usize]) -> Self {
         let dims = parent.dims();
         assert!(
@@ -123,7 +123,7 @@ impl Array {
     /// Returns this array in dense memory. For a window, the first call copies the elements.
     ///
     /// # Errors
-    /// If there is not enough memory for the copy.
+    /// Returns an error if there is not enough memory for the copy.
     pub fn dense(&self, allocator: &Allocator) -> Result<Array, OutOfMemory> {
         let Storage::Window(window) = &*self.storage else { return Ok(self.clone()) };
         if let Some(dense) = window.dense.get() {
@@ -146,10 +146,10 @@ impl Array {
     /// array are ignored.
     ///
     /// # Errors
-    /// If there is not enough memory.
+    /// Returns an error if there is not enough memory.
     ///
     /// # Panics
-    /// If a part is a window.
+    /// Panics if a part is a window.
     pub fn assemble(
         allocator: &Allocator,
         dtype: DType,
@@ -233,7 +233,7 @@ impl Array {
     /// Returns the same memory as an array of another type and shape of the same size in bytes.
     ///
     /// # Panics
-    /// If the sizes in bytes differ, or if this is a window.
+    /// Panics if the sizes in bytes differ, or if this is a window.
     pub fn reinterpret(&self, dtype: DType, dims: Arc<[usize]>) -> Self {
         assert!(self.as_window().is_none(), "a window cannot be reinterpreted");
         assert_eq!(

@@ -23,7 +23,7 @@ impl View {
     /// Creates a view of an array of this type and shape at `offset` bytes into a slot.
     ///
     /// # Panics
-    /// If the array is too large to address. The compiler checks shapes before it creates plans.
+    /// Panics if the array is too large to address. The compiler checks shapes before it creates plans.
     pub fn new(slot: u32, offset: usize, dtype: DType, dims: &[usize]) -> Self {
         let bytes = byte_len(dtype, dims).expect("the compiler checks shapes");
         Self { slot, offset, dtype, dims: dims.into(), bytes }
@@ -58,7 +58,7 @@ struct Slot {
     ptr: NonNull<u8>,
     len: usize,
     writable: bool,
-    /// True if `bind_alias` bound the slot, which then keeps its initial memory.
+    /// `true` if `bind_alias` bound the slot, which then keeps its initial memory.
     alias: bool,
 }
 
@@ -87,7 +87,7 @@ impl Frame {
     /// Binds a slot to a range of the arena.
     ///
     /// # Panics
-    /// If the range exceeds the arena, or is not aligned to a cache line.
+    /// Panics if the range exceeds the arena, or is not aligned to a cache line.
     pub fn bind_arena(&mut self, slot: u32, offset: usize, len: usize) {
         let arena = self.arena.as_ref().expect("the run has begun");
         assert!(
@@ -103,7 +103,7 @@ impl Frame {
     /// Binds a slot to a dense array for reading.
     ///
     /// # Panics
-    /// If the array is a window.
+    /// Panics if the array is a window.
     pub fn bind_array(&mut self, slot: u32, array: &Array) {
         let bytes = array.bytes().expect("windows are made dense before they are bound");
         let slot = &mut self.slots[slot as usize];
@@ -114,7 +114,7 @@ impl Frame {
     /// Binds a slot to an array for writing, which is the result with index `result`.
     ///
     /// # Panics
-    /// If the array has another holder, or if its memory has another owner.
+    /// Panics if the array has another holder, or if its memory has another owner.
     pub fn bind_result(&mut self, slot: u32, result: usize, mut array: Array) {
         let ptr = array.exclusive_ptr().expect("a result has one holder");
         self.slots[slot as usize] = Slot { ptr, len: array.byte_len(), writable: true, alias: false };
@@ -145,7 +145,7 @@ impl Frame {
     /// Exchanges the memory of two slots.
     ///
     /// # Panics
-    /// If the lengths of the slots differ, or if one of them is not writable.
+    /// Panics if the lengths of the slots differ, or if one of them is not writable.
     pub fn swap(&mut self, a: u32, b: u32) {
         let (x, y) = (self.slots[a as usize], self.slots[b as usize]);
         assert!(
@@ -177,7 +177,7 @@ impl Frame {
     /// `in_place` states that the kernel allows a result at the address of an operand.
     ///
     /// # Panics
-    /// If a view exceeds its slot, if the slot of a result is read-only, or if a result overlaps another view in any other way.
+    /// Panics if a view exceeds its slot, if the slot of a result is read-only, or if a result overlaps another view in any other way.
     #[inline]
     pub fn access<R>(
         &mut self,
@@ -243,7 +243,7 @@ impl Frame {
     /// Returns the bytes of an array for writing.
     ///
     /// # Panics
-    /// If the slot is read-only.
+    /// Panics if the slot is read-only.
     pub fn bytes_mut(&mut self, view: &View) -> &mut [u8] {
         let (ptr, writable) = self.place(view);
         assert!(writable, "slot {} is read-only", view.slot);

@@ -158,7 +158,7 @@ impl Scatter<'_> {
             DType::F64 => float!(f64),
             DType::C64 => self.complex::<f32>(),
             DType::C128 => self.complex::<f64>(),
-            _ => unreachable!("scatter_supports said no"),
+            _ => unreachable!("scatter_supports rejects this combination"),
         }
     }
 
@@ -189,7 +189,7 @@ impl Scatter<'_> {
             Combiner::Multiply => self.combine(multiply),
             Combiner::Minimum => self.combine(minimum),
             Combiner::Maximum => self.combine(maximum),
-            _ => unreachable!("scatter_supports said no"),
+            _ => unreachable!("scatter_supports rejects this combination"),
         }
     }
 
@@ -219,7 +219,7 @@ impl Scatter<'_> {
             Combiner::Multiply => {
                 self.combine::<[T; 2]>(|a, b| [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]);
             }
-            _ => unreachable!("scatter_supports said no"),
+            _ => unreachable!("scatter_supports rejects this combination"),
         }
     }
 }

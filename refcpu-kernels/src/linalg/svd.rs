@@ -35,7 +35,7 @@ pub(super) fn run<S: Storage>(pool: &Pool, input: Src<'_>, w: &mut [Dst<'_>], wa
     let vectors = match vectors {
         [] => None,
         [u, v] => Some((BatchOut::<S>::new(u, rows), BatchOut::<S>::new(v, columns))),
-        more => panic!("svd: one or three results, not {}", more.len() + 1),
+        more => panic!("svd: expected one or three results, found {}", more.len() + 1),
     };
     assert_eq!(vectors.is_none(), wanted == SvdVectors::Nothing, "svd: results");
     for_each_matrix(pool, count, 6 * m * n * k, &|range, pool| {

@@ -34,7 +34,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL),
     check(
         "buffer/dims_after_delete",
-        "The dimensions of an array can be queried after its data was deleted.",
+        "The dimensions of an array can be queried after its data has been deleted.",
         dims_after_delete,
         "PJRT_Buffer_Dimensions after PJRT_Buffer_Delete fail INVALID_ARGUMENT",
     )
@@ -69,7 +69,7 @@ pub(super) const CHECKS: &[Entry] = &[
         .also(&["execute/*", "buffer/*"]),
     check(
         "buffer/memory",
-        "An array is in its device's default memory if the host named no other: JAX refuses arrays in other memories.",
+        "An array is in its device's default memory if the host specifies no memory. JAX rejects arrays in other memories.",
         memory,
         "PJRT_Buffer_Memory set memory=null",
     )
@@ -105,7 +105,7 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "buffer/is_on_cpu_stays",
-        "The answer to whether the host can read an array in place does not change.",
+        "PJRT_Buffer_IsOnCpu returns the same value on every call.",
         on_cpu,
         "PJRT_Buffer_IsOnCpu call 2 toggle is_on_cpu",
     )

@@ -32,7 +32,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(82),
     check(
         "special/error_has_dims",
-        "An array that is an error has a type and dimensions nevertheless.",
+        "An array that is in error has a type and dimensions.",
         error_dims,
         "PJRT_Client_CreateErrorBuffer when error_code=2 give shape_num_dims=0",
     )

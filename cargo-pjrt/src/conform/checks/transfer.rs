@@ -47,7 +47,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(62),
     check(
         "transfer/waits_for_the_last_piece",
-        "An array is not ready before its last piece.",
+        "An array is not ready before its last piece is transferred.",
         waits,
         "PJRT_AsyncHostToDeviceTransferManager_TransferData when is_last_transfer=0 transfer_size=4 give is_last_transfer=1",
     )

@@ -40,7 +40,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["upload/no_elements_and_no_data"]),
     check(
         "upload/no_elements_and_no_data",
-        "An array without elements can be passed as a null pointer.",
+        "The data pointer of an array without elements may be null.",
         no_elements_null,
         "PJRT_Client_BufferFromHostBuffer when data=0 dims.1=0 fail INVALID_ARGUMENT",
     ),

@@ -209,7 +209,7 @@ impl CustomPartitioner {
     ///
     /// # Errors
     ///
-    /// INVALID_ARGUMENT if a result has no sharding, or the same errors as [`partition`](Self::partition).
+    /// Returns INVALID_ARGUMENT if a result has no sharding, or the same errors as [`partition`](Self::partition).
     pub fn propagate_user_sharding(
         &self,
         results: &[ShardedArray],

@@ -95,7 +95,7 @@ pub struct Timeline {
 pub struct TimelineSpan {
     /// The name of the operation.
     pub name: String,
-    /// The start, in the time of the host.
+    /// The start time, on the host's clock.
     pub start: Instant,
     /// The duration.
     pub duration: Duration,
@@ -136,7 +136,7 @@ pub(super) fn link<C: Profiler>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Ext
 /// The size of the profiler's table up to C API 0.112, which ended with `collect_data`.
 const OLD_TABLE_SIZE: usize = field_end::PLUGIN_Profiler_Api::collect_data;
 
-/// True if the version of a host is known to have the larger table.
+/// `true` if the version of a host is known to have the larger table.
 static NEW_TABLE: AtomicBool = AtomicBool::new(false);
 
 /// The tables that have been returned to hosts.

@@ -45,7 +45,7 @@ pub trait RawBuffers: PjrtClient {
     ///
     /// # Errors
     ///
-    /// FAILED_PRECONDITION if the storage is not mutable, such as borrowed host memory.
+    /// Returns FAILED_PRECONDITION if the storage is not mutable, such as borrowed host memory.
     fn write_raw(storage: &Arc<Self::Buffer>, offset: usize, data: HostBuffer) -> Result<Event>;
 }
 

@@ -20,11 +20,11 @@ pub enum Parts {
 /// The options of the compiler. Most are fields of PJRT's compile options.
 #[derive(Clone, Debug)]
 pub struct CompileOptions {
-    /// Number of replicas: copies of the program that run on different data.
+    /// The number of replicas: copies of the program that run on different data.
     pub num_replicas: usize,
-    /// Number of partitions that each replica is split into.
+    /// The number of partitions that each replica is split into.
     pub num_partitions: usize,
-    /// True if the program is written for whole arrays with shardings (`use_spmd_partitioning`); false if each partition runs
+    /// `true` if the program is written for whole arrays with shardings (`use_spmd_partitioning`); false if each partition runs
     /// it on arrays of its own.
     pub use_spmd_partitioning: bool,
     /// Enables fusion. Without fusion every operation has an array of its own, which shows whether fusion causes a difference.

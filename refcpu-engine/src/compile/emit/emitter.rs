@@ -49,7 +49,7 @@ pub(super) struct Emitter {
     /// For each result, the parameter whose memory it may use. A donation is withdrawn if that is impossible.
     pub(super) donors: Vec<Option<u32>>,
     pub(super) parameter_buffers: Vec<u32>,
-    /// True if fusion is enabled.
+    /// `true` if fusion is enabled.
     pub(super) fuse: bool,
     pub(super) depth: usize,
 }

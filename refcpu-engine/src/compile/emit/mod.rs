@@ -21,7 +21,7 @@ use emitter::{Address, Emitter};
 /// Emits the program of a graph.
 ///
 /// # Errors
-/// If the graph contains an operation that no kernel supports.
+/// Returns an error if the graph contains an operation that no kernel supports.
 pub(super) fn emit(graph: &Graph, donations: &[Donation], fuse: bool) -> Result<Program> {
     emit_nested(graph, donations, fuse, 0)
 }

@@ -38,7 +38,7 @@ pub(super) enum InstructionKind {
 /// that it is.
 ///
 /// # Errors
-/// If the graph contains an operation that no kernel supports.
+/// Returns an error if the graph contains an operation that no kernel supports.
 pub(super) fn select(graph: &Graph, fused: bool) -> Result<(Vec<Instruction>, Vec<usize>)> {
     let fusion = if fused { fuse(graph, &graph.uses()) } else { Fusion::none(graph) };
     let mut all = Vec::new();

@@ -128,7 +128,7 @@ impl Scope<'_> {
     /// Adds an operation of linear algebra.
     ///
     /// # Errors
-    /// If the operation does not accept these operands, or if the types of its results differ from `shapes`.
+    /// Returns an error if the operation does not accept these operands, or if the types of its results differ from `shapes`.
     fn linalg(&mut self, op: LinalgOp, operands: Vec<ValueId>, shapes: &[Shape]) -> Result<Vec<ValueId>> {
         let results = self.linalg_results(op, operands)?;
         if !results.iter().map(|v| self.b.shape(*v)).eq(shapes) {
@@ -144,7 +144,7 @@ impl Scope<'_> {
     /// Adds an operation of linear algebra, whose results have the types that follow from the operands.
     ///
     /// # Errors
-    /// If the operation does not accept these operands.
+    /// Returns an error if the operation does not accept these operands.
     pub(super) fn linalg_results(&mut self, op: LinalgOp, operands: Vec<ValueId>) -> Result<Vec<ValueId>> {
         let types: Vec<_> = operands.iter().map(|v| self.b.shape(*v)).map(|s| (s.dtype, &*s.dims)).collect();
         let results = op.results(&types).map_err(CompileError::invalid)?;

@@ -229,7 +229,7 @@ impl Scope<'_> {
     /// Lowers a call of a routine; returns `None` for other targets.
     ///
     /// # Errors
-    /// If the operands, attributes or results do not fit the routine.
+    /// Returns an error if the operands, attributes or results do not fit the routine.
     pub(super) fn lapack(
         &mut self,
         call: &ops::CustomCall,

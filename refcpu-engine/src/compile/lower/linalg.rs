@@ -37,7 +37,7 @@ const TARGETS: &[(&str, Make)] = &[
 /// Returns the operation of a target; `None` if the target is not in the table.
 ///
 /// # Errors
-/// If the attributes of the call do not fit the operation.
+/// Returns an error if the attributes of the call do not fit the operation.
 pub(super) fn linalg_op(target: &str, entries: Option<&DictionaryAttribute>) -> Result<Option<LinalgOp>> {
     let Some((_, make)) = TARGETS.iter().find(|(name, _)| *name == target) else { return Ok(None) };
     let mut attributes = Attributes::new(target, entries);
@@ -62,7 +62,7 @@ impl<'a> Attributes<'a> {
     /// Checks that the call has no attribute that was not read.
     ///
     /// # Errors
-    /// If it has one.
+    /// Returns an error if it has one.
     pub(super) fn check_all_read(&self) -> Result<()> {
         match self.entries.iter().find(|(name, _)| !self.read.contains(&&**name)) {
             Some((name, _)) => Err(CompileError::invalid(format!(

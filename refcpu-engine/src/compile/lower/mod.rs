@@ -45,7 +45,7 @@ pub(super) struct Addends {
 /// Lowers the function `main` to a graph with flattened parameters and results.
 ///
 /// # Errors
-/// If the program has no `main`, is invalid, or uses a feature that refcpu does not implement.
+/// Returns an error if the program has no `main`, is invalid, or uses a feature that refcpu does not implement.
 pub(super) fn lower(module: &Module, options: &CompileOptions, addends: &Addends) -> Result<Graph> {
     let main = module.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
     let entry = main.body.entry().ok_or_else(|| CompileError::invalid("the function main has no body"))?;
@@ -76,7 +76,7 @@ pub(super) fn lower(module: &Module, options: &CompileOptions, addends: &Addends
 /// Returns the types of the arrays in a value of this type. A token is an array without elements.
 ///
 /// # Errors
-/// If the type has dynamic sizes or quantized elements, or is not the type of a value.
+/// Returns an error if the type has dynamic sizes or quantized elements, or is not the type of a value.
 fn shapes_of(ty: &Type) -> Result<Vec<Shape>> {
     match ty {
         Type::Tensor(t) | Type::Buffer(t) => Ok(vec![shape_of(t)?]),

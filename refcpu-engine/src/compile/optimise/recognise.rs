@@ -136,7 +136,7 @@ fn sort_key(g: &Graph, node: &Node) -> Option<SortKey> {
 struct KeyValue {
     parameter: usize,
     part: KeyPart,
-    /// True if -0 is replaced by 0, and every NaN by the same NaN, before the comparison.
+    /// `true` if -0 is replaced by 0, and every NaN by the same NaN, before the comparison.
     canonical: bool,
 }
 

@@ -36,7 +36,7 @@ impl Index {
 /// Returns the region that computes a value and everything inlined into it.
 ///
 /// # Errors
-/// If the kernels do not support one of the operations for its types.
+/// Returns an error if the kernels do not support one of the operations for its types.
 pub(crate) fn region_of(graph: &Graph, fusion: &Fusion, value: ValueId) -> Result<Fused> {
     let node = graph.node_of(value).expect("parameters are never inlined");
     let reduction = fused_reduction_parts(graph, node);
@@ -61,7 +61,7 @@ pub(crate) fn region_of(graph: &Graph, fusion: &Fusion, value: ValueId) -> Resul
 /// Each has the shape of the region, or is a scalar if `scalar` is true for it.
 ///
 /// # Errors
-/// If the graph contains anything but elementwise operations and branches, or one that the kernels do not support.
+/// Returns an error if the graph contains anything but elementwise operations and branches, or one that the kernels do not support.
 pub(crate) fn region_of_body(body: &Graph, dims: &[usize], scalar: &[bool]) -> Result<Region> {
     let access = |s: &bool| if *s { Access::scalar(dims.len()) } else { Access::linear(dims) };
     reading_body(body, dims, &scalar.iter().map(access).collect::<Vec<_>>())

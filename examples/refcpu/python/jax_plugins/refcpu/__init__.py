@@ -76,7 +76,7 @@ def set_num_devices(count: int) -> None:
     if count < 1:
         raise ValueError(f"the number of devices must be at least 1, found {count}")
     if _private.backends_are_initialized():
-        raise RuntimeError("set_num_devices comes too late: JAX has created its devices; call it before the first use of JAX")
+        raise RuntimeError("set_num_devices must be called before the first use of JAX; JAX has already created its devices")
     if _named_in_environment():
         raise RuntimeError(
             "set_num_devices has no effect on a library from PJRT_NAMES_AND_LIBRARY_PATHS; set REFCPU_NUM_DEVICES"

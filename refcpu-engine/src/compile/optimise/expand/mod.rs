@@ -19,7 +19,7 @@ use refcpu_kernels::DType;
 /// Replaces operations whose regions the kernels cannot apply with loops. Applies to bodies as well.
 ///
 /// # Errors
-/// If the arrays that a loop requires are too large to address.
+/// Returns an error if the arrays that a loop requires are too large to address.
 pub(crate) fn expand(graph: Graph) -> Result<Graph> {
     if !is_needed(&graph) {
         return Ok(graph);
