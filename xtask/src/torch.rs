@@ -29,9 +29,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let venv = Venv::with_requirements("torch", REQUIREMENTS)?;
     let folder = workspace::root().join("tests/python/torch_xla");
     let mut all_passed = true;
-    for (file, stablehlo) in
-        [("test_programs.py", false), ("test_programs.py", true), ("test_devices.py", false)]
-    {
+    for (file, stablehlo) in [
+        ("test_programs.py", false),
+        ("test_programs.py", true),
+        ("test_devices.py", false),
+        ("test_replicas.py", false),
+    ] {
         let mut pytest = venv.python();
         pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).arg(folder.join(file));
         pytest.env("TEST_REFCPU", &library);

@@ -200,7 +200,7 @@ impl<B: Send + Sync + 'static> Shared<B> {
             self.limit,
             list(false)
         ))
-        .with_hint("launch the program on each of its devices, the same number of times");
+        .with_hint("launch the same program on each of its devices; programs that differ between devices are not combined");
         round.failed = Some(error.clone());
         round.executions.iter_mut().filter_map(Option::take).map(|part| (part, error.clone())).collect()
     }

@@ -60,3 +60,19 @@ def test_a_divided_model_learns_as_a_whole_one():
         losses.append(loss.item())
     assert abs(losses[0] - losses[1]) < 1e-5
     assert "devices=[2,2]" in torch_xla._XLAC._get_xla_sharding_spec(divided[0].weight)
+
+
+def test_arrays_may_be_divided_into_unequal_parts():
+    row = spmd.Mesh(np.arange(4), (4,), ("x",))
+    for size in (1, 3, 5, 10):
+        a, b = torch.randn(size, 3), torch.randn(3, size)
+        on_devices = [a.to(torch_xla.device()), b.to(torch_xla.device())]
+        spmd.mark_sharding(on_devices[0], row, ("x", None))
+        spmd.mark_sharding(on_devices[1], row, (None, "x"))
+        product, total = on_devices[0] @ on_devices[1], on_devices[0].sum(0)
+        spmd.mark_sharding(product, row, ("x", None))
+        torch_xla.sync()
+        torch.testing.assert_close(product.cpu(), a @ b, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(total.cpu(), a.sum(0), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close((product * 2).cpu(), 2 * (a @ b), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(on_devices[0].cpu(), a)
