@@ -743,7 +743,7 @@ pub struct PJRT_Buffer_MemoryLayout_Tiled {
     pub tile_dims: *const i64,
     /// How many of `tile_dims` each tile has; `num_tiles` of them.
     pub tile_dim_sizes: *const usize,
-    /// The number of tiles; 0 for a plain dense layout.
+    /// Number of tiles; 0 for a plain dense layout.
     pub num_tiles: usize,
 }
 /// A layout as distances between neighbours.
@@ -793,7 +793,7 @@ pub struct PJRT_ShapeSpec {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The dimensions.
     pub dims: *const i64,
-    /// The number of dimensions.
+    /// Number of dimensions.
     pub num_dims: usize,
     /// The element type.
     pub element_type: PJRT_Buffer_Type,
@@ -893,7 +893,7 @@ pub struct PJRT_Client_Create_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// Options of this platform, by name; borrowed for the call.
     pub create_options: *const PJRT_NamedValue,
-    /// The number of `create_options`.
+    /// Number of `create_options`.
     pub num_options: usize,
     /// Reads the shared store, or null.
     pub kv_get_callback: PJRT_KeyValueGetCallback,
@@ -1199,9 +1199,9 @@ pub struct PJRT_Client_DefaultDeviceAssignment_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The client.
     pub client: *mut PJRT_Client,
-    /// The number of replicas.
+    /// Number of replicas.
     pub num_replicas: ::core::ffi::c_int,
-    /// The number of partitions per replica.
+    /// Number of partitions per replica.
     pub num_partitions: ::core::ffi::c_int,
     /// Length of `default_assignment`; at least replicas times partitions.
     pub default_assignment_size: usize,
@@ -1258,7 +1258,7 @@ pub struct PJRT_Client_CreateUninitializedBuffer_Args {
     pub client: *mut PJRT_Client,
     /// The dimensions; borrowed for the call.
     pub shape_dims: *const i64,
-    /// The number of dimensions.
+    /// Number of dimensions.
     pub shape_num_dims: usize,
     /// The element type.
     pub shape_element_type: PJRT_Buffer_Type,
@@ -1293,7 +1293,7 @@ pub struct PJRT_Client_CreateErrorBuffer_Args {
     pub error_message_size: usize,
     /// The dimensions; borrowed for the call.
     pub shape_dims: *const i64,
-    /// The number of dimensions.
+    /// Number of dimensions.
     pub shape_num_dims: usize,
     /// The element type.
     pub shape_element_type: PJRT_Buffer_Type,
@@ -1305,7 +1305,7 @@ pub struct PJRT_Client_CreateErrorBuffer_Args {
     pub buffer: *mut PJRT_Buffer,
     /// Payloads to attach to the error, as named values; may be null.
     pub payload: *const PJRT_NamedValue,
-    /// The number of payloads.
+    /// Number of payloads.
     pub num_payload: usize,
     /// The layout, or null for the default.
     pub device_layout: *mut PJRT_Buffer_MemoryLayout,
@@ -1328,7 +1328,7 @@ pub struct PJRT_Client_CreateAliasBuffer_Args {
     pub memory: *mut PJRT_Memory,
     /// The dimensions; borrowed for the call.
     pub shape_dims: *const i64,
-    /// The number of dimensions.
+    /// Number of dimensions.
     pub shape_num_dims: usize,
     /// The element type.
     pub shape_element_type: PJRT_Buffer_Type,
@@ -1384,7 +1384,7 @@ pub struct PJRT_Client_BufferFromHostBuffer_Args {
     pub type_: PJRT_Buffer_Type,
     /// The dimensions; borrowed for the call.
     pub dims: *const i64,
-    /// The number of dimensions.
+    /// Number of dimensions.
     pub num_dims: usize,
     /// Bytes between neighbours per dimension, or null for dense, row-major memory. May be negative.
     pub byte_strides: *const i64,
@@ -1421,7 +1421,7 @@ pub struct PJRT_Client_CreateViewOfDeviceBuffer_Args {
     pub device_buffer_ptr: *mut ::core::ffi::c_void,
     /// The dimensions; borrowed for the call.
     pub dims: *const i64,
-    /// The number of dimensions.
+    /// Number of dimensions.
     pub num_dims: usize,
     /// The element type.
     pub element_type: PJRT_Buffer_Type,
@@ -1767,7 +1767,7 @@ pub struct PJRT_Device_PoisonExecution_Args {
     pub poisoned: bool,
     /// Payloads to attach to the error, as named values; may be null.
     pub payload: *const PJRT_NamedValue,
-    /// The number of payloads.
+    /// Number of payloads.
     pub num_payload: usize,
 }
 /// Makes the earliest unfinished launch with an id fail: its outputs get the error.
@@ -2097,9 +2097,9 @@ pub struct PJRT_ExecuteOptions {
     pub send_callbacks: *mut *mut PJRT_SendCallbackInfo,
     /// Per device, the callbacks of its receive operations.
     pub recv_callbacks: *mut *mut PJRT_RecvCallbackInfo,
-    /// The number of send operations per device.
+    /// Number of send operations per device.
     pub num_send_ops: usize,
-    /// The number of receive operations per device.
+    /// Number of receive operations per device.
     pub num_recv_ops: usize,
     /// Identifies this launch among processes and for `PJRT_Device_PoisonExecution`; 0 for none.
     pub launch_id: ::core::ffi::c_int,
@@ -2144,9 +2144,9 @@ pub struct PJRT_LoadedExecutable_Execute_Args {
     pub options: *mut PJRT_ExecuteOptions,
     /// Per device, its arguments. Those that the program donates are consumed.
     pub argument_lists: *const *const *mut PJRT_Buffer,
-    /// The number of devices: outer length of all lists.
+    /// Number of devices: outer length of all lists.
     pub num_devices: usize,
-    /// The number of arguments per device.
+    /// Number of arguments per device.
     pub num_args: usize,
     /// Per device, the caller's array; receives buffers that the caller owns.
     pub output_lists: *const *mut *mut PJRT_Buffer,
@@ -2343,7 +2343,7 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args {
     pub data: *const ::core::ffi::c_void,
     /// The dimensions; borrowed for the call.
     pub shape_dims: *const i64,
-    /// The number of dimensions.
+    /// Number of dimensions.
     pub shape_num_dims: usize,
     /// The element type.
     pub shape_element_type: PJRT_Buffer_Type,
@@ -2921,7 +2921,7 @@ pub struct PJRT_LoadOptions {
     pub struct_size: usize,
     /// Where in the topology to load, as coordinates; may be null.
     pub computation_origin: *const i32,
-    /// The number of coordinates.
+    /// Number of coordinates.
     pub computation_origin_size: usize,
     /// How slices form one system, or null.
     pub multi_slice_config: *mut PJRT_MultiSlice_Config,
@@ -3262,7 +3262,7 @@ pub struct PJRT_Buffer_Bitcast_Args {
     pub element_type: PJRT_Buffer_Type,
     /// The new dimensions; borrowed for the call.
     pub dims: *const i64,
-    /// The number of dimensions.
+    /// Number of dimensions.
     pub num_dims: usize,
     /// The new layout, or null for the default.
     pub device_layout: *mut PJRT_Buffer_MemoryLayout,
@@ -3453,7 +3453,7 @@ pub struct PJRT_TopologyDescription_Create_Args {
     pub topology_name_size: usize,
     /// Options of this platform, by name; borrowed for the call.
     pub create_options: *const PJRT_NamedValue,
-    /// The number of `create_options`.
+    /// Number of `create_options`.
     pub num_options: usize,
     /// Out: the topology, owned by the caller.
     pub topology: *mut PJRT_TopologyDescription,
@@ -3627,7 +3627,7 @@ pub struct PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args {
     pub memory_space_kind_id: ::core::ffi::c_int,
     /// The dimensions; borrowed for the call.
     pub dims: *const i64,
-    /// The number of dimensions.
+    /// Number of dimensions.
     pub num_dims: usize,
     /// The element type.
     pub element_type: PJRT_Buffer_Type,
@@ -4342,7 +4342,7 @@ pub struct PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The client.
     pub client: *mut PJRT_Client,
-    /// The number of buffers.
+    /// Number of buffers.
     pub num_buffers: usize,
     /// The buffers.
     pub buffers: *mut *mut PJRT_Buffer,
@@ -4373,9 +4373,9 @@ pub struct PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The client.
     pub client: *mut PJRT_Client,
-    /// The number of buffers.
+    /// Number of buffers.
     pub num_shapes: usize,
-    /// The number of dimensions per buffer.
+    /// Number of dimensions per buffer.
     pub shape_num_dims: *mut usize,
     /// The dimensions per buffer.
     pub num_dims: *mut *const i64,
@@ -4451,9 +4451,9 @@ pub struct PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The client.
     pub client: *mut PJRT_Client,
-    /// The number of buffers.
+    /// Number of buffers.
     pub num_shapes: usize,
-    /// The number of dimensions per buffer.
+    /// Number of dimensions per buffer.
     pub shape_num_dims: *mut usize,
     /// The dimensions per buffer.
     pub num_dims: *mut *const i64,
@@ -4585,7 +4585,7 @@ pub struct JAX_CustomCallPartitioner_version_and_error {
 pub struct JAX_CustomCallPartitioner_Partition_Args {
     /// Version and error.
     pub header: JAX_CustomCallPartitioner_version_and_error,
-    /// The number of operands.
+    /// Number of operands.
     pub num_args: usize,
     /// The operands.
     pub op_args: *mut JAX_CustomCallPartitioner_aval,
@@ -4606,7 +4606,7 @@ pub struct JAX_CustomCallPartitioner_Partition_Args {
 pub struct JAX_CustomCallPartitioner_InferShardingFromOperands_Args {
     /// Version and error.
     pub header: JAX_CustomCallPartitioner_version_and_error,
-    /// The number of operands.
+    /// Number of operands.
     pub num_args: usize,
     /// The operands.
     pub op_args: *mut JAX_CustomCallPartitioner_aval,
@@ -5189,7 +5189,7 @@ pub struct PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args {
     pub type_: PJRT_Buffer_Type,
     /// The dimensions; borrowed for the call.
     pub dims: *const i64,
-    /// The number of dimensions.
+    /// Number of dimensions.
     pub num_dims: usize,
     /// Out: the layout, owned by the caller.
     pub layout: *mut PJRT_Layouts_MemoryLayout,
@@ -5212,7 +5212,7 @@ pub struct PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args {
     pub type_: PJRT_Buffer_Type,
     /// The dimensions; borrowed for the call.
     pub dims: *const i64,
-    /// The number of dimensions.
+    /// Number of dimensions.
     pub num_dims: usize,
     /// Out: the layout, owned by the caller.
     pub layout: *mut PJRT_Layouts_MemoryLayout,
@@ -5353,7 +5353,7 @@ pub struct PJRT_Megascale_CreateAoTConfig_Args {
     pub struct_size: usize,
     /// The topology.
     pub topology: *const PJRT_TopologyDescription,
-    /// The number of slices.
+    /// Number of slices.
     pub num_slices: i32,
     /// Out: the configuration, owned by the caller.
     pub multi_slice_config: *mut PJRT_Megascale_MultiSliceConfig,
@@ -5370,7 +5370,7 @@ pub struct PJRT_Megascale_CreateMultiSliceConfig_Args {
     pub struct_size: usize,
     /// The topology.
     pub topology: *const PJRT_TopologyDescription,
-    /// The number of slices.
+    /// Number of slices.
     pub num_slices: i32,
     /// This process's slice.
     pub local_slice_id: i32,
@@ -6445,11 +6445,11 @@ pub struct PJRT_TpuTopology_Subslice_Args {
     pub topology: *const PJRT_TopologyDescription,
     /// Chips per host, per dimension.
     pub chips_per_host_bounds: *const i32,
-    /// The number of dimensions.
+    /// Number of dimensions.
     pub chips_per_host_bounds_num_dims: usize,
     /// Hosts, per dimension.
     pub host_bounds: *const i32,
-    /// The number of dimensions.
+    /// Number of dimensions.
     pub host_bounds_num_dims: usize,
     /// Out: the slice, owned by the caller.
     pub subslice_topology: *mut PJRT_TopologyDescription,
@@ -6485,7 +6485,7 @@ pub struct PJRT_TpuTopology_SubsliceDeviceIdFromFullDeviceId_Args {
     pub subslice_topology: *const PJRT_TopologyDescription,
     /// Where the slice starts, as coordinates.
     pub subslice_origin: *const i32,
-    /// The number of coordinates.
+    /// Number of coordinates.
     pub subslice_origin_dim_num: usize,
     /// The id in the whole.
     pub full_device_id: i32,
@@ -6508,7 +6508,7 @@ pub struct PJRT_TpuTopology_ReplaceHostBounds_Args {
     pub topology: *const PJRT_TopologyDescription,
     /// Hosts, per dimension.
     pub host_bounds: *const i32,
-    /// The number of dimensions.
+    /// Number of dimensions.
     pub host_bounds_dim_num: usize,
     /// Out: the topology, owned by the caller.
     pub new_topology: *mut PJRT_TopologyDescription,
@@ -6810,7 +6810,7 @@ pub struct PJRT_TpuTopology_ChipIdFromCoord_Args {
     pub topology: *const PJRT_TopologyDescription,
     /// The coordinates.
     pub coords: *const i32,
-    /// The number of coordinates.
+    /// Number of coordinates.
     pub coords_num_dims: usize,
     /// Out: its id.
     pub chip_id: i32,
@@ -6941,7 +6941,7 @@ pub type PJRT_TpuTopology_GetRoutingStrategy = ::core::option::Option<
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_TpuTopology_SliceConfig {
-    /// The number of dimensions in use.
+    /// Number of dimensions in use.
     pub dim_size: usize,
     /// Chips per dimension.
     pub dimensions: [i32; 4usize],
