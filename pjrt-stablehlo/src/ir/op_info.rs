@@ -51,7 +51,7 @@ pub enum Trait {
     IsolatedFromAbove,
 }
 
-/// An entry of the op table, which [`Op::info`](super::Op::info) and [`OpCode::info`] return.
+/// An entry of the op table, which [`Op::info`](super::Op::info) and [`OpCode::info`](super::OpCode::info) return.
 ///
 /// ```
 /// use pjrt_stablehlo::ir::{OpCode, OpInfo, Trait, Variadicity};

@@ -2,7 +2,7 @@
 
 use super::{BlockId, DictionaryAttribute, Location, Op, OpInfo, RegionId, ValueId, ValueRange, Variadicity};
 
-/// An operation of a [`Body`].
+/// An operation of a [`Body`](super::Body).
 #[derive(Clone, Debug)]
 pub struct Operation {
     /// The kind of operation, with its typed attributes.
