@@ -63,6 +63,12 @@ impl Sharding {
         dims.iter().zip(&self.parts).map(|(size, parts)| size.div_ceil(*parts)).collect()
     }
 
+    /// Returns `true` if all parts of an array of these dimensions are equally large.
+    pub(crate) fn is_even(&self, dims: &[usize]) -> bool {
+        let parts = &self.parts[usize::from(self.summed)..];
+        dims.iter().zip(parts).all(|(size, parts)| size.is_multiple_of(*parts))
+    }
+
     /// Returns the index in an array of these dimensions at which the shard of a partition begins. A shard without elements of
     /// the array begins at its end.
     ///

@@ -461,6 +461,20 @@ fn regions_with_loops_run_in_parts() {
     assert_eq!(collectives(&text), []);
 }
 
+/// Inside of the program, a constraint that would split an array unevenly has no effect.
+#[test]
+fn constraints_that_split_unevenly_are_ignored() {
+    let x = split("x", "8x6xf32", r#"{"x"}, {}"#);
+    let program = partitioned_text(&format!(
+        r#"({x}) -> tensor<8x6xf32> {{
+            %0 = sdy.sharding_constraint %x <@mesh, [{{}}, {{"x", "y"}}]> : tensor<8x6xf32>
+            %1 = stablehlo.cosine %0 : tensor<8x6xf32>
+            return %1 : tensor<8x6xf32>
+        }}"#
+    ));
+    assert_eq!(collectives(&program), []);
+}
+
 /// Parameters and results that the program itself splits unevenly have shards of equal sizes, the last ones padded.
 #[test]
 fn arrays_may_enter_and_leave_in_unequal_parts() {

@@ -50,6 +50,12 @@ impl<'m> Partitioner<'m> {
     fn sharding_of(&self, value: ValueId, sharding: &TensorSharding) -> Result<Option<Layout>> {
         let Some(dims) = self.dims(value) else { return Ok(None) };
         let said = with_addends(self.module, sharding, &dims, self.emit.devices.count())?;
+        if let Some(said) = said.as_ref().filter(|said| !said.is_even(&dims)) {
+            return Err(Error::unsupported(format!(
+                "the sharding {said} splits an array {dims:?} of a manual computation into unequal parts",
+                said = said.tiles()
+            )));
+        }
         Ok(Some(Layout::of(said.as_ref(), dims.len())))
     }
 

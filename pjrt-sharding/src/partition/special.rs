@@ -27,6 +27,9 @@ impl<'m> Partitioner<'m> {
         let Ok(said) = with_addends(self.module, sharding, &dims, self.emit.devices.count()) else {
             return Ok(None);
         };
+        if said.as_ref().is_some_and(|said| !said.is_even(&dims)) {
+            return Ok(None);
+        }
         let open = |dim: usize| sharding.dim_shardings.get(dim).is_some_and(|dim| !dim.is_closed);
         self.with_open(op, Layout::of(said.as_ref(), dims.len()), open)
     }

@@ -323,7 +323,11 @@ impl<'m> Flow<'m> {
         let split = |this: &Self, tensor: TensorId, sharding: &TensorSharding| {
             let along = along_manual_axes(sharding, manual);
             let found = of_shardy(this.module, &along, &this.tensors[tensor], this.options.shared_by());
-            let mut split = Split::new(found.ok()?.as_ref(), vec![false; this.tensors[tensor].len()]);
+            let found = found.ok()?;
+            if found.as_ref().is_some_and(|found| !found.is_even(&this.tensors[tensor])) {
+                return None;
+            }
+            let mut split = Split::new(found.as_ref(), vec![false; this.tensors[tensor].len()]);
             split.closed = split.dims.iter().map(Option::is_some).collect();
             Some((tensor, split))
         };
