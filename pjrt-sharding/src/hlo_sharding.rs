@@ -1,6 +1,7 @@
 //! Parses shardings in XLA's text form (`mhlo.sharding`), which occurs in programs for XLA's GSPMD partitioner and in programs
 //! that were converted from HLO.
 
+use crate::cut::Cut;
 use crate::error::{Error, Result};
 use crate::sharding::{Sharding, Subgroup, TileAssignment};
 
@@ -15,38 +16,108 @@ pub(crate) enum HloSharding {
     Tiled(Sharding),
 }
 
+/// The partitions in which operations run on parts of arrays that the program itself cuts, as an `mhlo.sharding` states them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ManualSharding {
+    /// `{manual}`: every partition runs on parts of its own.
+    All,
+    /// The sharding has a subgroup `manual`: the partitions with the same index share arrays.
+    Subgroups(Cut),
+}
+
 /// Parses a sharding such as `{devices=[2,1,2]<=[4] last_tile_dim_replicate}` of an array of these dimensions.
 ///
 /// # Errors
 /// Returns an error if the sharding does not fit the array or the number of partitions, or if its form is not supported.
 pub(crate) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<HloSharding> {
-    let wrong = |why: &str| {
-        Error::invalid(format!(
-            "invalid mhlo.sharding {text:?} of an array {dims:?} on {partitions} partitions: {why}"
-        ))
+    let (tiles, kinds) = match scan(text, partitions)? {
+        Scanned::Tiles(tiles, kinds) => (tiles, kinds),
+        Scanned::Word("replicated") => return Ok(HloSharding::Replicated),
+        Scanned::Word("unknown") => return Ok(HloSharding::Unknown),
+        Scanned::Word("maximal") if partitions == 1 => return Ok(HloSharding::Replicated),
+        Scanned::Word(other) => return Err(unsupported(text, other)),
     };
-    let unsupported = |what: &str| {
-        Error::unsupported(format!(
-            "{what:?} in the mhlo.sharding {text:?} is not supported: it must be replicated, unknown or tiled, with \
-             replicated subgroups"
-        ))
+    if let Some(kind) = kinds.iter().find(|kind| **kind != "replicated") {
+        return Err(unsupported(text, kind));
+    }
+    let tiles = TileAssignment { subgroups: vec![Subgroup::Replicated; kinds.len()], ..tiles };
+    let sharding = tiles.sharding(dims.len()).map_err(|error| {
+        let why = format!("it does not fit an array {dims:?}: {}", error.message);
+        invalid(text, partitions, &why)
+    })?;
+    let is_whole = sharding.parts.iter().all(|parts| *parts == 1);
+    Ok(if is_whole { HloSharding::Replicated } else { HloSharding::Tiled(sharding) })
+}
+
+/// Parses the manual part of a sharding such as `{manual}` or `{devices=[1,4,2]<=[8] last_tile_dims={manual, replicated}}`;
+/// `None` if it has none.
+///
+/// # Errors
+/// If the sharding is malformed or does not fit the number of partitions.
+pub(crate) fn parse_manual(text: &str, partitions: usize) -> Result<Option<ManualSharding>> {
+    let (tiles, kinds) = match scan(text, partitions)? {
+        Scanned::Tiles(tiles, kinds) => (tiles, kinds),
+        Scanned::Word(word) => return Ok((word == "manual").then_some(ManualSharding::All)),
     };
-    let inner = text
-        .trim()
-        .strip_prefix('{')
-        .and_then(|rest| rest.strip_suffix('}'))
-        .ok_or_else(|| unsupported(text))?;
+    if !kinds.contains(&"manual") {
+        return Ok(None);
+    }
+    // The partitions of a tile that have the same index along a subgroup differ in the others only. As an array of one more
+    // dimension for each subgroup, the sharding splits along all of them.
+    let rank = tiles.dimensions.len();
+    let sharding = tiles.sharding(rank).map_err(|error| invalid(text, partitions, &error.message))?;
+    let first = rank - kinds.len();
+    let manual: Vec<usize> = (first..rank).filter(|dim| kinds[dim - first] == "manual").collect();
+    let index = |partition: usize| -> Vec<usize> {
+        manual.iter().map(|dim| sharding.position[partition][*dim]).collect()
+    };
+    // The order of the indices has no meaning: they are numbered in the order of the partitions.
+    let mut indices: Vec<Vec<usize>> = vec![];
+    let number = |partition: usize| {
+        let index = index(partition);
+        indices.iter().position(|other| *other == index).unwrap_or_else(|| {
+            indices.push(index);
+            indices.len() - 1
+        })
+    };
+    let of_partition = (0..partitions).map(number).collect();
+    let parts = manual.iter().map(|dim| sharding.parts[*dim]).product();
+    Ok(Some(ManualSharding::Subgroups(Cut { parts, of_partition })))
+}
+
+fn invalid(text: &str, partitions: usize, why: &str) -> Error {
+    Error::invalid(format!("invalid mhlo.sharding {text:?} on {partitions} partitions: {why}"))
+}
+
+fn unsupported(text: &str, what: &str) -> Error {
+    Error::unsupported(format!(
+        "{what:?} in the mhlo.sharding {text:?} is not supported: it must be replicated, unknown or tiled, with \
+         replicated subgroups"
+    ))
+}
+
+/// The syntax of a sharding.
+enum Scanned<'a> {
+    /// A form without a list of devices, such as `replicated`.
+    Word(&'a str),
+    /// Tiles, whose last dimensions are the subgroups of these kinds.
+    Tiles(TileAssignment, Vec<&'a str>),
+}
+
+/// Parses the syntax of a sharding. The tiles have no subgroups, but the last dimensions that these are.
+fn scan(text: &str, partitions: usize) -> Result<Scanned<'_>> {
+    let wrong = |why: &str| invalid(text, partitions, why);
+    let form = || wrong("the list of devices is malformed");
+    let inner = text.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    let inner = inner.ok_or_else(|| wrong("it is not enclosed in braces"))?;
     let mut scanner = Scanner { rest: inner };
     match scanner.word() {
-        "replicated" => return Ok(HloSharding::Replicated),
-        "unknown" => return Ok(HloSharding::Unknown),
         "devices" => {}
-        "maximal" if partitions == 1 => return Ok(HloSharding::Replicated),
-        other => return Err(unsupported(if other.is_empty() { inner } else { other })),
+        "" => return Ok(Scanned::Word(inner)),
+        word => return Ok(Scanned::Word(word)),
     }
-    let form = || wrong("the list of devices is malformed");
     scanner.eat("=").then_some(()).ok_or_else(form)?;
-    let tiles = scanner.list("[", "]").ok_or_else(form)?;
+    let dimensions = scanner.list("[", "]").ok_or_else(form)?;
     let devices = if scanner.eat("<=") {
         let sizes = scanner.list("[", "]").ok_or_else(form)?;
         let order = match scanner.eat("T") {
@@ -58,34 +129,25 @@ pub(crate) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<Hlo
     } else {
         scanner.numbers().ok_or_else(form)?
     };
-    let copied = match copies(&mut scanner).ok_or_else(form)? {
-        Ok(copied) => copied,
-        Err(kind) => return Err(unsupported(kind)),
-    };
+    let kinds = subgroups(&mut scanner).ok_or_else(form)?.map_err(|word| unsupported(text, word))?;
+    if kinds.len() > dimensions.len() {
+        return Err(wrong("it has more subgroups than dimensions"));
+    }
     if devices.len() != partitions {
         return Err(wrong("the number of devices is not the number of partitions"));
     }
-    let tiles = TileAssignment { dimensions: tiles, devices, subgroups: vec![Subgroup::Replicated; copied] };
-    let sharding = tiles.sharding(dims.len()).map_err(|error| wrong(&error.message))?;
-    let is_whole = sharding.parts.iter().all(|parts| *parts == 1);
-    Ok(if is_whole { HloSharding::Replicated } else { HloSharding::Tiled(sharding) })
+    Ok(Scanned::Tiles(TileAssignment { dimensions, devices, subgroups: vec![] }, kinds))
 }
 
-/// Returns the number of trailing tile dimensions that are replicated; `Some(Err)` with the keyword if it is not supported, and
-/// `None` if the text is malformed.
-fn copies<'a>(scanner: &mut Scanner<'a>) -> Option<Result<usize, &'a str>> {
-    let mut copied = 0;
+/// Returns the kinds of the trailing tile dimensions, which are subgroups; `Some(Err)` with the keyword if it is not supported,
+/// and `None` if the text is malformed.
+fn subgroups<'a>(scanner: &mut Scanner<'a>) -> Option<Result<Vec<&'a str>, &'a str>> {
+    let mut kinds = vec![];
     loop {
         match scanner.word() {
-            "" | "metadata" => return Some(Ok(copied)),
-            "last_tile_dim_replicate" => copied = 1,
-            "last_tile_dims" => {
-                let kinds = scanner.words("={", "}")?;
-                if let Some(kind) = kinds.iter().find(|kind| **kind != "replicated") {
-                    return Some(Err(kind));
-                }
-                copied = kinds.len();
-            }
+            "" | "metadata" => return Some(Ok(kinds)),
+            "last_tile_dim_replicate" => kinds = vec!["replicated"],
+            "last_tile_dims" => kinds = scanner.words("={", "}")?,
             other => return Some(Err(other)),
         }
     }
@@ -219,6 +281,28 @@ mod tests {
         ] {
             assert!(parse(text, &[4], 4).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn manual_subgroups_are_the_partitions_that_the_program_cuts_for() {
+        let cut = |of_partition: &[usize], parts| {
+            Ok(Some(ManualSharding::Subgroups(Cut { parts, of_partition: of_partition.into() })))
+        };
+        let manual = |text| parse_manual(text, 8);
+        assert_eq!(manual("{manual}"), Ok(Some(ManualSharding::All)));
+        assert_eq!(manual("{replicated}"), Ok(None));
+        assert_eq!(manual("{devices=[2,4]<=[8] last_tile_dim_replicate}"), Ok(None));
+        let major = &[0, 0, 1, 1, 2, 2, 3, 3];
+        assert_eq!(manual("{devices=[1,4,2]<=[8] last_tile_dims={manual, replicated}}"), cut(major, 4));
+        assert_eq!(
+            manual("{devices=[1,2,4]<=[4,2]T(1,0) last_tile_dims={replicated, manual}}"),
+            cut(major, 4)
+        );
+        assert_eq!(manual("{devices=[2,4]<=[4,2]T(1,0) last_tile_dims={manual}}"), cut(major, 4));
+        assert_eq!(manual("{devices=[2,4]1,3,5,7,0,2,4,6 last_tile_dims={manual}}"), cut(major, 4));
+        assert!(manual("{devices=[2,4]<=[4] last_tile_dims={manual}}").is_err());
+        assert!(manual("{devices=[2]<=[8] last_tile_dims={manual}}").is_err());
+        assert!(manual("{devices=[8]<=[8] last_tile_dims={manual, replicated}}").is_err());
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //!   part that the partition holds, and collective operations exchange data between partitions.
 //! * [`partition_calls`] replaces custom calls with the programs that the host supplies for one partition (JAX's
 //!   `custom_partitioning`).
+//! * [`to_manual_computations`] replaces the custom calls by which programs for XLA's GSPMD partitioner express JAX's
+//!   `shard_map` with manual computations.
 //! * [`ShardingRule`] states which dimensions of an operation's operands and results are split together, in the terms of
 //!   [Shardy](https://openxla.org/shardy). One table contains the rules of all StableHLO operations.
 //!
@@ -38,11 +40,13 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod axes;
 mod call_partitioner;
 mod calls;
 mod cut;
 mod devices;
 mod error;
+mod gspmd;
 mod hlo_sharding;
 mod layout;
 mod mesh;
@@ -57,6 +61,7 @@ mod split;
 pub use call_partitioner::{CallPartitioner, PartitionedCall, WholeCall};
 pub use calls::{has_partitioned_calls, partition_calls};
 pub use error::{Error, ErrorKind};
+pub use gspmd::{has_manual_regions, to_manual_computations};
 pub use mesh::mesh_of;
 pub use options::{FindPartitioner, Options};
 pub use partition::partition;

@@ -330,6 +330,66 @@ fn manual_computations_are_on_parts_already() {
 }
 
 #[test]
+fn manual_regions_of_gspmd_compute_what_manual_computations_do() {
+    let next = "%n = \"stablehlo.collective_permute\"(%p) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, source_target_pairs = dense<[[0, 1], [1, 2], [2, 3], [3, 0]]> : tensor<4x2xi64>}> : (tensor<2xf32>) -> tensor<2xf32>";
+    let inside = format!(
+        "%id = stablehlo.partition_id : tensor<ui32>
+         %f = stablehlo.convert %id : (tensor<ui32>) -> tensor<f32>
+         %b = stablehlo.broadcast_in_dim %f, dims = [] : (tensor<f32>) -> tensor<2xf32>
+         {next}
+         %s = stablehlo.add %n, %b : tensor<2xf32>"
+    );
+    let program = |region: String| {
+        partitioned_text(&format!(
+            "(%a: tensor<8xf32>) -> tensor<8xf32> {{
+               %d = stablehlo.add %a, %a : tensor<8xf32>
+               {region}
+               %e = stablehlo.multiply %r, %a : tensor<8xf32>
+               return %e : tensor<8xf32> }}"
+        ))
+    };
+    let of_gspmd = program(format!(
+        "%0 = stablehlo.custom_call @Sharding(%d) {{mhlo.sharding = \"{{devices=[4]<=[4]}}\"}} : (tensor<8xf32>) -> tensor<8xf32>
+         %p = stablehlo.custom_call @SPMDFullToShardShape(%0) {{mhlo.sharding = \"{{manual}}\"}} : (tensor<8xf32>) -> tensor<2xf32>
+         {inside}
+         %1 = stablehlo.custom_call @Sharding(%s) {{mhlo.sharding = \"{{manual}}\"}} : (tensor<2xf32>) -> tensor<2xf32>
+         %r = stablehlo.custom_call @SPMDShardToFullShape(%1) {{mhlo.sharding = \"{{devices=[4]<=[4]}}\"}} : (tensor<2xf32>) -> tensor<8xf32>"
+    ));
+    let axes = r#"<@mesh, [{"x", "y"}]>"#;
+    let of_shardy = program(format!(
+        "%0 = sdy.sharding_constraint %d {axes} : tensor<8xf32>
+         %r = sdy.manual_computation(%0) in_shardings=[{axes}] out_shardings=[{axes}] manual_axes={{\"x\", \"y\"}} (%p: tensor<2xf32>) {{
+           {inside}
+           sdy.return %s : tensor<2xf32>
+         }} : (tensor<8xf32>) -> tensor<8xf32>"
+    ));
+    assert_eq!(of_gspmd, of_shardy);
+}
+
+#[test]
+fn manual_regions_of_gspmd_along_some_axes_sum_along_these() {
+    // The mesh is 2 by 2, and the region is manual along its first axis.
+    let manual = "{devices=[1,1,2,2]<=[4] last_tile_dims={manual, replicated}}";
+    let text = partitioned_text(&format!(
+        "({}) -> tensor<4x4xf32> {{
+           %0 = stablehlo.custom_call @Sharding(%a) {{backend_config = \"unspecified_dims=[0,1]\", mhlo.sharding = \"{{devices=[2,1,2]<=[4] last_tile_dim_replicate}}\"}} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+           %p = stablehlo.custom_call @SPMDFullToShardShape(%0) {{backend_config = \"unspecified_dims=[0,1]\", mhlo.sharding = \"{manual}\"}} : (tensor<8x4xf32>) -> tensor<4x4xf32>
+           %s = \"stablehlo.all_reduce\"(%p) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>, use_global_device_ids}}> ({{
+             ^bb0(%u: tensor<f32>, %v: tensor<f32>):
+               %w = stablehlo.add %u, %v : tensor<f32>
+               %x = stablehlo.custom_call @Sharding(%w) {{mhlo.sharding = \"{{devices=[2,2]<=[4] last_tile_dims={{manual, replicated}}}}\"}} : (tensor<f32>) -> tensor<f32>
+               stablehlo.return %x : tensor<f32>
+           }}) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+           %1 = stablehlo.custom_call @Sharding(%s) {{backend_config = \"unspecified_dims=[0,1]\", mhlo.sharding = \"{manual}\"}} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+           %r = stablehlo.custom_call @SPMDShardToFullShape(%1) {{backend_config = \"unspecified_dims=[0,1]\", mhlo.sharding = \"{{replicated}}\"}} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+           return %r : tensor<4x4xf32> }}",
+        split("a", "8x4xf32", r#"{"x"}, {}"#)
+    ));
+    assert_eq!(collectives(&text), [("all_reduce", 1)]);
+    assert!(!text.contains("custom_call") && !text.contains("slice"), "{text}");
+}
+
+#[test]
 fn the_program_of_a_partition_says_how_arguments_and_results_are_split() {
     let arguments = format!("{}, %b: tensor<4xf32>", split("a", "8xf32", r#"{"x"}"#));
     let text = partitioned_text(&format!("({arguments}) -> tensor<8xf32> {{ return %a : tensor<8xf32> }}"));

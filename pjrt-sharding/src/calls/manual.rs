@@ -1,6 +1,6 @@
 //! The manual computations that take the place of calls.
 
-use super::axes::Axes;
+use crate::axes::Axes;
 use crate::devices::Devices;
 use crate::error::{Error, Result};
 use crate::layout::Layout;

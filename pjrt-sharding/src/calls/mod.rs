@@ -1,6 +1,5 @@
 //! Replaces custom calls with the programs that the host supplies for one partition, each as the body of a manual computation.
 
-mod axes;
 mod describe;
 mod manual;
 mod replace;

@@ -15,8 +15,6 @@ const PLACES: &[&str] = &[
     "MoveToDevice",
     "MoveToHost",
     "Sharding",
-    "SPMDFullToShardShape",
-    "SPMDShardToFullShape",
 ];
 
 /// Returns whether a call only constrains the order of execution: it keeps its operands alive, or orders their computations.

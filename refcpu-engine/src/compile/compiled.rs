@@ -8,7 +8,10 @@ use super::phases::{donations, plan};
 use crate::graph::Shape;
 use crate::plan::{Donation, Plan};
 use crate::trace::pass;
-use pjrt_sharding::{Sharding, Shardings, has_partitioned_calls, partition, partition_calls, propagate};
+use pjrt_sharding::{
+    Sharding, Shardings, has_manual_regions, has_partitioned_calls, partition, partition_calls, propagate,
+    to_manual_computations,
+};
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{Attribute, Function, Op, Type};
 use std::borrow::Cow;
@@ -121,7 +124,7 @@ pub fn core_ops(module: &Module, options: &CompileOptions) -> Result<Module> {
 /// # Errors
 /// Returns an error if the program cannot be compiled, or if `main` has tuples among its parameters or results.
 pub fn partitioned(module: &Module, options: &CompileOptions) -> Result<Module> {
-    let flat = to_core_ops_without_calls(module)?;
+    let flat = flattened(module, options)?;
     let options = sharding_options(options);
     Ok(partition(&flat, &propagate(&flat, &options)?, &options)?)
 }
@@ -144,14 +147,29 @@ fn with_partitions_of_calls(module: &Module, options: &CompileOptions) -> Result
     if !has_partitioned_calls(module, options.find_partitioner) {
         return Ok(None);
     }
-    let flat = to_core_ops_without_calls(module)?;
+    let flat = flattened(module, options)?;
     Ok(Some(pass("partition_calls", || partition_calls(&flat, &sharding_options(options)))?))
+}
+
+/// Returns whether the program is for whole arrays on several partitions.
+fn is_split(options: &CompileOptions) -> bool {
+    options.use_spmd_partitioning && options.num_partitions > 1
+}
+
+/// Inlines calls. If arrays are split, replaces the manual regions of programs for XLA's GSPMD partitioner with manual
+/// computations.
+fn flattened<'m>(module: &'m Module, options: &CompileOptions) -> Result<Cow<'m, Module>> {
+    let flat = to_core_ops_without_calls(module)?;
+    if !is_split(options) || !has_manual_regions(&flat) {
+        return Ok(flat);
+    }
+    let replace = || to_manual_computations(&flat, &sharding_options(options));
+    Ok(Cow::Owned(pass("to_manual_computations", replace)?))
 }
 
 /// Propagates shardings. Inlines calls first if the program is for whole arrays on several partitions.
 fn propagated<'m>(module: &'m Module, options: &CompileOptions) -> Result<(Cow<'m, Module>, Shardings)> {
-    let is_split = options.use_spmd_partitioning && options.num_partitions > 1;
-    let module = if is_split { to_core_ops_without_calls(module)? } else { Cow::Borrowed(module) };
+    let module = if is_split(options) { flattened(module, options)? } else { Cow::Borrowed(module) };
     let shardings = pass("propagate", || propagate(&module, &sharding_options(options)))?;
     Ok((module, shardings))
 }
@@ -170,7 +188,7 @@ fn runs_in_parts(module: &Module, options: &CompileOptions, shardings: &Sharding
         Parts::WhereNeeded => has_addends() || is_manual(),
         Parts::Always => true,
     };
-    wanted && options.use_spmd_partitioning && options.num_partitions > 1 && !calls_the_host(module, options)
+    wanted && is_split(options) && !calls_the_host(module, options)
 }
 
 /// Partitions the program and compiles the program of one partition.

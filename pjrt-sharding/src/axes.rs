@@ -1,4 +1,4 @@
-//! Derives a mesh from the splits of given arrays.
+//! Derives a mesh from splits of arrays.
 
 use crate::cut::Cut;
 use pjrt_stablehlo::ir::{AxisRef, DimensionSharding, Mesh, MeshAxis, MeshReference, Str, TensorSharding};
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// The axes of a mesh of partitions, the major one first.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Axes(Vec<Axis>);
+pub(crate) struct Axes(Vec<Axis>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Axis {
@@ -17,7 +17,7 @@ struct Axis {
 
 impl Axes {
     /// Returns the coarsest axes such that each split is along whole axes; `None` if no such axes exist.
-    pub(super) fn of(cuts: &[&Cut], partitions: usize) -> Option<Self> {
+    pub(crate) fn of(cuts: &[&Cut], partitions: usize) -> Option<Self> {
         let mut strides = BTreeSet::from([1, partitions]);
         for cut in cuts {
             let part = |p: usize| cut.of_partition[p] as i64;
@@ -63,12 +63,18 @@ impl Axes {
         format!("axis_{axis}").as_str().into()
     }
 
-    pub(super) fn names(&self) -> Box<[Str]> {
+    /// Returns the names of all axes.
+    pub(crate) fn names(&self) -> Box<[Str]> {
         (0..self.0.len()).map(Self::name).collect()
     }
 
+    /// Returns the names of the axes that a split is along; `None` if it is along no whole axes.
+    pub(crate) fn names_along(&self, cut: &Cut) -> Option<Box<[Str]>> {
+        Some(self.along(cut)?.into_iter().map(Self::name).collect())
+    }
+
     /// Returns the sharding of an array with these splits; `None` if one of them is not along whole axes.
-    pub(super) fn sharding(&self, cuts: &[Option<Cut>]) -> Option<TensorSharding> {
+    pub(crate) fn sharding(&self, cuts: &[Option<Cut>]) -> Option<TensorSharding> {
         let dim = |cut: &Option<Cut>| {
             let along = cut.as_ref().map_or(Some(vec![]), |cut| self.along(cut))?;
             let axis = |axis| AxisRef { name: Self::name(axis), sub_axis: None };

@@ -1,0 +1,104 @@
+//! Replaces the custom calls by which programs for XLA's GSPMD partitioner enter and leave code on parts of arrays with manual
+//! computations.
+
+mod computation;
+mod copy;
+mod region;
+#[cfg(test)]
+mod tests;
+
+use crate::error::{Error, Result};
+use crate::options::Options;
+use copy::Copy;
+use pjrt_stablehlo::Module;
+use pjrt_stablehlo::ir::{Function, Op, Operation};
+
+/// A custom call at the border between operations on whole arrays and operations on their parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Border {
+    /// `SPMDFullToShardShape`: the operand is a whole array, and the result is a part of it.
+    ToShard,
+    /// `SPMDShardToFullShape`: the operand is a part, and the result is the whole array.
+    ToFull,
+}
+
+impl Border {
+    fn of(op: &Operation) -> Option<Self> {
+        let Op::CustomCall(call) = &op.kind else { return None };
+        let border = match &*call.call_target_name {
+            "SPMDFullToShardShape" => Self::ToShard,
+            "SPMDShardToFullShape" => Self::ToFull,
+            _ => return None,
+        };
+        (op.operands.len() == 1 && op.results.len() == 1).then_some(border)
+    }
+}
+
+/// Returns whether a module contains manual regions in the form of XLA's GSPMD partitioner, which
+/// [`to_manual_computations`] replaces.
+pub fn has_manual_regions(module: &Module) -> bool {
+    module.functions().iter().any(has_borders)
+}
+
+fn has_borders(function: &Function) -> bool {
+    function.body.all_ops().any(|(_, op)| Border::of(op).is_some())
+}
+
+/// Replaces the manual regions of a program for XLA's GSPMD partitioner with manual computations.
+///
+/// A manual region consists of the operations between custom calls `SPMDFullToShardShape`, which convert whole arrays to parts,
+/// and custom calls `SPMDShardToFullShape`, which convert parts to whole arrays. JAX lowers `shard_map` to this form if it does
+/// not use Shardy. [`propagate`](crate::propagate()) and [`partition`](crate::partition()) support only the equivalent
+/// `sdy.manual_computation`:
+///
+/// * The shardings of operands are those of the `mhlo.sharding` of the operation before `SPMDFullToShardShape`. Those of
+///   results are the `mhlo.sharding` of `SPMDShardToFullShape`.
+/// * A sharding `{manual}` in the region makes all axes of the mesh manual. A subgroup `manual` makes those axes manual along
+///   which it divides the partitions. Shardings along the other axes are left to propagation.
+/// * Operations without operands, such as constants and `partition_id`, and what is computed from these alone are copied into
+///   each region that uses them.
+///
+/// Calls of functions must be inlined before, as for [`propagate`](crate::propagate()).
+///
+/// ```
+/// use pjrt_sharding::{Options, to_manual_computations};
+///
+/// let module = pjrt_stablehlo::parse(
+///     r#"func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
+///       %0 = stablehlo.custom_call @Sharding(%a) {mhlo.sharding = "{devices=[2]<=[2]}"}
+///         : (tensor<8xf32>) -> tensor<8xf32>
+///       %1 = stablehlo.custom_call @SPMDFullToShardShape(%0) {mhlo.sharding = "{manual}"}
+///         : (tensor<8xf32>) -> tensor<4xf32>
+///       %2 = stablehlo.reverse %1, dims = [0] : tensor<4xf32>
+///       %3 = stablehlo.custom_call @SPMDShardToFullShape(%2) {mhlo.sharding = "{devices=[2]<=[2]}"}
+///         : (tensor<4xf32>) -> tensor<8xf32>
+///       return %3 : tensor<8xf32>
+///     }"#,
+/// )?;
+/// let options = Options { num_partitions: 2, ..Options::default() };
+/// let module = to_manual_computations(&module, &options)?;
+/// assert_eq!(module.op_counts()["sdy.manual_computation"], 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if an operation uses both parts and whole arrays that do not pass
+/// `SPMDFullToShardShape`, if a manual region contains another, or if the shardings of a region are not along the axes of one
+/// mesh; [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the shape of a part is not that of its sharding.
+pub fn to_manual_computations(module: &Module, options: &Options) -> Result<Module> {
+    let mut program = Module::new();
+    program.name.clone_from(&module.name);
+    program.attributes.clone_from(&module.attributes);
+    program.location.clone_from(&module.location);
+    for mesh in module.meshes() {
+        program.add_mesh(mesh.clone());
+    }
+    for function in module.functions() {
+        let mut function = function.clone();
+        if has_borders(&function) {
+            function.body = Copy::of(&function.body, options.num_partitions)?;
+        }
+        program.add_function(function).map_err(|_| Error::internal("two functions have the same name"))?;
+    }
+    Ok(program)
+}
