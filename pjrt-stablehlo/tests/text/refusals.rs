@@ -155,7 +155,10 @@ fn an_attribute_is_given_once() {
         ],
     );
     let named = "func.func private @f() attributes {sym_name = \"g\"}";
-    assert!(failure(named).contains("'sym_name' is part of the function's signature"));
+    assert!(
+        failure(named)
+            .contains("'sym_name' is not allowed here, because the function's signature specifies it")
+    );
     let unknown =
         "\"func.func\"() <{function_type = () -> (), sym_name = \"f\", inline = 1}> ({\n}) : () -> ()";
     assert!(failure(unknown).contains("functions have no attribute 'inline'"));
