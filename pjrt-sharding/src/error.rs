@@ -3,7 +3,7 @@
 use pjrt_stablehlo::ir::Location;
 use std::fmt;
 
-/// The kinds of [`Error`]. The example of [`Error`] matches on one.
+/// The kinds of [`Error`]. See [`Error`] for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {

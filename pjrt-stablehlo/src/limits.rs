@@ -22,7 +22,7 @@ pub const MAX_ATTRIBUTE_ELEMENTS: usize = 1 << 24;
 /// KiB is sufficient for all functions of this crate, including in builds without optimization.
 pub const MAX_NESTING: u32 = 64;
 
-/// The maximum nesting depth of locations. Readers replace deeper parts of a location by an unknown location.
+/// The maximum nesting depth of locations. Readers replace deeper parts of a location with an unknown location.
 pub const MAX_LOCATION_NESTING: u32 = 256;
 
 /// The maximum nesting depth of regions.

@@ -189,7 +189,7 @@ impl Error {
         &self.0.message
     }
 
-    /// Returns the hint, which tells the user how to resolve the error.
+    /// Returns the hint, if there is one. It tells the user how to resolve the error.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()

@@ -31,7 +31,8 @@ pub struct Shardings {
     pub parameters: Vec<Option<Sharding>>,
     /// The sharding of each result of `main`, in the same form.
     pub results: Vec<Option<Sharding>>,
-    /// The shardings that the program inspects with custom calls `InspectSharding`, by the name in the configuration of the call.
+    /// The shardings that the program inspects with `InspectSharding` custom calls, each with the name in the configuration of the
+    /// call; `None` if every partition has the whole array.
     pub inspected: Vec<(String, Option<Sharding>)>,
     /// The layouts of the values of `main` that are split.
     pub(crate) values: HashMap<ValueId, Layout>,

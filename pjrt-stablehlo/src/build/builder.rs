@@ -141,7 +141,7 @@ impl Builder {
         })
     }
 
-    /// Returns the sizes of a tensor.
+    /// Returns the size of each dimension of a tensor.
     pub fn dims(&self, value: ValueId) -> Vec<i64> {
         self.tensor(value).dims().to_vec()
     }

@@ -33,7 +33,7 @@ pub struct Error {
     pub message: String,
     /// The byte of the input at which the error was found.
     pub offset: Option<usize>,
-    /// The operation that the error is about.
+    /// The name of the operation that the error concerns, if it is known.
     pub op: Option<Str>,
     /// The constraint of the specification that the operation violates.
     pub constraint: Option<Constraint>,
@@ -93,7 +93,7 @@ fn cut(text: String, most: usize) -> String {
 }
 
 impl Error {
-    /// Creates an error without a place. The middle of an overlong message is removed.
+    /// Creates an error without a byte offset, an operation or a location. The middle of a long message is removed.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Error {
             kind,

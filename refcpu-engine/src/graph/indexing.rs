@@ -21,7 +21,7 @@ pub struct GatherDims {
     pub start_indices_batching_dims: Vec<usize>,
     /// The operand dimension of each component of an index vector.
     pub start_index_map: Vec<usize>,
-    /// The dimension of the indices that contains the index vectors; equal to the rank if each element is a vector of its own.
+    /// The dimension of the indices that contains the index vectors; equal to the rank of the indices if each element is a vector of its own.
     pub index_vector_dim: usize,
     /// The size of the window in each operand dimension.
     pub slice_sizes: Vec<usize>,
