@@ -70,7 +70,7 @@ try:
 except RuntimeError as error:
     print(error)
 """
-    assert "too late" in plugins.run_python(code, JAX_PLATFORMS="refcpu")
+    assert "before the first use of JAX" in plugins.run_python(code, JAX_PLATFORMS="refcpu")
 
 
 def test_a_wrong_number_of_devices_is_an_error():
