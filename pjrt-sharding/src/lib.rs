@@ -53,6 +53,7 @@ mod mesh;
 mod options;
 mod partition;
 mod propagate;
+mod rebuilt;
 mod rule;
 mod said;
 mod sharding;

@@ -11,6 +11,7 @@ use crate::layout::Layout;
 use crate::options::{FindPartitioner, Options};
 use crate::partition::{dims, ints};
 use crate::propagate::{Shardings, propagate_with};
+use crate::rebuilt::without_functions;
 use crate::sharding::Sharding;
 use describe::described;
 use manual::{Within, computation, within_another};
@@ -46,13 +47,7 @@ pub fn partition_calls(module: &Module, options: &Options) -> Result<Module> {
     let devices = Devices { array: vec![0; options.num_partitions], replicas: options.num_replicas };
     let shardings = shardings(module, main, &devices, &calls, options)?;
     let mut main = main.clone();
-    let mut program = Module::new();
-    program.name.clone_from(&module.name);
-    program.attributes.clone_from(&module.attributes);
-    program.location.clone_from(&module.location);
-    for mesh in module.meshes() {
-        program.add_mesh(mesh.clone());
-    }
+    let mut program = without_functions(module);
     for function in module.functions().iter().filter(|function| function.name != main.name) {
         add_function(&mut program, function.clone())?;
     }

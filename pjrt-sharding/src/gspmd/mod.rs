@@ -9,6 +9,7 @@ mod tests;
 
 use crate::error::{Error, Result};
 use crate::options::Options;
+use crate::rebuilt::without_functions;
 use copy::Copy;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{Function, Op, Operation};
@@ -86,13 +87,7 @@ fn has_borders(function: &Function) -> bool {
 /// `SPMDFullToShardShape`, if a manual region contains another, or if the shardings of a region are not along the axes of one
 /// mesh; [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the shape of a part is not that of its sharding.
 pub fn to_manual_computations(module: &Module, options: &Options) -> Result<Module> {
-    let mut program = Module::new();
-    program.name.clone_from(&module.name);
-    program.attributes.clone_from(&module.attributes);
-    program.location.clone_from(&module.location);
-    for mesh in module.meshes() {
-        program.add_mesh(mesh.clone());
-    }
+    let mut program = without_functions(module);
     for function in module.functions() {
         let mut function = function.clone();
         if has_borders(&function) {

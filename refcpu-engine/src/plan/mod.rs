@@ -37,7 +37,7 @@ pub struct Plan {
 pub struct Parameter {
     /// The type.
     pub shape: Shape,
-    /// Whether a result may use the memory of the argument.
+    /// The results that may use the memory of the argument.
     pub donation: Donation,
     /// The sharding; `None` if every partition holds the whole array.
     pub sharding: Option<Sharding>,

@@ -33,7 +33,7 @@ fn matrices_of_eight_bit_floats_are_decomposed_and_solved() {
     assert_eq!(to_f32s(&results[0][1]), [2., 1., 0., 3.]);
 }
 
-/// What PyTorch/XLA's `torch.linalg.eigh` becomes; the other triangle is not read.
+/// The custom call of PyTorch/XLA's `torch.linalg.eigh` reads one triangle of the matrix.
 #[test]
 fn xlas_call_for_eigenvalues_reads_the_triangle_that_its_configuration_names() {
     let program = |config: &str| {
