@@ -31,6 +31,7 @@ mod math;
 mod number;
 pub mod pool;
 pub mod reduce;
+mod reduce_op;
 pub mod region;
 pub mod rng;
 mod scratch;
@@ -43,4 +44,5 @@ pub mod window;
 
 pub use dtype::{ComputeType, DType};
 pub use pool::Pool;
+pub use reduce_op::ReduceOp;
 pub use view::{Dst, Element, Src};

@@ -2,7 +2,7 @@
 
 use super::instr::{Instr, Op, scalar_op};
 use super::{
-    Array, ArraySpec, Base, Call, Cell, Code, MAX_CELLS, Operand, Outside, Place, Start, Vector, Window,
+    ArrayId, ArraySpec, Base, Call, Cell, Code, MAX_CELLS, Operand, Outside, Place, Start, Vector, Window,
     cells_of, optimise,
 };
 use crate::region::node::Node;
@@ -392,7 +392,7 @@ impl Assembler {
     ///
     /// # Errors
     /// Returns an error if there is no such operand.
-    pub fn read(&mut self, number: usize, dtype: DType, len: usize) -> Result<Array, RegionError> {
+    pub fn read(&mut self, number: usize, dtype: DType, len: usize) -> Result<ArrayId, RegionError> {
         if number >= self.reads {
             return fail(format!("there is no operand {number}; the program has {}", self.reads));
         }
@@ -404,7 +404,7 @@ impl Assembler {
     ///
     /// # Errors
     /// Returns an error if there is no such result.
-    pub fn write(&mut self, number: usize, dtype: DType, len: usize) -> Result<Array, RegionError> {
+    pub fn write(&mut self, number: usize, dtype: DType, len: usize) -> Result<ArrayId, RegionError> {
         if number >= self.writes {
             return fail(format!("there is no result {number}; the program has {}", self.writes));
         }
@@ -415,18 +415,18 @@ impl Assembler {
     ///
     /// # Errors
     /// Returns an error if there are too many arrays.
-    pub fn array_of(&mut self, place: Place) -> Result<Array, RegionError> {
+    pub fn array_of(&mut self, place: Place) -> Result<ArrayId, RegionError> {
         self.array(ArraySpec { base: Base::Cells(place.cell), dtype: place.dtype, len: place.len })
     }
 
-    fn array(&mut self, spec: ArraySpec) -> Result<Array, RegionError> {
+    fn array(&mut self, spec: ArraySpec) -> Result<ArrayId, RegionError> {
         let same = |a: &ArraySpec| a.base == spec.base && a.dtype == spec.dtype && a.len == spec.len;
         if let Some(i) = self.arrays.iter().position(same) {
-            return Ok(Array(i as u16));
+            return Ok(ArrayId(i as u16));
         }
         let n = self.index(self.arrays.len())?;
         self.arrays.push(spec);
-        Ok(Array(n))
+        Ok(ArrayId(n))
     }
 
     /// Reads a window: the elements `runs[i]..runs[i] + run` for each `i`, shifted by the indices of
@@ -437,7 +437,7 @@ impl Assembler {
     /// elements is not that of `to`.
     pub fn load(
         &mut self,
-        array: Array,
+        array: ArrayId,
         starts: &[Start],
         runs: &[usize],
         run: usize,
@@ -454,7 +454,7 @@ impl Assembler {
     /// See [`Self::load`]. Also returns an error if the array is read-only.
     pub fn store(
         &mut self,
-        array: Array,
+        array: ArrayId,
         starts: &[Start],
         runs: &[usize],
         run: usize,
@@ -471,7 +471,7 @@ impl Assembler {
 
     fn window(
         &mut self,
-        array: Array,
+        array: ArrayId,
         starts: &[Start],
         runs: &[usize],
         run: usize,
@@ -563,10 +563,10 @@ impl Assembler {
     pub fn call(
         &mut self,
         what: usize,
-        reads: &[(Array, &[usize])],
-        writes: &[(Array, &[usize])],
+        reads: &[(ArrayId, &[usize])],
+        writes: &[(ArrayId, &[usize])],
     ) -> Result<(), RegionError> {
-        let operands = |list: &[(Array, &[usize])]| {
+        let operands = |list: &[(ArrayId, &[usize])]| {
             list.iter()
                 .map(|(array, dims)| {
                     let spec = self.arrays[usize::from(array.0)];

@@ -4,8 +4,8 @@ use super::lower::lower;
 use super::node::Node;
 use super::schedule::compacted;
 use super::{Access, InputSpec, OutputSpec, Region, RegionError};
-use crate::tile::{self, Direction, Opcode, Order, ReduceOp, TileOp};
-use crate::{ComputeType, DType, convert};
+use crate::tile::{self, Direction, Opcode, Order, TileOp};
+use crate::{ComputeType, DType, ReduceOp, convert};
 use std::collections::HashMap;
 
 /// A value of a region under construction: one element for each point of the iteration space.
@@ -413,8 +413,8 @@ impl Builder {
             ));
         }
         let ct = v.dtype.compute();
-        let ordered = matches!(op, ReduceOp::Max | ReduceOp::Min);
-        if op.tile_op().result(ct).is_none() || (ordered && ct.is_complex()) {
+        let ordered = matches!(op, ReduceOp::Maximum | ReduceOp::Minimum);
+        if TileOp::combining(op).result(ct).is_none() || (ordered && ct.is_complex()) {
             return fail(format!("the reduction {op:?} is not defined for {}", v.dtype.mlir_name()));
         }
         let rank = self.dims.len();

@@ -1,7 +1,7 @@
 //! Recognises the regions of reductions, scatters and selections that kernels implement.
 
 use crate::graph::{Body, Definition, Graph, Op, Reducer, ValueId, ops};
-use refcpu_kernels::reduce::ReduceOp;
+use refcpu_kernels::ReduceOp;
 use refcpu_kernels::region::Direction;
 use refcpu_kernels::tile::TileOp;
 use refcpu_kernels::window::SelectOp;

@@ -2,9 +2,10 @@
 
 use super::fuse::is_identity;
 use crate::graph::{Graph, Node, Op, Reducer, ValueId, ops};
+use refcpu_kernels::ReduceOp;
 use refcpu_kernels::dot::DotDims;
 use refcpu_kernels::reduce::ArgReduceOp;
-use refcpu_kernels::region::{Direction, Order, ReduceOp};
+use refcpu_kernels::region::{Direction, Order};
 use refcpu_kernels::sort::{KeyOrder, KeyPart, SortKey};
 use refcpu_kernels::tile::TileOp;
 use std::convert::Infallible;
@@ -234,7 +235,7 @@ fn arg_reduction(g: &Graph, node: &Node, dims: &[usize], body: &Graph) -> Option
     if picked != pick_value || !first_wins {
         return None;
     }
-    let worst = if op == ArgReduceOp::Maximum { ReduceOp::Max } else { ReduceOp::Min };
+    let worst = if op == ArgReduceOp::Maximum { ReduceOp::Maximum } else { ReduceOp::Minimum };
     is_identity(worst, g.constant(*init_value)?.element()?, shape.dtype).then_some(op)
 }
 
