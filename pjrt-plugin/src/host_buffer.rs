@@ -61,7 +61,8 @@ impl HostBuffer {
     ///
     /// # Errors
     ///
-    /// Returns INVALID_ARGUMENT if the size of `dense` is not that of the array.
+    /// Returns INVALID_ARGUMENT if a dimension is negative, if the size of the array overflows the address space, or if `dense`
+    /// does not have exactly that size.
     pub fn from_vec(element_type: ElementType, dims: Vec<i64>, dense: Vec<u8>) -> Result<Self> {
         Self::dense(Shape::new(element_type, &dims)?, dense)
     }

@@ -105,7 +105,8 @@ impl BorderArray {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "an array {:?} that is divided into {parts:?} parts along the manual axes cannot have parts {:?}",
+            "the manual axes divide the dimensions {:?} of an array into {parts:?} parts, but the manual region uses parts with \
+             the dimensions {:?}",
             self.whole, self.part
         )))
     }

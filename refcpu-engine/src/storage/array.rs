@@ -186,7 +186,7 @@ impl Array {
     pub fn bytes(&self) -> Option<&[u8]> {
         match &*self.storage {
             Storage::Owned(block) => {
-                // SAFETY: the block was allocated for `byte_len` bytes, all of which are initialised. They are written only
+                // SAFETY: the block was allocated for `byte_len` bytes, all of which are initialized. They are written only
                 // through `bytes_mut` or a view of a frame. Both require the only handle of the storage, which this borrow
                 // excludes.
                 Some(unsafe { std::slice::from_raw_parts(block.as_ptr().as_ptr(), self.byte_len()) })
