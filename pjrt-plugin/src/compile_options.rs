@@ -200,7 +200,8 @@ impl CompileOptions {
     ///
     /// # Errors
     ///
-    /// Returns INVALID_ARGUMENT if a name is not declared, with the most similar name as a hint, or if a value has the wrong type.
+    /// Returns INVALID_ARGUMENT if a name is not declared, with the most similar name as a hint, or if a value has the wrong
+    /// type.
     pub fn compiler_options(&self, specs: &[OptionSpec]) -> Result<Options> {
         let own = self
             .overrides

@@ -1,5 +1,5 @@
-//! The contents of the page about the slots: the minor version of the C API that introduced each function, the author's method that
-//! implements it, the default behavior, and the callers.
+//! The contents of the page about the slots: the minor version of the C API that introduced each function, the author's method
+//! that implements it, the default behavior, and the callers.
 
 /// A slot as the page describes it.
 pub(crate) struct Row {

@@ -177,7 +177,8 @@ impl Frame {
     /// `in_place` states that the kernel allows a result at the address of an operand.
     ///
     /// # Panics
-    /// Panics if a view exceeds its slot, if the slot of a result is read-only, or if a result overlaps another view in any other way.
+    /// Panics if a view exceeds its slot, if the slot of a result is read-only, or if a result overlaps another view in any
+    /// other way.
     #[inline]
     pub fn access<R>(
         &mut self,
