@@ -132,7 +132,7 @@ pub trait PjrtExecutable: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Any error that prevents serialization.
+    /// Returns an error if the executable cannot be serialized.
     fn serialize(&self) -> Result<Option<Vec<u8>>> {
         Ok(None)
     }

@@ -67,7 +67,7 @@ impl HostBuffer {
         Self::dense(Shape::new(element_type, &dims)?, dense)
     }
 
-    /// Does the same as [`from_vec`](Self::from_vec).
+    /// Creates an array from a shape and dense, row-major bytes of the plugin. See [`from_vec`](Self::from_vec) for errors.
     pub(crate) fn dense(shape: Shape, dense: Vec<u8>) -> Result<Self> {
         let size = shape.host_size();
         if dense.len() != size {

@@ -213,7 +213,7 @@ fn callback<F>(channel_id: i64, function: Option<F>, user_arg: *mut c_void) -> R
 
 /// # Safety
 ///
-/// As for [`read_callbacks`].
+/// The same as for [`read_callbacks`].
 unsafe fn per_device<'a, T>(
     (lists, len): (*mut *mut T, usize),
     num_devices: usize,

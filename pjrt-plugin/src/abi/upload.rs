@@ -99,7 +99,7 @@ impl<C: PjrtClient> Uploader<C> for ClientState<C> {
 ///
 /// # Safety
 ///
-/// As for [`read_layout`].
+/// The same as for [`read_layout`].
 unsafe fn device_layout(layout: *const PJRT_Buffer_MemoryLayout, rank: usize) -> Result<Option<Layout>> {
     if layout.is_null() {
         return Ok(None);

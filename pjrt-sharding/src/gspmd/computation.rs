@@ -14,7 +14,8 @@ use pjrt_stablehlo::ir::{
 /// Returns the manual computation for a region.
 ///
 /// # Errors
-/// If the shardings are malformed, contradict each other or the shapes of the parts, or are not along the axes of one mesh.
+/// Returns an error if the shardings are malformed, contradict each other or the shapes of the parts, or are not along the axes
+/// of one mesh.
 pub(super) fn computation(
     body: &Body,
     region: &ManualRegion,
