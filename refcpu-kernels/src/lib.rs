@@ -6,7 +6,7 @@
 //!
 //! A kernel checks the shapes of its arguments. If a caller passes wrong shapes, the kernel panics with the
 //! shapes in its message, and never accesses memory out of bounds. Kernels allocate no memory that grows with
-//! the data, unless their documentation says so.
+//! the data, unless their documentation states otherwise.
 #![allow(
     clippy::extra_unused_type_parameters,
     reason = "a body that is compiled once per instruction set has the set as a parameter even if it does not use it"

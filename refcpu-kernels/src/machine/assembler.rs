@@ -97,13 +97,13 @@ impl Assembler {
     /// Returns the builder of the innermost block's arithmetic.
     ///
     /// # Panics
-    /// Panics outside of any block.
+    /// Panics outside any block.
     pub fn builder(&mut self) -> &mut Builder {
         &mut self.block().builder
     }
 
     fn block(&mut self) -> &mut Block {
-        self.blocks.last_mut().expect("inside of a block")
+        self.blocks.last_mut().expect("inside a block")
     }
 
     /// Allocates cells for `len` elements.
@@ -127,7 +127,7 @@ impl Assembler {
     /// Allocates cells that initially hold these elements.
     ///
     /// # Errors
-    /// See [`Self::cells`]. Also returns an error if the bytes are not whole elements.
+    /// Returns the same errors as [`Self::cells`], and an error if the bytes are not whole elements.
     pub fn constant(&mut self, dtype: DType, bytes: &[u8]) -> Result<Place, RegionError> {
         if !bytes.len().is_multiple_of(dtype.size()) {
             return fail(format!("{} bytes of {dtype:?}", bytes.len()));
@@ -208,7 +208,7 @@ impl Assembler {
     /// Returns the place of a value with all of its `len` elements.
     ///
     /// # Errors
-    /// See [`Self::place`]. Also returns an error if the value has another number of elements.
+    /// Returns the same errors as [`Self::place`], and an error if the value has another number of elements.
     pub fn full(&mut self, v: Val, len: usize) -> Result<Place, RegionError> {
         let node = self.builder().encoded(v)?;
         let place = self.computed(node)?;
@@ -451,7 +451,7 @@ impl Assembler {
     /// Writes a window; see [`Self::load`].
     ///
     /// # Errors
-    /// See [`Self::load`]. Also returns an error if the array is read-only.
+    /// Returns the same errors as [`Self::load`], and an error if the array is read-only.
     pub fn store(
         &mut self,
         array: ArrayId,
@@ -532,7 +532,7 @@ impl Assembler {
     /// Copies values to other places simultaneously: a place may be both read and written.
     ///
     /// # Errors
-    /// See [`Self::copy`].
+    /// Returns the same errors as [`Self::copy`].
     pub fn copy_all(&mut self, moves: &[(Place, Place)]) -> Result<(), RegionError> {
         let mut rest: Vec<(Place, Place)> = moves.iter().filter(|(f, t)| f.cell != t.cell).copied().collect();
         while !rest.is_empty() {

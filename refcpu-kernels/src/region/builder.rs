@@ -89,7 +89,7 @@ impl Builder {
     /// Adds an input that has the shape of the iteration space, in row-major order.
     ///
     /// # Errors
-    /// See [`Self::input`].
+    /// Returns the same errors as [`Self::input`].
     pub fn linear_input(&mut self, dtype: DType) -> Result<Val, RegionError> {
         self.input(dtype, Access::linear(&self.dims))
     }
@@ -97,7 +97,7 @@ impl Builder {
     /// Adds an input of one element, which every point reads.
     ///
     /// # Errors
-    /// See [`Self::input`].
+    /// Returns the same errors as [`Self::input`].
     pub fn scalar_input(&mut self, dtype: DType) -> Result<Val, RegionError> {
         self.input(dtype, Access::scalar(self.dims.len()))
     }

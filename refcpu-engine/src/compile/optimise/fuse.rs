@@ -266,7 +266,7 @@ pub(super) fn fused_reduction_parts(graph: &Graph, node: &Node) -> Option<(Reduc
     is_identity(*op, init.element()?, shape.dtype).then_some((*op, dims.len(), input))
 }
 
-/// Returns whether combining with this element changes nothing. Only common types are recognised.
+/// Returns whether combining with this element changes nothing. Only common types are recognized.
 pub(super) fn is_identity(op: ReduceOp, element: &[u8], dtype: DType) -> bool {
     use ReduceOp as R;
     let zero = element.iter().all(|b| *b == 0);

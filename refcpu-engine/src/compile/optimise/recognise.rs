@@ -165,7 +165,7 @@ fn key_value(g: &Graph, v: ValueId) -> Option<KeyValue> {
     }
 }
 
-/// Matches one select of a canonicalisation. Returns true for that of NaNs, false for that of zeros, and the value that it
+/// Matches one select of a canonicalization. Returns true for that of NaNs, false for that of zeros, and the value that it
 /// applies to.
 fn canonical_step(g: &Graph, node: &Node) -> Option<(bool, ValueId)> {
     if node.op != Op::Select {
@@ -191,7 +191,7 @@ fn canonical_step(g: &Graph, node: &Node) -> Option<(bool, ValueId)> {
     }
 }
 
-/// Recognises JAX's argmin and argmax: a joint reduction of values and their indices.
+/// Recognizes JAX's argmin and argmax: a joint reduction of values and their indices.
 fn arg_reduction(g: &Graph, node: &Node, dims: &[usize], body: &Graph) -> Option<ArgReduceOp> {
     let ([dim], [values, indices, init_value, init_index]) = (dims, &node.operands[..]) else { return None };
     let shape = g.shape(*values);
