@@ -1,5 +1,6 @@
 //! The graph of relations between the shardings of a function's tensors.
 
+use super::gspmd::block_for_gspmd;
 use super::relation::{Kind, Relation, TensorId};
 use crate::error::{Error, Result};
 use crate::mesh::{is_for_gspmd, mesh_of, of_shardy};
@@ -179,10 +180,10 @@ impl<'m> Flow<'m> {
     }
 
     fn by_rule(&mut self, op: &Operation) -> Result<()> {
-        if is_for_gspmd(self.module) && is_barrier_of_gspmd(op) {
-            return Ok(());
+        let Some(mut rule) = propagation_rule(self.body, op, self.options.call_rule) else { return Ok(()) };
+        if is_for_gspmd(self.module) {
+            block_for_gspmd(self.body, op, &mut rule);
         }
-        let Some(rule) = propagation_rule(self.body, op, self.options.call_rule) else { return Ok(()) };
         let one = |this: &Self, value: ValueId| match this.of_value.get(&value).map_or(&[][..], Vec::as_slice)
         {
             [tensor] => Some(*tensor),
@@ -397,15 +398,6 @@ fn along_manual_axes(sharding: &TensorSharding, manual: &ops::ManualComputation)
     };
     let dim = |dim: &DimensionSharding| DimensionSharding { axes: kept(&dim.axes), ..dim.clone() };
     TensorSharding { dim_shardings: sharding.dim_shardings.iter().map(dim).collect(), ..sharding.clone() }
-}
-
-/// Returns whether XLA's GSPMD partitioner does not propagate splits through an operation that has a rule.
-fn is_barrier_of_gspmd(op: &Operation) -> bool {
-    match &op.kind {
-        Op::Fft(_) => true,
-        Op::Composite(composite) => &*composite.name == "chlo.top_k",
-        _ => false,
-    }
 }
 
 /// Returns the kind of an operation that has a rule.

@@ -8,6 +8,7 @@
 //! used, and for the parameters and results only those along whole axes of the mesh, since hosts cannot describe others.
 
 mod flow;
+mod gspmd;
 mod relation;
 #[cfg(test)]
 mod tests;

@@ -78,8 +78,8 @@ def wrong(found: dict, whole: dict) -> str | None:
 def compare(partitioner: str, ours: dict, theirs: dict) -> Counter:
     """Prints the differences of one partitioner, and returns the numbers of outcomes."""
     counts: Counter = Counter()
-    programs = [name for name in theirs if "/" in name]
-    assert programs == [name for name in ours if "/" in name], "the processes ran different programs"
+    programs = [name for name in ours if "/" in name]
+    assert ours.keys() == theirs.keys(), "the processes ran different programs"
     for name in programs:
         found, anchor, whole = ours[name], theirs[name], theirs[name.split("/")[0]]
         counts["programs"] += 1
