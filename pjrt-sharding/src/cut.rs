@@ -55,3 +55,29 @@ pub(crate) fn is_along_axes(cut: &Cut, axes: &[Cut]) -> bool {
     };
     cut.parts == 1 || axes.iter().any(|axis| axis.parts > 1 && refines(cut, axis) && rest_is(axis))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(of_partition: &[usize]) -> Cut {
+        Cut { parts: of_partition.iter().max().unwrap() + 1, of_partition: of_partition.into() }
+    }
+
+    #[test]
+    fn the_common_split_is_the_major_part_of_both() {
+        let (fine, other) = (cut(&[0, 1, 2, 3]), cut(&[1, 0, 3, 2]));
+        assert_eq!(common(&fine, &other), Some(cut(&[0, 0, 1, 1])));
+        assert_eq!(common(&fine, &cut(&[0, 2, 1, 3])), None);
+        assert_eq!((coarse(&fine, 3), coarse(&fine, 1)), (None, None));
+    }
+
+    #[test]
+    fn a_split_along_axes_has_them_in_any_order() {
+        let (x, y) = (cut(&[0, 0, 1, 1]), cut(&[0, 1, 0, 1]));
+        let axes = [x.clone(), y.clone()];
+        assert!(is_along_axes(&product(&[&x, &y]).unwrap(), &axes));
+        assert!(is_along_axes(&product(&[&y, &x]).unwrap(), &axes));
+        assert!(!is_along_axes(&x, &[product(&[&x, &y]).unwrap()]));
+    }
+}

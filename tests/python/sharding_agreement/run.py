@@ -23,6 +23,8 @@ PARTITIONERS = ("shardy", "gspmd")
 # XLA's CPU backend ends the process in a few programs, such as Fourier transforms along a split dimension.
 ATTEMPTS = 50
 TIMEOUT = 3600
+# The share of shardings that must equal XLA's, in percent, whatever the choices explain.
+LEAST_SHARE = 97
 
 
 def arguments() -> argparse.Namespace:
@@ -112,6 +114,9 @@ def main() -> int:
     for partitioner in options.partitioner or PARTITIONERS:
         counts = compare(partitioner, measured(options, "refcpu", partitioner), measured(options, "cpu", partitioner))
         share = 100 * counts["equal"] / max(1, counts["shardings"])
+        if share < LEAST_SHARE and not (options.only or options.mesh):
+            print(f"{partitioner}: fewer than {LEAST_SHARE} % of the shardings are equal")
+            bad += 1
         print(f"{partitioner}: {', '.join(f'{n} {what}' for what, n in counts.items())}; {share:.1f} % equal", flush=True)
         bad += counts["wrong"] + counts["unlisted"]
     if not (options.only or options.mesh or options.partitioner):
