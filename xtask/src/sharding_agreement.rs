@@ -40,7 +40,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         .env("PJRT_NAMES_AND_LIBRARY_PATHS", format!("refcpu:{}", library.display()))
         .env("PYTHONPATH", workspace::root().join("examples/refcpu/python"));
     for (name, values) in [("--partitioner", &options.partitioner), ("--mesh", &options.mesh)] {
-        values.iter().for_each(|value| drop(compare.args([name, value])));
+        for value in values {
+            compare.args([name, value.as_str()]);
+        }
     }
     if let Some(only) = &options.only {
         compare.args(["--only", only]);
