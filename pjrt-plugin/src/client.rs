@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::attributes::PluginAttributes;
 use crate::buffer::PjrtBuffer;
 use crate::compile_options::CompileOptions;
+use crate::core::packed;
 use crate::core::panic_guard;
 use crate::core::promise::{Pending, promise};
 use crate::device::PjrtDevice;
@@ -422,8 +423,12 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     }
 
     /// Copies the dense, row-major bytes of an array to an array with another element type and other dimensions
-    /// (`PJRT_Buffer_Bitcast`). The SDK calls it when the data is ready, and only if the sizes are equal. The original is
-    /// unchanged. The default copies the array to host memory and uploads it.
+    /// (`PJRT_Buffer_Bitcast`, and arguments of `PJRT_LoadedExecutable_Execute` whose shape is not that of the parameter). The
+    /// SDK calls it when the data is ready, and only if the sizes are equal. The original is unchanged. The default copies the
+    /// array to host memory and uploads it.
+    ///
+    /// The SDK does not call it if one of the types has elements of less than a byte, and the other type has elements of
+    /// another width. Plugins differ in whether they pack such elements, so the SDK converts these arrays in host memory.
     ///
     /// # Errors
     ///
@@ -618,9 +623,9 @@ fn in_order_assignment<D: PjrtDevice>(
     }
 }
 
-/// Copies an array to host memory and uploads the bytes as an array of the same size. It does not wait for either step,
+/// Copies an array to host memory and uploads the bytes as an array of the same packed size. It does not wait for either step,
 /// because the current thread may be the one that finishes the first.
-fn through_host<C: PjrtClient>(
+pub(crate) fn through_host<C: PjrtClient>(
     from: BufferRef<'_, C>,
     to: Placement<'_, C>,
     element_type: ElementType,
@@ -628,8 +633,14 @@ fn through_host<C: PjrtClient>(
 ) -> Result<Pending<C::Buffer>> {
     let upload = to.uploader.upload_later(to.place, to.layout)?;
     let (promise, pending) = promise();
+    // If elements of the target share bytes, each of them occupies a byte in host memory.
+    let size = Shape::new(element_type, &dims)?.host_size();
+    let from_bits = from.element_type.packed_bits();
     let copy = CopyToHost::collected(Shape::new(from.element_type, from.dims)?, move |bytes| {
-        let upload = |bytes| upload(HostBuffer::from_vec(element_type, dims, bytes)?);
+        let upload = |bytes| {
+            let bytes = packed::reinterpret(bytes, from_bits, element_type.packed_bits(), size);
+            upload(HostBuffer::from_vec(element_type, dims, bytes)?)
+        };
         match bytes.and_then(|bytes| panic_guard::catch(|| upload(bytes))) {
             Ok(uploaded) => uploaded.receive(move |value| promise.deliver(value)),
             Err(error) => promise.fail(error),

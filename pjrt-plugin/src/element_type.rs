@@ -96,6 +96,14 @@ impl ElementType {
         self.bits().div_ceil(8)
     }
 
+    /// Returns the number of bits of an element in an array whose elements share bytes. Elements of 6 bits do not.
+    pub(crate) const fn packed_bits(self) -> usize {
+        match self.bits() {
+            bits @ (1 | 2 | 4) => bits,
+            _ => 8 * self.byte_size(),
+        }
+    }
+
     /// Returns the alignment of an element in host memory, in bytes, as in C: its size, or half of it for complex numbers.
     #[must_use]
     pub const fn alignment(self) -> usize {

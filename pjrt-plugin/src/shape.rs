@@ -84,6 +84,14 @@ impl Shape {
     pub(crate) fn host_size(&self) -> usize {
         self.size
     }
+
+    /// Returns the size of the array in bytes if elements of less than a byte share bytes, as in the memory of devices.
+    pub(crate) fn packed_size(&self) -> usize {
+        match self.element_type.packed_bits() {
+            bits @ 1..8 => self.size.div_ceil(8 / bits),
+            _ => self.size,
+        }
+    }
 }
 
 impl fmt::Display for Shape {
@@ -105,6 +113,16 @@ mod tests {
             assert_eq!(shape.minor_to_major(), (0..rank).rev().collect::<Vec<i64>>());
             assert_eq!(shape.host_size() as i64, 4 * dims.iter().product::<i64>());
         }
+    }
+
+    #[test]
+    fn elements_of_half_a_byte_share_bytes() {
+        let packed = |ty, dims: &[i64]| Shape::new(ty, dims).unwrap().packed_size();
+        assert_eq!(packed(ElementType::S4, &[3]), 2);
+        assert_eq!(packed(ElementType::U1, &[3, 8]), 3);
+        assert_eq!(packed(ElementType::F6E2M3FN, &[4]), 4);
+        assert_eq!(packed(ElementType::F32, &[2, 0]), 0);
+        assert_eq!(packed(ElementType::F32, &[2]), 8);
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //! `PJRT_Client_DefaultDeviceAssignment`, `PJRT_Client_DmaMap`, `PJRT_Client_DmaUnmap`,
 //! `PJRT_Client_UpdateGlobalProcessInfo`, `PJRT_Client_TopologyDescription`.
 
+use std::sync::Once;
+
 use pjrt_sys::{
     PJRT_Client_AddressableDevices_Args, PJRT_Client_AddressableMemories_Args, PJRT_Client_Create_Args,
     PJRT_Client_DefaultDeviceAssignment_Args, PJRT_Client_Destroy_Args, PJRT_Client_Devices_Args,
@@ -19,6 +21,7 @@ use pjrt_sys::{
 
 use crate::abi::args::{View, handle, input, null, output, output_slice, output_str};
 use crate::abi::c_arrays::read_named_values;
+use crate::abi::call_trace::complain;
 use crate::abi::client_state::ClientState;
 use crate::abi::error::host_error;
 use crate::abi::exit::tell_at_exit;
@@ -38,6 +41,31 @@ const DISTRIBUTED: &[OptionSpec] = &[
     OptionSpec::integer("num_nodes", 1, "the number of processes"),
 ];
 
+/// An option that hosts send to every plugin although their user did not ask for it.
+struct HostOption {
+    name: &'static str,
+    /// The host, with the releases that send the option.
+    host: &'static str,
+    warning: Once,
+}
+
+/// The options that a plugin which does not declare them ignores with a warning. Other undeclared options are errors.
+static HOST_OPTIONS: [HostOption; 1] =
+    [HostOption { name: "preallocate", host: "go-xla 0.3", warning: Once::new() }];
+
+/// Returns whether hosts send the option to every plugin. The first call for a name prints a warning.
+fn is_ignored(platform: &str, name: &str) -> bool {
+    let Some(option) = HOST_OPTIONS.iter().find(|option| option.name == name) else { return false };
+    option.warning.call_once(|| {
+        complain(&format!(
+            "warning: the plugin '{platform}' does not have the create option '{name}', which {} sends to every plugin, and \
+             ignores it",
+            option.host
+        ));
+    });
+    true
+}
+
 /// Divides the host's options into those of the plugin and those of a distributed computation.
 fn config<C: PjrtClient>(given: Vec<(String, OptionValue)>) -> Result<ClientConfig> {
     let (distributed, own): (Vec<_>, Vec<_>) = given.into_iter().partition(|(name, _)| {
@@ -48,7 +76,9 @@ fn config<C: PjrtClient>(given: Vec<(String, OptionValue)>) -> Result<ClientConf
     let (node_id, num_nodes) = (distributed.integer("node_id")?, distributed.integer("num_nodes")?);
     // This check comes first, because a distributed host sends further options that a single-process plugin rejects.
     check_processes::<C>(node_id, num_nodes)?;
-    let options = Options::new(C::CREATE_OPTIONS, own)?;
+    let is_declared = |name: &str| C::CREATE_OPTIONS.iter().any(|spec| spec.name() == name);
+    let own = own.into_iter().filter(|(name, _)| is_declared(name) || !is_ignored(C::PLATFORM_NAME, name));
+    let options = Options::new(C::CREATE_OPTIONS, own.collect())?;
     Ok(ClientConfig { node_id, num_nodes, ..ClientConfig::new(options) })
 }
 

@@ -15,11 +15,11 @@ use pjrt_sys::{
 use crate::abi::args::{View, element_type, handle, input, null, output, slice};
 use crate::abi::buffer::BufferHandle;
 use crate::abi::event::event_to_raw;
+use crate::abi::handle;
 use crate::abi::layout::{HostLayout, host_array, read_layout};
-use crate::abi::upload::buffer_to_raw;
 use crate::buffer::PjrtBuffer;
 use crate::client::Location;
-use crate::client::{BufferRef, PjrtClient, Placement};
+use crate::client::{BufferRef, PjrtClient, Placement, through_host};
 use crate::core::event::{Event, EventSource, after};
 use crate::core::host_memory::HostBytesMut;
 use crate::core::panic_guard;
@@ -165,7 +165,14 @@ pub(crate) fn buffer_bitcast<C: PjrtClient>(args: View<'_, PJRT_Buffer_Bitcast_A
     let buffer = handle!(args.buffer: BufferHandle<C>)?;
     let dims = slice!(args.dims as i64, num_dims)?;
     let shape = Shape::new(element_type(input!(args.element_type))?, dims)?;
-    check_bitcast(&buffer.shape, &shape)?;
+    if buffer.shape.packed_size() != shape.packed_size() {
+        return Err(Error::invalid_argument(format!(
+            "cannot bitcast {} to {shape}: their sizes are {} and {} bytes, and must be equal",
+            buffer.shape,
+            buffer.shape.packed_size(),
+            shape.packed_size()
+        )));
+    }
     // SAFETY: the field is null or a layout of the host.
     match unsafe { read_layout(input!(args.device_layout), dims.len()) }? {
         None => {}
@@ -174,32 +181,22 @@ pub(crate) fn buffer_bitcast<C: PjrtClient>(args: View<'_, PJRT_Buffer_Bitcast_A
             return Err(Error::unimplemented("cannot bitcast to a layout that is not dense and row-major"));
         }
     }
-    let to = Location { device: buffer.device, memory: buffer.memory };
-    let wanted = shape.clone();
-    let bitcast = move |client: &C, from: BufferRef<'_, C>, to: Placement<'_, C>| {
-        client.bitcast_buffer(from, to, wanted.element_type, wanted.dims())
-    };
-    output!(args.out_buffer = derive(buffer, to, shape, bitcast)?);
+    output!(args.out_buffer = handle::into_raw(bitcast(buffer, shape)?));
     Ok(())
 }
 
-/// Returns an error if an array of one type cannot be reinterpreted as one of another, both dense and row-major.
-fn check_bitcast(from: &Shape, to: &Shape) -> Result<()> {
-    // Plugins differ in whether they pack elements of less than a byte.
-    let packed = |shape: &Shape| shape.element_type.bits() < 8;
-    if (packed(from) || packed(to)) && from.element_type.bits() != to.element_type.bits() {
-        return Err(Error::unimplemented(format!(
-            "a bitcast of {from} to {to} is not supported: elements of less than a byte must have the same width"
-        )));
-    }
-    if from.host_size() != to.host_size() {
-        return Err(Error::invalid_argument(format!(
-            "cannot bitcast {from} to {to}: their sizes are {} and {} bytes, and must be equal",
-            from.host_size(),
-            to.host_size()
-        )));
-    }
-    Ok(())
+/// Reinterprets the bytes of a buffer as an array of another shape with the same packed size.
+pub(crate) fn bitcast<C: PjrtClient>(buffer: &BufferHandle<C>, shape: Shape) -> Result<BufferHandle<C>> {
+    let to = Location { device: buffer.device, memory: buffer.memory };
+    let wanted = shape.clone();
+    let differ = buffer.shape.element_type.packed_bits() != shape.element_type.packed_bits();
+    let is_packed = buffer.shape.element_type.bits() < 8 || shape.element_type.bits() < 8;
+    derive(buffer, to, shape, move |client, from, to| {
+        if is_packed && differ {
+            return through_host(from, to, wanted.element_type, wanted.dims().to_vec());
+        }
+        client.bitcast_buffer(from, to, wanted.element_type, wanted.dims())
+    })
 }
 
 /// Returns the range of an array's bytes that a raw copy reads.
@@ -242,7 +239,8 @@ pub(crate) unsafe fn copy_range<C: PjrtClient>(
 
 /// Copies a buffer to another device or memory.
 fn copy<C: PjrtClient>(buffer: &BufferHandle<C>, to: Location) -> Result<*mut pjrt_sys::PJRT_Buffer> {
-    derive(buffer, to, buffer.shape.clone(), |client, from, to| client.copy_buffer(from, to))
+    let copy = derive(buffer, to, buffer.shape.clone(), |client, from, to| client.copy_buffer(from, to))?;
+    Ok(handle::into_raw(copy))
 }
 
 /// Creates a buffer from another one when the data of the other one is ready.
@@ -251,7 +249,7 @@ fn derive<C: PjrtClient>(
     to: Location,
     shape: Shape,
     make: impl FnOnce(&C, BufferRef<'_, C>, Placement<'_, C>) -> Result<Pending<C::Buffer>> + Send + 'static,
-) -> Result<*mut pjrt_sys::PJRT_Buffer> {
+) -> Result<BufferHandle<C>> {
     let held = buffer.state.share()?;
     let (client, source) = (Arc::clone(&buffer.client), buffer.shape.clone());
     let place = Location { device: buffer.device, memory: buffer.memory };
@@ -279,5 +277,5 @@ fn derive<C: PjrtClient>(
             state
         }
     };
-    buffer_to_raw(&buffer.client, to, shape, state)
+    Ok(BufferHandle::new(Arc::clone(&buffer.client), to, shape, state))
 }

@@ -13,6 +13,7 @@ use pjrt_sys::{
 
 use crate::abi::args::{View, borrowed_slice, handle, input, null, output, slice};
 use crate::abi::buffer::{BufferHandle, Spec};
+use crate::abi::download::bitcast;
 use crate::abi::event::event_to_raw;
 use crate::abi::handle::{self, Handle, borrow};
 use crate::abi::host_callback::{Lease, read_callbacks};
@@ -256,7 +257,8 @@ fn fits<C: PjrtClient>(
     spec.shape == *parameter && Arc::ptr_eq(&spec.client, &loaded.client) && spec.device == place
 }
 
-/// Returns an error if an argument does not fit its parameter.
+/// Returns an error if an argument is on another device than its parameter, or has another size. As in XLA's clients, an
+/// argument of the same size may have another shape or element type.
 #[cold]
 fn check<C: PjrtClient>(
     loaded: &LoadedHandle<C>,
@@ -268,32 +270,42 @@ fn check<C: PjrtClient>(
     if fits(loaded, place, parameter, buffer) {
         return Ok(());
     }
-    if buffer.shape != *parameter {
-        return Err(wrong_shape(index, parameter, &buffer.shape));
+    if buffer.shape.packed_size() != parameter.packed_size() {
+        return Err(wrong_size(index, parameter, &buffer.shape));
     }
-    Err(Error::invalid_argument(if Arc::ptr_eq(&buffer.client, &loaded.client) {
-        format!(
-            "Buffer passed to Execute() as argument {index} is on device {}, but the executable runs on device {}",
-            buffer.client.devices[buffer.device].id(),
-            buffer.client.devices[place].id()
-        )
-    } else {
-        format!("Buffer passed to Execute() as argument {index} belongs to another client")
-    }))
+    if !Arc::ptr_eq(&buffer.client, &loaded.client) {
+        return Err(Error::invalid_argument(format!(
+            "Buffer passed to Execute() as argument {index} belongs to another client"
+        )));
+    }
+    if buffer.device == place {
+        return Ok(());
+    }
+    Err(Error::invalid_argument(format!(
+        "Buffer passed to Execute() as argument {index} is on device {}, but the executable runs on device {}",
+        buffer.client.devices[buffer.device].id(),
+        buffer.client.devices[place].id()
+    )))
 }
 
-fn wrong_shape(index: usize, parameter: &Shape, argument: &Shape) -> Error {
-    let (expected, given) = (parameter.host_size(), argument.host_size());
-    Error::invalid_argument(if expected == given {
-        format!(
-            "Executable expected parameter {index} of type {parameter} but got buffer with incompatible type {argument}"
-        )
-    } else {
-        format!(
-            "Executable expected parameter {index} of size {expected} but got buffer with incompatible size {given}: \
-             {argument} is not {parameter}"
-        )
-    })
+fn wrong_size(index: usize, parameter: &Shape, argument: &Shape) -> Error {
+    Error::invalid_argument(format!(
+        "Executable expected parameter {index} of size {} but got buffer with incompatible size {}: {argument} is not \
+         {parameter}",
+        parameter.packed_size(),
+        argument.packed_size()
+    ))
+}
+
+/// Adds an argument with another shape than its parameter's: a copy with the parameter's shape. The argument is not donated.
+#[cold]
+fn push_bitcast<C: PjrtClient>(
+    buffer: &BufferHandle<C>,
+    parameter: &Shape,
+    inputs: &mut Inputs<C::Buffer>,
+) -> Result<()> {
+    let copy = bitcast(buffer, parameter.clone())?;
+    inputs.push(&copy.state, false)
 }
 
 /// Takes a share of every argument, as [`hold`] does for one device. If it fails, no argument is held.
@@ -368,7 +380,12 @@ unsafe fn hold<C: PjrtClient>(
         // SAFETY: this function's contract.
         let buffer = unsafe { borrow::<BufferHandle<C>>(list[index], "an argument") }?;
         check(loaded, place, index, buffer)?;
-        let pushed = inputs.push(&buffer.state, donated(index));
+        let parameter = &loaded.executable.parameters.shapes[index];
+        let pushed = if buffer.shape == *parameter {
+            inputs.push(&buffer.state, donated(index))
+        } else {
+            push_bitcast(buffer, parameter, inputs)
+        };
         pushed.map_err(|error| error.context(format!("argument {index} of the execution")))?;
         index += 1;
     }

@@ -16,6 +16,7 @@ pub(crate) mod fork;
 pub(crate) mod host_memory;
 pub(crate) mod launch;
 pub(crate) mod oneshot;
+pub(crate) mod packed;
 pub(crate) mod panic_guard;
 pub(crate) mod promise;
 pub(crate) mod spin_lock;

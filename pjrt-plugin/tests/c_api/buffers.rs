@@ -449,7 +449,7 @@ fn a_raw_copy_can_learn_later_where_to_go() {
 fn a_bitcast_reads_the_same_bytes_as_another_array() {
     let client = Client::new(&[option("uploads", 204)]);
     let buffer = client.upload(0, &[1.0, 2.0, 3.0, 4.0]);
-    let bitcast = |element_type, dims: &[i64]| {
+    let bitcast_of = |buffer: &Buffer, element_type, dims: &[i64]| {
         call!(PJRT_Buffer_Bitcast(PJRT_Buffer_Bitcast_Args {
             buffer: buffer.0,
             element_type,
@@ -458,6 +458,7 @@ fn a_bitcast_reads_the_same_bytes_as_another_array() {
         }))
         .map(|args| Buffer(args.out_buffer))
     };
+    let bitcast = |element_type, dims: &[i64]| bitcast_of(&buffer, element_type, dims);
     // The data is not there yet.
     let cast = bitcast(PJRT_Buffer_Type_U16, &[2, 4]).unwrap();
     while run_queue(204) > 0 {}
@@ -469,7 +470,14 @@ fn a_bitcast_reads_the_same_bytes_as_another_array() {
     let error = bitcast(PJRT_Buffer_Type_U16, &[4]).err().unwrap();
     assert_eq!(error.code, ErrorCode::InvalidArgument as u32, "{error:?}");
     let error = bitcast(PJRT_Buffer_Type_U4, &[16]).err().unwrap();
-    assert_eq!(error.code, ErrorCode::Unimplemented as u32, "{error:?}");
+    assert!(error.message.contains("their sizes are 16 and 8 bytes"), "{error:?}");
+    // Two elements of 4 bits share a byte, and the first one is in its lower half.
+    let cast = bitcast(PJRT_Buffer_Type_U4, &[32]).unwrap();
+    while run_queue(204) > 0 {}
+    assert_eq!(cast.bytes(ptr::null_mut()).unwrap()[4..8], [0, 8, 0xf, 3]);
+    let back = bitcast_of(&cast, PJRT_Buffer_Type_F32, &[4]).unwrap();
+    while run_queue(204) > 0 {}
+    assert_eq!(back.numbers().unwrap(), [1.0, 2.0, 3.0, 4.0]);
 }
 
 #[test]

@@ -200,12 +200,29 @@ fn arguments_that_do_not_fit_are_refused() {
     let (long, done) = Upload { dims: &[8], device, ..Upload::new(&numbers) }.to(&client).unwrap();
     destroy_event(done);
     refused(&[&[&long]], "expected parameter 0 of size 16 but got buffer with incompatible size 32");
-    let element_type = pjrt_sys::PJRT_Buffer_Type_S32;
-    let (other, done) =
-        Upload { dims: &[4], device, element_type, ..Upload::new(&numbers) }.to(&client).unwrap();
-    destroy_event(done);
-    refused(&[&[&other]], "type f32[4] but got buffer with incompatible type s32[4]");
     refused(&[&[&client.upload(1, &NUMBERS)]], "is on device 1");
+}
+
+#[test]
+fn an_argument_of_the_parameters_size_may_have_another_shape() {
+    let client = Client::new(&[]);
+    let program = client.compile("negate").unwrap();
+    let device = client.devices()[0];
+    let bytes: Vec<u8> = NUMBERS.iter().flat_map(|number| number.to_ne_bytes()).collect();
+    let halves: Vec<u8> = bytes.iter().flat_map(|byte| [byte & 0xf, byte >> 4]).collect();
+    let arguments: [(_, &[i64], &[u8]); 3] = [
+        (pjrt_sys::PJRT_Buffer_Type_F32, &[2, 2], &bytes),
+        (pjrt_sys::PJRT_Buffer_Type_S32, &[4], &bytes),
+        (pjrt_sys::PJRT_Buffer_Type_U4, &[32], &halves),
+    ];
+    for (element_type, dims, bytes) in arguments {
+        let (argument, done) =
+            Upload { dims, device, element_type, ..Upload::new(bytes) }.to(&client).unwrap();
+        destroy_event(done);
+        let launch = program.launch(&[&[&argument]], &[], ptr::null_mut()).unwrap();
+        assert_eq!(launch.outputs[0][0].numbers().unwrap(), NEGATED);
+        assert!(!argument.is_deleted());
+    }
 }
 
 fn options(replicas: usize, devices: Vec<i32>, portable: bool) -> Vec<u8> {

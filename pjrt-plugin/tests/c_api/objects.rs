@@ -61,6 +61,11 @@ fn misspelt_and_mistyped_options_are_refused() {
 }
 
 #[test]
+fn an_option_that_hosts_send_to_every_plugin_is_ignored() {
+    assert_eq!(Client::new(&[option("preallocate", 0)]).devices().len(), 2);
+}
+
+#[test]
 fn a_client_without_devices_is_refused() {
     let error = Client::try_new(&[option("num_devices", 0)]).err().unwrap();
     assert!(error.message.contains("returned no addressable device"), "{error:?}");
