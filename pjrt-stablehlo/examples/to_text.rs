@@ -61,10 +61,11 @@ fn text(program: Bytes, locations: bool) -> Result<String, String> {
         Ok::<_, String>(if locations { format!("{module:#}") } else { module.to_string() })
     };
     let text = print(program)?;
-    let again = print(text.as_bytes().into()).map_err(|error| format!("what was printed: {error}"))?;
+    let again =
+        print(text.as_bytes().into()).map_err(|error| format!("the printed text cannot be read: {error}"))?;
     if again != text {
         let differs = text.lines().zip(again.lines()).find(|(one, other)| one != other);
-        return Err(format!("what was printed reads as another module: {differs:?}"));
+        return Err(format!("the printed text is read as a different module: {differs:?}"));
     }
     Ok(text)
 }

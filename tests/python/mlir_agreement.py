@@ -232,7 +232,7 @@ def check_texts(context, tool, asked, files, report):
                 if found != expected:
                     failure = first_difference(expected, found)
             except ir.MLIRError as error:
-                failure = f"MLIR does not read what was printed: {str(error)[:CUT]}"
+                failure = f"MLIR cannot read the printed text: {str(error)[:CUT]}"
         report.check(program["name"], failure)
 
 
@@ -256,7 +256,7 @@ def check_hlo(tool, asked, originals, files, report):
                 if expected and found != expected:
                     failure = f"expected {expected}, found {found}"
             except ir.MLIRError as error:
-                failure = f"MLIR does not read what was printed: {str(error)[:CUT]}"
+                failure = f"MLIR cannot read the printed text: {str(error)[:CUT]}"
         report.check(program["name"], failure)
 
 

@@ -262,8 +262,8 @@ impl<'m> Rewriter<'m> {
                 self.note_origin(function_index, id, op, first_new);
                 if self.b.body.num_ops() > self.max_ops() {
                     let message = format!(
-                        "decomposing the operations of the function makes more than {MAX_DECOMPOSED_OPS}; have this one \
-                         in the set, or less of it in the program"
+                        "decomposing the function produces more than {MAX_DECOMPOSED_OPS} operations; add this operation \
+                         to the core operations, or use it less often in the program"
                     );
                     return Err(Error::new(ErrorKind::TooLarge, message).in_op(op.kind.name(), &op.location));
                 }
