@@ -15,7 +15,7 @@ use pjrt_plugin::{
     Result, pjrt_plugin,
 };
 use pjrt_stablehlo::versions::{self, Version};
-use refcpu_engine::exec::Runtime;
+use refcpu_engine::exec::{Rendezvous, Runtime};
 use refcpu_engine::storage::Allocator;
 use refcpu_kernels::Pool;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ pub struct RefcpuClient {
     /// `executors`, which avoids deadlocks.
     host_executors: Vec<Arc<Executor>>,
     pub(crate) runtime: Arc<Runtime>,
+    /// The collectives of programs that the host launches on one device at a time.
+    rendezvous: Rendezvous,
     /// The host's callbacks for fatal errors.
     pub(crate) prefatal_callbacks: PrefatalCallbacks,
 }
@@ -78,6 +80,7 @@ impl PjrtClient for RefcpuClient {
             executors: executors("refcpu"),
             host_executors: executors("refcpu-host"),
             runtime: Arc::new(Runtime::new(Pool::new(config.num_threads), allocator)),
+            rendezvous: Rendezvous::new(config.collective_timeout),
             prefatal_callbacks: PrefatalCallbacks::new(),
         })
     }
@@ -114,22 +117,31 @@ impl PjrtClient for RefcpuClient {
             }
         };
         let (runtime, loaded) = (Arc::clone(&self.runtime), Arc::clone(loaded));
+        if let Some(peers) = loaded.join(&self.rendezvous, execution.devices()) {
+            // The launch may wait for launches that are behind others in the queues of their devices, so it has its own thread.
+            execution.when_ready(move |ready| {
+                let job = move || run(&runtime, &loaded, ready, Some(peers));
+                run_apart("refcpu-replica", Box::new(job));
+            });
+            return Ok(());
+        }
         let executor = match loaded.where_to_run() {
             WhereToRun::Caller => {
-                execution.when_ready(move |ready| run(&runtime, &loaded, ready));
+                execution.when_ready(move |ready| run(&runtime, &loaded, ready, None));
                 return Ok(());
             }
             WhereToRun::HostQueue if is_inside_callback() => {
                 // The queue is blocked by the call of the host during which this program is run.
                 execution.when_ready(move |ready| {
-                    run_apart("refcpu-nested", Box::new(move || run(&runtime, &loaded, ready)));
+                    run_apart("refcpu-nested", Box::new(move || run(&runtime, &loaded, ready, None)));
                 });
                 return Ok(());
             }
             WhereToRun::Queue => Arc::clone(&self.executors[device]),
             WhereToRun::HostQueue => Arc::clone(&self.host_executors[device]),
         };
-        execution.when_ready(move |ready| executor.submit(Box::new(move || run(&runtime, &loaded, ready))));
+        execution
+            .when_ready(move |ready| executor.submit(Box::new(move || run(&runtime, &loaded, ready, None))));
         Ok(())
     }
 

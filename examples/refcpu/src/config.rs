@@ -3,6 +3,7 @@
 
 use pjrt_plugin::{Error, OptionSpec, Options, Result};
 use refcpu_engine::storage::AllocatorOptions;
+use std::time::Duration;
 
 /// The name of the platform.
 pub(crate) const PLATFORM_NAME: &str = "refcpu";
@@ -19,6 +20,12 @@ pub(crate) const CREATE_OPTIONS: &[OptionSpec] = &[
         "memory_limit",
         0,
         "the limit of the memory of arrays in bytes (REFCPU_MEMORY_LIMIT; default most of the machine's)",
+    ),
+    OptionSpec::integer(
+        "collective_timeout",
+        0,
+        "the seconds that a device waits for others in a collective if they are launched separately \
+         (REFCPU_COLLECTIVE_TIMEOUT; default 60)",
     ),
     OptionSpec::boolean("opaque", false, "whether device memory is hidden from the host (REFCPU_OPAQUE)"),
 ];
@@ -43,11 +50,18 @@ const MAX_DEVICES: i64 = 4096;
 /// The largest number of threads that is accepted.
 const MAX_THREADS: i64 = 1024;
 
+/// The largest number of seconds that is accepted, which is a day.
+const MAX_TIMEOUT: i64 = 24 * 60 * 60;
+
+/// The default time that a device waits for others in a collective, in seconds.
+const COLLECTIVE_TIMEOUT: i64 = 60;
+
 /// The configuration of a client.
 pub(crate) struct Config {
     pub(crate) num_devices: i32,
     pub(crate) num_threads: usize,
     pub(crate) allocator: AllocatorOptions,
+    pub(crate) collective_timeout: Duration,
     pub(crate) opaque: bool,
 }
 
@@ -62,6 +76,7 @@ impl Config {
         runs_partitioned()?;
         let integer = |option, variable, max| integer(options.integer(option)?, option, variable, max);
         let threads = integer("num_threads", "REFCPU_NUM_THREADS", MAX_THREADS)?;
+        let timeout = integer("collective_timeout", "REFCPU_COLLECTIVE_TIMEOUT", MAX_TIMEOUT)?;
         let mut allocator = AllocatorOptions::default();
         if let Some(limit) = integer("memory_limit", "REFCPU_MEMORY_LIMIT", i64::MAX)? {
             allocator.limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -71,6 +86,7 @@ impl Config {
             num_devices: integer("num_devices", "REFCPU_NUM_DEVICES", MAX_DEVICES)?.unwrap_or(1) as i32,
             num_threads: threads.map_or_else(available_threads, |n| n as usize),
             allocator,
+            collective_timeout: Duration::from_secs(timeout.unwrap_or(COLLECTIVE_TIMEOUT).unsigned_abs()),
             opaque: options.boolean("opaque")? || flag("REFCPU_OPAQUE")?,
         })
     }
@@ -82,6 +98,7 @@ const VARIABLES: &[&str] = &[
     "REFCPU_NUM_THREADS",
     "REFCPU_MEMORY_LIMIT",
     "REFCPU_OPAQUE",
+    "REFCPU_COLLECTIVE_TIMEOUT",
     "REFCPU_DUMP",
     "REFCPU_FUSION",
     "REFCPU_PARTITIONED",

@@ -45,7 +45,9 @@ pub(crate) fn run_error(error: &RunError, name: &str, plan: &Plan) -> Error {
             Error::resource_exhausted(message).with_hint(MEMORY_HINT)
         }
         RunErrorKind::Cancelled => Error::cancelled(&error.message),
-        RunErrorKind::Host => Error::internal(&error.message),
+        RunErrorKind::Host | RunErrorKind::Internal => Error::internal(&error.message),
+        RunErrorKind::DeadlineExceeded => Error::deadline_exceeded(&error.message)
+            .with_hint("REFCPU_COLLECTIVE_TIMEOUT sets the time in seconds"),
         RunErrorKind::FailedPrecondition => Error::failed_precondition(&error.message),
         RunErrorKind::Unimplemented => Error::unimplemented(&error.message),
     }

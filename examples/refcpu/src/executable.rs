@@ -163,9 +163,10 @@ impl PjrtExecutable for RefcpuExecutable {
         self.compiled.plan.num_partitions
     }
 
+    /// Devices that run the program separately communicate through [`Rendezvous`](refcpu_engine::exec::Rendezvous). Only those
+    /// whose arrays are parts of the same whole arrays must be launched together.
     fn devices_communicate(&self) -> bool {
-        let plan = &self.compiled.plan;
-        plan.lanes_communicate() || plan.uses_host()
+        !self.compiled.plan.lanes_are_devices()
     }
 
     fn parameters(&self) -> &[ArraySpec] {

@@ -5,8 +5,10 @@ use crate::errors::{out_of_memory, run_error};
 use crate::executable::RefcpuExecutable;
 use crate::host::Host;
 use crate::sharding::Cut;
-use pjrt_plugin::{ByDevice, DeviceAssignment, Error, Input, PjrtExecutable, ReadyExecution, Result};
-use refcpu_engine::exec::{self, RunOptions, Runtime};
+use pjrt_plugin::{
+    ByDevice, DeviceAssignment, DeviceId, Error, Input, PjrtExecutable, ReadyExecution, Result,
+};
+use refcpu_engine::exec::{self, Peers, Rendezvous, RunOptions, Runtime};
 use refcpu_engine::storage::{Allocator, Array, OutOfMemory};
 use refcpu_engine::trace;
 use std::sync::Arc;
@@ -46,12 +48,19 @@ impl Loaded {
         Self { executable, assignment, where_to_run }
     }
 
-    /// The lane of the program that a launch runs if it is on one of several devices.
-    fn lane(&self, ready: &ReadyExecution<RefcpuBuffer>) -> Option<usize> {
-        let [device] = *ready.devices() else { return None };
-        let (replica, partition) = self.assignment.logical_id(device)?;
+    /// Returns the lane of the program that a launch on these devices runs if it is on one of several devices.
+    fn lane(&self, devices: &[DeviceId]) -> Option<usize> {
+        let [device] = *devices else { return None };
+        let lane = self.assignment.devices().iter().position(|id| *id == device)?;
+        (self.executable.compiled.plan.lanes() > 1).then_some(lane)
+    }
+
+    /// Joins the collectives of the launches on the other devices, if a launch on these devices is on one of several that
+    /// communicate.
+    pub(crate) fn join(&self, rendezvous: &Rendezvous, devices: &[DeviceId]) -> Option<Peers> {
         let plan = &self.executable.compiled.plan;
-        (plan.lanes() > 1).then(|| replica * (plan.lanes() / plan.num_replicas) + partition)
+        let lane = self.lane(devices).filter(|_| plan.lanes_communicate())?;
+        Some(rendezvous.join(plan, lane, self.assignment.devices()))
     }
 
     /// Returns the thread on which the program runs.
@@ -60,11 +69,16 @@ impl Loaded {
     }
 }
 
-/// Runs the program and completes the execution.
-pub(crate) fn run(runtime: &Runtime, loaded: &Loaded, mut ready: ReadyExecution<RefcpuBuffer>) {
+/// Runs the program and completes the execution. `peers` are the launches on the other devices that it communicates with.
+pub(crate) fn run(
+    runtime: &Runtime,
+    loaded: &Loaded,
+    mut ready: ReadyExecution<RefcpuBuffer>,
+    peers: Option<Peers>,
+) {
     let _span = trace::program(loaded.executable.name());
     let inputs = ready.take_inputs();
-    match outputs(runtime, loaded, inputs, &ready) {
+    match outputs(runtime, loaded, inputs, &ready, peers) {
         Ok(outputs) => ready.complete(outputs),
         Err(error) => ready.fail(error),
     }
@@ -77,6 +91,7 @@ fn outputs(
     loaded: &Loaded,
     inputs: PerDevice<Input<RefcpuBuffer>>,
     ready: &ReadyExecution<RefcpuBuffer>,
+    peers: Option<Peers>,
 ) -> Result<PerDevice<RefcpuBuffer>> {
     let executable = &*loaded.executable;
     let allocator = &runtime.allocator;
@@ -93,13 +108,18 @@ fn outputs(
     let options = RunOptions {
         host: Some(&host),
         foreign: Some(&host),
-        lane: loaded.lane(ready),
+        lane: loaded.lane(ready.devices()),
+        peers: peers.as_ref(),
         ..RunOptions::default()
     };
     let arguments =
         lanes.iter().map(|lane: &Vec<exec::Input>| lane.iter().map(|input| &input.array).collect());
     let noted = executable.dump.as_ref().and_then(|dump| dump.run(arguments, allocator));
-    let results = exec::run(plan, runtime, lanes, &options)
+    let results = exec::run(plan, runtime, lanes, &options);
+    if let Some(peers) = peers {
+        peers.finish(results.as_ref().map(|_| ()));
+    }
+    let results = results
         .map_err(|error| host.take_failure().unwrap_or_else(|| run_error(&error, executable.name(), plan)));
     match (noted, &results) {
         (Some(run), Ok(_)) => run.finish(),

@@ -158,8 +158,9 @@ pub(crate) fn loaded_executable_execute<C: PjrtClient>(
     let run = |execution| loaded.client.explain(loaded.client.client.execute(&author, execution));
     match (joint, execution.input_error()) {
         (Some(joint), _) => joint.add(execution, run)?,
-        (None, Some(error)) => execution.fail(error),
-        (None, None) => run(execution)?,
+        // The devices of a program that are launched separately may wait for this one, so the client learns of the failure.
+        (None, Some(error)) if id.is_none() || loaded.device_ids.len() == 1 => execution.fail(error),
+        (None, _) => run(execution)?,
     }
     let writer = Writer { loaded, places, lists: output_lists };
     let mut ready = match launch.finished() {
