@@ -3,6 +3,7 @@
 use crate::buffer::RefcpuBuffer;
 use crate::config::{CREATE_OPTIONS, Config, PLATFORM_NAME};
 use crate::device::RefcpuDevice;
+use crate::device_memory::DeviceMemory;
 use crate::executable::RefcpuExecutable;
 use crate::executor::{Executor, run_apart};
 use crate::host::is_inside_callback;
@@ -23,6 +24,8 @@ use std::sync::Arc;
 /// The client, which presents the machine as a set of virtual devices.
 pub struct RefcpuClient {
     devices: Vec<RefcpuDevice>,
+    /// The memory of each device, in the order of `devices`.
+    memories: Arc<[Arc<DeviceMemory>]>,
     /// The executor of each device, in the order of `devices`.
     executors: Vec<Arc<Executor>>,
     /// The executor of each device for programs that call the host. Programs that the host runs during such a call use
@@ -71,12 +74,17 @@ impl PjrtClient for RefcpuClient {
     fn create(config: ClientConfig) -> Result<Self> {
         let config = Config::new(&config.options)?;
         let allocator = Allocator::new(config.allocator);
-        let device = |id| RefcpuDevice::new(id, config.opaque, allocator.clone());
+        let memory = |id| Arc::new(DeviceMemory::new(id, config.memory_limit, allocator.clone()));
+        let memories: Arc<[_]> = (0..config.num_devices).map(memory).collect();
         let executors = |name: &str| {
             (0..config.num_devices).map(|id| Arc::new(Executor::new(format!("{name}-{id}")))).collect()
         };
         Ok(Self {
-            devices: (0..config.num_devices).map(device).collect(),
+            devices: memories
+                .iter()
+                .map(|memory| RefcpuDevice::new(config.opaque, Arc::clone(memory)))
+                .collect(),
+            memories,
             executors: executors("refcpu"),
             host_executors: executors("refcpu-host"),
             runtime: Arc::new(Runtime::new(Pool::new(config.num_threads), allocator)),
@@ -105,7 +113,7 @@ impl PjrtClient for RefcpuClient {
         for device in assignment.devices() {
             self.position(*device)?;
         }
-        Ok(Arc::new(Loaded::new(Arc::clone(executable), assignment.clone())))
+        Ok(Arc::new(Loaded::new(Arc::clone(executable), assignment.clone(), &self.memories)))
     }
 
     fn execute(&self, loaded: &Arc<Loaded>, execution: Execution<RefcpuBuffer>) -> Result<()> {
@@ -145,20 +153,20 @@ impl PjrtClient for RefcpuClient {
         Ok(())
     }
 
-    fn buffer_from_host(&self, data: HostBuffer, _to: Placement<'_, Self>) -> Result<Pending<RefcpuBuffer>> {
-        RefcpuBuffer::from_host(data, &self.runtime.allocator).map(Pending::from)
+    fn buffer_from_host(&self, data: HostBuffer, to: Placement<'_, Self>) -> Result<Pending<RefcpuBuffer>> {
+        RefcpuBuffer::from_host(data, to.device.memory(), to.memory.kind()).map(Pending::from)
     }
 
-    fn view_host_memory(&self, view: HostView, _to: Placement<'_, Self>) -> Result<RefcpuBuffer> {
-        RefcpuBuffer::from_view(view, &self.runtime.allocator)
+    fn view_host_memory(&self, view: HostView, to: Placement<'_, Self>) -> Result<RefcpuBuffer> {
+        RefcpuBuffer::from_view(view, to.device.memory())
     }
 
     fn copy_buffer(
         &self,
         from: BufferRef<'_, Self>,
-        _to: Placement<'_, Self>,
+        to: Placement<'_, Self>,
     ) -> Result<Pending<RefcpuBuffer>> {
         // All devices share the machine's memory.
-        from.storage.copy(&from).map(Pending::from)
+        from.storage.copy(&from, to.device.memory(), to.memory.kind()).map(Pending::from)
     }
 }

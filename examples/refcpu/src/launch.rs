@@ -1,7 +1,8 @@
 //! Executions of loaded programs.
 
 use crate::buffer::RefcpuBuffer;
-use crate::errors::{out_of_memory, run_error};
+use crate::device_memory::{DeviceMemory, MEMORY_HINT, Reservation};
+use crate::errors::{exhausted_while_running, out_of_memory, run_error};
 use crate::executable::RefcpuExecutable;
 use crate::host::Host;
 use crate::sharding::Cut;
@@ -22,6 +23,8 @@ pub struct Loaded {
     executable: Arc<RefcpuExecutable>,
     assignment: DeviceAssignment,
     where_to_run: WhereToRun,
+    /// The memory of each device of the client, by id.
+    memories: Arc<[Arc<DeviceMemory>]>,
 }
 
 /// The thread on which a program runs.
@@ -36,7 +39,11 @@ pub(crate) enum WhereToRun {
 }
 
 impl Loaded {
-    pub(crate) fn new(executable: Arc<RefcpuExecutable>, assignment: DeviceAssignment) -> Self {
+    pub(crate) fn new(
+        executable: Arc<RefcpuExecutable>,
+        assignment: DeviceAssignment,
+        memories: &Arc<[Arc<DeviceMemory>]>,
+    ) -> Self {
         let plan = &executable.compiled.plan;
         let where_to_run = if plan.uses_host() {
             WhereToRun::HostQueue
@@ -45,7 +52,7 @@ impl Loaded {
         } else {
             WhereToRun::Queue
         };
-        Self { executable, assignment, where_to_run }
+        Self { executable, assignment, where_to_run, memories: Arc::clone(memories) }
     }
 
     /// Returns the lane of the program that a launch on these devices runs if it is on one of several devices.
@@ -61,6 +68,26 @@ impl Loaded {
         let plan = &self.executable.compiled.plan;
         let lane = self.lane(devices).filter(|_| plan.lanes_communicate())?;
         Some(rendezvous.join(plan, lane, self.assignment.devices()))
+    }
+
+    /// Reserves memory on each device of a launch, for the outputs and the temporary memory of the program.
+    ///
+    /// # Errors
+    /// Returns RESOURCE_EXHAUSTED if the limit of a device would be exceeded.
+    fn reserve(&self, devices: &[DeviceId]) -> Result<ByDevice<Reservation>> {
+        let executable = &*self.executable;
+        let bytes = executable.output_bytes.iter().sum::<usize>() + executable.temporary_bytes;
+        let on_device = |id: &DeviceId| {
+            let memory = usize::try_from(*id).ok().and_then(|id| self.memories.get(id));
+            let memory =
+                memory.ok_or_else(|| Error::internal(format!("refcpu has no device with the id {id}")))?;
+            memory.reserve(bytes).map_err(|error| {
+                let plan = &executable.compiled.plan;
+                let message = exhausted_while_running(error.message(), executable.name(), plan);
+                Error::resource_exhausted(message).with_hint(MEMORY_HINT)
+            })
+        };
+        devices.iter().map(on_device).collect()
     }
 
     /// Returns the thread on which the program runs.
@@ -104,6 +131,7 @@ fn outputs(
     } else {
         whole(executable, inputs, ready, allocator)?
     };
+    let mut reservations = loaded.reserve(ready.devices())?;
     let host = Host::new(ready, partitions);
     let options = RunOptions {
         host: Some(&host),
@@ -127,22 +155,31 @@ fn outputs(
         (None, _) => {}
     }
     let results = results?;
-    let buffer = |array| RefcpuBuffer::new(array, allocator);
+    let bytes = &executable.output_bytes;
+    let buffers = |arrays: Vec<Array>, reservation: &mut Reservation| {
+        let arrays = arrays.into_iter().zip(bytes);
+        arrays.map(|(array, bytes)| RefcpuBuffer::new(array, reservation.split(*bytes))).collect()
+    };
     if are_lanes {
-        return Ok(results.into_iter().map(|lane| lane.into_iter().map(buffer).collect()).collect());
+        return Ok(results.into_iter().zip(reservations.iter_mut()).map(|(l, r)| buffers(l, r)).collect());
     }
-    let shard = |partition: usize, array: &Array, cut: &Cut| {
-        let shard = Array::window(array, &cut.starts[partition], &cut.shard);
-        if !cut.summed {
-            return Ok(buffer(shard));
-        }
-        let shard = shard.dense(allocator).map_err(|e| out_of_memory(&e))?;
-        Ok(buffer(shard.reinterpret(shard.dtype(), cut.dims().into())))
+    let of_partition = |((lane, partition), reservation): ((&Vec<Array>, usize), &mut Reservation)| {
+        let arrays = lane.iter().zip(&executable.output_cuts);
+        let shards = arrays.map(|(array, cut)| shard(partition, array, cut, allocator));
+        Ok(buffers(shards.collect::<Result<_>>()?, reservation))
     };
-    let of_partition = |lane: &Vec<Array>, p| {
-        lane.iter().zip(&executable.output_cuts).map(|(a, c)| shard(p, a, c)).collect::<Result<Vec<_>>>()
-    };
-    results.iter().flat_map(|lane| (0..partitions).map(move |p| of_partition(lane, p))).collect()
+    let shards = results.iter().flat_map(|lane| (0..partitions).map(move |partition| (lane, partition)));
+    shards.zip(reservations.iter_mut()).map(of_partition).collect()
+}
+
+/// Returns the shard of a result on a partition.
+fn shard(partition: usize, array: &Array, cut: &Cut, allocator: &Allocator) -> Result<Array> {
+    let shard = Array::window(array, &cut.starts[partition], &cut.shard);
+    if !cut.summed {
+        return Ok(shard);
+    }
+    let shard = shard.dense(allocator).map_err(|e| out_of_memory(&e))?;
+    Ok(shard.reinterpret(shard.dtype(), cut.dims().into()))
 }
 
 fn to_engine(input: Input<RefcpuBuffer>, ready: &ReadyExecution<RefcpuBuffer>) -> Result<exec::Input> {

@@ -110,7 +110,8 @@ pub(crate) fn execute_context_destroy<C: PjrtClient>(
 }
 
 /// `PJRT_LoadedExecutable_Execute`: launches the program on all addressable devices of the executable, or on
-/// `execute_device`.
+/// `execute_device`. The client receives such a launch even if an argument is in error, because launches on the other devices
+/// may wait for it.
 pub(crate) fn loaded_executable_execute<C: PjrtClient>(
     args: View<'_, PJRT_LoadedExecutable_Execute_Args>,
 ) -> Result<()> {
@@ -158,7 +159,6 @@ pub(crate) fn loaded_executable_execute<C: PjrtClient>(
     let run = |execution| loaded.client.explain(loaded.client.client.execute(&author, execution));
     match (joint, execution.input_error()) {
         (Some(joint), _) => joint.add(execution, run)?,
-        // The devices of a program that are launched separately may wait for this one, so the client learns of the failure.
         (None, Some(error)) if id.is_none() || loaded.device_ids.len() == 1 => execution.fail(error),
         (None, _) => run(execution)?,
     }
