@@ -31,8 +31,9 @@ pub struct RefcpuExecutable {
     pub(crate) output_cuts: Vec<Cut>,
     /// The bytes of each output in the memory of a device, which are zero for outputs in memory of the host.
     pub(crate) output_bytes: Vec<usize>,
-    /// The bytes of temporary memory on each device. If devices share a run, each counts an equal part.
-    pub(crate) temporary_bytes: usize,
+    /// The bytes of the outputs and of temporary memory on each device. Devices that share a run have equal parts of its
+    /// temporary memory.
+    pub(crate) execution_bytes: usize,
     /// The cost of the program of one device, which is estimated when a host asks for it.
     cost: OnceLock<Stats>,
     /// The dump to which executions are written.
@@ -84,13 +85,15 @@ impl RefcpuExecutable {
         let (parameters, parameter_cuts) = on_devices(&compiled.parameters);
         let (outputs, output_cuts) = on_devices(&compiled.results);
         let devices_of_lane = compiled.plan.num_replicas * partitions / compiled.plan.lanes();
+        let temporary_bytes = compiled.plan.program.arena.div_ceil(devices_of_lane.max(1));
+        let output_bytes: Vec<usize> = outputs.iter().map(device_bytes).collect();
         let is_donated = |i: &usize| compiled.parameters[*i].donation != Donation::None;
         Ok(Self {
             program,
             has_partitions_of_calls,
             donated: (0..compiled.parameters.len()).filter(is_donated).collect(),
-            output_bytes: outputs.iter().map(device_bytes).collect(),
-            temporary_bytes: compiled.plan.program.arena.div_ceil(devices_of_lane.max(1)),
+            execution_bytes: output_bytes.iter().sum::<usize>() + temporary_bytes,
+            output_bytes,
             cost: OnceLock::new(),
             compiled,
             parameters,

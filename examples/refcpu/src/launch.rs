@@ -23,6 +23,8 @@ pub struct Loaded {
     executable: Arc<RefcpuExecutable>,
     assignment: DeviceAssignment,
     where_to_run: WhereToRun,
+    /// `true` if the program runs on several devices, which communicate.
+    communicates: bool,
     /// The memory of each device of the client, by id.
     memories: Arc<[Arc<DeviceMemory>]>,
 }
@@ -52,22 +54,27 @@ impl Loaded {
         } else {
             WhereToRun::Queue
         };
-        Self { executable, assignment, where_to_run, memories: Arc::clone(memories) }
+        let communicates = plan.lanes() > 1 && plan.lanes_communicate();
+        Self { executable, assignment, where_to_run, communicates, memories: Arc::clone(memories) }
     }
 
     /// Returns the lane of the program that a launch on these devices runs if it is on one of several devices.
     fn lane(&self, devices: &[DeviceId]) -> Option<usize> {
         let [device] = *devices else { return None };
-        let lane = self.assignment.devices().iter().position(|id| *id == device)?;
-        (self.executable.compiled.plan.lanes() > 1).then_some(lane)
+        if self.executable.compiled.plan.lanes() == 1 {
+            return None;
+        }
+        self.assignment.devices().iter().position(|id| *id == device)
     }
 
     /// Joins the collectives of the launches on the other devices, if a launch on these devices is on one of several that
     /// communicate.
     pub(crate) fn join(&self, rendezvous: &Rendezvous, devices: &[DeviceId]) -> Option<Peers> {
-        let plan = &self.executable.compiled.plan;
-        let lane = self.lane(devices).filter(|_| plan.lanes_communicate())?;
-        Some(rendezvous.join(plan, lane, self.assignment.devices()))
+        if !self.communicates {
+            return None;
+        }
+        let lane = self.lane(devices)?;
+        Some(rendezvous.join(&self.executable.compiled.plan, lane, self.assignment.devices()))
     }
 
     /// Reserves memory on each device of a launch, for the outputs and the temporary memory of the program.
@@ -76,7 +83,7 @@ impl Loaded {
     /// Returns RESOURCE_EXHAUSTED if the limit of a device would be exceeded.
     fn reserve(&self, devices: &[DeviceId]) -> Result<ByDevice<Reservation>> {
         let executable = &*self.executable;
-        let bytes = executable.output_bytes.iter().sum::<usize>() + executable.temporary_bytes;
+        let bytes = executable.execution_bytes;
         let on_device = |id: &DeviceId| {
             let memory = usize::try_from(*id).ok().and_then(|id| self.memories.get(id));
             let memory =

@@ -151,8 +151,8 @@ pub fn run(
     options: &RunOptions<'_>,
 ) -> Result<Vec<Vec<Array>>> {
     let expected = if options.lane.is_some() { 1 } else { plan.lanes() };
-    let can_run_alone = plan.lanes_are_devices() && (options.peers.is_some() || !plan.lanes_communicate());
-    if inputs.len() != expected || options.lane.is_some() && !can_run_alone {
+    let can_run_alone = || plan.lanes_are_devices() && (options.peers.is_some() || !plan.lanes_communicate());
+    if inputs.len() != expected || options.lane.is_some() && !can_run_alone() {
         return Err(RunError::invalid(format!(
             "the arguments are for {} devices, but the program runs on {} at once",
             inputs.len(),
@@ -162,9 +162,8 @@ pub fn run(
     let (host, foreign) = (options.host, options.foreign);
     let peers = options.lane.and(options.peers);
     let cx = Cx { runtime, cancel: options.cancel, host, foreign, peers };
-    let processes = Process::of_lanes(plan);
     let first = options.lane.unwrap_or(0);
-    run_program(&plan.program, inputs, &|i| processes[first + i], &cx)
+    run_program(&plan.program, inputs, &|i| Process::of_lane(plan, first + i), &cx)
 }
 
 /// Runs a program on one lane for each list of arguments. `ids` returns the replica and partition of a lane.

@@ -12,10 +12,9 @@ pub struct Process {
 }
 
 impl Process {
-    /// Returns the process of each lane of a plan.
-    pub(super) fn of_lanes(plan: &Plan) -> Vec<Self> {
+    /// Returns the process of a lane of a plan.
+    pub(super) fn of_lane(plan: &Plan, lane: usize) -> Self {
         let partitions = (plan.lanes() / plan.num_replicas.max(1)).max(1);
-        let process = |lane| Self { replica: lane / partitions, partition: lane % partitions };
-        (0..plan.lanes()).map(process).collect()
+        Self { replica: lane / partitions, partition: lane % partitions }
     }
 }

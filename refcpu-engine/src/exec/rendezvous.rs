@@ -117,7 +117,7 @@ impl Rendezvous {
     /// Panics if `devices` does not contain a device for each lane.
     pub fn join(&self, plan: &Plan, lane: usize, devices: &[i32]) -> Peers {
         assert_eq!(devices.len(), plan.lanes(), "every lane has a device");
-        let processes = Process::of_lanes(plan);
+        let processes = (0..plan.lanes()).map(|lane| Process::of_lane(plan, lane)).collect();
         let mut peers = Peers {
             shared: Arc::clone(&self.0),
             devices: devices.to_vec(),
