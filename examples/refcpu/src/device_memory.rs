@@ -82,7 +82,7 @@ impl DeviceMemory {
     /// for memory of the host.
     ///
     /// # Errors
-    /// The same errors as [`reserve`](Self::reserve).
+    /// Returns the same errors as [`reserve`](Self::reserve).
     pub(crate) fn reserve_in(self: &Arc<Self>, kind: &str, bytes: usize) -> Result<Reservation, Error> {
         self.reserve(if kind == Memory::DEVICE { bytes } else { 0 })
     }

@@ -139,8 +139,8 @@ struct Cx<'a> {
 /// holder. No other run writes to the memory of results.
 ///
 /// # Errors
-/// Returns an error if the arguments do not fit the program, if there is not enough memory, if the run is cancelled, or if the host or a handler
-/// fails.
+/// Returns an error if the arguments do not fit the program, if there is not enough memory, if the run is canceled, if the host or
+/// a handler fails, or if the runs on the other devices of a collective fail or do not come.
 ///
 /// # Panics
 /// Panics if the plan or a kernel contains a bug.

@@ -286,8 +286,8 @@ impl Peers {
     /// this run among them; `None` if this run is in no group.
     ///
     /// # Errors
-    /// [`RunErrorKind::DeadlineExceeded`] if a device does not come, [`RunErrorKind::FailedPrecondition`] if a device has ended
-    /// its program or executes another collective, and the error of a device that has failed.
+    /// Returns [`RunErrorKind::DeadlineExceeded`] if a device does not come, [`RunErrorKind::FailedPrecondition`] if a device has
+    /// ended its program or executes another collective, and the error of a device that has failed.
     pub(super) fn exchange(
         &self,
         step: &CollectiveStep,
