@@ -110,6 +110,9 @@ pub trait PjrtExecutable: Send + Sync + 'static {
     /// the launches on all devices, and combines them into one [`Execution`](crate::Execution). Otherwise each launch is an
     /// execution, and [`Execution::devices`](crate::Execution::devices) returns its device. The SDK calls this at most once
     /// for each loaded program.
+    ///
+    /// The SDK combines only launches of the same program. PyTorch/XLA also launches programs that differ between devices and
+    /// communicate. A plugin whose executions on different devices can wait for each other supports them by returning `false`.
     fn devices_communicate(&self) -> bool {
         self.num_replicas() * self.num_partitions() > 1
     }

@@ -18,7 +18,8 @@ use crate::user_data::UserData;
 ///
 /// It owns the promise of the outputs. Completing it makes them ready, failing it sets an error on them, and dropping it
 /// before either sets an INTERNAL error. It can be completed inside [`PjrtClient::execute`](crate::PjrtClient::execute),
-/// or moved to a thread or a queue. If an input is in error, the SDK fails the execution with that error.
+/// or moved to a thread or a queue. If an input is in error, the SDK fails the execution with that error, and drops the closure of
+/// [`when_ready`](Self::when_ready) without calling it.
 ///
 /// A program that negates its arguments, in place where they are donated:
 ///

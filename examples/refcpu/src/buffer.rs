@@ -1,6 +1,7 @@
 //! refcpu's buffers: arrays in host memory.
 
 use crate::canonical;
+use crate::device_memory::{DeviceMemory, Reservation};
 use crate::element_type::from_pjrt;
 use crate::errors::out_of_memory;
 use crate::view::ViewedArray;
@@ -17,7 +18,8 @@ const COPY_LIMIT: usize = 16 << 10;
 /// An array of refcpu, or one in memory that the host may continue to write to.
 pub struct RefcpuBuffer {
     content: Content,
-    allocator: Allocator,
+    /// The memory that the buffer occupies on its device.
+    reservation: Reservation,
 }
 
 enum Content {
@@ -38,32 +40,34 @@ struct OwnArray {
 
 impl RefcpuBuffer {
     /// Creates a buffer from an array.
-    pub(crate) fn new(array: Array, allocator: &Allocator) -> Self {
+    pub(crate) fn new(array: Array, reservation: Reservation) -> Self {
         let own = OwnArray {
             array,
             written: Mutex::new(None),
             is_written: AtomicBool::new(false),
             shown: OnceLock::new(),
         };
-        Self { content: Content::Own(own), allocator: allocator.clone() }
+        Self { content: Content::Own(own), reservation }
     }
 
     /// Creates a buffer with the host's data. It borrows the host's memory if that is allowed and worthwhile, and otherwise
     /// copies it.
     ///
     /// # Errors
-    /// Returns UNIMPLEMENTED if the element type has no kernels, RESOURCE_EXHAUSTED if there is not enough memory for a copy.
-    pub(crate) fn from_host(data: HostBuffer, allocator: &Allocator) -> Result<Self> {
+    /// Returns UNIMPLEMENTED if the element type has no kernels, RESOURCE_EXHAUSTED if there is not enough memory.
+    pub(crate) fn from_host(data: HostBuffer, memory: &Arc<DeviceMemory>, kind: &str) -> Result<Self> {
         let (dtype, dims) = (dtype(data.element_type())?, sizes(data.dims())?);
         let size = data.dense_size();
+        let reservation = memory.reserve_in(kind, size)?;
+        let allocator = memory.allocator();
         if size > COPY_LIMIT && data.may_alias() && data.is_dense() && !canonical::may_differ(dtype) {
             let lent = match Array::foreign(Box::new(Lent(data)), dtype, &dims) {
-                Ok(array) => return Ok(Self::new(array, allocator)),
+                Ok(array) => return Ok(Self::new(array, reservation)),
                 Err(unaligned) => unaligned,
             };
             let array =
                 Array::from_bytes(allocator, dtype, &dims, lent.bytes()).map_err(|e| out_of_memory(&e))?;
-            return Ok(Self::new(array, allocator));
+            return Ok(Self::new(array, reservation));
         }
         let mut array = Array::allocate(allocator, dtype, dims.into()).map_err(|e| out_of_memory(&e))?;
         let bytes = array
@@ -71,17 +75,17 @@ impl RefcpuBuffer {
             .ok_or_else(|| Error::internal("a newly allocated array is shared; this is a bug in refcpu"))?;
         data.copy_into(bytes)?;
         canonical::make_canonical(dtype, bytes);
-        Ok(Self::new(array, allocator))
+        Ok(Self::new(array, reservation))
     }
 
-    /// Creates a buffer over memory that the host may continue to write to.
+    /// Creates a buffer over memory that the host may continue to write to. It occupies no memory of the device.
     ///
     /// # Errors
     /// Returns UNIMPLEMENTED if the element type has no kernels.
-    pub(crate) fn from_view(view: HostView, allocator: &Allocator) -> Result<Self> {
+    pub(crate) fn from_view(view: HostView, memory: &Arc<DeviceMemory>) -> Result<Self> {
         let (dtype, dims) = (dtype(view.element_type())?, sizes(view.dims())?);
         let view = ViewedArray::new(view, dtype, dims);
-        Ok(Self { content: Content::View(view), allocator: allocator.clone() })
+        Ok(Self { content: Content::View(view), reservation: memory.reserve(0)? })
     }
 
     /// Returns the array for one operation.
@@ -91,7 +95,7 @@ impl RefcpuBuffer {
     pub(crate) fn array(&self, during: &impl ReadsViews) -> Result<Array> {
         match &self.content {
             Content::Own(own) => Ok(own.array()),
-            Content::View(view) => view.array(during, &self.allocator),
+            Content::View(view) => view.array(during, self.reservation.allocator()),
         }
     }
 
@@ -102,21 +106,27 @@ impl RefcpuBuffer {
     pub(crate) fn into_array(self, during: &impl ReadsViews) -> Result<Array> {
         match self.content {
             Content::Own(own) => Ok(own.into_array()),
-            Content::View(view) => view.array(during, &self.allocator),
+            Content::View(view) => view.array(during, self.reservation.allocator()),
         }
     }
 
     /// Returns a buffer with the same array, which later writes of the host to this buffer do not change.
     ///
     /// # Errors
-    /// Returns RESOURCE_EXHAUSTED if there is not enough memory for the copy that views need.
-    pub(crate) fn copy(&self, during: &impl ReadsViews) -> Result<Self> {
+    /// Returns RESOURCE_EXHAUSTED if there is not enough memory.
+    pub(crate) fn copy(
+        &self,
+        during: &impl ReadsViews,
+        memory: &Arc<DeviceMemory>,
+        kind: &str,
+    ) -> Result<Self> {
+        let reservation = memory.reserve_in(kind, self.size_in_bytes())?;
         let array = match &self.content {
             // Shared arrays are never written.
             Content::Own(own) => own.array(),
-            Content::View(view) => view.copy(during, &self.allocator)?,
+            Content::View(view) => view.copy(during, self.reservation.allocator())?,
         };
-        Ok(Self::new(array, &self.allocator))
+        Ok(Self::new(array, reservation))
     }
 
     /// Writes bytes of the dense array at an offset. Operations that have taken the array before do not see the change.
@@ -126,7 +136,7 @@ impl RefcpuBuffer {
     /// RESOURCE_EXHAUSTED if there is not enough memory for the new array.
     pub(crate) fn write(&self, offset: usize, bytes: &[u8]) -> Result<()> {
         match &self.content {
-            Content::Own(own) => own.write(offset, bytes, &self.allocator),
+            Content::Own(own) => own.write(offset, bytes, self.reservation.allocator()),
             Content::View(_) => Err(Error::failed_precondition("the bytes of a view belong to the host")
                 .with_hint("write them through the pointer from which the view was created")),
         }
@@ -235,9 +245,9 @@ impl PjrtBuffer for RefcpuBuffer {
     fn copy_to_host(self: Arc<Self>, copy: CopyToHost) {
         let own = match &self.content {
             Content::Own(own) => own,
-            Content::View(view) => return view.copy_to_host(copy, &self.allocator),
+            Content::View(view) => return view.copy_to_host(copy, self.reservation.allocator()),
         };
-        match own.dense(&self.allocator) {
+        match own.dense(self.reservation.allocator()) {
             Ok(array) => copy.finish_with(array.bytes().unwrap_or_default()),
             Err(error) => copy.fail(error),
         }
@@ -245,7 +255,7 @@ impl PjrtBuffer for RefcpuBuffer {
 
     fn host_bytes(&self) -> Result<Option<&[u8]>> {
         match &self.content {
-            Content::Own(own) => own.show(&self.allocator),
+            Content::Own(own) => own.show(self.reservation.allocator()),
             Content::View(_) => Ok(None),
         }
     }
@@ -263,10 +273,14 @@ mod tests {
     use super::*;
     use refcpu_engine::storage::AllocatorOptions;
 
+    fn memory(options: AllocatorOptions) -> Arc<DeviceMemory> {
+        Arc::new(DeviceMemory::new(0, usize::MAX, Allocator::new(options)))
+    }
+
     fn buffer(bytes: &[u8]) -> RefcpuBuffer {
-        let allocator = Allocator::new(AllocatorOptions::default());
-        let array = Array::from_bytes(&allocator, DType::U8, &[bytes.len()], bytes).unwrap();
-        RefcpuBuffer::new(array, &allocator)
+        let memory = memory(AllocatorOptions::default());
+        let array = Array::from_bytes(memory.allocator(), DType::U8, &[bytes.len()], bytes).unwrap();
+        RefcpuBuffer::new(array, memory.reserve(bytes.len()).unwrap())
     }
 
     #[test]
@@ -293,5 +307,17 @@ mod tests {
         let error = buffer.write(0, &[3]).unwrap_err();
         assert_eq!(error.code(), pjrt_plugin::ErrorCode::FailedPrecondition);
         assert_eq!(buffer.host_bytes().unwrap(), Some(&[1, 2][..]));
+    }
+
+    #[test]
+    fn a_window_that_cannot_be_copied_is_an_error_until_there_is_memory() {
+        let memory = memory(AllocatorOptions { limit: 1000, cache_limit: 0 });
+        let whole = Array::from_bytes(memory.allocator(), DType::U8, &[20, 30], &[7; 600]).unwrap();
+        let column =
+            RefcpuBuffer::new(Array::window(&whole, &[0, 5], &[20, 25]), memory.reserve(500).unwrap());
+        let error = column.host_bytes().unwrap_err();
+        assert_eq!(error.code(), pjrt_plugin::ErrorCode::ResourceExhausted);
+        let half = RefcpuBuffer::new(Array::window(&whole, &[0, 5], &[20, 10]), memory.reserve(200).unwrap());
+        assert_eq!(half.host_bytes().unwrap(), Some(&[7; 200][..]));
     }
 }

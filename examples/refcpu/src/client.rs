@@ -3,6 +3,7 @@
 use crate::buffer::RefcpuBuffer;
 use crate::config::{CREATE_OPTIONS, Config, PLATFORM_NAME};
 use crate::device::RefcpuDevice;
+use crate::device_memory::DeviceMemory;
 use crate::executable::RefcpuExecutable;
 use crate::executor::{Executor, run_apart};
 use crate::host::is_inside_callback;
@@ -15,7 +16,7 @@ use pjrt_plugin::{
     Result, pjrt_plugin,
 };
 use pjrt_stablehlo::versions::{self, Version};
-use refcpu_engine::exec::Runtime;
+use refcpu_engine::exec::{Rendezvous, Runtime};
 use refcpu_engine::storage::Allocator;
 use refcpu_kernels::Pool;
 use std::sync::Arc;
@@ -23,12 +24,16 @@ use std::sync::Arc;
 /// The client, which presents the machine as a set of virtual devices.
 pub struct RefcpuClient {
     devices: Vec<RefcpuDevice>,
+    /// The memory of each device, in the order of `devices`.
+    memories: Arc<[Arc<DeviceMemory>]>,
     /// The executor of each device, in the order of `devices`.
     executors: Vec<Arc<Executor>>,
     /// The executor of each device for programs that call the host. Programs that the host runs during such a call use
     /// `executors`, which avoids deadlocks.
     host_executors: Vec<Arc<Executor>>,
     pub(crate) runtime: Arc<Runtime>,
+    /// The collectives of programs that the host launches on one device at a time.
+    rendezvous: Rendezvous,
     /// The host's callbacks for fatal errors.
     pub(crate) prefatal_callbacks: PrefatalCallbacks,
 }
@@ -69,15 +74,21 @@ impl PjrtClient for RefcpuClient {
     fn create(config: ClientConfig) -> Result<Self> {
         let config = Config::new(&config.options)?;
         let allocator = Allocator::new(config.allocator);
-        let device = |id| RefcpuDevice::new(id, config.opaque, allocator.clone());
+        let memory = |id| Arc::new(DeviceMemory::new(id, config.memory_limit, allocator.clone()));
+        let memories: Arc<[_]> = (0..config.num_devices).map(memory).collect();
         let executors = |name: &str| {
             (0..config.num_devices).map(|id| Arc::new(Executor::new(format!("{name}-{id}")))).collect()
         };
         Ok(Self {
-            devices: (0..config.num_devices).map(device).collect(),
+            devices: memories
+                .iter()
+                .map(|memory| RefcpuDevice::new(config.opaque, Arc::clone(memory)))
+                .collect(),
+            memories,
             executors: executors("refcpu"),
             host_executors: executors("refcpu-host"),
             runtime: Arc::new(Runtime::new(Pool::new(config.num_threads), allocator)),
+            rendezvous: Rendezvous::new(config.collective_timeout),
             prefatal_callbacks: PrefatalCallbacks::new(),
         })
     }
@@ -102,7 +113,7 @@ impl PjrtClient for RefcpuClient {
         for device in assignment.devices() {
             self.position(*device)?;
         }
-        Ok(Arc::new(Loaded::new(Arc::clone(executable), assignment.clone())))
+        Ok(Arc::new(Loaded::new(Arc::clone(executable), assignment.clone(), &self.memories)))
     }
 
     fn execute(&self, loaded: &Arc<Loaded>, execution: Execution<RefcpuBuffer>) -> Result<()> {
@@ -114,39 +125,48 @@ impl PjrtClient for RefcpuClient {
             }
         };
         let (runtime, loaded) = (Arc::clone(&self.runtime), Arc::clone(loaded));
+        if let Some(peers) = loaded.join(&self.rendezvous, execution.devices()) {
+            // The launch may wait for launches that are behind others in the queues of their devices, so it has its own thread.
+            execution.when_ready(move |ready| {
+                let job = move || run(&runtime, &loaded, ready, Some(peers));
+                run_apart("refcpu-replica", Box::new(job));
+            });
+            return Ok(());
+        }
         let executor = match loaded.where_to_run() {
             WhereToRun::Caller => {
-                execution.when_ready(move |ready| run(&runtime, &loaded, ready));
+                execution.when_ready(move |ready| run(&runtime, &loaded, ready, None));
                 return Ok(());
             }
             WhereToRun::HostQueue if is_inside_callback() => {
                 // The queue is blocked by the call of the host during which this program is run.
                 execution.when_ready(move |ready| {
-                    run_apart("refcpu-nested", Box::new(move || run(&runtime, &loaded, ready)));
+                    run_apart("refcpu-nested", Box::new(move || run(&runtime, &loaded, ready, None)));
                 });
                 return Ok(());
             }
             WhereToRun::Queue => Arc::clone(&self.executors[device]),
             WhereToRun::HostQueue => Arc::clone(&self.host_executors[device]),
         };
-        execution.when_ready(move |ready| executor.submit(Box::new(move || run(&runtime, &loaded, ready))));
+        execution
+            .when_ready(move |ready| executor.submit(Box::new(move || run(&runtime, &loaded, ready, None))));
         Ok(())
     }
 
-    fn buffer_from_host(&self, data: HostBuffer, _to: Placement<'_, Self>) -> Result<Pending<RefcpuBuffer>> {
-        RefcpuBuffer::from_host(data, &self.runtime.allocator).map(Pending::from)
+    fn buffer_from_host(&self, data: HostBuffer, to: Placement<'_, Self>) -> Result<Pending<RefcpuBuffer>> {
+        RefcpuBuffer::from_host(data, to.device.memory(), to.memory.kind()).map(Pending::from)
     }
 
-    fn view_host_memory(&self, view: HostView, _to: Placement<'_, Self>) -> Result<RefcpuBuffer> {
-        RefcpuBuffer::from_view(view, &self.runtime.allocator)
+    fn view_host_memory(&self, view: HostView, to: Placement<'_, Self>) -> Result<RefcpuBuffer> {
+        RefcpuBuffer::from_view(view, to.device.memory())
     }
 
     fn copy_buffer(
         &self,
         from: BufferRef<'_, Self>,
-        _to: Placement<'_, Self>,
+        to: Placement<'_, Self>,
     ) -> Result<Pending<RefcpuBuffer>> {
         // All devices share the machine's memory.
-        from.storage.copy(&from).map(Pending::from)
+        from.storage.copy(&from, to.device.memory(), to.memory.kind()).map(Pending::from)
     }
 }

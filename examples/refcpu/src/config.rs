@@ -3,6 +3,7 @@
 
 use pjrt_plugin::{Error, OptionSpec, Options, Result};
 use refcpu_engine::storage::AllocatorOptions;
+use std::time::Duration;
 
 /// The name of the platform.
 pub(crate) const PLATFORM_NAME: &str = "refcpu";
@@ -18,7 +19,13 @@ pub(crate) const CREATE_OPTIONS: &[OptionSpec] = &[
     OptionSpec::integer(
         "memory_limit",
         0,
-        "the limit of the memory of arrays in bytes (REFCPU_MEMORY_LIMIT; default most of the machine's)",
+        "the limit of the memory of each device in bytes (REFCPU_MEMORY_LIMIT; default most of the machine's)",
+    ),
+    OptionSpec::integer(
+        "collective_timeout",
+        0,
+        "the seconds that a device waits for others in a collective if they are launched separately \
+         (REFCPU_COLLECTIVE_TIMEOUT; default 60)",
     ),
     OptionSpec::boolean("opaque", false, "whether device memory is hidden from the host (REFCPU_OPAQUE)"),
 ];
@@ -43,11 +50,20 @@ const MAX_DEVICES: i64 = 4096;
 /// The largest number of threads that is accepted.
 const MAX_THREADS: i64 = 1024;
 
+/// The largest number of seconds that is accepted, which is a day.
+const MAX_TIMEOUT: i64 = 24 * 60 * 60;
+
+/// The default time that a device waits for others in a collective, in seconds.
+const COLLECTIVE_TIMEOUT: i64 = 60;
+
 /// The configuration of a client.
 pub(crate) struct Config {
     pub(crate) num_devices: i32,
     pub(crate) num_threads: usize,
     pub(crate) allocator: AllocatorOptions,
+    /// The limit of the memory of each device in bytes.
+    pub(crate) memory_limit: usize,
+    pub(crate) collective_timeout: Duration,
     pub(crate) opaque: bool,
 }
 
@@ -62,15 +78,21 @@ impl Config {
         runs_partitioned()?;
         let integer = |option, variable, max| integer(options.integer(option)?, option, variable, max);
         let threads = integer("num_threads", "REFCPU_NUM_THREADS", MAX_THREADS)?;
+        let timeout = integer("collective_timeout", "REFCPU_COLLECTIVE_TIMEOUT", MAX_TIMEOUT)?;
         let mut allocator = AllocatorOptions::default();
+        let num_devices = integer("num_devices", "REFCPU_NUM_DEVICES", MAX_DEVICES)?.unwrap_or(1) as i32;
+        let mut memory_limit = allocator.limit;
         if let Some(limit) = integer("memory_limit", "REFCPU_MEMORY_LIMIT", i64::MAX)? {
-            allocator.limit = usize::try_from(limit).unwrap_or(usize::MAX);
-            allocator.cache_limit = allocator.cache_limit.min(allocator.limit);
+            memory_limit = usize::try_from(limit).unwrap_or(usize::MAX);
+            let of_all = memory_limit.saturating_mul(num_devices as usize);
+            allocator.cache_limit = allocator.cache_limit.min(of_all);
         }
         Ok(Self {
-            num_devices: integer("num_devices", "REFCPU_NUM_DEVICES", MAX_DEVICES)?.unwrap_or(1) as i32,
+            num_devices,
             num_threads: threads.map_or_else(available_threads, |n| n as usize),
             allocator,
+            memory_limit,
+            collective_timeout: Duration::from_secs(timeout.unwrap_or(COLLECTIVE_TIMEOUT).unsigned_abs()),
             opaque: options.boolean("opaque")? || flag("REFCPU_OPAQUE")?,
         })
     }
@@ -82,6 +104,7 @@ const VARIABLES: &[&str] = &[
     "REFCPU_NUM_THREADS",
     "REFCPU_MEMORY_LIMIT",
     "REFCPU_OPAQUE",
+    "REFCPU_COLLECTIVE_TIMEOUT",
     "REFCPU_DUMP",
     "REFCPU_FUSION",
     "REFCPU_PARTITIONED",
@@ -167,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_memory_limit_bounds_what_is_kept_too() {
-        let allocator = config("memory_limit", 1000).unwrap().allocator;
-        assert_eq!((allocator.limit, allocator.cache_limit), (1000, 1000));
+        let config = config("memory_limit", 1000).unwrap();
+        assert_eq!((config.memory_limit, config.allocator.cache_limit), (1000, 1000));
     }
 }

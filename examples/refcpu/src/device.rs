@@ -1,13 +1,14 @@
 //! The virtual devices of refcpu.
 
-use pjrt_plugin::{DeviceDescription, DeviceId, Memory, MemoryStats, PjrtDevice};
-use refcpu_engine::storage::Allocator;
+use crate::device_memory::DeviceMemory;
+use pjrt_plugin::{DeviceDescription, Memory, MemoryStats, PjrtDevice};
+use std::sync::Arc;
 
 /// A virtual device. All devices share the cores and the memory of the machine.
 pub struct RefcpuDevice {
     description: DeviceDescription,
     memories: Vec<Memory>,
-    allocator: Allocator,
+    memory: Arc<DeviceMemory>,
 }
 
 /// The memory kinds of a device, beginning with the default. All of them are the same memory. They exist for programs that
@@ -15,17 +16,23 @@ pub struct RefcpuDevice {
 const KINDS: [&str; 3] = [Memory::DEVICE, Memory::PINNED_HOST, Memory::UNPINNED_HOST];
 
 impl RefcpuDevice {
+    /// Returns the memory of the device.
+    pub(crate) fn memory(&self) -> &Arc<DeviceMemory> {
+        &self.memory
+    }
+
     /// Creates a device. The memory of an opaque device is not host-accessible.
-    pub(crate) fn new(id: DeviceId, opaque: bool, allocator: Allocator) -> Self {
+    pub(crate) fn new(opaque: bool, memory: Arc<DeviceMemory>) -> Self {
+        let id = memory.device();
         let first = id * KINDS.len() as i32;
-        let memory = |(id, kind)| {
+        let of_kind = |(id, kind)| {
             let memory = Memory::new(id, kind);
             if opaque { memory } else { memory.host_accessible() }
         };
         Self {
             description: DeviceDescription::new(id, "refcpu").with_display(format!("RefcpuDevice(id={id})")),
-            memories: (first..).zip(KINDS).map(memory).collect(),
-            allocator,
+            memories: (first..).zip(KINDS).map(of_kind).collect(),
+            memory,
         }
     }
 }
@@ -40,13 +47,16 @@ impl PjrtDevice for RefcpuDevice {
     }
 
     fn memory_stats(&self) -> Option<MemoryStats> {
-        let statistics = self.allocator.statistics();
         let bytes = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         Some(MemoryStats {
-            bytes_in_use: bytes(statistics.in_use),
-            peak_bytes_in_use: Some(bytes(statistics.peak)),
-            bytes_limit: Some(bytes(statistics.limit)),
+            bytes_in_use: bytes(self.memory.in_use()),
+            peak_bytes_in_use: Some(bytes(self.memory.peak())),
+            bytes_limit: Some(bytes(self.memory.limit())),
             ..MemoryStats::default()
         })
+    }
+
+    fn clear_memory_stats(&self) {
+        self.memory.reset_peak();
     }
 }

@@ -10,7 +10,7 @@ use refcpu_engine::storage::OutOfMemory;
 const OP_PAYLOAD: &str = "refcpu.op";
 
 pub(crate) fn out_of_memory(error: &OutOfMemory) -> Error {
-    Error::resource_exhausted(error.to_string()).with_hint(MEMORY_HINT)
+    Error::resource_exhausted(error.to_string())
 }
 
 pub(crate) fn compile_error(error: &CompileError) -> Error {
@@ -24,29 +24,33 @@ pub(crate) fn compile_error(error: &CompileError) -> Error {
     if error.op.is_empty() { status } else { status.with_payload(OP_PAYLOAD, error.op.as_bytes()) }
 }
 
-/// The hint of an error about memory.
-const MEMORY_HINT: &str = "REFCPU_MEMORY_LIMIT sets the limit of refcpu's memory in bytes";
-
 /// Converts the error of an execution of the plan of the program `name`.
 pub(crate) fn run_error(error: &RunError, name: &str, plan: &Plan) -> Error {
     match error.kind {
         RunErrorKind::InvalidArgument => Error::invalid_argument(&error.message),
         RunErrorKind::ResourceExhausted => {
-            let mut message = format!("{}, while running '{name}'", error.message);
-            if let Some((view, kernel, location)) = plan.program.largest_write() {
-                message += &format!(
-                    "; its largest array is {:?} {:?} ({} bytes), which {kernel} computes, at {}",
-                    view.dtype,
-                    view.dims,
-                    view.byte_len(),
-                    location.brief()
-                );
-            }
-            Error::resource_exhausted(message).with_hint(MEMORY_HINT)
+            Error::resource_exhausted(exhausted_while_running(&error.message, name, plan))
         }
         RunErrorKind::Cancelled => Error::cancelled(&error.message),
-        RunErrorKind::Host => Error::internal(&error.message),
+        RunErrorKind::Host | RunErrorKind::Internal => Error::internal(&error.message),
+        RunErrorKind::DeadlineExceeded => Error::deadline_exceeded(&error.message)
+            .with_hint("REFCPU_COLLECTIVE_TIMEOUT sets the time in seconds"),
         RunErrorKind::FailedPrecondition => Error::failed_precondition(&error.message),
         RunErrorKind::Unimplemented => Error::unimplemented(&error.message),
     }
+}
+
+/// Returns the message of an error about memory during an execution of the plan of the program `name`.
+pub(crate) fn exhausted_while_running(message: &str, name: &str, plan: &Plan) -> String {
+    let mut message = format!("{message}, while running '{name}'");
+    if let Some((view, kernel, location)) = plan.program.largest_write() {
+        message += &format!(
+            "; its largest array is {:?} {:?} ({} bytes), which {kernel} computes, at {}",
+            view.dtype,
+            view.dims,
+            view.byte_len(),
+            location.brief()
+        );
+    }
+    message
 }

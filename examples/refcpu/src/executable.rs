@@ -6,16 +6,16 @@ use crate::errors::compile_error;
 use crate::sharding::{Cut, shardings};
 use pjrt_plugin::ext::ffi::Handler;
 use pjrt_plugin::{
-    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, DeserializeRequest, Error, Options,
-    PjrtClient, PjrtExecutable, Program, ProgramFormat, Result,
+    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, DeserializeRequest, Error, Memory,
+    Options, PjrtClient, PjrtExecutable, Program, ProgramFormat, Result,
 };
 use pjrt_sharding::Sharding;
 use pjrt_stablehlo::Module;
 use refcpu_engine::compile::{self, ArrayInfo, CompileOptions, Compiled, Parts};
 use refcpu_engine::dump::Dump;
-use refcpu_engine::plan::Donation;
+use refcpu_engine::plan::{Donation, Stats};
 use refcpu_engine::trace::pass;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A compiled program, and the shards of its arrays on the devices.
 pub struct RefcpuExecutable {
@@ -29,6 +29,13 @@ pub struct RefcpuExecutable {
     donated: Vec<usize>,
     pub(crate) parameter_cuts: Vec<Cut>,
     pub(crate) output_cuts: Vec<Cut>,
+    /// The bytes of each output in the memory of a device, which are zero for outputs in memory of the host.
+    pub(crate) output_bytes: Vec<usize>,
+    /// The bytes of the outputs and of temporary memory on each device. Devices that share a run have equal parts of its
+    /// temporary memory.
+    pub(crate) execution_bytes: usize,
+    /// The cost of the program of one device, which is estimated when a host asks for it.
+    cost: OnceLock<Stats>,
     /// The dump to which executions are written.
     pub(crate) dump: Option<Arc<Dump>>,
 }
@@ -77,11 +84,17 @@ impl RefcpuExecutable {
         };
         let (parameters, parameter_cuts) = on_devices(&compiled.parameters);
         let (outputs, output_cuts) = on_devices(&compiled.results);
+        let devices_of_lane = compiled.plan.num_replicas * partitions / compiled.plan.lanes();
+        let temporary_bytes = compiled.plan.program.arena.div_ceil(devices_of_lane.max(1));
+        let output_bytes: Vec<usize> = outputs.iter().map(device_bytes).collect();
         let is_donated = |i: &usize| compiled.parameters[*i].donation != Donation::None;
         Ok(Self {
             program,
             has_partitions_of_calls,
             donated: (0..compiled.parameters.len()).filter(is_donated).collect(),
+            execution_bytes: output_bytes.iter().sum::<usize>() + temporary_bytes,
+            output_bytes,
+            cost: OnceLock::new(),
             compiled,
             parameters,
             outputs,
@@ -94,6 +107,22 @@ impl RefcpuExecutable {
 }
 
 impl RefcpuExecutable {
+    /// Returns the cost of the program of one device. A program that runs on whole arrays is partitioned for it, so that hosts see
+    /// the same cost as if it ran in parts.
+    fn cost(&self) -> Stats {
+        *self.cost.get_or_init(|| {
+            let stats = self.compiled.plan.stats();
+            if self.compiled.plan.lanes_are_devices() {
+                return stats;
+            }
+            let partition = || {
+                let module = parse(&self.program).ok()?;
+                compile::stats_of_partition(&module, &self.options).ok()
+            };
+            partition().unwrap_or_else(|| stats.divided(self.compiled.plan.num_partitions))
+        })
+    }
+
     /// Deserializes a program of `serialize`, in which the custom calls are already partitioned, because another host may
     /// not have the partitioners.
     ///
@@ -123,6 +152,12 @@ fn spec(array: &ArrayInfo, cut: &Cut) -> ArraySpec {
         Some(kind) => spec.with_memory_kind(kind.clone()),
         None => spec,
     }
+}
+
+/// Returns the bytes that an array occupies in the memory of a device.
+fn device_bytes(spec: &ArraySpec) -> usize {
+    let is_on_device = spec.memory_kind().is_none_or(|kind| kind == Memory::DEVICE);
+    if is_on_device { usize::try_from(size_in_bytes(spec)).unwrap_or(0) } else { 0 }
 }
 
 fn size_in_bytes(spec: &ArraySpec) -> i64 {
@@ -163,9 +198,10 @@ impl PjrtExecutable for RefcpuExecutable {
         self.compiled.plan.num_partitions
     }
 
+    /// Devices that run the program separately communicate through [`Rendezvous`](refcpu_engine::exec::Rendezvous). Only those
+    /// whose arrays are parts of the same whole arrays must be launched together.
     fn devices_communicate(&self) -> bool {
-        let plan = &self.compiled.plan;
-        plan.lanes_communicate() || plan.uses_host()
+        !self.compiled.plan.lanes_are_devices()
     }
 
     fn parameters(&self) -> &[ArraySpec] {
@@ -198,7 +234,7 @@ impl PjrtExecutable for RefcpuExecutable {
     }
 
     fn cost_analysis(&self) -> Vec<(String, AttributeValue)> {
-        let stats = self.compiled.plan.stats();
+        let stats = self.cost();
         let estimates = [
             ("flops", stats.flops),
             ("bytes accessed", stats.bytes_accessed),
@@ -214,7 +250,7 @@ impl PjrtExecutable for RefcpuExecutable {
 
     fn memory_stats(&self) -> Option<CompiledMemoryStats> {
         let bytes = |specs: &[ArraySpec]| -> i64 { specs.iter().map(size_in_bytes).sum() };
-        let stats = self.compiled.plan.stats();
+        let stats = self.cost();
         let (argument_size, output_size) = (bytes(&self.parameters), bytes(&self.outputs));
         let (temp_size, code) = (stats.arena_bytes as i64, stats.constant_bytes as i64);
         // A donated argument has the same shards as the result that may use its memory.

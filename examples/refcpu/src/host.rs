@@ -54,7 +54,11 @@ impl<'a> Host<'a> {
         self.failure.take()
     }
 
+    /// Returns the position of a process among the devices of the launch.
     fn device(&self, process: Process) -> usize {
+        if self.execution.devices().len() == 1 {
+            return 0;
+        }
         process.replica * self.partitions + process.partition
     }
 

@@ -1,12 +1,15 @@
 //! Executions of loaded programs.
 
 use crate::buffer::RefcpuBuffer;
-use crate::errors::{out_of_memory, run_error};
+use crate::device_memory::{DeviceMemory, MEMORY_HINT, Reservation};
+use crate::errors::{exhausted_while_running, out_of_memory, run_error};
 use crate::executable::RefcpuExecutable;
 use crate::host::Host;
 use crate::sharding::Cut;
-use pjrt_plugin::{ByDevice, DeviceAssignment, Error, Input, PjrtExecutable, ReadyExecution, Result};
-use refcpu_engine::exec::{self, RunOptions, Runtime};
+use pjrt_plugin::{
+    ByDevice, DeviceAssignment, DeviceId, Error, Input, PjrtExecutable, ReadyExecution, Result,
+};
+use refcpu_engine::exec::{self, Peers, Rendezvous, RunOptions, Runtime};
 use refcpu_engine::storage::{Allocator, Array, OutOfMemory};
 use refcpu_engine::trace;
 use std::sync::Arc;
@@ -20,6 +23,10 @@ pub struct Loaded {
     executable: Arc<RefcpuExecutable>,
     assignment: DeviceAssignment,
     where_to_run: WhereToRun,
+    /// `true` if the program runs on several devices, which communicate.
+    communicates: bool,
+    /// The memory of each device of the client, by id.
+    memories: Arc<[Arc<DeviceMemory>]>,
 }
 
 /// The thread on which a program runs.
@@ -34,7 +41,11 @@ pub(crate) enum WhereToRun {
 }
 
 impl Loaded {
-    pub(crate) fn new(executable: Arc<RefcpuExecutable>, assignment: DeviceAssignment) -> Self {
+    pub(crate) fn new(
+        executable: Arc<RefcpuExecutable>,
+        assignment: DeviceAssignment,
+        memories: &Arc<[Arc<DeviceMemory>]>,
+    ) -> Self {
         let plan = &executable.compiled.plan;
         let where_to_run = if plan.uses_host() {
             WhereToRun::HostQueue
@@ -43,15 +54,47 @@ impl Loaded {
         } else {
             WhereToRun::Queue
         };
-        Self { executable, assignment, where_to_run }
+        let communicates = plan.lanes() > 1 && plan.lanes_communicate();
+        Self { executable, assignment, where_to_run, communicates, memories: Arc::clone(memories) }
     }
 
-    /// The lane of the program that a launch runs if it is on one of several devices.
-    fn lane(&self, ready: &ReadyExecution<RefcpuBuffer>) -> Option<usize> {
-        let [device] = *ready.devices() else { return None };
-        let (replica, partition) = self.assignment.logical_id(device)?;
-        let plan = &self.executable.compiled.plan;
-        (plan.lanes() > 1).then(|| replica * (plan.lanes() / plan.num_replicas) + partition)
+    /// Returns the lane of the program that a launch on these devices runs if it is on one of several devices.
+    fn lane(&self, devices: &[DeviceId]) -> Option<usize> {
+        let [device] = *devices else { return None };
+        if self.executable.compiled.plan.lanes() == 1 {
+            return None;
+        }
+        self.assignment.devices().iter().position(|id| *id == device)
+    }
+
+    /// Joins the collectives of the launches on the other devices, if a launch on these devices is on one of several that
+    /// communicate.
+    pub(crate) fn join(&self, rendezvous: &Rendezvous, devices: &[DeviceId]) -> Option<Peers> {
+        if !self.communicates {
+            return None;
+        }
+        let lane = self.lane(devices)?;
+        Some(rendezvous.join(&self.executable.compiled.plan, lane, self.assignment.devices()))
+    }
+
+    /// Reserves memory on each device of a launch, for the outputs and the temporary memory of the program.
+    ///
+    /// # Errors
+    /// Returns RESOURCE_EXHAUSTED if the limit of a device would be exceeded.
+    fn reserve(&self, devices: &[DeviceId]) -> Result<ByDevice<Reservation>> {
+        let executable = &*self.executable;
+        let bytes = executable.execution_bytes;
+        let on_device = |id: &DeviceId| {
+            let memory = usize::try_from(*id).ok().and_then(|id| self.memories.get(id));
+            let memory =
+                memory.ok_or_else(|| Error::internal(format!("refcpu has no device with the id {id}")))?;
+            memory.reserve(bytes).map_err(|error| {
+                let plan = &executable.compiled.plan;
+                let message = exhausted_while_running(error.message(), executable.name(), plan);
+                Error::resource_exhausted(message).with_hint(MEMORY_HINT)
+            })
+        };
+        devices.iter().map(on_device).collect()
     }
 
     /// Returns the thread on which the program runs.
@@ -60,11 +103,16 @@ impl Loaded {
     }
 }
 
-/// Runs the program and completes the execution.
-pub(crate) fn run(runtime: &Runtime, loaded: &Loaded, mut ready: ReadyExecution<RefcpuBuffer>) {
+/// Runs the program and completes the execution. `peers` are the launches on the other devices that it communicates with.
+pub(crate) fn run(
+    runtime: &Runtime,
+    loaded: &Loaded,
+    mut ready: ReadyExecution<RefcpuBuffer>,
+    peers: Option<Peers>,
+) {
     let _span = trace::program(loaded.executable.name());
     let inputs = ready.take_inputs();
-    match outputs(runtime, loaded, inputs, &ready) {
+    match outputs(runtime, loaded, inputs, &ready, peers) {
         Ok(outputs) => ready.complete(outputs),
         Err(error) => ready.fail(error),
     }
@@ -77,6 +125,7 @@ fn outputs(
     loaded: &Loaded,
     inputs: PerDevice<Input<RefcpuBuffer>>,
     ready: &ReadyExecution<RefcpuBuffer>,
+    peers: Option<Peers>,
 ) -> Result<PerDevice<RefcpuBuffer>> {
     let executable = &*loaded.executable;
     let allocator = &runtime.allocator;
@@ -89,17 +138,23 @@ fn outputs(
     } else {
         whole(executable, inputs, ready, allocator)?
     };
+    let mut reservations = loaded.reserve(ready.devices())?;
     let host = Host::new(ready, partitions);
     let options = RunOptions {
         host: Some(&host),
         foreign: Some(&host),
-        lane: loaded.lane(ready),
+        lane: loaded.lane(ready.devices()),
+        peers: peers.as_ref(),
         ..RunOptions::default()
     };
     let arguments =
         lanes.iter().map(|lane: &Vec<exec::Input>| lane.iter().map(|input| &input.array).collect());
     let noted = executable.dump.as_ref().and_then(|dump| dump.run(arguments, allocator));
-    let results = exec::run(plan, runtime, lanes, &options)
+    let results = exec::run(plan, runtime, lanes, &options);
+    if let Some(peers) = peers {
+        peers.finish(results.as_ref().map(|_| ()));
+    }
+    let results = results
         .map_err(|error| host.take_failure().unwrap_or_else(|| run_error(&error, executable.name(), plan)));
     match (noted, &results) {
         (Some(run), Ok(_)) => run.finish(),
@@ -107,22 +162,31 @@ fn outputs(
         (None, _) => {}
     }
     let results = results?;
-    let buffer = |array| RefcpuBuffer::new(array, allocator);
+    let bytes = &executable.output_bytes;
+    let buffers = |arrays: Vec<Array>, reservation: &mut Reservation| {
+        let arrays = arrays.into_iter().zip(bytes);
+        arrays.map(|(array, bytes)| RefcpuBuffer::new(array, reservation.split(*bytes))).collect()
+    };
     if are_lanes {
-        return Ok(results.into_iter().map(|lane| lane.into_iter().map(buffer).collect()).collect());
+        return Ok(results.into_iter().zip(reservations.iter_mut()).map(|(l, r)| buffers(l, r)).collect());
     }
-    let shard = |partition: usize, array: &Array, cut: &Cut| {
-        let shard = Array::window(array, &cut.starts[partition], &cut.shard);
-        if !cut.summed {
-            return Ok(buffer(shard));
-        }
-        let shard = shard.dense(allocator).map_err(|e| out_of_memory(&e))?;
-        Ok(buffer(shard.reinterpret(shard.dtype(), cut.dims().into())))
+    let of_partition = |((lane, partition), reservation): ((&Vec<Array>, usize), &mut Reservation)| {
+        let arrays = lane.iter().zip(&executable.output_cuts);
+        let shards = arrays.map(|(array, cut)| shard(partition, array, cut, allocator));
+        Ok(buffers(shards.collect::<Result<_>>()?, reservation))
     };
-    let of_partition = |lane: &Vec<Array>, p| {
-        lane.iter().zip(&executable.output_cuts).map(|(a, c)| shard(p, a, c)).collect::<Result<Vec<_>>>()
-    };
-    results.iter().flat_map(|lane| (0..partitions).map(move |p| of_partition(lane, p))).collect()
+    let shards = results.iter().flat_map(|lane| (0..partitions).map(move |partition| (lane, partition)));
+    shards.zip(reservations.iter_mut()).map(of_partition).collect()
+}
+
+/// Returns the shard of a result on a partition.
+fn shard(partition: usize, array: &Array, cut: &Cut, allocator: &Allocator) -> Result<Array> {
+    let shard = Array::window(array, &cut.starts[partition], &cut.shard);
+    if !cut.summed {
+        return Ok(shard);
+    }
+    let shard = shard.dense(allocator).map_err(|e| out_of_memory(&e))?;
+    Ok(shard.reinterpret(shard.dtype(), cut.dims().into()))
 }
 
 fn to_engine(input: Input<RefcpuBuffer>, ready: &ReadyExecution<RefcpuBuffer>) -> Result<exec::Input> {

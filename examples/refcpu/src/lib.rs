@@ -7,6 +7,7 @@ mod canonical;
 mod client;
 mod config;
 mod device;
+mod device_memory;
 mod element_type;
 mod errors;
 mod executable;

@@ -99,7 +99,7 @@ fn a_buffer_crosses_from_one_client_to_another() {
 }
 
 #[test]
-fn host_memory_is_aligned_as_arrays_are_and_counts_until_it_is_freed() {
+fn host_memory_is_aligned_as_arrays_are_and_is_not_memory_of_the_device() {
     let allocator: &PJRT_HostMemoryAllocator_Extension = extension(PJRT_Extension_Type_HostMemoryAllocator);
     let client = Client::new();
     let in_use = || {
@@ -116,7 +116,6 @@ fn host_memory_is_aligned_as_arrays_are_and_counts_until_it_is_freed() {
             call!(allocator, allocate(PJRT_HostMemoryAllocator_Allocate_Args { client, size, numa_node }))
                 .unwrap();
         assert!(memory.ptr.addr().is_multiple_of(64));
-        assert!(in_use() >= before + size as i64);
         // SAFETY: the memory is the host's until it calls the deleter, which it does once.
         unsafe {
             memory.ptr.cast::<u8>().write_bytes(7, size);

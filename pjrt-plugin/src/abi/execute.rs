@@ -111,7 +111,8 @@ pub(crate) fn execute_context_destroy<C: PjrtClient>(
 }
 
 /// `PJRT_LoadedExecutable_Execute`: launches the program on all addressable devices of the executable, or on
-/// `execute_device`.
+/// `execute_device`. The client receives such a launch even if an argument is in error, because launches on the other devices
+/// may wait for it.
 pub(crate) fn loaded_executable_execute<C: PjrtClient>(
     args: View<'_, PJRT_LoadedExecutable_Execute_Args>,
 ) -> Result<()> {
@@ -159,8 +160,8 @@ pub(crate) fn loaded_executable_execute<C: PjrtClient>(
     let run = |execution| loaded.client.explain(loaded.client.client.execute(&author, execution));
     match (joint, execution.input_error()) {
         (Some(joint), _) => joint.add(execution, run)?,
-        (None, Some(error)) => execution.fail(error),
-        (None, None) => run(execution)?,
+        (None, Some(error)) if id.is_none() || loaded.device_ids.len() == 1 => execution.fail(error),
+        (None, _) => run(execution)?,
     }
     let writer = Writer { loaded, places, lists: output_lists };
     let mut ready = match launch.finished() {

@@ -297,6 +297,22 @@ fn an_error_on_one_device_is_that_of_the_joint_launch() {
 }
 
 #[test]
+fn the_client_learns_of_an_argument_in_error_if_other_devices_may_wait() {
+    let client = Client::new(&[]);
+    let zero = client.upload(0, &NUMBERS);
+    let failed = client.compile("fail").unwrap().run(&[&zero]).unwrap();
+    let (argument, devices) = (&failed.outputs[0][0], client.devices());
+    let on_both = |word| client.compile_with(word, "mlir", &options(2, vec![0, 1], false)).unwrap();
+    // The client of this program returns its own error.
+    let refused = on_both("error").launch(&[&[argument]], &[], devices[0]).err().unwrap();
+    assert_eq!(refused.code, ErrorCode::ResourceExhausted as u32);
+    let launch = on_both("negate").launch(&[&[argument]], &[], devices[0]).unwrap();
+    assert_eq!(launch.outputs[0][0].numbers().unwrap_err().code, ErrorCode::DataLoss as u32);
+    let launch = client.compile("error").unwrap().run(&[argument]).unwrap();
+    assert_eq!(launch.outputs[0][0].numbers().unwrap_err().code, ErrorCode::DataLoss as u32);
+}
+
+#[test]
 fn a_launch_whose_partner_does_not_come_fails() {
     let client = Client::new(&[]);
     let (zero, one) = (client.upload(0, &NUMBERS), client.upload(1, &NUMBERS));

@@ -46,6 +46,13 @@ pub(crate) trait Codec {
     fn encode(value: &Self::Value) -> Option<Attribute>;
 }
 
+impl ReplicaGroups {
+    /// Returns the groups that an attribute describes; `None` if it is neither a matrix of integers nor mesh axes.
+    pub(crate) fn from_attribute(attribute: &Attribute) -> Option<Self> {
+        Groups::decode(attribute)
+    }
+}
+
 /// Decodes the attribute `name` of the operation `op`.
 pub(crate) fn decode<C: Codec>(
     op: &'static str,

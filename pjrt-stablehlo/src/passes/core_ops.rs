@@ -120,16 +120,16 @@ impl CoreOps {
     }
 
     /// Returns `true` if the set contains the operation. Composites and operations outside the op table are
-    /// identified by name, and custom calls that represent functions of CHLO, such as `mhlo.erf`, by that function's
-    /// name.
+    /// identified by name. Custom calls that represent functions of CHLO, such as `mhlo.erf`, are identified by that
+    /// function's name, and those that represent HLO's `ragged-all-to-all` by `ragged_all_to_all`.
     pub fn contains_op(&self, op: &Op) -> bool {
         match op {
             Op::Other(other) => self.others.contains(&other.name),
             Op::Composite(composite) => {
                 self.contains(OpCode::Composite) || self.composites.contains(&composite.name)
             }
-            Op::CustomCall(call) => match rules::rule_of_call(call) {
-                Some(rule) => self.others.contains(rule.name),
+            Op::CustomCall(call) => match rules::function_of_call(call) {
+                Some(name) => self.others.contains(name),
                 None => self.contains(OpCode::CustomCall),
             },
             op => self.contains(op.code()),

@@ -366,6 +366,32 @@ fn a_map_of_more_than_elementwise_operations_is_an_error() {
     );
 }
 
+#[test]
+fn a_call_of_ragged_all_to_all_becomes_collectives_and_a_gather() {
+    let call = |groups: &str, operand: &str| {
+        format!(
+            "func.func @main(%x: {operand}, %y: tensor<5x3xf32>, %o: tensor<4xi32>, %n: tensor<4xi32>) -> tensor<5x3xf32> {{
+               %0 = stablehlo.custom_call @ragged_all_to_all(%x, %y, %o, %n, %o, %n) {{
+                 api_version = 4 : i32, backend_config = {{channel_id = 1 : i64, replica_groups = dense<{groups}> : tensor<1x2xi64>}}
+               }} : ({operand}, tensor<5x3xf32>, tensor<4xi32>, tensor<4xi32>, tensor<4xi32>, tensor<4xi32>) -> tensor<5x3xf32>
+               return %0 : tensor<5x3xf32>
+             }}"
+        )
+    };
+    let text = call("[[0, 1]]", "tensor<7x3xf32>");
+    let core = CoreOps::default();
+    let ops = decomposed_ops(&text, &core);
+    for op in ["stablehlo.all_gather", "stablehlo.all_to_all", "stablehlo.gather"] {
+        assert!(ops.contains(&op.to_owned()), "{ops:?}");
+    }
+    assert!(!ops.iter().any(|op| op == "stablehlo.custom_call"), "{ops:?}");
+    let kept = core.clone().with_other("ragged_all_to_all");
+    assert_eq!(decomposed_ops(&text, &kept), ["stablehlo.custom_call"]);
+    let of_wrong_type = call("[[0, 1]]", "tensor<7x4xf32>");
+    let error = decompose(&read(&of_wrong_type), &core).unwrap_err().to_string();
+    assert!(error.contains("custom_call"), "{error}");
+}
+
 /// The operations that the decomposition of an operation's sample consists of.
 fn needed_ops(op: &str) -> Vec<String> {
     let before = ops(&read(&sample(op)));

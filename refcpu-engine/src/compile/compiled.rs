@@ -6,7 +6,7 @@ use super::core_ops::{to_core_ops, to_core_ops_without_calls};
 use super::lower::{calls_the_host, shape_of};
 use super::phases::{donations, plan};
 use crate::graph::Shape;
-use crate::plan::{Donation, Plan};
+use crate::plan::{Donation, Plan, Stats};
 use crate::trace::pass;
 use pjrt_sharding::{
     Sharding, Shardings, has_manual_regions, has_partitioned_calls, partition, partition_calls, propagate,
@@ -127,6 +127,16 @@ pub fn partitioned(module: &Module, options: &CompileOptions) -> Result<Module> 
     let flat = flattened(module, options)?;
     let options = sharding_options(options);
     Ok(partition(&flat, &propagate(&flat, &options)?, &options)?)
+}
+
+/// Estimates the cost of the program of one partition.
+///
+/// # Errors
+/// Returns an error if the program cannot be partitioned or compiled.
+pub fn stats_of_partition(module: &Module, options: &CompileOptions) -> Result<Stats> {
+    let options = CompileOptions { dump: None, ..options.clone() };
+    let (flat, shardings) = propagated(module, &options)?;
+    Ok(plan_of_partition(&flat, &shardings, &options)?.stats())
 }
 
 /// Returns the options of propagation and partitioning.

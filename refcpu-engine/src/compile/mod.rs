@@ -10,4 +10,4 @@ mod optimise;
 mod phases;
 
 pub use api::{CompileError, CompileErrorKind, CompileOptions, Parts};
-pub use compiled::{ArrayInfo, Compiled, compile, core_ops, partitioned};
+pub use compiled::{ArrayInfo, Compiled, compile, core_ops, partitioned, stats_of_partition};

@@ -1,14 +1,15 @@
 //! Runs lanes in turn, and executes collectives.
 
+use super::groups::processes;
 use super::lane::{Lane, Stop};
 use super::process::Process;
+use super::rendezvous::Peers;
 use super::{Cx, Result, RunError, RunErrorKind};
 use crate::graph::{CollectiveKind, Groups};
 use crate::plan::{CollectiveStep, Program, Step};
 use crate::storage::Array;
 use crate::trace;
 use refcpu_kernels::{Src, copy, region};
-use std::collections::BTreeSet;
 
 /// Runs all lanes to the end.
 pub(super) fn drive(program: &Program, lanes: &mut [Lane], cx: &Cx<'_>) -> Result<()> {
@@ -49,6 +50,30 @@ pub(super) fn drive(program: &Program, lanes: &mut [Lane], cx: &Cx<'_>) -> Resul
             ));
         }
     }
+}
+
+/// Runs a lane whose collectives are those of other runs, too.
+pub(super) fn drive_with_peers(program: &Program, lane: &mut Lane, peers: &Peers, cx: &Cx<'_>) -> Result<()> {
+    peers.begin();
+    while lane.advance(program, cx)? == Stop::Collective {
+        let Some(Step::Collective(step)) = program.steps.get(lane.pc) else { break };
+        let span = trace::step(program, lane.pc);
+        let operand = read(step, lane, cx)?;
+        let result = match peers.exchange(step, &program.locations[lane.pc], operand)? {
+            None => None,
+            Some((operands, position)) => match &step.collective.kind {
+                CollectiveKind::Permute { pairs } => {
+                    let source = pairs.iter().find(|(_, to)| *to == position);
+                    source.and_then(|(from, _)| operands.get(*from)).cloned()
+                }
+                kind => Some(combined(step, kind, &operands.iter().collect::<Vec<_>>(), position, cx)?),
+            },
+        };
+        write(step, lane, result.as_ref());
+        drop(span);
+        lane.pc += 1;
+    }
+    Ok(())
 }
 
 /// Returns, for each lane, whether its whole group has reached the collective. A permutation requires all lanes.
@@ -103,13 +128,9 @@ fn meet(step: &CollectiveStep, lanes: &mut [Lane], complete: &[bool], cx: &Cx<'_
             }
         }
     }
-    for ((lane, result), _) in lanes.iter_mut().zip(results).zip(complete).filter(|(_, complete)| **complete)
+    for ((lane, result), _) in lanes.iter_mut().zip(&results).zip(complete).filter(|(_, complete)| **complete)
     {
-        let out = lane.frame.bytes_mut(&step.write);
-        match result {
-            Some(array) => out.copy_from_slice(array.bytes().expect("dense")),
-            None => out.fill(0),
-        }
+        write(step, lane, result.as_ref());
     }
     Ok(())
 }
@@ -118,6 +139,15 @@ fn meet(step: &CollectiveStep, lanes: &mut [Lane], complete: &[bool], cx: &Cx<'_
 fn read(step: &CollectiveStep, lane: &Lane, cx: &Cx<'_>) -> Result<Array> {
     let (view, bytes) = (&step.read, lane.frame.bytes(&step.read));
     Ok(Array::from_bytes(&cx.runtime.allocator, view.dtype, &view.dims, bytes)?)
+}
+
+/// Writes a lane's result, which is zero without an array.
+fn write(step: &CollectiveStep, lane: &mut Lane, result: Option<&Array>) {
+    let out = lane.frame.bytes_mut(&step.write);
+    match result {
+        Some(array) => out.copy_from_slice(array.bytes().expect("dense")),
+        None => out.fill(0),
+    }
 }
 
 fn src(array: &Array) -> Src<'_> {
@@ -196,7 +226,8 @@ fn reduced(step: &CollectiveStep, members: &[&Array], cx: &Cx<'_>) -> Result<Arr
 /// [`RunErrorKind::Unimplemented`] if only some processes of a group have lanes here.
 fn groups(groups: &Groups, lanes: &[Lane]) -> Result<Vec<Vec<usize>>> {
     let mut found = Vec::new();
-    for (list, processes) in processes(groups, lanes) {
+    let all: Vec<Process> = lanes.iter().map(|lane| lane.process).collect();
+    for (list, processes) in processes(groups, &all) {
         let lane = |process: &Process| lanes.iter().position(|lane| lane.process == *process);
         let members: Vec<usize> = processes.iter().filter_map(lane).collect();
         if members.is_empty() {
@@ -214,48 +245,4 @@ fn groups(groups: &Groups, lanes: &[Lane]) -> Result<Vec<Vec<usize>>> {
         found.push(members);
     }
     Ok(found)
-}
-
-/// Returns the groups that the program lists, each with its processes. Without lists, all processes of the run are one group.
-fn processes(groups: &Groups, lanes: &[Lane]) -> Vec<(Vec<usize>, Vec<Process>)> {
-    let replicas: BTreeSet<usize> = lanes.iter().map(|lane| lane.process.replica).collect();
-    let partitions: BTreeSet<usize> = lanes.iter().map(|lane| lane.process.partition).collect();
-    let listed = |lists: &[Vec<usize>], all: &BTreeSet<usize>| {
-        if lists.is_empty() { vec![all.iter().copied().collect()] } else { lists.to_vec() }
-    };
-    let mut found = Vec::new();
-    let mut add = |lists: Vec<Vec<usize>>, processes: &dyn Fn(&[usize]) -> Vec<Process>| {
-        found.extend(lists.into_iter().map(|list| {
-            let processes = processes(&list);
-            (list, processes)
-        }));
-    };
-    match groups {
-        Groups::CrossReplica(lists) => {
-            for &partition in &partitions {
-                let process = |&replica: &usize| Process { replica, partition };
-                add(listed(lists, &replicas), &|list| list.iter().map(process).collect());
-            }
-        }
-        Groups::CrossPartition(lists) => {
-            for &replica in &replicas {
-                let process = |&partition: &usize| Process { replica, partition };
-                add(listed(lists, &partitions), &|list| list.iter().map(process).collect());
-            }
-        }
-        Groups::CrossReplicaAndPartition(lists) => add(listed(lists, &replicas), &|list| {
-            let of_partition =
-                |&partition: &usize| list.iter().map(move |&replica| Process { replica, partition });
-            partitions.iter().flat_map(of_partition).collect()
-        }),
-        Groups::Flattened(lists) if lists.is_empty() => {
-            add(vec![vec![]], &|_| lanes.iter().map(|lane| lane.process).collect());
-        }
-        Groups::Flattened(lists) => {
-            let count = partitions.last().map_or(1, |last| last + 1);
-            let process = |id: &usize| Process { replica: id / count, partition: id % count };
-            add(lists.clone(), &|list| list.iter().map(process).collect());
-        }
-    }
-    found
 }

@@ -28,7 +28,8 @@ pub(super) fn run(step: &ManualStep, frame: &mut Frame, process: Process, cx: &C
         inputs.push(arguments);
     }
     let of_lane = |lane: usize| Process { partition: device(spec, &positions[lane]), ..process };
-    let results = run_program(&step.program, inputs, &of_lane, cx)?;
+    // The collectives of the parts are between the lanes of this run.
+    let results = run_program(&step.program, inputs, &of_lane, &Cx { peers: None, ..*cx })?;
     for (k, (view, cuts)) in step.writes.iter().zip(&spec.outputs).enumerate() {
         for (position, results) in positions.iter().zip(&results) {
             let part = &results[k];

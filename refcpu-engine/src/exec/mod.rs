@@ -2,21 +2,25 @@
 //!
 //! A run is synchronous. It uses the calling thread, and kernels use the threads of the pool in addition. Each device of a run
 //! is a lane with a frame of its own. The lanes run in turn: each runs until it reaches a collective, and continues after all
-//! members of its group have reached it. No thread therefore waits for another in a collective. A program that communicates
-//! with the host blocks the thread during the communication.
+//! members of its group have reached it. No thread therefore waits for another in a collective. Two kinds of programs block
+//! the thread: those that communicate with the host, and those of which each device is run by itself, which wait for the runs on the
+//! other devices ([`Rendezvous`]).
 
 mod collective;
 mod foreign;
 mod generic;
+mod groups;
 mod host;
 mod kernels;
 mod lane;
 mod manual;
 mod process;
+mod rendezvous;
 
 pub use foreign::ForeignHandlers;
 pub use host::HostTransfer;
 pub use process::Process;
+pub use rendezvous::{Peers, Rendezvous};
 
 use crate::plan::{Plan, Program};
 use crate::storage::{Allocator, Array, OutOfMemory};
@@ -59,8 +63,10 @@ pub struct RunOptions<'a> {
     pub host: Option<&'a dyn HostTransfer>,
     /// The handlers of the program's custom calls.
     pub foreign: Option<&'a dyn ForeignHandlers>,
-    /// The lane to run; by default, all lanes run. The lanes of the plan do not communicate.
+    /// The lane to run; by default, all lanes run.
     pub lane: Option<usize>,
+    /// The runs on the other devices, if the program of a single lane communicates with them.
+    pub peers: Option<&'a Peers>,
 }
 
 /// The kinds of [`RunError`], which determine PJRT's error codes.
@@ -72,12 +78,16 @@ pub enum RunErrorKind {
     ResourceExhausted,
     /// The run was cancelled.
     Cancelled,
+    /// The run waited too long for the runs on other devices.
+    DeadlineExceeded,
     /// The devices did not reach the same collective, or the program needs a host or a handler and there is none.
     FailedPrecondition,
     /// The program uses a feature that the executor does not implement.
     Unimplemented,
     /// The host or a handler returned an error.
     Host,
+    /// The executor contains a bug.
+    Internal,
 }
 
 /// An error in running a program.
@@ -119,6 +129,7 @@ struct Cx<'a> {
     cancel: Option<&'a AtomicBool>,
     host: Option<&'a dyn HostTransfer>,
     foreign: Option<&'a dyn ForeignHandlers>,
+    peers: Option<&'a Peers>,
 }
 
 /// Runs a plan. `inputs` contains one list of arguments for each lane of the plan ([`Plan::lanes`]), or for the lane of the
@@ -128,8 +139,8 @@ struct Cx<'a> {
 /// holder. No other run writes to the memory of results.
 ///
 /// # Errors
-/// Returns an error if the arguments do not fit the program, if there is not enough memory, if the run is cancelled, or if the host or a handler
-/// fails.
+/// Returns an error if the arguments do not fit the program, if there is not enough memory, if the run is canceled, if the host or
+/// a handler fails, or if the runs on the other devices of a collective fail or do not come.
 ///
 /// # Panics
 /// Panics if the plan or a kernel contains a bug.
@@ -140,19 +151,19 @@ pub fn run(
     options: &RunOptions<'_>,
 ) -> Result<Vec<Vec<Array>>> {
     let expected = if options.lane.is_some() { 1 } else { plan.lanes() };
-    if inputs.len() != expected || options.lane.is_some() && plan.lanes_communicate() {
+    let can_run_alone = || plan.lanes_are_devices() && (options.peers.is_some() || !plan.lanes_communicate());
+    if inputs.len() != expected || options.lane.is_some() && !can_run_alone() {
         return Err(RunError::invalid(format!(
             "the arguments are for {} devices, but the program runs on {} at once",
             inputs.len(),
             plan.lanes()
         )));
     }
-    let cx = Cx { runtime, cancel: options.cancel, host: options.host, foreign: options.foreign };
-    let partitions = (plan.lanes() / plan.num_replicas.max(1)).max(1);
+    let (host, foreign) = (options.host, options.foreign);
+    let peers = options.lane.and(options.peers);
+    let cx = Cx { runtime, cancel: options.cancel, host, foreign, peers };
     let first = options.lane.unwrap_or(0);
-    let process =
-        |i: usize| Process { replica: (first + i) / partitions, partition: (first + i) % partitions };
-    run_program(&plan.program, inputs, &process, &cx)
+    run_program(&plan.program, inputs, &|i| Process::of_lane(plan, first + i), &cx)
 }
 
 /// Runs a program on one lane for each list of arguments. `ids` returns the replica and partition of a lane.
@@ -166,6 +177,9 @@ fn run_program(
     for (i, inputs) in inputs.into_iter().enumerate() {
         lanes.push(Lane::start(program, inputs, process(i), cx)?);
     }
-    collective::drive(program, &mut lanes, cx)?;
+    match (cx.peers, &mut lanes[..]) {
+        (Some(peers), [lane]) => collective::drive_with_peers(program, lane, peers, cx)?,
+        _ => collective::drive(program, &mut lanes, cx)?,
+    }
     lanes.into_iter().map(|lane| lane.finish(program, cx)).collect()
 }

@@ -1,5 +1,7 @@
 //! The devices of a run.
 
+use crate::plan::Plan;
+
 /// A device of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
@@ -7,4 +9,12 @@ pub struct Process {
     pub replica: usize,
     /// The partition of the device.
     pub partition: usize,
+}
+
+impl Process {
+    /// Returns the process of a lane of a plan.
+    pub(super) fn of_lane(plan: &Plan, lane: usize) -> Self {
+        let partitions = (plan.lanes() / plan.num_replicas.max(1)).max(1);
+        Self { replica: lane / partitions, partition: lane % partitions }
+    }
 }

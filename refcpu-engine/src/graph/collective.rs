@@ -42,6 +42,20 @@ pub enum CollectiveKind {
     Broadcast,
 }
 
+impl CollectiveKind {
+    /// Returns the name of the operation.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::AllReduce(_) => "all_reduce",
+            Self::AllGather { .. } => "all_gather",
+            Self::AllToAll { .. } => "all_to_all",
+            Self::ReduceScatter { .. } => "reduce_scatter",
+            Self::Permute { .. } => "collective_permute",
+            Self::Broadcast => "collective_broadcast",
+        }
+    }
+}
+
 /// The groups of processes that execute a collective together, in StableHLO's terms.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Groups {
@@ -62,6 +76,8 @@ pub struct Collective {
     pub kind: CollectiveKind,
     /// The groups that execute it.
     pub groups: Groups,
+    /// The channel, which is equal in all programs that execute the collective together; zero if it has none.
+    pub channel: i64,
 }
 
 impl Collective {

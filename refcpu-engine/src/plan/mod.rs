@@ -234,10 +234,14 @@ impl Plan {
         self.graph.uses_host()
     }
 
-    /// Returns true if the lanes of a run communicate with each other, or share arrays as the partitions of a program in the
-    /// global view do, so that none can run alone.
+    /// Returns whether each lane runs on one device. Otherwise, the partitions of a replica share a lane.
+    pub fn lanes_are_devices(&self) -> bool {
+        !self.global_view || self.num_partitions == 1
+    }
+
+    /// Returns whether the lanes of a run communicate with each other.
     pub fn lanes_communicate(&self) -> bool {
-        self.graph.communicates() || self.global_view && self.num_partitions > 1
+        self.graph.communicates()
     }
 }
 

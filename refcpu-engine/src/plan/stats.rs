@@ -28,6 +28,22 @@ const BYTES_PER_NS: f64 = 16.0;
 const TRANSCENDENTAL_NS: f64 = 0.3;
 const INSTRUCTION_NS: f64 = 50.0;
 
+impl Stats {
+    /// Returns an equal part of the cost for each of several devices, each of which has all constants.
+    #[must_use]
+    pub fn divided(self, devices: usize) -> Self {
+        let part = |value: f64| value / devices.max(1) as f64;
+        Self {
+            flops: part(self.flops),
+            transcendentals: part(self.transcendentals),
+            bytes_accessed: part(self.bytes_accessed),
+            arena_bytes: self.arena_bytes.div_ceil(devices.max(1)),
+            nanoseconds: part(self.nanoseconds),
+            ..self
+        }
+    }
+}
+
 impl Plan {
     /// Estimates the cost of a run.
     pub fn stats(&self) -> Stats {

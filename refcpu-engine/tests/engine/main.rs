@@ -8,6 +8,7 @@ mod fusion;
 mod linear_algebra;
 mod reducers;
 mod refusals;
+mod separate_runs;
 
 use refcpu_engine::compile::{CompileErrorKind, CompileOptions, Parts, compile};
 use refcpu_engine::exec::{Input, RunErrorKind, RunOptions, Runtime, run};

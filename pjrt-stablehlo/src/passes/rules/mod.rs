@@ -6,12 +6,13 @@ mod chlo;
 mod dynamic;
 mod einsum;
 mod legacy;
+mod ragged_all_to_all;
 mod rule;
 mod scan;
 mod select_and_scatter;
 mod table;
 
-pub(super) use chlo::{RULES as CHLO_RULES, rule_of_call};
+pub(super) use chlo::RULES as CHLO_RULES;
 pub(super) use dynamic::of_known_sizes;
 pub(super) use scan::{composite as scan_composite, overrides_decomposition};
-pub(super) use table::{RULES, rewrite_of};
+pub(super) use table::{RULES, function_of_call, rewrite_of};

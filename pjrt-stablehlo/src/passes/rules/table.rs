@@ -1,10 +1,10 @@
 //! The table of rules for the operations of the op table.
 
 use super::rule::Rewrite;
-use super::{batch_norm, chlo, dynamic, einsum, legacy, select_and_scatter};
+use super::{batch_norm, chlo, dynamic, einsum, legacy, ragged_all_to_all, select_and_scatter};
 use crate::Error;
 use crate::formulas::elementwise;
-use crate::ir::ops::FuncCall;
+use crate::ir::ops::{CustomCall, FuncCall};
 use crate::ir::{ElementKind, Op, OpCode, Operation, ValueId};
 use crate::passes::rewrite::{Rewriter, mismatch, unsupported};
 
@@ -182,11 +182,20 @@ fn types_are_kept(_: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error
     )))
 }
 
+/// Returns the name of the function that a custom call represents.
+pub(crate) fn function_of_call(call: &CustomCall) -> Option<&'static str> {
+    let is_ragged = ragged_all_to_all::is_call(call);
+    chlo::rule_of_call(call).map(|rule| rule.name).or(is_ragged.then_some(ragged_all_to_all::TARGET))
+}
+
 /// Returns the rule for an operation that is not in the set.
 pub(crate) fn rewrite_of(kind: &Op) -> Result<Rewrite, Error> {
     let rule = match kind {
         Op::Other(other) => {
             chlo::RULES.iter().find(|rule| rule.name == &*other.name).map(|rule| rule.rewrite)
+        }
+        Op::CustomCall(call) if ragged_all_to_all::is_call(call) => {
+            Some(Rewrite::Values(ragged_all_to_all::custom_call))
         }
         Op::CustomCall(call) => chlo::rule_of_call(call).map(|_| Rewrite::Values(chlo::custom_call)),
         kind => RULES.iter().find(|rule| rule.op == kind.code()).map(|rule| rule.rewrite),

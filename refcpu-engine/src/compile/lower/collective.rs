@@ -4,12 +4,13 @@ use super::reducer::reducer;
 use super::{CompileError, Result, Scope, to_usize};
 use crate::graph::{Collective, CollectiveKind, Groups, Op as Core, Reducer, ValueId};
 use pjrt_stablehlo::Error;
-use pjrt_stablehlo::ir::{ChannelHandle, Op, OpId, Operation, ReplicaGroups};
+use pjrt_stablehlo::ir::{Op, OpId, Operation, ReplicaGroups};
 use refcpu_kernels::ReduceOp;
 
 impl<'m> Scope<'m> {
     /// Lowers an operation of this file; returns `None` for other operations.
     pub(super) fn collective_op(&mut self, id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
+        let channel = channel(op);
         let (kind, groups) = match &op.kind {
             Op::PartitionId(_) => {
                 let shape = self.result_shape(op)?;
@@ -21,17 +22,15 @@ impl<'m> Scope<'m> {
             }
             Op::AllReduce(o) => {
                 let reducer = self.collective_reducer(id, op)?;
-                let groups =
-                    self.groups(&o.replica_groups, o.channel_handle, Some(o.use_global_device_ids))?;
+                let groups = self.groups(&o.replica_groups, channel, Some(o.use_global_device_ids))?;
                 (CollectiveKind::AllReduce(reducer), groups)
             }
             Op::CrossReplicaSum(o) => (
                 CollectiveKind::AllReduce(Reducer::Op(ReduceOp::Add)),
-                self.groups(&o.replica_groups, None, Some(false))?,
+                self.groups(&o.replica_groups, channel, Some(false))?,
             ),
             Op::AllGather(o) => {
-                let groups =
-                    self.groups(&o.replica_groups, o.channel_handle, Some(o.use_global_device_ids))?;
+                let groups = self.groups(&o.replica_groups, channel, Some(o.use_global_device_ids))?;
                 (CollectiveKind::AllGather { dim: to_usize(o.all_gather_dim)? }, groups)
             }
             Op::AllToAll(o) => {
@@ -40,22 +39,21 @@ impl<'m> Scope<'m> {
                     concat: to_usize(o.concat_dimension)?,
                     count: to_usize(o.split_count)?,
                 };
-                (kind, self.groups(&o.replica_groups, o.channel_handle, None)?)
+                (kind, self.groups(&o.replica_groups, channel, None)?)
             }
             Op::ReduceScatter(o) => {
                 let reducer = self.collective_reducer(id, op)?;
-                let groups =
-                    self.groups(&o.replica_groups, o.channel_handle, Some(o.use_global_device_ids))?;
+                let groups = self.groups(&o.replica_groups, channel, Some(o.use_global_device_ids))?;
                 (CollectiveKind::ReduceScatter { reducer, dim: to_usize(o.scatter_dimension)? }, groups)
             }
             Op::CollectivePermute(o) => {
                 let pairs = o.source_target_pairs.iter();
                 let pairs = pairs.map(|[a, b]| Ok((to_usize(*a)?, to_usize(*b)?))).collect::<Result<_>>()?;
-                let groups = self.groups(&ReplicaGroups::default(), o.channel_handle, None)?;
+                let groups = self.groups(&ReplicaGroups::default(), channel, None)?;
                 (CollectiveKind::Permute { pairs }, groups)
             }
             Op::CollectiveBroadcast(o) if !o.has_dynamic_root => {
-                (CollectiveKind::Broadcast, self.groups(&o.replica_groups, o.channel_handle, None)?)
+                (CollectiveKind::Broadcast, self.groups(&o.replica_groups, channel, None)?)
             }
             _ => return Ok(None),
         };
@@ -64,7 +62,7 @@ impl<'m> Scope<'m> {
         let shapes = self.result_shapes(op)?;
         let mut results = Vec::new();
         for (operand, shape) in self.promoted(operands, &shapes).into_iter().zip(shapes) {
-            let collective = Box::new(Collective { kind: kind.clone(), groups: groups.clone() });
+            let collective = Box::new(Collective { kind: kind.clone(), groups: groups.clone(), channel });
             results.extend(self.b.node(Core::Collective(collective), vec![operand], vec![shape]));
         }
         Ok(Some(results))
@@ -80,17 +78,11 @@ impl<'m> Scope<'m> {
         Ok(reducer(body))
     }
 
-    /// Returns the groups of a collective, by StableHLO's table of the channel and `use_global_device_ids`, which is `None` for
-    /// an operation without this attribute.
-    fn groups(
-        &self,
-        groups: &ReplicaGroups,
-        channel: Option<ChannelHandle>,
-        global: Option<bool>,
-    ) -> Result<Groups> {
+    /// Returns the groups of a collective, by StableHLO's table of the channel, which is zero if there is none, and
+    /// `use_global_device_ids`, which is `None` for an operation without this attribute.
+    fn groups(&self, groups: &ReplicaGroups, channel: i64, global: Option<bool>) -> Result<Groups> {
         let lists = self.lists(groups)?;
-        let channel = channel.map_or(0, |c| c.handle) > 0;
-        Ok(match (channel, global) {
+        Ok(match (channel > 0, global) {
             (false, Some(true)) => {
                 return Err(CompileError::invalid("use_global_device_ids requires a channel"));
             }
@@ -117,4 +109,18 @@ impl<'m> Scope<'m> {
         let lists = groups.groups(self.module).map_err(invalid)?.into_iter();
         lists.filter(|list| !list.is_empty()).map(|list| list.into_iter().map(to_usize).collect()).collect()
     }
+}
+
+/// Returns the channel of a collective; zero if it has none.
+fn channel(op: &Operation) -> i64 {
+    let handle = match &op.kind {
+        Op::AllReduce(o) => o.channel_handle,
+        Op::AllGather(o) => o.channel_handle,
+        Op::AllToAll(o) => o.channel_handle,
+        Op::ReduceScatter(o) => o.channel_handle,
+        Op::CollectivePermute(o) => o.channel_handle,
+        Op::CollectiveBroadcast(o) => o.channel_handle,
+        _ => None,
+    };
+    handle.map_or(0, |channel| channel.handle)
 }
