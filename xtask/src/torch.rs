@@ -16,8 +16,12 @@ use crate::wheel;
 /// these without CUDA.
 const REQUIREMENTS: &str = "torch==2.9.1\ntorch_xla==2.9.0\nnumpy==2.4.6\npytest==9.2.0\n";
 
+/// torchax runs PyTorch's operations on JAX.
+const TORCHAX_REQUIREMENTS: &str =
+    "torch==2.9.1\ntorchax==0.0.13\njax==0.7.2\njaxlib==0.7.2\noptax\nnumpy==2.4.6\npytest==9.2.0\n";
+
 /// The packages that PyTorch/XLA's own tests import in addition.
-const SUITE_REQUIREMENTS: &str = "absl-py\nexpecttest\nparameterized\ntorchvision==0.24.1\n";
+const SUITE_REQUIREMENTS: &str = "absl-py\nexpecttest\nparameterized\nrich\ntorchvision==0.24.1\n";
 
 /// The release on the page of its own tests.
 const RELEASE: &str = "PyTorch/XLA 2.9.0";
@@ -52,7 +56,8 @@ fn run_suite(tests: &Path, options: &host_suite::Options) -> Result<ExitCode> {
 fn run_programs(library: Option<&Path>) -> Result<ExitCode> {
     let library = workspace::release_refcpu(library)?;
     let venv = Venv::with_requirements("torch", REQUIREMENTS)?;
-    venv.install_wheel(&wheel::pack(&library, &workspace::root().join("dist"))?)?;
+    let wheel = wheel::pack(&library, &workspace::root().join("dist"))?;
+    venv.install_wheel(&wheel)?;
     let folder = workspace::root().join("tests/python/torch_xla");
     let mut all_passed = true;
     for (file, stablehlo) in [
@@ -60,6 +65,7 @@ fn run_programs(library: Option<&Path>) -> Result<ExitCode> {
         ("test_programs.py", true),
         ("test_devices.py", false),
         ("test_replicas.py", false),
+        ("test_package.py", false),
     ] {
         let mut pytest = venv.python();
         pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).arg(folder.join(file));
@@ -69,5 +75,16 @@ fn run_programs(library: Option<&Path>) -> Result<ExitCode> {
         let (status, _) = watch(&mut pytest)?;
         all_passed &= status.success();
     }
+    all_passed &= train_with_torchax(&wheel)?;
     Ok(ExitCode::from(u8::from(!all_passed)))
+}
+
+/// Trains a model of PyTorch on refcpu by means of JAX. Returns whether the test passed.
+fn train_with_torchax(wheel: &Path) -> Result<bool> {
+    let venv = Venv::with_requirements("torchax", TORCHAX_REQUIREMENTS)?;
+    venv.install_wheel(wheel)?;
+    let mut pytest = venv.python();
+    pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]);
+    pytest.arg(workspace::root().join("tests/python/torchax"));
+    Ok(watch(&mut pytest)?.0.success())
 }
