@@ -18,6 +18,7 @@ mod environment;
 mod fuzz;
 mod gomlx;
 mod host_matrix;
+mod host_suite;
 mod jax_tests;
 mod loom;
 mod lowerings;
@@ -47,7 +48,8 @@ enum Task {
     Wheel,
     /// Run smoke tests on refcpu with many releases of JAX, each in its own virtual environment
     TestHosts(host_matrix::Options),
-    /// Run programs of PyTorch/XLA on refcpu, and compare with PyTorch's own CPU device
+    /// Run programs of PyTorch/XLA on refcpu, and compare with PyTorch's own CPU device; or run PyTorch/XLA's
+    /// own tests, and compare with XLA's CPU backend
     TestTorch(torch::Options),
     /// Test refcpu with GoMLX's client, as a CPU plugin; needs Go
     TestGomlx(gomlx::Options),

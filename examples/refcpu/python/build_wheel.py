@@ -41,7 +41,7 @@ def build(library: pathlib.Path, version: str, out: pathlib.Path) -> pathlib.Pat
 
     members = {
         path.relative_to(HERE).as_posix(): path.read_bytes()
-        for path in sorted((HERE / "jax_plugins").rglob("*.py"))
+        for path in [*sorted((HERE / "jax_plugins").rglob("*.py")), HERE / "torch_xla_refcpu.py"]
     }
     members["jax_plugins/refcpu/librefcpu.so"] = code
     members[f"{dist_info}/METADATA"] = metadata(project, version).encode()
@@ -67,6 +67,7 @@ def build(library: pathlib.Path, version: str, out: pathlib.Path) -> pathlib.Pat
 
 
 def metadata(project: dict, version: str) -> str:
+    extras = project["optional-dependencies"]
     lines = [
         "Metadata-Version: 2.4",
         f"Name: {project['name']}",
@@ -75,6 +76,8 @@ def metadata(project: dict, version: str) -> str:
         f"Requires-Python: {project['requires-python']}",
         f"License-Expression: {project['license']}",
         *(f"Requires-Dist: {dependency}" for dependency in project["dependencies"]),
+        *(f"Provides-Extra: {extra}" for extra in extras),
+        *(f'Requires-Dist: {dependency}; extra == "{extra}"' for extra, needed in extras.items() for dependency in needed),
         "Description-Content-Type: text/markdown",
     ]
     return "\n".join(lines) + "\n\n" + (HERE / project["readme"]).read_text()

@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::hlo_sharding::{self, HloSharding, ManualSharding};
 use crate::layout::Layout;
 use pjrt_stablehlo::ir::{
-    Attribute, AxisRef, Body, DimensionSharding, MeshReference, Op, OpId, Operation, Str, TensorSharding,
-    Type, ValueId, ops,
+    Attribute, AxisRef, Body, DimensionSharding, Function, MeshReference, Op, OpId, Operation, Str,
+    TensorSharding, Type, ValueId, ops,
 };
 
 /// Returns the manual computation for a region.
@@ -17,21 +17,22 @@ use pjrt_stablehlo::ir::{
 /// Returns an error if the shardings are malformed, contradict each other or the shapes of the parts, or are not along the axes
 /// of one mesh.
 pub(super) fn computation(
-    body: &Body,
+    function: &Function,
     region: &ManualRegion,
     partitions: usize,
 ) -> Result<ops::ManualComputation> {
+    let body = &function.body;
     let arrays = |ids: &[OpId], is_input: bool| -> Result<Vec<BorderArray>> {
         ids.iter()
             .map(|id| {
                 let op = body.op(*id);
-                BorderArray::of(body, *id, is_input, partitions)
+                BorderArray::of(function, *id, is_input, partitions)
                     .map_err(|error| error.in_op(op.kind.name(), &op.location))
             })
             .collect()
     };
     let (inputs, outputs) = (arrays(&region.inputs, true)?, arrays(&region.outputs, false)?);
-    let manual = manual_sharding(body, region, partitions)?;
+    let manual = manual_sharding(function, region, partitions)?;
     let first = body.op(*region.inputs.first().unwrap_or_else(|| &region.outputs[0]));
     let no_mesh = || {
         let why = "the shardings at the borders of this manual region are not along the axes of one mesh";
@@ -69,12 +70,13 @@ struct BorderArray {
 }
 
 impl BorderArray {
-    fn of(body: &Body, id: OpId, is_input: bool, partitions: usize) -> Result<Self> {
+    fn of(function: &Function, id: OpId, is_input: bool, partitions: usize) -> Result<Self> {
+        let body = &function.body;
         let op = body.op(id);
         let (whole, part) =
             if is_input { (op.operand(0), op.result()) } else { (op.result(), op.operand(0)) };
         let (whole, part) = (dims(body, whole)?, dims(body, part)?);
-        let text = if is_input { stated(body, op.operand(0)) } else { text(op) };
+        let text = if is_input { stated(function, op.operand(0)) } else { text(op) };
         let sharding = match text.map(|text| hlo_sharding::parse(text, &whole, partitions)).transpose()? {
             Some(HloSharding::Tiled(sharding)) => Some(sharding),
             Some(HloSharding::Replicated) => None,
@@ -82,7 +84,7 @@ impl BorderArray {
             None | Some(HloSharding::Unknown) => {
                 return Err(Error::unsupported(format!(
                     "the sharding by which arrays {whole:?} have parts {part:?} is unknown: expected an mhlo.sharding on \
-                     the operation that makes the whole array"
+                     the operation or the argument that is the whole array"
                 )));
             }
         };
@@ -125,11 +127,11 @@ fn along(sharding: TensorSharding, manual: &[Str]) -> TensorSharding {
 
 /// Returns the partitions among which a region is manual, as its inputs and the annotations of its outputs state. It is manual
 /// along all axes if they do not state anything.
-fn manual_sharding(body: &Body, region: &ManualRegion, partitions: usize) -> Result<ManualSharding> {
+fn manual_sharding(function: &Function, region: &ManualRegion, partitions: usize) -> Result<ManualSharding> {
     let mut found: Option<ManualSharding> = None;
     for id in region.inputs.iter().chain(&region.outputs) {
-        let op = body.op(*id);
-        let text = if region.inputs.contains(id) { text(op) } else { stated(body, op.operand(0)) };
+        let op = function.body.op(*id);
+        let text = if region.inputs.contains(id) { text(op) } else { stated(function, op.operand(0)) };
         let manual = text.map(|text| hlo_sharding::parse_manual(text, partitions)).transpose();
         let manual = manual.map_err(|error| error.in_op(op.kind.name(), &op.location))?.flatten();
         match (&found, manual) {
@@ -156,9 +158,15 @@ pub(super) fn annotates_part(op: &Operation, partitions: usize) -> Result<bool> 
     Ok(manual.flatten().is_some())
 }
 
-/// Returns the text of the sharding that the operation that makes a value states.
-fn stated(body: &Body, value: ValueId) -> Option<&str> {
-    body.defining_op(value).and_then(|op| text(body.op(op)))
+/// Returns the text of the sharding that the program states for a value: at the operation that makes it, or at the argument of
+/// the function.
+fn stated(function: &Function, value: ValueId) -> Option<&str> {
+    let body = &function.body;
+    if let Some(op) = body.defining_op(value) {
+        return text(body.op(op));
+    }
+    let index = function.arguments().iter().position(|argument| *argument == value)?;
+    function.argument_attribute(index, "mhlo.sharding").and_then(Attribute::as_str)
 }
 
 fn text(op: &Operation) -> Option<&str> {

@@ -4,11 +4,12 @@ use super::Border;
 use super::computation::{annotates_part, computation};
 use super::region::{ManualRegion, Step, steps};
 use crate::error::{Error, Result};
-use pjrt_stablehlo::ir::{BlockId, Body, Op, OpId, Type, ValueId, ops};
+use pjrt_stablehlo::ir::{BlockId, Body, Function, Op, OpId, Type, ValueId, ops};
 use std::collections::HashMap;
 
 /// A copy of a function's body.
 pub(super) struct Copy<'b> {
+    function: &'b Function,
     from: &'b Body,
     into: Body,
     partitions: usize,
@@ -19,10 +20,10 @@ pub(super) struct Copy<'b> {
 }
 
 impl<'b> Copy<'b> {
-    /// Returns a copy of a body in which manual computations replace the manual regions.
-    pub(super) fn of(from: &'b Body, partitions: usize) -> Result<Body> {
-        let mut copy =
-            Self { from, into: Body::new(), partitions, values: HashMap::new(), is_in_region: false };
+    /// Returns a copy of the body of a function in which manual computations replace the manual regions.
+    pub(super) fn of(function: &'b Function, partitions: usize) -> Result<Body> {
+        let (from, into, values) = (&function.body, Body::new(), HashMap::new());
+        let mut copy = Self { function, from, into, partitions, values, is_in_region: false };
         for block in &from.region(Body::ROOT).blocks {
             let to = copy.into.add_block(Body::ROOT);
             copy.block(*block, to)?;
@@ -79,7 +80,7 @@ impl<'b> Copy<'b> {
     /// Adds a manual computation for a region.
     fn region(&mut self, region: &ManualRegion, to: BlockId) -> Result<()> {
         let from = self.from;
-        let computation = computation(from, region, self.partitions)?;
+        let computation = computation(self.function, region, self.partitions)?;
         let operands = self.copies(region.inputs.iter().map(|op| from.op(*op).operand(0)))?;
         let types = self.types(region.outputs.iter().map(|op| from.op(*op).result()));
         let first = region.inputs.first().or(region.outputs.first());

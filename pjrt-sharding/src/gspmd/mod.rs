@@ -52,8 +52,8 @@ fn has_borders(function: &Function) -> bool {
 /// not use Shardy. [`propagate`](crate::propagate()) and [`partition`](crate::partition()) support only the equivalent
 /// `sdy.manual_computation`:
 ///
-/// * The shardings of operands are those of the `mhlo.sharding` of the operation before `SPMDFullToShardShape`. Those of
-///   results are the `mhlo.sharding` of `SPMDShardToFullShape`.
+/// * The shardings of operands are those of the `mhlo.sharding` of the operation before `SPMDFullToShardShape`, or of the
+///   function's argument. Those of results are the `mhlo.sharding` of `SPMDShardToFullShape`.
 /// * A sharding `{manual}` in the region makes all axes of the mesh manual. A subgroup `manual` makes those axes manual along
 ///   which it divides the partitions. Shardings along the other axes are left to propagation.
 /// * Operations without operands, such as constants and `partition_id`, and what is computed from these alone are copied into
@@ -91,7 +91,7 @@ pub fn to_manual_computations(module: &Module, options: &Options) -> Result<Modu
     for function in module.functions() {
         let mut function = function.clone();
         if has_borders(&function) {
-            function.body = Copy::of(&function.body, options.num_partitions)?;
+            function.body = Copy::of(&function, options.num_partitions)?;
         }
         program.add_function(function).map_err(|_| Error::internal("two functions have the same name"))?;
     }

@@ -110,6 +110,18 @@ fn axes_of_a_subgroup_are_manual_and_the_others_are_free() {
 }
 
 #[test]
+fn an_argument_states_its_sharding() {
+    let body = format!(
+        "%p = {}%r = {}return %r : tensor<8xf32>\n",
+        call("SPMDFullToShardShape", "%a", "{manual}", "8xf32", "2xf32"),
+        call("SPMDShardToFullShape", "%p", CUT, "2xf32", "8xf32")
+    );
+    let argument = format!("%a: tensor<8xf32> {{mhlo.sharding = \"{CUT}\"}}");
+    let module = replaced(&main_of("8xf32", &body).replacen("%a: tensor<8xf32>", &argument, 1)).unwrap();
+    assert_eq!(operations(&module, "sdy.manual_computation"), 1);
+}
+
+#[test]
 fn regions_in_loops_and_branches_are_replaced() {
     let body = format!(
         "%i = stablehlo.constant dense<0> : tensor<i32>

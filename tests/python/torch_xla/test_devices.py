@@ -3,28 +3,15 @@
 import copy
 import os
 
-import numpy as np
-import torch
-import torch_xla
-import torch_xla.distributed.spmd as spmd
-import torch_xla.runtime as runtime
-from torch import nn
-from torch_xla.experimental import plugins
+os.environ["REFCPU_NUM_DEVICES"] = "4"
 
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+import torch_xla  # noqa: E402
+import torch_xla.distributed.spmd as spmd  # noqa: E402
+import torch_xla.runtime as runtime  # noqa: E402
+from torch import nn  # noqa: E402
 
-class Refcpu(plugins.DevicePlugin):
-    """The library under test, with four devices."""
-
-    def library_path(self):
-        return os.environ["TEST_REFCPU"]
-
-    def client_create_options(self):
-        return {"num_devices": 4}
-
-
-plugins.register_plugin("REFCPU", Refcpu())
-plugins.use_dynamic_plugins()
-runtime.set_device_type("REFCPU")
 runtime.use_spmd()
 
 

@@ -1,13 +1,12 @@
 """The tests that are known not to pass on refcpu, each with its cause.
 
-`expected.toml` has an entry for each cause. A test that it names and that passes is out of date, and the runner says so.
+Each host has a list, `HOST.toml`, with an entry for each cause. The runner prints the tests of the list that pass, because their
+entries are out of date.
 """
 
 import dataclasses
 import pathlib
 import tomllib
-
-FILE = pathlib.Path(__file__).with_name("expected.toml")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,7 +14,7 @@ class Cause:
     """Why tests of a file do not pass."""
 
     component: str
-    """The operation or the part of the project, of JAX or of XLA that stands in the way."""
+    """The operation or the part of the project, of the host or of XLA that stands in the way."""
     text: str
 
 
@@ -23,7 +22,7 @@ Causes = dict[tuple[str, str], Cause]
 """File and test to the cause."""
 
 
-def read(path: pathlib.Path = FILE) -> Causes:
+def read(path: pathlib.Path) -> Causes:
     """Reads a list. Raises ValueError if an entry lacks something or a test is there twice."""
     causes: Causes = {}
     for number, entry in enumerate(tomllib.loads(path.read_text(encoding="utf-8")).get("failure", []), start=1):
