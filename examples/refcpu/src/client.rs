@@ -1,7 +1,7 @@
 //! The client of refcpu.
 
 use crate::buffer::RefcpuBuffer;
-use crate::config::{CREATE_OPTIONS, Config, PLATFORM_NAME};
+use crate::config::{CPU_NAME, CREATE_OPTIONS, Config, PLATFORM_NAME};
 use crate::device::RefcpuDevice;
 use crate::executable::RefcpuExecutable;
 use crate::executor::{Executor, run_apart};
@@ -19,6 +19,7 @@ use refcpu_engine::exec::Runtime;
 use refcpu_engine::storage::Allocator;
 use refcpu_kernels::Pool;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 
 /// The client, which presents the machine as a set of virtual devices.
 pub struct RefcpuClient {
@@ -28,6 +29,10 @@ pub struct RefcpuClient {
     /// The executor of each device for programs that call the host. Programs that the host runs during such a call use
     /// `executors`, which avoids deadlocks.
     host_executors: Vec<Arc<Executor>>,
+    /// Whether the platform has the name of JAX's CPU backend.
+    as_cpu: bool,
+    /// Whether launches of programs that call the host return before the program ends.
+    async_callbacks: bool,
     pub(crate) runtime: Arc<Runtime>,
     /// The host's callbacks for fatal errors.
     pub(crate) prefatal_callbacks: PrefatalCallbacks,
@@ -40,6 +45,40 @@ impl RefcpuClient {
             .ok()
             .filter(|position| *position < self.devices.len())
             .ok_or_else(|| Error::invalid_argument(format!("refcpu has no device with the id {device}")))
+    }
+}
+
+impl RefcpuClient {
+    /// Runs a program that calls the host. Unless the configuration has asynchronous callbacks, the function returns when the
+    /// program has ended.
+    ///
+    /// # Errors
+    /// Returns the error with which the program ended. With asynchronous callbacks, the outputs have it.
+    fn execute_with_callbacks(
+        &self,
+        device: usize,
+        loaded: Arc<Loaded>,
+        execution: Execution<RefcpuBuffer>,
+    ) -> Result<()> {
+        let runtime = Arc::clone(&self.runtime);
+        // The job owns the sender. It is dropped when the job ends, or if the job never starts because an argument failed.
+        let (failure, failed) = channel();
+        let job = move |ready| {
+            if let Some(error) = run(&runtime, &loaded, ready) {
+                let _ = failure.send(error);
+            }
+        };
+        if is_inside_callback() {
+            // The queue is blocked by the call of the host during which this program is run.
+            execution.when_ready(move |ready| run_apart("refcpu-nested", Box::new(move || job(ready))));
+        } else {
+            let executor = Arc::clone(&self.host_executors[device]);
+            execution.when_ready(move |ready| executor.submit(Box::new(move || job(ready))));
+        }
+        if self.async_callbacks {
+            return Ok(());
+        }
+        failed.recv().map_or(Ok(()), Err)
     }
 }
 
@@ -69,7 +108,7 @@ impl PjrtClient for RefcpuClient {
     fn create(config: ClientConfig) -> Result<Self> {
         let config = Config::new(&config.options)?;
         let allocator = Allocator::new(config.allocator);
-        let device = |id| RefcpuDevice::new(id, config.opaque, allocator.clone());
+        let device = |id| RefcpuDevice::new(id, config.as_cpu, config.opaque, allocator.clone());
         let executors = |name: &str| {
             (0..config.num_devices).map(|id| Arc::new(Executor::new(format!("{name}-{id}")))).collect()
         };
@@ -77,6 +116,8 @@ impl PjrtClient for RefcpuClient {
             devices: (0..config.num_devices).map(device).collect(),
             executors: executors("refcpu"),
             host_executors: executors("refcpu-host"),
+            as_cpu: config.as_cpu,
+            async_callbacks: config.async_callbacks,
             runtime: Arc::new(Runtime::new(Pool::new(config.num_threads), allocator)),
             prefatal_callbacks: PrefatalCallbacks::new(),
         })
@@ -84,6 +125,10 @@ impl PjrtClient for RefcpuClient {
 
     fn devices(&self) -> &[RefcpuDevice] {
         &self.devices
+    }
+
+    fn platform_name(&self) -> &str {
+        if self.as_cpu { CPU_NAME } else { PLATFORM_NAME }
     }
 
     fn platform_version(&self) -> String {
@@ -116,20 +161,16 @@ impl PjrtClient for RefcpuClient {
         let (runtime, loaded) = (Arc::clone(&self.runtime), Arc::clone(loaded));
         let executor = match loaded.where_to_run() {
             WhereToRun::Caller => {
-                execution.when_ready(move |ready| run(&runtime, &loaded, ready));
+                execution.when_ready(move |ready| drop(run(&runtime, &loaded, ready)));
                 return Ok(());
             }
-            WhereToRun::HostQueue if is_inside_callback() => {
-                // The queue is blocked by the call of the host during which this program is run.
-                execution.when_ready(move |ready| {
-                    run_apart("refcpu-nested", Box::new(move || run(&runtime, &loaded, ready)));
-                });
-                return Ok(());
+            WhereToRun::HostQueue => {
+                return self.execute_with_callbacks(device, loaded, execution);
             }
             WhereToRun::Queue => Arc::clone(&self.executors[device]),
-            WhereToRun::HostQueue => Arc::clone(&self.host_executors[device]),
         };
-        execution.when_ready(move |ready| executor.submit(Box::new(move || run(&runtime, &loaded, ready))));
+        execution
+            .when_ready(move |ready| executor.submit(Box::new(move || drop(run(&runtime, &loaded, ready)))));
         Ok(())
     }
 

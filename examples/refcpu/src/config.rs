@@ -7,6 +7,9 @@ use refcpu_engine::storage::AllocatorOptions;
 /// The name of the platform.
 pub(crate) const PLATFORM_NAME: &str = "refcpu";
 
+/// The name of JAX's CPU backend, which `REFCPU_AS_CPU` gives to the platform and to the kind of its devices.
+pub(crate) const CPU_NAME: &str = "cpu";
+
 /// The options of `PJRT_Client_Create`. If an option has its default value, the environment variable in its text applies.
 pub(crate) const CREATE_OPTIONS: &[OptionSpec] = &[
     OptionSpec::integer("num_devices", 0, "the number of virtual devices (REFCPU_NUM_DEVICES; default 1)"),
@@ -49,6 +52,10 @@ pub(crate) struct Config {
     pub(crate) num_threads: usize,
     pub(crate) allocator: AllocatorOptions,
     pub(crate) opaque: bool,
+    /// Whether the client has the name of JAX's CPU backend.
+    pub(crate) as_cpu: bool,
+    /// Whether launches of programs that call the host return before the program ends.
+    pub(crate) async_callbacks: bool,
 }
 
 impl Config {
@@ -61,6 +68,7 @@ impl Config {
         check_variables(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
         runs_partitioned()?;
         let integer = |option, variable, max| integer(options.integer(option)?, option, variable, max);
+        let as_cpu = flag("REFCPU_AS_CPU")?;
         let threads = integer("num_threads", "REFCPU_NUM_THREADS", MAX_THREADS)?;
         let mut allocator = AllocatorOptions::default();
         if let Some(limit) = integer("memory_limit", "REFCPU_MEMORY_LIMIT", i64::MAX)? {
@@ -72,6 +80,8 @@ impl Config {
             num_threads: threads.map_or_else(available_threads, |n| n as usize),
             allocator,
             opaque: options.boolean("opaque")? || flag("REFCPU_OPAQUE")?,
+            as_cpu,
+            async_callbacks: !as_cpu || flag("REFCPU_ASYNC_CALLBACKS")?,
         })
     }
 }
@@ -82,6 +92,8 @@ const VARIABLES: &[&str] = &[
     "REFCPU_NUM_THREADS",
     "REFCPU_MEMORY_LIMIT",
     "REFCPU_OPAQUE",
+    "REFCPU_AS_CPU",
+    "REFCPU_ASYNC_CALLBACKS",
     "REFCPU_DUMP",
     "REFCPU_FUSION",
     "REFCPU_PARTITIONED",

@@ -1,5 +1,6 @@
 //! The virtual devices of refcpu.
 
+use crate::config::{CPU_NAME, PLATFORM_NAME};
 use pjrt_plugin::{DeviceDescription, DeviceId, Memory, MemoryStats, PjrtDevice};
 use refcpu_engine::storage::Allocator;
 
@@ -15,18 +16,21 @@ pub struct RefcpuDevice {
 const KINDS: [&str; 3] = [Memory::DEVICE, Memory::PINNED_HOST, Memory::UNPINNED_HOST];
 
 impl RefcpuDevice {
-    /// Creates a device. The memory of an opaque device is not host-accessible.
-    pub(crate) fn new(id: DeviceId, opaque: bool, allocator: Allocator) -> Self {
+    /// Creates a device, with the kind and the texts of JAX's CPU backend if `as_cpu` is set. The memory of an opaque device is
+    /// not host-accessible.
+    pub(crate) fn new(id: DeviceId, as_cpu: bool, opaque: bool, allocator: Allocator) -> Self {
         let first = id * KINDS.len() as i32;
         let memory = |(id, kind)| {
             let memory = Memory::new(id, kind);
             if opaque { memory } else { memory.host_accessible() }
         };
-        Self {
-            description: DeviceDescription::new(id, "refcpu").with_display(format!("RefcpuDevice(id={id})")),
-            memories: (first..).zip(KINDS).map(memory).collect(),
-            allocator,
-        }
+        let description = if as_cpu {
+            let cpu = DeviceDescription::new(id, CPU_NAME).with_display(format!("CpuDevice(id={id})"));
+            cpu.with_debug(format!("{CPU_NAME}:{id}"))
+        } else {
+            DeviceDescription::new(id, PLATFORM_NAME).with_display(format!("RefcpuDevice(id={id})"))
+        };
+        Self { description, memories: (first..).zip(KINDS).map(memory).collect(), allocator }
     }
 }
 

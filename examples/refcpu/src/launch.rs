@@ -60,13 +60,23 @@ impl Loaded {
     }
 }
 
-/// Runs the program and completes the execution.
-pub(crate) fn run(runtime: &Runtime, loaded: &Loaded, mut ready: ReadyExecution<RefcpuBuffer>) {
+/// Runs the program and completes the execution. Returns the error with which the execution fails.
+pub(crate) fn run(
+    runtime: &Runtime,
+    loaded: &Loaded,
+    mut ready: ReadyExecution<RefcpuBuffer>,
+) -> Option<Error> {
     let _span = trace::program(loaded.executable.name());
     let inputs = ready.take_inputs();
     match outputs(runtime, loaded, inputs, &ready) {
-        Ok(outputs) => ready.complete(outputs),
-        Err(error) => ready.fail(error),
+        Ok(outputs) => {
+            ready.complete(outputs);
+            None
+        }
+        Err(error) => {
+            ready.fail(error.clone());
+            Some(error)
+        }
     }
 }
 
