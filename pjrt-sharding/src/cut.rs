@@ -30,3 +30,54 @@ pub(crate) fn product(cuts: &[&Cut]) -> Option<Cut> {
     };
     Some(rest.iter().fold((*first).clone(), finer))
 }
+
+/// Returns the split into this many parts, each of which consists of equally many consecutive parts of `cut`; `None` if there is
+/// no such split, or if it has a single part.
+pub(crate) fn coarse(cut: &Cut, parts: usize) -> Option<Cut> {
+    if parts < 2 || !cut.parts.is_multiple_of(parts) {
+        return None;
+    }
+    let factor = cut.parts / parts;
+    Some(Cut { parts, of_partition: cut.of_partition.iter().map(|part| part / factor).collect() })
+}
+
+/// Returns the finest split that both of these refine; `None` if there is none.
+pub(crate) fn common(a: &Cut, b: &Cut) -> Option<Cut> {
+    (2..=a.parts.min(b.parts)).rev().filter_map(|parts| coarse(a, parts)).find(|cut| refines(b, cut))
+}
+
+/// Returns whether a split is one along several of these axes, of which each is the split along one axis.
+pub(crate) fn is_along_axes(cut: &Cut, axes: &[Cut]) -> bool {
+    let rest_is = |axis: &Cut| {
+        let parts = cut.parts / axis.parts;
+        let rest = Cut { parts, of_partition: cut.of_partition.iter().map(|part| part % parts).collect() };
+        is_along_axes(&rest, axes)
+    };
+    cut.parts == 1 || axes.iter().any(|axis| axis.parts > 1 && refines(cut, axis) && rest_is(axis))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(of_partition: &[usize]) -> Cut {
+        Cut { parts: of_partition.iter().max().unwrap() + 1, of_partition: of_partition.into() }
+    }
+
+    #[test]
+    fn the_common_split_is_the_major_part_of_both() {
+        let (fine, other) = (cut(&[0, 1, 2, 3]), cut(&[1, 0, 3, 2]));
+        assert_eq!(common(&fine, &other), Some(cut(&[0, 0, 1, 1])));
+        assert_eq!(common(&fine, &cut(&[0, 2, 1, 3])), None);
+        assert_eq!((coarse(&fine, 3), coarse(&fine, 1)), (None, None));
+    }
+
+    #[test]
+    fn a_split_along_axes_has_them_in_any_order() {
+        let (x, y) = (cut(&[0, 0, 1, 1]), cut(&[0, 1, 0, 1]));
+        let axes = [x.clone(), y.clone()];
+        assert!(is_along_axes(&product(&[&x, &y]).unwrap(), &axes));
+        assert!(is_along_axes(&product(&[&y, &x]).unwrap(), &axes));
+        assert!(!is_along_axes(&x, &[product(&[&x, &y]).unwrap()]));
+    }
+}

@@ -1,6 +1,7 @@
 //! The distribution of a value over the partitions.
 
-use crate::cut::Cut;
+use crate::cut::{Cut, coarse};
+use crate::rule::common_divisor;
 use crate::sharding::Sharding;
 
 /// The distribution of an array over the partitions.
@@ -52,6 +53,15 @@ impl Layout {
             cut.clone().filter(|cut| *size > 0 && size.is_multiple_of(cut.parts))
         };
         Self { dims: dims.iter().zip(&self.dims).map(even).collect(), addends: self.addends.clone() }
+    }
+
+    /// Returns the finest layout with equal parts whose parts consist of whole parts of this one.
+    pub(crate) fn equal_parts(&self, dims: &[usize]) -> Self {
+        let equal = |(size, cut): (&usize, &Option<Cut>)| {
+            let cut = cut.as_ref().filter(|_| *size > 0)?;
+            coarse(cut, common_divisor(*size, cut.parts))
+        };
+        Self { dims: dims.iter().zip(&self.dims).map(equal).collect(), addends: self.addends.clone() }
     }
 
     /// Returns the dimensions of an array with the padding that makes its parts equal.

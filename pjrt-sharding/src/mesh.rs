@@ -1,9 +1,10 @@
 //! Shardings along the axes of a mesh, in Shardy's form (`sdy.sharding`).
 
+use crate::cut::Cut;
 use crate::error::{Error, Result};
 use crate::sharding::Sharding;
 use pjrt_stablehlo::Module;
-use pjrt_stablehlo::ir::{AxisRef, Mesh, MeshAxis, MeshReference, TensorSharding};
+use pjrt_stablehlo::ir::{Attribute, AxisRef, Function, Mesh, MeshAxis, MeshReference, TensorSharding};
 
 /// Returns the mesh that a sharding refers to, by name or inline.
 ///
@@ -122,6 +123,29 @@ pub(crate) fn of_shardy(
     Ok(Some(Sharding { parts, position, summed: false }))
 }
 
+/// Returns whether a program is for XLA's GSPMD partitioner: it declares no meshes, and its shardings refer to none.
+pub(crate) fn is_for_gspmd(module: &Module) -> bool {
+    let is_for_shardy = |main: &Function| {
+        let mut attributes = main.argument_attributes.iter().chain(&main.result_attributes);
+        attributes.any(|attributes| attributes.get("sdy.sharding").is_some())
+    };
+    module.meshes().is_empty() && !module.main().is_some_and(is_for_shardy)
+}
+
+/// Returns the splits along each of the axes of the meshes that the module declares for this number of partitions.
+pub(crate) fn splits_along_axes(module: &Module, partitions: usize) -> Vec<Cut> {
+    let mut splits = vec![];
+    for declaration in module.meshes() {
+        let Ok(mesh) = Positions::new(&declaration.mesh, partitions) else { continue };
+        for axis in &declaration.mesh.axes {
+            let Ok(axis) = mesh.axis(&AxisRef { name: axis.name.clone(), sub_axis: None }) else { continue };
+            let of_partition = (0..partitions).map(|partition| mesh.coordinate(partition, &axis)).collect();
+            splits.push(Cut { parts: axis.size, of_partition });
+        }
+    }
+    splits
+}
+
 /// The positions of partitions in a mesh.
 struct Positions<'a> {
     mesh: &'a Mesh,
@@ -140,7 +164,8 @@ struct Axis {
 impl<'a> Positions<'a> {
     fn new(mesh: &'a Mesh, partitions: usize) -> Result<Self> {
         let wrong = |what: &str| {
-            Error::invalid(format!("the mesh {mesh:?} does not fit {partitions} partitions: {what}"))
+            let mesh = Attribute::Mesh(mesh.clone().into());
+            Error::invalid(format!("the mesh {mesh} does not fit {partitions} partitions: {what}"))
         };
         let size = |axis: &MeshAxis| usize::try_from(axis.size).ok().filter(|size| *size > 0);
         let sizes: Vec<usize> = mesh
@@ -182,8 +207,8 @@ impl<'a> Positions<'a> {
                 Ok(Axis { size, stride: stride * (whole / taken) })
             }
             _ => Err(Error::invalid(format!(
-                "the axis {:?} of size {whole} has no sub-axis {part:?}",
-                &*axis.name
+                "the axis {:?} of size {whole} has no sub-axis ({}){}",
+                &*axis.name, part.pre_size, part.size
             ))),
         }
     }

@@ -27,21 +27,6 @@ impl Split {
     pub(crate) fn new(sharding: Option<&Sharding>, closed: Vec<bool>) -> Self {
         Self { dims: Layout::of(sharding, closed.len()).dims, closed }
     }
-
-    /// Splits a dimension of this size, unless its split is known or final, the size is not divisible, or the tiles of the
-    /// tensor would not be distributed evenly over the partitions, as when an axis of a mesh splits two dimensions. Returns
-    /// whether it did.
-    pub(crate) fn take(&mut self, dim: usize, size: usize, cut: &Cut) -> bool {
-        if self.closed[dim] || self.dims[dim].is_some() || size == 0 || !size.is_multiple_of(cut.parts) {
-            return false;
-        }
-        let cuts: Vec<&Cut> = self.dims.iter().flatten().chain([cut]).collect();
-        let is_even = are_spread_evenly(&cuts);
-        if is_even {
-            self.dims[dim] = Some(cut.clone());
-        }
-        is_even
-    }
 }
 
 /// Returns whether every tile of an array that is split in this way is on the same number of partitions.

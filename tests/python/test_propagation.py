@@ -28,8 +28,20 @@ def split(array, *spec):
         (lambda x: x @ x.T, P("x")),
         (lambda x: jnp.concatenate([x, x], axis=1), P("x")),
         (lambda x: jax.lax.fori_loop(0, 3, lambda _, y: y * 2, x), P("x", "y")),
+        (lambda x: x[:4], P("x", "y")),
+        (lambda x: x[1:], P(None, "y")),
+        (lambda x: jnp.pad(x, ((2, 2), (0, 0))), P("x", "y")),
+        (lambda x: jnp.concatenate([x, x]), P("x", "y")),
+        (lambda x: jnp.roll(x, 3, 0), P("x", "y")),
+        (lambda x: jnp.sort(x, 0), P("x", "y")),
+        (lambda x: x.cumsum(0), P("x", "y")),
+        (lambda x: jax.lax.cond(x.sum() > 0, jnp.sin, jnp.cos, x), P("x", "y")),
+        (lambda x: jax.lax.scan(lambda c, r: (c + r, c * r), jnp.zeros(2), x)[1], P("x", "y")),
     ],
-    ids=["elementwise", "transpose", "reduce", "dot", "concatenate", "loop"],
+    ids=[
+        "elementwise", "transpose", "reduce", "dot", "concatenate", "loop", "slice", "uneven", "pad", "concatenate_split",
+        "roll", "sort", "cumsum", "cond", "scan",
+    ],
 )
 def test_a_result_is_split_as_what_it_is_computed_from(function, spec):
     got = jax.jit(function)(split(X, "x", "y"))

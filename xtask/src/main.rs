@@ -24,6 +24,7 @@ mod lowerings;
 mod packaged;
 mod protos;
 mod sanitize;
+mod sharding_agreement;
 mod test;
 mod torch;
 mod wheel;
@@ -54,6 +55,8 @@ enum Task {
     JaxTests(jax_tests::Options),
     /// Measure the errors of refcpu's functions and of XLA's, and write docs/accuracy.md
     Accuracy(accuracy::Options),
+    /// Compare the results of JAX programs on 8 devices, and the shardings of these, with XLA's CPU backend
+    ShardingAgreement(sharding_agreement::Options),
     /// Read about a hundred functions as many releases of JAX lower them, and compare with MLIR's own reader
     TestLowerings(lowerings::Options),
     /// Run programs with known results on refcpu: the folder that PJRT_CORPUS names, or a small sample
@@ -106,6 +109,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::TestGomlx(options) => return gomlx::run(&options),
         Task::JaxTests(options) => return jax_tests::run(&options),
         Task::Accuracy(options) => return accuracy::run(&options),
+        Task::ShardingAgreement(options) => return sharding_agreement::run(&options),
         Task::TestLowerings(options) => return lowerings::run(&options),
         Task::Corpus(options) => corpus::run_with(&options)?,
         Task::ConformFaults => conform_faults::whole_matrix()?,

@@ -1,9 +1,11 @@
 //! The graph of relations between the shardings of a function's tensors.
 
+use super::gspmd::block_for_gspmd;
+use super::relation::{Kind, Relation, TensorId};
 use crate::error::{Error, Result};
-use crate::mesh::{mesh_of, of_shardy};
+use crate::mesh::{is_for_gspmd, mesh_of, of_shardy};
 use crate::options::Options;
-use crate::rule::propagation_rule;
+use crate::rule::{FactorKind, RuleBuilder, propagation_rule};
 use crate::said::{annotation, constraint};
 use crate::sharding::Sharding;
 use crate::split::Split;
@@ -13,16 +15,6 @@ use pjrt_stablehlo::ir::{
     Type, ValueId, ops,
 };
 use std::collections::{BTreeMap, HashMap};
-
-/// The index of a tensor. A value that is a tuple has several tensors.
-pub(super) type TensorId = usize;
-
-/// Dimensions of tensors that can be split in the same way.
-pub(super) struct Edge {
-    pub(super) members: Vec<(TensorId, usize)>,
-    /// `true` if propagation along this edge moves no elements between partitions.
-    pub(super) in_place: bool,
-}
 
 /// The splits that operations state.
 #[derive(Default)]
@@ -49,7 +41,10 @@ pub(super) struct Flow<'m> {
     /// The dimensions of each tensor; empty if they are not static.
     pub(super) tensors: Vec<Vec<usize>>,
     pub(super) of_value: HashMap<ValueId, Vec<TensorId>>,
-    pub(super) edges: Vec<Edge>,
+    /// The number of uses of each value.
+    uses: HashMap<ValueId, usize>,
+    /// The relations that the operations state, in program order.
+    pub(super) relations: Vec<Relation>,
     pub(super) given: Given,
 }
 
@@ -60,6 +55,10 @@ impl<'m> Flow<'m> {
         options: &'m Options,
         inferred: &'m HashMap<ValueId, Sharding>,
     ) -> Self {
+        let mut uses = HashMap::new();
+        for operand in body.all_ops().flat_map(|(_, op)| op.operands.iter()) {
+            *uses.entry(*operand).or_default() += 1;
+        }
         Self {
             module,
             body,
@@ -67,7 +66,8 @@ impl<'m> Flow<'m> {
             inferred,
             tensors: vec![],
             of_value: HashMap::new(),
-            edges: vec![],
+            uses,
+            relations: vec![],
             given: Given::default(),
         }
     }
@@ -180,39 +180,52 @@ impl<'m> Flow<'m> {
     }
 
     fn by_rule(&mut self, op: &Operation) -> Result<()> {
-        let Some(rule) = propagation_rule(self.body, op, self.options.call_rule) else { return Ok(()) };
+        let Some(mut rule) = propagation_rule(self.body, op, self.options.call_rule) else { return Ok(()) };
+        if is_for_gspmd(self.module) {
+            block_for_gspmd(self.body, op, &mut rule);
+        }
         let one = |this: &Self, value: ValueId| match this.of_value.get(&value).map_or(&[][..], Vec::as_slice)
         {
             [tensor] => Some(*tensor),
             _ => None,
         };
-        let mut members: Vec<Vec<(TensorId, usize)>> = vec![vec![]; rule.factors.len()];
-        let operands = op.operands.iter().copied().zip(&rule.operands);
-        for (value, dims) in operands.chain(op.results.iter().zip(&rule.results)) {
-            let Some(tensor) = one(self, value) else { continue };
-            for (dim, factors) in dims.iter().enumerate() {
-                // A split of the dimension is one of its major factor.
-                if let Some(factor) = factors.first() {
-                    members[*factor].push((tensor, dim));
-                }
-            }
-        }
-        let may_move = matches!(op.kind, Op::DotGeneral(_) | Op::Convolution(_) | Op::Gather(_));
-        for (factor, members) in members.into_iter().enumerate() {
-            if members.len() > 1 && !rule.factors[factor].blocks_propagation {
-                self.edges.push(Edge { members, in_place: !may_move || rule.is_batching(factor) });
-            }
-        }
+        let tensors = op.operands.iter().copied().chain(op.results.iter());
+        let tensors = tensors.map(|value| one(self, value)).collect();
+        let has_other_use = |value: &ValueId| {
+            self.body.ty(*value).as_tensor().is_some_and(|ty| ty.rank() > 0) && self.uses[value] > 1
+        };
+        let is_only_use = !op.operands.iter().any(has_other_use);
+        self.relations.push(Relation { rule, tensors, kind: kind_of(op), is_only_use });
         Ok(())
     }
 
     /// Relates all dimensions of tensors of the same shape.
     pub(super) fn alike(&mut self, tensors: &[TensorId]) {
-        let rank = tensors.iter().map(|tensor| self.tensors[*tensor].len()).min().unwrap_or(0);
-        for dim in 0..rank {
-            let members = tensors.iter().map(|tensor| (*tensor, dim)).collect();
-            self.edges.push(Edge { members, in_place: true });
+        let shapes: Vec<_> = tensors.iter().map(|tensor| self.tensors[*tensor].clone()).collect();
+        let rank = shapes.iter().map(Vec::len).min().unwrap_or(0);
+        let dims = (0..rank).map(|dim| (0..tensors.len()).map(|i| (i, dim)).collect::<Vec<_>>());
+        self.relate(tensors, &shapes, dims);
+    }
+
+    /// Adds a relation with one factor for each of these sets of dimensions, which are pairs of an index in `tensors` and a
+    /// dimension.
+    fn relate(
+        &mut self,
+        tensors: &[TensorId],
+        shapes: &[Vec<usize>],
+        sets: impl IntoIterator<Item = Vec<(usize, usize)>>,
+    ) {
+        let mut rule = RuleBuilder::new(shapes, &[]);
+        for dims in sets {
+            rule.factor(FactorKind::PassThrough, dims, []);
         }
+        let tensors = tensors.iter().copied().map(Some).collect();
+        self.relations.push(Relation {
+            rule: rule.finish(),
+            tensors,
+            kind: Kind::Movement,
+            is_only_use: true,
+        });
     }
 
     /// Returns the block of a region, after defining its arguments as new tensors.
@@ -340,10 +353,10 @@ impl<'m> Flow<'m> {
         self.given.manual_operands.extend(of_operands);
         self.given.manual_results.extend(of_results);
         // Operations in the body constrain parts of arrays, so their splits do not propagate outside.
-        let outer = (std::mem::take(&mut self.edges), std::mem::take(&mut self.given));
+        let outer = (std::mem::take(&mut self.relations), std::mem::take(&mut self.given));
         let block = self.region(id, 0)?;
         let returned = self.block(block)?;
-        let inner = std::mem::replace(&mut self.edges, outer.0);
+        let inner = std::mem::replace(&mut self.relations, outer.0);
         self.given = outer.1;
         if self.is_manual_along_all(manual)? {
             // Each device has all of the dimensions that are not split along manual axes.
@@ -360,7 +373,12 @@ impl<'m> Flow<'m> {
                 related.entry(sets.set(inside, dim)).or_default().push((tensor, dim));
             }
         }
-        self.edges.extend(related.into_values().map(|members| Edge { members, in_place: false }));
+        for members in related.into_values() {
+            let tensors: Vec<TensorId> = members.iter().map(|(tensor, _)| *tensor).collect();
+            let shapes: Vec<_> = tensors.iter().map(|tensor| self.tensors[*tensor].clone()).collect();
+            let dims = members.iter().enumerate().map(|(i, (_, dim))| (i, *dim)).collect();
+            self.relate(&tensors, &shapes, [dims]);
+        }
         Ok(())
     }
 
@@ -382,17 +400,28 @@ fn along_manual_axes(sharding: &TensorSharding, manual: &ops::ManualComputation)
     TensorSharding { dim_shardings: sharding.dim_shardings.iter().map(dim).collect(), ..sharding.clone() }
 }
 
-/// Disjoint sets of the dimensions that edges relate.
+/// Returns the kind of an operation that has a rule.
+fn kind_of(op: &Operation) -> Kind {
+    match &op.kind {
+        Op::BroadcastInDim(_) => Kind::Broadcast,
+        Op::Reshape(_) | Op::Transpose(_) | Op::OptimizationBarrier(_) => Kind::Movement,
+        Op::DynamicSlice(_) | Op::DynamicUpdateSlice(_) => Kind::DynamicSlice,
+        _ if op.info().has(Trait::Elementwise) => Kind::Elementwise,
+        _ => Kind::Other,
+    }
+}
+
+/// Disjoint sets of the dimensions that relations have in common.
 struct Sets {
     of_dim: HashMap<(TensorId, usize), usize>,
     merged_into: Vec<usize>,
 }
 
 impl Sets {
-    fn of(edges: &[Edge]) -> Self {
+    fn of(relations: &[Relation]) -> Self {
         let mut sets = Self { of_dim: HashMap::new(), merged_into: vec![] };
-        for edge in edges {
-            let Some(((tensor, dim), rest)) = edge.members.split_first() else { continue };
+        for members in relations.iter().flat_map(Relation::members) {
+            let Some(((tensor, dim), rest)) = members.split_first() else { continue };
             let set = sets.set(*tensor, *dim);
             for (tensor, dim) in rest {
                 let other = sets.set(*tensor, *dim);
@@ -402,7 +431,7 @@ impl Sets {
         sets
     }
 
-    /// Returns the set of a dimension. A dimension without edges has a set of its own, as that of an argument that is returned.
+    /// Returns the set of a dimension. A dimension without relations has a set of its own, as that of an argument that is returned.
     fn set(&mut self, tensor: TensorId, dim: usize) -> usize {
         let next = self.merged_into.len();
         let mut set = *self.of_dim.entry((tensor, dim)).or_insert(next);

@@ -2,22 +2,30 @@
 //!
 //! The [rule](crate::rule) of an operation relates dimensions of its operands and results. All tensors of an elementwise
 //! addition, for example, can be split in the same way. The shardings that the program states are propagated along these
-//! relations until nothing changes: first through the operations that move no elements between partitions, then through all. If
-//! two shardings of a tensor conflict, the first in program order is kept.
+//! relations until nothing changes. [`relation`] describes the order, which is that of Shardy.
+//!
+//! Within the program, a split may have parts of different sizes. Only equal parts that consist of whole parts of the split are
+//! used, and for the parameters and results only those along whole axes of the mesh, since hosts cannot describe others.
 
 mod flow;
+mod gspmd;
+mod relation;
 #[cfg(test)]
 mod tests;
 
+use crate::cut::{Cut, coarse, is_along_axes};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
+use crate::mesh::{is_for_gspmd, splits_along_axes};
 use crate::options::Options;
+use crate::rule::common_divisor;
 use crate::said::Said;
 use crate::sharding::Sharding;
 use crate::split::{Split, are_spread_evenly};
-use flow::{Edge, Flow, TensorId};
+use flow::Flow;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{Attribute, Function, Type, ValueId};
+use relation::{STAGES, Strategy, TensorId};
 use std::collections::HashMap;
 
 /// The shardings of the arrays of a program, which [`propagate`](propagate()) returns and [`partition`](crate::partition())
@@ -89,16 +97,26 @@ pub(crate) fn propagate_with(
     let parameters = Interface::parameters(module, main, options, &flow, parameters)?;
     let results = Interface::results(module, main, options, &flow, results)?;
     let splits = spread_all(&mut flow, &parameters, &results);
-    let layout = |tensor: TensorId| Layout { dims: splits[tensor].dims.clone(), addends: None };
-    let sharding = |tensor: TensorId| layout(tensor).sharding(options.num_partitions);
+    let layout = |tensor: TensorId| {
+        let dims = splits[tensor].dims.clone();
+        Layout { dims, addends: None }.equal_parts(&flow.tensors[tensor])
+    };
+    let axes = axes_of(module, options, &parameters, &results);
+    let sharding = |tensor: TensorId| {
+        let (found, sizes) = (&splits[tensor].dims, &flow.tensors[tensor]);
+        let whole_axes = |(cut, size): (&Option<Cut>, &usize)| along_whole_axes(cut.as_ref()?, *size, &axes);
+        let dims: Vec<_> = found.iter().zip(sizes).map(whole_axes).collect();
+        // XLA's GSPMD partitioner splits an array equally along all of these dimensions or along none.
+        if dims != *found && is_for_gspmd(module) {
+            return None;
+        }
+        Layout { dims, addends: None }.sharding(options.num_partitions)
+    };
     let values = flow.of_value.iter().filter_map(|(value, tensors)| match tensors[..] {
         [tensor] => Some((*value, layout(tensor))).filter(|(_, layout)| !layout.is_whole()),
         _ => None,
     });
-    // Only what the program itself says may split an array that crosses its interface into unequal parts.
-    let even =
-        |tensor: TensorId| layout(tensor).evenly(&flow.tensors[tensor]).sharding(options.num_partitions);
-    let (parameters, results) = (parameters.chosen(even), results.chosen(even));
+    let (parameters, results) = (parameters.chosen(sharding), results.chosen(sharding));
     let inspected = std::mem::take(&mut flow.given.inspected);
     Ok(Shardings {
         values: values.collect(),
@@ -106,6 +124,22 @@ pub(crate) fn propagate_with(
         parameters,
         results,
     })
+}
+
+/// Returns the splits along which hosts can describe the shardings of arrays: those along the axes of the program's meshes, and
+/// those of the parameters and results whose shardings the program states.
+fn axes_of(module: &Module, options: &Options, parameters: &Interface, results: &Interface) -> Vec<Cut> {
+    let said = parameters.arrays.iter().chain(&results.arrays).filter_map(|(_, said)| said.as_ref());
+    let stated = said.flat_map(|said| said.split().dims).flatten();
+    splits_along_axes(module, options.num_partitions).into_iter().chain(stated).collect()
+}
+
+/// Returns the finest split of a dimension of this size into equal parts that consist of whole parts of `cut` and that are along
+/// whole axes.
+fn along_whole_axes(cut: &Cut, size: usize, axes: &[Cut]) -> Option<Cut> {
+    let most = if size == 0 { 1 } else { common_divisor(size, cut.parts) };
+    let equal = (2..=most).rev().filter(|parts| size.is_multiple_of(*parts));
+    equal.filter_map(|parts| coarse(cut, parts)).find(|cut| is_along_axes(cut, axes))
 }
 
 /// Returns the number of arrays in a value of this type.
@@ -230,26 +264,30 @@ fn spread_all(flow: &mut Flow<'_>, parameters: &Interface, results: &Interface) 
     let mut splits: Vec<Split> = (splits.into_iter().zip(&flow.tensors))
         .map(|(split, dims)| split.unwrap_or_else(|| Split::open(dims.len())))
         .collect();
-    for all in [false, true] {
-        let edges: Vec<&Edge> = flow.edges.iter().filter(|edge| all || edge.in_place).collect();
-        let mut changed = true;
-        while std::mem::take(&mut changed) {
-            for edge in edges.iter().chain(edges.iter().rev()) {
-                changed |= spread(&flow.tensors, &mut splits, edge);
-            }
-        }
-    }
+    spread(flow, &mut splits);
     splits
 }
 
-/// Propagates the splits of the members of an edge to the other members. Returns whether any split changed.
-fn spread(tensors: &[Vec<usize>], splits: &mut [Split], edge: &Edge) -> bool {
-    let mut changed = false;
-    for (from, dim) in &edge.members {
-        let Some(cut) = splits[*from].dims[*dim].clone() else { continue };
-        for (to, dim) in &edge.members {
-            changed |= splits[*to].take(*dim, tensors[*to][*dim], &cut);
+/// Propagates splits along all relations, in the order of the stages.
+fn spread(flow: &Flow<'_>, splits: &mut [Split]) {
+    let mut users: Vec<Vec<usize>> = vec![vec![]; splits.len()];
+    for (i, relation) in flow.relations.iter().enumerate() {
+        relation.tensors.iter().flatten().for_each(|tensor| users[*tensor].push(i));
+    }
+    for stage in 0..STAGES {
+        for strategy in [Strategy::Common, Strategy::Each] {
+            let mut is_due = vec![true; flow.relations.len()];
+            while is_due.contains(&true) {
+                for (i, relation) in flow.relations.iter().enumerate() {
+                    if std::mem::take(&mut is_due[i]) {
+                        let changed = relation.spread(splits, stage, strategy);
+                        changed
+                            .iter()
+                            .flat_map(|tensor| &users[*tensor])
+                            .for_each(|user| is_due[*user] = true);
+                    }
+                }
+            }
         }
     }
-    changed
 }

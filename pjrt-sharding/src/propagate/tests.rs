@@ -140,6 +140,79 @@ fn what_the_program_says_of_a_result_stays_and_open_dimensions_may_be_split() {
 }
 
 #[test]
+fn splits_move_along_factors_that_need_communication() {
+    let program = format!(
+        "(%a: tensor<8x2xf32> {XY}) -> (tensor<4x2xf32>, tensor<10x2xf32>, tensor<16x2xf32>) {{
+           %z = stablehlo.constant dense<0.0> : tensor<f32>
+           %s = stablehlo.slice %a [2:6, 0:2] : (tensor<8x2xf32>) -> tensor<4x2xf32>
+           %p = stablehlo.pad %a, %z, low = [1, 0], high = [1, 0], interior = [0, 0]
+             : (tensor<8x2xf32>, tensor<f32>) -> tensor<10x2xf32>
+           %c = stablehlo.concatenate %a, %a, dim = 0 : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<16x2xf32>
+           return %s, %p, %c : tensor<4x2xf32>, tensor<10x2xf32>, tensor<16x2xf32> }}"
+    );
+    assert_eq!(results(&program), vec![along(&[Some(0), Some(1)]); 3]);
+}
+
+#[test]
+fn a_split_passes_through_an_array_without_equal_parts() {
+    let program = format!(
+        "(%a: tensor<8x2xf32> {XY}) -> tensor<8x2xf32> {{
+           %z = stablehlo.constant dense<0.0> : tensor<f32>
+           %s = stablehlo.slice %a [1:8, 0:2] : (tensor<8x2xf32>) -> tensor<7x2xf32>
+           %p = stablehlo.pad %s, %z, low = [0, 0], high = [1, 0], interior = [0, 0]
+             : (tensor<7x2xf32>, tensor<f32>) -> tensor<8x2xf32>
+           return %p : tensor<8x2xf32> }}"
+    );
+    assert_eq!(results(&program), [along(&[Some(0), Some(1)])]);
+}
+
+#[test]
+fn a_broadcast_splits_its_result_last() {
+    // The result of the addition is split as the product, not as the operand of the broadcast.
+    let program = format!(
+        "(%a: tensor<8x2xf32> {XY}, %b: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{\"y\"}}]>}})
+           -> tensor<8x2xf32> {{
+           %w = stablehlo.broadcast_in_dim %b, dims = [0] : (tensor<8xf32>) -> tensor<8x2xf32>
+           %r = stablehlo.add %w, %a : tensor<8x2xf32>
+           return %r : tensor<8x2xf32> }}"
+    );
+    assert_eq!(results(&program), [along(&[Some(0), Some(1)])]);
+}
+
+#[test]
+fn a_result_is_split_along_whole_axes() {
+    let parts = |dims: &str| {
+        let text = format!(
+            "module {{ sdy.mesh @mesh = <[\"x\"=4]>
+               func.func public @main(%a: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{\"x\"}}]>}})
+                   -> (tensor<{dims}xf32>, tensor<8xf32>) {{
+                 %r = stablehlo.reshape %a : (tensor<8xf32>) -> tensor<{dims}xf32>
+                 %b = stablehlo.reshape %r : (tensor<{dims}xf32>) -> tensor<8xf32>
+                 return %r, %b : tensor<{dims}xf32>, tensor<8xf32> }} }}"
+        );
+        let module = pjrt_stablehlo::parse(text.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let options = Options { num_partitions: 4, propagate_to_results: vec![true], ..Options::default() };
+        let results = propagate(&module, &options).unwrap().results;
+        results.into_iter().map(|sharding| sharding.map(|sharding| sharding.parts)).collect::<Vec<_>>()
+    };
+    assert_eq!(parts("4x2"), [Some(vec![4, 1]), Some(vec![4])]);
+    // Each dimension of the first result is split along a part of the axis, which hosts cannot describe.
+    assert_eq!(parts("2x4"), [None, Some(vec![4])]);
+}
+
+#[test]
+fn gspmd_splits_all_dimensions_of_a_result_or_none() {
+    let text = "func.func public @main(%a: tensor<8x2xf32> {mhlo.sharding = \"{devices=[2,2]<=[4]}\"})
+            -> (tensor<7x2xf32>, tensor<4x2xf32>) {
+          %s = stablehlo.slice %a [1:8, 0:2] : (tensor<8x2xf32>) -> tensor<7x2xf32>
+          %t = stablehlo.slice %a [4:8, 0:2] : (tensor<8x2xf32>) -> tensor<4x2xf32>
+          return %s, %t : tensor<7x2xf32>, tensor<4x2xf32> }";
+    let options = Options { num_partitions: 4, propagate_to_results: vec![true], ..Options::default() };
+    let shardings = propagate(&pjrt_stablehlo::parse(text).unwrap(), &options).unwrap();
+    assert_eq!(shardings.results, [None, along(&[Some(0), Some(1)])]);
+}
+
+#[test]
 fn arrays_that_do_not_divide_stay_whole() {
     let program = format!(
         "(%a: tensor<8x2xf32> {XY}) -> tensor<7x2xf32> {{

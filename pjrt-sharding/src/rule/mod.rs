@@ -42,7 +42,7 @@ pub struct ShardingRule {
     pub factors: Vec<Factor>,
     /// For each operand and each of its dimensions, the indices in `factors` of its factors, the major one first.
     pub operands: Vec<TensorMapping>,
-    /// The same for each result.
+    /// For each result and each of its dimensions, the indices in `factors` of its factors, the major one first.
     pub results: Vec<TensorMapping>,
     /// For each operand, the value that may fill the last shard of an uneven split without changing the results.
     pub padding: Vec<Padding>,
@@ -174,22 +174,37 @@ impl<'a> RuleBuilder<'a> {
     }
 
     /// Adds a factor to these dimensions, which are pairs of a tensor's index and a dimension. In a dimension that already has
-    /// factors, the new one is the minor one. Returns the index of the factor.
+    /// factors, the new one is the minor one. The size of the factor is the greatest common divisor of those of the dimensions.
+    /// Returns the index of the factor.
     pub fn factor(
         &mut self,
         kind: FactorKind,
         operands: impl IntoIterator<Item = (usize, usize)>,
         results: impl IntoIterator<Item = (usize, usize)>,
     ) -> usize {
+        let (operands, results): (Vec<_>, Vec<_>) =
+            (operands.into_iter().collect(), results.into_iter().collect());
+        let of_operands = operands.iter().map(|(tensor, dim)| self.operands[*tensor][*dim]);
+        let sizes = of_operands.chain(results.iter().map(|(tensor, dim)| self.results[*tensor][*dim]));
+        let size = sizes.fold(0, common_divisor);
+        self.factor_of_size(size, kind, operands, results)
+    }
+
+    /// Adds a factor of this size to these dimensions. If the size is that of none of them, as along a dimension that a slice
+    /// shortens, the factor must not be one that tensors can be split along without communication.
+    pub fn factor_of_size(
+        &mut self,
+        size: usize,
+        kind: FactorKind,
+        operands: impl IntoIterator<Item = (usize, usize)>,
+        results: impl IntoIterator<Item = (usize, usize)>,
+    ) -> usize {
         let number = self.rule.factors.len();
-        let mut size = 0;
         for (tensor, dim) in operands {
             self.rule.operands[tensor][dim].push(number);
-            size = common_divisor(size, self.operands[tensor][dim]);
         }
         for (tensor, dim) in results {
             self.rule.results[tensor][dim].push(number);
-            size = common_divisor(size, self.results[tensor][dim]);
         }
         self.rule.factors.push(Factor { size, kind, blocks_propagation: false });
         number
@@ -232,13 +247,26 @@ impl<'a> RuleBuilder<'a> {
         true
     }
 
+    /// Returns whether a factor of these dimensions of the first operand and the first result would be the major one of both.
+    fn begins(&self, operand: Option<usize>, result: Option<usize>) -> bool {
+        operand.is_none_or(|dim| self.rule.operands[0][dim].is_empty())
+            && result.is_none_or(|dim| self.rule.results[0][dim].is_empty())
+    }
+
+    /// Excludes the major factor of a dimension of the first result from propagation.
+    fn block(&mut self, dim: Option<usize>) {
+        if let Some(factor) = dim.and_then(|dim| self.rule.results[0][dim].first()) {
+            self.rule.factors[*factor].blocks_propagation = true;
+        }
+    }
+
     /// Sets the operation that combines partial results along reduction factors.
     pub fn reduced_by(&mut self, reducer: OpCode) {
         self.rule.reducer = Some(reducer);
     }
 
-    /// Returns the rule. Every dimension that its factors do not cover gets another factor, which needs replication. Operands
-    /// with reduction factors are padded with the neutral element.
+    /// Returns the rule. A dimension that its factors do not cover gets another factor, which needs replication, unless it has
+    /// one that needs communication. Operands with reduction factors are padded with the neutral element.
     pub fn finish(mut self) -> ShardingRule {
         self.complete(self.operands, |rule| &mut rule.operands);
         self.complete(self.results, |rule| &mut rule.results);
@@ -255,11 +283,14 @@ impl<'a> RuleBuilder<'a> {
     fn complete(&mut self, shapes: &[Vec<usize>], tensors: fn(&mut ShardingRule) -> &mut Vec<TensorMapping>) {
         for (tensor, dims) in shapes.iter().enumerate() {
             for (dim, size) in dims.iter().enumerate() {
-                let known = &tensors(&mut self.rule)[tensor][dim];
-                let known =
-                    known.clone().iter().map(|factor| self.rule.factors[*factor].size).product::<usize>();
-                let left = size.checked_div(known).unwrap_or(1);
-                if left != 1 || tensors(&mut self.rule)[tensor][dim].is_empty() {
+                let known = tensors(&mut self.rule)[tensor][dim].clone();
+                // The other factors need not have the size of the dimension.
+                if !known.iter().all(|factor| self.rule.can_be_cut(*factor)) {
+                    continue;
+                }
+                let product = known.iter().map(|factor| self.rule.factors[*factor].size).product::<usize>();
+                let left = size.checked_div(product).unwrap_or(1);
+                if left != 1 || known.is_empty() {
                     let number = self.rule.factors.len();
                     let kind = FactorKind::NeedReplication;
                     self.rule.factors.push(Factor { size: left, kind, blocks_propagation: false });
@@ -270,6 +301,7 @@ impl<'a> RuleBuilder<'a> {
     }
 }
 
-fn common_divisor(a: usize, b: usize) -> usize {
+/// Returns the greatest common divisor.
+pub(crate) fn common_divisor(a: usize, b: usize) -> usize {
     if b == 0 { a } else { common_divisor(b, a % b) }
 }

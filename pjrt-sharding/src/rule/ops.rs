@@ -1,6 +1,8 @@
 //! The table of sharding rules by operation.
 
-use super::{CallRule, FactorKind, Padding, RuleBuilder, ShardingRule, begins_with_neutral, reducer};
+use super::{
+    CallRule, FactorKind, Padding, RuleBuilder, ShardingRule, begins_with_neutral, common_divisor, reducer,
+};
 use FactorKind::{NeedReplication, PassThrough, Permutation, Reduction};
 use pjrt_stablehlo::ir::{Attribute, Body, Op, OpCode, Operation, Trait, Type, ValueId, ops};
 
@@ -83,9 +85,16 @@ fn of_op(
         }
         Op::Sort(o) => {
             let dim = if o.dimension < 0 { o.dimension + rank as i64 } else { o.dimension };
-            rule.kept(|d| d as i64 != dim);
+            rule.kept_or(NeedReplication, |d| d as i64 != dim);
+            // The elements of a single row move between all partitions.
+            let is_row = results[0].iter().enumerate().all(|(d, size)| d as i64 == dim || *size == 1);
+            rule.builder.block(is_row.then_some(dim as usize));
         }
-        Op::Fft(o) => rule.kept(|dim| dim + o.fft_length.len() < rank),
+        Op::Fft(o) => {
+            rule.resized(NeedReplication, |dim| dim + o.fft_length.len() < rank);
+            let is_resized = operands[0].last() != results[0].last();
+            rule.builder.block(is_resized.then_some(rank - 1));
+        }
         Op::Cholesky(_) => rule.kept(|dim| dim + 2 < rank),
         Op::TriangularSolve(o) => {
             rule.kept(|dim| dim + 2 < rank);
@@ -124,6 +133,15 @@ impl Rule<'_> {
         self.builder.pointwise(|dim| Some(if keep(dim) { PassThrough } else { other }));
     }
 
+    /// Adds a factor for each dimension of the first operand and the first result, which have the same rank: a pass-through
+    /// factor for the dimensions to keep, and one of another kind, of the operand's size, for the others.
+    fn resized(&mut self, other: FactorKind, keep: impl Fn(usize) -> bool) {
+        for (dim, size) in self.operands[0].iter().enumerate() {
+            let kind = if keep(dim) { PassThrough } else { other };
+            self.builder.factor_of_size(*size, kind, [(0, dim)], [(0, dim)]);
+        }
+    }
+
     /// Adds a pass-through factor for each dimension of each result and of the operand with the same index.
     fn each_alike(&mut self) {
         for (tensor, dims) in self.results.iter().enumerate() {
@@ -136,7 +154,7 @@ impl Rule<'_> {
     fn movement_or_pointwise(&mut self, rank: usize) -> Option<()> {
         match &self.op.kind {
             Op::Composite(o) if ALONG_THE_LAST_DIMENSION.contains(&&*o.name) => {
-                self.kept(|dim| dim + 1 < rank)
+                self.kept_or(NeedReplication, |dim| dim + 1 < rank)
             }
             Op::Composite(_) | Op::Map(_) | Op::Constant(_) | Op::Iota(_) => self.kept(|_| true),
             Op::OptimizationBarrier(_) | Op::AllReduce(_) => self.each_alike(),
@@ -148,18 +166,14 @@ impl Rule<'_> {
                     self.builder.factor(PassThrough, from.map(|i| (0, i)), [(0, dim)]);
                 }
             }
-            Op::Reshape(_) => {
-                for (i, j) in kept_by_reshape(&self.operands[0], &self.results[0]) {
-                    self.builder.factor(PassThrough, [(0, i)], [(0, j)]);
-                }
-            }
+            Op::Reshape(_) => self.reshape(),
             Op::Transpose(o) => {
                 for (j, i) in list(&o.permutation).into_iter().enumerate() {
                     self.builder.factor(PassThrough, [(0, i)], [(0, j)]);
                 }
             }
             // A slice that keeps the size of a dimension begins at its first element.
-            Op::Slice(_) => self.kept(|_| true),
+            Op::Slice(_) => self.resized(Permutation, |dim| self.operands[0][dim] == self.results[0][dim]),
             Op::BitcastConvert(_) => {
                 for dim in 0..rank.min(self.operands[0].len()) {
                     if self.operands[0][dim] == self.results[0][dim] {
@@ -170,13 +184,13 @@ impl Rule<'_> {
             Op::Reverse(o) => self.kept_or(Permutation, |dim| !o.dimensions.contains(&(dim as i64))),
             Op::Pad(o) => {
                 let no = |numbers: &[i64], dim: usize| numbers[dim] == 0;
-                self.kept_or(Permutation, |dim| {
+                self.resized(Permutation, |dim| {
                     no(&o.edge_padding_low, dim)
                         && no(&o.edge_padding_high, dim)
                         && no(&o.interior_padding, dim)
                 });
             }
-            Op::Concatenate(o) => self.kept_or(NeedReplication, |dim| dim as i64 != o.dimension),
+            Op::Concatenate(o) => self.concatenate(o.dimension as usize),
             _ if self.op.info().has(Trait::Elementwise) => self.kept(|_| true),
             _ => return None,
         }
@@ -216,37 +230,108 @@ impl Rule<'_> {
 
     fn convolution(&mut self, o: &ops::Convolution) {
         let numbers = &o.dimension_numbers;
-        let at = |dim: i64| dim as usize;
-        if o.batch_group_count == 1 {
-            let output = (0, at(numbers.output_batch_dimension));
-            self.builder.factor(PassThrough, [(0, at(numbers.input_batch_dimension))], [output]);
+        let lhs = |dim: i64| Some((0, dim as usize));
+        let rhs = |dim: i64| Some((1, dim as usize));
+        let out = |dim: i64| Some((0, dim as usize));
+        let (groups, batch_groups) = (o.feature_group_count as usize, o.batch_group_count as usize);
+        let is_plain = groups == 1 && batch_groups == 1;
+        // The partitions of a convolution with groups need all of its features.
+        let kind = |plain: FactorKind| if is_plain { plain } else { NeedReplication };
+        let (batch, features) = (lhs(numbers.input_batch_dimension), lhs(numbers.input_feature_dimension));
+        let outputs = rhs(numbers.kernel_output_feature_dimension);
+        let (to_batch, to_features) =
+            (out(numbers.output_batch_dimension), out(numbers.output_feature_dimension));
+        let builder = &mut self.builder;
+        if batch_groups > 1 {
+            builder.factor_of_size(
+                batch_groups,
+                NeedReplication,
+                batch.into_iter().chain(outputs),
+                to_features,
+            );
         }
-        let is_plain = o.batch_group_count == 1 && o.feature_group_count == 1;
-        let output = (0, at(numbers.output_feature_dimension));
-        let kernel = (1, at(numbers.kernel_output_feature_dimension));
-        self.builder.factor(if is_plain { PassThrough } else { NeedReplication }, [kernel], [output]);
+        let size = self.results[0][numbers.output_batch_dimension as usize];
+        let batch_kind = if batch_groups == 1 { PassThrough } else { NeedReplication };
+        builder.factor_of_size(size, batch_kind, batch, to_batch);
+        let spatial = numbers.input_spatial_dimensions.iter().zip(&*numbers.kernel_spatial_dimensions);
+        for ((from, window), to) in spatial.zip(&*numbers.output_spatial_dimensions) {
+            let (size, windows) = (self.operands[1][*window as usize], self.results[0][*to as usize]);
+            // Partitions along the windows exchange the elements at their borders; those along the elements of a window reduce
+            // partial sums as well. The larger one of the two determines the split.
+            if windows >= size {
+                let size = windows.min(self.operands[0][*from as usize]);
+                builder.factor_of_size(size, Permutation, lhs(*from), out(*to));
+            } else {
+                let size = size.min(self.operands[0][*from as usize]);
+                builder.factor_of_size(size, NeedReplication, lhs(*from).into_iter().chain(rhs(*window)), []);
+            }
+        }
+        if groups > 1 {
+            builder.factor_of_size(groups, NeedReplication, features.into_iter().chain(outputs), to_features);
+        }
+        let inputs = rhs(numbers.kernel_input_feature_dimension);
+        let size = self.operands[1][numbers.kernel_input_feature_dimension as usize];
+        builder.factor_of_size(size, kind(Reduction), features.into_iter().chain(inputs), []);
+        let size = self.results[0][numbers.output_feature_dimension as usize] / (groups * batch_groups);
+        if size > 1 || is_plain {
+            builder.factor_of_size(size, kind(PassThrough), outputs, to_features);
+        }
         if is_plain {
-            let input = (0, at(numbers.input_feature_dimension));
-            let kernel = (1, at(numbers.kernel_input_feature_dimension));
-            self.builder.factor(Reduction, [input, kernel], []);
-            self.builder.reduced_by(OpCode::Add);
+            builder.reduced_by(OpCode::Add);
+        }
+    }
+
+    /// Adds the factors of the windows of the first operands, one for each result.
+    fn windows(&mut self, is_kept: impl Fn(usize) -> bool) {
+        for (dim, size) in self.results[0].iter().enumerate() {
+            let all = || (0..self.results.len()).map(|tensor| (tensor, dim));
+            let kind = if is_kept(dim) { PassThrough } else { Permutation };
+            self.builder.factor_of_size(*size, kind, all(), all());
+        }
+    }
+
+    fn concatenate(&mut self, along: usize) {
+        for (dim, size) in self.results[0].iter().enumerate() {
+            let kind = if dim == along { Permutation } else { PassThrough };
+            let operands = (0..self.operands.len()).map(|tensor| (tensor, dim));
+            self.builder.factor_of_size(*size, kind, operands, [(0, dim)]);
+        }
+    }
+
+    /// Adds the factors that the operand and the result of a reshape have in common. Partitions need all elements along a factor
+    /// that is not the major one of a dimension.
+    fn reshape(&mut self) {
+        for (size, from, to) in factors_of_reshape(&self.operands[0], &self.results[0]) {
+            let is_major = self.builder.begins(from, to);
+            let kind = if is_major && from.is_some() && to.is_some() { PassThrough } else { NeedReplication };
+            self.builder.factor_of_size(size, kind, from.map(|dim| (0, dim)), to.map(|dim| (0, dim)));
         }
     }
 
     fn reduction(&mut self) {
         match &self.op.kind {
             Op::Reduce(o) => self.reduce(&list(&o.dimensions)),
-            Op::ReduceWindow(o) => self.kept(|dim| {
+            Op::ReduceWindow(o) => self.windows(|dim| {
                 o.window_dimensions[dim] == 1
                     && o.window_strides.get(dim).is_none_or(|n| *n == 1)
                     && o.base_dilations.get(dim).is_none_or(|n| *n == 1)
                     && o.padding.get(dim).is_none_or(|n| *n == [0, 0])
             }),
-            Op::SelectAndScatter(o) => self.kept(|dim| {
-                o.window_dimensions.get(dim).is_none_or(|n| *n == 1)
-                    && o.window_strides.get(dim).is_none_or(|n| *n == 1)
-                    && o.padding.get(dim).is_none_or(|n| *n == [0, 0])
-            }),
+            Op::SelectAndScatter(o) => {
+                for (dim, size) in self.results[0].iter().enumerate() {
+                    let is_kept = o.window_dimensions.get(dim).is_none_or(|n| *n == 1)
+                        && o.window_strides.get(dim).is_none_or(|n| *n == 1)
+                        && o.padding.get(dim).is_none_or(|n| *n == [0, 0]);
+                    let kind = if is_kept { PassThrough } else { Permutation };
+                    let source = is_kept.then_some((1, dim));
+                    self.builder.factor_of_size(
+                        *size,
+                        kind,
+                        [(0, dim)].into_iter().chain(source),
+                        [(0, dim)],
+                    );
+                }
+            }
             _ => {}
         }
     }
@@ -338,6 +423,8 @@ impl Rule<'_> {
                 // Each partition applies some of the updates, and the results are reduced.
                 self.builder.factor(Reduction, updates, []);
                 self.builder.reduced_by(reducer);
+            } else {
+                self.builder.factor(NeedReplication, updates, []);
             }
         }
         let of_window: Vec<usize> =
@@ -368,32 +455,66 @@ impl Rule<'_> {
     }
 }
 
-/// Returns the pairs of dimensions whose parts stay in place: equal dimensions, and the major dimensions of those that the
-/// reshape splits or merges.
-fn kept_by_reshape(from: &[usize], to: &[usize]) -> Vec<(usize, usize)> {
-    let (mut i, mut j, mut pairs) = (0, 0, Vec::new());
+/// Returns the factors of the dimensions before and after a reshape, in order: the size of each, and the dimensions that contain
+/// it.
+fn factors_of_reshape(from: &[usize], to: &[usize]) -> Vec<(usize, Option<usize>, Option<usize>)> {
+    let mut factors = vec![];
     if from.contains(&0) {
-        return pairs;
+        return factors;
     }
-    while i < from.len() && j < to.len() {
-        if from[i] == 1 || to[j] == 1 {
-            (i, j) = if from[i] == 1 { (i + 1, j) } else { (i, j + 1) };
+    let (mut i, mut j) = (0, 0);
+    // The sizes of what is left of the current dimensions, and the products of the factors so far.
+    let (mut left, mut right) = (1, 1);
+    let (mut before, mut after) = (1, 1);
+    while i < from.len() || j < to.len() {
+        if i < from.len() && from[i] == 1 {
+            factors.push((1, Some(i), None));
+            i += 1;
             continue;
         }
-        pairs.push((i, j));
-        let (mut left, mut right) = (from[i], to[j]);
-        while left != right {
-            if left < right {
-                i += 1;
-                left *= from[i];
-            } else {
-                j += 1;
-                right *= to[j];
-            }
+        if j < to.len() && to[j] == 1 {
+            factors.push((1, None, Some(j)));
+            j += 1;
+            continue;
         }
-        (i, j) = (i + 1, j + 1);
+        if left == 1 {
+            left = from.get(i).copied().unwrap_or(1);
+        }
+        if right == 1 {
+            right = to.get(j).copied().unwrap_or(1);
+        }
+        let common = common_divisor(left, right);
+        if before == after && common > 1 {
+            factors.push((common, Some(i), Some(j)));
+            (left, right, before, after) = (left / common, right / common, before * common, after * common);
+            i += usize::from(left == 1);
+            j += usize::from(right == 1);
+        } else if before <= after {
+            // Factors without a counterpart, until the products are equal again.
+            let size = if before == after { left } else { separate(left, common, before, after) };
+            factors.push((size, Some(i), None));
+            (left, before) = (left / size, before * size);
+            i += usize::from(left == 1);
+        } else {
+            let size = separate(right, common, after, before);
+            factors.push((size, None, Some(j)));
+            (right, after) = (right / size, after * size);
+            j += usize::from(right == 1);
+        }
     }
-    pairs
+    factors
+}
+
+/// Returns the size of the next factor without a counterpart: one that makes the products of the factors equal if there is one, or
+/// else one that leaves the common divisor to the factors after it.
+fn separate(left: usize, common: usize, product: usize, other: usize) -> usize {
+    if other.is_multiple_of(product) && left.is_multiple_of(other / product) {
+        other / product
+    } else if left > common {
+        left / common
+    } else {
+        left
+    }
 }
 
 #[cfg(test)]
@@ -401,10 +522,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_equal_sizes_and_major_parts_keep_their_place_in_a_reshape() {
-        assert_eq!(kept_by_reshape(&[8, 3], &[8, 3]), [(0, 0), (1, 1)]);
-        assert_eq!(kept_by_reshape(&[2, 3, 4], &[6, 4]), [(0, 0), (2, 1)]);
-        assert_eq!(kept_by_reshape(&[6, 1, 4], &[1, 2, 3, 4]), [(0, 1), (2, 3)]);
-        assert!(kept_by_reshape(&[0, 4], &[4, 0]).is_empty());
+    fn a_reshape_keeps_the_factors_that_its_dimensions_have_in_common() {
+        let both = |size, i, j| (size, Some(i), Some(j));
+        assert_eq!(factors_of_reshape(&[8, 3], &[8, 3]), [both(8, 0, 0), both(3, 1, 1)]);
+        assert_eq!(factors_of_reshape(&[2, 3, 4], &[6, 4]), [both(2, 0, 0), both(3, 1, 0), both(4, 2, 1)]);
+        assert_eq!(
+            factors_of_reshape(&[6, 1, 4], &[1, 2, 3, 4]),
+            [(1, None, Some(0)), both(2, 0, 1), both(3, 0, 2), (1, Some(1), None), both(4, 2, 3)]
+        );
+        assert_eq!(
+            factors_of_reshape(&[2, 3], &[3, 2]),
+            [(2, Some(0), None), (3, None, Some(0)), (3, Some(1), None), (2, None, Some(1))]
+        );
+        assert!(factors_of_reshape(&[0, 4], &[4, 0]).is_empty());
     }
 }

@@ -19,7 +19,18 @@ pub(super) fn call_rule(
             let dim =
                 parameters(op, call).and_then(|d| d.get("reduction_dim")).and_then(Attribute::as_i64)?;
             let dim = if dim < 0 { dim + results.first()?.len() as i64 } else { dim };
-            rule.pointwise(|d| (d as i64 != dim).then_some(FactorKind::PassThrough));
+            let kind =
+                |d| if d as i64 == dim { FactorKind::NeedReplication } else { FactorKind::PassThrough };
+            let rank = operands.first()?.len();
+            if operands.len() < 2
+                || results.len() != 2
+                || operands[..2].iter().chain(results).any(|dims| dims.len() != rank)
+            {
+                return None;
+            }
+            for (d, size) in operands[0].iter().enumerate() {
+                rule.factor_of_size(*size, kind(d), [(0, d), (1, d)], [(0, d), (1, d)]);
+            }
         }
         // Propagation derives a rule from the number of batch dimensions that JAX states.
         _ if has_batch_dims(op) => return None,
