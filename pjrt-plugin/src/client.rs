@@ -265,6 +265,13 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     /// order. At least one device must be addressable.
     fn devices(&self) -> &[Self::Device];
 
+    /// Returns the name of the platform for hosts (`PJRT_Client_PlatformName`). The default returns
+    /// [`PLATFORM_NAME`](Self::PLATFORM_NAME). A client that replaces the one of another platform returns that platform's name,
+    /// because hosts choose features by it.
+    fn platform_name(&self) -> &str {
+        Self::PLATFORM_NAME
+    }
+
     /// Returns a description of the platform, such as the versions of driver, compiler and hardware
     /// (`PJRT_Client_PlatformVersion`). Hosts include it in the keys of their compilation caches. The SDK calls it once.
     fn platform_version(&self) -> String;
@@ -287,7 +294,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     /// Returns the devices as a topology (`PJRT_Client_TopologyDescription`). The SDK calls it once. The default describes
     /// [`devices`](Self::devices).
     fn topology(&self) -> Topology {
-        Topology::of_devices(Self::PLATFORM_NAME, self.platform_version(), self.devices())
+        Topology::of_devices(self.platform_name(), self.platform_version(), self.devices())
     }
 
     /// Creates a topology from a name and the [options](Self::TOPOLOGY_OPTIONS) (`PJRT_TopologyDescription_Create`). Its

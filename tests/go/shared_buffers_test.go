@@ -161,7 +161,7 @@ func TestUnalignedMemoryIsRefused(t *testing.T) {
 	memory := pjrt.AlignedAlloc(64, pjrt.BufferAlignment)
 	defer pjrt.AlignedFree(memory)
 	_, err := client.CreateViewOfDeviceBuffer(unsafe.Add(memory, 1), dtypes.Float32, []int{4})
-	if err == nil || !strings.Contains(err.Error(), "aligned") {
+	if err == nil || !strings.Contains(err.Error(), "alignment") {
 		t.Fatalf("memory that is not aligned gives %v", err)
 	}
 }

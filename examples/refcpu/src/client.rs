@@ -1,7 +1,7 @@
 //! The client of refcpu.
 
 use crate::buffer::RefcpuBuffer;
-use crate::config::{CREATE_OPTIONS, Config, PLATFORM_NAME};
+use crate::config::{CPU_NAME, CREATE_OPTIONS, Config, PLATFORM_NAME};
 use crate::device::RefcpuDevice;
 use crate::device_memory::DeviceMemory;
 use crate::executable::RefcpuExecutable;
@@ -20,6 +20,7 @@ use refcpu_engine::exec::{Rendezvous, Runtime};
 use refcpu_engine::storage::Allocator;
 use refcpu_kernels::Pool;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 
 /// The client, which presents the machine as a set of virtual devices.
 pub struct RefcpuClient {
@@ -31,6 +32,10 @@ pub struct RefcpuClient {
     /// The executor of each device for programs that call the host. Programs that the host runs during such a call use
     /// `executors`, which avoids deadlocks.
     host_executors: Vec<Arc<Executor>>,
+    /// Whether the platform has the name of JAX's CPU backend.
+    as_cpu: bool,
+    /// Whether launches of programs that call the host return before the program ends.
+    async_callbacks: bool,
     pub(crate) runtime: Arc<Runtime>,
     /// The collectives of programs that the host launches on one device at a time.
     rendezvous: Rendezvous,
@@ -45,6 +50,40 @@ impl RefcpuClient {
             .ok()
             .filter(|position| *position < self.devices.len())
             .ok_or_else(|| Error::invalid_argument(format!("refcpu has no device with the id {device}")))
+    }
+}
+
+impl RefcpuClient {
+    /// Runs a program that calls the host. Unless the configuration has asynchronous callbacks, the function returns when the
+    /// program has ended.
+    ///
+    /// # Errors
+    /// Returns the error with which the program ended. With asynchronous callbacks, the outputs have it.
+    fn execute_with_callbacks(
+        &self,
+        device: usize,
+        loaded: Arc<Loaded>,
+        execution: Execution<RefcpuBuffer>,
+    ) -> Result<()> {
+        let runtime = Arc::clone(&self.runtime);
+        // The job owns the sender. It is dropped when the job ends, or if the job never starts because an argument failed.
+        let (failure, failed) = channel();
+        let job = move |ready| {
+            if let Some(error) = run(&runtime, &loaded, ready, None) {
+                let _ = failure.send(error);
+            }
+        };
+        if is_inside_callback() {
+            // The queue is blocked by the call of the host during which this program is run.
+            execution.when_ready(move |ready| run_apart("refcpu-nested", Box::new(move || job(ready))));
+        } else {
+            let executor = Arc::clone(&self.host_executors[device]);
+            execution.when_ready(move |ready| executor.submit(Box::new(move || job(ready))));
+        }
+        if self.async_callbacks {
+            return Ok(());
+        }
+        failed.recv().map_or(Ok(()), Err)
     }
 }
 
@@ -82,11 +121,13 @@ impl PjrtClient for RefcpuClient {
         Ok(Self {
             devices: memories
                 .iter()
-                .map(|memory| RefcpuDevice::new(config.opaque, Arc::clone(memory)))
+                .map(|memory| RefcpuDevice::new(config.as_cpu, config.opaque, Arc::clone(memory)))
                 .collect(),
             memories,
             executors: executors("refcpu"),
             host_executors: executors("refcpu-host"),
+            as_cpu: config.as_cpu,
+            async_callbacks: config.async_callbacks,
             runtime: Arc::new(Runtime::new(Pool::new(config.num_threads), allocator)),
             rendezvous: Rendezvous::new(config.collective_timeout),
             prefatal_callbacks: PrefatalCallbacks::new(),
@@ -95,6 +136,10 @@ impl PjrtClient for RefcpuClient {
 
     fn devices(&self) -> &[RefcpuDevice] {
         &self.devices
+    }
+
+    fn platform_name(&self) -> &str {
+        if self.as_cpu { CPU_NAME } else { PLATFORM_NAME }
     }
 
     fn platform_version(&self) -> String {
@@ -128,28 +173,24 @@ impl PjrtClient for RefcpuClient {
         if let Some(peers) = loaded.join(&self.rendezvous, execution.devices()) {
             // The launch may wait for launches that are behind others in the queues of their devices, so it has its own thread.
             execution.when_ready(move |ready| {
-                let job = move || run(&runtime, &loaded, ready, Some(peers));
+                let job = move || drop(run(&runtime, &loaded, ready, Some(peers)));
                 run_apart("refcpu-replica", Box::new(job));
             });
             return Ok(());
         }
         let executor = match loaded.where_to_run() {
             WhereToRun::Caller => {
-                execution.when_ready(move |ready| run(&runtime, &loaded, ready, None));
+                execution.when_ready(move |ready| drop(run(&runtime, &loaded, ready, None)));
                 return Ok(());
             }
-            WhereToRun::HostQueue if is_inside_callback() => {
-                // The queue is blocked by the call of the host during which this program is run.
-                execution.when_ready(move |ready| {
-                    run_apart("refcpu-nested", Box::new(move || run(&runtime, &loaded, ready, None)));
-                });
-                return Ok(());
+            WhereToRun::HostQueue => {
+                return self.execute_with_callbacks(device, loaded, execution);
             }
             WhereToRun::Queue => Arc::clone(&self.executors[device]),
-            WhereToRun::HostQueue => Arc::clone(&self.host_executors[device]),
         };
-        execution
-            .when_ready(move |ready| executor.submit(Box::new(move || run(&runtime, &loaded, ready, None))));
+        execution.when_ready(move |ready| {
+            executor.submit(Box::new(move || drop(run(&runtime, &loaded, ready, None))))
+        });
         Ok(())
     }
 

@@ -8,6 +8,9 @@ use std::time::Duration;
 /// The name of the platform.
 pub(crate) const PLATFORM_NAME: &str = "refcpu";
 
+/// The name of JAX's CPU backend, which `REFCPU_AS_CPU` gives to the platform and to the kind of its devices.
+pub(crate) const CPU_NAME: &str = "cpu";
+
 /// The options of `PJRT_Client_Create`. If an option has its default value, the environment variable in its text applies.
 pub(crate) const CREATE_OPTIONS: &[OptionSpec] = &[
     OptionSpec::integer("num_devices", 0, "the number of virtual devices (REFCPU_NUM_DEVICES; default 1)"),
@@ -65,6 +68,10 @@ pub(crate) struct Config {
     pub(crate) memory_limit: usize,
     pub(crate) collective_timeout: Duration,
     pub(crate) opaque: bool,
+    /// Whether the client has the name of JAX's CPU backend.
+    pub(crate) as_cpu: bool,
+    /// Whether launches of programs that call the host return before the program ends.
+    pub(crate) async_callbacks: bool,
 }
 
 impl Config {
@@ -77,6 +84,7 @@ impl Config {
         check_variables(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
         runs_partitioned()?;
         let integer = |option, variable, max| integer(options.integer(option)?, option, variable, max);
+        let as_cpu = flag("REFCPU_AS_CPU")?;
         let threads = integer("num_threads", "REFCPU_NUM_THREADS", MAX_THREADS)?;
         let timeout = integer("collective_timeout", "REFCPU_COLLECTIVE_TIMEOUT", MAX_TIMEOUT)?;
         let mut allocator = AllocatorOptions::default();
@@ -94,6 +102,8 @@ impl Config {
             memory_limit,
             collective_timeout: Duration::from_secs(timeout.unwrap_or(COLLECTIVE_TIMEOUT).unsigned_abs()),
             opaque: options.boolean("opaque")? || flag("REFCPU_OPAQUE")?,
+            as_cpu,
+            async_callbacks: !as_cpu || flag("REFCPU_ASYNC_CALLBACKS")?,
         })
     }
 }
@@ -105,6 +115,8 @@ const VARIABLES: &[&str] = &[
     "REFCPU_MEMORY_LIMIT",
     "REFCPU_OPAQUE",
     "REFCPU_COLLECTIVE_TIMEOUT",
+    "REFCPU_AS_CPU",
+    "REFCPU_ASYNC_CALLBACKS",
     "REFCPU_DUMP",
     "REFCPU_FUSION",
     "REFCPU_PARTITIONED",

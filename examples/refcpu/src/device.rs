@@ -1,5 +1,6 @@
 //! The virtual devices of refcpu.
 
+use crate::config::{CPU_NAME, PLATFORM_NAME};
 use crate::device_memory::DeviceMemory;
 use pjrt_plugin::{DeviceDescription, Memory, MemoryStats, PjrtDevice};
 use std::sync::Arc;
@@ -21,19 +22,22 @@ impl RefcpuDevice {
         &self.memory
     }
 
-    /// Creates a device. The memory of an opaque device is not host-accessible.
-    pub(crate) fn new(opaque: bool, memory: Arc<DeviceMemory>) -> Self {
+    /// Creates a device, with the kind and the texts of JAX's CPU backend if `as_cpu` is set. The memory of an opaque device is
+    /// not host-accessible.
+    pub(crate) fn new(as_cpu: bool, opaque: bool, memory: Arc<DeviceMemory>) -> Self {
         let id = memory.device();
         let first = id * KINDS.len() as i32;
         let of_kind = |(id, kind)| {
             let memory = Memory::new(id, kind);
             if opaque { memory } else { memory.host_accessible() }
         };
-        Self {
-            description: DeviceDescription::new(id, "refcpu").with_display(format!("RefcpuDevice(id={id})")),
-            memories: (first..).zip(KINDS).map(of_kind).collect(),
-            memory,
-        }
+        let description = if as_cpu {
+            let cpu = DeviceDescription::new(id, CPU_NAME).with_display(format!("CpuDevice(id={id})"));
+            cpu.with_debug(format!("{CPU_NAME}:{id}"))
+        } else {
+            DeviceDescription::new(id, PLATFORM_NAME).with_display(format!("RefcpuDevice(id={id})"))
+        };
+        Self { description, memories: (first..).zip(KINDS).map(of_kind).collect(), memory }
     }
 }
 

@@ -177,12 +177,18 @@ pub(crate) fn engine_options(
         fuse: by_name.boolean("refcpu_fusion")?
             && std::env::var_os("REFCPU_FUSION").is_none_or(|value| value != "0"),
         propagate_to_parameters: options.allow_spmd_sharding_propagation_to_parameters.clone(),
-        propagate_to_results: options.allow_spmd_sharding_propagation_to_output.clone(),
+        propagate_to_results: propagate_to_results(options),
         has_handler: |target| Handler::find(PLATFORM_NAME, target).is_some(),
         find_partitioner: crate::call_partitioner::find,
         parts: if runs_partitioned()? { Parts::Always } else { Parts::WhereNeeded },
         dump,
     })
+}
+
+/// Returns for each result whether propagation may split it. With Shardy, XLA splits results unless the host says otherwise.
+fn propagate_to_results(options: &pjrt_plugin::CompileOptions) -> Vec<bool> {
+    let given = &options.allow_spmd_sharding_propagation_to_output;
+    if given.is_empty() && options.use_shardy_partitioner { vec![true] } else { given.clone() }
 }
 
 impl PjrtExecutable for RefcpuExecutable {

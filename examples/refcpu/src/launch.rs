@@ -103,18 +103,25 @@ impl Loaded {
     }
 }
 
-/// Runs the program and completes the execution. `peers` are the launches on the other devices that it communicates with.
+/// Runs the program and completes the execution. `peers` are the launches on the other devices that it communicates with. Returns
+/// the error with which the execution fails.
 pub(crate) fn run(
     runtime: &Runtime,
     loaded: &Loaded,
     mut ready: ReadyExecution<RefcpuBuffer>,
     peers: Option<Peers>,
-) {
+) -> Option<Error> {
     let _span = trace::program(loaded.executable.name());
     let inputs = ready.take_inputs();
     match outputs(runtime, loaded, inputs, &ready, peers) {
-        Ok(outputs) => ready.complete(outputs),
-        Err(error) => ready.fail(error),
+        Ok(outputs) => {
+            ready.complete(outputs);
+            None
+        }
+        Err(error) => {
+            ready.fail(error.clone());
+            Some(error)
+        }
     }
 }
 

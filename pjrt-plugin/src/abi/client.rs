@@ -143,8 +143,8 @@ pub(crate) fn client_destroy<C: PjrtClient>(args: View<'_, PJRT_Client_Destroy_A
 pub(crate) fn client_platform_name<C: PjrtClient>(
     args: View<'_, PJRT_Client_PlatformName_Args>,
 ) -> Result<()> {
-    handle!(args.client: ClientState<C>)?;
-    output_str!(args.platform_name, platform_name_size = C::PLATFORM_NAME);
+    let client = handle!(args.client: ClientState<C>)?;
+    output_str!(args.platform_name, platform_name_size = client.client.platform_name());
     Ok(())
 }
 

@@ -35,7 +35,7 @@ pub(crate) const ROWS: [Row; 138] = [
     row("before 0.29", "", "calls the callback once, with no lock held", "JAX"),
     row("before 0.29", "PjrtClient::create PjrtClient::CREATE_OPTIONS PjrtClient::MULTI_PROCESS", "required; the SDK checks the options and the number of processes first", "JAX"),
     row("before 0.29", "", "frees the client after its last buffer and executable", "JAX; aborts on an error"),
-    row("before 0.29", "PjrtClient::PLATFORM_NAME", "required", "JAX; aborts on an error"),
+    row("before 0.29", "PjrtClient::PLATFORM_NAME PjrtClient::platform_name", "required", "JAX; aborts on an error"),
     row("before 0.29", "PjrtClient::process_index", "0", "JAX, when distributed; aborts on an error"),
     row("before 0.29", "PjrtClient::platform_version", "required", "JAX; aborts on an error"),
     row("before 0.29", "PjrtClient::devices", "required", "JAX; aborts on an error"),

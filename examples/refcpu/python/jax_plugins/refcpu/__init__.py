@@ -12,6 +12,10 @@ from jax_plugins.refcpu import _private, linalg
 
 NAME = "refcpu"
 
+# The name of JAX's CPU backend, and the variable with which refcpu takes its place. The library reads the variable too.
+CPU = "cpu"
+AS_CPU = "REFCPU_AS_CPU"
+
 LIBRARY = pathlib.Path(__file__).with_name("librefcpu.so")
 
 # The priority is above those of JAX's CPU backend (0) and of TPUs (300), and below that of CUDA (500), so that an installed
@@ -36,6 +40,8 @@ def initialize() -> None:
     global _registered
     if _registered:
         return
+    if _is_cpu():
+        _private.select_alias_of(NAME, CPU)
     _private.survive_forks(NAME)
     _private.allow_donation(NAME)
     _private.allow_compilation_cache(NAME)
@@ -53,8 +59,33 @@ def initialize() -> None:
     _registered = True
 
 
+def install_as_cpu() -> None:
+    """Replaces JAX's CPU backend with refcpu, under the name `cpu`.
+
+    It must be called before the first use of JAX. The environment variable `REFCPU_AS_CPU=1` has the same effect.
+    `jax.devices()[0].platform` and `jax.default_backend()` are then "cpu", and `jax.devices("cpu")` are refcpu's devices.
+    Launches of programs that call Python return when the program has ended, unless `REFCPU_ASYNC_CALLBACKS=1` is set.
+    """
+    if _private.backends_are_initialized():
+        raise RuntimeError("install_as_cpu must be called before the first use of JAX; JAX has already created its devices")
+    os.environ[AS_CPU] = "1"
+    _private.select_alias_of(NAME, CPU)
+
+
+def _is_cpu() -> bool:
+    return os.environ.get(AS_CPU) in ("1", "true")
+
+
 def _add_lowerings() -> None:
     """Adds the lowerings that JAX provides only for its own platforms."""
+    if _is_cpu():
+        _private.replace_backend(CPU, NAME)
+        _private.allow_callbacks(CPU)
+        _private.allow_sharding_inspection(CPU)
+        for function in SPECIAL_FUNCTIONS:
+            _private.keep_whole(function, CPU)
+        linalg.register(CPU)
+        return
     _private.allow_callbacks(NAME)
     _private.pass_on_handlers(NAME)
     _private.take_branches_for("cpu", NAME)

@@ -5,6 +5,7 @@ exist in the JAX version of the tests, and that the rest of the package uses no 
 """
 
 import ctypes
+import dataclasses
 import functools
 import gc
 import importlib
@@ -108,6 +109,34 @@ CALLBACKS = (
 def register_plugin(name: str, *, priority: int, library_path: str, options: dict[str, int]) -> None:
     """Loads a plugin's library and registers it as the backend `name`."""
     xla_bridge.register_plugin(name, priority=priority, library_path=library_path, options=options)
+
+
+def replace_backend(replaced: str, name: str) -> None:
+    """Replaces a backend with the registered backend `name`, whose client is then available under both names.
+
+    JAX does not print that the replaced backend is experimental.
+    """
+    factories = xla_bridge._backend_factories
+    if name not in factories or hasattr(factories[name].factory, "serves"):
+        return
+    create = factories[name].factory
+
+    def client() -> Any:
+        known = xla_bridge._backends
+        return known.get(name) or known.get(replaced) or create()
+
+    client.serves = (name, replaced)
+    # The keys of the dictionary do not change, because JAX may iterate over it.
+    for key in client.serves:
+        priority = factories[key].priority
+        factories[key] = dataclasses.replace(factories[name], factory=client, experimental=False, priority=priority)
+
+
+def select_alias_of(name: str, alias: str) -> None:
+    """Replaces a platform in `JAX_PLATFORMS` with the name under which the backend is also available."""
+    if is_named_as_platform(name):
+        names = [alias if each == name else each for each in jax.config.jax_platforms.split(",")]
+        jax.config.update("jax_platforms", ",".join(dict.fromkeys(names)))
 
 
 def is_named_as_platform(name: str) -> bool:

@@ -1,5 +1,7 @@
 //! `cargo xtask test-gomlx`: tests refcpu with GoMLX's client, as a CPU plugin.
 
+mod suite;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -16,6 +18,9 @@ pub(crate) struct Options {
     /// Test this build of refcpu instead of building it
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
+    /// Run the tests of a checkout of GoMLX or go-xla instead of those of `tests/go`
+    #[arg(long, value_name = "FOLDER")]
+    suite: Option<PathBuf>,
 }
 
 /// Builds refcpu, and runs the tests of `tests/go`. Go downloads the modules that `go.sum` pins; nothing else
@@ -24,7 +29,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     check_go()?;
     let library = workspace::release_refcpu(options.library.as_deref())?;
     let plugins = workspace::target().join("gomlx");
-    link(&library, &plugins)?;
+    link(&library, &plugins, "pjrt_c_api_cpu_plugin.so")?;
+    if let Some(suite) = &options.suite {
+        return suite::run(suite, &library, &plugins);
+    }
     let mut go = Command::new("go");
     go.args(["test", "-count=1", "-mod=readonly", "./..."]).current_dir(workspace::root().join("tests/go"));
     go.env("PJRT_PLUGIN_LIBRARY_PATH", &plugins);
@@ -45,9 +53,9 @@ fn check_go() -> Result<()> {
 
 /// Links the library under a name by which the client finds plugins in a folder. If the name contains "cpu",
 /// the client creates views of its buffers.
-fn link(library: &Path, plugins: &Path) -> Result<()> {
+fn link(library: &Path, plugins: &Path, name: &str) -> Result<()> {
     fs::create_dir_all(plugins).with_context(|| format!("cannot create {}", plugins.display()))?;
-    let link = plugins.join("pjrt_c_api_cpu_plugin.so");
+    let link = plugins.join(name);
     match fs::remove_file(&link) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             return Err(error).with_context(|| format!("cannot replace {}", link.display()));
