@@ -274,17 +274,22 @@ fn spread(flow: &Flow<'_>, splits: &mut [Split]) {
     for (i, relation) in flow.relations.iter().enumerate() {
         relation.tensors.iter().flatten().for_each(|tensor| users[*tensor].push(i));
     }
+    // The relations that may change splits by each strategy: those of a tensor that changed since, and those that move splits in
+    // other directions than in the stage before.
+    let mut is_due = [vec![true; flow.relations.len()], vec![true; flow.relations.len()]];
     for stage in 0..STAGES {
-        for strategy in [Strategy::Common, Strategy::Each] {
-            let mut is_due = vec![true; flow.relations.len()];
-            while is_due.contains(&true) {
+        for (i, _) in flow.relations.iter().enumerate().filter(|(_, relation)| relation.turns(stage)) {
+            is_due.iter_mut().for_each(|due| due[i] = true);
+        }
+        for (which, strategy) in [Strategy::Common, Strategy::Each].into_iter().enumerate() {
+            while is_due[which].contains(&true) {
                 for (i, relation) in flow.relations.iter().enumerate() {
-                    if std::mem::take(&mut is_due[i]) {
-                        let changed = relation.spread(splits, stage, strategy);
-                        changed
-                            .iter()
-                            .flat_map(|tensor| &users[*tensor])
-                            .for_each(|user| is_due[*user] = true);
+                    if !std::mem::take(&mut is_due[which][i]) {
+                        continue;
+                    }
+                    let changed = relation.spread(splits, stage, strategy);
+                    for user in changed.iter().flat_map(|tensor| &users[*tensor]) {
+                        is_due.iter_mut().for_each(|due| due[*user] = true);
                     }
                 }
             }
