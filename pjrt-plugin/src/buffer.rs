@@ -106,7 +106,7 @@ pub trait PjrtBuffer: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The same errors as [`host_bytes`](Self::host_bytes).
+    /// Returns the same errors as [`host_bytes`](Self::host_bytes).
     fn device_address(&self) -> Result<Option<usize>> {
         Ok(self.host_bytes()?.map(|bytes| bytes.as_ptr().expose_provenance()))
     }

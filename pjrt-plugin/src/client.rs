@@ -243,7 +243,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Any error that makes the plugin unusable, such as a missing driver.
+    /// Returns an error if the plugin cannot be used, for example because a driver is missing.
     fn initialize() -> Result<()> {
         Ok(())
     }
@@ -257,7 +257,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Any error that makes the devices unusable.
+    /// Returns an error if the devices cannot be used.
     fn create(config: ClientConfig) -> Result<Self>;
 
     /// Returns the devices of all processes (`PJRT_Client_Devices`). Every call must return the same devices in the same
@@ -309,7 +309,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Any error that prevents the mapping. The default returns UNIMPLEMENTED.
+    /// Returns an error if the memory cannot be mapped. The default returns UNIMPLEMENTED.
     fn map_host_memory(&self, address: usize, size: usize) -> Result<()> {
         let _ = (address, size);
         Err(Error::unimplemented(format!(
@@ -339,7 +339,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
 
     /// Notifies the client that the process exits before the client is dropped, because some hosts, such as PyTorch/XLA,
     /// never destroy their clients. The client should release resources that outlive a process, such as a lock on a device.
-    /// Other threads may still be running, also inside of a call of the host. It is not called if the client has been
+    /// Other threads may still be running, also inside a call of the host. It is not called if the client has been
     /// dropped, or in a forked child. The default does nothing.
     fn process_exit(&self) {}
 
@@ -357,7 +357,8 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns INVALID_ARGUMENT if the bytes are invalid, FAILED_PRECONDITION if they are of another version or for another machine.
+    /// Returns INVALID_ARGUMENT if the bytes are invalid, FAILED_PRECONDITION if they are of another version or for another
+    /// machine.
     fn deserialize(request: DeserializeRequest<'_, Self>) -> Result<Self::Executable> {
         Self::compile(request.compile)
     }
@@ -377,7 +378,8 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// An error is returned to the host immediately. In that case the execution must not have been moved elsewhere.
+    /// Returns an error if the execution cannot be started, which the host receives immediately. The execution must not have been
+    /// moved elsewhere in that case.
     fn execute(&self, loaded: &Self::Loaded, execution: Execution<Self::Buffer>) -> Result<()>;
 
     /// Uploads an array of the host to a device (`PJRT_Client_BufferFromHostBuffer`).
@@ -425,7 +427,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The same errors as [`copy_buffer`](Self::copy_buffer).
+    /// Returns the same errors as [`copy_buffer`](Self::copy_buffer).
     fn bitcast_buffer(
         &self,
         from: BufferRef<'_, Self>,

@@ -57,11 +57,11 @@ pub struct CompileOptions {
     pub alias_passthrough_params: bool,
     /// The device memory that the program may use, in bytes; 0 if the host does not specify it.
     pub device_memory_size: i64,
-    /// XLA's level of optimisation; 0 if the host does not specify it.
+    /// XLA's level of optimization; 0 if the host does not specify it.
     pub optimization_level: i32,
     /// XLA's level of effort to reduce the program's memory; 0 if the host does not specify it.
     pub memory_fitting_level: i32,
-    /// The profile of an earlier execution for feedback-directed optimisation, in a format of the compiler. It is usually
+    /// The profile of an earlier execution for feedback-directed optimization, in a format of the compiler. It is usually
     /// empty.
     pub fdo_profile: Vec<u8>,
     /// The version of the profile in the compiler's caches; -1 if there is none.
@@ -200,7 +200,8 @@ impl CompileOptions {
     ///
     /// # Errors
     ///
-    /// Returns INVALID_ARGUMENT if a name is not declared, with the most similar name as a hint, or if a value has the wrong type.
+    /// Returns INVALID_ARGUMENT if a name is not declared, with the most similar name as a hint, or if a value has the wrong
+    /// type.
     pub fn compiler_options(&self, specs: &[OptionSpec]) -> Result<Options> {
         let own = self
             .overrides

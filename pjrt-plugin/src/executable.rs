@@ -132,18 +132,18 @@ pub trait PjrtExecutable: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Any error that prevents serialization.
+    /// Returns an error if the executable cannot be serialized.
     fn serialize(&self) -> Result<Option<Vec<u8>>> {
         Ok(None)
     }
 
-    /// Returns a fingerprint, which must differ between programs that differ in behaviour. The default returns `None`: the
+    /// Returns a fingerprint, which must differ between programs that differ in behavior. The default returns `None`: the
     /// SDK hashes the program and its options.
     fn fingerprint(&self) -> Option<String> {
         None
     }
 
-    /// Returns the program after optimisation (`PJRT_Executable_OptimizedProgram`). Hosts read the formats `mlir` and
+    /// Returns the program after optimization (`PJRT_Executable_OptimizedProgram`). Hosts read the formats `mlir` and
     /// `hlo_with_config`; the SDK converts `hlo` to the latter. The default returns `None`: hosts receive the program that
     /// was compiled.
     fn optimized_program(&self) -> Option<Program> {

@@ -17,7 +17,7 @@ use crate::user_data::UserData;
 /// One launch of a program on all of its devices (`PJRT_LoadedExecutable_Execute`).
 ///
 /// It owns the promise of the outputs. Completing it makes them ready, failing it sets an error on them, and dropping it
-/// before either sets an INTERNAL error. It can be completed inside of [`PjrtClient::execute`](crate::PjrtClient::execute),
+/// before either sets an INTERNAL error. It can be completed inside [`PjrtClient::execute`](crate::PjrtClient::execute),
 /// or moved to a thread or a queue. If an input is in error, the SDK fails the execution with that error.
 ///
 /// A program that negates its arguments, in place where they are donated:

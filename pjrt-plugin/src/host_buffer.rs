@@ -61,12 +61,13 @@ impl HostBuffer {
     ///
     /// # Errors
     ///
-    /// Returns INVALID_ARGUMENT if the size of `dense` is not that of the array.
+    /// Returns INVALID_ARGUMENT if a dimension is negative, if the size of the array overflows the address space, or if `dense`
+    /// does not have exactly that size.
     pub fn from_vec(element_type: ElementType, dims: Vec<i64>, dense: Vec<u8>) -> Result<Self> {
         Self::dense(Shape::new(element_type, &dims)?, dense)
     }
 
-    /// Does the same as [`from_vec`](Self::from_vec).
+    /// Creates an array from a shape and dense, row-major bytes of the plugin. See [`from_vec`](Self::from_vec) for errors.
     pub(crate) fn dense(shape: Shape, dense: Vec<u8>) -> Result<Self> {
         let size = shape.host_size();
         if dense.len() != size {

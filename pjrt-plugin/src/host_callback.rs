@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// operation runs.
 ///
 /// A callback may block: JAX's callbacks acquire Python's global interpreter lock. They must be called on a thread of the
-/// plugin, without locks held, and never inside of [`PjrtClient::execute`](crate::PjrtClient::execute).
+/// plugin, without locks held, and never inside [`PjrtClient::execute`](crate::PjrtClient::execute).
 ///
 /// A clone refers to the same callbacks. They can be called from any thread until the execution is completed; after that,
 /// every call returns a FAILED_PRECONDITION error. The events of the execution complete only after all running calls have
@@ -82,8 +82,8 @@ impl HostCallbacks {
     ///
     /// # Errors
     ///
-    /// Returns NOT_FOUND if the host has no callback for this device and channel, FAILED_PRECONDITION if the execution is complete,
-    /// or the error of the callback.
+    /// Returns NOT_FOUND if the host has no callback for this device and channel, FAILED_PRECONDITION if the execution is
+    /// complete, or the error of the callback.
     pub fn send(&self, device: usize, channel_id: i64, data: Vec<u8>) -> Result<()> {
         let total_bytes = data.len();
         self.send_chunk(device, channel_id, data, total_bytes, true)
@@ -94,7 +94,7 @@ impl HostCallbacks {
     ///
     /// # Errors
     ///
-    /// The same errors as [`send`](Self::send).
+    /// Returns the same errors as [`send`](Self::send).
     pub fn send_chunk(
         &self,
         device: usize,
@@ -113,8 +113,8 @@ impl HostCallbacks {
     ///
     /// # Errors
     ///
-    /// Returns NOT_FOUND if the host has no callback for this device and channel, FAILED_PRECONDITION if the execution is complete,
-    /// INVALID_ARGUMENT if the granule is zero or does not divide the total, RESOURCE_EXHAUSTED if there is not enough
+    /// Returns NOT_FOUND if the host has no callback for this device and channel, FAILED_PRECONDITION if the execution is
+    /// complete, INVALID_ARGUMENT if the granule is zero or does not divide the total, RESOURCE_EXHAUSTED if there is not enough
     /// memory for the array.
     pub fn receive(
         &self,
@@ -164,8 +164,8 @@ impl HostStream {
     ///
     /// # Errors
     ///
-    /// Returns INVALID_ARGUMENT if the host sent too many bytes or a chunk with an invalid size, ABORTED if it destroyed the stream
-    /// before the array was complete.
+    /// Returns INVALID_ARGUMENT if the host sent too many bytes or a chunk with an invalid size, ABORTED if it destroyed the
+    /// stream before the array was complete.
     pub fn wait(self) -> Result<Vec<u8>> {
         self.arrived.wait()?;
         Ok(self.stream.take())
@@ -175,7 +175,7 @@ impl HostStream {
     ///
     /// # Errors
     ///
-    /// The same errors as [`wait`](Self::wait), and DEADLINE_EXCEEDED if the timeout expires.
+    /// Returns the same errors as [`wait`](Self::wait), and DEADLINE_EXCEEDED if the timeout expires.
     pub fn wait_timeout(self, timeout: Duration) -> Result<Vec<u8>> {
         let (sender, outcome) = channel();
         self.arrived.on_ready(move |outcome| {

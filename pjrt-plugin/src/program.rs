@@ -24,7 +24,7 @@ pub enum ProgramFormat {
     Mlir,
     /// `hlo`: a serialized `HloModuleProto`. PyTorch/XLA and TensorFlow use it.
     Hlo,
-    /// `hlo_with_config`: a serialized `HloModuleProtoWithConfig`. Hosts accept it as the format of an optimised program.
+    /// `hlo_with_config`: a serialized `HloModuleProtoWithConfig`. Hosts accept it as the format of an optimized program.
     HloWithConfig,
 }
 
@@ -82,7 +82,7 @@ impl Program {
     }
 
     /// Returns the program with the shardings of its parameters and outputs. PyTorch/XLA does not support the
-    /// [Shardings](crate::ext::Shardings) extension, and reads them from the optimised program
+    /// [Shardings](crate::ext::Shardings) extension, and reads them from the optimized program
     /// ([`optimized_program`](crate::PjrtExecutable::optimized_program)). Without them, it treats one partition's part of an
     /// output as the whole output. A program in another format than `hlo` is returned unchanged.
     #[must_use]
@@ -106,7 +106,7 @@ impl Program {
         Self::new(self.format, code)
     }
 
-    /// Converts the program to a format that hosts accept as an optimised program. Hosts pass `hlo` but do not accept it.
+    /// Converts the program to a format that hosts accept as an optimized program. Hosts pass `hlo` but do not accept it.
     ///
     /// # Errors
     ///

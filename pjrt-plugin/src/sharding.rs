@@ -93,7 +93,9 @@ impl Sharding {
     pub(crate) fn from_proto(message: &proto::OpSharding) -> Result<Self> {
         let wrong = || {
             Error::invalid_argument(format!(
-                "the OpSharding {message:?} is invalid: each tile needs one device of 0..tiles"
+                "the OpSharding of type {} with the tile dimensions {:?} and the devices {:?} is invalid: each tile needs one \
+                 device of 0..tiles",
+                message.r#type, message.tile_assignment_dimensions, message.tile_assignment_devices
             ))
         };
         match message.r#type {

@@ -55,14 +55,14 @@ pub trait CallPartitioner {
     /// Returns the program of a call on one partition, and the shardings that it needs.
     ///
     /// # Errors
-    /// Any error of the host. [`partition_calls`](crate::partition_calls) adds the operation and its location.
+    /// Returns the error of the host. [`partition_calls`](crate::partition_calls) adds the operation and its location.
     fn partition(&self, call: &WholeCall<'_>) -> Result<PartitionedCall, Error>;
 
     /// Returns the shardings of a call's results, given its operands; `None` if the host states none. Only programs for XLA's
     /// GSPMD partitioner need this; programs for Shardy have the attribute `sdy.sharding_rule`.
     ///
     /// # Errors
-    /// Any error of the host.
+    /// Returns the error of the host.
     fn infer(&self, call: &WholeCall<'_>) -> Result<Option<Vec<Option<Sharding>>>, Error>;
 }
 

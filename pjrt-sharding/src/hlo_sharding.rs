@@ -53,7 +53,7 @@ pub(crate) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<Hlo
 /// `None` if it has none.
 ///
 /// # Errors
-/// If the sharding is malformed or does not fit the number of partitions.
+/// Returns an error if the sharding is malformed or does not fit the number of partitions.
 pub(crate) fn parse_manual(text: &str, partitions: usize) -> Result<Option<ManualSharding>> {
     let (tiles, kinds) = match scan(text, partitions)? {
         Scanned::Tiles(tiles, kinds) => (tiles, kinds),

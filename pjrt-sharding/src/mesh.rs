@@ -4,7 +4,7 @@ use crate::cut::Cut;
 use crate::error::{Error, Result};
 use crate::sharding::Sharding;
 use pjrt_stablehlo::Module;
-use pjrt_stablehlo::ir::{AxisRef, Function, Mesh, MeshAxis, MeshReference, TensorSharding};
+use pjrt_stablehlo::ir::{Attribute, AxisRef, Function, Mesh, MeshAxis, MeshReference, TensorSharding};
 
 /// Returns the mesh that a sharding refers to, by name or inline.
 ///
@@ -164,7 +164,8 @@ struct Axis {
 impl<'a> Positions<'a> {
     fn new(mesh: &'a Mesh, partitions: usize) -> Result<Self> {
         let wrong = |what: &str| {
-            Error::invalid(format!("the mesh {mesh:?} does not fit {partitions} partitions: {what}"))
+            let mesh = Attribute::Mesh(mesh.clone().into());
+            Error::invalid(format!("the mesh {mesh} does not fit {partitions} partitions: {what}"))
         };
         let size = |axis: &MeshAxis| usize::try_from(axis.size).ok().filter(|size| *size > 0);
         let sizes: Vec<usize> = mesh
@@ -206,8 +207,8 @@ impl<'a> Positions<'a> {
                 Ok(Axis { size, stride: stride * (whole / taken) })
             }
             _ => Err(Error::invalid(format!(
-                "the axis {:?} of size {whole} has no sub-axis {part:?}",
-                &*axis.name
+                "the axis {:?} of size {whole} has no sub-axis ({}){}",
+                &*axis.name, part.pre_size, part.size
             ))),
         }
     }

@@ -36,7 +36,8 @@ pub struct Options {
     /// For each parameter, whether propagation may split it if the program does not state its sharding
     /// (`allow_spmd_sharding_propagation_to_parameters`). A single entry applies to all parameters; an empty list allows none.
     pub propagate_to_parameters: Vec<bool>,
-    /// The same for results (`allow_spmd_sharding_propagation_to_output`).
+    /// For each result, whether propagation may split it if the program does not state its sharding
+    /// (`allow_spmd_sharding_propagation_to_output`).
     pub propagate_to_results: Vec<bool>,
     /// The sharding rules of the custom calls that the compiler implements. Calls with a rule in the program
     /// (`sdy.sharding_rule`) or with a number of batch dimensions need none for propagation.

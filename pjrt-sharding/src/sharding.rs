@@ -50,7 +50,7 @@ pub struct TileAssignment {
 impl Sharding {
     /// Returns the dimensions of a shard of an array: the quotients of its dimensions and the numbers of parts, rounded up, as
     /// in XLA. All shards have the same dimensions. Along a dimension that is split unevenly, the last shards reach beyond the
-    /// array; their elements outside of it are unspecified.
+    /// array; their elements outside it are unspecified.
     ///
     /// ```
     /// use pjrt_sharding::Sharding;

@@ -1,4 +1,4 @@
-//! Rewrites a program to core operations: reads it from standard input, in any form that can be read, and writes text.
+//! Reads a program in any supported form from standard input, rewrites it to core operations, and prints it as text.
 //!
 //! `cargo run -p pjrt-stablehlo --example decompose < program.mlir`
 

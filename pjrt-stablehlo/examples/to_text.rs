@@ -1,9 +1,9 @@
-//! Reads many programs and prints them as MLIR text, so that another parser can be asked whether it agrees.
+//! Reads many programs and prints them as MLIR text, which another parser can compare with its own result.
 //!
-//! Standard input has a JSON object a line for each program: `{"name": ..., "path": ...}`, with `off` and `len` (in
-//! bytes) where the program is a part of the file. Standard output has one a line for each, in the same order:
-//! `{"name": ..., "text": ...}` with locations (`"locations": true` in the input) or without, or
-//! `{"name": ..., "error": ...}`. What was printed is read and printed again: a difference is an error as well.
+//! Each line of standard input is a JSON object that describes a program: `{"name": ..., "path": ...}`, with `off` and `len` (in
+//! bytes) if the program is a part of the file. Standard output has a line for each, in the same order:
+//! `{"name": ..., "text": ...}`, with locations if the input contains `"locations": true`, or `{"name": ..., "error": ...}`. The
+//! text is read and printed again; a difference is also an error.
 //!
 //! ```sh
 //! echo '{"name": "f", "path": "f.mlirbc"}' | cargo run --example to_text
@@ -18,7 +18,7 @@ use pjrt_stablehlo::Bytes;
 use serde::Deserialize;
 use serde_json::json;
 
-/// A program, as a line of the input names it.
+/// A program, as a line of the input describes it.
 #[derive(Deserialize)]
 struct Program {
     name: String,
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(output.flush()?)
 }
 
-/// The text of a program, which reads as the same module again.
+/// Returns the text of a program, after checking that the text is that of the same module.
 fn text(program: Bytes, locations: bool) -> Result<String, String> {
     let print = |program: Bytes| {
         let module = pjrt_stablehlo::parse(program).map_err(|error| error.to_string())?;

@@ -34,7 +34,7 @@ pub const MAX_ATTRIBUTE_WEIGHT: u32 = 1 << 22;
 /// The maximum number of parts of one type. A part that occurs several times is counted each time.
 pub const MAX_TYPE_WEIGHT: u32 = 1 << 17;
 
-/// The maximum number of blocks in a quantized type that gives one scale for all of its blocks.
+/// The maximum number of blocks in a quantized type with one scale for all of its blocks.
 pub const MAX_EQUAL_BLOCKS: u64 = 1 << 10;
 
 /// The maximum rank of a tensor.

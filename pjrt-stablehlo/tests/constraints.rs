@@ -1,5 +1,5 @@
 //! Every constraint of the StableHLO specification, broken on purpose: `data/constraints.txt` has a program for each, and
-//! its valid neighbour.
+//! its valid neighbor.
 
 use std::collections::{BTreeMap, BTreeSet};
 

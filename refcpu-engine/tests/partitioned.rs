@@ -521,7 +521,7 @@ fn regions_with_loops_run_in_parts() {
     assert_eq!(collectives(&text), []);
 }
 
-/// Inside of the program, a constraint that would split an array unevenly has no effect.
+/// Inside the program, a constraint that would split an array unevenly has no effect.
 #[test]
 fn constraints_that_split_unevenly_are_ignored() {
     let x = split("x", "8x6xf32", r#"{"x"}, {}"#);

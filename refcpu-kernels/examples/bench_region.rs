@@ -3,11 +3,9 @@
 //!
 //! Prints the best of several runs, in microseconds, on one thread and on all.
 
-use refcpu_kernels::region::{
-    Access, Builder, Direction, Order, ReduceOp, Region, RegionError, Val, run, run_scalar,
-};
+use refcpu_kernels::region::{Access, Builder, Direction, Order, Region, RegionError, Val, run, run_scalar};
 use refcpu_kernels::tile::TileOp::*;
-use refcpu_kernels::{DType, Dst, Pool, Src};
+use refcpu_kernels::{DType, Dst, Pool, ReduceOp, Src};
 use std::time::Instant;
 
 type Result<T> = std::result::Result<T, RegionError>;
@@ -267,11 +265,11 @@ fn main() -> Result<()> {
     }
     if wanted("reduce") {
         for (rows, cols, op) in [
-            (1usize, 4 << 20, ReduceOp::Sum),
-            (4096, 1024, ReduceOp::Sum),
-            (4096, 1024, ReduceOp::Max),
-            (65_536, 64, ReduceOp::Sum),
-            (1 << 18, 16, ReduceOp::Sum),
+            (1usize, 4 << 20, ReduceOp::Add),
+            (4096, 1024, ReduceOp::Add),
+            (4096, 1024, ReduceOp::Maximum),
+            (65_536, 64, ReduceOp::Add),
+            (1 << 18, 16, ReduceOp::Add),
         ] {
             let mut b = Builder::new(&[rows, cols]);
             let v = b.linear_input(DType::F32)?;

@@ -1,9 +1,10 @@
 //! Measures the reducing kernels on shapes that programs use: `cargo run --release --example measure
 //! [FILTER]`.
 
+use refcpu_kernels::ReduceOp;
 use refcpu_kernels::conv::{ConvSpec, convolution};
 use refcpu_kernels::dot::{DotDims, dot_general};
-use refcpu_kernels::reduce::{ArgReduceOp, ReduceOp, arg_reduce, reduce};
+use refcpu_kernels::reduce::{ArgReduceOp, arg_reduce, reduce};
 use refcpu_kernels::window::{SelectOp, WindowSpec, reduce_window, select_and_scatter};
 use refcpu_kernels::{DType, Dst, Pool, Src};
 use std::time::Instant;

@@ -6,7 +6,7 @@
 //!
 //! A kernel checks the shapes of its arguments. If a caller passes wrong shapes, the kernel panics with the
 //! shapes in its message, and never accesses memory out of bounds. Kernels allocate no memory that grows with
-//! the data, unless their documentation says so.
+//! the data, unless their documentation states otherwise.
 #![allow(
     clippy::extra_unused_type_parameters,
     reason = "a body that is compiled once per instruction set has the set as a parameter even if it does not use it"
@@ -31,6 +31,7 @@ mod math;
 mod number;
 pub mod pool;
 pub mod reduce;
+mod reduce_op;
 pub mod region;
 pub mod rng;
 mod scratch;
@@ -43,4 +44,5 @@ pub mod window;
 
 pub use dtype::{ComputeType, DType};
 pub use pool::Pool;
+pub use reduce_op::ReduceOp;
 pub use view::{Dst, Element, Src};

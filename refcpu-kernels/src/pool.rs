@@ -134,7 +134,7 @@ impl Pool {
     /// when all calls have returned.
     ///
     /// # Panics
-    /// Resumes the panic of the first chunk that panicked, after all running chunks have finished.
+    /// Panics if a chunk panics: resumes the panic of the first such chunk after all running chunks have finished.
     pub fn run(&self, chunks: usize, work: &(dyn Fn(usize) + Sync)) {
         self.run_costed(chunks, DEFAULT_CHUNK_NS, work);
     }
@@ -143,7 +143,7 @@ impl Pool {
     /// whether the job is shared.
     ///
     /// # Panics
-    /// See [`Self::run`].
+    /// Panics in the same cases as [`Self::run`].
     pub fn run_costed(&self, chunks: usize, ns_per_chunk: f64, work: &(dyn Fn(usize) + Sync)) {
         let total = ns_per_chunk * chunks as f64;
         if chunks > 1

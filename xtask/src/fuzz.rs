@@ -123,7 +123,7 @@ fn programs(target: Target, folder: &Path) -> Result<Vec<Vec<u8>>> {
                 let (start, len) = (number("off")?, number("len")?);
                 if target.takes(form) && len <= MAX_SEED {
                     let bytes = blob.get(start as usize..(start + len) as usize);
-                    programs.push(bytes.context("programs lie inside of their file")?.to_vec());
+                    programs.push(bytes.context("programs lie inside their file")?.to_vec());
                 }
             }
         }

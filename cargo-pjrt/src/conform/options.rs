@@ -12,7 +12,8 @@ pub struct Options {
     pub plugin: PathBuf,
     /// The options for the plugin's clients, as `name=value`.
     pub create_options: Vec<String>,
-    /// The host that the plugin is for.
+    /// The host whose requirements apply: a check that the host needs is MISSING, instead of UNSUPPORTED, if the plugin does not
+    /// implement its functions.
     pub profile: Option<Profile>,
     /// If set, only the checks whose names contain this text run.
     pub filter: Option<String>,

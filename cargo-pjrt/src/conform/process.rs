@@ -1,4 +1,4 @@
-//! A child process that runs checks, as the parent sees it.
+//! The parent's handle of a child process that runs checks.
 
 use std::collections::HashMap;
 use std::ffi::OsString;

@@ -147,7 +147,7 @@ impl Report {
         self.rows.iter().filter(|row| row.status.is_failure()).count()
     }
 
-    /// Returns `true` if no check applied, so that the report says nothing about the plugin.
+    /// Returns `true` if no check applied, so that the report contains no information about the plugin.
     #[must_use]
     pub fn checked_nothing(&self) -> bool {
         self.rows.iter().all(|row| row.status == Status::NotApplicable)

@@ -24,7 +24,7 @@ pub enum Semantics {
     ImmutableUntilTransferCompletes,
     /// The memory does not change while the buffer exists, and the buffer may use it in place.
     ImmutableZeroCopy,
-    /// As `ImmutableZeroCopy`; in addition, the plugin may write to the memory.
+    /// The same as `ImmutableZeroCopy`, but the plugin may also write to the memory.
     MutableZeroCopy,
 }
 

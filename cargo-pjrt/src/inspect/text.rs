@@ -26,7 +26,7 @@ impl Report {
     pub fn text(&self, all: bool) -> String {
         let mut lines = Lines::default();
         lines.add("file", &format!("{}, {:.1} MB", self.path.display(), self.file_size as f64 / 1e6));
-        lines.add("exports", &format!("{} of {} symbols", list(&self.exports), self.num_exports));
+        lines.add("exports", &format!("{}; {} symbols in total", list(&self.exports), self.num_exports));
         if self.load_error.is_none() {
             self.add_table(all, &mut lines);
             self.add_client(&mut lines);

@@ -71,7 +71,8 @@ struct Job {
 ///
 /// # Errors
 ///
-/// Returns an error that names the file, or the parameter, or contains the plugin's message.
+/// Returns an error if a file cannot be read or written, if an argument does not fit its parameter, or if the plugin cannot be
+/// loaded or reports an error. The error names the file or the parameter, or contains the plugin's message.
 pub fn run(options: &Options) -> Result<(), String> {
     let job = Job::new(options)?;
     let parameters = job.parameters()?;

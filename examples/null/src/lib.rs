@@ -1,6 +1,6 @@
 //! A plugin that computes nothing: every program runs at once, and all of its outputs are zero.
 //!
-//! What a host and this project's SDK take for a call is what is left, so this is the floor under the times of any plugin:
+//! The time of a call is that of the host and of this project's SDK, so it is a lower bound for the times of any plugin:
 //!
 //! ```console
 //! $ export PJRT_NAMES_AND_LIBRARY_PATHS=null:$PWD/target/release/libnull_pjrt.so JAX_PLATFORMS=null
@@ -26,21 +26,21 @@ pub struct Null {
     devices: [Device; 1],
 }
 
-/// The only device. The host can read its memory in place, which is the cheapest for it.
+/// The only device. The host can read its memory in place, which is the fastest way.
 pub struct Device {
     description: DeviceDescription,
     memories: [Memory; 1],
 }
 
-/// An array: the host's own, or zeros that all outputs of a program share.
+/// The storage of an array.
 pub enum Storage {
-    /// What the host lends as long as the buffer lives.
+    /// Memory that the host lends for the lifetime of the buffer.
     Lent(HostBuffer),
-    /// Memory that the host goes on writing to.
+    /// A view of memory that the host continues to write to.
     View(HostView),
-    /// A copy of what it does not.
+    /// A copy of memory that the host does not lend for longer than the call.
     Copied(Vec<u8>),
-    /// An output.
+    /// The zeros that all outputs of a program share.
     Zeros(Arc<[u8]>),
 }
 
@@ -119,7 +119,7 @@ impl PjrtClient for Null {
 
 impl Profiler for Null {}
 
-/// A program of one partition has none.
+/// Programs of one partition have no shardings.
 impl Shardings for Null {
     fn parameter_shardings(_: &Executable) -> Option<Vec<Sharding>> {
         None
@@ -141,10 +141,10 @@ impl PjrtDevice for Device {
 }
 
 impl Storage {
-    /// The bytes of all storage but views, which has none of its own.
+    /// Returns the bytes of the storage. A view has no bytes of its own.
     fn bytes(&self) -> &[u8] {
         match self {
-            // Only dense memory is kept.
+            // Only dense memory is stored as `Lent`.
             Self::Lent(lent) => lent.dense_bytes().unwrap_or_default(),
             Self::View(_) => &[],
             Self::Copied(bytes) => bytes,
@@ -197,7 +197,7 @@ impl PjrtExecutable for Executable {
     }
 }
 
-/// The array type of a parameter or an output.
+/// Returns the array type of a parameter or an output.
 fn array_spec(ty: &ir::Type) -> Result<ArraySpec> {
     let unsupported = || Error::unimplemented(format!("null has no arrays of type {ty}"));
     let tensor = ty.as_tensor().ok_or_else(unsupported)?;
@@ -205,7 +205,7 @@ fn array_spec(ty: &ir::Type) -> Result<ArraySpec> {
     Ok(ArraySpec::new(element_type, tensor.static_dims().ok_or_else(unsupported)?))
 }
 
-/// The element type that MLIR writes like this.
+/// Returns the element type with this name in MLIR.
 fn element_type(mlir: &str) -> Option<ElementType> {
     let name = match mlir {
         "i1" => "pred".to_owned(),

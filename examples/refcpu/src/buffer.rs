@@ -98,7 +98,7 @@ impl RefcpuBuffer {
     /// Converts the buffer to its array for one operation.
     ///
     /// # Errors
-    /// The same errors as [`array`](Self::array).
+    /// Returns the same errors as [`array`](Self::array).
     pub(crate) fn into_array(self, during: &impl ReadsViews) -> Result<Array> {
         match self.content {
             Content::Own(own) => Ok(own.into_array()),
@@ -122,8 +122,8 @@ impl RefcpuBuffer {
     /// Writes bytes of the dense array at an offset. Operations that have taken the array before do not see the change.
     ///
     /// # Errors
-    /// Returns FAILED_PRECONDITION if the host has read the array's address, at which it would not see the bytes, RESOURCE_EXHAUSTED
-    /// if there is not enough memory for the new array.
+    /// Returns FAILED_PRECONDITION if the host has read the array's address, at which it would not see the bytes,
+    /// RESOURCE_EXHAUSTED if there is not enough memory for the new array.
     pub(crate) fn write(&self, offset: usize, bytes: &[u8]) -> Result<()> {
         match &self.content {
             Content::Own(own) => own.write(offset, bytes, &self.allocator),

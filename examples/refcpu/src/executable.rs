@@ -98,7 +98,7 @@ impl RefcpuExecutable {
     /// not have the partitioners.
     ///
     /// # Errors
-    /// The same errors as [`compile`](Self::compile).
+    /// Returns the same errors as [`compile`](Self::compile).
     pub(crate) fn deserialize<C: PjrtClient>(request: DeserializeRequest<'_, C>) -> Result<Self> {
         let program = Program::new(ProgramFormat::Mlir, request.serialized);
         let mut compile = request.compile;

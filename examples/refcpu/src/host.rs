@@ -15,12 +15,12 @@ thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Returns whether this thread is inside of a call of a host's function.
+/// Returns whether this thread is inside a call of a host's function.
 pub(crate) fn is_inside_callback() -> bool {
     DEPTH.get() > 0
 }
 
-/// A guard that marks this thread as inside of a call of a host's function.
+/// A guard that marks this thread as inside a call of a host's function.
 struct Inside;
 
 impl Inside {

@@ -1,4 +1,4 @@
-//! Models of concurrent operations on events, buffers and executions. The sources are those of `pjrt-plugin`, on the primitives
+//! Models of concurrent operations on events, buffers and executions. They use the sources of `pjrt-plugin` with the primitives
 //! of loom, which runs every interleaving of the threads.
 //!
 //! `cargo xtask loom` runs them.
@@ -19,7 +19,7 @@ mod core {
     pub(crate) mod storage;
     pub(crate) mod vec_move;
 
-    /// Replaces the module of `pjrt-plugin`: the same names, of loom.
+    /// Replaces the module of `pjrt-plugin` with the primitives of loom, under the same names.
     pub(crate) mod sync {
         pub(crate) use loom::cell::UnsafeCell;
         pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -29,7 +29,7 @@ mod core {
             mutex.lock().unwrap()
         }
 
-        /// Yields to the other threads. loom returns when one of them has taken a step.
+        /// Yields to the other threads. loom returns after one of them has run.
         pub(crate) fn pause(_: &mut u32) {
             loom::thread::yield_now();
         }
@@ -39,8 +39,8 @@ mod core {
         }
     }
 
-    /// Replaces the module of `pjrt-plugin`, which defers callbacks that nest too deep on the same thread: no other thread takes
-    /// part in that.
+    /// Replaces the module of `pjrt-plugin`, which defers callbacks that nest too deeply. That involves a single thread, so the
+    /// models need not contain it.
     pub(crate) mod callbacks {
         use crate::core::error::Result;
 
@@ -53,7 +53,7 @@ mod core {
         }
     }
 
-    /// Replaces the module of `pjrt-plugin`, whose locks are static: a lock that is made anew for each interleaving.
+    /// Replaces the module of `pjrt-plugin`, whose locks are static, with a lock that is created for each interleaving.
     pub(crate) mod device_lock {
         use crate::core::spin_lock::SpinLock;
         use crate::core::sync::AtomicBool;
@@ -67,7 +67,7 @@ mod core {
         }
     }
 
-    /// Replaces the module of `pjrt-plugin`: no process forks.
+    /// Replaces the module of `pjrt-plugin`. The process of the models does not fork.
     pub(crate) mod fork {
         use crate::core::error::Error;
 
@@ -80,7 +80,7 @@ mod core {
         }
     }
 
-    /// Replaces the module of `pjrt-plugin`, which finds the panic behind lost work.
+    /// Replaces the module of `pjrt-plugin`, which finds the panic that caused the loss of a promise.
     pub(crate) mod panic_guard {
         use crate::core::error::Error;
 

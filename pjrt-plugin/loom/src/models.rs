@@ -1,4 +1,4 @@
-//! The models, each named for what must hold in every order.
+//! The models. Each is named for the property that must hold in every interleaving.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +34,7 @@ pub(crate) const ALL: &[Model] = &[
     ("a launch that is poisoned while it finishes gets one of the two", poison_or_outputs),
 ];
 
-/// Storage that counts how often it is dropped.
+/// Storage that counts its drops.
 struct Storage(Arc<AtomicUsize>);
 
 impl Drop for Storage {
@@ -118,7 +118,7 @@ fn one_thread_has_the_lock() {
             value.with(|value| *value += 1);
         })
     };
-    // loom fails where two threads reach the value at the same time, or one does not see what the other wrote.
+    // loom fails if two threads access the value at the same time, or if one does not observe a write of the other.
     value.with_guard(&mut lock.lock(), |value| *value += 1).unwrap();
     value.with(|value| *value += 1);
     other.join().unwrap();
@@ -176,7 +176,7 @@ fn donation_respects_readers() {
         })
     };
     match Arc::try_unwrap(buffer.donate().unwrap().share.into_storage().unwrap()) {
-        // Alone: what the execution does to the storage, no reader sees.
+        // There is no other share, so no reader can observe writes of the execution.
         Ok(storage) => drop(storage),
         Err(storage) => {
             assert_eq!(dropped.load(Ordering::SeqCst), 0);
@@ -203,7 +203,7 @@ fn donation_respects_executions() {
         })
     };
     let own = buffer.take_if_ready(true).unwrap().unwrap();
-    // Those that share it now came before: there can be fewer from here on, but not more.
+    // All shares were taken before the donation, so their number can only decrease.
     let alone = Arc::strong_count(&own) == 1;
     assert!(Arc::try_unwrap(own).is_ok() || !alone);
     reading.join().unwrap();
@@ -263,7 +263,7 @@ fn attach(launch: Launch<(), Storage>) -> Outcome<Storage> {
     }
 }
 
-/// What the host's buffer of a launch with one output ends with.
+/// Returns the outcome of the host's buffer of a launch with one output.
 fn end(outcome: Outcome<Storage>) -> Result<(), ErrorCode> {
     let share = match outcome {
         Outcome::Finished(finished) => {

@@ -74,7 +74,7 @@ fn check_processes<C: PjrtClient>(node_id: i64, num_nodes: i64) -> Result<()> {
     Ok(())
 }
 
-/// `PJRT_Client_Create`. The callbacks are uninitialised memory unless the host is distributed, so they are read only if the
+/// `PJRT_Client_Create`. The callbacks are uninitialized memory unless the host is distributed, so they are read only if the
 /// options say that it is.
 pub(crate) fn client_create<C: PjrtClient>(args: View<'_, PJRT_Client_Create_Args>) -> Result<()> {
     panic_guard::install_hook();

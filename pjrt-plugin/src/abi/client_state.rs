@@ -45,7 +45,7 @@ impl<C: PjrtClient> Handle for ClientState<C> {
     const KIND: &'static str = "PJRT_Client";
 }
 
-/// Returns the address of the element at `index`, whether or not it is initialised.
+/// Returns the address of the element at `index`, whether or not it is initialized.
 fn pointer_to<H: Handle>(start: *const H, index: usize) -> *mut H::Opaque {
     start.wrapping_add(index).cast_mut().cast()
 }

@@ -11,7 +11,7 @@ const MOST_BYTES: usize = 200;
 const MOST_NUMBERS: usize = 64;
 
 /// Returns the names of the host's fields after the size and the extensions, with their values in JSON. Strings and arrays
-/// are read only if `complete` is true; after an error, output fields are uninitialised.
+/// are read only if `complete` is true; after an error, output fields are uninitialized.
 ///
 /// # Safety
 ///
@@ -70,7 +70,7 @@ pub(crate) unsafe fn fields(
     fields.map(|field| (field.name, show(field))).collect()
 }
 
-/// Returns whether a `char` pointer is a string. An `error_message` is uninitialised if the error code is OK.
+/// Returns whether a `char` pointer is a string. An `error_message` is uninitialized if the error code is OK.
 fn is_text(name: &str) -> bool {
     name != "error_message"
 }

@@ -144,7 +144,7 @@ impl<C: PjrtClient> ExecutableState<C> {
         &self.name
     }
 
-    /// Returns the optimised program. It is read once, so that both calls of the protocol get the same program.
+    /// Returns the optimized program. It is read once, so that both calls of the protocol get the same program.
     fn optimized(&self) -> Result<&Program> {
         if let Some(optimized) = self.optimized.get() {
             return Ok(optimized);

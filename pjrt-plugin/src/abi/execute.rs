@@ -383,7 +383,7 @@ const MOST_AT_ONCE: usize = 64;
 ///
 /// # Safety
 ///
-/// As for [`hold`].
+/// The same as for [`hold`].
 #[inline(never)]
 unsafe fn share_first<C: PjrtClient>(
     loaded: &LoadedHandle<C>,

@@ -45,7 +45,7 @@ where
 ///
 /// # Safety
 ///
-/// As for [`View::new`]; a value of type `F` exists.
+/// The same as for [`View::new`]; a value of type `F` exists.
 unsafe extern "C" fn guarded<T, F, const FLOATS: bool>(args: *mut T) -> *mut PJRT_Error
 where
     T: SizedStruct,
@@ -74,7 +74,7 @@ pub(crate) unsafe fn zero_sized<F: Copy>() -> F {
 ///
 /// # Safety
 ///
-/// As for [`View::new`].
+/// The same as for [`View::new`].
 #[inline]
 pub(crate) unsafe fn run<T: SizedStruct>(
     args: *mut T,
@@ -87,7 +87,7 @@ pub(crate) unsafe fn run<T: SizedStruct>(
 
 /// # Safety
 ///
-/// As for [`View::new`].
+/// The same as for [`View::new`].
 #[inline]
 unsafe fn run_guarded<T: SizedStruct>(
     args: *mut T,
@@ -112,7 +112,7 @@ unsafe fn run_guarded<T: SizedStruct>(
 ///
 /// # Safety
 ///
-/// As for [`View::new`].
+/// The same as for [`View::new`].
 #[cold]
 unsafe fn run_in_child<T: SizedStruct>(
     args: *mut T,
@@ -137,7 +137,7 @@ struct Watched {
 impl Watched {
     /// # Safety
     ///
-    /// As for [`View::new`].
+    /// The same as for [`View::new`].
     #[cold]
     unsafe fn begin<T: SizedStruct>(args: *const T) -> Self {
         let function = function_name::<T>();
@@ -148,7 +148,7 @@ impl Watched {
 
     /// # Safety
     ///
-    /// As for [`Call::returned`].
+    /// The same as for [`Call::returned`].
     #[cold]
     unsafe fn returned<T: SizedStruct>(self, args: *const T, error: Option<&Error>) {
         let _floats = DefaultFloats::enter();
@@ -163,7 +163,7 @@ impl Watched {
 ///
 /// # Safety
 ///
-/// As for [`View::new`].
+/// The same as for [`View::new`].
 unsafe fn trace_context<T: SizedStruct>(args: *const T) -> Option<i64> {
     let field = T::LAYOUT.field("extension_start")?;
     if args.is_null() {

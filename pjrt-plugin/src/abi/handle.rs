@@ -2,7 +2,7 @@
 //!
 //! In debug builds every live handle is registered with its kind, and every pointer is looked up before it is dereferenced.
 //! A host that uses a handle after destroying it, destroys it twice, or passes one of another kind gets an INVALID_ARGUMENT
-//! error instead of undefined behaviour.
+//! error instead of undefined behavior.
 
 use std::sync::Arc;
 

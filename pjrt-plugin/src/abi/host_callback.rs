@@ -74,7 +74,7 @@ impl Gate {
         if calls.closed {
             drop(calls);
             return Err(Error::failed_precondition(
-                "the host's callback cannot be called after the end of its execution",
+                "a host callback was called after its execution had ended; complete an execution after the last call of its callbacks",
             ));
         }
         calls.under_way += 1;
@@ -150,7 +150,7 @@ impl CallHost for Callbacks {
         let mut make_error = Some(callback_error as _);
         let (user_arg, make_error) = (callback.user_arg.get(), &raw mut make_error);
         // SAFETY: the gate is open, so the host still keeps the callback, which it allows to be called from any thread with
-        // its argument. The chunk is fully initialised, and the returned error came from `callback_error`.
+        // its argument. The chunk is fully initialized, and the returned error came from `callback_error`.
         unsafe {
             error_from_raw((callback.function)(&raw mut chunk, make_error, total_bytes, last, user_arg))
         }
@@ -213,7 +213,7 @@ fn callback<F>(channel_id: i64, function: Option<F>, user_arg: *mut c_void) -> R
 
 /// # Safety
 ///
-/// As for [`read_callbacks`].
+/// The same as for [`read_callbacks`].
 unsafe fn per_device<'a, T>(
     (lists, len): (*mut *mut T, usize),
     num_devices: usize,

@@ -58,7 +58,7 @@ impl KeyValueBackend for HostStore {
             ..PJRT_KeyValueGetCallback_Args::zeroed()
         };
         // SAFETY: the host allows calls of the callback from any thread while the client lives, with its argument. All
-        // inputs are initialised, and the returned error came from `callback_error`.
+        // inputs are initialized, and the returned error came from `callback_error`.
         unsafe { error_from_raw(callback(&raw mut args)) }?;
         // SAFETY: the callback has filled in the value and how to free it.
         unsafe { take_value(args.value, args.value_size, args.value_deleter_callback) }

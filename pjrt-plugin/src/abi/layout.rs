@@ -1,6 +1,6 @@
 //! Layouts of the host (`PJRT_Buffer_MemoryLayout`), and layouts as handles (`PJRT_Layouts_MemoryLayout`).
 //!
-//! Hosts leave the size and the extensions of these nested structs uninitialised, so neither is read. The structs have the
+//! Hosts leave the size and the extensions of these nested structs uninitialized, so neither is read. The structs have the
 //! same size in all versions of the C API, and the type tells which struct it is.
 
 use pjrt_sys::{
@@ -26,7 +26,7 @@ pub(crate) enum HostLayout {
 /// # Safety
 ///
 /// `layout` is null or points to a layout as the C API describes it, readable during the call. Its struct sizes and
-/// extensions may be uninitialised.
+/// extensions may be uninitialized.
 pub(crate) unsafe fn read_layout(
     layout: *const PJRT_Buffer_MemoryLayout,
     rank: usize,

@@ -268,7 +268,7 @@ pub(crate) fn client_load<C: PjrtClient>(args: View<'_, PJRT_Client_Load_Args>) 
     Ok(())
 }
 
-/// `PJRT_Executable_DeserializeAndLoad`: deserialises and loads an executable of `PJRT_Executable_Serialize`.
+/// `PJRT_Executable_DeserializeAndLoad`: deserializes and loads an executable of `PJRT_Executable_Serialize`.
 pub(crate) fn executable_deserialize_and_load<C: PjrtClient>(
     args: View<'_, PJRT_Executable_DeserializeAndLoad_Args>,
 ) -> Result<()> {

@@ -185,7 +185,7 @@ fn complete() -> Error {
 ///
 /// # Safety
 ///
-/// As for [`read_layout`].
+/// The same as for [`read_layout`].
 unsafe fn piece_layout(layout: *const PJRT_Buffer_MemoryLayout, rank: usize) -> Result<Option<Layout>> {
     // SAFETY: this function's contract.
     match unsafe { read_layout(layout, rank) }? {

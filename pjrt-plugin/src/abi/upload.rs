@@ -99,7 +99,7 @@ impl<C: PjrtClient> Uploader<C> for ClientState<C> {
 ///
 /// # Safety
 ///
-/// As for [`read_layout`].
+/// The same as for [`read_layout`].
 unsafe fn device_layout(layout: *const PJRT_Buffer_MemoryLayout, rank: usize) -> Result<Option<Layout>> {
     if layout.is_null() {
         return Ok(None);
@@ -272,7 +272,7 @@ pub(crate) fn client_create_view_of_device_buffer<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_Client_CreateUninitializedBuffer`: creates a buffer of zeros, because uninitialised storage could leak earlier
+/// `PJRT_Client_CreateUninitializedBuffer`: creates a buffer of zeros, because uninitialized storage could leak earlier
 /// content.
 pub(crate) fn client_create_uninitialized_buffer<C: PjrtClient>(
     args: View<'_, PJRT_Client_CreateUninitializedBuffer_Args>,
@@ -325,7 +325,7 @@ pub(crate) fn client_create_alias_buffer<C: PjrtClient>(
     Ok(())
 }
 
-/// `PJRT_Client_FulfillAliasBuffer`. The client is not read, because hosts may leave it uninitialised.
+/// `PJRT_Client_FulfillAliasBuffer`. The client is not read, because hosts may leave it uninitialized.
 pub(crate) fn client_fulfill_alias_buffer<C: PjrtClient>(
     args: View<'_, PJRT_Client_FulfillAliasBuffer_Args>,
 ) -> Result<()> {

@@ -228,7 +228,7 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// The error with which it was completed.
+    /// Returns the error with which the event was completed.
     pub fn wait(&self) -> Result<()> {
         self.0.as_ref().map_or(Ok(()), |state| state.wait())
     }

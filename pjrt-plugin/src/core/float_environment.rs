@@ -56,7 +56,7 @@ mod register {
 
     /// # Safety
     ///
-    /// As on x86-64.
+    /// The same as on x86-64.
     pub(super) unsafe fn write(value: Settings) {
         // SAFETY: writes zero or a value that was read to FPCR. The rest is this function's contract.
         unsafe { asm!("msr fpcr, {}", in(reg) value, options(nomem, nostack, preserves_flags)) };

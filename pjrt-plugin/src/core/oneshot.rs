@@ -55,7 +55,7 @@ pub(crate) fn channel<C: Channel>(state: impl FnOnce() -> C) -> (Sender<C>, Rece
     let state = || ManuallyDrop::new(state());
     let shared = NonNull::from(Box::leak(Box::<Shared<C>>::new_uninit())).cast::<Shared<C>>();
     let at = shared.as_ptr();
-    // SAFETY: the memory is new and nothing else refers to it. Each field is initialised in place.
+    // SAFETY: the memory is new and nothing else refers to it. Each field is initialized in place.
     unsafe {
         (&raw mut (*at).one_closed).write(AtomicBool::new(false));
         (&raw mut (*at).value).write(UnsafeCell::new(None));

@@ -28,7 +28,7 @@ pub(crate) fn extent(dims: &[i64], strides: &[i64], element_size: usize) -> Opti
 }
 
 impl Strided {
-    /// Returns the dimensions, without those of size one and with contiguous neighbours joined, and the length of the
+    /// Returns the dimensions, without those of size one and with contiguous neighbors joined, and the length of the
     /// innermost contiguous run in bytes, which is as long as possible.
     fn runs(&self) -> (Vec<(usize, i64)>, usize) {
         let mut axes: Vec<(usize, i64)> = Vec::with_capacity(self.dims.len());

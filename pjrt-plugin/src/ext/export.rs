@@ -105,10 +105,10 @@ fn reported_minor(author: c_int, wish: Option<&str>) -> (c_int, Option<String>) 
 }
 
 /// Keeps the library that contains an address loaded until the process ends. Some hosts close it after they have read the
-/// table, and unloading a library with threads and thread-local values is undefined behaviour.
+/// table, and unloading a library with threads and thread-local values is undefined behavior.
 #[cfg(unix)]
 fn pin_library(address: *const std::ffi::c_void) {
-    // SAFETY: zero in all bytes is a valid `Dl_info`. If `dladdr` finds the address, it initialises the struct, and the name
+    // SAFETY: zero in all bytes is a valid `Dl_info`. If `dladdr` finds the address, it initializes the struct, and the name
     // is a string that lives as long as the library. `RTLD_NOLOAD` only changes the flags of the loaded library.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();

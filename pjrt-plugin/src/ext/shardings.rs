@@ -80,7 +80,7 @@ fn encode(shardings: Option<Vec<Sharding>>) -> Option<Strings> {
 fn check<'a>(shardings: Option<&'a Strings>, count: usize, of: &str) -> Result<Option<&'a Strings>> {
     match shardings {
         Some(strings) if strings.lengths().len() != count => Err(Error::internal(format!(
-            "the trait Shardings of the plugin returned {} shardings for {count} {of}",
+            "the plugin's implementation of Shardings returned {} shardings for {count} {of}; expected one for each",
             strings.lengths().len()
         ))),
         shardings => Ok(shardings),

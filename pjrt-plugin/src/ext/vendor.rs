@@ -76,7 +76,7 @@ pub unsafe fn client<'a, C: PjrtClient>(client: *const PJRT_Client) -> Result<&'
 ///
 /// # Errors
 ///
-/// The same errors as [`client`].
+/// Returns the same errors as [`client`].
 ///
 /// # Safety
 ///
@@ -92,7 +92,7 @@ pub unsafe fn executable<'a, C: PjrtClient>(
 ///
 /// # Errors
 ///
-/// The same errors as [`client`], INVALID_ARGUMENT if the buffer is deleted or donated, or the error of the buffer.
+/// Returns the same errors as [`client`], INVALID_ARGUMENT if the buffer is deleted or donated, or the error of the buffer.
 ///
 /// # Safety
 ///

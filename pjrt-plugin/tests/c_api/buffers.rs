@@ -103,7 +103,7 @@ fn layouts_of_the_host_are_honoured() {
     let (buffer, done) = upload.to(&client).unwrap();
     destroy_event(done);
     let read = |u, type_| {
-        // Sizes of nested structs are what hosts leave uninitialised.
+        // Sizes of nested structs are what hosts leave uninitialized.
         let mut layout = PJRT_Buffer_MemoryLayout {
             struct_size: 2,
             extension_start: ptr::without_provenance_mut(1),

@@ -151,7 +151,7 @@ impl Client {
     }
 
     pub(crate) fn try_new(options: &[PJRT_NamedValue]) -> Result<Self> {
-        // What a host leaves uninitialised when it is not distributed.
+        // What a host leaves uninitialized when it is not distributed.
         let garbage = ptr::without_provenance_mut::<c_void>(0x6);
         let args = call!(PJRT_Client_Create(PJRT_Client_Create_Args {
             create_options: options.as_ptr(),

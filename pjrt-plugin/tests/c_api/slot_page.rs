@@ -18,7 +18,7 @@ fn page() -> String {
          <!-- Written by pjrt-plugin/tests/c_api/slot_page.rs from the function table. -->\n\n\
          Version {PJRT_API_MAJOR}.{PJRT_API_MINOR} of the PJRT C API has {} functions. No slot of a plugin's table is null. The \
          table lists for each slot the minor version that introduced it, the author's method that implements it, the default \
-         behaviour of the SDK (or its behaviour, if there is no method), and the callers. *XLA's client* is the library through which \
+         behavior of the SDK (or its behavior, if there is no method), and the callers. *XLA's client* is the library through which \
          JAX, PyTorch/XLA and TensorFlow call plugins. If a row names only XLA's client, JAX does not need the function to upload \
          arrays, compile, run and read results. A dash under *implemented by* means that the SDK implements the slot without a method \
          of the author. A dash under *default* means that the function does what its name says.\n\n\

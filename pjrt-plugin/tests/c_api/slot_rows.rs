@@ -1,12 +1,12 @@
-//! The contents of the page about the slots: the minor version of the C API that introduced each function, the author's method that
-//! implements it, the default behaviour, and the callers.
+//! The contents of the page about the slots: the minor version of the C API that introduced each function, the author's method
+//! that implements it, the default behavior, and the callers.
 
 /// A slot as the page describes it.
 pub(crate) struct Row {
     pub(crate) since: &'static str,
     /// Methods and constants of the traits, separated by spaces; empty if the SDK implements the slot alone.
     pub(crate) methods: &'static str,
-    /// The default, or the behaviour that the SDK adds.
+    /// The default, or the behavior that the SDK adds.
     pub(crate) otherwise: &'static str,
     pub(crate) callers: &'static str,
 }

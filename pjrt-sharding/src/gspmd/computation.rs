@@ -14,7 +14,8 @@ use pjrt_stablehlo::ir::{
 /// Returns the manual computation for a region.
 ///
 /// # Errors
-/// If the shardings are malformed, contradict each other or the shapes of the parts, or are not along the axes of one mesh.
+/// Returns an error if the shardings are malformed, contradict each other or the shapes of the parts, or are not along the axes
+/// of one mesh.
 pub(super) fn computation(
     body: &Body,
     region: &ManualRegion,
@@ -105,7 +106,8 @@ impl BorderArray {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "an array {:?} that is divided into {parts:?} parts along the manual axes cannot have parts {:?}",
+            "the manual axes divide the dimensions {:?} of an array into {parts:?} parts, but the manual region uses parts with \
+             the dimensions {:?}",
             self.whole, self.part
         )))
     }

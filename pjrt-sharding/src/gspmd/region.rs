@@ -27,7 +27,7 @@ pub(super) struct ManualRegion {
 /// Returns the steps of a block.
 ///
 /// # Errors
-/// If an operation uses both parts and whole arrays, or if regions depend on each other in a circle.
+/// Returns an error if an operation uses both parts and whole arrays, or if regions depend on each other in a circle.
 pub(super) fn steps(body: &Body, block: BlockId) -> Result<Vec<Step>> {
     let ops = &body.block(block).ops;
     if ops.iter().all(|id| Border::of(body.op(*id)).is_none()) {
@@ -46,7 +46,7 @@ struct Finder<'b> {
     body: &'b Body,
     ops: &'b [OpId],
     borders: Vec<Option<Border>>,
-    /// For each operation, the values that it and its regions use from outside of them.
+    /// For each operation, the values that it and its regions use from outside them.
     uses: Vec<Vec<ValueId>>,
     /// The index of the operation that defines a value.
     definition: HashMap<ValueId, usize>,
@@ -102,7 +102,7 @@ impl<'b> Finder<'b> {
         self.on_parts[i] && self.borders[i] != Some(Border::ToFull)
     }
 
-    /// Returns whether an operation uses values outside of regions. Operations in regions use copies of constants.
+    /// Returns whether an operation uses values outside regions. Operations in regions use copies of constants.
     fn uses_whole_arrays(&self, i: usize) -> bool {
         !self.on_parts[i] || self.borders[i] == Some(Border::ToShard)
     }
@@ -147,7 +147,7 @@ impl<'b> Finder<'b> {
         Ok((regions, copied))
     }
 
-    /// Returns the operations outside of a region on which its members depend, each after those that it depends on. They depend
+    /// Returns the operations outside a region on which its members depend, each after those that it depends on. They depend
     /// on no array of the program.
     fn constants(&self, members: &[usize]) -> Result<Vec<OpId>> {
         let (mut order, mut done) = (vec![], HashSet::new());

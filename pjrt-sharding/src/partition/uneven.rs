@@ -1,6 +1,6 @@
 //! Arrays with unequal parts among the parameters and results of the program.
 //!
-//! Their shards have equal dimensions, as in XLA: the last shards reach beyond the array. Inside of the program, a dimension
+//! Their shards have equal dimensions, as in XLA: the last shards reach beyond the array. Inside the program, a dimension
 //! without equal parts is not split.
 
 use super::{Part, Partitioner, ints};

@@ -42,7 +42,7 @@ pub struct ShardingRule {
     pub factors: Vec<Factor>,
     /// For each operand and each of its dimensions, the indices in `factors` of its factors, the major one first.
     pub operands: Vec<TensorMapping>,
-    /// The same for each result.
+    /// For each result and each of its dimensions, the indices in `factors` of its factors, the major one first.
     pub results: Vec<TensorMapping>,
     /// For each operand, the value that may fill the last shard of an uneven split without changing the results.
     pub padding: Vec<Padding>,

@@ -1,6 +1,6 @@
-//! How fast programs are read, checked and printed: `cargo bench -p pjrt-stablehlo`.
+//! Measures the speed of reading, verifying and printing programs: `cargo bench -p pjrt-stablehlo`.
 //!
-//! An argument selects the benchmarks whose names contain it. Figures are in `docs/performance.md`.
+//! An argument selects the benchmarks whose names contain it. `docs/performance.md` contains results.
 
 #![forbid(unsafe_code)]
 #![allow(missing_docs, reason = "Criterion's macros make functions without documentation")]
@@ -13,13 +13,13 @@ use std::time::Duration;
 use criterion::{BatchSize, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use pjrt_stablehlo::{Bytes, parse, verify};
 
-/// Operations of the program of many operations.
+/// The number of operations in the program with many operations.
 const OPS: usize = 200_000;
 
-/// Bytes of the constant.
+/// The size of the constant in bytes.
 const CONSTANT: usize = 64 << 20;
 
-/// Measures reading a program and printing it as text, and reading that.
+/// Measures reading a program, printing it as text, and reading the text.
 fn forms(criterion: &mut Criterion, name: &str, bytecode: Bytes, size: Throughput) {
     let mut group = criterion.benchmark_group(name);
     // A run takes up to half a second.

@@ -1,8 +1,8 @@
-//! Writes programs in VHLO bytecode, as frameworks send them, of any size.
+//! Writes programs of any size in VHLO bytecode, the form that frameworks send.
 
 use std::collections::HashMap;
 
-/// Codes of VHLO's attributes and types and of the locations of `builtin`, as StableHLO's and MLIR's sources have them.
+/// The codes of VHLO's attributes and types and of `builtin`'s locations, as in the sources of StableHLO and MLIR.
 mod code {
     pub(super) const ARRAY: u64 = 1;
     pub(super) const COMPARISON_DIRECTION: u64 = 3;
@@ -69,7 +69,7 @@ fn section(id: u8, contents: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Things that are written once and referred to by index.
+/// Entries that the file contains once and refers to by index.
 #[derive(Default)]
 struct Table(HashMap<Vec<u8>, u64>, Vec<Vec<u8>>);
 
@@ -82,13 +82,13 @@ impl Table {
     }
 }
 
-/// A file that is being written.
+/// The writer of a file.
 #[derive(Default)]
 struct Writer {
     strings: Table,
-    /// Attributes, the first byte the dialect.
+    /// The attributes. The first byte of each is its dialect.
     attributes: Table,
-    /// Types of VHLO.
+    /// The types of VHLO.
     types: Table,
     properties: Table,
 }
@@ -97,11 +97,11 @@ struct Writer {
 struct Op<'a> {
     name: &'static str,
     location: u64,
-    /// Attributes in the order of their names.
+    /// The attributes in the order of their names.
     properties: &'a [u64],
     results: &'a [u64],
     operands: &'a [u64],
-    /// Regions, and whether they use no values from outside.
+    /// The regions, and whether each is isolated from above.
     regions: Option<(&'a [u8], bool)>,
 }
 
@@ -143,7 +143,7 @@ impl Writer {
         self.attribute(VHLO, &[code::STRING, string])
     }
 
-    /// `"name"("model.py":line:1)`.
+    /// Returns the location `"name"("model.py":line:1)`.
     fn location(&mut self, name: &str, line: u64) -> u64 {
         let file = self.string("model.py");
         let file = self.attribute(BUILTIN, &[code::BUILTIN_STRING, file]);
@@ -182,13 +182,13 @@ impl Writer {
         }
     }
 
-    /// A region of one block: its arguments, how many values it has, its operations.
+    /// Returns a region of one block from its arguments, the number of its values, and its operations.
     fn region(&mut self, arguments: &[u64], values: u64, ops: u64, code: &[u8]) -> Vec<u8> {
         let has_arguments = !arguments.is_empty();
         let mut region = varints(&[1, values, ops << 1 | u64::from(has_arguments)]);
         if has_arguments {
             varint(&mut region, arguments.len() as u64);
-            // Without locations, and without orders of uses.
+            // No locations, and no orders of uses.
             arguments.iter().for_each(|ty| varint(&mut region, ty << 1));
             region.push(0);
         }
@@ -196,7 +196,7 @@ impl Writer {
         region
     }
 
-    /// A module of one function, whose body is given as a region.
+    /// Returns a module of one function with this region as its body.
     fn module(mut self, arguments: &[u64], results: &[u64], body: &[u8]) -> Vec<u8> {
         let unknown = self.attribute(BUILTIN, &[code::LOCATION_UNKNOWN]);
         let function_type: Vec<u64> = [code::TYPE_FUNCTION, arguments.len() as u64]
@@ -272,8 +272,8 @@ impl Writer {
     }
 }
 
-/// A program of about so many operations: layers of a constant, a product, elementwise operations, and a reduction with
-/// its region, each at a place in a source file.
+/// Returns a program of about this number of operations: layers of a constant, a product, elementwise operations, and a reduction
+/// with its region. Each operation has a location in a source file.
 pub(crate) fn of_many_ops(ops: usize) -> Vec<u8> {
     const OPS_OF_LAYER: usize = 10;
     const RESULTS_OF_LAYER: u64 = 8;
@@ -292,7 +292,7 @@ pub(crate) fn of_many_ops(ops: usize) -> Vec<u8> {
     let value_count = 2 + layers as u64 * RESULTS_OF_LAYER;
     let mut body = Vec::new();
     for layer in 0..layers as u64 {
-        // Shapes and places repeat, as in a model whose layers are written once.
+        // Shapes and locations repeat, as in a model whose source contains each layer once.
         let width = 64 + layer % 7;
         let wide = writer.tensor(code::TYPE_F32, &[8, width]);
         let flags = writer.tensor(code::TYPE_I1, &[8, width]);
@@ -331,7 +331,7 @@ pub(crate) fn of_many_ops(ops: usize) -> Vec<u8> {
     writer.module(&[lhs, rhs], &[lhs], &body)
 }
 
-/// The region of a sum, whose values are numbered after those of the function.
+/// Returns the region of a sum. Its values are numbered after those of the function.
 fn reduction(writer: &mut Writer, scalar: u64, first: u64) -> Vec<u8> {
     let location = writer.location("jit(model)/jit(main)/reduce_sum", 1);
     let mut ops = Vec::new();
@@ -349,7 +349,7 @@ fn reduction(writer: &mut Writer, scalar: u64, first: u64) -> Vec<u8> {
     writer.region(&[scalar, scalar], 3, 2, &ops)
 }
 
-/// A program with one constant of so many bytes.
+/// Returns a program with one constant of this number of bytes.
 pub(crate) fn of_one_constant(len: usize) -> Vec<u8> {
     let mut writer = Writer::default();
     let bytes: Vec<u8> = (0..len as u32 / 4).flat_map(|index| (index as f32).to_le_bytes()).collect();

@@ -1,4 +1,4 @@
-//! Reading MLIR bytecode gives a module that can be printed, or an error.
+//! Checks that reading MLIR bytecode returns an error, or a module that can be printed.
 
 #![no_main]
 

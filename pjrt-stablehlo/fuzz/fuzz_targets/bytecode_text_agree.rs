@@ -1,4 +1,4 @@
-//! What is read from bytecode, printed with locations and read again, is the same module.
+//! Checks that a module from bytecode that is printed with locations and read again is the same module.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ fuzz_target!(|program: &[u8]| {
     let printed = format!("{module:#}");
     match pjrt_stablehlo::parse(&*printed) {
         Ok(again) => assert_eq!(format!("{again:#}"), printed),
-        // Bytecode shares what text repeats.
+        // Bytecode shares attributes and types that text repeats.
         Err(error) if error.kind == ErrorKind::TooLarge => {}
         Err(error) => panic!("{error}\n{printed}"),
     }

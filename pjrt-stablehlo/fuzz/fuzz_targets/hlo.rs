@@ -1,4 +1,4 @@
-//! Reading HLO protos gives a module whose text reads as a module of the same operations, or an error.
+//! Checks that reading HLO protos returns an error, or a module whose text is that of a module with the same operations.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ fuzz_target!(|program: &[u8]| {
                 let text = |printed: &str| {
                     pjrt_stablehlo::parse(printed).unwrap_or_else(|error| panic!("{error}\n{printed}"))
                 };
-                // Operations are numbered in the order in which they were read.
+                // Operations are numbered in the order in which they are read.
                 let again = text(&exercise(&module));
                 assert_eq!(again.op_counts(), module.op_counts());
                 let printed = exercise(&again);

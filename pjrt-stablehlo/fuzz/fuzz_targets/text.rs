@@ -1,4 +1,4 @@
-//! Reading MLIR text gives a module, or an error; a module's text reads as the same module.
+//! Checks that reading MLIR text returns an error, or a module whose text is that of the same module.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Mutates MLIR bytecode without breaking its container: the lengths of sections, attributes and types stay right.
+//! Mutates MLIR bytecode without breaking its container: the lengths of sections, attributes and types stay correct.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ const ENTRIES: u8 = 2;
 const ENTRY_OFFSETS: u8 = 3;
 const CODE: u8 = 4;
 
-/// Longest input whose structure is kept; longer ones are mutated as bytes.
+/// The maximum length of inputs whose structure is kept. Longer inputs are mutated as bytes.
 const MAX_STRUCTURED: usize = 1 << 16;
 
 /// A section: its number and contents.
@@ -23,9 +23,9 @@ struct File {
     sections: Vec<Section>,
 }
 
-/// Mutates the first `size` bytes of `data`, which has room for `max_size`; gives the new size.
+/// Mutates the first `size` bytes of `data`, which has room for `max_size`. Returns the new size.
 ///
-/// `mutate` changes bytes as libFuzzer likes: the arguments are the buffer, its used size and its greatest size.
+/// `mutate` is libFuzzer's own mutation of bytes: its arguments are the buffer, its used size and its maximum size.
 pub fn mutate(
     data: &mut [u8],
     size: usize,
@@ -38,7 +38,7 @@ pub fn mutate(
     let Some(mut file) = File::split(&data[..size]).filter(|_| structured) else {
         return mutate(data, size, max_size);
     };
-    // Alignment is not kept, so encoding again is a mutation of its own.
+    // Alignment is not kept, so encoding the container again is also a mutation.
     if file.mutate(&mut random, mutate).is_none() {
         return mutate(data, size, max_size);
     }
@@ -81,7 +81,7 @@ impl File {
         bytes
     }
 
-    /// Changes one part of the file; `None` when there is nothing that can be changed.
+    /// Changes one part of the file. Returns `None` if there is no part that can be changed.
     fn mutate(&mut self, random: &mut Random, mutate: fn(&mut [u8], usize, usize) -> usize) -> Option<()> {
         let change = |contents: &mut Vec<u8>| {
             let size = contents.len();
@@ -96,7 +96,7 @@ impl File {
         let count = self.sections.len();
         let section = self.sections.get_mut(random.below(count))?;
         if section.id == CODE && random.below(4) > 0 {
-            // Code contains sections, whose lengths stay right when nothing moves.
+            // Code contains sections, whose lengths stay correct if no byte moves.
             let len = section.contents.len();
             for _ in 0..=random.below(4) {
                 *section.contents.get_mut(random.below(len))? = random.below(256) as u8;
@@ -114,7 +114,7 @@ impl File {
         let table = &self.sections[offsets].contents;
         let mut reader = Reader { bytes: table, at: 0 };
         let total = reader.varint()?.checked_add(reader.varint()?)?;
-        // For each entry the place of its length in the table, the length, and whether it is in its dialect's encoding.
+        // For each entry: the position of its length in the table, the length, and whether it has its dialect's encoding.
         let mut lengths: Vec<(Range<usize>, usize, u64)> = Vec::new();
         while (lengths.len() as u64) < total {
             reader.varint()?;
@@ -167,7 +167,7 @@ impl Reader<'_> {
     }
 }
 
-/// Writes an integer as one byte where it fits, otherwise in the longest form.
+/// Writes an integer as one byte if it fits, otherwise in the longest form.
 fn write_varint(bytes: &mut Vec<u8>, value: u64) {
     if value < 1 << 7 {
         bytes.push((value as u8) << 1 | 1);

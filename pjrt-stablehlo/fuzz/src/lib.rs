@@ -1,4 +1,5 @@
-//! What the fuzz targets share: mutations that keep an input's structure, so that the fuzzer gets beyond the first check.
+//! The functions that the fuzz targets share: mutations that keep the structure of an input, so that inputs pass the first
+//! checks of the readers.
 
 #![forbid(unsafe_code)]
 
@@ -8,10 +9,10 @@ pub mod text;
 
 use pjrt_stablehlo::Module;
 
-/// Fails unless an accepted module can be checked again, printed, and read from what was printed.
+/// Checks that an accepted module can be verified again and printed, and that the printed text can be read.
 ///
 /// # Panics
-/// When it cannot: that is a bug of the reader, the printer or the verifier.
+/// Panics if one of these fails, which is a bug of the reader, the printer or the verifier.
 pub fn exercise(module: &Module) -> String {
     pjrt_stablehlo::verify(module).expect("what was read has been verified");
     let _ = module.op_counts();

@@ -1,15 +1,15 @@
-//! Pseudo-random choices of mutators. libFuzzer gives the seed, so runs repeat.
+//! Pseudo-random choices of mutators. libFuzzer passes the seed, so runs are reproducible.
 
 /// A generator of pseudo-random numbers (xorshift).
 pub struct Random(u64);
 
 impl Random {
-    /// A generator that libFuzzer's seed determines.
+    /// Creates a generator from libFuzzer's seed.
     pub fn new(seed: u32) -> Self {
         Random(u64::from(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A number below `limit`, or 0.
+    /// Returns a number below `limit`; 0 if `limit` is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

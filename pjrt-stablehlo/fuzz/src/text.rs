@@ -1,10 +1,10 @@
-//! Mutates MLIR text by tokens: names of operations and attributes come from the op table.
+//! Mutates MLIR text by tokens. The names of operations and attributes are those of the op table.
 
 use pjrt_stablehlo::ir::OpCode;
 
 use crate::random::Random;
 
-/// Tokens and phrases that texts are made of, beside the names of the op table.
+/// The tokens and phrases that texts consist of, besides the names of the op table.
 const PHRASES: &[&str] = &[
     "tensor<2x3xf32>",
     "tensor<?x4xi32, #stablehlo.bounds<7, ?>>",
@@ -48,9 +48,9 @@ const PHRASES: &[&str] = &[
     "applies stablehlo.add across dimensions = [0]",
 ];
 
-/// Mutates the first `size` bytes of `data`, which has room for `max_size`; gives the new size.
+/// Mutates the first `size` bytes of `data`, which has room for `max_size`. Returns the new size.
 ///
-/// `mutate` changes bytes as libFuzzer likes: the arguments are the buffer, its used size and its greatest size.
+/// `mutate` is libFuzzer's own mutation of bytes: its arguments are the buffer, its used size and its maximum size.
 pub fn mutate(
     data: &mut [u8],
     size: usize,
@@ -87,7 +87,7 @@ pub fn mutate(
     text.len()
 }
 
-/// A name of the op table, or a phrase.
+/// Returns a name of the op table, or a phrase.
 fn word(random: &mut Random) -> &'static str {
     let info = OpCode::ALL[random.below(OpCode::ALL.len())].info();
     match random.below(4) {
@@ -97,7 +97,7 @@ fn word(random: &mut Random) -> &'static str {
     }
 }
 
-/// The text in pieces: words, spaces, and single characters.
+/// Splits the text into words, spaces, and single characters.
 fn tokens(text: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = text;

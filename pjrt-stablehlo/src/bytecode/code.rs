@@ -659,7 +659,7 @@ impl<'a> Reader<'a> {
             _ => other_op(name, std::mem::take(&mut head.attributes)),
         };
         let Some(block) = self.current_block() else {
-            return Err(malformed(head.offset, "expected an operation inside of a block"));
+            return Err(malformed(head.offset, "expected an operation inside a block"));
         };
         let body = self.body();
         let op = body.add_op(block, kind, operands, head.result_types.drain(..), head.location.clone());

@@ -132,7 +132,7 @@ fn vhlo_attributes(code: OpCode, form: u32) -> Vec<(Str, Presence)> {
     names.into_iter().map(|name| (name.into(), Presence::Required)).collect()
 }
 
-/// Returns the attributes of operations outside of VHLO, sorted by name; `None` if they are not known.
+/// Returns the attributes of operations outside VHLO, sorted by name; `None` if they are not known.
 fn native_attributes(name: &str) -> Option<Vec<(Str, Presence)>> {
     if let Some(own) = own_attributes(name) {
         return Some(own.iter().map(|&(name, presence)| (name.into(), presence)).collect());
@@ -223,7 +223,7 @@ pub(super) struct RawAttributes {
     dictionary: DictionaryAttribute,
 }
 
-/// Returns the greatest number of [`Presence::Since`] that the writer supported. Operations outside of VHLO are not
+/// Returns the greatest number of [`Presence::Since`] that the writer supported. Operations outside VHLO are not
 /// versioned, so it follows from the number of attributes.
 fn age(attributes: &[(Str, Presence)], mut cursor: Cursor<'_>) -> u8 {
     let since = |presence: &Presence| match *presence {
@@ -398,7 +398,7 @@ pub(super) fn table_op(
     op.map_err(|error| Error::new(ErrorKind::Invalid, error.message()).in_op(code.info().name, location))
 }
 
-/// Creates an operation outside of the op table.
+/// Creates an operation outside the op table.
 pub(super) fn other_op(name: &KnownName, attributes: RawAttributes) -> (Op, DictionaryAttribute) {
     let discardable = attributes.discardable(name);
     let is_own = |key: &Str| name.attributes.iter().flatten().any(|(own, _)| own == key);
@@ -465,7 +465,7 @@ fn from_vhlo(
     })
 }
 
-/// The VHLO attributes that one of StableHLO is made of, by their index in [`vhlo_parts`].
+/// The VHLO attributes that make up an attribute of StableHLO, by their index in [`vhlo_parts`].
 struct Parts<'a> {
     names: &'static [&'static str],
     attributes: &'a RawAttributes,

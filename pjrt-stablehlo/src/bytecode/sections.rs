@@ -55,7 +55,7 @@ pub(super) struct OpName {
     pub(super) registered: bool,
 }
 
-/// A resource: constant data outside of the attributes.
+/// A resource: constant data outside the attributes.
 pub(super) struct Resource {
     pub(super) key: Str,
     /// The range of the data; `None` for a declaration, or if the data is not a blob.

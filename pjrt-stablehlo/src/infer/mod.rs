@@ -26,9 +26,9 @@ use crate::ir::{Body, Module, OpId, Trait};
 /// Infers the types of an operation's results from its operands, attributes and regions. The declared types are not
 /// considered.
 ///
-/// The function returns one element for each result, which says how much of the type is determined ([`Inferred`]).
+/// The function returns one element for each result, which states how much of the type is determined ([`Inferred`]).
 /// Nothing is determined for results whose type the program chooses: those of `custom_call`, `infeed`, `recv`, `iota`,
-/// `bitcast_convert`, `einsum`, `unary_einsum`, `sdy.manual_computation` and of operations outside of the op table, and
+/// `bitcast_convert`, `einsum`, `unary_einsum`, `sdy.manual_computation` and of operations outside the op table, and
 /// the bits of `rng_bit_generator`. The element type is determined for `reshape` and `broadcast_in_dim`; the shape is
 /// determined for `convert`, `uniform_quantize`, `dynamic_iota`, `dot`, `dot_general`, `convolution` and
 /// `dynamic_conv`.

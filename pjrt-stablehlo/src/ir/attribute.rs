@@ -13,7 +13,7 @@ use crate::Bytes;
 ///
 /// The attributes that StableHLO defines for an operation are typed fields of its [`Op`](super::Op) struct. This type
 /// represents the others: discardable attributes (`mhlo.sharding`, `jax.result_info`), the elements of dictionaries,
-/// and attributes of operations outside of the op table.
+/// and attributes of operations outside the op table.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Attribute {

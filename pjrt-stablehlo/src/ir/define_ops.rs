@@ -87,7 +87,7 @@ macro_rules! define_ops {
 
         /// The kind of an operation, with its typed attributes.
         ///
-        /// The enum has one variant for each entry of the op table, and [`Op::Other`] for operations outside of it.
+        /// The enum has one variant for each entry of the op table, and [`Op::Other`] for operations outside it.
         /// [`Op::info`] describes the operands, results and regions. The structs have an accessor for each operand,
         /// such as [`Reduce::init_values`].
         #[derive(Clone, Debug, PartialEq)]
@@ -136,7 +136,7 @@ macro_rules! define_ops {
             ) -> Result<Op, AttributeError> {
                 match code {
                     $(OpCode::$name => Ok(Op::$name(op_wrap!($storage $name::from_attributes(find)?))),)*
-                    OpCode::Other => unreachable!("operations outside of the op table are created as `OtherOp`"),
+                    OpCode::Other => unreachable!("operations outside the op table are created as `OtherOp`"),
                 }
             }
 
@@ -173,7 +173,7 @@ macro_rules! define_ops {
             },)*
             OpInfo {
                 name: "other",
-                doc: "An operation outside of the op table.",
+                doc: "An operation outside the op table.",
                 operands: &[GroupSpec { name: "operands", variadicity: Variadicity::Variadic }],
                 attributes: &[],
                 regions: &[GroupSpec { name: "regions", variadicity: Variadicity::Variadic }],

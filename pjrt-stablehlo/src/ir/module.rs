@@ -56,7 +56,7 @@ pub struct MeshDeclaration {
 /// The visibility of a function, which determines its possible callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// Visible outside of the module.
+    /// Visible outside the module.
     Public,
     /// Visible inside the module only.
     Private,
@@ -80,7 +80,7 @@ pub struct Function {
     pub result_attributes: Vec<DictionaryAttribute>,
     /// The discardable attributes of the function.
     pub attributes: DictionaryAttribute,
-    /// The body. That of a declaration has no entry block.
+    /// The body. The body of a declaration has no entry block.
     pub body: Body,
     /// The location of the function.
     pub location: Location,

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use super::{Op, OpCode, OpInfo};
 
 impl OpCode {
-    /// Returns the operation with this name, such as `stablehlo.add`; `None` for names outside of the op table.
+    /// Returns the operation with this name, such as `stablehlo.add`; `None` for names outside the op table.
     pub fn from_name(name: &str) -> Option<OpCode> {
         static BY_NAME: OnceLock<HashMap<&'static str, OpCode>> = OnceLock::new();
         BY_NAME
@@ -18,7 +18,7 @@ impl OpCode {
 }
 
 impl Op {
-    /// Returns the entry in the op table. All operations outside of the table share one entry.
+    /// Returns the entry in the op table. All operations outside the table share one entry.
     pub fn info(&self) -> &'static OpInfo {
         self.code().info()
     }

@@ -37,7 +37,7 @@ use super::{
     Variadicity, VhloForm, codec,
 };
 
-/// An operation outside of the op table, in uninterpreted form: operations of other dialects, and rarely used
+/// An operation outside the op table, in uninterpreted form: operations of other dialects, and rarely used
 /// operations of Shardy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtherOp {

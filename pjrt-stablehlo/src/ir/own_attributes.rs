@@ -1,4 +1,4 @@
-//! Inherent attributes of the operations outside of the op table.
+//! Inherent attributes of the operations outside the op table.
 
 use super::OpCode;
 
@@ -76,7 +76,7 @@ const CHLO: &[&str] = &[
     "zeta",
 ];
 
-/// The mnemonics of the operations of `func` outside of the op table.
+/// The mnemonics of the operations of `func` outside the op table.
 const FUNC: &[&str] = &["call_indirect", "constant", "func"];
 
 /// Returns `true` if the name belongs to a dialect whose operations are all known, but is none of them.
@@ -105,7 +105,7 @@ pub(crate) fn similar_operation(name: &str) -> Option<String> {
     (distance <= 1 + mnemonic.len() / 5).then_some(nearest)
 }
 
-/// Returns the inherent attributes of an operation outside of the op table, sorted by name as in bytecode; `None` if
+/// Returns the inherent attributes of an operation outside the op table, sorted by name as in bytecode; `None` if
 /// they are not known.
 pub(crate) fn own_attributes(name: &str) -> Option<&'static [(&'static str, Presence)]> {
     Some(match name {

@@ -17,7 +17,7 @@ pub enum Type {
     Buffer(TensorType),
     /// `f32`, `i64`, `index`: a number. Such types occur in attributes only, not as types of values.
     Scalar(ElementType),
-    /// `!quant.uniform<...>` outside of a tensor type.
+    /// `!quant.uniform<...>` outside a tensor type.
     Quantized(Arc<QuantizedType>),
     /// `!stablehlo.token`.
     Token,

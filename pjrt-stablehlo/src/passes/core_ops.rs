@@ -49,7 +49,7 @@ impl Default for CoreOps {
 }
 
 impl CoreOps {
-    /// Creates the set of exactly these operations, without composites, quantized types, and operations outside of the
+    /// Creates the set of exactly these operations, without composites, quantized types, and operations outside the
     /// op table.
     pub fn from_ops(ops: impl IntoIterator<Item = OpCode>) -> Self {
         let terminators = OpCode::ALL.iter().copied().filter(|op| op.info().has(Trait::Terminator));
@@ -82,7 +82,7 @@ impl CoreOps {
         self
     }
 
-    /// Returns the set with an operation outside of the op table added, given by its full name, such as `chlo.erf`.
+    /// Returns the set with an operation outside the op table added, given by its full name, such as `chlo.erf`.
     #[must_use]
     pub fn with_other(mut self, name: impl Into<Str>) -> Self {
         self.others.insert(name.into());
@@ -119,7 +119,7 @@ impl CoreOps {
         self.ops.contains(&op)
     }
 
-    /// Returns `true` if the set contains the operation. Composites and operations outside of the op table are
+    /// Returns `true` if the set contains the operation. Composites and operations outside the op table are
     /// identified by name, and custom calls that represent functions of CHLO, such as `mhlo.erf`, by that function's
     /// name.
     pub fn contains_op(&self, op: &Op) -> bool {

@@ -11,7 +11,7 @@ pub(super) fn called_functions(module: &Module) -> BTreeSet<Str> {
 }
 
 /// Returns, for each function of a module by index, whether it remains after inlining: functions that are visible
-/// outside of the module, and those that remaining functions still call. `stays` returns whether an operation with a
+/// outside the module, and those that remaining functions still call. `stays` returns whether an operation with a
 /// callee remains a call.
 pub(super) fn kept_functions(module: &Module, stays: impl Fn(&Op) -> bool) -> Vec<bool> {
     let functions = module.functions();

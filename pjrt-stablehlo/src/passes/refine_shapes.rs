@@ -234,7 +234,7 @@ fn is_assertion(op: &Op) -> bool {
     matches!(op, Op::CustomCall(call) if call.call_target_name == "shape_assertion")
 }
 
-/// The pass that gives values the types that follow from the operands.
+/// The pass that sets the types of values to those that follow from the operands.
 struct RefineShapes {
     /// For each function by index, `true` if its calls are inlined.
     inlined: Vec<bool>,

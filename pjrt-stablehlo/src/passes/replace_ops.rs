@@ -9,7 +9,7 @@ use super::rules::rewrite_of;
 use crate::Error;
 use crate::ir::{Function, Module, Op, OpCode, Operation, Str, Type};
 
-/// The pass that replaces the operations outside of a set according to the rules.
+/// The pass that replaces the operations outside a set according to the rules.
 pub(super) struct ReplaceOps<'c> {
     core: &'c CoreOps,
     /// For each function by index, `true` if it remains.

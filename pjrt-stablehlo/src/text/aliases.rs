@@ -92,7 +92,7 @@ impl<'a> Parser<'a> {
         self.missing_aliases.as_ref().is_some_and(|missing| !missing.is_empty())
     }
 
-    /// Returns the value of an alias. Inside of a definition, returns a placeholder if the alias has not been read yet.
+    /// Returns the value of an alias. Inside a definition, returns a placeholder if the alias has not been read yet.
     fn alias_value(&mut self, name: &'a str, used_at: Token) -> Result<AliasValue, Error> {
         match self.aliases.get(name).map(|alias| &alias.state) {
             None => Err(self.error_at(used_at.start, format!("alias '{name}' is not defined"))),

@@ -10,7 +10,7 @@ use crate::ir::{Attribute, BlockId, ElementType, Literal, LiteralData, TensorTyp
 const INDEX: Type = Type::Scalar(ElementType::Index);
 
 impl<'a> Parser<'a> {
-    /// Reads an operation of a dialect outside of the op table.
+    /// Reads an operation of a dialect outside the op table.
     pub(super) fn other_dialect(
         &mut self,
         mut pending: Pending<'a>,

@@ -122,7 +122,7 @@ impl<'a> Parser<'a> {
         self.set_signature(start, &properties, &dictionary)
     }
 
-    /// Takes what the generic form says of a function as attributes.
+    /// Converts the attributes of a function in generic form.
     fn set_signature(
         &mut self,
         start: usize,

@@ -77,7 +77,7 @@ pub(crate) fn damage(program: &[u8]) -> Option<Error> {
 enum Places {
     /// None.
     Nowhere,
-    /// Those without a location.
+    /// The operations without a location.
     WhereUnknown,
     /// All.
     Everywhere,

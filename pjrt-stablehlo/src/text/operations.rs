@@ -215,7 +215,7 @@ impl<'a> Parser<'a> {
     fn other_op(&self, pending: &Pending<'a>) -> Result<(Op, DictionaryAttribute), Error> {
         let Pending { name, properties, dictionary, .. } = pending;
         if matches!(*name, "func.func" | "builtin.module") {
-            let message = format!("operation '{name}' is not supported inside of a function");
+            let message = format!("operation '{name}' is not supported inside a function");
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         // The dictionary of a text may also contain inherent attributes.

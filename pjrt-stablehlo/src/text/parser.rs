@@ -23,7 +23,7 @@ pub(super) struct Parser<'a> {
     pub(super) places: Places,
     /// The aliases, by name with `#` or `!`.
     pub(super) aliases: HashMap<&'a str, Alias>,
-    /// The missing aliases of the definition that is being read; `None` outside of definitions.
+    /// The missing aliases of the definition that is being read; `None` outside definitions.
     pub(super) missing_aliases: Option<Vec<(&'a str, Token)>>,
     /// The types that have been read, by their text.
     pub(super) types: HashMap<&'a str, Type>,
@@ -194,7 +194,7 @@ impl<'a> Parser<'a> {
         self.last_place
     }
 
-    /// Reads something inside of a type or attribute, and checks the nesting depth.
+    /// Reads something inside a type or attribute, and checks the nesting depth.
     pub(super) fn nested<T>(
         &mut self,
         inner: impl FnOnce(&mut Self) -> Result<T, Error>,

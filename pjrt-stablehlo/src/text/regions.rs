@@ -53,7 +53,7 @@ impl<'a> Parser<'a> {
         Ok(Frame { pending: Some(pending), region, block: None })
     }
 
-    /// Begins a region with one block, whose arguments are named outside of the region.
+    /// Begins a region with one block, whose arguments are named outside the region.
     pub(super) fn block_region(
         &mut self,
         pending: Pending<'a>,

@@ -24,7 +24,7 @@ struct Axes<'a> {
 /// The meshes of a module.
 struct Meshes<'a> {
     named: HashMap<&'a str, Axes<'a>>,
-    /// The meshes inside of shardings that have been found valid. Values share shardings, and meshes can be large, so
+    /// The meshes inside shardings that have been found valid. Values share shardings, and meshes can be large, so
     /// each is checked once.
     checked: RefCell<HashSet<*const Mesh>>,
 }

@@ -1,23 +1,23 @@
-//! Whether computed arrays are what they should be.
+//! Compares computed arrays with the expected ones.
 
 use crate::record::Tolerance;
 use refcpu_kernels::DType;
 
-/// How a float type lays out its bits.
+/// The layout of the bits of a float type.
 struct Format {
     exponent: u32,
     mantissa: u32,
     bias: i32,
-    /// What the greatest exponent means.
+    /// The values with the largest exponent.
     top: Top,
-    /// Negative zero is the one NaN.
+    /// `true` if the bits of negative zero are the only NaN.
     unsigned_zero: bool,
 }
 
 enum Top {
-    /// Infinity, or NaN with a mantissa, as in IEEE.
+    /// Infinity, or NaN if the mantissa is not zero, as in IEEE 754.
     Ieee,
-    /// Numbers, except that all ones is NaN.
+    /// Numbers, except that a mantissa of all ones is NaN.
     OneNan,
     /// Numbers.
     Numbers,
@@ -46,7 +46,7 @@ fn format(dtype: DType) -> Option<Format> {
     }
 }
 
-/// One real number: its value, and its place among all numbers of the type (for counting units in the last place).
+/// A real number: its value, and its index among all numbers of the type, for counting units in the last place.
 fn number(dtype: DType, bytes: &[u8]) -> (f64, i128) {
     let mut all = [0u8; 8];
     all[..bytes.len()].copy_from_slice(bytes);
@@ -87,7 +87,7 @@ fn number(dtype: DType, bytes: &[u8]) -> (f64, i128) {
     (if negative { -value } else { value }, place)
 }
 
-/// The first element that does not pass, as a message; None if all do.
+/// Returns a message about the first element that is out of tolerance; `None` if there is none.
 pub(crate) fn mismatch(dtype: DType, actual: &[u8], expected: &[u8], tol: &Tolerance) -> Option<String> {
     if actual.len() != expected.len() {
         return Some(format!("{} bytes instead of {}", actual.len(), expected.len()));

@@ -1,4 +1,4 @@
-//! Runs a corpus of StableHLO programs on refcpu and compares the results with what they should be.
+//! Runs a corpus of StableHLO programs on refcpu and compares the results with the expected ones.
 //!
 //! The corpus is a folder of `<group>.jsonl` and `<group>.bin` files, named by the environment variable `PJRT_CORPUS`.
 #![forbid(unsafe_code)]
@@ -45,21 +45,21 @@ struct Arguments {
     /// Only programs whose name contains this
     #[arg(long)]
     name: Option<String>,
-    /// Programs at once
+    /// Number of programs that run concurrently
     #[arg(long, default_value_t = std::thread::available_parallelism().map_or(1, |n| n.get()))]
     threads: usize,
-    /// Say what is wrong with each program that fails
+    /// Print the error of each program that fails
     #[arg(long)]
     failures: bool,
-    /// File that names the programs that are known to fail, with the reason; fail if others do, or these do not
+    /// File that lists the programs that are known to fail, with the reasons; fail if others fail, or if these pass
     #[arg(long)]
     known: Option<PathBuf>,
 }
 
-/// The forms that take the record's inputs as they are.
+/// The forms whose programs take the inputs of the record.
 const FORMS: [&str; 5] = ["vhlo", "vhlo_latest", "mlir", "generic", "hlo"];
 
-/// How a program fared.
+/// The outcome of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fate {
     Pass,
@@ -102,7 +102,7 @@ fn main() -> Result<ExitCode> {
                     fates.lock().expect("no worker panics").push((i, fate));
                 }
             };
-            // Importing and compiling recurse with the nesting of the program.
+            // The recursion depth of importing and compiling grows with the nesting of the program.
             std::thread::Builder::new()
                 .stack_size(64 << 20)
                 .spawn_scoped(s, worker)
@@ -137,9 +137,9 @@ struct Job<'c> {
     record: &'c Record,
 }
 
-/// Programs that are known to fail, `form group/name: reason` each on a line.
+/// The programs that are known to fail. The file has a line `form group/name: reason` for each.
 struct Known {
-    /// None: nothing is expected of anyone.
+    /// `None` if there is no such file, so that every outcome is expected.
     names: Option<BTreeSet<String>>,
     surprises: usize,
 }
@@ -156,7 +156,7 @@ impl Known {
         Ok(Self { names: Some(lines.map(name).collect::<Result<_>>()?), surprises: 0 })
     }
 
-    /// Whether a program fared as the file says.
+    /// Returns whether the outcome of a program is the one that the file states.
     fn is_expected(&mut self, name: &str, fate: Fate) -> bool {
         let Some(names) = &self.names else { return true };
         let expected = names.contains(name) != (fate == Fate::Pass);
@@ -226,10 +226,10 @@ fn outcome(runtime: &Runtime, job: &Job<'_>, how: &Arguments) -> Result<(), (Fat
     Ok(())
 }
 
-/// How many programs have collective operations once they are split.
+/// The number of programs that have collective operations after they are split.
 static COMMUNICATING: AtomicUsize = AtomicUsize::new(0);
 
-/// The same in parts. Every name has a way of its own to split arguments.
+/// Runs one program split into parts. The name of the program determines how its arguments are split.
 fn split_outcome(runtime: &Runtime, job: &Job<'_>, module: &Module) -> Result<(), (Fate, String)> {
     let Job { group, record, .. } = job;
     let error = |e: anyhow::Error| (Fate::Error, format!("{e:#}"));
@@ -244,7 +244,7 @@ fn split_outcome(runtime: &Runtime, job: &Job<'_>, module: &Module) -> Result<()
     Ok(())
 }
 
-/// Compares a device's results with what they should be.
+/// Compares the results of a device with the expected ones.
 fn check(group: &Group, device: &Device, results: &[Array]) -> Result<(), String> {
     if device.outputs.len() != results.len() {
         return Err(format!("{} results instead of {}", results.len(), device.outputs.len()));
@@ -272,7 +272,7 @@ fn input(runtime: &Runtime, group: &Group, array: &ArrayRecord) -> Result<Input>
     Ok(Input { array: Array::from_bytes(&runtime.allocator, dtype, &array.shape, &bytes)?, donatable: false })
 }
 
-/// The bytes with signed integers narrower than a byte extended to it; some of the corpus has them so and some not.
+/// Sign-extends integers of less than a byte to a byte. The files of the corpus are not consistent in this.
 fn canonical(dtype: DType, bytes: &[u8]) -> Vec<u8> {
     let unused = 8u32.saturating_sub(dtype.bits() as u32);
     if unused == 0 || dtype.is_float() || !dtype.compute().is_signed_integer() {

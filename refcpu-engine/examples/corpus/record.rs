@@ -1,11 +1,11 @@
-//! Records of the corpus: see its README.
+//! The records of the corpus, whose README describes them.
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// A piece of a group's blob.
+/// A range of a group's blob.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Piece {
     pub(crate) off: usize,
@@ -23,7 +23,7 @@ pub(crate) struct ArrayRecord {
     pub(crate) tol: Tolerance,
 }
 
-/// When an element passes.
+/// The tolerance of an array's elements.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Tolerance {
     #[serde(default)]
@@ -35,14 +35,14 @@ pub(crate) struct Tolerance {
     pub(crate) rtol: f64,
 }
 
-/// One device's arrays.
+/// The arrays of one device.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Device {
     pub(crate) inputs: Vec<ArrayRecord>,
     pub(crate) outputs: Vec<Option<ArrayRecord>>,
 }
 
-/// A program with what it should compute.
+/// A program and its expected results.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Record {
     pub(crate) name: String,
@@ -67,7 +67,7 @@ fn one() -> usize {
 }
 
 impl Record {
-    /// The arrays of every device, replica-major.
+    /// Returns the arrays of every device, replica-major.
     pub(crate) fn devices(&self) -> Vec<Device> {
         if self.devices.is_empty() {
             vec![Device { inputs: self.inputs.clone(), outputs: self.outputs.clone() }]
@@ -77,7 +77,7 @@ impl Record {
     }
 }
 
-/// A group of records and their blob.
+/// A group of records, and their blob.
 pub(crate) struct Group {
     pub(crate) records: Vec<Record>,
     pub(crate) blob: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Runs a program for one device in the form that it has for each of four, among which its arguments are split.
+//! Splits a program for one device into a program for each of four devices, and runs that.
 
 use anyhow::{Context, Result, ensure};
 use pjrt_sharding::Sharding;
@@ -11,7 +11,7 @@ use refcpu_engine::storage::Array;
 
 const PARTITIONS: usize = 4;
 
-/// A program that was split: for the whole, and for one partition.
+/// A split program: the whole program, and the program of one partition.
 pub(crate) struct Split {
     whole: Compiled,
     part: Plan,
@@ -19,8 +19,8 @@ pub(crate) struct Split {
 }
 
 impl Split {
-    /// Splits the arguments of a program that says nothing of it: every array along two of its dimensions, or one, where
-    /// the numbers allow it. `variant` chooses among the ways to do so.
+    /// Splits a program without shardings. Every argument is split along one or two of its dimensions if their sizes are even.
+    /// `variant` selects the dimensions.
     pub(crate) fn new(module: &Module, variant: usize) -> Result<Self> {
         let options = CompileOptions {
             num_partitions: PARTITIONS,
@@ -32,7 +32,7 @@ impl Split {
         let module = with_shardings(module, variant)?;
         let whole = compile(&module, &options)?;
         let program = partitioned(&module, &options)?;
-        // What hosts get is text.
+        // The program is printed and read, because hosts receive it as text.
         let program = pjrt_stablehlo::parse(program.to_string())
             .with_context(|| format!("the partitioned program cannot be read:\n{program}"))?;
         let is_collective = |op: &Operation| op.info().has(Trait::Collective);
@@ -44,12 +44,12 @@ impl Split {
         Ok(Self { whole, part, communicates })
     }
 
-    /// Whether partitions need something of each other.
+    /// Returns whether the partitions communicate.
     pub(crate) fn communicates(&self) -> bool {
         self.communicates
     }
 
-    /// Runs it; arguments and results are whole.
+    /// Runs the program of all partitions. The arguments and the results are whole arrays.
     pub(crate) fn run(&self, runtime: &Runtime, inputs: &[Input]) -> Result<Vec<Array>> {
         let of_partition = |partition: usize| {
             let cut = |(input, parameter): (&Input, &ArrayInfo)| {
@@ -83,7 +83,7 @@ impl Split {
     }
 }
 
-/// Where a partition's part begins, and how large it is.
+/// Returns the start indices and the sizes of a partition's part.
 fn part(sharding: Option<&Sharding>, dims: &[usize], partition: usize) -> (Vec<usize>, Vec<usize>) {
     let Some(sharding) = sharding else { return (vec![0; dims.len()], dims.to_vec()) };
     let sizes: Vec<usize> = dims.iter().zip(&sharding.parts).map(|(size, parts)| size / parts).collect();
@@ -114,8 +114,8 @@ fn with_shardings(module: &Module, variant: usize) -> Result<Module> {
     Ok(result)
 }
 
-/// A sharding as HLO has it, on a mesh of 2 by 2: the first axis cuts one dimension, the second another or the same, each as
-/// far as there is one that it can cut.
+/// Returns a sharding in HLO's form on a mesh of 2 by 2. Each axis splits a dimension, which may be the same for both, if there
+/// is one of even size.
 fn sharding(dims: &[i64], variant: usize) -> String {
     let rank = dims.len();
     let mut parts = vec![1; rank];
@@ -135,7 +135,7 @@ fn sharding(dims: &[i64], variant: usize) -> String {
     let copies = 4 / parts.iter().product::<i64>();
     let mut tiles = parts.clone();
     tiles.extend((copies > 1).then_some(copies));
-    // In the order of the tiles: the first axis is the major one of a dimension that both cut.
+    // The devices in the order of the tiles. The first axis is the major one of a dimension that both axes split.
     let mut devices: Vec<i64> = (0..4).collect();
     let part = |device: i64, dim: usize| {
         let bits = [device / 2, device % 2];

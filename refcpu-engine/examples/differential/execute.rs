@@ -1,4 +1,4 @@
-//! Runs programs on refcpu, in several ways that must not make a difference.
+//! Runs programs on refcpu with several options that must not change the results.
 
 use crate::program::{GeneratedProgram, from_hex, to_hex};
 use crate::table;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 
-/// An array as the driver reads it.
+/// An array in the form that the driver reads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Output {
     #[serde(rename = "type")]
@@ -20,7 +20,7 @@ pub(crate) struct Output {
     data: String,
 }
 
-/// How a run can be different from the usual one.
+/// The options of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Way {
     threads: usize,
@@ -30,22 +30,22 @@ struct Way {
 
 const USUAL: Way = Way { threads: 1, donated: false, fuse: true };
 
-/// What became of a program.
+/// The outcome of a program.
 #[derive(Default, Serialize)]
 pub(crate) struct Outcome {
-    /// MLIR's text.
+    /// The program as MLIR text.
     text: String,
     outputs: Vec<Output>,
-    /// Why there are no outputs.
+    /// The reason why there are no outputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// Which ways to run it gave something else, with what they gave.
+    /// The options with which the outputs differ, and these outputs.
     variants: BTreeMap<&'static str, Result<Vec<Output>, String>>,
-    /// Operations by name and element type.
+    /// The number of operations by name and element type.
     counts: Vec<(&'static str, String, usize)>,
 }
 
-/// Where programs run.
+/// The runtimes on which programs run, with one and with two threads.
 pub(crate) struct Machine {
     one: Runtime,
     two: Runtime,
@@ -57,7 +57,7 @@ impl Machine {
         Self { one: Runtime::new(Pool::inline(), allocator()), two: Runtime::new(Pool::new(2), allocator()) }
     }
 
-    /// Runs a program in all ways; `cut` is where it is split for one of them.
+    /// Runs a program with all options. One run splits it before the statement `cut`.
     pub(crate) fn outcome(&self, program: &GeneratedProgram, cut: usize) -> Outcome {
         let mut outcome = Outcome { text: program.text(false), ..Outcome::default() };
         let data: Vec<Option<Vec<u8>>> = program.arguments.iter().map(|a| from_hex(&a.data)).collect();
@@ -124,7 +124,7 @@ impl Machine {
         Ok((module, outputs))
     }
 
-    /// The program as two, one after the other.
+    /// Splits the program in two, and runs the parts one after the other.
     fn run_split(
         &self,
         program: &GeneratedProgram,
@@ -148,7 +148,7 @@ impl Outcome {
     }
 }
 
-/// Whether a value that is no tensor is defined before the cut and used behind it.
+/// Returns whether a value that is not a tensor is defined before the cut and used after it.
 fn crosses_other_than_tensors(program: &GeneratedProgram, cut: usize) -> bool {
     let (first, _) = program.split(cut);
     let types = first.types();
@@ -165,7 +165,7 @@ fn name(dtype: DType) -> &'static str {
     dtype.mlir_name()
 }
 
-/// What the function gives; a panic is an error.
+/// Returns the result of the function. A panic is an error.
 fn guarded<T>(function: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     std::panic::catch_unwind(AssertUnwindSafe(function)).unwrap_or_else(|payload| {
         let text = payload.downcast_ref::<String>().cloned();

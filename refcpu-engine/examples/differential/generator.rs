@@ -1,4 +1,4 @@
-//! Random programs: operations with operands, attributes and regions that fit each other.
+//! Generates random programs of operations with matching operands, attributes and regions.
 
 use crate::ops;
 use crate::program::{Argument, GeneratedProgram, Statement, Typed, to_hex};
@@ -6,17 +6,17 @@ use crate::random::Random;
 use crate::types::{Element, Fill, Ty, bytes, literal};
 use pjrt_stablehlo::ir::{ElementType, OpCode};
 
-/// Most elements of a value.
+/// The maximum number of elements of a value.
 const MAX_ELEMENTS: usize = 1200;
 
-/// Statements of a program with the operation that it is about: so many that 100,000 programs have each operation of the table on
-/// each element type a hundred times.
+/// The number of statements with the operation that a program is about. It is chosen such that 100,000 programs contain each
+/// operation of the table with each element type a hundred times.
 const ABOUT: usize = 4;
 
-/// Most statements of a program beside those that it is about.
+/// The maximum number of further statements of a program.
 const MAX_MORE: usize = 6;
 
-/// How deep regions are nested.
+/// The maximum depth of nested regions.
 const MAX_DEPTH: usize = 2;
 
 /// A value that statements may use.
@@ -26,22 +26,22 @@ pub(crate) struct Value {
     pub(crate) ty: Ty,
 }
 
-/// What a region may use from outside.
+/// The values of the enclosing scopes that a region may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// The body of a function.
+    /// None, because the region is the body of a function.
     Function,
-    /// Values of the enclosing function.
+    /// The values of the enclosing function.
     Open,
-    /// Only its arguments.
+    /// None: the region uses only its arguments.
     Isolated,
 }
 
-/// A program that is being made.
+/// The generator of one program.
 pub(crate) struct Generator {
     pub(crate) random: Random,
     program: GeneratedProgram,
-    /// Values that statements at this place may use.
+    /// The values that the next statement may use.
     values: Vec<Value>,
     statements: Vec<Statement>,
     names: usize,
@@ -49,7 +49,7 @@ pub(crate) struct Generator {
     pub(crate) depth: usize,
 }
 
-/// A program about one operation on one element type; None if the operation has no form for it that the generator knows.
+/// Generates a program about one operation on one element type; `None` if the generator does not support this combination.
 pub(crate) fn program(seed: u64, number: u64, code: OpCode, element: Element) -> Option<GeneratedProgram> {
     let mut g = Generator {
         random: Random::new(seed, number),
@@ -63,7 +63,7 @@ pub(crate) fn program(seed: u64, number: u64, code: OpCode, element: Element) ->
     let before = g.random.below(MAX_MORE / 2 + 1);
     let after = g.random.below(MAX_MORE / 2 + 1);
     if before > 0 {
-        // Something of the right type to work on.
+        // An input of the element type, for the first statements.
         let dims = g.dims(3);
         g.input(&Ty::new(element, &dims), Fill::Any);
     }
@@ -80,7 +80,7 @@ impl Generator {
         let used: Vec<&String> = self.program.statements.iter().flat_map(|s| &s.uses).collect();
         let defined: Vec<String> =
             self.program.statements.iter().flat_map(|s| &s.defines).map(|v| v.name.clone()).collect();
-        // What nothing uses, and some of the rest, so that values have uses inside and outside.
+        // Unused values are results, and so are some of the used ones, so that values are used both as operands and as results.
         let random = &mut self.random;
         let returned = |name: &String| !used.contains(&name) || random.percent(15);
         let mut results: Vec<String> = defined.into_iter().filter(returned).collect();
@@ -95,7 +95,7 @@ impl Generator {
         format!("%v{}", self.names)
     }
 
-    /// A size of a dimension.
+    /// Chooses the size of a dimension.
     pub(crate) fn size(&mut self) -> i64 {
         match self.random.below(40) {
             0 => 0,
@@ -106,13 +106,13 @@ impl Generator {
         }
     }
 
-    /// A shape of at most so many dimensions.
+    /// Chooses a shape of at most this number of dimensions.
     pub(crate) fn dims(&mut self, max_rank: usize) -> Vec<i64> {
         let rank = self.random.below(max_rank + 1);
         self.dims_of(rank)
     }
 
-    /// A shape of so many dimensions.
+    /// Chooses a shape of this number of dimensions.
     pub(crate) fn dims_of(&mut self, rank: usize) -> Vec<i64> {
         let mut dims: Vec<i64> = (0..rank).map(|_| self.size()).collect();
         if rank == 1 && self.random.percent(10) {
@@ -125,12 +125,12 @@ impl Generator {
         dims
     }
 
-    /// How elementwise operands are filled.
+    /// Chooses the elements of operands of elementwise operations.
     pub(crate) fn fill(&mut self) -> Fill {
         if self.random.percent(60) { Fill::Any } else { Fill::Tame }
     }
 
-    /// A new argument of `main`, or a constant where arguments cannot be had.
+    /// Adds an argument of `main`, or a constant in a region that cannot use arguments.
     pub(crate) fn input(&mut self, ty: &Ty, fill: Fill) -> Value {
         if self.scope != Scope::Function || self.random.percent(12) {
             return self.constant(ty, fill);
@@ -146,7 +146,7 @@ impl Generator {
         value
     }
 
-    /// A constant.
+    /// Adds a constant.
     pub(crate) fn constant(&mut self, ty: &Ty, fill: Fill) -> Value {
         let count = ty.count();
         let elements: Vec<Vec<u8>> = if self.random.percent(30) && count > 1 {
@@ -158,7 +158,7 @@ impl Generator {
         self.push("stablehlo.constant", &[], &value, &[], std::slice::from_ref(ty)).remove(0)
     }
 
-    /// A constant vector of 64-bit integers, or of 32-bit ones.
+    /// Adds a constant vector of 64-bit or 32-bit integers.
     pub(crate) fn integers(&mut self, values: &[i64]) -> Value {
         let element = if self.random.percent(50) { ElementType::I64 } else { ElementType::I32 };
         let ty = Ty::plain(element, &[values.len() as i64]);
@@ -168,7 +168,7 @@ impl Generator {
         self.push("stablehlo.constant", &[], &value, &[], &[ty]).remove(0)
     }
 
-    /// A value of this type: an existing one at times, where any elements will do.
+    /// Returns a value of this type, which may be an existing one if its elements are arbitrary.
     pub(crate) fn operand(&mut self, ty: &Ty, fill: Fill) -> Value {
         let fitting: Vec<&Value> = self.values.iter().filter(|v| v.ty == *ty).collect();
         if fill == Fill::Any && !fitting.is_empty() && self.random.percent(65) {
@@ -178,7 +178,7 @@ impl Generator {
         self.input(ty, fill)
     }
 
-    /// An existing value with these elements and so many dimensions, or a new one.
+    /// Returns an existing value with these elements and this number of dimensions, or a new one.
     pub(crate) fn some(
         &mut self,
         element: Element,
@@ -213,7 +213,7 @@ impl Generator {
         defined
     }
 
-    /// Like `push`, for results of any type, which later statements do not use by themselves.
+    /// Adds an operation whose results may have any type. Later statements do not choose these results as operands.
     pub(crate) fn push_text(
         &mut self,
         op: &str,
@@ -227,7 +227,7 @@ impl Generator {
         self.push_raw(op, &operands, attributes, regions, results)
     }
 
-    /// Like `push_text`, for operands of any type, as names and types.
+    /// Adds an operation whose operands may have any type. They are given as names and types.
     pub(crate) fn push_raw(
         &mut self,
         op: &str,
@@ -260,7 +260,7 @@ impl Generator {
         names
     }
 
-    /// A region with these arguments. `body` adds its statements and gives what it returns.
+    /// Generates a region with these arguments. `body` adds its statements and returns its results.
     pub(crate) fn region(
         &mut self,
         scope: Scope,
@@ -305,14 +305,14 @@ impl Generator {
         Region { text, uses }
     }
 
-    /// A function with these arguments, of this name.
+    /// Adds a function with these arguments. Returns its name and the types of its results.
     pub(crate) fn function(
         &mut self,
         arguments: &[Ty],
         body: impl FnOnce(&mut Self, &[Value]) -> Vec<Value>,
     ) -> (String, Vec<Ty>) {
         let name = format!("main_{}", self.program.functions.len() + 1);
-        // Its place, so that functions made on the way get other names.
+        // Reserves the name, so that functions that `body` adds have other names.
         self.program.functions.push(String::new());
         let place = self.program.functions.len() - 1;
         let mut types = Vec::new();
@@ -321,7 +321,7 @@ impl Generator {
             types = results.iter().map(|v| v.ty.clone()).collect();
             results
         });
-        // The last return is the function's; others are those of its regions.
+        // The last return is that of the function; the others are those of its regions.
         let (before, after) = region.text.rsplit_once("stablehlo.return").unwrap_or((&region.text, ""));
         let body = format!("{before}func.return{after}");
         let list = |types: &[Ty]| types.iter().map(Ty::text).collect::<Vec<_>>().join(", ");
@@ -333,24 +333,24 @@ impl Generator {
         (name, types)
     }
 
-    /// A value of this type that depends on what is there: random operations on it that keep its type.
+    /// Applies random operations to a value that do not change its type.
     pub(crate) fn transformed(&mut self, value: &Value, steps: usize) -> Value {
         (0..steps).fold(value.clone(), |value, _| ops::step(self, &value))
     }
 
-    /// Some statement on some values.
+    /// Adds a random statement.
     fn any_statement(&mut self) {
         let (code, element) = ops::any(self);
-        // What the operation has no form for is no statement.
+        // If the generator does not support the combination, no statement is added.
         let _ = ops::emit(self, code, element);
     }
 
-    /// Whether regions may have further regions here.
+    /// Returns whether the next region may contain further regions.
     pub(crate) fn may_nest(&self) -> bool {
         self.depth < MAX_DEPTH
     }
 
-    /// The element type of some value, or any.
+    /// Chooses the element type of an existing value, or any element type.
     pub(crate) fn some_element(&mut self) -> Element {
         if !self.values.is_empty() && self.random.percent(80) {
             let chosen = self.random.below(self.values.len());
@@ -361,13 +361,13 @@ impl Generator {
     }
 }
 
-/// A region's text and what it uses from outside.
+/// The text of a region, and the values of enclosing scopes that it uses.
 pub(crate) struct Region {
     pub(crate) text: String,
     pub(crate) uses: Vec<String>,
 }
 
-/// `array<i64: 1, 2>`.
+/// Formats integers as `array<i64: 1, 2>`.
 pub(crate) fn array(values: &[i64]) -> String {
     if values.is_empty() {
         return "array<i64>".to_owned();
@@ -376,12 +376,12 @@ pub(crate) fn array(values: &[i64]) -> String {
     format!("array<i64: {}>", values.join(", "))
 }
 
-/// `[1, 2]`.
+/// Formats integers as `[1, 2]`.
 pub(crate) fn list(values: &[i64]) -> String {
     format!("{values:?}")
 }
 
-/// `dense<[[0, 1]]> : tensor<1x2xi64>`.
+/// Formats pairs as `dense<[[0, 1]]> : tensor<1x2xi64>`.
 pub(crate) fn pairs(values: &[(i64, i64)]) -> String {
     if values.is_empty() {
         return "dense<> : tensor<0x2xi64>".to_owned();

@@ -1,8 +1,8 @@
-//! Makes random StableHLO programs and runs them on refcpu: one side of `cargo xtask differential`.
+//! Generates random StableHLO programs and runs them on refcpu, for `cargo xtask differential`.
 //!
-//! `generate` writes a JSON object a line for each program, with what refcpu makes of it. `run` reads programs, a JSON object a
-//! line, and answers each with the same. `table` writes what there is to test. The driver, `tests/python/differential`, runs
-//! the other sides and compares.
+//! `generate` writes for each program a line with a JSON object, which contains the program and refcpu's results. `run` reads
+//! programs as lines of JSON, and writes the same object for each. `table` writes the operations and element types that are
+//! tested. The driver, `tests/python/differential`, runs the other implementations and compares the results.
 #![forbid(unsafe_code)]
 
 mod execute;
@@ -32,15 +32,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make programs and run them
+    /// Generate programs and run them
     Generate {
-        /// What the choices depend on
+        /// Seed of the random choices
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// The first program's number
+        /// Number of the first program
         #[arg(long, default_value_t = 0)]
         start: u64,
-        /// How many
+        /// Number of programs
         #[arg(long, default_value_t = 100)]
         programs: u64,
         /// Only programs about this operation
@@ -52,15 +52,15 @@ enum Command {
     },
     /// Run the programs of standard input
     Run,
-    /// Write which operations there are on which element types, and why others are not tested
+    /// Write the tested operations with their element types, and the reasons why others are not tested
     Table,
 }
 
-/// A program with its fate.
+/// A program and its outcome.
 #[derive(Serialize)]
 struct Record {
     number: u64,
-    /// What it is about.
+    /// The operation that the program is about.
     about: (&'static str, &'static str),
     program: GeneratedProgram,
     outcome: Outcome,
@@ -69,7 +69,7 @@ struct Record {
 fn main() -> Result<()> {
     let command = Arguments::parse().command;
     std::panic::set_hook(Box::new(|_| ()));
-    // Reading and compiling recurse with the nesting of the program.
+    // The recursion depth of reading and compiling grows with the nesting of the program.
     let worker = std::thread::Builder::new().stack_size(64 << 20).spawn(move || match command {
         Command::Generate { seed, start, programs, only, element } => {
             generate(seed, start..start + programs, only.as_deref(), element.as_deref())
@@ -80,7 +80,7 @@ fn main() -> Result<()> {
     worker.join().unwrap_or_else(|_| anyhow::bail!("the generator panicked"))
 }
 
-/// Pairs take turns, so that each gets its share whatever the seed.
+/// Generates programs. The pairs of operation and element type rotate, so that each occurs equally often with every seed.
 fn generate(
     seed: u64,
     numbers: std::ops::Range<u64>,

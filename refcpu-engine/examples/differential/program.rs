@@ -1,10 +1,10 @@
-//! Programs as lists of statements: what the driver takes apart when it looks for the cause of a difference.
+//! Programs as lists of statements, which the driver splits to find the cause of a difference.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A value with its type's text.
+/// The name of a value and the text of its type.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Typed {
     pub(crate) name: String,
@@ -17,7 +17,7 @@ pub(crate) struct Typed {
 pub(crate) struct Argument {
     #[serde(flatten)]
     pub(crate) value: Typed,
-    /// Its elements: little-endian bytes in hexadecimal, narrow ones in a byte each.
+    /// The elements as little-endian bytes in hexadecimal. An element of less than a byte occupies one byte.
     pub(crate) data: String,
 }
 
@@ -26,12 +26,12 @@ pub(crate) struct Argument {
 pub(crate) struct Statement {
     pub(crate) op: String,
     pub(crate) text: String,
-    /// Values from outside that it or its regions use.
+    /// The values that the operation and its regions use, other than those that are defined in its regions.
     pub(crate) uses: Vec<String>,
     pub(crate) defines: Vec<Typed>,
 }
 
-/// A program of one function, and those that it calls.
+/// A program: the statements of `main`, and the functions that it calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct GeneratedProgram {
     pub(crate) arguments: Vec<Argument>,
@@ -41,14 +41,14 @@ pub(crate) struct GeneratedProgram {
 }
 
 impl GeneratedProgram {
-    /// Types of all values of `main`.
+    /// Returns the types of all values of `main`.
     pub(crate) fn types(&self) -> BTreeMap<&str, &str> {
         let arguments = self.arguments.iter().map(|a| &a.value);
         let defined = self.statements.iter().flat_map(|s| &s.defines);
         arguments.chain(defined).map(|v| (v.name.as_str(), v.ty.as_str())).collect()
     }
 
-    /// MLIR's text; `donated` lets each argument's memory become a result's.
+    /// Returns the program as MLIR text. If `donated`, results may use the memory of arguments.
     pub(crate) fn text(&self, donated: bool) -> String {
         let types = self.types();
         let attribute = if donated { " {jax.buffer_donor = true}" } else { "" };
@@ -68,8 +68,8 @@ impl GeneratedProgram {
         text + "}\n"
     }
 
-    /// The program before a statement and from it on. What the second needs of the first becomes results of the one and
-    /// arguments (without data) of the other; constants, which operations may ask for, are in both.
+    /// Splits the program before a statement. The values of the first part that the second uses become results of the first and
+    /// arguments (without data) of the second. Both contain the constants, because operations may require constant operands.
     pub(crate) fn split(&self, at: usize) -> (GeneratedProgram, GeneratedProgram) {
         let (first, second) = self.statements.split_at(at);
         let is_needed =
@@ -94,7 +94,7 @@ impl GeneratedProgram {
     }
 }
 
-/// Bytes as hexadecimal digits.
+/// Converts bytes to hexadecimal digits.
 pub(crate) fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -102,7 +102,7 @@ pub(crate) fn to_hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The bytes of hexadecimal digits; None if they are none.
+/// Converts hexadecimal digits to bytes; `None` if the text contains other characters.
 pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
     let pairs = text.as_bytes().chunks(2);
     pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()

@@ -1,10 +1,10 @@
 //! Pseudo-random choices from a seed.
 
-/// A small generator (splitmix64): the same choices for the same seed on every machine.
+/// A generator of pseudo-random numbers (splitmix64). The same seed generates the same numbers on every machine.
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The choices of one program: by the run's seed and the program's number.
+    /// Creates the generator of one program from the seed of the run and the number of the program.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         let mut random = Self(seed ^ stream.wrapping_mul(0xd134_2543_de82_ef95));
         random.next();
@@ -19,30 +19,30 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`; 0 if `n` is 0.
+    /// Returns a number below `n`; 0 if `n` is 0.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         if n == 0 { 0 } else { (self.next() >> 11) as usize % n }
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, inclusive.
     pub(crate) fn between(&mut self, low: i64, high: i64) -> i64 {
         low + self.below((high - low + 1).max(1) as usize) as i64
     }
 
-    /// True in so many percent of the cases.
+    /// Returns `true` with this probability in percent.
     pub(crate) fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of the choices.
+    /// Returns one of the choices.
     ///
     /// # Panics
-    /// Panics if there are none.
+    /// Panics if there are no choices.
     pub(crate) fn pick<T: Clone>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())].clone()
     }
 
-    /// 0 to `n` in any order.
+    /// Returns the numbers below `n` in random order.
     pub(crate) fn permutation(&mut self, n: usize) -> Vec<i64> {
         let mut all: Vec<i64> = (0..n as i64).collect();
         for i in (1..n).rev() {

@@ -1,4 +1,4 @@
-//! What there is to test: operations and the element types that they are allowed on, as the verifier says.
+//! The table of tests: the operations, and the element types for which the verifier accepts them.
 
 use crate::generator;
 use crate::types::{Element, elements};
@@ -8,17 +8,17 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-/// Programs of each pair that are tried before the verifier is believed.
+/// The number of programs of each pair that the verifier must reject before the pair is excluded.
 const ATTEMPTS: u64 = 4;
 
 static ALLOWED: OnceLock<BTreeSet<(OpCode, &'static str)>> = OnceLock::new();
 
 thread_local! {
-    /// True while the table is made: nothing is known of any operation then.
+    /// `true` while the table is computed, when the allowed pairs are not known.
     static MAKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the verifier takes the operation on elements of this type.
+/// Returns whether the verifier accepts the operation on elements of this type.
 pub(crate) fn is_allowed(code: OpCode, element: Element) -> bool {
     if MAKING.get() {
         return is_basic(code, element);
@@ -26,7 +26,7 @@ pub(crate) fn is_allowed(code: OpCode, element: Element) -> bool {
     allowed().contains(&(code, element.family()))
 }
 
-/// What programs may contain that find out what is allowed.
+/// Returns whether a program that computes the table may contain the operation on elements of this type.
 fn is_basic(code: OpCode, element: Element) -> bool {
     use pjrt_stablehlo::ir::ElementKind::*;
     match code {
@@ -44,7 +44,7 @@ fn is_basic(code: OpCode, element: Element) -> bool {
     }
 }
 
-/// All pairs of an operation and an element type that programs are made of.
+/// Returns all pairs of an operation and an element type that programs contain.
 pub(crate) fn allowed() -> &'static BTreeSet<(OpCode, &'static str)> {
     ALLOWED.get_or_init(|| {
         MAKING.set(true);
@@ -66,7 +66,7 @@ pub(crate) fn allowed() -> &'static BTreeSet<(OpCode, &'static str)> {
     })
 }
 
-/// How often each operation is in a module, in all its functions and regions, by element type.
+/// Returns the number of operations in all functions and regions of a module, by operation and element type.
 pub(crate) fn counts(module: &Module) -> BTreeMap<(OpCode, String), usize> {
     let mut counts = BTreeMap::new();
     for function in module.functions() {
@@ -77,8 +77,8 @@ pub(crate) fn counts(module: &Module) -> BTreeMap<(OpCode, String), usize> {
     counts
 }
 
-/// The element type that an operation works on: that of its first tensor, or of its result where there is none. An
-/// operation with generated numbers is about these, not about its state.
+/// Returns the element type of an operation: that of its first tensor operand, or of its result if there is none. For operations
+/// that generate random numbers, it is that of the numbers, not of the state.
 fn element_of(body: &Body, op: &pjrt_stablehlo::ir::Operation) -> String {
     let family = |ty: &Type| {
         let tensor = ty.as_tensor()?;

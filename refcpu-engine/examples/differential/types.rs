@@ -1,4 +1,4 @@
-//! Types of the generated values, and their elements.
+//! The types of generated values, and their elements.
 
 use crate::random::Random;
 use pjrt_stablehlo::ir::{ElementKind, ElementType};
@@ -10,16 +10,16 @@ pub(crate) struct Ty {
     pub(crate) element: Element,
 }
 
-/// An element type; quantized ones with their parameters.
+/// An element type, which includes the parameters of quantized types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Element {
     Plain(ElementType),
-    /// A parameter set of [`QUANTIZED`].
+    /// An index into [`QUANTIZED`].
     Quantized(usize),
 }
 
-/// Quantized types that programs use: MLIR's text and the storage type. Signed ones: for others the anchors compute with the
-/// wrong storage type.
+/// The quantized types that programs use: their MLIR text and storage types. All are signed, because the other implementations
+/// compute unsigned ones with the wrong storage type.
 pub(crate) const QUANTIZED: [(&str, ElementType); 4] = [
     ("!quant.uniform<i8:f32, 5.000000e-01:3>", ElementType::I8),
     ("!quant.uniform<i8:f32, 1.250000e-01:-5>", ElementType::I8),
@@ -27,27 +27,27 @@ pub(crate) const QUANTIZED: [(&str, ElementType); 4] = [
     ("!quant.uniform<i32:f32, 6.250000e-02>", ElementType::I32),
 ];
 
-/// Those of them whose zero point is zero.
+/// The indices of the quantized types whose zero point is zero.
 pub(crate) const SYMMETRIC: [usize; 2] = [2, 3];
 
-/// What an input's elements are for.
+/// The kind of an input's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fill {
-    /// Anything, with many special values.
+    /// Any values, many of which are special.
     Any,
-    /// Numbers around one, exact in few bits: sums and products of them do not depend on the order much.
+    /// Numbers around one with short mantissas. Their sums and products hardly depend on the order.
     Tame,
     /// Positive numbers around one.
     Positive,
-    /// Integers from the first number to the second.
+    /// Integers from the first number to the second, inclusive.
     Range(i64, i64),
-    /// The least number, an infinity where there is one.
+    /// The smallest number, which is negative infinity if the type has it.
     Lowest,
-    /// The greatest.
+    /// The largest number, which is infinity if the type has it.
     Highest,
 }
 
-/// Every element type that a tensor can have.
+/// Returns every element type of tensors.
 pub(crate) fn elements() -> Vec<Element> {
     let none =
         [ElementType::Tf32, ElementType::Ui1, ElementType::Si1, ElementType::Index, ElementType::Quantized];
@@ -63,7 +63,7 @@ impl Element {
         }
     }
 
-    /// The name in the table of counts.
+    /// Returns the name in the table of counts.
     pub(crate) fn family(self) -> &'static str {
         match self {
             Element::Plain(ty) => ty.name(),
@@ -71,7 +71,7 @@ impl Element {
         }
     }
 
-    /// How the element is stored.
+    /// Returns the type of the stored elements.
     pub(crate) fn storage(self) -> ElementType {
         match self {
             Element::Plain(ty) => ty,
@@ -100,12 +100,12 @@ impl Ty {
         Self::new(Element::Plain(ty), dims)
     }
 
-    /// The same elements in another shape.
+    /// Returns the type with the same elements in another shape.
     pub(crate) fn with_dims(&self, dims: &[i64]) -> Self {
         Self::new(self.element, dims)
     }
 
-    /// Other elements in the same shape.
+    /// Returns the type with other elements in the same shape.
     pub(crate) fn with_element(&self, element: Element) -> Self {
         Self::new(element, &self.dims)
     }
@@ -124,7 +124,7 @@ impl Ty {
     }
 }
 
-/// Little-endian bytes of one element, a whole number of bytes each.
+/// Returns the little-endian bytes of one element, which occupies whole bytes.
 pub(crate) fn bytes(random: &mut Random, element: Element, fill: Fill) -> Vec<u8> {
     let ty = element.storage();
     if let Some(part) = ty.complex_part() {
@@ -181,7 +181,7 @@ fn integer(random: &mut Random, ty: ElementType, fill: Fill) -> i64 {
     }
 }
 
-/// The exponent's bits for one.
+/// Returns the bits of the exponent of the number one.
 fn bias(ty: ElementType) -> u64 {
     match ty {
         ElementType::F8E8M0FNU => 127,
@@ -201,7 +201,7 @@ fn float(random: &mut Random, ty: ElementType, fill: Fill) -> u64 {
         return sign
             | match random.below(12) {
                 0 | 1 => 0,
-                // The quiet NaN, or what is there in types without it.
+                // The quiet NaN, or the value with these bits in types without it.
                 2 => top << mantissa | 1 << mantissa.saturating_sub(1),
                 3 => top << mantissa,
                 4 => (top - 1) << mantissa | ones,
@@ -209,14 +209,14 @@ fn float(random: &mut Random, ty: ElementType, fill: Fill) -> u64 {
                 6 => bias(ty) << mantissa,
                 7 => (bias(ty) - 1) << mantissa,
                 8 => (bias(ty) << mantissa) + 1,
-                // Numbers below the smallest normal one; rare, since XLA's CPU backend flushes them.
+                // Subnormal numbers, which are rare because XLA's CPU backend flushes them to zero.
                 9 if random.percent(15) => 1,
                 10 if random.percent(15) => ones,
                 _ => random.next() & ((1 << (exponent + mantissa)) - 1),
             };
     }
     let sign = if fill == Fill::Positive { 0 } else { sign };
-    // Three bits of mantissa at most, so that products are exact where the type allows.
+    // At most three bits of mantissa, so that products are exact if the type allows it.
     let wide = if fill == Fill::Any { mantissa } else { mantissa.min(2) };
     let fraction = (random.next() & ((1 << wide) - 1)) << (mantissa - wide);
     let shift = if exponent < 4 { random.between(-1, 1) } else { random.between(-2, 2) };
@@ -224,13 +224,13 @@ fn float(random: &mut Random, ty: ElementType, fill: Fill) -> u64 {
     sign | raised << mantissa | fraction
 }
 
-/// An infinity, or the finite number that is furthest from zero.
+/// Returns an infinity, or the finite number of largest magnitude.
 fn extreme(ty: ElementType, lowest: bool) -> u64 {
     let (mantissa, exponent) = (ty.mantissa_bits(), ty.exponent_bits());
     let all = (1u64 << (exponent + mantissa)) - 1;
     let magnitude = match ty {
         ElementType::F8E8M0FNU => return if lowest { 0 } else { all - 1 },
-        // All ones are NaN.
+        // The bits that are all ones are NaN.
         ElementType::F8E4M3FN => all - 1,
         ElementType::F4E2M1FN | ElementType::F6E2M3FN | ElementType::F6E3M2FN => all,
         ElementType::F8E4M3FNUZ | ElementType::F8E4M3B11FNUZ | ElementType::F8E5M2FNUZ => all,
@@ -239,7 +239,7 @@ fn extreme(ty: ElementType, lowest: bool) -> u64 {
     u64::from(lowest) << (exponent + mantissa) | magnitude
 }
 
-/// A small integer as a float, as near as the type has it.
+/// Returns the float nearest to a small integer.
 fn small_float(ty: ElementType, value: i64) -> u64 {
     let (mantissa, exponent) = (ty.mantissa_bits(), ty.exponent_bits());
     if value == 0 {
@@ -254,7 +254,7 @@ fn small_float(ty: ElementType, value: i64) -> u64 {
     sign | (bias(ty) + u64::from(log)).min(top) << mantissa | fraction
 }
 
-/// The text of a constant.
+/// Returns the MLIR text of a constant.
 pub(crate) fn literal(ty: &Ty, elements: &[Vec<u8>]) -> String {
     if elements.is_empty() {
         return format!("dense<> : {}", storage_text(ty));
@@ -267,12 +267,12 @@ pub(crate) fn literal(ty: &Ty, elements: &[Vec<u8>]) -> String {
     format!("dense<\"0x{digits}\"> : {}", storage_text(ty))
 }
 
-/// Constants of quantized types are written in their storage.
+/// The elements of constants of quantized types are written in the storage type.
 fn storage_text(ty: &Ty) -> String {
     ty.with_element(Element::Plain(ty.element.storage())).text()
 }
 
-/// A nested list in brackets, as MLIR writes the elements of a tensor.
+/// Formats the elements of a tensor as nested lists in brackets, as MLIR does.
 fn nested(words: &[&str], dims: &[i64]) -> String {
     match dims {
         [] => words.first().copied().unwrap_or_default().to_owned(),

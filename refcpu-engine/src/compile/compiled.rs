@@ -57,7 +57,7 @@ impl Compiled {
 /// Compiles a program.
 ///
 /// The host partitions its custom calls, and shardings are propagated. If the program must run in parts, it is rewritten as the
-/// program of one partition. Then the program that runs is lowered, optimised and converted to a plan.
+/// program of one partition. Then the program that runs is lowered, optimized and converted to a plan.
 ///
 /// # Errors
 /// Returns an error if the program is invalid or uses a feature that refcpu does not implement, or if there is not enough memory.

@@ -27,7 +27,7 @@ static CORE_OPS: LazyLock<CoreOps> = LazyLock::new(|| {
     composites_with_kernels().fold(core, CoreOps::with_composite).without_bounded_sizes()
 });
 
-/// The same without `func.call`: calls are inlined.
+/// The set of core operations without `func.call`, for inlined calls.
 static WITHOUT_CALLS: LazyLock<CoreOps> = LazyLock::new(|| CORE_OPS.clone().without(OpCode::FuncCall));
 
 /// Returns whether a body contains a `select_and_scatter` that no kernel supports: the elements are complex or quantized, the
@@ -73,7 +73,7 @@ pub(super) fn to_core_ops(module: &Module) -> Result<Cow<'_, Module>, CompileErr
     in_ops(module, &CORE_OPS)
 }
 
-/// Does the same, and inlines calls.
+/// Rewrites the module to core operations, and inlines its calls.
 ///
 /// # Errors
 /// Returns an error if an operation cannot be expressed in these operations.

@@ -13,7 +13,7 @@ use pjrt_stablehlo::ir::{Attribute, Function};
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// Compiles a module that runs as it is: on whole arrays, which are split outside of the run, or on those of one partition.
+/// Compiles a module that runs as it is: on whole arrays, which are split outside the run, or on those of one partition.
 pub(super) fn plan(module: &Module, options: &CompileOptions, shardings: &Shardings) -> Result<Plan> {
     let dump = |pass: &str, program: &dyn Display| {
         if let Some(dump) = &options.dump {

@@ -2,7 +2,7 @@
 
 use super::check::{Check, need};
 use super::{Graph, Shape};
-use refcpu_kernels::reduce::ReduceOp;
+use refcpu_kernels::ReduceOp;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;

@@ -4,8 +4,8 @@ use super::Shape;
 use super::body::{Body, Reducer};
 use super::check::{Check, counts, is_index, need, need_dims, same, same_type};
 use super::operation::{Cost, Device, Operation, elements};
+use refcpu_kernels::ReduceOp;
 use refcpu_kernels::index::{self, Combiner, GatherSpec, ScatterSpec};
-use refcpu_kernels::reduce::ReduceOp;
 use refcpu_kernels::{DType, Dst, Src};
 
 /// The dimension numbers of a gather, with the names of StableHLO.

@@ -1,4 +1,4 @@
-//! Matrix factorisations, linear systems and Fourier transforms.
+//! Matrix factorizations, linear systems and Fourier transforms.
 
 use super::Shape;
 use super::check::{Check, counts, need, same, same_type};

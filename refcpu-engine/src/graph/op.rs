@@ -100,7 +100,7 @@ impl Op {
     /// for other operations, whose bodies apply to single elements.
     ///
     /// # Errors
-    /// The errors of `change`.
+    /// Returns the errors of `change`.
     pub fn with_programs<E>(&self, change: impl Fn(&Graph) -> Result<Graph, E>) -> Result<Option<Op>, E> {
         let changed = |body: &Body| change(body).map(Body::new);
         Ok(Some(match self {

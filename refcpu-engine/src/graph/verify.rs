@@ -9,7 +9,7 @@ const MAX_DEPTH: usize = 256;
 /// Checks a graph and its bodies.
 ///
 /// # Errors
-/// A description of the first node that is invalid.
+/// Returns a description of the first node that is invalid.
 pub fn verify(graph: &Graph) -> Check {
     verify_nested(graph, 0)
 }
@@ -48,7 +48,7 @@ fn verify_nested(graph: &Graph, depth: usize) -> Check {
 /// Checks one node of a graph without its bodies.
 ///
 /// # Errors
-/// A description of the problem.
+/// Returns a description of the problem.
 pub(crate) fn verify_node(g: &Graph, node: &Node) -> Check {
     let x: Vec<&Shape> = node.operands.iter().map(|v| g.shape(*v)).collect();
     let y: Vec<&Shape> = node.results().map(|v| g.shape(v)).collect();

@@ -7,7 +7,7 @@ impl Program {
     /// read, and that slots that share memory are never live at the same time.
     ///
     /// # Errors
-    /// A description of the first violation.
+    /// Returns a description of the first violation.
     pub fn check(&self) -> Result<(), String> {
         let mut loops = Vec::new();
         let mut exchanged = Vec::new();

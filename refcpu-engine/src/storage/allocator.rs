@@ -88,7 +88,7 @@ struct Raw(NonNull<u8>);
 // SAFETY: a `Raw` is the sole owner of plain memory, which is not bound to a thread.
 unsafe impl Send for Raw {}
 
-/// A block of memory, aligned to a cache line. All bytes are initialised to unspecified values. Dropping the block returns it
+/// A block of memory, aligned to a cache line. All bytes are initialized to unspecified values. Dropping the block returns it
 /// to its allocator.
 pub struct Block {
     ptr: NonNull<u8>,

@@ -96,7 +96,7 @@ impl Array {
     /// the end of the parent, as the last shard of an uneven split does; its elements there are zeros.
     ///
     /// # Panics
-    /// Panics if the window begins outside of the parent.
+    /// Panics if the window begins outside the parent.
     pub fn window(parent: &Array, starts: &[usize], sizes: &[usize]) -> Self {
         let dims = parent.dims();
         assert!(
@@ -186,7 +186,7 @@ impl Array {
     pub fn bytes(&self) -> Option<&[u8]> {
         match &*self.storage {
             Storage::Owned(block) => {
-                // SAFETY: the block was allocated for `byte_len` bytes, all of which are initialised. They are written only
+                // SAFETY: the block was allocated for `byte_len` bytes, all of which are initialized. They are written only
                 // through `bytes_mut` or a view of a frame. Both require the only handle of the storage, which this borrow
                 // excludes.
                 Some(unsafe { std::slice::from_raw_parts(block.as_ptr().as_ptr(), self.byte_len()) })
@@ -248,7 +248,7 @@ impl Array {
     /// Converts this array to another type and shape of the same size in bytes.
     ///
     /// # Panics
-    /// As [`Self::reinterpret`].
+    /// Panics in the same cases as [`Self::reinterpret`].
     pub fn into_reinterpreted(self, dtype: DType, dims: Arc<[usize]>) -> Self {
         assert!(self.as_window().is_none(), "a window cannot be reinterpreted");
         assert_eq!(
@@ -284,7 +284,7 @@ impl std::fmt::Debug for Array {
     }
 }
 
-/// Returns `true` if a window of shape `dims` at `starts` is inside of an array of shape `whole`.
+/// Returns `true` if a window of shape `dims` at `starts` is inside an array of shape `whole`.
 fn lies_inside(whole: &[usize], starts: &[usize], dims: &[usize]) -> bool {
     whole.iter().zip(starts).zip(dims).all(|((whole, start), size)| start.saturating_add(*size) <= *whole)
 }

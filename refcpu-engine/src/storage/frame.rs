@@ -177,7 +177,8 @@ impl Frame {
     /// `in_place` states that the kernel allows a result at the address of an operand.
     ///
     /// # Panics
-    /// Panics if a view exceeds its slot, if the slot of a result is read-only, or if a result overlaps another view in any other way.
+    /// Panics if a view exceeds its slot, if the slot of a result is read-only, or if a result overlaps another view in any
+    /// other way.
     #[inline]
     pub fn access<R>(
         &mut self,
@@ -190,7 +191,7 @@ impl Frame {
         for view in reads {
             let (ptr, _) = self.place(view);
             // SAFETY: `place` returns the address of `view.bytes` bytes inside a slot. The frame holds the memory of the slot
-            // (in `arena`, `held` or `results`) and is borrowed for this call. The bytes are initialised: blocks always are,
+            // (in `arena`, `held` or `results`) and is borrowed for this call. The bytes are initialized: blocks always are,
             // and foreign memory is by its type. Nothing writes them during the call. In this frame only `dsts` below writes,
             // and its views are checked to be disjoint from this one, or to have the same address for a kernel that works in
             // place. Arenas and results have no other holder, and arrays with more than one holder are never written. The dims
@@ -220,7 +221,7 @@ impl Frame {
                 "the result in slot {} overlaps another result",
                 view.slot
             );
-            // SAFETY: as above for address, lifetime and initialisation. The bytes are writable: the slot is in the arena, of
+            // SAFETY: as above for address, lifetime and initialization. The bytes are writable: the slot is in the arena, of
             // which the frame is the sole owner, or is a result, whose only holder is the frame. No other view of this call
             // overlaps them, except those of the same address for a kernel that allows it, as checked above.
             dsts.push(unsafe { Dst::from_raw(ptr, view.dtype, &*std::ptr::from_ref(&*view.dims)) });
@@ -235,7 +236,7 @@ impl Frame {
     /// Returns the bytes of an array for reading.
     pub fn bytes(&self, view: &View) -> &[u8] {
         let (ptr, _) = self.place(view);
-        // SAFETY: `place` returns the address of this number of initialised bytes, which the frame holds. Writing them requires
+        // SAFETY: `place` returns the address of this number of initialized bytes, which the frame holds. Writing them requires
         // a mutable borrow of the frame, which this borrow excludes.
         unsafe { std::slice::from_raw_parts(ptr.as_ptr(), view.bytes) }
     }

@@ -2,7 +2,7 @@
 //!
 //! This is the only module of the crate with `unsafe` code. It guarantees:
 //!
-//! * Every byte of a view is initialised, and stays allocated while the view exists.
+//! * Every byte of a view is initialized, and stays allocated while the view exists.
 //! * A view for writing is the only access to its bytes. The exception is a view for reading at the same address, and only if
 //!   the caller states that the kernel works in place.
 //! * Memory that others may read is never written: foreign memory, constants, and arrays with more than one holder.

@@ -65,7 +65,7 @@ impl<'a> IndexVectors<'a> {
     }
 
     /// Adds the contribution of component `k` to the offset of each vector from number `first`, `step` times
-    /// the start, and clears `inside` for vectors whose start is outside of `0..=largest`. Returns `true` if
+    /// the start, and clears `inside` for vectors whose start is outside `0..=largest`. Returns `true` if
     /// there are none.
     pub(super) fn add_checked(
         &self,
@@ -198,7 +198,7 @@ unsafe fn clamped_body<I: Isa, T: Index>(
 }
 
 multiversion! {
-    /// Adds `step` times a start to each offset, and clears `inside` if the start is outside of
+    /// Adds `step` times a start to each offset, and clears `inside` if the start is outside
     /// `0..=largest`. Returns `true` if no start is.
     ///
     /// # Safety

@@ -2,7 +2,7 @@
 
 use super::instr::{Instr, Op, scalar_op};
 use super::{
-    Array, ArraySpec, Base, Call, Cell, Code, MAX_CELLS, Operand, Outside, Place, Start, Vector, Window,
+    ArrayId, ArraySpec, Base, Call, Cell, Code, MAX_CELLS, Operand, Outside, Place, Start, Vector, Window,
     cells_of, optimise,
 };
 use crate::region::node::Node;
@@ -97,13 +97,13 @@ impl Assembler {
     /// Returns the builder of the innermost block's arithmetic.
     ///
     /// # Panics
-    /// Panics outside of any block.
+    /// Panics outside any block.
     pub fn builder(&mut self) -> &mut Builder {
         &mut self.block().builder
     }
 
     fn block(&mut self) -> &mut Block {
-        self.blocks.last_mut().expect("inside of a block")
+        self.blocks.last_mut().expect("inside a block")
     }
 
     /// Allocates cells for `len` elements.
@@ -127,7 +127,7 @@ impl Assembler {
     /// Allocates cells that initially hold these elements.
     ///
     /// # Errors
-    /// See [`Self::cells`]. Also returns an error if the bytes are not whole elements.
+    /// Returns the same errors as [`Self::cells`], and an error if the bytes are not whole elements.
     pub fn constant(&mut self, dtype: DType, bytes: &[u8]) -> Result<Place, RegionError> {
         if !bytes.len().is_multiple_of(dtype.size()) {
             return fail(format!("{} bytes of {dtype:?}", bytes.len()));
@@ -208,7 +208,7 @@ impl Assembler {
     /// Returns the place of a value with all of its `len` elements.
     ///
     /// # Errors
-    /// See [`Self::place`]. Also returns an error if the value has another number of elements.
+    /// Returns the same errors as [`Self::place`], and an error if the value has another number of elements.
     pub fn full(&mut self, v: Val, len: usize) -> Result<Place, RegionError> {
         let node = self.builder().encoded(v)?;
         let place = self.computed(node)?;
@@ -392,7 +392,7 @@ impl Assembler {
     ///
     /// # Errors
     /// Returns an error if there is no such operand.
-    pub fn read(&mut self, number: usize, dtype: DType, len: usize) -> Result<Array, RegionError> {
+    pub fn read(&mut self, number: usize, dtype: DType, len: usize) -> Result<ArrayId, RegionError> {
         if number >= self.reads {
             return fail(format!("there is no operand {number}; the program has {}", self.reads));
         }
@@ -404,7 +404,7 @@ impl Assembler {
     ///
     /// # Errors
     /// Returns an error if there is no such result.
-    pub fn write(&mut self, number: usize, dtype: DType, len: usize) -> Result<Array, RegionError> {
+    pub fn write(&mut self, number: usize, dtype: DType, len: usize) -> Result<ArrayId, RegionError> {
         if number >= self.writes {
             return fail(format!("there is no result {number}; the program has {}", self.writes));
         }
@@ -415,18 +415,18 @@ impl Assembler {
     ///
     /// # Errors
     /// Returns an error if there are too many arrays.
-    pub fn array_of(&mut self, place: Place) -> Result<Array, RegionError> {
+    pub fn array_of(&mut self, place: Place) -> Result<ArrayId, RegionError> {
         self.array(ArraySpec { base: Base::Cells(place.cell), dtype: place.dtype, len: place.len })
     }
 
-    fn array(&mut self, spec: ArraySpec) -> Result<Array, RegionError> {
+    fn array(&mut self, spec: ArraySpec) -> Result<ArrayId, RegionError> {
         let same = |a: &ArraySpec| a.base == spec.base && a.dtype == spec.dtype && a.len == spec.len;
         if let Some(i) = self.arrays.iter().position(same) {
-            return Ok(Array(i as u16));
+            return Ok(ArrayId(i as u16));
         }
         let n = self.index(self.arrays.len())?;
         self.arrays.push(spec);
-        Ok(Array(n))
+        Ok(ArrayId(n))
     }
 
     /// Reads a window: the elements `runs[i]..runs[i] + run` for each `i`, shifted by the indices of
@@ -437,7 +437,7 @@ impl Assembler {
     /// elements is not that of `to`.
     pub fn load(
         &mut self,
-        array: Array,
+        array: ArrayId,
         starts: &[Start],
         runs: &[usize],
         run: usize,
@@ -451,10 +451,10 @@ impl Assembler {
     /// Writes a window; see [`Self::load`].
     ///
     /// # Errors
-    /// See [`Self::load`]. Also returns an error if the array is read-only.
+    /// Returns the same errors as [`Self::load`], and an error if the array is read-only.
     pub fn store(
         &mut self,
-        array: Array,
+        array: ArrayId,
         starts: &[Start],
         runs: &[usize],
         run: usize,
@@ -471,7 +471,7 @@ impl Assembler {
 
     fn window(
         &mut self,
-        array: Array,
+        array: ArrayId,
         starts: &[Start],
         runs: &[usize],
         run: usize,
@@ -532,7 +532,7 @@ impl Assembler {
     /// Copies values to other places simultaneously: a place may be both read and written.
     ///
     /// # Errors
-    /// See [`Self::copy`].
+    /// Returns the same errors as [`Self::copy`].
     pub fn copy_all(&mut self, moves: &[(Place, Place)]) -> Result<(), RegionError> {
         let mut rest: Vec<(Place, Place)> = moves.iter().filter(|(f, t)| f.cell != t.cell).copied().collect();
         while !rest.is_empty() {
@@ -563,10 +563,10 @@ impl Assembler {
     pub fn call(
         &mut self,
         what: usize,
-        reads: &[(Array, &[usize])],
-        writes: &[(Array, &[usize])],
+        reads: &[(ArrayId, &[usize])],
+        writes: &[(ArrayId, &[usize])],
     ) -> Result<(), RegionError> {
-        let operands = |list: &[(Array, &[usize])]| {
+        let operands = |list: &[(ArrayId, &[usize])]| {
             list.iter()
                 .map(|(array, dims)| {
                     let spec = self.arrays[usize::from(array.0)];

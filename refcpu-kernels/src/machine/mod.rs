@@ -62,7 +62,7 @@ impl Place {
 
 /// An array that windows and calls access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Array(u16);
+pub struct ArrayId(u16);
 
 /// The description of an array.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +106,7 @@ pub enum Outside {
 /// A part of an array: `runs` of consecutive elements, which are shifted by the same indices.
 #[derive(Clone, Debug)]
 struct Window {
-    array: Array,
+    array: ArrayId,
     /// For each dimension along which the window is shifted: the cell of the index, its type, the largest
     /// index, and the number of bytes per unit.
     starts: Vec<(Cell, DType, i64, usize)>,
@@ -129,7 +129,7 @@ struct Vector {
 /// An array of a call.
 #[derive(Clone, Debug)]
 struct Operand {
-    array: Array,
+    array: ArrayId,
     dtype: DType,
     dims: Box<[usize]>,
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::DType;
 use crate::testing::{Array, encode, noise};
 use proptest::prelude::*;
 

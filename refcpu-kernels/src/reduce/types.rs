@@ -1,13 +1,12 @@
 //! The types that a reduction reads and accumulates.
 
-use super::ReduceOp;
 use super::driver::{Layout, Results, run};
 use crate::number::{
     Accumulator, BitAnd, BitOr, BitXor, Greatest, Least, Load, Product, Store, Sum, Target,
     small_float_values,
 };
 use crate::view::SyncPtr;
-use crate::{DType, Dst, Pool, Src};
+use crate::{DType, Dst, Pool, ReduceOp, Src};
 use half::{bf16, f16};
 
 /// A reduction whose accumulator type is known.

@@ -4,8 +4,8 @@ use super::lower::lower;
 use super::node::Node;
 use super::schedule::compacted;
 use super::{Access, InputSpec, OutputSpec, Region, RegionError};
-use crate::tile::{self, Direction, Opcode, Order, ReduceOp, TileOp};
-use crate::{ComputeType, DType, convert};
+use crate::tile::{self, Direction, Opcode, Order, TileOp};
+use crate::{ComputeType, DType, ReduceOp, convert};
 use std::collections::HashMap;
 
 /// A value of a region under construction: one element for each point of the iteration space.
@@ -89,7 +89,7 @@ impl Builder {
     /// Adds an input that has the shape of the iteration space, in row-major order.
     ///
     /// # Errors
-    /// See [`Self::input`].
+    /// Returns the same errors as [`Self::input`].
     pub fn linear_input(&mut self, dtype: DType) -> Result<Val, RegionError> {
         self.input(dtype, Access::linear(&self.dims))
     }
@@ -97,7 +97,7 @@ impl Builder {
     /// Adds an input of one element, which every point reads.
     ///
     /// # Errors
-    /// See [`Self::input`].
+    /// Returns the same errors as [`Self::input`].
     pub fn scalar_input(&mut self, dtype: DType) -> Result<Val, RegionError> {
         self.input(dtype, Access::scalar(self.dims.len()))
     }
@@ -413,8 +413,8 @@ impl Builder {
             ));
         }
         let ct = v.dtype.compute();
-        let ordered = matches!(op, ReduceOp::Max | ReduceOp::Min);
-        if op.tile_op().result(ct).is_none() || (ordered && ct.is_complex()) {
+        let ordered = matches!(op, ReduceOp::Maximum | ReduceOp::Minimum);
+        if TileOp::combining(op).result(ct).is_none() || (ordered && ct.is_complex()) {
             return fail(format!("the reduction {op:?} is not defined for {}", v.dtype.mlir_name()));
         }
         let rank = self.dims.len();

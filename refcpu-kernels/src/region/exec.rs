@@ -113,7 +113,7 @@ pub fn run(pool: &Pool, region: &Region, inputs: &[Src<'_>], outputs: &mut [Dst<
 /// update bodies.
 ///
 /// # Panics
-/// See [`run`].
+/// Panics in the same cases as [`run`].
 pub fn run_scalar(region: &Region, inputs: &[Src<'_>], outputs: &mut [Dst<'_>]) {
     run(&Pool::inline(), region, inputs, outputs);
 }

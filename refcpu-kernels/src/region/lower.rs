@@ -5,9 +5,9 @@ use super::node::Node;
 use super::program::{Load, LoadKind, Program, Reduction, Slot, Step, Store};
 use super::schedule::{fuse_multiply_adds, schedule};
 use super::{InputSpec, OutputSpec, RegionError};
-use crate::ComputeType;
 use crate::tile::reduce::reducer;
-use crate::tile::{self, Kernel, Opcode, ReduceOp};
+use crate::tile::{self, Kernel, Opcode};
+use crate::{ComputeType, ReduceOp};
 use std::collections::{BTreeMap, HashMap};
 
 /// Returns the program that computes the outputs from the inputs over the iteration space `dims`. Reductions

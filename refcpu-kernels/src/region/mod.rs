@@ -50,9 +50,9 @@ pub use builder::{Builder, MAX_NODES, Val};
 pub use exec::{run, run_scalar};
 pub(crate) use gather::splat;
 
-pub use crate::tile::{Direction, Order, ReduceOp};
+pub use crate::tile::{Direction, Order};
 
-use crate::DType;
+use crate::{DType, ReduceOp};
 use node::Node;
 
 /// The reason why a region could not be built.

@@ -220,8 +220,8 @@ fn reductions_agree_with_a_loop_for_all_row_lengths() {
         let mut b = Builder::new(&[rows, cols]);
         let v = b.linear_input(DType::F32).unwrap();
         let sq = b.op(TileOp::Multiply, &[v, v]).unwrap();
-        b.reduce_output(sq, ReduceOp::Sum, 1).unwrap();
-        b.reduce_output(v, ReduceOp::Max, 1).unwrap();
+        b.reduce_output(sq, ReduceOp::Add, 1).unwrap();
+        b.reduce_output(v, ReduceOp::Maximum, 1).unwrap();
         let region = b.finish().unwrap();
         let (mut sum, mut max) = (vec![0f32; rows], vec![0f32; rows]);
         let dims = [rows];
@@ -331,13 +331,13 @@ fn what_looks_like_a_division_that_rounds_down_is_left_alone() {
 fn reductions_of_single_elements_are_the_elements() {
     let mut b = Builder::new(&[6, 1]);
     let x = b.linear_input(DType::S32).unwrap();
-    b.reduce_output(x, ReduceOp::Sum, 1).unwrap();
+    b.reduce_output(x, ReduceOp::Add, 1).unwrap();
     let mut out = [0i32; 6];
     run_one(&b.finish().unwrap(), &[(bytes_of(&[3i32, -1, 0, 7, 8, 9]), DType::S32, 6)], &mut out);
     assert_eq!(out, [3, -1, 0, 7, 8, 9]);
     let mut b = Builder::new(&[2, 1]);
     let x = b.linear_input(DType::F32).unwrap();
-    b.reduce_output(x, ReduceOp::Sum, 1).unwrap();
+    b.reduce_output(x, ReduceOp::Add, 1).unwrap();
     let mut out = [1f32; 2];
     run_one(&b.finish().unwrap(), &[(bytes_of(&[-0f32, 2.0]), DType::F32, 2)], &mut out);
     assert_eq!(out.map(f32::to_bits), [0, 2f32.to_bits()], "a sum begins with zero");
@@ -478,7 +478,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
     let v = b.linear_input(DType::F32).unwrap();
     let e = b.op(TileOp::Exponential, &[v]).unwrap();
     b.output(e).unwrap();
-    b.reduce_output(e, ReduceOp::Sum, 1).unwrap();
+    b.reduce_output(e, ReduceOp::Add, 1).unwrap();
     let region = b.finish().unwrap();
     let mut results = vec![];
     for threads in [1, 2, 5] {
@@ -592,7 +592,7 @@ fn short_runs_of_broadcast_and_narrow_values_are_reduced() {
         let q = b.input(dtype, Access::broadcast(3, &[1, n, k], &[0, 1, 2])).unwrap();
         let d = b.op(TileOp::Subtract, &[p, q]).unwrap();
         let d = b.op(TileOp::Multiply, &[d, d]).unwrap();
-        b.reduce_output(d, ReduceOp::Sum, 1).unwrap();
+        b.reduce_output(d, ReduceOp::Add, 1).unwrap();
         let region = b.finish().unwrap();
         let bytes = if dtype == DType::F32 { bytes_of(&x) } else { bytes_of(&xb) };
         let src = || Src::new(bytes, dtype, &[111]);

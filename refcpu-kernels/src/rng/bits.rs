@@ -97,7 +97,7 @@ pub fn rng_bit_generator(pool: &Pool, algorithm: RngAlgorithm, state: &[u64], mu
     }
 }
 
-/// Fills the array and says how many counters were used.
+/// Fills the array, and returns the number of counters that were used.
 fn three_fry(pool: &Pool, key: [u32; 2], start: u64, output: Output, dims: &[usize]) -> usize {
     let n = output.len;
     if output.size == 8 {
@@ -144,7 +144,7 @@ fn three_fry(pool: &Pool, key: [u32; 2], start: u64, output: Output, dims: &[usi
     used
 }
 
-/// Fills the array and says how many counters were used.
+/// Fills the array, and returns the number of counters that were used.
 fn philox(pool: &Pool, key: u64, start: u128, output: Output) -> usize {
     let per_counter = if output.size == 8 { 2 } else { 4 };
     let used = output.len.div_ceil(per_counter);

@@ -1,4 +1,4 @@
-//! StableHLO `rng`: numbers of a distribution from an implementation-defined generator, which is Philox here.
+//! StableHLO `rng`: numbers of a distribution. StableHLO leaves the generator to the implementation, which uses Philox.
 
 use super::philox::philox_blocks;
 use crate::view::SyncPtr;

@@ -51,7 +51,7 @@ impl SortKey {
 enum Encoding {
     Unsigned,
     Signed,
-    /// Sign and magnitude; `sign` is the sign bit, NaNs are as [`Nan`] says.
+    /// Sign and magnitude. `sign` is the sign bit; [`Nan`] defines the NaNs.
     Float {
         sign: u64,
         nan: Nan,
@@ -63,7 +63,7 @@ enum Encoding {
 enum Nan {
     /// None.
     Never,
-    /// Those with a greater magnitude than this.
+    /// The patterns with a greater magnitude than this.
     Above(u64),
     /// This pattern alone.
     Only(u64),

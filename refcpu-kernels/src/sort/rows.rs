@@ -106,7 +106,7 @@ pub fn sort(pool: &Pool, keys: &[SortKey], operands: &[Src<'_>], outs: &mut [Dst
 /// Sorts `input` along `dimension`.
 ///
 /// # Panics
-/// See [`sort`]. Also panics for complex types, which have no order.
+/// Panics in the same cases as [`sort`], and for complex types, which have no order.
 pub fn sort_keys(
     pool: &Pool,
     input: Src<'_>,

@@ -21,7 +21,6 @@ pub(crate) use arithmetic::{Int, Num};
 pub use op::TileOp;
 pub(crate) use opcode::Opcode;
 pub use opcode::{Direction, Order};
-pub use reduce::ReduceOp;
 
 use crate::ComputeType;
 

@@ -2,39 +2,20 @@
 
 use super::TileOp;
 use super::arithmetic::{Int, Num};
-use crate::ComputeType;
 use crate::isa::{self, Level};
+use crate::{ComputeType, ReduceOp};
 
-/// The operation of a reduction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ReduceOp {
-    /// Sum; for booleans, logical or.
-    Sum,
-    /// Product; for booleans, logical and.
-    Product,
-    /// Maximum, or NaN if any element is NaN.
-    Max,
-    /// Minimum, or NaN if any element is NaN.
-    Min,
-    /// Bitwise or logical and.
-    And,
-    /// Bitwise or logical or.
-    Or,
-    /// Bitwise or logical exclusive or.
-    Xor,
-}
-
-impl ReduceOp {
-    /// Returns the elementwise operation that combines two elements.
-    pub fn tile_op(self) -> TileOp {
-        match self {
-            Self::Sum => TileOp::Add,
-            Self::Product => TileOp::Multiply,
-            Self::Max => TileOp::Maximum,
-            Self::Min => TileOp::Minimum,
-            Self::And => TileOp::And,
-            Self::Or => TileOp::Or,
-            Self::Xor => TileOp::Xor,
+impl TileOp {
+    /// Returns the elementwise operation that combines two elements in a reduction.
+    pub fn combining(op: ReduceOp) -> Self {
+        match op {
+            ReduceOp::Add => Self::Add,
+            ReduceOp::Multiply => Self::Multiply,
+            ReduceOp::Minimum => Self::Minimum,
+            ReduceOp::Maximum => Self::Maximum,
+            ReduceOp::And => Self::And,
+            ReduceOp::Or => Self::Or,
+            ReduceOp::Xor => Self::Xor,
         }
     }
 }
@@ -386,10 +367,10 @@ pub(crate) fn reducer(op: ReduceOp, ty: ComputeType) -> Option<Reducer> {
     macro_rules! integer {
         ($t:ty) => {
             match op {
-                ReduceOp::Sum => of_monoid::<Sum<$t>>(),
-                ReduceOp::Product => of_monoid::<Product<$t>>(),
-                ReduceOp::Max => of_monoid::<Max<$t>>(),
-                ReduceOp::Min => of_monoid::<Min<$t>>(),
+                ReduceOp::Add => of_monoid::<Sum<$t>>(),
+                ReduceOp::Multiply => of_monoid::<Product<$t>>(),
+                ReduceOp::Maximum => of_monoid::<Max<$t>>(),
+                ReduceOp::Minimum => of_monoid::<Min<$t>>(),
                 ReduceOp::And => of_monoid::<And<$t>>(),
                 ReduceOp::Or => of_monoid::<Or<$t>>(),
                 ReduceOp::Xor => of_monoid::<Xor<$t>>(),
@@ -399,10 +380,10 @@ pub(crate) fn reducer(op: ReduceOp, ty: ComputeType) -> Option<Reducer> {
     macro_rules! float {
         ($t:ty) => {
             match op {
-                ReduceOp::Sum => of_monoid::<Sum<$t>>(),
-                ReduceOp::Product => of_monoid::<Product<$t>>(),
-                ReduceOp::Max => of_monoid::<Max<$t>>(),
-                ReduceOp::Min => of_monoid::<Min<$t>>(),
+                ReduceOp::Add => of_monoid::<Sum<$t>>(),
+                ReduceOp::Multiply => of_monoid::<Product<$t>>(),
+                ReduceOp::Maximum => of_monoid::<Max<$t>>(),
+                ReduceOp::Minimum => of_monoid::<Min<$t>>(),
                 _ => return None,
             }
         };
@@ -410,15 +391,15 @@ pub(crate) fn reducer(op: ReduceOp, ty: ComputeType) -> Option<Reducer> {
     macro_rules! complex {
         ($t:ty) => {
             match op {
-                ReduceOp::Sum => of_monoid::<Sum<$t>>(),
-                ReduceOp::Product => of_monoid::<Product<$t>>(),
+                ReduceOp::Add => of_monoid::<Sum<$t>>(),
+                ReduceOp::Multiply => of_monoid::<Product<$t>>(),
                 _ => return None,
             }
         };
     }
     Some(match ty {
         C::Pred => match op {
-            ReduceOp::Sum | ReduceOp::Max | ReduceOp::Or => of_monoid::<Or<u8>>(),
+            ReduceOp::Add | ReduceOp::Maximum | ReduceOp::Or => of_monoid::<Or<u8>>(),
             ReduceOp::Xor => of_monoid::<Xor<u8>>(),
             // The identity is a boolean, not all ones.
             _ => Reducer { identity: 1, ..of_monoid::<And<u8>>() },

@@ -11,10 +11,10 @@ mod tests;
 pub(crate) use spec::Axis;
 pub use spec::WindowSpec;
 
+use crate::ReduceOp;
 use crate::number::{
     Accumulator, BitAnd, BitOr, BitXor, Greatest, Least, Monoid, Product, Store, Sum, Target, wrap_sub_byte,
 };
-use crate::reduce::ReduceOp;
 use crate::scratch::Scratch;
 use crate::view::SyncPtr;
 use crate::{ComputeType, DType, Dst, Pool, Src};

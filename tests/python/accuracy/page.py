@@ -18,7 +18,7 @@ measures the errors and writes this page. `cargo xtask accuracy --check` fails i
 larger than XLA's.
 
 * **Points.** Types of 16 and 8 bits are tested with all numbers, and types of 8 bits with all pairs. f32 is tested with
-  about 1,300,000 numbers and f64 with about 400,000: the same number in every binade of either sign; the neighbours of
+  about 1,300,000 numbers and f64 with about 400,000: the same number in every binade of either sign; the neighbors of
   poles, zeros, multiples of pi/2 and points where functions change their formula; and more in the middle of the range.
   Functions of two operands are tested with 400,000 pairs: random bits, numbers of similar size, and moderate numbers.
   Complex functions are tested with 30,000 numbers: of any size, moderate, near the axes, near 1, -1, i and -i, and near the

@@ -47,7 +47,7 @@ def hard_points(dtype) -> np.ndarray:
 
 
 def around(points: np.ndarray, dtype, unsigned, reach: int = 24):
-    """The neighbours of points, and the values that are always special."""
+    """The neighbors of points, and the values that are always special."""
     near = points.view(unsigned)[:, None] + np.arange(-reach, reach + 1).astype(unsigned)
     yield near.ravel().view(dtype)
     yield specials(dtype)

@@ -82,7 +82,7 @@ def values(data, ty):
 
 
 def precision(element):
-    """The distance of neighbouring floats around one, the smallest normal one, and the smallest one."""
+    """The distance of neighboring floats around one, the smallest normal one, and the smallest one."""
     info = ml_dtypes.finfo(FLOATS[COMPLEX.get(element, element)])
     return float(info.eps), float(info.smallest_normal), float(info.smallest_subnormal)
 

@@ -15,7 +15,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_ElementType set type_=5",
     )
     .needed_by(ALL).also(&["upload/type_*", "execute/output_types", "special/uninitialized", "special/error_has_dims"]),
-    check("buffer/dims", "An array says its dimensions.", dims, "PJRT_Buffer_Dimensions set num_dims=0")
+    check("buffer/dims", "An array reports its dimensions.", dims, "PJRT_Buffer_Dimensions set num_dims=0")
         .needed_by(ALL)
         .also(&["upload/*", "buffer/*", "special/*", "execute/*"]),
     check(
@@ -64,7 +64,7 @@ pub(super) const CHECKS: &[Entry] = &[
         on_device_size,
         "PJRT_Buffer_OnDeviceSizeInBytes set on_device_size_in_bytes=1",
     ).also(&["buffer/held_data_can_be_read", "buffer/held_data_outlives_delete"]),
-    check("buffer/device", "An array says the device that it is on.", device, "PJRT_Buffer_Device set device=null")
+    check("buffer/device", "An array reports the device that it is on.", device, "PJRT_Buffer_Device set device=null")
         .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Gomlx])
         .also(&["execute/*", "buffer/*"]),
     check(

@@ -1,4 +1,4 @@
-//! The tables of checks: an [`Entry`] per check, which says what is known of it.
+//! The tables of checks, which consist of an [`Entry`] for each check.
 
 use crate::conform::harness::{Check, Context, Verdict};
 use crate::requirements::Profile;

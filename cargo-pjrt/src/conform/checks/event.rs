@@ -176,7 +176,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["*"]),
     check(
         "error/messages_are_as_long_as_they_say",
-        "PJRT_Error_Message returns a pointer to as many bytes as it says, and a credible size.",
+        "PJRT_Error_Message returns a credible size, and a pointer to that number of bytes.",
         message_is_sane,
         "PJRT_Error_Message set message_size=1099511627776",
     )

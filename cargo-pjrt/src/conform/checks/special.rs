@@ -18,14 +18,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(&[Profile::Zml]),
     check(
         "special/error_is_ready",
-        "An array that is an error is ready, with the host's code and message.",
+        "An array that is in error is ready, with the host's code and message.",
         error_ready,
         "PJRT_Client_CreateErrorBuffer when error_code=15 give error_code=13",
     )
     .since(82),
     check(
         "special/error_cannot_be_read",
-        "Reading an array that is an error gives that error.",
+        "Reading an array that is in error returns that error.",
         error_read,
         "PJRT_Client_CreateErrorBuffer when error_code=10 give error_code=9",
     )
@@ -39,7 +39,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(82),
     check(
         "special/error_spreads",
-        "The outputs of an execution have the error of an argument that is an error.",
+        "The outputs of an execution have the error of an argument that is in error.",
         error_spreads,
         "PJRT_Client_CreateErrorBuffer when error_code=14 give error_code=13",
     )

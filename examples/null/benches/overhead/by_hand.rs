@@ -1,6 +1,6 @@
-//! The functions that are written by hand, as the author of a plugin in C would write them for one host: no struct sizes, no
-//! guard against panics. What a plugin cannot do without is there: arguments are checked against the program, storage is shared by
-//! the executions that read it, and the share is taken under a lock, since another thread may delete the buffer meanwhile.
+//! Functions of the C API that are written by hand, as the author of a plugin in C would write them for one host: they neither
+//! check struct sizes nor catch panics. They do what every plugin must do: they check arguments against the program, share
+//! storage with the executions that read it, and take a share under a lock, because another thread may delete the buffer.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -12,15 +12,15 @@ use pjrt_sys::*;
 struct Buffer {
     dims: Vec<i64>,
     element_type: PJRT_Buffer_Type,
-    /// Nothing once it is deleted.
+    /// The data; `None` after the buffer is deleted.
     storage: Mutex<Option<Arc<Storage>>>,
-    /// Whether the data is there; here it always is.
+    /// `true` if the data is ready, which it always is in this program.
     ready: AtomicUsize,
     device: *mut PJRT_Device,
 }
 
 enum Storage {
-    /// The address of the host's memory, and the event that says that it is not used any more.
+    /// The address of the host's memory, and the event that is complete when the plugin no longer uses it.
     Lent(usize, Arc<AtomicBool>),
     Zeros([u8; 16]),
 }
@@ -52,7 +52,7 @@ fn device() -> *mut PJRT_Device {
     (&raw const ONLY_DEVICE).cast_mut().cast()
 }
 
-/// Where an error would be made. No call of this program has one.
+/// The place where an error would be created. No call of this program fails.
 fn refuse() -> *mut PJRT_Error {
     ptr::dangling_mut()
 }
@@ -183,7 +183,7 @@ unsafe extern "C" fn execute(args: *mut PJRT_LoadedExecutable_Execute_Args) -> *
     ptr::null_mut()
 }
 
-/// A table with these functions and no others.
+/// Returns a table that contains only these functions.
 pub(crate) fn table() -> &'static PJRT_Api {
     let mut table = PJRT_Api::zeroed();
     table.pjrt_api_version = PJRT_Api_Version {

@@ -1,8 +1,8 @@
-//! Measures what the SDK adds to a call: the same calls through the null plugin, and through functions written by hand against
-//! the C API. Neither computes anything.
+//! Measures the time that the SDK adds to a call: the same calls of the null plugin, and of functions that are written by hand
+//! against the C API. Neither computes anything.
 //!
-//! `cargo bench -p null-pjrt` prints nanoseconds; with `-- --instructions`, instructions, which other work on the machine does
-//! not change (needs valgrind).
+//! `cargo bench -p null-pjrt` prints nanoseconds. With `-- --instructions`, it prints instructions, which do not depend on the
+//! load of the machine (needs valgrind).
 
 mod by_hand;
 
@@ -14,7 +14,7 @@ use std::time::Instant;
 use null_pjrt::Null;
 use pjrt_sys::*;
 
-/// The functions that are measured, of one side.
+/// One of the two compared implementations: its function table, and a client.
 pub(crate) struct Side {
     name: &'static str,
     api: &'static PJRT_Api,
@@ -62,7 +62,7 @@ impl Side {
     }
 }
 
-/// A case: its name, and what makes its loop, which runs it so many times.
+/// A case: its name, and a function that creates its loop. The argument of the loop is the number of iterations.
 type Case = (&'static str, fn(&Side) -> Box<dyn FnMut(u32) + '_>);
 
 const CASES: &[Case] = &[
@@ -96,7 +96,7 @@ const CASES: &[Case] = &[
     ("execute_100", |side| execute(side, 100)),
 ];
 
-/// An execution with so many arguments and one output; output and event are destroyed.
+/// Creates a loop of executions with this number of arguments and one output. The loop destroys the output and the event.
 fn execute(side: &Side, arguments: usize) -> Box<dyn FnMut(u32) + '_> {
     static NUMBERS: [f32; 4] = [1.0; 4];
     let parameters: Vec<String> = (0..arguments).map(|i| format!("%{i}: tensor<4xf32>")).collect();
@@ -149,7 +149,7 @@ fn sides() -> [Side; 2] {
     })
 }
 
-/// The best of several averages, both sides in turns.
+/// Returns the best of several averages for each side. The sides are measured alternately.
 fn nanoseconds(case: Case, sides: &[Side; 2]) -> [f64; 2] {
     const TIMES: u32 = 2_000;
     let mut loops = [(case.1)(&sides[0]), (case.1)(&sides[1])];
@@ -164,7 +164,7 @@ fn nanoseconds(case: Case, sides: &[Side; 2]) -> [f64; 2] {
     best
 }
 
-/// What valgrind counts for this program when it runs one case of one side so many times.
+/// Returns the number of instructions that valgrind counts for `times` iterations of a case on one side.
 fn count(case: &str, side: &str, times: u32) -> Option<u64> {
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
@@ -178,7 +178,7 @@ fn count(case: &str, side: &str, times: u32) -> Option<u64> {
 fn instructions(case: Case, sides: &[Side; 2]) -> Option<[f64; 2]> {
     let mut counts = [0.0; 2];
     for (side, result) in sides.iter().zip(&mut counts) {
-        // The difference leaves out what happens once.
+        // The difference does not include instructions that run only once.
         let (few, many) = (count(case.0, side.name, 1_000)?, count(case.0, side.name, 2_000)?);
         *result = (many as f64 - few as f64) / 1_000.0;
     }

@@ -131,7 +131,7 @@ impl CustomPartitioner {
     ///
     /// # Errors
     ///
-    /// The host's error, or INTERNAL if the host's result is malformed.
+    /// Returns the host's error, or INTERNAL if the host's result is malformed.
     pub fn partition(
         &self,
         operands: &[ShardedArray],
@@ -177,7 +177,7 @@ impl CustomPartitioner {
     ///
     /// # Errors
     ///
-    /// The same errors as [`partition`](Self::partition).
+    /// Returns the same errors as [`partition`](Self::partition).
     pub fn infer_sharding(
         &self,
         operands: &[ShardedArray],

@@ -175,7 +175,7 @@ impl Handler {
     ///
     /// # Errors
     ///
-    /// The error of the handler, or INTERNAL if the size of an array's data does not match its dimensions.
+    /// Returns the error of the handler, or INTERNAL if the size of an array's data does not match its dimensions.
     pub fn call(&self, mut call: Call<'_>) -> Result<()> {
         let arguments: Vec<XLA_FFI_Buffer> = call
             .arguments

@@ -65,7 +65,7 @@ pub trait Profiler: PjrtClient {
     ///
     /// # Errors
     ///
-    /// Any error that prevents profiling. The trace of the host then does not contain the plugin's part.
+    /// Returns an error if profiling cannot start. The trace of the host then does not contain the plugin's part.
     fn start_tracing() -> Result<()> {
         Ok(())
     }
@@ -75,7 +75,7 @@ pub trait Profiler: PjrtClient {
     ///
     /// # Errors
     ///
-    /// Any error that occurs while the measurements are read.
+    /// Returns an error if the measurements cannot be read.
     fn stop_tracing() -> Result<Vec<Timeline>> {
         Ok(Vec::new())
     }
@@ -275,7 +275,7 @@ unsafe fn whole<'v, T: SizedStruct>(view: &'v View<'_, T>) -> View<'v, T> {
     unsafe { view.with_size(T::STRUCT_SIZE) }
 }
 
-/// As [`guard::shim`], for a function whose error is one of the profiler, and with a view of all fields.
+/// The same as [`guard::shim`], for a function that returns an error of the profiler, and with a view of all fields.
 const fn profiler_shim<T, F>(_: F) -> unsafe extern "C" fn(*mut T) -> *mut PLUGIN_Profiler_Error
 where
     T: SizedStruct,
@@ -283,7 +283,7 @@ where
 {
     /// # Safety
     ///
-    /// As for [`guard::run`]; the struct is one of the profiler's, and a value of type `F` exists.
+    /// The same as for [`guard::run`]; the struct is one of the profiler's, and a value of type `F` exists.
     unsafe extern "C" fn shim<T, F>(args: *mut T) -> *mut PLUGIN_Profiler_Error
     where
         T: SizedStruct,

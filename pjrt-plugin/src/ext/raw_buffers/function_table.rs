@@ -128,7 +128,8 @@ unsafe extern "C" fn copy_raw_host_to_device<C: RawBuffers>(
 
 /// # Safety
 ///
-/// As for [`copy_raw_host_to_device`]; the plugin has exclusive access to the bytes from `dst` on until the event completes.
+/// The same as for [`copy_raw_host_to_device`]; the plugin has exclusive access to the bytes from `dst` on until the event
+/// completes.
 unsafe extern "C" fn copy_raw_device_to_host<C: RawBuffers>(
     raw: *mut PJRT_RawBuffer,
     dst: *mut c_void,
@@ -174,7 +175,7 @@ unsafe extern "C" fn make_allocation_ready_event<C: RawBuffers>(
 
 /// # Safety
 ///
-/// As for [`make_allocation_ready_event`].
+/// The same as for [`make_allocation_ready_event`].
 unsafe extern "C" fn get_raw_buffer_async_value<C: RawBuffers>(
     raw: *mut PJRT_RawBuffer,
     event: *mut PJRT_DeviceEvent,

@@ -13,7 +13,7 @@ pub(crate) type ValueRule = for<'m> fn(&mut Rewriter<'m>, &'m Operation) -> Resu
 pub(crate) enum Rewrite {
     /// A formula of a float, which is computed in `f32` for narrower types.
     Real(Unary),
-    /// The same for floats, and a formula of a complex number.
+    /// A formula of a float, which is computed in `f32` for narrower types, and a formula of a complex number.
     RealOrComplex(Unary, Unary),
     /// A formula of two floats, which are converted to `f32` if they are narrower.
     Reals(Binary),

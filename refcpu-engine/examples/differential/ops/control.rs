@@ -1,4 +1,4 @@
-//! Branches, loops, calls, and what only orders or bundles values.
+//! Branches, loops, calls, and the operations on tokens and tuples.
 
 use crate::generator::{Generator, Region, Scope, Value};
 use crate::types::{Element, Fill, Ty};
@@ -8,7 +8,7 @@ fn bool_type() -> Ty {
     Ty::plain(ElementType::I1, &[])
 }
 
-/// A branch without arguments, whose results come from values around it.
+/// Generates a branch, which has no arguments and uses values of the enclosing function.
 fn branch(g: &mut Generator, sources: &[Value]) -> Region {
     g.region(Scope::Open, &[], |g, _| {
         let steps = g.random.below(4);
@@ -16,7 +16,7 @@ fn branch(g: &mut Generator, sources: &[Value]) -> Region {
     })
 }
 
-/// A value transformed, at times with control flow inside.
+/// Transforms a value, sometimes with control flow.
 fn nested(g: &mut Generator, value: &Value, steps: usize) -> Value {
     if g.may_nest() && g.random.percent(20) {
         let all =
@@ -50,7 +50,7 @@ pub(super) fn if_(g: &mut Generator, element: Element) -> Vec<Value> {
 pub(super) fn case(g: &mut Generator, element: Element) -> Vec<Value> {
     let sources = sources(g, element);
     let count = g.random.between(1, 4);
-    // The last branch is also for all indices that there is no branch for.
+    // The last branch also runs for all indices out of range.
     let index = g.operand(&Ty::plain(ElementType::I32, &[]), Fill::Range(-1, count));
     let branches: Vec<Region> = (0..count).map(|_| branch(g, &sources)).collect();
     let results: Vec<Ty> = sources.iter().map(|v| v.ty.clone()).collect();
@@ -62,14 +62,14 @@ pub(super) fn while_(g: &mut Generator, element: Element) -> Vec<Value> {
     loop_over(g, &value)
 }
 
-/// A loop of at most five rounds that transforms a value. Gives the value first.
+/// Generates a loop of at most five iterations that transforms a value, which is the first result.
 fn loop_over(g: &mut Generator, value: &Value) -> Vec<Value> {
     let counter = Ty::plain(g.random.pick(&[ElementType::I32, ElementType::I64, ElementType::Ui8]), &[]);
     let start = g.constant(&counter, Fill::Range(0, 0));
     let limit = g.operand(&counter, Fill::Range(0, 5));
     let mut carried = vec![value.clone(), start, limit];
     if g.random.percent(30) {
-        // Two values that change places.
+        // Two values that the loop swaps.
         carried.push(value.clone());
     }
     let types: Vec<Ty> = carried.iter().map(|v| v.ty.clone()).collect();
@@ -92,7 +92,7 @@ fn loop_over(g: &mut Generator, value: &Value) -> Vec<Value> {
     g.push("stablehlo.while", &carried.iter().collect::<Vec<_>>(), "", &[condition, body], &types)
 }
 
-/// A function of the values, with a result for each.
+/// Generates a function of the values, with a result for each.
 fn function(g: &mut Generator, values: &[Value]) -> (String, Vec<Ty>) {
     let types: Vec<Ty> = values.iter().map(|v| v.ty.clone()).collect();
     let steps = 1 + g.random.below(3);
@@ -139,7 +139,7 @@ pub(super) fn tuple(g: &mut Generator, element: Element) -> Vec<Value> {
     element.into_iter().map(|name| Value { name, ty: part.clone() }).collect()
 }
 
-/// Tokens order nothing here, and nothing comes of them; they only have to be taken.
+/// Tokens have no effect in these programs; the operations must only accept them.
 pub(super) fn tokens(g: &mut Generator, element: Element) -> Vec<Value> {
     let token = || "!stablehlo.token".to_owned();
     let first = g.push_raw("stablehlo.create_token", &[], "", &[], &[token()]).remove(0);

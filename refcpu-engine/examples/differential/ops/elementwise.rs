@@ -1,4 +1,4 @@
-//! Operations that work element by element.
+//! Elementwise operations.
 
 use super::{is_ordered, operands};
 use crate::generator::{Generator, Scope, Value};
@@ -6,7 +6,7 @@ use crate::table;
 use crate::types::{Element, Fill, QUANTIZED, Ty, elements};
 use pjrt_stablehlo::ir::{ElementKind, ElementType, OpCode};
 
-/// Operations of which operands and result have one type.
+/// Generates an operation whose operands and result have the same type.
 pub(super) fn same_type(g: &mut Generator, name: &str, count: usize, element: Element) -> Vec<Value> {
     let mut values = operands(g, element, count);
     if name.contains("shift") && g.random.percent(50) {
@@ -17,7 +17,7 @@ pub(super) fn same_type(g: &mut Generator, name: &str, count: usize, element: El
     g.push(name, &values.iter().collect::<Vec<_>>(), "", &[], &[result])
 }
 
-/// An operation of one operand and a result of the same type, for bodies of regions.
+/// Generates an operation with one operand and a result of the same type, for bodies of regions.
 pub(crate) fn step(g: &mut Generator, value: &Value) -> Value {
     let element = value.ty.element;
     let one = [OpCode::Negate, OpCode::Abs, OpCode::Not, OpCode::Floor, OpCode::Sign, OpCode::Cosine];
@@ -141,7 +141,7 @@ pub(super) fn select(g: &mut Generator, element: Element) -> Vec<Value> {
     g.push("stablehlo.select", &[&pred, &values[0], &values[1]], "", &[], &[ty])
 }
 
-/// `bitcast_convert` to a type of the same width, or of another with a dimension more or less.
+/// `bitcast_convert` to a type of the same width, or to one of another width, with one dimension more or less.
 pub(super) fn bitcast_convert(g: &mut Generator, element: Element) -> Option<Vec<Value>> {
     let Element::Plain(ty) = element else { return None };
     if matches!(ty.kind(), ElementKind::Boolean) {

@@ -6,19 +6,19 @@ use crate::generator::{Generator, Scope, Value, array, list};
 use crate::types::{Element, Fill, Ty};
 use pjrt_stablehlo::ir::ElementType;
 
-/// How slices of an operand and index vectors belong together, in `gather` and `scatter` alike.
+/// The dimension numbers of a `gather` or `scatter`, with its indices and shapes.
 struct Places {
-    /// The indices: batch dimensions, and where the index vector is.
+    /// The indices, whose dimensions are the batch dimensions and that of the index vector.
     indices: Value,
     index_vector_dim: usize,
-    /// Dimensions that indices start in.
+    /// The dimensions of the operand that the index vector indexes.
     start_index_map: Vec<i64>,
     slice_sizes: Vec<i64>,
-    /// Dimensions of size one that slices lack.
+    /// The dimensions of size one that the slices do not have.
     collapsed: Vec<i64>,
     operand_batching: Vec<i64>,
     indices_batching: Vec<i64>,
-    /// Places of slice dimensions in the result.
+    /// The dimensions of the result that are those of the slices.
     offset_dims: Vec<i64>,
     /// The shape of the result or updates.
     result: Vec<i64>,
@@ -118,7 +118,7 @@ pub(super) fn gather(g: &mut Generator, element: Element, dynamic: bool) -> Vec<
     g.push("stablehlo.gather", &[&operand, &p.indices], &attributes, &[], &[result])
 }
 
-/// `scatter` that combines with an operation that commutes: updates that meet have no order.
+/// `scatter` with a commutative operation, because updates of the same element have no order.
 pub(super) fn scatter(g: &mut Generator, element: Element) -> Option<Vec<Value>> {
     let combination = combination(g, element);
     let fill = combination.map_or(Fill::Any, |(_, fill)| fill);
@@ -129,7 +129,7 @@ pub(super) fn scatter(g: &mut Generator, element: Element) -> Option<Vec<Value>>
     let updates = operand.ty.with_dims(&p.result);
     let ty = scalar(element);
     let (updates, body) = if replaces {
-        // All updates are the same, so it does not matter which one stays.
+        // All updates are equal, so the result does not depend on their order.
         let value = g.operand(&ty, Fill::Any);
         let attributes = "broadcast_dimensions = array<i64>";
         let updates = g.push("stablehlo.broadcast_in_dim", &[&value], attributes, &[], &[updates]).remove(0);
@@ -157,14 +157,14 @@ pub(super) fn torch_index_select(g: &mut Generator, element: Element) -> Vec<Val
     let mut operand = g.some(element, 1..=3, Fill::Any);
     let dim = g.random.below(operand.ty.rank());
     if operand.ty.dims[dim] == 0 {
-        // There is nothing to select.
+        // No element can be selected.
         let mut dims = operand.ty.dims.clone();
         dims[dim] = 3;
         operand = g.operand(&operand.ty.with_dims(&dims), Fill::Any);
     }
     let batch_dims = g.random.below(dim + 1);
     let index = [operand.ty.dims[..batch_dims].to_vec(), vec![g.random.between(1, 4)]].concat();
-    // What an index out of bounds selects is not said anywhere.
+    // The result of an index out of bounds is not specified.
     let most = (operand.ty.dims[dim] - 1).max(0);
     let index = g.operand(&Ty::plain(ElementType::I32, &index), Fill::Range(0, most));
     let dims = [&operand.ty.dims[..dim], &index.ty.dims[batch_dims..], &operand.ty.dims[dim + 1..]].concat();

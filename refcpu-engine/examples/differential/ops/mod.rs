@@ -1,4 +1,4 @@
-//! Random forms of each operation.
+//! Generates random forms of each operation.
 
 mod control;
 mod elementwise;
@@ -13,14 +13,14 @@ use pjrt_stablehlo::ir::{ElementKind, OpCode, Trait, Variadicity};
 
 pub(crate) use elementwise::step;
 
-/// Adds the operation, on elements of this type; None if the generator knows no form of it for them.
+/// Adds the operation on elements of this type; `None` if the generator does not support this combination.
 pub(crate) fn emit(g: &mut Generator, code: OpCode, element: Element) -> Option<Vec<Value>> {
     use OpCode::*;
     let info = code.info();
     let is_plain = info.operands.iter().all(|group| group.variadicity == Variadicity::One);
     let has_own_attributes = info.attributes.iter().any(|a| a.required);
     if code == Remainder && element.kind() == ElementKind::Complex {
-        // The specification leaves it open.
+        // The specification does not define it.
         return None;
     }
     if info.has(Trait::Elementwise) && info.has(Trait::SameType) && is_plain && !has_own_attributes {
@@ -44,7 +44,7 @@ pub(crate) fn emit(g: &mut Generator, code: OpCode, element: Element) -> Option<
         Broadcast => Some(shapes::broadcast(g, element)),
         BroadcastInDim => Some(shapes::broadcast_in_dim(g, element)),
         Concatenate => Some(shapes::concatenate(g, element)),
-        // MLIR's verifier takes it, the specification does not have it.
+        // MLIR's verifier accepts it, but the specification does not.
         DynamicIota | Iota if element.kind() == ElementKind::Boolean => None,
         DynamicBroadcastInDim => Some(shapes::dynamic_broadcast_in_dim(g, element)),
         DynamicIota => Some(shapes::dynamic_iota(g, element)),
@@ -97,7 +97,7 @@ pub(crate) fn emit(g: &mut Generator, code: OpCode, element: Element) -> Option<
     }
 }
 
-/// Why an operation of the table is in no program.
+/// Returns the reason why no program contains an operation of the table.
 pub(crate) fn reason(code: OpCode) -> &'static str {
     use OpCode::*;
     match code {
@@ -113,10 +113,10 @@ pub(crate) fn reason(code: OpCode) -> &'static str {
     }
 }
 
-/// Some operation and element type, those of existing values more often.
+/// Chooses an operation and an element type. The types of existing values are more frequent.
 pub(crate) fn any(g: &mut Generator) -> (OpCode, Element) {
     let element = g.some_element();
-    // Most of a program is what can be fused; the rest are ends of such regions.
+    // Most operations of a program can be fused. The others end fused regions.
     let common = [
         OpCode::Add,
         OpCode::Multiply,
@@ -148,7 +148,7 @@ pub(crate) fn any(g: &mut Generator) -> (OpCode, Element) {
     (if allowed { code } else { OpCode::Reshape }, element)
 }
 
-/// Tensors to compute with: `count` of one type.
+/// Returns `count` values of one type.
 fn operands(g: &mut Generator, element: Element, count: usize) -> Vec<Value> {
     let fill = g.fill();
     let first = g.some(element, 0..=4, fill);
@@ -160,17 +160,17 @@ fn operands(g: &mut Generator, element: Element, count: usize) -> Vec<Value> {
     all
 }
 
-/// A scalar of the element type.
+/// Returns the type of a scalar of the element type.
 fn scalar(element: Element) -> Ty {
     Ty::new(element, &[])
 }
 
-/// Whether numbers of the type have an order.
+/// Returns whether numbers of the type are ordered.
 fn is_ordered(element: Element) -> bool {
     !matches!(element.kind(), ElementKind::Complex)
 }
 
-/// Elements of which sums and products are exact, or nearly so.
+/// Returns the kind of elements whose sums and products are exact, or nearly so.
 fn tame(element: Element) -> Fill {
     if element.is_float() || element.kind() == ElementKind::Complex { Fill::Tame } else { Fill::Any }
 }

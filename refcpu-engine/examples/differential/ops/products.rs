@@ -5,7 +5,7 @@ use crate::generator::{Generator, Value, array, list, pairs};
 use crate::types::{Element, Fill, SYMMETRIC, Ty};
 use pjrt_stablehlo::ir::{ElementKind, ElementType, OpCode};
 
-/// Element types of results of products: the operands' or a wider one.
+/// Chooses the element type of the result of a product: that of the operands, or a wider one.
 fn accumulated(g: &mut Generator, element: Element) -> Element {
     let Element::Plain(ty) = element else { return element };
     let wider: &[ElementType] = match ty.kind() {
@@ -59,7 +59,7 @@ pub(super) fn dot_general(g: &mut Generator, element: Element) -> Vec<Value> {
         list(&lhs_contracted),
         list(&rhs_contracted)
     );
-    // What neither is batched nor contracted, in the order of the operand.
+    // The sizes of the dimensions that are neither batched nor contracted, in the order of the operand.
     let free = |value: &Value, batch: &[i64], contracted: &[i64]| -> Vec<i64> {
         let is_free = |d: &usize| !batch.contains(&(*d as i64)) && !contracted.contains(&(*d as i64));
         (0..value.ty.rank()).filter(is_free).map(|d| value.ty.dims[d]).collect()
@@ -70,7 +70,7 @@ pub(super) fn dot_general(g: &mut Generator, element: Element) -> Vec<Value> {
     g.push("stablehlo.dot_general", &[&lhs, &rhs], &attributes, &[], &[result])
 }
 
-/// An operand's shape in any order of dimensions, and which are batched and contracted.
+/// Generates an operand with its dimensions in random order, and returns the batch and contracting dimensions.
 fn placed(
     g: &mut Generator,
     batch: &[i64],
@@ -161,7 +161,7 @@ pub(super) fn convolution(g: &mut Generator, element: Element, dynamic: bool) ->
     let features = g.random.between(1, 3);
     let batch = g.random.between(1, 3) * batch_groups;
     let outputs = g.random.between(1, 3) * groups;
-    // Which place each role has: batch or output features, input features, then the spatial dimensions.
+    // The position of each role: batch or output features, input features, then the spatial dimensions.
     let orders: [Vec<i64>; 3] = std::array::from_fn(|_| g.random.permutation(rank + 2));
     let shape = |order: &[i64], first: i64, second: i64, sizes: Vec<i64>| {
         let mut dims = vec![0; rank + 2];
@@ -242,7 +242,7 @@ pub(super) fn fft(g: &mut Generator, element: Element) -> Option<Vec<Value>> {
     Some(g.push("stablehlo.fft", &[&operand], &attributes, &[], &[result]))
 }
 
-/// A batch of matrices that are diagonally dominant, so that what is computed of them is well conditioned.
+/// Generates a batch of diagonally dominant matrices, so that the results are well conditioned.
 fn dominant(g: &mut Generator, element: Element, batch: &[i64], n: i64) -> Value {
     let dims = [batch, &[n, n]].concat();
     let ty = Ty::new(element, &dims);
@@ -276,7 +276,7 @@ fn batch(g: &mut Generator) -> Vec<i64> {
     if g.random.percent(50) { vec![] } else { vec![g.random.between(1, 3)] }
 }
 
-/// `cholesky`, of a symmetric matrix: what the other triangle holds is not determined, so it is masked away.
+/// `cholesky` of a symmetric matrix. The other triangle of the result is not specified, so it is masked.
 pub(super) fn cholesky(g: &mut Generator, element: Element) -> Option<Vec<Value>> {
     if !element.is_float() && element.kind() != ElementKind::Complex {
         return None;
@@ -312,7 +312,7 @@ pub(super) fn triangular_solve(g: &mut Generator, element: Element) -> Option<Ve
     let left = g.random.percent(50);
     let matrix = if left { [n, m] } else { [m, n] };
     let b = g.operand(&a.ty.with_dims(&[batch, matrix.to_vec()].concat()), Fill::Tame);
-    // With ones for the diagonal the matrix is not dominated by it, and errors grow.
+    // With a unit diagonal, the matrix is not diagonally dominant, and errors grow.
     let unit = n <= 2 && g.random.percent(30);
     let kind = g.random.pick(&["NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"]);
     let lower = g.random.percent(50);

@@ -6,7 +6,7 @@ use crate::table::is_allowed;
 use crate::types::{Element, Fill, Ty};
 use pjrt_stablehlo::ir::{ElementKind, ElementType, OpCode};
 
-/// An associative and commutative operation on the type, and how its inputs are filled so that the order does not matter.
+/// Chooses an associative and commutative operation on the type, and elements for which the result does not depend on the order.
 pub(super) fn combination(g: &mut Generator, element: Element) -> Option<(OpCode, Fill)> {
     let exact = [OpCode::Maximum, OpCode::Minimum, OpCode::And, OpCode::Or, OpCode::Xor];
     let rounded = [OpCode::Add, OpCode::Multiply];
@@ -19,7 +19,7 @@ pub(super) fn combination(g: &mut Generator, element: Element) -> Option<(OpCode
     (!all.is_empty()).then(|| g.random.pick(&all))
 }
 
-/// The region that combines two scalars.
+/// Generates the region that combines two scalars.
 pub(super) fn combining(g: &mut Generator, code: OpCode, element: Element) -> Region {
     let ty = scalar(element);
     let swapped = g.random.percent(30);
@@ -29,7 +29,8 @@ pub(super) fn combining(g: &mut Generator, code: OpCode, element: Element) -> Re
     })
 }
 
-/// The initial value: the one that changes nothing, for the specification lets it be taken in any number of times.
+/// Generates the initial value. It is the identity of the operation, because the specification allows an implementation to use
+/// it any number of times.
 fn initial(g: &mut Generator, code: OpCode, element: Element) -> Value {
     let neutral = match code {
         OpCode::Multiply => Fill::Range(1, 1),
@@ -61,7 +62,7 @@ fn without(dims: &[i64], dropped: &[i64]) -> Vec<i64> {
     (0..dims.len()).filter(|&d| !dropped.contains(&(d as i64))).map(|d| dims[d]).collect()
 }
 
-/// A reduction of values and places to the largest or smallest and its first place.
+/// Generates a reduction of values and indices to the largest or smallest value and its first index.
 fn argument_of_extreme(g: &mut Generator, element: Element) -> Vec<Value> {
     let value = g.some(element, 1..=3, Fill::Any);
     let dimension = g.random.below(value.ty.rank());
@@ -99,7 +100,7 @@ fn argument_of_extreme(g: &mut Generator, element: Element) -> Vec<Value> {
     g.push("stablehlo.reduce", &[&value, &places, &start, &first], &attributes, &[body], &results)
 }
 
-/// Windows over a shape.
+/// The windows of an operation on a shape.
 struct Windows {
     sizes: Vec<i64>,
     strides: Vec<i64>,
@@ -162,14 +163,15 @@ pub(super) fn select_and_scatter(g: &mut Generator, element: Element) -> Option<
     if !is_ordered(element) {
         return None;
     }
-    // How often a sum is rounded, and the initial value taken in, is open; no number of a quantized type is sure to be neutral.
+    // The specification does not define how often a sum is rounded or the initial value is used, and a quantized type may not
+    // contain the identity of the operation.
     let (code, fill) = match element.kind() {
         ElementKind::Quantized => (g.random.pick(&[OpCode::Maximum, OpCode::Minimum]), Fill::Any),
         _ => combination(g, element)?,
     };
     let value = g.some(element, 1..=3, Fill::Tame);
     let mut w = Windows::over(g, &value.ty.dims.clone(), false);
-    // A window that holds nothing but padding selects nothing.
+    // A window of padding only does not select an element.
     w.padding.iter_mut().zip(&w.sizes).for_each(|(p, size)| *p = (p.0.min(size - 1), p.1.min(size - 1)));
     let dims = value.ty.dims.clone();
     let result = |d: usize| {
@@ -218,7 +220,7 @@ pub(super) fn sort(g: &mut Generator, element: Element) -> Option<Vec<Value>> {
     }
     let total = element.is_float() && g.random.percent(60);
     let direction = g.random.pick(&["LT", "GT"]);
-    // Without a total order the place of NaN is not determined.
+    // Without a total order, the position of NaN is not specified.
     if element.is_float() && !total {
         let ty = values[0].ty.clone();
         values[0] = g.input(&ty, Fill::Tame);

@@ -1,10 +1,10 @@
-//! Operations that move elements, or make them from their place.
+//! Operations that move elements, or compute them from their indices.
 
 use crate::generator::{Generator, Value, array};
 use crate::types::{Element, Fill, Ty};
 use pjrt_stablehlo::ir::ElementType;
 
-/// A shape with as many elements.
+/// Chooses another shape with the same number of elements.
 fn reshaped(g: &mut Generator, dims: &[i64]) -> Vec<i64> {
     let mut rest: i64 = dims.iter().product();
     let mut result = Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn broadcast(g: &mut Generator, element: Element) -> Vec<Value> {
     g.push("stablehlo.broadcast", &[&value], &attributes, &[], &[result])
 }
 
-/// Dimensions that the operand's become, and the shape of the result.
+/// Chooses the dimension of the result for each dimension of the operand, and the shape of the result.
 fn broadcast_dims(g: &mut Generator, dims: &[i64]) -> (Vec<i64>, Vec<i64>) {
     let rank = (dims.len() + g.random.below(3)).min(4);
     let mut result = g.dims_of(rank);
@@ -103,7 +103,7 @@ pub(super) fn reverse(g: &mut Generator, element: Element) -> Vec<Value> {
     g.push("stablehlo.reverse", &[&value], &attributes, &[], &[result])
 }
 
-/// First index, index behind the last and step for each dimension, and the shape of the slice.
+/// Chooses for each dimension the first index, the index after the last, and the step. Returns them and the shape of the slice.
 fn window(g: &mut Generator, dims: &[i64]) -> [Vec<i64>; 4] {
     let mut all = [const { Vec::new() }; 4];
     for &size in dims {
@@ -138,7 +138,7 @@ pub(super) fn real_dynamic_slice(g: &mut Generator, element: Element) -> Vec<Val
     g.push("stablehlo.real_dynamic_slice", &[&value, &bounds[0], &bounds[1], &bounds[2]], "", &[], &[result])
 }
 
-/// A constant vector of the given element type.
+/// Adds a constant vector of the given element type.
 fn vector(g: &mut Generator, like: &Ty, values: &[i64]) -> Value {
     let ty = like.with_dims(&[values.len() as i64]);
     let width = like.element.storage().byte_width();
@@ -147,7 +147,7 @@ fn vector(g: &mut Generator, like: &Ty, values: &[i64]) -> Value {
     g.push("stablehlo.constant", &[], &attributes, &[], &[ty]).remove(0)
 }
 
-/// Low, high and interior padding, and the padded shape.
+/// Chooses low, high and interior padding. Returns them and the padded shape.
 fn padding(g: &mut Generator, dims: &[i64]) -> [Vec<i64>; 4] {
     let mut all = [const { Vec::new() }; 4];
     for &size in dims {
@@ -211,7 +211,7 @@ pub(super) fn concatenate(g: &mut Generator, element: Element) -> Vec<Value> {
     g.push("stablehlo.concatenate", &values.iter().collect::<Vec<_>>(), &attributes, &[], &[result])
 }
 
-/// Scalars where a slice starts, at times out of bounds.
+/// Generates the start indices of a slice as scalars, which are sometimes out of bounds.
 fn starts(g: &mut Generator, dims: &[i64]) -> Vec<Value> {
     let types = [ElementType::I32, ElementType::I64, ElementType::Ui32, ElementType::I8, ElementType::Ui8];
     let ty = Ty::plain(g.random.pick(&types), &[]);
@@ -248,7 +248,7 @@ pub(super) fn get_dimension_size(g: &mut Generator, element: Element) -> Vec<Val
     g.push("stablehlo.get_dimension_size", &[&value], &attributes, &[], &[result])
 }
 
-/// `set_dimension_size` to the size that there is: what static programs can say.
+/// `set_dimension_size` to the dimension's own size, the only one that static programs can set.
 pub(super) fn set_dimension_size(g: &mut Generator, element: Element) -> Vec<Value> {
     let value = g.some(element, 1..=4, Fill::Any);
     let dimension = g.random.below(value.ty.rank());

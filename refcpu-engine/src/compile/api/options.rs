@@ -32,7 +32,7 @@ pub struct CompileOptions {
     /// For each parameter, whether propagation may split it if the program does not state its sharding. A single entry applies
     /// to all parameters; an empty list allows none.
     pub propagate_to_parameters: Vec<bool>,
-    /// The same for results.
+    /// For each result, whether propagation may split it if the program does not state its sharding.
     pub propagate_to_results: Vec<bool>,
     /// Returns whether a handler for custom calls of this name is registered
     /// ([`ForeignHandlers`](crate::exec::ForeignHandlers)). A handler takes precedence over the implementation of refcpu.

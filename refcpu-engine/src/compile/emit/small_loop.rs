@@ -12,8 +12,8 @@ use super::windows::{
 use crate::graph::{Body, Constant, GatherDims, Graph, Node, Op, Reducer, Shape, iota, ops};
 use crate::plan::{Kernel, SmallLoop};
 use refcpu_kernels::DType;
-use refcpu_kernels::machine::{Array, Assembler, Outside, Place, Start};
-use refcpu_kernels::reduce::ReduceOp;
+use refcpu_kernels::ReduceOp;
+use refcpu_kernels::machine::{ArrayId, Assembler, Outside, Place, Start};
 use refcpu_kernels::region::Val;
 
 /// The maximum number of elements of an array that a step computes.
@@ -87,7 +87,7 @@ pub(super) fn small_loop(graph: &Graph, node: &Node) -> Option<Compiled> {
 /// An array outside the cells, or one of the loop's own.
 #[derive(Clone, Copy)]
 struct Held {
-    array: Array,
+    array: ArrayId,
     /// For an array that is changed in place: its number, and the number of changes that this value includes.
     changing: Option<(usize, u32)>,
 }
@@ -128,13 +128,13 @@ impl Lowering {
         if shape.len() > LONGEST { None } else { self.asm.cells(shape.dtype, shape.len()).ok() }
     }
 
-    fn changing(&mut self, array: Array) -> Held {
+    fn changing(&mut self, array: ArrayId) -> Held {
         self.versions.push(0);
         Held { array, changing: Some((self.versions.len() - 1, 0)) }
     }
 
     /// Returns the array of a value; `None` if the array was changed after it had this value.
-    fn current(&self, held: Held) -> Option<Array> {
+    fn current(&self, held: Held) -> Option<ArrayId> {
         match held.changing {
             Some((number, version)) if self.versions[number] != version => None,
             _ => Some(held.array),
@@ -240,7 +240,7 @@ impl Lowering {
     }
 
     /// Returns a value as an array.
-    fn array(&mut self, loc: Loc, shape: &Shape) -> Option<Array> {
+    fn array(&mut self, loc: Loc, shape: &Shape) -> Option<ArrayId> {
         match loc {
             Loc::Array(held) => self.current(held),
             Loc::Val(v) => {
@@ -251,7 +251,7 @@ impl Lowering {
     }
 
     /// Allocates an array in cells. Returns its cells, the array and its location as a value.
-    fn fresh(&mut self, shape: &Shape) -> Option<(Place, Array, Loc)> {
+    fn fresh(&mut self, shape: &Shape) -> Option<(Place, ArrayId, Loc)> {
         let place = self.small(shape)?;
         let array = self.asm.array_of(place).ok()?;
         Some((place, array, Loc::Val(self.asm.value(place).ok()?)))

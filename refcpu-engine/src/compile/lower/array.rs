@@ -248,7 +248,7 @@ impl<'m> Scope<'m> {
         }
     }
 
-    /// Lowers matrix factorisations, linear systems and random numbers.
+    /// Lowers matrix factorizations, linear systems and random numbers.
     fn solver_op(&mut self, _id: OpId, op: &'m Operation) -> Result<Option<Vec<ValueId>>> {
         let one = |v: ValueId| Ok(Some(vec![v]));
         match &op.kind {
@@ -377,7 +377,7 @@ impl<'m> Scope<'m> {
         Ok(self.b.add(Core::Convolution(Box::new(spec)), &[l, r], shape))
     }
 
-    /// Adds a matrix factorisation or linear system. Floats of one byte are computed as f32.
+    /// Adds a matrix factorization or linear system. Floats of one byte are computed as f32.
     fn decomposition(&mut self, op: Core, operands: &[ValueId], shape: Shape) -> ValueId {
         let narrow = shape.dtype;
         if !narrow.is_float() || narrow.size() > 1 {

@@ -5,7 +5,7 @@ use super::{CompileError, Result, Scope, to_usize};
 use crate::graph::{Collective, CollectiveKind, Groups, Op as Core, Reducer, ValueId};
 use pjrt_stablehlo::Error;
 use pjrt_stablehlo::ir::{ChannelHandle, Op, OpId, Operation, ReplicaGroups};
-use refcpu_kernels::reduce::ReduceOp;
+use refcpu_kernels::ReduceOp;
 
 impl<'m> Scope<'m> {
     /// Lowers an operation of this file; returns `None` for other operations.

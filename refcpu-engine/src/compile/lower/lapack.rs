@@ -10,8 +10,8 @@ use super::{CompileError, Result, Scope};
 use crate::graph::{Constant, Definition, Op as Core, Reducer, Shape, ValueId, ops as core_ops, verify_node};
 use pjrt_stablehlo::ir::{DictionaryAttribute, Layouts, ops};
 use refcpu_kernels::DType;
+use refcpu_kernels::ReduceOp;
 use refcpu_kernels::linalg::{LinalgOp, SvdVectors, TransposeA, TriangularSolve};
-use refcpu_kernels::reduce::ReduceOp;
 use refcpu_kernels::region::Direction;
 use refcpu_kernels::tile::TileOp;
 

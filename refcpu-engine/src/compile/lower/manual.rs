@@ -132,7 +132,7 @@ fn of_addends(body: &Graph, parameters: &[Vec<usize>], results: &[Vec<usize>]) -
     b.finish(values)
 }
 
-/// Checks that splitting the whole arrays gives the types of the body's arrays.
+/// Checks that the parts of the whole arrays have the types of the body's arrays.
 fn check(spec: &ManualSpec, whole: &[Shape], parts: &[Shape], cuts: &[Vec<Vec<usize>>]) -> Result<()> {
     let fits = |(whole, (part, cut)): (&Shape, (&Shape, &Vec<Vec<usize>>))| {
         let factors =

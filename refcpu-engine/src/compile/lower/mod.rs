@@ -23,7 +23,7 @@ use crate::graph::{Builder, Constant, Graph, Op as Core, Reducer, Shape, ValueId
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{self, Block, Function, Op, OpId, Operation, TensorType, Type};
 use refcpu_kernels::DType;
-use refcpu_kernels::reduce::ReduceOp;
+use refcpu_kernels::ReduceOp;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;

@@ -1,7 +1,7 @@
-//! Recognises the regions of reductions, scatters and selections that kernels implement.
+//! Recognizes the regions of reductions, scatters and selections that kernels implement.
 
 use crate::graph::{Body, Definition, Graph, Op, Reducer, ValueId, ops};
-use refcpu_kernels::reduce::ReduceOp;
+use refcpu_kernels::ReduceOp;
 use refcpu_kernels::region::Direction;
 use refcpu_kernels::tile::TileOp;
 use refcpu_kernels::window::SelectOp;
@@ -15,7 +15,7 @@ pub(super) enum Binary {
     Second,
 }
 
-/// Recognises a region that combines its two parameters by one operation, or that returns the second.
+/// Recognizes a region that combines its two parameters by one operation, or that returns the second.
 pub(super) fn binary(graph: &Graph) -> Option<Binary> {
     let [a, b] = *graph.parameters() else { return None };
     let [result] = *graph.results() else { return None };
@@ -48,7 +48,7 @@ pub(super) fn reducer(graph: Graph) -> Reducer {
     }
 }
 
-/// Recognises the selection of `select_and_scatter`.
+/// Recognizes the selection of `select_and_scatter`.
 pub(super) fn select(graph: &Graph) -> Option<SelectOp> {
     let (direction, a, b) = comparison(graph)?;
     let position = |v: ValueId| match graph.definition(v) {

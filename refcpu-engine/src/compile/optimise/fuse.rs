@@ -5,8 +5,7 @@
 
 use crate::graph::{Graph, Node, Op, Reducer, Shape, Uses, ValueId, ops};
 use refcpu_kernels::DType;
-use refcpu_kernels::reduce::ReduceOp;
-use refcpu_kernels::region;
+use refcpu_kernels::ReduceOp;
 use refcpu_kernels::tile::TileOp;
 
 /// The maximum number of operations of one region.
@@ -255,10 +254,7 @@ pub(crate) fn fused_reduction(graph: &Graph, node: &Node) -> Option<ValueId> {
 }
 
 /// Returns the operation, the number of innermost dimensions, and the input of such a reduction.
-pub(super) fn fused_reduction_parts(
-    graph: &Graph,
-    node: &Node,
-) -> Option<(region::ReduceOp, usize, ValueId)> {
+pub(super) fn fused_reduction_parts(graph: &Graph, node: &Node) -> Option<(ReduceOp, usize, ValueId)> {
     let Op::Reduce(ops::Reduce { dims, reducer: Reducer::Op(op) }) = &node.op else { return None };
     let [input, init] = *node.operands else { return None };
     let shape = graph.shape(input);
@@ -267,43 +263,34 @@ pub(super) fn fused_reduction_parts(
         return None;
     }
     let init = graph.constant(init)?;
-    let op = match op {
-        ReduceOp::Add => region::ReduceOp::Sum,
-        ReduceOp::Multiply => region::ReduceOp::Product,
-        ReduceOp::Minimum => region::ReduceOp::Min,
-        ReduceOp::Maximum => region::ReduceOp::Max,
-        ReduceOp::And => region::ReduceOp::And,
-        ReduceOp::Or => region::ReduceOp::Or,
-        ReduceOp::Xor => region::ReduceOp::Xor,
-    };
-    is_identity(op, init.element()?, shape.dtype).then_some((op, dims.len(), input))
+    is_identity(*op, init.element()?, shape.dtype).then_some((*op, dims.len(), input))
 }
 
-/// Returns whether combining with this element changes nothing. Only common types are recognised.
-pub(super) fn is_identity(op: region::ReduceOp, element: &[u8], dtype: DType) -> bool {
-    use region::ReduceOp as R;
+/// Returns whether combining with this element changes nothing. Only common types are recognized.
+pub(super) fn is_identity(op: ReduceOp, element: &[u8], dtype: DType) -> bool {
+    use ReduceOp as R;
     let zero = element.iter().all(|b| *b == 0);
     let ones = element.iter().all(|b| *b == 0xff);
     match (dtype, op) {
-        (DType::F32, R::Sum) => zero,
-        (DType::F32, R::Max) => element == f32::NEG_INFINITY.to_le_bytes(),
-        (DType::F32, R::Min) => element == f32::INFINITY.to_le_bytes(),
-        (DType::F32, R::Product) => element == 1f32.to_le_bytes(),
-        (DType::F64, R::Sum) => zero,
-        (DType::F64, R::Max) => element == f64::NEG_INFINITY.to_le_bytes(),
-        (DType::F64, R::Min) => element == f64::INFINITY.to_le_bytes(),
-        (DType::F64, R::Product) => element == 1f64.to_le_bytes(),
-        (DType::BF16, R::Sum) | (DType::F16, R::Sum) => zero,
-        (DType::BF16, R::Max) => element == 0xff80u16.to_le_bytes(),
-        (DType::F16, R::Max) => element == 0xfc00u16.to_le_bytes(),
-        (DType::Pred, R::Sum | R::Max | R::Or | R::Xor) => zero,
-        (DType::Pred, R::Product | R::Min | R::And) => element == [1],
-        (d, R::Sum | R::Or | R::Xor) if d.is_computed_directly() && !d.is_complex() => zero,
+        (DType::F32, R::Add) => zero,
+        (DType::F32, R::Maximum) => element == f32::NEG_INFINITY.to_le_bytes(),
+        (DType::F32, R::Minimum) => element == f32::INFINITY.to_le_bytes(),
+        (DType::F32, R::Multiply) => element == 1f32.to_le_bytes(),
+        (DType::F64, R::Add) => zero,
+        (DType::F64, R::Maximum) => element == f64::NEG_INFINITY.to_le_bytes(),
+        (DType::F64, R::Minimum) => element == f64::INFINITY.to_le_bytes(),
+        (DType::F64, R::Multiply) => element == 1f64.to_le_bytes(),
+        (DType::BF16, R::Add) | (DType::F16, R::Add) => zero,
+        (DType::BF16, R::Maximum) => element == 0xff80u16.to_le_bytes(),
+        (DType::F16, R::Maximum) => element == 0xfc00u16.to_le_bytes(),
+        (DType::Pred, R::Add | R::Maximum | R::Or | R::Xor) => zero,
+        (DType::Pred, R::Multiply | R::Minimum | R::And) => element == [1],
+        (d, R::Add | R::Or | R::Xor) if d.is_computed_directly() && !d.is_complex() => zero,
         (d, R::And) if d.is_computed_directly() && !d.is_complex() => ones,
-        (DType::S32, R::Max) => element == i32::MIN.to_le_bytes(),
-        (DType::S32, R::Min) => element == i32::MAX.to_le_bytes(),
-        (DType::S64, R::Max) => element == i64::MIN.to_le_bytes(),
-        (DType::S64, R::Min) => element == i64::MAX.to_le_bytes(),
+        (DType::S32, R::Maximum) => element == i32::MIN.to_le_bytes(),
+        (DType::S32, R::Minimum) => element == i32::MAX.to_le_bytes(),
+        (DType::S64, R::Maximum) => element == i64::MIN.to_le_bytes(),
+        (DType::S64, R::Minimum) => element == i64::MAX.to_le_bytes(),
         _ => false,
     }
 }

@@ -2,9 +2,10 @@
 
 use super::fuse::is_identity;
 use crate::graph::{Graph, Node, Op, Reducer, ValueId, ops};
+use refcpu_kernels::ReduceOp;
 use refcpu_kernels::dot::DotDims;
 use refcpu_kernels::reduce::ArgReduceOp;
-use refcpu_kernels::region::{Direction, Order, ReduceOp};
+use refcpu_kernels::region::{Direction, Order};
 use refcpu_kernels::sort::{KeyOrder, KeyPart, SortKey};
 use refcpu_kernels::tile::TileOp;
 use std::convert::Infallible;
@@ -164,7 +165,7 @@ fn key_value(g: &Graph, v: ValueId) -> Option<KeyValue> {
     }
 }
 
-/// Matches one select of a canonicalisation. Returns true for that of NaNs, false for that of zeros, and the value that it
+/// Matches one select of a canonicalization. Returns true for that of NaNs, false for that of zeros, and the value that it
 /// applies to.
 fn canonical_step(g: &Graph, node: &Node) -> Option<(bool, ValueId)> {
     if node.op != Op::Select {
@@ -190,7 +191,7 @@ fn canonical_step(g: &Graph, node: &Node) -> Option<(bool, ValueId)> {
     }
 }
 
-/// Recognises JAX's argmin and argmax: a joint reduction of values and their indices.
+/// Recognizes JAX's argmin and argmax: a joint reduction of values and their indices.
 fn arg_reduction(g: &Graph, node: &Node, dims: &[usize], body: &Graph) -> Option<ArgReduceOp> {
     let ([dim], [values, indices, init_value, init_index]) = (dims, &node.operands[..]) else { return None };
     let shape = g.shape(*values);
@@ -234,7 +235,7 @@ fn arg_reduction(g: &Graph, node: &Node, dims: &[usize], body: &Graph) -> Option
     if picked != pick_value || !first_wins {
         return None;
     }
-    let worst = if op == ArgReduceOp::Maximum { ReduceOp::Max } else { ReduceOp::Min };
+    let worst = if op == ArgReduceOp::Maximum { ReduceOp::Maximum } else { ReduceOp::Minimum };
     is_identity(worst, g.constant(*init_value)?.element()?, shape.dtype).then_some(op)
 }
 

@@ -61,7 +61,8 @@ pub(crate) fn region_of(graph: &Graph, fusion: &Fusion, value: ValueId) -> Resul
 /// Each has the shape of the region, or is a scalar if `scalar` is true for it.
 ///
 /// # Errors
-/// Returns an error if the graph contains anything but elementwise operations and branches, or one that the kernels do not support.
+/// Returns an error if the graph contains anything but elementwise operations and branches, or one that the kernels do not
+/// support.
 pub(crate) fn region_of_body(body: &Graph, dims: &[usize], scalar: &[bool]) -> Result<Region> {
     let access = |s: &bool| if *s { Access::scalar(dims.len()) } else { Access::linear(dims) };
     reading_body(body, dims, &scalar.iter().map(access).collect::<Vec<_>>())
@@ -70,7 +71,7 @@ pub(crate) fn region_of_body(body: &Graph, dims: &[usize], scalar: &[bool]) -> R
 /// Does the same, with a separate access pattern for each parameter.
 ///
 /// # Errors
-/// As [`region_of_body`].
+/// Returns the same errors as [`region_of_body`].
 pub(crate) fn reading_body(body: &Graph, dims: &[usize], accesses: &[Access]) -> Result<Region> {
     let mut b = Builder::new(dims);
     let inputs = body.parameters().iter().zip(accesses);

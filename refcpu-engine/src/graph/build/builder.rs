@@ -214,7 +214,7 @@ impl Graph {
     /// node's results, or returns `None` to keep the node.
     ///
     /// # Errors
-    /// The errors of `replace`.
+    /// Returns the errors of `replace`.
     pub fn rewritten<E>(
         &self,
         mut replace: impl FnMut(&mut Builder, &Node, &[ValueId]) -> Result<Option<Vec<ValueId>>, E>,

@@ -306,7 +306,7 @@ def _on_parts(context: Any, callback: Callable[..., Any], operands: Any, platfor
     def on_parts(*arrays: Any) -> tuple[()]:
         if any(sharding is None for sharding in shardings):
             raise NotImplementedError(
-                f"{platform} does not support callbacks with partitioned=True inside of loops and branches, because the shardings"
+                f"{platform} does not support callbacks with partitioned=True inside loops and branches, because the shardings"
                 " of the arrays are not known there"
             )
         count = axes.num_devices
