@@ -26,7 +26,7 @@ def split(array, *spec):
         (lambda x: x.T, P("y", "x")),
         (lambda x: x.sum(axis=1), P("x")),
         (lambda x: x @ x.T, P("x")),
-        (lambda x: jnp.concatenate([x, x], axis=1), P("x")),
+        (lambda x: jnp.concatenate([x, x], axis=1), P("x", "y")),
         (lambda x: jax.lax.fori_loop(0, 3, lambda _, y: y * 2, x), P("x", "y")),
         (lambda x: x[:4], P("x", "y")),
         (lambda x: x[1:], P(None, "y")),
@@ -36,7 +36,7 @@ def split(array, *spec):
         (lambda x: jnp.sort(x, 0), P("x", "y")),
         (lambda x: x.cumsum(0), P("x", "y")),
         (lambda x: jax.lax.cond(x.sum() > 0, jnp.sin, jnp.cos, x), P("x", "y")),
-        (lambda x: jax.lax.scan(lambda c, r: (c + r, c * r), jnp.zeros(2), x)[1], P("x", "y")),
+        (lambda x: jax.lax.scan(lambda c, r: (c + r, c * r), jnp.zeros(2), x)[1], P(None, "y")),
     ],
     ids=[
         "elementwise", "transpose", "reduce", "dot", "concatenate", "loop", "slice", "uneven", "pad", "concatenate_split",

@@ -96,12 +96,13 @@ pub(crate) fn propagate_with(
     let results = flow.block(entry)?;
     let parameters = Interface::parameters(module, main, options, &flow, parameters)?;
     let results = Interface::results(module, main, options, &flow, results)?;
-    let splits = spread_all(&mut flow, &parameters, &results);
+    let mut splits = stated(&mut flow, &parameters, &results);
+    let axes = axes_of(module, options, &splits);
+    spread(&flow, &mut splits);
     let layout = |tensor: TensorId| {
         let dims = splits[tensor].dims.clone();
         Layout { dims, addends: None }.equal_parts(&flow.tensors[tensor])
     };
-    let axes = axes_of(module, options, &parameters, &results);
     let sharding = |tensor: TensorId| {
         let (found, sizes) = (&splits[tensor].dims, &flow.tensors[tensor]);
         let whole_axes = |(cut, size): (&Option<Cut>, &usize)| along_whole_axes(cut.as_ref()?, *size, &axes);
@@ -127,11 +128,15 @@ pub(crate) fn propagate_with(
 }
 
 /// Returns the splits along which hosts can describe the shardings of arrays: those along the axes of the program's meshes, and
-/// those of the parameters and results whose shardings the program states.
-fn axes_of(module: &Module, options: &Options, parameters: &Interface, results: &Interface) -> Vec<Cut> {
-    let said = parameters.arrays.iter().chain(&results.arrays).filter_map(|(_, said)| said.as_ref());
-    let stated = said.flat_map(|said| said.split().dims).flatten();
-    splits_along_axes(module, options.num_partitions).into_iter().chain(stated).collect()
+/// those that the program states.
+fn axes_of(module: &Module, options: &Options, stated: &[Split]) -> Vec<Cut> {
+    let mut axes = splits_along_axes(module, options.num_partitions);
+    for cut in stated.iter().flat_map(|split| &split.dims).flatten() {
+        if !axes.contains(cut) {
+            axes.push(cut.clone());
+        }
+    }
+    axes
 }
 
 /// Returns the finest split of a dimension of this size into equal parts that consist of whole parts of `cut` and that are along
@@ -236,8 +241,8 @@ fn finer_of(said: &Sharding, found: &Sharding) -> Option<Sharding> {
         .flatten()
 }
 
-/// Propagates the stated shardings over all tensors.
-fn spread_all(flow: &mut Flow<'_>, parameters: &Interface, results: &Interface) -> Vec<Split> {
+/// Returns the splits of all tensors as the program states them, and relates the tensors of each group.
+fn stated(flow: &mut Flow<'_>, parameters: &Interface, results: &Interface) -> Vec<Split> {
     let given = std::mem::take(&mut flow.given);
     let mut splits: Vec<Option<Split>> = vec![None; flow.tensors.len()];
     let mut give = |tensor: TensorId, split: Split| {
@@ -261,11 +266,8 @@ fn spread_all(flow: &mut Flow<'_>, parameters: &Interface, results: &Interface) 
     for group in given.groups.values() {
         flow.alike(group);
     }
-    let mut splits: Vec<Split> = (splits.into_iter().zip(&flow.tensors))
-        .map(|(split, dims)| split.unwrap_or_else(|| Split::open(dims.len())))
-        .collect();
-    spread(flow, &mut splits);
-    splits
+    let splits = splits.into_iter().zip(&flow.tensors);
+    splits.map(|(split, dims)| split.unwrap_or_else(|| Split::open(dims.len()))).collect()
 }
 
 /// Propagates splits along all relations, in the order of the stages.
@@ -274,17 +276,22 @@ fn spread(flow: &Flow<'_>, splits: &mut [Split]) {
     for (i, relation) in flow.relations.iter().enumerate() {
         relation.tensors.iter().flatten().for_each(|tensor| users[*tensor].push(i));
     }
+    // The relations that may change splits by each strategy: those of a tensor that changed since, and those that move splits in
+    // other directions than in the stage before.
+    let mut is_due = [vec![true; flow.relations.len()], vec![true; flow.relations.len()]];
     for stage in 0..STAGES {
-        for strategy in [Strategy::Common, Strategy::Each] {
-            let mut is_due = vec![true; flow.relations.len()];
-            while is_due.contains(&true) {
+        for (i, _) in flow.relations.iter().enumerate().filter(|(_, relation)| relation.turns(stage)) {
+            is_due.iter_mut().for_each(|due| due[i] = true);
+        }
+        for (which, strategy) in [Strategy::Common, Strategy::Each].into_iter().enumerate() {
+            while is_due[which].contains(&true) {
                 for (i, relation) in flow.relations.iter().enumerate() {
-                    if std::mem::take(&mut is_due[i]) {
-                        let changed = relation.spread(splits, stage, strategy);
-                        changed
-                            .iter()
-                            .flat_map(|tensor| &users[*tensor])
-                            .for_each(|user| is_due[*user] = true);
+                    if !std::mem::take(&mut is_due[which][i]) {
+                        continue;
+                    }
+                    let changed = relation.spread(splits, stage, strategy);
+                    for user in changed.iter().flat_map(|tensor| &users[*tensor]) {
+                        is_due.iter_mut().for_each(|due| due[*user] = true);
                     }
                 }
             }

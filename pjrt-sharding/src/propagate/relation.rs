@@ -85,6 +85,12 @@ impl Relation {
         }
     }
 
+    /// Returns whether splits move in other directions in a stage than in the one before.
+    pub(super) fn turns(&self, stage: usize) -> bool {
+        let differs = |factor| self.direction(stage, factor) != self.direction(stage - 1, factor);
+        stage > 0 && (0..self.rule.factors.len()).any(differs)
+    }
+
     /// Propagates the splits of the tensors to each other. Returns the tensors whose splits changed.
     pub(super) fn spread(&self, splits: &mut [Split], stage: usize, strategy: Strategy) -> Vec<TensorId> {
         let is_split = |tensor: &Option<TensorId>| {
