@@ -116,7 +116,7 @@ TORCH_XLA = Host(
     name="torch_xla",
     title="PyTorch/XLA's own tests",
     command="cargo xtask test-torch --suite FOLDER --page",
-    conditions="Files of `spmd` ran with 8 devices, and all others with 1. The"
+    conditions="Files of `spmd` ran with 8 devices, files of distributed training with 4, and all others with 1. The"
     " page counts the tests that pass on XLA's CPU backend under the same settings. Programs that launch replicas"
     " do not count, because they crash on XLA's CPU backend.",
     plugin="REFCPU",
