@@ -9,6 +9,7 @@
 /// assert_eq!(chip.attributes()[0], ("coords".to_owned(), AttributeValue::Int64List(vec![1, 2])));
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum AttributeValue {
     /// A string.
     String(String),
@@ -58,21 +59,21 @@ impl From<bool> for AttributeValue {
     }
 }
 
-/// A version of StableHLO: the major, minor and patch number.
+/// A version of StableHLO: `[major, minor, patch]`.
 pub type StablehloVersion = [i64; 3];
 
 /// The attributes of a plugin, which hosts read before they create a client (`PJRT_Plugin_Attributes`).
 ///
 /// The StableHLO versions determine the version in which a host serializes programs: the older of its own version and
-/// [`stablehlo_current_version`](Self::stablehlo_current_version). Without that attribute, hosts use a version that is about
-/// twelve weeks old.
+/// [`with_stablehlo_current_version`](Self::with_stablehlo_current_version). Without that attribute, hosts use a version that
+/// is about twelve weeks old.
 ///
 /// ```
 /// use pjrt_plugin::PluginAttributes;
 ///
 /// let attributes = PluginAttributes::new()
-///     .stablehlo_minimum_version([0, 9, 0])
-///     .stablehlo_current_version([1, 13, 0])
+///     .with_stablehlo_minimum_version([0, 9, 0])
+///     .with_stablehlo_current_version([1, 13, 0])
 ///     .with("driver", "2.1");
 /// assert_eq!(attributes.values().len(), 4);
 /// ```
@@ -93,13 +94,13 @@ impl PluginAttributes {
 
     /// Sets the newest version of StableHLO that the plugin reads.
     #[must_use]
-    pub fn stablehlo_current_version(self, version: StablehloVersion) -> Self {
+    pub fn with_stablehlo_current_version(self, version: StablehloVersion) -> Self {
         self.with(STABLEHLO_CURRENT_VERSION, version.to_vec())
     }
 
     /// Sets the oldest version of StableHLO that the plugin reads.
     #[must_use]
-    pub fn stablehlo_minimum_version(self, version: StablehloVersion) -> Self {
+    pub fn with_stablehlo_minimum_version(self, version: StablehloVersion) -> Self {
         self.with("stablehlo_minimum_version", version.to_vec())
     }
 

@@ -79,7 +79,7 @@ pub trait PjrtBuffer: Send + Sync + 'static {
     fn copy_to_host(self: Arc<Self>, copy: CopyToHost);
 
     /// Returns the array's bytes, dense and row-major, if the host can read them. They must be `Some` in memories that are
-    /// [host-accessible](crate::memory::Memory::host_accessible), except for storage that is a [view](Self::host_view), and
+    /// [host-accessible](crate::memory::Memory::with_host_access), except for storage that is a [view](Self::host_view), and
     /// `None` in other memories. Their address must not change as long as the storage lives.
     ///
     /// The default returns `None`.

@@ -47,7 +47,7 @@ use crate::topology::Topology;
 /// # }
 /// # impl Chip {
 /// #     fn new(id: i32, process: i32) -> Self {
-/// #         let memory = Memory::new(id, Memory::DEVICE).host_accessible();
+/// #         let memory = Memory::new(id, Memory::DEVICE).with_host_access();
 /// #         Self(DeviceDescription::new(id, "chip").with_process_index(process), [memory])
 /// #     }
 /// # }
@@ -99,7 +99,7 @@ use crate::topology::Topology;
 ///     }
 ///
 ///     fn plugin_attributes() -> PluginAttributes {
-///         PluginAttributes::new().stablehlo_current_version([1, 13, 0])
+///         PluginAttributes::new().with_stablehlo_current_version([1, 13, 0])
 ///     }
 ///
 ///     fn create(config: ClientConfig) -> Result<Self> {
@@ -490,6 +490,7 @@ pub struct ProcessInfo {
 
 /// The state of a process (`PJRT_ProcessState`), in a [`ProcessInfo`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ProcessState {
     /// The host did not specify the state.
     Unspecified,

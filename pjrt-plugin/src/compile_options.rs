@@ -80,6 +80,7 @@ pub struct CompileOptions {
 
 /// The value of a compiler option in [`CompileOptions::overrides`]. See the example of [`CompileOptions::compiler_options`].
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum OverrideValue {
     /// A string.
     String(String),

@@ -24,7 +24,7 @@ pub type DeviceId = i32;
 /// impl Chip {
 ///     fn new(id: i32, process_index: i32, slot: i32) -> Self {
 ///         let description = DeviceDescription::new(id, "chip").with_process_index(process_index);
-///         let memories = [Memory::new(id, Memory::DEVICE), Memory::new(0, Memory::PINNED_HOST).host_accessible()];
+///         let memories = [Memory::new(id, Memory::DEVICE), Memory::new(0, Memory::PINNED_HOST).with_host_access()];
 ///         Self { description, memories, slot, stats: Mutex::default() }
 ///     }
 /// }

@@ -143,7 +143,7 @@
 //!
 //! * **A device with its own thread or queue**: move the [`Execution`] there. See [`Execution::when_allocated`] for devices
 //!   that order their work themselves, and [`promise`](promise()) for asynchronous uploads.
-//! * **Host-accessible memory**: [`Memory::host_accessible`] and [`PjrtBuffer::host_bytes`]. Uploads can then avoid a copy
+//! * **Host-accessible memory**: [`Memory::with_host_access`] and [`PjrtBuffer::host_bytes`]. Uploads can then avoid a copy
 //!   ([`HostBuffer::may_alias`]), and the host can create buffers over memory that it continues to write to
 //!   ([`PjrtClient::view_host_memory`]).
 //! * **Donation**: [`PjrtExecutable::donated_parameters`] and [`Input::into_donated`].

@@ -7,7 +7,7 @@
 /// ```
 /// use pjrt_plugin::Memory;
 ///
-/// let memories = [Memory::new(0, Memory::DEVICE), Memory::new(0, Memory::PINNED_HOST).host_accessible()];
+/// let memories = [Memory::new(0, Memory::DEVICE), Memory::new(0, Memory::PINNED_HOST).with_host_access()];
 /// assert!(memories[1].is_host_accessible() && memories[0].kind_id() != memories[1].kind_id());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Memory {
     /// Makes the memory host-accessible: the host may read and write its buffers in place. Buffers in it must then return
     /// their [`host_bytes`](crate::buffer::PjrtBuffer::host_bytes), and JAX converts them to NumPy arrays without a copy.
     #[must_use]
-    pub fn host_accessible(mut self) -> Self {
+    pub fn with_host_access(mut self) -> Self {
         self.host_accessible = true;
         self
     }

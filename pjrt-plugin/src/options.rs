@@ -95,6 +95,7 @@ pub struct Options {
 
 /// The value of an option. See the example of [`Options`].
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum OptionValue {
     /// A string.
     String(String),

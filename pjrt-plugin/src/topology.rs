@@ -172,7 +172,7 @@ fn memory_to_proto(memory: &Memory) -> proto::Memory {
 
 fn memory_from_proto(memory: proto::Memory) -> Memory {
     let read = Memory::new(memory.id, memory.kind).with_kind_id(memory.kind_id);
-    if memory.host_accessible { read.host_accessible() } else { read }
+    if memory.host_accessible { read.with_host_access() } else { read }
 }
 
 fn attribute_to_proto((name, value): &(String, AttributeValue)) -> proto::Attribute {
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn topologies_come_back_as_they_were() {
         let memories =
-            [Memory::new(0, Memory::DEVICE).with_kind_id(7), Memory::new(1, "near").host_accessible()];
+            [Memory::new(0, Memory::DEVICE).with_kind_id(7), Memory::new(1, "near").with_host_access()];
         let device = DeviceDescription::new(3, "chip")
             .with_process_index(1)
             .with_attribute("coords", vec![1, 2])

@@ -4,7 +4,7 @@ use crate::cut::Cut;
 use crate::error::{Error, Result};
 use crate::sharding::Sharding;
 use pjrt_stablehlo::Module;
-use pjrt_stablehlo::ir::{Attribute, AxisRef, Function, Mesh, MeshAxis, MeshReference, TensorSharding};
+use pjrt_stablehlo::ir::{AxisRef, Function, Mesh, MeshAxis, MeshReference, TensorSharding};
 
 /// Returns the mesh that a sharding refers to, by name or inline.
 ///
@@ -164,7 +164,6 @@ struct Axis {
 impl<'a> Positions<'a> {
     fn new(mesh: &'a Mesh, partitions: usize) -> Result<Self> {
         let wrong = |what: &str| {
-            let mesh = Attribute::Mesh(mesh.clone().into());
             Error::invalid(format!("the mesh {mesh} does not fit {partitions} partitions: {what}"))
         };
         let size = |axis: &MeshAxis| usize::try_from(axis.size).ok().filter(|size| *size > 0);

@@ -16,7 +16,7 @@ pub(crate) struct Fault {
 pub(crate) enum Condition {
     /// A field, or its remainder modulo a divisor, has a value.
     Field { path: Path, divisor: Option<i64>, value: i64, equal: bool },
-    /// The call has this number, counted from 1 among the calls of a client that fulfil the preceding
+    /// The call has this number, counted from 1 among the calls of a client that fulfill the preceding
     /// conditions.
     Call(u64),
     /// At least this many other clients exist.

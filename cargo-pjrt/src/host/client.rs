@@ -416,7 +416,7 @@ impl Client {
     /// # Errors
     ///
     /// Returns the plugin's error.
-    pub fn fulfil(
+    pub fn fulfill(
         &self,
         handle: AliasHandle,
         outcome: std::result::Result<&Buffer, (Code, &str)>,
@@ -437,7 +437,7 @@ impl Client {
     }
 }
 
-/// The permission to fulfil a placeholder, once.
+/// The permission to fulfill a placeholder, once.
 #[derive(Debug)]
 pub struct AliasHandle {
     raw: *mut PJRT_FulfillAliasBufferCallback,

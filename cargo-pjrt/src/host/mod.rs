@@ -1,8 +1,8 @@
 //! A small, typed client of the PJRT C API, which does what hosts do, without a framework.
 //!
 //! This is the only module of the crate with `unsafe` calls to plugins. A plugin is foreign code, and no host
-//! can check what foreign code does with memory. The types of this module fulfil the host's side of the
-//! interface's contract, and assume that the plugin fulfils its side. Callers that do not trust the plugin,
+//! can check what foreign code does with memory. The types of this module fulfill the host's side of the
+//! interface's contract, and assume that the plugin fulfills its side. Callers that do not trust the plugin,
 //! such as the conformance kit, use them in a child process.
 //!
 //! Objects destroy what they own when they are dropped. Except where a type has a lifetime, they may be

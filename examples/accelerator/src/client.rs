@@ -49,8 +49,8 @@ impl PjrtClient for Accelerator {
     /// support.
     fn plugin_attributes() -> PluginAttributes {
         PluginAttributes::new()
-            .stablehlo_current_version(components(versions::CURRENT_VERSION))
-            .stablehlo_minimum_version(components(versions::MINIMUM_VERSION))
+            .with_stablehlo_current_version(components(versions::CURRENT_VERSION))
+            .with_stablehlo_minimum_version(components(versions::MINIMUM_VERSION))
     }
 
     fn create(config: ClientConfig) -> Result<Self> {

@@ -23,7 +23,7 @@ impl Device {
                 .with_debug(format!("simulated accelerator {id} with {memory_limit} bytes of memory")),
             memories: [
                 Memory::new(2 * id, Memory::DEVICE),
-                Memory::new(2 * id + 1, Memory::PINNED_HOST).host_accessible(),
+                Memory::new(2 * id + 1, Memory::PINNED_HOST).with_host_access(),
             ],
             chip: Chip::start(id, memory_limit)?,
         })

@@ -62,7 +62,7 @@ impl PjrtClient for Null {
     const PLATFORM_NAME: &'static str = "null";
 
     fn create(_: ClientConfig) -> Result<Self> {
-        let memories = [Memory::new(0, Memory::DEVICE).host_accessible()];
+        let memories = [Memory::new(0, Memory::DEVICE).with_host_access()];
         Ok(Self { devices: [Device { description: DeviceDescription::new(0, "null"), memories }] })
     }
 

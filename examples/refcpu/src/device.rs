@@ -29,7 +29,7 @@ impl RefcpuDevice {
         let first = id * KINDS.len() as i32;
         let of_kind = |(id, kind)| {
             let memory = Memory::new(id, kind);
-            if opaque { memory } else { memory.host_accessible() }
+            if opaque { memory } else { memory.with_host_access() }
         };
         let description = if as_cpu {
             let cpu = DeviceDescription::new(id, CPU_NAME).with_display(format!("CpuDevice(id={id})"));

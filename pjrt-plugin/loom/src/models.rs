@@ -98,7 +98,7 @@ fn all_waits_for_the_last() {
 
 fn promise_reaches_receiver() {
     let (promise, pending) = promise::<u32>();
-    let fulfilling = thread::spawn(move || promise.fulfil(7));
+    let fulfilling = thread::spawn(move || promise.fulfill(7));
     let (source, event) = Event::pending();
     pending.receive(move |value| {
         assert_eq!(value.unwrap().0, 7);

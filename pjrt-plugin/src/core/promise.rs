@@ -50,7 +50,7 @@ impl<T> Channel for Delivery<T> {
 /// fn upload(data: HostBuffer) -> Pending<Vec<u8>> {
 ///     let (promise, pending) = promise();
 ///     std::thread::spawn(move || match data.to_vec() {
-///         Ok(bytes) => promise.fulfil(bytes),
+///         Ok(bytes) => promise.fulfill(bytes),
 ///         Err(error) => promise.fail(error),
 ///     });
 ///     pending
@@ -95,7 +95,7 @@ impl<T: Send + 'static> Pending<T> {
 
 impl<T> Promise<T> {
     /// Delivers a value whose content is ready.
-    pub fn fulfil(self, value: T) {
+    pub fn fulfill(self, value: T) {
         self.deliver(Ok((value, Event::ready())));
     }
 

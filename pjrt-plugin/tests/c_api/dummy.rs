@@ -133,8 +133,8 @@ impl PjrtClient for Dummy {
 
     fn plugin_attributes() -> PluginAttributes {
         PluginAttributes::new()
-            .stablehlo_current_version([1, 13, 0])
-            .stablehlo_minimum_version([0, 9, 0])
+            .with_stablehlo_current_version([1, 13, 0])
+            .with_stablehlo_minimum_version([0, 9, 0])
             .with("note", "a dummy")
     }
 
@@ -152,7 +152,7 @@ impl PjrtClient for Dummy {
         let device = |id: i64| {
             let id = i32::try_from(id).unwrap();
             let memory = Memory::new(id, Memory::DEVICE);
-            let memory = if opaque { memory } else { memory.host_accessible() };
+            let memory = if opaque { memory } else { memory.with_host_access() };
             Device {
                 description: DeviceDescription::new(id, "dummy").with_attribute("core", i64::from(id)),
                 memories: vec![memory, Memory::new(id, Memory::PINNED_HOST)],
@@ -328,7 +328,7 @@ impl PjrtClient for Dummy {
             return Ok(Pending::from(storage));
         }
         let (promise, pending): (Promise<Storage>, _) = promise();
-        enqueue(self.uploads, move || promise.fulfil(storage));
+        enqueue(self.uploads, move || promise.fulfill(storage));
         Ok(pending)
     }
 

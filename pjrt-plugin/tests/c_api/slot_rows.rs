@@ -94,7 +94,7 @@ pub(crate) const ROWS: [Row; 138] = [
     row("before 0.29", "", "", "JAX; aborts on an error"),
     row("before 0.29", "PjrtClient::copy_buffer", "copies through the host", "hosts before 0.32"),
     row("before 0.29", "PjrtBuffer::copy_to_host", "required", "JAX"),
-    row("before 0.29", "PjrtBuffer::host_bytes", "`Memory::host_accessible` of the buffer's memory", "JAX; aborts on an error"),
+    row("before 0.29", "PjrtBuffer::host_bytes", "`Memory::with_host_access` of the buffer's memory", "JAX; aborts on an error"),
     row("before 0.29", "", "an error after the buffer is deleted", "JAX; aborts on an error"),
     row("before 0.29", "PjrtBuffer::device_address", "the address of `host_bytes`, otherwise UNIMPLEMENTED", "JAX"),
     row("before 0.29", "", "pins the storage", "JAX: arrays shared with NumPy or DLPack"),

@@ -135,7 +135,7 @@ impl Literal {
     }
 
     /// Returns the type with the storage type in place of a quantized one, as in the constant's text.
-    pub fn storage_ty(&self) -> TensorType {
+    pub fn storage_tensor_type(&self) -> TensorType {
         match self.ty.quantization() {
             None => self.ty.clone(),
             Some(quantization) => TensorType::new(quantization.storage_type, self.ty.dims()),

@@ -78,7 +78,7 @@ impl Pass for ReplaceTypes<'_> {
         }
         match &op.kind {
             Op::Constant(constant) if self.converts(constant.value.ty()) => {
-                let value = Literal::new(constant.value.storage_ty(), constant.value.data().clone());
+                let value = Literal::new(constant.value.storage_tensor_type(), constant.value.data().clone());
                 let value = value.map_err(|error| unsupported(error.to_string()))?;
                 return Ok(Replacement::Values(vec![r.b.constant(value)]));
             }

@@ -51,14 +51,14 @@ impl Display for Attribute {
             Attribute::OutputOperandAlias(alias) => fmt_alias(f, alias),
             Attribute::ReplicaGroupMeshAxes(groups) => fmt_replica_groups(f, groups),
             Attribute::Bounds(bounds) => fmt_list(f, "#stablehlo.bounds<", bounds.iter(), ">", fmt_bound),
-            Attribute::Mesh(mesh) => fmt_mesh(f, "#sdy.mesh", mesh),
+            Attribute::Mesh(mesh) => mesh.fmt(f),
             Attribute::AxisRef(axis) => fmt_enclosed(f, "axis_ref", |f| fmt_axis(f, axis)),
             Attribute::SubAxis(sub) => write!(f, "#sdy.sub_axis_info<({}){}>", sub.pre_size, sub.size),
             Attribute::MeshAxis(axis) => fmt_enclosed(f, "mesh_axis", |f| fmt_mesh_axis(f, axis)),
             Attribute::DimensionSharding(dimension) => {
                 fmt_enclosed(f, "dimension_sharding", |f| fmt_dimension(f, dimension))
             }
-            Attribute::Sharding(sharding) => fmt_sharding(f, "#sdy.sharding", sharding),
+            Attribute::Sharding(sharding) => sharding.fmt(f),
             Attribute::ShardingPerValue(shardings) => {
                 fmt_list(f, "#sdy.sharding_per_value<[", shardings.iter(), "]>", |f, sharding| {
                     fmt_sharding(f, "", sharding)
@@ -69,6 +69,20 @@ impl Display for Attribute {
             }
             Attribute::Opaque(text) => write!(f, "#{text}"),
         }
+    }
+}
+
+/// Prints the mesh as an attribute: `#sdy.mesh<["x"=2]>`.
+impl Display for Mesh {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        fmt_mesh(f, "#sdy.mesh", self)
+    }
+}
+
+/// Prints the sharding as an attribute: `#sdy.sharding<@mesh, [{"x"}]>`.
+impl Display for TensorSharding {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        fmt_sharding(f, "#sdy.sharding", self)
     }
 }
 
@@ -231,7 +245,7 @@ impl Display for Literal {
                 }
             }
         }
-        write!(f, "> : {}", self.storage_ty())
+        write!(f, "> : {}", self.storage_tensor_type())
     }
 }
 

@@ -86,7 +86,7 @@ pub(super) const CALLS: &[(&str, Call, &[usize])] = &[
         |o| {
             let (_alias, handle) =
                 o.client.alias(ElementType::F32, &[4], o.client.device()?.default_memory()?)?;
-            o.client.fulfil(handle, Err((Code::ABORTED, "x")))
+            o.client.fulfill(handle, Err((Code::ABORTED, "x")))
         },
         &[],
     ),
@@ -372,7 +372,7 @@ pub(super) const CALLS: &[(&str, Call, &[usize])] = &[
         |o| {
             let memory = o.client.device()?.default_memory()?;
             let (_alias, handle) = o.client.alias(ElementType::F32, &[4], memory)?;
-            o.client.fulfil(handle, Err((Code::ABORTED, "x")))
+            o.client.fulfill(handle, Err((Code::ABORTED, "x")))
         },
         &[],
     ),

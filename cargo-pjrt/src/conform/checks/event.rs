@@ -256,7 +256,7 @@ fn destroyed_early(context: &Context) -> Verdict {
     let outcome = event.on_ready()?;
     drop(event);
     equal("the number of calls of the callback before the event is complete", outcome.calls(), 0)?;
-    client.fulfil(handle, Ok(&upload_four(&client, &[1.0; 4])?))?;
+    client.fulfill(handle, Ok(&upload_four(&client, &[1.0; 4])?))?;
     ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called, because its event was destroyed");
     Ok(())
 }
@@ -271,7 +271,7 @@ fn destroyed_inside(context: &Context) -> Verdict {
     let inner = Arc::clone(&owner);
     let outcome = event.on_ready_then(move || drop(lock(&inner).take()))?;
     *lock(&owner) = Some(event);
-    client.fulfil(handle, Ok(&upload_four(&client, &[1.0; 4])?))?;
+    client.fulfill(handle, Ok(&upload_four(&client, &[1.0; 4])?))?;
     ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called, or did not return");
     ensure!(lock(&owner).is_none(), "the event was not destroyed within its callback");
     equal("the buffer afterwards", numbers(&alias)?, vec![1.0; 4])

@@ -543,7 +543,7 @@ fn destroyed_running(context: &Context) -> Verdict {
     let executable = compile_add(&client)?;
     let launched = executable.run(&[&alias, &four])?;
     drop(executable);
-    client.fulfil(handle, Ok(&four))?;
+    client.fulfill(handle, Ok(&four))?;
     equal("the sum", numbers(&launched.outputs[0][0])?, vec![2.0; 4])
 }
 

@@ -142,7 +142,7 @@ fn destroyed_argument(context: &Context) -> Verdict {
     let launched = compile_add(&client)?.run(&[&alias, &four])?;
     drop(four);
     drop(alias);
-    client.fulfil(handle, Ok(&upload_four(&client, &[2.0; 4])?))?;
+    client.fulfill(handle, Ok(&upload_four(&client, &[2.0; 4])?))?;
     equal("the sum", numbers(&launched.outputs[0][0])?, vec![3.0; 4])
 }
 

@@ -46,7 +46,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(82),
     check(
         "special/alias_waits",
-        "An alias is not ready before the host fulfils it.",
+        "An alias is not ready before the host fulfills it.",
         alias_waits,
         "PJRT_Buffer_ReadyEvent since PJRT_Client_CreateAliasBuffer set event=complete",
     )
@@ -54,7 +54,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["*"]),
     check(
         "special/alias_is_fulfilled",
-        "An alias becomes the array that the host fulfils it with.",
+        "An alias becomes the array that the host fulfills it with.",
         alias_fulfilled,
         "PJRT_Client_FulfillAliasBuffer when status_code=0 fail INTERNAL",
     )
@@ -62,7 +62,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["*"]),
     check(
         "special/alias_fails",
-        "An alias becomes the error that the host fulfils it with.",
+        "An alias becomes the error that the host fulfills it with.",
         alias_fails,
         "PJRT_Client_FulfillAliasBuffer when status_code=10 give status_code=13",
     )
@@ -148,14 +148,14 @@ fn alias_waits(context: &Context) -> Verdict {
     let memory = client.device()?.default_memory()?;
     let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
     equal("PJRT_Event_IsReady", alias.ready()?.is_ready()?, false)?;
-    Ok(client.fulfil(handle, Ok(&upload_four(&client, &[1.0; 4])?))?)
+    Ok(client.fulfill(handle, Ok(&upload_four(&client, &[1.0; 4])?))?)
 }
 
 fn alias_fulfilled(context: &Context) -> Verdict {
     let client = context.client()?;
     let memory = client.device()?.default_memory()?;
     let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
-    client.fulfil(handle, Ok(&upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?))?;
+    client.fulfill(handle, Ok(&upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?))?;
     equal("the alias", numbers(&alias)?, vec![1.0, 2.0, 3.0, 4.0])
 }
 
@@ -163,7 +163,7 @@ fn alias_fails(context: &Context) -> Verdict {
     let client = context.client()?;
     let memory = client.device()?.default_memory()?;
     let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
-    client.fulfil(handle, Err((Code::ABORTED, "given up")))?;
+    client.fulfill(handle, Err((Code::ABORTED, "given up")))?;
     refused("waiting", alias.ready()?.wait(), Code::ABORTED, &["given up"])
 }
 
@@ -173,7 +173,7 @@ fn alias_argument(context: &Context) -> Verdict {
     let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
     let four = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
     let launched = compile_add(&client)?.run(&[&alias, &four])?;
-    client.fulfil(handle, Ok(&four))?;
+    client.fulfill(handle, Ok(&four))?;
     equal("the output", numbers(&launched.outputs[0][0])?, vec![2.0, 4.0, 6.0, 8.0])
 }
 

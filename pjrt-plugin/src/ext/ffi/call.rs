@@ -44,6 +44,7 @@ pub struct ArrayMut<'a> {
 
 /// The value of an attribute of a custom call, from its `backend_config` or `mhlo.backend_config`.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Attribute {
     /// A number, as its type and its bytes in native byte order.
     Scalar(ElementType, Vec<u8>),
