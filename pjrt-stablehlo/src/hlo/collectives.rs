@@ -146,7 +146,7 @@ impl Reader {
     }
 
     /// Decomposes the form in which operand `i` is sent to process `i` of the group: the operands are concatenated to
-    /// one array.
+    /// one array. Without groups, all processes are in one group, and there is an operand for each of them.
     fn all_to_all_of_parts(
         &mut self,
         at: &Instruction,
@@ -167,11 +167,17 @@ impl Reader {
             operands.iter().map(|&operand| self.code.reshape(operand, &part_dims)).collect();
         let whole = ty.with_dims(whole_dims);
         let joined = self.code.op_of_type(ops::Concatenate { dimension: 0 }, &parts, whole.clone());
+        let replica_groups = match groups {
+            ReplicaGroups::Dense { ids, .. } if ids.is_empty() => {
+                ReplicaGroups::Dense { group_size: operands.len(), ids: (0..operands.len() as i64).collect() }
+            }
+            groups => groups,
+        };
         let op = ops::AllToAll {
             split_dimension: 0,
             concat_dimension: 0,
             split_count: operands.len() as i64,
-            replica_groups: groups,
+            replica_groups,
             channel_handle: channel(at),
         };
         let exchanged = self.code.op_of_type(op, &[joined], whole);

@@ -450,6 +450,9 @@ fn operands_of_all_to_all_become_parts_of_one_array() {
     let operands = [parameter(0, 0, array.clone()), parameter(1, 1, array.clone())];
     let module = read_entry(&[operands[0].clone(), operands[1].clone(), exchange]).unwrap();
     assert_contains(&module, &["split_count = 2", "(tensor<2x3xf32>) -> tensor<2x3xf32>"]);
+    let all = instruction(2, "all-to-all", tuple(&[array.clone(), array.clone()]), &[0, 1]);
+    let module = read_entry(&[operands[0].clone(), operands[1].clone(), all]).unwrap();
+    assert_contains(&module, &["replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>", "split_count = 2"]);
     let whole = proto::Instruction { dimensions: vec![0], ..instruction(1, "all-to-all", array, &[0]) };
     assert_eq!(read_entry(&[operands[0].clone(), whole]).unwrap_err().kind, ErrorKind::Unsupported);
 }
