@@ -40,8 +40,8 @@ impl Plugin {
         Ok(self.call(PJRT_Plugin_Attributes_Args::zeroed())?.attributes.addr())
     }
 
-    /// Returns the attributes as a host sees them whose struct has 32 bytes, but a `struct_size` of 24, as in
-    /// hosts up to 0.70. Returns `None` if the plugin does not write the number of attributes.
+    /// Returns the attributes as a host for version 0.70 of the C API or older sees them. Such a host passes a struct of 32
+    /// bytes whose `struct_size` is 24. Returns `None` if the plugin does not write the number of attributes.
     ///
     /// # Errors
     ///

@@ -20,8 +20,8 @@ pub enum LoadError {
     )]
     NoEntry(String),
     /// `GetPjrtApi` returned a null pointer, or a table that is too small to have a version.
-    #[error("GetPjrtApi returned {0}; expected a pointer to a PJRT_Api that does not change")]
-    NoTable(&'static str),
+    #[error("GetPjrtApi returned {0}; expected a pointer to a PJRT_Api")]
+    NoTable(String),
 }
 
 /// Formats an error with its cause, which is the message of the dynamic loader.

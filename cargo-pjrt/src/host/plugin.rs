@@ -98,14 +98,17 @@ impl Plugin {
     /// # Safety
     ///
     /// The pointer is null, or points to the table of a plugin that stays loaded until the process ends.
-    pub(super) unsafe fn from_table(table: *const PJRT_Api) -> std::result::Result<Self, &'static str> {
+    pub(super) unsafe fn from_table(table: *const PJRT_Api) -> std::result::Result<Self, String> {
         if table.is_null() {
-            return Err("a null pointer");
+            return Err("a null pointer".to_owned());
         }
         // SAFETY: a table of every version begins with its size.
         let size = unsafe { (&raw const (*table).struct_size).read() };
         if size < field_end::PJRT_Api::pjrt_api_version {
-            return Err("a table that is too small to have a version");
+            let least = field_end::PJRT_Api::pjrt_api_version;
+            return Err(format!(
+                "a table with a struct_size of {size}, but {least} bytes are needed for the version"
+            ));
         }
         Ok(Self { table })
     }

@@ -110,7 +110,9 @@ impl TransferManager {
         Buffer::from_raw(self.plugin, args.buffer_out, FUNCTION)
     }
 
-    /// Writes bytes to a buffer (`PJRT_AsyncHostToDeviceTransferManager_TransferData`).
+    /// Writes bytes to the buffer `index`, beginning `offset` bytes after its start
+    /// (`PJRT_AsyncHostToDeviceTransferManager_TransferData`). `is_last` states that this is the last write to the buffer. The
+    /// returned event is ready when the bytes have been transferred.
     ///
     /// # Errors
     ///

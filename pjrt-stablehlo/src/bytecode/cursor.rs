@@ -176,7 +176,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Reads an integer of known width: a byte up to 8 bits, a zigzag varint up to 64 bits, otherwise words.
+    /// Reads an integer of known width: a byte up to 8 bits, a zigzag varint up to 64 bits. Wider integers are not supported.
     pub(super) fn integer(&mut self, bits: u32) -> Result<u64, Error> {
         match bits {
             0..=8 => self.byte().map(u64::from),

@@ -353,7 +353,7 @@ impl Budget {
     /// Counts dictionary entries that are examined once for each operation with the dictionary.
     pub(super) fn charge_entries(&mut self, count: usize) -> Result<(), Error> {
         self.0 = self.0.checked_sub(count).ok_or_else(|| {
-            Error::new(ErrorKind::TooLarge, "the attributes of operations have too many elements and entries")
+            Error::new(ErrorKind::TooLarge, "the attributes of the program's operations have too many elements and dictionary entries in total")
         })?;
         Ok(())
     }

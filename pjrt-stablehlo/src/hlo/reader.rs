@@ -320,7 +320,10 @@ impl Reader {
     /// Counts elements of attributes.
     pub(super) fn spend_numbers(&mut self, count: usize) -> Result<(), Error> {
         self.numbers = self.numbers.checked_sub(count).ok_or_else(|| {
-            Error::new(ErrorKind::TooLarge, "the attributes of operations have too many elements")
+            Error::new(
+                ErrorKind::TooLarge,
+                "the attributes of the program's operations have too many elements in total",
+            )
         })?;
         Ok(())
     }

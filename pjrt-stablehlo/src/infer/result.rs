@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use super::context::list;
 use super::shape::{
     Shape, elements_compatible, fits_shape, has_elements, tensors_compatible, types_compatible,
 };
 use crate::Constraint;
 use crate::Error;
-use crate::ir::{ElementType, QuantizedType, TensorType, Type};
+use crate::ir::{DYNAMIC, ElementType, QuantizedType, TensorType, Type};
 
 /// The part of a result's type that an operation's operands, attributes and regions determine, as
 /// [`infer_result_types`](crate::infer_result_types) returns it.
@@ -104,7 +105,11 @@ impl ResultRule {
                 if fits_shape(dims, bounds, tensor) {
                     return Ok(());
                 }
-                Err((self.shape, format!("a tensor of shape {}", super::context::list(dims))))
+                let mut expected = format!("a tensor of shape {}", list(dims));
+                if bounds.iter().any(|bound| *bound != DYNAMIC) {
+                    expected += &format!(" with bounds {}", list(bounds));
+                }
+                Err((self.shape, expected))
             }
             (Inferred::Elements { element_type, quantization }, Type::Tensor(tensor)) => {
                 if has_elements(tensor, *element_type, quantization.as_ref()) {

@@ -285,7 +285,7 @@ impl From<i64> for Attribute {
     }
 }
 
-/// Named attributes, sorted by name. Takes the size of one pointer, and is cheap to clone.
+/// Named attributes, sorted by name. Takes the size of two pointers, and is cheap to clone.
 ///
 /// ```
 /// use pjrt_stablehlo::ir::{Attribute, DictionaryAttribute};

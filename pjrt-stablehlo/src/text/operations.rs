@@ -278,7 +278,7 @@ impl<'a> Parser<'a> {
     pub(super) fn charge(&mut self, attribute: &Attribute) -> Result<(), Error> {
         self.attribute_numbers =
             self.attribute_numbers.checked_sub(attribute.numbers()).ok_or_else(|| {
-                let message = "the attributes of operations have too many elements";
+                let message = "the attributes of the program's operations have too many elements in total";
                 self.other_error_at(ErrorKind::TooLarge, self.token.start, message)
             })?;
         Ok(())

@@ -109,10 +109,13 @@ impl Assembler {
     /// Allocates cells for `len` elements.
     ///
     /// # Errors
-    /// Returns an error if the program needs too many cells.
+    /// Returns an error if `len` is zero, or if the program needs too many cells.
     pub fn cells(&mut self, dtype: DType, len: usize) -> Result<Place, RegionError> {
         if len == 0 || len > MAX_CELLS * 8 {
-            return fail(format!("{len} elements in cells"));
+            return fail(format!(
+                "cannot allocate cells for {len} elements; expected 1 to {}",
+                MAX_CELLS * 8
+            ));
         }
         let count = cells_of(dtype, len);
         // Short arrays are aligned to cache lines.
@@ -195,10 +198,15 @@ impl Assembler {
         self.wanted(v.id).len()
     }
 
-    /// Returns the place of a value, which has one element if all are equal. Computes the value if necessary.
+    /// Returns the place of a value, after computing the value if necessary. The place has a single element if the value is
+    /// computed from single elements only.
     ///
     /// # Errors
-    /// Returns an error if the program needs too many cells, or operands differ in length.
+    /// Returns an error if the program needs too many cells, if the block is too large or contains coordinates, if operands
+    /// differ in length, or if an operation is not implemented for its types.
+    ///
+    /// # Panics
+    /// Panics outside any block.
     pub fn place(&mut self, v: Val) -> Result<Place, RegionError> {
         let node = self.builder().encoded(v)?;
         let place = self.computed(node)?;

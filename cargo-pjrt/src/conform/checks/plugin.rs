@@ -111,7 +111,7 @@ pub(super) const CHECKS: &[Entry] = &[
     ),
     check(
         "plugin/attributes_of_hosts_up_to_0_70",
-        "PJRT_Plugin_Attributes writes num_attributes even if struct_size is 24, as in hosts up to 0.70, whose struct has 32 bytes.",
+        "PJRT_Plugin_Attributes writes num_attributes even if struct_size is 24: hosts for version 0.70 of the C API or older pass that size with a struct of 32 bytes.",
         old_attributes,
         "PJRT_Plugin_Attributes when struct_size=24 fail INVALID_ARGUMENT",
     ),

@@ -158,11 +158,11 @@ impl<'m> Scope<'m> {
         let selection = self.scalar_body(self.region(id, 0)?, &scalars)?;
         let scatter = self.scalar_body(self.region(id, 1)?, &scalars)?;
         let select = select(&selection).ok_or_else(|| {
-            CompileError::unimplemented("the selection of select_and_scatter must be a single comparison")
+            CompileError::unimplemented("select_and_scatter is supported only if its selection compares its two arguments with GE, GT, LE or LT")
         })?;
         let Some(Binary::Op(scatter)) = binary(&scatter) else {
             return Err(CompileError::unimplemented(
-                "the scatter of select_and_scatter must be a single operation",
+                "select_and_scatter is supported only if its scatter is a single operation",
             ));
         };
         let kind = Core::SelectAndScatter(core_ops::SelectAndScatter { window, select, scatter });

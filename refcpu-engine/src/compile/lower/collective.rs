@@ -102,7 +102,8 @@ impl<'m> Scope<'m> {
             let processes = self.options.num_replicas.saturating_mul(self.options.num_partitions);
             if count.saturating_mul(size) > i64::try_from(processes).unwrap_or(i64::MAX) {
                 return Err(CompileError::invalid(format!(
-                    "the replica groups refer to a mesh of {count} times {size} positions in a program for {processes} devices"
+                    "the replica groups are {count} groups of {size} mesh positions; expected at most {processes} positions, one for each device \
+                     of the program"
                 )));
             }
         }
