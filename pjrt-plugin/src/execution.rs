@@ -517,7 +517,8 @@ impl<B: Send + Sync + 'static> ReadyExecution<B> {
 
     /// Completes the execution with its outputs, by device and output, whose data is ready.
     ///
-    /// If their number is wrong, all outputs receive an INTERNAL error.
+    /// If their number is wrong, all outputs receive an INTERNAL error. After [`Execution::when_allocated`], the outputs become
+    /// ready only when the data of all inputs is, and receive the error of an input that fails.
     #[inline(always)]
     pub fn complete(mut self, outputs: ByDevice<Vec<B>>) {
         // Inputs that were not ready after `when_allocated` may have failed since then.

@@ -154,8 +154,9 @@ impl HostBuffer {
         }
     }
 
-    /// Returns whether the host lends the memory for the life of the buffer. Storage may then own this value, and use
-    /// [`dense_bytes`](Self::dense_bytes) instead of a copy.
+    /// Returns whether the memory remains available for the life of the buffer, because the host lends it for that long or
+    /// because the plugin owns it. Storage may then own this value, and use [`dense_bytes`](Self::dense_bytes) instead of a
+    /// copy.
     #[must_use]
     pub fn may_alias(&self) -> bool {
         self.0.may_alias

@@ -16,10 +16,10 @@ use crate::error::{Error, Result};
 /// `is_host_transfer`. The channel handle of an operation identifies its callback, which is called each time that the
 /// operation runs.
 ///
-/// A callback may block: JAX's callbacks acquire Python's global interpreter lock. They must be called on a thread of the
-/// plugin, without locks held, and never inside [`PjrtClient::execute`](crate::PjrtClient::execute).
+/// A callback may block: JAX's callbacks acquire Python's global interpreter lock. Callbacks must be called on a thread of
+/// the plugin, without locks held, and never inside [`PjrtClient::execute`](crate::PjrtClient::execute).
 ///
-/// A clone refers to the same callbacks. They can be called from any thread until the execution is completed; after that,
+/// A clone refers to the same callbacks. Any such thread may call them until the execution is completed; after that,
 /// every call returns a FAILED_PRECONDITION error. The events of the execution complete only after all running calls have
 /// returned.
 ///

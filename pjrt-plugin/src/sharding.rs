@@ -5,8 +5,8 @@ use prost::Message;
 use crate::error::{Error, Result};
 use crate::proto;
 
-/// The sharding of an array: its division among the partitions of a program (`xla.OpSharding`). See the example of
-/// [`Shardings`](crate::ext::Shardings).
+/// The sharding of an array: its division among the partitions of a program (`xla.OpSharding`). See the
+/// [example](crate::ext#example) of the extensions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Sharding {

@@ -181,7 +181,7 @@ impl Builder {
     }
 
     /// Adds an operation with one result and default attributes, and infers the type of the result. If an attribute has
-    /// no default, the builder records an error.
+    /// no default, or if `code` is [`OpCode::Other`], the builder records an error.
     pub fn apply(&mut self, code: OpCode, operands: &[ValueId]) -> ValueId {
         let kind = self.without_attributes(code);
         self.op(kind, operands)

@@ -77,7 +77,7 @@ fn main() -> Result<()> {
         Command::Run => run(),
         Command::Table => write_table(),
     })?;
-    worker.join().unwrap_or_else(|_| anyhow::bail!("the generator panicked"))
+    worker.join().unwrap_or_else(|_| anyhow::bail!("the command panicked"))
 }
 
 /// Generates programs. The pairs of operation and element type rotate, so that each occurs equally often with every seed.

@@ -32,7 +32,9 @@ impl Operation for Sort {
     }
 }
 
-/// Sorts in the same way by a body. Its parameters are (a0, b0, a1, b1, ...); its result is whether a precedes b.
+/// Sorts the operands together along a dimension by a body. There are as many results as operands.
+///
+/// The parameters of the body are (a0, b0, a1, b1, ...); its result is whether a precedes b.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SortBy {
     /// The dimension.

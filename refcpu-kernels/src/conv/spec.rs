@@ -79,7 +79,7 @@ impl ConvSpec {
             all.sort_unstable();
             if rank != spatial + 2 || !all.iter().copied().eq(0..rank) {
                 return Err(format!(
-                    "{name} dimension numbers {a}, {b}, {rest:?} for an array of rank {rank}"
+                    "the {name} dimension numbers {a}, {b}, {rest:?} are not a permutation of the {rank} dimensions"
                 ));
             }
         }
@@ -91,21 +91,27 @@ impl ConvSpec {
             self.reversal.len(),
         ];
         if lens.iter().any(|n| *n != spatial) {
-            return Err(format!("window lists of lengths {lens:?} for {spatial} spatial dimensions"));
+            return Err(format!(
+                "the lists of the window have lengths {lens:?}; expected {spatial}, the number of spatial dimensions"
+            ));
         }
         let (batch, features) = (lhs[self.input_batch], lhs[self.input_feature]);
         let (inputs, outputs) = (rhs[self.kernel_input_feature], rhs[self.kernel_output_feature]);
         let (fg, bg) = (self.feature_groups, self.batch_groups);
         if fg == 0 || bg == 0 || (fg > 1 && bg > 1) {
-            return Err(format!("{fg} feature groups and {bg} batch groups"));
+            return Err(format!(
+                "{fg} feature groups and {bg} batch groups; expected positive numbers, one of which is 1"
+            ));
         }
         if inputs.checked_mul(fg) != Some(features) || !outputs.is_multiple_of(fg) {
             return Err(format!(
-                "{fg} feature groups of {inputs} for {features} input and {outputs} output features"
+                "{fg} feature groups of {inputs} features must contain the {features} input features, and divide the {outputs} output features"
             ));
         }
         if !batch.is_multiple_of(bg) || !outputs.is_multiple_of(bg) {
-            return Err(format!("{bg} batch groups for a batch of {batch} and {outputs} output features"));
+            return Err(format!(
+                "{bg} batch groups must divide the batch ({batch}) and the output features ({outputs})"
+            ));
         }
         let window = self.window(rhs);
         let base: Vec<usize> = self.input_spatial.iter().map(|d| lhs[*d]).collect();

@@ -17,7 +17,7 @@ pub enum TransposeA {
     Adjoint,
 }
 
-/// The equation to solve, named as in StableHLO.
+/// The equation to solve. The fields have the names of StableHLO's attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TriangularSolve {
     /// `op(a) * x = b` if true, `x * op(a) = b` if false.

@@ -393,7 +393,7 @@ impl Assembler {
     }
 
     fn index(&self, n: usize) -> Result<u16, RegionError> {
-        u16::try_from(n).map_err(|_| RegionError("the program has too many parts".into()))
+        u16::try_from(n).map_err(|_| RegionError("the program has more than 65536 parts of one kind".into()))
     }
 
     /// Declares operand `number`, an array of `len` elements.

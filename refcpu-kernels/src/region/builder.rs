@@ -386,7 +386,7 @@ impl Builder {
     /// Adds an output with value `v` and the shape of the region, and returns its index.
     ///
     /// # Errors
-    /// Returns an error if the region is too large.
+    /// Returns an error if `v` is not a value of the region, or if the region is too large.
     pub fn output(&mut self, v: Val) -> Result<usize, RegionError> {
         self.check(v)?;
         let node = self.encoded(v)?;

@@ -281,7 +281,11 @@ fn stats(context: &Context) -> Verdict {
 
 fn limit(context: &Context) -> Verdict {
     let stats = context.client()?.device()?.memory_stats()?;
-    ensure!(stats.bytes_limit.is_some_and(|limit| limit > 0), "bytes_limit is {:?}", stats.bytes_limit);
+    ensure!(
+        stats.bytes_limit.is_some_and(|limit| limit > 0),
+        "bytes_limit is {:?}; expected a positive number",
+        stats.bytes_limit
+    );
     Ok(())
 }
 

@@ -257,8 +257,10 @@ fn of_two(
 fn ragged_dot(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     const NAME: &str = RaggedDotDimensionNumbers::NAME;
     let (operands, result) = (r.operands(op)?, r.result(op)?);
-    let dimensions = RaggedDotDimensionNumbers::from_attribute(attributes::require(op, NAME)?)
-        .map_err(|expected| unsupported(format!("attribute '{NAME}': expected {expected}")))?;
+    let attribute = attributes::require(op, NAME)?;
+    let dimensions = RaggedDotDimensionNumbers::from_attribute(attribute).map_err(|expected| {
+        unsupported(format!("attribute '{NAME}': expected {expected}, found {attribute}"))
+    })?;
     ragged_dot::ragged_dot(&mut r.b, operands, &dimensions, &Box::default(), &result).map_err(unsupported)
 }
 
