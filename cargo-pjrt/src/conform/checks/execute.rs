@@ -113,9 +113,9 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(&[Profile::Gomlx]),
     check(
         "execute/argument_of_another_type",
-        "An argument of another type is refused with INVALID_ARGUMENT.",
-        wrong_type,
-        "PJRT_LoadedExecutable_Execute when options>launch_id=905 code INTERNAL",
+        "An argument of the parameter's size and another type is refused with INVALID_ARGUMENT, or its bits are those of the parameter.",
+        another_type,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=905 fail INTERNAL",
     )
     .needed_by(&[Profile::Gomlx]),
     check(
@@ -411,12 +411,22 @@ fn wrong_dims(context: &Context) -> Verdict {
     refused_run(context, "an argument f32[3] for a parameter f32[4]", 904, &[vec![&x, &short]], &client)
 }
 
-fn wrong_type(context: &Context) -> Verdict {
+fn another_type(context: &Context) -> Verdict {
     let client = context.client()?;
     let (x, _) = pair(&client)?;
-    let array = HostArray::new(&[0; 16], ElementType::S32, &[4]);
-    let other = client.upload(&array, Some(client.device()?), None)?.buffer;
-    refused_run(context, "an argument i32[4] for a parameter f32[4]", 905, &[vec![&x, &other]], &client)
+    let bits = f32_bytes(&[10.0, 20.0, 30.0, 40.0]);
+    let integers =
+        client.upload(&HostArray::new(&bits, ElementType::S32, &[4]), Some(client.device()?), None)?;
+    let outcome = compile_add(&client)?
+        .launch(&[vec![&x, &integers.buffer]], &with_id(905), None, true)
+        .map_err(|refused| refused.error);
+    match outcome.and_then(|launched| numbers(&launched.outputs[0][0])) {
+        Ok(sum) => equal("the sum with the bits of the second argument", sum, SUM.to_vec()),
+        Err(error) => {
+            let what = "an argument i32[4] for a parameter f32[4]";
+            refused_with::<()>(what, Err(error), &[Code::INVALID_ARGUMENT], &[])
+        }
+    }
 }
 
 fn many_devices(context: &Context) -> Verdict {
