@@ -20,6 +20,7 @@ mod gomlx;
 mod host_matrix;
 mod host_suite;
 mod jax_tests;
+mod libraries;
 mod loom;
 mod lowerings;
 mod packaged;
@@ -55,6 +56,9 @@ enum Task {
     TestGomlx(gomlx::Options),
     /// Run JAX's own tests on refcpu, and compare their outcomes with those on XLA's CPU backend
     JaxTests(jax_tests::Options),
+    /// Run programs that use libraries on JAX, such as Flax and NumPyro, on refcpu and on XLA's CPU backend,
+    /// compare their results, and write docs/libraries.md
+    Libraries(libraries::Options),
     /// Measure the errors of refcpu's functions and of XLA's, and write docs/accuracy.md
     Accuracy(accuracy::Options),
     /// Compare the results of JAX programs on 8 devices, and the shardings of these, with XLA's CPU backend
@@ -110,6 +114,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::TestTorch(options) => return torch::run(&options),
         Task::TestGomlx(options) => return gomlx::run(&options),
         Task::JaxTests(options) => return jax_tests::run(&options),
+        Task::Libraries(options) => return libraries::run(&options),
         Task::Accuracy(options) => return accuracy::run(&options),
         Task::ShardingAgreement(options) => return sharding_agreement::run(&options),
         Task::TestLowerings(options) => return lowerings::run(&options),
