@@ -26,12 +26,6 @@ if hasattr(jax, "shard_map"):
 else:
     from jax.experimental.shard_map import shard_map
 
-# Shardy is the default from 0.7 on. Releases before have it too, and those with jax.shard_map hand its operations to plugins.
-OLDER = not getattr(jax.config, "jax_use_shardy_partitioner", False)
-if OLDER and hasattr(jax, "shard_map"):
-    jax.config.update("jax_use_shardy_partitioner", True)
-# What plugins may lack under releases before that, as their error has it, and its name.
-OLDER_SHARD_MAP = 'custom call target "SPMD', "shard_map in the form that is for XLA's older partitioner"
 PARAMETERS = inspect.signature(shard_map).parameters
 # The first checks of replication lack rules for most collectives.
 CHECK = {"check_rep": False} if "check_rep" in PARAMETERS else {}
@@ -49,22 +43,6 @@ MESHES = (
 # Of a mesh with so many axes, those that collectives are called with.
 AXES = {1: ["x"], 2: ["x", "y", ("x", "y"), ("y", "x")], 3: ["y", ("x", "z"), ("z", "x"), ("z", "y", "x")]}
 GROUPS = ([[0, 2, 4, 6], [1, 3, 5, 7]], [[0, 1], [5, 2], [3, 7], [6, 4]])
-
-
-def with_older_releases(check):
-    """The check, which is lacking where it fails because of what plugins may lack under older releases."""
-
-    @functools.wraps(check)
-    def checked():
-        try:
-            check()
-        except Exception as error:
-            text, gap = OLDER_SHARD_MAP
-            if OLDER and text in str(error):
-                raise Lacking(gap) from error
-            raise
-
-    return checked
 
 
 def mesh_of(sizes, order=None):
@@ -225,7 +203,9 @@ def broadcasts():
     function = jax.jit(sharded(lambda x: lax.pbroadcast(x, "x", 2), mesh))
     blocks = ramp(4, 2, 3)
     with lacking_if_not_lowered():
-        function.lower(blocks)
+        lowered = function.lower(blocks).as_text()
+    if "channel_handle" not in lowered:
+        raise Lacking("a channel in the lowering of jax.lax.pbroadcast, without which its groups are those of replicas")
     close(function(blocks), by_groups(blocks, mesh, "x", lambda blocks: repeated(blocks[2], 4)))
 
 
@@ -449,4 +429,4 @@ CHECKS = (
 
 
 if __name__ == "__main__":
-    run([with_older_releases(check) for check in CHECKS])
+    run(CHECKS)
