@@ -95,6 +95,20 @@ impl ConvSpec {
                 "the lists of the window have lengths {lens:?}; expected {spatial}, the number of spatial dimensions"
             ));
         }
+        self.check_groups(lhs, rhs)?;
+        let window = self.window(rhs);
+        let base: Vec<usize> = self.input_spatial.iter().map(|d| lhs[*d]).collect();
+        let mut out = vec![0; spatial + 2];
+        for (d, n) in self.output_spatial.iter().zip(window.output_dims(&base)?) {
+            out[*d] = n;
+        }
+        out[self.output_batch] = lhs[self.input_batch] / self.batch_groups;
+        out[self.output_feature] = rhs[self.kernel_output_feature];
+        Ok(out)
+    }
+
+    /// Returns an error if the groups do not divide the features or the batch.
+    fn check_groups(&self, lhs: &[usize], rhs: &[usize]) -> Result<(), String> {
         let (batch, features) = (lhs[self.input_batch], lhs[self.input_feature]);
         let (inputs, outputs) = (rhs[self.kernel_input_feature], rhs[self.kernel_output_feature]);
         let (fg, bg) = (self.feature_groups, self.batch_groups);
@@ -105,7 +119,8 @@ impl ConvSpec {
         }
         if inputs.checked_mul(fg) != Some(features) || !outputs.is_multiple_of(fg) {
             return Err(format!(
-                "{fg} feature groups of {inputs} features must contain the {features} input features, and divide the {outputs} output features"
+                "{fg} feature groups of {inputs} features must contain the {features} input features, and divide the \
+                 {outputs} output features"
             ));
         }
         if !batch.is_multiple_of(bg) || !outputs.is_multiple_of(bg) {
@@ -113,15 +128,7 @@ impl ConvSpec {
                 "{bg} batch groups must divide the batch ({batch}) and the output features ({outputs})"
             ));
         }
-        let window = self.window(rhs);
-        let base: Vec<usize> = self.input_spatial.iter().map(|d| lhs[*d]).collect();
-        let mut out = vec![0; spatial + 2];
-        for (d, n) in self.output_spatial.iter().zip(window.output_dims(&base)?) {
-            out[*d] = n;
-        }
-        out[self.output_batch] = batch / bg;
-        out[self.output_feature] = outputs;
-        Ok(out)
+        Ok(())
     }
 }
 
