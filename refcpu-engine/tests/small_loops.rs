@@ -17,7 +17,7 @@ fn plan(text: &str) -> Plan {
     compile(&module, &CompileOptions::default()).unwrap_or_else(|e| panic!("{e}\n{text}")).plan
 }
 
-/// Whether all loops run on the register machine: those inside ordinary ones can.
+/// `true` if all loops run on the register machine: those inside ordinary ones can.
 fn is_small_loop(plan: &Plan) -> bool {
     let steps = &plan.program.steps;
     let goes_back = steps.iter().enumerate().any(|(at, s)| matches!(s, Step::Jump(to) if *to <= at));

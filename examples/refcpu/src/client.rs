@@ -32,9 +32,9 @@ pub struct RefcpuClient {
     /// The executor of each device for programs that call the host. Programs that the host runs during such a call use
     /// `executors`, which avoids deadlocks.
     host_executors: Vec<Arc<Executor>>,
-    /// Whether the platform has the name of JAX's CPU backend.
+    /// `true` if the platform has the name of JAX's CPU backend.
     as_cpu: bool,
-    /// Whether launches of programs that call the host return before the program ends.
+    /// `true` if launches of programs that call the host return before the program ends.
     async_callbacks: bool,
     pub(crate) runtime: Arc<Runtime>,
     /// The collectives of programs that the host launches on one device at a time.

@@ -68,9 +68,9 @@ pub(crate) struct Config {
     pub(crate) memory_limit: usize,
     pub(crate) collective_timeout: Duration,
     pub(crate) opaque: bool,
-    /// Whether the client has the name of JAX's CPU backend.
+    /// `true` if the client has the name of JAX's CPU backend.
     pub(crate) as_cpu: bool,
-    /// Whether launches of programs that call the host return before the program ends.
+    /// `true` if launches of programs that call the host return before the program ends.
     pub(crate) async_callbacks: bool,
 }
 

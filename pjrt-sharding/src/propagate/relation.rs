@@ -51,7 +51,7 @@ pub(super) struct Relation {
     /// The tensors of the operands, then those of the results. Operands and results that are not arrays have none.
     pub(super) tensors: Vec<Option<TensorId>>,
     pub(super) kind: Kind,
-    /// Whether all operands of rank 1 and more have no other use.
+    /// `true` if all operands of rank 1 and more have no other use.
     pub(super) is_only_use: bool,
 }
 
