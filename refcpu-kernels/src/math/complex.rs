@@ -99,6 +99,10 @@ pub(crate) fn exp([x, y]: C) -> C {
     if y == 0.0 {
         return [x.exp(), y];
     }
+    if x.is_infinite() && !y.is_finite() {
+        // The modulus does not depend on the angle.
+        return if x < 0.0 { [0.0, 0.0] } else { [x, f64::NAN] };
+    }
     let (s, c) = y.sin_cos();
     if x.abs() < 700.0 {
         let e = x.exp();
@@ -217,6 +221,9 @@ pub(crate) fn sinh([x, y]: C) -> C {
     if y == 0.0 {
         return [x.sinh(), y];
     }
+    if x.is_infinite() && !y.is_finite() {
+        return [x, f64::NAN];
+    }
     let (s, c) = y.sin_cos();
     if x.abs() > 700.0 {
         let half = (0.5 * x.abs()).exp();
@@ -230,6 +237,9 @@ pub(crate) fn sinh([x, y]: C) -> C {
 pub(crate) fn cosh([x, y]: C) -> C {
     if y == 0.0 {
         return [x.cosh(), if x.is_sign_negative() { -y } else { y }];
+    }
+    if !y.is_finite() && (x == 0.0 || x.is_infinite()) {
+        return if x == 0.0 { [f64::NAN, 0.0] } else { [f64::INFINITY, f64::NAN] };
     }
     let (s, c) = y.sin_cos();
     if x.abs() > 700.0 {
@@ -490,6 +500,20 @@ mod tests {
         assert_eq!(sinh([1000.0, 2.0]), [-inf, inf]);
         assert_eq!(sinh([-1000.0, -2.0]), [inf, -inf]);
         assert_eq!(sin([1.0, -1000.0]), [inf, -inf]);
+    }
+
+    #[test]
+    fn the_modulus_of_an_exponential_of_infinity_does_not_depend_on_the_angle() {
+        let inf = f64::INFINITY;
+        for y in [inf, -inf, f64::NAN] {
+            assert_eq!(exp([-inf, y]), [0.0, 0.0]);
+            for [x, angle] in [exp([inf, y]), sinh([inf, y]), cosh([inf, y]), cosh([-inf, y])] {
+                assert!(x == inf && angle.is_nan(), "{y}: {x} {angle}");
+            }
+            assert_eq!(sinh([-inf, y])[0], -inf);
+            assert!(exp([1000.0, y]).iter().all(|part| part.is_nan()));
+            assert_eq!(cosh([0.0, y])[1], 0.0);
+        }
     }
 
     #[test]
