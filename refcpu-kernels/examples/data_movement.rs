@@ -10,7 +10,7 @@ use refcpu_kernels::linalg::{
     TransposeA, TriangularSolve, cholesky, householder_product, qr, triangular_solve,
 };
 use refcpu_kernels::sort::{KeyOrder, SortKey, sort, sort_keys, top_k};
-use refcpu_kernels::{DType, Dst, Element, Pool, Src, copy, rng};
+use refcpu_kernels::{DType, Dst, Element, Pool, ReduceOp, Src, copy, rng};
 use std::time::Instant;
 
 /// An owned array.
@@ -181,7 +181,7 @@ fn indexing(pool: &Pool, t: &Timer<'_>) {
         unique_indices: false,
     };
     t("scatter_add_1m", &mut || {
-        scatter(pool, Combiner::Add, x.src(), at.src(), v.src(), out.dst(), &elements)
+        scatter(pool, Combiner::Reduce(ReduceOp::Add), x.src(), at.src(), v.src(), out.dst(), &elements)
     });
     let v = floats(&[20_000, 64]);
     let at = Array::new(DType::S32, &[20_000, 1], |i| (i / 20) as i32);
@@ -189,7 +189,7 @@ fn indexing(pool: &Pool, t: &Timer<'_>) {
     let mut out = zeros(&[1000, 64]);
     elements.update_window_dims = &[1];
     t("scatter_segment_sum", &mut || {
-        scatter(pool, Combiner::Add, x.src(), at.src(), v.src(), out.dst(), &elements)
+        scatter(pool, Combiner::Reduce(ReduceOp::Add), x.src(), at.src(), v.src(), out.dst(), &elements)
     });
     let x = floats(&[4096, 64]);
     let mut row = zeros(&[1, 64]);

@@ -13,6 +13,8 @@ use crate::wheel;
 
 /// The arguments that the suites of all hosts have.
 #[derive(Args)]
+// Groups are named after their structs, and a task's own struct has the same name.
+#[group(skip)]
 pub(crate) struct Options {
     /// Names of test files without `.py`; by default, all files of the baseline
     files: Vec<String>,

@@ -130,3 +130,13 @@ fn run(task: Task) -> Result<ExitCode> {
     }
     Ok(ExitCode::SUCCESS)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_of_every_task_are_consistent() {
+        super::Arguments::command().debug_assert();
+    }
+}

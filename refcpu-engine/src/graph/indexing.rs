@@ -4,7 +4,6 @@ use super::Shape;
 use super::body::{Body, Reducer};
 use super::check::{Check, counts, is_index, need, need_dims, same, same_type};
 use super::operation::{Cost, Device, Operation, elements};
-use refcpu_kernels::ReduceOp;
 use refcpu_kernels::index::{self, Combiner, GatherSpec, ScatterSpec};
 use refcpu_kernels::{DType, Dst, Src};
 
@@ -113,20 +112,12 @@ pub struct Scatter {
 }
 
 impl Scatter {
-    /// Returns the operation that combines updates; `None` if a body combines them.
+    /// Returns the combiner of the kernels; `None` if a body combines updates.
     pub fn combiner(&self) -> Option<Combiner> {
         match &self.combiner {
             None => Some(Combiner::Replace),
             Some(Reducer::Body(_)) => None,
-            Some(Reducer::Op(op)) => Some(match op {
-                ReduceOp::Add => Combiner::Add,
-                ReduceOp::Multiply => Combiner::Multiply,
-                ReduceOp::Minimum => Combiner::Minimum,
-                ReduceOp::Maximum => Combiner::Maximum,
-                ReduceOp::And => Combiner::And,
-                ReduceOp::Or => Combiner::Or,
-                ReduceOp::Xor => Combiner::Xor,
-            }),
+            Some(Reducer::Op(op)) => Some(Combiner::Reduce(*op)),
         }
     }
 }

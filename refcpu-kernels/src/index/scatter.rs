@@ -7,7 +7,7 @@ use crate::copy::{check_same_type, copy, strides_of};
 use crate::few::Few;
 use crate::isa::{Isa, multiversion};
 use crate::view::{Element, SyncPtr};
-use crate::{DType, Dst, Pool, Src};
+use crate::{DType, Dst, Pool, ReduceOp, Src};
 use half::{bf16, f16};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Mul, Range, Sub};
 
@@ -25,25 +25,13 @@ const ROW_WORTH_SEARCHING: usize = 32;
 const ROW_NS: f64 = 1.0;
 const ELEMENT_NS: f64 = 0.1;
 
-/// The operation that combines an update with an element.
+/// The function that combines an update with an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Combiner {
-    /// The value of the update; the last one if there are several.
+    /// Returns the update; if an element has several, the last one remains.
     Replace,
-    /// The sum; for booleans, or.
-    Add,
-    /// The product; for booleans, and.
-    Multiply,
-    /// The smaller value, or NaN if one is NaN.
-    Minimum,
-    /// The larger value, or NaN if one is NaN.
-    Maximum,
-    /// Bitwise and of integers and booleans.
-    And,
-    /// Bitwise or of integers and booleans.
-    Or,
-    /// Bitwise exclusive or of integers and booleans.
-    Xor,
+    /// Applies the operation to the element and the update.
+    Reduce(ReduceOp),
 }
 
 /// The dimension numbers of a scatter, named as in StableHLO.
@@ -70,14 +58,11 @@ pub struct ScatterSpec<'a> {
 
 /// Returns `true` if [`scatter`] supports this combiner for this type. [`scatter_with`] supports all others.
 pub fn scatter_supports(combiner: Combiner, dtype: DType) -> bool {
-    use DType as D;
-    match combiner {
-        Combiner::Replace => true,
-        Combiner::And | Combiner::Or | Combiner::Xor => {
-            dtype.is_computed_directly() && !dtype.is_float() && !dtype.is_complex()
-        }
-        Combiner::Minimum | Combiner::Maximum if dtype.is_complex() => false,
-        _ => dtype.is_computed_directly() || matches!(dtype, D::F16 | D::BF16),
+    let Combiner::Reduce(op) = combiner else { return true };
+    match op {
+        ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => dtype.is_computed_directly() && op.supports(dtype),
+        ReduceOp::Minimum | ReduceOp::Maximum if dtype.is_complex() => false,
+        _ => dtype.is_computed_directly() || matches!(dtype, DType::F16 | DType::BF16),
     }
 }
 
@@ -106,28 +91,32 @@ pub fn scatter(
         copy(pool, operand, out.reborrow());
     }
     let plan = Updates::new(out.dims(), indices, updates.dims(), spec);
-    Scatter { pool, combiner, plan, updates, out }.run();
+    let mut scatter = Scatter { pool, plan, updates, out };
+    match combiner {
+        Combiner::Replace => scatter.replace(),
+        Combiner::Reduce(op) => scatter.reduce(op.for_storage(scatter.out.dtype())),
+    }
 }
 
 /// A scatter of elements of one type.
 struct Scatter<'a> {
     pool: &'a Pool,
-    combiner: Combiner,
     plan: Updates<'a>,
     updates: Src<'a>,
     out: Dst<'a>,
 }
 
 impl Scatter<'_> {
-    fn run(mut self) {
+    fn reduce(&mut self, op: ReduceOp) {
         macro_rules! integer {
             ($t:ty) => {
-                self.integer::<$t>(<$t>::wrapping_add, <$t>::wrapping_mul)
+                self.integer::<$t>(op, <$t>::wrapping_add, <$t>::wrapping_mul)
             };
         }
         macro_rules! float {
             ($t:ty) => {
                 self.arithmetic::<$t>(
+                    op,
                     |a, b| a + b,
                     |a, b| a * b,
                     |a, b| if a <= b || a.is_nan() { a } else { b },
@@ -135,20 +124,12 @@ impl Scatter<'_> {
                 )
             };
         }
-        if self.combiner == Combiner::Replace {
-            return self.replace();
-        }
         match self.out.dtype() {
-            DType::Pred => match self.combiner {
-                Combiner::Add | Combiner::Maximum | Combiner::Or => self.combine::<u8>(|a, b| a | b),
-                Combiner::Xor => self.combine::<u8>(|a, b| a ^ b),
-                _ => self.combine::<u8>(|a, b| a & b),
-            },
             DType::S8 => integer!(i8),
             DType::S16 => integer!(i16),
             DType::S32 => integer!(i32),
             DType::S64 => integer!(i64),
-            DType::U8 => integer!(u8),
+            DType::Pred | DType::U8 => integer!(u8),
             DType::U16 => integer!(u16),
             DType::U32 => integer!(u32),
             DType::U64 => integer!(u64),
@@ -156,8 +137,8 @@ impl Scatter<'_> {
             DType::BF16 => float!(bf16),
             DType::F32 => float!(f32),
             DType::F64 => float!(f64),
-            DType::C64 => self.complex::<f32>(),
-            DType::C128 => self.complex::<f64>(),
+            DType::C64 => self.complex::<f32>(op),
+            DType::C128 => self.complex::<f64>(op),
             _ => unreachable!("scatter_supports rejects this combination"),
         }
     }
@@ -179,44 +160,46 @@ impl Scatter<'_> {
 
     fn arithmetic<T: Element>(
         &mut self,
+        op: ReduceOp,
         add: impl Fn(T, T) -> T + Copy + Sync,
         multiply: impl Fn(T, T) -> T + Copy + Sync,
         minimum: impl Fn(T, T) -> T + Copy + Sync,
         maximum: impl Fn(T, T) -> T + Copy + Sync,
     ) {
-        match self.combiner {
-            Combiner::Add => self.combine(add),
-            Combiner::Multiply => self.combine(multiply),
-            Combiner::Minimum => self.combine(minimum),
-            Combiner::Maximum => self.combine(maximum),
+        match op {
+            ReduceOp::Add => self.combine(add),
+            ReduceOp::Multiply => self.combine(multiply),
+            ReduceOp::Minimum => self.combine(minimum),
+            ReduceOp::Maximum => self.combine(maximum),
             _ => unreachable!("scatter_supports rejects this combination"),
         }
     }
 
     fn integer<T>(
         &mut self,
+        op: ReduceOp,
         add: impl Fn(T, T) -> T + Copy + Sync,
         multiply: impl Fn(T, T) -> T + Copy + Sync,
     ) where
         T: Element + Ord + BitAnd<Output = T> + BitOr<Output = T> + BitXor<Output = T>,
     {
-        match self.combiner {
-            Combiner::And => self.combine::<T>(|a, b| a & b),
-            Combiner::Or => self.combine::<T>(|a, b| a | b),
-            Combiner::Xor => self.combine::<T>(|a, b| a ^ b),
-            _ => self.arithmetic(add, multiply, T::min, T::max),
+        match op {
+            ReduceOp::And => self.combine::<T>(|a, b| a & b),
+            ReduceOp::Or => self.combine::<T>(|a, b| a | b),
+            ReduceOp::Xor => self.combine::<T>(|a, b| a ^ b),
+            _ => self.arithmetic(op, add, multiply, T::min, T::max),
         }
     }
 
     /// Combines complex numbers with parts of type `T`.
-    fn complex<T>(&mut self)
+    fn complex<T>(&mut self, op: ReduceOp)
     where
         T: Copy + Add<Output = T> + Sub<Output = T> + Mul<Output = T>,
         [T; 2]: Element,
     {
-        match self.combiner {
-            Combiner::Add => self.combine::<[T; 2]>(|a, b| [a[0] + b[0], a[1] + b[1]]),
-            Combiner::Multiply => {
+        match op {
+            ReduceOp::Add => self.combine::<[T; 2]>(|a, b| [a[0] + b[0], a[1] + b[1]]),
+            ReduceOp::Multiply => {
                 self.combine::<[T; 2]>(|a, b| [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]);
             }
             _ => unreachable!("scatter_supports rejects this combination"),

@@ -1,7 +1,7 @@
 use super::*;
 use crate::testing::{Array, indices};
 use crate::view::Element;
-use crate::{DType, Pool};
+use crate::{DType, Pool, ReduceOp};
 use proptest::prelude::*;
 
 const INDEX_TYPES: [DType; 8] =
@@ -245,7 +245,7 @@ proptest! {
         let operand = Array::new(DType::S32, &case.dims);
         let mut out = Array::new(DType::S32, &case.dims);
         out.words.fill(0);
-        scatter(&Pool::inline(), Combiner::Add, operand.src(), starts.src(), updates.src(), out.dst(), &case.scatter_spec());
+        scatter(&Pool::inline(), Combiner::Reduce(ReduceOp::Add), operand.src(), starts.src(), updates.src(), out.dst(), &case.scatter_spec());
         let mut want = operand.values::<i32>();
         let from = updates.values::<i32>();
         let flat = |at: &[usize], dims: &[usize]| at.iter().zip(dims).fold(0, |n, (i, d)| n * d + i);
@@ -322,7 +322,7 @@ fn updates_in_place_write_only_the_windows() {
         unique_indices: true,
     };
     let (operand, out) = both();
-    scatter(&Pool::inline(), Combiner::Add, operand, at.src(), update.src(), out, &spec);
+    scatter(&Pool::inline(), Combiner::Reduce(ReduceOp::Add), operand, at.src(), update.src(), out, &spec);
     assert_eq!(array.values::<i32>(), [-1, 2, 3, -1, -2, 5]);
 }
 
@@ -349,17 +349,21 @@ fn combine<T: Element>(combiner: Combiner, dtype: DType, old: T, update: T) -> T
 
 #[test]
 fn combiners_follow_the_rules_of_their_type() {
-    use Combiner as C;
-    assert_eq!(combine(C::Add, DType::S8, 127i8, 1), -128);
-    assert_eq!(combine(C::Multiply, DType::U16, 0x8000u16, 2), 0);
-    assert_eq!(combine(C::Xor, DType::U32, 6u32, 3), 5);
-    assert_eq!(combine(C::Add, DType::Pred, 1u8, 1), 1);
-    assert_eq!(combine(C::Multiply, DType::Pred, 1u8, 0), 0);
-    assert!(combine(C::Maximum, DType::F32, f32::NAN, 1.0).is_nan());
-    assert!(combine(C::Minimum, DType::F32, 1.0, f32::NAN).is_nan());
-    assert_eq!(combine(C::Multiply, DType::C64, [1.0f32, 2.0], [3.0, 4.0]), [-5.0, 10.0]);
-    assert_eq!(combine(C::Add, DType::BF16, half::bf16::from_f32(256.0), half::bf16::ONE).to_f32(), 256.0);
-    assert_eq!(combine(C::Replace, DType::C128, [1.0f64, 2.0], [3.0, 4.0]), [3.0, 4.0]);
+    use Combiner::{Reduce, Replace};
+    use ReduceOp::{Add, Maximum, Minimum, Multiply, Xor};
+    assert_eq!(combine(Reduce(Add), DType::S8, 127i8, 1), -128);
+    assert_eq!(combine(Reduce(Multiply), DType::U16, 0x8000u16, 2), 0);
+    assert_eq!(combine(Reduce(Xor), DType::U32, 6u32, 3), 5);
+    assert_eq!(combine(Reduce(Add), DType::Pred, 1u8, 1), 1);
+    assert_eq!(combine(Reduce(Multiply), DType::Pred, 1u8, 0), 0);
+    assert!(combine(Reduce(Maximum), DType::F32, f32::NAN, 1.0).is_nan());
+    assert!(combine(Reduce(Minimum), DType::F32, 1.0, f32::NAN).is_nan());
+    assert_eq!(combine(Reduce(Multiply), DType::C64, [1.0f32, 2.0], [3.0, 4.0]), [-5.0, 10.0]);
+    assert_eq!(
+        combine(Reduce(Add), DType::BF16, half::bf16::from_f32(256.0), half::bf16::ONE).to_f32(),
+        256.0
+    );
+    assert_eq!(combine(Replace, DType::C128, [1.0f64, 2.0], [3.0, 4.0]), [3.0, 4.0]);
 }
 
 #[test]
@@ -384,7 +388,15 @@ fn long_rows_of_one_window_and_of_windows_that_meet_are_combined_in_order() {
             unique_indices: false,
         };
         let pool = Pool::inline();
-        scatter(&pool, Combiner::Add, operand.src(), indices.src(), updates.src(), out.dst(), &spec);
+        scatter(
+            &pool,
+            Combiner::Reduce(ReduceOp::Add),
+            operand.src(),
+            indices.src(),
+            updates.src(),
+            out.dst(),
+            &spec,
+        );
         let mut expected = operand.values::<f32>().to_vec();
         let updates = updates.values::<f32>();
         for (w, (r, c)) in starts.iter().enumerate() {
@@ -517,7 +529,15 @@ fn rows_of_all_lengths_are_combined_in_order() {
         for threads in [1, 2] {
             let mut out = Array::of(DType::F32, &[rows, length], &vec![0f32; rows * length]);
             let pool = Pool::new(threads);
-            scatter(&pool, Combiner::Add, operand.src(), indices.src(), updates.src(), out.dst(), &spec);
+            scatter(
+                &pool,
+                Combiner::Reduce(ReduceOp::Add),
+                operand.src(),
+                indices.src(),
+                updates.src(),
+                out.dst(),
+                &spec,
+            );
             assert_eq!(out.values::<f32>(), want, "rows of {length}, {threads} threads");
         }
     }
