@@ -289,6 +289,25 @@ pub struct ExecuteOptions {
     pub struct_size: Option<usize>,
     /// The location of the call in the user's program.
     pub call_location: Option<String>,
+    /// `true` to leave garbage in the lists for outputs and events before the call, as hosts do that do not
+    /// initialize them.
+    pub garbage_in_lists: bool,
+}
+
+/// The pointer in lists that a host does not initialize. No object has this address.
+const GARBAGE: usize = 0xAAAA_AAAA_AAAA_AAAA;
+
+/// Returns the initial element of a list that the plugin fills.
+fn unfilled<T>(options: &ExecuteOptions) -> *mut T {
+    if options.garbage_in_lists { ptr::without_provenance_mut(GARBAGE) } else { ptr::null_mut() }
+}
+
+/// Replaces the elements that the plugin did not write with null.
+fn filled<T>(options: &ExecuteOptions, list: &mut [*mut T]) {
+    let unfilled = unfilled(options);
+    for element in list.iter_mut().filter(|element| **element == unfilled) {
+        *element = ptr::null_mut();
+    }
 }
 
 /// The results of a launch.
@@ -433,21 +452,38 @@ impl LoadedExecutable {
         on: Option<Device<'_>>,
         with_events: bool,
     ) -> std::result::Result<Launched, Refused> {
+        let num_outputs = self.executable().and_then(|program| program.num_outputs());
+        let num_outputs = num_outputs.map_err(|error| Refused { error, left_behind: 0 })?;
+        self.launch_into(num_outputs, arguments, options, on, with_events)
+    }
+
+    /// The same as [`launch`](Self::launch), for a host that knows the number of outputs.
+    ///
+    /// # Errors
+    ///
+    /// The same as for [`launch`](Self::launch).
+    pub fn launch_into(
+        &self,
+        num_outputs: usize,
+        arguments: &[Vec<&Buffer>],
+        options: &ExecuteOptions,
+        on: Option<Device<'_>>,
+        with_events: bool,
+    ) -> std::result::Result<Launched, Refused> {
         let refused = |error| Refused { error, left_behind: 0 };
-        let num_outputs = self.executable().and_then(|program| program.num_outputs()).map_err(refused)?;
         believed::<*mut PJRT_Buffer>("PJRT_Executable_NumOutputs", num_outputs).map_err(refused)?;
         let lists: Vec<Vec<*mut PJRT_Buffer>> =
             arguments.iter().map(|list| list.iter().map(|buffer| buffer.raw).collect()).collect();
         let list_starts: Vec<_> = lists.iter().map(|list| list.as_ptr()).collect();
-        let mut output_lists = vec![vec![ptr::null_mut::<PJRT_Buffer>(); num_outputs]; arguments.len()];
+        let mut output_lists = vec![vec![unfilled::<PJRT_Buffer>(options); num_outputs]; arguments.len()];
         let output_starts: Vec<_> = output_lists.iter_mut().map(|list| list.as_mut_ptr()).collect();
-        let mut events = vec![ptr::null_mut::<PJRT_Event>(); arguments.len()];
-        let location = CString::new(options.call_location.as_deref().unwrap_or_default()).unwrap_or_default();
+        let mut events = vec![unfilled::<PJRT_Event>(options); arguments.len()];
+        let location = options.call_location.as_deref().map(|text| CString::new(text).unwrap_or_default());
         let mut raw_options = PJRT_ExecuteOptions {
             launch_id: options.launch_id,
             non_donatable_input_indices: options.non_donatable.as_ptr(),
             num_non_donatable_input_indices: options.non_donatable.len(),
-            call_location: location.as_ptr(),
+            call_location: location.as_ref().map_or(ptr::null(), |text| text.as_ptr()),
             ..PJRT_ExecuteOptions::zeroed()
         };
         let event_starts = if with_events { events.as_mut_ptr() } else { ptr::null_mut() };
@@ -470,6 +506,8 @@ impl LoadedExecutable {
             None => run(&raw mut raw_options),
             Some(size) => super::fence::with_guarded(&mut raw_options, size, run),
         };
+        output_lists.iter_mut().for_each(|list| filled(options, list));
+        filled(options, &mut events);
         const FUNCTION: &str = "PJRT_LoadedExecutable_Execute";
         if let Err(error) = outcome {
             let outputs = output_lists.iter().flatten().filter(|buffer| !buffer.is_null()).count();

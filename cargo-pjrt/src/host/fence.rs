@@ -46,7 +46,22 @@ thread_local! {
     static ACTIVE: Cell<Option<(&'static str, Fence)>> = const { Cell::new(None) };
     static TOUCHED: Cell<Option<usize>> = const { Cell::new(None) };
     static USED: Cell<bool> = const { Cell::new(false) };
+    static HOST_SIZES: Cell<HostSizes> = const { Cell::new(&[]) };
     static PREFILLED: RefCell<Option<Prefilled>> = const { RefCell::new(None) };
+}
+
+/// The functions whose structs are smaller in an older host than in this version, with the size of their
+/// structs in that host.
+pub type HostSizes = &'static [(&'static str, usize)];
+
+/// Runs `run` with the structs of an older host. An inaccessible page follows each of these structs.
+///
+/// Only calls on this thread are affected.
+pub fn with_host_sizes<T>(sizes: HostSizes, run: impl FnOnce() -> T) -> T {
+    HOST_SIZES.set(sizes);
+    let result = run();
+    HOST_SIZES.set(&[]);
+    result
 }
 
 /// An output of a function: its range in the struct, and the range of the field that must be nonzero for the
@@ -149,6 +164,9 @@ pub fn fenced<T>(function: &'static str, fence: Fence, run: impl FnOnce() -> T) 
 
 /// Calls a function, and guards its struct if the active fence applies to it.
 pub(super) fn call<A: SizedStruct, R>(slot: &Slot, args: &mut A, function: impl FnOnce(*mut A) -> R) -> R {
+    if let Some((_, size)) = HOST_SIZES.get().iter().find(|(name, _)| *name == slot.name) {
+        return guarded(args, *size, function);
+    }
     let Some((_, fence)) = ACTIVE.get().filter(|(name, _)| *name == slot.name) else {
         return with_prefilled(slot, args, function);
     };

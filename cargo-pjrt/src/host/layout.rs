@@ -1,5 +1,7 @@
 //! The layout of arrays in memory.
 
+use std::ptr::{self, NonNull};
+
 use pjrt_sys::*;
 
 /// The layout of an array in memory (`PJRT_Buffer_MemoryLayout`).
@@ -7,6 +9,8 @@ use pjrt_sys::*;
 pub enum Layout {
     /// A dense layout: the dimensions from minor to major.
     MinorToMajor(Vec<i64>),
+    /// The same, with non-null pointers to empty lists of tiles, as ZML passes them.
+    Untiled(Vec<i64>),
     /// The strides, in bytes.
     Strides(Vec<i64>),
 }
@@ -17,11 +21,14 @@ impl Layout {
     pub(super) fn raw(&self) -> PJRT_Buffer_MemoryLayout {
         let mut raw = PJRT_Buffer_MemoryLayout::zeroed();
         match self {
-            Self::MinorToMajor(order) => {
+            Self::MinorToMajor(order) | Self::Untiled(order) => {
+                let is_null = matches!(self, Self::MinorToMajor(_));
                 raw.type_ = PJRT_Buffer_MemoryLayout_Type_Tiled;
                 raw.u.tiled = PJRT_Buffer_MemoryLayout_Tiled {
                     minor_to_major: order.as_ptr(),
                     minor_to_major_size: order.len(),
+                    tile_dims: if is_null { ptr::null() } else { NonNull::dangling().as_ptr() },
+                    tile_dim_sizes: if is_null { ptr::null() } else { NonNull::dangling().as_ptr() },
                     ..PJRT_Buffer_MemoryLayout_Tiled::zeroed()
                 };
             }

@@ -45,7 +45,7 @@ pub use executable::{
     CompiledMemory, Executable, ExecuteOptions, Launched, LoadedExecutable, Program, Refused, Serialized,
 };
 pub use extension::{EXTENSION_FUNCTIONS, ExtensionFunction};
-pub use fence::{Fence, Watched, fenced, prefilled};
+pub use fence::{Fence, HostSizes, Watched, fenced, prefilled, with_host_sizes};
 pub use host_memory::{HostMemory, ViewMemory};
 pub use layout::Layout;
 pub use library::LoadError;

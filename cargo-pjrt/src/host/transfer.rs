@@ -118,7 +118,15 @@ impl TransferManager {
     ///
     /// Returns the plugin's error.
     pub fn write(&self, index: usize, data: &[u8], offset: i64, is_last: bool) -> Result<Event> {
-        let memory = HostMemory::new(data, 0);
+        self.write_from(index, &HostMemory::new(data, 0), offset, is_last)
+    }
+
+    /// The same as [`write`](Self::write), with a piece in memory that the caller overwrites after the event.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn write_from(&self, index: usize, memory: &HostMemory, offset: i64, is_last: bool) -> Result<Event> {
         let args = call!(
             self.plugin,
             PJRT_AsyncHostToDeviceTransferManager_TransferData_Args {
@@ -126,7 +134,7 @@ impl TransferManager {
                 buffer_index: c_number(index),
                 data: ptr::with_exposed_provenance(memory.exposed()),
                 offset,
-                transfer_size: data.len() as i64,
+                transfer_size: memory.len as i64,
                 is_last_transfer: is_last,
             }
         )?;

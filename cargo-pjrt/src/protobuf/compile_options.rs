@@ -9,6 +9,9 @@ pub struct CompileOptions {
     pub replicas: i64,
     /// The number of partitions of each replica.
     pub partitions: i64,
+    /// `true` if the program is partitioned by Shardy. This also asks for SPMD partitioning, even of one
+    /// partition, as ZML does.
+    pub shardy: bool,
     /// `true` if each execution names its device.
     pub portable: bool,
     /// The ids of the devices, replica by replica. If empty, the plugin chooses the devices.
@@ -19,7 +22,14 @@ pub struct CompileOptions {
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        Self { replicas: 1, partitions: 1, portable: false, devices: Vec::new(), overrides: Vec::new() }
+        Self {
+            replicas: 1,
+            partitions: 1,
+            shardy: false,
+            portable: false,
+            devices: Vec::new(),
+            overrides: Vec::new(),
+        }
     }
 }
 
@@ -28,7 +38,7 @@ impl CompileOptions {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut build = Message::default().int(1, -1).int(4, self.replicas).int(5, self.partitions);
-        if self.partitions > 1 {
+        if self.partitions > 1 || self.shardy {
             build = build.int(6, 1);
         }
         if !self.devices.is_empty() {
@@ -39,6 +49,9 @@ impl CompileOptions {
                 assignment = assignment.message(3, &ids);
             }
             build = build.message(9, &assignment);
+        }
+        if self.shardy {
+            build = build.int(19, 1);
         }
         let mut options = Message::default().message(3, &build);
         if self.portable {

@@ -14,11 +14,13 @@ pub enum Profile {
     Gomlx,
     /// ZML.
     Zml,
+    /// The crate `pjrt` 0.2.0, a client in Rust.
+    PjrtRs,
 }
 
 impl Profile {
     /// All hosts.
-    pub const ALL: [Self; 4] = [Self::Jax, Self::TorchXla, Self::Gomlx, Self::Zml];
+    pub const ALL: [Self; 5] = [Self::Jax, Self::TorchXla, Self::Gomlx, Self::Zml, Self::PjrtRs];
 
     /// Returns the name on the command line.
     #[must_use]
@@ -28,6 +30,7 @@ impl Profile {
             Self::TorchXla => "torch_xla",
             Self::Gomlx => "gomlx",
             Self::Zml => "zml",
+            Self::PjrtRs => "pjrt_rs",
         }
     }
 
@@ -40,6 +43,7 @@ impl Profile {
             Self::TorchXla => TORCH_XLA,
             Self::Gomlx => GOMLX,
             Self::Zml => ZML,
+            Self::PjrtRs => PJRT_RS,
         }
     }
 
@@ -51,6 +55,7 @@ impl Profile {
             Self::TorchXla => "PyTorch/XLA 2.9 (C API 0.75)",
             Self::Gomlx => "GoMLX with go-xla 0.3 (C API 0.104)",
             Self::Zml => "ZML of mid-2026",
+            Self::PjrtRs => "the Rust crate pjrt 0.2.0 (C API 0.54)",
         }
     }
 }
@@ -252,6 +257,38 @@ const ZML: &[&str] = &[
     "Buffer_OpaqueDeviceMemoryDataPointer",
     "Buffer_ReadyEvent",
     "Buffer_ToHostBuffer",
+];
+
+/// The functions that a program of the crate `pjrt` calls to compile and run a program, and to read its
+/// results.
+const PJRT_RS: &[&str] = &[
+    "Error_Destroy",
+    "Error_Message",
+    "Error_GetCode",
+    "Plugin_Initialize",
+    "Plugin_Attributes",
+    "Event_Destroy",
+    "Event_IsReady",
+    "Event_Error",
+    "Event_Await",
+    "Event_OnReady",
+    "Client_Create",
+    "Client_Destroy",
+    "Client_PlatformName",
+    "Client_AddressableDevices",
+    "Client_Compile",
+    "Client_BufferFromHostBuffer",
+    "LoadedExecutable_GetExecutable",
+    "LoadedExecutable_Execute",
+    "LoadedExecutable_Destroy",
+    "Executable_NumOutputs",
+    "Executable_Destroy",
+    "Buffer_ReadyEvent",
+    "Buffer_ToHostBuffer",
+    "Buffer_ElementType",
+    "Buffer_Dimensions",
+    "Buffer_GetMemoryLayout",
+    "Buffer_Destroy",
 ];
 
 #[cfg(test)]

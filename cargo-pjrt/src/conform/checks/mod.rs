@@ -20,6 +20,7 @@ mod entry;
 mod event;
 mod execute;
 mod extension;
+mod hosts;
 mod lifetime;
 mod memory;
 mod outputs;
@@ -50,6 +51,7 @@ pub(super) fn all() -> Vec<Check> {
         compile::CHECKS,
         execute::CHECKS,
         lifetime::CHECKS,
+        hosts::CHECKS,
         extension::CHECKS,
     ];
     let mut checks: Vec<Check> = tables.into_iter().flatten().map(Check::from).collect();
