@@ -149,6 +149,12 @@ os.waitpid(child, 0)
     assert plugins.run_python(code) == "FAILED_PRECONDITION: this process was forked"
 
 
+def test_a_program_for_which_the_memory_never_suffices_fails_at_its_launch():
+    f = jax.jit(lambda: jnp.zeros(2**50, jnp.uint8))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
+        f()
+
+
 def test_jax_copies_arrays_that_it_imports_through_dlpack():
     matrix = np.arange(24_000, dtype=np.float32).reshape(6, -1)
     np.testing.assert_array_equal(jax.dlpack.from_dlpack(matrix.T), matrix.T)
