@@ -219,6 +219,10 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     /// The name of the platform, in lower case. JAX selects lowering rules by it.
     const PLATFORM_NAME: &'static str;
 
+    /// The other names that [`platform_name`](Self::platform_name) returns: those of platforms whose client this one can replace.
+    /// The plugin reads topologies that its clients serialized under any of its names.
+    const PLATFORM_ALIASES: &'static [&'static str] = &[];
+
     /// The options of [`create`](Self::create).
     const CREATE_OPTIONS: &'static [OptionSpec] = &[];
 
@@ -267,7 +271,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
 
     /// Returns the name of the platform for hosts (`PJRT_Client_PlatformName`). The default returns
     /// [`PLATFORM_NAME`](Self::PLATFORM_NAME). A client that replaces the one of another platform returns that platform's name,
-    /// because hosts choose features by it.
+    /// because hosts choose features by it; the name is one of [`PLATFORM_ALIASES`](Self::PLATFORM_ALIASES).
     fn platform_name(&self) -> &str {
         Self::PLATFORM_NAME
     }

@@ -1,8 +1,6 @@
 """Custom calls of C and C++ functions that `jax.ffi` registers, compiled here against the headers that jaxlib brings."""
 
 import ctypes
-import shutil
-import subprocess
 
 import plugins
 
@@ -13,21 +11,10 @@ import jax.numpy as jnp  # noqa: E402
 import ml_dtypes  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
+from ffi_library import compiled  # noqa: E402
 
 HANDLERS_C = ("weigh", "count", "as_it_lies", "add_in_place", "where", "types")
 HANDLERS_CPP = ("normalize", "attributes", "sum")
-
-
-def compiled(source, compiler, folder, *options):
-    path = shutil.which(compiler)
-    if path is None:
-        pytest.skip(f"there is no {compiler}")
-    library = folder / f"{source}.so"
-    here = __file__.rpartition("/")[0]
-    command = [path, "-shared", "-fPIC", "-O1", f"-I{jax.ffi.include_dir()}", *options, f"{here}/{source}", "-o", library]
-    result = subprocess.run(command, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
-    return ctypes.CDLL(str(library))
 
 
 def registered(library, names):

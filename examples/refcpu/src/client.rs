@@ -100,6 +100,7 @@ impl PjrtClient for RefcpuClient {
     type Loaded = Arc<Loaded>;
 
     const PLATFORM_NAME: &'static str = PLATFORM_NAME;
+    const PLATFORM_ALIASES: &'static [&'static str] = &[CPU_NAME];
     const CREATE_OPTIONS: &'static [OptionSpec] = CREATE_OPTIONS;
     const PROGRAM_FORMATS: &'static [ProgramFormat] =
         &[ProgramFormat::Mlir, ProgramFormat::Hlo, ProgramFormat::HloWithConfig];
@@ -178,6 +179,7 @@ impl PjrtClient for RefcpuClient {
             });
             return Ok(());
         }
+        loaded.check_limits(execution.devices())?;
         let executor = match loaded.where_to_run() {
             WhereToRun::Caller => {
                 execution.when_ready(move |ready| drop(run(&runtime, &loaded, ready, None)));

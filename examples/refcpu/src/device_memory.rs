@@ -70,12 +70,21 @@ impl DeviceMemory {
                 self.peak.fetch_max(before + bytes, Ordering::Relaxed);
                 Ok(Reservation { memory: Arc::clone(self), bytes })
             }
-            Err(in_use) => {
-                let refusal = OutOfMemory { requested: bytes, in_use, limit: self.limit };
-                Err(Error::resource_exhausted(format!("{refusal} on device {}", self.device))
-                    .with_hint(MEMORY_HINT))
-            }
+            Err(in_use) => Err(self.refusal(bytes, in_use)),
         }
+    }
+
+    /// Checks that an amount of memory is within the limit, also if none of the memory is in use.
+    ///
+    /// # Errors
+    /// Returns RESOURCE_EXHAUSTED if it is not.
+    pub(crate) fn check_limit(&self, bytes: usize) -> Result<(), Error> {
+        if bytes <= self.limit { Ok(()) } else { Err(self.refusal(bytes, self.in_use())) }
+    }
+
+    fn refusal(&self, requested: usize, in_use: usize) -> Error {
+        let refusal = OutOfMemory { requested, in_use, limit: self.limit };
+        Error::resource_exhausted(format!("{refusal} on device {}", self.device)).with_hint(MEMORY_HINT)
     }
 
     /// Reserves memory for an array in one of the device's memories. Only the default memory counts, because the others stand
@@ -120,6 +129,8 @@ mod tests {
         let allocator = Allocator::new(AllocatorOptions::default());
         let memory = Arc::new(DeviceMemory::new(3, 100, allocator));
         let mut whole = memory.reserve(80).unwrap();
+        memory.check_limit(100).unwrap();
+        assert!(memory.check_limit(101).is_err());
         let part = whole.split(30);
         let error = memory.reserve(21).err().unwrap();
         assert!(

@@ -77,24 +77,35 @@ impl Loaded {
         Some(rendezvous.join(&self.executable.compiled.plan, lane, self.assignment.devices()))
     }
 
+    /// Checks that the outputs and the temporary memory of the program are within the limit of each device. A launch that can never
+    /// succeed then fails immediately, and not when the host waits for its results.
+    ///
+    /// # Errors
+    /// Returns RESOURCE_EXHAUSTED if they are not.
+    pub(crate) fn check_limits(&self, devices: &[DeviceId]) -> Result<()> {
+        let check = |memory: &Arc<DeviceMemory>| memory.check_limit(self.executable.execution_bytes);
+        devices.iter().try_for_each(|id| check(self.memory(*id)?).map_err(|error| self.exhausted(&error)))
+    }
+
     /// Reserves memory on each device of a launch, for the outputs and the temporary memory of the program.
     ///
     /// # Errors
     /// Returns RESOURCE_EXHAUSTED if the limit of a device would be exceeded.
     fn reserve(&self, devices: &[DeviceId]) -> Result<ByDevice<Reservation>> {
-        let executable = &*self.executable;
-        let bytes = executable.execution_bytes;
-        let on_device = |id: &DeviceId| {
-            let memory = usize::try_from(*id).ok().and_then(|id| self.memories.get(id));
-            let memory =
-                memory.ok_or_else(|| Error::internal(format!("refcpu has no device with the id {id}")))?;
-            memory.reserve(bytes).map_err(|error| {
-                let plan = &executable.compiled.plan;
-                let message = exhausted_while_running(error.message(), executable.name(), plan);
-                Error::resource_exhausted(message).with_hint(MEMORY_HINT)
-            })
-        };
-        devices.iter().map(on_device).collect()
+        let reserve = |memory: &Arc<DeviceMemory>| memory.reserve(self.executable.execution_bytes);
+        devices.iter().map(|id| reserve(self.memory(*id)?).map_err(|error| self.exhausted(&error))).collect()
+    }
+
+    fn memory(&self, device: DeviceId) -> Result<&Arc<DeviceMemory>> {
+        let memory = usize::try_from(device).ok().and_then(|id| self.memories.get(id));
+        memory.ok_or_else(|| Error::internal(format!("refcpu has no device with the id {device}")))
+    }
+
+    /// Adds to an error about memory what the program needs it for.
+    fn exhausted(&self, error: &Error) -> Error {
+        let plan = &self.executable.compiled.plan;
+        let message = exhausted_while_running(error.message(), self.executable.name(), plan);
+        Error::resource_exhausted(message).with_hint(MEMORY_HINT)
     }
 
     /// Returns the thread on which the program runs.

@@ -10,7 +10,7 @@ use crate::abi::handle::{Handle, registry};
 use crate::abi::joint_launch::JointLaunches;
 use crate::abi::memory::MemoryHandle;
 use crate::abi::memory_usage::MemoryUsage;
-use crate::abi::topology::TopologyHandle;
+use crate::abi::topology::{TopologyHandle, check_own};
 use crate::abi::unfinished::Unfinished;
 use crate::client::PjrtClient;
 use crate::device::{DeviceId, PjrtDevice};
@@ -56,6 +56,7 @@ impl<C: PjrtClient> ClientState<C> {
         let platform_version = client.platform_version();
         let process_index = client.process_index();
         let topology = client.topology();
+        check_own::<C>(&topology, "topology")?;
         check_devices(client.devices())?;
         let memories = distinct_memories(client.devices());
         let state = Arc::new_cyclic(|weak| {

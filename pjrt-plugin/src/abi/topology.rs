@@ -80,17 +80,31 @@ impl Drop for TopologyHandle {
     }
 }
 
-/// Creates a topology with the author's function, and checks that it is of this platform.
-fn create<C: PjrtClient>(name: &str, given: Vec<(String, OptionValue)>) -> Result<Topology> {
-    let topology = C::create_topology(name, &Options::new(C::TOPOLOGY_OPTIONS, given)?)?;
-    if topology.platform_name() == C::PLATFORM_NAME {
-        return Ok(topology);
+/// Returns whether a topology has a name of this platform.
+fn is_own<C: PjrtClient>(topology: &Topology) -> bool {
+    let name = topology.platform_name();
+    name == C::PLATFORM_NAME || C::PLATFORM_ALIASES.contains(&name)
+}
+
+/// Checks that the topology that one of the author's functions returned is of this platform. Otherwise the plugin could not read
+/// it after the host serialized it.
+pub(crate) fn check_own<C: PjrtClient>(topology: &Topology, function: &str) -> Result<()> {
+    if is_own::<C>(topology) {
+        return Ok(());
     }
     Err(Error::internal(format!(
-        "PjrtClient::create_topology of the plugin '{}' returned a topology of platform '{}'",
+        "PjrtClient::{function} of the plugin '{}' returned a topology of platform '{}'",
         C::PLATFORM_NAME,
         topology.platform_name()
-    )))
+    ))
+    .with_hint("PjrtClient::PLATFORM_ALIASES declares other names of the platform"))
+}
+
+/// Creates a topology with the author's function.
+fn create<C: PjrtClient>(name: &str, given: Vec<(String, OptionValue)>) -> Result<Topology> {
+    let topology = C::create_topology(name, &Options::new(C::TOPOLOGY_OPTIONS, given)?)?;
+    check_own::<C>(&topology, "create_topology")?;
+    Ok(topology)
 }
 
 /// `PJRT_TopologyDescription_Create`.
@@ -169,7 +183,7 @@ pub(crate) fn topology_description_deserialize<C: PjrtClient>(
     args: View<'_, PJRT_TopologyDescription_Deserialize_Args>,
 ) -> Result<()> {
     let topology = Topology::deserialize(bytes!(args.serialized_topology, serialized_topology_size)?)?;
-    if topology.platform_name() != C::PLATFORM_NAME {
+    if !is_own::<C>(&topology) {
         return Err(Error::invalid_argument(format!(
             "the serialized topology is of platform '{}'; expected '{}'",
             topology.platform_name(),

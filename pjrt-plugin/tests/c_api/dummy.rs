@@ -111,6 +111,7 @@ impl PjrtClient for Dummy {
     type Loaded = Arc<Program>;
 
     const PLATFORM_NAME: &'static str = "dummy";
+    const PLATFORM_ALIASES: &'static [&'static str] = &["doll"];
     const MULTI_PROCESS: bool = true;
     const JOINT_LAUNCH_TIMEOUT: Duration = Duration::from_secs(2);
     const CREATE_OPTIONS: &'static [OptionSpec] = &[

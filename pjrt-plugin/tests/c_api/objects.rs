@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pjrt_plugin::ErrorCode;
+use pjrt_plugin::{DeviceDescription, ErrorCode, Topology};
 use pjrt_sys::*;
 
 use crate::host::*;
@@ -214,6 +214,25 @@ fn topologies_can_be_stored_and_restored() {
     assert_eq!(args.num_descriptions, 2);
     call!(PJRT_TopologyDescription_Destroy(PJRT_TopologyDescription_Destroy_Args { topology: copy }))
         .unwrap();
+}
+
+#[test]
+fn topologies_are_read_under_all_names_of_the_platform_and_no_other() {
+    let read = |name: &str| {
+        let bytes = Topology::new(name, "dummy 1", vec![DeviceDescription::new(0, name)]).serialize();
+        let args = call!(PJRT_TopologyDescription_Deserialize(PJRT_TopologyDescription_Deserialize_Args {
+            serialized_topology: bytes.as_ptr().cast(),
+            serialized_topology_size: bytes.len(),
+        }))?;
+        let topology = args.topology;
+        call!(PJRT_TopologyDescription_Destroy(PJRT_TopologyDescription_Destroy_Args { topology })).map(drop)
+    };
+    for name in ["dummy", "doll"] {
+        read(name).unwrap();
+    }
+    let error = read("other").unwrap_err();
+    assert_eq!(error.code, ErrorCode::InvalidArgument as u32);
+    assert!(error.message.contains("is of platform 'other'; expected 'dummy'"), "{}", error.message);
 }
 
 /// A key-value store of the host, behind callbacks.

@@ -31,6 +31,9 @@ folder lists them.
   with tolerances below 1e-4 compute in f64, because small differences of rounding grow in the steps of samplers and solvers.
   The number of steps is limited for the same reason: with 100 steps of warm-up instead of 30, the samples of NumPyro differ by
   9e-03 between the backends, and XLA's own samples change by more than that if one observation changes by one ulp.
+  Adam divides each gradient by its magnitude, which turns the rounding errors of a gradient near zero into steps of full size.
+  Flax's convolution before the batch normalization therefore has no bias: the normalization cancels it, so its gradient is zero
+  except for rounding. Distrax's program computes in f64 because its splines have many parameters with gradients near zero.
 * **CPU seconds** are those of all threads, with tracing, compilation and execution but without the imports.
 * **Memory** is the peak of the resident memory of the process in MiB, with Python and the libraries.
 

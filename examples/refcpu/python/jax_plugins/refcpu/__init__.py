@@ -6,6 +6,7 @@ package `jax_plugins` and through the entry point, so the code of this module ma
 
 import os
 import pathlib
+import re
 import warnings
 
 from jax_plugins.refcpu import _private, linalg
@@ -15,6 +16,10 @@ NAME = "refcpu"
 # The name of JAX's CPU backend, and the variable with which refcpu takes its place. The library reads the variable too.
 CPU = "cpu"
 AS_CPU = "REFCPU_AS_CPU"
+
+# The variable with the number of devices, and the flag of XLA's CPU backend in `XLA_FLAGS` for it.
+NUM_DEVICES = "REFCPU_NUM_DEVICES"
+NUM_CPU_DEVICES_FLAG = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 
 LIBRARY = pathlib.Path(__file__).with_name("librefcpu.so")
 
@@ -76,10 +81,25 @@ def _is_cpu() -> bool:
     return os.environ.get(AS_CPU) in ("1", "true")
 
 
+def _settings_of_cpu() -> dict[str, str]:
+    """Returns the environment variables of refcpu for the settings of JAX's CPU backend.
+
+    `jax_num_cpu_devices` takes precedence over the variable, because programs set it, and the variable over XLA's flag.
+    """
+    count = _private.num_cpu_devices()
+    if count is None and NUM_DEVICES not in os.environ:
+        flags = NUM_CPU_DEVICES_FLAG.findall(os.environ.get("XLA_FLAGS", ""))
+        count = int(flags[-1]) if flags else None
+    return {} if count is None else {NUM_DEVICES: str(count)}
+
+
 def _add_lowerings() -> None:
     """Adds the lowerings that JAX provides only for its own platforms."""
     if _is_cpu():
-        _private.replace_backend(CPU, NAME)
+        _private.replace_backend(CPU, NAME, _settings_of_cpu)
+        _private.survive_forks(CPU)
+        _private.pass_on_handlers_of(CPU, NAME)
+        _private.copy_dlpack_imports()
         _private.allow_callbacks(CPU)
         _private.allow_sharding_inspection(CPU)
         for function in SPECIAL_FUNCTIONS:

@@ -4,6 +4,7 @@ JAX has no public interface for some tasks of a plugin's package. `tests/python/
 exist in the JAX version of the tests, and that the rest of the package uses no private symbols.
 """
 
+import contextlib
 import ctypes
 import dataclasses
 import functools
@@ -14,10 +15,11 @@ import inspect
 import itertools
 import os
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax._src import (
     array,
@@ -82,8 +84,9 @@ SYMBOLS = (
     ("jax._src.callback", "emit_python_callback"),
     ("jax._src.buffer_callback", "buffer_callback_p"),
     ("jaxlib.xla_client", "HloSharding"),
+    ("jaxlib.xla_client", "_xla"),
     ("jaxlib.xla_client", "register_custom_call_handler"),
-    ("jaxlib.xla_client", "register_custom_type_handler"),
+    ("jaxlib.lapack", "_lapack"),
     ("jaxlib.mlir.ir", "InsertionPoint"),
     ("jaxlib.mlir.ir", "StringAttr"),
     ("jaxlib.mlir.ir", "FlatSymbolRefAttr"),
@@ -111,10 +114,11 @@ def register_plugin(name: str, *, priority: int, library_path: str, options: dic
     xla_bridge.register_plugin(name, priority=priority, library_path=library_path, options=options)
 
 
-def replace_backend(replaced: str, name: str) -> None:
+def replace_backend(replaced: str, name: str, settings: Callable[[], dict[str, str]]) -> None:
     """Replaces a backend with the registered backend `name`, whose client is then available under both names.
 
-    JAX does not print that the replaced backend is experimental.
+    The client is created with the environment variables that `settings` returns at that time. JAX does not print that the
+    replaced backend is experimental.
     """
     factories = xla_bridge._backend_factories
     if name not in factories or hasattr(factories[name].factory, "serves"):
@@ -123,13 +127,39 @@ def replace_backend(replaced: str, name: str) -> None:
 
     def client() -> Any:
         known = xla_bridge._backends
-        return known.get(name) or known.get(replaced) or create()
+        existing = known.get(name) or known.get(replaced)
+        if existing is not None:
+            return existing
+        with _variables(settings()):
+            return create()
 
     client.serves = (name, replaced)
     # The keys of the dictionary do not change, because JAX may iterate over it.
     for key in client.serves:
         priority = factories[key].priority
         factories[key] = dataclasses.replace(factories[name], factory=client, experimental=False, priority=priority)
+
+
+@contextlib.contextmanager
+def _variables(values: dict[str, str]) -> Iterator[None]:
+    """Sets environment variables, and restores them at the end, so that child processes do not inherit them."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def num_cpu_devices() -> int | None:
+    """Returns the number of devices that the user has requested for JAX's CPU backend with `jax_num_cpu_devices`."""
+    # JAX before 0.5 does not have the option. Its default is negative.
+    count = getattr(jax.config, "jax_num_cpu_devices", -1)
+    return count if count > 0 else None
 
 
 def select_alias_of(name: str, alias: str) -> None:
@@ -264,6 +294,44 @@ def allow_dlpack(platform: str) -> None:
     dlpack.to_dlpack = export
     dlpack.from_dlpack = importlib.import_module("jax.dlpack").from_dlpack = import_
     array.ArrayImpl.__dlpack_device__ = device
+
+
+@functools.cache
+def copy_dlpack_imports() -> None:
+    """Enables copies of arrays that JAX imports through DLPack for a plugin in the place of its CPU backend.
+
+    JAX copies arrays with `copy=True`, and arrays that are not row-major. jaxlib requests such copies from its own backends in a
+    form that the PJRT C API does not have.
+    """
+    extension = xla_client._xla
+    import_ = extension.dlpack_managed_tensor_to_buffer
+
+    @functools.wraps(import_)
+    def import_or_copy(tensor: Any, device: Any, stream: Any = None, copy: bool | None = None, *arguments: Any) -> Any:
+        # Older versions of jaxlib do not have the last parameters.
+        options = (stream,) if copy is None and not arguments else (stream, None if copy else copy, *arguments)
+        try:
+            imported = import_(tensor, device, *options)
+        except RuntimeError as error:
+            if copy is False or "HostBufferSemantics" not in str(error):
+                raise
+            return jax.device_put(np.from_dlpack(_Tensor(tensor)).copy(), device)
+        return jnp.array(imported, copy=True) if copy else imported
+
+    extension.dlpack_managed_tensor_to_buffer = import_or_copy
+
+
+class _Tensor:
+    """An array in host memory, as a capsule of DLPack."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = tensor
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._tensor
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return int(dlpack.DLDeviceType.kDLCPU), 0
 
 
 def _on_cpu_backend(x: Any) -> Any:
@@ -620,13 +688,36 @@ def _start_cpu_backend() -> None:
 
 def pass_on_handlers(platform: str) -> None:
     """Forwards the handlers and types of `jax.ffi` to the plugin of a platform, including those registered earlier."""
+    plugin = _ffi_plugin(platform)
+    if plugin is not None:
+        _forward(platform, plugin.register_handler, plugin.register_type)
+
+
+def pass_on_handlers_of(replaced: str, platform: str) -> None:
+    """Forwards the handlers and types that `jax.ffi` registers for a replaced backend to the plugin that replaces it.
+
+    jaxlib registers its LAPACK routines for the CPU backend. They are not forwarded, because the plugin has its own.
+    """
+    plugin = _ffi_plugin(platform)
+    if plugin is not None:
+        own = importlib.import_module("jaxlib.lapack")._lapack.registrations().values()
+        handlers = plugin_ffi.HandlersOf(plugin, platform, own)
+        _forward(replaced, handlers.register_handler, plugin.register_type)
+
+
+def _ffi_plugin(platform: str) -> plugin_ffi.Plugin | None:
+    """Returns the FFI extension of a platform's plugin, or None if this version of JAX does not pass handlers to plugins."""
     c_api = getattr(xla_bridge._backend_factories.get(platform), "c_api", None)
-    if c_api is None or not hasattr(xla_client, "register_custom_call_handler"):  # older versions of JAX
-        return
-    plugin = plugin_ffi.Plugin(c_api)
-    xla_client.register_custom_call_handler(platform, plugin.register_handler)
-    if hasattr(xla_client, "register_custom_type_handler"):
-        xla_client.register_custom_type_handler(platform, plugin.register_type)
+    has_registry = hasattr(xla_client, "register_custom_call_handler")
+    return plugin_ffi.Plugin(c_api) if c_api is not None and has_registry else None
+
+
+def _forward(platform: str, register_handler: Callable[..., None], register_type: Callable[..., None]) -> None:
+    xla_client.register_custom_call_handler(platform, register_handler)
+    # The second name is that of JAX before 0.8.
+    for name in ("register_custom_type_handler", "register_custom_type_id_handler"):
+        if hasattr(xla_client, name):
+            getattr(xla_client, name)(platform, register_type)
 
 
 def linalg_primitive(name: str) -> Any:

@@ -5,6 +5,8 @@ of the extension that it uses.
 """
 
 import ctypes
+import warnings
+from collections.abc import Collection
 from typing import Any
 
 # PJRT_Extension_Type_FFI.
@@ -163,6 +165,28 @@ class Plugin:
         destroy = _ErrorDestroy(error=error)
         self._api.error_destroy(ctypes.addressof(destroy))
         raise ValueError(text)
+
+
+class HandlersOf:
+    """Registers the handlers of another platform with a plugin that replaces the backend of that platform.
+
+    Libraries register all their handlers when they are imported. A handler that the plugin cannot call therefore causes a
+    warning instead of an error. Functions of `own` are skipped: the plugin has its own handlers for their targets.
+    """
+
+    def __init__(self, plugin: Plugin, platform: str, own: Collection[Any]) -> None:
+        self._plugin = plugin
+        self._platform = platform
+        self._own = frozenset(map(_pointer, own))
+
+    def register_handler(self, name: str, function: Any, _: str, api_version: int = 0, traits: Any = 0) -> None:
+        """Registers a handler for `jax.ffi.register_ffi_target`, under the platform of the plugin."""
+        if not isinstance(function, dict) and _pointer(function) in self._own:
+            return
+        try:
+            self._plugin.register_handler(name, function, self._platform, api_version, traits)
+        except NotImplementedError as error:
+            warnings.warn(f"programs cannot call the handler {name!r}: {error}", RuntimeWarning, stacklevel=4)
 
 
 def _pointer(capsule: Any) -> int:
