@@ -15,6 +15,11 @@ pub(crate) const CPU_NAME: &str = "cpu";
 pub(crate) const CREATE_OPTIONS: &[OptionSpec] = &[
     OptionSpec::integer("num_devices", 0, "the number of virtual devices (REFCPU_NUM_DEVICES; default 1)"),
     OptionSpec::integer(
+        "cpu_device_count",
+        0,
+        "the name of num_devices in XLA's CPU plugin, which ZML uses; num_devices takes precedence",
+    ),
+    OptionSpec::integer(
         "num_threads",
         0,
         "the number of threads of a program (REFCPU_NUM_THREADS; default one per core)",
@@ -88,7 +93,9 @@ impl Config {
         let threads = integer("num_threads", "REFCPU_NUM_THREADS", MAX_THREADS)?;
         let timeout = integer("collective_timeout", "REFCPU_COLLECTIVE_TIMEOUT", MAX_TIMEOUT)?;
         let mut allocator = AllocatorOptions::default();
-        let num_devices = integer("num_devices", "REFCPU_NUM_DEVICES", MAX_DEVICES)?.unwrap_or(1) as i32;
+        let is_named = options.integer("num_devices")? != 0;
+        let count = if is_named { "num_devices" } else { "cpu_device_count" };
+        let num_devices = integer(count, "REFCPU_NUM_DEVICES", MAX_DEVICES)?.unwrap_or(1) as i32;
         let mut memory_limit = allocator.limit;
         if let Some(limit) = integer("memory_limit", "REFCPU_MEMORY_LIMIT", i64::MAX)? {
             memory_limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -193,7 +200,9 @@ mod tests {
 
     #[test]
     fn options_out_of_range_are_refused_by_name() {
-        assert_eq!(config("num_devices", 4).unwrap().num_devices, 4);
+        for name in ["num_devices", "cpu_device_count"] {
+            assert_eq!(config(name, 4).unwrap().num_devices, 4);
+        }
         for (name, value) in [("num_devices", -1), ("num_devices", 1 << 40), ("num_threads", 1 << 20)] {
             let error = config(name, value).err().unwrap().to_string();
             assert!(error.contains(name), "{error}");
