@@ -64,9 +64,9 @@ pub type StablehloVersion = [i64; 3];
 
 /// The attributes of a plugin, which hosts read before they create a client (`PJRT_Plugin_Attributes`).
 ///
-/// The StableHLO versions determine the version in which a host serializes programs: the older of its own version and
-/// [`with_stablehlo_current_version`](Self::with_stablehlo_current_version). Without that attribute, hosts use a version that
-/// is about twelve weeks old.
+/// The StableHLO versions determine the version in which a host serializes programs: the older of the host's own version and
+/// [`with_stablehlo_current_version`](Self::with_stablehlo_current_version). Without that attribute, hosts use a version
+/// that is about twelve weeks old.
 ///
 /// ```
 /// use pjrt_plugin::PluginAttributes;

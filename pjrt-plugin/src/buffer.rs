@@ -74,20 +74,20 @@ pub trait PjrtBuffer: Send + Sync + 'static {
     /// Returns the size of the storage on the device, in bytes (`PJRT_Buffer_OnDeviceSizeInBytes`).
     fn size_in_bytes(&self) -> usize;
 
-    /// Copies the array to the host (`PJRT_Buffer_ToHostBuffer`). The SDK calls it when the data is ready. The copy can be
-    /// finished before this returns, or later on another thread.
+    /// Copies the array to the host (`PJRT_Buffer_ToHostBuffer`). The SDK calls this method when the data is ready. The copy
+    /// can be finished before the method returns, or later on another thread. [`CopyToHost::fail`] reports an error.
     fn copy_to_host(self: Arc<Self>, copy: CopyToHost);
 
-    /// Returns the array's bytes, dense and row-major, if the host can read them. They must be `Some` in memories that are
-    /// [host-accessible](crate::memory::Memory::with_host_access), except for storage that is a [view](Self::host_view), and
-    /// `None` in other memories. Their address must not change as long as the storage lives.
+    /// Returns the array's bytes, dense and row-major, if the host can read them. The result must be `Some` in memories that
+    /// are [host-accessible](crate::memory::Memory::with_host_access), except for storage that is a [view](Self::host_view),
+    /// and `None` in other memories. The address of the bytes must not change as long as the storage lives.
     ///
     /// The default returns `None`.
     ///
     /// # Errors
     ///
-    /// Returns RESOURCE_EXHAUSTED if the bytes must be assembled and there is not enough memory, or any other error that prevents
-    /// access to the bytes. The SDK may call it again after an error.
+    /// Returns RESOURCE_EXHAUSTED if the bytes must be assembled and there is not enough memory, or any other error that
+    /// prevents access to the bytes. The SDK may call the method again after an error.
     fn host_bytes(&self) -> Result<Option<&[u8]>> {
         Ok(None)
     }
@@ -101,8 +101,8 @@ pub trait PjrtBuffer: Send + Sync + 'static {
         None
     }
 
-    /// Returns the address of the data for `PJRT_Buffer_UnsafePointer`, or `None` if it has no address. The default returns
-    /// the address of [`host_bytes`](Self::host_bytes).
+    /// Returns the address of the data for `PJRT_Buffer_UnsafePointer`, or `None` if the data has no address. The default
+    /// returns the address of [`host_bytes`](Self::host_bytes).
     ///
     /// # Errors
     ///

@@ -240,7 +240,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     const MULTI_PROCESS: bool = false;
 
     /// The time that launches of a program on single devices wait for the launches on its other devices, if the devices
-    /// [communicate](PjrtExecutable::devices_communicate). After it, the launches fail with DEADLINE_EXCEEDED.
+    /// [communicate](PjrtExecutable::devices_communicate). After this time, the launches fail with DEADLINE_EXCEEDED.
     const JOINT_LAUNCH_TIMEOUT: Duration = Duration::from_secs(60);
 
     /// Initializes the plugin (`PJRT_Plugin_Initialize`). Hosts call it once, before all other functions. The default does
@@ -262,11 +262,13 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns an error if the devices cannot be used.
+    /// Returns INVALID_ARGUMENT if the value of an option is invalid, or any other error if the devices cannot be used. The
+    /// SDK has already checked the names and types of the options.
     fn create(config: ClientConfig) -> Result<Self>;
 
     /// Returns the devices of all processes (`PJRT_Client_Devices`). Every call must return the same devices in the same
-    /// order. At least one device must be addressable.
+    /// order. The ids must be distinct, and at least one device must be addressable; otherwise `PJRT_Client_Create` fails
+    /// with INTERNAL.
     fn devices(&self) -> &[Self::Device];
 
     /// Returns the name of the platform for hosts (`PJRT_Client_PlatformName`). The default returns
@@ -290,7 +292,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns INVALID_ARGUMENT if there are fewer than `replicas * partitions` devices.
+    /// Returns INVALID_ARGUMENT if there are fewer than `replicas * partitions` devices, or if that product is zero.
     fn default_device_assignment(&self, replicas: usize, partitions: usize) -> Result<DeviceAssignment> {
         in_order_assignment(self.devices(), replicas, partitions)
     }
@@ -316,8 +318,9 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
         .with_hint("use the topology of a client (PJRT_Client_TopologyDescription)"))
     }
 
-    /// Maps host memory of `size` bytes for direct transfers, until [`unmap_host_memory`](Self::unmap_host_memory)
-    /// (`PJRT_Client_DmaMap`). The host owns the memory, and keeps it allocated until then.
+    /// Maps the `size` bytes of host memory at `address` for direct transfers, until
+    /// [`unmap_host_memory`](Self::unmap_host_memory) (`PJRT_Client_DmaMap`). The host owns the memory, and keeps it
+    /// allocated until then.
     ///
     /// # Errors
     ///
@@ -351,26 +354,26 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
 
     /// Notifies the client that the process exits before the client is dropped, because some hosts, such as PyTorch/XLA,
     /// never destroy their clients. The client should release resources that outlive a process, such as a lock on a device.
-    /// Other threads may still be running, also inside a call of the host. It is not called if the client has been
-    /// dropped, or in a forked child. The default does nothing.
+    /// Other threads may still be running, even inside methods of the client. The SDK does not call this method if the
+    /// client has been dropped, or in a forked child. The default does nothing.
     fn process_exit(&self) {}
 
     /// Compiles a program (`PJRT_Compile`, and the first step of `PJRT_Client_Compile`).
     ///
     /// # Errors
     ///
-    /// Returns INVALID_ARGUMENT if the program is invalid, UNIMPLEMENTED if the plugin does not support it. The message should
-    /// contain the operation and its location.
+    /// Returns INVALID_ARGUMENT if the program is invalid, or UNIMPLEMENTED if the plugin does not support the program. The
+    /// message should contain the operation and its location.
     fn compile(request: CompileRequest<'_, Self>) -> Result<Self::Executable>;
 
     /// Deserializes the bytes of [`PjrtExecutable::serialize`] (`PJRT_Executable_DeserializeAndLoad`). The default compiles
-    /// the program again. The SDK has verified a checksum of the bytes, and returns DATA_LOSS to the host if they are
-    /// damaged.
+    /// the program again. Before the call, the SDK verifies a checksum of the bytes, and returns DATA_LOSS to the host if
+    /// they are damaged.
     ///
     /// # Errors
     ///
-    /// Returns INVALID_ARGUMENT if the bytes are invalid, FAILED_PRECONDITION if they are of another version or for another
-    /// machine.
+    /// Returns INVALID_ARGUMENT if the bytes are invalid, or FAILED_PRECONDITION if they are of another version or for
+    /// another machine.
     fn deserialize(request: DeserializeRequest<'_, Self>) -> Result<Self::Executable> {
         Self::compile(request.compile)
     }
@@ -386,19 +389,20 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     -> Result<Self::Loaded>;
 
     /// Runs a program (`PJRT_LoadedExecutable_Execute`). The execution contains the inputs and the promise of the outputs.
-    /// It can be completed before this returns, or moved to another thread or queue and completed later.
+    /// The execution can be completed before this method returns, or moved to another thread or queue and completed later.
     ///
     /// # Errors
     ///
-    /// Returns an error if the execution cannot be started, which the host receives immediately. The execution must not have been
-    /// moved elsewhere in that case.
+    /// Returns an error if the execution cannot be started. The host receives the error immediately. In that case, the
+    /// method must not have moved the execution to another thread or queue.
     fn execute(&self, loaded: &Self::Loaded, execution: Execution<Self::Buffer>) -> Result<()>;
 
     /// Uploads an array of the host to a device (`PJRT_Client_BufferFromHostBuffer`).
     ///
     /// # Errors
     ///
-    /// Returns RESOURCE_EXHAUSTED if there is not enough memory, UNIMPLEMENTED if the device does not support the element type.
+    /// Returns RESOURCE_EXHAUSTED if there is not enough memory, or UNIMPLEMENTED if the device does not support the element
+    /// type.
     fn buffer_from_host(&self, data: HostBuffer, to: Placement<'_, Self>) -> Result<Pending<Self::Buffer>>;
 
     /// Creates a buffer over host memory that the host may continue to write to (`PJRT_Client_CreateViewOfDeviceBuffer`).
@@ -461,12 +465,12 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
 pub struct ClientConfig {
     /// The values of the options that [`PjrtClient::CREATE_OPTIONS`] declares.
     pub options: Options,
-    /// The index of this process in a distributed computation, less than `num_nodes`; otherwise 0.
+    /// The index of this process in a distributed computation, in `0..num_nodes`; 0 if the computation is not distributed.
     pub node_id: i64,
-    /// The number of processes. It is 1 if the computation is not distributed, and always without
-    /// [`PjrtClient::MULTI_PROCESS`].
+    /// The number of processes. It is 1 if the computation is not distributed, and always 1 if [`PjrtClient::MULTI_PROCESS`]
+    /// is `false`.
     pub num_nodes: i64,
-    /// The store that the processes share, if there are several.
+    /// The store that the processes share; `None` if there is one process.
     pub kv_store: Option<KeyValueStore>,
 }
 
@@ -515,9 +519,9 @@ pub struct CompileRequest<'a, C: PjrtClient> {
     pub program: &'a Program,
     /// The options of the compilation.
     pub options: &'a CompileOptions,
-    /// The devices to compile it for.
+    /// The devices to compile the program for.
     pub topology: &'a Topology,
-    /// The client that will load it, if there is one. `PJRT_Compile` also works without a client.
+    /// The client that will load the program; `None` if the host compiles without a client (`PJRT_Compile`).
     pub client: Option<&'a C>,
 }
 
@@ -526,7 +530,7 @@ pub struct CompileRequest<'a, C: PjrtClient> {
 pub struct DeserializeRequest<'a, C: PjrtClient> {
     /// The bytes that [`PjrtExecutable::serialize`] returned.
     pub serialized: &'a [u8],
-    /// The program from which it was compiled, and the options.
+    /// The program and the options from which the executable was compiled.
     pub compile: CompileRequest<'a, C>,
 }
 
@@ -536,7 +540,7 @@ pub struct Placement<'a, C: PjrtClient> {
     pub device: &'a C::Device,
     /// The memory of that device.
     pub memory: &'a Memory,
-    /// The layout that the host requests; `None` is dense and row-major. It may be ignored.
+    /// The layout that the host requests; `None` is dense and row-major. The plugin may ignore the layout.
     pub layout: Option<&'a Layout>,
     pub(crate) uploader: &'a dyn Uploader<C>,
     pub(crate) place: Location,
@@ -629,7 +633,8 @@ fn in_order_assignment<D: PjrtDevice>(
             DeviceAssignment::new(replicas, partitions, ids)
         }
         _ => Err(Error::invalid_argument(format!(
-            "{replicas} replicas of {partitions} partitions need more than the {} devices of the client",
+            "{replicas} replicas of {partitions} partitions need {} devices; the client has {}",
+            replicas.saturating_mul(partitions),
             ids.len()
         ))),
     }

@@ -8,8 +8,8 @@ use crate::layout::Layout;
 use crate::options::{COMPILE, OptionSpec, OptionValue, Options};
 use crate::proto;
 
-/// The options of a compilation, which a host passes as a `CompileOptionsProto`. Fields of the protocol buffer that this
-/// struct does not have are preserved by [`encode`](Self::encode).
+/// The options of a compilation, which a host passes as a `CompileOptionsProto`. If the options are unchanged,
+/// [`encode`](Self::encode) preserves fields of the protocol buffer that this struct does not have.
 ///
 /// ```
 /// use pjrt_plugin::CompileOptions;
@@ -29,29 +29,31 @@ pub struct CompileOptions {
     pub num_partitions: usize,
     /// The devices that run the program; `None` is the client's default assignment.
     pub device_assignment: Option<DeviceAssignment>,
-    /// The device of a program with one replica and one partition, if there is no assignment.
+    /// The global id of the device of a program with one replica and one partition, if there is no assignment.
     pub device_ordinal: Option<i32>,
     /// `true` if the program can run on any device, which the host chooses for each execution.
     pub compile_portable_executable: bool,
-    /// The layouts that the host requests for the parameters. The list is usually empty, which means row-major for all.
+    /// The layout that the host requests for each parameter; `None` leaves the choice to the compiler. The list is usually
+    /// empty, which means row-major for all.
     pub argument_layouts: Vec<Option<Layout>>,
-    /// The layout that the host requests for the output; `None` leaves it to the compiler.
+    /// The layout that the host requests for the output; `None` leaves the choice to the compiler.
     pub result_layout: Option<Layout>,
     /// `true` if the parameters are the elements of one tuple.
     pub parameter_is_tupled_arguments: bool,
     /// `true` if all partitions run the same program, each on its part of the data.
     pub use_spmd_partitioning: bool,
-    /// `true` if the compiler chooses all shardings, for the mesh of the next two fields.
+    /// `true` if the compiler chooses all shardings, for the mesh of `auto_spmd_partitioning_mesh_shape` and
+    /// `auto_spmd_partitioning_mesh_ids`.
     pub use_auto_spmd_partitioning: bool,
-    /// The shape of the mesh.
+    /// The shape of the mesh for `use_auto_spmd_partitioning`.
     pub auto_spmd_partitioning_mesh_shape: Vec<i64>,
-    /// The partitions of the mesh, in row-major order.
+    /// The partitions of the mesh for `use_auto_spmd_partitioning`, in row-major order.
     pub auto_spmd_partitioning_mesh_ids: Vec<i64>,
     /// `true` if shardings are expressed in the `sdy` dialect.
     pub use_shardy_partitioner: bool,
-    /// `true` if the compiler may choose the sharding of each parameter. A single element applies to all parameters.
+    /// For each parameter, `true` if the compiler may choose its sharding. A single element applies to all parameters.
     pub allow_spmd_sharding_propagation_to_parameters: Vec<bool>,
-    /// `true` if the compiler may choose the sharding of each output. A single element applies to all outputs.
+    /// For each output, `true` if the compiler may choose its sharding. A single element applies to all outputs.
     pub allow_spmd_sharding_propagation_to_output: Vec<bool>,
     /// `true` if a parameter that the program returns unchanged may share memory with the corresponding output.
     pub alias_passthrough_params: bool,
@@ -127,11 +129,14 @@ impl Default for CompileOptions {
 }
 
 impl CompileOptions {
-    /// Decodes a serialized `CompileOptionsProto`. Unknown fields are ignored.
+    /// Decodes a serialized `CompileOptionsProto`. Fields that this struct does not have are kept for
+    /// [`encode`](Self::encode).
     ///
     /// # Errors
     ///
-    /// Returns INVALID_ARGUMENT if the bytes are not such a message, or if its fields contradict each other.
+    /// Returns INVALID_ARGUMENT if the bytes are not a `CompileOptionsProto`, if the number of replicas or partitions is
+    /// negative or more than `u32::MAX`, if a layout or the device assignment is invalid, or if the assignment is for other
+    /// numbers of replicas and partitions.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let message = proto::CompileOptions::decode(bytes).map_err(|error| {
             Error::invalid_argument(format!("failed to deserialize CompileOptionsProto: {error}"))
@@ -176,7 +181,7 @@ impl CompileOptions {
             if given != (options.num_replicas, options.num_partitions) {
                 return Err(Error::invalid_argument(format!(
                     "the device assignment is for {} replicas of {} partitions, but num_replicas is {} and \
-                     num_partitions {}",
+                     num_partitions is {}",
                     given.0, given.1, options.num_replicas, options.num_partitions
                 )));
             }

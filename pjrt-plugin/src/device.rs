@@ -113,7 +113,7 @@ pub struct DeviceDescription {
 
 impl DeviceDescription {
     /// Creates the description of a device with a global id and a kind, which is the vendor's name of the model. The device
-    /// belongs to process 0, and its short and long form are `kind(id=0)`.
+    /// belongs to process 0, and its short and long forms are both the kind and the id, such as `chip(id=0)`.
     #[must_use]
     pub fn new(id: DeviceId, kind: impl Into<String>) -> Self {
         let kind = kind.into();
@@ -186,13 +186,13 @@ impl DeviceDescription {
         &self.kind
     }
 
-    /// Returns the short form.
+    /// Returns the short form of the description (`PJRT_DeviceDescription_ToString`).
     #[must_use]
     pub fn display(&self) -> &str {
         &self.display
     }
 
-    /// Returns the long form.
+    /// Returns the long form of the description (`PJRT_DeviceDescription_DebugString`).
     #[must_use]
     pub fn debug(&self) -> &str {
         &self.debug

@@ -31,8 +31,9 @@ impl DeviceAssignment {
     pub fn new(replicas: usize, partitions: usize, devices: Vec<DeviceId>) -> Result<Self> {
         if replicas.checked_mul(partitions) != Some(devices.len()) || devices.is_empty() {
             return Err(Error::invalid_argument(format!(
-                "a device assignment of {replicas} replicas and {partitions} partitions needs as many devices as their product, \
-                 and at least one; found {}",
+                "a device assignment of {replicas} replicas and {partitions} partitions needs {} devices, and at least one; \
+                 found {}",
+                replicas.saturating_mul(partitions),
                 devices.len()
             )));
         }
@@ -73,22 +74,31 @@ impl DeviceAssignment {
     }
 
     pub(crate) fn from_proto(message: proto::DeviceAssignment) -> Result<Self> {
-        let wrong = || {
-            Error::invalid_argument(
-                "the DeviceAssignmentProto is not a table of 'replica_count' x 'computation_count' device ids",
-            )
+        let invalid = |problem: String| {
+            Error::invalid_argument(format!("the DeviceAssignmentProto is invalid: {problem}"))
         };
-        let replicas = usize::try_from(message.replica_count).map_err(|_| wrong())?;
-        let partitions = message.computation_devices.len();
-        let rows = &message.computation_devices;
-        if message.computation_count as usize != partitions
-            || rows.iter().any(|row| row.replica_device_ids.len() != replicas)
-        {
-            return Err(wrong());
+        let (rows, computations) = (&message.computation_devices, message.computation_count);
+        let replicas = usize::try_from(message.replica_count).map_err(|_| {
+            invalid(format!("its replica_count is {}; expected 0 or more", message.replica_count))
+        })?;
+        let partitions = rows.len();
+        if usize::try_from(computations) != Ok(partitions) {
+            return Err(invalid(format!(
+                "its computation_count is {computations}, but it has {partitions} computation_devices"
+            )));
+        }
+        if let Some(row) = rows.iter().find(|row| row.replica_device_ids.len() != replicas) {
+            return Err(invalid(format!(
+                "its replica_count is {replicas}, but a computation has {} replica_device_ids",
+                row.replica_device_ids.len()
+            )));
         }
         let ids =
             (0..replicas).flat_map(|replica| rows.iter().map(move |row| row.replica_device_ids[replica]));
-        let ids = ids.map(|id| DeviceId::try_from(id).map_err(|_| wrong())).collect::<Result<_>>()?;
+        let id = |id: i64| {
+            DeviceId::try_from(id).map_err(|_| invalid(format!("the device id {id} does not fit 32 bits")))
+        };
+        let ids = ids.map(id).collect::<Result<_>>()?;
         Self::new(replicas, partitions, ids)
     }
 

@@ -30,7 +30,7 @@ macro_rules! element_types {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// Returns the number of bits of an element. A token has none.
+            /// Returns the number of bits of an element, which is 0 for a token.
             #[must_use]
             pub const fn bits(self) -> usize {
                 match self { $(Self::$variant => $bits,)* }
@@ -74,7 +74,7 @@ element_types! {
     U2 25 27 "u2" 2 "An unsigned integer of 2 bits.";
     F8E4M3 26 28 "f8e4m3" 8 "A float with 4 exponent bits and 3 mantissa bits, IEEE-like.";
     F8E3M4 27 29 "f8e3m4" 8 "A float with 3 exponent bits and 4 mantissa bits, IEEE-like.";
-    F8E8M0FNU 28 33 "f8e8m0fnu" 8 "A power of two with 8 exponent bits, without sign and mantissa.";
+    F8E8M0FNU 28 33 "f8e8m0fnu" 8 "A power of two with 8 exponent bits, without sign and mantissa bits.";
     F4E2M1FN 29 32 "f4e2m1fn" 4 "A float with 2 exponent bits and 1 mantissa bit, finite values only.";
     S1 30 30 "s1" 1 "A signed integer of 1 bit: 0 or -1.";
     U1 31 31 "u1" 1 "An unsigned integer of 1 bit.";

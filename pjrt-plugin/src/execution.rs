@@ -16,10 +16,11 @@ use crate::user_data::UserData;
 
 /// One launch of a program on all of its devices (`PJRT_LoadedExecutable_Execute`).
 ///
-/// It owns the promise of the outputs. Completing it makes them ready, failing it sets an error on them, and dropping it
-/// before either sets an INTERNAL error. It can be completed inside [`PjrtClient::execute`](crate::PjrtClient::execute),
-/// or moved to a thread or a queue. If an input is in error, the SDK fails the execution with that error, and drops the closure of
-/// [`when_ready`](Self::when_ready) without calling it.
+/// An execution owns the promise of its outputs. Completing the execution makes the outputs ready, failing it sets an error
+/// on them, and dropping it before either sets an INTERNAL error. An execution can be completed inside
+/// [`PjrtClient::execute`](crate::PjrtClient::execute), or moved to a thread or a queue. If an input is in error, the SDK
+/// fails the execution with the error of the input, and drops the closure of [`when_ready`](Self::when_ready) without
+/// calling it.
 ///
 /// A program that negates its arguments, in place where they are donated:
 ///
@@ -290,7 +291,7 @@ impl<B: Send + Sync + 'static> Joint<B> {
 }
 
 /// The right to complete the data of outputs that are already allocated; see the example of [`ReadyExecution`]. Dropping it
-/// sets an INTERNAL error on the outputs.
+/// before it is finished sets an INTERNAL error on the outputs.
 pub struct Completion {
     source: EventSource,
     /// The inputs that were not ready when the program was enqueued. Their error becomes that of the outputs.
@@ -344,7 +345,7 @@ impl<B: Send + Sync + 'static> Execution<B> {
         &mut self.0.job.inputs
     }
 
-    /// Returns the devices that it runs on, in the order of the lists of inputs and outputs. They are usually all
+    /// Returns the devices that the execution runs on, in the order of the lists of inputs and outputs. They are usually all
     /// addressable devices for which the program was loaded. If the host launches the devices separately, there is one
     /// device.
     #[must_use]
@@ -377,8 +378,8 @@ impl<B: Send + Sync + 'static> Execution<B> {
         self.when(|held| [held.allocated.clone(), held.ready.clone()], run);
     }
 
-    /// Runs a closure when all inputs have storage, even if their data is not ready. It is meant for devices that order
-    /// their work themselves. [`ReadyExecution::ready_events`] returns the events of the data.
+    /// Runs a closure when all inputs have storage, even if their data is not ready: for devices that order their work
+    /// themselves. [`ReadyExecution::ready_events`] returns the events of the data.
     pub fn when_allocated(self, run: impl FnOnce(ReadyExecution<B>) + Send + 'static) {
         self.when(|held| [held.allocated.clone(), Event::ready()], run);
     }
@@ -490,7 +491,7 @@ impl<B: Send + Sync + 'static> ReadyExecution<B> {
         self.0.user_data()
     }
 
-    /// Returns the events of the inputs' data, by device and argument. They are ready except after
+    /// Returns the events of the inputs' data, by device and argument. All of them are ready, except possibly after
     /// [`Execution::when_allocated`]. Call this before [`take_inputs`](Self::take_inputs), after which the lists are empty.
     #[must_use]
     pub fn ready_events(&self) -> ByDevice<Vec<Event>> {
@@ -517,8 +518,9 @@ impl<B: Send + Sync + 'static> ReadyExecution<B> {
 
     /// Completes the execution with its outputs, by device and output, whose data is ready.
     ///
-    /// If their number is wrong, all outputs receive an INTERNAL error. After [`Execution::when_allocated`], the outputs become
-    /// ready only when the data of all inputs is, and receive the error of an input that fails.
+    /// If the number of devices or of outputs is wrong, all outputs receive an INTERNAL error. After
+    /// [`Execution::when_allocated`], the outputs become ready only when the data of all inputs is, and receive the error of
+    /// an input that fails.
     #[inline(always)]
     pub fn complete(mut self, outputs: ByDevice<Vec<B>>) {
         // Inputs that were not ready after `when_allocated` may have failed since then.
@@ -530,8 +532,8 @@ impl<B: Send + Sync + 'static> ReadyExecution<B> {
     /// Completes the execution with outputs, by device and output, that are allocated. Their data is ready when the
     /// [`Completion`] is finished.
     ///
-    /// `enqueue` moves the completion to the queue of the device. It runs before the outputs become visible, so that a
-    /// device that works in order receives this program before the programs that read its outputs.
+    /// `enqueue` moves the completion to the queue of the device. The SDK calls it before the outputs become visible, so
+    /// that a device that works in order receives this program before the programs that read its outputs.
     pub fn allocated(mut self, outputs: ByDevice<Vec<B>>, enqueue: impl FnOnce(Completion)) {
         let (source, ready) = Event::pending();
         let inputs = self.take_pending();
@@ -546,7 +548,8 @@ impl<B: Send + Sync + 'static> ReadyExecution<B> {
 }
 
 impl Completion {
-    /// Makes the data of the outputs ready.
+    /// Makes the data of the outputs ready. If an input has failed after the program was enqueued, sets the error of the
+    /// input on the outputs instead.
     pub fn finish(self) {
         let error = self.inputs.iter().find_map(|input| input.outcome()?.err());
         self.source.complete(error.map_or(Ok(()), Err));

@@ -72,7 +72,7 @@ impl HostBuffer {
         let size = shape.host_size();
         if dense.len() != size {
             return Err(Error::invalid_argument(format!(
-                "an array {shape} needs {size} bytes, found {}",
+                "an array {shape} needs {size} bytes; found {}",
                 dense.len()
             )));
         }
@@ -126,7 +126,7 @@ impl HostBuffer {
         let size = self.dense_size();
         if dense.len() != size {
             return Err(Error::invalid_argument(format!(
-                "an array {} needs a slice of {size} bytes, found {}",
+                "an array {} needs a slice of {size} bytes; found {}",
                 self.0.shape,
                 dense.len()
             )));
@@ -278,7 +278,8 @@ impl CopyToHost {
         self.shape.host_size()
     }
 
-    /// Returns the memory to write, if the host requests the array dense and row-major. Its content is unspecified.
+    /// Returns the memory to write, whose content is unspecified, or `None` if the host does not request the array dense and
+    /// row-major. [`finish_with`](Self::finish_with) supports all layouts.
     #[must_use]
     pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         if self.strided.is_some() {
@@ -315,7 +316,7 @@ impl CopyToHost {
         let size = self.dense_size();
         if dense_row_major.len() != size {
             return Err(Error::internal(format!(
-                "PjrtBuffer::copy_to_host returned {} bytes for an array {} of {size} bytes",
+                "PjrtBuffer::copy_to_host passed {} bytes for an array {}; expected {size}",
                 dense_row_major.len(),
                 self.shape
             )));

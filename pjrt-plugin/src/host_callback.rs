@@ -19,9 +19,9 @@ use crate::error::{Error, Result};
 /// A callback may block: JAX's callbacks acquire Python's global interpreter lock. Callbacks must be called on a thread of
 /// the plugin, without locks held, and never inside [`PjrtClient::execute`](crate::PjrtClient::execute).
 ///
-/// A clone refers to the same callbacks. Any such thread may call them until the execution is completed; after that,
-/// every call returns a FAILED_PRECONDITION error. The events of the execution complete only after all running calls have
-/// returned.
+/// A clone refers to the same callbacks. Any thread of the plugin may call them until the execution is completed; after
+/// that, every call returns a FAILED_PRECONDITION error. The events of the execution complete only after all running calls
+/// have returned.
 ///
 /// ```
 /// use pjrt_plugin::{HostCallbacks, Result};
@@ -82,8 +82,8 @@ impl HostCallbacks {
     ///
     /// # Errors
     ///
-    /// Returns NOT_FOUND if the host has no callback for this device and channel, FAILED_PRECONDITION if the execution is
-    /// complete, or the error of the callback.
+    /// Returns NOT_FOUND if the host has no callback for this device and channel, FAILED_PRECONDITION if the host passed no
+    /// callbacks at all or the execution is complete, or the error of the callback.
     pub fn send(&self, device: usize, channel_id: i64, data: Vec<u8>) -> Result<()> {
         let total_bytes = data.len();
         self.send_chunk(device, channel_id, data, total_bytes, true)
@@ -113,9 +113,9 @@ impl HostCallbacks {
     ///
     /// # Errors
     ///
-    /// Returns NOT_FOUND if the host has no callback for this device and channel, FAILED_PRECONDITION if the execution is
-    /// complete, INVALID_ARGUMENT if the granule is zero or does not divide the total, RESOURCE_EXHAUSTED if there is not enough
-    /// memory for the array.
+    /// Returns NOT_FOUND if the host has no callback for this device and channel, FAILED_PRECONDITION if the host passed no
+    /// callbacks at all or the execution is complete, INVALID_ARGUMENT if `granule_bytes` is zero or does not divide
+    /// `total_bytes`, or RESOURCE_EXHAUSTED if there is not enough memory for the array.
     pub fn receive(
         &self,
         device: usize,
@@ -128,7 +128,7 @@ impl HostCallbacks {
             || i64::try_from(total_bytes).is_err()
         {
             return Err(Error::invalid_argument(format!(
-                "cannot receive an array of {total_bytes} bytes in granules of {granule_bytes} bytes, which must divide it"
+                "cannot receive an array of {total_bytes} bytes in granules of {granule_bytes} bytes; expected a granule of at least 1 byte that divides the array"
             )));
         }
         let (stream, arrived) = Stream::new(channel_id, total_bytes, granule_bytes)?;
@@ -146,8 +146,8 @@ impl fmt::Debug for HostCallbacks {
 /// The plugin's end of a `PJRT_CopyToDeviceStream`, which receives an array from the host. See the example of
 /// [`HostCallbacks`].
 ///
-/// It fails if the host sends too many bytes or a chunk with an invalid size, or destroys its end before the array is
-/// complete. After it is dropped, further chunks are rejected.
+/// The stream fails if the host sends more bytes than requested or a chunk whose size is not a multiple of the granule, or
+/// destroys its end before the array is complete. After the stream is dropped, further chunks are rejected.
 pub struct HostStream {
     stream: Arc<Stream>,
     arrived: Event,
@@ -164,8 +164,8 @@ impl HostStream {
     ///
     /// # Errors
     ///
-    /// Returns INVALID_ARGUMENT if the host sent too many bytes or a chunk with an invalid size, ABORTED if it destroyed the
-    /// stream before the array was complete.
+    /// Returns INVALID_ARGUMENT if the host sent more bytes than requested or a chunk whose size is not a multiple of the
+    /// granule, or ABORTED if the host destroyed the stream before the array was complete.
     pub fn wait(self) -> Result<Vec<u8>> {
         self.arrived.wait()?;
         Ok(self.stream.take())
@@ -196,7 +196,7 @@ impl HostStream {
 
 impl Drop for HostStream {
     fn drop(&mut self) {
-        let who = "the program stopped waiting for it";
+        let who = "the program stopped waiting for the rest";
         self.stream.end(Err(Error::cancelled(self.stream.incomplete(who))));
     }
 }
@@ -299,7 +299,7 @@ impl Stream {
             return self.end(Ok(()));
         }
         self.end(Err(Error::aborted(
-            self.incomplete("it destroyed the stream before the array was complete"),
+            self.incomplete("the host destroyed the stream before the array was complete"),
         )));
     }
 

@@ -45,7 +45,8 @@ pub trait KeyValueBackend: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Returns DEADLINE_EXCEEDED if the timeout expires, or any other error of the store.
+    /// Returns DEADLINE_EXCEEDED if the timeout expires, UNIMPLEMENTED if the host passed no callback for it, or any other
+    /// error of the store.
     fn get(&self, key: &str, timeout: Duration) -> Result<Vec<u8>>;
 
     /// Returns the value of a key, if it has one, without waiting.
@@ -59,7 +60,8 @@ pub trait KeyValueBackend: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Returns ALREADY_EXISTS if the key has a value, or any other error of the store.
+    /// Returns ALREADY_EXISTS if the key has a value, UNIMPLEMENTED if the host passed no callback for it, or any other
+    /// error of the store.
     fn put(&self, key: &str, value: &[u8]) -> Result<()>;
 }
 
@@ -81,7 +83,8 @@ impl KeyValueStore {
     ///
     /// # Errors
     ///
-    /// Returns DEADLINE_EXCEEDED if the timeout expires, or any other error of the store.
+    /// Returns DEADLINE_EXCEEDED if the timeout expires, UNIMPLEMENTED if the host passed no callback for it, or any other
+    /// error of the store.
     pub fn get(&self, key: &str, timeout: Duration) -> Result<Vec<u8>> {
         self.0.get(key, timeout)
     }
@@ -99,7 +102,8 @@ impl KeyValueStore {
     ///
     /// # Errors
     ///
-    /// Returns ALREADY_EXISTS if the key has a value, or any other error of the store.
+    /// Returns ALREADY_EXISTS if the key has a value, UNIMPLEMENTED if the host passed no callback for it, or any other
+    /// error of the store.
     pub fn put(&self, key: &str, value: &[u8]) -> Result<()> {
         self.0.put(key, value)
     }

@@ -44,7 +44,7 @@ impl Layout {
         Ok(Self { minor_to_major, tiles: Vec::new() })
     }
 
-    /// Creates the row-major layout of an array with a rank.
+    /// Creates the row-major layout of an array with `rank` dimensions.
     #[must_use]
     pub fn row_major(rank: usize) -> Self {
         Self { minor_to_major: (0..rank).rev().collect(), tiles: Vec::new() }
@@ -75,7 +75,12 @@ impl Layout {
         self.tiles.is_empty() && self.minor_to_major.iter().rev().copied().eq(0..self.minor_to_major.len())
     }
 
-    /// Returns the byte strides of a dense array with this order of dimensions. Tiles are ignored.
+    /// Returns the byte stride of each dimension of a dense array with this order of dimensions, whose elements have
+    /// `element_size` bytes. Tiles are ignored.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `dims` has fewer dimensions than the layout.
     #[must_use]
     pub fn byte_strides(&self, dims: &[i64], element_size: usize) -> Vec<i64> {
         let mut strides = vec![0; dims.len()];
@@ -108,7 +113,7 @@ impl fmt::Display for Layout {
     }
 }
 
-/// Returns the byte strides of a dense, row-major array.
+/// Returns the byte stride of each dimension of a dense, row-major array whose elements have `element_size` bytes.
 ///
 /// ```
 /// assert_eq!(pjrt_plugin::layout::row_major_strides(&[2, 3], 4), [12, 4]);
@@ -124,7 +129,7 @@ pub fn row_major_strides(dims: &[i64], element_size: usize) -> Vec<i64> {
     strides
 }
 
-/// Returns the size of a dense array in bytes.
+/// Returns the size in bytes of a dense array whose elements have `element_size` bytes.
 ///
 /// ```
 /// assert_eq!(pjrt_plugin::layout::dense_size(&[2, 3], 4)?, 24);
@@ -148,7 +153,7 @@ pub fn dense_size(dims: &[i64], element_size: usize) -> Result<usize> {
 #[cold]
 fn no_size(dims: &[i64]) -> Error {
     Error::invalid_argument(format!(
-        "the dimensions {dims:?} of an array are negative, or overflow the address space"
+        "the dimensions {dims:?} of an array are invalid: one is negative, or the size of the array overflows the address space"
     ))
 }
 

@@ -43,7 +43,7 @@ impl OptionSpec {
         Self { name, default: OptionDefault::Integer(default), meaning }
     }
 
-    /// Declares an option whose value is a list of integers. In a string, they are separated by commas.
+    /// Declares an option whose value is a list of integers. In a string, the integers are separated by commas.
     #[must_use]
     pub const fn integer_list(name: &'static str, default: &'static [i64], meaning: &'static str) -> Self {
         Self { name, default: OptionDefault::IntegerList(default), meaning }
@@ -55,7 +55,8 @@ impl OptionSpec {
         Self { name, default: OptionDefault::Float(default), meaning }
     }
 
-    /// Declares an option whose value is a boolean. As a string, it is `true`, `1`, `false` or `0`.
+    /// Declares an option whose value is a boolean. As a string, the value is `true`, `1`, `false` or `0`, in upper or lower
+    /// case.
     #[must_use]
     pub const fn boolean(name: &'static str, default: bool, meaning: &'static str) -> Self {
         Self { name, default: OptionDefault::Boolean(default), meaning }

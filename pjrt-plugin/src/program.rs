@@ -84,7 +84,8 @@ impl Program {
     /// Returns the program with the shardings of its parameters and outputs. PyTorch/XLA does not support the
     /// [Shardings](crate::ext::Shardings) extension, and reads them from the optimized program
     /// ([`optimized_program`](crate::PjrtExecutable::optimized_program)). Without them, it treats one partition's part of an
-    /// output as the whole output. A program in another format than `hlo` is returned unchanged.
+    /// output as the whole output. A program is returned unchanged if its format is not `hlo`, if it cannot be decoded, or
+    /// if it has one output and `outputs` another number of shardings.
     #[must_use]
     pub fn with_shardings(&self, parameters: &[Sharding], outputs: &[Sharding]) -> Self {
         if self.format != ProgramFormat::Hlo {

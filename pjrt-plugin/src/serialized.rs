@@ -75,8 +75,8 @@ impl<'a> SerializedExecutable<'a> {
     ///
     /// # Errors
     ///
-    /// Returns INVALID_ARGUMENT if the bytes are not an executable, DATA_LOSS if it is damaged, FAILED_PRECONDITION if it is of
-    /// another version or platform.
+    /// Returns INVALID_ARGUMENT if the bytes are not an executable, DATA_LOSS if it is damaged, or FAILED_PRECONDITION if it
+    /// is of another version or platform.
     pub(crate) fn decode(bytes: &'a [u8], platform: &str) -> Result<Self> {
         check(bytes)?;
         let mut rest = &bytes[HEADER..];

@@ -12,7 +12,7 @@ use crate::proto;
 pub enum Sharding {
     /// Every partition has the whole array.
     Replicated,
-    /// One partition has the whole array.
+    /// The partition with this number has the whole array; the others have no part of it.
     Maximal(i64),
     /// Each partition has a tile of the array.
     Tiled {
@@ -89,7 +89,7 @@ impl Sharding {
     ///
     /// # Errors
     ///
-    /// Returns INVALID_ARGUMENT if the message is invalid, UNIMPLEMENTED if its kind is not a variant of this enum.
+    /// Returns INVALID_ARGUMENT if the message is invalid, or UNIMPLEMENTED if its kind is not a variant of this enum.
     pub(crate) fn from_proto(message: &proto::OpSharding) -> Result<Self> {
         let wrong = || {
             Error::invalid_argument(format!(
@@ -133,7 +133,8 @@ impl Sharding {
             }
             4 => Ok(Self::Manual),
             kind => Err(Error::unimplemented(format!(
-                "a sharding of type {kind} (OpSharding.type) is not supported"
+                "a sharding of type {kind} (OpSharding.type) is not supported; expected 0 (replicated), 1 (maximal), 3 (tiled) or 4 \
+                 (manual)"
             ))),
         }
     }

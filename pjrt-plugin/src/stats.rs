@@ -57,6 +57,6 @@ pub struct CompiledMemoryStats {
     pub host_temp_size: i64,
     /// The maximum of the device memory in use during an execution.
     pub peak_memory: i64,
-    /// The total size of the device memory.
+    /// The total size of the device memory that the program needs.
     pub total_size: i64,
 }

@@ -7,7 +7,7 @@ use pjrt_stablehlo::ir::TensorType;
 /// Partitions the custom calls of one target. [`Options::find_partitioner`](crate::Options::find_partitioner) returns it for a
 /// target.
 ///
-/// The methods may take long, and may call back into the plugin.
+/// The methods may run for a long time, and may call back into the plugin.
 ///
 /// ```
 /// use pjrt_sharding::{CallPartitioner, Error, Options, PartitionedCall, Sharding, WholeCall, partition_calls};
@@ -72,7 +72,7 @@ pub struct WholeCall<'a> {
     /// The type of each operand on whole arrays, and the sharding that it has where it is computed; `None` if every partition
     /// holds the whole array.
     pub operands: Vec<(TensorType, Option<Sharding>)>,
-    /// The type of each result on whole arrays, and the sharding that its users need.
+    /// The type of each result on whole arrays, and the sharding that its users need; `None` if they need the whole array.
     pub results: Vec<(TensorType, Option<Sharding>)>,
     /// The `backend_config` of the call.
     pub backend_config: &'a [u8],

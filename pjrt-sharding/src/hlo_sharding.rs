@@ -42,7 +42,7 @@ pub(crate) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<Hlo
     }
     let tiles = TileAssignment { subgroups: vec![Subgroup::Replicated; kinds.len()], ..tiles };
     let sharding = tiles.sharding(dims.len()).map_err(|error| {
-        let why = format!("it does not fit an array {dims:?}: {}", error.message);
+        let why = format!("the sharding does not fit an array {dims:?}: {}", error.message);
         invalid(text, partitions, &why)
     })?;
     let is_whole = sharding.parts.iter().all(|parts| *parts == 1);
@@ -109,7 +109,7 @@ fn scan(text: &str, partitions: usize) -> Result<Scanned<'_>> {
     let wrong = |why: &str| invalid(text, partitions, why);
     let form = || wrong("the list of devices is malformed");
     let inner = text.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-    let inner = inner.ok_or_else(|| wrong("it is not enclosed in braces"))?;
+    let inner = inner.ok_or_else(|| wrong("the text is not enclosed in braces"))?;
     let mut scanner = Scanner { rest: inner };
     match scanner.word() {
         "devices" => {}
@@ -131,10 +131,13 @@ fn scan(text: &str, partitions: usize) -> Result<Scanned<'_>> {
     };
     let kinds = subgroups(&mut scanner).ok_or_else(form)?.map_err(|word| unsupported(text, word))?;
     if kinds.len() > dimensions.len() {
-        return Err(wrong("it has more subgroups than dimensions"));
+        return Err(wrong("there are more subgroups than dimensions"));
     }
     if devices.len() != partitions {
-        return Err(wrong("the number of devices is not the number of partitions"));
+        return Err(wrong(&format!(
+            "expected {partitions} devices, one for each partition, found {}",
+            devices.len()
+        )));
     }
     Ok(Scanned::Tiles(TileAssignment { dimensions, devices, subgroups: vec![] }, kinds))
 }

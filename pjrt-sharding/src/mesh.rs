@@ -25,7 +25,7 @@ use pjrt_stablehlo::ir::{AxisRef, Function, Mesh, MeshAxis, MeshReference, Tenso
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the module does not define the mesh.
+/// Returns [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the module does not define the mesh.
 pub fn mesh_of<'a>(module: &'a Module, sharding: &'a TensorSharding) -> Result<&'a Mesh> {
     sharding.mesh.mesh(module).ok_or_else(|| match &sharding.mesh {
         MeshReference::Symbol(name) => Error::invalid(format!(
@@ -172,10 +172,10 @@ impl<'a> Positions<'a> {
             .iter()
             .map(size)
             .collect::<Option<_>>()
-            .ok_or_else(|| wrong("the size of an axis is not positive"))?;
+            .ok_or_else(|| wrong("every axis needs a positive size"))?;
         let total = sizes.iter().try_fold(1usize, |n, size| n.checked_mul(*size));
         if total != Some(partitions) {
-            return Err(wrong("the product of its axis sizes is not the number of partitions"));
+            return Err(wrong("the product of the axis sizes must be the number of partitions"));
         }
         let of_partition = if mesh.device_ids.is_empty() {
             (0..partitions).collect()
@@ -184,7 +184,7 @@ impl<'a> Positions<'a> {
             (0..partitions)
                 .map(position)
                 .collect::<Option<_>>()
-                .ok_or_else(|| wrong("its device ids do not contain every partition"))?
+                .ok_or_else(|| wrong("the device ids must contain every partition"))?
         };
         Ok(Self { mesh, sizes, of_partition })
     }

@@ -30,19 +30,20 @@ pub struct Options {
     pub num_replicas: usize,
     /// The number of partitions that each replica is split into.
     pub num_partitions: usize,
-    /// `true` if the program is written for whole arrays with shardings; false if each partition runs the program on arrays of
-    /// its own (`use_spmd_partitioning`).
+    /// `true` if the program is written for whole arrays with shardings; `false` if each partition runs the program on
+    /// arrays of its own (`use_spmd_partitioning`).
     pub use_spmd_partitioning: bool,
-    /// For each parameter, whether propagation may split it if the program does not state its sharding
-    /// (`allow_spmd_sharding_propagation_to_parameters`). A single entry applies to all parameters; an empty list allows none.
+    /// For each parameter, `true` if propagation may split it where the program does not state its sharding
+    /// (`allow_spmd_sharding_propagation_to_parameters`). A single entry applies to all parameters; an empty list allows
+    /// none.
     pub propagate_to_parameters: Vec<bool>,
-    /// For each result, whether propagation may split it if the program does not state its sharding
-    /// (`allow_spmd_sharding_propagation_to_output`).
+    /// For each result, `true` if propagation may split it where the program does not state its sharding
+    /// (`allow_spmd_sharding_propagation_to_output`). A single entry applies to all results; an empty list allows none.
     pub propagate_to_results: Vec<bool>,
     /// The sharding rules of the custom calls that the compiler implements. Calls with a rule in the program
     /// (`sdy.sharding_rule`) or with a number of batch dimensions need none for propagation.
     pub call_rule: CallRule,
-    /// Finds the host's partitioners of custom calls.
+    /// The function that returns the host's partitioners of custom calls.
     pub find_partitioner: FindPartitioner,
 }
 

@@ -36,7 +36,7 @@ pub enum Subgroup {
 
 /// A sharding as XLA describes it (`HloSharding`): the partitions of each tile. The example of [`Sharding`] makes one.
 ///
-/// `Display` prints it in the text form of HLO, such as `{devices=[2,1]0,1}`.
+/// `Display` prints the sharding in the text form of HLO, such as `{devices=[2,1]0,1}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TileAssignment {
     /// The number of tiles along each dimension of the array, followed by the sizes of the subgroups.
@@ -121,8 +121,8 @@ impl TileAssignment {
     /// Converts the tiles of an array of this rank to a [`Sharding`].
     ///
     /// # Errors
-    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the tiles have another rank or do not contain every partition once;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if a subgroup is not replicated.
+    /// Returns [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the tiles have another rank or do not contain every
+    /// partition once, or [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if a subgroup is not replicated.
     pub fn sharding(&self, rank: usize) -> Result<Sharding> {
         if self.subgroups.contains(&Subgroup::Unreduced) {
             return Err(Error::unsupported(format!(

@@ -1,6 +1,6 @@
 //! The limits of readers and passes.
 //!
-//! They far exceed the programs of compilers and frameworks. They prevent hostile input from overflowing the stack or
+//! The limits far exceed the programs of compilers and frameworks. They prevent hostile input from overflowing the stack or
 //! using a disproportionate amount of memory. Programs beyond a limit are errors of kind
 //! [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge).
 //!

@@ -31,12 +31,12 @@ impl Version {
 /// The newest version of VHLO that [`parse`](crate::parse) reads, including all of its operations, attributes and
 /// types.
 ///
-/// A plugin advertises it as `stablehlo_current_version`, so that hosts do not send programs of newer versions.
+/// A plugin advertises this version as `stablehlo_current_version`, so that hosts do not send programs of newer versions.
 pub const CURRENT_VERSION: Version = Version::new(1, 20, 0);
 
 /// The oldest version of VHLO that [`parse`](crate::parse) reads.
 ///
-/// A plugin advertises it as `stablehlo_minimum_version`.
+/// A plugin advertises this version as `stablehlo_minimum_version`.
 pub const MINIMUM_VERSION: Version = Version::new(0, 9, 0);
 
 impl fmt::Display for Version {

@@ -20,7 +20,7 @@ pub struct StructLayout {
     pub name: &'static str,
     /// The size of the struct in bytes, including tail padding.
     pub size: usize,
-    /// The end of its last field: the C header's `X_STRUCT_SIZE`.
+    /// The offset of the end of the last field, in bytes: the C header's `X_STRUCT_SIZE`.
     pub struct_size: usize,
     /// The fields, in order.
     pub fields: &'static [FieldLayout],
@@ -35,8 +35,8 @@ impl StructLayout {
 
 /// A struct that begins with its own size. (Structs of extensions begin with a base that does.)
 ///
-/// The size tells the version of the struct with which its writer was compiled. Fields that end after it do not exist; see
-/// [`field_end`](crate::field_end).
+/// The size tells the version of the struct with which its writer was compiled. Fields that end after that size do not
+/// exist; see [`field_end`](crate::field_end).
 ///
 /// # Safety
 ///

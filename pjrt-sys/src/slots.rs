@@ -14,7 +14,8 @@ pub struct Slot {
     pub offset: usize,
     /// The layout of the function's argument struct.
     pub args: &'static StructLayout,
-    /// `true` if the function returns a `*mut PJRT_Error`. Only two functions that take an error return nothing.
+    /// `true` if the function returns a `*mut PJRT_Error`. Only `PJRT_Error_Destroy` and `PJRT_Error_Message` return
+    /// nothing.
     pub returns_error: bool,
 }
 

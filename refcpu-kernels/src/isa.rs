@@ -12,7 +12,7 @@ pub enum Level {
     Baseline,
     /// x86-64 with AVX2, FMA, BMI and F16C.
     Avx2,
-    /// The above with AVX-512 F, VL, DQ, BW, CD.
+    /// The instructions of [`Self::Avx2`], and AVX-512 F, VL, DQ, BW and CD.
     Avx512,
 }
 

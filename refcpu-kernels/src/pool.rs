@@ -139,8 +139,8 @@ impl Pool {
         self.run_costed(chunks, DEFAULT_CHUNK_NS, work);
     }
 
-    /// The same as [`Self::run`], for chunks that take about `ns_per_chunk` nanoseconds, which determines
-    /// whether the job is shared.
+    /// Does the same as [`Self::run`], for chunks that take about `ns_per_chunk` nanoseconds. This time determines whether
+    /// the job is shared.
     ///
     /// # Panics
     /// Panics in the same cases as [`Self::run`].

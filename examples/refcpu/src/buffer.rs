@@ -54,7 +54,7 @@ impl RefcpuBuffer {
     /// copies it.
     ///
     /// # Errors
-    /// Returns UNIMPLEMENTED if the element type has no kernels, RESOURCE_EXHAUSTED if there is not enough memory.
+    /// Returns UNIMPLEMENTED if the element type has no kernels, or RESOURCE_EXHAUSTED if there is not enough memory.
     pub(crate) fn from_host(data: HostBuffer, memory: &Arc<DeviceMemory>, kind: &str) -> Result<Self> {
         let (dtype, dims) = (dtype(data.element_type())?, sizes(data.dims())?);
         let size = data.dense_size();
@@ -132,7 +132,7 @@ impl RefcpuBuffer {
     /// Writes bytes of the dense array at an offset. Operations that have taken the array before do not see the change.
     ///
     /// # Errors
-    /// Returns FAILED_PRECONDITION if the host has read the array's address, at which it would not see the bytes,
+    /// Returns FAILED_PRECONDITION if the host has read the array's address, at which it would not see the bytes, or
     /// RESOURCE_EXHAUSTED if there is not enough memory for the new array.
     pub(crate) fn write(&self, offset: usize, bytes: &[u8]) -> Result<()> {
         match &self.content {
@@ -220,9 +220,10 @@ fn dtype(element_type: ElementType) -> Result<DType> {
 }
 
 fn sizes(dims: &[i64]) -> Result<Vec<usize>> {
-    let dims = dims.iter().map(|d| usize::try_from(*d));
-    dims.collect::<Result<_, _>>()
-        .map_err(|_| Error::invalid_argument("the dimensions of an array must not be negative"))
+    let sizes = dims.iter().map(|d| usize::try_from(*d));
+    sizes.collect::<Result<_, _>>().map_err(|_| {
+        Error::invalid_argument(format!("the dimensions of an array must not be negative; found {dims:?}"))
+    })
 }
 
 /// Borrowed memory of the host.

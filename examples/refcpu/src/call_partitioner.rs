@@ -72,8 +72,11 @@ fn shardings(
     partitions: usize,
 ) -> Result<Vec<Option<Sharding>>, Error> {
     if all.len() != arrays.len() {
-        let why =
-            "the host's partitioner returned a number of shardings that differs from the number of arrays";
+        let why = format!(
+            "the host's partitioner returned {} shardings for {} arrays; expected one for each",
+            all.len(),
+            arrays.len()
+        );
         return Err(Error::new(ErrorKind::Internal, why));
     }
     all.iter().zip(arrays).map(|(sharding, (ty, _))| split(sharding, ty.rank(), partitions)).collect()

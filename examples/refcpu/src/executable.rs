@@ -44,8 +44,8 @@ impl RefcpuExecutable {
     /// Reads and compiles a program.
     ///
     /// # Errors
-    /// Returns INVALID_ARGUMENT if the program cannot be read or is invalid, UNIMPLEMENTED if it uses an operation, a type or a
-    /// sharding that refcpu does not support.
+    /// Returns INVALID_ARGUMENT if the program cannot be read or is invalid, or UNIMPLEMENTED if it uses an operation, a
+    /// type or a sharding that refcpu does not support.
     pub(crate) fn compile<C: PjrtClient>(request: CompileRequest<'_, C>) -> Result<Self> {
         let by_name = request.options.compiler_options(COMPILE_OPTIONS);
         // Programs with invalid options are dumped too.

@@ -156,7 +156,7 @@ pub(crate) unsafe fn read_named_values(
             }
             other => {
                 return Err(Error::invalid_argument(format!(
-                    "option '{name}' has the type {}, which is none of PJRT_NamedValue_Type",
+                    "option '{name}' has the type {}, which is not a value of PJRT_NamedValue_Type",
                     other.0
                 )));
             }

@@ -140,7 +140,7 @@ pub(crate) fn event_set<C: PjrtClient>(args: View<'_, PJRT_Event_Set_Args>) -> R
     let source = unsafe { event_of(input!(args.event)) }?.take_source();
     let Some(source) = source else {
         return Err(Error::failed_precondition(
-            "only an event from PJRT_Event_Create can be set, and only once",
+            "the event cannot be set: it has been set already, or PJRT_Event_Create did not create it",
         ));
     };
     let code = input!(args.error_code);

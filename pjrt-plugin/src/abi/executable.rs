@@ -117,7 +117,7 @@ impl<C: PjrtClient> ExecutableState<C> {
         for parameter in executable.donated_parameters() {
             let Some(donated) = donated.get_mut(*parameter) else {
                 return Err(Error::internal(format!(
-                    "PjrtExecutable::donated_parameters returned {parameter} for a program with {} parameters",
+                    "PjrtExecutable::donated_parameters returned the index {parameter} for a program with {} parameters",
                     parameters.shapes.len()
                 )));
             };

@@ -201,7 +201,7 @@ fn wrong_number(num_args: usize, expected: usize) -> Error {
 #[cold]
 fn joint_with_callbacks(program: &str) -> Error {
     Error::unimplemented(format!(
-        "a launch of '{program}' on one of its devices, which communicate, with send or receive callbacks"
+        "cannot launch '{program}' on one of its devices with send or receive callbacks, because its devices communicate"
     ))
     .with_hint("launch the program on all of its devices at once")
 }

@@ -102,7 +102,11 @@ impl<B: Send + Sync + 'static> JointLaunch<B> {
         let device = execution.devices().first();
         let index = self.0.devices.iter().position(|id| Some(id) == device);
         let index = index.ok_or_else(|| {
-            Error::internal("the program was launched on a device that it is not loaded on")
+            Error::internal(format!(
+                "the program was launched on the devices {:?}, which are not among those that it is loaded on: {:?}",
+                execution.devices(),
+                self.0.devices
+            ))
         })?;
         let mut state = lock(&self.0.state);
         if !state.is_watched {

@@ -78,7 +78,7 @@ pub(crate) unsafe fn read_layout(
             Ok(Some(HostLayout::Strides(strides.to_vec())))
         }
         other => Err(Error::invalid_argument(format!(
-            "a layout has the type {}, which is none of PJRT_Buffer_MemoryLayout_Type",
+            "a layout has the type {}, which is not a value of PJRT_Buffer_MemoryLayout_Type",
             other.0
         ))),
     }

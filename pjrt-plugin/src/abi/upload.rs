@@ -219,7 +219,10 @@ pub(crate) fn client_buffer_from_host_buffer<C: PjrtClient>(
             (false, true)
         }
         other => {
-            return Err(Error::invalid_argument(format!("{} is none of PJRT_HostBufferSemantics", other.0)));
+            return Err(Error::invalid_argument(format!(
+                "{} is not a value of PJRT_HostBufferSemantics",
+                other.0
+            )));
         }
     };
     let (released, done) = Event::pending();

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 /// Allocates host memory for fast transfers to devices (`PJRT_HostMemoryAllocator_Extension`). See the
 /// [example](crate::ext#example).
 ///
-/// Without it, hosts allocate ordinary memory.
+/// Without this extension, hosts allocate ordinary memory.
 pub trait HostMemoryAllocator: PjrtClient {
     /// An allocation, which is freed on drop. Its address must not change until then.
     type HostMemory: AsMut<[u8]> + Send + 'static;

@@ -25,7 +25,7 @@ use crate::topology::Topology;
 /// Runs the phases of a compiler separately, so that tools can inspect the programs between them
 /// (`PJRT_PhaseCompile_Extension`). See the [example](crate::ext#example).
 ///
-/// JAX does not use it.
+/// JAX does not use this extension.
 pub trait PhaseCompile: PjrtClient {
     /// Returns the names of the phases, in order.
     fn phase_names() -> Vec<String>;
@@ -45,7 +45,7 @@ pub trait PhaseCompile: PjrtClient {
 pub struct PhaseRequest<'a> {
     /// The phases to run, in this order.
     pub phases: Vec<String>,
-    /// The programs to run them on.
+    /// The programs to run the phases on.
     pub programs: Vec<PartialProgram>,
     /// The options of the compilation.
     pub options: &'a CompileOptions,
@@ -58,13 +58,13 @@ pub struct PhaseRequest<'a> {
 pub struct PartialProgram {
     /// The program.
     pub program: Vec<u8>,
-    /// The name of its format, which the compiler defines.
+    /// The name of the program's format, which the compiler defines.
     pub format: String,
-    /// The phase that produced it; empty before the first phase.
+    /// The phase that produced the program; empty before the first phase.
     pub producer_phase: String,
-    /// The phases that accept it.
+    /// The phases that accept the program.
     pub consumer_phases: Vec<String>,
-    /// The version of the compiler that produced it.
+    /// The version of the compiler that produced the program.
     pub version: String,
     /// The name of the program.
     pub name: String,

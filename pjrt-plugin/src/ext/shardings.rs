@@ -19,8 +19,8 @@ use crate::sharding::Sharding;
 /// Returns the shardings of parameters and outputs to hosts (`PJRT_Shardings_Extension`). See the
 /// [example](crate::ext#example).
 ///
-/// Without it, hosts convert the optimized program to HLO and search that for shardings, several times for each program that
-/// they compile.
+/// Without this extension, hosts convert the optimized program to HLO and search that for shardings, several times for each
+/// program that they compile.
 pub trait Shardings: PjrtClient {
     /// Returns the sharding of each parameter, or `None` if they are not known, as for programs with a single partition. The
     /// SDK calls it at most once for each executable.

@@ -33,11 +33,12 @@ pub fn has_partitioned_calls(module: &Module, find: FindPartitioner) -> bool {
 /// Replaces each custom call that has a partitioner with the program that the host supplies for one partition. Functions that
 /// these programs call are added to the module. [`CallPartitioner`] has an example.
 ///
-/// Calls of functions must be inlined before, as for [`propagate`](crate::propagate()).
+/// Calls of functions must be inlined first, as for [`propagate`](crate::propagate()).
 ///
 /// # Errors
-/// The errors of the partitioner; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if a call is in a place where it
-/// cannot be partitioned; [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the host's program does not fit the call.
+/// Returns the errors of the partitioner; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if a call is in a place
+/// where it cannot be partitioned; or [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the module has no function
+/// `main`, or if the host's program does not fit the call.
 pub fn partition_calls(module: &Module, options: &Options) -> Result<Module> {
     let main = module.main().ok_or_else(|| Error::invalid("the module has no function named main"))?;
     let mut calls = vec![];

@@ -59,7 +59,9 @@ pub(super) fn put(program: &mut Module, body: &mut Body, call: OpId, partition: 
 }
 
 pub(super) fn add_function(program: &mut Module, function: Function) -> Result<()> {
-    program.add_function(function).map_err(|_| Error::internal("two functions have the same name"))
+    program
+        .add_function(function)
+        .map_err(|function| Error::internal(format!("two functions are named @{}", function.name)))
 }
 
 /// Replaces the names of functions that an operation refers to.

@@ -139,7 +139,7 @@ fn manual_sharding(function: &Function, region: &ManualRegion, partitions: usize
             (None, manual) => found = manual,
             (Some(found), Some(manual)) if *found == manual => {}
             (Some(_), Some(_)) => {
-                let why = "its part is manual along other axes than another part of the same region";
+                let why = "the part of this custom call is manual along other axes than another part of the same region";
                 return Err(Error::unsupported(why).in_op(op.kind.name(), &op.location));
             }
         }

@@ -55,7 +55,7 @@ impl<'b> Copy<'b> {
     fn operation(&mut self, id: OpId, to: BlockId) -> Result<()> {
         let op = self.from.op(id);
         if self.is_in_region && Border::of(op).is_some() {
-            let why = "it is in an operation of a manual region: manual regions in manual regions are not supported";
+            let why = "the custom call is in an operation of a manual region: manual regions in manual regions are not supported";
             return Err(Error::unsupported(why).in_op(op.kind.name(), &op.location));
         }
         let operands = self.copies(op.operands.iter().copied())?;

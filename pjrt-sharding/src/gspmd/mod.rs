@@ -59,7 +59,7 @@ fn has_borders(function: &Function) -> bool {
 /// * Operations without operands, such as constants and `partition_id`, and what is computed from these alone are copied into
 ///   each region that uses them.
 ///
-/// Calls of functions must be inlined before, as for [`propagate`](crate::propagate()).
+/// Calls of functions must be inlined first, as for [`propagate`](crate::propagate()).
 ///
 /// ```
 /// use pjrt_sharding::{Options, to_manual_computations};
@@ -83,9 +83,10 @@ fn has_borders(function: &Function) -> bool {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if an operation uses both parts and whole arrays that do not pass
-/// `SPMDFullToShardShape`, if a manual region contains another, or if the shardings of a region are not along the axes of one
-/// mesh; [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the shape of a part is not that of its sharding.
+/// Returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if an operation uses both parts and whole arrays that
+/// do not pass `SPMDFullToShardShape`, if a manual region contains another, or if the shardings of a region are not along
+/// the axes of one mesh; or [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the shape of a part is not that of its
+/// sharding.
 pub fn to_manual_computations(module: &Module, options: &Options) -> Result<Module> {
     let mut program = without_functions(module);
     for function in module.functions() {
@@ -93,7 +94,9 @@ pub fn to_manual_computations(module: &Module, options: &Options) -> Result<Modu
         if has_borders(&function) {
             function.body = Copy::of(&function, options.num_partitions)?;
         }
-        program.add_function(function).map_err(|_| Error::internal("two functions have the same name"))?;
+        program
+            .add_function(function)
+            .map_err(|function| Error::internal(format!("two functions are named @{}", function.name)))?;
     }
     Ok(program)
 }

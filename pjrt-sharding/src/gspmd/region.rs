@@ -79,12 +79,12 @@ impl<'b> Finder<'b> {
                     continue;
                 };
                 if self.borders[i] == Some(Border::ToShard) {
-                    let why = "its operand is a part of an array already: manual regions in manual regions are not \
+                    let why = "the operand is already a part of an array: manual regions in manual regions are not \
                                supported";
                     return Err(self.unsupported(i, why));
                 }
                 if self.body.op(self.ops[i]).info().has(Trait::Terminator) {
-                    let why = "it returns a part of an array that does not pass SPMDShardToFullShape before the end of \
+                    let why = "the operation returns a part of an array that does not pass SPMDShardToFullShape before the end of \
                                its block";
                     return Err(self.unsupported(i, why));
                 }
@@ -176,7 +176,7 @@ impl<'b> Finder<'b> {
             let Some(op) = op else {
                 let ty = self.body.ty(*value);
                 let why = format!(
-                    "it is in a manual region, but depends on a whole array of type {ty} that does not pass \
+                    "the operation is in a manual region, but depends on a whole array of type {ty} that does not pass \
                      SPMDFullToShardShape"
                 );
                 return Err(self.unsupported(i, &why));
@@ -205,8 +205,7 @@ impl<'b> Finder<'b> {
         for (i, id) in self.ops.iter().enumerate() {
             let copies = copied.get(id).copied().unwrap_or(0);
             if copies + usize::from(!dropped.contains(&i)) > 1 && !is_repeatable(self.body.op(*id)) {
-                let why =
-                    "it has side effects, and several manual regions, or one and the program outside, use it";
+                let why = "the operation has side effects, and is used by several manual regions, or by one and the program outside";
                 return Err(self.unsupported(i, why));
             }
         }
@@ -257,7 +256,8 @@ impl<'b> Finder<'b> {
         }
         match regions.pop_first() {
             Some((first, _)) => {
-                let why = "an argument of its manual region depends on a result of the same region";
+                let why =
+                    "an argument of the operation's manual region depends on a result of the same region";
                 Err(self.unsupported(first, why))
             }
             None => Ok(order),

@@ -101,7 +101,9 @@ impl Emitter {
         let high: Vec<usize> = sizes.iter().zip(self.dims(value)?).map(|(size, now)| size - now).collect();
         let none = ints(&vec![0; sizes.len()]);
         let scalar = self.builder.ty(value).as_tensor().map(|ty| ty.with_dims([]));
-        let scalar = scalar.ok_or_else(|| Error::internal("a value that is not a tensor is padded"))?;
+        let scalar = scalar.ok_or_else(|| {
+            Error::internal(format!("cannot pad a value of type {}", self.builder.ty(value)))
+        })?;
         let zero = self.builder.zeros(scalar);
         let pad = ops::Pad {
             edge_padding_low: none.clone(),

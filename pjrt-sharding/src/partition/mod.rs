@@ -52,15 +52,22 @@ use std::collections::{HashMap, HashSet};
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if `main` has tuples among its parameters or results, or if the
-/// numbers of parameters and results are not those of `shardings`.
+/// Returns [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the module has no function `main`, or if a sharding does not
+/// fit its array; or [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if `main` has tuples among its parameters or
+/// results, if the numbers of parameters and results are not those of `shardings`, if the program contains calls, or if an
+/// operation cannot be partitioned.
 pub fn partition(module: &Module, shardings: &Shardings, options: &Options) -> Result<Module> {
     let main = module.main().ok_or_else(|| Error::invalid("the module has no function named main"))?;
     let counts = (main.argument_types().len(), main.result_types().len());
     if counts != (shardings.parameters.len(), shardings.results.len()) {
-        return Err(Error::unsupported(
-            "cannot partition a program whose main function has tuples among its parameters or results",
-        ));
+        return Err(Error::unsupported(format!(
+            "the function main has {} parameters and {} results, but there are shardings of {} and {}; tuples among them \
+             cannot be partitioned",
+            counts.0,
+            counts.1,
+            shardings.parameters.len(),
+            shardings.results.len()
+        )));
     }
     let partitions = options.num_partitions;
     let array = if options.use_spmd_partitioning { vec![0; partitions] } else { (0..partitions).collect() };
@@ -93,7 +100,9 @@ pub fn partition(module: &Module, shardings: &Shardings, options: &Options) -> R
     }
     for mut function in [function].into_iter().chain(partitioner.functions) {
         list_groups(module, &mut function.body)?;
-        program.add_function(function).map_err(|_| Error::internal("two functions have the same name"))?;
+        program
+            .add_function(function)
+            .map_err(|function| Error::internal(format!("two functions are named @{}", function.name)))?;
     }
     Ok(program)
 }

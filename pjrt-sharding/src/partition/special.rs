@@ -165,7 +165,9 @@ impl<'m> Partitioner<'m> {
             (Some(layout), Some(element)) => {
                 let local = self.local_type(op.result(), &layout)?;
                 let ty = local.as_tensor().cloned();
-                let ty = ty.ok_or_else(|| Error::internal("the type of a constant is not a tensor type"))?;
+                let ty = ty.ok_or_else(|| {
+                    Error::internal(format!("expected a tensor type of a constant, found {local}"))
+                })?;
                 let value = self.emit.builder.splat(&element, ty);
                 self.bind(op, [Part { value, layout }]);
                 Ok(())

@@ -168,7 +168,10 @@ impl<'m> Flow<'m> {
 
     fn element(&mut self, op: &Operation, index: usize) -> Result<()> {
         let Type::Tuple(parts) = self.body.ty(op.operand(0)) else {
-            return Err(Error::invalid("the operand is not a tuple"));
+            return Err(Error::invalid(format!(
+                "expected a tuple as operand, found {}",
+                self.body.ty(op.operand(0))
+            )));
         };
         let before = self.tensors.len();
         parts.iter().take(index).for_each(|part| self.add_tensors(part));

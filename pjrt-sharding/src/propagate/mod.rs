@@ -28,8 +28,8 @@ use pjrt_stablehlo::ir::{Attribute, Function, Type, ValueId};
 use relation::{STAGES, Strategy, TensorId};
 use std::collections::HashMap;
 
-/// The shardings of the arrays of a program, which [`propagate`](propagate()) returns and [`partition`](crate::partition())
-/// takes.
+/// The shardings of the arrays of a program's parameters and results, which [`propagate`](propagate()) returns and
+/// [`partition`](crate::partition()) takes.
 ///
 /// The example of [`propagate`](propagate()) reads them.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +50,7 @@ pub struct Shardings {
 ///
 /// The program states shardings as attributes of parameters and results (`sdy.sharding`, `mhlo.sharding`), as sharding
 /// constraints and groups, and as the shardings of manual computations. They are propagated through all operations, and into
-/// loops and branches. Calls must be inlined before, for example by [`pjrt_stablehlo::passes`].
+/// loops and branches. Calls must be inlined first, for example by [`pjrt_stablehlo::passes`].
 ///
 /// ```
 /// use pjrt_sharding::{Options, propagate};
@@ -69,7 +69,9 @@ pub struct Shardings {
 /// ```
 ///
 /// # Errors
-/// Returns an error if the form of a sharding is not supported, if a sharding does not fit its array, or if the program contains calls.
+/// Returns [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the module has no function `main`, or if a sharding does not
+/// fit its array; or [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the form of a sharding is not supported,
+/// or if the program contains calls.
 pub fn propagate(module: &Module, options: &Options) -> Result<Shardings> {
     propagate_with(module, options, &HashMap::new())
 }

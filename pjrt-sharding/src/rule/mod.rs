@@ -105,7 +105,8 @@ pub enum Padding {
 }
 
 impl Padding {
-    /// Returns the neutral element of a reduction by this operation.
+    /// Returns the neutral element of a reduction by this operation; [`Padding::Unknown`] for other operations and for
+    /// `None`.
     pub fn neutral(reducer: Option<OpCode>) -> Self {
         match reducer {
             Some(OpCode::Add | OpCode::Or) => Self::Zero,
@@ -229,8 +230,8 @@ impl<'a> RuleBuilder<'a> {
         }
     }
 
-    /// Adds a pass-through factor for each of the first `dims` dimensions, which are batch dimensions of all tensors. Returns
-    /// false, and adds none, if the tensors differ in their sizes.
+    /// Adds a pass-through factor for each of the first `dims` dimensions, which are batch dimensions of all tensors.
+    /// Returns `false`, and adds none, if the tensors differ in these sizes.
     pub fn batch(&mut self, dims: usize) -> bool {
         let (operands, results) = (self.operands, self.results);
         let all = || operands.iter().chain(results);

@@ -121,7 +121,7 @@ impl Builder {
     pub fn argument(&self, index: usize) -> ValueId {
         let arguments = &self.body.block(self.block).arguments;
         arguments.get(index).copied().unwrap_or_else(|| {
-            let message = format!("the block has no argument {index}, it has {} arguments", arguments.len());
+            let message = format!("the block has no argument {index}; it has {} arguments", arguments.len());
             self.fail(Error::new(ErrorKind::Invalid, message));
             NO_VALUE
         })
@@ -141,12 +141,12 @@ impl Builder {
         })
     }
 
-    /// Returns the size of each dimension of a tensor.
+    /// Returns the size of each dimension of a tensor. If the value has another type, the builder records an error.
     pub fn dims(&self, value: ValueId) -> Vec<i64> {
         self.tensor(value).dims().to_vec()
     }
 
-    /// Returns the type of a tensor's elements.
+    /// Returns the type of a tensor's elements. If the value has another type, the builder records an error.
     pub fn element(&self, value: ValueId) -> ElementType {
         self.tensor(value).element_type()
     }

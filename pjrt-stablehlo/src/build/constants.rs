@@ -17,19 +17,19 @@ impl Builder {
 
     /// Adds a constant whose elements all equal `number`, of the same type as `like`.
     ///
-    /// The number is rounded to the nearest element, ties to even. For integers it is truncated.
+    /// The number is rounded to the nearest element, ties to even, or truncated if the elements are integers.
     pub fn number(&mut self, number: f64, like: ValueId) -> ValueId {
         let ty = self.tensor(like);
         self.number_of_type(number, ty)
     }
 
-    /// Adds a constant whose elements all equal `number`, which is converted as by [`Builder::number`].
+    /// Adds a constant of type `ty` whose elements all equal `number`, which is converted as by [`Builder::number`].
     pub fn number_of_type(&mut self, number: f64, ty: TensorType) -> ValueId {
         let element = number_bytes(ty.storage_type(), number);
         self.splat(&element, ty)
     }
 
-    /// Adds a constant whose elements all equal `value`, truncated to the width of the elements.
+    /// Adds a constant of type `ty` whose elements all equal `value`, truncated to the width of the elements.
     pub fn integer(&mut self, value: i64, ty: TensorType) -> ValueId {
         let bytes = i128::from(value).to_le_bytes();
         let width = ty.storage_type().byte_width().min(bytes.len());
@@ -41,7 +41,7 @@ impl Builder {
         self.splat(&vec![0; ty.storage_type().byte_width()], ty)
     }
 
-    /// Adds a constant whose elements all equal `element`, given in its stored form (see [`LiteralData`]).
+    /// Adds a constant of type `ty` whose elements all equal `element`, given in its stored form (see [`LiteralData`]).
     ///
     /// Consecutive calls that add equal constants to a block return the same constant.
     pub fn splat(&mut self, element: &[u8], ty: TensorType) -> ValueId {

@@ -257,7 +257,9 @@ impl<'a> Reader<'a> {
         };
         let blocks = match region {
             None if block_count > 1 => {
-                return Err(self.cursor().error("expected one block in the module, found several"));
+                return Err(self
+                    .cursor()
+                    .error(format!("expected one block in the module, found {block_count}")));
             }
             None => Vec::new(),
             Some(region) => self.add_blocks(region, block_count),

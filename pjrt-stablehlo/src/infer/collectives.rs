@@ -140,7 +140,9 @@ fn all_reduce(cx: &Context<'_>, op: &AllReduce) -> Results {
     let result = |index| {
         let operand = cx.tensor(index)?;
         let sums = reducer(cx, 0, &[operand], C(5))?;
-        cx.require(C(5), sums[0].rank() == 0, || "region 'computation': expected scalars".to_owned())?;
+        cx.require(C(5), sums[0].rank() == 0, || {
+            format!("region 'computation': expected scalars, found {}", sums[0])
+        })?;
         Ok(ResultRule::of(Shape::of(operand).like(sums[0]), C(6)).with_elements(C(7)))
     };
     (0..cx.op.operands.len()).map(result).collect()
@@ -191,7 +193,9 @@ fn collective_reduce(cx: &Context<'_>, op: &CollectiveReduce) -> Results {
     let result = |index| {
         let operand = cx.tensor(index)?;
         let sums = reducer(cx, 0, &[operand], C(4))?;
-        cx.require(C(4), sums[0].rank() == 0, || "region 'computation': expected scalars".to_owned())?;
+        cx.require(C(4), sums[0].rank() == 0, || {
+            format!("region 'computation': expected scalars, found {}", sums[0])
+        })?;
         Ok(ResultRule::of(Shape::of(operand).like(sums[0]), C(3)).with_elements(C(4)))
     };
     (0..dynamic_root(cx, op.has_dynamic_root, C(3), C(3))?).map(result).collect()
@@ -236,7 +240,9 @@ fn reduce_scatter(cx: &Context<'_>, op: &ReduceScatter) -> Results {
     global_ids(cx, C(6), op.use_global_device_ids, op.channel_handle, 1, &op.replica_groups)?;
     let dimension = cx.dimension(C(2), "scatter_dimension", op.scatter_dimension, operand.rank())?;
     let sums = reducer(cx, 0, &[operand], C(7))?;
-    cx.require(C(7), sums[0].rank() == 0, || "region 'computation': expected scalars".to_owned())?;
+    cx.require(C(7), sums[0].rank() == 0, || {
+        format!("region 'computation': expected scalars, found {}", sums[0])
+    })?;
     let mut shape = Shape::of(operand);
     shape.set(dimension, (DYNAMIC, DYNAMIC));
     Ok(vec![ResultRule::of(shape.like(sums[0]), C(8)).with_elements(C(9))])

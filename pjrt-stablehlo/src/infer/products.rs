@@ -71,7 +71,11 @@ fn dot_general(cx: &Context<'_>, op: &DotGeneral) -> Results {
     if let Some(algorithm) = &op.algorithm {
         let is_default = op.precision_config.iter().all(|&precision| precision == Precision::Default);
         cx.require(C(21), is_default, || {
-            "precision_config: expected DEFAULT, because an algorithm is given".to_owned()
+            let found: Vec<&str> = op.precision_config.iter().map(|precision| precision.name()).collect();
+            format!(
+                "precision_config: expected DEFAULT, because an algorithm is given, found {}",
+                found.join(", ")
+            )
         })?;
         dot_algorithm(cx, algorithm)?;
     }

@@ -240,7 +240,10 @@ fn dynamic_pad(cx: &Context<'_>) -> Results {
         return pad_amounts(cx, &low, &high, interior);
     }
     cx.require(C(3), interior.iter().flatten().all(|&amount| amount >= 0), || {
-        "interior_padding: expected nonnegative amounts".to_owned()
+        format!(
+            "interior_padding: expected nonnegative amounts, found {}",
+            integers(interior.as_deref().unwrap_or_default())
+        )
     })?;
     Ok(vec![ResultRule::of(Shape::dynamic(operand.rank()).like(operand), C(4)).with_elements(C(1))])
 }

@@ -61,7 +61,7 @@ impl Common<'_> {
         cx.positive(C(22), "batch_group_count", &[self.batch_groups])?;
         cx.require(C(23), self.feature_groups == 1 || self.batch_groups == 1, || {
             format!(
-                "expected a count of 1 for groups of features or of batches, found {} and {}",
+                "expected feature_group_count or batch_group_count to be 1, found {} and {}",
                 self.feature_groups, self.batch_groups
             )
         })?;

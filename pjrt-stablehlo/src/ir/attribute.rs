@@ -317,7 +317,7 @@ impl DictionaryAttribute {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// Returns the attribute with this name.
+    /// Returns the attribute with this name; `None` if there is none.
     pub fn get(&self, name: &str) -> Option<&Attribute> {
         self.entries().iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }

@@ -6,10 +6,10 @@ use super::{
 
 /// All values, operations, blocks and regions of one function.
 ///
-/// Each item refers to others by id, and none contains another, so a body is walked or dropped without recursion. The
-/// function's code is the entry block of [`Body::ROOT`]. Operations in a nested region may use values of all enclosing
-/// regions (the regions of `while` and `if` do), unless the operation that has the region is
-/// [`Trait::IsolatedFromAbove`](super::Trait::IsolatedFromAbove).
+/// Each item refers to others by id, and none contains another, so a body is walked or dropped without recursion. Methods
+/// panic if an id is not one of this body's ids. The function's code is the entry block of [`Body::ROOT`]. Operations in a
+/// nested region may use values of all enclosing regions (the regions of `while` and `if` do), unless the operation that has
+/// the region is [`Trait::IsolatedFromAbove`](super::Trait::IsolatedFromAbove).
 #[derive(Clone, Debug)]
 pub struct Body {
     values: Vec<Value>,
@@ -145,13 +145,14 @@ impl Body {
         self.regions.len()
     }
 
-    /// All operations, those of nested regions included, in the order in which they were added: an operation comes
-    /// before those of its regions in what readers make. [`Function::ops`](super::Function::ops) has the function's own.
+    /// Returns all operations, including those of nested regions, in the order in which they were added. Readers add an
+    /// operation before those of its regions. [`Function::ops`](super::Function::ops) returns only the operations of the
+    /// entry block.
     pub fn all_ops(&self) -> impl ExactSizeIterator<Item = (OpId, &Operation)> {
         self.ops.iter().enumerate().map(|(index, op)| (OpId(index as u32), op))
     }
 
-    /// The operations of a block in the order in which they run, without those of nested regions.
+    /// Returns the operations of a block in the order in which they run, without those of nested regions.
     pub fn block_ops(
         &self,
         block: BlockId,

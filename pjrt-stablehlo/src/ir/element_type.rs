@@ -147,7 +147,7 @@ element_types! {
 }
 
 impl ElementType {
-    /// Returns the element type with this MLIR spelling.
+    /// Returns the element type with this MLIR spelling; `None` if there is none.
     pub fn from_name(name: &str) -> Option<ElementType> {
         Self::ALL.iter().copied().find(|ty| ty.name() == name)
     }

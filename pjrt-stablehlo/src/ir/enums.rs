@@ -24,7 +24,7 @@ macro_rules! enums {
                     match self { $($name::$case => $text,)* }
                 }
 
-                /// Returns the case with this spelling.
+                /// Returns the case with this spelling; `None` if there is none.
                 pub fn from_name(name: &str) -> Option<Self> {
                     match name { $($text => Some($name::$case),)* _ => None }
                 }
@@ -34,7 +34,7 @@ macro_rules! enums {
                     match self { $($name::$case => $code,)* }
                 }
 
-                /// Returns the case with this number.
+                /// Returns the case with this number; `None` if there is none.
                 pub fn from_code(code: u64) -> Option<Self> {
                     match code { $($code => Some($name::$case),)* _ => None }
                 }

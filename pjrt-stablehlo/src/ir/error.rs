@@ -31,13 +31,13 @@ pub struct Error {
     pub kind: ErrorKind,
     /// The problem and the expectation, without the other fields.
     pub message: String,
-    /// The byte of the input at which the error was found.
+    /// The offset in bytes from the start of the input at which the error was found, if it is known.
     pub offset: Option<usize>,
     /// The name of the operation that the error concerns, if it is known.
     pub op: Option<Str>,
-    /// The constraint of the specification that the operation violates.
+    /// The constraint of the specification that the operation violates, if it violates one.
     pub constraint: Option<Constraint>,
-    /// The location of that operation in the source program.
+    /// The location of the operation in the source program.
     pub location: Location,
 }
 
@@ -49,7 +49,7 @@ pub enum Constraint {
     C(u8),
     /// `I1`: the type of input number 1.
     I(u8),
-    /// `O1`: the type of output number 1, counted from 1 in the order of the specification, which does not number them.
+    /// `O1`: the type of output number 1, counted from 1 in the order of the specification, which does not number outputs.
     O(u8),
 }
 

@@ -11,8 +11,8 @@ macro_rules! ids {
             pub struct $name(pub(crate) u32);
 
             impl $name {
-                /// Position in the arena: ids of one [`Body`](super::Body) count from 0 without gaps, so that side tables can be
-                /// plain vectors.
+                /// Returns the position of the item among those of its kind. The ids of one [`Body`](super::Body) count from
+                /// 0 without gaps, so that side tables can be plain vectors.
                 pub fn index(self) -> usize {
                     self.0 as usize
                 }

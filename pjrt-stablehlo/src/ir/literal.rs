@@ -63,7 +63,8 @@ impl Literal {
     /// Creates a literal from its type and data.
     ///
     /// # Errors
-    /// Returns an error if the length of the data does not fit the type, or if the type has a dynamic dimension.
+    /// Returns an error if the type has a dynamic dimension or more elements than can be addressed, if the length of the
+    /// data does not fit the type, or if the data is [`LiteralData::Bits`] and the element type is not `i1`.
     pub fn new(ty: TensorType, data: LiteralData) -> Result<Literal, LiteralError> {
         let elements = ty.num_elements().ok_or_else(|| LiteralError::Unsized(ty.clone()))?;
         let width = ty.storage_type().byte_width() as u64;

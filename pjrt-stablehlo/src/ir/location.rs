@@ -61,8 +61,8 @@ impl Location {
     /// An unknown location.
     pub const UNKNOWN: Location = Location(None);
 
-    /// The file name of locations that refer to the text of the program itself. Operations that have no location in the
-    /// text get such a location, so that errors can refer to it.
+    /// The file name of locations that refer to the text of the program itself. Operations that have no location in the text
+    /// get a location with this file name, so that errors can refer to the text.
     pub const PROGRAM_TEXT: &'static str = "program";
 
     /// Creates a location of the given kind.

@@ -31,7 +31,8 @@ pub struct Module {
     pub attributes: DictionaryAttribute,
     /// The location of the module itself.
     pub location: Location,
-    /// The version of the serialized form that the module was read from, such as VHLO 1.13.7.
+    /// The version of the serialized form that the module was read from, such as VHLO 1.13.7; `None` if the form has no
+    /// version.
     pub source_version: Option<crate::versions::Version>,
     functions: Vec<Function>,
     meshes: Vec<MeshDeclaration>,
@@ -133,17 +134,17 @@ impl Module {
         &self.functions
     }
 
-    /// Returns the function with this name.
+    /// Returns the function with this name; `None` if there is none.
     pub fn function(&self, name: &str) -> Option<&Function> {
         self.symbols.get(name).map(|&index| &self.functions[index])
     }
 
-    /// Returns the index in [`Module::functions`] of the function with this name.
+    /// Returns the index in [`Module::functions`] of the function with this name; `None` if there is none.
     pub fn function_index(&self, name: &str) -> Option<usize> {
         self.symbols.get(name).copied()
     }
 
-    /// Returns the function at which execution starts, which is named `main`.
+    /// Returns the function at which execution starts, which is named `main`; `None` if there is none.
     pub fn main(&self) -> Option<&Function> {
         self.function("main")
     }
@@ -166,7 +167,7 @@ impl Module {
         &self.meshes
     }
 
-    /// Returns the mesh with this name.
+    /// Returns the mesh with this name; `None` if the module declares none.
     pub fn mesh(&self, name: &str) -> Option<&Mesh> {
         self.mesh_symbols.get(name).map(|&index| &self.meshes[index].mesh)
     }
@@ -191,14 +192,14 @@ impl Module {
         counts
     }
 
-    /// Returns the value of an integer attribute of the module, such as `mhlo.num_replicas`.
+    /// Returns the value of an integer attribute of the module, such as `mhlo.num_replicas`; `None` if there is none.
     pub fn integer_attribute(&self, name: &str) -> Option<i64> {
         self.attributes.get(name).and_then(Attribute::as_i64)
     }
 }
 
 impl MeshReference {
-    /// Returns the mesh, or the mesh that the module declares with this name.
+    /// Returns the mesh itself, or the mesh that the module declares with the name; `None` if the module declares none.
     pub fn mesh<'a>(&'a self, module: &'a Module) -> Option<&'a Mesh> {
         match self {
             MeshReference::Symbol(name) => module.mesh(name),
@@ -223,19 +224,19 @@ impl Function {
         &self.ty.results
     }
 
-    /// Returns attribute `name` of argument `index`.
+    /// Returns attribute `name` of argument `index`; `None` if the argument does not have the attribute.
     pub fn argument_attribute(&self, index: usize, name: &str) -> Option<&Attribute> {
         self.argument_attributes.get(index)?.get(name)
     }
 
-    /// Returns attribute `name` of result `index`.
+    /// Returns attribute `name` of result `index`; `None` if the result does not have the attribute.
     pub fn result_attribute(&self, index: usize, name: &str) -> Option<&Attribute> {
         self.result_attributes.get(index)?.get(name)
     }
 
-    /// The operations of the entry block in the order in which they run; none in a declaration.
+    /// Returns the operations of the entry block in the order in which they run; none for a declaration.
     ///
-    /// Operations of nested regions, such as those of a `while`, are not among them: [`Body::all_ops`] has them too.
+    /// The operations of nested regions, such as those of a `while`, are not included; [`Body::all_ops`] includes them.
     pub fn ops(&self) -> impl DoubleEndedIterator<Item = (OpId, &Operation)> {
         self.body.entry().into_iter().flat_map(|entry| self.body.block_ops(entry))
     }

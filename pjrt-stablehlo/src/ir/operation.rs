@@ -48,6 +48,9 @@ impl Operation {
     /// `reduce`.
     ///
     /// If several groups are variadic, they have equal lengths.
+    ///
+    /// # Panics
+    /// Panics if the op table has no such group.
     pub fn operand_group(&self, group: usize) -> &[ValueId] {
         let groups = self.info().operands;
         let variadic = groups.iter().filter(|spec| spec.variadicity == Variadicity::Variadic).count();

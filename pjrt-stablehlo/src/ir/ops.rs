@@ -181,7 +181,7 @@ define_ops! {
     /// Sends operands between pairs of processes.
     inline CollectivePermute = "stablehlo.collective_permute" vhlo(0, 9, 1)
         operands(operand: One) attributes(
-            /// The pairs of sending and receiving process.
+            /// The pairs of sending and receiving processes.
             source_target_pairs: IntPairs = codec::PairMatrix,
             /// The channel. With the groups, it determines how process ids are interpreted.
             channel_handle: Option<ChannelHandle> = codec::OptionalChannel,
@@ -216,7 +216,7 @@ define_ops! {
             name: Str = codec::Text,
             /// The attributes of the composite.
             composite_attributes: DictionaryAttribute = codec::OptionalDictionary,
-            /// The function that computes the same results.
+            /// The name of the function that computes the same results.
             decomposition: Str = codec::Symbol,
             /// The version of the composite.
             version: i64 = codec::OptionalI32,
@@ -314,7 +314,7 @@ define_ops! {
             dot_dimension_numbers: DotDimensionNumbers = codec::DotDimensions,
             /// The precision of each operand.
             precision_config: PrecisionConfig = codec::Precisions,
-            /// The algorithm that must be used, if any.
+            /// The algorithm that must be used; `None` if the choice is the implementation's.
             algorithm: Option<DotAlgorithm> = codec::Algorithm,
         ) regions() results(result: One) traits();
     /// `broadcast_in_dim` to a shape specified by an operand.
@@ -533,7 +533,7 @@ define_ops! {
             channel_handle: ChannelHandle = codec::Channel,
             /// `true` if the host is the other side of the transfer.
             is_host_transfer: bool = codec::OptionalBool,
-            /// The pairs of sending and receiving process; empty if not given.
+            /// The pairs of sending and receiving processes; empty if not given.
             source_target_pairs: IntPairs = codec::OptionalPairs,
         ) regions() results(results: Variadic) traits(SideEffect);
     /// Reduces dimensions with the computation in its region.
@@ -625,7 +625,7 @@ define_ops! {
             scatter_dimension_numbers: ScatterDimensionNumbers = codec::ScatterDimensions,
             /// `true` if the indices are known to be sorted.
             indices_are_sorted: bool = codec::OptionalBool,
-            /// `true` if no two updates are known to affect the same element.
+            /// `true` if it is known that no two updates affect the same element.
             unique_indices: bool = codec::OptionalBool,
         ) regions(update_computation: One) results(results: Variadic) traits();
     /// Selects elements of one of two operands by a predicate.
@@ -648,7 +648,7 @@ define_ops! {
             channel_handle: ChannelHandle = codec::Channel,
             /// `true` if the host is the other side of the transfer.
             is_host_transfer: bool = codec::OptionalBool,
-            /// The pairs of sending and receiving process; empty if not given.
+            /// The pairs of sending and receiving processes; empty if not given.
             source_target_pairs: IntPairs = codec::OptionalPairs,
         ) regions() results(result: One) traits(SideEffect);
     /// Declares the number of valid elements along a dimension.
@@ -672,7 +672,7 @@ define_ops! {
     /// The requested accuracy.
     boxed Sine = "stablehlo.sine" vhlo(0, 9, 2)
         operands(operand: One) attributes(
-            /// The accuracy asked for.
+            /// The requested accuracy.
             result_accuracy: ResultAccuracy = codec::Accuracy,
         ) regions() results(result: One) traits(Elementwise, SameType);
     /// Extracts a slice, with strides.

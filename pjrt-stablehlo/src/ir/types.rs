@@ -168,7 +168,7 @@ impl TensorType {
         self.0.quantization.as_ref().map_or(self.0.element_type, |quantization| quantization.storage_type)
     }
 
-    /// Returns the text of an encoding other than `#stablehlo.bounds`.
+    /// Returns the text of an encoding other than `#stablehlo.bounds`; `None` if there is none.
     pub fn encoding(&self) -> Option<&str> {
         self.0.encoding.as_deref()
     }

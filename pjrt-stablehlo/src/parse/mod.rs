@@ -16,7 +16,9 @@ const BYTECODE_MAGIC: &[u8] = b"ML\xefR";
 /// rather than a slice, which it copies.
 ///
 /// # Errors
-/// Returns an error if the program is damaged, is not in a supported format, or violates a rule of StableHLO.
+/// Returns an error of kind [`ErrorKind::Malformed`] if the program is damaged, [`ErrorKind::Unsupported`] if it is in
+/// another format or contains something that this crate does not support, [`ErrorKind::Invalid`] if it violates a rule of
+/// StableHLO, or [`ErrorKind::TooLarge`] if it exceeds one of the [`limits`](crate::limits).
 ///
 /// ```
 /// let text = "func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }";
@@ -51,8 +53,9 @@ pub fn parse(program: impl Into<Bytes>) -> Result<Module, Error> {
 /// the root, in order, with tuples flattened. Constants are copied.
 ///
 /// # Errors
-/// Returns an error if the program is damaged, has an opcode or element type that StableHLO cannot express, or violates
-/// a rule of StableHLO. Errors name the instruction.
+/// Returns an error of kind [`ErrorKind::Malformed`] if the program is damaged, [`ErrorKind::Unsupported`] if it has an
+/// opcode or element type that StableHLO cannot express, [`ErrorKind::Invalid`] if it violates a rule of StableHLO, or
+/// [`ErrorKind::TooLarge`] if it exceeds one of the [`limits`](crate::limits). Errors name the instruction.
 ///
 /// ```
 /// use pjrt_stablehlo::{ErrorKind, parse_hlo};

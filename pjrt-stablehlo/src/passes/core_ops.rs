@@ -97,17 +97,17 @@ impl CoreOps {
         self
     }
 
-    /// Returns the set for a device that computes with quantized types. By default, they are replaced by integers and
-    /// explicit arithmetic.
+    /// Returns the set for a device that computes with quantized types. By default, quantized types are replaced by integers
+    /// and explicit arithmetic.
     #[must_use]
     pub fn with_quantized_types(mut self) -> Self {
         self.keeps_quantized_types = true;
         self
     }
 
-    /// Returns the set for a device that needs to know all sizes at compile time. A tensor with a dynamic size that has
-    /// a bound (`#stablehlo.bounds`) becomes a tensor of the bound's size and a scalar with the number of valid
-    /// indices. The arguments and results of `main` must have static sizes then.
+    /// Returns the set for a device that needs to know all sizes at compile time. A tensor with a dynamic size that has a
+    /// bound (`#stablehlo.bounds`) becomes a tensor of the bound's size and a scalar with the number of valid indices. The
+    /// arguments and results of `main` must then have static sizes.
     #[must_use]
     pub fn without_bounded_sizes(mut self) -> Self {
         self.keeps_bounded_sizes = false;

@@ -24,8 +24,8 @@
 //! # Dynamic sizes
 //!
 //! Decompositions need to know the sizes of tensors. A program with symbolic shapes (`tensor<?x4xf32>`, as `jax.export`
-//! creates) is first given the shapes of its arguments by [`refine_shapes`]. Sizes that depend on data remain dynamic;
-//! the decomposition of an operation that needs such a size is an error.
+//! creates) is first given the shapes of its arguments by [`refine_shapes`]. Sizes that depend on data remain dynamic; the
+//! decomposition of an operation that needs to know one is an error.
 //!
 //! Sizes that depend on data and have a bound (`tensor<?xf32, #stablehlo.bounds<8>>`, as `set_dimension_size` creates)
 //! can be replaced by tensors of the bound's size and scalars with the number of valid indices; see

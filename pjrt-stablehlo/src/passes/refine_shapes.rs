@@ -55,14 +55,14 @@ impl From<Literal> for Argument {
 /// * Custom calls `stablehlo.dynamic_reduce_window`, `stablehlo.dynamic_rng_bit_generator` and
 ///   `stablehlo.dynamic_top_k` become the operations that they name.
 /// * Custom calls whose results have static shapes lose the operands with these shapes (`indices_of_shape_operands`).
-/// * Calls of functions to which one of these applies are inlined.
+/// * Calls of functions to which one of these changes applies are inlined.
 ///
 /// Sizes that depend on the data of the arguments remain dynamic. Functions that `main` does not call are not changed.
 ///
 /// # Errors
-/// * [`ErrorKind::Invalid`] if the program violates a rule of StableHLO ([`verify`](crate::verify)), or does so with
-///   these types; if it has no function `main`, or one with other arguments; or if a `shape_assertion` does not hold,
-///   with its message.
+/// * [`ErrorKind::Invalid`] if the program violates a rule of StableHLO ([`verify`](crate::verify)), or violates one with
+///   the types of `arguments`; if it has no function `main`; if `arguments` do not fit the number or the types of `main`'s
+///   arguments; or if a `shape_assertion` does not hold, with its message.
 /// * [`ErrorKind::TooLarge`] if inlining makes the program larger than
 ///   [`limits::MAX_INLINED_OPS`](crate::limits::MAX_INLINED_OPS).
 ///

@@ -408,8 +408,9 @@ impl<'a> Parser<'a> {
     fn pairs(&mut self) -> Result<Attribute, Error> {
         let at = self.token.start;
         let rows = self.list("[", "]", Self::integers)?;
-        if rows.iter().any(|row| row.len() != 2) {
-            return Err(self.error_at(at, "expected pairs of integers"));
+        if let Some(row) = rows.iter().find(|row| row.len() != 2) {
+            let message = format!("expected pairs of integers, found a list of {}", row.len());
+            return Err(self.error_at(at, message));
         }
         let bytes: Vec<u8> = rows.iter().flatten().flat_map(|value| value.to_le_bytes()).collect();
         let ty = crate::ir::TensorType::new(ElementType::I64, [rows.len() as i64, 2]);

@@ -45,7 +45,9 @@ impl<'a> Parser<'a> {
         let arguments = self.list("(", ")", Self::argument)?;
         let named = arguments.iter().filter(|argument| argument.name.is_some()).count();
         if named != 0 && named != arguments.len() {
-            return Err(self.error_at(at, "expected names for all arguments or for none"));
+            let message =
+                format!("expected names for all arguments or for none, found {named} of {}", arguments.len());
+            return Err(self.error_at(at, message));
         }
         let (mut results, mut result_attributes) = (Vec::new(), Vec::new());
         if self.eat("->") {

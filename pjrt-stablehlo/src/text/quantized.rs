@@ -80,7 +80,12 @@ impl Parser<'_> {
         self.expect(">")?;
         let range = min..=max;
         if !range.contains(&first) || !range.contains(&last) || first >= last {
-            return Err(self.error_at(at, format!("expected a minimum and maximum of {name}")));
+            return Err(self.error_at(
+                at,
+                format!(
+                    "expected a minimum and a larger maximum in the range of {name}, found {first} and {last}"
+                ),
+            ));
         }
         Ok((first, last))
     }

@@ -220,7 +220,15 @@ impl<'a> Parser<'a> {
                 at += 1;
             } else {
                 let size = self.text[at..at + digits].parse::<i64>();
-                dims.push(size.map_err(|_| self.error_at(at, "expected a size that fits in 64 bits"))?);
+                dims.push(size.map_err(|_| {
+                    self.error_at(
+                        at,
+                        format!(
+                            "expected a size that fits in 64 bits, found {}",
+                            &self.text[at..at + digits]
+                        ),
+                    )
+                })?);
                 at += digits;
             }
             self.seek(at);

@@ -36,7 +36,7 @@ impl<'a> Parser<'a> {
         };
         if index >= named.count {
             let message = match named.count {
-                1 => format!("'{name}' is a single value, it has no result #{index}"),
+                1 => format!("'{name}' is a single value and has no result #{index}"),
                 count => format!("'{name}' has results #0 to #{}, found #{index}", count - 1),
             };
             return Err(self.error_at(token.start, message));

@@ -29,7 +29,7 @@ fn tensor_problem(tensor: &TensorType) -> Option<String> {
     }
     let bounded = |(&size, &bound): (&i64, &i64)| bound != DYNAMIC && (size != DYNAMIC || bound < 0);
     if dims.iter().zip(bounds).any(bounded) {
-        return Some(format!("{tensor}: expected nonnegative bounds of dynamic dimensions only"));
+        return Some(format!("{tensor}: expected nonnegative bounds, of dynamic dimensions only"));
     }
     let quantization = tensor.quantization()?;
     if let Some(problem) = quantization_problem(quantization) {

@@ -258,7 +258,7 @@ fn errors_say_where_and_what_was_expected() {
             &function("return %a : tensor<5xf32>"),
             "operand 0: the value has type tensor<4xf32>, found tensor<5xf32>",
         ),
-        (&function("return %a#1 : tensor<4xf32>"), "'%a' is a single value, it has no result #1"),
+        (&function("return %a#1 : tensor<4xf32>"), "'%a' is a single value and has no result #1"),
         (&function("return %a : tensor<4xf33>"), "line 2, column 22: expected a type, found 'f33'"),
         (&function("return %a : tensor<4xf32> loc(\"x)"), "found a string without a closing quote"),
         (&function("\"cf.br\"(%a)[^bb1] : (tensor<4xf32>) -> ()"), "successor blocks are not supported"),
@@ -552,7 +552,7 @@ fn messages_show_numbers_as_they_are() {
             "%0 = stablehlo.fft %a, type = RFFT, length = [-4] : (tensor<4xf32>) -> tensor<4xcomplex<f32>>",
             "fft_length: expected nonnegative lengths, found [-4]",
         ),
-        ("%0 = stablehlo.add %a#1, %a : tensor<4xf32>", "'%a' is a single value, it has no result #1"),
+        ("%0 = stablehlo.add %a#1, %a : tensor<4xf32>", "'%a' is a single value and has no result #1"),
     ] {
         let error = error(op);
         assert!(error.contains(message), "{error}");

@@ -56,11 +56,14 @@ impl Compiled {
 
 /// Compiles a program.
 ///
-/// The host partitions its custom calls, and shardings are propagated. If the program must run in parts, it is rewritten as the
-/// program of one partition. Then the program that runs is lowered, optimized and converted to a plan.
+/// The custom calls that the host partitions are replaced, and shardings are propagated. If the program must run in parts,
+/// it is rewritten as the program of one partition. Then the program that runs is lowered, optimized and converted to a
+/// plan.
 ///
 /// # Errors
-/// Returns an error if the program is invalid or uses a feature that refcpu does not implement, or if there is not enough memory.
+/// Returns an error of the kind [`InvalidArgument`](crate::compile::CompileErrorKind::InvalidArgument) if the program is invalid,
+/// [`Unimplemented`](crate::compile::CompileErrorKind::Unimplemented) if it uses a feature that refcpu does not implement, or
+/// [`ResourceExhausted`](crate::compile::CompileErrorKind::ResourceExhausted) if there is not enough memory.
 pub fn compile(module: &Module, options: &CompileOptions) -> Result<Compiled> {
     let dump = |pass: &str, program: &Module| {
         if let Some(dump) = &options.dump {

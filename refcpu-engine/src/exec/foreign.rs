@@ -11,8 +11,8 @@ pub trait ForeignHandlers {
     /// aliases an operand holds a copy of that operand.
     ///
     /// # Errors
-    /// [`RunErrorKind::Host`] with the error of the handler; [`RunErrorKind::FailedPrecondition`] if there is no handler of
-    /// this name.
+    /// Returns [`RunErrorKind::Host`] with the error of the handler, or [`RunErrorKind::FailedPrecondition`] if there is no
+    /// handler of this name.
     fn call(
         &self,
         process: Process,

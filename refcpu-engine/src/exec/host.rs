@@ -11,13 +11,13 @@ pub trait HostTransfer {
     /// Sends an array. Returns when the host has accepted it.
     ///
     /// # Errors
-    /// [`RunErrorKind::Host`] with the error of the host.
+    /// Returns [`RunErrorKind::Host`] with the error of the host.
     fn send(&self, process: Process, channel: i64, array: Vec<u8>) -> Result<()>;
 
     /// Receives an array of this number of bytes.
     ///
     /// # Errors
-    /// [`RunErrorKind::Host`] with the error of the host.
+    /// Returns [`RunErrorKind::Host`] with the error of the host.
     fn receive(&self, process: Process, channel: i64, bytes: usize) -> Result<Vec<u8>>;
 }
 

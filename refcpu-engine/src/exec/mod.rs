@@ -57,7 +57,7 @@ pub struct Input {
 /// The options of a run.
 #[derive(Default)]
 pub struct RunOptions<'a> {
-    /// A flag that cancels the run after it becomes true. The run checks it at every iteration of a loop.
+    /// A flag that cancels the run when it becomes `true`. The run checks the flag at every iteration of a loop.
     pub cancel: Option<&'a AtomicBool>,
     /// The host, for programs that send data to it or receive data from it.
     pub host: Option<&'a dyn HostTransfer>,
@@ -139,8 +139,8 @@ struct Cx<'a> {
 /// holder. No other run writes to the memory of results.
 ///
 /// # Errors
-/// Returns an error if the arguments do not fit the program, if there is not enough memory, if the run is canceled, if the host or
-/// a handler fails, or if the runs on the other devices of a collective fail or do not come.
+/// Returns an error if the arguments do not fit the program, if there is not enough memory, if the run is canceled, if the
+/// host or a handler fails, or if the runs on the other devices of a collective fail or do not arrive in time.
 ///
 /// # Panics
 /// Panics if the plan or a kernel contains a bug.

@@ -101,8 +101,8 @@ struct Membership {
 }
 
 impl Rendezvous {
-    /// Creates the state. A collective fails with [`RunErrorKind::DeadlineExceeded`] if for this time no device computes that
-    /// it waits for.
+    /// Creates the state. A collective fails with [`RunErrorKind::DeadlineExceeded`] if, for `timeout`, none of the devices
+    /// that it waits for computes.
     pub fn new(timeout: Duration) -> Self {
         Self(Arc::new(Shared { timeout, groups: Mutex::default() }))
     }
@@ -111,7 +111,7 @@ impl Rendezvous {
     /// device join in the order in which they were launched.
     ///
     /// A device that joins a session after the session has failed receives the session's error, but not longer than the
-    /// timeout after the failure. Later it joins the next session.
+    /// timeout after the failure. After that time, the device joins the next session.
     ///
     /// # Panics
     /// Panics if `devices` does not contain a device for each lane.

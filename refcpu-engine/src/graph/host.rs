@@ -87,7 +87,7 @@ pub struct ForeignCall {
 /// An attribute of a call of a handler.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ForeignAttribute {
-    /// A number, as bytes.
+    /// A number, as its type and its bytes.
     Scalar(DType, Vec<u8>),
     /// Consecutive numbers.
     Array(DType, Vec<u8>),

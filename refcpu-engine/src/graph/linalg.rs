@@ -53,7 +53,7 @@ impl Operation for Fft {
 /// Computes the triangular factor of positive definite matrices.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cholesky {
-    /// True for the lower factor.
+    /// `true` for the lower factor, `false` for the upper one.
     pub lower: bool,
 }
 

@@ -66,7 +66,7 @@ impl Operation for SortBy {
 /// The greatest or smallest elements of each row, and their indices (i32), which are two results.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TopK {
-    /// True for the greatest elements, false for the smallest.
+    /// `true` for the greatest elements, `false` for the smallest.
     pub largest: bool,
 }
 

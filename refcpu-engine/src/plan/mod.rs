@@ -53,11 +53,11 @@ pub(crate) struct Interface {
 /// The donation of a parameter: whether a result may use its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Donation {
-    /// No result may use it.
+    /// No result may use the memory.
     None,
-    /// Any result may use it.
+    /// Any result may use the memory.
     Any,
-    /// Only this result may use it (`tf.aliasing_output`).
+    /// Only the result with this index may use the memory (`tf.aliasing_output`).
     Result(usize),
 }
 

@@ -12,9 +12,9 @@ pub struct Stats {
     pub transcendentals: f64,
     /// The number of bytes that the operations read and write, without fusion.
     pub bytes_accessed: f64,
-    /// Size of scratch memory in bytes.
+    /// The size of scratch memory in bytes.
     pub arena_bytes: usize,
-    /// Size of constants in bytes.
+    /// The size of constants in bytes.
     pub constant_bytes: usize,
     /// A rough estimate of the duration on one thread, which determines where the program runs.
     pub nanoseconds: f64,

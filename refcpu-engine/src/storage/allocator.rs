@@ -50,11 +50,11 @@ pub struct OutOfMemory {
 /// The statistics of an [`Allocator`]. Sizes are in bytes, and count whole blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Bytes in use.
+    /// The number of bytes in use.
     pub in_use: usize,
     /// The maximum number of bytes in use at once since the allocator was created.
     pub peak: usize,
-    /// Bytes that are free and kept for reuse.
+    /// The number of bytes that are free and kept for reuse.
     pub cached: usize,
     /// The size of the largest block allocated so far.
     pub largest: usize,

@@ -234,6 +234,9 @@ impl Frame {
     }
 
     /// Returns the bytes of an array for reading.
+    ///
+    /// # Panics
+    /// Panics if the view exceeds its slot, or if the slot is not bound.
     pub fn bytes(&self, view: &View) -> &[u8] {
         let (ptr, _) = self.place(view);
         // SAFETY: `place` returns the address of this number of initialized bytes, which the frame holds. Writing them requires
@@ -244,7 +247,7 @@ impl Frame {
     /// Returns the bytes of an array for writing.
     ///
     /// # Panics
-    /// Panics if the slot is read-only.
+    /// Panics if the view exceeds its slot, or if the slot is not bound or read-only.
     pub fn bytes_mut(&mut self, view: &View) -> &mut [u8] {
         let (ptr, writable) = self.place(view);
         assert!(writable, "slot {} is read-only", view.slot);

@@ -52,25 +52,40 @@ unsafe fn run_nest(pool: &Pool, src: &Src<'_>, from: isize, dst: &mut Dst<'_>, t
 }
 
 /// Copies `input` to `out`, which has as many elements of the same type. The shapes may differ.
+///
+/// # Panics
+/// Panics if the numbers of elements or the types differ.
 pub fn copy(pool: &Pool, input: Src<'_>, mut out: Dst<'_>) {
     check_same_type("copy", &input, &out);
-    assert_eq!(input.len(), out.len(), "copy: {:?} to {:?}", input.dims(), out.dims());
+    assert_eq!(
+        input.len(),
+        out.len(),
+        "copy: {:?} and {:?} have different numbers of elements",
+        input.dims(),
+        out.dims()
+    );
     let mut nest = Nest::new();
     nest.push(Loop { count: input.len(), src: 1, dst: 1 });
     // SAFETY: one loop over all elements of both arrays.
     unsafe { run_nest(pool, &input, 0, &mut out, 0, nest) }
 }
 
-/// Permutes dimensions: `out`'s dimension `i` is `input`'s dimension `permutation[i]` (StableHLO
-/// `transpose`).
+/// Permutes dimensions: `out`'s dimension `i` is `input`'s dimension `permutation[i]` (StableHLO `transpose`).
+///
+/// # Panics
+/// Panics if `permutation` is not a permutation of the dimensions, or if the shapes or types do not match.
 pub fn transpose(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, permutation: &[usize]) {
     check_same_type("transpose", &input, &out);
     let rank = input.dims().len();
     let is_permutation = permutation.len() == rank && (0..rank).all(|d| permutation.contains(&d));
-    assert!(is_permutation, "transpose: {permutation:?} of {:?}", input.dims());
+    assert!(
+        is_permutation,
+        "transpose: {permutation:?} is not a permutation of the dimensions {:?}",
+        input.dims()
+    );
     assert!(
         out.dims().len() == rank && permutation.iter().zip(out.dims()).all(|(p, d)| input.dims()[*p] == *d),
-        "transpose: {:?} by {permutation:?} to {:?}",
+        "transpose: {:?} permuted by {permutation:?} does not have the shape {:?}",
         input.dims(),
         out.dims()
     );
@@ -84,12 +99,15 @@ pub fn transpose(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, permutation: &[u
 }
 
 /// Copies every `stride[d]`-th element from `start[d]`, as many as `out` has (StableHLO `slice`).
+///
+/// # Panics
+/// Panics if an element is out of range, or if the ranks or types do not match.
 pub fn slice(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, start: &[usize], stride: &[usize]) {
     check_same_type("slice", &input, &out);
     let rank = input.dims().len();
     assert!(
         start.len() == rank && stride.len() == rank && out.dims().len() == rank,
-        "slice: {:?} from {start:?} by {stride:?} to {:?}",
+        "slice: {:?} has no elements from {start:?} by {stride:?} for the shape {:?}",
         input.dims(),
         out.dims()
     );
@@ -104,7 +122,7 @@ pub fn slice(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, start: &[usize], str
         let last = (count - 1).checked_mul(stride[d]).and_then(|n| n.checked_add(start[d]));
         assert!(
             last.is_some_and(|n| n < input.dims()[d]),
-            "slice: {:?} from {start:?} by {stride:?} to {:?}",
+            "slice: {:?} has no elements from {start:?} by {stride:?} for the shape {:?}",
             input.dims(),
             out.dims()
         );
@@ -141,10 +159,17 @@ pub(crate) fn spread(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, start: &[usi
 }
 
 /// Reverses the order along `dims` (StableHLO `reverse`).
+///
+/// # Panics
+/// Panics if the shapes or types differ, or if a dimension does not exist.
 pub fn reverse(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, dims: &[usize]) {
     check_same_type("reverse", &input, &out);
     assert_eq!(input.dims(), out.dims(), "reverse");
-    assert!(dims.iter().all(|d| *d < input.dims().len()), "reverse: {dims:?} of {:?}", input.dims());
+    assert!(
+        dims.iter().all(|d| *d < input.dims().len()),
+        "reverse: {dims:?} are not dimensions of {:?}",
+        input.dims()
+    );
     if out.is_empty() {
         return;
     }
@@ -162,14 +187,17 @@ pub fn reverse(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, dims: &[usize]) {
     unsafe { run_nest(pool, &input, first, &mut out, 0, nest) }
 }
 
-/// Repeats `input` along new or size-1 dimensions: `input`'s dimension `i` is `out`'s dimension
-/// `broadcast_dims[i]` (StableHLO `broadcast_in_dim`).
+/// Repeats `input` along new or size-1 dimensions: `input`'s dimension `i` is `out`'s dimension `broadcast_dims[i]`
+/// (StableHLO `broadcast_in_dim`).
+///
+/// # Panics
+/// Panics if the shapes or types do not match.
 pub fn broadcast_in_dim(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, broadcast_dims: &[usize]) {
     check_same_type("broadcast_in_dim", &input, &out);
     assert_eq!(
         broadcast_dims.len(),
         input.dims().len(),
-        "broadcast_in_dim: {:?} by {broadcast_dims:?}",
+        "broadcast_in_dim: expected one dimension of the result for each of {:?}, found {broadcast_dims:?}",
         input.dims()
     );
     if out.is_empty() {
@@ -182,7 +210,7 @@ pub fn broadcast_in_dim(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, broadcast
         let distinct = !broadcast_dims[..i].contains(d);
         assert!(
             fits && distinct,
-            "broadcast_in_dim: {:?} by {broadcast_dims:?} to {:?}",
+            "broadcast_in_dim: {:?} cannot be broadcast along {broadcast_dims:?} to {:?}",
             input.dims(),
             out.dims()
         );
@@ -199,17 +227,23 @@ pub fn broadcast_in_dim(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, broadcast
 }
 
 /// Writes the single element of `value` to every element of `out`.
+///
+/// # Panics
+/// Panics if `value` does not have one element, or if the types differ.
 pub fn fill(pool: &Pool, value: Src<'_>, mut out: Dst<'_>) {
     check_same_type("fill", &value, &out);
-    assert_eq!(value.len(), 1, "fill: from {:?}", value.dims());
+    assert_eq!(value.len(), 1, "fill: expected one element, found the shape {:?}", value.dims());
     let mut nest = Nest::new();
     nest.push(Loop { count: out.len(), src: 0, dst: 1 });
     // SAFETY: reads the one element, writes each element once.
     unsafe { run_nest(pool, &value, 0, &mut out, 0, nest) }
 }
 
-/// Pads `input` with `padding_value`: `low` and `high` elements at the ends (negative numbers crop), and
-/// `interior` elements between neighbors (StableHLO `pad`).
+/// Pads `input` with `padding_value`: `low` and `high` elements at the ends (negative numbers crop), and `interior` elements
+/// between neighbors (StableHLO `pad`).
+///
+/// # Panics
+/// Panics if the shapes or types do not match, or if a number of `interior` is negative.
 pub fn pad(
     pool: &Pool,
     input: Src<'_>,
@@ -264,9 +298,12 @@ pub fn pad(
 }
 
 /// Concatenates `inputs` along `dim` (StableHLO `concatenate`).
+///
+/// # Panics
+/// Panics if the dimension does not exist, or if the shapes or types do not match.
 pub fn concatenate(pool: &Pool, inputs: &[Src<'_>], mut out: Dst<'_>, dim: usize) {
     let rank = out.dims().len();
-    assert!(dim < rank, "concatenate: along {dim} to {:?}", out.dims());
+    assert!(dim < rank, "concatenate: {dim} is not a dimension of {:?}", out.dims());
     let to = strides_of(out.dims());
     let mut offset = 0usize;
     for input in inputs {
@@ -274,7 +311,12 @@ pub fn concatenate(pool: &Pool, inputs: &[Src<'_>], mut out: Dst<'_>, dim: usize
         let fits = input.dims().len() == rank
             && (0..rank).all(|d| d == dim || input.dims()[d] == out.dims()[d])
             && offset.checked_add(input.dims()[dim]).is_some_and(|end| end <= out.dims()[dim]);
-        assert!(fits, "concatenate: {:?} at {offset} along {dim} to {:?}", input.dims(), out.dims());
+        assert!(
+            fits,
+            "concatenate: {:?} at {offset} along {dim} does not fit into {:?}",
+            input.dims(),
+            out.dims()
+        );
         let from = strides_of(input.dims());
         let mut nest = Nest::new();
         for d in 0..rank {

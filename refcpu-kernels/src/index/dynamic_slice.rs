@@ -58,6 +58,9 @@ fn window_nest(window: &[usize], dims: &[usize], make: impl Fn(usize, isize, isi
 }
 
 /// Copies the window of `out`'s shape that begins at `starts`, which must be in range ([`clamp_starts`]).
+///
+/// # Panics
+/// Panics if the window is out of range, or if the types differ.
 pub fn dynamic_slice(pool: &Pool, operand: Src<'_>, starts: &[i64], mut out: Dst<'_>) {
     check_same_type("dynamic_slice", &operand, &out);
     let (offset, contiguous) = place_window("dynamic_slice", starts, out.dims(), operand.dims());
@@ -81,6 +84,9 @@ pub fn dynamic_slice(pool: &Pool, operand: Src<'_>, starts: &[i64], mut out: Dst
 /// ([`clamp_starts`]).
 ///
 /// `operand` may be the same array as `out`; then only the window is written.
+///
+/// # Panics
+/// Panics if the window is out of range, or if the shapes or types do not match.
 pub fn dynamic_update_slice(
     pool: &Pool,
     operand: Src<'_>,

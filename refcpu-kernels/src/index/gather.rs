@@ -30,18 +30,22 @@ pub struct GatherSpec<'a> {
     pub collapsed_slice_dims: &'a [usize],
     /// The operand dimensions whose index is that of a dimension of `start_indices`.
     pub operand_batching_dims: &'a [usize],
-    /// The dimensions of `start_indices` that correspond to them, in the same order.
+    /// The dimensions of `start_indices` that correspond to `operand_batching_dims`, in the same order.
     pub start_indices_batching_dims: &'a [usize],
     /// The operand dimension of each component of an index vector.
     pub start_index_map: &'a [usize],
-    /// The dimension of `start_indices` that contains the index vectors, or its rank if each element is one.
+    /// The dimension of `start_indices` that contains the index vectors, or the rank of `start_indices` if each element is
+    /// an index vector.
     pub index_vector_dim: usize,
     /// The window's size in each operand dimension.
     pub slice_sizes: &'a [usize],
 }
 
-/// Copies the window at each index vector to its position in `out`. Starts are clamped so that windows lie
-/// inside the operand, as StableHLO specifies.
+/// Copies the window at each index vector to its position in `out`. Starts are clamped so that windows lie inside the
+/// operand, as StableHLO specifies.
+///
+/// # Panics
+/// Panics if the shapes or types do not match.
 pub fn gather(
     pool: &Pool,
     operand: Src<'_>,

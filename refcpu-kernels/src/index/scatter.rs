@@ -43,11 +43,12 @@ pub struct ScatterSpec<'a> {
     pub inserted_window_dims: &'a [usize],
     /// The operand dimensions whose index is that of a dimension of the indices.
     pub input_batching_dims: &'a [usize],
-    /// The dimensions of the indices that correspond to them, in the same order.
+    /// The dimensions of the indices that correspond to `input_batching_dims`, in the same order.
     pub scatter_indices_batching_dims: &'a [usize],
     /// The operand dimension of each component of an index vector.
     pub scatter_dims_to_operand_dims: &'a [usize],
-    /// The dimension of the indices that contains the index vectors, or their rank if each element is one.
+    /// The dimension of the indices that contains the index vectors, or the rank of the indices if each element is an index
+    /// vector.
     pub index_vector_dim: usize,
     /// The caller's promise that index vectors are sorted. Results do not depend on it.
     pub indices_are_sorted: bool,

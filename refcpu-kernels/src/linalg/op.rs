@@ -9,61 +9,64 @@ use super::{
 use crate::{DType, Dst, Pool, Src};
 use half::{bf16, f16};
 
-/// An operation on batches of matrices, in the last two dimensions. Named as JAX's primitives are;
-/// conventions are LAPACK's.
+/// An operation on batches of matrices, in the last two dimensions. The names are those of JAX's primitives; the conventions
+/// are those of LAPACK.
 ///
 /// If a matrix is not finite, or an iteration does not converge, all results of the matrix are NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinalgOp {
-    /// The upper triangular factor of `R^T * R + w * w^T`; operands `R` and `w`, real.
+    /// The upper triangular factor of `R^T * R + w * w^T`. The operands are `R` and `w`, which are real.
     CholeskyUpdate,
-    /// Eigenvalues, then left eigenvectors if wanted, then right ones if wanted; all complex, vectors in
-    /// columns.
+    /// Eigenvalues and eigenvectors. The results are the eigenvalues, then the requested left and right eigenvectors, in
+    /// columns; all are complex.
     Eig {
-        /// Left eigenvectors are wanted.
+        /// `true` to compute left eigenvectors.
         left: bool,
-        /// Right eigenvectors are wanted.
+        /// `true` to compute right eigenvectors.
         right: bool,
     },
-    /// Eigenvectors of Hermitian matrices, in columns, and eigenvalues, ascending.
+    /// Eigenvectors of Hermitian matrices, in columns, and eigenvalues, in ascending order.
     Eigh {
-        /// The triangle of the operand that is read.
+        /// `true` to read the lower triangle of the operand, `false` to read the upper one.
         lower: bool,
     },
-    /// QR with column pivoting (`geqp3`). The operands are the matrix and the columns that come first; the
-    /// results are the matrix, the permutation of columns from 1, and the reflectors' factors.
+    /// QR with column pivoting (`geqp3`). The operands are the matrix and the columns that come first; the results are the
+    /// matrix, the permutation of the columns, counted from 1, and the reflectors' factors.
     Geqp3,
-    /// Hessenberg form (`gehrd`): matrix and reflectors' factors.
+    /// Hessenberg form (`gehrd`). The results are the matrix and the reflectors' factors.
     Hessenberg,
-    /// LU factors with partial pivoting (`getrf`): matrix, swapped rows from 0, permutation of rows.
+    /// LU factors with partial pivoting (`getrf`). The results are the matrix, the swapped rows, counted from 0, and the
+    /// permutation of the rows.
     Lu,
     /// The permutations of `size` numbers that swaps amount to.
     LuPivotsToPermutation {
         /// The size of the permutation.
         size: usize,
     },
-    /// Products with the unitary factor of a QR factorization: operands reflectors, their factors, matrix.
+    /// Products with the unitary factor of a QR factorization. The operands are the reflectors, their factors and the
+    /// matrix.
     Ormqr {
         /// `true` if the factor is the left operand of the product.
         left: bool,
         /// `true` to use the factor's adjoint.
         transpose: bool,
     },
-    /// Schur form, then the unitary factor if wanted.
+    /// Schur form, then the unitary factor if `vectors` is `true`.
     Schur {
-        /// The unitary factor is wanted.
+        /// `true` to compute the unitary factor.
         vectors: bool,
     },
-    /// Singular values, descending, then, if wanted, left vectors in columns and right ones, conjugated, in
+    /// Singular values in descending order, then, if requested, left vectors in columns and conjugated right vectors in
     /// rows.
     Svd(SvdVectors),
-    /// Tridiagonal form of Hermitian matrices (`sytrd`): matrix, diagonal, diagonal next to it, reflectors'
-    /// factors.
+    /// Tridiagonal form of Hermitian matrices (`sytrd`). The results are the matrix, the diagonal, the diagonal next to it,
+    /// and the reflectors' factors.
     Tridiagonal {
-        /// The triangle of the operand that is read.
+        /// `true` to read the lower triangle of the operand, `false` to read the upper one.
         lower: bool,
     },
-    /// Tridiagonal systems: operands diagonal below, main diagonal, diagonal above, right sides.
+    /// Solutions of tridiagonal systems. The operands are the diagonal below the main one, the main diagonal, the diagonal
+    /// above it, and the right-hand sides.
     TridiagonalSolve {
         /// `true` to replace pivots that are too small; otherwise, the results of singular matrices are NaN.
         perturb_singular: bool,
@@ -87,7 +90,7 @@ impl LinalgOp {
             _ => (1, 0),
         };
         if operands.len() != count {
-            return Err(format!("it takes {count} operands, not {}", operands.len()));
+            return Err(format!("expected {count} operands, found {}", operands.len()));
         }
         if let Self::LuPivotsToPermutation { size } = self {
             return permutation(operands[main], *size);
@@ -104,7 +107,7 @@ impl LinalgOp {
         );
         let (m, n) = (matrices.m, matrices.n);
         if is_square && m != n {
-            return Err(format!("the matrices are {m} by {n}, not square"));
+            return Err(format!("expected square matrices, found {m} by {n}"));
         }
         if i32::try_from(m.max(n)).is_err() {
             return Err(format!("matrices of {m} by {n} are too large"));
@@ -126,23 +129,30 @@ impl LinalgOp {
             if found == dtype && sizes == dims {
                 Ok(())
             } else {
-                Err(format!("operand {at} is {found:?}{sizes:?}, not {dtype:?}{dims:?}"))
+                Err(format!("expected {dtype:?}{dims:?} as operand {at}, found {found:?}{sizes:?}"))
             }
         };
         match self {
             Self::CholeskyUpdate if dtype != matrices.real => {
-                Err(format!("there is no update of factors over {dtype:?}"))
+                Err(format!("updates of factors over {dtype:?} are not supported"))
             }
             Self::CholeskyUpdate => expect(1, dtype, &[n]),
             Self::Geqp3 => expect(1, DType::S32, &[n]),
             Self::Ormqr { left, .. } => {
-                let &[.., width] = operands[0].1 else { return Err("operand 0 is no matrix".to_string()) };
-                let &[.., factors] = operands[1].1 else { return Err("operand 1 is no vector".to_string()) };
+                let &[.., width] = operands[0].1 else {
+                    return Err("expected matrices as operand 0".to_string());
+                };
+                let &[.., factors] = operands[1].1 else {
+                    return Err("expected vectors as operand 1".to_string());
+                };
                 let height = if *left { m } else { n };
                 expect(0, dtype, &[height, width])?;
                 expect(1, dtype, &[factors])?;
                 if factors > height.min(width) {
-                    return Err(format!("{factors} reflectors in {height} by {width}"));
+                    return Err(format!(
+                        "expected at most {} reflectors for matrices of {height} by {width}, found {factors}",
+                        height.min(width)
+                    ));
                 }
                 Ok(())
             }
@@ -202,10 +212,10 @@ struct Matrices<'a> {
 impl<'a> Matrices<'a> {
     fn new((dtype, dims): ArrayType<'a>) -> Result<Self, String> {
         let [batch @ .., m, n] = dims else {
-            return Err(format!("operands have at least 2 dimensions, not {}", dims.len()));
+            return Err(format!("expected operands with at least 2 dimensions, found {}", dims.len()));
         };
         let Some((real, complex)) = parts_of(dtype) else {
-            return Err(format!("there is no linear algebra over {dtype:?}"));
+            return Err(format!("linear algebra over {dtype:?} is not supported"));
         };
         Ok(Self { dtype, real, complex, batch, m: *m, n: *n })
     }
@@ -219,12 +229,12 @@ impl<'a> Matrices<'a> {
 /// Returns the type and sizes of the permutations of `size` numbers, for an operand of swaps.
 fn permutation((dtype, dims): ArrayType<'_>, size: usize) -> Result<Vec<(DType, Vec<usize>)>, String> {
     let [batch @ .., swaps] = dims else {
-        return Err("operands have at least 1 dimension, not 0".to_string());
+        return Err("expected an operand with at least 1 dimension, found 0".to_string());
     };
     if dtype == DType::S32 && *swaps <= size && i32::try_from(size).is_ok() {
         Ok(vec![(dtype, [batch, &[size]].concat())])
     } else {
-        Err(format!("swaps are at most {size} numbers of type s32"))
+        Err(format!("expected at most {size} swaps of type S32, found {swaps} of type {dtype:?}"))
     }
 }
 

@@ -11,9 +11,9 @@ use crate::{Dst, Pool, Src};
 pub enum TransposeA {
     /// Nothing.
     NoTranspose,
-    /// It is transposed.
+    /// The matrix is transposed.
     Transpose,
-    /// It is transposed and conjugated.
+    /// The matrix is transposed and conjugated.
     Adjoint,
 }
 

@@ -145,8 +145,8 @@ impl Assembler {
         Ok(place)
     }
 
-    /// Returns the contents of a place as a value of the innermost block. They must not change while the
-    /// block uses the value.
+    /// Returns the contents of a place as a value of the innermost block. The contents must not change while the block uses
+    /// the value.
     ///
     /// # Errors
     /// Returns an error if the block is too large.
@@ -564,7 +564,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Calls the caller of the program: it receives the number `what` and these arrays.
+    /// Adds a call of the program's caller, which receives the number `what` and these arrays.
     ///
     /// # Errors
     /// Returns an error if dimensions do not match the arrays, or if a result is an operand of the program.

@@ -24,9 +24,10 @@ impl Val {
 
 /// Builds a [`Region`] value by value.
 ///
-/// Arithmetic on f16, bf16 and smaller floats is performed in f32, and rounded to the type after every
-/// operation. Integers narrower than a byte wrap to their width. Equal values are computed once, and values
-/// that depend only on constants are computed while the region is built.
+/// Arithmetic on f16, bf16 and smaller floats is performed in f32, and rounded to the type after every operation. Integers
+/// narrower than a byte wrap to their width. Equal values are computed once, and values that depend only on constants are
+/// computed while the region is built. A method that adds a value returns an error if the region would have more than
+/// [`MAX_NODES`] values.
 #[derive(Debug)]
 pub struct Builder {
     pub(crate) dims: Vec<usize>,

@@ -109,8 +109,7 @@ pub fn run(pool: &Pool, region: &Region, inputs: &[Src<'_>], outputs: &mut [Dst<
     }
 }
 
-/// The same as [`run`] on the calling thread, for small regions in inner loops, such as comparators and
-/// update bodies.
+/// Does the same as [`run`], on the calling thread, for small regions in inner loops, such as comparators and update bodies.
 ///
 /// # Panics
 /// Panics in the same cases as [`run`].

@@ -8,7 +8,7 @@ use crate::{DType, Dst, Pool};
 /// Words of Philox that are generated at a time.
 const WORDS: usize = 1024;
 
-/// The generators of StableHLO's `rng_bit_generator`. Its `DEFAULT` is XLA's choice of Philox on CPUs.
+/// The generators of StableHLO's `rng_bit_generator`. The `DEFAULT` algorithm is Philox, as in XLA on CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RngAlgorithm {
     /// Threefry-2x32, 20 rounds. State: key, counter.
@@ -63,7 +63,7 @@ impl Output {
     }
 }
 
-/// Fills `out` with random bits and returns the state for the next call: `state[0]` is the key and stays.
+/// Fills `out` with random bits and returns the state for the next call: `state[0]` is the key and does not change.
 ///
 /// An element of 32 bits consists of one word of the generator, an element of 64 bits of two, and a narrower
 /// one of the low bits of one.

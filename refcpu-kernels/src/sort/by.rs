@@ -6,9 +6,9 @@ use crate::{Dst, Pool, Src};
 /// Runs that insertion sort makes before merging begins.
 const RUN: usize = 8;
 
-/// Sorts all `operands` along `dimension` together, stably, by `less`. It receives two element numbers
-/// (row-major, of the operands), and returns whether the first element must precede the second. Elements are
-/// not moved before all comparisons are complete.
+/// Sorts all `operands` along `dimension` together, stably, by `less`. The function receives two element numbers (row-major,
+/// of the operands), and returns whether the first element must precede the second. Elements are not moved before all
+/// comparisons are complete.
 ///
 /// An inconsistent comparator results in an unspecified order, but never in a panic. Allocates memory for one
 /// row of indices. Runs on the calling thread, because the comparator is not shared among threads.

@@ -18,7 +18,7 @@ pub enum KeyOrder {
 /// The part of an element that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyPart {
-    /// All of it; for types that are not complex.
+    /// The whole element, for types that are not complex.
     Whole,
     /// The real part of a complex number.
     Real,

@@ -242,10 +242,10 @@ const SLOT_TABLE_HEAD: &str = r"/// Hands the list of all slots of [`PJRT_Api`](
 /// 20 PJRT_Client_Compile PJRT_Client_Compile_Args client_compile error;
 /// ```
 ///
-/// that is: its index, the field of `PJRT_Api` (and name of the function type), its Args struct, its name in
-/// snake case without the prefix, and what it returns: `error` (a `*mut PJRT_Error`) or `nothing`. Tokens
-/// after the macro's name come first inside the braces: `for_each_slot!(my_macro, a b c)` becomes `my_macro!
-/// { a b c 0 PJRT_... }`.
+/// The parts of a line are the index of the slot, the field of `PJRT_Api` (which is also the name of the function type), the
+/// Args struct, the name in snake case without the prefix, and the returned value: `error` (a `*mut PJRT_Error`) or
+/// `nothing`. Tokens after the macro's name come first inside the braces: `for_each_slot!(my_macro, a b c)` becomes
+/// `my_macro! { a b c 0 PJRT_... }`.
 #[macro_export]
 macro_rules! for_each_slot {
     ($callback:path $(, $($head:tt)*)?) => {

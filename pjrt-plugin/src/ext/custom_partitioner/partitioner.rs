@@ -28,8 +28,8 @@ const TUPLE_SHARDING: i32 = 2;
 
 /// Functions of the host that partition the custom calls of a target.
 ///
-/// They may be called on any thread, and may block: those of JAX acquire Python's global interpreter lock. The caller must
-/// not hold a lock that a thread of the host could wait for.
+/// The functions may be called on any thread, and may block: those of JAX acquire Python's global interpreter lock. The
+/// caller must not hold a lock that a thread of the host could wait for.
 ///
 /// ```
 /// use pjrt_plugin::ElementType;
@@ -173,7 +173,7 @@ impl CustomPartitioner {
 
     /// Returns the preferred shardings of a call's results, given the shardings of its operands, or `None` if the host has
     /// no preference. The shardings in `results` are ignored. Compilers that read the attribute `sdy.sharding_rule` of calls
-    /// need not call it.
+    /// need not call this method.
     ///
     /// # Errors
     ///

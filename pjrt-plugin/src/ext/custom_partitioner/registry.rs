@@ -32,8 +32,8 @@ pub(super) fn register_batch_partitionable(platform: &str, target: String) {
 }
 
 impl CustomPartitioner {
-    /// Returns the partitioner that a host has registered for a platform and a target of custom calls. The name of the
-    /// platform is not case-sensitive.
+    /// Returns the partitioner that a host has registered for a platform and a target of custom calls, or `None` if there is
+    /// none. The name of the platform is not case-sensitive.
     #[must_use]
     pub fn find(platform: &str, target: &str) -> Option<Arc<Self>> {
         lock(&PARTITIONERS).get(&key(platform, target)).cloned()

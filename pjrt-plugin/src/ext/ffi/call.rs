@@ -58,7 +58,7 @@ pub enum Attribute {
 
 macro_rules! scalars {
     ($($name:ident $ty:ty, $element_type:ident;)*) => {$(
-        #[doc = concat!("Returns a scalar of type `", stringify!($ty), "`.")]
+        #[doc = concat!("Creates a scalar of type `", stringify!($ty), "`.")]
         #[must_use]
         pub fn $name(value: $ty) -> Self {
             Self::Scalar(ElementType::$element_type, value.to_ne_bytes().to_vec())
@@ -80,7 +80,7 @@ impl Attribute {
         f64 f64, F64;
     }
 
-    /// Returns a scalar of type `pred`.
+    /// Creates a scalar of type `pred`.
     #[must_use]
     pub fn pred(value: bool) -> Self {
         Self::Scalar(ElementType::Pred, vec![u8::from(value)])
@@ -98,15 +98,15 @@ pub struct Call<'a> {
     pub attributes: &'a [(String, Attribute)],
     /// The data that the host passes to handlers: [`Execution::user_data`](crate::Execution::user_data).
     pub user_data: &'a UserData,
-    /// The index of the device in those of this process.
+    /// The index of the device among the devices of this process.
     pub device_ordinal: i32,
     /// The launch id.
     pub run_id: i64,
 }
 
 impl Handler {
-    /// Returns the handler that a host has registered for a platform and a target of custom calls. The name of the platform
-    /// is not case-sensitive.
+    /// Returns the handler that a host has registered for a platform and a target of custom calls, or `None` if there is
+    /// none. The name of the platform is not case-sensitive.
     #[must_use]
     pub fn find(platform: &str, target: &str) -> Option<Self> {
         registry::find_handler(platform, target)
@@ -176,7 +176,8 @@ impl Handler {
     ///
     /// # Errors
     ///
-    /// Returns the error of the handler, or INTERNAL if the size of an array's data does not match its dimensions.
+    /// Returns the error of the handler, INTERNAL if the size of an array's data does not match its dimensions, or
+    /// INVALID_ARGUMENT if the dimensions are negative or their size overflows the address space.
     pub fn call(&self, mut call: Call<'_>) -> Result<()> {
         let arguments: Vec<XLA_FFI_Buffer> = call
             .arguments
@@ -243,7 +244,7 @@ fn buffer(element_type: ElementType, dims: &[i64], data: *mut u8, len: usize) ->
     let size = dense_size(dims, element_type.byte_size())?;
     if size != len {
         return Err(Error::internal(format!(
-            "an array {element_type}{dims:?} of a custom call needs {size} bytes, found {len}"
+            "an array {element_type}{dims:?} of a custom call needs {size} bytes; found {len}"
         )));
     }
     Ok(XLA_FFI_Buffer {
@@ -573,7 +574,7 @@ mod tests {
             })
             .unwrap_err();
         assert!(
-            error.message().contains("an array f32[4] of a custom call needs 16 bytes, found 15"),
+            error.message().contains("an array f32[4] of a custom call needs 16 bytes; found 15"),
             "{error}"
         );
     }

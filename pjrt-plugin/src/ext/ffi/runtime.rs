@@ -263,16 +263,16 @@ fn handler_register(args: Arguments<'_, XLA_FFI_Handler_Register_Args>) -> Resul
             "the handler '{target}' has an instantiate, prepare or initialize stage; only the execute stage is supported"
         )));
     }
-    let execute = bundle
-        .execute
-        .ok_or_else(|| Error::invalid_argument("a handler needs a function for its execute stage"))?;
+    let execute = bundle.execute.ok_or_else(|| {
+        Error::invalid_argument(format!("the handler '{target}' has no function for its execute stage"))
+    })?;
     registry::register_handler(&platform, &target, Handler::from_function(execute, args.traits)?)
 }
 
 /// Returns an error, because handlers run on host memory and have no stream.
 fn stream_get(mut args: Arguments<'_, XLA_FFI_Stream_Get_Args>) -> Result<()> {
     args.stream = ptr::null_mut();
-    Err(Error::unimplemented("handlers run on host memory and have no stream"))
+    Err(Error::unimplemented("the execution has no stream, because handlers run on host memory"))
 }
 
 /// Registers a type and returns its id.

@@ -40,8 +40,9 @@ use crate::shape::Shape;
 /// The bytes are dense and row-major. OpenXLA marks the extension as experimental, so its structs may change between
 /// versions.
 pub trait RawBuffers: PjrtClient {
-    /// Writes bytes to storage at an offset. The SDK has checked that the range is in bounds. The returned event completes
-    /// when the bytes are written. There may be other shares of the storage; the host orders reads and writes.
+    /// Writes the dense bytes of `data` to storage, from the byte `offset` of the storage on. The SDK has checked that the
+    /// range is in bounds. The returned event completes when the bytes are written. There may be other shares of the
+    /// storage; the host orders reads and writes.
     ///
     /// # Errors
     ///

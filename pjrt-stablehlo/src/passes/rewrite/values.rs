@@ -86,7 +86,7 @@ impl<'m> Rewriter<'m> {
             Some(Type::Tensor(tensor)) => Ok(tensor.clone()),
             Some(other) => Err(unsupported(format!("result {index}: expected a tensor, found {other}"))),
             None => Err(unsupported(format!(
-                "the operation has no result {index}, it has {} results",
+                "the operation has no result {index}; it has {} results",
                 op.results.len()
             ))),
         }

@@ -56,7 +56,9 @@ fn group(r: &Rewriter<'_>, op: &Operation) -> Result<Group, Error> {
     };
     let groups = config.and_then(|config| config.get("replica_groups"));
     let groups = groups.and_then(ReplicaGroups::from_attribute).ok_or_else(|| {
-        unsupported("the attribute 'replica_groups' of 'backend_config' is missing or no matrix of integers")
+        unsupported(
+            "the attribute 'replica_groups' of 'backend_config' is missing, or is not a matrix of integers",
+        )
     })?;
     let [count, size] = groups.dims(r.module)?;
     if count == 0 || size == 0 {

@@ -11,7 +11,7 @@ pub enum Parts {
     /// All programs run on whole arrays.
     Never,
     /// A program runs in parts if partitions hold different data: partial sums as parameters or results, or values in manual
-    /// computations. Results that such a program declares as replicated may then differ between partitions.
+    /// computations. Results that the program declares as replicated may then differ between partitions.
     WhereNeeded,
     /// All programs run in parts.
     Always,
@@ -24,20 +24,21 @@ pub struct CompileOptions {
     pub num_replicas: usize,
     /// The number of partitions that each replica is split into.
     pub num_partitions: usize,
-    /// `true` if the program is written for whole arrays with shardings (`use_spmd_partitioning`); false if each partition runs
-    /// it on arrays of its own.
+    /// `true` if the program is written for whole arrays with shardings (`use_spmd_partitioning`); `false` if each partition
+    /// runs the program on arrays of its own.
     pub use_spmd_partitioning: bool,
     /// Enables fusion. Without fusion every operation has an array of its own, which shows whether fusion causes a difference.
     pub fuse: bool,
-    /// For each parameter, whether propagation may split it if the program does not state its sharding. A single entry applies
-    /// to all parameters; an empty list allows none.
+    /// For each parameter, `true` if propagation may split it where the program does not state its sharding. A single entry
+    /// applies to all parameters; an empty list allows none.
     pub propagate_to_parameters: Vec<bool>,
-    /// For each result, whether propagation may split it if the program does not state its sharding.
+    /// For each result, `true` if propagation may split it where the program does not state its sharding. A single entry
+    /// applies to all results; an empty list allows none.
     pub propagate_to_results: Vec<bool>,
-    /// Returns whether a handler for custom calls of this name is registered
+    /// The function that returns whether a handler for custom calls of this name is registered
     /// ([`ForeignHandlers`](crate::exec::ForeignHandlers)). A handler takes precedence over the implementation of refcpu.
     pub has_handler: fn(&str) -> bool,
-    /// Finds the host's partitioner of custom calls with this target.
+    /// The function that returns the host's partitioner of custom calls with this target.
     pub find_partitioner: FindPartitioner,
     /// The programs for whole arrays that run in parts.
     pub parts: Parts,

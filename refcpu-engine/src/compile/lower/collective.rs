@@ -84,7 +84,9 @@ impl<'m> Scope<'m> {
         let lists = self.lists(groups)?;
         Ok(match (channel > 0, global) {
             (false, Some(true)) => {
-                return Err(CompileError::invalid("use_global_device_ids requires a channel"));
+                return Err(CompileError::invalid(
+                    "use_global_device_ids requires a channel_handle with a positive handle",
+                ));
             }
             (false, _) => Groups::CrossReplica(lists),
             (true, Some(true)) => Groups::Flattened(lists),

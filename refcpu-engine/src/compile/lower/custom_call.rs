@@ -167,14 +167,16 @@ impl Scope<'_> {
             .and_then(|d| usize::try_from(if d < 0 { d + from.rank() as i64 } else { d }).ok())
             .filter(|d| *d < from.rank())
             .ok_or_else(|| {
-                CompileError::invalid(
-                    "ApproxTopK requires a reduction_dim that is a dimension of its operands",
-                )
+                CompileError::invalid(format!(
+                    "ApproxTopK requires a reduction_dim that is a dimension of its operands, which have {}",
+                    from.rank()
+                ))
             })?;
         let [comparator] = &*call.called_computations else {
-            return Err(CompileError::invalid(
-                "ApproxTopK requires exactly one called computation, the comparator",
-            ));
+            return Err(CompileError::invalid(format!(
+                "ApproxTopK requires exactly one called computation, the comparator; found {}",
+                call.called_computations.len()
+            )));
         };
         let scalars: Vec<Shape> = operands[..2]
             .iter()

@@ -69,8 +69,9 @@ impl Scope<'_> {
             (Op::BitcastConvert(_), _) => Core::Bitcast,
             (Op::ReducePrecision(r), _) => {
                 let bits = |n: i64| {
-                    u32::try_from(n)
-                        .map_err(|_| CompileError::invalid("the number of bits is negative or too large"))
+                    u32::try_from(n).map_err(|_| {
+                        CompileError::invalid(format!("reduce_precision cannot round to {n} bits"))
+                    })
                 };
                 Core::ReducePrecision(core_ops::ReducePrecision {
                     exponent: bits(r.exponent_bits)?,

@@ -155,7 +155,7 @@ impl Builder {
         if self.shape(value).rank() == 0 { self.broadcast(value, &[], dims) } else { value }
     }
 
-    /// Adds a transpose.
+    /// Adds a transpose. Dimension `i` of the result is dimension `permutation[i]` of the operand.
     pub fn transpose(&mut self, value: ValueId, permutation: &[usize]) -> ValueId {
         let from = self.shape(value);
         let dims: Vec<usize> = permutation.iter().map(|p| from.dims[*p]).collect();
