@@ -224,7 +224,9 @@ fn conform_plugin(options: &Conform) -> Result<u8, String> {
 fn list_checks(checks: &[conform::Check], format: Format) -> Result<u8, String> {
     match format {
         Format::Text => {
-            let line = |check: &conform::Check| format!("{:<44} {}\n", check.name, check.rule);
+            let line = |check: &conform::Check| {
+                format!("{:<44} {}\n{:<44} {}\n", check.name, check.rule, "", check.source)
+            };
             output::print(&checks.iter().map(line).collect::<String>())?;
         }
         Format::Json => {

@@ -44,6 +44,10 @@ pub struct Row {
     pub name: String,
     /// The rule that the check protects.
     pub rule: String,
+    /// The source of the rule, as text.
+    pub source: String,
+    /// The names of the hosts that need the rule of a plugin of this version.
+    pub needed_by: Vec<String>,
     /// The outcome.
     pub status: Status,
     /// The reason, unless the check passed.
@@ -58,7 +62,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Formats the outcome as a line, followed by the rule if the check failed.
+    /// Formats the outcome as a line, followed by the rule and its source if the plugin does not follow it.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = format!("{:<14} {}", self.status.name(), self.name);
@@ -66,8 +70,8 @@ impl Row {
         if !self.message.is_empty() {
             let _ = write!(text, "\n{INDENT}{}", indented(&self.message));
         }
-        if self.status.is_failure() {
-            let _ = write!(text, "\n{INDENT}rule: {}", self.rule);
+        if self.status.is_complaint() {
+            let _ = write!(text, "\n{INDENT}rule: {}\n{INDENT}source: {}", self.rule, self.source);
         }
         if !self.printed.is_empty() {
             let _ = write!(text, "\n{INDENT}it printed: {}", indented(&self.printed));
@@ -116,7 +120,7 @@ fn not_passed(rows: &[Row]) -> Vec<String> {
     for row in rows.iter().filter(|row| row.status != Status::Passed) {
         let key = (row.status, row.message.as_str());
         let alike = |other: &&Row| (other.status, other.message.as_str()) == key;
-        if row.status.is_failure() || rows.iter().filter(alike).count() == 1 {
+        if row.status.is_complaint() || rows.iter().filter(alike).count() == 1 {
             texts.push(row.text());
         } else if !shown.contains(&key) {
             shown.push(key);
@@ -253,6 +257,8 @@ mod tests {
         let row = |number: usize, status, message: &str| Row {
             name: format!("area/rule_{number}"),
             rule: "a rule.".into(),
+            source: "advice: a reason.".into(),
+            needed_by: Vec::new(),
             status,
             message: message.into(),
             functions: Vec::new(),
@@ -280,6 +286,8 @@ mod tests {
         let row = Row {
             name: "area/rule".into(),
             rule: "a < b".into(),
+            source: "advice: a reason.".into(),
+            needed_by: Vec::new(),
             status: Status::Wrong,
             message: "\"<&\u{1}".into(),
             functions: Vec::new(),

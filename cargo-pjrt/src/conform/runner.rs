@@ -126,12 +126,19 @@ impl<'c> Run<'c> {
         printed: String,
         started: Instant,
     ) {
-        let needed = self.options.profile.is_some_and(|profile| check.needed_by.contains(&profile))
-            && self.version.is_none_or(|(_, minor)| minor >= check.needed_since);
+        let is_new_enough = self.version.is_none_or(|(_, minor)| minor >= check.needed_since);
+        let needed_by = if is_new_enough { check.needed_by } else { &[] };
+        let is_needed = self.options.profile.is_some_and(|profile| needed_by.contains(&profile));
         self.rows.push(Row {
             name: check.name.clone(),
             rule: check.rule.clone(),
-            status: if needed && status == Status::Unsupported { Status::Missing } else { status },
+            source: check.source.to_string(),
+            needed_by: needed_by.iter().map(|profile| profile.name().to_owned()).collect(),
+            status: match status {
+                Status::Unsupported if is_needed => Status::Missing,
+                status if status.is_failure() && check.source.is_advice() => Status::Advice,
+                status => status,
+            },
             message,
             functions,
             printed,

@@ -18,6 +18,7 @@ pub(super) const CHECKS: &[Entry] = &[
         wait,
         "PJRT_Event_Await fail INTERNAL",
     )
+    .header("PJRT_Event_Await", "Blocks the calling thread until `event` is ready, then returns the error status (with `nullptr` indicating no error).")
     .needed_by(&[Profile::Gomlx])
     .also(&["*"]),
     check(
@@ -26,6 +27,7 @@ pub(super) const CHECKS: &[Entry] = &[
         ready_after,
         "PJRT_Event_IsReady after PJRT_Event_Await set is_ready=0",
     )
+    .header("PJRT_Event_IsReady", "Returns true if this PJRT_Event has completed, including if an error has occurred.")
     .needed_by(&[Profile::Jax, Profile::Zml])
     .also(&[
         "event/data_events_are_destroyed_one_by_one",
@@ -44,7 +46,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "A callback is called exactly once.",
         once,
         "PJRT_Event_OnReady callback twice",
-    ).also(&["event/completing_races_with_callbacks", "event/many_callbacks"]),
+    )
+    .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready.").also(&["event/completing_races_with_callbacks", "event/many_callbacks"]),
     check(
         "event/many_callbacks",
         "Every callback of an event is called.",
@@ -57,6 +60,7 @@ pub(super) const CHECKS: &[Entry] = &[
         destroyed_early,
         "PJRT_Event_Destroy forget_callbacks",
     )
+    .host("XLA's client, pjrt_c_api_helpers.cc, ConvertCEventToCppFuture", "Destroys the event right after it registered its callback, and waits for the callback.")
     .needed_by(ALL)
     .since(89)
     .needed_since(89),
@@ -116,6 +120,7 @@ pub(super) const CHECKS: &[Entry] = &[
         set_twice,
         "PJRT_Event_Set accept",
     )
+    .advice("The header does not say what a second PJRT_Event_Set does; a host that does it has an error, which an error code reports better than an abort.")
     .since(89),
     check(
         "event/each_asking_gives_a_new_error",

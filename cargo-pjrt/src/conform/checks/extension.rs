@@ -4,7 +4,7 @@ use pjrt_sys::STRUCTS;
 
 use super::entry::{Entry, check};
 use crate::conform::harness::{
-    Check, Context, Finding, Verdict, compile_add, ensure, equal, f32_bytes, upload_four, upload_to,
+    Check, Context, Finding, Source, Verdict, compile_add, ensure, equal, f32_bytes, upload_four, upload_to,
 };
 use crate::host::{EXTENSION_FUNCTIONS, ElementType, HostArray};
 
@@ -119,6 +119,10 @@ fn functions_of(extension: &'static str) -> Option<Check> {
         rule: format!(
             "The extension {extension} reports a size that includes its first function, and contains no null pointer within this size: hosts do not check for null."
         ),
+        source: Source::Header {
+            place: "PJRT_Extension_Base",
+            text: "The framework can go through this chain to find an extension and identify it with the type; the struct of the type lists the functions.",
+        },
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
@@ -159,6 +163,10 @@ fn small_structs_of(extension: &'static str) -> Option<Check> {
         rule: format!(
             "The functions of {extension} refuse a struct that ends before their inputs, and access nothing past its end."
         ),
+        source: Source::Header {
+            place: "PJRT_API_MINOR",
+            text: "Implementations can use the `struct_size` fields to detect how many struct fields the caller is aware of.",
+        },
         is_of_the_table: false,
         since: 0,
         needed_by: &[],

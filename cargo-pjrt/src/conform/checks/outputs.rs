@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::calls::{CALLS, Call, Objects};
-use crate::conform::harness::{Check, Context, Finding, Verdict, ensure};
+use crate::conform::harness::{Check, Context, Finding, Source, Verdict, ensure};
 use crate::host::{Code, Error, prefilled};
 use pjrt_sys::{PJRT_API_MINOR, SLOTS, STRUCTS};
 
@@ -284,6 +284,10 @@ pub(super) fn by_function() -> Vec<Check> {
                 names.join(", "),
                 if names.len() == 1 { "is" } else { "are" }
             ),
+            source: Source::Header {
+                place: function,
+                text: "The fields are marked `out`: the function writes them. No sentence asks callers to clear them first.",
+            },
             is_of_the_table: false,
             since: 0,
             needed_by: &[],

@@ -1,7 +1,7 @@
 //! Checks that no function accesses memory past its caller's struct.
 
 use super::calls::{CALLS, Call, Objects};
-use crate::conform::harness::{Check, Context, Finding, Verdict, ensure};
+use crate::conform::harness::{Check, Context, Finding, Source, Verdict, ensure};
 use crate::host::{Code, Fence, fenced};
 use pjrt_sys::SLOTS;
 
@@ -21,6 +21,10 @@ pub(super) fn by_function() -> Vec<Check> {
             rule: format!(
                 "{function} accesses nothing past the struct_size of its caller{sizes}, even if that is larger than the size that it knows, and does not dereference extension_start."
             ),
+            source: Source::Header {
+                place: "PJRT_API_MINOR",
+                text: "Implementations can use the `struct_size` fields to detect how many struct fields the caller is aware of.",
+            },
             is_of_the_table: false,
             since: 0,
             needed_by: &[],

@@ -3,7 +3,7 @@
 use super::entry::{ALL, Entry, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Check, Context, Finding, PATIENCE, Verdict, ensure, equal, f32_bytes, refused_with,
+    Check, Context, Finding, PATIENCE, Source, Verdict, ensure, equal, f32_bytes, refused_with,
 };
 use crate::host::{Code, ElementType, HostArray, HostMemory, Layout, Semantics};
 use crate::requirements::Profile;
@@ -219,6 +219,10 @@ pub(super) fn by_type() -> Vec<Check> {
             rule: format!(
                 "Arrays of {element_type} read back unchanged; on the host, elements of less than a byte occupy one byte each."
             ),
+            source: Source::Header {
+                place: "PJRT_Buffer_Type",
+                text: "The enum lists the element types of arrays, which PJRT_Client_BufferFromHostBuffer copies to a device and PJRT_Buffer_ToHostBuffer copies back.",
+            },
             is_of_the_table: false,
             since: element_type.since(),
             needed_by: if BASIC.contains(&number) { &[Profile::Jax] } else { &[] },

@@ -3,8 +3,8 @@
 use super::entry::{Entry, check};
 use super::upload::{pattern, same_bytes};
 use crate::conform::harness::{
-    Check, Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, f32_bytes, numbers,
-    refused,
+    Check, Context, Finding, PATIENCE, Source, Verdict, add_program, compile_add, ensure, equal, f32_bytes,
+    numbers, refused,
 };
 use crate::host::{
     Buffer, Client, Code, ElementType, ExecuteOptions, LoadedExecutable, Program, Result, ViewMemory,
@@ -74,6 +74,10 @@ pub(super) fn by_type() -> Vec<Check> {
             rule: format!(
                 "Values that the host writes to the memory of a view of {element_type} are read back, and are seen by programs."
             ),
+            source: Source::Header {
+                place: "PJRT_Client_CreateViewOfDeviceBuffer",
+                text: "Creates a buffer that is a non-owned view of the memory at device_buffer_ptr.",
+            },
             is_of_the_table: false,
             since: element_type.since().max(33),
             needed_by: &[],

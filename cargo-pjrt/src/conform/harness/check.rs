@@ -1,6 +1,7 @@
 //! A check: a rule, and the code that checks it.
 
 use super::context::Context;
+use super::source::Source;
 use super::verdict::Verdict;
 use crate::requirements::Profile;
 
@@ -10,6 +11,8 @@ pub struct Check {
     pub name: String,
     /// The rule, as a sentence that tells an author what the plugin must do.
     pub rule: String,
+    /// The reason for the rule. If it is only advice, the check fails no run.
+    pub source: Source,
     /// `true` if the check only examines the table, and calls no function.
     pub is_of_the_table: bool,
     /// The minor version of the C API from which the rule holds.

@@ -5,6 +5,7 @@ mod check;
 mod context;
 mod fixtures;
 mod message;
+mod source;
 mod verdict;
 
 pub use check::Check;
@@ -12,5 +13,6 @@ pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS};
 pub(crate) use context::{Context, PATIENCE};
 pub(crate) use fixtures::{add_program, compile_add, f32_bytes, numbers, upload_four, upload_to};
 pub(crate) use message::{Finished, Message, Step, send};
+pub use source::Source;
 pub use verdict::Status;
 pub(crate) use verdict::{Finding, Verdict, ensure, equal, refused, refused_with};

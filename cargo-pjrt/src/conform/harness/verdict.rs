@@ -46,6 +46,8 @@ pub enum Status {
     TimedOut,
     /// The plugin does not support the feature, which the host of the profile requires.
     Missing,
+    /// The plugin does not follow a rule that neither the header nor a host demands.
+    Advice,
 }
 
 impl Status {
@@ -53,6 +55,12 @@ impl Status {
     #[must_use]
     pub fn is_failure(self) -> bool {
         matches!(self, Self::Wrong | Self::Crashed | Self::TimedOut | Self::Missing)
+    }
+
+    /// Returns `true` if the plugin does not follow the rule, even if that is not a failure.
+    #[must_use]
+    pub fn is_complaint(self) -> bool {
+        self.is_failure() || self == Self::Advice
     }
 
     /// Returns a short name.
@@ -66,6 +74,7 @@ impl Status {
             Self::Crashed => "CRASHED",
             Self::TimedOut => "TIMED OUT",
             Self::Missing => "MISSING",
+            Self::Advice => "ADVICE",
         }
     }
 }
