@@ -16,14 +16,20 @@ mod buffer;
 mod calls;
 mod client;
 mod compile;
+mod devices;
 mod entry;
 mod event;
 mod execute;
 mod extension;
+mod failures;
 mod lifetime;
 mod memory;
 mod outputs;
+mod ownership;
+mod pending;
 mod plugin;
+mod program_text;
+mod programs;
 mod readback;
 mod special;
 mod struct_size;
@@ -31,6 +37,7 @@ mod threads;
 mod transfer;
 mod upload;
 mod view;
+mod waiting;
 
 use crate::conform::harness::Check;
 
@@ -49,7 +56,12 @@ pub(super) fn all() -> Vec<Check> {
         transfer::CHECKS,
         compile::CHECKS,
         execute::CHECKS,
+        programs::CHECKS,
+        devices::CHECKS,
+        failures::CHECKS,
+        waiting::CHECKS,
         lifetime::CHECKS,
+        ownership::CHECKS,
         extension::CHECKS,
     ];
     let mut checks: Vec<Check> = tables.into_iter().flatten().map(Check::from).collect();
