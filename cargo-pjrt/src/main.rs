@@ -43,6 +43,8 @@ enum Verb {
     ConformChild {
         #[arg(long)]
         option: Vec<CreateOption>,
+        #[arg(long)]
+        no_client: Option<String>,
         plugin: PathBuf,
         checks: Vec<String>,
     },
@@ -154,8 +156,8 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
             Ok(0)
         }
         Verb::RunChild(options) => run::run(&options).map(|()| 0),
-        Verb::ConformChild { plugin, option, checks } => {
-            conform::child(&plugin, &option, &checks);
+        Verb::ConformChild { plugin, option, no_client, checks } => {
+            conform::child(&plugin, &option, &checks, no_client.as_deref());
             Ok(0)
         }
         Verb::ReplayChild(options) => replay::replay(&options).map(status),
@@ -224,7 +226,9 @@ fn conform_plugin(options: &Conform) -> Result<u8, String> {
 fn list_checks(checks: &[conform::Check], format: Format) -> Result<u8, String> {
     match format {
         Format::Text => {
-            let line = |check: &conform::Check| format!("{:<44} {}\n", check.name, check.rule);
+            let line = |check: &conform::Check| {
+                format!("{:<44} {}\n{:<44} {}\n", check.name, check.rule, "", check.source)
+            };
             output::print(&checks.iter().map(line).collect::<String>())?;
         }
         Format::Json => {

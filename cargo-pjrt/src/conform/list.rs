@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::harness::Check;
+use super::harness::{Check, Source};
 
 /// Returns all checks, in the order in which they run.
 #[must_use]
@@ -37,8 +37,10 @@ pub fn select(filter: Option<&str>, names: &[String]) -> Result<Vec<Check>, Stri
 pub struct Listed<'c> {
     name: &'c str,
     rule: &'c str,
+    source: Source,
     since: i32,
     needed_by: Vec<&'static str>,
+    used_by: Vec<&'static str>,
 }
 
 impl<'c> From<&'c Check> for Listed<'c> {
@@ -46,8 +48,10 @@ impl<'c> From<&'c Check> for Listed<'c> {
         Self {
             name: &check.name,
             rule: &check.rule,
+            source: check.source,
             since: check.since,
             needed_by: check.needed_by.iter().map(|profile| profile.name()).collect(),
+            used_by: check.used_by.iter().map(|profile| profile.name()).collect(),
         }
     }
 }

@@ -21,7 +21,7 @@ mod report;
 mod runner;
 
 pub use child::child;
-pub use harness::{Check, Status};
+pub use harness::{Check, Source, Status};
 pub use list::{Listed, checks, select};
 pub use options::{Isolation, Options};
 pub use report::{Format, Report, Row};

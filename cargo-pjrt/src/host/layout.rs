@@ -12,6 +12,11 @@ pub enum Layout {
 }
 
 impl Layout {
+    /// Returns the dense row-major layout of an array of this rank.
+    pub(super) fn dense(rank: usize) -> Self {
+        Self::MinorToMajor((0..rank as i64).rev().collect())
+    }
+
     /// Returns the C struct, which points into `self`. Its nested `struct_size` is garbage, as some hosts
     /// leave it.
     pub(super) fn raw(&self) -> PJRT_Buffer_MemoryLayout {

@@ -1,6 +1,6 @@
 //! The tables of checks, which consist of an [`Entry`] for each check.
 
-use crate::conform::harness::{Check, Context, Verdict};
+use crate::conform::harness::{Check, Context, Source, Verdict};
 use crate::requirements::Profile;
 
 /// A check in the table of an area.
@@ -9,9 +9,11 @@ pub(super) struct Entry {
     rule: &'static str,
     run: fn(&Context) -> Verdict,
     fault: &'static str,
+    source: Source,
     is_of_the_table: bool,
     since: i32,
     needed_by: &'static [Profile],
+    used_by: &'static [Profile],
     needed_since: i32,
     also: &'static [&'static str],
 }
@@ -31,15 +33,33 @@ pub(super) const fn check(
         rule,
         run,
         fault,
+        source: Source::Header { place: "", text: "" },
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
+        used_by: &[],
         needed_since: 0,
         also: &[],
     }
 }
 
 impl Entry {
+    /// Sets the sentence of the header that demands the rule, and the function, struct or field that the
+    /// sentence is about.
+    pub(super) const fn header(self, place: &'static str, text: &'static str) -> Self {
+        Self { source: Source::Header { place, text }, ..self }
+    }
+
+    /// Sets the file and the function of a host that depends on the rule, and the host's behavior.
+    pub(super) const fn host(self, place: &'static str, text: &'static str) -> Self {
+        Self { source: Source::Host { place, text }, ..self }
+    }
+
+    /// Marks a rule that neither the header nor a host demands, and states the benefit of following it.
+    pub(super) const fn advice(self, text: &'static str) -> Self {
+        Self { source: Source::Advice { text }, ..self }
+    }
+
     /// Marks a check that calls no function of the table, so that the plugin need not be initialized.
     pub(super) const fn of_the_table(self) -> Self {
         Self { is_of_the_table: true, ..self }
@@ -50,9 +70,15 @@ impl Entry {
         Self { since: minor, ..self }
     }
 
-    /// Sets the hosts that require the rule.
+    /// Sets the hosts that require the rule, and do not tolerate a plugin that lacks the feature.
     pub(super) const fn needed_by(self, profiles: &'static [Profile]) -> Self {
         Self { needed_by: profiles, ..self }
+    }
+
+    /// Sets the hosts that use the feature if the plugin has it: they crash, hang or compute wrong results if
+    /// the plugin then breaks the rule.
+    pub(super) const fn used_by(self, profiles: &'static [Profile]) -> Self {
+        Self { used_by: profiles, ..self }
     }
 
     /// Sets the minor version from which these hosts require the rule. They accept older plugins that break
@@ -72,9 +98,11 @@ impl From<&Entry> for Check {
         Self {
             name: entry.name.to_owned(),
             rule: entry.rule.to_owned(),
+            source: entry.source,
             is_of_the_table: entry.is_of_the_table,
             since: entry.since,
             needed_by: entry.needed_by,
+            used_by: entry.used_by.to_vec(),
             needed_since: entry.needed_since,
             fault: entry.fault.to_owned(),
             also: entry.also,

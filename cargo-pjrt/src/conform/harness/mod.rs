@@ -5,12 +5,16 @@ mod check;
 mod context;
 mod fixtures;
 mod message;
+mod source;
 mod verdict;
 
 pub use check::Check;
 pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS};
 pub(crate) use context::{Context, PATIENCE};
-pub(crate) use fixtures::{add_program, compile_add, f32_bytes, numbers, upload_four, upload_to};
+pub(crate) use fixtures::{
+    Compiled, add_program, compile_add, compile_and_keep_add, f32_bytes, numbers, upload_four, upload_to,
+};
 pub(crate) use message::{Finished, Message, Step, send};
+pub use source::Source;
 pub use verdict::Status;
-pub(crate) use verdict::{Finding, Verdict, ensure, equal, refused, refused_with};
+pub(crate) use verdict::{Finding, Verdict, ensure, equal, fails_with, refused, refused_with};
