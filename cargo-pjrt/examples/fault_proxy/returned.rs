@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::ptr;
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use pjrt_sys::PJRT_Error_Message_Args;
+
 use crate::fault::args_of;
 use crate::table::{field, place, read, write};
 
@@ -106,20 +108,27 @@ pub(crate) unsafe fn after(name: &str, words: &[String], slot: usize, args: *mut
                 let object = get("executable") as usize;
                 blocks().of_executable.entry(object).or_default().push((bytes, size));
             }
-            "static_message" => {
-                const SIZE: usize = 4096;
-                static SHARED: OnceLock<usize> = OnceLock::new();
-                let shared =
-                    *SHARED.get_or_init(|| Vec::leak(vec![0_u64; SIZE / 8]).as_mut_ptr().expose_provenance());
-                let size = (get("message_size") as usize).min(SIZE);
-                let from = ptr::with_exposed_provenance::<u8>(get("message") as usize);
-                let to = ptr::with_exposed_provenance_mut::<u8>(shared);
-                // The message may be in the buffer already.
-                ptr::copy(from, to, size);
-                put("message", shared as i64);
-                put("message_size", size as i64);
-            }
+            "static_message" => static_message(args.cast()),
             _ => {}
         }
+    }
+}
+
+/// Moves a message to a buffer that all messages share.
+///
+/// # Safety
+///
+/// The struct is that of a call of `PJRT_Error_Message`.
+unsafe fn static_message(args: *mut PJRT_Error_Message_Args) {
+    const SIZE: usize = 4096;
+    static SHARED: OnceLock<usize> = OnceLock::new();
+    let shared = *SHARED.get_or_init(|| Vec::leak(vec![0_u64; SIZE / 8]).as_mut_ptr().expose_provenance());
+    let shared = ptr::with_exposed_provenance_mut::<u8>(shared);
+    // SAFETY: the message has as many bytes as the good plugin says, and may be in the buffer already.
+    unsafe {
+        let size = (*args).message_size.min(SIZE);
+        ptr::copy((*args).message.cast::<u8>(), shared, size);
+        (*args).message = shared.cast();
+        (*args).message_size = size;
     }
 }

@@ -19,7 +19,8 @@ pub(super) const CHECKS: &[Entry] = &[
         upload_second,
         "PJRT_Client_BufferFromHostBuffer first_device",
     )
-    .needed_by(&[Profile::Jax, Profile::TorchXla])
+    .header("PJRT_Buffer_Device", "Returns this buffer's storage device.")
+    .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["devices/*", "execute/on_a_named_device"]),
     check(
         "devices/program_for_the_second",
@@ -27,28 +28,32 @@ pub(super) const CHECKS: &[Entry] = &[
         program_for_second,
         "PJRT_LoadedExecutable_Execute when options>launch_id=930 fail INTERNAL",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_Execute_Args::execute_device", "If nullptr, will execute on the device(s) specified at compile time.")
+    .used_by(&[Profile::Jax]),
     check(
         "devices/num_replicas",
         "PJRT_Executable_NumReplicas is the number of replicas in the compile options.",
         num_replicas,
         "PJRT_Executable_NumReplicas replace num_replicas 2 1",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_Executable_NumReplicas", "Returns the number of replicas of the executable.")
+    .used_by(&[Profile::Jax]),
     check(
         "devices/num_partitions",
         "PJRT_Executable_NumPartitions is the number of partitions in the compile options.",
         num_partitions,
         "PJRT_Executable_NumPartitions replace num_partitions 2 1",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_Executable_NumPartitions", "Returns the number of partitions of the executable.")
+    .used_by(&[Profile::Jax]),
     check(
         "devices/order_of_devices",
         "PJRT_LoadedExecutable_AddressableDevices lists the devices in the order of the device assignment: hosts pass argument lists in this order.",
         order,
         "PJRT_LoadedExecutable_AddressableDevices reverse addressable_devices num_addressable_devices",
     )
-    .needed_by(&[Profile::Jax])
+    .host("JAX, PjRtLoadedExecutable::Execute of IFRT", "Passes and receives the arrays of the devices in the order of this list.")
+    .used_by(&[Profile::Jax])
     .also(&["devices/replicas_in_another_order"]),
     check(
         "devices/logical_ids",
@@ -56,15 +61,17 @@ pub(super) const CHECKS: &[Entry] = &[
         logical_ids,
         "PJRT_LoadedExecutable_AddressableDeviceLogicalIds reverse addressable_device_logical_ids num_addressable_device_logical_ids",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_AddressableDeviceLogicalIds", "Returns a list of logical device ids this executable will run on.")
+    .used_by(&[Profile::Jax]),
     check(
         "devices/device_assignment",
         "PJRT_LoadedExecutable_GetDeviceAssignment returns the assignment of the compile options.",
         assignment,
         "PJRT_LoadedExecutable_GetDeviceAssignment set serialized_bytes_size=0",
     )
+    .header("PJRT_LoadedExecutable_GetDeviceAssignment", "Retrieves the serialized DeviceAssignmentProto for a given PJRT_LoadedExecutable.")
     .since(79)
-    .needed_by(&[Profile::Jax])
+    .used_by(&[Profile::Jax])
     .needed_since(79)
     .also(&["ownership/device_assignment"]),
     check(
@@ -73,42 +80,48 @@ pub(super) const CHECKS: &[Entry] = &[
         replicas,
         "PJRT_LoadedExecutable_Execute when options>launch_id=931 swap_devices",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device.")
+    .used_by(&[Profile::Jax]),
     check(
         "devices/replicas_in_another_order",
         "If the device assignment begins with the second device, so do the lists of arguments and outputs.",
         reversed_replicas,
         "PJRT_LoadedExecutable_Execute when options>launch_id=932 swap_devices",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device.")
+    .used_by(&[Profile::Jax]),
     check(
         "devices/split_array",
         "The parts of an array that is split over two partitions are the outputs of their devices, in order.",
         split_array,
         "PJRT_LoadedExecutable_Execute when options>launch_id=933 swap_devices",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device.")
+    .used_by(&[Profile::Jax]),
     check(
         "devices/an_event_for_each",
         "PJRT_LoadedExecutable_Execute returns an event for each device, and all of them complete.",
         events,
         "PJRT_LoadedExecutable_Execute when options>launch_id=934 lose_event 1",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
+    .used_by(&[Profile::Jax]),
     check(
         "devices/copies_in_both_directions",
         "Two devices that copy arrays to each other do not wait for each other: a receive is queued before the programs that are launched later.",
         exchange,
         "PJRT_Buffer_CopyToDevice call 30 hang",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_Buffer_CopyToDevice", "Copies the buffer to device `dst_device` within the same client. No call says that the host must wait between copies.")
+    .used_by(&[Profile::Jax]),
     check(
         "devices/copy_outlives_its_source",
         "A copy on another device is complete although its source is destroyed and its memory reused at once.",
         copy_outlives,
         "PJRT_Buffer_CopyToDevice free_source",
     )
-    .needed_by(&[Profile::Jax])
+    .header("PJRT_Buffer_Delete", "The device memory will be freed when all async operations using the buffer have completed.")
+    .used_by(&[Profile::Jax])
     .also(&["buffer/copy_to_another_device", "devices/copies_in_both_directions"]),
 ];
 

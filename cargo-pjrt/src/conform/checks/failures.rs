@@ -16,56 +16,64 @@ pub(super) const CHECKS: &[Entry] = &[
         event_completes,
         "PJRT_LoadedExecutable_Execute when options>launch_id=940 lose_event 0",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_Event_IsReady", "Returns true if this PJRT_Event has completed, including if an error has occurred.")
+    .used_by(&[Profile::Jax]),
     check(
         "failures/event_has_the_error",
         "The event of a failed execution has its error, because no output may tell the host.",
         event_has_error,
         "PJRT_LoadedExecutable_Execute when options>launch_id=941 early_events",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_Event", "Informs callers when the work is complete, and reports a value of type `PJRT_Error*` or `nullptr` as error status.")
+    .used_by(&[Profile::Jax]),
     check(
         "failures/event_of_a_later_failure",
         "If an execution fails after PJRT_LoadedExecutable_Execute returned, its event completes with the error.",
         later_failure,
         "PJRT_LoadedExecutable_Execute when options>launch_id=942 early_events",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_Event", "Informs callers when the work is complete, and reports a value of type `PJRT_Error*` or `nullptr` as error status.")
+    .used_by(&[Profile::Jax]),
     check(
         "failures/callbacks_come_once",
         "A callback of an event with an error is called once, with the error.",
         callbacks_once,
         "PJRT_Event_OnReady callback error_twice",
     )
-    .needed_by(&[Profile::Jax, Profile::TorchXla]),
+    .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready, with `event`'s error status.")
+    .used_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "failures/outputs_are_ready_with_the_error",
         "The ready events of a failed execution's outputs complete with its error.",
         outputs_ready,
         "PJRT_LoadedExecutable_Execute when options>launch_id=944 mark_outputs ready",
     )
-    .needed_by(ALL),
+    .header("PJRT_Buffer_ReadyEvent", "Returns an event that is triggered when the data in the PJRT_Buffer becomes ready, or an error has occurred.")
+    .used_by(ALL),
     check(
         "failures/outputs_cannot_be_read",
         "Reading an output of a failed execution returns the error, from the call or from its event.",
         outputs_unreadable,
         "PJRT_LoadedExecutable_Execute when options>launch_id=945 mark_outputs readable",
     )
-    .needed_by(ALL),
+    .header("PJRT_Buffer_ToHostBuffer_Args::event", "Event that signals when the copy has completed. A copy of data that does not exist cannot complete without an error.")
+    .used_by(ALL),
     check(
         "failures/error_spreads",
         "An execution whose argument is an output of a failed one fails with the same error.",
         error_spreads,
         "PJRT_LoadedExecutable_Execute when options>launch_id=948 mark_outputs ready",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_Buffer_ReadyEvent", "Returns an event that is triggered when the data in the PJRT_Buffer becomes ready, or an error has occurred.")
+    .used_by(&[Profile::Jax]),
     check(
         "failures/outputs_have_their_dims",
         "An output of a failed execution still has its type and its dimensions, and is deleted and destroyed like others.",
         outputs_have_dims,
         "PJRT_Buffer_Dimensions since PJRT_Client_CreateErrorBuffer set num_dims=0",
     )
-    .needed_by(&[Profile::Jax])
+    .header("PJRT_Buffer_Dimensions_Args::dims", "Has the lifetime of `buffer` and length `num_dims`.")
+    .used_by(&[Profile::Jax])
     .also(&["special/error_has_dims", "outputs/*", "struct_size/*"]),
     check(
         "failures/next_execution_runs",
@@ -73,7 +81,8 @@ pub(super) const CHECKS: &[Entry] = &[
         next_runs,
         "PJRT_LoadedExecutable_Execute when options>launch_id=947 fail INTERNAL",
     )
-    .needed_by(ALL),
+    .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client.")
+    .used_by(ALL),
 ];
 
 /// The error of the argument.
@@ -124,27 +133,31 @@ const DONE: &str = "the event in `device_complete_events`";
 
 fn event_completes(context: &Context) -> Verdict {
     let client = context.client()?;
-    let launched = failing(&client, &compile_add(&client)?, 940)?;
+    let executable = compile_add(&client)?;
+    let launched = failing(&client, &executable, 940)?;
     outcome(&launched.done[0], DONE).map(drop)
 }
 
 fn event_has_error(context: &Context) -> Verdict {
     let client = context.client()?;
-    let launched = failing(&client, &compile_add(&client)?, 941)?;
+    let executable = compile_add(&client)?;
+    let launched = failing(&client, &executable, 941)?;
     has_error(outcome(&launched.done[0], DONE)?, DONE)
 }
 
 fn later_failure(context: &Context) -> Verdict {
     let client = context.client()?;
     let (good, pending) = (upload_four(&client, &[1.0; 4])?, Pending::new(&client)?);
-    let launched = launch(&compile_add(&client)?, &[&good, &pending.array], 942).map_err(refused)?;
-    pending.fail(&client, ERROR)?;
+    let executable = compile_add(&client)?;
+    let launched = launch(&executable, &[&good, &pending.array], 942).map_err(refused)?;
+    let _array = pending.fail(&client, ERROR)?;
     has_error(outcome(&launched.done[0], DONE)?, DONE)
 }
 
 fn callbacks_once(context: &Context) -> Verdict {
     let client = context.client()?;
-    let launched = failing(&client, &compile_add(&client)?, 943)?;
+    let executable = compile_add(&client)?;
+    let launched = failing(&client, &executable, 943)?;
     for (event, what) in [(&launched.done[0], DONE), (&launched.outputs[0][0].ready()?, READY)] {
         let callback = event.on_ready()?;
         ensure!(callback.wait(PATIENCE).is_some(), "the callback of {what} was not called");
@@ -163,7 +176,8 @@ const READY: &str = "the ready event of an output";
 
 fn outputs_ready(context: &Context) -> Verdict {
     let client = context.client()?;
-    let launched = failing(&client, &compile_add(&client)?, 944)?;
+    let executable = compile_add(&client)?;
+    let launched = failing(&client, &executable, 944)?;
     let ready = launched.outputs[0][0].ready()?;
     has_error(outcome(&ready, READY)?, READY)?;
     has_error(ready.wait(), "PJRT_Event_Await on the ready event of an output")
@@ -171,7 +185,8 @@ fn outputs_ready(context: &Context) -> Verdict {
 
 fn outputs_unreadable(context: &Context) -> Verdict {
     let client = context.client()?;
-    let launched = failing(&client, &compile_add(&client)?, 945)?;
+    let executable = compile_add(&client)?;
+    let launched = failing(&client, &executable, 945)?;
     let read = launched.outputs[0][0].read_into(16, &CopyLayout::Unsaid);
     has_error(read.map(drop), "PJRT_Buffer_ToHostBuffer on an output")
 }
@@ -189,7 +204,8 @@ fn error_spreads(context: &Context) -> Verdict {
 
 fn outputs_have_dims(context: &Context) -> Verdict {
     let client = context.client()?;
-    let launched = failing(&client, &compile_add(&client)?, 946)?;
+    let executable = compile_add(&client)?;
+    let launched = failing(&client, &executable, 946)?;
     let output = &launched.outputs[0][0];
     // The outcome is tested by other checks.
     let _ = outcome(&output.ready()?, READY)?;

@@ -14,7 +14,8 @@ pub(super) const CHECKS: &[Entry] = &[
         error_messages,
         "PJRT_Error_Message static_message",
     )
-    .needed_by(ALL)
+    .header("PJRT_Error_Message_Args::message", "Has the lifetime of `error`.")
+    .used_by(ALL)
     .also(&["error/own_functions_agree"]),
     check(
         "ownership/serialized_program",
@@ -22,19 +23,22 @@ pub(super) const CHECKS: &[Entry] = &[
         serialized,
         "PJRT_Executable_Serialize dies_with_the_executable",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_Executable_Serialize_Args::serialized_bytes", "Lives only as long as serialized_executable.")
+    .used_by(&[Profile::Jax]),
     check(
         "ownership/compile_options",
         "The bytes of PJRT_Executable_GetCompileOptions stay until their deleter is called, even if the executable is destroyed before.",
         compile_options,
         "PJRT_Executable_GetCompileOptions dies_with_the_executable",
-    ),
+    )
+    .header("PJRT_Executable_GetCompileOptions_Args::serialized_bytes", "Lives only as long as serialized_compile_options."),
     check(
         "ownership/device_assignment",
         "The bytes of PJRT_LoadedExecutable_GetDeviceAssignment stay until their deleter is called, even if the program is destroyed before.",
         device_assignment,
         "PJRT_LoadedExecutable_GetDeviceAssignment dies_with_the_executable",
     )
+    .header("PJRT_LoadedExecutable_GetDeviceAssignment", "The serialized data is valid as long as `serialized_device_assignment` is alive.")
     .since(79),
     check(
         "ownership/devices",
@@ -42,84 +46,96 @@ pub(super) const CHECKS: &[Entry] = &[
         |context| of_client(context, Client::returned_devices),
         "PJRT_Client_Devices moving devices num_devices 8",
     )
-    .needed_by(ALL),
+    .host("JAX, PjRtCApiClient::InitDevicesAndMemorySpaces", "Reads the list while it calls other functions, and keeps its elements.")
+    .used_by(ALL),
     check(
         "ownership/addressable_devices",
         "The list of PJRT_Client_AddressableDevices belongs to its client, and stays as long as the client.",
         |context| of_client(context, Client::returned_addressable_devices),
         "PJRT_Client_AddressableDevices moving addressable_devices num_addressable_devices 8",
     )
-    .needed_by(ALL),
+    .host("JAX, PjRtCApiClient::InitDevicesAndMemorySpaces", "Reads the list while it calls other functions, and keeps its elements.")
+    .used_by(ALL),
     check(
         "ownership/memories",
         "The list of PJRT_Client_AddressableMemories belongs to its client, and stays as long as the client.",
         |context| of_client(context, Client::returned_memories),
         "PJRT_Client_AddressableMemories moving addressable_memories num_addressable_memories 8",
     )
-    .needed_by(&[Profile::Jax]),
+    .host("JAX, PjRtCApiClient::InitDevicesAndMemorySpaces", "Reads the list while it calls other functions, and keeps its elements.")
+    .used_by(&[Profile::Jax]),
     check(
         "ownership/platform_name",
         "The name of the platform stays as long as the client.",
         |context| of_client(context, Client::returned_platform_name),
         "PJRT_Client_PlatformName moving platform_name platform_name_size 1",
     )
-    .needed_by(ALL),
+    .header("PJRT_Client_PlatformName_Args::platform_name", "Has the same lifetime as `client`. It is owned by `client`.")
+    .used_by(ALL),
     check(
         "ownership/memories_of_a_device",
         "The list of PJRT_Device_AddressableMemories belongs to its device, and stays as long as the client.",
         memories_of_devices,
         "PJRT_Device_AddressableMemories moving memories num_memories 8",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_Device_AddressableMemories_Args::memories", "Has the lifetime of `device`.")
+    .used_by(&[Profile::Jax]),
     check(
         "ownership/devices_of_a_memory",
         "The list of PJRT_Memory_AddressableByDevices belongs to its memory, and stays as long as the client.",
         devices_of_memories,
         "PJRT_Memory_AddressableByDevices moving devices num_devices 8",
     )
-    .needed_by(&[Profile::Jax]),
+    .host("JAX, PjRtCApiClient::InitDevicesAndMemorySpaces", "Reads the list of each memory while it looks up devices.")
+    .used_by(&[Profile::Jax]),
     check(
         "ownership/memory_kinds",
         "The string of PJRT_Memory_Kind belongs to its memory, and stays as long as the client.",
         kinds_of_memories,
         "PJRT_Memory_Kind moving kind kind_size 1",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_Memory_Kind_Args::kind", "`memory_kind` has same lifetime as `memory`.")
+    .used_by(&[Profile::Jax]),
     check(
         "ownership/devices_of_a_program",
         "The list of PJRT_LoadedExecutable_AddressableDevices belongs to its program, and stays as long as the program.",
         |context| of_loaded(context, LoadedExecutable::returned_devices),
         "PJRT_LoadedExecutable_AddressableDevices moving addressable_devices num_addressable_devices 8",
     )
-    .needed_by(&[Profile::Jax]),
+    .host("JAX, PjRtCApiLoadedExecutable::InitDevices", "Reads the list while it looks up each device.")
+    .used_by(&[Profile::Jax]),
     check(
         "ownership/name_of_a_program",
         "The string of PJRT_Executable_Name belongs to its executable, and stays as long as the executable.",
         |context| of_program(context, Executable::returned_name),
         "PJRT_Executable_Name moving executable_name executable_name_size 1",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_Executable_Name_Args::executable_name", "Has the same lifetime as `executable`. It is owned by `executable`.")
+    .used_by(&[Profile::Jax]),
     check(
         "ownership/output_types",
         "The list of PJRT_Executable_OutputElementTypes belongs to its executable, and stays as long as the executable.",
         |context| of_program(context, Executable::returned_output_types),
         "PJRT_Executable_OutputElementTypes moving output_types num_output_types 4",
     )
-    .needed_by(&[Profile::Jax]),
+    .host("JAX, PjRtCApiExecutable::GetOutputElementTypes", "Reads the list after the call.")
+    .used_by(&[Profile::Jax]),
     check(
         "ownership/output_dims",
         "The lists of PJRT_Executable_OutputDimensions belong to their executable, and stay as long as the executable.",
         |context| of_program(context, Executable::returned_output_ranks),
         "PJRT_Executable_OutputDimensions moving dim_sizes num_outputs 8",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_Executable_OutputDimensions_Args::dim_sizes", "Has length `num_outputs`.")
+    .used_by(&[Profile::Jax]),
     check(
         "ownership/output_memory_kinds",
         "The list of PJRT_Executable_OutputMemoryKinds belongs to its executable, and stays as long as the executable.",
         |context| of_program(context, Executable::returned_output_memory_kinds),
         "PJRT_Executable_OutputMemoryKinds moving memory_kinds num_outputs 8",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_Executable_OutputMemoryKinds_Args::memory_kinds", "Has length `num_outputs`.")
+    .used_by(&[Profile::Jax]),
 ];
 
 fn error_messages(context: &Context) -> Verdict {

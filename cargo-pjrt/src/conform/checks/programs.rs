@@ -16,13 +16,16 @@ pub(super) const CHECKS: &[Entry] = &[
         no_outputs,
         "PJRT_Executable_NumOutputs replace num_outputs 0 1",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_Executable_NumOutputs", "Gets the number of outputs per device produced by `executable`.")
+    .needed_by(&[Profile::Jax])
+    .also(&["programs/event_without_outputs"]),
     check(
         "programs/event_without_outputs",
         "The event of a device completes even if the program has no outputs, because nothing else tells the host that it ran.",
         event_without_outputs,
         "PJRT_LoadedExecutable_Execute when options>launch_id=920 lose_event 0",
     )
+    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
     .needed_by(&[Profile::Jax]),
     check(
         "programs/two_outputs",
@@ -30,6 +33,7 @@ pub(super) const CHECKS: &[Entry] = &[
         two_outputs,
         "PJRT_LoadedExecutable_Execute when options>launch_id=921 swap_outputs 0 1",
     )
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device.")
     .needed_by(ALL),
     check(
         "programs/counts_two_outputs",
@@ -37,6 +41,7 @@ pub(super) const CHECKS: &[Entry] = &[
         counts_two,
         "PJRT_Executable_NumOutputs replace num_outputs 2 3",
     )
+    .header("PJRT_Executable_NumOutputs", "Gets the number of outputs per device produced by `executable`.")
     .needed_by(ALL)
     .also(&["programs/*"]),
     check(
@@ -45,13 +50,15 @@ pub(super) const CHECKS: &[Entry] = &[
         three_dims,
         "PJRT_Executable_OutputDimensions repeat_first dim_sizes num_outputs 8",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_Executable_OutputDimensions", "Each output has an array shape, which is represented by a list of dimensions. The array shapes of all outputs are concatenated into a single list of dimensions.")
+    .used_by(&[Profile::Jax]),
     check(
         "programs/outputs_have_their_dims",
         "Each output array has the dimensions of this output of the program: a scalar has none.",
         arrays_of_three_dims,
         "PJRT_LoadedExecutable_Execute when options>launch_id=922 swap_outputs 1 2",
     )
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device.")
     .needed_by(ALL),
     check(
         "programs/types_of_two_outputs",
@@ -59,20 +66,23 @@ pub(super) const CHECKS: &[Entry] = &[
         two_types,
         "PJRT_Executable_OutputElementTypes repeat_first output_types num_output_types 4",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_Executable_OutputElementTypes", "Returns a list of element types for outputs.")
+    .used_by(&[Profile::Jax]),
     check(
         "programs/memory_kinds_of_two_outputs",
         "PJRT_Executable_OutputMemoryKinds lists one kind per output, which is that of the output's memory.",
         two_kinds,
         "PJRT_Executable_OutputMemoryKinds replace num_outputs 2 1",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_Executable_OutputMemoryKinds_Args::memory_kinds", "Has length `num_outputs`.")
+    .used_by(&[Profile::Jax]),
     check(
         "programs/the_same_output_twice",
         "A program that returns a value twice has two output arrays, which the host deletes one by one.",
         repeated_output,
         "PJRT_LoadedExecutable_Execute when options>launch_id=923 output_twice",
     )
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "PJRT_Buffer_Destroy must be called on the output PJRT_Buffer*.")
     .needed_by(&[Profile::Jax]),
     check(
         "programs/returns_its_argument",
@@ -80,13 +90,23 @@ pub(super) const CHECKS: &[Entry] = &[
         identity,
         "PJRT_LoadedExecutable_Execute when options>launch_id=924 output_is_argument",
     )
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "PJRT_Buffer_Destroy must be called on the output PJRT_Buffer*.")
     .needed_by(&[Profile::Jax]),
+    check(
+        "programs/unused_parameter",
+        "A parameter that the program does not use still has an argument, and the later arguments keep their places.",
+        unused_parameter,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=929 copy_argument 1 2",
+    )
+    .header("PJRT_LoadedExecutable_Execute_Args::argument_lists", "Execution input of size [`num_devices`, `num_args`].")
+    .needed_by(ALL),
     check(
         "programs/forty_arguments",
         "A program of 40 parameters adds all of its arguments.",
         forty_arguments,
         "PJRT_LoadedExecutable_Execute when options>launch_id=925 copy_argument 0 39",
     )
+    .header("PJRT_LoadedExecutable_Execute_Args::argument_lists", "Execution input of size [`num_devices`, `num_args`].")
     .needed_by(ALL),
     check(
         "programs/forty_outputs",
@@ -94,6 +114,7 @@ pub(super) const CHECKS: &[Entry] = &[
         forty_outputs,
         "PJRT_LoadedExecutable_Execute when options>launch_id=926 swap_outputs 38 39",
     )
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device.")
     .needed_by(ALL),
     check(
         "programs/hlo_tuple",
@@ -101,13 +122,15 @@ pub(super) const CHECKS: &[Entry] = &[
         flat_tuple,
         "PJRT_LoadedExecutable_Execute when options>launch_id=927 swap_outputs 0 1",
     )
+    .host("PyTorch/XLA, PjRtComputationClient::ExecuteComputation", "Every program of PyTorch/XLA returns a tuple, and each of its elements is an output.")
     .needed_by(&[Profile::TorchXla]),
     check(
         "programs/hlo_nested_tuple",
         "The leaves of nested tuples are the outputs of an HLO program, in order.",
         nested_tuple,
         "PJRT_LoadedExecutable_Execute when options>launch_id=928 swap_outputs 1 2",
-    ),
+    )
+    .advice("The type of the root says how many arrays there are, and a host that receives fewer reads memory that nobody wrote. XLA accepts such programs in its own tests only."),
 ];
 
 /// The sentence of the C header about the list of outputs.
@@ -124,7 +147,7 @@ fn upload(client: &Client, values: &[f32], dims: &[i64]) -> Result<Buffer, Error
 }
 
 /// Compares outputs with the expected values, and says so if the plugin returned them in another order.
-pub(super) fn in_order(outputs: &[Buffer], expected: &[Vec<f32>]) -> Verdict {
+fn in_order(outputs: &[Buffer], expected: &[Vec<f32>]) -> Verdict {
     equal("the number of outputs", outputs.len(), expected.len())?;
     for (index, (output, wanted)) in outputs.iter().zip(expected).enumerate() {
         let got = numbers(output)?;
@@ -313,6 +336,23 @@ fn identity(context: &Context) -> Verdict {
     // If the memory of the argument was freed, this may use it.
     let _other = upload_four(&client, &[9.0; 4])?;
     equal("the output after the argument was deleted", numbers(&output)?, vec![1.0, 2.0, 3.0, 4.0])
+}
+
+fn unused_parameter(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let types = [FOUR, "4xf32", FOUR];
+    let executable = compiled(&client, &sums(&types, &[("%p0", "%p2", FOUR)]), &one_device())?;
+    let arguments = [1.0, 10.0, 100.0].map(|value| upload_four(&client, &[value; 4]));
+    let [x, unused, z] = arguments;
+    let outputs = launch(&executable, &[&x?, &unused?, &z?], 929)?.outputs.remove(0);
+    let got = numbers(&outputs[0])?;
+    ensure!(
+        got == [101.0; 4],
+        "the sum of the arguments 0 and 2 is {got:?}; expected {:?}. The plugin probably drops a parameter that the program \
+         does not use, but not its argument. `argument_lists` has the size [num_devices, num_args]",
+        [101.0; 4]
+    );
+    Ok(())
 }
 
 const MANY: usize = 40;

@@ -12,7 +12,8 @@ use crate::conform::harness::{
     upload_four,
 };
 use crate::host::{
-    Buffer, Client, Code, CopyLayout, ElementType, Error, Event, HostArray, Program, eventually,
+    Buffer, Client, Code, CopyLayout, ElementType, Error, Event, HostArray, Launched, LoadedExecutable,
+    Program, eventually,
 };
 use crate::protobuf::CompileOptions;
 use crate::requirements::Profile;
@@ -24,7 +25,8 @@ pub(super) const CHECKS: &[Entry] = &[
         await_data,
         "PJRT_Event_Await skip",
     )
-    .needed_by(ALL)
+    .header("PJRT_Event_Await", "Blocks the calling thread until `event` is ready, then returns the error status.")
+    .used_by(ALL)
     .also(&["*"]),
     check(
         "waiting/await_waits_for_the_host",
@@ -32,6 +34,7 @@ pub(super) const CHECKS: &[Entry] = &[
         await_host,
         "PJRT_Event_Await since PJRT_Event_Create skip",
     )
+    .header("PJRT_Event_Await", "Blocks the calling thread until `event` is ready, then returns the error status.")
     .since(89)
     .also(&["event/*"]),
     check(
@@ -40,28 +43,32 @@ pub(super) const CHECKS: &[Entry] = &[
         data_after_await,
         "PJRT_Buffer_ToHostBuffer when dst_size=4194304 early_event",
     )
-    .needed_by(ALL),
+    .header("PJRT_Buffer_ToHostBuffer_Args::event", "Event that signals when the copy has completed.")
+    .used_by(ALL),
     check(
         "waiting/event_comes_after_the_execution",
         "The event of a device does not complete while the execution waits for an argument.",
         done_is_late,
         "PJRT_LoadedExecutable_Execute when options>launch_id=950 early_events",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
+    .used_by(&[Profile::Jax]),
     check(
         "waiting/outputs_are_ready_after_the_execution",
         "An output is not ready while the execution waits for an argument.",
         output_is_late,
         "PJRT_LoadedExecutable_Execute when options>launch_id=951 mark_outputs ready",
     )
-    .needed_by(ALL),
+    .header("PJRT_Buffer_ReadyEvent", "Returns an event that is triggered when the data in the PJRT_Buffer becomes ready.")
+    .used_by(ALL),
     check(
         "waiting/is_ready_changes_by_itself",
         "PJRT_Event_IsReady becomes true although nobody waits for the event: a host may poll it.",
         polled,
         "PJRT_Event_IsReady since PJRT_LoadedExecutable_Execute set is_ready=0",
     )
-    .needed_by(&[Profile::Jax])
+    .header("PJRT_Event_IsReady", "Returns true if this PJRT_Event has completed.")
+    .used_by(&[Profile::Jax])
     .also(&["event/*", "lifetime/*", "waiting/*"]),
     check(
         "waiting/arguments_stay_after_launches",
@@ -69,6 +76,7 @@ pub(super) const CHECKS: &[Entry] = &[
         arguments_stay,
         "PJRT_LoadedExecutable_Execute when options>launch_id=952 free_arguments",
     )
+    .header("PJRT_Buffer_IsDeleted", "True if and only if PJRT_Buffer_Delete has previously been called. The program donates no argument.")
     .needed_by(ALL),
     check(
         "waiting/many_launches_ahead",
@@ -76,6 +84,7 @@ pub(super) const CHECKS: &[Entry] = &[
         launches_ahead,
         "PJRT_LoadedExecutable_Execute when options>launch_id=953 call 300 fail RESOURCE_EXHAUSTED",
     )
+    .host("JAX, a training loop", "Launches steps without waiting for their results.")
     .needed_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "waiting/many_uploads_ahead",
@@ -83,6 +92,7 @@ pub(super) const CHECKS: &[Entry] = &[
         uploads_ahead,
         "PJRT_Client_BufferFromHostBuffer when num_dims=1 dims.0=16384 call 300 fail RESOURCE_EXHAUSTED",
     )
+    .host("JAX, an input pipeline", "Uploads and deletes batches without waiting for their transfers.")
     .needed_by(&[Profile::Jax, Profile::TorchXla]),
 ];
 
@@ -146,12 +156,20 @@ fn data_after_await(context: &Context) -> Verdict {
     Err(Finding::Wrong(format!("byte {at} of {} is {}; expected {}", bytes.len(), read[at], bytes[at])))
 }
 
+/// An execution that waits for an argument.
+struct Late {
+    launched: Launched,
+    pending: Pending,
+    // The program and the other argument live as long as the execution: other checks destroy them earlier.
+    _others: (LoadedExecutable, Buffer),
+}
+
 /// Launches the program that adds with an argument whose data the host withholds.
-fn late(client: &Client, id: i32) -> Result<(crate::host::Launched, Pending), Finding> {
-    let pending = Pending::new(client)?;
-    let good = upload_four(client, &[1.0; 4])?;
-    let launched = launch(&compile_add(client)?, &[&good, &pending.array], id)?;
-    Ok((launched, pending))
+fn late(client: &Client, id: i32) -> Result<Late, Finding> {
+    let (pending, other) = (Pending::new(client)?, upload_four(client, &[1.0; 4])?);
+    let executable = compile_add(client)?;
+    let launched = launch(&executable, &[&other, &pending.array], id)?;
+    Ok(Late { launched, pending, _others: (executable, other) })
 }
 
 /// Fails if an event is ready before the host provides the data that an execution waits for.
@@ -172,13 +190,13 @@ fn not_yet(client: &Client, event: &Event, what: &str, pending: Pending) -> Verd
 
 fn done_is_late(context: &Context) -> Verdict {
     let client = context.client()?;
-    let (launched, pending) = late(&client, 950)?;
+    let Late { launched, pending, _others } = late(&client, 950)?;
     not_yet(&client, &launched.done[0], "the event in `device_complete_events`", pending)
 }
 
 fn output_is_late(context: &Context) -> Verdict {
     let client = context.client()?;
-    let (launched, pending) = late(&client, 951)?;
+    let Late { launched, pending, _others } = late(&client, 951)?;
     let output = &launched.outputs[0][0];
     not_yet(&client, &output.ready()?, "the ready event of an output", pending)?;
     equal("the sum", numbers(output)?, vec![3.0; 4])
@@ -187,7 +205,8 @@ fn output_is_late(context: &Context) -> Verdict {
 fn polled(context: &Context) -> Verdict {
     let client = context.client()?;
     let x = upload_four(&client, &[1.0; 4])?;
-    let launched = launch(&compile_add(&client)?, &[&x, &x], 0)?;
+    let executable = compile_add(&client)?;
+    let launched = launch(&executable, &[&x, &x], 0)?;
     for (event, what) in [
         (&launched.outputs[0][0].ready()?, "the ready event of an output"),
         (&launched.done[0], "the event in `device_complete_events`"),
@@ -227,7 +246,7 @@ fn all_are(array: &Buffer, value: f32, what: &str, cause: &str) -> Verdict {
     Ok(())
 }
 
-fn compile_long(client: &Client) -> Result<crate::host::LoadedExecutable, Error> {
+fn compile_long(client: &Client) -> Result<LoadedExecutable, Error> {
     let text = add_program(&format!("{ELEMENTS}x"));
     client.compile(&Program::mlir(&text), &CompileOptions::default().encode())
 }
