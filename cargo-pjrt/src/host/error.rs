@@ -71,6 +71,8 @@ pub struct Error {
     pub message: String,
     /// `true` if the plugin's message is not valid; `message` then describes the problem.
     pub message_is_broken: bool,
+    /// `true` if the plugin reported success, but its outputs are unusable.
+    pub is_of_success: bool,
     /// The payloads: key and value.
     pub payloads: Vec<(String, Vec<u8>)>,
 }
@@ -82,13 +84,20 @@ impl Error {
     /// Creates the error for a function that the table lacks.
     pub(crate) fn missing(function: &'static str) -> Self {
         let message = "the table has no such function".to_owned();
-        Self { code: Code::UNIMPLEMENTED, ..Self::broken(function, message) }
+        Self { code: Code::UNIMPLEMENTED, is_of_success: false, ..Self::broken(function, message) }
     }
 
     /// Creates the error for a result that the interface does not allow.
     pub(crate) fn broken(function: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { function, code: Code::INTERNAL, message, message_is_broken: false, payloads: Vec::new() }
+        Self {
+            function,
+            code: Code::INTERNAL,
+            message,
+            message_is_broken: false,
+            is_of_success: true,
+            payloads: Vec::new(),
+        }
     }
 }
 

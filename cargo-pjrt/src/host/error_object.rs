@@ -38,7 +38,14 @@ pub(crate) fn read(plugin: Plugin, function: &'static str, error: *mut PJRT_Erro
     let message = unsafe { message_of(message.message, message.message_size) };
     let message_is_broken = message.is_err();
     let message = message.unwrap_or_else(|what| format!("PJRT_Error_Message returned {what}"));
-    Error { function, code, message, message_is_broken, payloads: payloads(plugin, error) }
+    Error {
+        function,
+        code,
+        message,
+        message_is_broken,
+        is_of_success: false,
+        payloads: payloads(plugin, error),
+    }
 }
 
 /// The largest credible size of a message in bytes.

@@ -113,6 +113,7 @@ pub(crate) fn refused_with<T>(what: &str, outcome: Result<T>, codes: &[Code], co
     if error.code == Code::UNIMPLEMENTED && !codes.contains(&error.code) {
         return Err(error.into());
     }
+    ensure!(!error.is_of_success, "{what} was accepted ({error}); expected the error {names}");
     if !codes.contains(&error.code) {
         return Err(Finding::Advice(format!("{what} was refused with {error}; the usual code is {names}")));
     }
