@@ -8,6 +8,7 @@ use pjrt_sys::*;
 
 use crate::fault::args_of;
 use crate::table::{FAULT, INNER, Mode, event, field, inner, on_ready, own_error, place, read, state, write};
+use crate::{executions, returned};
 
 /// Performs an action instead of the call. Returns `None` if the good plugin is to be called nevertheless.
 ///
@@ -70,6 +71,7 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 match words[0].as_str() {
                     "never" => Mode::Never,
                     "twice" => Mode::Twice,
+                    "error_twice" => Mode::ErrorTwice,
                     _ => Mode::NoError,
                 },
             )),
@@ -137,7 +139,7 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 }
                 None
             }
-            _ => None,
+            _ => executions::before(name, words, args),
         }
     }
 }
@@ -371,7 +373,12 @@ pub(crate) unsafe fn after(
                 let memory = (*args.cast::<PJRT_Device_DefaultMemory_Args>()).memory;
                 forgetful(memory, &words[0]);
             }
-            _ => {}
+            _ => {
+                if error.is_null() {
+                    returned::after(name, words, slot, args);
+                }
+                return executions::after(name, words, args, error);
+            }
         }
         error
     }

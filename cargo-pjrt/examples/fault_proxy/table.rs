@@ -11,7 +11,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use pjrt_sys::*;
 
 use crate::fault::{Action, Condition, Fault, Path, Then, Value, args_of, name_of};
-use crate::{extension, special};
+use crate::{executions, extension, returned, special};
 
 pub(crate) type Function = unsafe extern "C" fn(*mut u8) -> *mut PJRT_Error;
 
@@ -189,6 +189,8 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
         state.called.insert((slot, object));
         if name_of(slot).ends_with("_Destroy") {
             state.called.retain(|(_, of)| *of != object);
+            returned::destroyed(object);
+            executions::destroyed(object);
         }
         if slot == BUFFER_DESTROY {
             state.late.remove(&(object as i64));
@@ -202,7 +204,7 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
         Some(fault) => unsafe { faulty(fault, slot, args) },
         None => {
             // SAFETY: the host calls this slot with this struct.
-            let error = unsafe { good(slot, args, object) };
+            let error = unsafe { executions::later(slot, args, object, good(slot, args, object)) };
             if slot == BUFFER_TO_HOST && error.is_null() {
                 // SAFETY: the call succeeded.
                 unsafe { special::read_late(args.cast()) };
@@ -504,6 +506,8 @@ pub(crate) fn field(slot: usize, name: &str) -> Path {
 pub(crate) enum Mode {
     Once,
     Twice,
+    /// Twice if there is an error.
+    ErrorTwice,
     Never,
     NoError,
 }
@@ -560,6 +564,12 @@ unsafe extern "C" fn called_back(error: *mut PJRT_Error, user_arg: *mut c_void) 
             Mode::Twice => {
                 callback(error, wrapped.user_arg);
                 callback(ptr::null_mut(), wrapped.user_arg);
+            }
+            Mode::ErrorTwice => {
+                callback(error, wrapped.user_arg);
+                if !error.is_null() {
+                    callback(ptr::null_mut(), wrapped.user_arg);
+                }
             }
             Mode::NoError => callback(ptr::null_mut(), wrapped.user_arg),
         }

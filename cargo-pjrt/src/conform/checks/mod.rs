@@ -16,15 +16,21 @@ mod buffer;
 mod calls;
 mod client;
 mod compile;
+mod devices;
 mod entry;
 mod event;
 mod execute;
 mod extension;
 mod hosts;
+mod failures;
 mod lifetime;
 mod memory;
 mod outputs;
+mod ownership;
+mod pending;
 mod plugin;
+mod program_text;
+mod programs;
 mod readback;
 mod special;
 mod struct_size;
@@ -32,6 +38,7 @@ mod threads;
 mod transfer;
 mod upload;
 mod view;
+mod waiting;
 
 use crate::conform::harness::Check;
 
@@ -50,8 +57,13 @@ pub(super) fn all() -> Vec<Check> {
         transfer::CHECKS,
         compile::CHECKS,
         execute::CHECKS,
+        programs::CHECKS,
+        devices::CHECKS,
+        failures::CHECKS,
+        waiting::CHECKS,
         lifetime::CHECKS,
         hosts::CHECKS,
+        ownership::CHECKS,
         extension::CHECKS,
     ];
     let mut checks: Vec<Check> = tables.into_iter().flatten().map(Check::from).collect();
