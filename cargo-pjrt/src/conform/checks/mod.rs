@@ -12,19 +12,27 @@ mod functions {
 #[allow(dead_code, reason = "tests only parse faults; the proxy injects them")]
 mod fault;
 
+mod arrays;
+mod bits;
 mod buffer;
 mod calls;
 mod client;
 mod compile;
+mod donation;
 mod entry;
 mod event;
 mod execute;
 mod extension;
+mod layouts;
+mod lent;
 mod lifetime;
 mod memory;
+mod optimized;
 mod outputs;
 mod plugin;
+mod properties;
 mod readback;
+mod reuse;
 mod special;
 mod struct_size;
 mod threads;
@@ -50,6 +58,13 @@ pub(super) fn all() -> Vec<Check> {
         compile::CHECKS,
         execute::CHECKS,
         lifetime::CHECKS,
+        layouts::CHECKS,
+        bits::CHECKS,
+        lent::CHECKS,
+        reuse::CHECKS,
+        donation::CHECKS,
+        properties::CHECKS,
+        optimized::CHECKS,
         extension::CHECKS,
     ];
     let mut checks: Vec<Check> = tables.into_iter().flatten().map(Check::from).collect();
