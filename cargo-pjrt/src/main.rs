@@ -43,6 +43,8 @@ enum Verb {
     ConformChild {
         #[arg(long)]
         option: Vec<CreateOption>,
+        #[arg(long)]
+        no_client: Option<String>,
         plugin: PathBuf,
         checks: Vec<String>,
     },
@@ -154,8 +156,8 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
             Ok(0)
         }
         Verb::RunChild(options) => run::run(&options).map(|()| 0),
-        Verb::ConformChild { plugin, option, checks } => {
-            conform::child(&plugin, &option, &checks);
+        Verb::ConformChild { plugin, option, no_client, checks } => {
+            conform::child(&plugin, &option, &checks, no_client.as_deref());
             Ok(0)
         }
         Verb::ReplayChild(options) => replay::replay(&options).map(status),

@@ -199,15 +199,71 @@ fn a_step_that_takes_too_long_again_and_again_is_not_tried_for_ever() {
         .map(|check| format!("--check={}", check.name))
         .collect();
     let mut more: Vec<&str> = names.iter().map(String::as_str).collect();
-    more.extend(["--timeout", "1"]);
+    more.extend(["--check=execute/adds", "--check=execute/scalars", "--check=execute/event_comes"]);
+    more.extend(["--check=execute/arguments_stay", "--check=compile/name", "--timeout", "1"]);
     for shared in [&[][..], &["--shared"]] {
+        // Without a client, one attempt is enough.
         let rows = conform("PJRT_Client_Create hang", &[&more, shared].concat()).rows;
-        assert_eq!(rows.len(), names.len());
+        assert_eq!(rows.len(), names.len() + 6);
+        let late: Vec<&Row> = rows.iter().filter(|row| row.status == Status::TimedOut).collect();
+        assert!(late.len() == 1 && late[0].name == "client/can_be_made", "{rows:?}");
+        let last = rows.last().unwrap();
+        assert!(last.message.contains("no client can be created"), "{last:?}");
+        let rows = conform("PJRT_Client_Compile hang", &[&more, shared].concat()).rows;
+        assert_eq!(rows.len(), names.len() + 5);
         let late = rows.iter().filter(|row| row.status == Status::TimedOut).count();
         assert_eq!(late, 3, "{rows:?}");
-        let last = rows.last().unwrap();
-        assert!(last.message.contains("not run, because creating a client took longer than 1 s"), "{last:?}");
+        let of = |name: &str| rows.iter().find(|row| row.name == name).unwrap();
+        let last = of("execute/arguments_stay");
+        assert!(
+            last.message.contains("not run, because compiling the program add took longer than 1 s"),
+            "{last:?}"
+        );
     }
+}
+
+#[test]
+fn with_a_profile_only_what_its_host_needs_fails_the_run() {
+    let check = |fault: &str, name: &str, more: &[&str]| {
+        let mut command = with_fault("conform", fault);
+        let output = command.args(["--check", name]).args(more).arg(faulty()).output().expect("it runs");
+        (output.status.code(), text(&output))
+    };
+    // Nothing of JAX calls PJRT_Buffer_Bitcast, and PyTorch/XLA tolerates plugins without an optional function.
+    let bitcast = ["PJRT_Buffer_Bitcast fail INTERNAL", "buffer/bitcast"];
+    let (status, printed) = check(bitcast[0], bitcast[1], &[]);
+    assert!(status == Some(1) && printed.contains("1 failed"), "{printed}");
+    let (status, printed) = check(bitcast[0], bitcast[1], &["--profile", "jax"]);
+    assert!(status == Some(0) && printed.contains("not needed by jax:"), "{printed}");
+    assert!(printed.contains("0 failed, 1 failed that jax does not need"), "{printed}");
+    let (status, printed) = check("PJRT_Buffer_Delete skip", "buffer/delete", &["--profile", "jax"]);
+    assert!(
+        status == Some(1) && printed.contains(", 1 failed, 0 failed that jax does not need"),
+        "{printed}"
+    );
+    // An advice fails a run only if the host needs it.
+    let old = [
+        "PJRT_LoadedExecutable_Execute when options>struct_size=80 fail INTERNAL",
+        "execute/options_of_0_75",
+    ];
+    for (profile, expected, shown) in
+        [(None, 0, "ADVICE"), (Some("jax"), 0, "ADVICE"), (Some("torch_xla"), 1, "WRONG")]
+    {
+        let more = profile.map_or(vec![], |profile| vec!["--profile", profile]);
+        let (status, printed) = check(old[0], old[1], &more);
+        assert!(status == Some(expected) && printed.contains(shown), "{profile:?}: {printed}");
+    }
+}
+
+#[test]
+fn an_error_with_an_unusual_code_is_advice() {
+    let check = |fault: &str| {
+        let mut command = with_fault("conform", fault);
+        text(&command.args(["--check", "compile/garbage"]).arg(faulty()).output().expect("it runs"))
+    };
+    let printed = check("PJRT_Client_Compile code INTERNAL");
+    assert!(printed.contains("ADVICE") && printed.contains("0 failed, 1 advice"), "{printed}");
+    assert!(check("PJRT_Client_Compile accept").contains("1 failed"));
 }
 
 #[test]

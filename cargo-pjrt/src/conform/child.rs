@@ -8,8 +8,8 @@ use super::list::checks;
 use crate::host::{CreateOption, Plugin, take_called};
 
 /// Runs the checks with these names in the child process, and reports the outcome of each. The caller then
-/// returns from the main function.
-pub fn child(path: &Path, create_options: &[CreateOption], names: &[String]) {
+/// returns from the main function. If `no_client` is set, checks create no client, for this reason.
+pub fn child(path: &Path, create_options: &[CreateOption], names: &[String], no_client: Option<&str>) {
     let plugin = match Plugin::load(path) {
         Ok(plugin) => plugin,
         Err(error) => return send(&Message::Unusable(error.to_string())),
@@ -30,7 +30,7 @@ pub fn child(path: &Path, create_options: &[CreateOption], names: &[String]) {
         }
         send(&Message::Started(name.clone()));
         drop(take_called());
-        let context = Context::new(plugin, path, create_options.to_vec());
+        let context = Context::new(plugin, path, create_options.to_vec(), no_client);
         let (status, message) = one(check, &context);
         let functions = take_called().into_iter().map(str::to_owned).collect();
         let lacks_client = status == Status::NotApplicable && context.why_no_client().is_some();
@@ -56,6 +56,7 @@ fn one(check: &Check, context: &Context) -> (Status, String) {
             }
             _ => (Status::Wrong, message),
         },
+        Ok(Err(Finding::Advice(message))) => (Status::Advice, message),
         Ok(Err(Finding::Unsupported(message))) => match context.why_no_client() {
             None => (Status::Unsupported, message),
             // Every host requires clients.

@@ -40,6 +40,7 @@ pub struct Listed<'c> {
     source: Source,
     since: i32,
     needed_by: Vec<&'static str>,
+    used_by: Vec<&'static str>,
 }
 
 impl<'c> From<&'c Check> for Listed<'c> {
@@ -50,6 +51,7 @@ impl<'c> From<&'c Check> for Listed<'c> {
             source: check.source,
             since: check.since,
             needed_by: check.needed_by.iter().map(|profile| profile.name()).collect(),
+            used_by: check.used_by.iter().map(|profile| profile.name()).collect(),
         }
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct Process {
     worker: Worker,
     reached: Reached,
     isolation: Isolation,
+    /// The number of clients that the process tried to create, and whether the last attempt ended.
+    clients: (usize, bool),
     /// `true` if the process ended because it could no longer write to its parent.
     pub(super) is_lost: bool,
 }
@@ -45,14 +47,22 @@ impl Process {
     pub(super) fn start<'c>(
         options: &Options,
         program: &Path,
+        no_client: Option<&str>,
         checks: impl Iterator<Item = &'c &'c Check>,
     ) -> Result<Self, String> {
         let mut arguments: Vec<OsString> = vec!["conform-child".into(), options.plugin.clone().into()];
         arguments.extend(options.create_options.iter().map(|option| format!("--option={option}").into()));
+        arguments.extend(no_client.map(|why| format!("--no-client={why}").into()));
         arguments.extend(checks.map(|check| OsString::from(&check.name)));
         let worker = Worker::start(program, &arguments, Prints::Kept);
         let worker = worker.map_err(|error| format!("cannot start {}: {error}", program.display()))?;
-        Ok(Self { worker, reached: Reached::Loading, isolation: options.isolation, is_lost: false })
+        Ok(Self {
+            worker,
+            reached: Reached::Loading,
+            isolation: options.isolation,
+            clients: (0, true),
+            is_lost: false,
+        })
     }
 
     /// Receives messages until a check ends. Returns an error if no process has loaded the plugin yet, and
@@ -78,9 +88,15 @@ impl Process {
                         if hung.get(&step).is_some_and(|times| *times >= TRIES) {
                             return Ok((self.reached, End::Skipped(step)));
                         }
+                        if step == Step::Client {
+                            self.clients = (self.clients.0 + 1, false);
+                        }
                         within = Some(step);
                     }
                     Ok(Message::Left(step)) => {
+                        if step == Step::Client {
+                            self.clients.1 = true;
+                        }
                         within = None;
                         hung.remove(&step);
                     }
@@ -111,6 +127,16 @@ impl Process {
             return Err(format!("{while_loading}{message}{printed}"));
         }
         Ok((self.reached, End::Broken(status, message)))
+    }
+
+    /// Returns `true` if an attempt to create a client returned, with or without an error.
+    pub(super) fn made_client(&self) -> bool {
+        self.clients.0 > 1 || self.clients == (1, true)
+    }
+
+    /// Returns `true` if the process ended or hung while it created its first client.
+    pub(super) fn is_without_client(&self) -> bool {
+        self.clients == (1, false) && !self.is_lost
     }
 
     /// Waits for the child to end by itself after the last check, and returns the outcome.

@@ -80,16 +80,17 @@ impl Row {
     }
 
     /// Converts the outcome to a JUnit test case, whose class is the area of the check.
-    fn test_case(&self) -> TestCase {
+    fn test_case(&self, is_needed: bool) -> TestCase {
+        let fails = self.status.is_failure() && is_needed;
         let mut status = match self.status {
             Status::Passed => TestCaseStatus::success(),
-            status if status.is_failure() => TestCaseStatus::non_success(NonSuccessKind::Failure),
+            _ if fails => TestCaseStatus::non_success(NonSuccessKind::Failure),
             _ => TestCaseStatus::skipped(),
         };
         if self.status != Status::Passed {
             status.set_message(self.message.as_str());
         }
-        if self.status.is_failure() {
+        if fails {
             status.set_type(self.status.name()).set_description(self.rule.as_str());
         }
         let (area, rule) = self.name.split_once('/').unwrap_or(("", &self.name));
@@ -114,12 +115,12 @@ fn indented(text: &str) -> String {
 const NAMED: usize = 20;
 
 /// Formats the checks that did not pass. Checks that did not apply for the same reason are grouped.
-fn not_passed(rows: &[Row]) -> Vec<String> {
+fn not_passed(rows: &[&Row]) -> Vec<String> {
     let mut texts = Vec::new();
     let mut shown: Vec<(Status, &str)> = Vec::new();
     for row in rows.iter().filter(|row| row.status != Status::Passed) {
         let key = (row.status, row.message.as_str());
-        let alike = |other: &&Row| (other.status, other.message.as_str()) == key;
+        let alike = |other: &&&Row| (other.status, other.message.as_str()) == key;
         if row.status.is_complaint() || rows.iter().filter(alike).count() == 1 {
             texts.push(row.text());
         } else if !shown.contains(&key) {
@@ -145,10 +146,21 @@ impl Report {
         self.rows.iter().filter(|row| row.status == status).count()
     }
 
-    /// Returns the number of failures.
+    /// Returns `true` if the host of the profile needs the rule, or if there is no profile.
+    fn is_needed(&self, row: &Row) -> bool {
+        let needs = |profile: &String| row.status == Status::Missing || row.needed_by.contains(profile);
+        self.profile.as_ref().is_none_or(needs)
+    }
+
+    /// Returns the number of failures that fail the run: with a profile, those of rules that its host needs.
     #[must_use]
     pub fn failures(&self) -> usize {
-        self.rows.iter().filter(|row| row.status.is_failure()).count()
+        self.rows.iter().filter(|row| row.status.is_failure() && self.is_needed(row)).count()
+    }
+
+    /// Returns the failures of rules that the host of the profile does not need.
+    fn tolerated(&self) -> Vec<&Row> {
+        self.rows.iter().filter(|row| row.status.is_failure() && !self.is_needed(row)).collect()
     }
 
     /// Returns `true` if no check applied, so that the report contains no information about the plugin.
@@ -170,13 +182,22 @@ impl Report {
     /// Returns a summary in one line.
     #[must_use]
     pub fn summary(&self) -> String {
-        format!(
+        let mut summary = format!(
             "{} passed, {} unsupported, {} not applicable, {} failed",
             self.count(Status::Passed),
             self.count(Status::Unsupported),
             self.count(Status::NotApplicable),
             self.failures()
-        )
+        );
+        // Writing to a string does not fail.
+        if let Some(profile) = &self.profile {
+            let _ = write!(summary, ", {} failed that {profile} does not need", self.tolerated().len());
+        }
+        match self.count(Status::Advice) {
+            0 => {}
+            count => _ = write!(summary, ", {count} advice"),
+        }
+        summary
     }
 
     /// Formats the report. Text contains only the checks that did not pass.
@@ -184,8 +205,16 @@ impl Report {
     pub fn print(&self, format: Format) -> String {
         match format {
             Format::Text => {
-                let rows = not_passed(&self.rows);
-                rows.into_iter().chain([self.subject(), self.summary()]).collect::<Vec<_>>().join("\n") + "\n"
+                let tolerated = self.tolerated();
+                let is_tolerated = |row: &&Row| tolerated.iter().any(|other| other.name == row.name);
+                let rows: Vec<&Row> = self.rows.iter().filter(|row| !is_tolerated(row)).collect();
+                let mut texts = not_passed(&rows);
+                if let Some(profile) = self.profile.as_ref().filter(|_| !tolerated.is_empty()) {
+                    texts.push(format!("not needed by {profile}:"));
+                    texts.extend(tolerated.iter().map(|row| row.text()));
+                }
+                texts.into_iter().chain([self.subject(), self.summary()]).collect::<Vec<_>>().join("\n")
+                    + "\n"
             }
             Format::Json => serde_json::to_string_pretty(self).unwrap_or_default() + "\n",
             Format::Junit => self.junit(),
@@ -195,7 +224,7 @@ impl Report {
 
     fn junit(&self) -> String {
         let mut suite = TestSuite::new(self.subject());
-        suite.add_test_cases(self.rows.iter().map(Row::test_case));
+        suite.add_test_cases(self.rows.iter().map(|row| row.test_case(self.is_needed(row))));
         let mut report = quick_junit::Report::new("cargo pjrt conform");
         report.add_test_suite(suite);
         // Writing to a string does not fail.
@@ -213,15 +242,16 @@ impl Report {
         for row in &self.rows {
             let class = match row.status {
                 Status::Passed => "good",
-                status if status.is_failure() => "bad",
+                status if status.is_failure() && self.is_needed(row) => "bad",
                 _ => "",
             };
             let _ = writeln!(
                 page,
-                "<tr class=\"{class}\"><td>{}</td><td>{}</td><td>{}</td><td>{}<pre>{}</pre></td></tr>",
+                "<tr class=\"{class}\"><td>{}</td><td>{}</td><td>{}<br><small>{}</small></td><td>{}<pre>{}</pre></td></tr>",
                 row.status.name(),
                 escaped(&row.name),
                 escaped(&row.rule),
+                escaped(&row.source),
                 escaped(&row.message),
                 escaped(&row.printed)
             );

@@ -9,6 +9,7 @@ use super::list::{checks, select};
 use super::options::{Isolation, Options};
 use super::process::{End, Process, Reached, TRIES};
 use super::report::{Report, Row};
+use crate::requirements::Profile;
 
 /// Runs the checks.
 ///
@@ -25,7 +26,8 @@ pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
     let mut run = Run::new(options, &all, &selected);
     while !run.waiting.is_empty() {
         let batch = run.batch();
-        let mut process = Process::start(options, program, run.waiting.iter().take(batch))?;
+        let mut process =
+            Process::start(options, program, run.no_client.as_deref(), run.waiting.iter().take(batch))?;
         for _ in 0..batch {
             let Some(check) = run.waiting.pop_front() else { break };
             if !run.finish(check, &mut process)? {
@@ -52,6 +54,11 @@ struct Run<'c> {
     rows: Vec<Row>,
     /// For each step, the number of consecutive checks in which it took too long.
     hung: HashMap<Step, usize>,
+    /// `true` if a call that creates a client returned, with or without an error.
+    client_made: bool,
+    /// The reason why no client can be created, if the first attempt ended the process or hung. Further
+    /// attempts would do the same.
+    no_client: Option<String>,
     /// The number of consecutive checks whose process lost its connection.
     lost: usize,
 }
@@ -65,6 +72,8 @@ impl<'c> Run<'c> {
             version: None,
             rows: Vec::new(),
             hung: HashMap::new(),
+            client_made: false,
+            no_client: None,
             lost: 0,
         }
     }
@@ -72,9 +81,9 @@ impl<'c> Run<'c> {
     /// Returns the number of checks that the next process runs.
     fn batch(&self) -> usize {
         match self.options.isolation {
-            Isolation::Each => 1,
+            Isolation::Each if self.no_client.is_none() => 1,
             // The process whose end is checked runs no other check.
-            Isolation::Shared => {
+            _ => {
                 let ends = self.waiting.iter().position(|check| check.name == PROCESS_ENDS);
                 ends.map_or(self.waiting.len(), |at| at.max(1))
             }
@@ -88,6 +97,7 @@ impl<'c> Run<'c> {
         let (reached, end) = process
             .receive(self.options.timeout, &mut self.version, &mut self.hung)
             .map_err(|error| format!("{}: {error}", self.options.plugin.display()))?;
+        self.client_made |= process.made_client();
         match end {
             End::Finished(finished) => {
                 self.end_finished(check, finished, process, started);
@@ -104,6 +114,10 @@ impl<'c> Run<'c> {
             End::Broken(status, message) if reached == Reached::Initializing => {
                 let printed = process.printed(status);
                 self.end_uninitialized(check, (status, message), printed, started);
+            }
+            End::Broken(status, message) if !self.client_made && process.is_without_client() => {
+                let printed = process.printed(status);
+                self.end_without_client(check, (status, message), printed, started);
             }
             End::Broken(status, message) => {
                 self.end(check, status, message, Vec::new(), process.printed(status), started);
@@ -126,17 +140,18 @@ impl<'c> Run<'c> {
         printed: String,
         started: Instant,
     ) {
-        let is_new_enough = self.version.is_none_or(|(_, minor)| minor >= check.needed_since);
-        let needed_by = if is_new_enough { check.needed_by } else { &[] };
-        let is_needed = self.options.profile.is_some_and(|profile| needed_by.contains(&profile));
+        let hosts: Vec<Profile> = check.hosts(self.version.map_or(i32::MAX, |(_, minor)| minor)).collect();
+        let has_profile_in =
+            |hosts: &[Profile]| self.options.profile.is_some_and(|profile| hosts.contains(&profile));
+        let is_needed = has_profile_in(&hosts);
         self.rows.push(Row {
             name: check.name.clone(),
             rule: check.rule.clone(),
             source: check.source.to_string(),
-            needed_by: needed_by.iter().map(|profile| profile.name().to_owned()).collect(),
+            needed_by: hosts.iter().map(|profile| profile.name().to_owned()).collect(),
             status: match status {
-                Status::Unsupported if is_needed => Status::Missing,
-                status if status.is_failure() && check.source.is_advice() => Status::Advice,
+                Status::Unsupported if is_needed && has_profile_in(check.needed_by) => Status::Missing,
+                status if status.is_failure() && check.source.is_advice() && !is_needed => Status::Advice,
                 status => status,
             },
             message,
@@ -165,6 +180,23 @@ impl<'c> Run<'c> {
             || self.waiting.iter().any(|check| check.name == CLIENT);
         if lacks_client && !is_known {
             self.waiting.extend(self.all.iter().find(|check| check.name == CLIENT));
+        }
+    }
+
+    /// Records that the creation of a client ended the process or hung. The check of the creation fails, even
+    /// if it was not selected, and the others run without a client.
+    fn end_without_client(
+        &mut self,
+        check: &'c Check,
+        (status, message): (Status, String),
+        printed: String,
+        started: Instant,
+    ) {
+        self.no_client = Some(message.clone());
+        self.waiting.push_front(check);
+        self.waiting.retain(|check| check.name != CLIENT);
+        for client in self.all.iter().filter(|check| check.name == CLIENT) {
+            self.end(client, status, message.clone(), Vec::new(), printed.clone(), started);
         }
     }
 

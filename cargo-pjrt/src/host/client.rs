@@ -11,6 +11,7 @@ use super::call::{call, destroyed_by, text_of, value_of};
 use super::element_type::ElementType;
 use super::error::{Code, Error, Result};
 use super::executable::{Executable, LoadedExecutable, Program};
+use super::layout::Layout;
 use super::objects::{Device, Memory};
 use super::plugin::Plugin;
 use super::topology::Topology;
@@ -345,6 +346,9 @@ impl Client {
         dims: &[i64],
         memory: Memory<'_>,
     ) -> Result<Buffer> {
+        // XLA's plugins require a layout.
+        let dense = Layout::dense(dims.len());
+        let mut layout = dense.raw();
         let args = call!(
             self.plugin,
             PJRT_Client_CreateUninitializedBuffer_Args {
@@ -352,6 +356,7 @@ impl Client {
                 shape_dims: dims.as_ptr(),
                 shape_num_dims: dims.len(),
                 shape_element_type: PJRT_Buffer_Type(element_type.0),
+                shape_layout: &raw mut layout,
                 memory: memory.raw,
             }
         )?;
@@ -370,6 +375,9 @@ impl Client {
         dims: &[i64],
         memory: Memory<'_>,
     ) -> Result<Buffer> {
+        // XLA's plugins require a layout.
+        let dense = Layout::dense(dims.len());
+        let mut layout = dense.raw();
         let args = call!(
             self.plugin,
             PJRT_Client_CreateErrorBuffer_Args {
@@ -380,6 +388,7 @@ impl Client {
                 shape_dims: dims.as_ptr(),
                 shape_num_dims: dims.len(),
                 shape_element_type: PJRT_Buffer_Type(element_type.0),
+                shape_layout: &raw mut layout,
                 memory: memory.raw,
             }
         )?;
@@ -397,6 +406,9 @@ impl Client {
         dims: &[i64],
         memory: Memory<'_>,
     ) -> Result<(Buffer, AliasHandle)> {
+        // XLA's plugins require a layout.
+        let dense = Layout::dense(dims.len());
+        let mut layout = dense.raw();
         let args = call!(
             self.plugin,
             PJRT_Client_CreateAliasBuffer_Args {
@@ -405,6 +417,7 @@ impl Client {
                 shape_dims: dims.as_ptr(),
                 shape_num_dims: dims.len(),
                 shape_element_type: PJRT_Buffer_Type(element_type.0),
+                shape_layout: &raw mut layout,
             }
         )?;
         let buffer = Buffer::from_raw(self.plugin, args.alias_buffer, "PJRT_Client_CreateAliasBuffer")?;

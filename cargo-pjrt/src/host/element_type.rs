@@ -83,6 +83,15 @@ impl ElementType {
         ELEMENT_TYPES.get(self.0 as usize).map_or(0, |(_, bits, _)| bits / 8)
     }
 
+    /// Returns `false` if elements have less than a byte, so that a device may store several of them in one.
+    #[must_use]
+    pub fn fills_bytes(self) -> bool {
+        !matches!(
+            self.name(),
+            "i4" | "ui4" | "i2" | "ui2" | "i1s" | "ui1" | "f4E2M1FN" | "f6E2M3FN" | "f6E3M2FN"
+        )
+    }
+
     /// Returns the alignment of an element in host memory, in bytes: its size, or the size of one part of a
     /// complex number.
     #[must_use]

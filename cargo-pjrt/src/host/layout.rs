@@ -29,6 +29,11 @@ impl Tile {
 }
 
 impl Layout {
+    /// Returns the dense row-major layout of an array of this rank.
+    pub(super) fn dense(rank: usize) -> Self {
+        Self::MinorToMajor((0..rank as i64).rev().collect())
+    }
+
     /// Returns the C struct, which points into `self`. Its nested `struct_size` is garbage, as some hosts
     /// leave it.
     pub(super) fn raw(&self) -> PJRT_Buffer_MemoryLayout {

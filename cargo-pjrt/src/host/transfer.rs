@@ -11,6 +11,7 @@ use super::element_type::ElementType;
 use super::error::{Code, Error, Result};
 use super::event::Event;
 use super::host_memory::HostMemory;
+use super::layout::Layout;
 use super::objects::{Device, Memory};
 use super::plugin::Plugin;
 
@@ -147,6 +148,9 @@ impl TransferManager {
         dims: &[i64],
     ) -> Result<Event> {
         let memory = HostMemory::new(data, 0);
+        // XLA's plugins require a layout.
+        let dense = Layout::dense(dims.len());
+        let mut layout = dense.raw();
         let args = call!(
             self.plugin,
             PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args {
@@ -156,6 +160,7 @@ impl TransferManager {
                 shape_dims: dims.as_ptr(),
                 shape_num_dims: dims.len(),
                 shape_element_type: PJRT_Buffer_Type(element_type.0),
+                shape_layout: &raw mut layout,
             }
         )?;
         const FUNCTION: &str = "PJRT_AsyncHostToDeviceTransferManager_TransferLiteral";

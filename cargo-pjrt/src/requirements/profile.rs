@@ -43,6 +43,12 @@ impl Profile {
         }
     }
 
+    /// Returns the hosts that call a function of the table.
+    pub(crate) fn that_call(function: &str) -> Vec<Self> {
+        let name = function.trim_start_matches("PJRT_");
+        Self::ALL.into_iter().filter(|profile| profile.functions().contains(&name)).collect()
+    }
+
     /// Returns the name of the host and the version that was examined.
     #[must_use]
     pub fn title(self) -> &'static str {

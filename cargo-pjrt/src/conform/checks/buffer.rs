@@ -2,7 +2,7 @@
 
 use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{
-    Context, Finding, Verdict, ensure, equal, f32_bytes, numbers, refused_with, upload_four,
+    Context, Finding, Verdict, ensure, equal, f32_bytes, fails_with, numbers, refused_with, upload_four,
 };
 use crate::host::{Code, ElementType, HostArray};
 use crate::requirements::Profile;
@@ -14,8 +14,10 @@ pub(super) const CHECKS: &[Entry] = &[
         element_type,
         "PJRT_Buffer_ElementType set type_=5",
     )
+    .header("PJRT_Client_BufferFromHostBuffer_Args::type", "The type of the `data`, and the type of the resulting output `buffer`.")
     .needed_by(ALL).also(&["upload/type_*", "execute/output_types", "special/uninitialized", "special/error_has_dims"]),
     check("buffer/dims", "An array reports its dimensions.", dims, "PJRT_Buffer_Dimensions set num_dims=0")
+    .header("PJRT_Buffer_Dimensions", "Returns the array shape of `buffer`, i.e. the size of each dimension.")
         .needed_by(ALL)
         .also(&["upload/*", "buffer/*", "special/*", "execute/*"]),
     check(
@@ -24,6 +26,7 @@ pub(super) const CHECKS: &[Entry] = &[
         dims_stay,
         "PJRT_Buffer_Dimensions fresh dims num_dims 8",
     )
+    .header("PJRT_Buffer_Dimensions_Args::dims", "Has the lifetime of `buffer` and length `num_dims`.")
     .needed_by(ALL),
     check(
         "buffer/dims_are_of_each_array",
@@ -31,6 +34,7 @@ pub(super) const CHECKS: &[Entry] = &[
         dims_of_each,
         "PJRT_Buffer_Dimensions shared dims num_dims",
     )
+    .header("PJRT_Buffer_Dimensions_Args::dims", "Has the lifetime of `buffer` and length `num_dims`.")
     .needed_by(ALL),
     check(
         "buffer/dims_after_delete",
@@ -38,6 +42,7 @@ pub(super) const CHECKS: &[Entry] = &[
         dims_after_delete,
         "PJRT_Buffer_Dimensions after PJRT_Buffer_Delete fail INVALID_ARGUMENT",
     )
+    .host("XLA's client, PjRtCApiBuffer::dimensions", "Reads the dimensions when JAX first asks for them, and ends the process if the function fails.")
     .needed_by(&[Profile::Jax]),
     check(
         "buffer/unpadded_dims",
@@ -45,26 +50,32 @@ pub(super) const CHECKS: &[Entry] = &[
         unpadded,
         "PJRT_Buffer_UnpaddedDimensions set num_dims=1",
     )
+    .header("PJRT_Buffer_UnpaddedDimensions", "Returns the unpadded array shape of `buffer`. This usually is equivalent to PJRT_Buffer_Dimensions.")
     .needed_by(&[Profile::TorchXla]),
     check(
         "buffer/no_dynamic_dims",
         "A static array has no dynamic dimensions.",
         dynamic,
         "PJRT_Buffer_DynamicDimensionIndices set num_dynamic_dims=1 dynamic_dim_indices=zeros",
-    ),
+    )
+    .header("PJRT_Buffer_DynamicDimensionIndices", "Returns the indices of dynamically-sized dimensions, or an empty list if all dimensions are static.")
+    .used_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "buffer/memory_layout",
         "A row-major array reports its last dimension as the most minor one: jaxlib up to 0.4.30 and R query it.",
         layout,
         "PJRT_Buffer_GetMemoryLayout fail INTERNAL",
-    ),
+    )
+    .header("PJRT_Buffer_GetMemoryLayout", "Returns the memory layout of the data in this buffer."),
     check(
         "buffer/on_device_size",
         "The size of an array on the device is at least the size of its elements.",
         on_device_size,
         "PJRT_Buffer_OnDeviceSizeInBytes set on_device_size_in_bytes=1",
-    ).also(&["buffer/held_data_can_be_read", "buffer/held_data_outlives_delete"]),
+    )
+    .header("PJRT_Buffer_OnDeviceSizeInBytes", "Gets the number of bytes of the buffer storage on the device.").also(&["buffer/held_data_can_be_read", "buffer/held_data_outlives_delete"]),
     check("buffer/device", "An array reports the device that it is on.", device, "PJRT_Buffer_Device set device=null")
+    .header("PJRT_Buffer_Device", "Returns this buffer's storage device.")
         .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Gomlx])
         .also(&["execute/*", "buffer/*"]),
     check(
@@ -73,6 +84,7 @@ pub(super) const CHECKS: &[Entry] = &[
         memory,
         "PJRT_Buffer_Memory set memory=null",
     )
+    .header("PJRT_Buffer_Memory", "Returns this buffer's storage memory.")
     .needed_by(&[Profile::Jax])
     .also(&["*"]),
     check(
@@ -81,6 +93,7 @@ pub(super) const CHECKS: &[Entry] = &[
         not_deleted,
         "PJRT_Buffer_IsDeleted set is_deleted=1",
     )
+    .header("PJRT_Buffer_IsDeleted", "True if and only if PJRT_Buffer_Delete has previously been called.")
     .needed_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["execute/*", "buffer/*"]),
     check(
@@ -89,6 +102,7 @@ pub(super) const CHECKS: &[Entry] = &[
         delete,
         "PJRT_Buffer_Delete skip",
     )
+    .header("PJRT_Buffer_IsDeleted", "True if and only if PJRT_Buffer_Delete has previously been called.")
     .needed_by(&[Profile::Jax])
     .also(&["buffer/*", "readback/of_a_deleted_array", "execute/of_a_deleted_argument"]),
     check(
@@ -96,64 +110,83 @@ pub(super) const CHECKS: &[Entry] = &[
         "Deleting an array again does nothing.",
         delete_twice,
         "PJRT_Buffer_Delete after PJRT_Buffer_Delete fail FAILED_PRECONDITION",
-    ),
+    )
+    .host("XLA's client, PjRtCApiBuffer::Delete", "Calls the function whether or not the buffer is deleted, and ends the process if it fails.")
+    .used_by(&[Profile::Jax]),
     check(
         "buffer/ready_event_of_a_deleted_one",
         "The ready event of an array that was deleted is an error with INVALID_ARGUMENT.",
         deleted_ready,
         "PJRT_Buffer_ReadyEvent after PJRT_Buffer_Delete set event=complete",
-    ),
+    )
+    .header("PJRT_Buffer_ReadyEvent", "If the buffer has been deleted or donated, the returned event will immediately indicate an error.")
+    .used_by(&[Profile::Jax]),
     check(
         "buffer/is_on_cpu_stays",
         "PJRT_Buffer_IsOnCpu returns the same value on every call.",
         on_cpu,
         "PJRT_Buffer_IsOnCpu call 2 toggle is_on_cpu",
     )
+    .host("JAX, jaxlib/py_array.cc, PyHostValue", "Asks several times, and expects the same memory each time.")
     .needed_by(&[Profile::Jax]),
     check(
         "buffer/unsafe_pointer",
         "An array has an address, which is the same each time.",
         pointer,
         "PJRT_Buffer_UnsafePointer set buffer_pointer=0",
-    ),
+    )
+    .header("PJRT_Buffer_UnsafePointer", "Returns platform-dependent address for the given buffer.")
+    .used_by(&[Profile::Jax]),
     check(
         "buffer/hold_and_release",
         "Holding an array's data and releasing it succeed.",
         hold,
         "PJRT_Buffer_DecreaseExternalReferenceCount fail INTERNAL",
     )
+    .header("PJRT_Buffer_IncreaseExternalReferenceCount", "Increments the reference count for the buffer.")
+    .used_by(&[Profile::Jax, Profile::Zml])
     .also(&["buffer/release_without_hold", "buffer/held_*"]),
     check(
         "buffer/release_without_hold",
         "Releasing data that is not held is refused with INVALID_ARGUMENT.",
         release,
         "PJRT_Buffer_DecreaseExternalReferenceCount accept",
-    ),
+    )
+    .header("PJRT_Buffer_DecreaseExternalReferenceCount", "Returns an error if the reference count is zero."),
     check(
         "buffer/held_data_has_an_address",
         "Data that is held has an address.",
         opaque,
         "PJRT_Buffer_OpaqueDeviceMemoryDataPointer set device_memory_ptr=null",
     )
-    .needed_by(&[Profile::Zml]).also(&["buffer/held_data_can_be_read", "buffer/held_data_outlives_delete"]),
+    .header("PJRT_Buffer_OpaqueDeviceMemoryDataPointer", "Returns the opaque device memory data pointer of the buffer.")
+    .needed_by(&[Profile::Zml])
+    .used_by(&[Profile::Jax])
+    .also(&["buffer/held_data_can_be_read", "buffer/held_data_outlives_delete"]),
     check(
         "buffer/held_data_can_be_read",
         "If the plugin reports that an array is on the CPU, the array's bytes are at its address: JAX creates NumPy arrays from them.",
         in_place,
         "PJRT_Buffer_OpaqueDeviceMemoryDataPointer set device_memory_ptr+4",
-    ).also(&["buffer/held_data_outlives_delete"]),
+    )
+    .host("JAX, jaxlib/py_array.cc, PyHostValue", "Creates a NumPy array over the address of an array on the CPU.")
+    .used_by(&[Profile::Jax])
+    .also(&["buffer/held_data_outlives_delete"]),
     check(
         "buffer/held_data_outlives_delete",
         "Data that is held can be read after the array was deleted.",
         held_delete,
         "PJRT_Buffer_Delete scribble_held",
-    ),
+    )
+    .header("PJRT_Buffer_IncreaseExternalReferenceCount", "The raw buffer data is being shared with another framework (e.g. NumPy, dlpack) and should not be deleted or moved by the PJRT implementation.")
+    .used_by(&[Profile::Jax]),
     check(
         "buffer/copy_to_each_memory",
         "An array can be copied to every memory of its device, and the copy reports its memory.",
         copy_memory,
         "PJRT_Buffer_CopyToMemory fail INTERNAL",
     )
+    .host("JAX, jax.device_put with a memory kind", "Copies arrays between memories with PJRT_Buffer_CopyToMemory, also to the memory that they are in if it has to copy.")
     .needed_by(&[Profile::Jax])
     .also(&["buffer/copies_are_copies"]),
     check(
@@ -162,6 +195,7 @@ pub(super) const CHECKS: &[Entry] = &[
         copy_independent,
         "PJRT_Buffer_CopyToMemory delete_source",
     )
+    .host("JAX, jax.device_put with may_alias=False", "Copies an array within its memory, and deletes the source.")
     .needed_by(&[Profile::Jax])
     .also(&["buffer/copy_to_each_memory"]),
     check(
@@ -169,13 +203,15 @@ pub(super) const CHECKS: &[Entry] = &[
         "An array can be copied to every other device of the client.",
         copy_device,
         "PJRT_Buffer_CopyToDevice fail INTERNAL",
-    ),
+    )
+    .header("PJRT_Buffer_CopyToDevice", "Copies the buffer to device `dst_device` within the same client."),
     check(
         "buffer/bitcast",
         "PJRT_Buffer_Bitcast returns an array of another type with the same bytes.",
         bitcast,
         "PJRT_Buffer_Bitcast fail INTERNAL",
     )
+    .header("PJRT_Buffer_Bitcast", "Bitcasts the buffer to a new type, dimensions, and layout.")
     .since(98)
     .also(&["buffer/bitcast_of_another_size"]),
     check(
@@ -184,6 +220,7 @@ pub(super) const CHECKS: &[Entry] = &[
         bitcast_size,
         "PJRT_Buffer_Bitcast code INTERNAL",
     )
+    .advice("The header does not say what happens. A refusal finds the caller's mistake.")
     .since(98),
     check(
         "buffer/donate_with_dependency",
@@ -191,6 +228,7 @@ pub(super) const CHECKS: &[Entry] = &[
         donate,
         "PJRT_Buffer_DonateWithControlDependency fail INTERNAL",
     )
+    .host("XLA's client, PjRtCApiBuffer::DonateWithControlDependency", "Uses the new buffer instead of the old one, after the dependency.")
     .since(88)
     .also(&["buffer/donate_with_failed_dependency"]),
     check(
@@ -199,6 +237,7 @@ pub(super) const CHECKS: &[Entry] = &[
         donate_failed,
         "PJRT_Buffer_DonateWithControlDependency swallow_error",
     )
+    .header("PJRT_Buffer_DonateWithControlDependency_Callback_Args", "The host passes an error code and a message to the callback.")
     .since(88),
 ];
 
@@ -447,5 +486,5 @@ fn donate_failed(context: &Context) -> Verdict {
     let client = context.client()?;
     let (new, dependency) = upload_four(&client, &[1.0; 4])?.donate()?;
     dependency.finish(Err((Code::ABORTED, "no more")));
-    refused_with("waiting for the new array", new.ready()?.wait(), &[Code::ABORTED], &["no more"])
+    fails_with("waiting for the new array", new.ready()?.wait(), Code::ABORTED, "no more")
 }

@@ -14,6 +14,7 @@ pub(super) const CHECKS: &[Entry] = &[
         create,
         "PJRT_Client_Create fail INTERNAL",
     )
+    .header("PJRT_Client_Create", "Creates and initializes a new PJRT_Client and returns in `client`.")
     .needed_by(ALL),
     check(
         "client/wild_callbacks_are_not_called",
@@ -21,6 +22,7 @@ pub(super) const CHECKS: &[Entry] = &[
         create,
         "PJRT_Client_Create touch kv_get_user_arg",
     )
+    .host("XLA's client, pjrt_c_api_client.cc, GetCApiClient", "Without a key-value store, the fields of the callbacks are uninitialized.")
     .needed_by(ALL)
     .also(&["*"]),
     check(
@@ -28,19 +30,22 @@ pub(super) const CHECKS: &[Entry] = &[
         "A process can have two clients.",
         two_clients,
         "PJRT_Client_Create clients 1 fail ALREADY_EXISTS",
-    ),
+    )
+    .advice("Tests of hosts create several clients. A device that only one client can hold may forbid it."),
     check(
         "client/unknown_option",
         "An unknown option is refused with INVALID_ARGUMENT, and the message names it.",
         unknown_option,
         "PJRT_Client_Create accept",
-    ),
+    )
+    .advice("A misspelled option that is refused is found at once. The header only says that the options are platform-specific."),
     check(
         "client/platform_name",
         "The name of the platform is not empty, is in lower case, and does not change: hosts select lowering rules by it.",
         platform_name,
         "PJRT_Client_PlatformName set platform_name=text:Fault platform_name_size=5",
     )
+    .header("PJRT_Client_PlatformName", "Returns a string that identifies the platform (e.g. \"cpu\", \"gpu\", \"tpu\"). JAX compares it with names in lower case.")
     .needed_by(ALL)
     .also(&["topology/platform_name"]),
     check(
@@ -49,6 +54,7 @@ pub(super) const CHECKS: &[Entry] = &[
         platform_version,
         "PJRT_Client_PlatformVersion set platform_version_size=0",
     )
+    .header("PJRT_Client_PlatformVersion", "Returns a string containing human-readable, platform-specific version info.")
     .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Gomlx]),
     check(
         "client/process_index",
@@ -56,6 +62,7 @@ pub(super) const CHECKS: &[Entry] = &[
         process_index,
         "PJRT_Client_ProcessIndex set process_index=1",
     )
+    .header("PJRT_Client_ProcessIndex", "Return the process index of this client. Always 0 in single-process settings.")
     .needed_by(&[Profile::Jax, Profile::Gomlx]).also(&["device/process_index"]),
     check(
         "client/devices_exist",
@@ -63,6 +70,7 @@ pub(super) const CHECKS: &[Entry] = &[
         devices_exist,
         "PJRT_Client_Devices set num_devices=0",
     )
+    .header("PJRT_Client_AddressableDevices", "All devices are addressable in a single-process environment. JAX cannot determine its process index without a device.")
     .needed_by(ALL).also(&["client/addressable_devices_are_devices", "client/default_assignment", "client/default_assignment_of_too_many", "client/two_at_once", "lifetime/many_clients", "topology/devices"]),
     check(
         "client/devices_stay",
@@ -70,6 +78,7 @@ pub(super) const CHECKS: &[Entry] = &[
         devices_stay,
         "PJRT_Client_Devices after PJRT_Client_Devices other_first devices num_devices",
     )
+    .host("XLA's client, PjRtCApiClient::GetCppDevice", "Looks a device up by its pointer, and ends the process if it does not find it.")
     .needed_by(ALL),
     check(
         "client/addressable_devices_are_devices",
@@ -77,6 +86,7 @@ pub(super) const CHECKS: &[Entry] = &[
         addressable,
         "PJRT_Client_Devices since PJRT_Client_AddressableDevices other_first devices num_devices",
     )
+    .header("PJRT_Client_Devices", "Returns a list of all devices visible to the runtime, including addressable and non-addressable devices.")
     .needed_by(ALL),
     check(
         "client/lookup_device",
@@ -84,44 +94,51 @@ pub(super) const CHECKS: &[Entry] = &[
         lookup,
         "PJRT_Client_LookupDevice set device=null",
     )
+    .header("PJRT_Client_LookupDevice", "Returns a PJRT_Device* with the specified ID as returned by PJRT_DeviceDescription_Id.")
     .needed_by(&[Profile::Jax]),
     check(
         "client/lookup_of_an_unknown_id",
         "An id of no device is refused with INVALID_ARGUMENT, and the message names it.",
         lookup_unknown,
         "PJRT_Client_LookupDevice when id=12345 code NOT_FOUND",
-    ),
+    )
+    .header("PJRT_Client_LookupDevice", "Returns a PJRT_Device* with the specified ID. There is none."),
     check(
         "client/lookup_of_a_negative_id",
         "A negative id is refused with INVALID_ARGUMENT, and the message names it.",
         lookup_negative,
         "PJRT_Client_LookupDevice when id=-1 message nothing",
-    ),
+    )
+    .header("PJRT_Client_LookupDevice", "Returns a PJRT_Device* with the specified ID. There is none."),
     check(
         "client/lookup_addressable_device",
         "PJRT_Client_LookupAddressableDevice finds every device by its local hardware id, and refuses others.",
         lookup_addressable,
         "PJRT_Client_LookupAddressableDevice set addressable_device=null",
-    ),
+    )
+    .header("PJRT_Client_LookupAddressableDevice", "Returns an addressable PJRT_Device* with the specified ID as returned by PJRT_DeviceDescription_LocalHardwareId."),
     check(
         "client/default_assignment",
         "PJRT_Client_DefaultDeviceAssignment fills the host's array with ids of devices.",
         assignment,
         "PJRT_Client_DefaultDeviceAssignment when default_assignment_size=1 skip",
     )
+    .header("PJRT_Client_DefaultDeviceAssignment_Args::default_assignment", "This API writes `num_replicas * num_partitions` ints within that buffer.")
     .needed_by(&[Profile::Gomlx]),
     check(
         "client/default_assignment_without_room",
         "An array that is too small for the assignment is refused with FAILED_PRECONDITION.",
         assignment_room,
         "PJRT_Client_DefaultDeviceAssignment code INVALID_ARGUMENT",
-    ),
+    )
+    .advice("The header obliges the caller to pass enough room. A refusal finds the caller's mistake."),
     check(
         "client/default_assignment_of_too_many",
         "More replicas than devices are refused, without a crash.",
         assignment_many,
         "PJRT_Client_DefaultDeviceAssignment accept",
     )
+    .advice("The header does not say what happens. A refusal finds the mistake before devices with ids that do not exist are used.")
     .also(&["client/default_assignment_without_room"]),
     check(
         "client/process_info",
@@ -129,6 +146,7 @@ pub(super) const CHECKS: &[Entry] = &[
         process_info,
         "PJRT_Client_UpdateGlobalProcessInfo fail UNIMPLEMENTED",
     )
+    .host("JAX, the watcher thread of jax.distributed", "Ends the process if the function fails.")
     .since(73),
     check(
         "client/memory_lists_agree",
@@ -136,6 +154,7 @@ pub(super) const CHECKS: &[Entry] = &[
         memory_lists,
         "PJRT_Client_AddressableMemories set num_addressable_memories-1",
     )
+    .host("XLA's client, PjRtCApiClient::InitDevicesAndMemorySpaces", "Looks each memory of a device up among those of the client, and ends the process if it is missing.")
     .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Zml]),
     check(
         "device/ids_differ",
@@ -143,19 +162,23 @@ pub(super) const CHECKS: &[Entry] = &[
         ids,
         "PJRT_DeviceDescription_Id set id=-3",
     )
+    .header("PJRT_DeviceDescription_Id", "IDs are unique among devices of this type.")
     .needed_by(ALL).also(&["client/default_assignment", "client/lookup_device"]),
     check(
         "device/process_index",
         "A device of this process reports the index of the process.",
         device_process,
         "PJRT_DeviceDescription_ProcessIndex set process_index=3",
-    ),
+    )
+    .header("PJRT_DeviceDescription_ProcessIndex", "The index of the process that this device belongs to, i.e. is addressable from.")
+    .needed_by(&[Profile::Jax]),
     check(
         "device/kind",
         "A device's kind is not empty.",
         kind,
         "PJRT_DeviceDescription_Kind set device_kind_size=0",
     )
+    .header("PJRT_DeviceDescription_Kind", "A vendor-dependent string that uniquely identifies the kind of device.")
     .needed_by(&[Profile::Jax, Profile::Zml]),
     check(
         "device/to_string",
@@ -163,6 +186,7 @@ pub(super) const CHECKS: &[Entry] = &[
         to_text,
         "PJRT_DeviceDescription_ToString set to_string_size=0",
     )
+    .header("PJRT_DeviceDescription_ToString", "Debug string suitable for reading by end users, should be reasonably terse.")
     .needed_by(&[Profile::Jax, Profile::Zml]),
     check(
         "device/debug_string",
@@ -170,6 +194,7 @@ pub(super) const CHECKS: &[Entry] = &[
         debug_string,
         "PJRT_DeviceDescription_DebugString set debug_string_size=0",
     )
+    .header("PJRT_DeviceDescription_DebugString", "Should be verbose enough to describe the current device unambiguously.")
     .needed_by(&[Profile::Jax, Profile::Gomlx, Profile::Zml]),
     check(
         "device/description_attributes",
@@ -177,6 +202,7 @@ pub(super) const CHECKS: &[Entry] = &[
         attributes,
         "PJRT_DeviceDescription_Attributes add_float",
     )
+    .host("XLA's client, PjRtCApiDeviceDescription::InitAttributes", "Ends the process if an attribute is neither a string, nor an integer, nor a list of integers.")
     .needed_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "device/attributes_can_be_deleted",
@@ -184,6 +210,8 @@ pub(super) const CHECKS: &[Entry] = &[
         device_attributes,
         "PJRT_Device_GetAttributes set attributes_deleter=null",
     )
+    .host("XLA's client, PjRtCApiDevice", "Calls the deleter without comparing it with null.")
+    .used_by(&[Profile::Jax])
     .since(92),
     check(
         "device/is_addressable",
@@ -191,63 +219,77 @@ pub(super) const CHECKS: &[Entry] = &[
         is_addressable,
         "PJRT_Device_IsAddressable set is_addressable=0",
     )
+    .header("PJRT_Device_IsAddressable", "Whether client can issue command to this device.")
     .needed_by(ALL),
     check(
         "device/local_hardware_ids_differ",
         "The local hardware ids of addressable devices are unique, or all are -1.",
         hardware_ids,
         "PJRT_Device_LocalHardwareId set local_hardware_id=-5",
-    ),
+    )
+    .header("PJRT_Device_LocalHardwareId", "Opaque hardware ID, e.g., the CUDA device number; -1 if undefined."),
     check(
         "device/tracking_event",
         "PJRT_Device_CreateAsyncTrackingEvent succeeds, with or without an event: an error ends JAX's process.",
         tracking,
         "PJRT_Device_CreateAsyncTrackingEvent fail INTERNAL",
     )
+    .host("XLA's client, PjRtCApiDevice::CreateAsyncTrackingEvent", "Ends the process if the function fails.")
+    .used_by(&[Profile::Jax])
     .since(86),
     check(
         "topology/platform_name",
         "A client's topology has the client's platform name.",
         topology_name,
         "PJRT_TopologyDescription_PlatformName set platform_name_size=0",
-    ),
+    )
+    .header("PJRT_TopologyDescription_PlatformName", "Returns a string that identifies the platform (e.g. \"cpu\", \"gpu\", \"tpu\").")
+    .used_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "topology/platform_version",
         "A client's topology has a version.",
         topology_version,
         "PJRT_TopologyDescription_PlatformVersion set platform_version_size=0",
-    ),
+    )
+    .header("PJRT_TopologyDescription_PlatformVersion", "Returns a string containing human-readable, platform-specific version info.")
+    .used_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "topology/devices",
         "A client's topology describes the client's devices.",
         topology_devices,
         "PJRT_TopologyDescription_GetDeviceDescriptions set num_descriptions=0",
-    ),
+    )
+    .header("PJRT_TopologyDescription_GetDeviceDescriptions", "Returns descriptions for all devices in this topology."),
     check(
         "topology/attributes",
         "The attributes of a topology have known types, and each name occurs once.",
         topology_attributes,
         "PJRT_TopologyDescription_Attributes fail INTERNAL",
-    ),
+    )
+    .host("XLA's client, PjRtCApiTopologyDescription::InitAttributes", "Ends the process if the function fails or an attribute has an unknown type.")
+    .used_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "topology/fingerprint",
         "The fingerprint of a topology does not change.",
         topology_fingerprint,
         "PJRT_TopologyDescription_Fingerprint call 2 set fingerprint=77",
     )
+    .header("PJRT_TopologyDescription_Fingerprint", "The fingerprint identifies the topology.")
     .since(101),
     check(
         "topology/serialized_has_a_deleter",
         "PJRT_TopologyDescription_Serialize returns a deleter for the bytes.",
         topology_deleter,
         "PJRT_TopologyDescription_Serialize set serialized_topology_deleter=null",
-    ),
+    )
+    .header("PJRT_TopologyDescription_Serialize_Args", "cleanup fn must be called to free the backing memory for serialized_bytes."),
     check(
         "topology/round_trip",
         "A topology is the same after it was serialized and deserialized.",
         topology_round_trip,
         "PJRT_TopologyDescription_Deserialize fail INVALID_ARGUMENT",
     )
+    .header("PJRT_TopologyDescription_Deserialize", "Deserializes a topology that PJRT_TopologyDescription_Serialize serialized.")
     .since(75),
     check(
         "topology/garbage",
@@ -255,31 +297,36 @@ pub(super) const CHECKS: &[Entry] = &[
         topology_garbage,
         "PJRT_TopologyDescription_Deserialize when serialized_topology_size=5 code INTERNAL",
     )
+    .header("PJRT_TopologyDescription_Deserialize", "Deserializes a serialized topology. These bytes are none.")
     .since(75),
     check(
         "topology/by_an_unknown_name",
         "A topology with an unknown name is refused with INVALID_ARGUMENT or NOT_FOUND, or with FAILED_PRECONDITION if the machine lacks the device.",
         topology_unknown,
         "PJRT_TopologyDescription_Create code INTERNAL",
-    ),
+    )
+    .advice("Names of topologies are platform-specific; a misspelled one that is refused is found at once."),
     check(
         "topology/memory_kind_ids",
         "PJRT_TopologyDescription_GetMemorySpaceKindIds lists the kinds of the devices' memories, and each occurs once.",
         topology_kinds,
         "PJRT_TopologyDescription_GetMemorySpaceKindIds set num_memory_space_kind_ids=0",
-    ),
+    )
+    .header("PJRT_TopologyDescription_GetMemorySpaceKindIds", "Returns the ids of the kinds of memory, which PJRT_Memory_Kind_Id returns for a memory."),
     check(
         "topology/canonical_shape",
         "PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace returns a ShapeProto with the element type, and a deleter.",
         topology_shape,
         "PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace set serialized_shape_size=0",
-    ),
+    )
+    .header("PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args::serialized_shape", "Output shape (serialized ShapeProto)."),
     check(
         "client/execute_context",
         "An execute context can be created and destroyed.",
         execute_context,
         "PJRT_ExecuteContext_Create set context=null",
-    ),
+    )
+    .header("PJRT_ExecuteContext_Create", "Creates an execute context."),
 ];
 
 fn create(context: &Context) -> Verdict {

@@ -3,10 +3,10 @@
 use super::entry::{ALL, Entry, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Context, Finding, Verdict, add_program, compile_add, ensure, equal, numbers, refused, refused_with,
-    upload_four,
+    Compiled, Context, Finding, Verdict, add_program, compile_add, compile_and_keep_add, ensure, equal,
+    numbers, refused, refused_with, upload_four,
 };
-use crate::host::{Client, Code, ElementType, Executable, LoadedExecutable, Program};
+use crate::host::{Client, Code, ElementType, LoadedExecutable, Program};
 use crate::protobuf::{CompileOptions, hlo_add};
 use crate::requirements::Profile;
 
@@ -17,6 +17,7 @@ pub(super) const CHECKS: &[Entry] = &[
         stablehlo,
         "PJRT_Client_Compile when program>format_size=4 fail INTERNAL",
     )
+    .header("PJRT_Program", "\"mlir\": code string takes MLIR module bytecode (or string).")
     .needed_by(ALL)
     .also(&["*"]),
     check(
@@ -25,6 +26,7 @@ pub(super) const CHECKS: &[Entry] = &[
         hlo,
         "PJRT_Client_Compile when program>format_size=3 fail INTERNAL",
     )
+    .header("PJRT_Program", "\"hlo\": code string takes serialized HloModuleProto.")
     .needed_by(&[Profile::TorchXla])
     .also(&["compile/optimized_program_of_hlo"]),
     check(
@@ -32,32 +34,37 @@ pub(super) const CHECKS: &[Entry] = &[
         "A program in an unknown format is refused with INVALID_ARGUMENT, and the message names the format.",
         unknown_format,
         "PJRT_Client_Compile when program>format_size=9 message nothing",
-    ),
+    )
+    .header("PJRT_Program", "Supported formats are \"hlo\", \"hlo_with_config\" and \"mlir\"."),
     check(
         "compile/garbage",
         "Bytes that do not represent a program are refused with INVALID_ARGUMENT.",
         garbage,
         "PJRT_Client_Compile when program>code_size=17 code INTERNAL",
     )
+    .header("PJRT_Program", "\"mlir\": code string takes MLIR module bytecode (or string). These bytes are none.")
     .needed_by(ALL),
     check(
         "compile/cut_off_bytecode",
         "Truncated bytecode is refused with INVALID_ARGUMENT.",
         cut_off,
         "PJRT_Client_Compile when program>code_size=24 code INTERNAL",
-    ),
+    )
+    .header("PJRT_Program", "\"mlir\": code string takes MLIR module bytecode (or string). These bytes are none."),
     check(
         "compile/nothing",
         "An empty program is refused with INVALID_ARGUMENT.",
         nothing,
         "PJRT_Client_Compile when program>code_size=0 code INTERNAL",
-    ),
+    )
+    .header("PJRT_Program", "\"mlir\": code string takes MLIR module bytecode (or string). A program has a main function."),
     check(
         "compile/wrong_types",
         "A program with inconsistent types is refused with INVALID_ARGUMENT.",
         wrong_types,
         "PJRT_Client_Compile code UNKNOWN",
     )
+    .header("PJRT_Program", "\"mlir\": code string takes MLIR module bytecode (or string). This module is invalid.")
     .also(&["compile/*"]),
     check(
         "compile/unknown_operation",
@@ -65,50 +72,60 @@ pub(super) const CHECKS: &[Entry] = &[
         unknown_op,
         "PJRT_Client_Compile message nothing",
     )
+    .header("PJRT_Program", "\"mlir\": code string takes MLIR module bytecode (or string). StableHLO has no such operation.")
     .also(&["compile/*"]),
     check(
         "compile/garbage_options",
         "Bytes that do not represent compile options are refused with INVALID_ARGUMENT.",
         garbage_options,
         "PJRT_Client_Compile when compile_options_size=5 code INTERNAL",
-    ),
+    )
+    .header("PJRT_Client_Compile_Args::compile_options", "Serialized CompileOptionsProto. These bytes are none."),
     check(
         "compile/too_many_replicas",
         "More replicas than devices are refused with INVALID_ARGUMENT.",
         replicas,
         "PJRT_Client_Compile when compile_options_size=19 code INTERNAL",
-    ),
+    )
+    .advice("The header does not say what happens. A refusal finds the mistake before the program runs."),
     check(
         "compile/unknown_device",
         "A device assignment with a device that does not exist is refused with INVALID_ARGUMENT.",
         unknown_device,
         "PJRT_Client_Compile when compile_options_size=29 code INTERNAL",
-    ),
+    )
+    .advice("The header does not say what happens. A refusal finds the mistake before the program runs."),
     check(
         "compile/name",
         "A compiled program has a name.",
         name,
         "PJRT_Executable_Name set executable_name_size=0",
     )
+    .header("PJRT_Executable_Name", "Returns a string that identifies the executable.")
     .needed_by(&[Profile::Jax, Profile::Gomlx]),
     check(
         "compile/num_replicas",
         "A program for one device has one replica.",
         num_replicas,
         "PJRT_Executable_NumReplicas set num_replicas=3",
-    ),
+    )
+    .header("PJRT_Executable_NumReplicas", "Returns the number of replicas of the executable.")
+    .used_by(&[Profile::Jax]),
     check(
         "compile/num_partitions",
         "A program for one device has one partition.",
         num_partitions,
         "PJRT_Executable_NumPartitions set num_partitions=3",
-    ),
+    )
+    .header("PJRT_Executable_NumPartitions", "Returns the number of partitions of the executable.")
+    .used_by(&[Profile::Jax]),
     check(
         "compile/num_outputs",
         "A program reports the number of its outputs; a root tuple counts as its elements.",
         num_outputs,
         "PJRT_Executable_NumOutputs set num_outputs=0",
     )
+    .header("PJRT_Executable_NumOutputs", "Gets the number of outputs per device produced by `executable`.")
     .needed_by(ALL)
     .also(&["*"]),
     check(
@@ -117,6 +134,7 @@ pub(super) const CHECKS: &[Entry] = &[
         output_types,
         "PJRT_Executable_OutputElementTypes set num_output_types=0",
     )
+    .header("PJRT_Executable_OutputElementTypes", "Returns a list of element types for outputs.")
     .since(29),
     check(
         "compile/output_dims",
@@ -124,19 +142,23 @@ pub(super) const CHECKS: &[Entry] = &[
         output_dims,
         "PJRT_Executable_OutputDimensions set num_outputs=0",
     )
+    .header("PJRT_Executable_OutputDimensions", "Returns a list of dimensions for outputs.")
     .since(29),
     check(
         "compile/output_memory_kinds",
         "A program reports a memory kind for each output, or the function returns UNIMPLEMENTED: JAX compares the number.",
         output_kinds,
         "PJRT_Executable_OutputMemoryKinds set num_outputs=0",
-    ),
+    )
+    .header("PJRT_Executable_OutputMemoryKinds", "Returns a list of memory kind strings for outputs.")
+    .used_by(&[Profile::Jax]),
     check(
         "compile/parameter_memory_kinds",
         "A program reports a memory kind for each parameter, or the function returns UNIMPLEMENTED.",
         parameter_kinds,
         "PJRT_Executable_ParameterMemoryKinds set num_parameters=0",
     )
+    .header("PJRT_Executable_ParameterMemoryKinds", "Returns a list of memory kind strings for parameters.")
     .since(102),
     check(
         "compile/fingerprint",
@@ -144,40 +166,50 @@ pub(super) const CHECKS: &[Entry] = &[
         fingerprint,
         "PJRT_Executable_Fingerprint set executable_fingerprint=text:same executable_fingerprint_size=4",
     )
+    .header("PJRT_Executable_Fingerprint", "A unique fingerprint for `executable`. Two executables that were produced by compiling with identical inputs should have the same fingerprint.")
+    .used_by(&[Profile::Jax])
     .since(35),
     check(
         "compile/fingerprint_of_a_loaded_program",
         "PJRT_LoadedExecutable_Fingerprint, which older hosts call, returns the same fingerprint each time.",
         loaded_fingerprint,
         "PJRT_LoadedExecutable_Fingerprint call 2 set executable_fingerprint_size=1",
-    ),
+    )
+    .header("PJRT_LoadedExecutable_Fingerprint", "A unique fingerprint for `executable`."),
     check(
         "compile/code_size",
         "The size of the code is not negative, or is -1 if it is unknown.",
         code_size,
         "PJRT_Executable_SizeOfGeneratedCodeInBytes set size_in_bytes=-9",
-    ),
+    )
+    .advice("The header does not describe the number. A negative size means nothing; XLA's plugins use -1 for an unknown one."),
     check(
         "compile/cost_analysis",
         "The cost analysis contains numbers, such as flops and bytes, and is the same at the second call.",
         cost,
         "PJRT_Executable_GetCostAnalysis call 2 set num_properties=0",
-    ),
+    )
+    .header("PJRT_Executable_GetCostAnalysis_Args::properties", "`properties` and any embedded data are owned by and have the same lifetime as `executable`.")
+    .used_by(&[Profile::Jax]),
     check(
         "compile/memory_stats",
         "The reported size of the arguments is at least the size of their elements.",
         memory_stats,
         "PJRT_Executable_GetCompiledMemoryStats set argument_size_in_bytes=-1",
     )
-    .since(40)
-    .needed_by(&[Profile::Gomlx]),
+    .header("PJRT_Executable_GetCompiledMemoryStats", "Return memory stats that allow callers to estimate memory usage when running this executable.")
+    .needed_by(&[Profile::Gomlx])
+    .used_by(&[Profile::Jax])
+    .since(40),
     check(
         "compile/optimized_program",
         "PJRT_Executable_OptimizedProgram returns the size at the first call and the program, as mlir or hlo_with_config, at the second.",
         optimized,
         "PJRT_Executable_OptimizedProgram set program>format_size=2",
     )
+    .header("PJRT_Executable_OptimizedProgram", "If called with nullptr as `program->code`, `PJRT_Executable_OptimizedProgram` will populate `program->code_size`.")
     .needed_by(&[Profile::TorchXla])
+    .used_by(&[Profile::Jax])
     .also(&["compile/optimized_program_of_hlo"]),
     check(
         "compile/optimized_program_of_hlo",
@@ -185,6 +217,7 @@ pub(super) const CHECKS: &[Entry] = &[
         optimized_of_hlo,
         "PJRT_Executable_OptimizedProgram set program>format_size=3",
     )
+    .host("XLA's client, PjRtCApiExecutable::GetHloModules", "Reads mlir and hlo_with_config, and fails for other formats; PyTorch/XLA asks for the modules of each program.")
     .needed_by(&[Profile::TorchXla])
     .also(&["compile/optimized_program"]),
     check(
@@ -193,27 +226,34 @@ pub(super) const CHECKS: &[Entry] = &[
         serialize,
         "PJRT_Executable_Serialize set serialized_executable_deleter=null",
     )
-    .needed_by(&[Profile::Zml]),
+    .header("PJRT_Executable_Serialize_Args::serialized_executable_deleter", "cleanup fn must be called to free the backing memory for serialized_bytes.")
+    .needed_by(&[Profile::Zml])
+    .used_by(&[Profile::Jax]),
     check(
         "compile/round_trip",
         "A program computes the same results after it was serialized and loaded again.",
         round_trip,
         "PJRT_Executable_DeserializeAndLoad fail INTERNAL",
     )
+    .header("PJRT_Executable_DeserializeAndLoad", "Deserializes an executable serialized by `PJRT_Executable_Serialize`.")
     .needed_by(&[Profile::Zml])
+    .used_by(&[Profile::Jax])
     .also(&["compile/garbage_executable"]),
     check(
         "compile/garbage_executable",
         "Bytes that do not represent an executable are refused, without a crash.",
         garbage_executable,
         "PJRT_Executable_DeserializeAndLoad when serialized_executable_size=6 crash",
-    ),
+    )
+    .host("JAX, jax/_src/compiler.py, _cache_read", "Compiles the program if the bytes of the cache cannot be loaded.")
+    .used_by(&[Profile::Jax]),
     check(
         "compile/compile_options",
         "PJRT_Executable_GetCompileOptions returns options and a deleter.",
         compile_options,
         "PJRT_Executable_GetCompileOptions set serialized_compile_options_deleter=null",
     )
+    .header("PJRT_Executable_GetCompileOptions", "Returns the CompileOptions that were used to compile this executable.")
     .since(87),
     check(
         "compile/devices",
@@ -221,6 +261,7 @@ pub(super) const CHECKS: &[Entry] = &[
         devices,
         "PJRT_LoadedExecutable_AddressableDevices set num_addressable_devices=0",
     )
+    .header("PJRT_LoadedExecutable_AddressableDevices", "Returns a list of devices this executable will run on.")
     .needed_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["compile/logical_ids"]),
     check(
@@ -229,6 +270,7 @@ pub(super) const CHECKS: &[Entry] = &[
         device_assignment,
         "PJRT_LoadedExecutable_GetDeviceAssignment set serialized_device_assignment_deleter=null",
     )
+    .header("PJRT_LoadedExecutable_GetDeviceAssignment", "The caller must call `serialized_device_assignment_deleter` to free the backing memory.")
     .since(79)
     .needed_by(&[Profile::Jax])
     .needed_since(79),
@@ -238,19 +280,23 @@ pub(super) const CHECKS: &[Entry] = &[
         logical_ids,
         "PJRT_LoadedExecutable_AddressableDeviceLogicalIds set num_addressable_device_logical_ids=0",
     )
+    .header("PJRT_LoadedExecutable_AddressableDeviceLogicalIds", "Returns a list of logical device ids this executable will run on.")
+    .used_by(&[Profile::Jax])
     .since(96),
     check(
         "compile/delete",
         "A loaded program that was deleted reports that it was.",
         delete,
         "PJRT_LoadedExecutable_IsDeleted set is_deleted=0",
-    ),
+    )
+    .header("PJRT_LoadedExecutable_IsDeleted", "True if and only if PJRT_LoadedExecutable_Delete has previously been called."),
     check(
         "compile/executable_outlives_the_loaded_one",
         "The executable that PJRT_LoadedExecutable_GetExecutable returned can be used after the loaded program was destroyed.",
         outlives,
         "PJRT_Executable_NumOutputs since PJRT_LoadedExecutable_Destroy fail INTERNAL",
     )
+    .header("PJRT_LoadedExecutable_GetExecutable", "Constructs a PJRT_Executable from a PJRT_LoadedExecutable. The returned executable should be freed by the caller with PJRT_Executable_Destroy.")
     .also(&[
         "compile/*",
         "execute/*",
@@ -258,14 +304,14 @@ pub(super) const CHECKS: &[Entry] = &[
         "struct_size/*",
         "lifetime/*",
         "outputs/PJRT_Executable_NumOutputs",
-    ])
-    .needed_by(ALL),
+    ]),
     check(
         "compile/ahead_and_load",
         "A program that PJRT_Compile compiles for the client's topology and that PJRT_Client_Load loads can be executed.",
         ahead,
         "PJRT_Client_Load fail INTERNAL",
     )
+    .header("PJRT_Compile", "The returned executable must be loaded by a compatible PJRT_Client before execution.")
     .since(95),
     check(
         "compile/by_many_threads",
@@ -273,6 +319,7 @@ pub(super) const CHECKS: &[Entry] = &[
         storm,
         "PJRT_Client_Compile call 20 fail INTERNAL",
     )
+    .host("XLA's client, pjrt_ifrt/pjrt_client.cc", "Compiles programs on a pool of threads.")
     .needed_by(&[Profile::Jax]),
 ];
 
@@ -359,8 +406,8 @@ fn unknown_device(context: &Context) -> Verdict {
     refused_options(context, "the device 77777", &elsewhere.encode())
 }
 
-fn executable(client: &Client) -> Result<Executable, crate::host::Error> {
-    compile_add(client)?.executable()
+fn executable(client: &Client) -> Result<Compiled, crate::host::Error> {
+    compile_and_keep_add(client)
 }
 
 fn name(context: &Context) -> Verdict {

@@ -13,6 +13,7 @@ pub(super) struct Entry {
     is_of_the_table: bool,
     since: i32,
     needed_by: &'static [Profile],
+    used_by: &'static [Profile],
     needed_since: i32,
     also: &'static [&'static str],
 }
@@ -36,6 +37,7 @@ pub(super) const fn check(
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
+        used_by: &[],
         needed_since: 0,
         also: &[],
     }
@@ -68,9 +70,15 @@ impl Entry {
         Self { since: minor, ..self }
     }
 
-    /// Sets the hosts that require the rule.
+    /// Sets the hosts that require the rule, and do not tolerate a plugin that lacks the feature.
     pub(super) const fn needed_by(self, profiles: &'static [Profile]) -> Self {
         Self { needed_by: profiles, ..self }
+    }
+
+    /// Sets the hosts that use the feature if the plugin has it: they crash, hang or compute wrong results if
+    /// the plugin then breaks the rule.
+    pub(super) const fn used_by(self, profiles: &'static [Profile]) -> Self {
+        Self { used_by: profiles, ..self }
     }
 
     /// Sets the minor version from which these hosts require the rule. They accept older plugins that break
@@ -94,6 +102,7 @@ impl From<&Entry> for Check {
             is_of_the_table: entry.is_of_the_table,
             since: entry.since,
             needed_by: entry.needed_by,
+            used_by: entry.used_by.to_vec(),
             needed_since: entry.needed_since,
             fault: entry.fault.to_owned(),
             also: entry.also,

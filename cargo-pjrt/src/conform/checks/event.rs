@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, ensure, equal, numbers, refused, upload_four,
+    Context, Finding, PATIENCE, Verdict, ensure, equal, fails_with, numbers, upload_four,
 };
 use crate::host::{Client, Code, ElementType, Error, Event};
 use crate::requirements::Profile;
@@ -40,6 +40,7 @@ pub(super) const CHECKS: &[Entry] = &[
         callback,
         "PJRT_Event_OnReady after PJRT_Event_Await callback never",
     )
+    .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready, with `event`'s error status.")
     .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Zml]),
     check(
         "event/callbacks_come_once",
@@ -47,20 +48,25 @@ pub(super) const CHECKS: &[Entry] = &[
         once,
         "PJRT_Event_OnReady callback twice",
     )
-    .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready.").also(&["event/completing_races_with_callbacks", "event/many_callbacks"]),
+    .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready. Ownership of `error` is passed to the callback.")
+    .used_by(&[Profile::Jax, Profile::TorchXla, Profile::Zml])
+    .also(&["event/completing_races_with_callbacks", "event/many_callbacks"]),
     check(
         "event/many_callbacks",
         "Every callback of an event is called.",
         many,
         "PJRT_Event_OnReady call 3 callback never",
-    ).also(&["event/completing_races_with_callbacks"]),
+    )
+    .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready.")
+    .used_by(&[Profile::Jax, Profile::TorchXla])
+    .also(&["event/completing_races_with_callbacks"]),
     check(
         "event/destroyed_before_its_callback",
         "A callback is called even if its event is destroyed right after the registration, as XLA's client does.",
         destroyed_early,
         "PJRT_Event_Destroy forget_callbacks",
     )
-    .host("XLA's client, pjrt_c_api_helpers.cc, ConvertCEventToCppFuture", "Destroys the event right after it registered its callback, and waits for the callback.")
+    .host("XLA's client, PjRtCApiClient::BufferFromHostBufferInternal", "Destroys the event right after it registered a callback, which releases the host's memory.")
     .needed_by(ALL)
     .since(89)
     .needed_since(89),
@@ -70,6 +76,8 @@ pub(super) const CHECKS: &[Entry] = &[
         destroyed_inside,
         "PJRT_Event_Destroy inside_callback crash",
     )
+    .host("XLA's client, pjrt_c_api_helpers.cc, ConvertCEventToCppFuture", "The callback destroys the event.")
+    .used_by(&[Profile::Jax, Profile::TorchXla])
     .since(77)
     .also(&["event/api_calls_in_a_callback"]),
     check(
@@ -78,6 +86,8 @@ pub(super) const CHECKS: &[Entry] = &[
         nested,
         "PJRT_Event_OnReady inside_callback hang",
     )
+    .host("XLA's client, pjrt_c_api_helpers.cc, ConvertCEventToCppFuture", "The callback fulfills a future, whose continuations may call the plugin.")
+    .used_by(&[Profile::Jax, Profile::TorchXla])
     .since(89),
     check(
         "event/api_calls_in_a_callback",
@@ -85,6 +95,8 @@ pub(super) const CHECKS: &[Entry] = &[
         api_in_callback,
         "PJRT_Buffer_Destroy inside_callback hang",
     )
+    .host("XLA's client, pjrt_c_api_helpers.cc, ConvertCEventToCppFuture", "The callback fulfills a future, whose continuations may destroy buffers and start transfers.")
+    .used_by(&[Profile::Jax, Profile::TorchXla])
     .since(89),
     check(
         "event/created_one_is_not_ready",
@@ -92,6 +104,7 @@ pub(super) const CHECKS: &[Entry] = &[
         created,
         "PJRT_Event_IsReady since PJRT_Event_Create set is_ready=1",
     )
+    .header("PJRT_Event_Create", "Creates a new PJRT_Event. PJRT_Event_Set sets it as completed.")
     .since(89),
     check(
         "event/set_ok",
@@ -99,6 +112,7 @@ pub(super) const CHECKS: &[Entry] = &[
         set_ok,
         "PJRT_Event_Set when error_code=0 skip",
     )
+    .header("PJRT_Event_Set", "Sets the PJRT_Event as completed with the given error code and message.")
     .since(89).also(&["event/api_calls_in_a_callback", "event/callback_registers_a_callback", "event/completing_races_with_callbacks", "event/error_of_a_good_one", "event/many_threads_wait", "event/set_twice"]),
     check(
         "event/set_an_error",
@@ -106,6 +120,7 @@ pub(super) const CHECKS: &[Entry] = &[
         set_error,
         "PJRT_Event_Set when error_code=15 give error_code=13",
     )
+    .header("PJRT_Event_Set", "Sets the PJRT_Event as completed with the given error code and message.")
     .since(89),
     check(
         "event/a_failed_one_is_ready",
@@ -113,6 +128,8 @@ pub(super) const CHECKS: &[Entry] = &[
         failed_is_ready,
         "PJRT_Event_Set when error_code=10 skip",
     )
+    .header("PJRT_Event_IsReady", "Returns true if this PJRT_Event has completed, including if an error has occurred.")
+    .used_by(&[Profile::Jax])
     .since(89),
     check(
         "event/set_twice",
@@ -120,7 +137,7 @@ pub(super) const CHECKS: &[Entry] = &[
         set_twice,
         "PJRT_Event_Set accept",
     )
-    .advice("The header does not say what a second PJRT_Event_Set does; a host that does it has an error, which an error code reports better than an abort.")
+    .advice("The header does not say what a second PJRT_Event_Set does. A host that does it has an error, which an error code reports better than an abort.")
     .since(89),
     check(
         "event/each_asking_gives_a_new_error",
@@ -128,6 +145,8 @@ pub(super) const CHECKS: &[Entry] = &[
         distinct_errors,
         "PJRT_Event_Error call 2 stale",
     )
+    .header("PJRT_Event_Error", "Each of these `PJRT_Error *` pointers are independent of `PJRT_Error *`s returned by other function calls, so they must each be freed separately.")
+    .used_by(&[Profile::Jax])
     .since(89),
     check(
         "event/error_of_a_good_one",
@@ -135,6 +154,8 @@ pub(super) const CHECKS: &[Entry] = &[
         no_error,
         "PJRT_Event_Error since PJRT_Event_Set fail INTERNAL",
     )
+    .header("PJRT_Event_Error", "Returns `nullptr` if there is no error.")
+    .used_by(&[Profile::Jax])
     .since(89),
     check(
         "event/callback_gets_the_error",
@@ -142,6 +163,8 @@ pub(super) const CHECKS: &[Entry] = &[
         callback_error,
         "PJRT_Event_OnReady callback no_error",
     )
+    .header("PJRT_Event_OnReadyCallback", "It will be called on the event's error state.")
+    .used_by(&[Profile::Jax, Profile::TorchXla])
     .since(89),
     check(
         "event/many_threads_wait",
@@ -149,6 +172,8 @@ pub(super) const CHECKS: &[Entry] = &[
         many_wait,
         "PJRT_Event_Await after PJRT_Event_Await hang",
     )
+    .header("PJRT_Event_Await", "Blocks the calling thread until `event` is ready.")
+    .used_by(&[Profile::Gomlx])
     .since(89),
     check(
         "event/completing_races_with_callbacks",
@@ -156,19 +181,25 @@ pub(super) const CHECKS: &[Entry] = &[
         race,
         "PJRT_Event_OnReady call 40 callback never",
     )
+    .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready.")
+    .used_by(&[Profile::Jax, Profile::TorchXla])
     .since(89),
     check(
         "event/data_events_are_destroyed_one_by_one",
         "PJRT_Buffer_ReadyEvent returns an event that the host destroys each time; the other events remain usable.",
         own_events,
         "PJRT_Buffer_ReadyEvent after PJRT_Buffer_ReadyEvent stale event",
-    ).also(&["buffer/ready_event_of_a_deleted_one"]),
+    )
+    .header("PJRT_Buffer_ReadyEvent_Args::event", "The caller is responsible for calling PJRT_Event_Destroy on `event`.")
+    .used_by(&[Profile::Jax])
+    .also(&["buffer/ready_event_of_a_deleted_one"]),
     check(
         "error/codes_exist",
         "Errors have codes from 1 to 16.",
         code_exists,
         "PJRT_Error_GetCode set code=77",
     )
+    .header("PJRT_Error_Code", "Lists the codes.")
     .needed_by(ALL)
     .also(&["*"]),
     check(
@@ -177,6 +208,7 @@ pub(super) const CHECKS: &[Entry] = &[
         message_exists,
         "PJRT_Error_Message set message_size=0",
     )
+    .header("PJRT_Error_Message", "Gets the human-readable reason for `error`.")
     .needed_by(ALL)
     .also(&["*"]),
     check(
@@ -185,6 +217,8 @@ pub(super) const CHECKS: &[Entry] = &[
         message_is_sane,
         "PJRT_Error_Message set message_size=1099511627776",
     )
+    .header("PJRT_Error_Message", "`message` has the lifetime of `error`.")
+    .needed_by(ALL)
     .also(&["*"]),
     check(
         "error/payloads_can_be_asked_for",
@@ -192,6 +226,8 @@ pub(super) const CHECKS: &[Entry] = &[
         payloads,
         "PJRT_Error_ForEachPayload fail UNIMPLEMENTED",
     )
+    .host("XLA's client, pjrt_c_api_status_utils.cc, PjrtErrorToStatus", "Calls the function for each error, also for an error of this function.")
+    .used_by(&[Profile::Jax])
     .since(100),
     check(
         "error/own_functions_agree",
@@ -199,6 +235,7 @@ pub(super) const CHECKS: &[Entry] = &[
         own_table,
         "PJRT_Error_Message set message_size-1",
     )
+    .header("PJRT_Error_FunctionTable", "The table has the same functions as PJRT_Api: message, get_code, for_each_payload, destroy.")
     .since(112).also(&["buffer/donate_with_failed_dependency", "event/callback_gets_the_error", "event/set_an_error", "readback/raw_never", "special/alias_fails", "special/error_cannot_be_read", "special/error_is_ready", "special/error_spreads", "transfer/error"]),
 ];
 
@@ -338,7 +375,7 @@ fn set_ok(context: &Context) -> Verdict {
 fn set_error(context: &Context) -> Verdict {
     let event = Event::create(context.plugin)?;
     event.set(Code::DATA_LOSS, "all gone")?;
-    refused("waiting", event.wait(), Code::DATA_LOSS, &["all gone"])
+    fails_with("waiting", event.wait(), Code::DATA_LOSS, "all gone")
 }
 
 fn failed_is_ready(context: &Context) -> Verdict {
@@ -379,7 +416,7 @@ fn callback_error(context: &Context) -> Verdict {
     event.set(Code::UNAVAILABLE, "not today")?;
     match outcome.wait(PATIENCE) {
         Some(outcome) => {
-            refused("the error that the callback received", outcome, Code::UNAVAILABLE, &["not today"])
+            fails_with("the error that the callback received", outcome, Code::UNAVAILABLE, "not today")
         }
         None => Err(Finding::Wrong("the callback was not called".to_owned())),
     }

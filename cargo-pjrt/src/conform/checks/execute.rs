@@ -17,6 +17,7 @@ pub(super) const CHECKS: &[Entry] = &[
         adds,
         "PJRT_LoadedExecutable_Execute when execute_device=0 give_other_argument",
     )
+    .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client.")
     .needed_by(ALL)
     .also(&["*"]),
     check(
@@ -25,6 +26,7 @@ pub(super) const CHECKS: &[Entry] = &[
         no_events,
         "PJRT_LoadedExecutable_Execute when device_complete_events=0 fail INVALID_ARGUMENT",
     )
+    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "If `device_complete_events` isn't nullptr, it needs to be the same length as `output_lists`.")
     .needed_by(&[Profile::Zml]),
     check(
         "execute/event_comes",
@@ -32,26 +34,32 @@ pub(super) const CHECKS: &[Entry] = &[
         event_comes,
         "PJRT_LoadedExecutable_Execute when options>launch_id=901 lose_events",
     )
-    .needed_by(&[Profile::Jax]),
+    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
+    .needed_by(&[Profile::Jax])
+    .used_by(&[Profile::TorchXla]),
     check(
         "execute/on_a_named_device",
         "A portable program runs on the device that the host names, with one argument list.",
         named_device,
         "PJRT_LoadedExecutable_Execute when execute_device!=0 fail INTERNAL",
     )
+    .header("PJRT_LoadedExecutable_Execute_Args::execute_device", "If set, must be an addressable device, and `num_devices` should be 1 with `argument_lists` only containing arguments for `execute_device`.")
     .needed_by(&[Profile::TorchXla, Profile::Gomlx]),
     check(
         "execute/output_types",
         "Outputs have the program's types and dimensions.",
         output_types,
         "PJRT_LoadedExecutable_Execute when options>launch_id=902 output_is_argument",
-    ),
+    )
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`]. PJRT_Buffer_Destroy must be called on the output PJRT_Buffer*.")
+    .needed_by(ALL),
     check(
         "execute/outputs_are_on_their_device",
         "Outputs are on the device that ran the program, in its default memory.",
         output_place,
         "PJRT_Buffer_Device since PJRT_LoadedExecutable_Execute set device=null",
     )
+    .header("PJRT_LoadedExecutable_Execute_Args::execute_device", "If nullptr, will execute on the device(s) specified at compile time.")
     .needed_by(&[Profile::Jax]).also(&["buffer/device", "execute/on_a_named_device"]),
     check(
         "execute/outputs_become_ready",
@@ -59,7 +67,9 @@ pub(super) const CHECKS: &[Entry] = &[
         outputs_ready,
         "PJRT_Buffer_ReadyEvent since PJRT_LoadedExecutable_Execute set event=never",
     )
+    .header("PJRT_Buffer_ReadyEvent", "Returns an event that is triggered when the data in the PJRT_Buffer becomes ready, or an error has occurred.")
     .needed_by(&[Profile::Jax])
+    .used_by(&[Profile::TorchXla])
     .also(&["*"]),
     check(
         "execute/the_same_argument_twice",
@@ -67,6 +77,8 @@ pub(super) const CHECKS: &[Entry] = &[
         same_argument,
         "PJRT_LoadedExecutable_Execute when options>launch_id=914 fail INVALID_ARGUMENT",
     )
+    .host("JAX, f(x, x)", "Passes the same buffer as two arguments.")
+    .needed_by(ALL)
     .also(&["special/view_is_not_written"]),
     check(
         "execute/arguments_stay",
@@ -74,6 +86,7 @@ pub(super) const CHECKS: &[Entry] = &[
         arguments_stay,
         "PJRT_LoadedExecutable_Execute when options>launch_id=903 delete_argument 0",
     )
+    .header("PJRT_Buffer_IsDeleted", "True if and only if PJRT_Buffer_Delete has previously been called. The program donates no argument.")
     .needed_by(ALL),
     check(
         "execute/outputs_are_independent",
@@ -81,6 +94,8 @@ pub(super) const CHECKS: &[Entry] = &[
         independent,
         "PJRT_Buffer_ToHostBuffer since PJRT_LoadedExecutable_Destroy fail INTERNAL",
     )
+    .host("JAX, the result of a jitted function", "Is used after the function and its arguments were collected.")
+    .needed_by(ALL)
     .also(&["compile/*", "execute/*", "special/*", "lifetime/*"]),
     check(
         "execute/results_of_results",
@@ -88,6 +103,7 @@ pub(super) const CHECKS: &[Entry] = &[
         chained,
         "PJRT_LoadedExecutable_Execute when options>launch_id=913 call 5 fail FAILED_PRECONDITION",
     )
+    .host("JAX, asynchronous dispatch", "Passes outputs to the next program without waiting for them.")
     .needed_by(ALL)
     .also(&["execute/by_many_threads", "lifetime/*"]),
     check(
@@ -96,6 +112,7 @@ pub(super) const CHECKS: &[Entry] = &[
         few_arguments,
         "PJRT_LoadedExecutable_Execute when num_args=1 code INTERNAL",
     )
+    .host("go-xla, internal/tests/compliance", "Expects an error.")
     .needed_by(&[Profile::Gomlx]),
     check(
         "execute/too_many_arguments",
@@ -103,6 +120,7 @@ pub(super) const CHECKS: &[Entry] = &[
         many_arguments,
         "PJRT_LoadedExecutable_Execute when num_args=3 code INTERNAL",
     )
+    .host("go-xla, internal/tests/compliance", "Expects an error.")
     .needed_by(&[Profile::Gomlx]),
     check(
         "execute/argument_of_another_size",
@@ -110,6 +128,7 @@ pub(super) const CHECKS: &[Entry] = &[
         wrong_dims,
         "PJRT_LoadedExecutable_Execute when options>launch_id=904 code INTERNAL",
     )
+    .host("go-xla, internal/tests/compliance", "Expects an error.")
     .needed_by(&[Profile::Gomlx]),
     check(
         "execute/argument_of_another_type",
@@ -117,25 +136,30 @@ pub(super) const CHECKS: &[Entry] = &[
         another_type,
         "PJRT_LoadedExecutable_Execute when options>launch_id=905 fail INTERNAL",
     )
+    .advice("The caller has to pass arguments of the program's types. XLA's plugins read the bits as the parameter's type.")
     .needed_by(&[Profile::Gomlx]),
     check(
         "execute/too_many_devices",
         "Argument lists for more devices than the program has are refused with INVALID_ARGUMENT.",
         many_devices,
         "PJRT_LoadedExecutable_Execute when num_devices=2 options>launch_id=906 code INTERNAL",
-    ),
+    )
+    .advice("The caller has to pass one list for each device of the program; XLA's tests of plugins expect an error."),
     check(
         "execute/of_a_deleted_argument",
         "A deleted argument is refused, or the outputs have its error.",
         deleted_argument,
         "PJRT_LoadedExecutable_Execute when options>launch_id=907 code INTERNAL",
-    ),
+    )
+    .host("JAX, jaxlib/pjit.cc", "Passes arrays that were donated before to the plugin, whose error is what the user sees.")
+    .used_by(&[Profile::Jax]),
     check(
         "execute/refusing_leaves_nothing",
         "An execution that is refused creates neither outputs nor events, because no host would free them.",
         leaves_nothing,
         "PJRT_LoadedExecutable_Execute when options>launch_id=908 leave_behind",
     )
+    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "If Execute returns an error, then `device_complete_events` will not be populated.")
     .needed_by(ALL),
     check(
         "execute/after_delete",
@@ -143,6 +167,7 @@ pub(super) const CHECKS: &[Entry] = &[
         after_delete,
         "PJRT_LoadedExecutable_Delete skip",
     )
+    .advice("After PJRT_LoadedExecutable_Delete, callers may only use PJRT_LoadedExecutable_IsDeleted and PJRT_LoadedExecutable_Destroy. An error finds the caller's mistake.")
     .also(&["compile/delete"]),
     check(
         "execute/scalars",
@@ -150,6 +175,7 @@ pub(super) const CHECKS: &[Entry] = &[
         scalars,
         "PJRT_Client_BufferFromHostBuffer when num_dims=0 fail UNKNOWN",
     )
+    .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client.")
     .also(&["upload/scalar"])
     .needed_by(ALL),
     check(
@@ -158,32 +184,40 @@ pub(super) const CHECKS: &[Entry] = &[
         no_elements,
         "PJRT_LoadedExecutable_Execute when options>launch_id=909 fail UNKNOWN",
     )
+    .host("JAX, jax.numpy on empty arrays", "Runs programs whose arrays have no elements.")
     .needed_by(&[Profile::Jax]),
     check(
         "execute/donation",
         "An argument that the program donates is deleted afterwards, if the host permits the donation.",
         donation,
         "PJRT_LoadedExecutable_Execute when options>launch_id=912 delete_argument 1",
-    ),
+    )
+    .header("PJRT_ExecuteOptions::non_donatable_input_indices", "The compiler might mark the input as `may-alias`, which could lead PjRt to donate the input buffer.")
+    .used_by(&[Profile::Jax]),
     check(
         "execute/donation_that_the_host_forbids",
         "An argument in non_donatable_input_indices is not donated, even if the program donates it.",
         no_donation,
         "PJRT_LoadedExecutable_Execute when options>num_non_donatable_input_indices=1 delete_argument 0",
     )
-    .needed_by(&[Profile::Gomlx]),
+    .header("PJRT_ExecuteOptions::non_donatable_input_indices", "A list of indices denoting the input buffers that should not be donated.")
+    .needed_by(&[Profile::Gomlx])
+    .used_by(&[Profile::Jax]),
     check(
         "execute/donating_an_argument_twice",
         "An array that is donated and also passed as another argument of the same call is refused, or copied.",
         double_donation,
         "PJRT_LoadedExecutable_Execute when options>launch_id=910 fail INTERNAL",
-    ),
+    )
+    .host("JAX, f(x, x) with donate_argnums=0", "Passes the same buffer twice; the result must be right, or the call an error.")
+    .used_by(&[Profile::Jax]),
     check(
         "execute/by_many_threads",
         "Several threads can execute the same program at the same time.",
         storm,
         "PJRT_LoadedExecutable_Execute call 60 fail INTERNAL",
     )
+    .host("JAX, a jitted function on several threads", "Releases Python's lock during the call.")
     .needed_by(ALL),
     check(
         "execute/destroyed_while_it_runs",
@@ -191,6 +225,8 @@ pub(super) const CHECKS: &[Entry] = &[
         destroyed_running,
         "PJRT_LoadedExecutable_Destroy since PJRT_Client_CreateAliasBuffer crash",
     )
+    .header("PJRT_LoadedExecutable_Delete", "The internal runtime executable will be freed after the last execution completes.")
+    .used_by(&[Profile::Jax])
     .also(&["special/alias_as_an_argument", "lifetime/deleted_while_in_use"])
     .since(77),
     check(
@@ -199,41 +235,44 @@ pub(super) const CHECKS: &[Entry] = &[
         options_72,
         "PJRT_LoadedExecutable_Execute when options>struct_size=72 read_past",
     )
-    .needed_by(&[Profile::Jax]),
+    .advice("The header lets plugins accept older hosts, and does not oblige them: jaxlib 0.4.30 to 0.4.38 passes this size."),
     check(
         "execute/options_of_0_75",
         "A host of 0.64 to 0.75, such as PyTorch/XLA 2.9, passes options of 80 bytes, and the plugin reads nothing beyond them.",
         options_80,
         "PJRT_LoadedExecutable_Execute when options>struct_size=80 fail INVALID_ARGUMENT",
     )
-    .needed_by(&[Profile::Jax, Profile::TorchXla]),
+    .advice("The header lets plugins accept older hosts, and does not oblige them: PyTorch/XLA 2.9 and jaxlib 0.5 to 0.6 pass this size.")
+    .needed_by(&[Profile::TorchXla]),
     check(
         "execute/options_of_0_76",
         "A host of 0.76 passes options of 88 bytes, and the plugin reads nothing beyond them.",
         options_88,
         "PJRT_LoadedExecutable_Execute when options>struct_size=88 read_past",
     )
-    .needed_by(&[Profile::Jax]),
+    .advice("The header lets plugins accept older hosts, and does not oblige them: jaxlib 0.7.2 passes this size."),
     check(
         "execute/options_of_0_90",
         "A host of 0.78 to 0.96 passes options of 112 bytes, and the plugin reads nothing beyond them.",
         options_112,
         "PJRT_LoadedExecutable_Execute when options>struct_size=112 read_past",
     )
-    .needed_by(&[Profile::Jax]),
+    .advice("The header lets plugins accept older hosts, and does not oblige them: jaxlib 0.8 and TensorFlow 2.21 pass this size."),
     check(
         "execute/options_of_0_104",
         "A host of 0.97 to 0.104 passes options of 120 bytes, and the plugin reads nothing beyond them.",
         options_120,
         "PJRT_LoadedExecutable_Execute when options>struct_size=120 read_past",
     )
-    .needed_by(&[Profile::Jax, Profile::Gomlx]),
+    .advice("The header lets plugins accept older hosts, and does not oblige them: go-xla 0.3 passes this size.")
+    .needed_by(&[Profile::Gomlx]),
     check(
         "execute/options_of_0_112",
         "A host of 0.112 passes options of 144 bytes, and the plugin reads nothing beyond them.",
         options_144,
         "PJRT_LoadedExecutable_Execute when options>struct_size=144 read_past",
     )
+    .advice("The header lets plugins accept older hosts, and does not oblige them: JAX 0.10.2 and ZML of mid-2026 pass this size.")
     .needed_by(&[Profile::Jax, Profile::Zml]),
 ];
 

@@ -4,9 +4,11 @@ use pjrt_sys::STRUCTS;
 
 use super::entry::{Entry, check};
 use crate::conform::harness::{
-    Check, Context, Finding, Source, Verdict, compile_add, ensure, equal, f32_bytes, upload_four, upload_to,
+    Check, Context, Finding, Source, Verdict, compile_and_keep_add, ensure, equal, f32_bytes, upload_four,
+    upload_to,
 };
 use crate::host::{EXTENSION_FUNCTIONS, ElementType, HostArray};
+use crate::requirements::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -14,18 +16,29 @@ pub(super) const CHECKS: &[Entry] = &[
         "An array whose layout was not specified has the layout that Layouts reports as the default.",
         default_layout,
         "PJRT_Layouts_PJRT_Client_GetDefaultLayout give num_dims=1",
-    ),
+    )
+    .header(
+        "pjrt_c_api_layouts_extension.h",
+        "Returns the default layout of an array of a type and dimensions.",
+    )
+    .used_by(&[Profile::Jax]),
     check(
         "extension/output_layouts",
         "Layouts reports a layout for each output of a program, and none of them is empty.",
         output_layouts,
         "PJRT_Layouts_PJRT_Executable_GetOutputLayouts set num_outputs=0",
-    ),
+    )
+    .header("pjrt_c_api_layouts_extension.h", "Returns the layouts of a program's outputs.")
+    .used_by(&[Profile::Jax]),
     check(
         "extension/memory_descriptions",
         "MemoryDescriptions reports the kinds of the device's memories.",
         memory_descriptions,
         "PJRT_DeviceDescription_MemoryDescriptions set num_memory_descriptions=0",
+    )
+    .header(
+        "PJRT_DeviceDescription_MemoryDescriptions",
+        "Returns all memory descriptions attached to this device.",
     )
     .also(&["extension/default_memory"]),
     check(
@@ -33,48 +46,73 @@ pub(super) const CHECKS: &[Entry] = &[
         "The default memory that MemoryDescriptions reports has the kind of the device's default memory.",
         default_memory,
         "PJRT_DeviceDescription_MemoryDescriptions set default_memory_index=77",
+    )
+    .header(
+        "PJRT_DeviceDescription_MemoryDescriptions_Args::default_memory_index",
+        "Index into memory_descriptions. -1 if there's no default.",
     ),
     check(
         "extension/output_shardings",
         "Shardings reports no shardings, or one for each output.",
         output_shardings,
         "PJRT_Shardings_PJRT_Executable_OutputShardings set shardings=zeros num_outputs=0",
-    ),
+    )
+    .header("pjrt_c_api_shardings_extension.h", "Returns the shardings of a program's outputs.")
+    .used_by(&[Profile::Jax]),
     check(
         "extension/types_of_values",
         "FFI assigns a unique id to each type of values.",
         types_of_values,
         "PJRT_FFI_Type_Register set type_id=7",
-    ),
+    )
+    .header("pjrt_c_api_ffi_extension.h", "Registers a type of values, and returns its id.")
+    .used_by(&[Profile::Jax]),
     check(
         "extension/raw_buffer_size",
         "A raw buffer of an array is at least as large as the array.",
         raw_size,
         "PJRT_RawBuffer_GetOnDeviceSizeInBytes set on_device_size_in_bytes=1",
+    )
+    .header(
+        "pjrt_c_api_raw_buffer_extension.h",
+        "Gets the number of bytes of the buffer storage on the device.",
     ),
     check(
         "extension/raw_buffer_reads",
         "A raw buffer of an array has the array's bytes, at every offset.",
         raw_reads,
         "PJRT_RawBuffer_CopyRawDeviceToHost give offset=0",
-    ),
+    )
+    .header("pjrt_c_api_raw_buffer_extension.h", "Copies bytes of the device to the host."),
     check(
         "extension/host_memory",
         "HostMemoryAllocator returns memory that the host can write to, and a function that frees it.",
         host_memory,
         "PJRT_HostMemoryAllocator_Allocate set deleter=null",
+    )
+    .header(
+        "host_memory_allocator_extension.h",
+        "Allocates memory of the host, and returns a function that frees it.",
     ),
     check(
         "extension/compile_phases",
         "PhaseCompile has at least one phase, and each has a name.",
         compile_phases,
         "PJRT_PhaseCompile_Get_PhaseNames set num_phase_names=0",
+    )
+    .header(
+        "pjrt_c_api_phase_compile_extension.h",
+        "Retrieves the names of all the phases in the order they are registered.",
     ),
     check(
         "extension/fatal_error",
         "A callback that was registered for fatal errors is called once.",
         fatal_error,
         "PJRT_Callback_InvokeCallback when struct_size=32 skip",
+    )
+    .header(
+        "pjrt_c_api_callback_extension.h",
+        "Registers a callback, which is called when the condition is met.",
     ),
 ];
 
@@ -91,6 +129,17 @@ const EXTENSIONS: &[&str] = &[
     "PhaseCompile",
     "Callback",
     "Profiler",
+];
+
+/// The extensions whose functions XLA's client calls for JAX if the plugin has them.
+const USED_BY_JAX: &[&str] = &[
+    "Layouts",
+    "MemoryDescriptions",
+    "Shardings",
+    "FFI",
+    "CrossHostTransfers",
+    "HostMemoryAllocator",
+    "Callback",
 ];
 
 /// Returns the type of an extension.
@@ -126,6 +175,7 @@ fn functions_of(extension: &'static str) -> Option<Check> {
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
+        used_by: if USED_BY_JAX.contains(&extension) { vec![Profile::Jax] } else { Vec::new() },
         needed_since: 0,
         fault: format!("GetPjrtApi extension_null {name} {}", first.name),
         also: &[],
@@ -170,6 +220,7 @@ fn small_structs_of(extension: &'static str) -> Option<Check> {
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
+        used_by: Vec::new(),
         needed_since: 0,
         fault: format!("{} when struct_size=16 skip", first.name),
         also: &[],
@@ -221,7 +272,8 @@ fn default_layout(context: &Context) -> Verdict {
 }
 
 fn output_layouts(context: &Context) -> Verdict {
-    let executable = compile_add(&context.client()?)?.executable()?;
+    let client = context.client()?;
+    let executable = compile_and_keep_add(&client)?;
     let layouts = executable.output_layouts()?;
     equal("the number of layouts", layouts.len(), 1)?;
     ensure!(layouts.iter().all(|layout| !layout.is_empty()), "a layout is empty: {layouts:?}");
@@ -242,6 +294,9 @@ fn default_memory(context: &Context) -> Verdict {
     let client = context.client()?;
     let device = client.device()?;
     let (kinds, default) = device.description()?.memory_kinds()?;
+    if default == usize::MAX {
+        return Err(Finding::Unsupported("MemoryDescriptions reports no default memory".to_owned()));
+    }
     let Some(kind) = kinds.get(default) else {
         return Err(Finding::Wrong(format!(
             "the default memory has the index {default}, but there are {} memories",
@@ -252,7 +307,8 @@ fn default_memory(context: &Context) -> Verdict {
 }
 
 fn output_shardings(context: &Context) -> Verdict {
-    let executable = compile_add(&context.client()?)?.executable()?;
+    let client = context.client()?;
+    let executable = compile_and_keep_add(&client)?;
     match executable.output_shardings()? {
         None => Ok(()),
         Some(shardings) => equal("the number of shardings", shardings.len(), 1),

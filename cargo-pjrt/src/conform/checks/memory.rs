@@ -15,6 +15,7 @@ pub(super) const CHECKS: &[Entry] = &[
         exist,
         "PJRT_Device_AddressableMemories set num_memories=0",
     )
+    .host("XLA's client, PjRtCApiDevice::default_memory_space", "JAX transfers each array to the default memory of a device.")
     .needed_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["extension/memory_descriptions", "memory/the_default_is_one_of_them"]),
     check(
@@ -23,6 +24,7 @@ pub(super) const CHECKS: &[Entry] = &[
         default,
         "PJRT_Device_DefaultMemory since PJRT_Device_AddressableMemories set memory+8",
     )
+    .header("PJRT_Device_DefaultMemory", "Returns the default memory of a device, i.e. which memory data processed by this device should be stored in by default.")
     .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Zml]),
     check(
         "memory/kinds_are_named",
@@ -30,6 +32,7 @@ pub(super) const CHECKS: &[Entry] = &[
         kind,
         "PJRT_Memory_Kind set kind_size=0",
     )
+    .header("PJRT_Memory_Kind", "A platform-dependent string that uniquely identifies the kind of the memory.")
     .needed_by(&[Profile::Jax, Profile::Zml])
     .also(&[
         "compile/output_memory_kinds",
@@ -44,19 +47,23 @@ pub(super) const CHECKS: &[Entry] = &[
         one_of_a_kind,
         "PJRT_Memory_Kind set kind=text:same kind_size=4",
     )
+    .host("JAX, jaxlib/py_device.cc, GetMemoryByKind", "Selects the memory of a device by its kind.")
+    .used_by(&[Profile::Jax])
     .also(&[
         "compile/output_memory_kinds",
         "extension/default_memory",
         "extension/memory_descriptions",
         "memory/kind_ids_tell_kinds_apart",
     ]),
-    check("memory/ids_differ", "Ids differ between memories of a kind.", ids, "PJRT_Memory_Id fail INTERNAL"),
+    check("memory/ids_differ", "Ids differ between memories of a kind.", ids, "PJRT_Memory_Id fail INTERNAL")
+    .header("PJRT_Memory_Id", "The ID of this memory. IDs are unique among memories of this type."),
     check(
         "memory/kind_ids_tell_kinds_apart",
         "Memories have the same kind id if and only if they have the same kind.",
         kind_ids,
         "PJRT_Memory_Kind_Id set kind_id=7",
     )
+    .header("PJRT_Memory_Kind_Id", "A platform-dependent ID that uniquely identifies the kind of the memory.")
     .also(&["topology/canonical_shape", "topology/memory_kind_ids"])
     .since(48),
     check(
@@ -65,25 +72,32 @@ pub(super) const CHECKS: &[Entry] = &[
         devices,
         "PJRT_Memory_AddressableByDevices set num_devices=0",
     )
+    .header("PJRT_Memory_AddressableByDevices", "Returns the devices that can address this memory.")
     .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Zml]),
     check(
         "memory/debug_string",
         "The debug string of a memory is not empty.",
         debug_string,
         "PJRT_Memory_DebugString set debug_string_size=0",
-    ),
+    )
+    .header("PJRT_Memory_DebugString", "Should be verbose enough to describe the current memory unambiguously.")
+    .needed_by(&[Profile::Jax]),
     check(
         "memory/to_string",
         "The short description of a memory is not empty.",
         to_text,
         "PJRT_Memory_ToString set to_string_size=0",
-    ),
+    )
+    .header("PJRT_Memory_ToString", "Debug string suitable for reading by end users, should be reasonably terse.")
+    .needed_by(&[Profile::Jax]),
     check(
         "memory/keeps_data_under_two_keys",
         "A memory stores user data of the host under several keys: JAX uses two.",
         two_keys,
         "PJRT_Device_DefaultMemory user_data forget",
     )
+    .header("PJRT_Memory_FunctionTable::set_user_data", "Attaches user data to the PJRT_Memory implementation, under a key.")
+    .used_by(&[Profile::Jax])
     .since(105)
     .also(&["memory/gives_data_back_at_the_end", "memory/gives_data_back_when_it_is_replaced"]),
     check(
@@ -92,6 +106,7 @@ pub(super) const CHECKS: &[Entry] = &[
         replaced,
         "PJRT_Device_DefaultMemory user_data leak",
     )
+    .header("PJRT_Memory_FunctionTable::set_user_data", "The caller passes a destructor of the data.")
     .since(105)
     .also(&["memory/gives_data_back_at_the_end"]),
     check(
@@ -100,6 +115,7 @@ pub(super) const CHECKS: &[Entry] = &[
         at_the_end,
         "PJRT_Client_Destroy skip",
     )
+    .header("PJRT_Memory_FunctionTable::set_user_data", "The caller passes a destructor of the data.")
     .since(105),
     check(
         "memory/stats_count_buffers",
@@ -107,19 +123,23 @@ pub(super) const CHECKS: &[Entry] = &[
         stats,
         "PJRT_Device_MemoryStats set bytes_in_use=1000",
     )
+    .header("PJRT_Device_MemoryStats_Args::bytes_in_use", "Number of bytes in use.")
     .also(&["memory/peak_is_not_below_use"]),
     check(
         "memory/stats_say_a_limit",
         "bytes_limit is set: PyTorch/XLA reads it without checking that it is.",
         limit,
         "PJRT_Device_MemoryStats set bytes_limit_is_set=0",
-    ),
+    )
+    .host("PyTorch/XLA, pjrt_computation_client.cpp, GetMemoryInfo", "Reads bytes_limit without testing whether it is set.")
+    .used_by(&[Profile::TorchXla]),
     check(
         "memory/peak_is_not_below_use",
         "peak_bytes_in_use is at least bytes_in_use.",
         peak,
         "PJRT_Device_MemoryStats set peak_bytes_in_use_is_set=1 peak_bytes_in_use=-1",
-    ),
+    )
+    .header("PJRT_Device_MemoryStats_Args::peak_bytes_in_use", "The peak bytes in use."),
 ];
 
 fn exist(context: &Context) -> Verdict {

@@ -79,6 +79,7 @@ pub(super) fn all() -> Vec<Check> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conform::harness::Source;
 
     #[test]
     fn checks_have_different_names_and_rules_and_a_fault() {
@@ -91,6 +92,18 @@ mod tests {
         for check in &checks {
             assert!(check.name.contains('/') && check.rule.ends_with('.'), "{}", check.name);
             assert!(!check.fault.is_empty(), "{}", check.name);
+        }
+    }
+
+    #[test]
+    fn every_rule_has_a_source() {
+        for check in all() {
+            let (place, text) = match check.source {
+                Source::Header { place, text } | Source::Host { place, text } => (place, text),
+                Source::Advice { text } => ("-", text),
+            };
+            let is_sentence = text.ends_with(['.', '?']) && text.len() > 10;
+            assert!(!place.is_empty() && is_sentence, "{}: {}", check.name, check.source);
         }
     }
 

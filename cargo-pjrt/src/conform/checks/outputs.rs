@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::calls::{CALLS, Call, Objects};
 use crate::conform::harness::{Check, Context, Finding, Source, Verdict, ensure};
 use crate::host::{Code, Error, prefilled};
+use crate::requirements::Profile;
 use pjrt_sys::{PJRT_API_MINOR, SLOTS, STRUCTS};
 
 /// An output of a function, and the condition under which it has a meaning.
@@ -291,6 +292,7 @@ pub(super) fn by_function() -> Vec<Check> {
             is_of_the_table: false,
             since: 0,
             needed_by: &[],
+            used_by: Profile::that_call(function),
             needed_since: 0,
             // Other checks cover the outputs in a struct that was cleared.
             fault: match names[0].contains('.') {

@@ -7,9 +7,6 @@ use crate::conform::harness::{Context, Finding, Verdict, compile_add, ensure};
 use crate::host::{NamedValue, Value};
 use crate::requirements::Profile;
 
-const COST: &str = "PJRT_Executable_GetCostAnalysis";
-const COST_TEXT: &str = "The properties have the types of PJRT_NamedValue; the known ones, such as flops, are floating-point numbers in all of OpenXLA's plugins.";
-
 pub(super) const CHECKS: &[Entry] = &[
     check(
         "properties/costs_are_numbers",

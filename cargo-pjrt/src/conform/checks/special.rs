@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, check};
 use crate::conform::harness::{
-    Context, PATIENCE, Verdict, compile_add, ensure, equal, f32_bytes, numbers, refused, upload_four,
+    Context, PATIENCE, Verdict, compile_add, ensure, equal, f32_bytes, fails_with, numbers, upload_four,
 };
 use crate::host::{Code, ElementType, ViewMemory};
 use crate::requirements::Profile;
@@ -14,6 +14,7 @@ pub(super) const CHECKS: &[Entry] = &[
         uninitialized,
         "PJRT_Client_CreateUninitializedBuffer give shape_num_dims=0",
     )
+    .header("PJRT_Client_CreateUninitializedBuffer_Args", "Shape fields; the destination; the output device buffer.")
     .since(69)
     .needed_by(&[Profile::Zml]),
     check(
@@ -22,6 +23,7 @@ pub(super) const CHECKS: &[Entry] = &[
         error_ready,
         "PJRT_Client_CreateErrorBuffer when error_code=15 give error_code=13",
     )
+    .header("PJRT_Client_CreateErrorBuffer", "Creates a buffer in the given memory space that carries an error future without allocating memory.")
     .since(82),
     check(
         "special/error_cannot_be_read",
@@ -29,6 +31,7 @@ pub(super) const CHECKS: &[Entry] = &[
         error_read,
         "PJRT_Client_CreateErrorBuffer when error_code=10 give error_code=9",
     )
+    .header("PJRT_Client_CreateErrorBuffer", "Creates a buffer in the given memory space that carries an error future without allocating memory.")
     .since(82),
     check(
         "special/error_has_dims",
@@ -36,6 +39,7 @@ pub(super) const CHECKS: &[Entry] = &[
         error_dims,
         "PJRT_Client_CreateErrorBuffer when error_code=2 give shape_num_dims=0",
     )
+    .header("PJRT_Client_CreateErrorBuffer_Args", "Shape fields.")
     .since(82),
     check(
         "special/error_spreads",
@@ -43,6 +47,7 @@ pub(super) const CHECKS: &[Entry] = &[
         error_spreads,
         "PJRT_Client_CreateErrorBuffer when error_code=14 give error_code=13",
     )
+    .header("PJRT_Client_CreateErrorBuffer", "If this buffer is passed to an Execute call, the execution will fail with the given error code and message.")
     .since(82),
     check(
         "special/alias_waits",
@@ -50,6 +55,7 @@ pub(super) const CHECKS: &[Entry] = &[
         alias_waits,
         "PJRT_Buffer_ReadyEvent since PJRT_Client_CreateAliasBuffer set event=complete",
     )
+    .host("XLA's client, PjRtCApiClient::CreateAliasBuffer", "Returns a buffer for data that comes later, and a function that provides it.")
     .since(77)
     .also(&["*"]),
     check(
@@ -58,6 +64,7 @@ pub(super) const CHECKS: &[Entry] = &[
         alias_fulfilled,
         "PJRT_Client_FulfillAliasBuffer when status_code=0 fail INTERNAL",
     )
+    .host("XLA's client, PjRtCApiClient::CreateAliasBuffer", "Returns a buffer for data that comes later, and a function that provides it.")
     .since(77)
     .also(&["*"]),
     check(
@@ -66,6 +73,7 @@ pub(super) const CHECKS: &[Entry] = &[
         alias_fails,
         "PJRT_Client_FulfillAliasBuffer when status_code=10 give status_code=13",
     )
+    .header("PJRT_Client_FulfillAliasBuffer_Args", "The host passes an error code and a message instead of a buffer.")
     .since(77),
     check(
         "special/alias_as_an_argument",
@@ -73,6 +81,7 @@ pub(super) const CHECKS: &[Entry] = &[
         alias_argument,
         "PJRT_LoadedExecutable_Execute fail_pending",
     )
+    .host("XLA's client, PjRtCApiClient::CreateAliasBuffer", "Returns a buffer for data that comes later, with which programs can be started.")
     .since(77)
     .also(&["execute/*", "lifetime/deleted_while_in_use"]),
     check(
@@ -81,6 +90,8 @@ pub(super) const CHECKS: &[Entry] = &[
         view_reads,
         "PJRT_Client_CreateViewOfDeviceBuffer when num_dims=1 dims.0=4 give device_buffer_ptr=zeros",
     )
+    .header("PJRT_Client_CreateViewOfDeviceBuffer", "Creates a PJRT buffer that is a non-owned view of an on-device buffer.")
+    .used_by(&[Profile::Jax, Profile::Gomlx])
     .since(33)
     .also(&["special/view_is_not_written", "view/*"]),
     check(
@@ -89,6 +100,8 @@ pub(super) const CHECKS: &[Entry] = &[
         view_deleter,
         "PJRT_Client_CreateViewOfDeviceBuffer give on_delete_callback=null",
     )
+    .header("PJRT_Client_CreateViewOfDeviceBuffer_Args::on_delete_callback", "A callback to be performed when the PJRT_Buffer is done with the on-device buffer.")
+    .used_by(&[Profile::Jax])
     .since(33)
     .also(&["view/of_no_elements", "view/is_needed_by_executions"]),
     check(
@@ -97,6 +110,8 @@ pub(super) const CHECKS: &[Entry] = &[
         view_not_written,
         "PJRT_Client_CreateViewOfDeviceBuffer when dims.0=4 scribble device_buffer_ptr",
     )
+    .header("PJRT_Client_CreateViewOfDeviceBuffer", "The buffer may be mutated, for example, if the buffer is donated to an Execute operation. This program donates nothing.")
+    .used_by(&[Profile::Jax])
     .since(33)
     .also(&["special/view_reads", "view/output_is_no_view", "view/is_needed_by_executions"]),
 ];
@@ -114,7 +129,7 @@ fn error_ready(context: &Context) -> Verdict {
     let client = context.client()?;
     let memory = client.device()?.default_memory()?;
     let buffer = client.error_buffer((Code::DATA_LOSS, "all gone"), ElementType::F32, &[4], memory)?;
-    refused("waiting", buffer.ready()?.wait(), Code::DATA_LOSS, &["all gone"])
+    fails_with("waiting", buffer.ready()?.wait(), Code::DATA_LOSS, "all gone")
 }
 
 fn error_read(context: &Context) -> Verdict {
@@ -122,7 +137,7 @@ fn error_read(context: &Context) -> Verdict {
     let memory = client.device()?.default_memory()?;
     let buffer = client.error_buffer((Code::ABORTED, "given up"), ElementType::F32, &[4], memory)?;
     let outcome = buffer.read_into(16, &crate::host::CopyLayout::Unsaid);
-    refused("reading", outcome, Code::ABORTED, &["given up"])
+    fails_with("reading", outcome, Code::ABORTED, "given up")
 }
 
 fn error_dims(context: &Context) -> Verdict {
@@ -140,7 +155,7 @@ fn error_spreads(context: &Context) -> Verdict {
     let good = upload_four(&client, &[1.0; 4])?;
     let outcome =
         compile_add(&client)?.run(&[&good, &bad]).and_then(|launched| launched.outputs[0][0].ready()?.wait());
-    refused("the output", outcome, Code::UNAVAILABLE, &["not today"])
+    fails_with("the output", outcome, Code::UNAVAILABLE, "not today")
 }
 
 fn alias_waits(context: &Context) -> Verdict {
@@ -163,8 +178,11 @@ fn alias_fails(context: &Context) -> Verdict {
     let client = context.client()?;
     let memory = client.device()?.default_memory()?;
     let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
-    client.fulfill(handle, Err((Code::ABORTED, "given up")))?;
-    refused("waiting", alias.ready()?.wait(), Code::ABORTED, &["given up"])
+    // The call may return the host's error too.
+    if let Err(error) = client.fulfill(handle, Err((Code::ABORTED, "given up"))) {
+        fails_with::<()>("fulfilling", Err(error), Code::ABORTED, "given up")?;
+    }
+    fails_with("waiting", alias.ready()?.wait(), Code::ABORTED, "given up")
 }
 
 fn alias_argument(context: &Context) -> Verdict {

@@ -3,45 +3,78 @@
 use super::calls::{CALLS, Call, Objects};
 use crate::conform::harness::{Check, Context, Finding, Source, Verdict, ensure};
 use crate::host::{Code, Fence, fenced};
+use crate::requirements::Profile;
 use pjrt_sys::SLOTS;
 
-/// Returns a check for each function: with each size that its struct had, with a larger one, and with an
-/// invalid `extension_start`.
+/// The functions to which hosts pass extensions, so that `extension_start` must be valid.
+const EXTENDED: [&str; 3] = ["PJRT_Client_Compile", "PJRT_Compile", "PJRT_LoadedExecutable_Execute"];
+
+/// Returns the checks of each function: one with the current size of its struct, a larger one, and an invalid
+/// `extension_start`, and one for each size that the struct had.
 pub(super) fn by_function() -> Vec<Check> {
-    let of_function = |(function, call, older): &(&'static str, Call, &'static [usize])| {
-        let (function, call, older) = (*function, *call, *older);
-        let sizes: Vec<String> = older.iter().map(ToString::to_string).collect();
-        let sizes = if sizes.is_empty() {
-            String::new()
-        } else {
-            format!(" (in older versions {} bytes)", sizes.join(", "))
-        };
-        Check {
-            name: format!("struct_size/{function}"),
-            rule: format!(
-                "{function} accesses nothing past the struct_size of its caller{sizes}, even if that is larger than the size that it knows, and does not dereference extension_start."
-            ),
-            source: Source::Header {
-                place: "PJRT_API_MINOR",
-                text: "Implementations can use the `struct_size` fields to detect how many struct fields the caller is aware of.",
-            },
-            is_of_the_table: false,
-            since: 0,
-            needed_by: &[],
-            needed_since: 0,
-            fault: format!("{function} write_past"),
-            also: &[],
-            run: Box::new(move |context| watched(context, function, call, older)),
-        }
+    let older = |(function, call, older): &'static (&'static str, Call, &'static [usize])| {
+        older.iter().map(|size| of_older_hosts(function, *call, *size))
     };
-    CALLS.iter().map(of_function).collect()
+    CALLS
+        .iter()
+        .map(|(function, call, _)| of_function(function, *call))
+        .chain(CALLS.iter().flat_map(older))
+        .collect()
 }
 
-fn watched(context: &Context, function: &'static str, call: Call, older: &[usize]) -> Verdict {
+fn of_function(function: &'static str, call: Call) -> Check {
+    let is_extended = EXTENDED.contains(&function);
+    let extension = if is_extended { "" } else { ", and does not dereference extension_start" };
+    Check {
+        name: format!("struct_size/{function}"),
+        rule: format!(
+            "{function} accesses nothing past the struct_size of its caller, even if that is larger than the size that it knows{extension}."
+        ),
+        source: Source::Header {
+            place: "PJRT_API_MINOR",
+            text: "Implementations can use the `struct_size` fields to detect how many struct fields the caller is aware of.",
+        },
+        is_of_the_table: false,
+        since: 0,
+        needed_by: &[],
+        used_by: Profile::that_call(function),
+        needed_since: 0,
+        fault: format!("{function} write_past"),
+        also: &[],
+        run: Box::new(move |context| {
+            let newest =
+                SLOTS.iter().find(|slot| slot.name == function).map_or(0, |slot| slot.args.struct_size);
+            let wild = (!is_extended).then_some(Fence::WildExtension);
+            let fences: Vec<Fence> =
+                [Fence::Enlarged].into_iter().chain(wild).chain([Fence::Guarded(newest)]).collect();
+            watched(context, function, call, &fences)
+        }),
+    }
+}
+
+fn of_older_hosts(function: &'static str, call: Call, size: usize) -> Check {
+    Check {
+        name: format!("struct_size/{function}_of_{size}_bytes"),
+        rule: format!(
+            "{function} accepts the struct of older hosts, which has {size} bytes, and accesses nothing past its end."
+        ),
+        source: Source::Advice {
+            text: "The header lets plugins accept older hosts by struct_size, and does not oblige them.",
+        },
+        is_of_the_table: false,
+        since: 0,
+        needed_by: &[],
+        used_by: Vec::new(),
+        needed_since: 0,
+        fault: format!("{function} when struct_size={size} fail INVALID_ARGUMENT"),
+        also: &[],
+        run: Box::new(move |context| watched(context, function, call, &[Fence::Guarded(size)])),
+    }
+}
+
+fn watched(context: &Context, function: &'static str, call: Call, fences: &[Fence]) -> Verdict {
     let client = context.client()?;
     let objects = Objects { plugin: context.plugin, client: &client, context };
-    let newest = SLOTS.iter().find(|slot| slot.name == function).map_or(0, |slot| slot.args.struct_size);
-    let sizes = older.iter().copied().chain([newest]).map(Fence::Guarded);
     // A failure that does not depend on the size is not a failure of this check.
     if let Err(error) = call(&objects) {
         return Err(match error.code {
@@ -49,7 +82,7 @@ fn watched(context: &Context, function: &'static str, call: Call, older: &[usize
             _ => Finding::NotApplicable(format!("the function fails with any struct_size: {error}")),
         });
     }
-    for fence in [Fence::Enlarged, Fence::WildExtension].into_iter().chain(sizes) {
+    for fence in fences.iter().copied() {
         let (outcome, touched, used) = fenced(function, fence, || call(&objects));
         if let Some(at) = touched {
             return Err(Finding::Wrong(format!(

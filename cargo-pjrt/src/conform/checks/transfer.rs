@@ -1,7 +1,9 @@
 //! Checks of arrays that are transferred to a device in pieces.
 
 use super::entry::{Entry, check};
-use crate::conform::harness::{Context, Verdict, ensure, equal, f32_bytes, numbers, refused, refused_with};
+use crate::conform::harness::{
+    Context, Verdict, ensure, equal, f32_bytes, fails_with, numbers, refused_with,
+};
 use crate::host::{Client, Code, ElementType, TransferManager};
 use crate::requirements::Profile;
 
@@ -14,6 +16,7 @@ pub(super) const CHECKS: &[Entry] = &[
         count,
         "PJRT_AsyncHostToDeviceTransferManager_BufferCount set buffer_count=5",
     )
+    .header("PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args::buffer_count", "The number of the manager's buffers.")
     .since(62),
     check(
         "transfer/buffer_size",
@@ -21,6 +24,7 @@ pub(super) const CHECKS: &[Entry] = &[
         size,
         "PJRT_AsyncHostToDeviceTransferManager_BufferSize set buffer_size=5",
     )
+    .header("PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args::buffer_size", "The size of one of the manager's buffers.")
     .since(62),
     check(
         "transfer/device",
@@ -28,6 +32,7 @@ pub(super) const CHECKS: &[Entry] = &[
         device,
         "PJRT_AsyncHostToDeviceTransferManager_Device set device_out=null",
     )
+    .header("PJRT_AsyncHostToDeviceTransferManager_Device_Args::device_out", "The manager's device.")
     .since(62),
     check(
         "transfer/in_one_piece",
@@ -35,6 +40,7 @@ pub(super) const CHECKS: &[Entry] = &[
         one_piece,
         CREATE,
     )
+    .header("PJRT_AsyncHostToDeviceTransferManager_TransferData_Args", "data, offset, transfer_size: the piece; is_last_transfer completes the buffer.")
     .since(62)
     .needed_by(&[Profile::Zml])
     .also(&["transfer/*"]),
@@ -44,6 +50,8 @@ pub(super) const CHECKS: &[Entry] = &[
         pieces,
         "PJRT_AsyncHostToDeviceTransferManager_TransferData when offset=8 give offset=0",
     )
+    .header("PJRT_AsyncHostToDeviceTransferManager_TransferData_Args", "data, offset, transfer_size: the piece; is_last_transfer completes the buffer.")
+    .used_by(&[Profile::Zml])
     .since(62),
     check(
         "transfer/waits_for_the_last_piece",
@@ -51,6 +59,8 @@ pub(super) const CHECKS: &[Entry] = &[
         waits,
         "PJRT_AsyncHostToDeviceTransferManager_TransferData when is_last_transfer=0 transfer_size=4 give is_last_transfer=1",
     )
+    .header("PJRT_AsyncHostToDeviceTransferManager_TransferData_Args", "data, offset, transfer_size: the piece; is_last_transfer completes the buffer.")
+    .used_by(&[Profile::Zml])
     .since(62),
     check(
         "transfer/whole_array",
@@ -58,6 +68,7 @@ pub(super) const CHECKS: &[Entry] = &[
         literal,
         "PJRT_AsyncHostToDeviceTransferManager_TransferLiteral give data=zeros",
     )
+    .header("PJRT_AsyncHostToDeviceTransferManager_TransferLiteral", "Asynchronously copies a host literal to a buffer managed by a transfer manager.")
     .since(83),
     check(
         "transfer/error",
@@ -65,6 +76,7 @@ pub(super) const CHECKS: &[Entry] = &[
         error,
         "PJRT_AsyncHostToDeviceTransferManager_SetBufferError give error_code=13",
     )
+    .header("PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args", "The host passes an error code and a message for a buffer.")
     .since(62),
     check(
         "transfer/past_the_end",
@@ -72,6 +84,7 @@ pub(super) const CHECKS: &[Entry] = &[
         past_end,
         "PJRT_AsyncHostToDeviceTransferManager_TransferData when offset=12 transfer_size=16 give offset=0",
     )
+    .advice("The header does not say what happens. A refusal finds the caller's mistake before memory is overwritten.")
     .since(62),
     check(
         "transfer/no_such_buffer",
@@ -79,6 +92,7 @@ pub(super) const CHECKS: &[Entry] = &[
         no_buffer,
         "PJRT_AsyncHostToDeviceTransferManager_BufferSize when buffer_index=9 code INTERNAL",
     )
+    .advice("The header does not say what happens. A refusal finds the caller's mistake.")
     .since(62),
     check(
         "transfer/metadata",
@@ -86,6 +100,7 @@ pub(super) const CHECKS: &[Entry] = &[
         metadata,
         "PJRT_AsyncHostToDeviceTransferManager_AddMetadata fail INTERNAL",
     )
+    .host("XLA's client, PjRtCApiAsyncHostToDeviceTransferManager::AddTransferMetadata", "Ends the process if the function fails.")
     .since(62),
     check(
         "transfer/manager_destroyed_early",
@@ -93,6 +108,8 @@ pub(super) const CHECKS: &[Entry] = &[
         early,
         "PJRT_AsyncHostToDeviceTransferManager_Destroy crash",
     )
+    .host("ZML, zml/io.zig", "Destroys the transfer manager and uses the buffers.")
+    .used_by(&[Profile::Zml])
     .since(62)
     .also(&["outputs/*", "struct_size/*", "transfer/*"]),
 ];
@@ -163,7 +180,7 @@ fn error(context: &Context) -> Verdict {
     let manager = manager(&client)?;
     let buffer = manager.retrieve(0)?;
     manager.fail(0, Code::DATA_LOSS, "all gone")?;
-    refused("waiting", buffer.ready()?.wait(), Code::DATA_LOSS, &["all gone"])
+    fails_with("waiting", buffer.ready()?.wait(), Code::DATA_LOSS, "all gone")
 }
 
 fn past_end(context: &Context) -> Verdict {

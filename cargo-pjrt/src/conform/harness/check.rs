@@ -17,8 +17,10 @@ pub struct Check {
     pub is_of_the_table: bool,
     /// The minor version of the C API from which the rule holds.
     pub since: i32,
-    /// The hosts that require the rule.
+    /// The hosts that require the rule, and do not tolerate a plugin that lacks the feature.
     pub needed_by: &'static [Profile],
+    /// The hosts that use the feature if the plugin has it, and then require the rule.
+    pub used_by: Vec<Profile>,
     /// The minor version of the C API from which these hosts require the rule. They accept older plugins
     /// without it, or the kit can only check newer ones.
     pub needed_since: i32,
@@ -28,6 +30,15 @@ pub struct Check {
     /// that ends with `*` matches all names with this prefix.
     pub also: &'static [&'static str],
     pub(crate) run: Box<dyn Fn(&Context) -> Verdict + Send + Sync>,
+}
+
+impl Check {
+    /// Returns the hosts that a plugin of this minor version fails if it breaks the rule.
+    pub(crate) fn hosts(&self, minor: i32) -> impl Iterator<Item = Profile> {
+        Profile::ALL.into_iter().filter(move |host| {
+            minor >= self.needed_since && (self.needed_by.contains(host) || self.used_by.contains(host))
+        })
+    }
 }
 
 impl std::fmt::Debug for Check {

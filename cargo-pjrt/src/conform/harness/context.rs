@@ -15,17 +15,28 @@ pub(crate) struct Context {
     pub(crate) plugin: Plugin,
     pub(crate) path: PathBuf,
     pub(crate) options: Vec<CreateOption>,
+    /// The reason why no client can be created, if that is already known.
+    no_client: Option<Error>,
     /// The outcome of the first creation of a client.
     first_client: OnceLock<Result<()>>,
 }
 
 impl Context {
-    pub(crate) fn new(plugin: Plugin, path: &Path, options: Vec<CreateOption>) -> Self {
-        Self { plugin, path: path.to_owned(), options, first_client: OnceLock::new() }
+    pub(crate) fn new(
+        plugin: Plugin,
+        path: &Path,
+        options: Vec<CreateOption>,
+        no_client: Option<&str>,
+    ) -> Self {
+        let no_client = no_client.map(|why| Error::broken("PJRT_Client_Create", why));
+        Self { plugin, path: path.to_owned(), options, no_client, first_client: OnceLock::new() }
     }
 
     pub(crate) fn client(&self) -> Result<Client> {
-        let client = in_step(Step::Client, || self.plugin.create_client(&self.options));
+        let client = match &self.no_client {
+            Some(why) => Err(why.clone()),
+            None => in_step(Step::Client, || self.plugin.create_client(&self.options)),
+        };
         self.first_client.get_or_init(|| client.as_ref().map(|_| ()).map_err(Clone::clone));
         client
     }

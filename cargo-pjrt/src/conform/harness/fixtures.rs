@@ -2,7 +2,7 @@
 
 use super::message::{Step, in_step};
 use crate::host::{
-    Buffer, Client, Device, ElementType, HostArray, LoadedExecutable, Program, Result, Uploaded,
+    Buffer, Client, Device, ElementType, Executable, HostArray, LoadedExecutable, Program, Result, Uploaded,
 };
 use crate::protobuf::CompileOptions;
 
@@ -20,6 +20,26 @@ pub(crate) fn compile_add(client: &Client) -> Result<LoadedExecutable> {
     in_step(Step::Compilation, || {
         client.compile(&Program::mlir(&add_program("4x")), &CompileOptions::default().encode())
     })
+}
+
+/// A compiled program, and the loaded one that it came from, which lives longer.
+pub(crate) struct Compiled {
+    executable: Executable,
+    _loaded: LoadedExecutable,
+}
+
+impl std::ops::Deref for Compiled {
+    type Target = Executable;
+
+    fn deref(&self) -> &Executable {
+        &self.executable
+    }
+}
+
+/// Compiles the program that adds, for checks of `PJRT_Executable` functions.
+pub(crate) fn compile_and_keep_add(client: &Client) -> Result<Compiled> {
+    let loaded = compile_add(client)?;
+    Ok(Compiled { executable: loaded.executable()?, _loaded: loaded })
 }
 
 pub(crate) fn f32_bytes(values: &[f32]) -> Vec<u8> {

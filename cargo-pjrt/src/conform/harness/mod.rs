@@ -13,8 +13,10 @@ pub use check::Check;
 pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS};
 pub(crate) use comparison::{Expected, permutations, reading_order};
 pub(crate) use context::{Context, PATIENCE};
-pub(crate) use fixtures::{add_program, compile_add, f32_bytes, numbers, upload_four, upload_to};
+pub(crate) use fixtures::{
+    Compiled, add_program, compile_add, compile_and_keep_add, f32_bytes, numbers, upload_four, upload_to,
+};
 pub(crate) use message::{Finished, Message, Step, send};
 pub use source::Source;
 pub use verdict::Status;
-pub(crate) use verdict::{Finding, Verdict, ensure, equal, refused, refused_with};
+pub(crate) use verdict::{Finding, Verdict, ensure, equal, fails_with, refused, refused_with};

@@ -12,6 +12,8 @@ pub(crate) type Verdict = std::result::Result<(), Finding>;
 pub(crate) enum Finding {
     /// The plugin breaks the rule.
     Wrong(String),
+    /// The plugin follows the rule, but not the advice that comes with it, such as which code an error has.
+    Advice(String),
     /// The plugin does not support the feature.
     Unsupported(String),
     /// The rule does not apply, such as one about several devices to a plugin that has one.
@@ -95,7 +97,8 @@ pub(crate) fn equal<T: PartialEq + std::fmt::Debug>(what: &str, got: T, expected
     Ok(())
 }
 
-/// Fails the check unless the call returned an error with this code whose message contains these texts.
+/// Fails the check unless the call returned an error. If it does not have this code, or its message does not
+/// contain these texts, the plugin does not follow advice, because the header prescribes neither.
 pub(crate) fn refused<T>(what: &str, outcome: Result<T>, code: Code, contains: &[&str]) -> Verdict {
     refused_with(what, outcome, &[code], contains)
 }
@@ -110,13 +113,30 @@ pub(crate) fn refused_with<T>(what: &str, outcome: Result<T>, codes: &[Code], co
     if error.code == Code::UNIMPLEMENTED && !codes.contains(&error.code) {
         return Err(error.into());
     }
-    ensure!(codes.contains(&error.code), "{what} was refused with {error}; expected the code {names}");
-    for part in contains {
-        ensure!(
-            error.message.contains(part),
-            "{what} was refused with {:?}; expected a message that contains {part:?}",
-            error.message
-        );
+    if !codes.contains(&error.code) {
+        return Err(Finding::Advice(format!("{what} was refused with {error}; the usual code is {names}")));
     }
+    match contains.iter().find(|part| !error.message.contains(**part)) {
+        None => Ok(()),
+        Some(part) => Err(Finding::Advice(format!(
+            "{what} was refused with {:?}; a message that contains {part:?} tells the user why",
+            error.message
+        ))),
+    }
+}
+
+/// Fails the check unless the outcome is the host's own error, with this code and a message that contains this
+/// text.
+pub(crate) fn fails_with<T>(what: &str, outcome: Result<T>, code: Code, text: &str) -> Verdict {
+    let Err(error) = outcome else {
+        return Err(Finding::Wrong(format!("{what} succeeded; expected the host's error {code}: {text}")));
+    };
+    if error.code == Code::UNIMPLEMENTED && code != Code::UNIMPLEMENTED {
+        return Err(error.into());
+    }
+    ensure!(
+        error.code == code && error.message.contains(text),
+        "{what} failed with {error}; expected the host's error {code}: {text}"
+    );
     Ok(())
 }
