@@ -183,7 +183,7 @@ fn copy_stays(context: &Context) -> Verdict {
     let floats = Floats::new(&client, 1091);
     let (x, y) = (floats.upload(FIRST)?, floats.upload(SECOND)?);
     let copy = x.copy_to_memory(client.device()?.default_memory()?)?;
-    donate(&floats, [&x, &y], 0)?;
+    let _output = donate(&floats, [&x, &y], 0)?;
     unless_donated(&x)?;
     let expected = floats.bytes(FIRST);
     Expected::floats("the copy after its source was donated", &expected)

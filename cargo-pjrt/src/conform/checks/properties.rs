@@ -15,7 +15,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_GetCostAnalysis retype string",
     )
     .host("jax/_src/stages.py, Compiled.cost_analysis", "The dictionary is passed to users, who compute with flops and bytes accessed.")
-    .needed_by(&[Profile::Jax]),
+    .needed_by(&[Profile::Jax])
+    .also(&["properties/costs_are_floats"]),
     check(
         "properties/costs_are_floats",
         "The properties flops, bytes accessed, transcendentals, optimal_seconds and utilization of a cost analysis are of type kFloat.",

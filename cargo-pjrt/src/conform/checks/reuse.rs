@@ -9,8 +9,6 @@ use crate::requirements::Profile;
 
 const DELETE: &str = "PJRT_Buffer_Delete";
 const DELETE_TEXT: &str = "The function drops the buffer's reference to its memory, which frees the memory once all computations and copies that use it have ended.";
-const COPIES: &str =
-    "jax/_src/dispatch.py, _device_put_impl: device_put with may_alias=False expects memory of its own";
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -36,7 +34,7 @@ pub(super) const CHECKS: &[Entry] = &[
         copy_to_device,
         "PJRT_Buffer_CopyToDevice share_source",
     )
-    .host("jaxlib, BatchedCopyToDeviceWithSharding", COPIES),
+    .host("jax/_src/dispatch.py, _device_put_impl", "With may_alias=False, device_put copies an array on its device, and the user may donate the array afterwards."),
     check(
         "reuse/inputs_of_a_running_program",
         "An execution keeps the memory of its arguments until it has ended, even if the host deletes or destroys them immediately.",
