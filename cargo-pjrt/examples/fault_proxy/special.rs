@@ -8,7 +8,7 @@ use pjrt_sys::*;
 
 use crate::fault::args_of;
 use crate::table::{FAULT, INNER, Mode, event, field, inner, on_ready, own_error, place, read, state, write};
-use crate::{executions, returned};
+use crate::{bits, executions, lent, memory, returned, values};
 
 /// Performs an action instead of the call. Returns `None` if the good plugin is to be called nevertheless.
 ///
@@ -21,6 +21,7 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
     // SAFETY: each action is used only with the function whose struct it accesses.
     unsafe {
         match name {
+            "cut_program" => values::cut_program(args.cast()),
             "crash" => {
                 println!("{}", words.join(" "));
                 std::process::abort()
@@ -196,6 +197,14 @@ pub(crate) unsafe fn after(
     let execute = args.cast::<PJRT_LoadedExecutable_Execute_Args>();
     // SAFETY: as above.
     unsafe {
+        let is_done = error.is_null()
+            && (memory::after(name, words, args)
+                || lent::after(name, words, args)
+                || bits::after(name, words, slot, args)
+                || values::after(name, words, slot, args));
+        if is_done {
+            return error;
+        }
         let get = |name: &str| {
             let path = field(slot, name);
             read(place(args, &path).expect("a field"), &path)

@@ -11,7 +11,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use pjrt_sys::*;
 
 use crate::fault::{Action, Condition, Fault, Path, Then, Value, args_of, name_of};
-use crate::{executions, extension, returned, special};
+use crate::{bits, executions, extension, lent, memory, returned, special};
 
 pub(crate) type Function = unsafe extern "C" fn(*mut u8) -> *mut PJRT_Error;
 
@@ -199,7 +199,7 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
             state.destroyed_events.insert(object);
         }
     }
-    match fault.filter(|_| happens) {
+    let error = match fault.filter(|_| happens) {
         // SAFETY: the host calls this slot with this struct.
         Some(fault) => unsafe { faulty(fault, slot, args) },
         None => {
@@ -215,7 +215,16 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
             }
             error
         }
+    };
+    if FAULT.is_some() && error.is_null() {
+        // SAFETY: the call succeeded.
+        unsafe {
+            memory::after_call(name_of(slot), args, object);
+            lent::after_call(name_of(slot), args, object);
+            bits::after_call(name_of(slot), args, object);
+        }
     }
+    error
 }
 
 /// Remembers a value that a fault may return again.
@@ -271,7 +280,14 @@ unsafe fn good(slot: usize, args: *mut u8, object: usize) -> *mut PJRT_Error {
                 forward(slot, args);
                 ptr::null_mut()
             }
-            _ => forward(slot, args),
+            _ => {
+                let places = memory::before_good(name_of(slot), args, object);
+                let error = forward(slot, args);
+                for (place, old) in places {
+                    place.write(old);
+                }
+                error
+            }
         }
     }
 }
