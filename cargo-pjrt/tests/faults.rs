@@ -2,9 +2,10 @@
 //! not make other checks fail.
 //!
 //! The faults are injected into `hello`, and also into refcpu, which implements more of the interface, if
-//! `TEST_REFCPU` names its library. With `FAULT_MATRIX=full`, each fault is tried with every check that calls
-//! the faulty function; the other checks cannot fail, because they never reach the fault. Otherwise, each
-//! fault is tried with its own check and a few others.
+//! `TEST_REFCPU` names its library. The faults of several devices, and those of executions, are injected into
+//! the accelerator, if `TEST_ACCELERATOR` names its library. With `FAULT_MATRIX=full`, each fault is tried
+//! with every check that calls the faulty function; the other checks cannot fail, because they never reach
+//! the fault. Otherwise, each fault is tried with its own check and a few others.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -88,8 +89,16 @@ fn spectators<'a>(check: &Check, good: &'a Report, full: bool) -> Vec<&'a str> {
     passed.filter(sees).map(|row| row.name.as_str()).collect()
 }
 
+/// The areas whose faults are also tried in plugins with two devices.
+const OF_TWO_DEVICES: &[&str] = &["devices/", "programs/", "failures/", "waiting/", "ownership/"];
+
 /// Injects all faults into a plugin that passes, if their checks apply to it.
 fn plant_all(plugin: &Path) {
+    plant(plugin, &[""]);
+}
+
+/// Injects the faults of these areas.
+fn plant(plugin: &Path, areas: &[&str]) {
     let exists = |name: &&&str| checks().iter().any(|check| check.name == **name);
     assert_eq!(SENTINELS.iter().filter(exists).count(), SENTINELS.len());
     let full = std::env::var("FAULT_MATRIX").is_ok_and(|matrix| matrix == "full");
@@ -101,6 +110,8 @@ fn plant_all(plugin: &Path) {
         good.rows.iter().filter(|row| row.status.is_complaint()).map(|row| row.text()).collect();
     let checks: Vec<Check> =
         checks().into_iter().filter(|check| passes(check) && check.name.contains(&only)).collect();
+    let checks: Vec<Check> =
+        checks.into_iter().filter(|check| areas.iter().any(|area| check.name.starts_with(area))).collect();
     // The workers mostly wait for events that a fault prevents.
     let next = AtomicUsize::new(0);
     let work = || {
@@ -133,6 +144,14 @@ fn every_fault_in_what_hello_lacks_is_noticed_too() {
     match std::env::var_os("TEST_REFCPU") {
         Some(refcpu) => plant_all(Path::new(&refcpu)),
         None => println!("TEST_REFCPU does not name refcpu's library: only the faults of hello are tried"),
+    }
+}
+
+#[test]
+fn every_fault_of_two_devices_is_noticed_too() {
+    match std::env::var_os("TEST_ACCELERATOR") {
+        Some(accelerator) => plant(Path::new(&accelerator), OF_TWO_DEVICES),
+        None => println!("TEST_ACCELERATOR does not name the accelerator's library, which has two devices"),
     }
 }
 

@@ -16,10 +16,13 @@ pub(crate) fn tests() -> Command {
     command
 }
 
-/// Runs the same test with every check that calls the faulty function, in hello and in refcpu, and prints the
-/// number of other checks that each fault makes fail.
+/// Runs the same test with every check that calls the faulty function, in hello, in the accelerator and in
+/// refcpu, and prints the number of other checks that each fault makes fail.
 pub(crate) fn whole_matrix() -> Result<()> {
     workspace::build_dev()?;
     let refcpu = workspace::shared_library("debug", "refcpu");
-    run(tests().args(["--", "--nocapture"]).env("FAULT_MATRIX", "full").env("TEST_REFCPU", refcpu))
+    let accelerator = workspace::shared_library("debug", "accelerator_pjrt");
+    let mut command = tests();
+    command.args(["--", "--nocapture"]).env("FAULT_MATRIX", "full");
+    run(command.env("TEST_REFCPU", refcpu).env("TEST_ACCELERATOR", accelerator))
 }

@@ -169,7 +169,9 @@ fn conform() -> Result<Outcome> {
         total.passed += count(summary, "passed");
         total.failed += count(summary, "failed").max(u64::from(!status.success()));
     }
-    let faults = cargo_test(conform_faults::tests().env("TEST_REFCPU", &libraries.refcpu))?;
+    let mut faults = conform_faults::tests();
+    faults.env("TEST_REFCPU", &libraries.refcpu).env("TEST_ACCELERATOR", &libraries.accelerator);
+    let faults = cargo_test(&mut faults)?;
     total.passed += faults.passed;
     total.failed += faults.failed;
     for library in [&libraries.hello, &libraries.refcpu] {

@@ -11,11 +11,16 @@
 //! A fault consists of a function; the conditions under which it occurs (`when FIELD=NUMBER...`, `call N`,
 //! `inside_callback`, `after FUNCTION` for an earlier call with the same object, `since FUNCTION` for a call
 //! since the newest client was created); and an action. A field can be a field of a struct that is pointed to
-//! (`program>format_size`) or an element of an array of 64-bit numbers (`dims.0`). `fault.rs` and
-//! `special.rs` define the actions, and `table.rs` those of `GetPjrtApi`.
+//! (`program>format_size`) or an element of an array of 64-bit numbers (`dims.0`). `fault.rs`,
+//! `special.rs`, `executions.rs`, `returned.rs`, `memory.rs`, `lent.rs`, `bits.rs` and `values.rs` define the
+//! actions, and `table.rs` those of `GetPjrtApi`.
 
 #![allow(missing_docs, reason = "no crate depends on this library")]
 
+#[allow(unsafe_code, reason = "calls the foreign library, as `table` does")]
+mod bits;
+#[allow(unsafe_code, reason = "calls the foreign library, as `table` does")]
+mod executions;
 #[allow(unsafe_code, reason = "calls the foreign library, as `table` does")]
 mod extension;
 mod fault;
@@ -24,6 +29,14 @@ mod functions {
     pub(crate) use cargo_pjrt::host::EXTENSION_FUNCTIONS;
 }
 #[allow(unsafe_code, reason = "calls the foreign library, as `table` does")]
+mod lent;
+#[allow(unsafe_code, reason = "calls the foreign library, as `table` does")]
+mod memory;
+#[allow(unsafe_code, reason = "changes the memory of the foreign library")]
+mod returned;
+#[allow(unsafe_code, reason = "calls the foreign library, as `table` does")]
 mod special;
 #[allow(unsafe_code, reason = "calls the foreign library")]
 mod table;
+#[allow(unsafe_code, reason = "calls the foreign library, as `table` does")]
+mod values;

@@ -8,6 +8,7 @@ use pjrt_sys::*;
 
 use crate::fault::args_of;
 use crate::table::{FAULT, INNER, Mode, event, field, inner, on_ready, own_error, place, read, state, write};
+use crate::{bits, executions, lent, memory, returned, values};
 
 /// Performs an action instead of the call. Returns `None` if the good plugin is to be called nevertheless.
 ///
@@ -20,6 +21,7 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
     // SAFETY: each action is used only with the function whose struct it accesses.
     unsafe {
         match name {
+            "cut_program" => values::cut_program(args.cast()),
             "crash" => {
                 println!("{}", words.join(" "));
                 std::process::abort()
@@ -70,6 +72,7 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 match words[0].as_str() {
                     "never" => Mode::Never,
                     "twice" => Mode::Twice,
+                    "error_twice" => Mode::ErrorTwice,
                     _ => Mode::NoError,
                 },
             )),
@@ -137,7 +140,7 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 }
                 None
             }
-            _ => None,
+            _ => executions::before(name, words, args),
         }
     }
 }
@@ -194,6 +197,14 @@ pub(crate) unsafe fn after(
     let execute = args.cast::<PJRT_LoadedExecutable_Execute_Args>();
     // SAFETY: as above.
     unsafe {
+        let is_done = error.is_null()
+            && (memory::after(name, words, args)
+                || lent::after(name, words, args)
+                || bits::after(name, words, slot, args)
+                || values::after(name, words, slot, args));
+        if is_done {
+            return error;
+        }
         let get = |name: &str| {
             let path = field(slot, name);
             read(place(args, &path).expect("a field"), &path)
@@ -371,7 +382,12 @@ pub(crate) unsafe fn after(
                 let memory = (*args.cast::<PJRT_Device_DefaultMemory_Args>()).memory;
                 forgetful(memory, &words[0]);
             }
-            _ => {}
+            _ => {
+                if error.is_null() {
+                    returned::after(name, words, slot, args);
+                }
+                return executions::after(name, words, args, error);
+            }
         }
         error
     }

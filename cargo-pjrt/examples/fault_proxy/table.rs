@@ -11,7 +11,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use pjrt_sys::*;
 
 use crate::fault::{Action, Condition, Fault, Path, Then, Value, args_of, name_of};
-use crate::{extension, special};
+use crate::{bits, executions, extension, lent, memory, returned, special};
 
 pub(crate) type Function = unsafe extern "C" fn(*mut u8) -> *mut PJRT_Error;
 
@@ -189,6 +189,8 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
         state.called.insert((slot, object));
         if name_of(slot).ends_with("_Destroy") {
             state.called.retain(|(_, of)| *of != object);
+            returned::destroyed(object);
+            executions::destroyed(object);
         }
         if slot == BUFFER_DESTROY {
             state.late.remove(&(object as i64));
@@ -197,12 +199,12 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
             state.destroyed_events.insert(object);
         }
     }
-    match fault.filter(|_| happens) {
+    let error = match fault.filter(|_| happens) {
         // SAFETY: the host calls this slot with this struct.
         Some(fault) => unsafe { faulty(fault, slot, args) },
         None => {
             // SAFETY: the host calls this slot with this struct.
-            let error = unsafe { good(slot, args, object) };
+            let error = unsafe { executions::later(slot, args, object, good(slot, args, object)) };
             if slot == BUFFER_TO_HOST && error.is_null() {
                 // SAFETY: the call succeeded.
                 unsafe { special::read_late(args.cast()) };
@@ -213,7 +215,16 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
             }
             error
         }
+    };
+    if FAULT.is_some() && error.is_null() {
+        // SAFETY: the call succeeded.
+        unsafe {
+            memory::after_call(name_of(slot), args, object);
+            lent::after_call(name_of(slot), args, object);
+            bits::after_call(name_of(slot), args, object);
+        }
     }
+    error
 }
 
 /// Remembers a value that a fault may return again.
@@ -269,7 +280,14 @@ unsafe fn good(slot: usize, args: *mut u8, object: usize) -> *mut PJRT_Error {
                 forward(slot, args);
                 ptr::null_mut()
             }
-            _ => forward(slot, args),
+            _ => {
+                let places = memory::before_good(name_of(slot), args, object);
+                let error = forward(slot, args);
+                for (place, old) in places {
+                    place.write(old);
+                }
+                error
+            }
         }
     }
 }
@@ -504,6 +522,8 @@ pub(crate) fn field(slot: usize, name: &str) -> Path {
 pub(crate) enum Mode {
     Once,
     Twice,
+    /// Twice if there is an error.
+    ErrorTwice,
     Never,
     NoError,
 }
@@ -560,6 +580,12 @@ unsafe extern "C" fn called_back(error: *mut PJRT_Error, user_arg: *mut c_void) 
             Mode::Twice => {
                 callback(error, wrapped.user_arg);
                 callback(ptr::null_mut(), wrapped.user_arg);
+            }
+            Mode::ErrorTwice => {
+                callback(error, wrapped.user_arg);
+                if !error.is_null() {
+                    callback(ptr::null_mut(), wrapped.user_arg);
+                }
             }
             Mode::NoError => callback(ptr::null_mut(), wrapped.user_arg),
         }

@@ -1,5 +1,6 @@
 //! Dense arrays in host memory: their elements as numbers and as text, and NumPy's file format.
 
+pub mod float_format;
 pub mod npy;
 pub(crate) mod number;
 mod text;

@@ -82,6 +82,9 @@ impl FutureCopy {
     }
 }
 
+/// The initial value of the bytes that a plugin writes.
+pub const UNWRITTEN: u8 = 0xEE;
+
 /// The largest credible size of an array in bytes.
 const MOST_READ: usize = 1 << 36;
 
@@ -363,7 +366,7 @@ impl Buffer {
         self.read_into(size, &CopyLayout::Unsaid)
     }
 
-    /// Reads the array into this many bytes, which are initialized to 0xEE.
+    /// Reads the array into this many bytes, which are initialized to [`UNWRITTEN`].
     ///
     /// # Errors
     ///
@@ -381,7 +384,7 @@ impl Buffer {
     ///
     /// Returns the plugin's error, from the call or from the event.
     pub fn read_into_part(&self, size: usize, more: usize) -> Result<Vec<u8>> {
-        let destination = HostMemory::new(&vec![0xEE; size + more], 0);
+        let destination = HostMemory::new(&vec![UNWRITTEN; size + more], 0);
         let args = call!(
             self.plugin,
             PJRT_Buffer_ToHostBuffer_Args {
@@ -400,7 +403,21 @@ impl Buffer {
     ///
     /// Returns the plugin's error.
     pub fn start_read(&self, size: usize, layout: &CopyLayout) -> Result<(HostMemory, Event)> {
-        let destination = HostMemory::new(&vec![0xEE; size], 0);
+        self.start_read_at(0, size, layout)
+    }
+
+    /// Starts to read the array into memory that begins `skew` bytes after a multiple of 64.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn start_read_at(
+        &self,
+        skew: usize,
+        size: usize,
+        layout: &CopyLayout,
+    ) -> Result<(HostMemory, Event)> {
+        let destination = HostMemory::new(&vec![UNWRITTEN; size], skew);
         let mut layout = layout.raw();
         let args = call!(
             self.plugin,
@@ -422,7 +439,7 @@ impl Buffer {
     /// Returns the error of the call.
     pub fn read_raw(&self, offset: i64, size: i64) -> Result<Result<Vec<u8>>> {
         let len = usize::try_from(size).unwrap_or(0);
-        let destination = HostMemory::new(&vec![0xEE; len], 0);
+        let destination = HostMemory::new(&vec![UNWRITTEN; len], 0);
         let args = call!(
             self.plugin,
             PJRT_Buffer_CopyRawToHost_Args {

@@ -206,12 +206,22 @@ impl Executable {
     ///
     /// Returns the plugin's error.
     pub fn optimized_program(&self) -> Result<(Vec<u8>, String)> {
+        self.optimized_program_over(0)
+    }
+
+    /// Returns the optimized program and its format. The memory that the plugin writes the program to is
+    /// initialized to `fill`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn optimized_program_over(&self, fill: u8) -> Result<(Vec<u8>, String)> {
         let mut program = PJRT_Program::zeroed();
         let executable = self.raw;
         call!(self.plugin, PJRT_Executable_OptimizedProgram_Args { executable, program: &raw mut program })?;
         const FUNCTION: &str = "PJRT_Executable_OptimizedProgram";
         believed::<u8>(FUNCTION, program.code_size)?;
-        let mut code = vec![0_u8; program.code_size];
+        let mut code = vec![fill; program.code_size];
         // SAFETY: the plugin returned the pointer and the length of the format's name.
         let format = unsafe { given_text(FUNCTION, program.format, program.format_size) }?;
         program.code = code.as_mut_ptr().cast();

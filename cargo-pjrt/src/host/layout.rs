@@ -13,6 +13,23 @@ pub enum Layout {
     Untiled(Vec<i64>),
     /// The strides, in bytes.
     Strides(Vec<i64>),
+    /// The dimensions from minor to major, and one tile of the most minor dimensions.
+    Tiled(Vec<i64>, Tile),
+}
+
+/// The dimensions of a tile, and their number in a form that the C struct points to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tile {
+    dims: Vec<i64>,
+    sizes: [usize; 1],
+}
+
+impl Tile {
+    /// Creates a tile with these dimensions.
+    #[must_use]
+    pub fn new(dims: Vec<i64>) -> Self {
+        Self { sizes: [dims.len()], dims }
+    }
 }
 
 impl Layout {
@@ -34,6 +51,17 @@ impl Layout {
                     minor_to_major_size: order.len(),
                     tile_dims: if is_null { ptr::null() } else { NonNull::dangling().as_ptr() },
                     tile_dim_sizes: if is_null { ptr::null() } else { NonNull::dangling().as_ptr() },
+                    ..PJRT_Buffer_MemoryLayout_Tiled::zeroed()
+                };
+            }
+            Self::Tiled(order, tile) => {
+                raw.type_ = PJRT_Buffer_MemoryLayout_Type_Tiled;
+                raw.u.tiled = PJRT_Buffer_MemoryLayout_Tiled {
+                    minor_to_major: order.as_ptr(),
+                    minor_to_major_size: order.len(),
+                    tile_dims: tile.dims.as_ptr(),
+                    tile_dim_sizes: tile.sizes.as_ptr(),
+                    num_tiles: tile.sizes.len(),
                     ..PJRT_Buffer_MemoryLayout_Tiled::zeroed()
                 };
             }

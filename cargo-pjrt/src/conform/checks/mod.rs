@@ -12,26 +12,41 @@ mod functions {
 #[allow(dead_code, reason = "tests only parse faults; the proxy injects them")]
 mod fault;
 
+mod arrays;
+mod bits;
 mod buffer;
 mod calls;
 mod client;
 mod compile;
+mod devices;
+mod donation;
 mod entry;
 mod event;
 mod execute;
 mod extension;
+mod failures;
 mod hosts;
+mod layouts;
+mod lent;
 mod lifetime;
 mod memory;
+mod optimized;
 mod outputs;
+mod ownership;
+mod pending;
 mod plugin;
+mod program_text;
+mod programs;
+mod properties;
 mod readback;
+mod reuse;
 mod special;
 mod struct_size;
 mod threads;
 mod transfer;
 mod upload;
 mod view;
+mod waiting;
 
 use crate::conform::harness::Check;
 
@@ -50,8 +65,20 @@ pub(super) fn all() -> Vec<Check> {
         transfer::CHECKS,
         compile::CHECKS,
         execute::CHECKS,
+        programs::CHECKS,
+        devices::CHECKS,
+        failures::CHECKS,
+        waiting::CHECKS,
         lifetime::CHECKS,
         hosts::CHECKS,
+        ownership::CHECKS,
+        layouts::CHECKS,
+        bits::CHECKS,
+        lent::CHECKS,
+        reuse::CHECKS,
+        donation::CHECKS,
+        properties::CHECKS,
+        optimized::CHECKS,
         extension::CHECKS,
     ];
     let mut checks: Vec<Check> = tables.into_iter().flatten().map(Check::from).collect();

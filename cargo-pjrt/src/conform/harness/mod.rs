@@ -2,6 +2,7 @@
 //! that report their progress.
 
 mod check;
+mod comparison;
 mod context;
 mod fixtures;
 mod message;
@@ -10,6 +11,7 @@ mod verdict;
 
 pub use check::Check;
 pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS};
+pub(crate) use comparison::{Expected, permutations, reading_order};
 pub(crate) use context::{Context, PATIENCE};
 pub(crate) use fixtures::{
     Compiled, add_program, compile_add, compile_and_keep_add, f32_bytes, numbers, upload_four, upload_to,

@@ -1,0 +1,199 @@
+//! Faults of executions, transfers and their events.
+
+use std::collections::HashMap;
+use std::ptr;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pjrt_sys::*;
+
+use crate::fault::name_of;
+use crate::table::{INNER, event, inner, state};
+
+/// The time that a transfer of a faulty plugin lasts after its event is complete.
+const LATE: Duration = Duration::from_millis(100);
+
+fn number(words: &[String], index: usize) -> usize {
+    words.get(index).and_then(|word| word.parse().ok()).expect("a number")
+}
+
+/// The way in which an output hides the state of its execution.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    /// The ready event is complete, without an error.
+    Ready,
+    /// A readback reports success.
+    Readable,
+}
+
+/// The buffers that hide something.
+fn marks() -> MutexGuard<'static, HashMap<usize, Mark>> {
+    static MARKS: LazyLock<Mutex<HashMap<usize, Mark>>> = LazyLock::new(Mutex::default);
+    MARKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The object of a call was destroyed.
+pub(crate) fn destroyed(object: usize) {
+    marks().remove(&object);
+}
+
+/// Lets later readbacks of an array return zeros.
+fn read_as_zeros(array: *mut PJRT_Buffer) {
+    let zeros = Vec::leak(vec![0_u8; 1 << 20]).as_ptr().expose_provenance() as i64;
+    state().late.insert(array.addr() as i64, zeros);
+}
+
+/// Changes the result of a call of the good plugin for a buffer that hides something.
+///
+/// # Safety
+///
+/// The struct is that of the slot, and of a call that returned this error.
+pub(crate) unsafe fn later(
+    slot: usize,
+    args: *mut u8,
+    object: usize,
+    error: *mut PJRT_Error,
+) -> *mut PJRT_Error {
+    let mark = marks().get(&object).copied();
+    // SAFETY: the struct is that of the slot.
+    unsafe {
+        match (mark, name_of(slot)) {
+            (Some(Mark::Ready), "PJRT_Buffer_ReadyEvent") => {
+                (*args.cast::<PJRT_Buffer_ReadyEvent_Args>()).event = event(true);
+                ptr::null_mut()
+            }
+            (Some(Mark::Readable), "PJRT_Buffer_ToHostBuffer") => {
+                (*args.cast::<PJRT_Buffer_ToHostBuffer_Args>()).event = event(true);
+                ptr::null_mut()
+            }
+            _ => error,
+        }
+    }
+}
+
+/// Performs an action instead of the call. Returns `None` if the good plugin is to be called nevertheless.
+///
+/// # Safety
+///
+/// The struct is that of the function that the action is meant for.
+pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Option<*mut PJRT_Error> {
+    let execute = args.cast::<PJRT_LoadedExecutable_Execute_Args>();
+    // SAFETY: each action is used only with the function whose struct it accesses.
+    unsafe {
+        match name {
+            // An argument is replaced with another one of the same call.
+            "copy_argument" => {
+                let list = (*execute).argument_lists.read().cast_mut();
+                list.add(number(words, 1)).write(list.add(number(words, 0)).read());
+                None
+            }
+            // The memory of the arguments is used for something else after the launch: the arrays are read
+            // as zeros.
+            "free_arguments" => {
+                let list = (*execute).argument_lists.read();
+                for index in 0..(*execute).num_args {
+                    read_as_zeros(list.add(index).read());
+                }
+                None
+            }
+            // Every upload goes to the first device.
+            "first_device" => {
+                let upload = &mut *args.cast::<PJRT_Client_BufferFromHostBuffer_Args>();
+                let (devices, _) = inner!(PJRT_Client_AddressableDevices PJRT_Client_AddressableDevices_Args {
+                    client: upload.client,
+                });
+                if !upload.device.is_null() {
+                    upload.device = devices.addressable_devices.read();
+                }
+                None
+            }
+            "early_event" => early_event(args.cast()),
+            _ => None,
+        }
+    }
+}
+
+/// Reads an array, and completes the event before the bytes are in the host's memory.
+///
+/// # Safety
+///
+/// The struct is one that the host passed. Hosts that use this example never free their memory.
+unsafe fn early_event(args: *mut PJRT_Buffer_ToHostBuffer_Args) -> Option<*mut PJRT_Error> {
+    // SAFETY: the destination has as many bytes as the host says, and stays valid.
+    unsafe {
+        let (destination, size) = ((*args).dst, (*args).dst_size);
+        if destination.is_null() {
+            return None;
+        }
+        let bytes = Vec::leak(vec![0_u8; size]).as_mut_ptr();
+        (*args).dst = bytes.cast();
+        let error = ((*INNER.0).PJRT_Buffer_ToHostBuffer.expect("a function of the good plugin"))(args);
+        (*args).dst = destination;
+        if !error.is_null() {
+            return Some(error);
+        }
+        inner!(PJRT_Event_Await PJRT_Event_Await_Args { event: (*args).event });
+        let (from, to) = (bytes.expose_provenance(), destination.expose_provenance());
+        std::thread::spawn(move || {
+            std::thread::sleep(LATE);
+            // SAFETY: both have this many bytes, and are never freed.
+            ptr::copy_nonoverlapping(
+                ptr::with_exposed_provenance::<u8>(from),
+                ptr::with_exposed_provenance_mut::<u8>(to),
+                size,
+            );
+        });
+        Some(error)
+    }
+}
+
+/// Performs an action after the call.
+///
+/// # Safety
+///
+/// The struct is that of the function that the action is meant for.
+pub(crate) unsafe fn after(
+    name: &str,
+    words: &[String],
+    args: *mut u8,
+    error: *mut PJRT_Error,
+) -> *mut PJRT_Error {
+    let execute = args.cast::<PJRT_LoadedExecutable_Execute_Args>();
+    // SAFETY: each action is used only with the function whose struct it accesses, and only with programs
+    // that have the outputs and the devices that it names.
+    unsafe {
+        let outputs = |device: usize| (*execute).output_lists.add(device).read();
+        match name {
+            "swap_outputs" if error.is_null() => {
+                let list = outputs(0);
+                ptr::swap(list.add(number(words, 0)), list.add(number(words, 1)));
+            }
+            "swap_devices" if error.is_null() => ptr::swap(outputs(0), outputs(1)),
+            // Both outputs are one object.
+            "output_twice" if error.is_null() => outputs(0).add(1).write(outputs(0).read()),
+            // The event of one device never completes.
+            "lose_event" if error.is_null() && !(*execute).device_complete_events.is_null() => {
+                (*execute).device_complete_events.add(number(words, 0)).write(event(false));
+            }
+            // The events complete without an error before the execution ends.
+            "early_events" if error.is_null() && !(*execute).device_complete_events.is_null() => {
+                for device in 0..(*execute).num_devices {
+                    (*execute).device_complete_events.add(device).write(event(true));
+                }
+            }
+            // The memory of the source is used for something else before the copy reads it.
+            "free_source" if error.is_null() => {
+                read_as_zeros((*args.cast::<PJRT_Buffer_CopyToDevice_Args>()).dst_buffer);
+            }
+            // The first output of each device hides the error of the execution.
+            "mark_outputs" if error.is_null() => {
+                let mark = if words[0] == "ready" { Mark::Ready } else { Mark::Readable };
+                for device in 0..(*execute).num_devices {
+                    marks().insert(outputs(device).read().addr(), mark);
+                }
+            }
+            _ => {}
+        }
+        error
+    }
+}

@@ -1,0 +1,410 @@
+//! Checks of several devices: placement, order, and transfers between them.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use super::entry::{Entry, check};
+use super::program_text::{compiled, launch, launch_on_all, sums, with_main};
+use crate::conform::harness::{
+    Context, Finding, PATIENCE, Verdict, add_program, ensure, equal, numbers, upload_to,
+};
+use crate::host::{Buffer, Client, Device, Error, LoadedExecutable};
+use crate::protobuf::{CompileOptions, DeviceAssignment};
+use crate::requirements::Profile;
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "devices/upload_to_the_second",
+        "An array that is uploaded to the second device is there, and in this device's default memory.",
+        upload_second,
+        "PJRT_Client_BufferFromHostBuffer first_device",
+    )
+    .header("PJRT_Buffer_Device", "Returns this buffer's storage device.")
+    .used_by(&[Profile::Jax, Profile::TorchXla])
+    .also(&["devices/*", "execute/on_a_named_device"]),
+    check(
+        "devices/program_for_the_second",
+        "A program that is compiled for the second device runs there, and its outputs are there.",
+        program_for_second,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=930 fail INTERNAL",
+    )
+    .header("PJRT_LoadedExecutable_Execute_Args::execute_device", "If nullptr, will execute on the device(s) specified at compile time.")
+    .used_by(&[Profile::Jax]),
+    check(
+        "devices/num_replicas",
+        "PJRT_Executable_NumReplicas is the number of replicas in the compile options.",
+        num_replicas,
+        "PJRT_Executable_NumReplicas replace num_replicas 2 1",
+    )
+    .header("PJRT_Executable_NumReplicas", "Returns the number of replicas of the executable.")
+    .used_by(&[Profile::Jax]),
+    check(
+        "devices/num_partitions",
+        "PJRT_Executable_NumPartitions is the number of partitions in the compile options.",
+        num_partitions,
+        "PJRT_Executable_NumPartitions replace num_partitions 2 1",
+    )
+    .header("PJRT_Executable_NumPartitions", "Returns the number of partitions of the executable.")
+    .used_by(&[Profile::Jax]),
+    check(
+        "devices/order_of_devices",
+        "PJRT_LoadedExecutable_AddressableDevices lists the devices in the order of the device assignment: hosts pass argument lists in this order.",
+        order,
+        "PJRT_LoadedExecutable_AddressableDevices reverse addressable_devices num_addressable_devices",
+    )
+    .host("JAX, PjRtLoadedExecutable::Execute of IFRT", "Passes and receives the arrays of the devices in the order of this list.")
+    .used_by(&[Profile::Jax])
+    .also(&["devices/replicas_in_another_order"]),
+    check(
+        "devices/logical_ids",
+        "PJRT_LoadedExecutable_AddressableDeviceLogicalIds lists replica and partition of each of these devices, in the same order.",
+        logical_ids,
+        "PJRT_LoadedExecutable_AddressableDeviceLogicalIds reverse addressable_device_logical_ids num_addressable_device_logical_ids",
+    )
+    .header("PJRT_LoadedExecutable_AddressableDeviceLogicalIds", "Returns a list of logical device ids this executable will run on.")
+    .used_by(&[Profile::Jax]),
+    check(
+        "devices/device_assignment",
+        "PJRT_LoadedExecutable_GetDeviceAssignment returns the assignment of the compile options.",
+        assignment,
+        "PJRT_LoadedExecutable_GetDeviceAssignment set serialized_bytes_size=0",
+    )
+    .header("PJRT_LoadedExecutable_GetDeviceAssignment", "Retrieves the serialized DeviceAssignmentProto for a given PJRT_LoadedExecutable.")
+    .since(79)
+    .used_by(&[Profile::Jax])
+    .needed_since(79)
+    .also(&["ownership/device_assignment"]),
+    check(
+        "devices/replicas",
+        "Each replica computes with its own arguments, and its outputs are on its device.",
+        replicas,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=931 swap_devices",
+    )
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device.")
+    .used_by(&[Profile::Jax]),
+    check(
+        "devices/replicas_in_another_order",
+        "If the device assignment begins with the second device, so do the lists of arguments and outputs.",
+        reversed_replicas,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=932 swap_devices",
+    )
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device.")
+    .used_by(&[Profile::Jax]),
+    check(
+        "devices/split_array",
+        "The parts of an array that is split over two partitions are the outputs of their devices, in order.",
+        split_array,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=933 swap_devices",
+    )
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device.")
+    .used_by(&[Profile::Jax]),
+    check(
+        "devices/an_event_for_each",
+        "PJRT_LoadedExecutable_Execute returns an event for each device, and all of them complete.",
+        events,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=934 lose_event 1",
+    )
+    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
+    .used_by(&[Profile::Jax]),
+    check(
+        "devices/copies_in_both_directions",
+        "Two devices that copy arrays to each other do not wait for each other: a receive is queued before the programs that are launched later.",
+        exchange,
+        "PJRT_Buffer_CopyToDevice call 30 hang",
+    )
+    .header("PJRT_Buffer_CopyToDevice", "Copies the buffer to device `dst_device` within the same client. No call says that the host must wait between copies.")
+    .used_by(&[Profile::Jax]),
+    check(
+        "devices/copy_outlives_its_source",
+        "A copy on another device is complete although its source is destroyed and its memory reused at once.",
+        copy_outlives,
+        "PJRT_Buffer_CopyToDevice free_source",
+    )
+    .header("PJRT_Buffer_Delete", "The device memory will be freed when all async operations using the buffer have completed.")
+    .used_by(&[Profile::Jax])
+    .also(&["buffer/copy_to_another_device", "devices/copies_in_both_directions"]),
+];
+
+/// Returns the first two devices.
+fn two(client: &Client) -> Result<[Device<'_>; 2], Finding> {
+    match client.addressable_devices()?[..] {
+        [first, second, ..] => Ok([first, second]),
+        _ => Err(Finding::NotApplicable("there is only one device".to_owned())),
+    }
+}
+
+fn id_of(device: Device<'_>) -> Result<i64, Error> {
+    Ok(i64::from(device.description()?.id()?))
+}
+
+/// Compiles the program that adds for these devices, as replicas.
+fn replicated(client: &Client, devices: &[Device<'_>]) -> Result<LoadedExecutable, Finding> {
+    let devices = devices.iter().map(|device| id_of(*device)).collect::<Result<Vec<_>, _>>()?;
+    let options = CompileOptions { replicas: devices.len() as i64, devices, ..CompileOptions::default() };
+    compiled(client, &add_program("4x"), &options)
+}
+
+/// Compiles a program for two partitions.
+fn partitioned(client: &Client, text: &str) -> Result<LoadedExecutable, Finding> {
+    let [first, second] = two(client)?;
+    let devices = vec![id_of(first)?, id_of(second)?];
+    let text = text.replacen(
+        "module @sums",
+        "module @sums attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32}",
+        1,
+    );
+    compiled(client, &text, &CompileOptions { partitions: 2, devices, ..CompileOptions::default() })
+}
+
+/// Fails unless the array is on the device.
+fn is_on(array: &Buffer, device: Device<'_>, what: &str, cause: &str) -> Verdict {
+    let (got, wanted) = (array.device()?, device);
+    ensure!(
+        got == wanted,
+        "{what} is on the device {}; expected the device {}. {cause}",
+        id_of(got)?,
+        id_of(wanted)?
+    );
+    Ok(())
+}
+
+fn upload_second(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let [_, second] = two(&client)?;
+    let array = upload_to(&client, &[1.0, 2.0, 3.0, 4.0], second)?.buffer;
+    let cause = "The plugin probably ignores `device` and uploads to the first device";
+    is_on(&array, second, "the array", cause)?;
+    ensure!(
+        array.memory()? == second.default_memory()?,
+        "the array is in a memory that is not the default memory of its device. {cause}"
+    );
+    equal("the array", numbers(&array)?, vec![1.0, 2.0, 3.0, 4.0])
+}
+
+fn program_for_second(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let [_, second] = two(&client)?;
+    let executable = replicated(&client, &[second])?;
+    ensure!(
+        executable.devices()? == [second],
+        "a program whose device assignment is the second device reports other devices; the plugin probably ignores the \
+         device assignment in the compile options"
+    );
+    let x = upload_to(&client, &[1.0; 4], second)?.buffer;
+    let output = launch(&executable, &[&x, &x], 930)?.outputs.remove(0).remove(0);
+    is_on(&output, second, "the output", "The plugin probably runs every program on the first device")?;
+    equal("the sum", numbers(&output)?, vec![2.0; 4])
+}
+
+fn num_replicas(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let loaded = replicated(&client, &two(&client)?)?;
+    let program = loaded.executable()?;
+    equal("PJRT_Executable_NumReplicas of a program with 2 replicas", program.num_replicas()?, 2)?;
+    equal("PJRT_Executable_NumPartitions of a program with 2 replicas", program.num_partitions()?, 1)
+}
+
+fn num_partitions(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let loaded = partitioned(&client, &sums(&["4xf32"], &[("%p0", "%p0", "4xf32")]))?;
+    let program = loaded.executable()?;
+    equal("PJRT_Executable_NumPartitions of a program with 2 partitions", program.num_partitions()?, 2)?;
+    equal("PJRT_Executable_NumReplicas of a program with 2 partitions", program.num_replicas()?, 1)
+}
+
+fn order(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let [first, second] = two(&client)?;
+    for wanted in [[first, second], [second, first]] {
+        let devices = replicated(&client, &wanted)?.devices()?.to_vec_of_ids()?;
+        let wanted = wanted.to_vec().to_vec_of_ids()?;
+        ensure!(
+            devices == wanted,
+            "PJRT_LoadedExecutable_AddressableDevices lists the devices {devices:?}; the device assignment is {wanted:?}. \
+             The plugin probably sorts the devices. Hosts pass `argument_lists` in the order of this list"
+        );
+    }
+    Ok(())
+}
+
+/// The ids of a list of devices.
+trait Ids {
+    fn to_vec_of_ids(&self) -> Result<Vec<i64>, Error>;
+}
+
+impl Ids for Vec<Device<'_>> {
+    fn to_vec_of_ids(&self) -> Result<Vec<i64>, Error> {
+        self.iter().map(|device| id_of(*device)).collect()
+    }
+}
+
+fn logical_ids(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let of_replicas = replicated(&client, &two(&client)?)?.logical_ids()?;
+    equal("the (replica, partition) of two replicas", of_replicas, vec![(0, 0), (1, 0)])?;
+    match partitioned(&client, &sums(&["4xf32"], &[("%p0", "%p0", "4xf32")])) {
+        Err(Finding::Unsupported(_)) => Ok(()),
+        loaded => {
+            equal("the (replica, partition) of two partitions", loaded?.logical_ids()?, vec![(0, 0), (0, 1)])
+        }
+    }
+}
+
+fn assignment(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let [first, second] = two(&client)?;
+    let given = replicated(&client, &[second, first])?.device_assignment()?;
+    let devices = vec![id_of(second)?, id_of(first)?];
+    let wanted = DeviceAssignment { replicas: 2, partitions: 1, devices };
+    let decoded = DeviceAssignment::decode(&given.bytes);
+    ensure!(
+        decoded.as_ref() == Some(&wanted),
+        "the {} bytes of PJRT_LoadedExecutable_GetDeviceAssignment are {decoded:?}; expected the DeviceAssignmentProto \
+         of {wanted:?}",
+        given.bytes.len()
+    );
+    Ok(())
+}
+
+/// Executes the program that adds on these devices, with different values on each, and checks the outputs.
+fn run_replicas(client: &Client, devices: [Device<'_>; 2], id: i32) -> Verdict {
+    let executable = replicated(client, &devices)?;
+    let x =
+        [upload_to(client, &[1.0; 4], devices[0])?.buffer, upload_to(client, &[2.0; 4], devices[1])?.buffer];
+    let lists = [vec![&x[0], &x[0]], vec![&x[1], &x[1]]];
+    let launched = launch_on_all(&executable, &lists, id)?;
+    expect_per_device(&launched.outputs, devices, &[vec![2.0; 4], vec![4.0; 4]])
+}
+
+/// Checks that each device has its own output.
+fn expect_per_device(outputs: &[Vec<Buffer>], devices: [Device<'_>; 2], expected: &[Vec<f32>]) -> Verdict {
+    const CAUSE: &str = "The plugin probably returns the lists of outputs in another order than the devices of the \
+                         program. `output_lists` has the size [num_devices, num_outputs], in the order of \
+                         `argument_lists`";
+    for (index, of_device) in outputs.iter().enumerate() {
+        let what = format!("the output in list {index}");
+        is_on(&of_device[0], devices[index], &what, CAUSE)?;
+        let got = numbers(&of_device[0])?;
+        ensure!(got == expected[index], "{what} is {got:?}; expected {:?}. {CAUSE}", expected[index]);
+    }
+    Ok(())
+}
+
+fn replicas(context: &Context) -> Verdict {
+    let client = context.client()?;
+    run_replicas(&client, two(&client)?, 931)
+}
+
+fn reversed_replicas(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let [first, second] = two(&client)?;
+    run_replicas(&client, [second, first], 932)
+}
+
+fn split_array(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let devices = two(&client)?;
+    let split = "tensor<8xf32> {mhlo.sharding = \"{devices=[2]<=[2]}\"}";
+    let lines = "    %s = stablehlo.add %p0, %p0 : tensor<8xf32>\n";
+    let text = with_main(&format!("%p0: {split}"), lines, "%s", "tensor<8xf32>").replacen(
+        "-> (tensor<8xf32>)",
+        &format!("-> ({split})"),
+        1,
+    );
+    let executable = partitioned(&client, &text)?;
+    let parts = [
+        upload_to(&client, &[1.0, 2.0, 3.0, 4.0], devices[0])?.buffer,
+        upload_to(&client, &[5.0, 6.0, 7.0, 8.0], devices[1])?.buffer,
+    ];
+    let launched = launch_on_all(&executable, &[vec![&parts[0]], vec![&parts[1]]], 933)?;
+    let expected = [vec![2.0, 4.0, 6.0, 8.0], vec![10.0, 12.0, 14.0, 16.0]];
+    expect_per_device(&launched.outputs, devices, &expected)
+}
+
+fn events(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let devices = two(&client)?;
+    let executable = replicated(&client, &devices)?;
+    let x = [
+        upload_to(&client, &[1.0; 4], devices[0])?.buffer,
+        upload_to(&client, &[2.0; 4], devices[1])?.buffer,
+    ];
+    let launched = launch_on_all(&executable, &[vec![&x[0]; 2], vec![&x[1]; 2]], 934)?;
+    for (index, event) in launched.done.iter().enumerate() {
+        let outcome = event.on_ready()?.wait(PATIENCE);
+        ensure!(
+            outcome == Some(Ok(())),
+            "the event of device {index} completed with {outcome:?}; `device_complete_events` has length num_devices, \
+             and each event becomes ready once the execution on its device is complete"
+        );
+    }
+    Ok(())
+}
+
+/// The number of times that each device sends an array to the other.
+const ROUNDS: usize = 40;
+
+/// Executes programs on both devices whose arguments come from the other one, without waiting.
+fn exchange_rounds(client: &Client) -> Verdict {
+    let devices = two(client)?;
+    let programs = [replicated(client, &devices[..1])?, replicated(client, &devices[1..])?];
+    let mut arrays =
+        [upload_to(client, &[1.0; 4], devices[0])?.buffer, upload_to(client, &[0.0; 4], devices[1])?.buffer];
+    for _ in 0..ROUNDS {
+        let received = [arrays[1].copy_to_device(devices[0])?, arrays[0].copy_to_device(devices[1])?];
+        let mut next = Vec::new();
+        for (index, program) in programs.iter().enumerate() {
+            next.push(launch(program, &[&received[index], &received[index]], 0)?.outputs.remove(0).remove(0));
+        }
+        let second = next.pop().expect("two devices");
+        arrays = [next.remove(0), second];
+    }
+    // Each round exchanges the arrays and doubles them.
+    let power = 2_f32.powi(ROUNDS as i32);
+    equal("the array of the first device", numbers(&arrays[0])?, vec![power; 4])?;
+    equal("the array of the second device", numbers(&arrays[1])?, vec![0.0; 4])
+}
+
+fn exchange(context: &Context) -> Verdict {
+    let client = Arc::new(context.client()?);
+    two(&client)?;
+    let (done, ended) = channel();
+    let worker = Arc::clone(&client);
+    // The thread remains if the devices wait for each other.
+    std::thread::spawn(move || done.send(exchange_rounds(&worker)));
+    match ended.recv_timeout(PATIENCE) {
+        Ok(verdict) => verdict,
+        Err(_) => {
+            // The client is in use.
+            std::mem::forget(client);
+            Err(Finding::Wrong(format!(
+                "{ROUNDS} rounds of copies in both directions between two devices did not end in {PATIENCE:?}: the queues \
+                 of the devices probably wait for each other, because a receive is queued only when its data is needed. \
+                 PJRT_Buffer_CopyToDevice must queue both sides of the copy in the order of the calls"
+            )))
+        }
+    }
+}
+
+fn copy_outlives(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let [first, second] = two(&client)?;
+    for round in 0..10_u8 {
+        let value = f32::from(round) + 1.0;
+        let source = upload_to(&client, &[value; 4], first)?.buffer;
+        let copy = source.copy_to_device(second)?;
+        drop(source);
+        // These may use the memory of the source.
+        let others = (0..4).map(|_| upload_to(&client, &[-1.0; 4], first)).collect::<Result<Vec<_>, _>>()?;
+        let got = numbers(&copy)?;
+        ensure!(
+            got == [value; 4],
+            "a copy on another device is {got:?}; expected {:?}. The plugin probably frees or reuses the memory of the \
+             source before the copy is complete: the memory of a deleted array is freed when all operations that use it \
+             have completed (PJRT_Buffer_Delete)",
+            [value; 4]
+        );
+        drop(others);
+    }
+    Ok(())
+}

@@ -1,0 +1,230 @@
+//! Checks of donation: an execution that takes over the memory of an argument.
+
+use super::arrays::{FIRST, Floats, OTHER, SECOND, launch};
+use super::entry::{Entry, check};
+use crate::conform::harness::{Context, Expected, Finding, Verdict, ensure, equal};
+use crate::host::{Buffer, CopyLayout};
+use crate::requirements::Profile;
+
+const IS_DELETED: &str = "PJRT_Buffer_IsDeleted";
+const IS_DELETED_TEXT: &str = "The function returns true if the buffer was deleted, or donated to an execution. The data of all other buffers stays.";
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "donation/overwritten_arguments_are_deleted",
+        "An argument that the program donates either is deleted afterwards or keeps its elements.",
+        deleted_or_kept,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=940 overwrite_argument 0",
+    )
+    .header(IS_DELETED, IS_DELETED_TEXT)
+    .needed_by(&[Profile::Jax, Profile::TorchXla]),
+    check(
+        "donation/other_arguments_stay",
+        "Donating an argument neither deletes nor changes the others.",
+        others_stay,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=941 overwrite_argument 1",
+    )
+    .header(IS_DELETED, IS_DELETED_TEXT)
+    .needed_by(&[Profile::Jax, Profile::TorchXla]),
+    check(
+        "donation/destroying_the_argument",
+        "Destroying an argument that was donated does not free the memory of the output.",
+        destroyed,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=942 share_argument 0",
+    )
+    .header("PJRT_Buffer_Destroy", "The function deletes the buffer, if it was neither deleted nor donated yet, and frees the object.")
+    .needed_by(&[Profile::Jax, Profile::TorchXla]),
+    check(
+        "donation/argument_that_is_being_read",
+        "If an array is donated while it is read, the readback returns the elements from before the donation.",
+        being_read,
+        "PJRT_Buffer_ToHostBuffer when dst_size=4324 late_readback",
+    )
+    .header("PJRT_Buffer_ToHostBuffer", "The function copies the buffer's data at the time of the call; its event is ready once the copy is made.")
+    .needed_by(&[Profile::Jax]),
+    check(
+        "donation/argument_of_an_earlier_launch",
+        "If an array is donated while an earlier execution reads it, that execution reads the elements from before the donation.",
+        earlier_launch,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=943 late_execution",
+    )
+    .header("PJRT_LoadedExecutable_Execute", "Executions read their arguments as they are at the time of the call, in the order of the calls.")
+    .needed_by(&[Profile::Jax, Profile::TorchXla]),
+    check(
+        "donation/copy_of_the_argument",
+        "A copy of an array keeps its elements when the array is donated.",
+        copy_stays,
+        "PJRT_Buffer_CopyToMemory share_source",
+    )
+    .header("PJRT_Buffer_CopyToMemory", "The result is a new buffer that the caller destroys, independently of its source.")
+    .needed_by(&[Profile::Jax])
+    .also(&["reuse/copy_in_the_same_memory"]),
+    check(
+        "donation/twice",
+        "Executing a program with an argument that was donated before is an error of the call or of the outputs, and no crash.",
+        twice,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=946 call 2 crash",
+    )
+    .host("jax/_src/interpreters/pxla.py, ExecuteReplicated.__call__", "A user who passes a donated array again expects an exception."),
+    check(
+        "donation/in_a_loop",
+        "A value that a loop of donating executions updates is right after each execution, while other arrays of its size come and go.",
+        in_a_loop,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=947 call 7 share_argument 1",
+    )
+    .host("A training loop of JAX or PyTorch/XLA", "Parameters are donated in each step, and the next step uses the new ones.")
+    .needed_by(&[Profile::Jax, Profile::TorchXla]),
+];
+
+/// Executes the donating program, and waits for the output.
+fn donate(floats: &Floats<'_>, arguments: [&Buffer; 2], launch_id: i32) -> Result<Buffer, Finding> {
+    let output = launch(&floats.donating_program()?, arguments, launch_id)?;
+    output.ready()?.wait()?;
+    Ok(output)
+}
+
+/// Ends a check that needs a plugin which donates arguments.
+fn unless_donated(argument: &Buffer) -> Verdict {
+    if argument.is_deleted()? {
+        return Ok(());
+    }
+    Err(Finding::Unsupported("the plugin does not donate arguments".to_owned()))
+}
+
+fn deleted_or_kept(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let floats = Floats::new(&client, 1071);
+    let (x, y) = (floats.upload(FIRST)?, floats.upload(SECOND)?);
+    let output = donate(&floats, [&x, &y], 940)?;
+    if !x.is_deleted()? {
+        let kept = floats.bytes(FIRST);
+        let cause =
+            "the output was written to the memory of the argument, which reports that it is not deleted";
+        Expected::floats("an argument that is not deleted", &kept)
+            .suspect(floats.sum(FIRST, SECOND), cause)
+            .check(&x.read()?)?;
+    }
+    floats.check("the output", &output, &floats.sum(FIRST, SECOND), "")
+}
+
+fn others_stay(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let floats = Floats::new(&client, 1073);
+    let (x, y) = (floats.upload(FIRST)?, floats.upload(SECOND)?);
+    let output = donate(&floats, [&x, &y], 941)?;
+    equal("PJRT_Buffer_IsDeleted of an argument that is not donated", y.is_deleted()?, false)?;
+    let kept = floats.bytes(SECOND);
+    Expected::floats("an argument that is not donated", &kept)
+        .suspect(
+            output.read()?,
+            "the output was written to the memory of an argument that the program does not donate",
+        )
+        .check(&y.read()?)
+}
+
+fn destroyed(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let floats = Floats::new(&client, 1077);
+    for is_deleted in [false, true] {
+        let (x, y) = (floats.upload(FIRST)?, floats.upload(SECOND)?);
+        let output = donate(&floats, [&x, &y], 942)?;
+        unless_donated(&x)?;
+        if is_deleted {
+            x.delete()?;
+        }
+        drop(x);
+        let _others = floats.reuse()?;
+        let cause = "destroying the donated argument freed the memory that the output had taken over";
+        let what = "the output after the donated argument was destroyed";
+        floats.check(what, &output, &floats.sum(FIRST, SECOND), cause)?;
+    }
+    Ok(())
+}
+
+fn being_read(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let floats = Floats::new(&client, 1081);
+    let program = floats.donating_program()?;
+    let (x, y) = (floats.upload(FIRST)?, floats.upload(SECOND)?);
+    let (bytes, event) = x.start_read(4 * 1081, &CopyLayout::Unsaid)?;
+    launch(&program, [&x, &y], 0)?.ready()?.wait()?;
+    unless_donated(&x)?;
+    event.wait()?;
+    let expected = floats.bytes(FIRST);
+    let cause = "the output was written to the donated memory before a readback that had been started earlier was finished";
+    Expected::floats("the bytes of an array that was donated while it was read", &expected)
+        .suspect(floats.sum(FIRST, SECOND), cause)
+        .check(&bytes.bytes())
+}
+
+fn earlier_launch(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let floats = Floats::new(&client, 1087);
+    let (first, donating) = (floats.program()?, floats.donating_program()?);
+    let (x, y, other) = (floats.upload(FIRST)?, floats.upload(SECOND)?, floats.upload(OTHER)?);
+    let output = launch(&first, [&x, &y], 943)?;
+    let donated = launch(&donating, [&x, &other], 0)?;
+    donated.ready()?.wait()?;
+    unless_donated(&x)?;
+    let expected = floats.sum(FIRST, SECOND);
+    let changed: Vec<f32> =
+        floats.sum(FIRST, OTHER).as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+    let second: Vec<f32> =
+        floats.bytes(SECOND).as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+    let late: Vec<u8> = changed.iter().zip(&second).flat_map(|(x, y)| (x + y).to_le_bytes()).collect();
+    let cause = "an execution read its argument after a later execution had overwritten it";
+    Expected::floats("the sum of an array that a later execution donated", &expected)
+        .suspect(late, cause)
+        .check(&output.read()?)
+}
+
+fn copy_stays(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let floats = Floats::new(&client, 1091);
+    let (x, y) = (floats.upload(FIRST)?, floats.upload(SECOND)?);
+    let copy = x.copy_to_memory(client.device()?.default_memory()?)?;
+    let _output = donate(&floats, [&x, &y], 0)?;
+    unless_donated(&x)?;
+    let expected = floats.bytes(FIRST);
+    Expected::floats("the copy after its source was donated", &expected)
+        .suspect(
+            floats.sum(FIRST, SECOND),
+            "the copy shares the memory of its source, to which the output was written",
+        )
+        .check(&copy.read()?)
+}
+
+fn twice(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let floats = Floats::new(&client, 1093);
+    let (x, y) = (floats.upload(FIRST)?, floats.upload(SECOND)?);
+    let program = floats.donating_program()?;
+    launch(&program, [&x, &y], 946)?.ready()?.wait()?;
+    unless_donated(&x)?;
+    let again = launch(&program, [&x, &y], 946).and_then(|output| output.ready()?.wait());
+    ensure!(
+        again.is_err(),
+        "an execution with an argument that was donated before succeeded; expected an error"
+    );
+    Ok(())
+}
+
+fn in_a_loop(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let floats = Floats::new(&client, 1097);
+    let program = floats.donating_program()?;
+    let (mut x, mut y) = (floats.upload(0)?, floats.upload(0)?);
+    for round in 1..=20_u8 {
+        let step = floats.upload(1)?;
+        let output = launch(&program, [&x, &step], 947)?;
+        // The argument is destroyed here, while the program runs.
+        x = output;
+        drop(step);
+        y = floats.upload(OTHER)?;
+        let element = |at: usize| f32::from(round) * 1000.0 + f32::from(round + 1) * (at % 509) as f32;
+        let expected: Vec<u8> = (0..1097).flat_map(|at| element(at).to_le_bytes()).collect();
+        let cause = "the memory of the updated value was freed or reused while it was in use";
+        floats.check(&format!("the value after {round} donating executions"), &x, &expected, cause)?;
+    }
+    floats.check("the newest other array", &y, &floats.bytes(OTHER), "")
+}

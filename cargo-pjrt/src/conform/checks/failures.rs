@@ -1,0 +1,230 @@
+//! Checks of executions that fail, because one of their arguments is in error.
+
+use super::entry::{ALL, Entry, check};
+use super::pending::{Pending, in_error};
+use super::program_text::launch;
+use crate::conform::harness::{
+    Context, Finding, PATIENCE, Verdict, compile_add, ensure, equal, numbers, upload_four,
+};
+use crate::host::{Client, Code, CopyLayout, ElementType, Error, Event, Launched, LoadedExecutable};
+use crate::requirements::Profile;
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "failures/event_completes",
+        "The event of a device completes even if the execution fails.",
+        event_completes,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=940 lose_event 0",
+    )
+    .header("PJRT_Event_IsReady", "Returns true if this PJRT_Event has completed, including if an error has occurred.")
+    .used_by(&[Profile::Jax]),
+    check(
+        "failures/event_has_the_error",
+        "The event of a failed execution has its error, because no output may tell the host.",
+        event_has_error,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=941 early_events",
+    )
+    .header("PJRT_Event", "Informs callers when the work is complete, and reports a value of type `PJRT_Error*` or `nullptr` as error status.")
+    .used_by(&[Profile::Jax]),
+    check(
+        "failures/event_of_a_later_failure",
+        "If an execution fails after PJRT_LoadedExecutable_Execute returned, its event completes with the error.",
+        later_failure,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=942 early_events",
+    )
+    .header("PJRT_Event", "Informs callers when the work is complete, and reports a value of type `PJRT_Error*` or `nullptr` as error status.")
+    .used_by(&[Profile::Jax]),
+    check(
+        "failures/callbacks_come_once",
+        "A callback of an event with an error is called once, with the error.",
+        callbacks_once,
+        "PJRT_Event_OnReady callback error_twice",
+    )
+    .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready, with `event`'s error status.")
+    .used_by(&[Profile::Jax, Profile::TorchXla]),
+    check(
+        "failures/outputs_are_ready_with_the_error",
+        "The ready events of a failed execution's outputs complete with its error.",
+        outputs_ready,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=944 mark_outputs ready",
+    )
+    .header("PJRT_Buffer_ReadyEvent", "Returns an event that is triggered when the data in the PJRT_Buffer becomes ready, or an error has occurred.")
+    .used_by(ALL),
+    check(
+        "failures/outputs_cannot_be_read",
+        "Reading an output of a failed execution returns the error, from the call or from its event.",
+        outputs_unreadable,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=945 mark_outputs readable",
+    )
+    .header("PJRT_Buffer_ToHostBuffer_Args::event", "Event that signals when the copy has completed. A copy of data that does not exist cannot complete without an error.")
+    .used_by(ALL),
+    check(
+        "failures/error_spreads",
+        "An execution whose argument is an output of a failed one fails with the same error.",
+        error_spreads,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=948 mark_outputs ready",
+    )
+    .header("PJRT_Buffer_ReadyEvent", "Returns an event that is triggered when the data in the PJRT_Buffer becomes ready, or an error has occurred.")
+    .used_by(&[Profile::Jax]),
+    check(
+        "failures/outputs_have_their_dims",
+        "An output of a failed execution still has its type and its dimensions, and is deleted and destroyed like others.",
+        outputs_have_dims,
+        "PJRT_Buffer_Dimensions since PJRT_Client_CreateErrorBuffer set num_dims=0",
+    )
+    .header("PJRT_Buffer_Dimensions_Args::dims", "Has the lifetime of `buffer` and length `num_dims`.")
+    .used_by(&[Profile::Jax])
+    .also(&["special/error_has_dims", "outputs/*", "struct_size/*"]),
+    check(
+        "failures/next_execution_runs",
+        "After a failed execution, the same program runs with other arguments.",
+        next_runs,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=947 fail INTERNAL",
+    )
+    .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client.")
+    .used_by(ALL),
+];
+
+/// The error of the argument.
+const ERROR: (Code, &str) = (Code::DATA_LOSS, "all gone");
+
+/// Executes the program that adds with an argument that is in error. The check does not apply if the plugin
+/// refuses that, which tells the host more than the outputs would.
+fn failing(client: &Client, executable: &LoadedExecutable, id: i32) -> Result<Launched, Finding> {
+    let (good, bad) = (upload_four(client, &[1.0; 4])?, in_error(client, ERROR)?);
+    launch(executable, &[&good, &bad], id).map_err(refused)
+}
+
+fn refused(error: Error) -> Finding {
+    Finding::NotApplicable(format!("the plugin refuses an argument that is in error: {error}"))
+}
+
+/// Waits for an event by a callback, and returns its outcome.
+fn outcome(event: &Event, what: &str) -> Result<Result<(), Error>, Finding> {
+    event.on_ready()?.wait(PATIENCE).ok_or_else(|| {
+        Finding::Wrong(format!(
+            "{what} of a failed execution did not complete in {PATIENCE:?}; the plugin probably completes it only if the \
+             execution succeeds. An event is ready when it has completed, including if an error has occurred \
+             (PJRT_Event_IsReady), and a host that waits for it hangs"
+        ))
+    })
+}
+
+/// Fails unless the outcome is an error with the argument's message.
+fn has_error(outcome: Result<(), Error>, what: &str) -> Verdict {
+    match outcome {
+        Err(error) => {
+            ensure!(
+                error.message.contains(ERROR.1),
+                "{what} of a failed execution has the error {error}; expected the error of the argument, {:?}",
+                ERROR.1
+            );
+            Ok(())
+        }
+        Ok(()) => Err(Finding::Wrong(format!(
+            "{what} of a failed execution completed without an error; the plugin probably completes it before the \
+             execution, or drops the error. An event reports the error of its work, and the host uses the outputs if there \
+             is none"
+        ))),
+    }
+}
+
+const DONE: &str = "the event in `device_complete_events`";
+
+fn event_completes(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = compile_add(&client)?;
+    let launched = failing(&client, &executable, 940)?;
+    outcome(&launched.done[0], DONE).map(drop)
+}
+
+fn event_has_error(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = compile_add(&client)?;
+    let launched = failing(&client, &executable, 941)?;
+    has_error(outcome(&launched.done[0], DONE)?, DONE)
+}
+
+fn later_failure(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (good, pending) = (upload_four(&client, &[1.0; 4])?, Pending::new(&client)?);
+    let executable = compile_add(&client)?;
+    let launched = launch(&executable, &[&good, &pending.array], 942).map_err(refused)?;
+    let _array = pending.fail(&client, ERROR)?;
+    has_error(outcome(&launched.done[0], DONE)?, DONE)
+}
+
+fn callbacks_once(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = compile_add(&client)?;
+    let launched = failing(&client, &executable, 943)?;
+    for (event, what) in [(&launched.done[0], DONE), (&launched.outputs[0][0].ready()?, READY)] {
+        let callback = event.on_ready()?;
+        ensure!(callback.wait(PATIENCE).is_some(), "the callback of {what} was not called");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let calls = callback.calls();
+        ensure!(
+            calls == 1,
+            "the callback of {what} of a failed execution was called {calls} times. It is called once when the event is \
+             ready (PJRT_Event_OnReady), and hosts free its argument in the first call"
+        );
+    }
+    Ok(())
+}
+
+const READY: &str = "the ready event of an output";
+
+fn outputs_ready(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = compile_add(&client)?;
+    let launched = failing(&client, &executable, 944)?;
+    let ready = launched.outputs[0][0].ready()?;
+    has_error(outcome(&ready, READY)?, READY)?;
+    has_error(ready.wait(), "PJRT_Event_Await on the ready event of an output")
+}
+
+fn outputs_unreadable(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = compile_add(&client)?;
+    let launched = failing(&client, &executable, 945)?;
+    let read = launched.outputs[0][0].read_into(16, &CopyLayout::Unsaid);
+    has_error(read.map(drop), "PJRT_Buffer_ToHostBuffer on an output")
+}
+
+fn error_spreads(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = compile_add(&client)?;
+    let mut array = failing(&client, &executable, 0)?.outputs.remove(0).remove(0);
+    for _ in 0..3 {
+        array = launch(&executable, &[&array, &array], 948).map_err(refused)?.outputs.remove(0).remove(0);
+    }
+    let ready = array.ready()?;
+    has_error(outcome(&ready, READY)?, "the ready event of an output of the third execution after that")
+}
+
+fn outputs_have_dims(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = compile_add(&client)?;
+    let launched = failing(&client, &executable, 946)?;
+    let output = &launched.outputs[0][0];
+    // The outcome is tested by other checks.
+    let _ = outcome(&output.ready()?, READY)?;
+    equal("the dimensions of an output of a failed execution", output.dims()?, vec![4])?;
+    equal("the type of an output of a failed execution", output.element_type()?, ElementType::F32)?;
+    ensure!(output.device()? == client.device()?, "an output of a failed execution is on another device");
+    equal("PJRT_Buffer_IsDeleted of an output of a failed execution", output.is_deleted()?, false)?;
+    output.delete()?;
+    equal("PJRT_Buffer_IsDeleted after PJRT_Buffer_Delete", output.is_deleted()?, true)?;
+    drop(launched);
+    // Memory that was freed twice is detected when memory is allocated again, if not before.
+    equal("an array that is uploaded afterwards", numbers(&upload_four(&client, &[3.0; 4])?)?, vec![3.0; 4])
+}
+
+fn next_runs(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = compile_add(&client)?;
+    drop(failing(&client, &executable, 0)?);
+    let x = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
+    let launched = launch(&executable, &[&x, &x], 947)?;
+    equal("the sum after a failed execution", numbers(&launched.outputs[0][0])?, vec![2.0, 4.0, 6.0, 8.0])
+}

@@ -1,0 +1,80 @@
+//! Checks of optimized programs: hosts receive all of their bytes.
+
+use super::entry::{Entry, check};
+use crate::conform::harness::{Context, Finding, Verdict, compile_add, ensure, equal};
+use crate::requirements::Profile;
+
+const PROGRAM: &str = "PJRT_Executable_OptimizedProgram";
+const PROGRAM_TEXT: &str = "The caller calls the function twice: without memory for the code to obtain its size, and then with memory of this size, which the function fills.";
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "optimized/is_whole",
+        "The bytes of an optimized program are a whole program of its format, which hosts parse.",
+        is_whole,
+        "PJRT_Executable_OptimizedProgram cut_program",
+    )
+    .header(PROGRAM, PROGRAM_TEXT)
+    .needed_by(&[Profile::Jax, Profile::TorchXla])
+    .also(&["optimized/fills_its_size"]),
+    check(
+        "optimized/fills_its_size",
+        "PJRT_Executable_OptimizedProgram writes as many bytes as the size that it returns.",
+        fills,
+        "PJRT_Executable_OptimizedProgram set program>code_size+4",
+    )
+    .header(PROGRAM, PROGRAM_TEXT)
+    .needed_by(&[Profile::Jax, Profile::TorchXla])
+    .also(&["optimized/is_whole"]),
+];
+
+fn fills(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let loaded = compile_add(&client)?;
+    let executable = loaded.executable()?;
+    let (first, _) = executable.optimized_program_over(0x00)?;
+    let (second, _) = executable.optimized_program_over(0xFF)?;
+    equal("the size of the program in the second pair of calls", second.len(), first.len())?;
+    let is_unwritten = |(first, second): (&u8, &u8)| *first == 0x00 && *second == 0xFF;
+    let unwritten = first.iter().zip(&second).filter(|pair| is_unwritten(*pair)).count();
+    ensure!(
+        unwritten == 0,
+        "{unwritten} of {} bytes were not written: the size in the first call is larger than the program, or the second call copies only a part",
+        first.len()
+    );
+    Ok(())
+}
+
+fn is_whole(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let loaded = compile_add(&client)?;
+    let (code, format) = loaded.executable()?.optimized_program()?;
+    let outcome = match format.as_str() {
+        "mlir" => whole_mlir(&code),
+        "hlo" => pjrt_stablehlo::parse_hlo(code.clone()).map(drop).or_else(unless_cut),
+        "hlo_with_config" => {
+            pjrt_stablehlo::parse_hlo_with_config(code.clone()).map(drop).or_else(unless_cut)
+        }
+        _ => {
+            return Err(Finding::Unsupported(format!("the format {format:?} is not one that the kit reads")));
+        }
+    };
+    let len = code.len();
+    outcome.map_err(|why| {
+        Finding::Wrong(format!(
+            "the program of {len} bytes in the format {format} cannot be parsed: {why}; the plugin probably returned only a part of it"
+        ))
+    })
+}
+
+/// Accepts operations and attributes that the kit does not know: only the bytes must be complete.
+fn unless_cut(error: pjrt_stablehlo::Error) -> Result<(), String> {
+    match error.kind {
+        pjrt_stablehlo::ErrorKind::Malformed => Err(error.to_string()),
+        _ => Ok(()),
+    }
+}
+
+fn whole_mlir(code: &[u8]) -> Result<(), String> {
+    pjrt_stablehlo::parse(code.to_vec()).map(drop).or_else(unless_cut)
+}

@@ -1,0 +1,72 @@
+//! Arrays whose data the host withholds, and arrays that are in error.
+
+use crate::conform::harness::{Finding, f32_bytes, upload_four};
+use crate::host::{AliasHandle, Buffer, Client, Code, ElementType, Error, TransferManager};
+
+/// An array of four numbers whose data comes later.
+pub(super) struct Pending {
+    pub(super) array: Buffer,
+    gate: Gate,
+}
+
+/// The object through which the host provides the data.
+enum Gate {
+    Alias(AliasHandle),
+    Transfer(TransferManager),
+}
+
+impl Pending {
+    /// Creates an array in the default memory of the first device.
+    ///
+    /// # Errors
+    ///
+    /// The check does not apply if the plugin has no function that creates such an array.
+    pub(super) fn new(client: &Client) -> Result<Self, Finding> {
+        let memory = client.device()?.default_memory()?;
+        match client.alias(ElementType::F32, &[4], memory) {
+            Ok((array, handle)) => return Ok(Self { array, gate: Gate::Alias(handle) }),
+            Err(error) if error.code != Code::UNIMPLEMENTED => return Err(error.into()),
+            Err(_) => {}
+        }
+        match client.transfer_manager(&[(ElementType::F32, vec![4])], memory) {
+            Ok(manager) => Ok(Self { array: manager.retrieve(0)?, gate: Gate::Transfer(manager) }),
+            Err(error) if error.code == Code::UNIMPLEMENTED => Err(Finding::NotApplicable(format!(
+                "no function creates an array whose data comes later: {error}"
+            ))),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Provides the data, and returns the array.
+    pub(super) fn provide(self, client: &Client, values: &[f32; 4]) -> Result<Buffer, Error> {
+        match self.gate {
+            Gate::Alias(handle) => client.fulfill(handle, Ok(&upload_four(client, values)?))?,
+            // The array is ready later than the host's memory, so the event says nothing about it.
+            Gate::Transfer(manager) => drop(manager.write(0, &f32_bytes(values), 0, true)?),
+        }
+        Ok(self.array)
+    }
+
+    /// Reports that there will be no data, and returns the array.
+    pub(super) fn fail(self, client: &Client, error: (Code, &str)) -> Result<Buffer, Error> {
+        match self.gate {
+            Gate::Alias(handle) => client.fulfill(handle, Err(error))?,
+            Gate::Transfer(manager) => manager.fail(0, error.0, error.1)?,
+        }
+        Ok(self.array)
+    }
+}
+
+/// Returns an array of four numbers that is in error.
+///
+/// # Errors
+///
+/// The check does not apply if the plugin has no function that creates such an array.
+pub(super) fn in_error(client: &Client, error: (Code, &str)) -> Result<Buffer, Finding> {
+    let memory = client.device()?.default_memory()?;
+    match client.error_buffer(error, ElementType::F32, &[4], memory) {
+        Ok(array) => Ok(array),
+        Err(lacking) if lacking.code == Code::UNIMPLEMENTED => Ok(Pending::new(client)?.fail(client, error)?),
+        Err(other) => Err(other.into()),
+    }
+}

@@ -1,0 +1,127 @@
+//! Checks of named values: the types that hosts expect.
+
+use std::collections::HashSet;
+
+use super::entry::{Entry, check};
+use crate::conform::harness::{Context, Finding, Verdict, compile_add, ensure};
+use crate::host::{NamedValue, Value};
+use crate::requirements::Profile;
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "properties/costs_are_numbers",
+        "The properties of a cost analysis are numbers, and not NaN.",
+        costs_are_numbers,
+        "PJRT_Executable_GetCostAnalysis retype string",
+    )
+    .host("jax/_src/stages.py, Compiled.cost_analysis", "The dictionary is passed to users, who compute with flops and bytes accessed.")
+    .needed_by(&[Profile::Jax])
+    .also(&["properties/costs_are_floats"]),
+    check(
+        "properties/costs_are_floats",
+        "The properties flops, bytes accessed, transcendentals, optimal_seconds and utilization of a cost analysis are of type kFloat.",
+        costs_are_floats,
+        "PJRT_Executable_GetCostAnalysis retype int",
+    )
+    .advice("OpenXLA's plugins return floats, and users of JAX read the same names from all platforms."),
+    check(
+        "properties/costs_have_different_names",
+        "Each property of a cost analysis occurs once.",
+        costs_differ,
+        "PJRT_Executable_GetCostAnalysis repeat properties num_properties",
+    )
+    .host("xla/pjrt/pjrt_c_api_client.cc, ConvertFromPjRtNamedValueList", "The list becomes a map, in which one of two values with a name is lost.")
+    .needed_by(&[Profile::Jax]),
+    check(
+        "properties/device_attributes",
+        "Attributes of devices that hosts know have the types that hosts expect: numbers are of type kInt64, coords is a list, and names are strings.",
+        device_attributes,
+        "PJRT_DeviceDescription_Attributes attribute_of_type core_on_chip string",
+    )
+    .host("jax/_src/cudnn/fused_attention_stablehlo.py, check_compute_capability, and jax/_src/mesh_utils.py", "They split compute_capability as text, and compute with coords, core_on_chip and slice_index.")
+    .needed_by(&[Profile::Jax]),
+];
+
+/// Returns the cost analysis of the program that adds.
+fn costs(context: &Context) -> Result<Vec<NamedValue>, Finding> {
+    let client = context.client()?;
+    let loaded = compile_add(&client)?;
+    let costs = loaded.executable()?.cost_analysis()?;
+    if costs.is_empty() {
+        return Err(Finding::Unsupported("the analysis is empty".to_owned()));
+    }
+    Ok(costs)
+}
+
+fn costs_are_numbers(context: &Context) -> Verdict {
+    for NamedValue { name, value, .. } in costs(context)? {
+        let is_number = match &value {
+            Value::Float(number) => !number.is_nan(),
+            Value::Int64(_) => true,
+            _ => false,
+        };
+        ensure!(
+            is_number,
+            "the property {name:?} is {value}; expected a number: the plugin probably set another type or field of PJRT_NamedValue"
+        );
+    }
+    Ok(())
+}
+
+fn costs_are_floats(context: &Context) -> Verdict {
+    const FLOATS: &[&str] = &["flops", "bytes accessed", "transcendentals", "optimal_seconds", "utilization"];
+    for NamedValue { name, value, .. } in costs(context)? {
+        let is_known = FLOATS.iter().any(|known| name.starts_with(known));
+        ensure!(
+            !is_known || matches!(value, Value::Float(_)),
+            "the property {name:?} is {value} of another type than kFloat; users divide it, which for integers rounds in typed languages"
+        );
+    }
+    Ok(())
+}
+
+fn costs_differ(context: &Context) -> Verdict {
+    let mut seen = HashSet::new();
+    for NamedValue { name, .. } in costs(context)? {
+        ensure!(seen.insert(name.clone()), "the property {name:?} occurs twice");
+    }
+    Ok(())
+}
+
+/// The attributes that hosts know, with the names of their types.
+const KNOWN: &[(&str, &str)] = &[
+    ("coords", "a list of integers"),
+    ("core_on_chip", "an integer"),
+    ("slice_index", "an integer"),
+    ("num_cores", "an integer"),
+    ("core_count", "an integer"),
+    ("compute_capability", "a string"),
+    ("device_vendor", "a string"),
+];
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "a string",
+        Value::Int64(_) => "an integer",
+        Value::Int64List(_) => "a list of integers",
+        Value::Float(_) => "a floating-point number",
+        Value::Bool(_) => "a boolean",
+        Value::Unknown(_) => "a value of an unknown type",
+    }
+}
+
+fn device_attributes(context: &Context) -> Verdict {
+    let client = context.client()?;
+    for device in client.devices()? {
+        for NamedValue { name, value, .. } in device.description()?.attributes()? {
+            let expected = KNOWN.iter().find(|(known, _)| *known == name).map(|(_, type_)| *type_);
+            let got = type_name(&value);
+            ensure!(
+                expected.is_none_or(|expected| expected == got),
+                "the attribute {name:?} is {value}, which is {got}; expected {}",
+                expected.unwrap_or_default()
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,212 @@
+//! Checks of the reuse of memory: what an object needs is not overwritten when other objects release memory
+//! and new arrays of the same size are created.
+
+use super::arrays::{FIRST, Floats, OTHER, SECOND, launch};
+use super::entry::{ALL, Entry, check};
+use crate::conform::harness::{Context, Expected, Finding, Verdict};
+use crate::host::{Buffer, Code, CopyLayout};
+use crate::requirements::Profile;
+
+const DELETE: &str = "PJRT_Buffer_Delete";
+const DELETE_TEXT: &str = "The function drops the buffer's reference to its memory, which frees the memory once all computations and copies that use it have ended.";
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "reuse/arrays_at_once",
+        "Arrays of the same size that exist at the same time have memory of their own.",
+        at_once,
+        "PJRT_Client_BufferFromHostBuffer when dims.0=1051 same_upload",
+    )
+    .header("PJRT_Client_BufferFromHostBuffer", "Each call creates a buffer with the data of the host's memory.")
+    .needed_by(ALL),
+    check(
+        "reuse/copy_in_the_same_memory",
+        "A copy to the memory of its source has memory of its own, which deleting the source does not free.",
+        copy_to_memory,
+        "PJRT_Buffer_CopyToMemory share_source",
+    )
+    .header("PJRT_Buffer_CopyToMemory", "The result is a new buffer that the caller destroys, independently of its source.")
+    .needed_by(&[Profile::Jax])
+    .also(&["donation/copy_of_the_argument"]),
+    check(
+        "reuse/copy_to_the_same_device",
+        "A copy to the device of its source, unless the plugin refuses it, has memory of its own.",
+        copy_to_device,
+        "PJRT_Buffer_CopyToDevice share_source",
+    )
+    .host("jax/_src/dispatch.py, _device_put_impl", "With may_alias=False, device_put copies an array on its device, and the user may donate the array afterwards."),
+    check(
+        "reuse/inputs_of_a_running_program",
+        "An execution keeps the memory of its arguments until it has ended, even if the host deletes or destroys them immediately.",
+        running,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=931 late_execution",
+    )
+    .header(DELETE, DELETE_TEXT)
+    .needed_by(ALL),
+    check(
+        "reuse/array_that_is_being_read",
+        "A readback keeps the memory of its array until its event is complete, even if the host deletes or destroys the array immediately.",
+        being_read,
+        "PJRT_Buffer_ToHostBuffer when dst_size=4244 late_readback",
+    )
+    .header(DELETE, DELETE_TEXT)
+    .needed_by(&[Profile::Jax, Profile::TorchXla]),
+    check(
+        "reuse/arguments_after_a_launch",
+        "An execution does not free its arguments, which the host still holds.",
+        arguments_stay,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=932 free_arguments",
+    )
+    .header("PJRT_LoadedExecutable_Execute", "The caller retains the ownership of the arguments, except for those that the program donates.")
+    .needed_by(ALL),
+    check(
+        "reuse/outputs_of_two_launches",
+        "The outputs of an execution do not change when the same program is executed again.",
+        two_launches,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=933 same_output",
+    )
+    .header("PJRT_LoadedExecutable_Execute", "Each execution creates its outputs, which the caller destroys.")
+    .needed_by(ALL),
+    check(
+        "reuse/freed_once",
+        "Destroying an array that was deleted does not free its memory a second time.",
+        freed_once,
+        "PJRT_Buffer_Delete free_twice",
+    )
+    .header("PJRT_Buffer_Destroy", "The function deletes the buffer, if this has not happened yet, and frees the object.")
+    .needed_by(ALL),
+];
+
+fn at_once(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let floats = Floats::new(&client, 1051);
+    let arrays: Vec<Buffer> = (0..6).map(|number| floats.upload(number)).collect::<Result<_, _>>()?;
+    for (number, array) in (0..).zip(&arrays) {
+        let expected = floats.bytes(number);
+        let mut comparison = Expected::floats("an array after others were created", &expected);
+        for other in (0..6).filter(|other| *other != number) {
+            let cause = "the array has the memory of another array that exists at the same time";
+            comparison = comparison.suspect(floats.bytes(other), cause);
+        }
+        comparison.check(&array.read()?)?;
+    }
+    Ok(())
+}
+
+/// Reads a copy after its source was deleted or destroyed, and the memory of the source was reused.
+fn copy_stays(floats: &Floats<'_>, copy: impl Fn(&Buffer) -> Result<Buffer, Finding>) -> Verdict {
+    for is_deleted in [true, false] {
+        let source = floats.upload(FIRST)?;
+        let copy = copy(&source)?;
+        if is_deleted {
+            // The copy may still be in progress.
+            source.delete()?;
+        } else {
+            copy.ready()?.wait()?;
+            drop(source);
+        }
+        let _others = floats.reuse()?;
+        let cause = "the copy shares the memory of its source, which was freed with the source";
+        floats.check("the copy after its source was deleted", &copy, &floats.bytes(FIRST), cause)?;
+    }
+    Ok(())
+}
+
+fn copy_to_memory(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    copy_stays(&Floats::new(&client, 1053), |source| Ok(source.copy_to_memory(memory)?))
+}
+
+fn copy_to_device(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let device = client.device()?;
+    copy_stays(&Floats::new(&client, 1055), |source| match source.copy_to_device(device) {
+        Err(error) if error.code == Code::INVALID_ARGUMENT => {
+            Err(Finding::Unsupported(format!("a copy to the same device is refused: {error}")))
+        }
+        copy => Ok(copy?),
+    })
+}
+
+fn running(context: &Context) -> Verdict {
+    const LARGE: usize = 100_003;
+    let client = context.client()?;
+    for (len, is_deleted) in [(1057, true), (1057, false), (LARGE, true), (LARGE, false)] {
+        let floats = Floats::new(&client, len);
+        let program = floats.program()?;
+        let (x, y) = (floats.upload(FIRST)?, floats.upload(SECOND)?);
+        let output = launch(&program, [&x, &y], 931)?;
+        if is_deleted {
+            x.delete()?;
+            y.delete()?;
+        } else {
+            drop((x, y));
+        }
+        let _others = floats.reuse()?;
+        let cause = "the memory of the deleted arguments was reused before the execution had read them";
+        let what = "the sum of arrays that were deleted while the program ran";
+        floats.check(what, &output, &floats.sum(FIRST, SECOND), cause)?;
+    }
+    Ok(())
+}
+
+fn being_read(context: &Context) -> Verdict {
+    const LARGE: usize = 100_019;
+    let client = context.client()?;
+    for (len, is_deleted) in [(1061, true), (1061, false), (LARGE, true), (LARGE, false)] {
+        let floats = Floats::new(&client, len);
+        let array = floats.upload(FIRST)?;
+        let (bytes, event) = array.start_read(4 * len, &CopyLayout::Unsaid)?;
+        if is_deleted {
+            array.delete()?;
+        } else {
+            drop(array);
+        }
+        let _others = floats.reuse()?;
+        event.wait()?;
+        let cause = "the memory of the deleted array was reused before the readback had copied it";
+        let what = "the bytes of an array that was deleted while it was read";
+        floats.check_bytes(what, &bytes.bytes(), &floats.bytes(FIRST), cause)?;
+    }
+    Ok(())
+}
+
+fn arguments_stay(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let floats = Floats::new(&client, 1063);
+    let program = floats.program()?;
+    let (x, y) = (floats.upload(FIRST)?, floats.upload(SECOND)?);
+    launch(&program, [&x, &y], 932)?.ready()?.wait()?;
+    let _others = floats.reuse()?;
+    let cause = "the execution freed the memory of its arguments, and new arrays reused it";
+    floats.check("the first argument after the execution", &x, &floats.bytes(FIRST), cause)?;
+    floats.check("the second argument after the execution", &y, &floats.bytes(SECOND), cause)
+}
+
+fn two_launches(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let floats = Floats::new(&client, 1067);
+    let program = floats.program()?;
+    let (x, y, other) = (floats.upload(FIRST)?, floats.upload(SECOND)?, floats.upload(OTHER)?);
+    let output = launch(&program, [&x, &y], 933)?;
+    output.ready()?.wait()?;
+    let next = launch(&program, [&other, &other], 933)?;
+    next.ready()?.wait()?;
+    let cause = "all executions of the program write their outputs to the same memory";
+    floats.check("the first output after a second execution", &output, &floats.sum(FIRST, SECOND), cause)?;
+    floats.check("the second output", &next, &floats.sum(OTHER, OTHER), "")
+}
+
+fn freed_once(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let floats = Floats::new(&client, 1069);
+    let deleted = floats.upload(FIRST)?;
+    deleted.delete()?;
+    let array = floats.upload(SECOND)?;
+    drop(deleted);
+    let _others = floats.reuse()?;
+    let cause = "PJRT_Buffer_Destroy freed the memory that PJRT_Buffer_Delete had freed before, although an array already used it again";
+    let what = "an array that was created between the deletion and the destruction of another one";
+    floats.check(what, &array, &floats.bytes(SECOND), cause)
+}

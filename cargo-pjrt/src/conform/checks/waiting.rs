@@ -1,0 +1,337 @@
+//! Checks of waiting: events complete when the work is done, neither earlier nor later.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::entry::{ALL, Entry, check};
+use super::pending::Pending;
+use super::program_text::launch;
+use crate::conform::harness::{
+    Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, f32_bytes, numbers,
+    upload_four,
+};
+use crate::host::{
+    Buffer, Client, Code, CopyLayout, ElementType, Error, Event, HostArray, Launched, LoadedExecutable,
+    Program, eventually,
+};
+use crate::protobuf::CompileOptions;
+use crate::requirements::Profile;
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "waiting/await_waits_for_data",
+        "PJRT_Event_Await returns only when the data of the array is ready.",
+        await_data,
+        "PJRT_Event_Await skip",
+    )
+    .header("PJRT_Event_Await", "Blocks the calling thread until `event` is ready, then returns the error status.")
+    .used_by(ALL)
+    .also(&["*"]),
+    check(
+        "waiting/await_waits_for_the_host",
+        "PJRT_Event_Await on an event that the host created returns only when the host completes it.",
+        await_host,
+        "PJRT_Event_Await since PJRT_Event_Create skip",
+    )
+    .header("PJRT_Event_Await", "Blocks the calling thread until `event` is ready, then returns the error status.")
+    .since(89)
+    .also(&["event/*"]),
+    check(
+        "waiting/data_is_there_after_await",
+        "When the event of PJRT_Buffer_ToHostBuffer is complete, all bytes are in the host's memory.",
+        data_after_await,
+        "PJRT_Buffer_ToHostBuffer when dst_size=4194304 early_event",
+    )
+    .header("PJRT_Buffer_ToHostBuffer_Args::event", "Event that signals when the copy has completed.")
+    .used_by(ALL),
+    check(
+        "waiting/event_comes_after_the_execution",
+        "The event of a device does not complete while the execution waits for an argument.",
+        done_is_late,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=950 early_events",
+    )
+    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
+    .used_by(&[Profile::Jax]),
+    check(
+        "waiting/outputs_are_ready_after_the_execution",
+        "An output is not ready while the execution waits for an argument.",
+        output_is_late,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=951 mark_outputs ready",
+    )
+    .header("PJRT_Buffer_ReadyEvent", "Returns an event that is triggered when the data in the PJRT_Buffer becomes ready.")
+    .used_by(ALL),
+    check(
+        "waiting/is_ready_changes_by_itself",
+        "PJRT_Event_IsReady becomes true although nobody waits for the event: a host may poll it.",
+        polled,
+        "PJRT_Event_IsReady since PJRT_LoadedExecutable_Execute set is_ready=0",
+    )
+    .header("PJRT_Event_IsReady", "Returns true if this PJRT_Event has completed.")
+    .used_by(&[Profile::Jax])
+    .also(&["event/*", "lifetime/*", "waiting/*"]),
+    check(
+        "waiting/arguments_stay_after_launches",
+        "Arrays that were arguments keep their data while the host holds them, whatever is uploaded afterwards.",
+        arguments_stay,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=952 free_arguments",
+    )
+    .header("PJRT_Buffer_IsDeleted", "True if and only if PJRT_Buffer_Delete has previously been called. The program donates no argument.")
+    .needed_by(ALL),
+    check(
+        "waiting/many_launches_ahead",
+        "A host can launch 400 executions without waiting for any of them.",
+        launches_ahead,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=953 call 300 fail RESOURCE_EXHAUSTED",
+    )
+    .host("JAX, a training loop", "Launches steps without waiting for their results.")
+    .needed_by(&[Profile::Jax, Profile::TorchXla]),
+    check(
+        "waiting/many_uploads_ahead",
+        "A host can upload and delete 400 arrays without waiting, and each array that it keeps has its data.",
+        uploads_ahead,
+        "PJRT_Client_BufferFromHostBuffer when num_dims=1 dims.0=16384 call 300 fail RESOURCE_EXHAUSTED",
+    )
+    .host("JAX, an input pipeline", "Uploads and deletes batches without waiting for their transfers.")
+    .needed_by(&[Profile::Jax, Profile::TorchXla]),
+];
+
+/// The time in which a function that does not wait would return.
+const SHORT: Duration = Duration::from_millis(100);
+
+/// Calls PJRT_Event_Await on another thread, and completes the event after a while.
+fn waits(event: &Arc<Event>, what: &str, complete: impl FnOnce() -> Result<(), Error>) -> Verdict {
+    let returned = Arc::new(AtomicBool::new(false));
+    let (waiting, note) = (Arc::clone(event), Arc::clone(&returned));
+    // The thread remains if the call does not return.
+    std::thread::spawn(move || {
+        let _ = waiting.wait();
+        note.store(true, Ordering::SeqCst);
+    });
+    std::thread::sleep(SHORT);
+    let early = returned.load(Ordering::SeqCst);
+    complete()?;
+    ensure!(
+        !early,
+        "PJRT_Event_Await returned although {what}; the plugin probably does nothing in this function. It blocks the \
+         calling thread until the event is ready"
+    );
+    let woken = eventually(PATIENCE, || returned.load(Ordering::SeqCst));
+    ensure!(woken, "PJRT_Event_Await did not return in {PATIENCE:?} after the event was completed");
+    Ok(())
+}
+
+fn await_data(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let pending = Pending::new(&client)?;
+    let ready = Arc::new(pending.array.ready()?);
+    let mut array = None;
+    waits(&ready, "the host had not provided the data of the array", || {
+        array = Some(pending.provide(&client, &[1.0; 4])?);
+        Ok(())
+    })
+}
+
+fn await_host(context: &Context) -> Verdict {
+    let event = Arc::new(Event::create(context.plugin)?);
+    waits(&event, "the host had not completed the event", || event.set(Code::OK, ""))
+}
+
+fn data_after_await(context: &Context) -> Verdict {
+    let client = context.client()?;
+    const ELEMENTS: usize = 1 << 20;
+    let values: Vec<f32> = (0..ELEMENTS).map(|index| index as f32).collect();
+    let bytes = f32_bytes(&values);
+    let array = HostArray::new(&bytes, ElementType::F32, &[ELEMENTS as i64]);
+    let array = client.upload(&array, Some(client.device()?), None)?.buffer;
+    let read = array.read_into(bytes.len(), &CopyLayout::Unsaid)?;
+    let wrong = read.iter().zip(&bytes).position(|(read, wanted)| read != wanted);
+    let Some(at) = wrong else { return Ok(()) };
+    ensure!(
+        read[at] != 0xEE,
+        "byte {at} of {} was not written when the event of PJRT_Buffer_ToHostBuffer was complete; the plugin probably \
+         completes the event when the copy is queued. It signals when the copy has completed",
+        bytes.len()
+    );
+    Err(Finding::Wrong(format!("byte {at} of {} is {}; expected {}", bytes.len(), read[at], bytes[at])))
+}
+
+/// An execution that waits for an argument.
+struct Late {
+    launched: Launched,
+    pending: Pending,
+    // The program and the other argument live as long as the execution: other checks destroy them earlier.
+    _others: (LoadedExecutable, Buffer),
+}
+
+/// Launches the program that adds with an argument whose data the host withholds.
+fn late(client: &Client, id: i32) -> Result<Late, Finding> {
+    let (pending, other) = (Pending::new(client)?, upload_four(client, &[1.0; 4])?);
+    let executable = compile_add(client)?;
+    let launched = launch(&executable, &[&other, &pending.array], id)?;
+    Ok(Late { launched, pending, _others: (executable, other) })
+}
+
+/// Fails if an event is ready before the host provides the data that an execution waits for.
+fn not_yet(client: &Client, event: &Event, what: &str, pending: Pending) -> Verdict {
+    std::thread::sleep(SHORT / 5);
+    let ready = event.is_ready()?;
+    let _array = pending.provide(client, &[2.0; 4])?;
+    ensure!(
+        !ready,
+        "{what} is ready before the host provided an argument of the execution; the plugin probably returns events that \
+         are complete from the start. {what} becomes ready once the execution is complete, and hosts free what the \
+         execution uses then"
+    );
+    let outcome = event.on_ready()?.wait(PATIENCE);
+    ensure!(outcome == Some(Ok(())), "{what} completed with {outcome:?}");
+    Ok(())
+}
+
+fn done_is_late(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let Late { launched, pending, _others } = late(&client, 950)?;
+    not_yet(&client, &launched.done[0], "the event in `device_complete_events`", pending)
+}
+
+fn output_is_late(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let Late { launched, pending, _others } = late(&client, 951)?;
+    let output = &launched.outputs[0][0];
+    not_yet(&client, &output.ready()?, "the ready event of an output", pending)?;
+    equal("the sum", numbers(output)?, vec![3.0; 4])
+}
+
+fn polled(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let x = upload_four(&client, &[1.0; 4])?;
+    let executable = compile_add(&client)?;
+    let launched = launch(&executable, &[&x, &x], 0)?;
+    for (event, what) in [
+        (&launched.outputs[0][0].ready()?, "the ready event of an output"),
+        (&launched.done[0], "the event in `device_complete_events`"),
+    ] {
+        // The first call tells whether the function exists.
+        event.is_ready()?;
+        let ready = eventually(PATIENCE, || event.is_ready().unwrap_or(false));
+        ensure!(
+            ready,
+            "PJRT_Event_IsReady on {what} is still false after {PATIENCE:?}; the plugin probably makes progress only while \
+             somebody waits. It returns true if the event has completed"
+        );
+    }
+    Ok(())
+}
+
+/// The number of elements of the arrays of long queues: 64 KiB.
+const ELEMENTS: usize = 16384;
+
+fn upload_long(client: &Client, value: f32) -> Result<Buffer, Error> {
+    let bytes = f32_bytes(&[value; ELEMENTS]);
+    let array = HostArray::new(&bytes, ElementType::F32, &[ELEMENTS as i64]);
+    Ok(client.upload(&array, Some(client.device()?), None)?.buffer)
+}
+
+/// Fails unless all elements of a long array have this value.
+fn all_are(array: &Buffer, value: f32, what: &str, cause: &str) -> Verdict {
+    let got = numbers(array)?;
+    equal("the number of elements", got.len(), ELEMENTS)?;
+    let other = got.iter().position(|got| *got != value);
+    ensure!(
+        other.is_none(),
+        "element {} of {what} is {}; expected {value}. {cause}",
+        other.unwrap_or(0),
+        got[other.unwrap_or(0)]
+    );
+    Ok(())
+}
+
+fn compile_long(client: &Client) -> Result<LoadedExecutable, Error> {
+    let text = add_program(&format!("{ELEMENTS}x"));
+    client.compile(&Program::mlir(&text), &CompileOptions::default().encode())
+}
+
+fn arguments_stay(context: &Context) -> Verdict {
+    const CAUSE: &str = "The plugin probably frees the memory of arguments after a launch, although the host did not \
+                         destroy them and the program does not donate them";
+    let client = context.client()?;
+    let executable = compile_long(&client)?;
+    let (x, y) = (upload_long(&client, 1.0)?, upload_long(&client, 2.0)?);
+    for _ in 0..10 {
+        let launched = launch(&executable, &[&x, &y], 952)?;
+        // These use the memory of the arguments if it was freed.
+        let _others = [upload_long(&client, -1.0)?, upload_long(&client, -2.0)?];
+        all_are(&launched.outputs[0][0], 3.0, "the sum", CAUSE)?;
+    }
+    all_are(&x, 1.0, "the first argument after 10 launches", CAUSE)?;
+    all_are(&y, 2.0, "the second argument after 10 launches", CAUSE)
+}
+
+/// The number of calls that a host makes without waiting.
+const AHEAD: usize = 400;
+
+/// The time in which the queued work must end.
+const LONG: Duration = PATIENCE.saturating_mul(3);
+
+fn launches_ahead(context: &Context) -> Verdict {
+    const CAUSE: &str =
+        "The plugin probably uses memory for a later execution before an earlier one has read it";
+    let client = context.client()?;
+    let executable = compile_long(&client)?;
+    let start = Instant::now();
+    let one = upload_long(&client, 1.0)?;
+    let mut array = upload_long(&client, 0.0)?;
+    let mut kept = Vec::new();
+    for count in 1..=AHEAD {
+        let launched = launch(&executable, &[&array, &one], 953).map_err(|error| {
+            Finding::Wrong(format!(
+                "launch {count} of {AHEAD} was refused with {error}. The plugin probably holds memory for each execution \
+                 from its launch until the host waits for it: hosts launch without waiting, so memory must be waited for \
+                 or reused in the order of the queue"
+            ))
+        })?;
+        let next = launched.outputs.into_iter().flatten().next().expect("one output");
+        let before = std::mem::replace(&mut array, next);
+        if count % 50 == 1 {
+            kept.push((count - 1, before));
+        }
+    }
+    all_are(&array, AHEAD as f32, "the last of 400 results", CAUSE)?;
+    for (count, array) in kept {
+        all_are(&array, count as f32, &format!("result {count} of {AHEAD}"), CAUSE)?;
+    }
+    let time = start.elapsed();
+    ensure!(
+        time < LONG,
+        "{AHEAD} executions of an addition took {time:?}; expected less than {LONG:?}. The plugin probably waits for each \
+         execution with a timeout, or looks through all unfinished ones in each launch"
+    );
+    Ok(())
+}
+
+fn uploads_ahead(context: &Context) -> Verdict {
+    const CAUSE: &str = "The plugin probably uses the memory of a deleted array before a queued operation has read it, or \
+                         reads the host's memory after the call";
+    let client = context.client()?;
+    let executable = compile_long(&client)?;
+    let mut kept = Vec::new();
+    for count in 1..=AHEAD {
+        let upload = upload_long(&client, count as f32).map_err(|error| {
+            Finding::Wrong(format!(
+                "upload {count} of {AHEAD} was refused with {error}. The plugin probably keeps staging memory until the \
+                 host waits; the memory of a deleted array is freed when the operations that use it have completed \
+                 (PJRT_Buffer_Delete)"
+            ))
+        })?;
+        if count % 20 == 0 {
+            let launched = launch(&executable, &[&upload, &upload], 0)?;
+            kept.push((count, launched));
+        }
+        upload.delete()?;
+    }
+    for (count, launched) in kept {
+        let what = format!("the sum of upload {count} with itself");
+        all_are(&launched.outputs[0][0], 2.0 * count as f32, &what, CAUSE)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,256 @@
+//! The comparison of an array that a check read with the expected one, which names the probable cause of a
+//! difference.
+
+use super::verdict::{Finding, Verdict};
+use crate::array::element_text;
+use crate::array::float_format::{FloatFormat, FloatKind};
+use crate::host::{ElementType, UNWRITTEN};
+
+/// An array that a check expects to read.
+pub(crate) struct Expected<'a> {
+    what: &'a str,
+    bytes: &'a [u8],
+    element_type: ElementType,
+    dims: &'a [i64],
+    suspects: Vec<(Vec<u8>, &'a str)>,
+    otherwise: &'a str,
+}
+
+/// The cause of a difference that no classification explains.
+const UNKNOWN: &str = "none that the kit knows: the values are neither those of another array of this check nor \
+                       the expected ones in another order";
+
+impl<'a> Expected<'a> {
+    /// Describes the expected array, whose elements are dense and row-major. `what` names the array in
+    /// messages.
+    pub(crate) fn new(what: &'a str, bytes: &'a [u8], element_type: ElementType, dims: &'a [i64]) -> Self {
+        Self { what, bytes, element_type, dims, suspects: Vec::new(), otherwise: UNKNOWN }
+    }
+
+    /// Describes an expected array of one dimension of f32.
+    pub(crate) fn floats(what: &'a str, bytes: &'a [u8]) -> Self {
+        Self::new(what, bytes, ElementType::F32, &[])
+    }
+
+    /// Adds a probable cause, if the array has these elements instead.
+    pub(crate) fn suspect(mut self, bytes: impl Into<Vec<u8>>, cause: &'a str) -> Self {
+        self.suspects.push((bytes.into(), cause));
+        self
+    }
+
+    /// Sets the probable cause of all differences that have no other explanation.
+    pub(crate) fn otherwise(self, cause: &'a str) -> Self {
+        Self { otherwise: cause, ..self }
+    }
+
+    /// Fails the check unless the bytes are the expected ones.
+    pub(crate) fn check(&self, read: &[u8]) -> Verdict {
+        if read == self.bytes {
+            return Ok(());
+        }
+        let what = self.what;
+        if read.len() != self.bytes.len() {
+            let (len, size) = (read.len(), self.bytes.len());
+            return Err(Finding::Wrong(format!("{what} has {len} bytes; expected {size}")));
+        }
+        let name = self.element_type.name();
+        let pairs: Vec<(&[u8], &[u8])> =
+            read.chunks(self.size()).zip(self.bytes.chunks(self.size())).collect();
+        let differ: Vec<usize> = (0..pairs.len()).filter(|at| pairs[*at].0 != pairs[*at].1).collect();
+        let first = differ.first().copied().unwrap_or(0);
+        let (got, expected) = pairs[first];
+        Err(Finding::Wrong(format!(
+            "{what}: {} of {} elements differ; element {first} is {} ({}); expected {} ({}). Probable cause: {}",
+            differ.len(),
+            pairs.len(),
+            element_text(name, got),
+            bits_text(got),
+            element_text(name, expected),
+            bits_text(expected),
+            self.cause(read, &differ)
+        )))
+    }
+
+    /// Returns the number of bytes of an element.
+    fn size(&self) -> usize {
+        self.element_type.byte_size().max(1)
+    }
+
+    /// Returns the probable cause of the differences.
+    fn cause(&self, read: &[u8], differ: &[usize]) -> String {
+        let whole = [Self::suspected, Self::of_floats, Self::reordered];
+        let found = whole.iter().find_map(|classify| classify(self, read, differ));
+        found.or_else(|| self.incomplete(read, differ)).unwrap_or_else(|| self.otherwise.to_owned())
+    }
+
+    /// Finds the array that the elements which differ belong to.
+    fn suspected(&self, read: &[u8], differ: &[usize]) -> Option<String> {
+        let element = |bytes: &'_ [u8], at: usize| {
+            bytes.get(at * self.size()..(at + 1) * self.size()).map(<[u8]>::to_vec)
+        };
+        let (_, cause) = self
+            .suspects
+            .iter()
+            .find(|(bytes, _)| differ.iter().all(|at| element(bytes, *at) == element(read, *at)))?;
+        Some((*cause).to_owned())
+    }
+
+    /// Recognizes the expected elements in another order.
+    fn reordered(&self, read: &[u8], _: &[usize]) -> Option<String> {
+        let size = self.size();
+        let expected: Vec<&[u8]> = self.bytes.chunks(size).collect();
+        let got: Vec<&[u8]> = read.chunks(size).collect();
+        if size > 1 && got.iter().zip(&expected).all(|(got, expected)| got.iter().eq(expected.iter().rev())) {
+            return Some("the bytes of each element are in the opposite order".to_owned());
+        }
+        for order in permutations(self.dims.len()) {
+            let order_text = || format!("the elements are in the order of the dimensions {order:?}");
+            let at = reading_order(self.dims, &order);
+            if at.iter().zip(&got).all(|(at, got)| expected.get(*at) == Some(got)) {
+                let ignored = "strides or a layout were ignored, or applied to the wrong dimensions";
+                return Some(format!("{}: {ignored}", order_text()));
+            }
+        }
+        for by in 1..=(got.len() / 2).min(64) {
+            let end = got.len() - by;
+            if got[by..] == expected[..end] || got[..end] == expected[by..] {
+                return Some(format!("the elements are shifted by {by}: an offset or a size is wrong"));
+            }
+        }
+        None
+    }
+
+    /// Recognizes floating-point numbers that a conversion or an arithmetic operation changed.
+    fn of_floats(&self, read: &[u8], _: &[usize]) -> Option<String> {
+        let format = FloatFormat::of(self.element_type)?;
+        let mut causes = Vec::new();
+        for (got, expected) in format.split(read).into_iter().zip(format.split(self.bytes)) {
+            if got == expected {
+                continue;
+            }
+            // A change of these kinds keeps the kind, or makes the number zero.
+            let cause = match (format.kind(expected), format.kind(got)) {
+                (Some(FloatKind::Zero), Some(FloatKind::Zero)) => "the sign of zeros was lost",
+                (Some(FloatKind::Denormal), Some(FloatKind::Zero)) => "denormal numbers were flushed to zero",
+                (Some(FloatKind::Nan), Some(FloatKind::Nan)) => match format.quiet() {
+                    Some(quiet) if got & !format.sign() == expected & !format.sign() | quiet => {
+                        "signaling NaNs became quiet"
+                    }
+                    _ => "the payload or the sign of NaNs was lost",
+                },
+                _ => return None,
+            };
+            if !causes.contains(&cause) {
+                causes.push(cause);
+            }
+        }
+        let numbers = "a copy moved the elements through floating-point instructions or a conversion";
+        Some(format!("{}: {numbers}", causes.join(" and ")))
+    }
+
+    /// Recognizes elements that were not copied.
+    fn incomplete(&self, read: &[u8], differ: &[usize]) -> Option<String> {
+        let size = self.size();
+        let all = |byte: u8| {
+            differ.iter().all(|at| read[at * size..(at + 1) * size].iter().all(|got| *got == byte))
+        };
+        let state = match () {
+            () if all(UNWRITTEN) => "are the kit's initial bytes: the plugin did not write them",
+            () if all(0) => "are zero: the plugin did not copy them, or cleared them",
+            () => return None,
+        };
+        let elements = read.len() / size;
+        let part = match (differ.first(), differ.last()) {
+            _ if differ.len() == elements => "all elements".to_owned(),
+            (Some(first), Some(last)) => format!("elements, from number {first} to {last},"),
+            _ => return None,
+        };
+        Some(format!("{part} {state}"))
+    }
+}
+
+/// Formats the bits of an element as a number.
+fn bits_text(element: &[u8]) -> String {
+    let digits: String = element.iter().rev().map(|byte| format!("{byte:02x}")).collect();
+    format!("0x{digits}")
+}
+
+/// Returns the orders of some dimensions, except the original one.
+pub(crate) fn permutations(rank: usize) -> Vec<Vec<usize>> {
+    const MOST: usize = 5;
+    let mut all = vec![Vec::new()];
+    for _ in 0..rank.min(MOST) {
+        let longer = |order: Vec<usize>| {
+            let rest: Vec<usize> = (0..rank).filter(|dim| !order.contains(dim)).collect();
+            rest.into_iter().map(move |dim| [order.clone(), vec![dim]].concat()).collect::<Vec<_>>()
+        };
+        all = all.into_iter().flat_map(longer).collect();
+    }
+    all.retain(|order| !order.is_sorted());
+    all
+}
+
+/// Returns the row-major index of each element of an array, in the order in which the elements lie in memory
+/// if the dimensions are ordered from major to minor in this way.
+pub(crate) fn reading_order(dims: &[i64], order: &[usize]) -> Vec<usize> {
+    let stride = |dim: usize| dims[dim + 1..].iter().product::<i64>();
+    let mut all = vec![0_i64];
+    for &dim in order {
+        let inner = |start: i64| (0..dims[dim]).map(move |index| start + index * stride(dim));
+        all = all.into_iter().flat_map(inner).collect();
+    }
+    all.into_iter().map(|index| index as usize).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conform::harness::f32_bytes;
+
+    /// Returns the message about an array of 2 x 3 numbers from 1 to 6.
+    fn message(read: &[f32]) -> String {
+        let expected = f32_bytes(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let other = f32_bytes(&[9.0; 6]);
+        let array = Expected::new("the array", &expected, ElementType::F32, &[2, 3]);
+        match array.suspect(other, "the other array").check(&f32_bytes(read)) {
+            Err(Finding::Wrong(message)) => message,
+            verdict => format!("{verdict:?}"),
+        }
+    }
+
+    #[test]
+    fn the_cause_of_a_difference_is_named() {
+        let cases: [(&[f32], &str); 8] = [
+            (&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "Ok(())"),
+            (
+                &[9.0; 6],
+                "element 0 is 9 (0x41100000); expected 1 (0x3f800000). Probable cause: the other array",
+            ),
+            (&[1.0, 2.0, 3.0, 4.0, 9.0, 9.0], "2 of 6 elements differ; element 4"),
+            (&[1.0, 4.0, 2.0, 5.0, 3.0, 6.0], "in the order of the dimensions [1, 0]"),
+            (&[2.0, 3.0, 4.0, 5.0, 6.0, 0.0], "shifted by 1"),
+            (&[0.0; 6], "all elements are zero"),
+            (&[1.0, 2.0, 3.0, 4.0, 0.0, 0.0], "elements, from number 4 to 5, are zero"),
+            (&[7.0, 2.0, 3.0, 4.0, 5.0, 1.5], "none that the kit knows"),
+        ];
+        for (read, expected) in cases {
+            assert!(message(read).contains(expected), "{}: {expected}", message(read));
+        }
+    }
+
+    #[test]
+    fn changed_bits_of_numbers_are_named() {
+        let bits = |all: &[u32]| all.iter().flat_map(|bits| bits.to_le_bytes()).collect::<Vec<u8>>();
+        let cases = [
+            (0x8000_0000, 0, "the sign of zeros"),
+            (0x0000_0001, 0, "flushed to zero"),
+            (0x7f80_0001, 0x7fc0_0001, "became quiet"),
+            (0x7fc0_1234, 0x7fc0_0000, "payload"),
+        ];
+        for (expected, read, cause) in cases {
+            let expected = bits(&[expected, 0x3f80_0000]);
+            let outcome = Expected::floats("the array", &expected).check(&bits(&[read, 0x3f80_0000]));
+            assert!(format!("{outcome:?}").contains(cause), "{outcome:?}: {cause}");
+        }
+    }
+}

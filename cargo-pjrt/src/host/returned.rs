@@ -1,0 +1,209 @@
+//! Memory that a plugin returned and still owns, which can be read again later.
+
+use std::ffi::{c_char, c_void};
+
+use pjrt_sys::*;
+
+use super::call::call;
+use super::client::Client;
+use super::error::Result;
+use super::executable::{Executable, LoadedExecutable};
+use super::objects::{Device, Memory};
+use super::plugin::Plugin;
+use super::slices::{given, given_text};
+
+/// A list or a string that a plugin returned. It must not change while its owner exists.
+#[derive(Debug, Clone, Copy)]
+pub struct Returned {
+    function: &'static str,
+    start: *const u8,
+    size: usize,
+}
+
+impl Returned {
+    /// Returns the current bytes.
+    ///
+    /// # Errors
+    ///
+    /// Returns INTERNAL if the size is not credible.
+    pub fn read(&self) -> Result<Vec<u8>> {
+        // SAFETY: the plugin returned the address of this many bytes, which stay valid while their owner
+        // exists.
+        Ok(unsafe { given(self.function, self.start, self.size) }?.to_vec())
+    }
+}
+
+/// Defines methods that return a list or a string without copying it.
+macro_rules! returned {
+    ($($(#[$doc:meta])* $owner:ty, $method:ident $args:ident $object:ident -> $start:ident $len:ident [$element:ty];)*) => {
+        $(
+            impl $owner {
+                $(#[$doc])*
+                ///
+                /// # Errors
+                ///
+                /// Returns the plugin's error.
+                pub fn $method(&self) -> Result<Returned> {
+                    let args = call!(self.plugin, $args { $object: self.raw })?;
+                    const FUNCTION: &str = stringify!($args).split_at(stringify!($args).len() - "_Args".len()).0;
+                    let size = args.$len.saturating_mul(size_of::<$element>());
+                    Ok(Returned { function: FUNCTION, start: args.$start.cast::<u8>(), size })
+                }
+            }
+        )*
+    };
+}
+
+returned! {
+    /// Returns the list of `PJRT_Client_Devices`.
+    Client, returned_devices PJRT_Client_Devices_Args client -> devices num_devices [usize];
+    /// Returns the list of `PJRT_Client_AddressableDevices`.
+    Client, returned_addressable_devices PJRT_Client_AddressableDevices_Args client -> addressable_devices num_addressable_devices [usize];
+    /// Returns the list of `PJRT_Client_AddressableMemories`.
+    Client, returned_memories PJRT_Client_AddressableMemories_Args client -> addressable_memories num_addressable_memories [usize];
+    /// Returns the string of `PJRT_Client_PlatformName`.
+    Client, returned_platform_name PJRT_Client_PlatformName_Args client -> platform_name platform_name_size [u8];
+    /// Returns the list of `PJRT_Device_AddressableMemories`.
+    Device<'_>, returned_memories PJRT_Device_AddressableMemories_Args device -> memories num_memories [usize];
+    /// Returns the string of `PJRT_Memory_Kind`.
+    Memory<'_>, returned_kind PJRT_Memory_Kind_Args memory -> kind kind_size [u8];
+    /// Returns the list of `PJRT_Memory_AddressableByDevices`.
+    Memory<'_>, returned_devices PJRT_Memory_AddressableByDevices_Args memory -> devices num_devices [usize];
+    /// Returns the list of `PJRT_LoadedExecutable_AddressableDevices`.
+    LoadedExecutable, returned_devices PJRT_LoadedExecutable_AddressableDevices_Args executable -> addressable_devices num_addressable_devices [usize];
+    /// Returns the string of `PJRT_Executable_Name`.
+    Executable, returned_name PJRT_Executable_Name_Args executable -> executable_name executable_name_size [u8];
+    /// Returns the list of `PJRT_Executable_OutputElementTypes`.
+    Executable, returned_output_types PJRT_Executable_OutputElementTypes_Args executable -> output_types num_output_types [u32];
+    /// Returns the ranks of `PJRT_Executable_OutputDimensions`.
+    Executable, returned_output_ranks PJRT_Executable_OutputDimensions_Args executable -> dim_sizes num_outputs [usize];
+    /// Returns the list of `PJRT_Executable_OutputMemoryKinds`.
+    Executable, returned_output_memory_kinds PJRT_Executable_OutputMemoryKinds_Args executable -> memory_kinds num_outputs [usize];
+}
+
+/// Serialized bytes that the plugin still owns. Dropping them calls their deleter.
+#[derive(Debug)]
+pub struct ReturnedBytes {
+    bytes: Returned,
+    backing: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+impl ReturnedBytes {
+    /// Returns the current bytes.
+    ///
+    /// # Errors
+    ///
+    /// Returns INTERNAL if the size is not credible.
+    pub fn read(&self) -> Result<Vec<u8>> {
+        self.bytes.read()
+    }
+}
+
+impl Drop for ReturnedBytes {
+    fn drop(&mut self) {
+        if let Some(delete) = self.deleter {
+            // SAFETY: the plugin returned the function for this object, and it is called once.
+            unsafe { delete(self.backing) };
+        }
+    }
+}
+
+/// Defines methods that return serialized bytes with their deleter.
+macro_rules! returned_bytes {
+    ($($(#[$doc:meta])* $owner:ty, $method:ident $args:ident -> $backing:ident $deleter:ident;)*) => {
+        $(
+            impl $owner {
+                $(#[$doc])*
+                ///
+                /// # Errors
+                ///
+                /// Returns the plugin's error.
+                pub fn $method(&self) -> Result<ReturnedBytes> {
+                    let args = call!(self.plugin, $args { executable: self.raw })?;
+                    const FUNCTION: &str = stringify!($args).split_at(stringify!($args).len() - "_Args".len()).0;
+                    let start = args.serialized_bytes.cast::<u8>();
+                    // SAFETY: the types differ only in the type of the object that the pointer refers to.
+                    let deleter = args.$deleter.map(|delete| unsafe {
+                        std::mem::transmute::<unsafe extern "C" fn(_), unsafe extern "C" fn(*mut c_void)>(delete)
+                    });
+                    let bytes = Returned { function: FUNCTION, start, size: args.serialized_bytes_size };
+                    Ok(ReturnedBytes { bytes, backing: args.$backing.cast(), deleter })
+                }
+            }
+        )*
+    };
+}
+
+returned_bytes! {
+    /// Returns the bytes of `PJRT_Executable_Serialize`.
+    Executable, returned_serialized PJRT_Executable_Serialize_Args -> serialized_executable serialized_executable_deleter;
+    /// Returns the bytes of `PJRT_Executable_GetCompileOptions`.
+    Executable, returned_compile_options PJRT_Executable_GetCompileOptions_Args -> serialized_compile_options serialized_compile_options_deleter;
+    /// Returns the bytes of `PJRT_LoadedExecutable_GetDeviceAssignment`.
+    LoadedExecutable, returned_device_assignment PJRT_LoadedExecutable_GetDeviceAssignment_Args -> serialized_device_assignment serialized_device_assignment_deleter;
+}
+
+/// An error that exists until it is dropped, unlike [`super::Error`], which is a copy.
+#[derive(Debug)]
+pub struct HeldError {
+    plugin: Plugin,
+    raw: *mut PJRT_Error,
+    start: *const c_char,
+    size: usize,
+}
+
+impl HeldError {
+    /// Reads the message at the address that the plugin returned when the error was new.
+    ///
+    /// # Errors
+    ///
+    /// Returns INTERNAL if the size is not credible.
+    pub fn message(&self) -> Result<String> {
+        // SAFETY: the plugin returned the pointer and the length of a string that lives as long as the error.
+        unsafe { given_text("PJRT_Error_Message", self.start, self.size) }
+    }
+
+    /// Queries the message again.
+    ///
+    /// # Errors
+    ///
+    /// Returns INTERNAL if the size is not credible.
+    pub fn message_again(&self) -> Result<String> {
+        let error = self.raw.cast_const();
+        let mut args =
+            PJRT_Error_Message_Args { error: error.cast_mut(), ..PJRT_Error_Message_Args::zeroed() };
+        self.plugin.call_raw(&mut args)?;
+        // SAFETY: as above.
+        unsafe { given_text("PJRT_Error_Message", args.message, args.message_size) }
+    }
+}
+
+impl Drop for HeldError {
+    fn drop(&mut self) {
+        let mut destroy = PJRT_Error_Destroy_Args { error: self.raw, ..PJRT_Error_Destroy_Args::zeroed() };
+        // If the table lacks the function, the error leaks; the conformance kit reports that.
+        let _ = self.plugin.call_raw(&mut destroy);
+    }
+}
+
+impl Client {
+    /// Looks up a device with an id that no device has, and returns the error (`PJRT_Client_LookupDevice`).
+    /// Returns `None` if the plugin returned no error.
+    ///
+    /// # Errors
+    ///
+    /// Returns UNIMPLEMENTED if the table lacks a function.
+    pub fn held_lookup_error(&self, id: i32) -> Result<Option<HeldError>> {
+        let mut args =
+            PJRT_Client_LookupDevice_Args { client: self.raw, id, ..PJRT_Client_LookupDevice_Args::zeroed() };
+        let raw = self.plugin.call_raw(&mut args)?;
+        if raw.is_null() {
+            return Ok(None);
+        }
+        let mut message = PJRT_Error_Message_Args { error: raw, ..PJRT_Error_Message_Args::zeroed() };
+        self.plugin.call_raw(&mut message)?;
+        let (start, size) = (message.message, message.message_size);
+        Ok(Some(HeldError { plugin: self.plugin, raw, start, size }))
+    }
+}
