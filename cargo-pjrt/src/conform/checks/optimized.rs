@@ -15,7 +15,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_OptimizedProgram cut_program",
     )
     .header(PROGRAM, PROGRAM_TEXT)
-    .needed_by(&[Profile::Jax, Profile::TorchXla])
+    .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["optimized/fills_its_size"]),
     check(
         "optimized/fills_its_size",
@@ -24,7 +24,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_OptimizedProgram set program>code_size+4",
     )
     .header(PROGRAM, PROGRAM_TEXT)
-    .needed_by(&[Profile::Jax, Profile::TorchXla])
+    .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["optimized/is_whole"]),
 ];
 

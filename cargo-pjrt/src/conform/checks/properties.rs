@@ -15,7 +15,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_GetCostAnalysis retype string",
     )
     .host("jax/_src/stages.py, Compiled.cost_analysis", "The dictionary is passed to users, who compute with flops and bytes accessed.")
-    .needed_by(&[Profile::Jax])
+    .used_by(&[Profile::Jax])
     .also(&["properties/costs_are_floats"]),
     check(
         "properties/costs_are_floats",
@@ -31,7 +31,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_GetCostAnalysis repeat properties num_properties",
     )
     .host("xla/pjrt/pjrt_c_api_client.cc, ConvertFromPjRtNamedValueList", "The list becomes a map, in which one of two values with a name is lost.")
-    .needed_by(&[Profile::Jax]),
+    .used_by(&[Profile::Jax]),
     check(
         "properties/device_attributes",
         "Attributes of devices that hosts know have the types that hosts expect: numbers are of type kInt64, coords is a list, and names are strings.",
@@ -39,7 +39,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_DeviceDescription_Attributes attribute_of_type core_on_chip string",
     )
     .host("jax/_src/cudnn/fused_attention_stablehlo.py, check_compute_capability, and jax/_src/mesh_utils.py", "They split compute_capability as text, and compute with coords, core_on_chip and slice_index.")
-    .needed_by(&[Profile::Jax]),
+    .used_by(&[Profile::Jax]),
 ];
 
 /// Returns the cost analysis of the program that adds.
