@@ -9,6 +9,8 @@
 //! | `conform` | [`conform`] | checks a plugin against the rules of the interface and the requirements of hosts |
 //! | `record` | [`session::record`] | records the calls of a host to a plugin |
 //! | `replay` | [`session::replay`] | repeats a recording on another plugin and compares the results |
+//! | `compare` | [`compare`] | lists the differences between two plugins |
+//! | `stress` | [`stress`] | uses a plugin from several threads, and measures its memory |
 //! | `cat` | [`cat`] | checks and prints StableHLO programs |
 //!
 //! They are built on [`host`], a small client of the C API.
@@ -17,6 +19,7 @@
 
 pub mod array;
 pub mod cat;
+pub mod compare;
 pub mod conform;
 pub mod host;
 pub mod inspect;
@@ -25,3 +28,4 @@ pub mod protobuf;
 pub mod requirements;
 pub mod run;
 pub mod session;
+pub mod stress;

@@ -10,7 +10,7 @@ use cargo_pjrt::host::CreateOption;
 use cargo_pjrt::process::{child, output};
 use cargo_pjrt::requirements::Profile;
 use cargo_pjrt::session::{record, replay};
-use cargo_pjrt::{cat, conform, inspect, run};
+use cargo_pjrt::{cat, compare, conform, inspect, run, stress};
 use clap::{Args, Parser, Subcommand};
 
 /// Inspects, tests and runs PJRT plugins
@@ -33,6 +33,10 @@ enum Verb {
     Record(record::Options),
     /// Repeat a recording on a plugin and compare the results
     Replay(replay::Options),
+    /// List the differences between two plugins: checks, attributes, events, programs and recorded sessions
+    Compare(compare::Options),
+    /// Use a plugin from several threads, measure its memory over many rounds, and end in the middle
+    Stress(stress::Options),
     /// Check StableHLO programs and print them as MLIR text: cargo pjrt cat program.mlirbc
     Cat(cat::Options),
     #[command(hide = true)]
@@ -50,6 +54,10 @@ enum Verb {
     },
     #[command(hide = true)]
     ReplayChild(replay::Options),
+    #[command(hide = true)]
+    CompareChild(compare::ChildOptions),
+    #[command(hide = true)]
+    StressChild(stress::ChildOptions),
 }
 
 #[derive(Args)]
@@ -121,7 +129,12 @@ fn main() -> ExitCode {
     let verb = Cli::parse_from(&arguments).verb;
     let is_child = matches!(
         verb,
-        Verb::InspectChild { .. } | Verb::RunChild(_) | Verb::ConformChild { .. } | Verb::ReplayChild(_)
+        Verb::InspectChild { .. }
+            | Verb::RunChild(_)
+            | Verb::ConformChild { .. }
+            | Verb::ReplayChild(_)
+            | Verb::CompareChild(_)
+            | Verb::StressChild(_)
     );
     let connected = if is_child { child::connect() } else { Ok(()) };
     let outcome = connected.map_err(|error| error.to_string()).and_then(|()| perform(verb, &arguments));
@@ -150,6 +163,8 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
             this_program().and_then(|program| record::record(&options, &program)).map(status)
         }
         Verb::Replay(options) => supervise("replay-child", options.plugin, options.timeout),
+        Verb::Compare(options) => compare_plugins(&options),
+        Verb::Stress(options) => stress_plugin(&options),
         Verb::Cat(options) => cat::cat(&options),
         Verb::InspectChild { plugin, options } => {
             inspect::child(&plugin, &options);
@@ -161,6 +176,14 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
             Ok(0)
         }
         Verb::ReplayChild(options) => replay::replay(&options).map(status),
+        Verb::CompareChild(options) => {
+            compare::child(&options);
+            Ok(0)
+        }
+        Verb::StressChild(options) => {
+            stress::child(&options);
+            Ok(0)
+        }
     }
 }
 
@@ -240,6 +263,31 @@ fn list_checks(checks: &[conform::Check], format: Format) -> Result<u8, String> 
         }
     }
     Ok(0)
+}
+
+/// Compares two plugins, and returns the exit status.
+fn compare_plugins(options: &compare::Options) -> Result<u8, String> {
+    if let Err(message) = options.check() {
+        return Ok(usage_error(&message));
+    }
+    let report = compare::compare(options, &this_program()?)?;
+    if options.json {
+        print_json(&report)?;
+    } else {
+        output::print(&report.text())?;
+    }
+    Ok(u8::from(!report.differences.is_empty()))
+}
+
+/// Stresses a plugin, and returns the exit status.
+fn stress_plugin(options: &stress::Options) -> Result<u8, String> {
+    let report = stress::stress(options, &this_program()?)?;
+    if options.json {
+        print_json(&report)?;
+    } else {
+        output::print(&report.text())?;
+    }
+    Ok(u8::from(report.failures() > 0))
 }
 
 /// Prints an error about the arguments, and returns the exit status.

@@ -23,6 +23,8 @@ pub(crate) enum Condition {
     Clients(i64),
     /// The call happens within a callback of the host.
     InsideCallback,
+    /// Another thread is in the same function.
+    AtOnce,
     /// This function was called before with the same object.
     After(usize),
     /// This function was called since the newest client was created.
@@ -132,6 +134,7 @@ impl Fault {
                 }
                 "call" => conditions.push(Condition::Call(number(words.next().unwrap_or(""))? as u64)),
                 "clients" => conditions.push(Condition::Clients(number(words.next().unwrap_or(""))?)),
+                "at_once" => conditions.push(Condition::AtOnce),
                 "inside_callback" => conditions.push(Condition::InsideCallback),
                 "after" => conditions.push(Condition::After(slot_of(words.next())?)),
                 "since" => conditions.push(Condition::Since(slot_of(words.next())?)),

@@ -63,6 +63,24 @@ pub(crate) struct State {
 
 static STATE: LazyLock<Mutex<State>> = LazyLock::new(Mutex::default);
 static CALLS: AtomicU64 = AtomicU64::new(0);
+/// The number of threads in the faulty function.
+static INSIDE: AtomicU64 = AtomicU64::new(0);
+
+/// A call of the faulty function.
+struct Inside;
+
+impl Inside {
+    fn enter() -> Self {
+        INSIDE.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 pub(crate) fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -166,6 +184,7 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
     // SAFETY: the host calls this slot with this struct.
     let object = unsafe { object_of(args) };
     let fault = FAULT.as_ref().filter(|fault| fault.slot == Some(slot));
+    let _inside = fault.map(|_| Inside::enter());
     // SAFETY: the host calls this slot with this struct.
     let happens = fault.is_some_and(|fault| unsafe { happens(fault, args, object) });
     {
@@ -334,6 +353,7 @@ unsafe fn happens(fault: &Fault, args: *mut u8, object: usize) -> bool {
             }
             Condition::Call(wanted) => CALLS.fetch_add(1, Ordering::SeqCst) + 1 == *wanted,
             Condition::Clients(least) => state().clients >= *least,
+            Condition::AtOnce => INSIDE.load(Ordering::SeqCst) > 1,
             Condition::InsideCallback => DEPTH.get() > 0,
             Condition::After(slot) => state().called.contains(&(*slot, object)),
             Condition::Since(slot) => state().since.contains(slot),

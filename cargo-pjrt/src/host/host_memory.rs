@@ -1,8 +1,13 @@
 //! Memory of the host.
 
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Memory that [`HostMemory::recycle`] returned, by its size: addresses that are multiples of 64.
+static RECYCLED: Mutex<BTreeMap<usize, Vec<usize>>> = Mutex::new(BTreeMap::new());
 
 /// Host memory. It is never freed, because a plugin may read it for any length of time.
 #[derive(Debug)]
@@ -21,6 +26,13 @@ impl HostMemory {
     #[must_use]
     pub fn new(bytes: &[u8], skew: usize) -> Self {
         const ALIGN: usize = 64;
+        if skew == 0
+            && let Some(start) = recycled(bytes.len())
+        {
+            let memory = Self { start: ptr::with_exposed_provenance_mut(start), len: bytes.len() };
+            memory.write(bytes);
+            return memory;
+        }
         let block: &'static mut [u8] = Vec::leak(vec![0; bytes.len() + 2 * ALIGN]);
         let start = block.as_mut_ptr();
         let offset = start.align_offset(ALIGN) + skew % ALIGN;
@@ -29,6 +41,16 @@ impl HostMemory {
             let start = start.add(offset);
             ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
             Self { start, len: bytes.len() }
+        }
+    }
+
+    /// Makes the memory available for later arrays of the same size. It is not freed: a plugin that reads it
+    /// later finds the bytes of another array.
+    pub fn recycle(self) {
+        const ALIGN: usize = 64;
+        if self.start.addr().is_multiple_of(ALIGN) {
+            let mut recycled = RECYCLED.lock().unwrap_or_else(PoisonError::into_inner);
+            recycled.entry(self.len).or_default().push(self.exposed());
         }
     }
 
@@ -66,6 +88,11 @@ impl HostMemory {
     pub fn address(&self) -> usize {
         self.start.addr()
     }
+}
+
+/// Takes recycled memory of this size, and returns its address.
+fn recycled(len: usize) -> Option<usize> {
+    RECYCLED.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&len)?.pop()
 }
 
 /// Memory for views.

@@ -59,7 +59,7 @@ pub(super) fn arguments(
 }
 
 /// Reads the arguments from a folder of `.npy` files. If there is no such folder, all elements are zero.
-pub(super) fn replayed_arguments(
+pub(crate) fn replayed_arguments(
     from: &Path,
     parameters: &[(ElementType, Vec<i64>)],
 ) -> Result<Vec<Array>, String> {

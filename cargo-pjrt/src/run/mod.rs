@@ -5,11 +5,13 @@ mod arguments;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use arguments::{argument, arguments, replayed_arguments};
+pub(crate) use arguments::replayed_arguments;
+use arguments::{argument, arguments};
 
 use crate::array::{Array, array_text, npy};
 use crate::host::{
-    Buffer, Client, CreateOption, ElementType, ExecuteOptions, HostArray, LoadedExecutable, Plugin, Program,
+    Buffer, Client, CreateOption, ElementType, ExecuteOptions, HostArray, Launched, LoadedExecutable, Plugin,
+    Program,
 };
 use crate::process::{child, output};
 use crate::protobuf::CompileOptions;
@@ -59,12 +61,12 @@ pub mod folder {
     pub const ARGUMENTS: &str = "arguments";
 }
 
-/// A program with its compile options and arguments.
-struct Job {
+/// A program with its compile options.
+pub(crate) struct Job {
     path: PathBuf,
-    code: Vec<u8>,
-    format: String,
-    options: Vec<u8>,
+    pub(crate) code: Vec<u8>,
+    pub(crate) format: String,
+    pub(crate) options: Vec<u8>,
 }
 
 /// Compiles a program, runs it, and prints or writes its results.
@@ -74,7 +76,10 @@ struct Job {
 /// Returns an error if a file cannot be read or written, if an argument does not fit its parameter, or if the plugin cannot be
 /// loaded or reports an error. The error names the file or the parameter, or contains the plugin's message.
 pub fn run(options: &Options) -> Result<(), String> {
-    let job = Job::new(options)?;
+    let job = match &options.replay {
+        Some(folder) => Job::of_folder(folder)?,
+        None => Job::of_file(&options.program.clone().unwrap_or_default(), options.format.as_deref())?,
+    };
     let parameters = job.parameters()?;
     let arguments = match &options.replay {
         Some(folder) => replayed_arguments(&folder.join(folder::ARGUMENTS), &parameters)?,
@@ -118,29 +123,42 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 }
 
 impl Job {
-    fn new(options: &Options) -> Result<Self, String> {
-        if let Some(from) = &options.replay {
-            let format = String::from_utf8_lossy(&read(&from.join(folder::FORMAT))?).trim().to_owned();
-            let compile_options = read(&from.join(folder::OPTIONS))?;
-            let path = from.join(folder::PROGRAM);
-            return Ok(Self { code: read(&path)?, path, format, options: compile_options });
-        }
-        let path = options.program.clone().unwrap_or_default();
-        let code = read(&path)?;
+    /// Reads a folder for `--replay`.
+    pub(crate) fn of_folder(from: &Path) -> Result<Self, String> {
+        let format = String::from_utf8_lossy(&read(&from.join(folder::FORMAT))?).trim().to_owned();
+        let options = read(&from.join(folder::OPTIONS))?;
+        let path = from.join(folder::PROGRAM);
+        Ok(Self { code: read(&path)?, path, format, options })
+    }
+
+    /// Reads a program, in this format or in the one that it appears to have.
+    pub(crate) fn of_file(path: &Path, format: Option<&str>) -> Result<Self, String> {
+        let code = read(path)?;
         let text = std::str::from_utf8(&code).is_ok_and(|text| !text.contains('\0'));
         if text && code.starts_with(b"HloModule ") {
             return Err(located(
-                &path,
+                path,
                 &"this is HLO text, which plugins do not accept; pass a serialized HloModuleProto",
             ));
         }
         let guessed = if text || code.starts_with(b"ML\xefR") { "mlir" } else { "hlo" };
-        let format = options.format.clone().unwrap_or_else(|| guessed.to_owned());
+        let (path, format) = (path.to_owned(), format.unwrap_or(guessed).to_owned());
         Ok(Self { path, code, format, options: CompileOptions::default().encode() })
     }
 
+    /// Creates the job of a StableHLO program as text.
+    pub(crate) fn of_text(text: &str) -> Self {
+        let (path, format) = (PathBuf::from("program"), "mlir".to_owned());
+        Self { path, code: text.into(), format, options: CompileOptions::default().encode() }
+    }
+
+    /// Returns random arguments, the same each time.
+    pub(crate) fn random_arguments(&self) -> Result<Vec<Array>, String> {
+        arguments(&["random".to_owned()], &self.parameters()?)
+    }
+
     /// Returns the types and dimensions of the program's parameters.
-    fn parameters(&self) -> Result<Vec<(ElementType, Vec<i64>)>, String> {
+    pub(crate) fn parameters(&self) -> Result<Vec<(ElementType, Vec<i64>)>, String> {
         let code = self.code.clone();
         let module = match self.format.as_str() {
             "mlir" => pjrt_stablehlo::parse(code),
@@ -168,11 +186,12 @@ impl Job {
     }
 }
 
-fn execute(
+/// Uploads the arguments to every device of a program, executes the program once, and waits for its end.
+pub(crate) fn launch(
     client: &Client,
     executable: &LoadedExecutable,
     arguments: &[Array],
-) -> crate::host::Result<Vec<Array>> {
+) -> crate::host::Result<Launched> {
     let devices = executable.devices()?;
     let mut by_device: Vec<Vec<Buffer>> = Vec::new();
     for device in &devices {
@@ -188,6 +207,15 @@ fn execute(
     for done in &launched.done {
         done.wait()?;
     }
+    Ok(launched)
+}
+
+fn execute(
+    client: &Client,
+    executable: &LoadedExecutable,
+    arguments: &[Array],
+) -> crate::host::Result<Vec<Array>> {
+    let launched = launch(client, executable, arguments)?;
     let result = |buffer: &Buffer| {
         Ok(Array { element_type: buffer.element_type()?, dims: buffer.dims()?, bytes: buffer.read()? })
     };

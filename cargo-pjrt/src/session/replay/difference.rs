@@ -1,18 +1,18 @@
-//! The difference between an array of a plugin and the recorded one.
+//! The difference between two arrays, such as a plugin's and the recorded one.
 
 use crate::array::{element_text, number};
 use crate::host::ElementType;
 use crate::session::log::Shape;
 
 /// Formats a shape as a StableHLO type.
-pub(super) fn in_words(shape: &Shape) -> String {
+pub(crate) fn in_words(shape: &Shape) -> String {
     let dims: String = shape.dims.iter().map(|dim| format!("{dim}x")).collect();
     format!("tensor<{dims}{}>", shape.element_type)
 }
 
 /// The difference between two arrays.
 #[derive(Debug, PartialEq)]
-pub(super) enum Difference {
+pub(crate) enum Difference {
     /// The bits are the same.
     None,
     /// No elements differ by more than the tolerance.
@@ -21,22 +21,30 @@ pub(super) enum Difference {
     Beyond(String),
 }
 
-/// Describes how an array differs from the recorded one.
-pub(super) fn difference(recorded: (&Shape, &[u8]), here: (&Shape, &[u8]), tolerance: f64) -> Difference {
-    if recorded.0 != here.0 {
-        return Difference::Beyond(format!("it is {} here", in_words(here.0)));
+/// Describes how an array differs from another one. `names` says where the two are from, such as
+/// `["in the recording", "here"]`.
+pub(crate) fn difference(
+    there: (&Shape, &[u8]),
+    here: (&Shape, &[u8]),
+    tolerance: f64,
+    names: [&str; 2],
+) -> Difference {
+    let [name_there, name_here] = names;
+    if there.0 != here.0 {
+        return Difference::Beyond(format!("it is {} {name_here}", in_words(here.0)));
     }
-    if recorded.1 == here.1 {
+    if there.1 == here.1 {
         return Difference::None;
     }
-    if recorded.1.len() != here.1.len() {
-        let (there, here) = (recorded.1.len(), here.1.len());
-        return Difference::Beyond(format!("it has {here} bytes here, but {there} in the log"));
+    if there.1.len() != here.1.len() {
+        let (there, here) = (there.1.len(), here.1.len());
+        return Difference::Beyond(format!("it has {here} bytes {name_here}, but {there} {name_there}"));
     }
-    let name = &recorded.0.element_type;
+    let name = &there.0.element_type;
     let size = ElementType::by_name(name).map_or(1, ElementType::byte_size).max(1);
+    let (len, dims) = (there.1.len(), &there.0.dims);
     let (mut first, mut count, mut largest) = (None, 0, 0.0_f64);
-    let pairs = recorded.1.chunks_exact(size).zip(here.1.chunks_exact(size));
+    let pairs = there.1.chunks_exact(size).zip(here.1.chunks_exact(size));
     for (index, (there, here)) in pairs.enumerate().filter(|(_, (there, here))| there != here) {
         let distance = distance(name, there, here);
         if distance > tolerance {
@@ -53,9 +61,9 @@ pub(super) fn difference(recorded: (&Shape, &[u8]), here: (&Shape, &[u8]), toler
         String::new()
     };
     Difference::Beyond(format!(
-        "{count} of {} elements differ, the first at {:?}: {} in the recording, {} here{relative}",
-        recorded.1.len() / size,
-        position(index, &recorded.0.dims),
+        "{count} of {} elements differ, the first at {:?}: {} {name_there}, {} {name_here}{relative}",
+        len / size,
+        position(index, dims),
         shown(there),
         shown(here),
     ))
@@ -92,6 +100,8 @@ fn position(mut index: usize, dims: &[i64]) -> Vec<usize> {
 mod tests {
     use super::*;
 
+    const NAMES: [&str; 2] = ["in the recording", "here"];
+
     fn f32s(values: &[f32]) -> Vec<u8> {
         values.iter().flat_map(|value| value.to_le_bytes()).collect()
     }
@@ -100,7 +110,7 @@ mod tests {
     fn arrays_differ_by_the_bits_or_beyond_the_tolerance() {
         let shape = Shape { element_type: "f32".into(), dims: vec![2, 2] };
         let compare = |there: &[f32], here: &[f32], tolerance| {
-            difference((&shape, &f32s(there)), (&shape, &f32s(here)), tolerance)
+            difference((&shape, &f32s(there)), (&shape, &f32s(here)), tolerance, NAMES)
         };
         let recorded = [1.0, 2.0, f32::NAN, 1000.0];
         assert_eq!(compare(&recorded, &recorded, 0.0), Difference::None);
@@ -119,11 +129,11 @@ mod tests {
         let shape = Shape { element_type: "i32".into(), dims: vec![1] };
         let other = Shape { element_type: "i32".into(), dims: vec![] };
         assert!(matches!(
-            difference((&shape, &[1, 0, 0, 0]), (&shape, &[2, 0, 0, 0]), 1.0),
+            difference((&shape, &[1, 0, 0, 0]), (&shape, &[2, 0, 0, 0]), 1.0, NAMES),
             Difference::Beyond(_)
         ));
         assert!(matches!(
-            difference((&shape, &[1, 0, 0, 0]), (&other, &[1, 0, 0, 0]), 1.0),
+            difference((&shape, &[1, 0, 0, 0]), (&other, &[1, 0, 0, 0]), 1.0, NAMES),
             Difference::Beyond(_)
         ));
     }

@@ -5,9 +5,10 @@ mod options;
 mod replayer;
 mod report;
 
+pub(crate) use difference::{Difference, difference, in_words};
 pub use options::Options;
-
-use replayer::Replayer;
+pub(crate) use options::tolerance;
+pub(crate) use replayer::{Observed, Replayer};
 
 use super::log::{Entry, Log};
 use crate::host::Plugin;

@@ -29,7 +29,7 @@ pub struct Options {
 }
 
 /// Parses a tolerance on the command line.
-fn tolerance(text: &str) -> Result<f64, String> {
+pub(crate) fn tolerance(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| *number >= 0.0);
     number.ok_or_else(|| "expected a number that is not negative, such as 1e-6".to_owned())
 }

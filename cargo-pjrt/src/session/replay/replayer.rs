@@ -27,8 +27,23 @@ struct Readback {
     outcome: Counterpart<Result<(Shape, Vec<u8>), Error>>,
 }
 
+/// What a replay observed, for a caller that compares it with another replay instead of with the recording.
+pub(crate) enum Observed<'o> {
+    /// A call succeeded, or failed with this error.
+    Call(Result<(), &'o Error>),
+    /// The host read an array.
+    Array(&'o Shape, &'o [u8]),
+    /// The array that the host read is an error.
+    Failed(&'o Error),
+    /// The result cannot be compared, for this reason.
+    Skipped(&'o str),
+}
+
+/// Receives the name of a call or of a result, and what was observed of it.
+type Visitor<'l> = Box<dyn FnMut(&str, Observed<'_>) + 'l>;
+
 /// A replay in progress.
-pub(super) struct Replayer<'l> {
+pub(crate) struct Replayer<'l> {
     log: &'l Log,
     plugin: Plugin,
     options: &'l Options,
@@ -42,10 +57,12 @@ pub(super) struct Replayer<'l> {
     buffers: HashMap<u64, Counterpart<Buffer>>,
     executables: HashMap<u64, Counterpart<(String, LoadedExecutable)>>,
     clients: HashMap<u64, ReplayClient>,
+    /// Receives the outcomes in place of the comparison with the recording.
+    visitor: Option<Visitor<'l>>,
 }
 
 impl<'l> Replayer<'l> {
-    pub(super) fn new(log: &'l Log, plugin: Plugin, options: &'l Options) -> Self {
+    pub(crate) fn new(log: &'l Log, plugin: Plugin, options: &'l Options) -> Self {
         let contents = log.entries.iter().enumerate().filter_map(|(index, entry)| match entry {
             Entry::Contents { buffer, .. } => Some((*buffer, index)),
             _ => None,
@@ -61,12 +78,19 @@ impl<'l> Replayer<'l> {
             buffers: HashMap::new(),
             executables: HashMap::new(),
             clients: HashMap::new(),
+            visitor: None,
         }
+    }
+
+    /// Makes the replay pass outcomes to a function, instead of comparing them with the recording.
+    pub(crate) fn visited_by(mut self, visitor: impl FnMut(&str, Observed<'_>) + 'l) -> Self {
+        self.visitor = Some(Box::new(visitor));
+        self
     }
 
     /// Replays one entry. An error ends the replay. If the plugin does not support an operation, only the
     /// entries that depend on it are skipped.
-    pub(super) fn step(&mut self, index: usize, entry: &Entry) -> Result<(), String> {
+    pub(crate) fn step(&mut self, index: usize, entry: &Entry) -> Result<(), String> {
         match entry {
             Entry::Start { .. } | Entry::Contents { .. } => {}
             Entry::CreateClient { client, platform, options, devices } => {
@@ -231,6 +255,10 @@ impl<'l> Replayer<'l> {
         recorded: Option<&Failure>,
         outcome: Result<T, Error>,
     ) -> Counterpart<T> {
+        if let Some(visitor) = &mut self.visitor {
+            visitor(what, Observed::Call(outcome.as_ref().map(drop)));
+            return outcome.map_err(|_| format!("{what} failed"));
+        }
         match (recorded, outcome) {
             (None, Ok(value)) => Ok(value),
             (Some(_), Err(_)) => Err(format!("{what} failed in the recording and fails here")),
@@ -373,6 +401,13 @@ impl<'l> Replayer<'l> {
     /// Compares the contents of a buffer with the recorded ones, and notes a difference.
     fn compare(&mut self, readback: Readback, recorded: Result<(&Shape, Vec<u8>), &Failure>) {
         let Readback { origin, outcome } = readback;
+        if let Some(visitor) = &mut self.visitor {
+            return match &outcome {
+                Err(why) => visitor(&origin, Observed::Skipped(why)),
+                Ok(Err(error)) => visitor(&origin, Observed::Failed(error)),
+                Ok(Ok((shape, bytes))) => visitor(&origin, Observed::Array(shape, bytes)),
+            };
+        }
         let report = &mut self.report;
         match (outcome, recorded) {
             (Err(why), _) => *report.skipped.entry(why).or_default() += 1,
@@ -382,7 +417,7 @@ impl<'l> Replayer<'l> {
                 .different
                 .push(format!("{origin} is an array, but an error in the recording: {}", failure.message)),
             (Ok(Ok((shape, here))), Ok((recorded_shape, there))) => {
-                match difference((recorded_shape, &there), (&shape, &here), self.options.tolerance) {
+                match difference((recorded_shape, &there), (&shape, &here), self.options.tolerance, NAMES) {
                     Difference::None => report.same += 1,
                     Difference::WithinTolerance => report.close += 1,
                     Difference::Beyond(how) => {
@@ -421,6 +456,9 @@ impl ReplayClient {
         Ok((device, memory))
     }
 }
+
+/// Where the arrays of a comparison are from.
+const NAMES: [&str; 2] = ["in the recording", "here"];
 
 /// Returns the name of a program, or its number if it has no name.
 fn name_of(loaded: &LoadedExecutable, number: usize) -> String {

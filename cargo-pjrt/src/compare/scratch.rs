@@ -1,0 +1,28 @@
+//! The folder of the arrays that the children observe.
+
+use std::path::PathBuf;
+
+/// A temporary folder, which is deleted when the value is dropped.
+pub(super) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(super) fn new() -> Result<Self, String> {
+        let path = std::env::temp_dir().join(format!("cargo-pjrt-compare-{}", std::process::id()));
+        std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Self(path))
+    }
+
+    /// Creates a folder in this folder, and returns its path.
+    pub(super) fn folder(&self, name: &str) -> Result<PathBuf, String> {
+        let path = self.0.join(name);
+        std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // A folder that cannot be deleted remains in the system's temporary folder.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
