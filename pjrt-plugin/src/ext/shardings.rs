@@ -27,7 +27,7 @@ pub trait Shardings: PjrtClient {
     fn parameter_shardings(executable: &Self::Executable) -> Option<Vec<Sharding>>;
 
     /// Returns the sharding of each output, or `None` if they are not known. The SDK calls it at most once for each
-    /// executable.
+    /// executable. For a program without outputs, the SDK replaces the empty list with the single sharding that hosts expect.
     fn output_shardings(executable: &Self::Executable) -> Option<Vec<Sharding>>;
 }
 
@@ -63,9 +63,14 @@ fn output_shardings<C: Shardings>(
 ) -> Result<()> {
     let executable = handle!(args.executable: ExecutableState<C>)?;
     let (program, count) = (&executable.executable, executable.outputs.shapes.len());
-    let shardings = executable.output_shardings.get_or_init(|| encode(C::output_shardings(program)));
-    // XLA's host rejects an empty list, because it expects one sharding for the empty tuple of outputs.
-    let shardings = check(shardings.as_ref(), count, "outputs")?.filter(|_| count > 0);
+    // XLA's hosts expect one sharding for the empty tuple of outputs.
+    let of_outputs = || match C::output_shardings(program) {
+        Some(list) if count == 0 && list.is_empty() => Some(vec![Sharding::Replicated]),
+        list => list,
+    };
+    let shardings = executable.output_shardings.get_or_init(|| encode(of_outputs()));
+    let count = count.max(1);
+    let shardings = check(shardings.as_ref(), count, "outputs")?;
     output!(args.num_outputs = shardings.map_or(0, |_| count));
     output!(args.shardings = shardings.map_or(ptr::null(), |strings| strings.pointers().as_ptr()));
     output!(args.sharding_sizes = shardings.map_or(ptr::null(), |strings| strings.lengths().as_ptr()));

@@ -118,8 +118,8 @@ fn shardings_are_what_the_author_says() {
     // Maximal on partition 1, and manual, as `OpSharding` messages.
     assert_eq!(outputs("two").unwrap(), (false, vec![vec![8, 1, 26, 1, 1, 34, 1, 1], vec![8, 4]]));
     assert_eq!(outputs("negate").unwrap(), (true, Vec::new()));
-    // An empty list would be a mistake to XLA's host, also where there are no outputs.
-    assert_eq!(outputs("none").unwrap(), (true, Vec::new()));
+    // XLA's hosts expect one sharding for the empty tuple of outputs; this is how "replicated" is encoded.
+    assert_eq!(outputs("none").unwrap(), (false, vec![vec![]]));
     let error = outputs("donate").unwrap_err();
     assert_eq!(error.code, ErrorCode::Internal as u32);
     assert!(error.message.contains("0 shardings for 1 outputs"), "{error:?}");
