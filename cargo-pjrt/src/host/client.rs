@@ -57,25 +57,36 @@ impl FromStr for CreateOption {
 }
 
 impl Plugin {
-    /// Creates a client (`PJRT_Client_Create`). As in hosts that are not distributed, the callbacks for the
-    /// key-value store are null: a plugin must not use them unless an option says that there are several
-    /// processes.
+    /// Creates a client (`PJRT_Client_Create`) without callbacks for a key-value store.
     ///
     /// # Errors
     ///
     /// Returns the plugin's error.
     pub fn create_client(self, options: &[CreateOption]) -> Result<Client> {
+        self.create(options, ptr::null_mut())
+    }
+
+    /// The same as [`create_client`](Self::create_client), with invalid pointers as the arguments of the callbacks, which hosts that
+    /// are not distributed leave uninitialized.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn create_client_with_garbage(self, options: &[CreateOption]) -> Result<Client> {
+        self.create(options, ptr::without_provenance_mut(0x6))
+    }
+
+    fn create(self, options: &[CreateOption], user_argument: *mut c_void) -> Result<Client> {
         let values: Vec<NamedValue> = options.iter().map(|option| option.0.clone()).collect();
         let raw = to_raw(&values);
-        let garbage = ptr::without_provenance_mut::<c_void>(0x6);
         let args = call!(
             self,
             PJRT_Client_Create_Args {
                 create_options: raw.as_ptr(),
                 num_options: raw.len(),
-                kv_get_user_arg: garbage,
-                kv_put_user_arg: garbage,
-                kv_try_get_user_arg: garbage,
+                kv_get_user_arg: user_argument,
+                kv_put_user_arg: user_argument,
+                kv_try_get_user_arg: user_argument,
             }
         )?;
         if args.client.is_null() {

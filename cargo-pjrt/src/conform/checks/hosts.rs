@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[Entry] = &[
         zml,
         "PJRT_Client_BufferFromHostBuffer when device_layout!=0 num_byte_strides=1 host_buffer_semantics=1 give data=zeros",
     )
-    .host("ZML, revision f223acc", "loads models, runs them and reads results by these calls")
+    .host("ZML, revision f223acc", "Loads models, runs them and reads results by these calls.")
     .needed_by(ZML),
     check(
         "host/zml_weights",
@@ -29,7 +29,7 @@ pub(super) const CHECKS: &[Entry] = &[
         zml_weights,
         "PJRT_AsyncHostToDeviceTransferManager_TransferData when offset=8 transfer_size=8 give offset=0",
     )
-    .host("ZML, revision f223acc", "loads weights in pieces through transfer managers")
+    .host("ZML, revision f223acc", "Loads weights in pieces through transfer managers.")
     .since(62)
     .needed_by(ZML)
     .needed_since(62)
@@ -40,7 +40,7 @@ pub(super) const CHECKS: &[Entry] = &[
         zml_all_devices,
         "PJRT_LoadedExecutable_Execute when num_devices=2 device_complete_events=0 fail INTERNAL",
     )
-    .host("ZML, revision f223acc", "compiles a program of one partition for each device of the platform")
+    .host("ZML, revision f223acc", "Compiles a program of one partition for each device of the platform.")
     .needed_by(ZML),
     check(
         "host/zml_cpu_device_count",
@@ -48,7 +48,7 @@ pub(super) const CHECKS: &[Entry] = &[
         zml_cpu_devices,
         "PJRT_Client_Create when num_options=1 fail INVALID_ARGUMENT",
     )
-    .host("ZML, revision f223acc", "creates the client of a CPU plugin with this option")
+    .host("ZML, revision f223acc", "Creates the client of a CPU plugin with this option.")
     .needed_by(ZML)
     .also(&["*"]),
     check(
@@ -57,7 +57,7 @@ pub(super) const CHECKS: &[Entry] = &[
         pjrt_rs,
         "PJRT_LoadedExecutable_Execute when options>struct_size=72 give_other_argument",
     )
-    .host("crate pjrt 0.2.0", "runs programs and reads results by these calls")
+    .host("crate pjrt 0.2.0", "Runs programs and reads results by these calls.")
     .needed_by(PJRT_RS)
     .also(&["execute/options_of_0_54"]),
     check(
@@ -66,7 +66,7 @@ pub(super) const CHECKS: &[Entry] = &[
         pjrt_rs_async,
         "PJRT_Event_Error after PJRT_Event_IsReady fail INTERNAL",
     )
-    .host("crate pjrt 0.2.0", "implements futures with PJRT_Event_OnReady, PJRT_Event_IsReady and PJRT_Event_Error")
+    .host("crate pjrt 0.2.0", "Implements futures with PJRT_Event_OnReady, PJRT_Event_IsReady and PJRT_Event_Error.")
     .needed_by(PJRT_RS)
     .also(&["event/*"]),
 ];
