@@ -116,7 +116,7 @@ impl FloatFormat {
     #[must_use]
     pub fn numbers(self, kind: FloatKind) -> Vec<u64> {
         let mask = self.mantissa_mask();
-        let mantissas = [0, 1, 1 << (self.mantissa - 1), mask / 3 | 1, mask >> 1, mask];
+        let mantissas = [0, 1, 1 << (self.mantissa - 1), (mask / 3) | 1, mask >> 1, mask];
         let exponents = [0, self.largest_exponent()];
         let mut all: Vec<u64> = exponents
             .iter()

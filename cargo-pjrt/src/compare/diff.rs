@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::observe::fact::{Fact, Kind, Value};
-use super::parent::Observation;
+use super::observe::fact::{Fact, Kind, Observation, Value};
 use super::subject::Subject;
 use crate::session::replay::{self, difference, in_words};
 

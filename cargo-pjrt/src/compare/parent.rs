@@ -4,21 +4,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::diff::{Report, Side, diff};
-use super::observe::fact::{Fact, Kind, Message, Value};
+use super::observe::fact::{Fact, Kind, Message, Observation, Value};
 use super::options::Options;
 use super::scratch::Scratch;
 use super::subject::{Subject, programs, subjects};
 use crate::conform::{self, Isolation, Row};
 use crate::process::child::{Prints, Received, Worker};
 use crate::session::log::Log;
-
-/// The facts about a plugin in one subject.
-#[derive(Debug, Default)]
-pub(super) struct Observation {
-    pub(super) facts: Vec<Fact>,
-    /// The reason why the subject was not observed to the end.
-    pub(super) end: Option<String>,
-}
 
 /// A plugin, as one of the two arguments names it.
 struct Named<'o> {

@@ -43,12 +43,7 @@ impl<'a> Parser<'a> {
         self.function.name = self.symbol()?;
         let at = self.token.start;
         let arguments = self.list("(", ")", Self::argument)?;
-        let named = arguments.iter().filter(|argument| argument.name.is_some()).count();
-        if named != 0 && named != arguments.len() {
-            let message =
-                format!("expected names for all arguments or for none, found {named} of {}", arguments.len());
-            return Err(self.error_at(at, message));
-        }
+        self.check_names(&arguments, at)?;
         let (mut results, mut result_attributes) = (Vec::new(), Vec::new());
         if self.eat("->") {
             let parts = if self.at("(") {
@@ -90,6 +85,17 @@ impl<'a> Parser<'a> {
         }
         self.function.location = self.location_or_place(start)?;
         Ok(())
+    }
+
+    /// Checks that all arguments have names, or none.
+    fn check_names(&self, arguments: &[Argument<'a>], at: usize) -> Result<(), Error> {
+        let count = arguments.len();
+        let named = arguments.iter().filter(|argument| argument.name.is_some()).count();
+        if named == 0 || named == count {
+            return Ok(());
+        }
+        let message = format!("expected names for all arguments or for none, found {named} of {count}");
+        Err(self.error_at(at, message))
     }
 
     fn argument(&mut self) -> Result<Argument<'a>, Error> {

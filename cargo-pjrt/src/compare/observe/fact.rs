@@ -11,7 +11,7 @@ use crate::session::log::Shape;
 
 /// A message of a child.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::compare) enum Message {
+pub(crate) enum Message {
     /// The library cannot be loaded as a plugin.
     Unusable(String),
     /// The library is loaded, and reports this version of the C API.
@@ -26,15 +26,15 @@ pub(in crate::compare) enum Message {
 
 /// A fact about a plugin.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(in crate::compare) struct Fact {
-    pub(in crate::compare) what: String,
-    pub(in crate::compare) kind: Kind,
-    pub(in crate::compare) value: Value,
+pub(crate) struct Fact {
+    pub(crate) what: String,
+    pub(crate) kind: Kind,
+    pub(crate) value: Value,
 }
 
 /// The meaning of a difference in a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::compare) enum Kind {
+pub(crate) enum Kind {
     /// A host may notice the difference.
     Behavior,
     /// Correct plugins differ here: names, versions, ids, sizes of temporary memory, texts of errors.
@@ -47,52 +47,56 @@ pub(in crate::compare) enum Kind {
 
 /// The value of a fact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::compare) enum Value {
+pub(crate) enum Value {
     /// A text.
     Text(String),
     /// An array, whose bytes are in a file.
     Array(Shape, PathBuf),
 }
 
+/// The facts about a plugin in one subject.
+#[derive(Debug, Default)]
+pub(crate) struct Observation {
+    pub(crate) facts: Vec<Fact>,
+    /// The reason why the subject was not observed to the end.
+    pub(crate) end: Option<String>,
+}
+
 /// Sends a message to the parent.
-pub(in crate::compare) fn send(message: &Message) {
+pub(crate) fn send(message: &Message) {
     if let Ok(json) = serde_json::to_string(message) {
         child::send(&json);
     }
 }
 
 /// Sends a fact to the parent.
-pub(in crate::compare) fn note(what: impl Into<String>, kind: Kind, value: Value) {
+pub(crate) fn note(what: impl Into<String>, kind: Kind, value: Value) {
     send(&Message::Fact(Fact { what: what.into(), kind, value }));
 }
 
 /// Notes a fact in which plugins should agree.
-pub(in crate::compare) fn behavior(what: impl Into<String>, value: impl ToString) {
+pub(crate) fn behavior(what: impl Into<String>, value: impl ToString) {
     note(what, Kind::Behavior, Value::Text(value.to_string()));
 }
 
 /// Notes a fact in which correct plugins differ.
-pub(in crate::compare) fn identity(what: impl Into<String>, value: impl ToString) {
+pub(crate) fn identity(what: impl Into<String>, value: impl ToString) {
     note(what, Kind::Identity, Value::Text(value.to_string()));
 }
 
 /// Notes the reason why something is not compared.
-pub(in crate::compare) fn skipped(what: impl Into<String>, why: &str) {
+pub(crate) fn skipped(what: impl Into<String>, why: &str) {
     note(what, Kind::Skipped, Value::Text(why.to_owned()));
 }
 
 /// Notes the error of a call: its code is behavior, and its message is not.
-pub(in crate::compare) fn failed(what: &str, error: &Error) {
+pub(crate) fn failed(what: &str, error: &Error) {
     behavior(what, format!("error {}", error.code));
     identity(format!("{what}: message"), &error.message);
 }
 
 /// Notes the outcome of a call, and returns its value. `shown` converts the value to a text.
-pub(in crate::compare) fn outcome<T>(
-    what: &str,
-    outcome: Result<T>,
-    shown: impl FnOnce(&T) -> String,
-) -> Option<T> {
+pub(crate) fn outcome<T>(what: &str, outcome: Result<T>, shown: impl FnOnce(&T) -> String) -> Option<T> {
     match outcome {
         Ok(value) => {
             behavior(what, shown(&value));
@@ -106,11 +110,7 @@ pub(in crate::compare) fn outcome<T>(
 }
 
 /// Notes the outcome of a call whose value correct plugins differ in, and returns the value.
-pub(in crate::compare) fn own<T>(
-    what: &str,
-    outcome: Result<T>,
-    shown: impl FnOnce(&T) -> String,
-) -> Option<T> {
+pub(crate) fn own<T>(what: &str, outcome: Result<T>, shown: impl FnOnce(&T) -> String) -> Option<T> {
     match outcome {
         Ok(value) => {
             behavior(format!("{what}: outcome"), "ok");
@@ -125,7 +125,7 @@ pub(in crate::compare) fn own<T>(
 }
 
 /// Notes an array, whose bytes are written to a new file in this folder.
-pub(in crate::compare) fn array(what: &str, shape: &Shape, bytes: &[u8], folder: &Path) {
+pub(crate) fn array(what: &str, shape: &Shape, bytes: &[u8], folder: &Path) {
     static WRITTEN: AtomicUsize = AtomicUsize::new(0);
     let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
     let path = folder.join(format!("{}-{number}", std::process::id()));
@@ -136,19 +136,19 @@ pub(in crate::compare) fn array(what: &str, shape: &Shape, bytes: &[u8], folder:
 
 /// How often a condition held.
 #[derive(Debug, Default)]
-pub(in crate::compare) struct Tally {
+pub(crate) struct Tally {
     held: usize,
     seen: usize,
 }
 
 impl Tally {
-    pub(in crate::compare) fn count(&mut self, holds: bool) {
+    pub(crate) fn count(&mut self, holds: bool) {
         self.held += usize::from(holds);
         self.seen += 1;
     }
 
     /// Notes the frequency.
-    pub(in crate::compare) fn note(&self, what: &str) {
+    pub(crate) fn note(&self, what: &str) {
         let often = match self.held {
             0 => "never",
             held if held == self.seen => "always",

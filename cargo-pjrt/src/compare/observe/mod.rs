@@ -6,7 +6,7 @@ mod compile;
 mod errors;
 mod events;
 mod executable;
-pub(in crate::compare) mod fact;
+pub(crate) mod fact;
 mod observer;
 mod program;
 mod session;

@@ -7,7 +7,7 @@ use super::fact::{Message, send};
 use crate::host::{Client, CreateOption, Plugin, Result};
 
 /// The plugin and the client that are observed.
-pub(in crate::compare) struct Observer {
+pub(crate) struct Observer {
     pub(super) plugin: Plugin,
     pub(super) options: Vec<CreateOption>,
     /// The folder for arrays.
@@ -17,7 +17,7 @@ pub(in crate::compare) struct Observer {
 }
 
 impl Observer {
-    pub(in crate::compare) fn new(plugin: Plugin, options: &[CreateOption], scratch: &Path) -> Self {
+    pub(crate) fn new(plugin: Plugin, options: &[CreateOption], scratch: &Path) -> Self {
         Self {
             plugin,
             options: options.to_owned(),
@@ -28,7 +28,7 @@ impl Observer {
     }
 
     /// Initializes the plugin and creates a client, unless that was done.
-    pub(in crate::compare) fn prepare(&self) {
+    pub(crate) fn prepare(&self) {
         if self.client.get().is_none() {
             send(&Message::Creating);
             let _ = self.client();
