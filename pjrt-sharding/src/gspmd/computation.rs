@@ -57,7 +57,13 @@ pub(super) fn computation(
         };
         arrays.iter().map(one).collect()
     };
+    let wholes = region.wholes.iter().map(|value| {
+        let dims = vec![None; dims(body, *value)?.len()];
+        axes.sharding(&dims).ok_or_else(no_mesh)
+    });
+    let wholes = wholes.collect::<Result<Vec<_>>>()?;
     let (in_shardings, out_shardings) = (shardings(&inputs)?, shardings(&outputs)?);
+    let in_shardings = in_shardings.into_iter().chain(wholes).collect();
     Ok(ops::ManualComputation { in_shardings, out_shardings, manual_axes })
 }
 

@@ -81,7 +81,8 @@ impl<'b> Copy<'b> {
     fn region(&mut self, region: &ManualRegion, to: BlockId) -> Result<()> {
         let from = self.from;
         let computation = computation(self.function, region, self.partitions)?;
-        let operands = self.copies(region.inputs.iter().map(|op| from.op(*op).operand(0)))?;
+        let inputs = region.inputs.iter().map(|op| from.op(*op).operand(0));
+        let operands = self.copies(inputs.chain(region.wholes.iter().copied()))?;
         let types = self.types(region.outputs.iter().map(|op| from.op(*op).result()));
         let first = region.inputs.first().or(region.outputs.first());
         let location = first.map(|op| from.op(*op).location.clone()).unwrap_or_default();
@@ -91,10 +92,10 @@ impl<'b> Copy<'b> {
         // The region of a manual computation uses no values from outside.
         let outer = std::mem::take(&mut self.values);
         self.is_in_region = true;
-        for op in &region.inputs {
-            let part = from.op(*op).result();
-            let argument = self.into.add_argument(block, from.ty(part).clone());
-            self.values.insert(part, argument);
+        let parts = region.inputs.iter().map(|op| from.op(*op).result());
+        for value in parts.chain(region.wholes.iter().copied()) {
+            let argument = self.into.add_argument(block, from.ty(value).clone());
+            self.values.insert(value, argument);
         }
         region.ops.iter().try_for_each(|op| self.operation(*op, block))?;
         let returned = self.copies(region.outputs.iter().map(|op| from.op(*op).operand(0)))?;

@@ -56,6 +56,7 @@ fn has_borders(function: &Function) -> bool {
 ///   function's argument. Those of results are the `mhlo.sharding` of `SPMDShardToFullShape`.
 /// * A sharding `{manual}` in the region makes all axes of the mesh manual. A subgroup `manual` makes those axes manual along
 ///   which it divides the partitions. Shardings along the other axes are left to propagation.
+/// * A whole array that an operation on parts uses is an operand of the region, of which each partition has the whole.
 /// * Operations without operands, such as constants and `partition_id`, and what is computed from these alone are copied into
 ///   each region that uses them.
 ///
@@ -83,9 +84,9 @@ fn has_borders(function: &Function) -> bool {
 /// ```
 ///
 /// # Errors
-/// Returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if an operation uses both parts and whole arrays that
-/// do not pass `SPMDFullToShardShape`, if a manual region contains another, or if the shardings of a region are not along
-/// the axes of one mesh; or [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the shape of a part is not that of its
+/// Returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if a part leaves its block without passing
+/// `SPMDShardToFullShape`, if a manual region contains another or uses its own results, or if the shardings of a region are not
+/// along the axes of one mesh; or [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the shape of a part is not that of its
 /// sharding.
 pub fn to_manual_computations(module: &Module, options: &Options) -> Result<Module> {
     let mut program = without_functions(module);

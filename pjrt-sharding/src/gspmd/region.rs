@@ -4,7 +4,7 @@ use super::Border;
 use crate::error::{Error, Result};
 use pjrt_stablehlo::ir::{BlockId, Body, Op, OpId, Operation, Trait, ValueId};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 
 /// A step of a block in which each manual region is one step.
 pub(super) enum Step {
@@ -18,6 +18,8 @@ pub(super) enum Step {
 pub(super) struct ManualRegion {
     /// The custom calls that convert whole arrays to parts.
     pub(super) inputs: Vec<OpId>,
+    /// The whole arrays that operations on parts use. Each partition has them whole.
+    pub(super) wholes: Vec<ValueId>,
     /// The operations on parts.
     pub(super) ops: Vec<OpId>,
     /// The custom calls that convert parts to whole arrays.
@@ -27,7 +29,7 @@ pub(super) struct ManualRegion {
 /// Returns the steps of a block.
 ///
 /// # Errors
-/// Returns an error if an operation uses both parts and whole arrays, or if regions depend on each other in a circle.
+/// Returns an error if a region contains another one, or if regions depend on each other in a circle.
 pub(super) fn steps(body: &Body, block: BlockId) -> Result<Vec<Step>> {
     let ops = &body.block(block).ops;
     if ops.iter().all(|id| Border::of(body.op(*id)).is_none()) {
@@ -35,7 +37,8 @@ pub(super) fn steps(body: &Body, block: BlockId) -> Result<Vec<Step>> {
     }
     let mut finder = Finder::new(body, ops);
     finder.find_parts()?;
-    let (regions, copied) = finder.regions()?;
+    finder.find_wholes();
+    let (regions, copied) = finder.regions();
     let dropped = finder.only_in_regions(&copied);
     finder.check_repeated(&copied, &dropped)?;
     finder.in_order(regions, &dropped)
@@ -54,6 +57,8 @@ struct Finder<'b> {
     on_parts: Vec<bool>,
     /// For each operation, another one of the same region, or itself: a forest of disjoint sets.
     region: Vec<usize>,
+    /// The whole arrays that operations on parts use.
+    wholes: HashSet<ValueId>,
 }
 
 impl<'b> Finder<'b> {
@@ -67,6 +72,7 @@ impl<'b> Finder<'b> {
             definition: ops.iter().enumerate().flat_map(results).collect(),
             on_parts: vec![false; ops.len()],
             region: (0..ops.len()).collect(),
+            wholes: HashSet::new(),
         }
     }
 
@@ -97,12 +103,41 @@ impl<'b> Finder<'b> {
         Ok(())
     }
 
+    /// Finds the whole arrays that operations on parts use: values that depend on arrays of the program. Other values, such as
+    /// constants and the number of the partition, are computed in the region.
+    fn find_wholes(&mut self) {
+        let mut constants = HashSet::new();
+        let on_parts = (0..self.ops.len()).filter(|i| !self.uses_whole_arrays(*i));
+        let values = on_parts.flat_map(|i| self.uses[i].iter().copied());
+        self.wholes =
+            values.filter(|v| !self.is_part(*v) && self.depends_on_arrays(*v, &mut constants)).collect();
+    }
+
+    fn is_part(&self, value: ValueId) -> bool {
+        self.definition.get(&value).is_some_and(|from| self.gives_parts(*from))
+    }
+
+    /// Returns whether a value depends on an argument of a block or on a result of a region. Adds the operations on which it
+    /// depends to `constants` otherwise.
+    fn depends_on_arrays(&self, value: ValueId, constants: &mut HashSet<OpId>) -> bool {
+        let (mut work, mut seen) = (vec![value], HashSet::new());
+        while let Some(value) = work.pop() {
+            let op = self.body.defining_op(value).filter(|op| Border::of(self.body.op(*op)).is_none());
+            let Some(op) = op else { return true };
+            if !constants.contains(&op) && seen.insert(op) {
+                work.extend(outer_uses(self.body, op));
+            }
+        }
+        constants.extend(seen);
+        false
+    }
+
     /// Returns whether the results of an operation are parts.
     fn gives_parts(&self, i: usize) -> bool {
         self.on_parts[i] && self.borders[i] != Some(Border::ToFull)
     }
 
-    /// Returns whether an operation uses values outside regions. Operations in regions use copies of constants.
+    /// Returns whether an operation is outside regions, or at the border into one.
     fn uses_whole_arrays(&self, i: usize) -> bool {
         !self.on_parts[i] || self.borders[i] == Some(Border::ToShard)
     }
@@ -122,7 +157,7 @@ impl<'b> Finder<'b> {
 
     /// Returns the regions, by the index of their first operation, and the number of copies of each operation that is copied
     /// into regions.
-    fn regions(&self) -> Result<(BTreeMap<usize, ManualRegion>, HashMap<OpId, usize>)> {
+    fn regions(&self) -> (BTreeMap<usize, ManualRegion>, HashMap<OpId, usize>) {
         let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for i in (0..self.ops.len()).filter(|i| self.on_parts[*i]) {
             members.entry(self.region_of(i)).or_default().push(i);
@@ -134,56 +169,51 @@ impl<'b> Finder<'b> {
                 let members = members.iter().filter(move |i| self.borders[**i] == border);
                 members.map(|i| self.ops[*i]).collect::<Vec<_>>()
             };
-            let mut ops = self.constants(&members)?;
+            let wholes: BTreeSet<ValueId> = members.iter().flat_map(|i| self.wholes_of(*i)).collect();
+            let mut ops = self.constants(&members);
             ops.iter().for_each(|op| *copied.entry(*op).or_default() += 1);
             ops.extend(of(None));
-            let region =
-                ManualRegion { inputs: of(Some(Border::ToShard)), ops, outputs: of(Some(Border::ToFull)) };
+            let region = ManualRegion {
+                inputs: of(Some(Border::ToShard)),
+                wholes: wholes.into_iter().collect(),
+                ops,
+                outputs: of(Some(Border::ToFull)),
+            };
             // A region in which nothing happens is that of an unused argument.
             if !region.ops.is_empty() || !region.outputs.is_empty() {
                 regions.insert(first, region);
             }
         }
-        Ok((regions, copied))
+        (regions, copied)
     }
 
-    /// Returns the operations outside a region on which its members depend, each after those that it depends on. They depend
-    /// on no array of the program.
-    fn constants(&self, members: &[usize]) -> Result<Vec<OpId>> {
+    /// Returns the whole arrays that an operation on parts uses.
+    fn wholes_of(&self, i: usize) -> impl Iterator<Item = ValueId> + '_ {
+        let uses = if self.uses_whole_arrays(i) { &[] } else { &self.uses[i][..] };
+        uses.iter().copied().filter(|value| self.wholes.contains(value))
+    }
+
+    /// Returns the operations outside a region on which its members depend and that depend on no array of the program, each
+    /// after those that it depends on.
+    fn constants(&self, members: &[usize]) -> Vec<OpId> {
         let (mut order, mut done) = (vec![], HashSet::new());
+        let definitions = |values: &[ValueId]| -> Vec<(OpId, bool)> {
+            let outside =
+                values.iter().filter(|value| !self.is_part(**value) && !self.wholes.contains(value));
+            outside.filter_map(|value| Some((self.body.defining_op(*value)?, false))).collect()
+        };
         for i in members.iter().filter(|i| self.borders[**i] != Some(Border::ToShard)) {
-            let mut work: Vec<(OpId, bool)> = vec![];
-            self.need(*i, &self.uses[*i], &mut work)?;
+            let mut work = definitions(&self.uses[*i]);
             while let Some((op, has_operands)) = work.pop() {
                 if has_operands {
                     order.push(op);
                 } else if done.insert(op) {
                     work.push((op, true));
-                    self.need(*i, &outer_uses(self.body, op), &mut work)?;
+                    work.extend(definitions(&outer_uses(self.body, op)));
                 }
             }
         }
-        Ok(order)
-    }
-
-    /// Adds the definitions of values that operation `i` depends on and that are not parts.
-    fn need(&self, i: usize, values: &[ValueId], work: &mut Vec<(OpId, bool)>) -> Result<()> {
-        for value in values {
-            if self.definition.get(value).is_some_and(|from| self.gives_parts(*from)) {
-                continue;
-            }
-            let op = self.body.defining_op(*value).filter(|op| Border::of(self.body.op(*op)).is_none());
-            let Some(op) = op else {
-                let ty = self.body.ty(*value);
-                let why = format!(
-                    "the operation is in a manual region, but depends on a whole array of type {ty} that does not pass \
-                     SPMDFullToShardShape"
-                );
-                return Err(self.unsupported(i, &why));
-            };
-            work.push((op, false));
-        }
-        Ok(())
+        order
     }
 
     /// Returns the operations whose results are used only in regions, which contain copies of them.
@@ -193,11 +223,18 @@ impl<'b> Finder<'b> {
         for i in (0..self.ops.len()).rev() {
             if copied.contains_key(&self.ops[i]) && !used.contains(&i) {
                 dropped.insert(i);
-            } else if self.uses_whole_arrays(i) {
-                used.extend(self.uses[i].iter().filter_map(|value| self.definition.get(value)));
+            } else {
+                used.extend(self.from_outside(i));
             }
         }
         dropped
+    }
+
+    /// Returns the operations whose results an operation uses whole.
+    fn from_outside(&self, i: usize) -> impl Iterator<Item = usize> + '_ {
+        let is_outside = self.uses_whole_arrays(i);
+        let uses = self.uses[i].iter().filter(move |value| is_outside || self.wholes.contains(value));
+        uses.filter_map(|value| self.definition.get(value).copied())
     }
 
     /// Checks that no operation with side effects runs several times because of its copies.
@@ -222,11 +259,7 @@ impl<'b> Finder<'b> {
         let mut needs: BTreeMap<usize, HashSet<usize>> = BTreeMap::new();
         for i in (0..self.ops.len()).filter(|i| !dropped.contains(i)) {
             let step = step_of(i);
-            let needs = needs.entry(step).or_default();
-            if self.uses_whole_arrays(i) {
-                let steps = self.uses[i].iter().filter_map(|value| self.definition.get(value));
-                needs.extend(steps.map(|from| step_of(*from)));
-            }
+            needs.entry(step).or_default().extend(self.from_outside(i).map(step_of));
         }
         let mut users: HashMap<usize, Vec<usize>> = HashMap::new();
         let mut missing: HashMap<usize, usize> = HashMap::new();
