@@ -133,6 +133,10 @@ fn of_shapes(shapes: &[Shape], arrays: &[Sharding]) -> Vec<OpSharding> {
     const TUPLE_SHARDING: i32 = 2;
     let all = || arrays.iter().map(Sharding::to_proto).collect();
     match shapes {
+        // Hosts expect one sharding for an empty tuple.
+        [shape] if shape.element_type == TUPLE_SHAPE && arrays.is_empty() => {
+            vec![Sharding::Replicated.to_proto()]
+        }
         [shape] if shape.element_type == TUPLE_SHAPE => {
             vec![OpSharding { r#type: TUPLE_SHARDING, tuple_shardings: all(), ..OpSharding::default() }]
         }
@@ -185,5 +189,9 @@ mod tests {
         let of_tuple = read(&sent(Shape { element_type: 13, ..Shape::default() }));
         assert_eq!(of_tuple.spmd_output_sharding.unwrap().tuple_shardings, [halves.to_proto()]);
         assert!(!of_tuple.host_program_shape.is_empty());
+        let empty = sent(Shape { element_type: 13, ..Shape::default() });
+        let of_nothing =
+            HloModule::decode(empty.with_shardings(&[Sharding::Replicated], &[]).code()).unwrap();
+        assert_eq!(of_nothing.spmd_output_sharding, Some(Sharding::Replicated.to_proto()));
     }
 }

@@ -404,6 +404,9 @@ fn the_program_of_a_partition_says_how_arguments_and_results_are_split() {
     let expected =
         r#"mhlo.spmd_output_sharding = "{{devices=[2,2]0,1,2,3 last_tile_dim_replicate}, {replicated}}""#;
     assert!(text.contains(expected), "{text}");
+    // Hosts expect one sharding for the empty tuple.
+    let text = partitioned_text(&format!("({arguments}) {{ return }}"));
+    assert!(text.contains(r#"mhlo.spmd_output_sharding = "{replicated}""#), "{text}");
 }
 
 #[test]

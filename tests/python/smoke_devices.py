@@ -297,6 +297,13 @@ def jit_with_shardings():
                 close(actual, expected)
 
 
+def programs_without_results():
+    mesh = mesh_of((8,))
+    a = jax.device_put(ramp(8), NamedSharding(mesh, P("x")))
+    assert jax.jit(lambda a: ())(a) == ()
+    assert jax.jit(shard_map(lambda a: (), mesh=mesh, in_specs=P("x"), out_specs=()))(a) == ()
+
+
 def loops_in_shard_map():
     mesh = mesh_of((4, 2), [7, 6, 5, 4, 3, 2, 1, 0])
     ring = [(i, (i + 1) % 4) for i in range(4)]
@@ -420,6 +427,7 @@ CHECKS = (
     groups_in_shard_map,
     pmaps,
     jit_with_shardings,
+    programs_without_results,
     loops_in_shard_map,
     two_meshes,
     sharded_layers,

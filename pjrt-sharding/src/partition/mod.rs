@@ -153,6 +153,8 @@ fn with_shardings_of_all(attributes: &DictionaryAttribute, shardings: &Shardings
     let string = |text: &str| Attribute::String(text.into());
     let result = match &*texts(&shardings.results) {
         [one] => one.clone(),
+        // Hosts expect one sharding for the empty tuple of results.
+        [] => Sharding::to_hlo_text(None),
         several => format!("{{{}}}", several.join(", ")),
     };
     let parameters: Vec<Attribute> = texts(&shardings.parameters).iter().map(|text| string(text)).collect();
