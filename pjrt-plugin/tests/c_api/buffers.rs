@@ -62,8 +62,8 @@ fn wrong_uploads_are_refused() {
         assert_eq!(error.code, ErrorCode::InvalidArgument as u32, "{error:?}");
         assert!(error.message.contains(what), "{error:?}");
     };
-    refused(Upload { dims: &[-1], ..good }, "overflow the address space");
-    refused(Upload { dims: &[i64::MAX, 4], ..good }, "overflow the address space");
+    refused(Upload { dims: &[-1], ..good }, "overflows the address space");
+    refused(Upload { dims: &[i64::MAX, 4], ..good }, "overflows the address space");
     refused(Upload { strides: Some(&[4, 4]), ..good }, "2 byte strides");
     refused(Upload { strides: Some(&[i64::MAX]), ..good }, "overflow the address space");
     refused(Upload { element_type: PJRT_Buffer_Type_INVALID, ..good }, "element type");

@@ -211,10 +211,14 @@ impl Session {
             return;
         }
         if let Some((device, other)) = offers.iter().find(|(_, offer)| !offer.fits(first)) {
-            let error = format!(
+            let mut error = format!(
                 "the programs of the group {devices:?} differ in their collectives: device {first_device} executes {first}, \
                  device {device} executes {other}"
             );
+            if first.kind != other.kind && first.kind.name() == other.kind.name() {
+                let parameters = [first, other].map(|offer| offer.kind.parameters());
+                error += &format!("; the first has {}, the second {}", parameters[0], parameters[1]);
+            }
             return self.fail(RunError::new(RunErrorKind::FailedPrecondition, error));
         }
         let operands: Arc<[Array]> = offers.iter().map(|(_, offer)| offer.operand.clone()).collect();

@@ -54,6 +54,22 @@ impl CollectiveKind {
             Self::Broadcast => "collective_broadcast",
         }
     }
+
+    /// Returns the parameters of the operation, for messages about operations that differ in them.
+    pub fn parameters(&self) -> String {
+        let name = |reducer: &Reducer| match reducer {
+            Reducer::Op(op) => format!("{op:?}").to_lowercase(),
+            Reducer::Body(_) => "a function".to_owned(),
+        };
+        match self {
+            Self::AllReduce(reducer) => name(reducer),
+            Self::AllGather { dim } => format!("dimension {dim}"),
+            Self::AllToAll { split, concat, .. } => format!("dimensions {split} and {concat}"),
+            Self::ReduceScatter { reducer, dim } => format!("{} along dimension {dim}", name(reducer)),
+            Self::Permute { pairs } => format!("pairs {pairs:?}"),
+            Self::Broadcast => String::new(),
+        }
+    }
 }
 
 /// The groups of processes that execute a collective together, in StableHLO's terms.

@@ -303,6 +303,23 @@ fn programs_whose_collectives_differ_fail_at_once() {
             "device 7 executes all_reduce of f32[] at \"the sum\", device 5 executes all_gather of f32[1]";
         assert!(error.message.contains(expected), "{error}");
     }
+    let all_reduce = |op: &str| {
+        replicas(&format!(
+            "func.func @main(%x: tensor<f32>) -> tensor<f32> {{
+               %0 = \"stablehlo.all_reduce\"(%x) <{{replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>}}> ({{
+                 ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+                   %c = stablehlo.{op} %a, %b : tensor<f32>
+                   stablehlo.return %c : tensor<f32>
+               }}) : (tensor<f32>) -> tensor<f32>
+               return %0 : tensor<f32>
+             }}"
+        ))
+    };
+    let plans = ["add", "add", "maximum", "add"].map(all_reduce);
+    for result in run_apart(&plans, &rendezvous, [&[1.0]; REPLICAS]) {
+        let error = result.unwrap_err();
+        assert!(error.message.ends_with("; the first has add, the second maximum"), "{error}");
+    }
 }
 
 #[test]
