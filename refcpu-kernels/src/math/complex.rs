@@ -94,14 +94,10 @@ pub(crate) fn sign(z: C) -> C {
     if m == 0.0 { [0.0, 0.0] } else { [z[0] / m, z[1] / m] }
 }
 
-/// Returns e^z.
+/// Returns e^z. It is NaN for an infinite number with an angle that is not finite, as in XLA.
 pub(crate) fn exp([x, y]: C) -> C {
     if y == 0.0 {
         return [x.exp(), y];
-    }
-    if x.is_infinite() && !y.is_finite() {
-        // The modulus does not depend on the angle.
-        return if x < 0.0 { [0.0, 0.0] } else { [x, f64::NAN] };
     }
     let (s, c) = y.sin_cos();
     if x.abs() < 700.0 {
@@ -503,15 +499,13 @@ mod tests {
     }
 
     #[test]
-    fn the_modulus_of_an_exponential_of_infinity_does_not_depend_on_the_angle() {
+    fn the_modulus_of_a_hyperbolic_function_of_infinity_does_not_depend_on_the_angle() {
         let inf = f64::INFINITY;
         for y in [inf, -inf, f64::NAN] {
-            assert_eq!(exp([-inf, y]), [0.0, 0.0]);
-            for [x, angle] in [exp([inf, y]), sinh([inf, y]), cosh([inf, y]), cosh([-inf, y])] {
+            for [x, angle] in [sinh([inf, y]), cosh([inf, y]), cosh([-inf, y])] {
                 assert!(x == inf && angle.is_nan(), "{y}: {x} {angle}");
             }
             assert_eq!(sinh([-inf, y])[0], -inf);
-            assert!(exp([1000.0, y]).iter().all(|part| part.is_nan()));
             assert_eq!(cosh([0.0, y])[1], 0.0);
         }
     }

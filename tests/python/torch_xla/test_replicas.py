@@ -111,16 +111,13 @@ def test_values_of_the_host_are_reduced_over_all_threads():
 
 
 SCRIPT = """
-import os
 import torch, torch_xla
 import torch_xla.core.xla_model as xm
 import torch_xla.runtime as runtime
 from torch_xla.experimental import plugins
+from torch_xla_refcpu import RefcpuPlugin
 
-class Refcpu(plugins.DevicePlugin):
-    def library_path(self):
-        return os.environ["TEST_REFCPU"]
-
+class Refcpu(RefcpuPlugin):
     def client_create_options(self):
         return {"num_devices": 4, "collective_timeout": 1}
 
