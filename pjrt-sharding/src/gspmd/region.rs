@@ -224,14 +224,14 @@ impl<'b> Finder<'b> {
             if copied.contains_key(&self.ops[i]) && !used.contains(&i) {
                 dropped.insert(i);
             } else {
-                used.extend(self.from_outside(i));
+                used.extend(self.definitions_outside(i));
             }
         }
         dropped
     }
 
     /// Returns the operations whose results an operation uses whole.
-    fn from_outside(&self, i: usize) -> impl Iterator<Item = usize> + '_ {
+    fn definitions_outside(&self, i: usize) -> impl Iterator<Item = usize> + '_ {
         let is_outside = self.uses_whole_arrays(i);
         let uses = self.uses[i].iter().filter(move |value| is_outside || self.wholes.contains(value));
         uses.filter_map(|value| self.definition.get(value).copied())
@@ -259,7 +259,7 @@ impl<'b> Finder<'b> {
         let mut needs: BTreeMap<usize, HashSet<usize>> = BTreeMap::new();
         for i in (0..self.ops.len()).filter(|i| !dropped.contains(i)) {
             let step = step_of(i);
-            needs.entry(step).or_default().extend(self.from_outside(i).map(step_of));
+            needs.entry(step).or_default().extend(self.definitions_outside(i).map(step_of));
         }
         let mut users: HashMap<usize, Vec<usize>> = HashMap::new();
         let mut missing: HashMap<usize, usize> = HashMap::new();
