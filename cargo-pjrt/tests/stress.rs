@@ -80,7 +80,7 @@ fn a_process_that_does_not_end_well_is_found() {
         assert!(ended.iter().any(|how| how.starts_with(&format!("ending/{scenario}: "))), "{report:?}");
     }
     assert!(ended.iter().all(|how| how.contains("an abort while ending")), "{report:?}");
-    let report = stress("PJRT_Plugin_Initialize hang_at_exit", "ending", &["--timeout=5"]);
+    let report = stress("PJRT_Plugin_Initialize hang_at_exit", "ending", &["--timeout=4"]);
     assert!(failures(&report)[0].contains("made no progress for 6 s while ending"), "{report:?}");
 }
 
