@@ -31,7 +31,7 @@ pub struct Report {
     pub differences: Vec<Difference>,
     /// The differences that any two correct plugins may have.
     pub identity: Vec<Difference>,
-    /// What cannot be compared, with the reasons of both plugins.
+    /// The facts that cannot be compared, with the reasons of both plugins.
     pub skipped: Vec<Difference>,
     /// The number of facts that are the same.
     pub same: usize,

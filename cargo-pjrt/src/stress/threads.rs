@@ -51,7 +51,7 @@ const OPERATIONS: &[(&str, usize, Operation)] = &[
 
 type Operation = fn(&mut Worker<'_>) -> Verdict<()>;
 
-/// What the threads share.
+/// The state that the threads share.
 struct Shared<'c> {
     client: &'c Client,
     items: Mutex<Vec<Arc<Item>>>,

@@ -134,7 +134,7 @@ pub(crate) fn array(what: &str, shape: &Shape, bytes: &[u8], folder: &Path) {
     note(what, Kind::Behavior, Value::Array(shape.clone(), path));
 }
 
-/// How often a condition held.
+/// A count of the times that a condition held.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     held: usize,

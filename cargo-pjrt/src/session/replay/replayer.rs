@@ -27,7 +27,7 @@ struct Readback {
     outcome: Counterpart<Result<(Shape, Vec<u8>), Error>>,
 }
 
-/// What a replay observed, for a caller that compares it with another replay instead of with the recording.
+/// The observations of a replay, for a caller that compares it with another replay instead of with the recording.
 pub(crate) enum Observed<'o> {
     /// A call succeeded, or failed with this error.
     Call(Result<(), &'o Error>),
