@@ -45,14 +45,6 @@ fn conform_with(plugin: &Path, fault: &str, only: &[&str], timeout: u64) -> Repo
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Returns `true` if a name matches one of the patterns, in which a final `*` matches any suffix.
-fn is_among(name: &str, patterns: &[&str]) -> bool {
-    patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
-        Some(start) => name.starts_with(start),
-        None => name == *pattern,
-    })
-}
-
 /// Checks that the report about a fault is as expected.
 fn seen(check: &Check, report: &Report) -> Result<(), String> {
     let failed = |row: &&Row| row.status.is_complaint();
@@ -66,7 +58,7 @@ fn seen(check: &Check, report: &Report) -> Result<(), String> {
         report.rows.len() - 1,
         others.join(" ")
     );
-    others.retain(|name| !is_among(name, check.also));
+    others.retain(|name| !check.breaks(name));
     match (noticed, others.is_empty()) {
         (true, true) => Ok(()),
         (false, _) => Err(format!("{}: not noticed: {}", check.name, check.fault)),

@@ -8,7 +8,7 @@ use super::harness::{CLIENT, Check, Finished, INITIALIZES, PROCESS_ENDS, Status,
 use super::list::{checks, select};
 use super::options::{Isolation, Options};
 use super::process::{End, Process, Reached, TRIES};
-use super::report::{Report, Row};
+use super::report::{Report, Row, cause};
 use crate::requirements::Profile;
 
 /// Runs the checks.
@@ -35,8 +35,10 @@ pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
             }
         }
     }
+    cause::group(&mut run.rows, &all);
     Ok(Report {
         plugin: options.plugin.clone(),
+        create_options: options.create_options.clone(),
         version: run.version.unwrap_or_default(),
         profile: options.profile.map(|profile| profile.name().to_owned()),
         rows: run.rows,
@@ -155,6 +157,7 @@ impl<'c> Run<'c> {
                 status => status,
             },
             message,
+            echo_of: None,
             functions,
             printed,
             seconds: started.elapsed().as_secs_f64(),

@@ -33,11 +33,25 @@ pub struct Check {
 }
 
 impl Check {
+    /// Returns `true` if a plugin that breaks this rule necessarily fails the check with this name too.
+    #[must_use]
+    pub fn breaks(&self, name: &str) -> bool {
+        self.also.iter().any(|pattern| matches(pattern, name))
+    }
+
     /// Returns the hosts that a plugin of this minor version fails if it breaks the rule.
     pub(crate) fn hosts(&self, minor: i32) -> impl Iterator<Item = Profile> {
         Profile::ALL.into_iter().filter(move |host| {
             minor >= self.needed_since && (self.needed_by.contains(host) || self.used_by.contains(host))
         })
+    }
+}
+
+/// Returns `true` if the name matches the pattern, in which a final `*` matches any suffix.
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
     }
 }
 

@@ -10,7 +10,7 @@ mod source;
 mod verdict;
 
 pub use check::Check;
-pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS};
+pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, matches};
 pub(crate) use comparison::{Expected, permutations, reading_order};
 pub(crate) use context::{Context, PATIENCE};
 pub(crate) use fixtures::{

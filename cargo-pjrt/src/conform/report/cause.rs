@@ -1,0 +1,144 @@
+//! Groups failures that probably have one cause.
+
+use super::Row;
+use crate::conform::harness::{Check, Status, matches};
+
+/// Sets [`Row::echo_of`] of each failure that another failure explains. One failure explains another if
+///
+/// * the table of checks says that a plugin which breaks the rule of the first breaks that of the second too
+///   ([`Check::also`]; a pattern such as `compile/*` counts only if at least half of the checks that it matches failed,
+///   because a plugin may have two bugs in one area),
+/// * both have the same message, which is about what the plugin did, or
+/// * the second is the scenario of a host, which called the function that the first one is about.
+///
+/// The failure that explains most others is a cause, and the others are its echoes. This is repeated with the
+/// failures that remain, so that the report has few causes.
+pub(crate) fn group(rows: &mut [Row], checks: &[Check]) {
+    let mut left: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].status.is_failure()).collect();
+    while !left.is_empty() {
+        let echoes = |cause: usize| -> Vec<usize> {
+            let check = checks.iter().find(|check| check.name == rows[cause].name);
+            let echo = |&i: &usize| i != cause && explains(rows, &rows[cause], check, &rows[i]);
+            left.iter().copied().filter(echo).collect()
+        };
+        let by_cause = left.iter().map(|&cause| (cause, echoes(cause)));
+        // Of those that explain equally many, a check of the function that the message names, or else the first.
+        let rank =
+            |(cause, echoes): &(usize, Vec<usize>)| (echoes.len(), names_its_function(&rows[*cause], checks));
+        let most = by_cause.reduce(|most, next| if rank(&next) > rank(&most) { next } else { most });
+        let Some((cause, echoes)) = most else { return };
+        left.retain(|i| *i != cause && !echoes.contains(i));
+        let name = rows[cause].name.clone();
+        echoes.into_iter().for_each(|echo| rows[echo].echo_of = Some(name.clone()));
+    }
+}
+
+/// Returns `true` if the failure of a check explains another failure.
+fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bool {
+    let same = (cause.status, other.status) == (Status::Wrong, Status::Wrong)
+        && !cause.message.is_empty()
+        && cause.message == other.message;
+    let breaks = |check: &Check| {
+        let counts = |pattern: &&&str| !pattern.ends_with('*') || mostly_failed(rows, pattern);
+        check.also.iter().filter(counts).any(|pattern| matches(pattern, &other.name))
+    };
+    let calls = |check: &Check| {
+        is_scenario(&other.name)
+            && !is_scenario(&check.name)
+            && other.functions.iter().any(|called| called == function(check))
+    };
+    same || check.is_some_and(|check| breaks(check) || calls(check))
+}
+
+/// Returns `true` if at least half of the checks that match the pattern, and applied, failed.
+fn mostly_failed(rows: &[Row], pattern: &str) -> bool {
+    let matching = || rows.iter().filter(|row| matches(pattern, &row.name));
+    let failed = matching().filter(|row| row.status.is_failure()).count();
+    let passed = matching().filter(|row| row.status == Status::Passed).count();
+    failed >= passed
+}
+
+/// Returns `true` if the message names the function that the check is about.
+fn names_its_function(row: &Row, checks: &[Check]) -> bool {
+    let check = checks.iter().find(|check| check.name == row.name);
+    check.is_some_and(|check| row.message.contains(function(check)))
+}
+
+/// Returns the function that the check is about: the one in which its fault is.
+fn function(check: &Check) -> &str {
+    check.fault.split(' ').next().unwrap_or_default()
+}
+
+/// Returns `true` if the check plays all calls of a host, and so depends on most other rules.
+fn is_scenario(name: &str) -> bool {
+    name.starts_with("host/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::row;
+    use super::*;
+    use crate::conform::checks;
+
+    /// Returns the causes of failures with these names and messages, each with its echoes.
+    fn causes(failures: &[(&str, &str)]) -> Vec<(String, Vec<String>)> {
+        let mut rows: Vec<Row> =
+            failures.iter().map(|(name, message)| row(name, Status::Wrong, message)).collect();
+        group(&mut rows, &checks());
+        let echoes = |cause: &Row| {
+            let of_cause = |row: &&Row| row.echo_of.as_deref() == Some(cause.name.as_str());
+            rows.iter().filter(of_cause).map(|row| row.name.clone()).collect()
+        };
+        let is_cause = |row: &&Row| row.echo_of.is_none();
+        rows.iter().filter(is_cause).map(|row| (row.name.clone(), echoes(row))).collect()
+    }
+
+    #[test]
+    fn a_failure_that_breaks_other_checks_is_their_cause() {
+        let all = checks();
+        let breaks = |check: &&Check| check.also.iter().any(|other| !other.ends_with('*'));
+        for cause in all.iter().filter(breaks) {
+            let broken = cause.also.iter().find(|other| !other.ends_with('*')).unwrap();
+            let found = causes(&[(broken, "one"), (&cause.name, "two")]);
+            assert_eq!(found.len(), 1, "{}: {found:?}", cause.name);
+        }
+    }
+
+    #[test]
+    fn failures_with_the_same_message_have_one_cause_and_others_have_their_own() {
+        let found = causes(&[("area/a", "one"), ("area/b", "two"), ("area/c", "one")]);
+        assert_eq!(
+            found,
+            [("area/a".to_owned(), vec!["area/c".to_owned()]), ("area/b".to_owned(), Vec::new())]
+        );
+    }
+
+    #[test]
+    fn a_pattern_explains_failures_only_where_most_checks_fail() {
+        let all = checks();
+        let cause = all.iter().find(|check| check.also.contains(&"compile/*")).unwrap();
+        let names = |status| move |number| row(&format!("compile/{number}"), status, "other");
+        let passed: Vec<Row> = (0..3).map(names(Status::Passed)).collect();
+        let mut rows = vec![row(&cause.name, Status::Crashed, ""), row("compile/own", Status::Wrong, "own")];
+        group(&mut rows, &all);
+        assert_eq!(rows[1].echo_of.as_ref(), Some(&cause.name));
+        rows[1].echo_of = None;
+        rows.extend(passed);
+        group(&mut rows, &all);
+        assert_eq!(rows[1].echo_of, None);
+    }
+
+    #[test]
+    fn the_cause_is_the_check_of_the_function_that_the_message_names() {
+        let message = "PJRT_Buffer_Dimensions: INTERNAL: an injected fault";
+        let found = causes(&[("upload/scalar", message), ("buffer/dims", message)]);
+        assert_eq!(found, [("buffer/dims".to_owned(), vec!["upload/scalar".to_owned()])]);
+    }
+
+    #[test]
+    fn a_crash_has_no_message_that_another_crash_could_share() {
+        let mut rows = [row("area/a", Status::Crashed, "abort"), row("area/b", Status::Crashed, "abort")];
+        group(&mut rows, &[]);
+        assert!(rows.iter().all(|row| row.echo_of.is_none()));
+    }
+}

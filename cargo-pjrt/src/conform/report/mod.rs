@@ -1,0 +1,281 @@
+//! The report of the checks, as text, JSON, JUnit XML or HTML.
+
+pub(super) mod cause;
+mod html;
+mod junit;
+mod text;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::harness::Status;
+use crate::process::output::visible;
+use crate::requirements::Profile;
+
+/// The format of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Text.
+    Text,
+    /// JSON.
+    Json,
+    /// JUnit XML, which CI systems read.
+    Junit,
+    /// An HTML page.
+    Html,
+}
+
+/// The outcomes of all checks.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Report {
+    /// The path of the plugin.
+    pub plugin: PathBuf,
+    /// The major and minor version of the C API that the plugin reports.
+    pub version: (i32, i32),
+    /// The options of the plugin's clients, as `name=value`.
+    pub create_options: Vec<String>,
+    /// The name of the host's profile.
+    pub profile: Option<String>,
+    /// The outcomes of the checks, in order.
+    pub rows: Vec<Row>,
+}
+
+/// The outcome of one check.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Row {
+    /// The check's name.
+    pub name: String,
+    /// The rule that the check protects.
+    pub rule: String,
+    /// The source of the rule, as text.
+    pub source: String,
+    /// The names of the hosts that need the rule of a plugin of this version.
+    pub needed_by: Vec<String>,
+    /// The outcome.
+    pub status: Status,
+    /// The reason, unless the check passed.
+    pub message: String,
+    /// The name of the failed check whose failure probably has the same cause, and explains this one.
+    pub echo_of: Option<String>,
+    /// The functions of the plugin that the check called; empty if the process crashed.
+    pub functions: Vec<String>,
+    /// If the check failed, the end of the plugin's output to standard output and standard error during the
+    /// check.
+    pub printed: String,
+    /// The duration in seconds.
+    pub seconds: f64,
+}
+
+impl Row {
+    /// Formats the outcome as a line, followed by the rule and its source if the plugin does not follow it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        text::complaint(self)
+    }
+}
+
+/// The number of checks whose times the report lists.
+const SLOWEST: usize = 5;
+
+impl Report {
+    /// Returns the number of checks with this outcome.
+    #[must_use]
+    pub fn count(&self, status: Status) -> usize {
+        self.rows.iter().filter(|row| row.status == status).count()
+    }
+
+    /// Returns `true` if the host of the profile needs the rule, or if there is no profile.
+    fn is_needed(&self, row: &Row) -> bool {
+        let needs = |profile: &String| row.status == Status::Missing || row.needed_by.contains(profile);
+        self.profile.as_ref().is_none_or(needs)
+    }
+
+    /// Returns the number of failures that fail the run: with a profile, those of rules that its host needs.
+    #[must_use]
+    pub fn failures(&self) -> usize {
+        self.needed().len()
+    }
+
+    /// Returns the failures of rules that the host of the profile does not need.
+    fn tolerated(&self) -> Vec<&Row> {
+        self.rows.iter().filter(|row| row.status.is_failure() && !self.is_needed(row)).collect()
+    }
+
+    /// Returns the failures that fail the run.
+    fn needed(&self) -> Vec<&Row> {
+        self.rows.iter().filter(|row| row.status.is_failure() && self.is_needed(row)).collect()
+    }
+
+    /// Returns the failures that this failure probably explains.
+    fn echoes(&self, cause: &Row) -> Vec<&Row> {
+        self.rows.iter().filter(|row| row.echo_of.as_ref() == Some(&cause.name)).collect()
+    }
+
+    /// Returns the command that runs a check again.
+    fn again(&self, check: &str) -> String {
+        let options: String =
+            self.create_options.iter().map(|option| format!(" --option {}", quoted(option))).collect();
+        let profile = self.profile.as_ref().map(|name| format!(" --profile {name}")).unwrap_or_default();
+        format!(
+            "cargo pjrt conform {} --check {check}{profile}{options}",
+            quoted(&self.plugin.display().to_string())
+        )
+    }
+
+    /// Returns the command that runs a check in gdb, without a time limit that would end a debugging session.
+    fn debugger(&self, check: &str) -> String {
+        let command = self.again(check).replacen("cargo pjrt", "cargo-pjrt", 1);
+        format!("gdb -ex 'set follow-fork-mode child' --args {command} --timeout 86400")
+    }
+
+    /// Returns the time of all checks, and the slowest ones.
+    fn times(&self) -> String {
+        let total: f64 = self.rows.iter().map(|row| row.seconds).sum();
+        let mut slowest: Vec<&Row> = self.rows.iter().collect();
+        slowest.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        let named = slowest.iter().take(SLOWEST).map(|row| format!("{} {:.2} s", row.name, row.seconds));
+        format!("{total:.1} s; slowest: {}", named.collect::<Vec<_>>().join(", "))
+    }
+
+    /// Returns `true` if no check applied, so that the report contains no information about the plugin.
+    #[must_use]
+    pub fn checked_nothing(&self) -> bool {
+        self.rows.iter().all(|row| row.status == Status::NotApplicable)
+    }
+
+    /// Returns the plugin, its version, and the host of the profile.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        let (major, minor) = self.version;
+        let profile = self.profile.as_ref().and_then(|name| name.parse::<Profile>().ok());
+        let host = profile.map_or_else(String::new, |profile| format!(", for {}", profile.title()));
+        visible(&format!("{}, version {major}.{minor} of the C API{host}", self.plugin.display()))
+            .into_owned()
+    }
+
+    /// Returns a summary in one line.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let mut summary = format!(
+            "{} passed, {} unsupported, {} not applicable, {} failed",
+            self.count(Status::Passed),
+            self.count(Status::Unsupported),
+            self.count(Status::NotApplicable),
+            self.failures()
+        );
+        // Writing to a string does not fail.
+        if let Some(profile) = &self.profile {
+            let _ = write!(summary, ", {} failed that {profile} does not need", self.tolerated().len());
+        }
+        match self.count(Status::Advice) {
+            0 => {}
+            count => _ = write!(summary, ", {count} advice"),
+        }
+        summary
+    }
+
+    /// Formats the report. Text contains only the checks that did not pass.
+    #[must_use]
+    pub fn print(&self, format: Format) -> String {
+        match format {
+            Format::Text => text::format(self),
+            Format::Json => serde_json::to_string_pretty(self).unwrap_or_default() + "\n",
+            Format::Junit => junit::format(self),
+            Format::Html => html::format(self),
+        }
+    }
+}
+
+/// Quotes an argument for a shell, if it has characters with a meaning there.
+fn quoted(argument: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-=+:,@%".contains(c);
+    if !argument.is_empty() && argument.chars().all(is_plain) {
+        return argument.to_owned();
+    }
+    format!("'{}'", argument.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Returns the outcome of a check that the plugin's output says nothing about.
+    pub(in crate::conform::report) fn row(name: &str, status: Status, message: &str) -> Row {
+        Row {
+            name: name.into(),
+            rule: "a < b".into(),
+            source: "advice: a reason.".into(),
+            needed_by: Vec::new(),
+            status,
+            message: message.into(),
+            echo_of: None,
+            functions: Vec::new(),
+            printed: String::new(),
+            seconds: 0.5,
+        }
+    }
+
+    fn report(rows: Vec<Row>) -> Report {
+        let create_options = vec!["num_devices=2".into()];
+        Report { plugin: "a plugin.so".into(), version: (0, 117), create_options, profile: None, rows }
+    }
+
+    #[test]
+    fn checks_that_did_not_apply_for_the_same_reason_are_together() {
+        let name = |number: usize| format!("area/rule_{number}");
+        let mut rows: Vec<Row> =
+            (0..30).map(|number| row(&name(number), Status::NotApplicable, "no client")).collect();
+        rows.insert(1, row(&name(30), Status::Unsupported, "other"));
+        rows.push(row(&name(31), Status::Wrong, "no client"));
+        let text = report(rows).print(Format::Text);
+        assert_eq!(text.matches("no client").count(), 2, "{text}");
+        assert!(
+            text.contains("area/rule_19\n")
+                && !text.contains("area/rule_20")
+                && text.contains("and 10 more\n"),
+            "{text}"
+        );
+        assert!(text.starts_with("WRONG          area/rule_31") && text.contains("area/rule_30\n"), "{text}");
+    }
+
+    #[test]
+    fn echoes_stand_below_their_cause_in_each_format() {
+        let mut echo = row("area/echo", Status::Crashed, "an abort");
+        echo.echo_of = Some("area/cause".into());
+        let report = report(vec![echo, row("area/cause", Status::Wrong, "it is 2")]);
+        let text = report.print(Format::Text);
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part:?} is not in {text}"));
+        assert!(
+            at("WRONG          area/cause") < at("echoes")
+                && at("echoes") < at("CRASHED   area/echo: an abort")
+        );
+        assert!(report.print(Format::Html).contains("1 probable echoes"), "the page groups them");
+        assert!(report.print(Format::Junit).contains("Probably an echo of area/cause."));
+        assert_eq!(report.failures(), 2, "an echo is a failure");
+    }
+
+    #[test]
+    fn commands_repeat_the_options_and_quote_them() {
+        let report = report(vec![row("area/rule", Status::Wrong, "")]);
+        let text = report.print(Format::Text);
+        let again = "cargo pjrt conform 'a plugin.so' --check area/rule --option num_devices=2\n";
+        assert!(text.contains(again), "{text}");
+        assert!(text.contains("--args cargo-pjrt conform 'a plugin.so' --check NAME"), "{text}");
+    }
+
+    #[test]
+    fn reports_escape_what_plugins_say() {
+        let row = Row { printed: "\u{1b}[2J\npassed".into(), ..row("area/rule", Status::Wrong, "\"<&\u{1}") };
+        let report = report(vec![row]);
+        let xml = report.print(Format::Junit);
+        assert!(xml.contains("message=\"&quot;&lt;&amp;\" type=\"WRONG\">a &lt; b</failure>"), "{xml}");
+        assert!(!xml.contains('\u{1b}'), "{xml}");
+        assert!(report.print(Format::Html).contains("&quot;&lt;&amp;"));
+        let text = report.print(Format::Text);
+        assert!(text.contains("it printed: \\u{1b}[2J\n                 passed\n"), "{text}");
+        let read: Report = serde_json::from_str(&report.print(Format::Json)).unwrap();
+        assert_eq!(read.failures(), 1);
+    }
+}

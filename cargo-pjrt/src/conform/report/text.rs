@@ -1,0 +1,110 @@
+//! The report as text: failures by cause, then everything else that did not pass.
+
+use std::fmt::Write as _;
+
+use super::{Report, Row};
+use crate::conform::harness::Status;
+use crate::process::output::visible;
+
+/// The indentation of continuation lines.
+const INDENT: &str = "                 ";
+
+/// The maximum number of names that are listed for one reason.
+const NAMED: usize = 20;
+
+/// Formats the report, which ends with the plugin and the summary.
+pub(super) fn format(report: &Report) -> String {
+    let tolerated = report.tolerated();
+    let mut texts = causes(report, &report.needed());
+    if let Some(profile) = report.profile.as_ref().filter(|_| !tolerated.is_empty()) {
+        texts.push(format!("not needed by {profile}:"));
+        texts.extend(causes(report, &tolerated));
+    }
+    texts.extend(report.rows.iter().filter(|row| row.status == Status::Advice).map(complaint));
+    let others: Vec<&Row> =
+        report.rows.iter().filter(|row| row.status != Status::Passed && !row.status.is_complaint()).collect();
+    texts.extend(without_complaint(&others));
+    if report.rows.iter().any(|row| row.status.is_failure()) {
+        texts.push(format!("in a debugger: {}", report.debugger("NAME")));
+    }
+    texts.extend([report.times(), report.subject(), report.summary()]);
+    texts.join("\n") + "\n"
+}
+
+/// Formats failures: each cause with its echoes. A failure whose cause is not among them stands alone.
+fn causes(report: &Report, failures: &[&Row]) -> Vec<String> {
+    let is_listed = |cause: &String| failures.iter().any(|row| row.name == *cause);
+    let stands_alone = |row: &&&Row| !row.echo_of.as_ref().is_some_and(is_listed);
+    failures.iter().filter(stands_alone).map(|cause| one_cause(report, cause, failures)).collect()
+}
+
+fn one_cause(report: &Report, cause: &Row, failures: &[&Row]) -> String {
+    let mut text = complaint(cause);
+    if !cause.needed_by.is_empty() {
+        let _ = write!(text, "\n{INDENT}needed by: {}", cause.needed_by.join(", "));
+    }
+    let _ = write!(text, "\n{INDENT}again: {}", report.again(&cause.name));
+    let echoes = report.echoes(cause);
+    let echoes: Vec<&&Row> =
+        echoes.iter().filter(|echo| failures.iter().any(|row| row.name == echo.name)).collect();
+    if !echoes.is_empty() {
+        let _ = write!(text, "\n{INDENT}probably echoes of this failure:");
+        for echo in echoes {
+            let _ = write!(text, "\n{INDENT}  {:<9} {}", echo.status.name(), echo.name);
+            if echo.message != cause.message && !echo.message.is_empty() {
+                let _ = write!(text, ": {}", visible(&echo.message).replace('\n', " "));
+            }
+        }
+    }
+    text
+}
+
+/// Formats an outcome as a line, followed by the reason, the rule and its source if the plugin does not follow
+/// it, and what the plugin printed.
+pub(super) fn complaint(row: &Row) -> String {
+    let mut text = format!("{:<14} {}", row.status.name(), row.name);
+    // Writing to a string does not fail.
+    if !row.message.is_empty() {
+        let _ = write!(text, "\n{INDENT}{}", indented(&row.message));
+    }
+    if row.status.is_complaint() {
+        let _ = write!(text, "\n{INDENT}rule: {}\n{INDENT}source: {}", row.rule, row.source);
+    }
+    if !row.printed.is_empty() {
+        let _ = write!(text, "\n{INDENT}it printed: {}", indented(&row.printed));
+    }
+    text
+}
+
+/// Formats the checks that are no complaint. Checks with the same status and reason are grouped.
+fn without_complaint(rows: &[&Row]) -> Vec<String> {
+    let mut texts = Vec::new();
+    let mut shown: Vec<(Status, &str)> = Vec::new();
+    for row in rows {
+        let key = (row.status, row.message.as_str());
+        if shown.contains(&key) {
+            continue;
+        }
+        shown.push(key);
+        let alike = |other: &&&Row| (other.status, other.message.as_str()) == key;
+        let names: Vec<&str> = rows.iter().filter(alike).map(|row| row.name.as_str()).collect();
+        if names.len() == 1 {
+            texts.push(complaint(row));
+            continue;
+        }
+        let (named, more) = names.split_at(names.len().min(NAMED));
+        let mut lines: Vec<String> =
+            named.iter().map(|name| format!("{:<14} {name}", row.status.name())).collect();
+        if !more.is_empty() {
+            lines.push(format!("{INDENT}and {} more", more.len()));
+        }
+        lines.push(format!("{INDENT}{}", indented(&row.message)));
+        texts.push(lines.join("\n"));
+    }
+    texts
+}
+
+/// Indents a plugin's text, so that it does not look like another part of the report.
+fn indented(text: &str) -> String {
+    visible(text).replace('\n', &format!("\n{INDENT}"))
+}
