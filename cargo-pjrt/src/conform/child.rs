@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::harness::{CLIENT, Check, Context, Finding, Finished, Message, Status, send};
 use super::list::checks;
-use crate::host::{CreateOption, Plugin, take_called};
+use crate::host::{CreateOption, Plugin, on_first_calls, take_called};
 
 /// Runs the checks with these names in the child process, and reports the outcome of each. The caller then
 /// returns from the main function. If `no_client` is set, checks create no client, for this reason.
@@ -17,6 +17,8 @@ pub fn child(path: &Path, create_options: &[CreateOption], names: &[String], no_
     send(&Message::Loaded(plugin.version()));
     // A panic in a check is recorded as a failure; its message goes to the report, not to the terminal.
     std::panic::set_hook(Box::new(|_| {}));
+    // If the process crashes, the parent knows which functions the check called.
+    on_first_calls(|name| send(&Message::Called(name.to_owned())));
     let checks = checks();
     let mut is_initialized = false;
     for name in names {

@@ -20,6 +20,8 @@ pub(super) struct Process {
     isolation: Isolation,
     /// The number of clients that the process tried to create, and whether the last attempt ended.
     clients: (usize, bool),
+    /// The functions that the current check called, in the order of their first calls.
+    called: Vec<String>,
     /// `true` if the process ended because it could no longer write to its parent.
     pub(super) is_lost: bool,
 }
@@ -61,6 +63,7 @@ impl Process {
             reached: Reached::Loading,
             isolation: options.isolation,
             clients: (0, true),
+            called: Vec::new(),
             is_lost: false,
         })
     }
@@ -83,7 +86,11 @@ impl Process {
                         self.reached = Reached::Loaded;
                     }
                     Ok(Message::Initializing) => self.reached = Reached::Initializing,
-                    Ok(Message::Started(_)) => self.reached = Reached::Checking,
+                    Ok(Message::Started(_)) => {
+                        self.reached = Reached::Checking;
+                        self.called.clear();
+                    }
+                    Ok(Message::Called(function)) => self.called.push(function),
                     Ok(Message::Entered(step)) => {
                         if hung.get(&step).is_some_and(|times| *times >= TRIES) {
                             return Ok((self.reached, End::Skipped(step)));
@@ -111,11 +118,12 @@ impl Process {
                         *hung.entry(step).or_default() += 1;
                         message = format!("{message} while {}", step.name());
                     }
+                    message.push_str(&self.last_call());
                     break (Status::TimedOut, message);
                 }
                 Received::Ended(ending) => {
                     self.is_lost = ending.is_lost();
-                    break (Status::Crashed, format!("the process ended with {ending}"));
+                    break (Status::Crashed, format!("the process ended with {ending}{}", self.last_call()));
                 }
             }
         };
@@ -127,6 +135,19 @@ impl Process {
             return Err(format!("{while_loading}{message}{printed}"));
         }
         Ok((self.reached, End::Broken(status, message)))
+    }
+
+    /// Returns the functions that the current check called, in the order of their first calls.
+    pub(super) fn take_called(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.called)
+    }
+
+    /// Describes the last function that the check called for the first time, during or after which the process
+    /// ended.
+    fn last_call(&self) -> String {
+        let describe =
+            |function: &String| format!("; the last function that the check began to use is {function}");
+        self.called.last().map(describe).unwrap_or_default()
     }
 
     /// Returns `true` if an attempt to create a client returned, with or without an error.

@@ -122,7 +122,8 @@ impl<'c> Run<'c> {
                 self.end_without_client(check, (status, message), printed, started);
             }
             End::Broken(status, message) => {
-                self.end(check, status, message, Vec::new(), process.printed(status), started);
+                let called = process.take_called();
+                self.end(check, status, message, called, process.printed(status), started);
                 self.lost = if process.is_lost { self.lost + 1 } else { 0 };
                 if self.lost == TRIES {
                     self.end_lost();

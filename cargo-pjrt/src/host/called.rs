@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use pjrt_sys::SLOTS;
 
@@ -13,14 +13,33 @@ static SLOTS_CALLED: [AtomicBool; SLOTS.len()] = [const { AtomicBool::new(false)
 /// The functions of extensions that were called since the last [`take_called`].
 static EXTENSION_FUNCTIONS_CALLED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
+/// See [`on_first_calls`].
+static ON_FIRST_CALL: OnceLock<fn(&'static str)> = OnceLock::new();
+
+/// Registers a function that is called with the name of each function before its first call since the last
+/// [`take_called`], on the calling thread. Only the first registration counts.
+pub(crate) fn on_first_calls(report: fn(&'static str)) {
+    ON_FIRST_CALL.get_or_init(|| report);
+}
+
 /// Records a call of the function in a slot.
 pub(super) fn note_slot(index: usize) {
-    SLOTS_CALLED[index].store(true, Ordering::Relaxed);
+    if !SLOTS_CALLED[index].swap(true, Ordering::Relaxed) {
+        report(SLOTS[index].name);
+    }
 }
 
 /// Records a call of a function of an extension.
 pub(super) fn note_extension_function(name: &'static str) {
-    EXTENSION_FUNCTIONS_CALLED.lock().unwrap_or_else(PoisonError::into_inner).insert(name);
+    if EXTENSION_FUNCTIONS_CALLED.lock().unwrap_or_else(PoisonError::into_inner).insert(name) {
+        report(name);
+    }
+}
+
+fn report(name: &'static str) {
+    if let Some(report) = ON_FIRST_CALL.get() {
+        report(name);
+    }
 }
 
 /// Returns the functions that were called since the last call of this function, on any thread and any plugin.

@@ -35,7 +35,7 @@ mod upload;
 mod values;
 
 pub use buffer::{Buffer, CopyLayout, Dependency, FutureCopy, HeldBytes, UNWRITTEN};
-pub(crate) use called::take_called;
+pub(crate) use called::{on_first_calls, take_called};
 pub use client::{AliasHandle, Client, CreateOption};
 pub use element_type::ElementType;
 pub use error::{Code, Error, Result};

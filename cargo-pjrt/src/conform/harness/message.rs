@@ -18,6 +18,8 @@ pub(crate) enum Message {
     Uninitialized(String),
     /// A check begins.
     Started(String),
+    /// The check calls this function for the first time.
+    Called(String),
     /// The check enters a step that many checks share.
     Entered(Step),
     /// The step ended, with or without an error.

@@ -35,9 +35,11 @@ pub(crate) fn group(rows: &mut [Row], checks: &[Check]) {
 
 /// Returns `true` if the failure of a check explains another failure.
 fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bool {
-    let same = (cause.status, other.status) == (Status::Wrong, Status::Wrong)
+    // The message of a crash says something about the plugin only if it names the last function.
+    let same = cause.status == other.status
+        && cause.message == other.message
         && !cause.message.is_empty()
-        && cause.message == other.message;
+        && (cause.status == Status::Wrong || !cause.functions.is_empty());
     let breaks = |check: &Check| {
         let counts = |pattern: &&&str| !pattern.ends_with('*') || mostly_failed(rows, pattern);
         check.also.iter().filter(counts).any(|pattern| matches(pattern, &other.name))
@@ -136,9 +138,12 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_has_no_message_that_another_crash_could_share() {
+    fn crashes_have_one_cause_only_if_it_is_known_which_function_was_called_last() {
         let mut rows = [row("area/a", Status::Crashed, "abort"), row("area/b", Status::Crashed, "abort")];
         group(&mut rows, &[]);
         assert!(rows.iter().all(|row| row.echo_of.is_none()));
+        rows.iter_mut().for_each(|row| row.functions = vec!["PJRT_Buffer_Destroy".into()]);
+        group(&mut rows, &[]);
+        assert_eq!(rows[1].echo_of.as_deref(), Some("area/a"));
     }
 }

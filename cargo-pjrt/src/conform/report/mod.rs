@@ -59,7 +59,8 @@ pub struct Row {
     pub message: String,
     /// The name of the failed check whose failure probably has the same cause, and explains this one.
     pub echo_of: Option<String>,
-    /// The functions of the plugin that the check called; empty if the process crashed.
+    /// The functions of the plugin that the check called; if the process crashed or hung, in the order of their
+    /// first calls.
     pub functions: Vec<String>,
     /// If the check failed, the end of the plugin's output to standard output and standard error during the
     /// check.
