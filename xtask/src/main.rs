@@ -11,6 +11,7 @@ use environment::workspace;
 mod accuracy;
 mod bindgen;
 mod conform_faults;
+mod conformance_ladder;
 mod corpus;
 mod demo;
 mod differential;
@@ -69,6 +70,9 @@ enum Task {
     Corpus(corpus::Options),
     /// Inject each fault of the conformance kit's test, and run every check that could detect it
     ConformFaults,
+    /// Run the conformance kit on this repository's plugins and on plugins from PyPI, prove the errors that it
+    /// finds in these, and write the results into docs/conformance.md
+    ConformanceLadder(conformance_ladder::Options),
     /// Run random programs on refcpu, on XLA's CPU backend and on StableHLO's reference interpreter, and
     /// compare
     Differential(differential::Options),
@@ -119,6 +123,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::ShardingAgreement(options) => return sharding_agreement::run(&options),
         Task::TestLowerings(options) => return lowerings::run(&options),
         Task::Corpus(options) => corpus::run_with(&options)?,
+        Task::ConformanceLadder(options) => return conformance_ladder::run(&options),
         Task::ConformFaults => conform_faults::whole_matrix()?,
         Task::Differential(options) => return differential::run(&options),
         Task::Fuzz(options) => fuzz::fuzz(&options)?,

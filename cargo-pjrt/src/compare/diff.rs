@@ -139,12 +139,16 @@ impl Report {
     }
 }
 
-/// Returns the names of the facts that the other plugin does not have, as text.
+/// Returns the names of the facts that the other plugin does not have, as text, with the errors among them.
 fn missing(facts: &[Fact], others: &[Fact]) -> String {
     let names: BTreeSet<&str> = others.iter().map(|fact| fact.what.as_str()).collect();
     let of_behavior = facts.iter().filter(|fact| fact.kind == Kind::Behavior);
-    let missing: Vec<&str> =
-        of_behavior.map(|fact| fact.what.as_str()).filter(|what| !names.contains(what)).collect();
+    let named = |fact: &Fact| match &fact.value {
+        Value::Text(value) if value.starts_with("error ") => format!("{}: {value}", fact.what),
+        _ => fact.what.clone(),
+    };
+    let missing: Vec<String> =
+        of_behavior.filter(|fact| !names.contains(fact.what.as_str())).map(named).collect();
     missing.join(", ")
 }
 
@@ -230,5 +234,8 @@ mod tests {
         assert_eq!((report.differences[0].a.as_str(), report.differences[0].b.as_str()), ("ok", "an abort"));
         let report = compared(seen(facts()), seen(facts()[..1].to_vec()));
         assert_eq!(report.differences[0].a, "layout", "{report:?}");
+        let refused = vec![fact("array", Kind::Behavior, "error UNIMPLEMENTED")];
+        let report = compared(seen(facts()), seen(refused));
+        assert_eq!(report.differences[0].b, "array: error UNIMPLEMENTED", "{report:?}");
     }
 }

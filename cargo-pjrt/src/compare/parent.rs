@@ -9,6 +9,7 @@ use super::options::Options;
 use super::scratch::Scratch;
 use super::subject::{Subject, programs, subjects};
 use crate::conform::{self, Isolation, Row};
+use crate::host::Code;
 use crate::process::child::{Prints, Received, Worker};
 use crate::session::log::Log;
 
@@ -42,9 +43,10 @@ pub fn compare(options: &Options, program: &Path) -> Result<Report, String> {
         let names = checked.iter().flatten().map(|row| &row.name);
         for name in names.collect::<std::collections::BTreeSet<_>>() {
             subjects.push(Subject::new("check", name));
-            for (side, rows) in sides.iter_mut().zip(&checked) {
-                let row = rows.iter().find(|row| row.name == *name);
-                side.observations.push(row.map(facts_of).unwrap_or_default());
+            let rows = checked.each_ref().map(|rows| rows.iter().find(|row| row.name == *name));
+            let is_same = matches!(rows, [Some(a), Some(b)] if fail_alike(a, b));
+            for (side, row) in sides.iter_mut().zip(rows) {
+                side.observations.push(row.map(|row| facts_of(row, is_same)).unwrap_or_default());
             }
         }
     }
@@ -90,16 +92,27 @@ fn check(plugin: &Named<'_>, options: &Options, program: &Path) -> Result<Vec<Ro
     conform::run(&run, program).map(|report| report.rows)
 }
 
-/// Converts the outcome of a check to facts. The message of a plugin that breaks the rule is behavior; the
-/// reason why it lacks a feature is not.
-fn facts_of(row: &Row) -> Observation {
+/// Returns `true` if both plugins break the rule with the same codes of errors, whatever their texts are.
+fn fail_alike(a: &Row, b: &Row) -> bool {
+    let codes = |row: &Row| -> Vec<String> {
+        let words = row.message.split(|c: char| !c.is_ascii_uppercase() && c != '_');
+        words.filter(|word| Code::by_name(word).is_some()).map(str::to_owned).collect()
+    };
+    a.status == b.status && a.status.is_complaint() && codes(a) == codes(b)
+}
+
+/// Converts the outcome of a check to facts. The message of a plugin that breaks the rule is behavior, unless
+/// the other plugin does the same; the reason why it lacks a feature is not.
+fn facts_of(row: &Row, both_fail_alike: bool) -> Observation {
     let fact = |what: &str, kind, value: &str| Fact {
         what: what.to_owned(),
         kind,
         value: Value::Text(value.to_owned()),
     };
     let (status, kind) = match row.status {
-        status if status.is_complaint() => (format!("{}: {}", status.name(), row.message), Kind::Behavior),
+        status if status.is_complaint() && !both_fail_alike => {
+            (format!("{}: {}", status.name(), row.message), Kind::Behavior)
+        }
         status => (status.name().to_owned(), Kind::Identity),
     };
     let mut facts = vec![fact("status", Kind::Behavior, &status)];

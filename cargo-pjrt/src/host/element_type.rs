@@ -83,6 +83,18 @@ impl ElementType {
         ELEMENT_TYPES.get(self.0 as usize).map_or(0, |(_, bits, _)| bits / 8)
     }
 
+    /// Returns the bits of each byte in host memory that have a meaning. In signed integers of less than a byte,
+    /// the bits above the element may hold its sign or zeros.
+    #[must_use]
+    pub fn used_bits(self) -> u8 {
+        match self.name() {
+            "i1s" => 0x01,
+            "i2" => 0x03,
+            "i4" => 0x0F,
+            _ => 0xFF,
+        }
+    }
+
     /// Returns `false` if elements have less than a byte, so that a device may store several of them in one.
     #[must_use]
     pub fn fills_bytes(self) -> bool {

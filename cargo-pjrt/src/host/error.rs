@@ -19,6 +19,15 @@ macro_rules! codes {
                     _ => None,
                 }
             }
+
+            /// Returns the code of this name, or `None` if there is none.
+            #[must_use]
+            pub fn by_name(name: &str) -> Option<Self> {
+                match name {
+                    $(stringify!($name) => Some(Self::$name),)*
+                    _ => None,
+                }
+            }
         }
     };
 }

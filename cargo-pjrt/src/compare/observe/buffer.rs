@@ -1,9 +1,9 @@
 //! The attributes of arrays on devices, and their copies.
 
-use super::fact::{array, behavior, failed, identity, outcome, own};
+use super::contents::contents;
+use super::fact::{behavior, failed, identity, outcome, own};
 use super::observer::Observer;
 use crate::host::{Buffer, Client, CopyLayout, ElementType, HostArray, Layout, Result};
-use crate::session::log::Shape;
 
 /// The number of element types of the newest version of the interface. The first is invalid.
 const ELEMENT_TYPES: u32 = 34;
@@ -50,13 +50,6 @@ fn bytes(type_: ElementType, dims: &[i64]) -> Vec<u8> {
         element
     };
     (0..elements).flat_map(element).collect()
-}
-
-/// Notes the contents of an array.
-fn contents(observer: &Observer, what: &str, buffer: &Buffer) -> Result<()> {
-    let shape = Shape { element_type: buffer.element_type()?.name().to_owned(), dims: buffer.dims()? };
-    array(what, &shape, &buffer.read()?, &observer.scratch);
-    Ok(())
 }
 
 fn plain(observer: &Observer, client: &Client, type_: ElementType, dims: &[i64]) -> Result<()> {

@@ -1,13 +1,13 @@
 //! The attributes of compiled programs, and the results of their execution.
 
 use super::client::types_of;
-use super::fact::{array, behavior, failed, identity, outcome, own, skipped};
+use super::contents::contents;
+use super::fact::{behavior, failed, identity, outcome, own, skipped};
 use super::observer::Observer;
 use crate::array::Array;
 use crate::host::{Buffer, Executable, LoadedExecutable, Program};
 use crate::protobuf::CompileOptions;
 use crate::run;
-use crate::session::log::Shape;
 
 /// A program that every plugin for hosts such as JAX can run: its name, arguments, results and operations.
 struct Sample {
@@ -113,8 +113,8 @@ fn attributes(executable: &Executable) {
         let values: Vec<String> = costs.iter().map(|cost| format!("{}={}", cost.name, cost.value)).collect();
         identity("costs", values.join(", "));
     }
-    let memory = executable.memory_stats();
-    let memory = outcome("size of arguments and outputs", memory, |memory| {
+    // Sizes contain what the plugin adds to the elements: padding, or the table of pointers of several outputs.
+    let memory = own("size of arguments and outputs", executable.memory_stats(), |memory| {
         format!("{} and {} bytes", memory.arguments, memory.outputs)
     });
     if let Some(memory) = memory {
@@ -145,12 +145,7 @@ fn result(observer: &Observer, what: &str, output: &Buffer) {
     outcome(&of("layout"), output.memory_layout(), |layout| format!("{layout:?}"));
     outcome(&of("memory kind"), output.memory().and_then(|memory| memory.kind()), Clone::clone);
     own(&of("size on the device"), output.on_device_size(), ToString::to_string);
-    let read = || {
-        let element_type = output.element_type()?.name().to_owned();
-        Ok((Shape { element_type, dims: output.dims()? }, output.read()?))
-    };
-    match read() {
-        Ok((shape, bytes)) => array(what, &shape, &bytes, &observer.scratch),
-        Err(error) => failed(what, &error),
+    if let Err(error) = contents(observer, what, output) {
+        failed(what, &error);
     }
 }

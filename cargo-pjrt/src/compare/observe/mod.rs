@@ -3,6 +3,7 @@
 mod buffer;
 mod client;
 mod compile;
+mod contents;
 mod errors;
 mod events;
 mod executable;

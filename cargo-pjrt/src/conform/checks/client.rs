@@ -334,6 +334,8 @@ fn create(context: &Context) -> Verdict {
 }
 
 fn create_with_garbage(context: &Context) -> Verdict {
+    // The rule does not apply if no client can be created at all.
+    drop(context.client()?);
     drop(context.plugin.create_client_with_garbage(&context.options)?);
     Ok(())
 }

@@ -217,7 +217,7 @@ pub(super) const CHECKS: &[Entry] = &[
         optimized_of_hlo,
         "PJRT_Executable_OptimizedProgram set program>format_size=3",
     )
-    .host("XLA's client, PjRtCApiExecutable::GetHloModules", "Reads mlir and hlo_with_config, and fails for other formats; PyTorch/XLA asks for the modules of each program.")
+    .host("XLA's client, PjRtCApiExecutable::GetHloModules", "Reads mlir and hlo_with_config, and fails for other formats; PyTorch/XLA's PjRtComputationClient::Compile asks for the modules of each program.")
     .needed_by(&[Profile::TorchXla])
     .also(&["compile/optimized_program"]),
     check(
@@ -245,7 +245,7 @@ pub(super) const CHECKS: &[Entry] = &[
         garbage_executable,
         "PJRT_Executable_DeserializeAndLoad when serialized_executable_size=6 crash",
     )
-    .host("JAX, jax/_src/compiler.py, _cache_read", "Compiles the program if the bytes of the cache cannot be loaded.")
+    .host("jax/_src/compiler.py, _cache_read", "Warns of an error, and compiles the program, if the bytes of the cache cannot be loaded.")
     .used_by(&[Profile::Jax]),
     check(
         "compile/compile_options",
@@ -315,11 +315,11 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(95),
     check(
         "compile/by_many_threads",
-        "Several threads can compile at the same time, as the 8 threads of JAX's pool do.",
+        "Several threads can compile at the same time.",
         storm,
         "PJRT_Client_Compile call 20 fail INTERNAL",
     )
-    .host("XLA's client, pjrt_ifrt/pjrt_client.cc", "Compiles programs on a pool of threads.")
+    .host("JAX, jaxlib/py_client.cc, PyClient::CompileAndLoadIfrtProgram", "Releases Python's lock while it compiles, so that several threads of a program compile at the same time.")
     .needed_by(&[Profile::Jax]),
 ];
 

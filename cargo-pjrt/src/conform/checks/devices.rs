@@ -52,7 +52,7 @@ pub(super) const CHECKS: &[Entry] = &[
         order,
         "PJRT_LoadedExecutable_AddressableDevices reverse addressable_devices num_addressable_devices",
     )
-    .host("JAX, PjRtLoadedExecutable::Execute of IFRT", "Passes and receives the arrays of the devices in the order of this list.")
+    .host("JAX, xla/python/pjrt_ifrt/pjrt_executable.cc, PjRtLoadedExecutable::Execute", "Passes the buffers of each argument, and receives those of each output, in the order of the program's addressable devices.")
     .used_by(&[Profile::Jax])
     .also(&["devices/replicas_in_another_order"]),
     check(

@@ -77,7 +77,7 @@ pub(super) const CHECKS: &[Entry] = &[
         same_argument,
         "PJRT_LoadedExecutable_Execute when options>launch_id=914 fail INVALID_ARGUMENT",
     )
-    .host("JAX, f(x, x)", "Passes the same buffer as two arguments.")
+    .host("JAX, jaxlib/pjit.cc, PrepareIfrtInputs", "Passes the same buffer twice for f(x, x).")
     .needed_by(ALL)
     .also(&["special/view_is_not_written"]),
     check(
@@ -94,7 +94,7 @@ pub(super) const CHECKS: &[Entry] = &[
         independent,
         "PJRT_Buffer_ToHostBuffer since PJRT_LoadedExecutable_Destroy fail INTERNAL",
     )
-    .host("JAX, the result of a jitted function", "Is used after the function and its arguments were collected.")
+    .host("JAX, jaxlib/pjit.cc, PjitFunction::Call", "Returns arrays that the user reads after the function and its arguments were collected.")
     .needed_by(ALL)
     .also(&["compile/*", "execute/*", "special/*", "lifetime/*"]),
     check(
@@ -103,7 +103,7 @@ pub(super) const CHECKS: &[Entry] = &[
         chained,
         "PJRT_LoadedExecutable_Execute when options>launch_id=913 call 5 fail FAILED_PRECONDITION",
     )
-    .host("JAX, asynchronous dispatch", "Passes outputs to the next program without waiting for them.")
+    .host("JAX, jaxlib/pjit.cc, PjitFunction::Call", "Returns the outputs without waiting for them, and passes them to the next program.")
     .needed_by(ALL)
     .also(&["execute/by_many_threads", "lifetime/*"]),
     check(
@@ -112,23 +112,21 @@ pub(super) const CHECKS: &[Entry] = &[
         few_arguments,
         "PJRT_LoadedExecutable_Execute when num_args=1 code INTERNAL",
     )
-    .host("go-xla, internal/tests/compliance", "Expects an error.")
-    .needed_by(&[Profile::Gomlx]),
+    .advice("The caller has to pass as many arguments as the program has parameters. JAX and go-xla count them before the call."),
     check(
         "execute/too_many_arguments",
         "Too many arguments are refused with INVALID_ARGUMENT.",
         many_arguments,
         "PJRT_LoadedExecutable_Execute when num_args=3 code INTERNAL",
     )
-    .host("go-xla, internal/tests/compliance", "Expects an error.")
-    .needed_by(&[Profile::Gomlx]),
+    .advice("The caller has to pass as many arguments as the program has parameters. JAX and go-xla count them before the call."),
     check(
         "execute/argument_of_another_size",
         "An argument of other dimensions is refused with INVALID_ARGUMENT.",
         wrong_dims,
         "PJRT_LoadedExecutable_Execute when options>launch_id=904 code INTERNAL",
     )
-    .host("go-xla, internal/tests/compliance", "Expects an error.")
+    .host("go-xla, compute/xla/executable.go, Executable.Execute", "Compares only the types of arguments with those of the parameters; GoMLX's compliance tests expect an error for other dimensions.")
     .needed_by(&[Profile::Gomlx]),
     check(
         "execute/argument_of_another_type",
@@ -136,8 +134,7 @@ pub(super) const CHECKS: &[Entry] = &[
         another_type,
         "PJRT_LoadedExecutable_Execute when options>launch_id=905 fail INTERNAL",
     )
-    .advice("The caller has to pass arguments of the program's types. XLA's plugins read the bits as the parameter's type.")
-    .needed_by(&[Profile::Gomlx]),
+    .advice("The caller has to pass arguments of the program's types. XLA's plugins read the bits as the parameter's type, and go-xla compares the types before the call."),
     check(
         "execute/too_many_devices",
         "Argument lists for more devices than the program has are refused with INVALID_ARGUMENT.",
@@ -151,7 +148,7 @@ pub(super) const CHECKS: &[Entry] = &[
         deleted_argument,
         "PJRT_LoadedExecutable_Execute when options>launch_id=907 code INTERNAL",
     )
-    .host("JAX, jaxlib/pjit.cc", "Passes arrays that were donated before to the plugin, whose error is what the user sees.")
+    .host("JAX, jaxlib/pjit.cc, PrepareIfrtInputs", "Passes arrays that were donated before to the plugin, whose error is what the user sees.")
     .used_by(&[Profile::Jax]),
     check(
         "execute/refusing_leaves_nothing",
@@ -184,7 +181,7 @@ pub(super) const CHECKS: &[Entry] = &[
         no_elements,
         "PJRT_LoadedExecutable_Execute when options>launch_id=909 fail UNKNOWN",
     )
-    .host("JAX, jax.numpy on empty arrays", "Runs programs whose arrays have no elements.")
+    .host("JAX, jaxlib/pjit.cc, PjitFunction::Call", "Runs programs of arrays without elements like any other.")
     .needed_by(&[Profile::Jax]),
     check(
         "execute/donation",
@@ -209,7 +206,7 @@ pub(super) const CHECKS: &[Entry] = &[
         double_donation,
         "PJRT_LoadedExecutable_Execute when options>launch_id=910 fail INTERNAL",
     )
-    .host("JAX, f(x, x) with donate_argnums=0", "Passes the same buffer twice; the result must be right, or the call an error.")
+    .host("JAX, jaxlib/pjit.cc, PrepareIfrtInputs", "Passes the same buffer twice for f(x, x) with donate_argnums=0; the result must be right, or the call an error.")
     .used_by(&[Profile::Jax]),
     check(
         "execute/by_many_threads",
@@ -217,7 +214,7 @@ pub(super) const CHECKS: &[Entry] = &[
         storm,
         "PJRT_LoadedExecutable_Execute call 60 fail INTERNAL",
     )
-    .host("JAX, a jitted function on several threads", "Releases Python's lock during the call.")
+    .host("JAX, jaxlib/pjit.cc, PjitFunction::Call", "Releases Python's lock during the execution, so that several threads call a function at the same time.")
     .needed_by(ALL),
     check(
         "execute/destroyed_while_it_runs",

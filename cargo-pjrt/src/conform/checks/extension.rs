@@ -213,9 +213,8 @@ fn small_structs_of(extension: &'static str) -> Option<Check> {
         rule: format!(
             "The functions of {extension} refuse a struct that ends before their inputs, and access nothing past its end."
         ),
-        source: Source::Header {
-            place: "PJRT_API_MINOR",
-            text: "Implementations can use the `struct_size` fields to detect how many struct fields the caller is aware of.",
+        source: Source::Advice {
+            text: "The header lets plugins use struct_size, and does not oblige them: no host passes so small a struct. An error finds the caller's mistake.",
         },
         is_of_the_table: false,
         since: 0,

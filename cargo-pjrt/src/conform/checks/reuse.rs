@@ -34,7 +34,7 @@ pub(super) const CHECKS: &[Entry] = &[
         copy_to_device,
         "PJRT_Buffer_CopyToDevice share_source",
     )
-    .host("jax/_src/dispatch.py, _device_put_impl", "With may_alias=False, device_put copies an array on its device, and the user may donate the array afterwards."),
+    .advice("No host copies an array to its own device with this function: JAX and PyTorch/XLA copy to memories, and go-xla refuses such a copy itself. The owner of an array that shares memory could not donate it."),
     check(
         "reuse/inputs_of_a_running_program",
         "An execution keeps the memory of its arguments until it has ended, even if the host deletes or destroys them immediately.",

@@ -294,16 +294,10 @@ fn round_trip(context: &Context, element_type: ElementType) -> Verdict {
     same_elements(element_type, &uploaded.buffer.read()?, &bytes)
 }
 
-/// Compares elements that were read back with the expected ones. In signed integers of less than a byte, the
-/// bits above the element may hold its sign or zeros.
+/// Compares elements that were read back with the expected ones.
 pub(super) fn same_elements(element_type: ElementType, read: &[u8], sent: &[u8]) -> Verdict {
-    let mask = match element_type.name() {
-        "i4" => 0xf,
-        "i2" => 0x3,
-        _ => return same_bytes(read, sent),
-    };
-    let low = |bytes: &[u8]| bytes.iter().map(|byte| byte & mask).collect::<Vec<u8>>();
-    same_bytes(&low(read), &low(sent))
+    let used = |bytes: &[u8]| bytes.iter().map(|byte| byte & element_type.used_bits()).collect::<Vec<u8>>();
+    same_bytes(&used(read), &used(sent))
 }
 
 /// Uploads an array, reads it back, and compares it with numbers.

@@ -33,19 +33,23 @@ pub(crate) fn difference(
     if there.0 != here.0 {
         return Difference::Beyond(format!("it is {} {name_here}", in_words(here.0)));
     }
-    if there.1 == here.1 {
-        return Difference::None;
-    }
     if there.1.len() != here.1.len() {
         let (there, here) = (there.1.len(), here.1.len());
         return Difference::Beyond(format!("it has {here} bytes {name_here}, but {there} {name_there}"));
     }
     let name = &there.0.element_type;
-    let size = ElementType::by_name(name).map_or(1, ElementType::byte_size).max(1);
+    let element_type = ElementType::by_name(name);
+    let used = element_type.map_or(0xFF, ElementType::used_bits);
+    let same =
+        |there: &[u8], here: &[u8]| there.iter().zip(here).all(|(there, here)| (there ^ here) & used == 0);
+    if same(there.1, here.1) {
+        return Difference::None;
+    }
+    let size = element_type.map_or(1, ElementType::byte_size).max(1);
     let (len, dims) = (there.1.len(), &there.0.dims);
     let (mut first, mut count, mut largest) = (None, 0, 0.0_f64);
     let pairs = there.1.chunks_exact(size).zip(here.1.chunks_exact(size));
-    for (index, (there, here)) in pairs.enumerate().filter(|(_, (there, here))| there != here) {
+    for (index, (there, here)) in pairs.enumerate().filter(|(_, (there, here))| !same(there, here)) {
         let distance = distance(name, there, here);
         if distance > tolerance {
             count += 1;
@@ -122,6 +126,18 @@ mod tests {
         // A zero of the other sign, and infinity.
         assert_eq!(compare(&[0.0; 4], &[-0.0; 4], 0.0), Difference::WithinTolerance);
         assert!(matches!(compare(&[1.0; 4], &[f32::INFINITY; 4], 10.0), Difference::Beyond(_)));
+    }
+
+    #[test]
+    fn bits_that_belong_to_no_element_may_differ() {
+        let compare = |element_type: &str, there: u8, here: u8| {
+            let shape = Shape { element_type: element_type.into(), dims: vec![1] };
+            difference((&shape, &[there]), (&shape, &[here]), 0.0, NAMES)
+        };
+        assert_eq!(compare("i2", 0xFE, 0x02), Difference::None);
+        assert_eq!(compare("i4", 0xF8, 0x08), Difference::None);
+        assert!(matches!(compare("i4", 0xF8, 0xF9), Difference::Beyond(_)));
+        assert!(matches!(compare("i8", 0xFE, 0x02), Difference::Beyond(_)));
     }
 
     #[test]
