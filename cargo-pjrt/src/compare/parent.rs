@@ -8,7 +8,7 @@ use super::observe::fact::{Fact, Kind, Message, Observation, Value};
 use super::options::Options;
 use super::scratch::Scratch;
 use super::subject::{Subject, programs, subjects};
-use crate::conform::{self, Isolation, Row};
+use crate::conform::{self, Isolation, Row, Status};
 use crate::host::Code;
 use crate::process::child::{Prints, Received, Worker};
 use crate::session::log::Log;
@@ -44,7 +44,7 @@ pub fn compare(options: &Options, program: &Path) -> Result<Report, String> {
         for name in names.collect::<std::collections::BTreeSet<_>>() {
             subjects.push(Subject::new("check", name));
             let rows = checked.each_ref().map(|rows| rows.iter().find(|row| row.name == *name));
-            let is_same = matches!(rows, [Some(a), Some(b)] if fail_alike(a, b));
+            let is_same = matches!(rows, [Some(a), Some(b)] if fail_alike((a.status, &a.message), (b.status, &b.message)));
             for (side, row) in sides.iter_mut().zip(rows) {
                 side.observations.push(row.map(|row| facts_of(row, is_same)).unwrap_or_default());
             }
@@ -92,13 +92,13 @@ fn check(plugin: &Named<'_>, options: &Options, program: &Path) -> Result<Vec<Ro
     conform::run(&run, program).map(|report| report.rows)
 }
 
-/// Returns `true` if both plugins break the rule with the same codes of errors, whatever their texts are.
-fn fail_alike(a: &Row, b: &Row) -> bool {
-    let codes = |row: &Row| -> Vec<String> {
-        let words = row.message.split(|c: char| !c.is_ascii_uppercase() && c != '_');
-        words.filter(|word| Code::by_name(word).is_some()).map(str::to_owned).collect()
+/// Returns `true` if two outcomes, which consist of a status and a message, are failures with the same codes of
+/// errors, whatever the texts are.
+fn fail_alike(a: (Status, &str), b: (Status, &str)) -> bool {
+    let codes = |message: &str| -> Vec<Code> {
+        message.split(|c: char| !c.is_ascii_uppercase() && c != '_').filter_map(Code::by_name).collect()
     };
-    a.status == b.status && a.status.is_complaint() && codes(a) == codes(b)
+    a.0 == b.0 && a.0.is_complaint() && codes(a.1) == codes(b.1)
 }
 
 /// Converts the outcome of a check to facts. The message of a plugin that breaks the rule is behavior, unless
@@ -187,4 +187,24 @@ fn start(plugin: &Named<'_>, program: &Path, first: usize, subjects: &[Subject])
     arguments.extend(subjects.iter().map(|subject| OsString::from(subject.text())));
     Worker::start(program, &arguments, Prints::Kept)
         .map_err(|error| format!("cannot start {}: {error}", program.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_with_the_same_codes_are_alike() {
+        let first = (Status::Advice, "garbage was refused with PJRT_Client_Compile: UNKNOWN: no module");
+        assert!(fail_alike(
+            first,
+            (Status::Advice, "garbage was refused with PJRT_Client_Compile: UNKNOWN: what?")
+        ));
+        assert!(!fail_alike(
+            first,
+            (Status::Advice, "garbage was refused with PJRT_Client_Compile: INTERNAL: no module")
+        ));
+        assert!(!fail_alike(first, (Status::Wrong, first.1)));
+        assert!(!fail_alike((Status::Passed, ""), (Status::Passed, "")));
+    }
 }
