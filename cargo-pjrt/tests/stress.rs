@@ -81,7 +81,8 @@ fn a_process_that_does_not_end_well_is_found() {
     }
     assert!(ended.iter().all(|how| how.contains("an abort while ending")), "{report:?}");
     let report = stress("PJRT_Plugin_Initialize hang_at_exit", "ending", &["--timeout=4"]);
-    assert!(failures(&report)[0].contains("made no progress for 6 s while ending"), "{report:?}");
+    let hangs = |how: &String| how.contains("made no progress for 6 s while ending");
+    assert!(failures(&report).iter().any(hangs), "{report:?}");
 }
 
 #[test]
