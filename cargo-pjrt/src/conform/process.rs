@@ -128,13 +128,17 @@ impl Process {
             }
         };
         if version.is_none() {
-            let while_loading = if status == Status::Wrong { "" } else { "while loading the library: " };
-            let printed = self.printed(status);
-            let printed =
-                if printed.is_empty() { printed } else { format!("; the plugin printed: {printed}") };
-            return Err(format!("{while_loading}{message}{printed}"));
+            return Err(self.why_not_loaded(status, &message));
         }
         Ok((self.reached, End::Broken(status, message)))
+    }
+
+    /// Returns the error of a process that did not load the plugin.
+    fn why_not_loaded(&mut self, status: Status, message: &str) -> String {
+        let while_loading = if status == Status::Wrong { "" } else { "while loading the library: " };
+        let printed = self.printed(status);
+        let printed = if printed.is_empty() { printed } else { format!("; the plugin printed: {printed}") };
+        format!("{while_loading}{message}{printed}")
     }
 
     /// Returns the functions that the current check called, in the order of their first calls.
