@@ -108,7 +108,7 @@ fn mistakes_of_the_user_are_named() {
     for (error, parts) in [
         (with(Path::new("/no/such/program"), &[]), &["/no/such/program"][..]),
         (with(&program, &[one.as_ref()]), &["2 parameters", "1 file"]),
-        (with(&program, &[one.as_ref(), other.as_ref()]), &["other.npy", "f64[1]", "f32[2, 3]"]),
+        (with(&program, &[one.as_ref(), other.as_ref()]), &["other.npy", "F64[1]", "F32[2, 3]"]),
         (with(&program, &[one.as_ref(), text.as_ref()]), &["text.npy", ".npy file"]),
         (with(&program, &[one.as_ref(), "/no/such.npy".as_ref()]), &["/no/such.npy"]),
         (with(&program, &[one.as_ref(), "zeros".as_ref()]), &["zeros", "only argument"]),

@@ -59,13 +59,13 @@ impl FloatFormat {
     /// Returns the format of an element type, or of the parts of a complex type.
     #[must_use]
     pub fn of(element_type: ElementType) -> Option<Self> {
-        let row = FORMATS.iter().find(|(name, ..)| *name == element_type.name());
+        let row = FORMATS.iter().find(|(name, ..)| *name == element_type.stablehlo_name());
         row.map(|&(_, exponent, mantissa, nans)| Self { exponent, mantissa, nans })
     }
 
     /// Returns the types that have a format.
     pub fn types() -> impl Iterator<Item = ElementType> {
-        FORMATS.iter().filter_map(|(name, ..)| ElementType::by_name(name))
+        FORMATS.iter().filter_map(|(name, ..)| ElementType::by_stablehlo_name(name))
     }
 
     /// Returns the number of bytes of a number.

@@ -53,8 +53,10 @@ fn parse(file: &[u8], expected: ElementType) -> Result<Array, String> {
     };
     let descr = field("descr").and_then(|text| text.strip_prefix('\'')?.split('\'').next());
     let descr = descr.ok_or("its header has no simple type")?;
-    let known =
-        TYPES.iter().find(|(numpy, _)| *numpy == descr).and_then(|(_, name)| ElementType::by_name(name));
+    let known = TYPES
+        .iter()
+        .find(|(numpy, _)| *numpy == descr)
+        .and_then(|(_, name)| ElementType::by_stablehlo_name(name));
     let size_of_raw = descr.strip_prefix("|V").or(descr.strip_prefix("<V"));
     let raw = size_of_raw.filter(|size| size.parse() == Ok(expected.byte_size())).map(|_| expected);
     let element_type = raw.or(known).ok_or_else(|| format!("its type {descr} has no equivalent in PJRT"))?;
@@ -90,7 +92,7 @@ pub fn write(path: &Path, array: &Array) -> Result<(), String> {
 }
 
 fn format(array: &Array) -> Vec<u8> {
-    let name = array.element_type.name();
+    let name = array.element_type.stablehlo_name();
     let known = TYPES.iter().find(|(_, ours)| *ours == name).map(|(numpy, _)| (*numpy).to_owned());
     let descr = known.unwrap_or_else(|| format!("|V{}", array.element_type.byte_size()));
     let dims: String = array.dims.iter().map(|dim| format!("{dim}, ")).collect();
@@ -115,7 +117,7 @@ mod tests {
         for (name, dims, size) in
             [("f32", vec![2, 3], 24), ("bf16", vec![4], 8), ("i1", vec![], 1), ("i4", vec![3], 3)]
         {
-            let element_type = ElementType::by_name(name).unwrap();
+            let element_type = ElementType::by_stablehlo_name(name).unwrap();
             let array = Array { element_type, dims, bytes: (0..size).collect() };
             let file = format(&array);
             assert_eq!(file.len() % 64, usize::from(size) % 64, "{name}");

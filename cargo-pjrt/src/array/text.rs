@@ -8,7 +8,7 @@ use super::{Array, number};
 pub(crate) fn array_text(array: &Array) -> String {
     const SHOWN: usize = 16;
     let dims: String = array.dims.iter().map(|dim| format!("{dim}x")).collect();
-    let name = array.element_type.name();
+    let name = array.element_type.stablehlo_name();
     let mut text = format!("tensor<{dims}{name}> [");
     let size = array.element_type.byte_size().max(1);
     for (index, element) in array.bytes.chunks_exact(size).take(SHOWN).enumerate() {

@@ -118,6 +118,6 @@ mod tests {
     fn codes_and_types_are_shown_by_name_and_unknown_ones_by_number() {
         use crate::host::ElementType;
         assert_eq!(format!("{:?} {}", Code::INTERNAL, Code(u32::MAX)), "INTERNAL code -1");
-        assert_eq!(format!("{:?} {}", ElementType::F32, ElementType(77)), "f32 unknown type 77");
+        assert_eq!(format!("{:?} {}", ElementType::F32, ElementType(77)), "F32 unknown type 77");
     }
 }

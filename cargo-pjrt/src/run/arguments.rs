@@ -118,7 +118,7 @@ fn fill_with(
     bytes: &mut [u8],
     mut next: impl FnMut() -> f64,
 ) -> Result<(), String> {
-    let name = element_type.name();
+    let name = element_type.stablehlo_name();
     let integer = |number: f64| if number == 1.0 { 1 } else { (number * 8.0) as i64 };
     let part = match name {
         "complex<f32>" => 4,
@@ -161,7 +161,7 @@ mod tests {
         let parameters = vec![(ElementType::F32, vec![8])];
         let error = arguments(&["a.npy".into(), "b.npy".into()], &parameters).unwrap_err();
         assert!(error.contains("1 parameters"), "{error}");
-        let f8 = vec![(ElementType::by_name("f8E5M2").unwrap(), vec![1])];
+        let f8 = vec![(ElementType::by_stablehlo_name("f8E5M2").unwrap(), vec![1])];
         assert!(arguments(&["random".into()], &f8).unwrap_err().contains("f8E5M2"));
     }
 }

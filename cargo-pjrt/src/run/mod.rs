@@ -176,7 +176,7 @@ impl Job {
         let parameter = |(index, ty): (usize, &pjrt_stablehlo::ir::Type)| {
             let array = ty.as_tensor().and_then(|tensor| {
                 let name = tensor.element_type().to_string();
-                Some((ElementType::by_name(&name)?, tensor.static_dims()?.to_vec()))
+                Some((ElementType::by_stablehlo_name(&name)?, tensor.static_dims()?.to_vec()))
             });
             array.ok_or_else(|| {
                 format!("parameter {index} has type {ty}; expected an array with static dimensions")

@@ -165,7 +165,7 @@ impl Recorder {
         let mut shape = Shape::default();
         let started = (|| {
             let (element_type, dims) = (buffer.element_type()?, buffer.dims()?);
-            shape = Shape { element_type: element_type.name().to_owned(), dims };
+            shape = Shape { element_type: element_type.stablehlo_name().to_owned(), dims };
             let order: Vec<i64> = (0..shape.dims.len() as i64).rev().collect();
             let mut layout = PJRT_Buffer_MemoryLayout::zeroed();
             layout.type_ = PJRT_Buffer_MemoryLayout_Type_Tiled;
@@ -613,7 +613,7 @@ unsafe extern "C" fn buffer_from_host_buffer(
         if error.is_null() {
             let elements = dense(args);
             let shape = Shape {
-                element_type: ElementType((*args).type_.0).name().to_owned(),
+                element_type: ElementType((*args).type_.0).stablehlo_name().to_owned(),
                 dims: array((*args).dims, (*args).num_dims).to_vec(),
             };
             let device = (!(*args).device.is_null()).then(|| Device::new(recorder.plugin, (*args).device));

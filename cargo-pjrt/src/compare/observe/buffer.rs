@@ -14,7 +14,7 @@ const SHAPES: &[(&str, &[i64])] =
 
 pub(super) fn names() -> Vec<String> {
     let types = (1..ELEMENT_TYPES).map(ElementType).filter(|type_| type_.byte_size() > 0);
-    let types = types.map(|type_| type_.name().to_owned());
+    let types = types.map(|type_| type_.stablehlo_name().to_owned());
     let shapes = SHAPES.iter().map(|(name, _)| (*name).to_owned());
     let others = ["strides", "layouts", "memories", "copies"].map(str::to_owned);
     types.chain(shapes).chain(others).collect()
@@ -31,7 +31,7 @@ pub(super) fn observe(observer: &Observer, name: &str) {
             let shape = SHAPES.iter().find(|(known, _)| *known == name);
             let (type_, dims) = match shape {
                 Some((_, dims)) => (ElementType::F32, *dims),
-                None => (ElementType::by_name(name).unwrap_or(ElementType::F32), &[2, 3][..]),
+                None => (ElementType::by_stablehlo_name(name).unwrap_or(ElementType::F32), &[2, 3][..]),
             };
             plain(observer, client, type_, dims)
         }

@@ -7,7 +7,8 @@ use crate::session::log::Shape;
 
 /// Notes the contents of an array, in row-major order.
 pub(super) fn contents(observer: &Observer, what: &str, buffer: &Buffer) -> Result<()> {
-    let shape = Shape { element_type: buffer.element_type()?.name().to_owned(), dims: buffer.dims()? };
+    let shape =
+        Shape { element_type: buffer.element_type()?.stablehlo_name().to_owned(), dims: buffer.dims()? };
     array(what, &shape, &read(buffer, shape.dims.len())?, &observer.scratch);
     Ok(())
 }

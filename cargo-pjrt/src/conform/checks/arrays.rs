@@ -104,7 +104,7 @@ pub(super) fn numbered(element_type: ElementType, len: usize) -> Vec<u8> {
             size => [low, high, 0x31, 0x41].repeat(size / 4),
         }
     };
-    match element_type.name() {
+    match element_type.stablehlo_name() {
         "i8" | "ui8" => (0..len).flat_map(of_index).collect(),
         // A plugin can return a negative number in two forms, with and without the extended sign.
         "i2" => (0..len).map(|index| (index % 2) as u8).collect(),

@@ -25,7 +25,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>launch_id=941 overwrite_argument 1",
     )
     .header(IS_DELETED, IS_DELETED_TEXT)
-    .needed_by(&[Profile::Jax, Profile::TorchXla]),
+    .used_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "donation/destroying_the_argument",
         "Destroying an argument that was donated does not free the memory of the output.",
@@ -33,7 +33,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>launch_id=942 share_argument 0",
     )
     .header("PJRT_Buffer_Destroy", "The function deletes the buffer, if it was neither deleted nor donated yet, and frees the object.")
-    .needed_by(&[Profile::Jax, Profile::TorchXla]),
+    .used_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "donation/argument_that_is_being_read",
         "If an array is donated while it is read, the readback returns the elements from before the donation.",
@@ -41,7 +41,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_ToHostBuffer when dst_size=4324 late_readback",
     )
     .header("PJRT_Buffer_ToHostBuffer", "The function copies the buffer's data at the time of the call; its event is ready once the copy is made.")
-    .needed_by(&[Profile::Jax]),
+    .used_by(&[Profile::Jax]),
     check(
         "donation/argument_of_an_earlier_launch",
         "If an array is donated while an earlier execution reads it, that execution reads the elements from before the donation.",
@@ -49,7 +49,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>launch_id=943 late_execution",
     )
     .header("PJRT_LoadedExecutable_Execute", "Executions read their arguments as they are at the time of the call, in the order of the calls.")
-    .needed_by(&[Profile::Jax, Profile::TorchXla]),
+    .used_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "donation/copy_of_the_argument",
         "A copy of an array keeps its elements when the array is donated.",
@@ -57,7 +57,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_CopyToMemory share_source",
     )
     .header("PJRT_Buffer_CopyToMemory", "The result is a new buffer that the caller destroys, independently of its source.")
-    .needed_by(&[Profile::Jax])
+    .used_by(&[Profile::Jax])
     .also(&["reuse/copy_in_the_same_memory"]),
     check(
         "donation/twice",

@@ -212,7 +212,7 @@ fn strides_of(element_type: ElementType, dims: &[i64], order: &[usize]) -> Vec<i
 
 /// Returns the types with these names that the plugin's version knows.
 fn types(context: &Context, names: &[&str]) -> Vec<ElementType> {
-    let types = names.iter().filter_map(|name| ElementType::by_name(name));
+    let types = names.iter().filter_map(|name| ElementType::by_stablehlo_name(name));
     types.filter(|element_type| element_type.since() <= context.minor()).collect()
 }
 

@@ -248,7 +248,7 @@ pub(super) fn by_type() -> Vec<Check> {
     let of_type = |number: u32| {
         let element_type = ElementType(number);
         Check {
-            name: format!("upload/type_{}", element_type.name()),
+            name: format!("upload/type_{element_type}"),
             rule: format!(
                 "Arrays of {element_type} read back unchanged; on the host, elements of less than a byte occupy one byte each."
             ),
@@ -272,7 +272,7 @@ pub(super) fn by_type() -> Vec<Check> {
 /// Returns elements of a type as bytes. The elements are different, and none is zero.
 pub(super) fn pattern(element_type: ElementType, len: usize) -> Vec<u8> {
     let size = element_type.byte_size();
-    let of_byte = |index: usize| match element_type.name() {
+    let of_byte = |index: usize| match element_type.stablehlo_name() {
         "i1" | "i1s" | "ui1" => 1,
         "i2" => [1, 0xfe, 0xff][index % 3],
         "ui2" => 1 + (index % 3) as u8,

@@ -81,7 +81,7 @@ pub(super) fn by_type() -> Vec<Check> {
     let of_type = |number: u32| {
         let element_type = ElementType(number);
         Check {
-            name: format!("view/writes_are_seen_{}", element_type.name()),
+            name: format!("view/writes_are_seen_{element_type}"),
             rule: format!(
                 "Values that the host writes to the memory of a view of {element_type} are read back, and are seen by programs."
             ),
@@ -115,11 +115,11 @@ const SMALL: usize = 100;
 /// arrays.
 fn identity(client: &Client, element_type: ElementType, dims: &[i64]) -> Result<Option<LoadedExecutable>> {
     // Types of StableHLO that hosts read as booleans, or that do not exist there.
-    if matches!(element_type.name(), "ui1" | "i1s") {
+    if matches!(element_type.stablehlo_name(), "ui1" | "i1s") {
         return Ok(None);
     }
     let dims: String = dims.iter().map(|dim| format!("{dim}x")).collect();
-    let ty = format!("tensor<{dims}{}>", element_type.name());
+    let ty = format!("tensor<{dims}{}>", element_type.stablehlo_name());
     let program = format!(
         "module @identity {{\n  func.func public @main(%x: {ty}) -> {ty} {{\n    return %x : {ty}\n  }}\n}}\n"
     );

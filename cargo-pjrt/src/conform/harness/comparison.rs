@@ -53,7 +53,7 @@ impl<'a> Expected<'a> {
             let (len, size) = (read.len(), self.bytes.len());
             return Err(Finding::Wrong(format!("{what} has {len} bytes; expected {size}")));
         }
-        let name = self.element_type.name();
+        let name = self.element_type.stablehlo_name();
         let pairs: Vec<(&[u8], &[u8])> =
             read.chunks(self.size()).zip(self.bytes.chunks(self.size())).collect();
         let differ: Vec<usize> = (0..pairs.len()).filter(|at| pairs[*at].0 != pairs[*at].1).collect();

@@ -38,7 +38,7 @@ pub(crate) fn difference(
         return Difference::Beyond(format!("it has {here} bytes {name_here}, but {there} {name_there}"));
     }
     let name = &there.0.element_type;
-    let element_type = ElementType::by_name(name);
+    let element_type = ElementType::by_stablehlo_name(name);
     let used = element_type.map_or(0xFF, ElementType::used_bits);
     let same =
         |there: &[u8], here: &[u8]| there.iter().zip(here).all(|(there, here)| (there ^ here) & used == 0);

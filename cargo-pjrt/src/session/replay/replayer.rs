@@ -276,7 +276,7 @@ impl<'l> Replayer<'l> {
     }
 
     fn upload(&self, shape: &Shape, elements: &[u8], place: &Place) -> Counterpart<Buffer> {
-        let element_type = ElementType::by_name(&shape.element_type)
+        let element_type = ElementType::by_stablehlo_name(&shape.element_type)
             .ok_or_else(|| format!("unknown element type {}", shape.element_type))?;
         let size = shape.dims.iter().try_fold(element_type.byte_size(), |size, dim| {
             usize::try_from(*dim).ok().and_then(|dim| size.checked_mul(dim))
@@ -469,6 +469,6 @@ fn name_of(loaded: &LoadedExecutable, number: usize) -> String {
 /// Returns the shape and the elements of a buffer.
 fn read(buffer: &Buffer) -> Result<(Shape, Vec<u8>), Error> {
     let element_type = buffer.element_type()?;
-    let shape = Shape { element_type: element_type.name().to_owned(), dims: buffer.dims()? };
+    let shape = Shape { element_type: element_type.stablehlo_name().to_owned(), dims: buffer.dims()? };
     Ok((shape, buffer.read()?))
 }
