@@ -10,8 +10,8 @@ const CHUNK: usize = 16 << 10;
 /// The number of elements for which bits are generated at a time.
 const BLOCK: usize = 512;
 
-/// Fills `out` with numbers uniformly distributed over `low <= x < high`, which are arrays of one element of
-/// its type. The same seed generates the same numbers.
+/// Fills `out` with numbers that are uniformly distributed from `low` (inclusive) to `high` (exclusive). The
+/// bounds are arrays of one element, with the type of `out`. The same seed generates the same numbers.
 ///
 /// # Panics
 /// Panics if types differ, if bounds have another number of elements, or if the type is complex or narrower

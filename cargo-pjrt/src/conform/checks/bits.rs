@@ -28,7 +28,7 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header(UPLOAD, UPLOAD_TEXT)
     .needed_by(ALL)
-    .also(&["bits/raw_copies", "bits/every_byte", "bits/transposed_copies"]),
+    .also(&["bits/raw_copies", "bits/every_byte", "bits/transposed_copies", "upload/megabytes"]),
     check(
         "bits/nans",
         "An array of any floating-point type keeps all bits of NaNs when it is uploaded and read back.",

@@ -15,11 +15,19 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_ElementType set type_=5",
     )
     .header("PJRT_Client_BufferFromHostBuffer_Args::type", "The type of the `data`, and the type of the resulting output `buffer`.")
-    .needed_by(ALL).also(&["upload/type_*", "execute/output_types", "special/uninitialized", "special/error_has_dims"]),
+    .needed_by(ALL).also(&["upload/type_*", "execute/output_types", "special/uninitialized", "special/error_has_dims", "failures/outputs_have_their_dims"]),
     check("buffer/dims", "An array reports its dimensions.", dims, "PJRT_Buffer_Dimensions set num_dims=0")
     .header("PJRT_Buffer_Dimensions", "Returns the array shape of `buffer`, i.e. the size of each dimension.")
         .needed_by(ALL)
-        .also(&["upload/*", "buffer/*", "special/*", "execute/*"]),
+        .also(&[
+            "upload/*",
+            "buffer/*",
+            "special/*",
+            "execute/*",
+            "failures/outputs_have_their_dims",
+            "layouts/strides_of_no_elements",
+            "programs/outputs_have_their_dims",
+        ]),
     check(
         "buffer/dims_stay",
         "The dimensions of an array are at the same address each time, until it is destroyed.",
@@ -73,11 +81,11 @@ pub(super) const CHECKS: &[Entry] = &[
         on_device_size,
         "PJRT_Buffer_OnDeviceSizeInBytes set on_device_size_in_bytes=1",
     )
-    .header("PJRT_Buffer_OnDeviceSizeInBytes", "Gets the number of bytes of the buffer storage on the device.").also(&["buffer/held_data_can_be_read", "buffer/held_data_outlives_delete"]),
+    .header("PJRT_Buffer_OnDeviceSizeInBytes", "Gets the number of bytes of the buffer storage on the device.").also(&["buffer/held_data_can_be_read", "buffer/held_data_outlives_delete", "view/writes_are_seen_*"]),
     check("buffer/device", "An array reports the device that it is on.", device, "PJRT_Buffer_Device set device=null")
     .header("PJRT_Buffer_Device", "Returns this buffer's storage device.")
         .needed_by(&[Profile::Jax, Profile::TorchXla, Profile::Gomlx])
-        .also(&["execute/*", "buffer/*"]),
+        .also(&["execute/*", "buffer/*", "failures/outputs_have_their_dims"]),
     check(
         "buffer/memory",
         "An array is in its device's default memory if the host specifies no memory. JAX rejects arrays in other memories.",
@@ -95,7 +103,14 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_Buffer_IsDeleted", "True if and only if PJRT_Buffer_Delete has previously been called.")
     .needed_by(&[Profile::Jax, Profile::TorchXla])
-    .also(&["execute/*", "buffer/*"]),
+    .also(&[
+        "execute/*",
+        "buffer/*",
+        "donation/other_arguments_stay",
+        "failures/outputs_have_their_dims",
+        "programs/returns_its_argument",
+        "programs/the_same_output_twice",
+    ]),
     check(
         "buffer/delete",
         "An array that was deleted reports that it was.",
@@ -104,7 +119,12 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_Buffer_IsDeleted", "True if and only if PJRT_Buffer_Delete has previously been called.")
     .needed_by(&[Profile::Jax])
-    .also(&["buffer/*", "readback/of_a_deleted_array", "execute/of_a_deleted_argument"]),
+    .also(&[
+        "buffer/*",
+        "readback/of_a_deleted_array",
+        "execute/of_a_deleted_argument",
+        "failures/outputs_have_their_dims",
+    ]),
     check(
         "buffer/delete_twice",
         "Deleting an array again does nothing.",
@@ -136,7 +156,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_UnsafePointer set buffer_pointer=0",
     )
     .header("PJRT_Buffer_UnsafePointer", "Returns platform-dependent address for the given buffer.")
-    .used_by(&[Profile::Jax]),
+    .used_by(&[Profile::Jax])
+    .also(&["view/address"]),
     check(
         "buffer/hold_and_release",
         "Holding an array's data and releasing it succeed.",
@@ -179,7 +200,12 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_Delete scribble_held",
     )
     .header("PJRT_Buffer_IncreaseExternalReferenceCount", "The raw buffer data is being shared with another framework (e.g. NumPy, dlpack) and should not be deleted or moved by the PJRT implementation.")
-    .used_by(&[Profile::Jax]),
+    .used_by(&[Profile::Jax])
+    .also(&[
+        "programs/the_same_output_twice",
+        "reuse/copy_in_the_same_memory",
+        "reuse/inputs_of_a_running_program",
+    ]),
     check(
         "buffer/copy_to_each_memory",
         "An array can be copied to every memory of its device, and the copy reports its memory.",
@@ -188,7 +214,13 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .host("JAX, jax.device_put with a memory kind", "Copies arrays between memories with PJRT_Buffer_CopyToMemory, also to the memory that they are in if it has to copy.")
     .needed_by(&[Profile::Jax])
-    .also(&["buffer/copies_are_copies"]),
+    .also(&[
+        "buffer/copies_are_copies",
+        "bits/copies_to_memories",
+        "donation/copy_of_the_argument",
+        "reuse/copy_in_the_same_memory",
+        "view/copies_stay",
+    ]),
     check(
         "buffer/copies_are_copies",
         "A copy remains valid after its source is deleted.",
@@ -197,7 +229,14 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .host("JAX, jax.device_put with may_alias=False", "Copies an array within its memory, and deletes the source.")
     .needed_by(&[Profile::Jax])
-    .also(&["buffer/copy_to_each_memory"]),
+    .also(&[
+        "buffer/copy_to_each_memory",
+        "bits/copies_to_memories",
+        "donation/copy_of_the_argument",
+        "lent/immutable_after_the_event",
+        "lent/mutable_after_the_event",
+        "view/copies_stay",
+    ]),
     check(
         "buffer/copy_to_another_device",
         "An array can be copied to every other device of the client.",

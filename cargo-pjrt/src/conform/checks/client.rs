@@ -30,7 +30,8 @@ pub(super) const CHECKS: &[Entry] = &[
         two_clients,
         "PJRT_Client_Create clients 1 fail ALREADY_EXISTS",
     )
-    .advice("Tests of hosts create several clients. A device that only one client can hold may forbid it."),
+    .advice("Tests of hosts create several clients. A device that only one client can hold may forbid it.")
+    .also(&["layouts/readback_by_strides_at_rank_3"]),
     check(
         "client/unknown_option",
         "An unknown option is refused with INVALID_ARGUMENT, and the message names it.",

@@ -135,7 +135,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_OutputElementTypes set num_output_types=0",
     )
     .header("PJRT_Executable_OutputElementTypes", "Returns a list of element types for outputs.")
-    .since(29),
+    .since(29)
+    .also(&["programs/types_of_two_outputs"]),
     check(
         "compile/output_dims",
         "A program reports the dimensions of its outputs.",
@@ -143,7 +144,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_OutputDimensions set num_outputs=0",
     )
     .header("PJRT_Executable_OutputDimensions", "Returns a list of dimensions for outputs.")
-    .since(29),
+    .since(29)
+    .also(&["programs/dims_of_three_outputs", "programs/hlo_nested_tuple", "programs/hlo_tuple"]),
     check(
         "compile/output_memory_kinds",
         "A program reports a memory kind for each output, or the function returns UNIMPLEMENTED: JAX compares the number.",
@@ -151,7 +153,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_OutputMemoryKinds set num_outputs=0",
     )
     .header("PJRT_Executable_OutputMemoryKinds", "Returns a list of memory kind strings for outputs.")
-    .used_by(&[Profile::Jax]),
+    .used_by(&[Profile::Jax])
+    .also(&["programs/memory_kinds_of_two_outputs"]),
     check(
         "compile/parameter_memory_kinds",
         "A program reports a memory kind for each parameter, or the function returns UNIMPLEMENTED.",
@@ -304,6 +307,11 @@ pub(super) const CHECKS: &[Entry] = &[
         "struct_size/*",
         "lifetime/*",
         "outputs/PJRT_Executable_NumOutputs",
+        "donation/destroying_the_argument",
+        "lent/program_after_the_call",
+        "lent/program_after_the_event",
+        "reuse/inputs_of_a_running_program",
+        "view/writes_are_seen_*",
     ]),
     check(
         "compile/ahead_and_load",

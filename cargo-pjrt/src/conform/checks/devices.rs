@@ -122,7 +122,7 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_Buffer_Delete", "The device memory will be freed when all async operations using the buffer have completed.")
     .used_by(&[Profile::Jax])
-    .also(&["buffer/copy_to_another_device", "devices/copies_in_both_directions"]),
+    .also(&["buffer/copy_to_another_device", "devices/copies_in_both_directions", "bits/copies_to_devices"]),
 ];
 
 /// Returns the first two devices.

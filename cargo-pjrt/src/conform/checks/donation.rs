@@ -70,7 +70,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "donation/in_a_loop",
         "A value that a loop of donating executions updates is right after each execution, while other arrays of its size come and go.",
         in_a_loop,
-        "PJRT_LoadedExecutable_Execute when options>launch_id=947 call 7 share_argument 1",
+        "PJRT_LoadedExecutable_Execute when options>launch_id=977 call 7 share_argument 1",
     )
     .host("A training loop of JAX or PyTorch/XLA", "Parameters are donated in each step, and the next step uses the new ones.")
     .needed_by(&[Profile::Jax, Profile::TorchXla]),
@@ -216,7 +216,7 @@ fn in_a_loop(context: &Context) -> Verdict {
     let (mut x, mut y) = (floats.upload(0)?, floats.upload(0)?);
     for round in 1..=20_u8 {
         let step = floats.upload(1)?;
-        let output = launch(&program, [&x, &step], 947)?;
+        let output = launch(&program, [&x, &step], 977)?;
         // The argument is destroyed here, while the program runs.
         x = output;
         drop(step);

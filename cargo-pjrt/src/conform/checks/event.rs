@@ -50,7 +50,7 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready. Ownership of `error` is passed to the callback.")
     .used_by(&[Profile::Jax, Profile::TorchXla, Profile::Zml])
-    .also(&["event/completing_races_with_callbacks", "event/many_callbacks"]),
+    .also(&["event/completing_races_with_callbacks", "event/many_callbacks", "failures/callbacks_come_once"]),
     check(
         "event/many_callbacks",
         "Every callback of an event is called.",
@@ -113,7 +113,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Event_Set when error_code=0 skip",
     )
     .header("PJRT_Event_Set", "Sets the PJRT_Event as completed with the given error code and message.")
-    .since(89).also(&["event/api_calls_in_a_callback", "event/callback_registers_a_callback", "event/completing_races_with_callbacks", "event/error_of_a_good_one", "event/many_threads_wait", "event/set_twice"]),
+    .since(89).also(&["event/api_calls_in_a_callback", "event/callback_registers_a_callback", "event/completing_races_with_callbacks", "event/error_of_a_good_one", "event/many_threads_wait", "event/set_twice", "waiting/await_waits_for_the_host"]),
     check(
         "event/set_an_error",
         "Completing an event with an error returns this code and message to the waiting threads.",
@@ -165,7 +165,13 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_Event_OnReadyCallback", "It will be called on the event's error state.")
     .used_by(&[Profile::Jax, Profile::TorchXla])
-    .since(89),
+    .since(89)
+    .also(&[
+        "failures/error_spreads",
+        "failures/event_has_the_error",
+        "failures/event_of_a_later_failure",
+        "failures/outputs_are_ready_with_the_error",
+    ]),
     check(
         "event/many_threads_wait",
         "Many threads can wait for an event, and all of them wake up.",
@@ -236,7 +242,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Error_Message set message_size-1",
     )
     .header("PJRT_Error_FunctionTable", "The table has the same functions as PJRT_Api: message, get_code, for_each_payload, destroy.")
-    .since(112).also(&["buffer/donate_with_failed_dependency", "event/callback_gets_the_error", "event/set_an_error", "readback/raw_never", "special/alias_fails", "special/error_cannot_be_read", "special/error_is_ready", "special/error_spreads", "transfer/error"]),
+    .since(112).also(&["buffer/donate_with_failed_dependency", "event/callback_gets_the_error", "event/set_an_error", "readback/raw_never", "special/alias_fails", "special/error_cannot_be_read", "special/error_is_ready", "special/error_spreads", "transfer/error", "failures/error_spreads", "failures/event_has_the_error", "failures/event_of_a_later_failure", "failures/outputs_are_ready_with_the_error", "failures/outputs_cannot_be_read"]),
 ];
 
 /// Returns the error of a call that always fails: a lookup of a device that does not exist.

@@ -60,7 +60,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_Device since PJRT_LoadedExecutable_Execute set device=null",
     )
     .header("PJRT_LoadedExecutable_Execute_Args::execute_device", "If nullptr, will execute on the device(s) specified at compile time.")
-    .needed_by(&[Profile::Jax]).also(&["buffer/device", "execute/on_a_named_device"]),
+    .needed_by(&[Profile::Jax]).also(&["buffer/device", "execute/on_a_named_device", "failures/outputs_have_their_dims"]),
     check(
         "execute/outputs_become_ready",
         "The ready events of outputs complete.",
@@ -96,7 +96,20 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .host("JAX, jaxlib/pjit.cc, PjitFunction::Call", "Returns arrays that the user reads after the function and its arguments were collected.")
     .needed_by(ALL)
-    .also(&["compile/*", "execute/*", "special/*", "lifetime/*"]),
+    .also(&[
+        "compile/*",
+        "execute/*",
+        "special/*",
+        "lifetime/*",
+        "donation/copy_of_the_argument",
+        "donation/destroying_the_argument",
+        "donation/other_arguments_stay",
+        "donation/overwritten_arguments_are_deleted",
+        "lent/program_after_the_call",
+        "lent/program_after_the_event",
+        "reuse/inputs_of_a_running_program",
+        "view/writes_are_seen_*",
+    ]),
     check(
         "execute/results_of_results",
         "Outputs can be passed as arguments immediately, even if they are not ready.",
@@ -173,7 +186,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when num_dims=0 fail UNKNOWN",
     )
     .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client.")
-    .also(&["upload/scalar"])
+    .also(&["upload/scalar", "programs/outputs_have_their_dims", "view/writes_are_seen_*"])
     .needed_by(ALL),
     check(
         "execute/no_elements",
@@ -215,7 +228,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute call 60 fail INTERNAL",
     )
     .host("JAX, jaxlib/pjit.cc, PjitFunction::Call", "Releases Python's lock during the execution, so that several threads call a function at the same time.")
-    .needed_by(ALL),
+    .needed_by(ALL)
+    .also(&["waiting/many_launches_ahead"]),
     check(
         "execute/destroyed_while_it_runs",
         "A program can be destroyed while one of its executions waits for an argument.",
@@ -224,7 +238,13 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_LoadedExecutable_Delete", "The internal runtime executable will be freed after the last execution completes.")
     .used_by(&[Profile::Jax])
-    .also(&["special/alias_as_an_argument", "lifetime/deleted_while_in_use"])
+    .also(&[
+        "special/alias_as_an_argument",
+        "lifetime/deleted_while_in_use",
+        "failures/event_of_a_later_failure",
+        "waiting/event_comes_after_the_execution",
+        "waiting/outputs_are_ready_after_the_execution",
+    ])
     .since(77),
     check(
         "execute/options_of_0_54",

@@ -14,7 +14,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "failures/event_completes",
         "The event of a device completes even if the execution fails.",
         event_completes,
-        "PJRT_LoadedExecutable_Execute when options>launch_id=940 lose_event 0",
+        "PJRT_LoadedExecutable_Execute when options>launch_id=980 lose_event 0",
     )
     .header("PJRT_Event_IsReady", "Returns true if this PJRT_Event has completed, including if an error has occurred.")
     .used_by(&[Profile::Jax]),
@@ -22,7 +22,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "failures/event_has_the_error",
         "The event of a failed execution has its error, because no output may tell the host.",
         event_has_error,
-        "PJRT_LoadedExecutable_Execute when options>launch_id=941 early_events",
+        "PJRT_LoadedExecutable_Execute when options>launch_id=981 early_events",
     )
     .header("PJRT_Event", "Informs callers when the work is complete, and reports a value of type `PJRT_Error*` or `nullptr` as error status.")
     .used_by(&[Profile::Jax]),
@@ -30,7 +30,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "failures/event_of_a_later_failure",
         "If an execution fails after PJRT_LoadedExecutable_Execute returned, its event completes with the error.",
         later_failure,
-        "PJRT_LoadedExecutable_Execute when options>launch_id=942 early_events",
+        "PJRT_LoadedExecutable_Execute when options>launch_id=982 early_events",
     )
     .header("PJRT_Event", "Informs callers when the work is complete, and reports a value of type `PJRT_Error*` or `nullptr` as error status.")
     .used_by(&[Profile::Jax]),
@@ -134,14 +134,14 @@ const DONE: &str = "the event in `device_complete_events`";
 fn event_completes(context: &Context) -> Verdict {
     let client = context.client()?;
     let executable = compile_add(&client)?;
-    let launched = failing(&client, &executable, 940)?;
+    let launched = failing(&client, &executable, 980)?;
     outcome(&launched.done[0], DONE).map(drop)
 }
 
 fn event_has_error(context: &Context) -> Verdict {
     let client = context.client()?;
     let executable = compile_add(&client)?;
-    let launched = failing(&client, &executable, 941)?;
+    let launched = failing(&client, &executable, 981)?;
     has_error(outcome(&launched.done[0], DONE)?, DONE)
 }
 
@@ -149,7 +149,7 @@ fn later_failure(context: &Context) -> Verdict {
     let client = context.client()?;
     let (good, pending) = (upload_four(&client, &[1.0; 4])?, Pending::new(&client)?);
     let executable = compile_add(&client)?;
-    let launched = launch(&executable, &[&good, &pending.array], 942).map_err(refused)?;
+    let launched = launch(&executable, &[&good, &pending.array], 982).map_err(refused)?;
     let _array = pending.fail(&client, ERROR)?;
     has_error(outcome(&launched.done[0], DONE)?, DONE)
 }

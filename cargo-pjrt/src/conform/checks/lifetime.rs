@@ -15,7 +15,7 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .host("go-xla, TestBufferDestroyAfterClient", "Destroys a buffer after its client, as finalizers may.")
     .needed_by(&[Profile::Gomlx])
-    .also(&["lifetime/*"]),
+    .also(&["lifetime/*", "layouts/readback_by_strides_at_rank_3"]),
     check(
         "lifetime/executable_after_its_client",
         "A loaded program can be destroyed after its client.",
@@ -59,6 +59,10 @@ pub(super) const CHECKS: &[Entry] = &[
         "struct_size/PJRT_Client_CreateAliasBuffer",
         "struct_size/PJRT_Client_FulfillAliasBuffer",
         "outputs/PJRT_Client_CreateAliasBuffer",
+        "failures/event_of_a_later_failure",
+        "waiting/await_waits_for_data",
+        "waiting/event_comes_after_the_execution",
+        "waiting/outputs_are_ready_after_the_execution",
     ])
     .needed_by(ALL)
     .since(77)
@@ -90,6 +94,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "lifetime/executions_do_not_leak",
         "special/view_lets_go",
         "upload/lent_without_a_copy",
+        "view/is_needed_by_executions",
+        "view/of_no_elements",
     ]),
     check(
         "lifetime/executions_do_not_leak",
@@ -104,6 +110,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "memory/stats_count_buffers",
         "special/view_lets_go",
         "upload/lent_without_a_copy",
+        "view/is_needed_by_executions",
+        "view/of_no_elements",
     ]),
 ];
 

@@ -40,6 +40,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "extension/memory_descriptions",
         "memory/kind_ids_tell_kinds_apart",
         "memory/one_of_a_kind",
+        "programs/memory_kinds_of_two_outputs",
     ]),
     check(
         "memory/one_of_a_kind",
@@ -54,6 +55,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "extension/default_memory",
         "extension/memory_descriptions",
         "memory/kind_ids_tell_kinds_apart",
+        "programs/memory_kinds_of_two_outputs",
     ]),
     check("memory/ids_differ", "Ids differ between memories of a kind.", ids, "PJRT_Memory_Id fail INTERNAL")
     .header("PJRT_Memory_Id", "The ID of this memory. IDs are unique among memories of this type."),

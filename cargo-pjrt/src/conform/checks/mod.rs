@@ -109,6 +109,18 @@ mod tests {
         }
     }
 
+    /// Faults select executions by the launch id, so a shared one would inject a fault into an unrelated check.
+    #[test]
+    fn faults_select_executions_of_one_check() {
+        let checks = all();
+        let id = |check: &Check| check.fault.split_once("launch_id=").map(|(_, rest)| rest[..3].to_owned());
+        let mut ids: Vec<String> = checks.iter().filter_map(id).collect();
+        let count = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), count);
+    }
+
     #[test]
     fn every_rule_has_a_source() {
         for check in all() {

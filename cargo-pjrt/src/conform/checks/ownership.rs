@@ -55,7 +55,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_AddressableDevices moving addressable_devices num_addressable_devices 8",
     )
     .host("JAX, PjRtCApiClient::InitDevicesAndMemorySpaces", "Reads the list while it calls other functions, and keeps its elements.")
-    .used_by(ALL),
+    .used_by(ALL)
+    .also(&["execute/by_many_threads", "upload/by_many_threads"]),
     check(
         "ownership/memories",
         "The list of PJRT_Client_AddressableMemories belongs to its client, and stays as long as the client.",

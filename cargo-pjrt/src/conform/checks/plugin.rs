@@ -33,7 +33,11 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_API_MINOR", "Callers can use PJRT_Api_Version to check if the implementation is aware of newer interface additions.")
     .needed_by(ALL)
     .of_the_table()
-    .also(&["device/tracking_event", "plugin/needed_slots_are_not_null", "struct_size/PJRT_Error_ForEachPayload"]),
+    .also(&[
+        "device/tracking_event",
+        "plugin/needed_slots_are_not_null",
+        "struct_size/PJRT_Error_ForEachPayload",
+    ]),
     check(
         "plugin/needed_slots_are_not_null",
         "No function that hosts call without a check for null is a null pointer; a function that is not implemented returns UNIMPLEMENTED.",

@@ -26,7 +26,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_ToHostBuffer when dst_size=44 call 2 fail FAILED_PRECONDITION",
     )
     .header("PJRT_Buffer_ToHostBuffer", "Asynchronously copies the buffer's value into a preallocated host buffer.")
-    .needed_by(ALL),
+    .needed_by(ALL)
+    .also(&["bits/copies_to_memories", "bits/raw_copies"]),
     check(
         "readback/too_little_room",
         "A destination that is too small is refused with INVALID_ARGUMENT, and nothing is written past its end.",
@@ -41,7 +42,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_ToHostBuffer when host_layout>type_=0 dst_size=24 give host_layout=null",
     )
     .header("PJRT_Buffer_ToHostBuffer_Args::host_layout", "The caller can specify an optional host layout.")
-    .needed_by(&[Profile::Jax]),
+    .needed_by(&[Profile::Jax])
+    .also(&["bits/transposed_copies"]),
     check(
         "readback/row_major_by_layout",
         "The row-major layout, which JAX always passes, is respected.",
@@ -56,7 +58,8 @@ pub(super) const CHECKS: &[Entry] = &[
         strides,
         "PJRT_Buffer_ToHostBuffer when host_layout>type_=1 give host_layout=null",
     )
-    .header("PJRT_Buffer_ToHostBuffer_Args::host_layout", "The caller can specify an optional host layout."),
+    .header("PJRT_Buffer_ToHostBuffer_Args::host_layout", "The caller can specify an optional host layout.")
+    .also(&["layouts/readback_by_strides_at_rank_3"]),
     check(
         "readback/no_elements",
         "Reading an array without elements returns an event, which completes.",
@@ -65,7 +68,13 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .host("JAX, numpy.asarray of an empty array", "Waits for the event of the readback.")
     .needed_by(&[Profile::Jax])
-    .also(&["upload/no_elements", "upload/no_elements_and_no_data", "execute/no_elements"]),
+    .also(&[
+        "upload/no_elements",
+        "upload/no_elements_and_no_data",
+        "execute/no_elements",
+        "layouts/strides_of_no_elements",
+        "view/of_no_elements",
+    ]),
     check(
         "readback/event_comes",
         "The event of a readback completes after the bytes are written.",

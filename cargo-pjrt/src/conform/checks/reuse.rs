@@ -39,7 +39,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "reuse/inputs_of_a_running_program",
         "An execution keeps the memory of its arguments until it has ended, even if the host deletes or destroys them immediately.",
         running,
-        "PJRT_LoadedExecutable_Execute when options>launch_id=931 late_execution",
+        "PJRT_LoadedExecutable_Execute when options>launch_id=971 late_execution",
     )
     .header(DELETE, DELETE_TEXT)
     .needed_by(ALL),
@@ -55,7 +55,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "reuse/arguments_after_a_launch",
         "An execution does not free its arguments, which the host still holds.",
         arguments_stay,
-        "PJRT_LoadedExecutable_Execute when options>launch_id=932 free_arguments",
+        "PJRT_LoadedExecutable_Execute when options>launch_id=972 free_arguments",
     )
     .header("PJRT_LoadedExecutable_Execute", "The caller retains the ownership of the arguments, except for those that the program donates.")
     .needed_by(ALL),
@@ -63,7 +63,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "reuse/outputs_of_two_launches",
         "The outputs of an execution do not change when the same program is executed again.",
         two_launches,
-        "PJRT_LoadedExecutable_Execute when options>launch_id=933 same_output",
+        "PJRT_LoadedExecutable_Execute when options>launch_id=973 same_output",
     )
     .header("PJRT_LoadedExecutable_Execute", "Each execution creates its outputs, which the caller destroys.")
     .needed_by(ALL),
@@ -136,7 +136,7 @@ fn running(context: &Context) -> Verdict {
         let floats = Floats::new(&client, len);
         let program = floats.program()?;
         let (x, y) = (floats.upload(FIRST)?, floats.upload(SECOND)?);
-        let output = launch(&program, [&x, &y], 931)?;
+        let output = launch(&program, [&x, &y], 971)?;
         if is_deleted {
             x.delete()?;
             y.delete()?;
@@ -177,7 +177,7 @@ fn arguments_stay(context: &Context) -> Verdict {
     let floats = Floats::new(&client, 1063);
     let program = floats.program()?;
     let (x, y) = (floats.upload(FIRST)?, floats.upload(SECOND)?);
-    launch(&program, [&x, &y], 932)?.ready()?.wait()?;
+    launch(&program, [&x, &y], 972)?.ready()?.wait()?;
     let _others = floats.reuse()?;
     let cause = "the execution freed the memory of its arguments, and new arrays reused it";
     floats.check("the first argument after the execution", &x, &floats.bytes(FIRST), cause)?;
@@ -189,9 +189,9 @@ fn two_launches(context: &Context) -> Verdict {
     let floats = Floats::new(&client, 1067);
     let program = floats.program()?;
     let (x, y, other) = (floats.upload(FIRST)?, floats.upload(SECOND)?, floats.upload(OTHER)?);
-    let output = launch(&program, [&x, &y], 933)?;
+    let output = launch(&program, [&x, &y], 973)?;
     output.ready()?.wait()?;
-    let next = launch(&program, [&other, &other], 933)?;
+    let next = launch(&program, [&other, &other], 973)?;
     next.ready()?.wait()?;
     let cause = "all executions of the program write their outputs to the same memory";
     floats.check("the first output after a second execution", &output, &floats.sum(FIRST, SECOND), cause)?;

@@ -83,7 +83,12 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .host("XLA's client, PjRtCApiClient::CreateAliasBuffer", "Returns a buffer for data that comes later, with which programs can be started.")
     .since(77)
-    .also(&["execute/*", "lifetime/deleted_while_in_use"]),
+    .also(&[
+        "execute/*",
+        "lifetime/deleted_while_in_use",
+        "waiting/event_comes_after_the_execution",
+        "waiting/outputs_are_ready_after_the_execution",
+    ]),
     check(
         "special/view_reads",
         "A view of the host's memory is an array with the contents of this memory.",

@@ -16,7 +16,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when num_dims=1 dims.0=5 give data=zeros",
     )
     .header("PJRT_Client_BufferFromHostBuffer", "Asynchronously copies a buffer stored on host to device memory.")
-    .needed_by(ALL),
+    .needed_by(ALL)
+    .also(&["bits/denormals", "bits/nans"]),
     check(
         "upload/scalar",
         "An array without dimensions has one element.",
@@ -24,7 +25,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when num_dims=0 give data=zeros",
     )
     .header("PJRT_Client_BufferFromHostBuffer_Args::dims", "The array dimensions of `data`. A scalar has none.")
-    .needed_by(ALL).also(&["execute/scalars"]),
+    .needed_by(ALL).also(&["execute/scalars", "programs/outputs_have_their_dims", "view/writes_are_seen_*"]),
     check(
         "upload/of_rank_6",
         "Arrays can have many dimensions.",
@@ -41,7 +42,7 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .host("JAX, jax.device_put", "Passes empty arrays of NumPy to the plugin.")
     .needed_by(&[Profile::Jax])
-    .also(&["upload/no_elements_and_no_data"]),
+    .also(&["upload/no_elements_and_no_data", "layouts/strides_of_no_elements"]),
     check(
         "upload/no_elements_and_no_data",
         "The data pointer of an array without elements may be null.",
@@ -66,7 +67,17 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_ToHostBuffer last_byte 4095 1048577",
     )
     .header("PJRT_Client_BufferFromHostBuffer", "Asynchronously copies a buffer stored on host to device memory.")
-    .needed_by(ALL),
+    .needed_by(ALL)
+    .also(&[
+        "bits/every_byte",
+        "donation/*",
+        "lent/*",
+        "reuse/*",
+        "view/writes_are_seen_*",
+        "waiting/arguments_stay_after_launches",
+        "waiting/many_launches_ahead",
+        "waiting/many_uploads_ahead",
+    ]),
     check(
         "upload/at_any_address",
         "Host memory can have any alignment.",
@@ -90,7 +101,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when num_byte_strides=2 byte_strides.1=8 give byte_strides=null num_byte_strides=0",
     )
     .header("PJRT_Client_BufferFromHostBuffer_Args::byte_strides", "Number of bytes to traverse per dimension of the input data.")
-    .needed_by(&[Profile::Jax]),
+    .needed_by(&[Profile::Jax])
+    .also(&["bits/transposed_copies"]),
     check(
         "upload/with_permuted_strides",
         "Strides can describe any order of dimensions.",
@@ -98,7 +110,15 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when num_byte_strides=3 give byte_strides=null num_byte_strides=0",
     )
     .header("PJRT_Client_BufferFromHostBuffer_Args::byte_strides", "Number of bytes to traverse per dimension of the input data.")
-    .needed_by(&[Profile::Jax]),
+    .needed_by(&[Profile::Jax])
+    .also(&[
+        "layouts/negative_strides_at_rank_3",
+        "layouts/strides_of_dimensions_of_one",
+        "layouts/strides_of_large_types",
+        "layouts/strides_of_one_byte_types",
+        "layouts/strides_of_slices",
+        "layouts/strides_of_zero_at_rank_3",
+    ]),
     check(
         "upload/with_negative_strides",
         "Strides can be negative, so that the first element is the last one in memory.",
@@ -145,7 +165,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when host_buffer_semantics=2 set done_with_host_buffer=never",
     )
     .header("PJRT_HostBufferSemantics_kImmutableZeroCopy", "To notify the caller that the buffer may be freed, the runtime will call `done_with_host_buffer` when the PjRtBuffer is freed.")
-    .needed_by(&[Profile::Jax]),
+    .needed_by(&[Profile::Jax])
+    .also(&["lent/immutable_after_the_event"]),
     check(
         "upload/lent_memory_is_not_written",
         "A plugin never writes to immutable host memory, even if the array is donated.",
@@ -161,7 +182,14 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when host_buffer_semantics=0 type_=6 read_later",
     )
     .header("PJRT_HostBufferSemantics_kImmutableOnlyDuringCall", "The runtime may not hold references to `data` after the call completes.")
-    .needed_by(ALL),
+    .needed_by(ALL)
+    .also(&[
+        "layouts/negative_strides_at_rank_3",
+        "layouts/readback_at_rank_4_of_one_byte",
+        "layouts/strides_at_rank_4_and_5",
+        "layouts/strides_of_one_byte_types",
+        "layouts/strides_of_slices",
+    ]),
     check(
         "upload/not_read_after_its_event",
         "With kImmutableUntilTransferCompletes, the array does not change if the host changes its memory after the event is complete.",
@@ -194,7 +222,12 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_Client_BufferFromHostBuffer_Args::memory", "If nullptr, host data will be copied to `device`, otherwise we copy data to `memory`.")
     .needed_by(&[Profile::Jax, Profile::TorchXla])
-    .also(&["buffer/memory", "buffer/copy_to_each_memory", "execute/outputs_are_on_their_device"]),
+    .also(&[
+        "buffer/memory",
+        "buffer/copy_to_each_memory",
+        "execute/outputs_are_on_their_device",
+        "programs/memory_kinds_of_two_outputs",
+    ]),
     check(
         "upload/of_mapped_memory",
         "Host memory can be mapped for transfers with PJRT_Client_DmaMap, and unmapped.",
@@ -262,7 +295,7 @@ pub(super) fn by_type() -> Vec<Check> {
             used_by: Vec::new(),
             needed_since: 0,
             fault: format!("PJRT_Client_BufferFromHostBuffer when type_={number} dims.0=7 give data=zeros"),
-            also: &[],
+            also: &["view/writes_are_seen_*"],
             run: Box::new(move |context| round_trip(context, element_type)),
         }
     };

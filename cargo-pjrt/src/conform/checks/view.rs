@@ -27,7 +27,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "view/output_is_no_view",
         "An output does not share the memory of an argument that is a view: it does not change when the host writes to that memory.",
         output_stays,
-        "PJRT_LoadedExecutable_Execute when options>launch_id=921 view_of_argument",
+        "PJRT_LoadedExecutable_Execute when options>launch_id=978 view_of_argument",
     )
     .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "PJRT_Buffer_Destroy must be called on the output PJRT_Buffer*: outputs are buffers of their own.")
     .since(33),
@@ -214,7 +214,7 @@ fn output_stays(context: &Context) -> Verdict {
     };
     let memory = ViewMemory::new(&f32_bytes(&[1.0, 2.0, 3.0, 4.0]));
     let view = view_of(&client, &memory)?;
-    let options = ExecuteOptions { launch_id: 921, ..ExecuteOptions::default() };
+    let options = ExecuteOptions { launch_id: 978, ..ExecuteOptions::default() };
     let launched = program.launch(&[vec![&view]], &options, None, true).map_err(|refused| refused.error)?;
     let output = &launched.outputs[0][0];
     output.ready()?.wait()?;

@@ -49,7 +49,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "waiting/event_comes_after_the_execution",
         "The event of a device does not complete while the execution waits for an argument.",
         done_is_late,
-        "PJRT_LoadedExecutable_Execute when options>launch_id=950 early_events",
+        "PJRT_LoadedExecutable_Execute when options>launch_id=983 early_events",
     )
     .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
     .used_by(&[Profile::Jax]),
@@ -190,7 +190,7 @@ fn not_yet(client: &Client, event: &Event, what: &str, pending: Pending) -> Verd
 
 fn done_is_late(context: &Context) -> Verdict {
     let client = context.client()?;
-    let Late { launched, pending, _others } = late(&client, 950)?;
+    let Late { launched, pending, _others } = late(&client, 983)?;
     not_yet(&client, &launched.done[0], "the event in `device_complete_events`", pending)
 }
 
