@@ -12,6 +12,7 @@
 //! | `compare` | [`compare`] | lists the differences between two plugins |
 //! | `stress` | [`stress`] | uses a plugin from several threads, and measures its memory |
 //! | `cat` | [`cat`] | checks and prints StableHLO programs |
+//! | `wheel` | [`wheel`] | builds a Python wheel of a plugin |
 //!
 //! They are built on [`host`], a small client of the C API.
 
@@ -29,3 +30,4 @@ pub mod requirements;
 pub mod run;
 pub mod session;
 pub mod stress;
+pub mod wheel;

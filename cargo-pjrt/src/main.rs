@@ -10,7 +10,7 @@ use cargo_pjrt::host::CreateOption;
 use cargo_pjrt::process::{child, output};
 use cargo_pjrt::requirements::Profile;
 use cargo_pjrt::session::{record, replay};
-use cargo_pjrt::{cat, compare, conform, inspect, run, stress};
+use cargo_pjrt::{cat, compare, conform, inspect, run, stress, wheel};
 use clap::{Args, Parser, Subcommand};
 
 /// Inspects, tests and runs PJRT plugins
@@ -39,6 +39,8 @@ enum Verb {
     Stress(stress::Options),
     /// Check StableHLO programs and print them as MLIR text: cargo pjrt cat program.mlirbc
     Cat(cat::Options),
+    /// Build a Python wheel of a plugin for JAX and PyTorch/XLA, and try it
+    Wheel(wheel::Options),
     #[command(hide = true)]
     InspectChild { plugin: PathBuf, options: Vec<CreateOption> },
     #[command(hide = true)]
@@ -166,6 +168,7 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
         Verb::Compare(options) => compare_plugins(&options),
         Verb::Stress(options) => stress_plugin(&options),
         Verb::Cat(options) => cat::cat(&options),
+        Verb::Wheel(options) => wheel::wheel(&options).map(|()| 0),
         Verb::InspectChild { plugin, options } => {
             inspect::child(&plugin, &options);
             Ok(0)

@@ -1,17 +1,18 @@
-"""The private symbols of JAX that the Python package of refcpu uses, pinned for the version under test."""
+"""The private symbols of JAX that the Python packages of plugins use, pinned for the version under test."""
 
 import importlib
 import inspect
 import pathlib
 import re
 
-from jax_plugins.refcpu import _private
+from jax_plugins import refcpu
+from jax_plugins.refcpu._support import jax_internals
 
-PACKAGE = pathlib.Path(_private.__file__).parent
+PACKAGE = pathlib.Path(refcpu.__file__).parent
 
 
 def test_every_private_symbol_exists():
-    for module, attribute in _private.SYMBOLS:
+    for module, attribute in jax_internals.SYMBOLS:
         assert hasattr(importlib.import_module(module), attribute), f"{module}.{attribute} is gone"
 
 
@@ -41,18 +42,18 @@ def test_rules_are_registered_by_primitive_and_platform():
 def test_every_primitive_that_has_a_rule_exists():
     from jax_plugins.refcpu import linalg
 
-    missing = [name for name in linalg.CALLS if _private.linalg_primitive(name) is None]
+    missing = [name for name in linalg.CALLS if jax_internals.linalg_primitive(name) is None]
     assert not missing
 
 
 def test_private_symbols_are_used_in_one_file_only():
-    for path in PACKAGE.glob("*.py"):
-        if path.name != "_private.py":
+    for path in PACKAGE.rglob("*.py"):
+        if path.name != "jax_internals.py":
             assert "jax._src" not in path.read_text(), f"{path.name} uses private symbols of JAX"
 
 
 def test_every_private_symbol_that_is_used_is_listed():
-    source = pathlib.Path(_private.__file__).read_text()
+    source = pathlib.Path(jax_internals.__file__).read_text()
     code = source[source.index("def ") :]
     modules = (
         "xla_bridge|mlir|ffi|array|compilation_cache|compiler|conditionals|debugging|distributed|dlpack"
@@ -60,11 +61,11 @@ def test_every_private_symbol_that_is_used_is_listed():
     )
     used = set(re.findall(rf"\b(?:{modules})\.([a-zA-Z_]\w*)", code))
     used |= {attribute for _, attribute in re.findall(r'import_module\("([\w.]+)"\)\.(\w+)', code)}
-    assert used == {attribute for _, attribute in _private.SYMBOLS}
+    assert used == {attribute for _, attribute in jax_internals.SYMBOLS}
 
 
 def test_what_jax_lowers_on_its_own_platforms_is_there():
-    for module, primitive, rule in _private.CALLBACKS:
+    for module, primitive, rule in jax_internals.CALLBACKS:
         for name in (primitive, rule):
             assert hasattr(importlib.import_module(module), name), f"{module}.{name} is gone"
 

@@ -20,8 +20,8 @@ const REQUIREMENTS: &str = "torch==2.9.1\ntorch_xla==2.9.0\nnumpy==2.4.6\npytest
 const TORCHAX_REQUIREMENTS: &str =
     "torch==2.9.1\ntorchax==0.0.13\njax==0.7.2\njaxlib==0.7.2\noptax\nnumpy==2.4.6\npytest==9.2.0\n";
 
-/// The packages that PyTorch/XLA's own tests import in addition.
-const SUITE_REQUIREMENTS: &str = "absl-py\nexpecttest\nparameterized\nrich\ntorchvision==0.24.1\n";
+/// The packages that PyTorch/XLA's own tests import in addition. Its second backend of `torch.compile` requires JAX and Flax.
+const SUITE_REQUIREMENTS: &str = "absl-py\nexpecttest\nflax==0.11.2\njax==0.7.1\njaxlib==0.7.1\nparameterized\nrich\ntorchvision==0.24.1\n";
 
 /// The release on the page of its own tests.
 const RELEASE: &str = "PyTorch/XLA 2.9.0";

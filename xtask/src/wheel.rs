@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use crate::environment::python::{self, Python};
 use crate::environment::run::{output, run};
 use crate::environment::workspace;
 
@@ -24,16 +23,11 @@ pub(crate) fn build(profile: Profile, out: &Path) -> Result<PathBuf> {
 
 /// Creates the wheel of a library that is already built, and returns the wheel's path.
 pub(crate) fn pack(library: &Path, out: &Path) -> Result<PathBuf> {
-    let wheel = output(
-        Python::at_least(python::OLDEST)?
-            .command()
-            .arg(workspace::root().join("examples/refcpu/python/build_wheel.py"))
-            .arg("--library")
-            .arg(library)
-            .args(["--version", env!("CARGO_PKG_VERSION"), "--out"])
-            .arg(out),
-    )?;
-    let wheel = PathBuf::from(wheel.trim());
+    let mut command = workspace::cargo();
+    command.args(["run", "--quiet", "--package", "cargo-pjrt", "--", "wheel", "--package", "refcpu"]);
+    let printed = output(command.args(["--no-test", "--library"]).arg(library).arg("--out").arg(out))?;
+    let wheel = printed.lines().find_map(|line| line.strip_prefix("Wheel: "));
+    let wheel = PathBuf::from(wheel.context("cargo pjrt wheel does not report the path of the wheel")?);
     println!("Wheel: {}", wheel.display());
     Ok(wheel)
 }

@@ -115,9 +115,9 @@ import torch, torch_xla
 import torch_xla.core.xla_model as xm
 import torch_xla.runtime as runtime
 from torch_xla.experimental import plugins
-from torch_xla_refcpu import RefcpuPlugin
+from torch_xla_refcpu import Plugin
 
-class Refcpu(RefcpuPlugin):
+class Refcpu(Plugin):
     def client_create_options(self):
         return {"num_devices": 4, "collective_timeout": 1}
 

@@ -10,7 +10,7 @@ triangular_solve, geqrf, householder_product, symmetric_product) are not include
 from collections.abc import Callable
 from typing import Any
 
-from jax_plugins.refcpu import _private
+from ._support import jax_internals
 
 # A function from a primitive's parameters to the attributes of a custom call.
 Attributes = Callable[..., dict[str, Any]]
@@ -82,16 +82,16 @@ CALLS: dict[str, Attributes] = {
 def register(platform: str) -> None:
     """Registers the lowering rules for a platform, for the primitives that this version of JAX has."""
     for name, attributes in CALLS.items():
-        primitive = _private.linalg_primitive(name)
+        primitive = jax_internals.linalg_primitive(name)
         if primitive is not None:
-            _private.register_lowering(primitive, _rule(name, attributes), platform)
-    _private.allow_export(f"refcpu.{name}" for name in CALLS)
+            jax_internals.register_lowering(primitive, _rule(name, attributes), platform)
+    jax_internals.allow_export(f"refcpu.{name}" for name in CALLS)
 
 
 def _rule(name: str, attributes: Attributes):
     def rule(ctx, *operands, **parameters):
         values = attributes(shape=ctx.avals_in[0].shape, **parameters)
-        return _private.ffi_lowering(f"refcpu.{name}")(ctx, *operands, **values)
+        return jax_internals.ffi_lowering(f"refcpu.{name}")(ctx, *operands, **values)
 
     return rule
 

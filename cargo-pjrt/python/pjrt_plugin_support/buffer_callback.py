@@ -1,4 +1,4 @@
-"""The arguments of functions that are passed to `jax.experimental.buffer_callback` on refcpu."""
+"""The arguments of functions that are passed to `jax.experimental.buffer_callback`."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -42,7 +42,7 @@ class Buffer:
 
 
 class ExecutionContext:
-    """The context of a call. It has no stream, because refcpu computes on the host."""
+    """The context of a call. It has no stream, because the function runs on the host."""
 
     @property
     def stage(self) -> Any:
@@ -52,7 +52,7 @@ class ExecutionContext:
 
     @property
     def stream(self) -> int:
-        raise jax.errors.JaxRuntimeError("UNIMPLEMENTED: XLA FFI GPU context is not available on refcpu")
+        raise jax.errors.JaxRuntimeError("UNIMPLEMENTED: XLA FFI GPU context is not available: the function runs on the host")
 
 
 def on_arrays(

@@ -1,7 +1,7 @@
 """All uses of private symbols of JAX in this package.
 
-JAX has no public interface for some tasks of a plugin's package. `tests/python/test_private_api.py` checks that these symbols
-exist in the JAX version of the tests, and that the rest of the package uses no private symbols.
+JAX has no public interface for some tasks of a plugin's package. The functions below change JAX for one platform each, so that
+the packages of several plugins, each with its own copy of this module, work in one process.
 """
 
 import contextlib
@@ -44,8 +44,8 @@ try:
 except ImportError:  # JAX 0.4
     from jax._src.extend import ffi
 
-from jax_plugins.refcpu import buffer_callback
-from jax_plugins.refcpu import ffi as plugin_ffi
+from . import buffer_callback
+from . import ffi as plugin_ffi
 
 # The symbols that the functions below use, as (module, attribute).
 SYMBOLS = (
@@ -109,7 +109,7 @@ CALLBACKS = (
 )
 
 
-def register_plugin(name: str, *, priority: int, library_path: str, options: dict[str, int]) -> None:
+def register_plugin(name: str, *, priority: int, library_path: str, options: dict[str, Any]) -> None:
     """Loads a plugin's library and registers it as the backend `name`."""
     xla_bridge.register_plugin(name, priority=priority, library_path=library_path, options=options)
 
@@ -172,6 +172,12 @@ def select_alias_of(name: str, alias: str) -> None:
 def is_named_as_platform(name: str) -> bool:
     """Returns whether the user has selected a platform by name, for example with `JAX_PLATFORMS`."""
     return name in (jax.config.jax_platforms or "").split(",")
+
+
+def is_named_in_environment(name: str) -> bool:
+    """Returns whether `PJRT_NAMES_AND_LIBRARY_PATHS` contains a library for a platform."""
+    entries = os.environ.get("PJRT_NAMES_AND_LIBRARY_PATHS", "").split(",")
+    return any(entry.partition(os.pathsep)[0] == name for entry in entries)
 
 
 def num_processes() -> int:
@@ -687,7 +693,10 @@ def _start_cpu_backend() -> None:
 
 
 def pass_on_handlers(platform: str) -> None:
-    """Forwards the handlers and types of `jax.ffi` to the plugin of a platform, including those registered earlier."""
+    """Forwards the handlers and types of `jax.ffi` to the plugin of a platform, including those registered earlier.
+
+    It does nothing if the plugin does not have the FFI extension.
+    """
     plugin = _ffi_plugin(platform)
     if plugin is not None:
         _forward(platform, plugin.register_handler, plugin.register_type)
@@ -706,10 +715,13 @@ def pass_on_handlers_of(replaced: str, platform: str) -> None:
 
 
 def _ffi_plugin(platform: str) -> plugin_ffi.Plugin | None:
-    """Returns the FFI extension of a platform's plugin, or None if this version of JAX does not pass handlers to plugins."""
+    """Returns the FFI extension of a platform's plugin, or None.
+
+    There is none if the plugin does not have the extension, or if this version of JAX does not pass handlers to plugins.
+    """
     c_api = getattr(xla_bridge._backend_factories.get(platform), "c_api", None)
     has_registry = hasattr(xla_client, "register_custom_call_handler")
-    return plugin_ffi.Plugin(c_api) if c_api is not None and has_registry else None
+    return plugin_ffi.Plugin.of(c_api) if c_api is not None and has_registry else None
 
 
 def _forward(platform: str, register_handler: Callable[..., None], register_type: Callable[..., None]) -> None:
@@ -736,7 +748,8 @@ def allow_export(targets: Iterable[str]) -> None:
     JAX's own list of stable targets does not change.
     """
     stable = _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE
-    if not isinstance(stable, _StableTargets):
+    # The list may be that of another plugin's copy of this module.
+    if not hasattr(stable, "own"):
         stable = _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE = _StableTargets(stable)
     stable.own.update(targets)
 

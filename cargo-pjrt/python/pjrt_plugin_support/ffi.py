@@ -108,14 +108,18 @@ class _ErrorDestroy(_Arguments):
 class Plugin:
     """The FFI extension of a plugin, which the capsule with the plugin's function table provides."""
 
-    def __init__(self, c_api: Any) -> None:
-        self._api = ctypes.cast(_pointer(c_api), ctypes.POINTER(_Api)).contents
-        link = self._api.extension_start
+    def __init__(self, api: _Api, extension: _FfiExtension) -> None:
+        self._api = api
+        self._ffi = extension
+
+    @staticmethod
+    def of(c_api: Any) -> "Plugin | None":
+        """Returns the extension, or None if the plugin does not have it."""
+        api = ctypes.cast(_pointer(c_api), ctypes.POINTER(_Api)).contents
+        link = api.extension_start
         while link and link.contents.type != FFI_EXTENSION:
             link = link.contents.next
-        if not link:
-            raise NotImplementedError("the plugin has no FFI extension")
-        self._ffi = ctypes.cast(link, ctypes.POINTER(_FfiExtension)).contents
+        return Plugin(api, ctypes.cast(link, ctypes.POINTER(_FfiExtension)).contents) if link else None
 
     def register_handler(self, name: str, function: Any, platform: str, api_version: int = 0, traits: Any = 0) -> None:
         """Registers a handler for `jax.ffi.register_ffi_target`.

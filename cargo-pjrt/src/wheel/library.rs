@@ -1,0 +1,180 @@
+//! The shared library of a wheel: its build, and the systems that can load it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use cargo_metadata::Message;
+use object::read::elf::{ElfFile64, FileHeader, SectionHeader};
+use object::{Architecture, Endianness, Object, ObjectSymbol};
+
+use super::manifest::Package;
+use super::smoke::venv;
+
+/// The packages of PyPI with which cargo builds for older versions of glibc.
+const ZIG_PACKAGES: &[&str] = &["cargo-zigbuild", "ziglang"];
+
+/// Reads the version of glibc in an argument: `2.28` is 28.
+pub(super) fn glibc_minor(text: &str) -> Result<u32, String> {
+    let minor = text.strip_prefix("2.").and_then(|minor| minor.parse().ok());
+    minor.filter(|minor| *minor >= OLDEST_GLIBC).ok_or_else(|| {
+        format!("expected a version of glibc from 2.{OLDEST_GLIBC}, such as 2.28, found {text}")
+    })
+}
+
+/// Builds the plugin with cargo, and returns the path of its library.
+pub(super) fn build(
+    package: &Package,
+    profile: &str,
+    glibc: Option<u32>,
+    python: &Path,
+) -> Result<PathBuf, String> {
+    let mut command = match glibc {
+        None => {
+            let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+            cargo.arg("build");
+            cargo
+        }
+        Some(minor) => zigbuild(package, minor, python)?,
+    };
+    command
+        .arg("--manifest-path")
+        .arg(&package.manifest)
+        .args(["--lib", "--profile", profile, "--message-format=json-render-diagnostics"])
+        .stdout(Stdio::piped());
+    println!("Building {} {} (profile {profile})", package.name, package.version);
+    let mut child = command.spawn().map_err(|error| format!("cannot run {command:?}: {error}"))?;
+    let output = child.stdout.take().ok_or("the build has no output")?;
+    let mut library = None;
+    for message in Message::parse_stream(std::io::BufReader::new(output)).flatten() {
+        if let Message::CompilerArtifact(artifact) = message
+            && artifact.target.name == package.library
+        {
+            let is_library = |file: &&cargo_metadata::camino::Utf8PathBuf| {
+                file.extension().is_some_and(|extension| extension == "so" || extension == "dylib")
+            };
+            library = artifact.filenames.iter().find(is_library).map(|file| file.clone().into_std_path_buf());
+        }
+    }
+    let status = child.wait().map_err(|error| error.to_string())?;
+    if !status.success() {
+        return Err(format!("the build of {} failed: {status}", package.name));
+    }
+    library.ok_or_else(|| format!("cargo built no shared library for {}", package.name))
+}
+
+/// Returns the command that builds for a version of glibc. Its tools are installed once, in the target folder.
+fn zigbuild(package: &Package, minor: u32, python: &Path) -> Result<Command, String> {
+    let tools = package.target_folder.join("pjrt-wheel/zig");
+    if !tools.join("bin/cargo-zigbuild").exists() {
+        println!("Installing {} from PyPI into {}", ZIG_PACKAGES.join(" and "), tools.display());
+        venv::create(&tools, python)?;
+        venv::install(&tools, ZIG_PACKAGES)?;
+    }
+    let target = format!("{}-unknown-linux-gnu.2.{minor}", std::env::consts::ARCH);
+    let mut command = Command::new(tools.join("bin/cargo-zigbuild"));
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", tools.join("bin").display()));
+    command.args(["zigbuild", "--target", &target]);
+    Ok(command)
+}
+
+/// The oldest minor version of glibc 2 for which a platform tag exists.
+const OLDEST_GLIBC: u32 = 17;
+
+/// Checks a library, and returns the platform tag of the oldest system that can load it.
+///
+/// # Errors
+///
+/// Returns an error if the file is not a shared library for Linux or macOS, if it does not export `GetPjrtApi`, if it
+/// exports other symbols, or if it requires a newer glibc 2 than the given minor version.
+pub(super) fn tag(code: &[u8], glibc: Option<u32>) -> Result<String, String> {
+    let file =
+        object::File::parse(code).map_err(|error| format!("the file is not a shared library: {error}"))?;
+    let exports = exports(&file);
+    if !exports.iter().any(|name| name == "GetPjrtApi") {
+        return Err(
+            "the library does not export GetPjrtApi; expected #[pjrt_plugin] on the impl of PjrtClient"
+                .to_owned(),
+        );
+    }
+    let others: Vec<&str> = exports.iter().map(String::as_str).filter(|name| *name != "GetPjrtApi").collect();
+    if !others.is_empty() {
+        return Err(format!(
+            "the library exports other symbols, which can replace those of the host: {}; expected only GetPjrtApi",
+            others[..others.len().min(10)].join(", ")
+        ));
+    }
+    let machine = match file.architecture() {
+        Architecture::X86_64 => "x86_64",
+        Architecture::Aarch64 => "aarch64",
+        other => return Err(format!("wheels for {other:?} are not supported; expected x86_64 or aarch64")),
+    };
+    let object::File::Elf64(elf) = &file else {
+        let machine = if machine == "aarch64" { "arm64" } else { machine };
+        return Ok(format!("macosx_11_0_{machine}"));
+    };
+    let required = glibc_of(elf)?;
+    match (required, glibc) {
+        (Some(required), Some(wanted)) if required > wanted => Err(format!(
+            "the library requires glibc 2.{required}; expected at most 2.{wanted} (hint: a C library that it links was built for a \
+             newer system)"
+        )),
+        (Some(required), _) => Ok(format!("manylinux_2_{}_{machine}", required.max(OLDEST_GLIBC))),
+        (None, _) => Ok(format!("linux_{machine}")),
+    }
+}
+
+/// Returns the symbols that the library defines for others. Those of the linker do not count.
+fn exports(file: &object::File<'_>) -> Vec<String> {
+    let names = file.dynamic_symbols().filter(|symbol| symbol.is_definition()).filter_map(|symbol| {
+        let name = symbol.name().ok()?;
+        let name = if matches!(file, object::File::MachO64(_)) { name.strip_prefix('_')? } else { name };
+        let is_linkers =
+            ["_init", "_fini", "__bss_start", "_edata", "_end", "_mh_dylib_header"].contains(&name);
+        (!is_linkers && !name.is_empty()).then(|| name.to_owned())
+    });
+    names.collect()
+}
+
+/// Returns the newest minor version of glibc 2 that the library requires, or `None` if it requires no glibc.
+fn glibc_of(elf: &ElfFile64<'_, Endianness>) -> Result<Option<u32>, String> {
+    let fault = |error: object::read::Error| format!("the library's table of versions is invalid: {error}");
+    let (endian, data) = (elf.endian(), elf.data());
+    let sections = elf.elf_header().sections(endian, data).map_err(fault)?;
+    let mut newest = None;
+    for section in sections.iter() {
+        let Some((mut libraries, strings)) = section.gnu_verneed(endian, data).map_err(fault)? else {
+            continue;
+        };
+        let strings = sections.strings(endian, data, strings).map_err(fault)?;
+        while let Some((_, mut versions)) = libraries.next().map_err(fault)? {
+            while let Some(version) = versions.next().map_err(fault)? {
+                let name = version.name(endian, strings).map_err(fault)?;
+                let name = String::from_utf8_lossy(name);
+                let minor = name.strip_prefix("GLIBC_2.").and_then(|minor| minor.split('.').next());
+                newest = newest.max(minor.and_then(|minor| minor.parse().ok()));
+            }
+        }
+    }
+    Ok(newest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_glibc_have_a_platform_tag() {
+        assert_eq!(glibc_minor("2.28"), Ok(28));
+        for wrong in ["2.5", "3.0", "28", "2.x"] {
+            assert!(glibc_minor(wrong).unwrap_err().contains(wrong));
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_plugin_is_refused() {
+        assert!(tag(b"text", None).unwrap_err().contains("not a shared library"));
+        let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        assert!(tag(&program, None).unwrap_err().contains("GetPjrtApi"));
+    }
+}
