@@ -4,6 +4,7 @@
 //!
 //! | subcommand | module | description |
 //! |---|---|---|
+//! | `new` | [`new`] | creates the repository of a new plugin |
 //! | `inspect` | [`inspect`] | reports a plugin's version, functions, extensions, attributes, and the hosts that it supports |
 //! | `run` | [`run`] | runs a StableHLO or HLO program on a plugin |
 //! | `conform` | [`conform`] | checks a plugin against the rules of the interface and the requirements of hosts |
@@ -24,6 +25,7 @@ pub mod compare;
 pub mod conform;
 pub mod host;
 pub mod inspect;
+pub mod new;
 pub mod process;
 pub mod protobuf;
 pub mod requirements;

@@ -10,7 +10,7 @@ use cargo_pjrt::host::CreateOption;
 use cargo_pjrt::process::{child, output};
 use cargo_pjrt::requirements::Profile;
 use cargo_pjrt::session::{record, replay};
-use cargo_pjrt::{cat, compare, conform, inspect, run, stress, wheel};
+use cargo_pjrt::{cat, compare, conform, inspect, new, run, stress, wheel};
 use clap::{Args, Parser, Subcommand};
 
 /// Inspects, tests and runs PJRT plugins
@@ -23,6 +23,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Create the repository of a new plugin: cargo pjrt new my-chip
+    New(new::Options),
     /// Report a plugin's version, functions, extensions, attributes, and the hosts that it supports
     Inspect(Inspect),
     /// Run a StableHLO or HLO program on a plugin
@@ -158,6 +160,7 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
             .map_err(|error| format!("{}: {error}", plugin.display()))
     };
     match verb {
+        Verb::New(options) => new::new(&options).map(|()| 0),
         Verb::Inspect(options) => inspect_plugin(&options).map(status),
         Verb::Run(options) => supervise("run-child", options.plugin, options.timeout),
         Verb::Conform(options) => conform_plugin(&options),

@@ -42,7 +42,7 @@ except RuntimeError as error:
 def test_create_option_of_a_wrong_type():
     code = """
 from jax_plugins import refcpu
-refcpu._options["num_devices"] = 2.5
+refcpu._plugin.options["num_devices"] = 2.5
 import jax
 try:
     jax.devices()

@@ -1,0 +1,94 @@
+//! The crates of the SDK that a new plugin depends on.
+
+use std::path::{Path, PathBuf};
+
+use super::name::Name;
+use super::template::Template;
+
+/// The origin of the SDK's crates.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Sdk {
+    /// The published crates, of the same version as this program.
+    Registry,
+    /// A checkout of the repository.
+    Checkout(PathBuf),
+}
+
+/// The crates of the SDK that the templates use.
+const CRATES: &[&str] = &["pjrt-plugin", "pjrt-stablehlo"];
+
+impl Default for Sdk {
+    /// Returns the checkout from which this program was installed, or the published crates if it was installed from those.
+    fn default() -> Self {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(""));
+        Self::checkout(source).unwrap_or(Self::Registry)
+    }
+}
+
+impl Sdk {
+    /// Checks that a folder is a checkout.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a crate is missing.
+    pub(super) fn checkout(folder: &Path) -> Result<Self, String> {
+        for name in CRATES {
+            let manifest = folder.join(name).join("Cargo.toml");
+            if !manifest.is_file() {
+                return Err(format!(
+                    "{} does not exist; expected the folder of a checkout of pjrt-plugin",
+                    manifest.display()
+                ));
+            }
+        }
+        let folder = folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
+        Ok(Self::Checkout(folder))
+    }
+
+    /// Returns the manifest of a plugin.
+    pub(super) fn manifest(&self, name: &Name, template: Template) -> String {
+        let dependency = |crate_name: &str| match self {
+            Self::Registry => format!("{crate_name} = \"{}\"\n", env!("CARGO_PKG_VERSION")),
+            // A TOML string in single quotes has no escapes.
+            Self::Checkout(folder) => {
+                format!("{crate_name} = {{ path = '{}' }}\n", folder.join(crate_name).display())
+            }
+        };
+        let dependencies: String = CRATES.iter().map(|name| dependency(name)).collect();
+        format!(
+            r#"[package]
+name = "{}"
+description = "{}"
+version = "0.1.0"
+edition = "2024"
+
+[lib]
+name = "{}"
+crate-type = ["cdylib", "rlib"]
+
+[dependencies]
+{dependencies}
+[lints.rust]
+unsafe_code = "forbid"
+
+# The platform in hosts, and what its Python package enables: https://github.com/pjrt-plugin/pjrt-plugin/blob/main/docs/packaging.md
+[package.metadata.pjrt]
+name = "{}"
+
+# A device that is simulated in software is slow without optimization.
+[profile.dev]
+opt-level = 1
+
+[profile.release]
+strip = "debuginfo"
+
+# The plugin is not part of a workspace in a folder above this one.
+[workspace]
+"#,
+            name.package,
+            template.description(),
+            name.platform,
+            name.platform,
+        )
+    }
+}
