@@ -219,16 +219,25 @@ fn mlir_agreement() -> Result<Outcome> {
     Ok(Outcome { passed: count(summary, "passed"), failed })
 }
 
-/// Builds the smallest plugin outside the workspace from the packaged crates, and runs it with JAX.
+/// Creates plugins from the templates and builds them outside the workspace, one of them from the packaged
+/// crates; then runs them with JAX.
 fn packaged_crates() -> Result<Outcome> {
-    let library = packaged::build_hello()?;
-    check(
-        Venv::of_tests()?
-            .python()
-            .arg(workspace::root().join("tests/python/first_program.py"))
-            .env("PJRT_NAMES_AND_LIBRARY_PATHS", format!("hello:{}", library.display()))
-            .env("JAX_PLATFORMS", "hello"),
-    )
+    let venv = Venv::of_tests()?;
+    let mut outcome = Outcome::default();
+    for plugin in packaged::build_new_plugins()? {
+        let program = check(
+            venv.python()
+                .arg(workspace::root().join("tests/python/first_program.py"))
+                .env(
+                    "PJRT_NAMES_AND_LIBRARY_PATHS",
+                    format!("{}:{}", plugin.platform, plugin.library.display()),
+                )
+                .env("JAX_PLATFORMS", plugin.platform),
+        )?;
+        outcome.passed += program.passed;
+        outcome.failed += program.failed;
+    }
+    Ok(outcome)
 }
 
 /// Checks the generated files: the bindings of the C API, and the structs of protocol buffers.
