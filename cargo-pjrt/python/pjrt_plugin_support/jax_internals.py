@@ -85,6 +85,7 @@ SYMBOLS = (
     ("jax._src.buffer_callback", "buffer_callback_p"),
     ("jaxlib.xla_client", "HloSharding"),
     ("jaxlib.xla_client", "_xla"),
+    ("jaxlib.xla_client", "pjrt_plugin_loaded"),
     ("jaxlib.xla_client", "register_custom_call_handler"),
     ("jaxlib.lapack", "_lapack"),
     ("jaxlib.mlir.ir", "InsertionPoint"),
@@ -175,9 +176,17 @@ def is_named_as_platform(name: str) -> bool:
 
 
 def is_named_in_environment(name: str) -> bool:
-    """Returns whether `PJRT_NAMES_AND_LIBRARY_PATHS` contains a library for a platform."""
-    entries = os.environ.get("PJRT_NAMES_AND_LIBRARY_PATHS", "").split(",")
-    return any(entry.partition(os.pathsep)[0] == name for entry in entries)
+    """Returns whether `PJRT_NAMES_AND_LIBRARY_PATHS` contains a library for a platform.
+
+    JAX ignores entries that are not a name and a path.
+    """
+    entries = (entry.split(os.pathsep) for entry in os.environ.get("PJRT_NAMES_AND_LIBRARY_PATHS", "").split(","))
+    return any(len(entry) == 2 and entry[0] == name and entry[1] for entry in entries)
+
+
+def is_loaded(name: str) -> bool:
+    """Returns whether this process has loaded a library for a platform. Loading a second one fails."""
+    return xla_client.pjrt_plugin_loaded(name)
 
 
 def num_processes() -> int:
