@@ -290,7 +290,7 @@ def allow_dlpack(platform: str) -> None:
             on_cpu = _on_cpu_backend(x)
             if copy is False and on_cpu.unsafe_buffer_pointer() != x.unsafe_buffer_pointer():
                 raise BufferError(f"the memory of an array on {platform} cannot be shared with the host (copy=False)")
-            x, src_device = on_cpu, on_cpu.device
+            x, (src_device,) = on_cpu, on_cpu.devices()
         return to_dlpack(x, stream, src_device, *arguments, copy=copy, **options)
 
     @functools.wraps(device_of)
@@ -351,7 +351,9 @@ class _Tensor:
 
 def _on_cpu_backend(x: Any) -> Any:
     _start_cpu_backend()
-    return jax.device_put(np.asarray(x), xla_bridge.backends()["cpu"].local_devices()[0], may_alias=True)
+    # JAX before 0.4.31 does not have the option.
+    options = {"may_alias": True} if "may_alias" in inspect.signature(jax.device_put).parameters else {}
+    return jax.device_put(np.asarray(x), xla_bridge.backends()["cpu"].local_devices()[0], **options)
 
 
 def when_registered(platform: str, then: Callable[[], None]) -> None:
