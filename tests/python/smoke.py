@@ -84,6 +84,10 @@ def donation():
     assert x.is_deleted(), "the donated array is still there"
 
 
+def dlpack():
+    np.testing.assert_array_equal(np.from_dlpack(jnp.arange(4.0) + 1), [1, 2, 3, 4])
+
+
 def errors():
     compiled = jax.jit(lambda x: x + 1).lower(jnp.ones(3)).compile()
     try:
@@ -107,7 +111,22 @@ def close(actual, expected):
     np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-4, atol=1e-5)
 
 
-CHECKS = (add, jit, grad, matmul, device_put, scan, while_loop, vmap, sort_and_index, random_bits, convolution, donation, errors)
+CHECKS = (
+    add,
+    jit,
+    grad,
+    matmul,
+    device_put,
+    scan,
+    while_loop,
+    vmap,
+    sort_and_index,
+    random_bits,
+    convolution,
+    donation,
+    dlpack,
+    errors,
+)
 
 
 class Lacking(Exception):

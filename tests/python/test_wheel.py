@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
 import sys
@@ -93,6 +94,41 @@ print(total, "/other.so" in loaded, "libhello_pjrt.so" in loaded)
     assert printed == "2 True False"
 
 
+def test_an_entry_without_a_path_does_not_hide_the_installed_plugin(packages):
+    code = "import jax, jax.numpy as jnp; print(jnp.add(1, 1))"
+    for entry in ("hello", "hello:", "hello:a:b"):
+        printed = plugins.run_python(
+            code, JAX_PLATFORMS="hello", PYTHONPATH=packages, PJRT_NAMES_AND_LIBRARY_PATHS=entry
+        )
+        assert printed == "2", entry
+
+
+def test_a_library_that_is_already_loaded_stays_and_is_named_once(packages):
+    code = f"""
+import io, sys
+log = sys.stderr = io.StringIO()
+import jax, jax.numpy as jnp
+from jax._src import xla_bridge
+xla_bridge.register_plugin("hello", library_path={LIBRARIES["hello"]!r})
+print(jnp.add(1, 1), log.getvalue().count("already loaded a library for hello"), "ALREADY_EXISTS" in log.getvalue())
+"""
+    printed = plugins.run_python(code, JAX_PLATFORMS="hello", PYTHONPATH=packages)
+    assert printed == "2 1 False"
+
+
+def test_an_option_for_a_library_that_is_not_used_is_an_error(packages):
+    code = f"""
+from jax._src import xla_bridge
+xla_bridge.register_plugin("accelerator", library_path={LIBRARIES["accelerator"]!r})
+from jax_plugins import accelerator
+try:
+    accelerator.plugin.set_option("memory_limit", 4096)
+except RuntimeError as error:
+    print("no effect" in str(error))
+"""
+    assert plugins.run_python(code, JAX_PLATFORMS="accelerator", PYTHONPATH=packages) == "True"
+
+
 def test_an_option_that_is_set_too_late_is_an_error(packages):
     code = """
 import jax
@@ -105,6 +141,62 @@ except RuntimeError as error:
     print("before the first use of JAX" in str(error))
 """
     assert plugins.run_python(code, JAX_PLATFORMS="accelerator", PYTHONPATH=packages) == "4096\nTrue"
+
+
+def test_a_manifest_of_a_member_selects_it(tmp_path):
+    manifest = str(ROOT / "examples/hello/Cargo.toml")
+    command = [CARGO_PJRT, "wheel", "--manifest-path", manifest, "--library", LIBRARIES["hello"], "--no-test"]
+    subprocess.run([*command, "--out", str(tmp_path)], check=True, timeout=60)
+    # The same from a folder of the package.
+    command = [CARGO_PJRT, "wheel", "--library", os.path.abspath(LIBRARIES["hello"]), "--no-test"]
+    subprocess.run([*command, "--out", str(tmp_path)], check=True, timeout=60, cwd=ROOT / "examples/hello/src")
+    assert [wheel.name.split("-")[0] for wheel in tmp_path.glob("*.whl")] == ["hello_pjrt"]
+
+
+def test_a_wheel_of_another_version_or_machine_stays(tmp_path):
+    kept = {"hello_pjrt-0.0.9-py3-none-manylinux_2_28_x86_64.whl", "hello_pjrt-0.1.0-py3-none-manylinux_2_28_riscv64.whl"}
+    for name in kept:
+        (tmp_path / name).touch()
+    assert build("hello-pjrt", LIBRARIES["hello"], tmp_path).returncode == 0
+    assert kept < {path.name for path in tmp_path.iterdir()}
+
+
+def compile_library(folder: pathlib.Path, source: str, *options: str) -> pathlib.Path:
+    """A shared library that exports `GetPjrtApi`."""
+    code, library, exports = folder / "plugin.cc", folder / "plugin.so", folder / "exports"
+    code.write_text(source)
+    exports.write_text("{ global: GetPjrtApi; local: *; };")
+    command = ["c++", "-shared", "-fPIC", str(code), "-o", str(library), f"-Wl,--version-script={exports}"]
+    subprocess.run([*command, *options], check=True, timeout=60)
+    return library
+
+
+def test_the_tag_covers_more_than_the_symbols_of_glibc(tmp_path):
+    library = compile_library(
+        tmp_path,
+        """
+        #include <charconv>
+        #include <cstdio>
+        extern "C" void *GetPjrtApi() { double x = 0; char t[] = "1.5"; std::from_chars(t, t + 3, x); return puts(t) ? 0 : t; }
+        """,
+        "-std=c++17",
+    )
+    required = subprocess.run(["readelf", "-V", str(library)], capture_output=True, text=True, check=True).stdout
+    assert "GLIBCXX_3.4.29" in required and "GLIBCXX_3.4.30" not in required
+    out = tmp_path / "out"
+    assert build("hello-pjrt", str(library), out).returncode == 0
+    # libstdc++ with GLIBCXX_3.4.29 is that of GCC 11, which the policy of manylinux_2_34 is the first to have.
+    assert [wheel.name for wheel in out.iterdir()] == [f"hello_pjrt-0.1.0-py3-none-manylinux_2_34_{platform.machine()}.whl"]
+
+
+def test_a_library_that_the_wheel_does_not_contain_is_named(tmp_path):
+    other = tmp_path / "libvendor.so"
+    (tmp_path / "vendor.c").write_text("int vendor(void) { return 1; }")
+    subprocess.run(["cc", "-shared", "-fPIC", str(tmp_path / "vendor.c"), "-o", str(other)], check=True)
+    source = 'extern "C" int vendor(); extern "C" void *GetPjrtApi() { return vendor() ? 0 : (void*)1; }'
+    library = compile_library(tmp_path, source, f"-L{tmp_path}", "-lvendor")
+    result = build("hello-pjrt", str(library), tmp_path / "out")
+    assert result.returncode == 0 and "does not contain these libraries" in result.stderr and "libvendor.so" in result.stderr
 
 
 def test_mistakes_are_named(tmp_path):

@@ -85,6 +85,7 @@ SYMBOLS = (
     ("jax._src.buffer_callback", "buffer_callback_p"),
     ("jaxlib.xla_client", "HloSharding"),
     ("jaxlib.xla_client", "_xla"),
+    ("jaxlib.xla_client", "pjrt_plugin_loaded"),
     ("jaxlib.xla_client", "register_custom_call_handler"),
     ("jaxlib.lapack", "_lapack"),
     ("jaxlib.mlir.ir", "InsertionPoint"),
@@ -175,9 +176,17 @@ def is_named_as_platform(name: str) -> bool:
 
 
 def is_named_in_environment(name: str) -> bool:
-    """Returns whether `PJRT_NAMES_AND_LIBRARY_PATHS` contains a library for a platform."""
-    entries = os.environ.get("PJRT_NAMES_AND_LIBRARY_PATHS", "").split(",")
-    return any(entry.partition(os.pathsep)[0] == name for entry in entries)
+    """Returns whether `PJRT_NAMES_AND_LIBRARY_PATHS` contains a library for a platform.
+
+    JAX ignores entries that are not a name and a path.
+    """
+    entries = (entry.split(os.pathsep) for entry in os.environ.get("PJRT_NAMES_AND_LIBRARY_PATHS", "").split(","))
+    return any(len(entry) == 2 and entry[0] == name and entry[1] for entry in entries)
+
+
+def is_loaded(name: str) -> bool:
+    """Returns whether this process has loaded a library for a platform. Loading a second one fails."""
+    return xla_client.pjrt_plugin_loaded(name)
 
 
 def num_processes() -> int:
@@ -281,7 +290,7 @@ def allow_dlpack(platform: str) -> None:
             on_cpu = _on_cpu_backend(x)
             if copy is False and on_cpu.unsafe_buffer_pointer() != x.unsafe_buffer_pointer():
                 raise BufferError(f"the memory of an array on {platform} cannot be shared with the host (copy=False)")
-            x, src_device = on_cpu, on_cpu.device
+            x, (src_device,) = on_cpu, on_cpu.devices()
         return to_dlpack(x, stream, src_device, *arguments, copy=copy, **options)
 
     @functools.wraps(device_of)
@@ -342,7 +351,9 @@ class _Tensor:
 
 def _on_cpu_backend(x: Any) -> Any:
     _start_cpu_backend()
-    return jax.device_put(np.asarray(x), xla_bridge.backends()["cpu"].local_devices()[0], may_alias=True)
+    # JAX before 0.4.31 does not have the option.
+    options = {"may_alias": True} if "may_alias" in inspect.signature(jax.device_put).parameters else {}
+    return jax.device_put(np.asarray(x), xla_bridge.backends()["cpu"].local_devices()[0], **options)
 
 
 def when_registered(platform: str, then: Callable[[], None]) -> None:

@@ -1,6 +1,7 @@
 """The registration of a plugin with JAX."""
 
 import dataclasses
+import logging
 import pathlib
 import warnings
 from typing import Any
@@ -49,12 +50,13 @@ class JaxPlugin:
     sharding_inspection: bool = False
 
     _registered: bool = dataclasses.field(default=False, init=False, repr=False)
+    _uses_package: bool = dataclasses.field(default=False, init=False, repr=False)
 
     def initialize(self) -> None:
         """Registers the plugin once. JAX calls this function when it searches for plugins.
 
-        If `PJRT_NAMES_AND_LIBRARY_PATHS` contains a library with the name of the plugin, that library is used instead of the one
-        in the package.
+        If `PJRT_NAMES_AND_LIBRARY_PATHS` contains a library with the name of the plugin, or if the process has loaded one, that
+        library is used instead of the one in the package.
         """
         if self._registered:
             return
@@ -70,6 +72,11 @@ class JaxPlugin:
         jax_internals.when_registered(self.name, self.add_lowerings)
         if jax_internals.is_named_in_environment(self.name):
             return
+        if jax_internals.is_loaded(self.name):
+            logging.getLogger(__name__).warning(
+                "the process has already loaded a library for %s; JAX uses that instead of %s", self.name, self.library
+            )
+            return
         several = jax_internals.num_processes() > 1 and not self.multi_process
         if several and not jax_internals.is_named_as_platform(self.name):
             # Registering the plugin would make JAX fail on all platforms, because the plugin cannot create a client.
@@ -82,6 +89,7 @@ class JaxPlugin:
         jax_internals.register_plugin(
             self.name, priority=self.priority, library_path=str(self.library), options=self.options
         )
+        self._uses_package = True
 
     def set_option(self, name: str, value: str | int | float | bool) -> None:
         """Sets a create option of the client. It must be called before the first use of JAX."""
@@ -92,6 +100,10 @@ class JaxPlugin:
         if jax_internals.is_named_in_environment(self.name):
             raise RuntimeError(
                 f"the option {name} has no effect on {self.name}, because its library is from PJRT_NAMES_AND_LIBRARY_PATHS"
+            )
+        if jax_internals.is_loaded(self.name) and not self._uses_package:
+            raise RuntimeError(
+                f"the option {name} has no effect on {self.name}, because the process has loaded another library for it"
             )
         self.options[name] = value
 

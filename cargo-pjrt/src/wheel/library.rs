@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use cargo_metadata::Message;
-use object::read::elf::{ElfFile64, FileHeader, SectionHeader};
-use object::{Architecture, Endianness, Object, ObjectSymbol};
+use object::{Architecture, Object, ObjectSymbol};
 
+use super::linux::Requirements;
 use super::manifest::Package;
 use super::smoke::venv;
 
@@ -113,11 +113,34 @@ pub(super) fn tag(code: &[u8], glibc: Option<u32>) -> Result<String, String> {
         let machine = if machine == "aarch64" { "arm64" } else { machine };
         return Ok(format!("macosx_11_0_{machine}"));
     };
-    let required = glibc_of(elf)?;
-    match (required, glibc) {
+    let requirements = Requirements::of(elf)?;
+    let tag = linux_tag(&requirements, glibc, machine)?;
+    if !requirements.libraries.is_empty() {
+        eprintln!(
+            "note: the wheel does not contain these libraries, which the plugin loads from the user's system: {}",
+            requirements.libraries.join(", ")
+        );
+    }
+    Ok(tag)
+}
+
+/// Returns the platform tag of the oldest Linux that fulfils requirements.
+fn linux_tag(requirements: &Requirements, glibc: Option<u32>, machine: &str) -> Result<String, String> {
+    if !requirements.unknown.is_empty() {
+        let versions = requirements.unknown.join(", ");
+        if let Some(wanted) = glibc {
+            return Err(format!(
+                "the library requires {versions}, which systems with glibc 2.{wanted} may not have \
+                 (hint: link libstdc++ and libgcc statically, or build with an older compiler)"
+            ));
+        }
+        eprintln!("note: no manylinux tag covers {versions}; the wheel is for systems like this one");
+        return Ok(format!("linux_{machine}"));
+    }
+    match (requirements.glibc, glibc) {
         (Some(required), Some(wanted)) if required > wanted => Err(format!(
-            "the library requires glibc 2.{required}; expected at most 2.{wanted} (hint: a C library that it links was built for a \
-             newer system)"
+            "the library requires a system with glibc 2.{required}; expected at most 2.{wanted} \
+             (hint: a C or C++ library that it links was built for a newer system)"
         )),
         (Some(required), _) => Ok(format!("manylinux_2_{}_{machine}", required.max(OLDEST_GLIBC))),
         (None, _) => Ok(format!("linux_{machine}")),
@@ -136,29 +159,6 @@ fn exports(file: &object::File<'_>) -> Vec<String> {
     names.collect()
 }
 
-/// Returns the newest minor version of glibc 2 that the library requires, or `None` if it requires no glibc.
-fn glibc_of(elf: &ElfFile64<'_, Endianness>) -> Result<Option<u32>, String> {
-    let fault = |error: object::read::Error| format!("the library's table of versions is invalid: {error}");
-    let (endian, data) = (elf.endian(), elf.data());
-    let sections = elf.elf_header().sections(endian, data).map_err(fault)?;
-    let mut newest = None;
-    for section in sections.iter() {
-        let Some((mut libraries, strings)) = section.gnu_verneed(endian, data).map_err(fault)? else {
-            continue;
-        };
-        let strings = sections.strings(endian, data, strings).map_err(fault)?;
-        while let Some((_, mut versions)) = libraries.next().map_err(fault)? {
-            while let Some(version) = versions.next().map_err(fault)? {
-                let name = version.name(endian, strings).map_err(fault)?;
-                let name = String::from_utf8_lossy(name);
-                let minor = name.strip_prefix("GLIBC_2.").and_then(|minor| minor.split('.').next());
-                newest = newest.max(minor.and_then(|minor| minor.parse().ok()));
-            }
-        }
-    }
-    Ok(newest)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,6 +169,22 @@ mod tests {
         for wrong in ["2.5", "3.0", "28", "2.x"] {
             assert!(glibc_minor(wrong).unwrap_err().contains(wrong));
         }
+    }
+
+    #[test]
+    fn the_tag_is_that_of_the_oldest_system_with_all_requirements() {
+        let of = |glibc, unknown: &[&str]| Requirements {
+            glibc,
+            unknown: unknown.iter().map(ToString::to_string).collect(),
+            libraries: Vec::new(),
+        };
+        let tag = |requirements: &Requirements, glibc| linux_tag(requirements, glibc, "x86_64");
+        assert_eq!(tag(&of(Some(34), &[]), None).unwrap(), "manylinux_2_34_x86_64");
+        assert_eq!(tag(&of(Some(2), &[]), Some(28)).unwrap(), "manylinux_2_17_x86_64");
+        assert_eq!(tag(&of(None, &[]), None).unwrap(), "linux_x86_64");
+        assert_eq!(tag(&of(Some(34), &["GLIBC_PRIVATE"]), None).unwrap(), "linux_x86_64");
+        assert!(tag(&of(Some(34), &[]), Some(28)).unwrap_err().contains("2.34"));
+        assert!(tag(&of(Some(17), &["GLIBCXX_3.4.99"]), Some(28)).unwrap_err().contains("GLIBCXX_3.4.99"));
     }
 
     #[test]

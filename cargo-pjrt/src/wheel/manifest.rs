@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cargo_metadata::{CrateType, MetadataCommand, semver::Version};
+use cargo_metadata::{CrateType, Metadata, MetadataCommand, semver::Version};
 use serde::Deserialize;
 
 /// A package with a plugin.
@@ -51,6 +51,13 @@ pub(super) struct Jax {
     pub(super) sharding_inspection: bool,
 }
 
+/// The keywords of Python in lowercase, which cannot be names of modules in an `import`.
+const KEYWORDS: &[&str] = &[
+    "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else",
+    "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not",
+    "or", "pass", "raise", "return", "try", "while", "with", "yield",
+];
+
 /// What to add to a manifest whose package is not a shared library.
 const CDYLIB: &str = "[lib]\ncrate-type = [\"cdylib\"]";
 
@@ -67,23 +74,7 @@ impl Package {
             command.manifest_path(manifest);
         }
         let metadata = command.no_deps().exec().map_err(|error| error.to_string())?;
-        let package = match name {
-            Some(name) => metadata.packages.iter().find(|package| package.name == name),
-            None => metadata.root_package().or(match metadata.packages.as_slice() {
-                [package] => Some(package),
-                _ => None,
-            }),
-        };
-        let package = package.ok_or_else(|| {
-            let names: Vec<&str> = metadata.packages.iter().map(|package| package.name.as_str()).collect();
-            let names = names.join(", ");
-            match name {
-                Some(name) => format!("the workspace has no package '{name}'; it has {names}"),
-                None => {
-                    format!("this is a workspace of several packages; select one with --package: {names}")
-                }
-            }
-        })?;
+        let package = select(&metadata, manifest, name)?;
         let manifest = package.manifest_path.clone().into_std_path_buf();
         let library = package.targets.iter().find(|target| target.crate_types.contains(&CrateType::CDyLib));
         let library = library.ok_or_else(|| {
@@ -92,6 +83,14 @@ impl Package {
         let folder = manifest.parent().map(Path::to_owned).unwrap_or_default();
         let settings = settings(&package.metadata, &library.name, &folder)
             .map_err(|error| format!("{}: {error}", manifest.display()))?;
+        let distribution = settings.distribution.as_deref().unwrap_or(&package.name);
+        if !is_distribution(distribution) {
+            return Err(format!(
+                "{}: the wheel is called '{distribution}'; expected ASCII letters, digits, '-', '_' and '.', \
+                 with a letter or digit at both ends: set `distribution` in [package.metadata.pjrt]",
+                manifest.display()
+            ));
+        }
         let readme = package.readme.as_ref().map(|readme| folder.join(readme));
         Ok(Self {
             name: package.name.to_string(),
@@ -108,9 +107,9 @@ impl Package {
         })
     }
 
-    /// Returns the name of the wheel, as file names contain it.
-    pub(super) fn distribution(&self) -> String {
-        self.settings.distribution.as_deref().unwrap_or(&self.name).replace('-', "_")
+    /// Returns the name of the wheel.
+    pub(super) fn distribution(&self) -> &str {
+        self.settings.distribution.as_deref().unwrap_or(&self.name)
     }
 
     /// Returns the file name of the library.
@@ -118,6 +117,51 @@ impl Package {
         let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
         format!("{prefix}{}{suffix}", self.library)
     }
+}
+
+/// Returns the package with a name, or else that of the manifest, or else the only one of the workspace.
+fn select<'a>(
+    metadata: &'a Metadata,
+    manifest: Option<&Path>,
+    name: Option<&str>,
+) -> Result<&'a cargo_metadata::Package, String> {
+    let named = |name: &str| metadata.packages.iter().find(|package| package.name == name);
+    let found = match (name, metadata.packages.as_slice()) {
+        (Some(name), _) => named(name),
+        (None, [package]) => Some(package),
+        (None, packages) => {
+            let manifest = nearest_manifest(manifest);
+            packages.iter().find(|package| Some(package.manifest_path.as_std_path()) == manifest.as_deref())
+        }
+    };
+    found.ok_or_else(|| {
+        let names: Vec<&str> = metadata.packages.iter().map(|package| package.name.as_str()).collect();
+        let names = names.join(", ");
+        match name {
+            Some(name) => format!("the workspace has no package '{name}'; it has {names}"),
+            None => format!("this is a workspace of several packages; select one with --package: {names}"),
+        }
+    })
+}
+
+/// Returns the path of a manifest, or of the one that cargo finds from the current folder, without symbolic links.
+fn nearest_manifest(manifest: Option<&Path>) -> Option<PathBuf> {
+    let manifest = match manifest {
+        Some(manifest) => manifest.to_owned(),
+        None => {
+            let folder = std::env::current_dir().ok()?;
+            folder.ancestors().map(|folder| folder.join("Cargo.toml")).find(|manifest| manifest.exists())?
+        }
+    };
+    manifest.canonicalize().ok()
+}
+
+/// Returns whether a package can have this name (PEP 508).
+fn is_distribution(name: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    name.chars().all(is_inner)
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.ends_with(|c: char| c.is_ascii_alphanumeric())
 }
 
 /// Reads the settings, completes their names, and makes their paths absolute.
@@ -131,7 +175,9 @@ fn settings(metadata: &serde_json::Value, library: &str, folder: &Path) -> Resul
         settings.name = library.strip_suffix("_pjrt").unwrap_or(library).to_owned();
     }
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    if !settings.name.chars().all(is_name) || settings.name.starts_with(|c: char| c.is_ascii_digit()) {
+    let is_word =
+        settings.name.chars().all(is_name) && !settings.name.starts_with(|c: char| c.is_ascii_digit());
+    if !is_word || KEYWORDS.contains(&settings.name.as_str()) {
         return Err(format!(
             "the platform is called '{}', which is not the name of a Python module; set `name` in [package.metadata.pjrt] to \
              one of lowercase letters, digits and '_', and PjrtClient::PLATFORM_NAME to the same",
@@ -167,8 +213,29 @@ mod tests {
     fn misspelt_settings_and_names_that_python_refuses_are_errors() {
         assert!(read(&json!({"pjrt": {"prio": 1}})).unwrap_err().contains("`prio`"));
         assert!(read(&json!({"pjrt": {"jax": {"prio": 1}}})).unwrap_err().contains("`prio`"));
-        for name in ["my-chip", "1chip", "Chip"] {
+        for name in ["my-chip", "1chip", "Chip", "class"] {
             assert!(read(&json!({"pjrt": {"name": name}})).unwrap_err().contains(name));
         }
+    }
+
+    #[test]
+    fn distributions_have_the_names_that_pip_accepts() {
+        for name in ["chip", "My.Chip", "a", "chip-2_x"] {
+            assert!(is_distribution(name), "{name}");
+        }
+        for name in ["", "-chip", "chip_", "my chip", "chïp"] {
+            assert!(!is_distribution(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_manifest_selects_its_package_in_a_workspace_of_several() {
+        // This package is a member of such a workspace.
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let metadata = MetadataCommand::new().manifest_path(&manifest).no_deps().exec().unwrap();
+        assert!(metadata.packages.len() > 1);
+        assert_eq!(select(&metadata, Some(&manifest), None).unwrap().name, env!("CARGO_PKG_NAME"));
+        let root = metadata.workspace_root.join("Cargo.toml");
+        assert!(select(&metadata, Some(root.as_std_path()), None).unwrap_err().contains("--package"));
     }
 }

@@ -12,10 +12,9 @@ const EXTRAS: &[(&str, &str)] = &[("jax", "jax>=0.4.30"), ("torch-xla", "torch_x
 
 /// Adds the metadata, the entry points and the licenses of a package.
 pub(super) fn add(package: &Package, version: &str, archive: &mut Archive) -> Result<(), String> {
-    let name = package.settings.distribution.as_deref().unwrap_or(&package.name);
     let mut lines = vec![
         "Metadata-Version: 2.4".to_owned(),
-        format!("Name: {name}"),
+        format!("Name: {}", package.distribution()),
         format!("Version: {version}"),
         "Requires-Python: >=3.10".to_owned(),
     ];
@@ -25,7 +24,7 @@ pub(super) fn add(package: &Package, version: &str, archive: &mut Archive) -> Re
         Some(format!("{key}: {value}"))
     };
     lines.extend(line("Summary", &package.description));
-    lines.extend(line("License-Expression", &package.license));
+    lines.extend(line("License-Expression", &package.license.as_deref().map(license_expression)));
     lines.extend(line("Project-URL", &package.repository.as_ref().map(|url| format!("Repository, {url}"))));
     for (file, text) in licenses(package)? {
         lines.push(format!("License-File: {file}"));
@@ -48,6 +47,11 @@ pub(super) fn add(package: &Package, version: &str, archive: &mut Archive) -> Re
         format!("[jax_plugins]\n{name} = jax_plugins.{name}\n\n[torch_xla.plugins]\n{name} = torch_xla_{name}:Plugin\n"),
     );
     Ok(())
+}
+
+/// Returns an SPDX expression. Old manifests separate alternatives with a slash, which cargo accepts and PyPI refuses.
+fn license_expression(license: &str) -> String {
+    license.split('/').map(str::trim).collect::<Vec<_>>().join(" OR ")
 }
 
 /// Returns the files with licenses of the package, or, if it has none, of its workspace.
@@ -104,6 +108,13 @@ pub(super) fn python_version(version: &Version) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn licenses_are_spdx_expressions() {
+        for license in ["MIT/Apache-2.0", "MIT / Apache-2.0", "MIT OR Apache-2.0"] {
+            assert_eq!(license_expression(license), "MIT OR Apache-2.0");
+        }
+    }
 
     #[test]
     fn versions_are_those_that_pip_accepts() {

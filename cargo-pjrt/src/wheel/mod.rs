@@ -5,6 +5,7 @@
 
 mod archive;
 mod library;
+mod linux;
 mod manifest;
 mod metadata;
 mod modules;
@@ -27,6 +28,9 @@ pub struct Options {
     /// Cargo profile of the build
     #[arg(long, default_value = "release")]
     pub profile: String,
+    /// Build with the profile release, which is the default
+    #[arg(long, conflicts_with_all = ["profile", "library"])]
+    pub release: bool,
     /// Put this library into the wheel instead of building the plugin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["profile", "glibc"])]
     pub library: Option<PathBuf>,
@@ -70,8 +74,8 @@ pub fn wheel(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes the wheel of a library that is already built, and returns the wheel's path. Other wheels of the package
-/// in the folder are removed. With `glibc`, the library must not require a newer glibc 2 than this minor version.
+/// Writes the wheel of a library that is already built, and returns the wheel's path. With `glibc`, the library must
+/// not require a newer glibc 2 than this minor version.
 ///
 /// # Errors
 ///
@@ -80,7 +84,7 @@ fn pack(package: &Package, library: &Path, glibc: Option<u32>, out: &Path) -> Re
     let code = std::fs::read(library).map_err(|error| format!("{}: {error}", library.display()))?;
     let tag = library::tag(&code, glibc).map_err(|error| format!("{}: {error}", library.display()))?;
     let version = metadata::python_version(&package.version)?;
-    let mut archive = Archive::new(&package.distribution(), &version, &format!("py3-none-{tag}"));
+    let mut archive = Archive::new(package.distribution(), &version, &format!("py3-none-{tag}"));
     modules::add(package, &mut archive)?;
     archive.add_library(&format!("jax_plugins/{}/{}", package.settings.name, package.library_file()), code);
     metadata::add(package, &version, &mut archive)?;
