@@ -45,7 +45,7 @@ pub enum Sharding {
 pub enum Subgroup {
     /// Each partition has the whole tile.
     Replicated,
-    /// Each partition has an addend of the tile, which is their sum.
+    /// Each partition has a partial result of the tile, which is their reduction.
     Unreduced,
 }
 

@@ -30,7 +30,7 @@ fn numbers(runtime: &Runtime, dtype: DType, dims: &[usize], seed: usize) -> Arra
     Array::from_bytes(&runtime.allocator, dtype, dims, &bytes).unwrap()
 }
 
-/// Where a partition's part begins and how large it is. What is to be summed has one addend of it.
+/// Where a partition's part begins and how large it is. What is to be reduced has one partial result of it.
 fn part(sharding: Option<&Sharding>, dims: &[usize], partition: usize) -> (Vec<usize>, Vec<usize>) {
     let Some(sharding) = sharding else { return (vec![0; dims.len()], dims.to_vec()) };
     (sharding.shard_starts(partition, dims), sharding.shard_dims(dims))
@@ -71,16 +71,18 @@ fn same_results(whole: &Compiled, of_partition: &Compiled, program: &str) {
         let cut = |(array, parameter): (&Array, &ArrayInfo)| {
             let (starts, sizes) = part(parameter.sharding.as_ref(), &parameter.shape.dims, partition);
             let array = Array::window(array, &starts, &sizes).dense(&runtime.allocator).unwrap();
-            let summed = parameter.sharding.as_ref().is_some_and(|sharding| sharding.summed);
-            let array = if summed { array.reinterpret(array.dtype(), sizes[1..].into()) } else { array };
+            let is_unreduced =
+                parameter.sharding.as_ref().is_some_and(|sharding| sharding.reduction.is_some());
+            let array =
+                if is_unreduced { array.reinterpret(array.dtype(), sizes[1..].into()) } else { array };
             Input { array, donatable: false }
         };
         arguments.iter().zip(&whole.parameters).map(cut).collect()
     };
     let got = run(&of_partition.plan, &runtime, (0..4).map(lane).collect(), &RunOptions::default()).unwrap();
     for (k, result) in whole.results.iter().enumerate() {
-        let summed = result.sharding.as_ref().is_some_and(|sharding| sharding.summed);
-        assert!(!summed, "what is still to be summed is compared by its sum");
+        let is_unreduced = result.sharding.as_ref().is_some_and(|sharding| sharding.reduction.is_some());
+        assert!(!is_unreduced, "what is still to be reduced is compared by its reduction");
         for (partition, got) in got.iter().enumerate() {
             let (starts, sizes) = part(result.sharding.as_ref(), &result.shape.dims, partition);
             let wanted = Array::window(&expected[0][k], &starts, &sizes).dense(&runtime.allocator).unwrap();
@@ -161,7 +163,7 @@ fn a_contraction_of_split_dimensions_is_summed_where_it_is_needed() {
 }
 
 #[test]
-fn a_sum_whose_parts_are_wanted_where_its_addends_are_is_scattered() {
+fn a_sum_whose_parts_are_wanted_where_its_terms_are_is_scattered() {
     let text = partitioned_text(&format!(
         "({}) -> (tensor<4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{\"x\"}}]>}}) {{
            %z = stablehlo.constant dense<0.0> : tensor<f32>
