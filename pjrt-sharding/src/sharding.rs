@@ -32,8 +32,8 @@ pub struct Sharding {
 pub enum Subgroup {
     /// Each partition holds the whole tile.
     Replicated,
-    /// Each partition holds a partial result of the tile.
-    Unreduced,
+    /// Each partition holds a partial result of the tile, which is their reduction.
+    Unreduced(Reduction),
 }
 
 /// A sharding as XLA describes it (`HloSharding`): the partitions of each tile. The example of [`Sharding`] makes one.
@@ -98,7 +98,7 @@ impl Sharding {
             dimensions.push(copies);
             subgroups.push(Subgroup::Replicated);
         }
-        if reduction.is_some() {
+        if let Some(reduction) = reduction {
             // Within a tile, order the partitions by replica, then by partial result.
             for of_tile in devices.chunks_mut(copies * terms) {
                 of_tile.sort_by_key(|partition| position[*partition][0]);
@@ -108,7 +108,7 @@ impl Sharding {
                 }
             }
             dimensions.push(terms);
-            subgroups.push(Subgroup::Unreduced);
+            subgroups.push(Subgroup::Unreduced(*reduction));
         }
         TileAssignment { dimensions, devices, subgroups }
     }
@@ -126,7 +126,7 @@ impl TileAssignment {
     /// Returns [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the tiles have another rank or do not contain every
     /// partition once, or [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if a subgroup is not replicated.
     pub fn sharding(&self, rank: usize) -> Result<Sharding> {
-        if self.subgroups.contains(&Subgroup::Unreduced) {
+        if self.subgroups.iter().any(|subgroup| matches!(subgroup, Subgroup::Unreduced(_))) {
             return Err(Error::unsupported(format!(
                 "the sharding {self} is unreduced, which is not supported here"
             )));
@@ -166,7 +166,7 @@ impl fmt::Display for TileAssignment {
         let subgroups = match self.subgroups[..] {
             [] => "",
             [Subgroup::Replicated] => " last_tile_dim_replicate",
-            [Subgroup::Unreduced] => " last_tile_dims={unreduced}",
+            [Subgroup::Unreduced(_)] => " last_tile_dims={unreduced}",
             _ => " last_tile_dims={replicated, unreduced}",
         };
         write!(f, "{{devices=[{}]{}{subgroups}}}", list(&self.dimensions), list(&self.devices))

@@ -4,7 +4,7 @@
 //! shards, one on each device.
 
 use pjrt_plugin::ext;
-use pjrt_sharding::{Sharding, Subgroup};
+use pjrt_sharding::{Reduction, Sharding, Subgroup};
 use refcpu_engine::compile::{ArrayInfo, Compiled};
 
 /// The shards of an array, which have the same shape, one for each partition. The last shards of an uneven split reach beyond
@@ -52,10 +52,12 @@ pub(crate) fn of_array(sharding: Option<&Sharding>) -> ext::Sharding {
     let numbers = |numbers: &[usize]| numbers.iter().map(|number| *number as i64).collect();
     let tile_assignment_dimensions = numbers(&tiles.dimensions);
     let tile_assignment_devices = numbers(&tiles.devices);
-    if tiles.subgroups.contains(&Subgroup::Unreduced) {
+    if sharding.reduction.is_some() {
         let kind = |subgroup: &Subgroup| match subgroup {
             Subgroup::Replicated => ext::Subgroup::Replicated,
-            Subgroup::Unreduced => ext::Subgroup::Unreduced,
+            Subgroup::Unreduced(Reduction::Sum) => ext::Subgroup::Unreduced(ext::Reduction::Sum),
+            Subgroup::Unreduced(Reduction::Max) => ext::Subgroup::Unreduced(ext::Reduction::Max),
+            Subgroup::Unreduced(Reduction::Min) => ext::Subgroup::Unreduced(ext::Reduction::Min),
         };
         return ext::Sharding::Subgroups {
             tile_assignment_dimensions,
