@@ -562,3 +562,89 @@ fn arrays_may_enter_and_leave_in_unequal_parts() {
         partitioned_text(&main(size));
     }
 }
+
+/// An argument that is unreduced along axes, such as `max{"x"}`.
+fn unreduced(name: &str, ty: &str, dims: &str, axes: &str) -> String {
+    format!("%{name}: tensor<{ty}> {{sdy.sharding = #sdy.sharding<@mesh, [{dims}], unreduced={axes}>}}")
+}
+
+#[test]
+fn partial_results_stay_partial_in_operations_that_commute_with_their_reduction() {
+    let program = |reduction: &str, op: &str| {
+        let axes = format!(r#"{reduction}{{"x"}}"#);
+        let (a, b) = (unreduced("a", "8xi32", r#"{"y"}"#, &axes), unreduced("b", "8xi32", r#"{"y"}"#, &axes));
+        let text = partitioned_text(&format!(
+            "({a}, {b}) -> tensor<8xi32> {{
+               %0 = stablehlo.{op} %a, %b : tensor<8xi32>
+               return %0 : tensor<8xi32> }}"
+        ));
+        collectives(&text)
+    };
+    for (reduction, op) in [("", "add"), ("", "subtract"), ("max", "maximum"), ("min", "minimum")] {
+        assert_eq!(program(reduction, op), [("all_reduce", 1)], "{op} of unreduced={reduction}");
+    }
+    for (reduction, op) in [("", "maximum"), ("max", "add"), ("max", "minimum"), ("min", "subtract")] {
+        assert_eq!(program(reduction, op), [("all_reduce", 2)], "{op} of unreduced={reduction}");
+    }
+}
+
+#[test]
+fn some_of_the_axes_of_partial_results_can_be_reduced() {
+    for (left, groups) in [("x", "[0, 1], [2, 3]"), ("y", "[0, 2], [1, 3]")] {
+        let a = unreduced("a", "8xi32", "{}", r#"max{"x", "y"}"#);
+        let text = partitioned_text(&format!(
+            "({a}) -> tensor<8xi32> {{
+               %0 = sdy.sharding_constraint %a <@mesh, [{{}}], unreduced=max{{\"{left}\"}}> : tensor<8xi32>
+               return %0 : tensor<8xi32> }}"
+        ));
+        assert_eq!(collectives(&text), [("all_reduce", 2)], "{text}");
+        let first = text.split("all_reduce").nth(1).unwrap();
+        assert!(first.contains(&format!("dense<[{groups}]>")), "{text}");
+    }
+}
+
+#[test]
+fn a_maximum_whose_parts_are_wanted_where_its_terms_are_is_scattered() {
+    for (terms, parts) in
+        [(r#""x""#, r#""x""#), (r#""x", "y""#, r#""x", "y""#), (r#""x", "y""#, r#""y", "x""#)]
+    {
+        let a = unreduced("a", "8xi32", "{}", &format!("max{{{terms}}}"));
+        let text = partitioned_text(&format!(
+            "({a}) -> (tensor<8xi32> {{sdy.sharding = #sdy.sharding<@mesh, [{{{parts}}}]>}}) {{
+               return %a : tensor<8xi32> }}"
+        ));
+        assert_eq!(collectives(&text), [("reduce_scatter", 1)], "{text}");
+        assert!(text.contains("stablehlo.maximum"), "{text}");
+    }
+}
+
+#[test]
+fn a_broadcast_sends_its_operand_and_not_its_result() {
+    let text = partitioned_text(&format!(
+        "({}) -> tensor<6x5xi32> {{
+           %z = stablehlo.constant dense<-2147483648> : tensor<i32>
+           %0 = stablehlo.reduce(%a init: %z) applies stablehlo.maximum across dimensions = [0] : (tensor<8x6xi32>, tensor<i32>) -> tensor<6xi32>
+           %1 = stablehlo.broadcast_in_dim %0, dims = [0] : (tensor<6xi32>) -> tensor<6x5xi32>
+           return %1 : tensor<6x5xi32> }}",
+        split("a", "8x6xi32", r#"{"x"}, {}"#)
+    ));
+    assert_eq!(collectives(&text), [("all_reduce", 1)]);
+    assert!(text.contains(") : (tensor<6xi32>) -> tensor<6xi32>"), "{text}");
+}
+
+#[test]
+fn reductions_that_are_asked_for_at_once_are_made_at_once_if_they_are_the_same() {
+    for (of_b, count) in [("max", 1), ("min", 2)] {
+        let (a, b) = (
+            unreduced("a", "6xi32", "{}", r#"max{"x"}"#),
+            unreduced("b", "6xi32", "{}", &format!(r#"{of_b}{{"x"}}"#)),
+        );
+        let text = partitioned_text(&format!(
+            "({a}, {b}) -> (tensor<6xi32>, tensor<6xi32>) {{
+               %0 = sdy.sharding_constraint %a <@mesh, [{{}}]> : tensor<6xi32>
+               %1 = sdy.sharding_constraint %b <@mesh, [{{}}]> : tensor<6xi32>
+               return %0, %1 : tensor<6xi32>, tensor<6xi32> }}"
+        ));
+        assert_eq!(collectives(&text), [("all_reduce", count)], "{text}");
+    }
+}
