@@ -45,8 +45,57 @@ pub enum Sharding {
 pub enum Subgroup {
     /// Each partition has the whole tile.
     Replicated,
-    /// Each partition has an addend of the tile, which is their sum.
-    Unreduced,
+    /// Each partition has a partial result of the tile, which is their reduction. All subgroups of this kind must have the same
+    /// reduction.
+    Unreduced(Reduction),
+}
+
+/// The reduction of partial results of an unreduced array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reduction {
+    /// The sum.
+    Sum,
+    /// The maximum.
+    Max,
+    /// The minimum.
+    Min,
+}
+
+/// The reductions, and XLA's names for them.
+const REDUCTIONS: [(Reduction, &str); 3] =
+    [(Reduction::Sum, "SUM"), (Reduction::Max, "MAX"), (Reduction::Min, "MIN")];
+
+/// The kind of metadata that states the reduction of an unreduced sharding.
+const REDUCTION_METADATA: &str = "sdy::reduction_op";
+
+/// Returns the metadata that states the reduction of an unreduced sharding. Metadata of sums are left out, because hosts before
+/// JAX 0.12 know only sums.
+fn metadata(subgroups: &[Subgroup]) -> Vec<proto::OpMetadata> {
+    let stated = |subgroup: &Subgroup| match subgroup {
+        Subgroup::Replicated | Subgroup::Unreduced(Reduction::Sum) => None,
+        Subgroup::Unreduced(reduction) => REDUCTIONS.iter().find(|(other, _)| other == reduction),
+    };
+    let named = |(_, name): &(Reduction, &str)| proto::OpMetadata {
+        op_type: REDUCTION_METADATA.to_owned(),
+        op_name: (*name).to_owned(),
+    };
+    subgroups.iter().find_map(stated).map(named).into_iter().collect()
+}
+
+/// Returns the reduction that metadata of an unreduced sharding state, which is a sum by default.
+fn reduction(metadata: &[proto::OpMetadata]) -> Result<Reduction> {
+    let Some(stated) = metadata.iter().find(|metadata| metadata.op_type == REDUCTION_METADATA) else {
+        return Ok(Reduction::Sum);
+    };
+    let found = REDUCTIONS.iter().find(|(_, name)| *name == stated.op_name);
+    found.map(|(reduction, _)| *reduction).ok_or_else(|| {
+        let names = REDUCTIONS.map(|(_, name)| name).join(", ");
+        Error::unimplemented(format!(
+            "an unreduced sharding with the reduction {:?} is not supported; expected one of {names}",
+            stated.op_name
+        ))
+    })
 }
 
 impl Sharding {
@@ -72,12 +121,13 @@ impl Sharding {
             Self::Subgroups { tile_assignment_dimensions, tile_assignment_devices, last_tile_dims } => {
                 let code = |subgroup: &Subgroup| match subgroup {
                     Subgroup::Replicated => 0,
-                    Subgroup::Unreduced => 6,
+                    Subgroup::Unreduced(_) => 6,
                 };
                 proto::OpSharding {
                     tile_assignment_dimensions: tile_assignment_dimensions.clone(),
                     tile_assignment_devices: tile_assignment_devices.clone(),
                     last_tile_dims: last_tile_dims.iter().map(code).collect(),
+                    metadata: metadata(last_tile_dims),
                     ..of_type(3)
                 }
             }
@@ -109,7 +159,7 @@ impl Sharding {
                 let tile_assignment_devices = devices(message).ok_or_else(wrong)?;
                 let subgroup = |code: &i32| match code {
                     0 => Ok(Subgroup::Replicated),
-                    6 => Ok(Subgroup::Unreduced),
+                    6 => Ok(Subgroup::Unreduced(reduction(&message.metadata)?)),
                     code => Err(Error::unimplemented(format!(
                         "a sharding with subgroups of type {code} (OpSharding.last_tile_dims) is not supported; expected 0 \
                          (replicated) or 6 (unreduced)"
@@ -200,16 +250,28 @@ mod tests {
             replicate_on_last_tile_dim: true,
         };
         assert_eq!(tiled.encode(), [8, 3, 26, 3, 2, 1, 2, 34, 4, 0, 2, 1, 3, 48, 1]);
-        let subgroups = Sharding::Subgroups {
+        let unreduced = |reduction| Sharding::Subgroups {
             tile_assignment_dimensions: vec![1, 1, 2],
             tile_assignment_devices: vec![0, 1],
-            last_tile_dims: vec![Subgroup::Replicated, Subgroup::Unreduced],
+            last_tile_dims: vec![Subgroup::Replicated, Subgroup::Unreduced(reduction)],
         };
+        let subgroups = unreduced(Reduction::Sum);
         assert_eq!(subgroups.encode(), [8, 3, 26, 3, 1, 1, 2, 34, 2, 0, 1, 66, 2, 0, 6]);
+        let maximum = unreduced(Reduction::Max);
+        let metadata = b":\x18\n\x11sdy::reduction_op\x12\x03MAX";
+        assert_eq!(
+            maximum.encode(),
+            [&[8, 3, 26, 3, 1, 1, 2, 34, 2, 0, 1], &metadata[..], &[66, 2, 0, 6]].concat()
+        );
+        let mut unknown = maximum.to_proto();
+        unknown.metadata[0].op_name = "XOR".to_owned();
+        assert!(Sharding::from_proto(&unknown).unwrap_err().to_string().contains("XOR"));
         assert_eq!(Sharding::Replicated.encode(), []);
         assert_eq!(Sharding::Maximal(5).encode(), [8, 1, 26, 1, 1, 34, 1, 5]);
         assert_eq!(Sharding::Manual.encode(), [8, 4]);
-        for sharding in [tiled, subgroups, Sharding::Replicated, Sharding::Maximal(5), Sharding::Manual] {
+        for sharding in
+            [tiled, subgroups, maximum, Sharding::Replicated, Sharding::Maximal(5), Sharding::Manual]
+        {
             assert_eq!(Sharding::from_proto(&sharding.to_proto()).unwrap(), sharding);
         }
     }

@@ -1,7 +1,9 @@
 //! Derives a mesh from splits of arrays.
 
 use crate::cut::Cut;
-use pjrt_stablehlo::ir::{AxisRef, DimensionSharding, Mesh, MeshAxis, MeshReference, Str, TensorSharding};
+use pjrt_stablehlo::ir::{
+    AxisRef, DimensionSharding, Mesh, MeshAxis, MeshReference, Reduction, Str, TensorSharding,
+};
 use std::collections::BTreeSet;
 
 /// The axes of a mesh of partitions, the major one first.
@@ -93,7 +95,7 @@ impl Axes {
             dim_shardings: cuts.iter().map(dim).collect::<Option<_>>()?,
             replicated_axes: Box::default(),
             unreduced_axes: Box::default(),
-            reduction: "sum".into(),
+            reduction: Reduction::Sum,
         })
     }
 }

@@ -46,6 +46,32 @@ pub(crate) fn common(a: &Cut, b: &Cut) -> Option<Cut> {
     (2..=a.parts.min(b.parts)).rev().filter_map(|parts| coarse(a, parts)).find(|cut| refines(b, cut))
 }
 
+/// Returns the split of each part of `coarse` into parts of `fine`: for each partition, the index of its part among those in the
+/// same part of `coarse`. Returns `None` if a part of `fine` lies in several parts of `coarse`, or if these have different numbers
+/// of parts of `fine`. The parts need not be consecutive.
+pub(crate) fn remainder(fine: &Cut, coarse: &Cut) -> Option<Cut> {
+    let mut around: Vec<Option<usize>> = vec![None; fine.parts];
+    for (fine, coarse) in fine.of_partition.iter().zip(&*coarse.of_partition) {
+        if around[*fine].get_or_insert(*coarse) != coarse {
+            return None;
+        }
+    }
+    let mut counts = vec![0; coarse.parts];
+    let mut index = vec![0; fine.parts];
+    for (index, coarse) in index.iter_mut().zip(around) {
+        let count = &mut counts[coarse?];
+        (*index, *count) = (*count, *count + 1);
+    }
+    let parts = counts[0];
+    let of_partition = || fine.of_partition.iter().map(|part| index[*part]).collect();
+    counts.iter().all(|count| *count == parts).then(|| Cut { parts, of_partition: of_partition() })
+}
+
+/// Returns whether two splits have the same parts, which may be numbered differently.
+pub(crate) fn has_same_parts(a: &Cut, b: &Cut) -> bool {
+    remainder(a, b).is_some_and(|rest| rest.parts == 1)
+}
+
 /// Returns whether a split is one along several of these axes, of which each is the split along one axis.
 pub(crate) fn is_along_axes(cut: &Cut, axes: &[Cut]) -> bool {
     let rest_is = |axis: &Cut| {
@@ -70,6 +96,18 @@ mod tests {
         assert_eq!(common(&fine, &other), Some(cut(&[0, 0, 1, 1])));
         assert_eq!(common(&fine, &cut(&[0, 2, 1, 3])), None);
         assert_eq!((coarse(&fine, 3), coarse(&fine, 1)), (None, None));
+    }
+
+    #[test]
+    fn the_remainder_of_a_split_numbers_the_parts_within_each_part() {
+        let (x, y) = (cut(&[0, 0, 1, 1]), cut(&[0, 1, 0, 1]));
+        let both = product(&[&x, &y]).unwrap();
+        assert_eq!(remainder(&both, &x), Some(y.clone()));
+        assert_eq!(remainder(&both, &y), Some(x.clone()));
+        assert_eq!(remainder(&x, &y), None);
+        assert_eq!(remainder(&cut(&[0, 1, 2, 2]), &x), None);
+        assert!(has_same_parts(&both, &product(&[&y, &x]).unwrap()));
+        assert!(!has_same_parts(&both, &x) && !has_same_parts(&x, &y));
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl Devices {
         let parts =
             |layout: &Layout| layout.dims.iter().map(|cut| cut.as_ref().map(|cut| cut.parts)).collect();
         let (from_parts, to_parts): (Vec<_>, Vec<_>) = (parts(from), parts(to));
-        if from_parts != to_parts || from.addends != to.addends {
+        if from_parts != to_parts || from.partial != to.partial {
             return None;
         }
         let mut holders: BTreeMap<_, Vec<usize>> = BTreeMap::new();
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn an_exchange_sends_every_part_to_who_wants_it_once() {
-        let along = |cut| Layout { dims: vec![Some(cut)], addends: None };
+        let along = |cut| Layout { dims: vec![Some(cut)], partial: None };
         let pairs = devices().exchange(&along(cut(&[0, 1, 2, 3])), &along(cut(&[3, 1, 0, 2]))).unwrap();
         assert_eq!(pairs, [(0, 2), (1, 1), (2, 3), (3, 0)]);
         let pairs = devices().exchange(&along(cut(&[0, 0, 1, 1])), &along(cut(&[0, 1, 0, 1]))).unwrap();

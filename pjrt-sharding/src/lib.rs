@@ -66,6 +66,7 @@ pub use gspmd::{has_manual_regions, to_manual_computations};
 pub use mesh::mesh_of;
 pub use options::{FindPartitioner, Options};
 pub use partition::partition;
+pub use pjrt_stablehlo::ir::Reduction;
 pub use propagate::{Shardings, propagate};
 pub use rule::{CallRule, Factor, FactorKind, Padding, RuleBuilder, ShardingRule, TensorMapping};
 pub use sharding::{Sharding, Subgroup, TileAssignment};

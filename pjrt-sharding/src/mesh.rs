@@ -2,6 +2,7 @@
 
 use crate::cut::Cut;
 use crate::error::{Error, Result};
+use crate::layout::{Layout, Partial};
 use crate::sharding::Sharding;
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{AxisRef, Function, Mesh, MeshAxis, MeshReference, TensorSharding};
@@ -36,55 +37,37 @@ pub fn mesh_of<'a>(module: &'a Module, sharding: &'a TensorSharding) -> Result<&
     })
 }
 
-/// The partial sums of an array that is unreduced along axes of the mesh: their number, and the one that each partition holds.
-struct Addends {
-    count: usize,
-    of_partition: Vec<usize>,
-}
-
-fn unreduced(module: &Module, sharding: &TensorSharding, partitions: usize) -> Result<Option<Addends>> {
+/// Returns the partial results of an array that is unreduced along axes of the mesh; `None` if there is a single one.
+fn partial(module: &Module, sharding: &TensorSharding, partitions: usize) -> Result<Option<Partial>> {
     if sharding.unreduced_axes.is_empty() {
         return Ok(None);
-    }
-    if !sharding.reduction.eq_ignore_ascii_case("sum") {
-        return Err(Error::unsupported(format!(
-            "the sharding has unreduced axes with the reduction {:?}; only \"sum\" is supported",
-            &*sharding.reduction
-        )));
     }
     let mesh = Positions::new(mesh_of(module, sharding)?, partitions)?;
     let axes: Vec<Axis> =
         sharding.unreduced_axes.iter().map(|axis| mesh.axis(axis)).collect::<Result<_>>()?;
-    let count: usize = axes.iter().map(|axis| axis.size).product();
-    let addend = |partition: usize| {
+    let parts: usize = axes.iter().map(|axis| axis.size).product();
+    let term = |partition: usize| {
         axes.iter().fold(0, |index, axis| index * axis.size + mesh.coordinate(partition, axis))
     };
-    Ok((count > 1).then(|| Addends { count, of_partition: (0..partitions).map(addend).collect() }))
+    let terms = || Cut { parts, of_partition: (0..partitions).map(term).collect() };
+    Ok((parts > 1).then(|| Partial { terms: terms(), reduction: sharding.reduction }))
 }
 
 /// Converts a sharding of Shardy for an array of these dimensions; `None` if the array is not split. If the sharding has
-/// unreduced axes, the result has one more dimension, the first, which counts the partial sums.
+/// unreduced axes, the result has one more dimension, the first, which counts the partial results.
 ///
 /// # Errors
 /// Returns an error if the form of the sharding is not supported, or if the sharding does not fit the array.
-pub(crate) fn with_addends(
+pub(crate) fn with_partial(
     module: &Module,
     sharding: &TensorSharding,
     dims: &[usize],
     partitions: usize,
 ) -> Result<Option<Sharding>> {
     let split = of_shardy(module, sharding, dims, partitions)?;
-    let Some(addends) = unreduced(module, sharding, partitions)? else { return Ok(split) };
-    let Sharding { mut parts, mut position, .. } = split.unwrap_or_else(|| Sharding {
-        parts: vec![1; dims.len()],
-        position: vec![vec![0; dims.len()]; partitions],
-        summed: false,
-    });
-    parts.insert(0, addends.count);
-    for (position, addend) in position.iter_mut().zip(addends.of_partition) {
-        position.insert(0, addend);
-    }
-    Ok(Some(Sharding { parts, position, summed: true }))
+    let Some(partial) = partial(module, sharding, partitions)? else { return Ok(split) };
+    let layout = Layout { partial: Some(partial), ..Layout::of(split.as_ref(), dims.len()) };
+    Ok(layout.sharding(partitions))
 }
 
 /// Converts the split of the dimensions of a sharding of Shardy, without its unreduced axes; `None` if no dimension is split.
@@ -120,7 +103,7 @@ pub(crate) fn of_shardy(
             );
         }
     }
-    Ok(Some(Sharding { parts, position, summed: false }))
+    Ok(Some(Sharding { parts, position, reduction: None }))
 }
 
 /// Returns whether a program is for XLA's GSPMD partitioner: it declares no meshes, and its shardings refer to none.
@@ -220,7 +203,7 @@ impl<'a> Positions<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pjrt_stablehlo::ir::{DimensionSharding, SubAxis};
+    use pjrt_stablehlo::ir::{DimensionSharding, Reduction, SubAxis};
 
     fn mesh(axes: &[(&str, i64)], device_ids: &[i64]) -> Mesh {
         let axis = |(name, size): &(&str, i64)| MeshAxis { name: (*name).into(), size: *size };
@@ -240,7 +223,7 @@ mod tests {
             dim_shardings: axes.iter().map(dim).collect(),
             replicated_axes: Box::default(),
             unreduced_axes: Box::default(),
-            reduction: "SUM".into(),
+            reduction: Reduction::Sum,
         };
         Ok(of_shardy(&Module::new(), &sharding, dims, partitions)?.expect("cut"))
     }

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::hlo_sharding::{self, HloSharding};
-use crate::mesh::{of_shardy, with_addends};
+use crate::mesh::{of_shardy, with_partial};
 use crate::sharding::Sharding;
 use crate::split::Split;
 use pjrt_stablehlo::Module;
@@ -17,8 +17,8 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// Returns the sharding that the attributes of a parameter or result state; `None` if they state none. If the array is a
-    /// partial sum, `open` has no entry for the dimension of the sharding that counts the partial sums.
+    /// Returns the sharding that the attributes of a parameter or result state; `None` if they state none. If the array
+    /// is unreduced, `open` has no entry for the dimension of the sharding that counts the partial results.
     ///
     /// # Errors
     /// Returns an error if the form of the sharding is not supported, or if the sharding does not fit the array.
@@ -30,7 +30,7 @@ impl Said {
     ) -> Result<Option<Self>> {
         if let Some(Attribute::Sharding(sharding)) = attribute("sdy.sharding") {
             let open = open_dims(sharding, dims);
-            return Ok(Some(Self { sharding: with_addends(module, sharding, dims, partitions)?, open }));
+            return Ok(Some(Self { sharding: with_partial(module, sharding, dims, partitions)?, open }));
         }
         let text = attribute("mhlo.sharding").and_then(Attribute::as_str);
         text.map(|text| Self::of_hlo(text, dims, partitions)).transpose()
@@ -47,7 +47,7 @@ impl Said {
         Ok(Self { sharding, open })
     }
 
-    /// Returns the split of each dimension that is stated. Partial sums are not part of it.
+    /// Returns the split of each dimension that is stated. Partial results are not part of it.
     pub(crate) fn split(&self) -> Split {
         let closed: Vec<bool> = self.open.iter().map(|open| !open).collect();
         Split::new(self.sharding.as_ref(), closed)

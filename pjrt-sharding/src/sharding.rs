@@ -1,6 +1,7 @@
 //! The sharding of an array.
 
 use crate::error::{Error, Result};
+use pjrt_stablehlo::ir::Reduction;
 use std::fmt;
 
 /// The sharding of an array: the split of each dimension into equal parts, and the parts that each partition holds.
@@ -10,7 +11,7 @@ use std::fmt;
 ///
 /// // Two tiles of rows, each on two of four partitions.
 /// let position = vec![vec![0, 0], vec![1, 0], vec![0, 0], vec![1, 0]];
-/// let sharding = Sharding { parts: vec![2, 1], position, summed: false };
+/// let sharding = Sharding { parts: vec![2, 1], position, reduction: None };
 /// assert_eq!(sharding.tiles().to_string(), "{devices=[2,1,2]0,2,1,3 last_tile_dim_replicate}");
 /// assert_eq!(sharding.tiles().sharding(2), Ok(sharding));
 /// ```
@@ -20,9 +21,10 @@ pub struct Sharding {
     pub parts: Vec<usize>,
     /// For each partition, the index along each dimension of the part that it holds.
     pub position: Vec<Vec<usize>>,
-    /// `true` if the first dimension counts partial sums, of which every partition holds one. Hosts do not see this dimension: to
-    /// them the array is their sum, which is still to be computed (`unreduced`).
-    pub summed: bool,
+    /// The reduction of partial results, of which every partition holds one; `None` if the partitions hold elements of the array.
+    /// The first dimension counts the partial results. Hosts do not see this dimension: to them the array is the reduction, which is
+    /// still to be computed (`unreduced`).
+    pub reduction: Option<Reduction>,
 }
 
 /// The content of the partitions that share a tile. The partitions of a [`TileAssignment`] form such subgroups.
@@ -30,8 +32,8 @@ pub struct Sharding {
 pub enum Subgroup {
     /// Each partition holds the whole tile.
     Replicated,
-    /// Each partition holds a partial sum of the tile.
-    Unreduced,
+    /// Each partition holds a partial result of the tile, which is their reduction.
+    Unreduced(Reduction),
 }
 
 /// A sharding as XLA describes it (`HloSharding`): the partitions of each tile. The example of [`Sharding`] makes one.
@@ -55,7 +57,7 @@ impl Sharding {
     /// ```
     /// use pjrt_sharding::Sharding;
     ///
-    /// let sharding = Sharding { parts: vec![4], position: vec![vec![0], vec![1], vec![2], vec![3]], summed: false };
+    /// let sharding = Sharding { parts: vec![4], position: vec![vec![0], vec![1], vec![2], vec![3]], reduction: None };
     /// assert_eq!(sharding.shard_dims(&[10]), [3]);
     /// assert_eq!(sharding.shard_starts(3, &[10]), [9]);
     /// ```
@@ -65,7 +67,7 @@ impl Sharding {
 
     /// Returns `true` if all parts of an array of these dimensions are equally large.
     pub(crate) fn is_even(&self, dims: &[usize]) -> bool {
-        let parts = &self.parts[usize::from(self.summed)..];
+        let parts = &self.parts[usize::from(self.reduction.is_some())..];
         dims.iter().zip(parts).all(|(size, parts)| size.is_multiple_of(*parts))
     }
 
@@ -81,12 +83,12 @@ impl Sharding {
 
     /// Returns the tiles of the array and the partitions of each.
     pub fn tiles(&self) -> TileAssignment {
-        let Self { parts, position, summed } = self;
-        let (addends, parts) = if *summed { (parts[0], &parts[1..]) } else { (1, &parts[..]) };
+        let Self { parts, position, reduction } = self;
+        let (terms, parts) = if reduction.is_some() { (parts[0], &parts[1..]) } else { (1, &parts[..]) };
         let tiles: usize = parts.iter().product();
-        let copies = position.len() / (tiles * addends);
+        let copies = position.len() / (tiles * terms);
         let tile = |position: &Vec<usize>| {
-            let of_part = &position[usize::from(*summed)..];
+            let of_part = &position[usize::from(reduction.is_some())..];
             of_part.iter().zip(parts).fold(0, |tile, (index, parts)| tile * parts + index)
         };
         let mut devices: Vec<usize> = (0..position.len()).collect();
@@ -96,17 +98,17 @@ impl Sharding {
             dimensions.push(copies);
             subgroups.push(Subgroup::Replicated);
         }
-        if *summed {
-            // Within a tile, order the partitions by replica, then by partial sum.
-            for of_tile in devices.chunks_mut(copies * addends) {
+        if let Some(reduction) = reduction {
+            // Within a tile, order the partitions by replica, then by partial result.
+            for of_tile in devices.chunks_mut(copies * terms) {
                 of_tile.sort_by_key(|partition| position[*partition][0]);
                 let sorted = of_tile.to_vec();
                 for (i, partition) in of_tile.iter_mut().enumerate() {
-                    *partition = sorted[i % addends * copies + i / addends];
+                    *partition = sorted[i % terms * copies + i / terms];
                 }
             }
-            dimensions.push(addends);
-            subgroups.push(Subgroup::Unreduced);
+            dimensions.push(terms);
+            subgroups.push(Subgroup::Unreduced(*reduction));
         }
         TileAssignment { dimensions, devices, subgroups }
     }
@@ -124,7 +126,7 @@ impl TileAssignment {
     /// Returns [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the tiles have another rank or do not contain every
     /// partition once, or [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if a subgroup is not replicated.
     pub fn sharding(&self, rank: usize) -> Result<Sharding> {
-        if self.subgroups.contains(&Subgroup::Unreduced) {
+        if self.subgroups.iter().any(|subgroup| matches!(subgroup, Subgroup::Unreduced(_))) {
             return Err(Error::unsupported(format!(
                 "the sharding {self} is unreduced, which is not supported here"
             )));
@@ -154,7 +156,7 @@ impl TileAssignment {
             at.truncate(rank);
             (position[*device], seen[*device]) = (at, true);
         }
-        Ok(Sharding { parts: self.dimensions[..rank].to_vec(), position, summed: false })
+        Ok(Sharding { parts: self.dimensions[..rank].to_vec(), position, reduction: None })
     }
 }
 
@@ -164,7 +166,7 @@ impl fmt::Display for TileAssignment {
         let subgroups = match self.subgroups[..] {
             [] => "",
             [Subgroup::Replicated] => " last_tile_dim_replicate",
-            [Subgroup::Unreduced] => " last_tile_dims={unreduced}",
+            [Subgroup::Unreduced(_)] => " last_tile_dims={unreduced}",
             _ => " last_tile_dims={replicated, unreduced}",
         };
         write!(f, "{{devices=[{}]{}{subgroups}}}", list(&self.dimensions), list(&self.devices))
@@ -176,11 +178,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_says_which_partitions_have_addends_of_a_tile() {
-        // A mesh of 2 by 2 by 2. The first axis splits the array; the partial sums are along the last axis or along the second.
+    fn the_text_says_which_partitions_have_partial_results_of_a_tile() {
+        // A mesh of 2 by 2 by 2. The first axis splits the array; the partial results are along the last axis or along the second.
         let along = |axis: usize| (0..8).map(|p| vec![p >> (2 - axis) & 1, p >> 2]).collect::<Vec<_>>();
         let text = |axis| {
-            let sharding = Sharding { parts: vec![2, 2], position: along(axis), summed: true };
+            let sharding =
+                Sharding { parts: vec![2, 2], position: along(axis), reduction: Some(Reduction::Sum) };
             Sharding::to_hlo_text(Some(&sharding))
         };
         assert_eq!(text(2), "{devices=[2,2,2]0,1,2,3,4,5,6,7 last_tile_dims={replicated, unreduced}}");

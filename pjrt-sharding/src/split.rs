@@ -23,7 +23,7 @@ impl Split {
         Self { dims: vec![None; rank], closed: vec![true; rank] }
     }
 
-    /// Creates the state of a tensor with this sharding, which is final in the dimensions in `closed`. Partial sums are ignored.
+    /// Creates the state of a tensor with this sharding, which is final in the dimensions in `closed`. Partial results are ignored.
     pub(crate) fn new(sharding: Option<&Sharding>, closed: Vec<bool>) -> Self {
         Self { dims: Layout::of(sharding, closed.len()).dims, closed }
     }

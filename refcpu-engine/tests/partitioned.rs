@@ -30,7 +30,7 @@ fn numbers(runtime: &Runtime, dtype: DType, dims: &[usize], seed: usize) -> Arra
     Array::from_bytes(&runtime.allocator, dtype, dims, &bytes).unwrap()
 }
 
-/// Where a partition's part begins and how large it is. What is to be summed has one addend of it.
+/// Where a partition's part begins and how large it is. What is to be reduced has one partial result of it.
 fn part(sharding: Option<&Sharding>, dims: &[usize], partition: usize) -> (Vec<usize>, Vec<usize>) {
     let Some(sharding) = sharding else { return (vec![0; dims.len()], dims.to_vec()) };
     (sharding.shard_starts(partition, dims), sharding.shard_dims(dims))
@@ -71,16 +71,18 @@ fn same_results(whole: &Compiled, of_partition: &Compiled, program: &str) {
         let cut = |(array, parameter): (&Array, &ArrayInfo)| {
             let (starts, sizes) = part(parameter.sharding.as_ref(), &parameter.shape.dims, partition);
             let array = Array::window(array, &starts, &sizes).dense(&runtime.allocator).unwrap();
-            let summed = parameter.sharding.as_ref().is_some_and(|sharding| sharding.summed);
-            let array = if summed { array.reinterpret(array.dtype(), sizes[1..].into()) } else { array };
+            let is_unreduced =
+                parameter.sharding.as_ref().is_some_and(|sharding| sharding.reduction.is_some());
+            let array =
+                if is_unreduced { array.reinterpret(array.dtype(), sizes[1..].into()) } else { array };
             Input { array, donatable: false }
         };
         arguments.iter().zip(&whole.parameters).map(cut).collect()
     };
     let got = run(&of_partition.plan, &runtime, (0..4).map(lane).collect(), &RunOptions::default()).unwrap();
     for (k, result) in whole.results.iter().enumerate() {
-        let summed = result.sharding.as_ref().is_some_and(|sharding| sharding.summed);
-        assert!(!summed, "what is still to be summed is compared by its sum");
+        let is_unreduced = result.sharding.as_ref().is_some_and(|sharding| sharding.reduction.is_some());
+        assert!(!is_unreduced, "what is still to be reduced is compared by its reduction");
         for (partition, got) in got.iter().enumerate() {
             let (starts, sizes) = part(result.sharding.as_ref(), &result.shape.dims, partition);
             let wanted = Array::window(&expected[0][k], &starts, &sizes).dense(&runtime.allocator).unwrap();
@@ -161,7 +163,7 @@ fn a_contraction_of_split_dimensions_is_summed_where_it_is_needed() {
 }
 
 #[test]
-fn a_sum_whose_parts_are_wanted_where_its_addends_are_is_scattered() {
+fn a_sum_whose_parts_are_wanted_where_its_terms_are_is_scattered() {
     let text = partitioned_text(&format!(
         "({}) -> (tensor<4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{\"x\"}}]>}}) {{
            %z = stablehlo.constant dense<0.0> : tensor<f32>
@@ -558,5 +560,91 @@ fn arrays_may_enter_and_leave_in_unequal_parts() {
     };
     for size in 0..10 {
         partitioned_text(&main(size));
+    }
+}
+
+/// An argument that is unreduced along axes, such as `max{"x"}`.
+fn unreduced(name: &str, ty: &str, dims: &str, axes: &str) -> String {
+    format!("%{name}: tensor<{ty}> {{sdy.sharding = #sdy.sharding<@mesh, [{dims}], unreduced={axes}>}}")
+}
+
+#[test]
+fn partial_results_stay_partial_in_operations_that_commute_with_their_reduction() {
+    let program = |reduction: &str, op: &str| {
+        let axes = format!(r#"{reduction}{{"x"}}"#);
+        let (a, b) = (unreduced("a", "8xi32", r#"{"y"}"#, &axes), unreduced("b", "8xi32", r#"{"y"}"#, &axes));
+        let text = partitioned_text(&format!(
+            "({a}, {b}) -> tensor<8xi32> {{
+               %0 = stablehlo.{op} %a, %b : tensor<8xi32>
+               return %0 : tensor<8xi32> }}"
+        ));
+        collectives(&text)
+    };
+    for (reduction, op) in [("", "add"), ("", "subtract"), ("max", "maximum"), ("min", "minimum")] {
+        assert_eq!(program(reduction, op), [("all_reduce", 1)], "{op} of unreduced={reduction}");
+    }
+    for (reduction, op) in [("", "maximum"), ("max", "add"), ("max", "minimum"), ("min", "subtract")] {
+        assert_eq!(program(reduction, op), [("all_reduce", 2)], "{op} of unreduced={reduction}");
+    }
+}
+
+#[test]
+fn some_of_the_axes_of_partial_results_can_be_reduced() {
+    for (left, groups) in [("x", "[0, 1], [2, 3]"), ("y", "[0, 2], [1, 3]")] {
+        let a = unreduced("a", "8xi32", "{}", r#"max{"x", "y"}"#);
+        let text = partitioned_text(&format!(
+            "({a}) -> tensor<8xi32> {{
+               %0 = sdy.sharding_constraint %a <@mesh, [{{}}], unreduced=max{{\"{left}\"}}> : tensor<8xi32>
+               return %0 : tensor<8xi32> }}"
+        ));
+        assert_eq!(collectives(&text), [("all_reduce", 2)], "{text}");
+        let first = text.split("all_reduce").nth(1).unwrap();
+        assert!(first.contains(&format!("dense<[{groups}]>")), "{text}");
+    }
+}
+
+#[test]
+fn a_maximum_whose_parts_are_wanted_where_its_terms_are_is_scattered() {
+    for (terms, parts) in
+        [(r#""x""#, r#""x""#), (r#""x", "y""#, r#""x", "y""#), (r#""x", "y""#, r#""y", "x""#)]
+    {
+        let a = unreduced("a", "8xi32", "{}", &format!("max{{{terms}}}"));
+        let text = partitioned_text(&format!(
+            "({a}) -> (tensor<8xi32> {{sdy.sharding = #sdy.sharding<@mesh, [{{{parts}}}]>}}) {{
+               return %a : tensor<8xi32> }}"
+        ));
+        assert_eq!(collectives(&text), [("reduce_scatter", 1)], "{text}");
+        assert!(text.contains("stablehlo.maximum"), "{text}");
+    }
+}
+
+#[test]
+fn a_broadcast_sends_its_operand_and_not_its_result() {
+    let text = partitioned_text(&format!(
+        "({}) -> tensor<6x5xi32> {{
+           %z = stablehlo.constant dense<-2147483648> : tensor<i32>
+           %0 = stablehlo.reduce(%a init: %z) applies stablehlo.maximum across dimensions = [0] : (tensor<8x6xi32>, tensor<i32>) -> tensor<6xi32>
+           %1 = stablehlo.broadcast_in_dim %0, dims = [0] : (tensor<6xi32>) -> tensor<6x5xi32>
+           return %1 : tensor<6x5xi32> }}",
+        split("a", "8x6xi32", r#"{"x"}, {}"#)
+    ));
+    assert_eq!(collectives(&text), [("all_reduce", 1)]);
+    assert!(text.contains(") : (tensor<6xi32>) -> tensor<6xi32>"), "{text}");
+}
+
+#[test]
+fn reductions_that_are_asked_for_at_once_are_made_at_once_if_they_are_the_same() {
+    for (of_b, count) in [("max", 1), ("min", 2)] {
+        let (a, b) = (
+            unreduced("a", "6xi32", "{}", r#"max{"x"}"#),
+            unreduced("b", "6xi32", "{}", &format!(r#"{of_b}{{"x"}}"#)),
+        );
+        let text = partitioned_text(&format!(
+            "({a}, {b}) -> (tensor<6xi32>, tensor<6xi32>) {{
+               %0 = sdy.sharding_constraint %a <@mesh, [{{}}]> : tensor<6xi32>
+               %1 = sdy.sharding_constraint %b <@mesh, [{{}}]> : tensor<6xi32>
+               return %0, %1 : tensor<6xi32>, tensor<6xi32> }}"
+        ));
+        assert_eq!(collectives(&text), [("all_reduce", count)], "{text}");
     }
 }

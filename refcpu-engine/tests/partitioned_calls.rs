@@ -20,7 +20,7 @@ fn along(axes: &[Option<usize>]) -> Option<Sharding> {
     axes.iter().any(Option::is_some).then(|| Sharding {
         parts: axes.iter().map(|axis| if axis.is_some() { 2 } else { 1 }).collect(),
         position: (0..PARTITIONS).map(of_partition).collect(),
-        summed: false,
+        reduction: None,
     })
 }
 

@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_sharding_of_the_host_is_the_one_that_it_was_told() {
         let position = vec![vec![0, 0], vec![1, 0], vec![0, 0], vec![1, 0]];
-        let sharding = Some(Sharding { parts: vec![2, 1], position, summed: false });
+        let sharding = Some(Sharding { parts: vec![2, 1], position, reduction: None });
         assert_eq!(split(&of_array(sharding.as_ref()), 2, 4), Ok(sharding));
         assert_eq!(split(&ext::Sharding::Replicated, 2, 4), Ok(None));
         let whole = ext::Sharding::Tiled {

@@ -200,7 +200,7 @@ fn outputs(
 /// Returns the shard of a result on a partition.
 fn shard(partition: usize, array: &Array, cut: &Cut, allocator: &Allocator) -> Result<Array> {
     let shard = Array::window(array, &cut.starts[partition], &cut.shard);
-    if !cut.summed {
+    if !cut.is_unreduced {
         return Ok(shard);
     }
     let shard = shard.dense(allocator).map_err(|e| out_of_memory(&e))?;
@@ -259,7 +259,11 @@ fn join(shards: &[&Array], cut: &Cut, dims: &[usize], allocator: &Allocator) -> 
     }
     let dense = |shard: &&Array| {
         let dense = shard.dense(allocator)?;
-        Ok(if cut.summed { dense.reinterpret(dense.dtype(), cut.shard.as_slice().into()) } else { dense })
+        Ok(if cut.is_unreduced {
+            dense.reinterpret(dense.dtype(), cut.shard.as_slice().into())
+        } else {
+            dense
+        })
     };
     let dense = shards.iter().map(dense).collect::<Result<Vec<_>, _>>()?;
     let boxes: Vec<(&Array, &[usize])> = dense.iter().zip(cut.starts.iter().map(Vec::as_slice)).collect();

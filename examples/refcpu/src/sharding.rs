@@ -4,7 +4,7 @@
 //! shards, one on each device.
 
 use pjrt_plugin::ext;
-use pjrt_sharding::{Sharding, Subgroup};
+use pjrt_sharding::{Reduction, Sharding, Subgroup};
 use refcpu_engine::compile::{ArrayInfo, Compiled};
 
 /// The shards of an array, which have the same shape, one for each partition. The last shards of an uneven split reach beyond
@@ -15,8 +15,8 @@ pub(crate) struct Cut {
     pub(crate) shard: Vec<usize>,
     /// The start of each partition's shard in the whole array.
     pub(crate) starts: Vec<Vec<usize>>,
-    /// `true` if the first dimension is that of the addends of an unreduced array, which hosts do not see.
-    pub(crate) summed: bool,
+    /// `true` if the first dimension is that of the partial results of an unreduced array, which hosts do not see.
+    pub(crate) is_unreduced: bool,
 }
 
 impl Cut {
@@ -24,15 +24,15 @@ impl Cut {
     pub(crate) fn new(sharding: Option<&Sharding>, dims: &[usize], partitions: usize) -> Self {
         let Some(sharding) = sharding else {
             let starts = vec![vec![0; dims.len()]; partitions];
-            return Self { shard: dims.to_vec(), starts, summed: false };
+            return Self { shard: dims.to_vec(), starts, is_unreduced: false };
         };
         let starts = (0..partitions).map(|partition| sharding.shard_starts(partition, dims)).collect();
-        Self { starts, shard: sharding.shard_dims(dims), summed: sharding.summed }
+        Self { starts, shard: sharding.shard_dims(dims), is_unreduced: sharding.reduction.is_some() }
     }
 
     /// Returns the dimensions of a shard for hosts.
     pub(crate) fn dims(&self) -> &[usize] {
-        &self.shard[usize::from(self.summed)..]
+        &self.shard[usize::from(self.is_unreduced)..]
     }
 }
 
@@ -52,10 +52,12 @@ pub(crate) fn of_array(sharding: Option<&Sharding>) -> ext::Sharding {
     let numbers = |numbers: &[usize]| numbers.iter().map(|number| *number as i64).collect();
     let tile_assignment_dimensions = numbers(&tiles.dimensions);
     let tile_assignment_devices = numbers(&tiles.devices);
-    if tiles.subgroups.contains(&Subgroup::Unreduced) {
+    if sharding.reduction.is_some() {
         let kind = |subgroup: &Subgroup| match subgroup {
             Subgroup::Replicated => ext::Subgroup::Replicated,
-            Subgroup::Unreduced => ext::Subgroup::Unreduced,
+            Subgroup::Unreduced(Reduction::Sum) => ext::Subgroup::Unreduced(ext::Reduction::Sum),
+            Subgroup::Unreduced(Reduction::Max) => ext::Subgroup::Unreduced(ext::Reduction::Max),
+            Subgroup::Unreduced(Reduction::Min) => ext::Subgroup::Unreduced(ext::Reduction::Min),
         };
         return ext::Sharding::Subgroups {
             tile_assignment_dimensions,
@@ -78,7 +80,7 @@ mod tests {
     fn hosts_see_which_partitions_have_a_tile() {
         // Two rows of tiles, each on two of four partitions.
         let position = vec![vec![0, 0], vec![1, 0], vec![0, 0], vec![1, 0]];
-        let sharding = Sharding { parts: vec![2, 1], position, summed: false };
+        let sharding = Sharding { parts: vec![2, 1], position, reduction: None };
         let expected = ext::Sharding::Tiled {
             tile_assignment_dimensions: vec![2, 1, 2],
             tile_assignment_devices: vec![0, 2, 1, 3],
@@ -90,7 +92,8 @@ mod tests {
 
     #[test]
     fn shards_begin_where_their_position_says() {
-        let sharding = Sharding { parts: vec![2, 1], position: vec![vec![1, 0], vec![0, 0]], summed: false };
+        let sharding =
+            Sharding { parts: vec![2, 1], position: vec![vec![1, 0], vec![0, 0]], reduction: None };
         let cut = Cut::new(Some(&sharding), &[8, 3], 2);
         assert_eq!((cut.shard, cut.starts), (vec![4, 3], vec![vec![4, 0], vec![0, 0]]));
         let uneven = Cut::new(Some(&sharding), &[7, 3], 2);

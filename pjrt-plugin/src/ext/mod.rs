@@ -203,7 +203,7 @@ pub use raw_buffers::RawBuffers;
 pub use shardings::Shardings;
 pub use vendor::VendorExtension;
 
-pub use crate::sharding::{Sharding, Subgroup};
+pub use crate::sharding::{Reduction, Sharding, Subgroup};
 pub use crate::user_data::UserData;
 
 /// Allocates the struct of an extension, which lives as long as the process.

@@ -231,6 +231,8 @@ pub struct OpSharding {
     pub tuple_shardings: ::prost::alloc::vec::Vec<OpSharding>,
     #[prost(bool, tag = "6")]
     pub replicate_on_last_tile_dim: bool,
+    #[prost(message, repeated, tag = "7")]
+    pub metadata: ::prost::alloc::vec::Vec<OpMetadata>,
     #[prost(int32, repeated, tag = "8")]
     pub last_tile_dims: ::prost::alloc::vec::Vec<i32>,
     /// Instead of the devices: the numbers from 0 on as an array of these sizes, with its dimensions permuted.
@@ -238,6 +240,14 @@ pub struct OpSharding {
     pub iota_reshape_dims: ::prost::alloc::vec::Vec<i64>,
     #[prost(int32, repeated, tag = "10")]
     pub iota_transpose_perm: ::prost::alloc::vec::Vec<i32>,
+}
+/// `OpMetadata`. XLA uses it to state the reduction of an unreduced sharding.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OpMetadata {
+    #[prost(string, tag = "1")]
+    pub op_type: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub op_name: ::prost::alloc::string::String,
 }
 /// `PjRtPartialProgramProto`.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

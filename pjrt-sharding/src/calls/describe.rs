@@ -41,7 +41,7 @@ pub(super) fn described<'a>(
         // Partial sums are reduced before the call receives the array.
         let layout = ruled.get(&value).or_else(|| found.values.get(&value)).filter(can_be);
         let sharding = layout
-            .and_then(|layout| Layout { dims: layout.dims.clone(), addends: None }.sharding(devices.count()));
+            .and_then(|layout| Layout { dims: layout.dims.clone(), partial: None }.sharding(devices.count()));
         Ok((ty.clone(), sharding))
     };
     Ok(WholeCall {
@@ -75,7 +75,7 @@ fn by_rule(body: &Body, op: &Operation, found: &Shardings) -> HashMap<ValueId, L
     whole
         .map(|(value, tensor)| {
             let cut = |factors: &Vec<usize>| factors.first().and_then(|factor| cuts[*factor].cloned());
-            (value, Layout { dims: tensor.iter().map(cut).collect(), addends: None })
+            (value, Layout { dims: tensor.iter().map(cut).collect(), partial: None })
         })
         .collect()
 }

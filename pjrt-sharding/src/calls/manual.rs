@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::mesh::mesh_of;
 use pjrt_stablehlo::Module;
-use pjrt_stablehlo::ir::{DimensionSharding, MeshReference, Str, TensorSharding, ops};
+use pjrt_stablehlo::ir::{DimensionSharding, MeshReference, Reduction, Str, TensorSharding, ops};
 
 /// The part of the mesh that a manual computation leaves to the operations in it.
 #[derive(Clone)]
@@ -76,7 +76,7 @@ pub(super) fn within_another(
             dim_shardings: vec![uncut; layout.dims.len()].into(),
             replicated_axes: Box::default(),
             unreduced_axes: Box::default(),
-            reduction: "sum".into(),
+            reduction: Reduction::Sum,
         })
     };
     Ok(ops::ManualComputation {

@@ -1,14 +1,16 @@
 //! Partitions operations by their sharding rules.
 
+use super::commute::commuting_operands;
 use super::emit::ints;
-use super::linear::linear_in;
 use super::{Part, Partitioner};
 use crate::cut::{Cut, product, refines};
 use crate::error::{Error, Result};
-use crate::layout::Layout;
+use crate::layout::{Layout, Partial};
 use crate::propagate::Shardings;
-use crate::rule::{ShardingRule, TensorMapping, begins_with_neutral, reducer, rule_of, shapes};
-use pjrt_stablehlo::ir::{Op, OpCode, Operation, Str, Type, ValueId, ops};
+use crate::rule::{
+    ShardingRule, TensorMapping, begins_with_neutral, combiner, reducer, reduction_by, rule_of, shapes,
+};
+use pjrt_stablehlo::ir::{Op, OpCode, Operation, Reduction, Str, Type, ValueId, ops};
 
 impl<'m> Partitioner<'m> {
     /// Runs an operation on parts if it has a rule, otherwise on whole arrays.
@@ -17,24 +19,25 @@ impl<'m> Partitioner<'m> {
         let Some(rule) = rule_of(body, op, self.options.call_rule) else {
             return self.on_whole_arrays(op).map(drop);
         };
-        let addends = self.addends_of(op);
-        let cuts = self.cuts(op, &rule, addends.as_ref().map(|(_, cut)| cut))?;
+        let by = rule.reducer.unwrap_or(OpCode::Add);
+        let partial = self.partial_of(op);
+        let cuts = self.cuts(op, &rule, partial.as_ref().map(|(_, partial)| &partial.terms))?;
         let layout = |tensor: &TensorMapping| Layout {
             dims: tensor.iter().map(|factors| cuts[*factors.first()?].clone()).collect(),
-            addends: None,
+            partial: None,
         };
         let reduced: Vec<&Cut> =
             rule.reduction_factors().filter_map(|factor| cuts[factor].as_ref()).collect();
-        let by = rule.reducer.unwrap_or(OpCode::Add);
         let mut inputs = Vec::with_capacity(op.operands.len());
         for (i, (value, tensor)) in op.operands.iter().zip(&rule.operands).enumerate() {
             let mut to = layout(tensor);
-            if let Some((linear, cut)) = &addends {
-                to.addends = linear.contains(&i).then(|| cut.clone());
+            if let Some((operands, partial)) = &partial {
+                to.partial = operands.contains(&i).then(|| partial.clone());
             }
             if matches!(op.kind, Op::Scatter(_)) && i == 0 && by == OpCode::Add {
                 // The operand that the updates are added to must be counted once.
-                to.addends = product(&reduced);
+                let terms = product(&reduced);
+                to.partial = terms.map(|terms| Partial { terms, reduction: Reduction::Sum });
             }
             inputs.push(self.moved(*value, &to)?);
         }
@@ -44,13 +47,15 @@ impl<'m> Partitioner<'m> {
             .collect::<Result<Vec<_>>>()?;
         let kind = self.local_kind(op, &inputs, &types, &layouts)?;
         let mut values = self.copy(op, kind, &inputs, types)?;
-        let spread: Vec<&Cut> = reduced.iter().copied().chain(addends.iter().map(|(_, cut)| cut)).collect();
-        if let Some(spread) = product(&spread) {
-            if by == OpCode::Add {
-                layouts.iter_mut().for_each(|layout| layout.addends = Some(spread.clone()));
+        let terms = reduced.iter().copied().chain(partial.iter().map(|(_, partial)| &partial.terms));
+        if let Some(terms) = product(&terms.collect::<Vec<_>>()) {
+            let of_operands = partial.as_ref().map(|(_, partial)| partial.reduction);
+            if let Some(reduction) = of_operands.or(reduction_by(by)) {
+                let partial = Partial { terms, reduction };
+                layouts.iter_mut().for_each(|layout| layout.partial = Some(partial.clone()));
             } else {
                 let kept: Vec<&Cut> = layouts[0].cuts().collect();
-                let groups = self.emit.devices.groups(&spread, &kept);
+                let groups = self.emit.devices.groups(&terms, &kept);
                 values[0] = self.emit.all_reduce(values[0], by, &groups);
             }
         }
@@ -59,26 +64,23 @@ impl<'m> Partitioner<'m> {
         Ok(())
     }
 
-    /// Returns the operands that the operation can take as partial sums, and how these are split; `None` if the operands are
-    /// not partial sums of the same split.
-    fn addends_of(&self, op: &Operation) -> Option<(Vec<usize>, Cut)> {
+    /// Returns the operands that the operation can take as partial results, and the partial results; `None` if these operands are
+    /// not partial results of the same reduction, split in the same way.
+    fn partial_of(&self, op: &Operation) -> Option<(Vec<usize>, Partial)> {
         let body = &self.function.body;
         let reducer = reducer(body, op);
-        let linear = linear_in(body, op, reducer);
-        let addends = self.parts.get(op.operands.get(*linear.first()?)?)?.layout.addends.clone()?;
-        let all = linear.iter().all(|i| {
-            self.parts
-                .get(&op.operands[*i])
-                .is_some_and(|part| part.layout.addends.as_ref() == Some(&addends))
-        });
-        // The initial value of a sum is counted once per partial sum, unless it is zero.
-        let counts = matches!(op.kind, Op::Reduce(_))
-            && !begins_with_neutral(body, op, reducer.unwrap_or(OpCode::Add));
-        (all && !counts).then_some((linear, addends))
+        let partial_at = |i: usize| self.parts.get(op.operands.get(i)?)?.layout.partial.as_ref();
+        let first = (0..op.operands.len()).find_map(partial_at)?;
+        let operands = commuting_operands(body, op, first.reduction, reducer);
+        let all = operands.iter().all(|i| partial_at(*i).is_some_and(|partial| partial.is_like(first)));
+        // The initial value of a sum is counted once per term, unless it is zero.
+        let counts =
+            matches!(op.kind, Op::Reduce(_)) && !begins_with_neutral(body, op, combiner(first.reduction));
+        (all && !counts && !operands.is_empty()).then(|| (operands, first.clone()))
     }
 
     /// Returns the split of each factor: that of the results if it is known, otherwise that of the operands, larger ones first.
-    fn cuts(&self, op: &Operation, rule: &ShardingRule, addends: Option<&Cut>) -> Result<Vec<Option<Cut>>> {
+    fn cuts(&self, op: &Operation, rule: &ShardingRule, terms: Option<&Cut>) -> Result<Vec<Option<Cut>>> {
         let mut wanted: Vec<(&TensorMapping, Layout)> = vec![];
         for (result, tensor) in op.results.zip(&rule.results) {
             wanted.extend(self.hint(result).map(|layout| (tensor, layout)));
@@ -101,7 +103,7 @@ impl<'m> Partitioner<'m> {
                 let others = cuts.iter().enumerate().filter(|(i, _)| *i != factor);
                 let mut all: Vec<&Cut> = others.filter_map(|(_, cut)| cut.as_ref()).collect();
                 all.push(cut);
-                all.extend(addends);
+                all.extend(terms);
                 if self.emit.devices.spread_evenly(&all) {
                     cuts[factor] = Some(cut.clone());
                 }

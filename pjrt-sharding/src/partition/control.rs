@@ -14,13 +14,13 @@ impl<'m> Partitioner<'m> {
             let now = self.part(*value)?.layout;
             let hint = self.hint(result).filter(|hint| !hint.is_whole());
             carried.push(match hint {
-                Some(hint) => Layout { addends: now.addends, ..hint },
+                Some(hint) => Layout { partial: now.partial, ..hint },
                 None => now,
             });
         }
         for layout in &mut carried {
             if !self.emit.devices.spread_evenly(&layout.cuts().collect::<Vec<_>>()) {
-                layout.addends = None;
+                layout.partial = None;
             }
         }
         let found: Vec<Layout> = self.trial(|this| {
@@ -48,7 +48,7 @@ impl<'m> Partitioner<'m> {
     fn adopt(&self, op: &Operation, layouts: &mut [Layout], found: Vec<Layout>) {
         for ((layout, found), result) in layouts.iter_mut().zip(found).zip(op.results) {
             let Some(dims) = self.dims(result) else { continue };
-            let cut = Layout { addends: layout.addends.clone(), ..found };
+            let cut = Layout { partial: layout.partial.clone(), ..found };
             let is_free = layout.dims.iter().all(Option::is_none) && cut.local_dims(&dims).is_some();
             if is_free && self.emit.devices.spread_evenly(&cut.cuts().collect::<Vec<_>>()) {
                 *layout = cut;

@@ -206,11 +206,12 @@ impl Emitter {
         self.builder.op_with_regions(reduce, values, |b, op| b.combiner(op, by, scalar))
     }
 
-    /// Sums a value over the members of each group. Each member receives its part of the sum along a dimension.
+    /// Reduces a value elementwise over the members of each group. Each member receives its part of the result along a dimension.
     pub(super) fn reduce_scatter(
         &mut self,
         value: ValueId,
         dim: usize,
+        by: OpCode,
         groups: &[Vec<usize>],
     ) -> Result<ValueId> {
         let mut dims = self.dims(value)?;
@@ -223,7 +224,7 @@ impl Emitter {
         };
         let ty = self.builder.tensor(value);
         let op = self.builder.add_op(scatter, &[value], [ty.with_dims(ints(&dims)).into()]);
-        self.builder.combiner(op, OpCode::Add, ty.with_dims([]));
+        self.builder.combiner(op, by, ty.with_dims([]));
         Ok(self.builder.result(op))
     }
 

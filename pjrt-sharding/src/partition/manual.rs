@@ -3,7 +3,7 @@
 use super::{Part, Partitioner};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::mesh::{mesh_of, of_shardy, with_addends};
+use crate::mesh::{mesh_of, of_shardy, with_partial};
 use pjrt_stablehlo::ir::{AxisRef, DimensionSharding, OpId, Operation, Str, TensorSharding, ValueId, ops};
 
 impl<'m> Partitioner<'m> {
@@ -49,7 +49,7 @@ impl<'m> Partitioner<'m> {
     /// Returns the layout of a value with this sharding; `None` if the value is not a tensor.
     fn sharding_of(&self, value: ValueId, sharding: &TensorSharding) -> Result<Option<Layout>> {
         let Some(dims) = self.dims(value) else { return Ok(None) };
-        let said = with_addends(self.module, sharding, &dims, self.emit.devices.count())?;
+        let said = with_partial(self.module, sharding, &dims, self.emit.devices.count())?;
         if let Some(said) = said.as_ref().filter(|said| !said.is_even(&dims)) {
             return Err(Error::unsupported(format!(
                 "the sharding {said} splits an array {dims:?} of a manual computation into unequal parts",

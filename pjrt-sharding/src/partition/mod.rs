@@ -2,13 +2,14 @@
 //!
 //! [`propagate`](crate::propagate()) has derived the shardings of the arrays. The [rule](crate::rule) of an operation states
 //! which dimensions of its arrays are split together; the operands are moved to the layouts that it requires ([`reshard`]) by
-//! collective operations. Partial sums are kept ([`Layout::addends`]) until an operation needs the sum. An operation without a
+//! collective operations. Partial results are kept ([`Layout::partial`]) until an operation needs their
+//! reduction. An operation without a
 //! rule runs on whole arrays on every partition, so that any program can be partitioned, whatever its shardings.
 
 mod by_rule;
+mod commute;
 mod control;
 mod emit;
-mod linear;
 mod manual;
 mod reshard;
 mod special;
@@ -253,7 +254,7 @@ impl<'m> Partitioner<'m> {
                 return Ok(op.operands.to_vec());
             }
             self.emit.builder.set_location(op.location.clone());
-            self.sum_together(&ops[i..])?;
+            self.reduce_together(&ops[i..])?;
             let done = self.operation(*id, op);
             // An error of the builder is the cause of those that follow from it.
             self.emit.check().and(done).map_err(|error| error.in_op(op.kind.name(), &op.location))?;
@@ -309,16 +310,11 @@ impl<'m> Partitioner<'m> {
             return Ok(*found);
         }
         let mut from = part.clone();
-        if from.layout.addends.is_some() && to.addends != from.layout.addends {
-            // Moving the sum separately lets later uses find it.
-            let summed = Layout { addends: None, ..from.layout.clone() };
-            let scattered = to
-                .dims
-                .iter()
-                .zip(&summed.dims)
-                .any(|(to, now)| now.is_none() && to.is_some() && *to == from.layout.addends);
-            if !scattered && summed != *to {
-                from = Part { value: self.moved_part(&from, &summed)?, layout: summed };
+        if let Some(step) = from.layout.reduce_step(to) {
+            // Moving the reduced value separately lets later uses find it.
+            let reduced = Layout { partial: step.left, ..from.layout.clone() };
+            if step.scatter.is_none() && reduced != *to {
+                from = Part { value: self.moved_part(&from, &reduced)?, layout: reduced };
             }
         }
         let value = self.emit.reshard(from.value, &from.layout, to)?;

@@ -1,10 +1,11 @@
 //! Moves arrays from one layout to another.
 
 use super::emit::Emitter;
-use crate::cut::{Cut, refines};
+use crate::cut::{Cut, has_same_parts, refines};
 use crate::error::{Error, Result};
-use crate::layout::Layout;
-use pjrt_stablehlo::ir::{OpCode, ValueId};
+use crate::layout::{Layout, ReduceStep};
+use crate::rule::combiner;
+use pjrt_stablehlo::ir::{Reduction, ValueId};
 
 impl Emitter {
     /// Moves a value from the layout `from` to the layout `to`.
@@ -16,11 +17,11 @@ impl Emitter {
             return Ok(value);
         }
         let mut now = from.clone();
-        if now.addends.is_none() {
-            value = self.parts_as_addends(value, &mut now, to)?;
+        if now.partial.is_none() {
+            value = self.parts_as_terms(value, &mut now, to)?;
         }
-        if now.addends != to.addends {
-            value = self.summed(value, &mut now, Some(to))?;
+        if let Some(step) = now.reduce_step(to) {
+            value = self.reduced(value, &mut now, step)?;
         }
         if let Some(pairs) = self.devices.exchange(&now, to) {
             if pairs.iter().any(|(from, to)| from != to) {
@@ -35,47 +36,41 @@ impl Emitter {
         if now.dims != to.dims {
             value = self.cut(value, &now, to)?;
         }
-        match (&now.addends, &to.addends) {
-            (None, Some(addends)) => {
-                let first: Vec<bool> = addends.of_partition.iter().map(|addend| *addend == 0).collect();
+        match (&now.partial, &to.partial) {
+            (None, Some(sum)) if sum.reduction == Reduction::Sum => {
+                let first: Vec<bool> = sum.terms.of_partition.iter().map(|term| *term == 0).collect();
                 Ok(self.only_where(value, &first))
             }
+            // An array is the maximum, and the minimum, of its copies.
             _ => Ok(value),
         }
     }
 
-    /// Reduces partial sums. If `to` splits a dimension in the same way as the partial sums, each partition receives only its
-    /// part.
-    pub(super) fn summed(
-        &mut self,
-        value: ValueId,
-        now: &mut Layout,
-        to: Option<&Layout>,
-    ) -> Result<ValueId> {
-        let Some(addends) = now.addends.take() else { return Ok(value) };
-        let others: Vec<&Cut> = now.dims.iter().flatten().collect();
-        let groups = self.devices.groups(&addends, &others);
-        let wanted = |dim: &usize| {
-            now.dims[*dim].is_none() && to.is_some_and(|to| to.dims[*dim].as_ref() == Some(&addends))
-        };
-        if let Some(dim) = (0..now.dims.len()).find(wanted) {
-            now.dims[dim] = Some(addends);
-            return self.reduce_scatter(value, dim, &groups);
+    /// Reduces partial results.
+    fn reduced(&mut self, value: ValueId, now: &mut Layout, step: ReduceStep) -> Result<ValueId> {
+        now.partial = step.left;
+        if step.along.parts == 1 {
+            return Ok(value);
         }
-        Ok(self.all_reduce(value, OpCode::Add, &groups))
+        let groups = self.devices.groups(&step.along, &now.cuts().collect::<Vec<_>>());
+        let by = combiner(step.reduction);
+        let Some(dim) = step.scatter else { return Ok(self.all_reduce(value, by, &groups)) };
+        now.dims[dim] = Some(step.along);
+        self.reduce_scatter(value, dim, by, &groups)
     }
 
-    /// Converts parts to partial sums, padded with zeros, if a dimension is split in the same way as the partial sums are to be.
-    fn parts_as_addends(&mut self, value: ValueId, now: &mut Layout, to: &Layout) -> Result<ValueId> {
-        let Some(addends) = &to.addends else { return Ok(value) };
-        let Some(dim) = now.dims.iter().position(|cut| cut.as_ref() == Some(addends)) else {
+    /// Converts parts to terms of a sum, padded with zeros, if a dimension is split in the same way as the sum is to be.
+    fn parts_as_terms(&mut self, value: ValueId, now: &mut Layout, to: &Layout) -> Result<ValueId> {
+        let Some(sum) = to.partial.as_ref().filter(|to| to.reduction == Reduction::Sum) else {
             return Ok(value);
         };
+        let is_split_so = |cut: &Option<Cut>| cut.as_ref().is_some_and(|cut| has_same_parts(cut, &sum.terms));
+        let Some(dim) = now.dims.iter().position(is_split_so) else { return Ok(value) };
+        let Some(cut) = now.dims[dim].take() else { return Ok(value) };
         let mut sizes = self.dims(value)?;
-        let starts: Vec<usize> = addends.of_partition.iter().map(|part| part * sizes[dim]).collect();
-        sizes[dim] *= addends.parts;
-        now.dims[dim] = None;
-        now.addends = Some(addends.clone());
+        let starts: Vec<usize> = cut.of_partition.iter().map(|part| part * sizes[dim]).collect();
+        sizes[dim] *= cut.parts;
+        now.partial = Some(sum.clone());
         Ok(self.place(value, dim, &starts, &sizes))
     }
 

@@ -4,13 +4,21 @@
 use super::{Part, Partitioner};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::mesh::with_addends;
-use crate::rule::is_about_order;
+use crate::mesh::with_partial;
+use crate::rule::{combiner, is_about_order};
 use crate::said::annotation;
-use pjrt_stablehlo::ir::{ElementType, Op, OpCode, OpId, Operation, TensorSharding, ops};
+use pjrt_stablehlo::ir::{ElementType, Op, OpId, Operation, Reduction, TensorSharding, ops};
 
-/// Partial sums of one element type that are reduced within the same groups, each with the layout of its sum.
-type SumsAlike = (ElementType, Vec<Vec<usize>>, Vec<(Part, Layout)>);
+/// The properties that partial results must share to be reduced in one operation.
+#[derive(PartialEq)]
+struct Alike {
+    element: ElementType,
+    reduction: Reduction,
+    groups: Vec<Vec<usize>>,
+}
+
+/// Partial results that can be reduced in one operation, each with the layout of the result.
+type ReducedAlike = (Alike, Vec<(Part, Layout)>);
 
 impl<'m> Partitioner<'m> {
     /// Moves a value to the layout that a constraint states, if it can have it.
@@ -24,7 +32,7 @@ impl<'m> Partitioner<'m> {
     /// Returns the layout that a constraint states for its operand; `None` if the operand cannot have it.
     fn wanted(&self, op: &Operation, sharding: &TensorSharding) -> Result<Option<Layout>> {
         let Some(dims) = self.dims(op.operand(0)) else { return Ok(None) };
-        let Ok(said) = with_addends(self.module, sharding, &dims, self.emit.devices.count()) else {
+        let Ok(said) = with_partial(self.module, sharding, &dims, self.emit.devices.count()) else {
             return Ok(None);
         };
         if said.as_ref().is_some_and(|said| !said.is_even(&dims)) {
@@ -64,9 +72,9 @@ impl<'m> Partitioner<'m> {
         Ok(())
     }
 
-    /// If the next operations are constraints that each require a sum, reduces the partial sums in one all-reduce.
-    pub(super) fn sum_together(&mut self, ops: &[OpId]) -> Result<()> {
-        let mut alike: Vec<SumsAlike> = vec![];
+    /// If the next operations are constraints that each require a reduction, reduces the partial results in one all-reduce.
+    pub(super) fn reduce_together(&mut self, ops: &[OpId]) -> Result<()> {
+        let mut alike: Vec<ReducedAlike> = vec![];
         for (i, id) in ops.iter().enumerate() {
             if i > 0 && alike.is_empty() {
                 return Ok(());
@@ -78,27 +86,29 @@ impl<'m> Partitioner<'m> {
                 _ => break,
             };
             let Some(part) = self.parts.get(&op.operand(0)).cloned() else { break };
-            let Some(addends) = part.layout.addends.clone() else { continue };
-            let summed = Layout { addends: None, ..part.layout.clone() };
-            let scatters = |to: &Layout| to.dims.iter().flatten().any(|cut| *cut == addends);
-            let known = self.moved.iter().any(|moved| moved.contains_key(&(part.value, summed.clone())));
-            match self.wanted(op, sharding)? {
-                Some(to) if to.addends.is_none() && !scatters(&to) && !known => {}
-                _ => continue,
+            let Some(to) = self.wanted(op, sharding)? else { continue };
+            let Some(step) = part.layout.reduce_step(&to) else { continue };
+            let reduced = Layout { partial: step.left, ..part.layout.clone() };
+            let known = self.moved.iter().any(|moved| moved.contains_key(&(part.value, reduced.clone())));
+            if step.scatter.is_some() || step.along.parts == 1 || known {
+                continue;
             }
-            let element = self.emit.builder.element(part.value);
-            let groups = self.emit.devices.groups(&addends, &summed.cuts().collect::<Vec<_>>());
-            match alike.iter_mut().find(|(e, g, _)| *e == element && *g == groups) {
-                Some((_, _, sums)) if sums.iter().any(|(other, _)| other.value == part.value) => {}
-                Some((_, _, sums)) => sums.push((part, summed)),
-                None => alike.push((element, groups, vec![(part, summed)])),
+            let key = Alike {
+                element: self.emit.builder.element(part.value),
+                reduction: step.reduction,
+                groups: self.emit.devices.groups(&step.along, &reduced.cuts().collect::<Vec<_>>()),
+            };
+            match alike.iter_mut().find(|(other, _)| *other == key) {
+                Some((_, parts)) if parts.iter().any(|(other, _)| other.value == part.value) => {}
+                Some((_, parts)) => parts.push((part, reduced)),
+                None => alike.push((key, vec![(part, reduced)])),
             }
         }
-        for (_, groups, sums) in alike.into_iter().filter(|(_, _, sums)| sums.len() > 1) {
-            let values: Vec<_> = sums.iter().map(|(part, _)| part.value).collect();
-            let results = self.emit.all_reduce_together(&values, OpCode::Add, &groups);
+        for (key, parts) in alike.into_iter().filter(|(_, parts)| parts.len() > 1) {
+            let values: Vec<_> = parts.iter().map(|(part, _)| part.value).collect();
+            let results = self.emit.all_reduce_together(&values, combiner(key.reduction), &key.groups);
             let here = self.moved.last_mut().expect("a function has a block");
-            here.extend(sums.into_iter().zip(results).map(|((part, to), sum)| ((part.value, to), sum)));
+            here.extend(parts.into_iter().zip(results).map(|((part, to), value)| ((part.value, to), value)));
         }
         Ok(())
     }
@@ -123,7 +133,7 @@ impl<'m> Partitioner<'m> {
                 let Some(split) = annotation(op, call, &dims, self.emit.devices.count()) else {
                     return self.unchanged(op);
                 };
-                let wanted = Layout { dims: split.dims.clone(), addends: None };
+                let wanted = Layout { dims: split.dims.clone(), partial: None };
                 match self.with_open(op, wanted, |dim| !split.closed[dim])? {
                     Some(wanted) => self.split_so(op, wanted),
                     None => self.unchanged(op),

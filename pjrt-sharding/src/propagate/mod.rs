@@ -103,7 +103,7 @@ pub(crate) fn propagate_with(
     spread(&flow, &mut splits);
     let layout = |tensor: TensorId| {
         let dims = splits[tensor].dims.clone();
-        Layout { dims, addends: None }.equal_parts(&flow.tensors[tensor])
+        Layout { dims, partial: None }.equal_parts(&flow.tensors[tensor])
     };
     let sharding = |tensor: TensorId| {
         let (found, sizes) = (&splits[tensor].dims, &flow.tensors[tensor]);
@@ -113,7 +113,7 @@ pub(crate) fn propagate_with(
         if dims != *found && is_for_gspmd(module) {
             return None;
         }
-        Layout { dims, addends: None }.sharding(options.num_partitions)
+        Layout { dims, partial: None }.sharding(options.num_partitions)
     };
     let values = flow.of_value.iter().filter_map(|(value, tensors)| match tensors[..] {
         [tensor] => Some((*value, layout(tensor))).filter(|(_, layout)| !layout.is_whole()),
@@ -237,7 +237,7 @@ fn finer_of(said: &Sharding, found: &Sharding) -> Option<Sharding> {
     let rank = found.parts.len();
     let (said, mut layout) = (Layout::of(Some(said), rank), Layout::of(Some(found), rank));
     let is_finer = said.dims.iter().zip(&layout.dims).all(|(said, found)| said.is_none() || said == found);
-    layout.addends = said.addends;
+    layout.partial = said.partial;
     (is_finer && are_spread_evenly(&layout.cuts().collect::<Vec<_>>()))
         .then(|| layout.sharding(found.position.len()))
         .flatten()

@@ -21,7 +21,7 @@ fn along(axes: &[Option<usize>]) -> Option<Sharding> {
         position: (0..4)
             .map(|p| axes.iter().map(|axis| axis.map_or(0, |axis| [p / 2, p % 2][axis])).collect())
             .collect(),
-        summed: false,
+        reduction: None,
     })
 }
 

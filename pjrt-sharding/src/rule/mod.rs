@@ -11,7 +11,7 @@ mod tests;
 mod text;
 
 pub(crate) use ops::{is_about_order, propagation_rule, rule_of, shapes};
-pub(crate) use reducer::{begins_with_neutral, reducer};
+pub(crate) use reducer::{begins_with_neutral, combiner, reducer, reduction_by};
 
 use pjrt_stablehlo::ir::{OpCode, Operation};
 

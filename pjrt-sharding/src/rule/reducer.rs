@@ -1,6 +1,20 @@
-//! Recognizes the operation in the region of a reduction.
+//! The operations of reductions.
 
-use pjrt_stablehlo::ir::{Body, Op, OpCode, Operation};
+use pjrt_stablehlo::ir::{Body, Op, OpCode, Operation, Reduction};
+
+/// Returns the operation that combines two partial results of a reduction.
+pub(crate) fn combiner(reduction: Reduction) -> OpCode {
+    match reduction {
+        Reduction::Sum => OpCode::Add,
+        Reduction::Max => OpCode::Maximum,
+        Reduction::Min => OpCode::Minimum,
+    }
+}
+
+/// Returns the reduction that combines partial results with this operation; `None` if arrays cannot be unreduced in this way.
+pub(crate) fn reduction_by(op: OpCode) -> Option<Reduction> {
+    Reduction::ALL.iter().copied().find(|reduction| combiner(*reduction) == op)
+}
 
 /// Returns the operation that the only region of `op` applies to its two arguments; `None` if the region contains anything
 /// else, or an operation that cannot combine partial results.

@@ -131,7 +131,7 @@ fn halved(tensor: &TensorMapping, factor: usize) -> Option<Sharding> {
     let parts: Vec<usize> =
         tensor.iter().map(|factors| if factors.first() == Some(&factor) { 2 } else { 1 }).collect();
     let position = (0..2).map(|p| parts.iter().map(|parts| p % parts).collect()).collect();
-    parts.contains(&2).then_some(Sharding { parts, position, summed: false })
+    parts.contains(&2).then_some(Sharding { parts, position, reduction: None })
 }
 
 #[test]

@@ -6,7 +6,8 @@ use super::entries::Decoder;
 use super::stablehlo;
 use crate::Error;
 use crate::ir::{
-    Attribute, AxisRef, DimensionSharding, Ints, Mesh, MeshAxis, MeshReference, Str, SubAxis, TensorSharding,
+    Attribute, AxisRef, DimensionSharding, Ints, Mesh, MeshAxis, MeshReference, Reduction, Str, SubAxis,
+    TensorSharding,
 };
 
 /// Decodes an attribute. The codes are those of Shardy's `bytecode.td`.
@@ -117,7 +118,6 @@ fn sharding_per_value(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
 }
 
 fn tensor_sharding(decoder: &mut Decoder<'_>, form: u32) -> Result<Attribute, Error> {
-    const REDUCTIONS: [&str; 3] = ["sum", "max", "min"];
     let mesh = stablehlo::mesh_reference(decoder)?.unwrap_or(MeshReference::Symbol(Str::default()));
     let dim_shardings = decoder.list(|decoder| {
         decoder.typed("a dimension's sharding", |attribute| match attribute {
@@ -128,13 +128,11 @@ fn tensor_sharding(decoder: &mut Decoder<'_>, form: u32) -> Result<Attribute, Er
     let dim_shardings = dim_shardings.into_iter().flatten().collect();
     let replicated_axes = axis_refs(decoder)?;
     let unreduced_axes = if form >= 2 { axis_refs(decoder)? } else { Box::default() };
-    let reduction = if form >= 3 { decoder.cursor.signed()? } else { 0 };
-    let name = usize::try_from(reduction).ok().and_then(|reduction| REDUCTIONS.get(reduction));
-    let Some(&name) = name else {
-        return Err(decoder.cursor.error(format!("expected a kind of reduction, found {reduction}")));
+    let number = if form >= 3 { decoder.cursor.signed()? } else { 0 };
+    let Some(&reduction) = usize::try_from(number).ok().and_then(|number| Reduction::ALL.get(number)) else {
+        return Err(decoder.cursor.error(format!("expected a kind of reduction, found {number}")));
     };
-    let sharding =
-        TensorSharding { mesh, dim_shardings, replicated_axes, unreduced_axes, reduction: name.into() };
+    let sharding = TensorSharding { mesh, dim_shardings, replicated_axes, unreduced_axes, reduction };
     Ok(Attribute::Sharding(sharding.into()))
 }
 

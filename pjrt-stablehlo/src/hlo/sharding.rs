@@ -2,7 +2,8 @@
 
 use super::proto;
 use crate::ir::{
-    Attribute, AxisRef, DimensionSharding, Mesh, MeshAxis, MeshReference, Str, SubAxis, TensorSharding,
+    Attribute, AxisRef, DimensionSharding, Mesh, MeshAxis, MeshReference, Reduction, Str, SubAxis,
+    TensorSharding,
 };
 use crate::{Error, ErrorKind};
 
@@ -121,7 +122,7 @@ fn tensor_sharding(named: &proto::NamedSharding) -> Result<TensorSharding, Error
         dim_shardings: dim_shardings.collect::<Result<_, Error>>()?,
         replicated_axes: axes(&named.replicated_axes)?,
         unreduced_axes: axes(&named.unreduced_axes)?,
-        reduction: "sum".into(),
+        reduction: Reduction::Sum,
         mesh: MeshReference::Mesh(mesh),
     })
 }

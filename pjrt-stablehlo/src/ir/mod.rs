@@ -80,7 +80,8 @@ pub(crate) use own_attributes::{Presence, is_unknown, own_attributes, similar_op
 pub use quantized::{QuantizationBlocks, QuantizedType};
 pub(crate) use ragged_dot::RaggedDotDimensionNumbers;
 pub use sharding::{
-    AxisRef, DimensionSharding, Mesh, MeshAxis, MeshReference, ReplicaGroupMeshAxes, SubAxis, TensorSharding,
+    AxisRef, DimensionSharding, Mesh, MeshAxis, MeshReference, Reduction, ReplicaGroupMeshAxes, SubAxis,
+    TensorSharding,
 };
 pub use string::Str;
 pub use types::{FunctionType, TensorType, Type};

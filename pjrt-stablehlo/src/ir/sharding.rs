@@ -1,6 +1,7 @@
 //! Meshes and shardings of Shardy.
 
 use std::collections::HashSet;
+use std::fmt;
 
 use super::{Ints, Str};
 use crate::limits::MAX_MESH_AXES;
@@ -73,8 +74,51 @@ pub struct TensorSharding {
     pub replicated_axes: Box<[AxisRef]>,
     /// The axes along which the tensor consists of partial values that are not yet reduced.
     pub unreduced_axes: Box<[AxisRef]>,
-    /// The reduction of the partial values: `sum`, `max` or `min`.
-    pub reduction: Str,
+    /// The reduction of the partial values; [`Reduction::Sum`] if there are none.
+    pub reduction: Reduction,
+}
+
+/// The reduction of the partial values of an unreduced tensor.
+///
+/// ```
+/// use pjrt_stablehlo::ir::Reduction;
+///
+/// assert_eq!(Reduction::from_name("max"), Some(Reduction::Max));
+/// assert_eq!(Reduction::Max.to_string(), "max");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reduction {
+    /// The sum.
+    Sum,
+    /// The maximum.
+    Max,
+    /// The minimum.
+    Min,
+}
+
+impl Reduction {
+    /// All reductions, in the order of their numbers in bytecode.
+    pub const ALL: &'static [Self] = &[Self::Sum, Self::Max, Self::Min];
+
+    /// Returns the spelling of the reduction in Shardy's attributes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "sum",
+            Self::Max => "max",
+            Self::Min => "min",
+        }
+    }
+
+    /// Returns the reduction with this spelling; `None` if there is none.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|reduction| reduction.name() == name)
+    }
+}
+
+impl fmt::Display for Reduction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// Groups along axes of a mesh (`#stablehlo.replica_group_mesh_axes`): the devices of a group differ only in their

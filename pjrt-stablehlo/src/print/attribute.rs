@@ -5,8 +5,8 @@ use std::fmt::{self, Display, Formatter, Write};
 use crate::ir::{
     Attribute, AxisRef, ChannelHandle, ConvDimensionNumbers, DYNAMIC, DictionaryAttribute, DimensionSharding,
     DotAlgorithm, DotDimensionNumbers, ElementKind, ElementType, EnumValue, GatherDimensionNumbers, Literal,
-    LiteralData, Mesh, MeshAxis, MeshReference, OutputOperandAlias, ReplicaGroupMeshAxes, ResultAccuracy,
-    ScatterDimensionNumbers, Str, TensorSharding, fmt_finite, fmt_quoted,
+    LiteralData, Mesh, MeshAxis, MeshReference, OutputOperandAlias, Reduction, ReplicaGroupMeshAxes,
+    ResultAccuracy, ScatterDimensionNumbers, Str, TensorSharding, fmt_finite, fmt_quoted,
 };
 
 /// The maximum number of elements that are listed. Larger constants are printed as hexadecimal bytes.
@@ -531,7 +531,7 @@ fn fmt_sharding(f: &mut Formatter<'_>, name: &str, sharding: &TensorSharding) ->
         fmt_list(f, ", replicated={", sharding.replicated_axes.iter(), "}", fmt_axis)?;
     }
     if !sharding.unreduced_axes.is_empty() {
-        let reduction = if sharding.reduction == "sum" { "" } else { &*sharding.reduction };
+        let reduction = if sharding.reduction == Reduction::Sum { "" } else { sharding.reduction.name() };
         write!(f, ", unreduced={reduction}")?;
         fmt_list(f, "{", sharding.unreduced_axes.iter(), "}", fmt_axis)?;
     }

@@ -2,7 +2,8 @@
 
 use super::lexer::{string_end, unquoted};
 use crate::ir::{
-    Attribute, AxisRef, DimensionSharding, Mesh, MeshAxis, MeshReference, Str, SubAxis, TensorSharding,
+    Attribute, AxisRef, DimensionSharding, Mesh, MeshAxis, MeshReference, Reduction, Str, SubAxis,
+    TensorSharding,
 };
 
 /// Parses an attribute from its text without `#`, such as `sdy.sharding<@mesh, [{"x"}, {}]>`. Returns `None` if it is
@@ -158,18 +159,15 @@ impl Scanner<'_> {
             dim_shardings,
             replicated_axes: Box::default(),
             unreduced_axes: Box::default(),
-            reduction: "sum".into(),
+            reduction: Reduction::Sum,
         };
         while self.eat(",") {
             if self.eat("replicated=") {
                 sharding.replicated_axes = self.list("{", "}", Self::axis_ref)?.into();
             } else {
                 self.expect("unreduced=")?;
-                for reduction in ["max", "min"] {
-                    if self.eat(reduction) {
-                        sharding.reduction = reduction.into();
-                    }
-                }
+                let stated = Reduction::ALL.iter().find(|reduction| self.eat(reduction.name()));
+                sharding.reduction = stated.copied().unwrap_or(Reduction::Sum);
                 sharding.unreduced_axes = self.list("{", "}", Self::axis_ref)?.into();
             }
         }
@@ -190,10 +188,17 @@ mod tests {
             r#"sdy.sharding_per_value<[<@mesh, [{"x"}]>, <@mesh, []>]>"#,
             r#"sdy<manual_axes{"x", "y"}>"#,
             r#"sdy.sharding<@"a mesh", [{"\C3\A9", "\22q\22"}]>"#,
+            r#"sdy.sharding<@mesh, [], unreduced={"x"}>"#,
+            r#"sdy.sharding<@mesh, [], unreduced=max{"x"}>"#,
+            r#"sdy.sharding<@mesh, [{}], replicated={"x"}, unreduced=min{"y"}>"#,
         ] {
             let attribute = parse(text).unwrap();
             assert_eq!(attribute.to_string(), format!("#{text}"));
         }
+        let (stated, default) =
+            (r#"sdy.sharding<@m, [], unreduced=sum{"x"}>"#, r#"sdy.sharding<@m, [], unreduced={"x"}>"#);
+        assert_eq!(parse(stated), parse(default));
+        assert_eq!(parse(r#"sdy.sharding<@m, [], unreduced=product{"x"}>"#), None);
         assert_eq!(parse("sdy.sharding<@mesh, [{}"), None);
         assert_eq!(parse("other.thing<1>"), None);
     }

@@ -188,9 +188,9 @@ fn propagated<'m>(module: &'m Module, options: &CompileOptions) -> Result<(Cow<'
 }
 
 fn runs_in_parts(module: &Module, options: &CompileOptions, shardings: &Shardings) -> bool {
-    let has_addends = || {
+    let is_unreduced = || {
         let mut all = shardings.parameters.iter().chain(&shardings.results).flatten();
-        all.any(|sharding| sharding.summed)
+        all.any(|sharding| sharding.reduction.is_some())
     };
     let is_manual = || {
         let mut all = module.functions().iter().flat_map(|function| function.body.all_ops());
@@ -198,7 +198,7 @@ fn runs_in_parts(module: &Module, options: &CompileOptions, shardings: &Sharding
     };
     let wanted = match options.parts {
         Parts::Never => false,
-        Parts::WhereNeeded => has_addends() || is_manual(),
+        Parts::WhereNeeded => is_unreduced() || is_manual(),
         Parts::Always => true,
     };
     wanted && is_split(options) && !calls_the_host(module, options)
@@ -215,7 +215,7 @@ fn plan_of_partition(module: &Module, shardings: &Shardings, options: &CompileOp
     plan(&program, &options, &shardings)
 }
 
-/// Returns the type of a whole array. For a partial sum, it has a first dimension that counts the partial sums.
+/// Returns the type of a whole array. Of an unreduced array, it has a first dimension that counts the partial results.
 fn whole_shape(ty: &Type, sharding: Option<&Sharding>) -> Result<Shape> {
     let Some(ty) = ty.as_tensor() else {
         return Err(CompileError::unimplemented(format!(
@@ -223,7 +223,7 @@ fn whole_shape(ty: &Type, sharding: Option<&Sharding>) -> Result<Shape> {
         )));
     };
     let shape = shape_of(ty)?;
-    Ok(match sharding.filter(|sharding| sharding.summed) {
+    Ok(match sharding.filter(|sharding| sharding.reduction.is_some()) {
         Some(sharding) => shape.with_dims(&[&sharding.parts[..1], &*shape.dims].concat()),
         None => shape,
     })

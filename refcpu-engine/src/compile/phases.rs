@@ -2,7 +2,7 @@
 
 use super::api::{CompileError, CompileOptions, Result};
 use super::core_ops::to_core_ops;
-use super::lower::{Addends, lower};
+use super::lower::{Terms, Unreduced, lower};
 use super::{emit, optimise};
 use crate::graph::Graph;
 use crate::plan::{Donation, Interface, Parameter, Plan, ResultInfo};
@@ -22,8 +22,8 @@ pub(super) fn plan(module: &Module, options: &CompileOptions, shardings: &Shardi
     };
     let module = &*pass("core_ops", || to_core_ops(module))?;
     dump("core_ops.mlir", module);
-    let addends = Addends::of(shardings);
-    let graph = pass("lower", || lower(module, options, &addends))?;
+    let unreduced = Unreduced::of(shardings);
+    let graph = pass("lower", || lower(module, options, &unreduced))?;
     dump("lower.graph", &graph);
     let graph = pass("recognise", || optimise::recognise(&graph));
     dump("recognise.graph", &graph);
@@ -56,14 +56,15 @@ pub(super) fn donations(main: &Function, count: usize) -> Vec<Donation> {
     (0..count).map(|i| if are_arrays { donation(main, i) } else { Donation::None }).collect()
 }
 
-impl Addends {
+impl Unreduced {
     fn of(shardings: &Shardings) -> Self {
-        let count = |sharding: &Option<pjrt_sharding::Sharding>| {
-            sharding.as_ref().filter(|sharding| sharding.summed).map(|sharding| sharding.parts[0])
+        let terms = |sharding: &Option<pjrt_sharding::Sharding>| {
+            let sharding = sharding.as_ref()?;
+            Some(Terms { count: sharding.parts[0], reduction: sharding.reduction? })
         };
         Self {
-            parameters: shardings.parameters.iter().map(count).collect(),
-            results: shardings.results.iter().map(count).collect(),
+            parameters: shardings.parameters.iter().map(terms).collect(),
+            results: shardings.results.iter().map(terms).collect(),
         }
     }
 }

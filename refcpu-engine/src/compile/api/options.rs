@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub enum Parts {
     /// All programs run on whole arrays.
     Never,
-    /// A program runs in parts if partitions hold different data: partial sums as parameters or results, or values in manual
+    /// A program runs in parts if partitions hold different data: partial results as parameters or results, or values in manual
     /// computations. Results that the program declares as replicated may then differ between partitions.
     WhereNeeded,
     /// All programs run in parts.

@@ -97,6 +97,13 @@ impl Scope<'_> {
         Ok(Some(vec![self.b.add(core, &operands, shape)]))
     }
 
+    /// Combines two arrays by an elementwise operation.
+    pub(super) fn binary(&mut self, op: TileOp, x: ValueId, y: ValueId) -> ValueId {
+        let is_complex = self.b.shape(x).dtype.is_complex();
+        let ordered = if is_complex { self.complex_order(&Core::Tile(op), &[x, y]) } else { None };
+        ordered.unwrap_or_else(|| self.b.tile(op, &[x, y]))
+    }
+
     /// Lowers operations that order complex numbers, for which there are no kernels; returns `None` for other operations.
     fn complex_order(&mut self, op: &Core, operands: &[ValueId]) -> Option<ValueId> {
         match (op, operands) {

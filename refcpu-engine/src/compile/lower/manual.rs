@@ -1,5 +1,6 @@
 //! Lowers `sdy.manual_computation`, whose body runs once for each position of a mesh along the manual axes.
 
+use super::partial::Terms;
 use super::{CompileError, Result, Scope, shapes_of, to_usize};
 use crate::graph::{Body, Builder, Graph, ManualSpec, Op as Core, Shape, ValueId, ops as core_ops};
 use pjrt_sharding::mesh_of;
@@ -25,25 +26,26 @@ impl<'m> Scope<'m> {
         };
         let mesh = mesh_of(self.module, first)?;
         let axes = ManualAxes::new(mesh, &manual.manual_axes)?;
-        let (summed_in, summed_out) =
-            (axes.of_sums(&manual.in_shardings)?, axes.of_sums(&manual.out_shardings)?);
+        let (terms_in, terms_out) =
+            (axes.of_terms(&manual.in_shardings)?, axes.of_terms(&manual.out_shardings)?);
         let sizes = mesh.axes.iter().map(|a| to_usize(a.size)).collect::<Result<Vec<usize>>>()?;
         let (mut inputs, mut outputs) =
             (axes.of_dims(&manual.in_shardings)?, axes.of_dims(&manual.out_shardings)?);
-        if summed_in.iter().chain(&summed_out).any(|axes| !axes.is_empty()) {
+        if terms_in.iter().chain(&terms_out).any(|axes| !axes.is_empty()) {
             let count = |axes: &[usize]| axes.iter().map(|a| sizes[*a]).product::<usize>();
-            for (i, axes) in summed_in.iter().enumerate().filter(|(_, axes)| !axes.is_empty()) {
+            for (i, axes) in terms_in.iter().enumerate().filter(|(_, axes)| !axes.is_empty()) {
                 let Some(operand) = operands.get_mut(i) else { break };
-                *operand = self.as_addends(*operand, count(axes));
+                let terms = Terms { count: count(axes), reduction: manual.in_shardings[i].reduction };
+                *operand = self.as_terms(*operand, terms);
                 arguments[i] = arguments[i].with_dims(&[&[1], &*arguments[i].dims].concat());
                 inputs[i].insert(0, axes.clone());
             }
-            for (i, axes) in summed_out.iter().enumerate().filter(|(_, axes)| !axes.is_empty()) {
+            for (i, axes) in terms_out.iter().enumerate().filter(|(_, axes)| !axes.is_empty()) {
                 let Some(shape) = shapes.get_mut(i) else { break };
                 *shape = shape.with_dims(&[&[count(axes)], &*shape.dims].concat());
                 outputs[i].insert(0, axes.clone());
             }
-            body = of_addends(&body, &summed_in, &summed_out);
+            body = of_terms(&body, &terms_in, &terms_out);
         }
         let spec = ManualSpec {
             mesh: sizes,
@@ -57,8 +59,8 @@ impl<'m> Scope<'m> {
         check(&spec, &shapes, &results, &spec.outputs)?;
         let core = Core::Manual(core_ops::Manual { spec: Box::new(spec), body: Body::new(body) });
         let mut results = self.b.node(core, operands, shapes);
-        for (result, _) in results.iter_mut().zip(&summed_out).filter(|(_, axes)| !axes.is_empty()) {
-            *result = self.sum_of_addends(*result);
+        for (i, result) in results.iter_mut().enumerate().filter(|(i, _)| !terms_out[*i].is_empty()) {
+            *result = self.reduce_terms(*result, manual.out_shardings[i].reduction);
         }
         Ok(results)
     }
@@ -96,8 +98,8 @@ impl<'a> ManualAxes<'a> {
     }
 
     /// Returns, for each array, the manual axes along which it is unreduced. An unreduced array has a new first dimension for its
-    /// partial sums.
-    fn of_sums(&self, shardings: &[TensorSharding]) -> Result<Vec<Vec<usize>>> {
+    /// partial results.
+    fn of_terms(&self, shardings: &[TensorSharding]) -> Result<Vec<Vec<usize>>> {
         shardings.iter().map(|s| self.among(&s.unreduced_axes)).collect()
     }
 }
@@ -112,14 +114,14 @@ fn position(mesh: &Mesh, name: &str) -> Result<usize> {
 }
 
 /// Rebuilds a body so that unreduced parameters and results have a new first dimension of size 1.
-fn of_addends(body: &Graph, parameters: &[Vec<usize>], results: &[Vec<usize>]) -> Graph {
+fn of_terms(body: &Graph, parameters: &[Vec<usize>], results: &[Vec<usize>]) -> Graph {
     let mut b = Builder::new();
     let mut arguments = Vec::with_capacity(body.parameters().len());
     for (i, parameter) in body.parameters().iter().enumerate() {
         let shape = body.shape(*parameter).clone();
         arguments.push(if parameters.get(i).is_some_and(|axes| !axes.is_empty()) {
-            let addend = b.parameter(shape.with_dims(&[&[1], &*shape.dims].concat()));
-            b.reshape(addend, &shape.dims)
+            let term = b.parameter(shape.with_dims(&[&[1], &*shape.dims].concat()));
+            b.reshape(term, &shape.dims)
         } else {
             b.parameter(shape)
         });

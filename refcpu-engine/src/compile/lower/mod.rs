@@ -13,17 +13,18 @@ mod indexing;
 mod lapack;
 mod linalg;
 mod manual;
+mod partial;
 mod reducer;
 
 pub(super) use control::composites_with_kernels;
 pub(super) use custom_call::{calls_the_host, parameters};
+pub(super) use partial::{Terms, Unreduced};
 
 use super::api::{CompileError, CompileOptions, Result};
-use crate::graph::{Builder, Constant, Graph, Op as Core, Reducer, Shape, ValueId, ops as core_ops};
+use crate::graph::{Builder, Constant, Graph, Op as Core, Shape, ValueId};
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{self, Block, Function, Op, OpId, Operation, TensorType, Type};
 use refcpu_kernels::DType;
-use refcpu_kernels::ReduceOp;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -34,30 +35,22 @@ const MAX_DEPTH: usize = 200;
 /// The maximum number of operations of a program after its calls are inlined.
 const MAX_OPERATIONS: usize = 4_000_000;
 
-/// For each parameter and result of `main` that is unreduced, the number of its partial sums. The graph has a new first
-/// dimension for them.
-#[derive(Default)]
-pub(super) struct Addends {
-    pub(super) parameters: Vec<Option<usize>>,
-    pub(super) results: Vec<Option<usize>>,
-}
-
 /// Lowers the function `main` to a graph with flattened parameters and results.
 ///
 /// # Errors
 /// Returns an error if the program has no `main`, is invalid, or uses a feature that refcpu does not implement.
-pub(super) fn lower(module: &Module, options: &CompileOptions, addends: &Addends) -> Result<Graph> {
+pub(super) fn lower(module: &Module, options: &CompileOptions, unreduced: &Unreduced) -> Result<Graph> {
     let main = module.main().ok_or_else(|| CompileError::invalid("the module has no function named main"))?;
     let entry = main.body.entry().ok_or_else(|| CompileError::invalid("the function main has no body"))?;
     let mut scope = Scope::new(module, options, main, 0);
     let mut arguments = Vec::new();
-    let mut counts = addends.parameters.iter().copied().chain(std::iter::repeat(None));
+    let mut terms = unreduced.parameters.iter().copied().chain(std::iter::repeat(None));
     for argument in &main.body.block(entry).arguments {
         let shapes = shapes_of(main.body.ty(*argument))?;
-        let parameter = |s: Shape| match counts.next().flatten() {
-            Some(count) => {
-                let addends = scope.b.parameter(s.with_dims(&[&[count], &*s.dims].concat()));
-                scope.sum_of_addends(addends)
+        let parameter = |s: Shape| match terms.next().flatten() {
+            Some(terms) => {
+                let value = scope.b.parameter(s.with_dims(&[&[terms.count], &*s.dims].concat()));
+                scope.reduce_terms(value, terms.reduction)
             }
             None => scope.b.parameter(s),
         };
@@ -65,9 +58,9 @@ pub(super) fn lower(module: &Module, options: &CompileOptions, addends: &Addends
     }
     scope.bind_all(&main.body.block(entry).arguments, arguments);
     let mut results = scope.block(main.body.block(entry))?;
-    for (result, count) in results.iter_mut().zip(&addends.results) {
-        if let Some(count) = count {
-            *result = scope.as_addends(*result, *count);
+    for (result, terms) in results.iter_mut().zip(&unreduced.results) {
+        if let Some(terms) = terms {
+            *result = scope.as_terms(*result, *terms);
         }
     }
     Ok(scope.b.finish(results))
@@ -403,27 +396,6 @@ impl<'m> Scope<'m> {
         })
     }
 
-    /// Adds a sum along the first dimension.
-    fn sum_of_addends(&mut self, addends: ValueId) -> ValueId {
-        let shape = self.shape(addends);
-        let op = if shape.dtype == DType::Pred { ReduceOp::Or } else { ReduceOp::Add };
-        let nothing = self.b.constant(Constant::zero(Shape::scalar(shape.dtype)));
-        let sum = Core::Reduce(core_ops::Reduce { dims: vec![0], reducer: Reducer::Op(op) });
-        self.b.add(sum, &[addends, nothing], shape.with_dims(&shape.dims[1..]))
-    }
-
-    /// Adds a new first dimension of `count` partial sums, of which the first is the value and the others are zero.
-    fn as_addends(&mut self, value: ValueId, count: usize) -> ValueId {
-        let shape = self.shape(value);
-        let first = self.b.reshape(value, &[&[1], &*shape.dims].concat());
-        let nothing = self.b.constant(Constant::zero(Shape::scalar(shape.dtype)));
-        let mut high = vec![0; shape.rank() + 1];
-        high[0] = count as i64 - 1;
-        let unchanged = vec![0; shape.rank() + 1];
-        let pad = Core::Pad(core_ops::Pad { low: unchanged.clone(), high, interior: unchanged });
-        self.b.add(pad, &[first, nothing], shape.with_dims(&[&[count], &*shape.dims].concat()))
-    }
-
     fn values_of(&mut self, id: OpId, op: &'m Operation) -> Result<Vec<ValueId>> {
         if let Some(values) = self.elementwise(op)? {
             return Ok(values);
@@ -533,7 +505,8 @@ mod tests {
             ));
         }
         let module = pjrt_stablehlo::parse(text).unwrap();
-        let error = lower(&module, &CompileOptions::default(), &Addends::default()).map(|_| ()).unwrap_err();
+        let error =
+            lower(&module, &CompileOptions::default(), &Unreduced::default()).map(|_| ()).unwrap_err();
         assert!(error.message.contains(&MAX_OPERATIONS.to_string()), "{error}");
     }
 }
