@@ -10,6 +10,7 @@ use environment::workspace;
 
 mod accuracy;
 mod bindgen;
+mod book;
 mod conform_faults;
 mod conformance_ladder;
 mod corpus;
@@ -26,6 +27,7 @@ mod loom;
 mod lowerings;
 mod packaged;
 mod protos;
+mod release;
 mod sanitize;
 mod sharding_agreement;
 mod test;
@@ -84,6 +86,10 @@ enum Task {
     /// Run the SDK's tests, and the conformance kit on hello, the accelerator and refcpu, under
     /// AddressSanitizer
     Sanitize,
+    /// Build the documentation as a book into target/book, and check its links
+    Book,
+    /// Check that the crates can be published, or change the version of the workspace
+    Release(release::Options),
     /// Regenerate pjrt-sys from its C headers
     Bindgen {
         /// Write nothing; fail if the checked-in files differ
@@ -131,6 +137,8 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Sanitize => sanitize::address()?,
         Task::Bindgen { upstream: true, .. } => bindgen::compare_with_upstream()?,
         Task::Bindgen { check, .. } => bindgen::run(check)?,
+        Task::Book => _ = book::build()?,
+        Task::Release(options) => release::run_step(&options)?,
         Task::Protos { check } => protos::run(check)?,
     }
     Ok(ExitCode::SUCCESS)

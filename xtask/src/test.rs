@@ -10,7 +10,7 @@ use clap::Args;
 use crate::environment::run::watch;
 use crate::environment::venv::Venv;
 use crate::environment::workspace;
-use crate::{conform_faults, corpus, lowerings, packaged, wheel};
+use crate::{book, conform_faults, corpus, lowerings, packaged, wheel};
 
 /// The arguments of the task.
 #[derive(Args)]
@@ -44,6 +44,7 @@ const STAGES: &[Stage] = &[
     Stage { name: "conform", run: conform },
     Stage { name: "packaged", run: packaged_crates },
     Stage { name: "generated", run: generated },
+    Stage { name: "book", run: book_links },
 ];
 
 /// Runs the stages, even after one has failed, and prints a table.
@@ -245,6 +246,11 @@ fn generated() -> Result<Outcome> {
     let bindings = check(workspace::cargo().args(["xtask", "bindgen", "--check"]))?;
     let protos = check(workspace::cargo().args(["xtask", "protos", "--check"]))?;
     Ok(Outcome { passed: bindings.passed + protos.passed, failed: bindings.failed + protos.failed })
+}
+
+/// Builds the book, and checks its links.
+fn book_links() -> Result<Outcome> {
+    Ok(Outcome { passed: book::build()?, failed: 0 })
 }
 
 /// The shared libraries and the program that the tests use, which the tests build.

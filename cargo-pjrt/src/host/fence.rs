@@ -83,7 +83,6 @@ struct Prefilled {
 /// that holds only the pattern as zero.
 ///
 /// Only calls on this thread are affected.
-/// Only calls on this thread are watched.
 pub fn prefilled<T>(
     function: &'static str,
     pattern: u8,

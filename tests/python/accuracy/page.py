@@ -60,7 +60,7 @@ def page(rows: list[Row], sums: list[SumRow]) -> str:
         table = COMPLEX_TABLE if "complex" in name else REAL_TABLE
         lines = [line(row) for row in rows if row.type == name and not row.figures["refcpu"].unsupported]
         if lines:
-            parts.append(f"## {name}\n\n{table}\n" + "\n".join(lines) + "\n")
+            parts.append(f"## `{name}`\n\n{table}\n" + "\n".join(lines) + "\n")
     if sums:
         lines = [f"| {s.name} | {s.type} | {s.elements} | {number(s.ulps['refcpu'])} | {number(s.ulps['cpu'])} |" for s in sums]
         parts.append(SUMS_HEAD + "\n" + "\n".join(lines) + "\n")
@@ -100,7 +100,7 @@ def bounds(path: Path) -> dict[tuple[str, str], tuple[float, bool, int]]:
     """By type and function: the error of refcpu in the page, whether it is marked as above XLA's, and the missed values."""
     found, ty, missed = {}, "", 0
     for text in path.read_text().splitlines():
-        if heading := re.fullmatch(r"## (.*)", text):
+        if heading := re.fullmatch(r"## `?([^`]*)`?", text):
             ty = heading[1]
         cells = [cell.strip() for cell in text.split("|")[1:-1]]
         if ty in TYPES and cells and cells[0] == "function":

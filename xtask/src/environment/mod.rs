@@ -3,5 +3,6 @@
 mod debian;
 pub(crate) mod python;
 pub(crate) mod run;
+pub(crate) mod tool;
 pub(crate) mod venv;
 pub(crate) mod workspace;
