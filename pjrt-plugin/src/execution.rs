@@ -54,11 +54,11 @@ pub(crate) struct Job<B> {
     inputs: Inputs<B>,
     devices: ByDevice<DeviceId>,
     launch_id: i32,
-    /// `None` for most executions.
+    /// The data that only few executions have.
     rare: Option<Box<Rare>>,
 }
 
-/// Data of few executions. In the others it occupies one word.
+/// Data that only few executions have. In the others it occupies one word.
 pub(crate) struct Rare {
     pub(crate) callbacks: HostCallbacks,
     pub(crate) user_data: UserData,

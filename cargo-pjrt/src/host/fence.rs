@@ -27,7 +27,9 @@ impl fmt::Display for Fence {
             Self::Guarded(size) => {
                 write!(f, "a struct with a struct_size of {size} bytes before an inaccessible page")
             }
-            Self::Enlarged => write!(f, "a struct_size that is {MORE} bytes larger than the function knows"),
+            Self::Enlarged => {
+                write!(f, "a struct_size that is {MORE} bytes larger than the function expects")
+            }
             Self::WildExtension => write!(f, "an extension_start that is an invalid pointer"),
         }
     }

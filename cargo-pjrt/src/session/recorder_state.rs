@@ -36,7 +36,7 @@ pub(super) struct Compiled {
 /// The state of a recording.
 #[derive(Default)]
 pub(super) struct State {
-    /// `None` once a write has failed.
+    /// The log; `None` once a write has failed.
     log: Option<Writer>,
     last_id: u64,
     /// The clients, by address.

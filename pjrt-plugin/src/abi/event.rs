@@ -100,7 +100,7 @@ pub(crate) fn event_is_ready<C: PjrtClient>(args: View<'_, PJRT_Event_IsReady_Ar
     Ok(())
 }
 
-/// `PJRT_Event_Error`: returns the error of a complete event, as a new error at each call.
+/// `PJRT_Event_Error`: returns the error of a complete event, as a new error on each call.
 pub(crate) fn event_error<C: PjrtClient>(args: View<'_, PJRT_Event_Error_Args>) -> Result<()> {
     match handle!(args.event: State)?.outcome() {
         Some(outcome) => outcome.map_err(Error::reported),

@@ -97,7 +97,7 @@ pub(crate) fn check_strides(strides: &[i64], rank: usize) -> Result<()> {
 
 /// The placement of an array in host memory: its strides, and the bytes that it occupies around its first element.
 pub(crate) struct HostArray {
-    /// `None` if it is dense and row-major.
+    /// The strides; `None` if the array is dense and row-major.
     pub(crate) strided: Option<Strided>,
     /// The bytes before the first element.
     pub(crate) below: usize,

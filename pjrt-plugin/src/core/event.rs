@@ -203,7 +203,7 @@ impl Event {
         state
     }
 
-    /// Returns the source of an event that was created without one, at the first call.
+    /// Returns the source of an event that was created without one, on the first call.
     #[inline]
     pub(crate) fn take_source(&self) -> Option<EventSource> {
         let state = self.0.as_ref().filter(|state| state.left_to_host.load(Ordering::Relaxed))?;

@@ -282,7 +282,7 @@ impl Graph {
         self.any(&|op| op.is_host_transfer() || matches!(op, Op::Foreign(_)))
     }
 
-    /// Returns `true` if a run on several devices communicates between them.
+    /// Returns `true` if the devices communicate when the graph runs on several of them.
     pub fn communicates(&self) -> bool {
         self.any(&|op| matches!(op, Op::Collective(_) | Op::Manual(_)))
     }

@@ -8,7 +8,7 @@ use refcpu_kernels::{DType, Dst, Pool, Src};
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// An operation of graphs. In all methods, `x` are the types of the operands, and `y` those of the results.
+/// An operation of a graph. In all methods, `x` contains the types of the operands, and `y` those of the results.
 pub(crate) trait Operation: Debug {
     /// Checks the number and types of the operands and results. Bodies are checked separately.
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check;

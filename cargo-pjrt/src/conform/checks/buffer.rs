@@ -259,7 +259,7 @@ pub(super) const CHECKS: &[Entry] = &[
         bitcast_size,
         "PJRT_Buffer_Bitcast code INTERNAL",
     )
-    .advice("The header does not say what happens. A refusal finds the caller's mistake.")
+    .advice("The header does not say what happens. An error reveals the caller's mistake.")
     .since(98),
     check(
         "buffer/donate_with_dependency",
@@ -300,7 +300,7 @@ fn dims_stay(context: &Context) -> Verdict {
     let buffer = two_by_three(&client)?;
     ensure!(
         buffer.dims_address()? == buffer.dims_address()?,
-        "the address of the dimensions differs at the second call"
+        "the address of the dimensions differs on the second call"
     );
     Ok(())
 }
@@ -391,7 +391,7 @@ fn deleted_ready(context: &Context) -> Verdict {
 fn on_cpu(context: &Context) -> Verdict {
     let client = context.client()?;
     let buffer = upload_four(&client, &[1.0; 4])?;
-    equal("is_on_cpu at the second call", buffer.is_on_cpu()?, buffer.is_on_cpu()?)
+    equal("is_on_cpu on the second call", buffer.is_on_cpu()?, buffer.is_on_cpu()?)
 }
 
 fn pointer(context: &Context) -> Verdict {
@@ -399,7 +399,7 @@ fn pointer(context: &Context) -> Verdict {
     let buffer = upload_four(&client, &[1.0; 4])?;
     let address = buffer.unsafe_pointer()?;
     ensure!(address != 0, "the address is 0");
-    equal("the address at the second call", buffer.unsafe_pointer()?, address)
+    equal("the address on the second call", buffer.unsafe_pointer()?, address)
 }
 
 fn hold(context: &Context) -> Verdict {

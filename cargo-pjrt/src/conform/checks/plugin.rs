@@ -183,7 +183,7 @@ fn null_slots(context: &Context) -> Verdict {
 
 fn same_table(context: &Context) -> Verdict {
     let same = context.plugin.reload(&context.path).map_err(|error| Finding::Wrong(error.to_string()))?;
-    ensure!(same, "GetPjrtApi returned another table at the second call");
+    ensure!(same, "GetPjrtApi returned a different table on the second call");
     Ok(())
 }
 
@@ -249,7 +249,7 @@ fn stable_attributes(context: &Context) -> Verdict {
     let addresses = [context.plugin.attributes_address()?, context.plugin.attributes_address()?];
     ensure!(
         addresses[0] == addresses[1],
-        "the address of the array of attributes differs at the second call"
+        "the address of the array of attributes differs on the second call"
     );
     Ok(())
 }

@@ -28,7 +28,7 @@ fn of_function(function: &'static str, call: Call) -> Check {
     Check {
         name: format!("struct_size/{function}"),
         rule: format!(
-            "{function} accesses nothing past the struct_size of its caller, even if that is larger than the size that it knows{extension}."
+            "{function} accesses nothing past the struct_size of its caller, even if that is larger than it expects{extension}."
         ),
         source: Source::Header {
             place: "PJRT_API_MINOR",

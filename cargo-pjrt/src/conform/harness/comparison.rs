@@ -17,7 +17,7 @@ pub(crate) struct Expected<'a> {
 }
 
 /// The cause of a difference that no classification explains.
-const UNKNOWN: &str = "none that the kit knows: the values are neither those of another array of this check nor \
+const UNKNOWN: &str = "none that the kit recognizes: the values are neither those of another array of this check nor \
                        the expected ones in another order";
 
 impl<'a> Expected<'a> {
@@ -231,7 +231,7 @@ mod tests {
             (&[2.0, 3.0, 4.0, 5.0, 6.0, 0.0], "shifted by 1"),
             (&[0.0; 6], "all elements are zero"),
             (&[1.0, 2.0, 3.0, 4.0, 0.0, 0.0], "elements, from number 4 to 5, are zero"),
-            (&[7.0, 2.0, 3.0, 4.0, 5.0, 1.5], "none that the kit knows"),
+            (&[7.0, 2.0, 3.0, 4.0, 5.0, 1.5], "none that the kit recognizes"),
         ];
         for (read, expected) in cases {
             assert!(message(read).contains(expected), "{}: {expected}", message(read));
