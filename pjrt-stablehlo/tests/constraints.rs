@@ -23,7 +23,7 @@ const UNSPECIFIED: &[&str] = &[
     "stablehlo.return",
 ];
 
-/// What becomes of a program when text in it is replaced.
+/// The expected outcome of a program in which text is replaced.
 struct Rule {
     line: usize,
     /// `C1`, `I1`, `ok`, ...
@@ -257,7 +257,7 @@ fn every_constraint_and_input_of_the_specification_is_in_the_table() {
     assert_eq!(total, CONSTRAINTS);
 }
 
-/// Where numbers of attributes and types start and end in a text.
+/// Returns the ranges of the numbers of attributes and types in a text.
 fn numbers(text: &str) -> Vec<std::ops::Range<usize>> {
     let is_number = |c: char| c.is_ascii_digit() || c == '-';
     let mut numbers: Vec<std::ops::Range<usize>> = Vec::new();

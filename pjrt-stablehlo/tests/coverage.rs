@@ -1,4 +1,4 @@
-//! What this crate covers, derived from the op table: `coverage.json` of this crate and the page `docs/ops.md` of the book.
+//! The coverage of this crate, derived from the op table: the crate's `coverage.json` and the page `docs/ops.md` of the book.
 //!
 //! The test compares both with what is checked in. `UPDATE_COVERAGE=1 cargo test -p pjrt-stablehlo --test coverage` writes
 //! them.
@@ -88,7 +88,7 @@ fn page() -> String {
          for programs.\n\n\
          *Constraints* is the number of constraints that the StableHLO specification defines for the operation. The crate\n\
          verifies all constraints that can be decided before run time.\n\n\
-         `...` stands for any number of values. Attributes in parentheses are optional. *VHLO* is the first version with the\n\
+         `...` means any number of values. Attributes in parentheses are optional. *VHLO* is the first version with the\n\
          operation. If the operation has several forms in VHLO, the crate reads all of them.\n",
         ops.len()
     );

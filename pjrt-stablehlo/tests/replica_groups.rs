@@ -27,7 +27,7 @@ fn lists(lists: &[&[i64]]) -> Vec<Vec<i64>> {
     lists.iter().map(|list| list.to_vec()).collect()
 }
 
-/// What the collectives of `mesh_axes.mlir` are in.
+/// Returns the expected replica groups of the collectives of `mesh_axes.mlir`.
 fn of_mesh_axes() -> Vec<Vec<Vec<i64>>> {
     vec![
         lists(&[&[0, 2, 4, 6, 1, 3, 5, 7]]),

@@ -7,7 +7,7 @@ use refcpu_kernels::{DType, Pool};
 
 const X: [f32; 4] = [3.0, 1.0, 4.0, 1.5];
 
-/// What the body makes of four numbers of which as many count as the size says, for each size.
+/// Returns the result of the body for each number of valid elements, from 0 to 4.
 fn results(body: &str) -> Vec<f32> {
     let text = format!(
         r#"!v = tensor<?xf32, #stablehlo.bounds<4>>
@@ -55,7 +55,7 @@ fn results(body: &str) -> Vec<f32> {
     (0..=4).map(result).collect()
 }
 
-/// What a function of the numbers that count gives, for each size.
+/// Returns the result of a function of the valid elements, for each number of them.
 fn expected(f: impl Fn(&[f32]) -> f32) -> Vec<f32> {
     (0..=4).map(|size| f(&X[..size])).collect()
 }

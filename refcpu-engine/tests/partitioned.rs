@@ -30,7 +30,7 @@ fn numbers(runtime: &Runtime, dtype: DType, dims: &[usize], seed: usize) -> Arra
     Array::from_bytes(&runtime.allocator, dtype, dims, &bytes).unwrap()
 }
 
-/// Where a partition's part begins and how large it is. What is to be reduced has one partial result of it.
+/// Returns the start and the size of a partition's part. An array to be reduced has one partial result of the part.
 fn part(sharding: Option<&Sharding>, dims: &[usize], partition: usize) -> (Vec<usize>, Vec<usize>) {
     let Some(sharding) = sharding else { return (vec![0; dims.len()], dims.to_vec()) };
     (sharding.shard_starts(partition, dims), sharding.shard_dims(dims))
@@ -92,7 +92,7 @@ fn same_results(whole: &Compiled, of_partition: &Compiled, program: &str) {
     }
 }
 
-/// How many there are of each collective operation, of those that there are.
+/// Returns the number of each collective operation that occurs.
 fn collectives(program: &str) -> Vec<(&'static str, usize)> {
     let count = |name: &str| {
         program.matches(&format!("stablehlo.{name}\"")).count()

@@ -16,7 +16,7 @@ use pjrt_plugin::{
 };
 use pjrt_stablehlo::ir;
 
-/// Does what the environment asks a method to do.
+/// Injects the fault that the environment specifies for a method.
 fn fault(method: &str) -> Result<()> {
     let asked = std::env::var("FAULT_PLUGIN").unwrap_or_default();
     match asked.strip_prefix(method).and_then(|rest| rest.strip_prefix(':')) {

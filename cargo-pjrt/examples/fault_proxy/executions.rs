@@ -37,7 +37,7 @@ pub(crate) fn destroyed(object: usize) {
     marks().remove(&object);
 }
 
-/// Lets later readbacks of an array return zeros.
+/// Makes later readbacks of an array return zeros.
 fn read_as_zeros(array: *mut PJRT_Buffer) {
     let zeros = Vec::leak(vec![0_u8; 1 << 20]).as_ptr().expose_provenance() as i64;
     state().late.insert(array.addr() as i64, zeros);

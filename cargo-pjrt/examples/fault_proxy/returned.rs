@@ -65,7 +65,7 @@ pub(crate) unsafe fn after(name: &str, words: &[String], slot: usize, args: *mut
     if of_struct.clone().any(|word| unsafe { place(args, &field(slot, word)) }.is_none()) {
         return;
     }
-    // SAFETY: as above, and the fields lie in the struct.
+    // SAFETY: as above, and the fields are in the struct.
     let get = |name: &str| unsafe {
         let path = field(slot, name);
         read(place(args, &path).expect("a field"), &path)

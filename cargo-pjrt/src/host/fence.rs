@@ -112,8 +112,8 @@ fn with_prefilled<A: SizedStruct, R>(slot: &Slot, args: &mut A, function: impl F
     USED.set(true);
     let args = ptr::from_mut(args);
     let inside = |range: &Range<usize>| range.end <= A::STRUCT_SIZE;
-    assert!(outputs.iter().all(|(range, _)| inside(range)), "outputs lie in the struct");
-    // SAFETY: the ranges lie in the struct, whose bytes are written and read as bytes through the pointer to
+    assert!(outputs.iter().all(|(range, _)| inside(range)), "outputs are in the struct");
+    // SAFETY: the ranges are in the struct, whose bytes are written and read as bytes through the pointer to
     // it. Outputs that the plugin did not write are set to zero, which is a valid value of all fields, before
     // they are read with their types.
     unsafe {
@@ -240,7 +240,7 @@ fn wild_extension<A: SizedStruct, R>(
     function: impl FnOnce(*mut A) -> R,
 ) -> R {
     if let Some(field) = layout.field("extension_start") {
-        // SAFETY: the field lies in the struct and is a pointer.
+        // SAFETY: the field is in the struct and is a pointer.
         unsafe { ptr::from_mut(args).byte_add(field.offset).cast::<usize>().write(0x6) };
     }
     function(args)

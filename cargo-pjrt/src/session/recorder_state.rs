@@ -69,7 +69,7 @@ impl State {
         self.last_id
     }
 
-    /// Gives a buffer a number.
+    /// Assigns a number to a buffer.
     pub(super) fn adopt(&mut self, raw: *mut PJRT_Buffer) -> u64 {
         let id = self.new_id();
         self.buffers.insert(raw.addr(), Known { id, is_read: false });

@@ -58,7 +58,7 @@ const KEYWORDS: &[&str] = &[
     "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// What to add to a manifest whose package is not a shared library.
+/// The lines to add to a manifest whose package is not a shared library.
 const CDYLIB: &str = "[lib]\ncrate-type = [\"cdylib\"]";
 
 impl Package {

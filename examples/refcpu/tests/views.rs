@@ -22,7 +22,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// Zeros, so many bytes off a multiple of 64.
+    /// Zeros, at this distance in bytes from a multiple of 64.
     fn new(len: usize, skew: usize) -> Self {
         let block = Vec::leak(vec![0_u8; len + 128]).as_mut_ptr();
         let start = block.wrapping_add(block.align_offset(64) + skew);

@@ -62,7 +62,7 @@ pub(crate) unsafe fn take_event(event: *mut PJRT_Event) -> Result<Option<Event>>
     Ok(unsafe { handle::share_from_raw::<State>(event, "event") }?.map(Event::of))
 }
 
-/// Returns the event of a handle, with a share of its own, because callbacks of the host may destroy the handle.
+/// Returns the event of a handle, with its own share, because callbacks of the host may destroy the handle.
 ///
 /// # Safety
 ///

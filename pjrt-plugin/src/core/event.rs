@@ -26,7 +26,7 @@ pub struct Event(Option<Arc<State>>);
 /// The right to complete an [`Event`]; see its example. Dropping it completes the event with an INTERNAL error.
 pub struct EventSource(Option<Arc<State>>);
 
-/// The state of an event. `phase` tells without a lock whether the event is complete, and whether its completion must take
+/// The state of an event. `phase` indicates without a lock whether the event is complete, and whether its completion must take
 /// the lock because there are waiting threads or callbacks. The other fields change under the lock; `error` does not change
 /// after `phase` is OK or FAILED.
 pub(crate) struct State {

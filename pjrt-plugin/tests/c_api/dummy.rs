@@ -15,7 +15,7 @@ use pjrt_plugin::{
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Work that a test runs when it wants to, by the number of a queue.
+/// Work that tests run explicitly, by the number of a queue.
 static QUEUES: LazyLock<Mutex<HashMap<i64, Vec<Work>>>> = LazyLock::new(Mutex::default);
 
 /// Runs what has been queued, and says how much that was.
@@ -43,11 +43,11 @@ pub(crate) struct Dummy {
     /// The queue of readbacks, or 0 for none.
     readbacks: i64,
     panic_in: String,
-    /// Whether the host may write storage.
+    /// `true` if the host may write storage.
     raw: bool,
-    /// What becomes of views: they are `made`, `refused` or `copied`.
+    /// The treatment of views: they are `made`, `refused` or `copied`.
     views: String,
-    /// Whether there is no memory when the host first looks at storage.
+    /// `true` if there is no memory when the host first accesses storage.
     scarce: bool,
     /// The start of the host memory that is mapped.
     mapped: Mutex<Vec<usize>>,
@@ -89,7 +89,7 @@ impl Storage {
         }
     }
 
-    /// What an operation reads.
+    /// Returns the bytes that an operation reads.
     fn read(&self, during: &impl ReadsViews) -> Vec<u8> {
         match self {
             Self::View(view) => view.lease(during).bytes().to_vec(),
@@ -358,7 +358,7 @@ fn call_host(mut ready: ReadyExecution<Storage>) {
     }
 }
 
-/// Gives each device the input of the device before it.
+/// Returns to each device the input of the previous device.
 fn rotate(mut ready: ReadyExecution<Storage>) {
     let inputs = ready.take_inputs();
     let mut outputs: Vec<Vec<Storage>> =

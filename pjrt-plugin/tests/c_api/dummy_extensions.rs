@@ -44,7 +44,7 @@ impl Shardings for Dummy {
     }
 }
 
-/// When tracing started last.
+/// The time at which tracing started last.
 static TRACED_SINCE: Mutex<Option<Instant>> = Mutex::new(None);
 
 impl Profiler for Dummy {
@@ -65,10 +65,10 @@ impl Profiler for Dummy {
     }
 }
 
-/// Memory that counts how much of it there is.
+/// Memory whose total size is counted.
 pub(crate) struct Counted(Vec<u8>);
 
-/// How many bytes of [`Counted`] there are.
+/// The number of bytes of all [`Counted`].
 pub(crate) static COUNTED: AtomicUsize = AtomicUsize::new(0);
 
 impl AsMut<[u8]> for Counted {

@@ -10,7 +10,7 @@ use crate::host::*;
 
 const NUMBERS: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
 const NEGATED: [f32; 4] = [-1.0, -2.0, -3.0, -4.0];
-/// What a program makes of an input that it received by value.
+/// The results of a program for an input that it received by value.
 const CONSUMED: [f32; 4] = [101.0, 102.0, 103.0, 104.0];
 
 #[test]

@@ -1,4 +1,4 @@
-//! A small host. What it does with raw pointers is what C hosts do; it passes only what the plugin gave it.
+//! A small host. It uses raw pointers as C hosts do, and passes only pointers that the plugin returned.
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -352,7 +352,7 @@ impl Drop for Executable {
     }
 }
 
-/// What a launch gives.
+/// The results of a launch.
 pub(crate) struct Launch {
     /// By device and output.
     pub(crate) outputs: Vec<Vec<Buffer>>,

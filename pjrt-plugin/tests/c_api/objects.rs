@@ -14,7 +14,7 @@ fn the_table_is_full_and_reports_its_version() {
     assert_eq!((api().pjrt_api_version.major_version, api().pjrt_api_version.minor_version), (0, 117));
     let words = ptr::from_ref(api()).cast::<usize>();
     for slot in SLOTS {
-        // SAFETY: the slot lies in the table.
+        // SAFETY: the slot is in the table.
         assert_ne!(unsafe { words.byte_add(slot.offset).read() }, 0, "{}", slot.name);
     }
 }
@@ -264,7 +264,7 @@ mod store {
         Some((std::ffi::CString::new(value.clone()).unwrap().into_raw(), value.len()))
     }
 
-    /// An error of the plugin, made as it wants errors made.
+    /// Creates an error of the plugin with the function that the plugin passes.
     fn not_found(make: *mut PJRT_CallbackError) -> *mut PJRT_Error {
         let message = "no such key";
         // SAFETY: the plugin gave the function.

@@ -46,7 +46,7 @@ fn take_error(error: *mut PLUGIN_Profiler_Error) -> std::result::Result<(), (i32
     }
 }
 
-/// `XSpace` as far as it is looked at here, in a form of its own.
+/// The fields of `XSpace` that the tests read.
 #[derive(Clone, PartialEq, Message)]
 struct Space {
     #[prost(message, repeated, tag = "1")]

@@ -34,7 +34,7 @@ impl Guarded {
         }
     }
 
-    /// Puts bytes at the very end.
+    /// Writes bytes at the very end.
     fn put(&self, bytes: &[u8]) -> *mut u8 {
         assert!(bytes.len() <= self.page);
         // SAFETY: the first page has room for the bytes.
@@ -108,7 +108,7 @@ impl Objects {
         objects
     }
 
-    /// What a field of this type holds; nothing for zero.
+    /// Returns the value of a field of this type, or `None` for zero.
     fn of_type(&self, ty: &str) -> Option<usize> {
         let ty = ty.strip_prefix("*mut ").or_else(|| ty.strip_prefix("*const ")).unwrap_or(ty);
         Some(match ty {
@@ -157,7 +157,7 @@ fn sizes(layout: &StructLayout) -> Vec<usize> {
 /// Set in the process that makes the calls.
 const IN_CHILD: &str = "PJRT_STRUCT_SIZES_CHILD";
 
-/// Runs a test of this file in a process of its own, which a touched guard page ends; what it said last names the call.
+/// Runs a test of this file in its own process, which an access to a guard page ends. Its last line of output names the call.
 fn in_child(test: &str, run: impl FnOnce()) {
     if std::env::var_os(IN_CHILD).is_some() {
         return run();

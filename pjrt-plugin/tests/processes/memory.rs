@@ -10,11 +10,11 @@ use pjrt_sys::*;
 use crate::host::*;
 
 const MIB: usize = 1 << 20;
-/// The array that is there, and how much more memory there may be: not enough for a copy of it.
+/// The size of the existing array, and the limit of additional memory, which is too small for a copy of the array.
 const LARGE: usize = 64 * MIB;
 const LEFT: usize = 40 * MIB;
 
-/// From here on the process gets so many more bytes from the system.
+/// Limits the memory that the process can allocate from now on to this number of bytes.
 fn limit_memory(more: usize) {
     let pages = fs::read_to_string("/proc/self/statm").unwrap();
     let pages: usize = pages.split(' ').next().unwrap().parse().unwrap();
@@ -30,7 +30,7 @@ fn is_exhausted<T>(what: &str, outcome: Result<T>, size: usize) {
     assert!(error.message.contains(&size.to_string()), "{what}: {error:?}");
 }
 
-/// Where the memory of a process is read from, and only there.
+/// The test is empty on systems other than Linux, on which it cannot read the memory of a process.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn everything_that_copies_says_so() {}
 

@@ -69,7 +69,7 @@ pub(super) fn reducer<'a>(
             let message = format!("{}: expected to return tensors, found {sum}", name());
             return Err(cx.error(constraint, message));
         };
-        // MLIR's verifier accepts a right operand with another float width than that of the sum.
+        // MLIR's verifier accepts a right operand with a different float width than that of the sum.
         let (left, right) = (arguments[index], arguments[inputs.len() + index]);
         cx.require(constraint, types_compatible(left, sum), || {
             format!("{}, argument {index}: expected {sum}, found {left}", name())

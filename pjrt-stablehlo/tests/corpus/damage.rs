@@ -22,7 +22,7 @@ impl Random {
 /// Longest program that is damaged: short ones are read more often.
 const MAX_LEN: usize = 100_000;
 
-/// Reads damaged copies of binary programs. What is accepted can be printed.
+/// Reads damaged copies of binary programs. Accepted programs can be printed.
 pub(crate) fn read_damaged(programs: &[Vec<u8>], read: impl Fn(Vec<u8>) -> Result<Module, Error>) {
     let mut random = Random::new();
     let mut outcomes = [0, 0];

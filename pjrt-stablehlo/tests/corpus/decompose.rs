@@ -32,7 +32,7 @@ fn programs(folder: &Path) -> Vec<Program> {
     programs
 }
 
-/// What decomposed programs consist of.
+/// Checks that a decomposed program consists of core operations.
 fn assert_core(name: &str, module: &Module, core: &CoreOps) {
     for function in module.functions() {
         for (_, op) in function.body.all_ops() {
@@ -105,7 +105,7 @@ fn decompose_all(set: &str, core: &CoreOps, expected_failures: &[(&str, &str)]) 
     assert!(counts.values().map(|[done, _]| done).sum::<usize>() > 5000, "expected a corpus");
 }
 
-/// Why programs of the corpus cannot be decomposed: the operation, and a part of the message.
+/// The reasons for which programs of the corpus cannot be decomposed: the operation, and a part of the message.
 const EXPECTED_FAILURES: &[(&str, &str)] = &[
     // Dynamic shapes.
     ("", "is not a constant, so the shapes of the program depend on its data"),

@@ -22,7 +22,7 @@ pub(crate) fn folder(variable: &str) -> Option<PathBuf> {
 pub(crate) struct Record {
     /// Group and name.
     pub(crate) name: String,
-    /// What the manifest says of it.
+    /// The program's entry in the manifest.
     pub(crate) manifest: Value,
     /// The program's forms by name.
     pub(crate) forms: BTreeMap<String, Vec<u8>>,

@@ -447,7 +447,7 @@ fn the_page_of_core_operations_is_up_to_date() {
     assert!(found == page(), "docs/core-ops.md is not what the op table says: run with UPDATE_DOCS=1");
 }
 
-/// A quantized type of another scale than the program's inputs have.
+/// A quantized type of a different scale than the program's inputs have.
 const OTHER: &str = "!quant.uniform<i8:f32, 2.0>";
 
 #[test]

@@ -100,7 +100,7 @@ impl Ty {
         Self::new(Element::Plain(ty), dims)
     }
 
-    /// Returns the type with the same elements in another shape.
+    /// Returns the type with the same elements in a different shape.
     pub(crate) fn with_dims(&self, dims: &[i64]) -> Self {
         Self::new(self.element, dims)
     }

@@ -106,7 +106,7 @@ fn runs_pair_up_in_the_order_in_which_they_joined() {
             waiting.push((replica, number, rendezvous.join(plan, replica, &DEVICES)));
         }
     }
-    // The threads start in another order than the runs joined.
+    // The threads start in a different order than the runs joined.
     thread::scope(|scope| {
         let run = |(replica, x, peers)| scope.spawn(move || (x, run_replica(plan, rt, peers, replica, x)));
         let threads: Vec<_> = waiting.into_iter().rev().map(run).collect();

@@ -348,7 +348,7 @@ fn on_device_size(context: &Context) -> Verdict {
 fn device(context: &Context) -> Verdict {
     let client = context.client()?;
     let buffer = upload_four(&client, &[1.0; 4])?;
-    ensure!(buffer.device()? == client.device()?, "the array reports another device");
+    ensure!(buffer.device()? == client.device()?, "the array reports a different device");
     Ok(())
 }
 
@@ -482,7 +482,7 @@ fn copy_device(context: &Context) -> Verdict {
     let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
     for device in &devices[1..] {
         let copy = buffer.copy_to_device(*device)?;
-        ensure!(copy.device()? == *device, "the copy reports another device");
+        ensure!(copy.device()? == *device, "the copy reports a different device");
         equal("the copy", numbers(&copy)?, vec![1.0, 2.0, 3.0, 4.0])?;
     }
     Ok(())

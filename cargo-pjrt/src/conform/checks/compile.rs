@@ -577,7 +577,7 @@ fn devices(context: &Context) -> Verdict {
     let devices = executable.devices()?;
     ensure!(
         devices == [client.device()?],
-        "the program runs on {} devices, or on another device than expected",
+        "the program runs on {} devices, or on a different device than expected",
         devices.len()
     );
     Ok(())

@@ -278,7 +278,7 @@ fn run_replicas(client: &Client, devices: [Device<'_>; 2], id: i32) -> Verdict {
 
 /// Checks that each device has its own output.
 fn expect_per_device(outputs: &[Vec<Buffer>], devices: [Device<'_>; 2], expected: &[Vec<f32>]) -> Verdict {
-    const CAUSE: &str = "The plugin probably returns the lists of outputs in another order than the devices of the \
+    const CAUSE: &str = "The plugin probably returns the lists of outputs in a different order than the devices of the \
                          program. `output_lists` has the size [num_devices, num_outputs], in the order of \
                          `argument_lists`";
     for (index, of_device) in outputs.iter().enumerate() {

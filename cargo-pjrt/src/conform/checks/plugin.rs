@@ -129,7 +129,7 @@ pub(super) const CHECKS: &[Entry] = &[
         attribute_types,
         "PJRT_Plugin_Attributes set attributes>type_=9",
     )
-    .host("XLA's client, pjrt_c_api_helpers.cc, ConvertFromPjRtNamedValueList", "Ends the process if an attribute has another type.")
+    .host("XLA's client, pjrt_c_api_helpers.cc, ConvertFromPjRtNamedValueList", "Ends the process if an attribute has a different type.")
     .used_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "plugin/attributes_stay_where_they_are",

@@ -170,7 +170,7 @@ fn six(client: &Client) -> Result<Buffer, crate::host::Error> {
     client.upload(&array, Some(client.device()?), None).map(|uploaded| uploaded.buffer)
 }
 
-/// Uploads an array of `len` bytes. Each check uses another length, by which faults recognize its array.
+/// Uploads an array of `len` bytes. Each check uses a different length, so that faults recognize its array.
 fn of_len(client: &Client, len: i64) -> Result<Buffer, crate::host::Error> {
     let bytes: Vec<u8> = (1..=len).map(|byte| byte as u8).collect();
     let dims = [len];

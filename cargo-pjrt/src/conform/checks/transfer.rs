@@ -134,7 +134,7 @@ fn size(context: &Context) -> Verdict {
 fn device(context: &Context) -> Verdict {
     let client = context.client()?;
     let manager = manager(&client)?;
-    ensure!(manager.device()? == client.device()?, "the manager reports another device");
+    ensure!(manager.device()? == client.device()?, "the manager reports a different device");
     Ok(())
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Expected<'a> {
 
 /// The cause of a difference that no classification explains.
 const UNKNOWN: &str = "none that the kit recognizes: the values are neither those of another array of this check nor \
-                       the expected ones in another order";
+                       the expected ones in a different order";
 
 impl<'a> Expected<'a> {
     /// Describes the expected array, whose elements are dense and row-major. `what` names the array in
@@ -95,7 +95,7 @@ impl<'a> Expected<'a> {
         Some((*cause).to_owned())
     }
 
-    /// Recognizes the expected elements in another order.
+    /// Recognizes the expected elements in a different order.
     fn reordered(&self, read: &[u8], _: &[usize]) -> Option<String> {
         let size = self.size();
         let expected: Vec<&[u8]> = self.bytes.chunks(size).collect();
@@ -190,7 +190,7 @@ pub(crate) fn permutations(rank: usize) -> Vec<Vec<usize>> {
     all
 }
 
-/// Returns the row-major index of each element of an array, in the order in which the elements lie in memory
+/// Returns the row-major index of each element of an array, in the order in which the elements are in memory
 /// if the dimensions are ordered from major to minor in this way.
 pub(crate) fn reading_order(dims: &[i64], order: &[usize]) -> Vec<usize> {
     let stride = |dim: usize| dims[dim + 1..].iter().product::<i64>();

@@ -67,7 +67,7 @@ unsafe extern "C" fn partition(data: *mut Callbacks, args: *mut PartitionArgs) {
     let args = unsafe { &mut *args };
     // SAFETY: as `answer` says.
     let (host, backing) = unsafe { answer(data, &mut args.header) };
-    // SAFETY: so many operands are there.
+    // SAFETY: the array has this number of operands.
     let operands = unsafe { borrowed_slice(args.op_args.cast_const(), args.num_args, "") }.unwrap();
     let mut host = host.lock().unwrap();
     for aval in operands.iter().chain([&args.op_result]) {
