@@ -1,4 +1,4 @@
-//! Every constraint of the StableHLO specification, broken on purpose: `data/constraints.txt` has a program for each, and
+//! Every constraint of the StableHLO specification, violated on purpose: `data/constraints.txt` has a program for each, and
 //! its valid neighbor.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ const TABLE: &str = include_str!("data/constraints.txt");
 /// Constraints that the specification lists for all its operations together.
 const CONSTRAINTS: usize = 453;
 
-/// Operations that the specification has no section for, and that take and give whatever their surroundings say.
+/// Operations without a section in the specification, whose operands and results depend on their context.
 const UNSPECIFIED: &[&str] = &[
     "func.call",
     "func.return",

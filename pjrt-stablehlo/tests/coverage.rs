@@ -22,7 +22,7 @@ fn dialect(info: &OpInfo) -> &'static str {
     info.name.split_once('.').map_or("", |(dialect, _)| dialect)
 }
 
-/// `lhs, rhs`, with dots behind groups of any number.
+/// Returns `lhs, rhs`, with dots after groups of any number.
 fn groups(specs: &[GroupSpec]) -> Vec<String> {
     let name = |spec: &GroupSpec| match spec.variadicity {
         Variadicity::One => spec.name.to_owned(),
@@ -31,8 +31,8 @@ fn groups(specs: &[GroupSpec]) -> Vec<String> {
     specs.iter().map(name).collect()
 }
 
-/// Constraints that the specification has for an operation; `None` where it says nothing about it. The test of constraints
-/// shows that all of them are verified.
+/// Returns the number of constraints that the specification lists for an operation; `None` if it does not contain the
+/// operation. The test of constraints shows that all of them are verified.
 fn constraints(info: &OpInfo) -> Option<u32> {
     let sections = include_str!("data/constraints.txt").lines().filter_map(|line| line.strip_prefix("# "));
     let mut counts = sections.filter_map(|section| section.rsplit_once(' '));
@@ -133,7 +133,7 @@ fn page() -> String {
     page
 }
 
-/// Fails unless a file has this content; writes it when asked to.
+/// Fails unless a file has this content, or writes the file if the environment requests it.
 fn compare(path: &Path, expected: &str) {
     if std::env::var_os("UPDATE_COVERAGE").is_some() {
         fs::write(path, expected).unwrap();

@@ -1,4 +1,4 @@
-//! Groups along the axes of a mesh, in every form in which a program can come.
+//! Groups along the axes of a mesh, in every form of a program.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn of_mesh_axes() -> Vec<Vec<Vec<i64>>> {
     ]
 }
 
-/// The same of `mesh_in_place.mlir`.
+/// Returns the same for `mesh_in_place.mlir`.
 fn of_mesh_in_place() -> Vec<Vec<Vec<i64>>> {
     vec![lists(&[&[0, 2], &[1, 3], &[4, 6], &[5, 7]]), lists(&[&[7, 6], &[5, 4], &[3, 2], &[1, 0]])]
 }

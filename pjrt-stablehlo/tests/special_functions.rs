@@ -1,4 +1,4 @@
-//! Values of CHLO's special functions, as they are decomposed: evaluated number by number.
+//! Values of the decompositions of CHLO's special functions, which are evaluated number by number.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Programs with sizes that are known at run time only, and have bounds, through the whole engine.
+//! Programs with bounded sizes that are known only at run time, through the whole engine.
 
 use refcpu_engine::compile::{CompileErrorKind, CompileOptions, compile};
 use refcpu_engine::exec::{Input, RunOptions, Runtime, run};
@@ -64,7 +64,7 @@ fn sum(x: &[f32]) -> f32 {
     x.iter().sum()
 }
 
-/// The sum of the numbers times their places.
+/// Returns the sum of the products of the numbers and their positions.
 fn weighted(x: &[f32]) -> f32 {
     x.iter().zip(0u8..).map(|(x, index)| x * f32::from(index)).sum()
 }

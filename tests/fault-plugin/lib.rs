@@ -1,7 +1,7 @@
-//! A plugin that fails on demand, to test what hosts see of it.
+//! A plugin that fails on demand, to test the errors that hosts receive.
 //!
 //! `FAULT_PLUGIN=method:panic` makes a trait method panic, `method:error` makes it return an error; the variable is read at
-//! every call, so that one process can go through all of them. Without it the device works: it takes programs of arrays of
+//! every call, so that one process can test all of them. Without it the device works: it takes programs of arrays of
 //! f32, and every result is the first argument.
 
 #![forbid(unsafe_code)]

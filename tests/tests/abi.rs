@@ -147,7 +147,7 @@ fn differences(version: &str, ours: &Header) -> Vec<String> {
     found
 }
 
-/// Fails with the list of what differs.
+/// Fails with the list of the differences.
 fn assert_same(version: &str) {
     let found = differences(version, &Header::read("ours"));
     assert!(found.is_empty(), "{} differences from {version}:\n{}", found.len(), found.join("\n"));

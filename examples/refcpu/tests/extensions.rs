@@ -1,4 +1,4 @@
-//! refcpu's extensions of the PJRT C API, called as hosts call them. What every plugin has in common is tested in the SDK.
+//! refcpu's extensions of the PJRT C API, called as hosts call them. The SDK's tests cover the common functions of plugins.
 
 #![allow(unsafe_code, reason = "what a C host does with pointers")]
 

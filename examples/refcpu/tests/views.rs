@@ -1,4 +1,4 @@
-//! Buffers over memory that the host goes on writing to, on refcpu.
+//! Buffers over memory that the host continues to write to, on refcpu.
 
 #![allow(unsafe_code, reason = "what a C host does with pointers")]
 
@@ -14,7 +14,7 @@ use c_host::{Client, Result, api, call, compile, destroy, download, extension, f
 
 mod c_host;
 
-/// Memory of the host that is never freed, with a count of the calls that say that it is not needed any more.
+/// Memory of the host that is never freed, with a count of the calls that report that it is no longer needed.
 struct Memory {
     start: *mut u8,
     len: usize,

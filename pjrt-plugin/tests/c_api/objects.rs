@@ -256,7 +256,7 @@ mod store {
         drop(unsafe { std::ffi::CString::from_raw(value) });
     }
 
-    /// A value that the plugin gives back to `delete`.
+    /// Creates a value that the plugin passes to `delete` later.
     fn value(user_arg: *mut c_void, key: &str) -> Option<(*mut c_char, usize)> {
         // SAFETY: the argument is a store that outlives the client.
         let store = unsafe { &*user_arg.cast::<Store>() };

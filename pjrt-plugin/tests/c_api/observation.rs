@@ -9,7 +9,7 @@ use crate::host::*;
 /// Set in the process that is observed.
 const IN_CHILD: &str = "PJRT_OBSERVATION_CHILD";
 
-/// Runs this test again in a process with an environment variable; nothing in that process itself.
+/// Runs this test again in a process with an environment variable. Returns `None` in that process.
 fn observed(test: &str, variable: &str, value: &str) -> Option<Output> {
     if std::env::var_os(IN_CHILD).is_some() {
         return None;

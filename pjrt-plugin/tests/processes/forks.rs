@@ -8,7 +8,7 @@ use crate::child;
 use crate::dummy::run_queue;
 use crate::host::*;
 
-/// The queue of a program that nobody runs while there are children.
+/// The queue of a program that does not run while there are children.
 const QUEUE: i64 = 900;
 
 pub(crate) fn before_the_first_client() {
@@ -93,7 +93,7 @@ impl Parent {
         call!(PJRT_Buffer_Destroy(PJRT_Buffer_Destroy_Args { buffer: ptr::null_mut() })).unwrap();
     }
 
-    /// A child of a child is one, too.
+    /// Checks that a child of a child is also recognized as a child.
     pub(crate) fn forked_again(&self) {
         child::test("a_child_of_a_forked_child", || is_refused(self.buffer.numbers()));
     }

@@ -71,7 +71,7 @@ pub(crate) fn everything_that_copies_says_so() {
     drop(lent().to(&client).unwrap().0);
 }
 
-/// From its last element on.
+/// Returns the upload with its data pointer at the last element.
 fn last<'a>(upload: Upload<'a>, bytes: &[u8]) -> Upload<'a> {
     Upload { data: ptr::from_ref(&bytes[bytes.len() - 1]).cast::<c_void>(), ..upload }
 }

@@ -1,4 +1,4 @@
-//! Bytecode: every form of every record has to read, verify, and have the operations that its record lists.
+//! Bytecode: every form of every record must be read and verified, and have the operations that its record lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 

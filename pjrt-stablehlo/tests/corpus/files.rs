@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// The folder of a variable; `None` with a note when it is not set.
+/// Returns the folder that a variable names; `None`, with a note, if it is not set.
 pub(crate) fn folder(variable: &str) -> Option<PathBuf> {
     match std::env::var_os(variable) {
         Some(folder) => Some(folder.into()),
