@@ -237,7 +237,7 @@ impl<B> Input<B> {
     /// other share.
     #[must_use]
     pub fn is_donated(&self) -> bool {
-        // The buffer has no share any more, so the number of shares can only decrease.
+        // The buffer no longer has a share, so the number of shares can only decrease.
         self.donated && Arc::strong_count(&self.storage) == 1
     }
 

@@ -111,7 +111,7 @@ fn program(op: &str, attributes: &str, groups: &str, result: &str) -> Result<Mod
     parse(text.as_str()).map_err(|error| error.to_string())
 }
 
-/// The attributes of every collective beside its groups, for groups of four, and its result.
+/// The attributes of every collective besides its groups, for groups of four, and its result.
 const COLLECTIVES: &[(&str, &str, &str)] = &[
     ("all_reduce", "", "tensor<4x4xf32>"),
     ("all_gather", "all_gather_dim = 1 : i64, ", "tensor<4x16xf32>"),

@@ -286,7 +286,7 @@ fn a_call_is_linked_with_the_span_of_the_host_that_made_it() {
 fn a_trace_can_be_consumed_once() {
     let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let profiler = profiler!(create(PLUGIN_Profiler_Create_Args {})).unwrap().profiler;
-    // FAILED_PRECONDITION: nothing has been traced, then it is still going on, then it is over.
+    // FAILED_PRECONDITION: nothing has been traced, then tracing is active, then it has ended.
     assert_eq!(profiler!(consume(PLUGIN_Profiler_Consume_Args { profiler })).unwrap_err().0, 9);
     profiler!(start(PLUGIN_Profiler_Start_Args { profiler })).unwrap();
     assert_eq!(profiler!(start(PLUGIN_Profiler_Start_Args { profiler })).unwrap_err().0, 9);

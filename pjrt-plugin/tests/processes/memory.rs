@@ -64,7 +64,7 @@ pub(crate) fn everything_that_copies_says_so() {
     is_exhausted("a program", client.compile(&program), program.len());
     drop(program);
     is_exhausted("zeros", uninitialized(&client, &dims), LARGE);
-    // The process and the buffer go on to work, and what is given back can be had again.
+    // The process and the buffer still work, and released memory can be allocated again.
     let sum: Vec<u8> = in_parts(&buffer);
     assert_eq!(sum, [7; 4]);
     drop(buffer);

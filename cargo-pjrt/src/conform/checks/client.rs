@@ -38,7 +38,7 @@ pub(super) const CHECKS: &[Entry] = &[
         unknown_option,
         "PJRT_Client_Create accept",
     )
-    .advice("A misspelled option that is refused is found at once. The header only says that the options are platform-specific."),
+    .advice("A misspelled option that is refused is found immediately. The header only says that the options are platform-specific."),
     check(
         "client/platform_name",
         "The name of the platform is not empty, is in lower case, and does not change: hosts select lowering rules by it.",
@@ -305,7 +305,7 @@ pub(super) const CHECKS: &[Entry] = &[
         topology_unknown,
         "PJRT_TopologyDescription_Create code INTERNAL",
     )
-    .advice("Names of topologies are platform-specific; a misspelled one that is refused is found at once."),
+    .advice("Names of topologies are platform-specific; a misspelled one that is refused is found immediately."),
     check(
         "topology/memory_kind_ids",
         "PJRT_TopologyDescription_GetMemorySpaceKindIds lists the kinds of the devices' memories, and each occurs once.",

@@ -116,7 +116,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Jax]),
     check(
         "devices/copy_outlives_its_source",
-        "A copy on another device is complete although its source is destroyed and its memory reused at once.",
+        "A copy on another device is complete although its source is destroyed and its memory reused immediately.",
         copy_outlives,
         "PJRT_Buffer_CopyToDevice free_source",
     )

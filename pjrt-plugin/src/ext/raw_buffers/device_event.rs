@@ -56,7 +56,7 @@ unsafe extern "C" fn inc_ref(event: *mut c_void) {
 
 /// # Safety
 ///
-/// `event` is an event of ours, of which the host gives up a share.
+/// `event` is an event of ours, of which the host releases a share.
 unsafe extern "C" fn dec_ref(event: *mut c_void) {
     // SAFETY: this function's contract.
     unsafe { Arc::decrement_strong_count(event.cast::<DeviceEvent>().cast_const()) };
