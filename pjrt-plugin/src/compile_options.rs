@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn compiler_options_are_typed_and_a_misspelt_one_is_refused() {
+    fn compiler_options_are_typed_and_a_misspelled_one_is_refused() {
         const OPTIONS: &[OptionSpec] = &[
             OptionSpec::boolean("fuse", true, "whether to fuse"),
             OptionSpec::integer("tile", 8, "how large"),

@@ -173,7 +173,7 @@ fn constraint(name: &str) -> Option<Constraint> {
 }
 
 #[test]
-fn broken_constraints_are_named_and_valid_neighbours_pass() {
+fn broken_constraints_are_named_and_valid_neighbors_pass() {
     let mut failures = Vec::new();
     let (mut valid, mut broken) = (0, 0);
     for section in sections() {

@@ -26,13 +26,13 @@ enum Mark {
     Readable,
 }
 
-/// The buffers that hide something.
+/// Returns the buffers with marks.
 fn marks() -> MutexGuard<'static, HashMap<usize, Mark>> {
     static MARKS: LazyLock<Mutex<HashMap<usize, Mark>>> = LazyLock::new(Mutex::default);
     MARKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The object of a call was destroyed.
+/// Records that the object of a call was destroyed.
 pub(crate) fn destroyed(object: usize) {
     marks().remove(&object);
 }

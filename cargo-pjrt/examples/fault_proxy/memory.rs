@@ -171,7 +171,7 @@ impl Memory {
     }
 }
 
-/// The arguments and the first output of an execution on the first device.
+/// Returns the program, the arguments and the first output of an execution on the first device.
 ///
 /// # Safety
 ///

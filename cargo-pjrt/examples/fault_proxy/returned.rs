@@ -47,7 +47,7 @@ unsafe fn copy(address: i64, size: usize) -> *mut u8 {
     block
 }
 
-/// The object of a call was destroyed: its serialized bytes, which should live longer, are overwritten.
+/// Overwrites the serialized bytes of the object that a call has destroyed. They should live longer.
 pub(crate) fn destroyed(object: usize) {
     let freed = blocks().of_executable.remove(&object);
     freed.into_iter().flatten().for_each(reuse);

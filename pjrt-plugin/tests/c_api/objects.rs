@@ -50,7 +50,7 @@ fn hosts_of_the_short_attributes_struct_get_their_count_but_no_current_version()
 }
 
 #[test]
-fn misspelt_and_mistyped_options_are_refused() {
+fn misspelled_and_mistyped_options_are_refused() {
     let error = Client::try_new(&[option("num_device", 1)]).err().unwrap();
     assert_eq!(error.code, ErrorCode::InvalidArgument as u32);
     assert!(error.message.contains("Unexpected option name passed to PJRT_Client_Create"), "{error:?}");

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::ir::ops::{Reduce, Sort};
 use crate::ir::{ElementType, Op, TensorType, Type};
 
-/// The results of reductions and sorts; `None` for other operations.
+/// Returns the results of reductions and sorts; `None` for other operations.
 pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
     Some(match &cx.op.kind {
         Op::Reduce(op) => reduce(cx, &op.dimensions),

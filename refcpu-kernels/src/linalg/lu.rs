@@ -78,7 +78,7 @@ impl IndexRows {
         Self { ptr: SyncPtr::new(dst), len, count }
     }
 
-    /// A row.
+    /// Returns a row.
     ///
     /// # Safety
     /// The destination must still exist, and there must be no other reference to the same row.
