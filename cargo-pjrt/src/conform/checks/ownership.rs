@@ -10,7 +10,7 @@ use crate::requirements::Profile;
 pub(super) const CHECKS: &[Entry] = &[
     check(
         "ownership/error_messages",
-        "Each error has its own message, which stays until the error is destroyed, whatever fails in the meantime.",
+        "Each error has its own message, which stays until the error is destroyed, even if other calls fail in the meantime.",
         error_messages,
         "PJRT_Error_Message static_message",
     )
