@@ -33,7 +33,7 @@ pub(crate) trait Operation: Debug {
         vec![]
     }
 
-    /// Returns whether equal operands give equal results, provided that this holds for the bodies.
+    /// Returns whether equal operands produce equal results, provided that this holds for the bodies.
     fn is_pure(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! Checks of memory that the plugin owns and the host reads: it stays until its owner ends.
+//! Checks of memory that the plugin owns and the host reads: it remains valid until its owner is destroyed.
 
 use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, sums};
@@ -10,7 +10,7 @@ use crate::requirements::Profile;
 pub(super) const CHECKS: &[Entry] = &[
     check(
         "ownership/error_messages",
-        "Each error has its own message, which stays until the error is destroyed, even if other calls fail in the meantime.",
+        "Each error has its own message, which remains valid until the error is destroyed, even if other calls fail in the meantime.",
         error_messages,
         "PJRT_Error_Message static_message",
     )
@@ -19,7 +19,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["error/own_functions_agree"]),
     check(
         "ownership/serialized_program",
-        "The bytes of PJRT_Executable_Serialize stay until their deleter is called, even if the executable is destroyed before.",
+        "The bytes of PJRT_Executable_Serialize remain valid until their deleter is called, even if the executable is destroyed before.",
         serialized,
         "PJRT_Executable_Serialize dies_with_the_executable",
     )
@@ -27,14 +27,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Jax]),
     check(
         "ownership/compile_options",
-        "The bytes of PJRT_Executable_GetCompileOptions stay until their deleter is called, even if the executable is destroyed before.",
+        "The bytes of PJRT_Executable_GetCompileOptions remain valid until their deleter is called, even if the executable is destroyed before.",
         compile_options,
         "PJRT_Executable_GetCompileOptions dies_with_the_executable",
     )
     .header("PJRT_Executable_GetCompileOptions_Args::serialized_bytes", "Lives only as long as serialized_compile_options."),
     check(
         "ownership/device_assignment",
-        "The bytes of PJRT_LoadedExecutable_GetDeviceAssignment stay until their deleter is called, even if the program is destroyed before.",
+        "The bytes of PJRT_LoadedExecutable_GetDeviceAssignment remain valid until their deleter is called, even if the program is destroyed before.",
         device_assignment,
         "PJRT_LoadedExecutable_GetDeviceAssignment dies_with_the_executable",
     )
