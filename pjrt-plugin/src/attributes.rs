@@ -86,7 +86,7 @@ pub struct PluginAttributes {
 pub(crate) const STABLEHLO_CURRENT_VERSION: &str = "stablehlo_current_version";
 
 impl PluginAttributes {
-    /// Creates attributes with only `xla_version`, which tells JAX that the plugin supports the current interfaces.
+    /// Creates attributes with only `xla_version`, which indicates to JAX that the plugin supports the current interfaces.
     #[must_use]
     pub fn new() -> Self {
         Self::default().with("xla_version", 2_i64)

@@ -28,7 +28,7 @@ use crate::topology::Topology;
 
 /// A plugin (`PJRT_Client`): its options, devices, compiler, executions and uploads.
 ///
-/// The methods may be called from several threads at once. No lock of the SDK is held during a call. A panic in a method is
+/// The methods may be called from several threads concurrently. No lock of the SDK is held during a call. A panic in a method is
 /// converted to an INTERNAL error.
 ///
 /// The [example](crate#an-example) of the crate implements the required methods. This client also implements the optional

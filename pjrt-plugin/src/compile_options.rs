@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn options_that_are_changed_are_serialized_as_changed_and_others_with_unknown_fields() {
-        // A field with a number that nobody knows.
+        // A field with an unknown number.
         let mut bytes = CompileOptions { num_partitions: 2, ..CompileOptions::default() }.encode();
         bytes.extend([0xf8, 0x3f, 1]);
         let mut options = CompileOptions::decode(&bytes).unwrap();
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn compiler_options_are_typed_and_a_misspelt_one_is_refused() {
+    fn compiler_options_are_typed_and_a_misspelled_one_is_refused() {
         const OPTIONS: &[OptionSpec] = &[
             OptionSpec::boolean("fuse", true, "whether to fuse"),
             OptionSpec::integer("tile", 8, "how large"),

@@ -54,11 +54,11 @@ pub(crate) struct Job<B> {
     inputs: Inputs<B>,
     devices: ByDevice<DeviceId>,
     launch_id: i32,
-    /// `None` for most executions.
+    /// The data that only few executions have.
     rare: Option<Box<Rare>>,
 }
 
-/// Data of few executions. In the others it occupies one word.
+/// Data that only few executions have. In the others it occupies one word.
 pub(crate) struct Rare {
     pub(crate) callbacks: HostCallbacks,
     pub(crate) user_data: UserData,
@@ -237,7 +237,7 @@ impl<B> Input<B> {
     /// other share.
     #[must_use]
     pub fn is_donated(&self) -> bool {
-        // The buffer has no share any more, so the number of shares can only decrease.
+        // The buffer no longer has a share, so the number of shares can only decrease.
         self.donated && Arc::strong_count(&self.storage) == 1
     }
 

@@ -32,7 +32,7 @@ pub struct HostBuffer(Box<Array>);
 struct Array {
     bytes: Bytes,
     shape: Shape,
-    /// `None` if the array is dense and row-major.
+    /// The strides; `None` if the array is dense and row-major.
     strided: Option<Strided>,
     may_alias: bool,
     released: Option<EventSource>,
@@ -213,7 +213,7 @@ impl fmt::Debug for HostBuffer {
 pub struct CopyToHost {
     target: Target,
     shape: Shape,
-    /// `None` if the host requests the array dense and row-major.
+    /// The strides; `None` if the host requests a dense, row-major array.
     strided: Option<Strided>,
 }
 

@@ -157,7 +157,7 @@
 //!
 //! # Threads
 //!
-//! The methods of the traits may be called from several threads at once. No lock of the crate is held during a call.
+//! The methods of the traits may be called from several threads concurrently. No lock of the crate is held during a call.
 //! Callbacks of the author and of the host run on the thread that completes the event that they wait for.
 //!
 //! # Environment

@@ -85,8 +85,8 @@ impl OptionSpec {
 /// let given = vec![("num_devices".to_owned(), OptionValue::String("4".to_owned()))];
 /// assert_eq!(Options::new(SPECS, given)?.integer("num_devices")?, 4);
 ///
-/// let misspelt = Options::new(SPECS, vec![("num_device".to_owned(), OptionValue::Integer(4))]);
-/// assert_eq!(misspelt.unwrap_err().hint(), Some("did you mean 'num_devices'?"));
+/// let misspelled = Options::new(SPECS, vec![("num_device".to_owned(), OptionValue::Integer(4))]);
+/// assert_eq!(misspelled.unwrap_err().hint(), Some("did you mean 'num_devices'?"));
 /// # Ok::<(), pjrt_plugin::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -269,7 +269,7 @@ fn parse(like: &OptionValue, text: &str) -> Option<OptionValue> {
     }
 }
 
-/// Returns the known name that is most similar to a misspelt one, if one is similar enough.
+/// Returns the known name that is most similar to a misspelled one, if one is similar enough.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     /// A limit on the length of the host's name, which bounds the cost of the comparison.
     const LONGEST: usize = 256;

@@ -70,7 +70,7 @@ const REDUCTIONS: [(Reduction, &str); 3] =
 const REDUCTION_METADATA: &str = "sdy::reduction_op";
 
 /// Returns the metadata that states the reduction of an unreduced sharding. Metadata of sums are left out, because hosts before
-/// JAX 0.12 know only sums.
+/// JAX 0.12 support only sums.
 fn metadata(subgroups: &[Subgroup]) -> Vec<proto::OpMetadata> {
     let stated = |subgroup: &Subgroup| match subgroup {
         Subgroup::Replicated | Subgroup::Unreduced(Reduction::Sum) => None,

@@ -1,4 +1,4 @@
-//! Statistics of memory.
+//! Memory statistics.
 
 /// The memory statistics of a device (`PJRT_Device_MemoryStats`), which JAX returns from `device.memory_stats()`. All values
 /// except the number of allocations are in bytes. Unknown values are `None`. See the example of

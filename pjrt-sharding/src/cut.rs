@@ -47,7 +47,7 @@ pub(crate) fn common(a: &Cut, b: &Cut) -> Option<Cut> {
 }
 
 /// Returns the split of each part of `coarse` into parts of `fine`: for each partition, the index of its part among those in the
-/// same part of `coarse`. Returns `None` if a part of `fine` lies in several parts of `coarse`, or if these have different numbers
+/// same part of `coarse`. Returns `None` if a part of `fine` is in several parts of `coarse`, or if these have different numbers
 /// of parts of `fine`. The parts need not be consecutive.
 pub(crate) fn remainder(fine: &Cut, coarse: &Cut) -> Option<Cut> {
     let mut around: Vec<Option<usize>> = vec![None; fine.parts];

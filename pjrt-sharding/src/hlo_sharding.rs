@@ -19,7 +19,7 @@ pub(crate) enum HloSharding {
 /// The partitions in which operations run on parts of arrays that the program itself cuts, as an `mhlo.sharding` states them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ManualSharding {
-    /// `{manual}`: every partition runs on parts of its own.
+    /// `{manual}`: every partition runs on its own parts.
     All,
     /// The sharding has a subgroup `manual`: the partitions with the same index share arrays.
     Subgroups(Cut),

@@ -31,7 +31,7 @@ pub struct Options {
     /// The number of partitions that each replica is split into.
     pub num_partitions: usize,
     /// `true` if the program is written for whole arrays with shardings; `false` if each partition runs the program on
-    /// arrays of its own (`use_spmd_partitioning`).
+    /// its own arrays (`use_spmd_partitioning`).
     pub use_spmd_partitioning: bool,
     /// For each parameter, `true` if propagation may split it where the program does not state its sharding
     /// (`allow_spmd_sharding_propagation_to_parameters`). A single entry applies to all parameters; an empty list allows

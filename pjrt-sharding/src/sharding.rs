@@ -113,7 +113,7 @@ impl Sharding {
         TileAssignment { dimensions, devices, subgroups }
     }
 
-    /// Returns the text form of a sharding in HLO; `None` stands for an array that every partition holds whole.
+    /// Returns the text form of a sharding in HLO; `None` means an array that every partition holds whole.
     pub fn to_hlo_text(sharding: Option<&Self>) -> String {
         sharding.map_or_else(|| "{replicated}".to_owned(), |sharding| sharding.tiles().to_string())
     }
@@ -123,7 +123,7 @@ impl TileAssignment {
     /// Converts the tiles of an array of this rank to a [`Sharding`].
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the tiles have another rank or do not contain every
+    /// Returns [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the tiles have a different rank or do not contain every
     /// partition once, or [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if a subgroup is not replicated.
     pub fn sharding(&self, rank: usize) -> Result<Sharding> {
         if self.subgroups.iter().any(|subgroup| matches!(subgroup, Subgroup::Unreduced(_))) {

@@ -86,7 +86,7 @@
 //! Operations of other dialects become [`ir::Op::Other`] if their encoding is known. Discardable attributes
 //! (`mhlo.sharding`, `sdy.sharding`, `jax.result_info`, ...) are preserved.
 //!
-//! [`ir::OpCode::ALL`] lists the operations with a type of their own, `docs/ops.md` in the repository documents them,
+//! [`ir::OpCode::ALL`] lists the operations with their own type, `docs/ops.md` in the repository documents them,
 //! and the crate's `coverage.json` lists them for programs.
 //!
 //! # Command line

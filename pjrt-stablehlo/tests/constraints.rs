@@ -1,4 +1,4 @@
-//! Every constraint of the StableHLO specification, broken on purpose: `data/constraints.txt` has a program for each, and
+//! Every constraint of the StableHLO specification, violated on purpose: `data/constraints.txt` has a program for each, and
 //! its valid neighbor.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ const TABLE: &str = include_str!("data/constraints.txt");
 /// Constraints that the specification lists for all its operations together.
 const CONSTRAINTS: usize = 453;
 
-/// Operations that the specification has no section for, and that take and give whatever their surroundings say.
+/// Operations without a section in the specification, whose operands and results depend on their context.
 const UNSPECIFIED: &[&str] = &[
     "func.call",
     "func.return",
@@ -23,7 +23,7 @@ const UNSPECIFIED: &[&str] = &[
     "stablehlo.return",
 ];
 
-/// What becomes of a program when text in it is replaced.
+/// The expected outcome of a program in which text is replaced.
 struct Rule {
     line: usize,
     /// `C1`, `I1`, `ok`, ...
@@ -173,7 +173,7 @@ fn constraint(name: &str) -> Option<Constraint> {
 }
 
 #[test]
-fn broken_constraints_are_named_and_valid_neighbours_pass() {
+fn broken_constraints_are_named_and_valid_neighbors_pass() {
     let mut failures = Vec::new();
     let (mut valid, mut broken) = (0, 0);
     for section in sections() {
@@ -257,7 +257,7 @@ fn every_constraint_and_input_of_the_specification_is_in_the_table() {
     assert_eq!(total, CONSTRAINTS);
 }
 
-/// Where numbers of attributes and types start and end in a text.
+/// Returns the ranges of the numbers of attributes and types in a text.
 fn numbers(text: &str) -> Vec<std::ops::Range<usize>> {
     let is_number = |c: char| c.is_ascii_digit() || c == '-';
     let mut numbers: Vec<std::ops::Range<usize>> = Vec::new();

@@ -1,4 +1,4 @@
-//! What this crate covers, derived from the op table: `coverage.json` of this crate and the page `docs/ops.md` of the book.
+//! The coverage of this crate, derived from the op table: the crate's `coverage.json` and the page `docs/ops.md` of the book.
 //!
 //! The test compares both with what is checked in. `UPDATE_COVERAGE=1 cargo test -p pjrt-stablehlo --test coverage` writes
 //! them.
@@ -22,7 +22,7 @@ fn dialect(info: &OpInfo) -> &'static str {
     info.name.split_once('.').map_or("", |(dialect, _)| dialect)
 }
 
-/// `lhs, rhs`, with dots behind groups of any number.
+/// Returns `lhs, rhs`, with dots after groups of any number.
 fn groups(specs: &[GroupSpec]) -> Vec<String> {
     let name = |spec: &GroupSpec| match spec.variadicity {
         Variadicity::One => spec.name.to_owned(),
@@ -31,8 +31,8 @@ fn groups(specs: &[GroupSpec]) -> Vec<String> {
     specs.iter().map(name).collect()
 }
 
-/// Constraints that the specification has for an operation; `None` where it says nothing about it. The test of constraints
-/// shows that all of them are verified.
+/// Returns the number of constraints that the specification lists for an operation; `None` if it does not contain the
+/// operation. The test of constraints shows that all of them are verified.
 fn constraints(info: &OpInfo) -> Option<u32> {
     let sections = include_str!("data/constraints.txt").lines().filter_map(|line| line.strip_prefix("# "));
     let mut counts = sections.filter_map(|section| section.rsplit_once(' '));
@@ -88,7 +88,7 @@ fn page() -> String {
          for programs.\n\n\
          *Constraints* is the number of constraints that the StableHLO specification defines for the operation. The crate\n\
          verifies all constraints that can be decided before run time.\n\n\
-         `...` stands for any number of values. Attributes in parentheses are optional. *VHLO* is the first version with the\n\
+         `...` means any number of values. Attributes in parentheses are optional. *VHLO* is the first version with the\n\
          operation. If the operation has several forms in VHLO, the crate reads all of them.\n",
         ops.len()
     );
@@ -133,7 +133,7 @@ fn page() -> String {
     page
 }
 
-/// Fails unless a file has this content; writes it when asked to.
+/// Fails unless a file has this content, or writes the file if the environment requests it.
 fn compare(path: &Path, expected: &str) {
     if std::env::var_os("UPDATE_COVERAGE").is_some() {
         fs::write(path, expected).unwrap();

@@ -1,4 +1,4 @@
-//! Input that is made to hurt a reader: deep nesting, cycles, and counts without anything behind them.
+//! Input that attacks a reader: deep nesting, cycles, and counts without the corresponding data.
 
 use pjrt_stablehlo::limits::{MAX_LOCATION_NESTING, MAX_NESTING, MAX_REGION_DEPTH};
 use pjrt_stablehlo::{Error, ErrorKind, Module, parse};
@@ -27,7 +27,7 @@ const CODE_UNKNOWN_LOCATION: u64 = 15;
 const CODE_FUNCTION_TYPE: u64 = 2;
 const CODE_TUPLE_TYPE: u64 = 15;
 
-/// Bits of the byte that says which parts of an operation follow.
+/// Bits of the byte that specifies which parts of an operation follow.
 const WITH_ATTRIBUTES: u8 = 1;
 const WITH_REGIONS: u8 = 16;
 
@@ -78,7 +78,7 @@ impl Parts<'_> {
     }
 }
 
-/// The beginning of an operation: name, parts, location 0 and what else is given.
+/// Returns the beginning of an operation: the name, the parts, location 0 and the given numbers.
 fn op(name: u64, parts: u8, rest: &[u64]) -> Vec<u8> {
     [varint(name), vec![parts], varints(&[0]), varints(rest)].concat()
 }
@@ -107,7 +107,7 @@ fn module_with(entries: &[Vec<u64>], location: u64) -> Result<Module, Error> {
     parse(program_with(entries, &[], location))
 }
 
-/// A function with operations in each other's regions, this deep.
+/// Returns a function with operations that are nested in regions to this depth.
 fn program_with_regions(depth: usize) -> Vec<u8> {
     let strings =
         ["builtin", "module", "func", "func", "return", "test", "op", "sym_name", "main", "function_type"];
@@ -148,7 +148,7 @@ fn program_with_regions(depth: usize) -> Vec<u8> {
     parts.write()
 }
 
-/// Reads, prints, copies and drops a program on a thread with a stack of 512 KiB; gives its text.
+/// Reads, prints, copies and drops a program on a thread with a stack of 512 KiB, and returns its text.
 fn on_a_small_stack(program: Vec<u8>) -> Result<String, Error> {
     const STACK: usize = 512 << 10;
     let work = move || {
@@ -160,7 +160,7 @@ fn on_a_small_stack(program: Vec<u8>) -> Result<String, Error> {
     std::thread::Builder::new().stack_size(STACK).spawn(work).unwrap().join().unwrap()
 }
 
-/// The text of the deepest program that is accepted, of programs of a greatest depth and less.
+/// Returns the text of the deepest accepted program. Programs beyond the maximum depth must be refused.
 fn deepest(max_depth: usize, program: impl Fn(usize) -> Vec<u8>) -> String {
     assert_eq!(on_a_small_stack(program(max_depth + 1)).unwrap_err().kind, ErrorKind::TooLarge);
     let accepted =

@@ -31,7 +31,7 @@ fn assert_static(module: &Module) {
     }
 }
 
-/// What `jax.export` makes of `concatenate([x.reshape(-1), sin(y)]) + 2 * x.shape[0]` for `x` of shape `a, b`.
+/// The program of `jax.export` for `concatenate([x.reshape(-1), sin(y)]) + 2 * x.shape[0]` with `x` of shape `a, b`.
 const EXPORTED: &str = r#"
 func.func public @main(%arg0: tensor<?x?xf32>, %arg1: tensor<?xf32>) -> (tensor<?xf32> {jax.result_info = "result"}) {
   %c_1 = stablehlo.constant dense<1> : tensor<i32>

@@ -1,4 +1,4 @@
-//! Groups along the axes of a mesh, in every form in which a program can come.
+//! Groups along the axes of a mesh, in every form of a program.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn lists(lists: &[&[i64]]) -> Vec<Vec<i64>> {
     lists.iter().map(|list| list.to_vec()).collect()
 }
 
-/// What the collectives of `mesh_axes.mlir` are in.
+/// Returns the expected replica groups of the collectives of `mesh_axes.mlir`.
 fn of_mesh_axes() -> Vec<Vec<Vec<i64>>> {
     vec![
         lists(&[&[0, 2, 4, 6, 1, 3, 5, 7]]),
@@ -39,7 +39,7 @@ fn of_mesh_axes() -> Vec<Vec<Vec<i64>>> {
     ]
 }
 
-/// The same of `mesh_in_place.mlir`.
+/// Returns the same for `mesh_in_place.mlir`.
 fn of_mesh_in_place() -> Vec<Vec<Vec<i64>>> {
     vec![lists(&[&[0, 2], &[1, 3], &[4, 6], &[5, 7]]), lists(&[&[7, 6], &[5, 4], &[3, 2], &[1, 0]])]
 }
@@ -111,7 +111,7 @@ fn program(op: &str, attributes: &str, groups: &str, result: &str) -> Result<Mod
     parse(text.as_str()).map_err(|error| error.to_string())
 }
 
-/// The attributes of every collective beside its groups, for groups of four, and its result.
+/// The attributes of every collective besides its groups, for groups of four, and its result.
 const COLLECTIVES: &[(&str, &str, &str)] = &[
     ("all_reduce", "", "tensor<4x4xf32>"),
     ("all_gather", "all_gather_dim = 1 : i64, ", "tensor<4x16xf32>"),

@@ -1,4 +1,4 @@
-//! Reads the checked-in programs: what JAX sends, at several VHLO versions. See `data/generate.py`.
+//! Reads the checked-in programs, which JAX sent, in several VHLO versions. See `data/generate.py`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

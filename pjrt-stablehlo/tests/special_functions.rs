@@ -1,11 +1,11 @@
-//! Values of CHLO's special functions, as they are decomposed: evaluated number by number.
+//! Values of the decompositions of CHLO's special functions, which are evaluated number by number.
 
 use std::collections::HashMap;
 
 use pjrt_stablehlo::ir::{ComparisonDirection as Cmp, ElementType, Op, TensorType, ValueId};
 use pjrt_stablehlo::passes::{CoreOps, decompose};
 
-/// What a value is: of a scalar one number, of a table all.
+/// The numbers of a value: one for a scalar, all elements for a table.
 type Numbers = Vec<f64>;
 
 /// A function of scalars of type `element` at a point, with operations rounded to the type.

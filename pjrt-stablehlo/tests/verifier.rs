@@ -1,4 +1,4 @@
-//! Rules of the verifier about the structure of modules, each broken on purpose in a module that is built here. Those of
+//! Rules of the verifier about the structure of modules, each violated on purpose in a module that is built here. Those of
 //! single operations are in `constraints.rs`.
 
 use pjrt_stablehlo::ir::ops::{Add, FuncCall, FuncReturn, Reduce, Return, Slice};

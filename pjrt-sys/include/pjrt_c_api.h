@@ -1,14 +1,14 @@
 /* The PJRT C API, version 0.117.
  *
- * The declarations are the interface's own; the words are ours and are written for the author of a plugin.
+ * The declarations are those of the interface. The comments are written for authors of plugins.
  *
  * Conventions that hold everywhere unless a comment says otherwise:
- * - A function takes one Args struct. The caller fills the inputs, the plugin the outputs.
- * - `struct_size` is what the caller's version of the struct was compiled with. Fields past it do not exist.
- * - A null `PJRT_Error*` is success. An error belongs to whoever receives it. Outputs are unspecified after one.
+ * - A function takes one Args struct. The caller sets the inputs, and the plugin sets the outputs.
+ * - `struct_size` is the size of the struct in the caller's version. Fields past it do not exist.
+ * - A null `PJRT_Error*` means success. The receiver of an error owns it. Outputs are unspecified after an error.
  * - Strings and arrays are pointer and length, never NUL-terminated. Inputs are borrowed for the call; outputs
  *   belong to the object they describe and live as long as it does.
- * - Every function may be called from any thread, several at once.
+ * - Every function may be called from any thread, and concurrently.
  */
 #ifndef PJRT_C_API_H_
 #define PJRT_C_API_H_

@@ -70,9 +70,9 @@ pub const PJRT_Extension_Type_RawBuffer: PJRT_Extension_Type = PJRT_Extension_Ty
 pub const PJRT_Extension_Type_PhaseCompile: PJRT_Extension_Type = PJRT_Extension_Type(9);
 /// For documentation; no plugin offers it.
 pub const PJRT_Extension_Type_Example: PJRT_Extension_Type = PJRT_Extension_Type(10);
-/// Anything without a number of its own.
+/// Extensions without a number.
 pub const PJRT_Extension_Type_Unknown: PJRT_Extension_Type = PJRT_Extension_Type(11);
-/// Buffers sent between processes.
+/// Transfers of buffers between processes.
 pub const PJRT_Extension_Type_CrossHostTransfers: PJRT_Extension_Type = PJRT_Extension_Type(12);
 /// The compiler's metadata of an executable.
 pub const PJRT_Extension_Type_ExecutableMetadata: PJRT_Extension_Type = PJRT_Extension_Type(13);
@@ -80,7 +80,7 @@ pub const PJRT_Extension_Type_ExecutableMetadata: PJRT_Extension_Type = PJRT_Ext
 pub const PJRT_Extension_Type_Callback: PJRT_Extension_Type = PJRT_Extension_Type(14);
 /// Host memory. Deprecated: HostMemoryAllocator replaces it.
 pub const PJRT_Extension_Type_HostAllocator: PJRT_Extension_Type = PJRT_Extension_Type(15);
-/// Questions about TPU topologies.
+/// Queries of TPU topologies.
 pub const PJRT_Extension_Type_TpuTopology: PJRT_Extension_Type = PJRT_Extension_Type(16);
 /// TPU executables; no public struct.
 pub const PJRT_Extension_Type_TpuExecutable: PJRT_Extension_Type = PJRT_Extension_Type(17);
@@ -92,30 +92,30 @@ pub const PJRT_Extension_Type_Shardings: PJRT_Extension_Type = PJRT_Extension_Ty
 pub const PJRT_Extension_Type_AbiVersion: PJRT_Extension_Type = PJRT_Extension_Type(20);
 /// Collectives; no public struct.
 pub const PJRT_Extension_Type_Collectives: PJRT_Extension_Type = PJRT_Extension_Type(21);
-/// How slices form one system.
+/// The configuration of several slices as one system.
 pub const PJRT_Extension_Type_MultiSlice: PJRT_Extension_Type = PJRT_Extension_Type(22);
-/// Host memory that devices reach fast.
+/// Host memory that devices access fast.
 pub const PJRT_Extension_Type_HostMemoryAllocator: PJRT_Extension_Type = PJRT_Extension_Type(23);
 /// HLO rewrites that the host plugs into the compiler.
 pub const PJRT_Extension_Type_XlaTransform: PJRT_Extension_Type = PJRT_Extension_Type(24);
 #[repr(transparent)]
-/// Which extension a struct in the chain is.
+/// The type of an extension.
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct PJRT_Extension_Type(pub ::core::ffi::c_uint);
-/// What every extension struct starts with: one link of the chain of extensions. A host walks the chain
-/// and picks out the types it knows.
+/// The first part of every extension struct: one link of the chain of extensions. A host traverses the
+/// chain and uses the types that it supports.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Extension_Base {
     /// Size of the whole extension struct in the plugin's version.
     pub struct_size: usize,
-    /// Which extension this is.
+    /// The type of the extension.
     pub type_: PJRT_Extension_Type,
     /// The next link, or null.
     pub next: *mut PJRT_Extension_Base,
 }
-/// The version of the interface that a plugin implements. Hosts refuse another major version and gate
-/// the use of newer functions on the minor one.
+/// The version of the interface that a plugin implements. Hosts refuse other major versions, and use
+/// newer functions only if the minor version includes them.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Api_Version {
@@ -123,12 +123,12 @@ pub struct PJRT_Api_Version {
     pub struct_size: usize,
     /// Head of a chain of extension structs, or null.
     pub extension_start: *mut PJRT_Extension_Base,
-    /// Grows when the interface breaks.
+    /// Increases with incompatible changes.
     pub major_version: ::core::ffi::c_int,
-    /// Grows when slots or trailing fields are added.
+    /// Increases when slots or trailing fields are added.
     pub minor_version: ::core::ffi::c_int,
 }
-/// Completion of asynchronous work: pending, ready, or ready with an error. Owned by whoever receives
+/// The completion of asynchronous work: pending, ready, or ready with an error. The receiver owns
 /// it.
 #[repr(C)]
 #[derive(Debug)]
@@ -147,7 +147,7 @@ pub struct PJRT_Client {
 pub struct PJRT_Device {
     _unused: [u8; 0],
 }
-/// What a device is, apart from whether it is there. Borrowed from a device or topology.
+/// The description of a device, which need not be present. Borrowed from a device or topology.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_DeviceDescription {
@@ -195,7 +195,7 @@ pub struct PJRT_AsyncHostToDeviceTransferManager {
 pub struct PJRT_PhaseCompiler {
     _unused: [u8; 0],
 }
-/// Backs the answer of `PJRT_Device_GetAttributes`.
+/// Owns the memory that is returned by `PJRT_Device_GetAttributes`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_Device_Attributes {
@@ -213,7 +213,7 @@ pub struct PJRT_AsyncTrackingEvent {
 pub struct PJRT_ExecuteContext {
     _unused: [u8; 0],
 }
-/// Backs the answer of `PJRT_LoadedExecutable_GetDeviceAssignment`.
+/// Owns the memory that is returned by `PJRT_LoadedExecutable_GetDeviceAssignment`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_DeviceAssignmentSerialized {
@@ -225,25 +225,25 @@ pub struct PJRT_DeviceAssignmentSerialized {
 pub struct PJRT_CopyToDeviceStream {
     _unused: [u8; 0],
 }
-/// How several slices form one system.
+/// The configuration of several slices as one system.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_MultiSlice_Config {
     _unused: [u8; 0],
 }
-/// Backs the answer of `PJRT_Executable_Serialize`.
+/// Owns the memory that is returned by `PJRT_Executable_Serialize`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_SerializedExecutable {
     _unused: [u8; 0],
 }
-/// Backs the answer of `PJRT_Executable_GetCompileOptions`.
+/// Owns the memory that is returned by `PJRT_Executable_GetCompileOptions`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_SerializedCompileOptions {
     _unused: [u8; 0],
 }
-/// Backs the answer of `PJRT_TopologyDescription_Serialize`.
+/// Owns the memory that is returned by `PJRT_TopologyDescription_Serialize`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_SerializedTopology {
@@ -278,45 +278,45 @@ pub struct PJRT_Error_Message_Args {
     /// Out: length of `message`.
     pub message_size: usize,
 }
-/// Gives an error's text.
+/// Returns an error's text.
 pub type PJRT_Error_Message =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Error_Message_Args)>;
 /// No error; only in structs that carry a code where an error is optional.
 pub const PJRT_Error_Code_OK: PJRT_Error_Code = PJRT_Error_Code(0);
-/// Stopped on request.
+/// The operation was canceled.
 pub const PJRT_Error_Code_CANCELLED: PJRT_Error_Code = PJRT_Error_Code(1);
-/// Not one of the others.
+/// The error is of no other kind.
 pub const PJRT_Error_Code_UNKNOWN: PJRT_Error_Code = PJRT_Error_Code(2);
-/// The caller's mistake, whatever the state of the system.
+/// The caller made a mistake, regardless of the state of the system.
 pub const PJRT_Error_Code_INVALID_ARGUMENT: PJRT_Error_Code = PJRT_Error_Code(3);
-/// Out of time.
+/// The deadline expired.
 pub const PJRT_Error_Code_DEADLINE_EXCEEDED: PJRT_Error_Code = PJRT_Error_Code(4);
-/// There is no such thing.
+/// A requested entity does not exist.
 pub const PJRT_Error_Code_NOT_FOUND: PJRT_Error_Code = PJRT_Error_Code(5);
-/// It is there already.
+/// The entity to create exists already.
 pub const PJRT_Error_Code_ALREADY_EXISTS: PJRT_Error_Code = PJRT_Error_Code(6);
-/// Not allowed to this caller.
+/// The caller lacks a permission.
 pub const PJRT_Error_Code_PERMISSION_DENIED: PJRT_Error_Code = PJRT_Error_Code(7);
 /// Out of memory or another resource.
 pub const PJRT_Error_Code_RESOURCE_EXHAUSTED: PJRT_Error_Code = PJRT_Error_Code(8);
 /// The system is not in the state that this needs.
 pub const PJRT_Error_Code_FAILED_PRECONDITION: PJRT_Error_Code = PJRT_Error_Code(9);
-/// Given up; a retry from further up may work.
+/// The operation was aborted; a retry at a higher level may succeed.
 pub const PJRT_Error_Code_ABORTED: PJRT_Error_Code = PJRT_Error_Code(10);
-/// Past a valid range.
+/// A value is past its valid range.
 pub const PJRT_Error_Code_OUT_OF_RANGE: PJRT_Error_Code = PJRT_Error_Code(11);
-/// The plugin does not do this.
+/// The plugin does not support the operation.
 pub const PJRT_Error_Code_UNIMPLEMENTED: PJRT_Error_Code = PJRT_Error_Code(12);
-/// A fault of the plugin.
+/// An internal error of the plugin.
 pub const PJRT_Error_Code_INTERNAL: PJRT_Error_Code = PJRT_Error_Code(13);
-/// Not now; a retry may work.
+/// The service is unavailable; a retry may succeed.
 pub const PJRT_Error_Code_UNAVAILABLE: PJRT_Error_Code = PJRT_Error_Code(14);
 /// Data is lost or corrupt.
 pub const PJRT_Error_Code_DATA_LOSS: PJRT_Error_Code = PJRT_Error_Code(15);
-/// Who is calling is not known.
+/// The caller is not authenticated.
 pub const PJRT_Error_Code_UNAUTHENTICATED: PJRT_Error_Code = PJRT_Error_Code(16);
 #[repr(transparent)]
-/// What kind of error it is; the numbers are absl's status codes.
+/// The kind of an error. The numbers are absl's status codes.
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct PJRT_Error_Code(pub ::core::ffi::c_uint);
 /// Receives one payload; key and value are borrowed for the call.
@@ -329,8 +329,8 @@ pub type PJRT_Error_PayloadVisitor = ::core::option::Option<
         user_arg: *mut ::core::ffi::c_void,
     ),
 >;
-/// An error's own functions, behind its first word. They behave as the entries of `PJRT_Api` of the
-/// same name.
+/// The functions of an error, to which its first word points. They behave like the entries of `PJRT_Api`
+/// with the same names.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Error_FunctionTable {
@@ -342,7 +342,7 @@ pub struct PJRT_Error_FunctionTable {
     pub extension_start: *mut PJRT_Extension_Base,
     /// Frees the error.
     pub destroy: ::core::option::Option<unsafe extern "C" fn(error: *mut PJRT_Error)>,
-    /// Gives its text, which lives as long as the error.
+    /// Returns its text, which lives as long as the error.
     pub message: ::core::option::Option<
         unsafe extern "C" fn(
             error: *const PJRT_Error,
@@ -350,7 +350,7 @@ pub struct PJRT_Error_FunctionTable {
             message_size: *mut usize,
         ),
     >,
-    /// Gives its code.
+    /// Returns its code.
     pub get_code: ::core::option::Option<unsafe extern "C" fn(error: *const PJRT_Error) -> PJRT_Error_Code>,
     /// Calls the visitor once per payload.
     pub for_each_payload: ::core::option::Option<
@@ -361,12 +361,12 @@ pub struct PJRT_Error_FunctionTable {
         ),
     >,
 }
-/// An error. Owned by whoever receives it, freed with `PJRT_Error_Destroy`. The first word is public;
-/// the rest is the plugin's.
+/// An error. The receiver owns it and frees it with `PJRT_Error_Destroy`. The first word is public;
+/// the rest is private to the plugin.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Error {
-    /// How to handle the error without going through `PJRT_Api`. Hosts since about version 0.112 may use
+    /// The functions of the error, for use without `PJRT_Api`. Hosts since about version 0.112 may use
     /// it.
     pub vtable: *const PJRT_Error_FunctionTable,
 }
@@ -383,7 +383,7 @@ pub struct PJRT_Error_GetCode_Args {
     /// Out: the code.
     pub code: PJRT_Error_Code,
 }
-/// Gives an error's code. Must not fail: a host asks the error it gets for its code in turn.
+/// Returns an error's code. Must not fail, because a host would request the code of the returned error.
 pub type PJRT_Error_GetCode =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Error_GetCode_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Error_ForEachPayload.
@@ -398,15 +398,15 @@ pub struct PJRT_Error_ForEachPayload_Args {
     pub error: *const PJRT_Error,
     /// Called during this call only.
     pub visitor: PJRT_Error_PayloadVisitor,
-    /// Handed to the visitor.
+    /// Passed to the visitor.
     pub user_arg: *mut ::core::ffi::c_void,
 }
-/// Calls the visitor once per payload. Must not fail, for the reason that `PJRT_Error_GetCode` must
-/// not.
+/// Calls the visitor once per payload. Must not fail, for the same reason as
+/// `PJRT_Error_GetCode`.
 pub type PJRT_Error_ForEachPayload = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Error_ForEachPayload_Args) -> *mut PJRT_Error,
 >;
-/// Makes an error in the plugin's allocator; hosts' callbacks report failure with it. The text is
+/// Creates an error in memory of the plugin's allocator. Hosts' callbacks report failures with it. The text is
 /// borrowed for the call.
 pub type PJRT_CallbackError = ::core::option::Option<
     unsafe extern "C" fn(
@@ -426,7 +426,7 @@ pub const PJRT_NamedValue_kFloat: PJRT_NamedValue_Type = PJRT_NamedValue_Type(3)
 /// `bool_value`.
 pub const PJRT_NamedValue_kBool: PJRT_NamedValue_Type = PJRT_NamedValue_Type(4);
 #[repr(transparent)]
-/// Which member of a named value's union is set.
+/// The member of a named value's union that is set.
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct PJRT_NamedValue_Type(pub ::core::ffi::c_uint);
 /// A name with a value: an option, an attribute, a property.
@@ -441,7 +441,7 @@ pub struct PJRT_NamedValue {
     pub name: *const ::core::ffi::c_char,
     /// Length of `name`.
     pub name_size: usize,
-    /// Which member of the union is set.
+    /// The member of the union that is set.
     pub type_: PJRT_NamedValue_Type,
     /// The value; `type_` says which member is set.
     pub u: PJRT_NamedValue_Union,
@@ -459,9 +459,9 @@ pub union PJRT_NamedValue_Union {
     pub int64_value: i64,
     /// Array of `value_size` integers.
     pub int64_array_value: *const i64,
-    /// A number.
+    /// A floating-point number.
     pub float_value: f32,
-    /// A truth value.
+    /// A boolean.
     pub bool_value: bool,
 }
 /// Arguments of PJRT_Plugin_Initialize.
@@ -473,7 +473,7 @@ pub struct PJRT_Plugin_Initialize_Args {
     /// Head of a chain of extension structs, or null.
     pub extension_start: *mut PJRT_Extension_Base,
 }
-/// Sets the plugin up, once, before anything else is called.
+/// Initializes the plugin, once, before any other function is called.
 pub type PJRT_Plugin_Initialize =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Plugin_Initialize_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Plugin_Attributes.
@@ -489,7 +489,7 @@ pub struct PJRT_Plugin_Attributes_Args {
     /// Out: number of attributes.
     pub num_attributes: usize,
 }
-/// Tells what the plugin supports, such as `xla_version`, `stablehlo_current_version`,
+/// Returns attributes of the plugin, such as `xla_version`, `stablehlo_current_version`,
 /// `stablehlo_minimum_version`. Hosts older than about 0.70 declare the struct as 24 bytes but have all
 /// 32; the count must be written for them too.
 pub type PJRT_Plugin_Attributes =
@@ -505,7 +505,7 @@ pub struct PJRT_Event_Destroy_Args {
     /// The event.
     pub event: *mut PJRT_Event,
 }
-/// Frees an event; null is allowed. Callbacks registered before still fire, and an event's own callback
+/// Frees an event; null is allowed. Registered callbacks are still called, and an event's own callback
 /// may destroy it.
 pub type PJRT_Event_Destroy =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_Destroy_Args) -> *mut PJRT_Error>;
@@ -519,10 +519,10 @@ pub struct PJRT_Event_IsReady_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The event.
     pub event: *mut PJRT_Event,
-    /// Out: whether it is.
+    /// Out: the result.
     pub is_ready: bool,
 }
-/// Tells at once whether the work is over, with or without error.
+/// Returns immediately whether the work is complete, with or without an error.
 pub type PJRT_Event_IsReady =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_IsReady_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Event_Error.
@@ -536,7 +536,7 @@ pub struct PJRT_Event_Error_Args {
     /// The event.
     pub event: *mut PJRT_Event,
 }
-/// Gives a ready event's error, or null if there is none: a new error object at every call, each owned
+/// Returns a ready event's error, or null if there is none: a new error object on every call, each owned
 /// by the caller.
 pub type PJRT_Event_Error =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_Error_Args) -> *mut PJRT_Error>;
@@ -551,7 +551,7 @@ pub struct PJRT_Event_Await_Args {
     /// The event.
     pub event: *mut PJRT_Event,
 }
-/// Blocks until the event is ready, then answers as `PJRT_Event_Error`.
+/// Blocks until the event is ready, then returns the same as `PJRT_Event_Error`.
 pub type PJRT_Event_Await =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_Await_Args) -> *mut PJRT_Error>;
 /// Called once when an event is ready. Owns the error, which is null for success. May run on any
@@ -568,13 +568,13 @@ pub struct PJRT_Event_OnReady_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The event.
     pub event: *mut PJRT_Event,
-    /// What to call.
+    /// The callback.
     pub callback: PJRT_Event_OnReadyCallback,
-    /// Handed to the callback.
+    /// Passed to the callback.
     pub user_arg: *mut ::core::ffi::c_void,
 }
-/// Registers a callback, which is called exactly once: at once if the event is ready, else when it
-/// becomes so.
+/// Registers a callback, which is called exactly once: immediately if the event is ready, otherwise when it
+/// becomes ready.
 pub type PJRT_Event_OnReady =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_OnReady_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Event_Create.
@@ -588,7 +588,7 @@ pub struct PJRT_Event_Create_Args {
     /// Out: a new event, owned by the caller.
     pub event: *mut PJRT_Event,
 }
-/// Makes an event that the caller completes with `PJRT_Event_Set`.
+/// Creates an event that the caller completes with `PJRT_Event_Set`.
 pub type PJRT_Event_Create =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_Create_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Event_Set.
@@ -603,7 +603,7 @@ pub struct PJRT_Event_Set_Args {
     pub event: *mut PJRT_Event,
     /// OK for success.
     pub error_code: PJRT_Error_Code,
-    /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
+    /// A human-readable text; borrowed for the call, and meaningful only if the code is not OK.
     pub error_message: *const ::core::ffi::c_char,
     /// Length of `error_message`.
     pub error_message_size: usize,
@@ -620,8 +620,8 @@ pub struct PJRT_Program {
     pub struct_size: usize,
     /// Head of a chain of extension structs, or null.
     pub extension_start: *mut PJRT_Extension_Base,
-    /// The program, in the given format. Output buffer of the caller where a program is received, or null
-    /// to ask for its size.
+    /// The program, in the given format. The caller's output buffer if a program is received, or null
+    /// to request its size.
     pub code: *mut ::core::ffi::c_char,
     /// Length of `code`.
     pub code_size: usize,
@@ -705,16 +705,16 @@ pub struct PJRT_Buffer_Type(pub ::core::ffi::c_uint);
 /// Read during the call only: copy before returning.
 pub const PJRT_HostBufferSemantics_kImmutableOnlyDuringCall: PJRT_HostBufferSemantics =
     PJRT_HostBufferSemantics(0);
-/// Read until the `done_with_host_buffer` event, which says that the copy is made.
+/// Read until the `done_with_host_buffer` event, which signals that the copy is complete.
 pub const PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes: PJRT_HostBufferSemantics =
     PJRT_HostBufferSemantics(1);
 /// May be the buffer's storage, read only, until `done_with_host_buffer`, which then must wait for
-/// the buffer's end.
+/// the buffer's destruction.
 pub const PJRT_HostBufferSemantics_kImmutableZeroCopy: PJRT_HostBufferSemantics = PJRT_HostBufferSemantics(2);
 /// May be the buffer's storage, also for outputs that reuse it, until `done_with_host_buffer`.
 pub const PJRT_HostBufferSemantics_kMutableZeroCopy: PJRT_HostBufferSemantics = PJRT_HostBufferSemantics(3);
 #[repr(transparent)]
-/// For how long, and for what, a plugin may use the host memory that a buffer is made from.
+/// The time and the purposes for which a plugin may use the host memory that a buffer is created from.
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct PJRT_HostBufferSemantics(pub ::core::ffi::c_uint);
 /// `tiled`.
@@ -724,7 +724,7 @@ pub const PJRT_Buffer_MemoryLayout_Type_Tiled: PJRT_Buffer_MemoryLayout_Type =
 pub const PJRT_Buffer_MemoryLayout_Type_Strides: PJRT_Buffer_MemoryLayout_Type =
     PJRT_Buffer_MemoryLayout_Type(1);
 #[repr(transparent)]
-/// Which member of a layout's union is set.
+/// The member of a layout's union that is set.
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct PJRT_Buffer_MemoryLayout_Type(pub ::core::ffi::c_uint);
 /// A layout as an order of dimensions and optional tiles.
@@ -741,12 +741,12 @@ pub struct PJRT_Buffer_MemoryLayout_Tiled {
     pub minor_to_major_size: usize,
     /// The dimensions of all tiles, one after the other.
     pub tile_dims: *const i64,
-    /// How many of `tile_dims` each tile has; `num_tiles` of them.
+    /// The number of `tile_dims` of each tile; `num_tiles` numbers.
     pub tile_dim_sizes: *const usize,
     /// Number of tiles; 0 for a plain dense layout.
     pub num_tiles: usize,
 }
-/// A layout as distances between neighbours.
+/// A layout as byte strides.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_MemoryLayout_Strides {
@@ -754,13 +754,13 @@ pub struct PJRT_Buffer_MemoryLayout_Strides {
     pub struct_size: usize,
     /// Head of a chain of extension structs, or null.
     pub extension_start: *mut PJRT_Extension_Base,
-    /// Distance in bytes per dimension; may be negative, and then the data pointer is inside the array.
+    /// The byte stride of each dimension. If one is negative, the data pointer is inside the array.
     pub byte_strides: *const i64,
     /// Length of `byte_strides`: the number of dimensions.
     pub num_byte_strides: usize,
 }
-/// How an array's elements lie in memory. Some hosts leave `struct_size` of a nested layout unset; go
-/// by `type`.
+/// The arrangement of an array's elements in memory. Some hosts leave the `struct_size` of a nested layout
+/// unset; use `type`.
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct PJRT_Buffer_MemoryLayout {
@@ -770,7 +770,7 @@ pub struct PJRT_Buffer_MemoryLayout {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The value; `type_` says which member is set.
     pub u: PJRT_Buffer_MemoryLayout_Union,
-    /// Which member of the union is set.
+    /// The member of the union that is set.
     pub type_: PJRT_Buffer_MemoryLayout_Type,
 }
 /// The layout.
@@ -780,7 +780,7 @@ pub struct PJRT_Buffer_MemoryLayout {
 pub union PJRT_Buffer_MemoryLayout_Union {
     /// An order of dimensions, with tiles.
     pub tiled: PJRT_Buffer_MemoryLayout_Tiled,
-    /// Distances in bytes.
+    /// Byte strides.
     pub strides: PJRT_Buffer_MemoryLayout_Strides,
 }
 /// An element type with dimensions.
@@ -798,7 +798,7 @@ pub struct PJRT_ShapeSpec {
     /// The element type.
     pub element_type: PJRT_Buffer_Type,
 }
-/// Frees a value that a get callback gave.
+/// Frees a value that a get callback returned.
 pub type PJRT_KeyValueGetCallback_ValueDeleter =
     ::core::option::Option<unsafe extern "C" fn(value: *mut ::core::ffi::c_char)>;
 /// Arguments of PJRT_KeyValueGetCallback. The plugin is the caller here.
@@ -813,9 +813,9 @@ pub struct PJRT_KeyValueGetCallback_Args {
     pub key: *const ::core::ffi::c_char,
     /// Length of `key`.
     pub key_size: usize,
-    /// How long to wait for the key to appear.
+    /// The time to wait for the key to appear, in milliseconds.
     pub timeout_in_ms: ::core::ffi::c_int,
-    /// Makes the error to return.
+    /// Creates the error to return.
     pub callback_error: *mut PJRT_CallbackError,
     /// The argument given at client creation.
     pub user_arg: *mut ::core::ffi::c_void,
@@ -829,7 +829,7 @@ pub struct PJRT_KeyValueGetCallback_Args {
 /// Reads a key of the store that all processes share; waits for it to appear. Thread-safe.
 pub type PJRT_KeyValueGetCallback =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_KeyValueGetCallback_Args) -> *mut PJRT_Error>;
-/// Frees a value that a try-get callback gave.
+/// Frees a value that a try-get callback returned.
 pub type PJRT_KeyValueTryGetCallback_ValueDeleter =
     ::core::option::Option<unsafe extern "C" fn(value: *mut ::core::ffi::c_char)>;
 /// Arguments of PJRT_KeyValueTryGetCallback. The plugin is the caller here.
@@ -844,7 +844,7 @@ pub struct PJRT_KeyValueTryGetCallback_Args {
     pub key: *const ::core::ffi::c_char,
     /// Length of `key`.
     pub key_size: usize,
-    /// Makes the error to return.
+    /// Creates the error to return.
     pub callback_error: *mut PJRT_CallbackError,
     /// The argument given at client creation.
     pub user_arg: *mut ::core::ffi::c_void,
@@ -855,7 +855,7 @@ pub struct PJRT_KeyValueTryGetCallback_Args {
     /// Out: frees `value`.
     pub value_deleter_callback: PJRT_KeyValueTryGetCallback_ValueDeleter,
 }
-/// As get, but NOT_FOUND at once if the key is not there. Thread-safe.
+/// The same as the get callback, but fails immediately with NOT_FOUND if the key does not exist. Thread-safe.
 pub type PJRT_KeyValueTryGetCallback = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_KeyValueTryGetCallback_Args) -> *mut PJRT_Error,
 >;
@@ -875,7 +875,7 @@ pub struct PJRT_KeyValuePutCallback_Args {
     pub value: *const ::core::ffi::c_char,
     /// Length of `value`.
     pub value_size: usize,
-    /// Makes the error to return.
+    /// Creates the error to return.
     pub callback_error: *mut PJRT_CallbackError,
     /// The argument given at client creation.
     pub user_arg: *mut ::core::ffi::c_void,
@@ -897,21 +897,21 @@ pub struct PJRT_Client_Create_Args {
     pub num_options: usize,
     /// Reads the shared store, or null.
     pub kv_get_callback: PJRT_KeyValueGetCallback,
-    /// Handed to `kv_get_callback`.
+    /// Passed to `kv_get_callback`.
     pub kv_get_user_arg: *mut ::core::ffi::c_void,
     /// Writes the shared store, or null.
     pub kv_put_callback: PJRT_KeyValuePutCallback,
-    /// Handed to `kv_put_callback`.
+    /// Passed to `kv_put_callback`.
     pub kv_put_user_arg: *mut ::core::ffi::c_void,
     /// Out: the client, owned by the caller.
     pub client: *mut PJRT_Client,
     /// Reads the shared store without waiting, or null.
     pub kv_try_get_callback: PJRT_KeyValueTryGetCallback,
-    /// Handed to `kv_try_get_callback`.
+    /// Passed to `kv_try_get_callback`.
     pub kv_try_get_user_arg: *mut ::core::ffi::c_void,
 }
-/// Makes a client. The callbacks may be called only when the options say that there are several
-/// processes: hosts that do not distribute leave garbage in them.
+/// Creates a client. The callbacks may be called only when the options say that there are several
+/// processes: hosts of a single process leave them uninitialized.
 pub type PJRT_Client_Create =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_Create_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Client_Destroy.
@@ -944,7 +944,7 @@ pub struct PJRT_Client_PlatformName_Args {
     /// Out: length of `platform_name`.
     pub platform_name_size: usize,
 }
-/// Names the platform, as `cpu` or `tpu`.
+/// Returns the name of the platform, such as `cpu` or `tpu`.
 pub type PJRT_Client_PlatformName =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_PlatformName_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Client_ProcessIndex.
@@ -960,7 +960,7 @@ pub struct PJRT_Client_ProcessIndex_Args {
     /// Out: the number.
     pub process_index: ::core::ffi::c_int,
 }
-/// Gives this process's number; 0 where there is one.
+/// Returns this process's number; 0 if there is only one process.
 pub type PJRT_Client_ProcessIndex =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_ProcessIndex_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Client_PlatformVersion.
@@ -978,7 +978,7 @@ pub struct PJRT_Client_PlatformVersion_Args {
     /// Out: length of `platform_version`.
     pub platform_version_size: usize,
 }
-/// Gives the platform's version, as text for people; hosts put it into cache keys.
+/// Returns the platform's version as human-readable text; hosts put it into cache keys.
 pub type PJRT_Client_PlatformVersion = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_PlatformVersion_Args) -> *mut PJRT_Error,
 >;
@@ -995,7 +995,7 @@ pub struct PJRT_Client_TopologyDescription_Args {
     /// Out: the topology, owned by the client.
     pub topology: *mut PJRT_TopologyDescription,
 }
-/// Gives the topology that the client runs on.
+/// Returns the topology that the client runs on.
 pub type PJRT_Client_TopologyDescription = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_TopologyDescription_Args) -> *mut PJRT_Error,
 >;
@@ -1014,7 +1014,7 @@ pub struct PJRT_Client_Devices_Args {
     /// Out: their number.
     pub num_devices: usize,
 }
-/// Lists all devices, also those of other processes.
+/// Lists all devices, including those of other processes.
 pub type PJRT_Client_Devices =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_Devices_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Client_AddressableDevices.
@@ -1047,7 +1047,7 @@ pub struct PJRT_Client_LookupDevice_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The client.
     pub client: *mut PJRT_Client,
-    /// The id that `PJRT_DeviceDescription_Id` gives.
+    /// The id that `PJRT_DeviceDescription_Id` returns.
     pub id: ::core::ffi::c_int,
     /// Out: the device, owned by the client.
     pub device: *mut PJRT_Device,
@@ -1065,7 +1065,7 @@ pub struct PJRT_Client_LookupAddressableDevice_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The client.
     pub client: *mut PJRT_Client,
-    /// The id that `PJRT_Device_LocalHardwareId` gives.
+    /// The id that `PJRT_Device_LocalHardwareId` returns.
     pub local_hardware_id: ::core::ffi::c_int,
     /// Out: the device, owned by the client.
     pub addressable_device: *mut PJRT_Device,
@@ -1085,7 +1085,7 @@ pub const PJRT_ProcessState_kConnected: PJRT_ProcessState = PJRT_ProcessState(3)
 /// Failed.
 pub const PJRT_ProcessState_kError: PJRT_ProcessState = PJRT_ProcessState(4);
 #[repr(transparent)]
-/// How a process of a distributed program is doing.
+/// The state of a process of a distributed program.
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct PJRT_ProcessState(pub ::core::ffi::c_uint);
 /// One process of a distributed program.
@@ -1098,11 +1098,11 @@ pub struct PJRT_ProcessInfo {
     pub task_id: ::core::ffi::c_int,
     /// Changes when the process restarts.
     pub incarnation_id: u64,
-    /// How it is doing.
+    /// Its state.
     pub state: PJRT_ProcessState,
-    /// Its error, when `state` says so.
+    /// Its error, if `state` is the error state.
     pub error_code: ::core::ffi::c_int,
-    /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
+    /// A human-readable text; borrowed for the call, and meaningful only if the code is not OK.
     pub error_message: *const ::core::ffi::c_char,
     /// Length of `error_message`.
     pub error_message_size: usize,
@@ -1122,7 +1122,7 @@ pub struct PJRT_Client_UpdateGlobalProcessInfo_Args {
     /// Their number.
     pub num_process_infos: usize,
 }
-/// Tells a client how all processes of its distributed program are doing.
+/// Informs a client of the states of all processes of its distributed program.
 pub type PJRT_Client_UpdateGlobalProcessInfo = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_UpdateGlobalProcessInfo_Args) -> *mut PJRT_Error,
 >;
@@ -1157,7 +1157,7 @@ pub struct PJRT_Client_Compile_Args {
     pub client: *mut PJRT_Client,
     /// The program; borrowed for the call.
     pub program: *const PJRT_Program,
-    /// A serialised `CompileOptionsProto`; borrowed for the call.
+    /// A serialized `CompileOptionsProto`; borrowed for the call.
     pub compile_options: *const ::core::ffi::c_char,
     /// Length of `compile_options`.
     pub compile_options_size: usize,
@@ -1179,7 +1179,7 @@ pub struct PJRT_Client_Load_Args {
     pub client: *mut PJRT_Client,
     /// The executable.
     pub executable: *mut PJRT_Executable,
-    /// A serialised `CompileOptionsProto`; borrowed for the call.
+    /// A serialized `CompileOptionsProto`; borrowed for the call.
     pub compile_options: *const ::core::ffi::c_char,
     /// Length of `compile_options`.
     pub compile_options_size: usize,
@@ -1208,7 +1208,7 @@ pub struct PJRT_Client_DefaultDeviceAssignment_Args {
     /// The caller's array; receives device ids, all partitions of replica 0 first.
     pub default_assignment: *mut ::core::ffi::c_int,
 }
-/// Proposes which device runs which replica and partition.
+/// Returns the default assignment of replicas and partitions to devices.
 pub type PJRT_Client_DefaultDeviceAssignment = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_DefaultDeviceAssignment_Args) -> *mut PJRT_Error,
 >;
@@ -1264,14 +1264,14 @@ pub struct PJRT_Client_CreateUninitializedBuffer_Args {
     pub shape_element_type: PJRT_Buffer_Type,
     /// The layout, or null for the default.
     pub shape_layout: *mut PJRT_Buffer_MemoryLayout,
-    /// Where to, if `memory` is null.
+    /// The destination, if `memory` is null.
     pub device: *mut PJRT_Device,
-    /// Where to, or null for the device's default.
+    /// The destination, or null for the device's default memory.
     pub memory: *mut PJRT_Memory,
     /// Out: the buffer, owned by the caller.
     pub buffer: *mut PJRT_Buffer,
 }
-/// Makes a buffer whose content is undefined.
+/// Creates a buffer whose content is undefined.
 pub type PJRT_Client_CreateUninitializedBuffer = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_CreateUninitializedBuffer_Args) -> *mut PJRT_Error,
 >;
@@ -1285,9 +1285,9 @@ pub struct PJRT_Client_CreateErrorBuffer_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The client.
     pub client: *mut PJRT_Client,
-    /// What went wrong, or OK.
+    /// The error code, or OK.
     pub error_code: PJRT_Error_Code,
-    /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
+    /// A human-readable text; borrowed for the call, and meaningful only if the code is not OK.
     pub error_message: *const ::core::ffi::c_char,
     /// Length of `error_message`.
     pub error_message_size: usize,
@@ -1297,9 +1297,9 @@ pub struct PJRT_Client_CreateErrorBuffer_Args {
     pub shape_num_dims: usize,
     /// The element type.
     pub shape_element_type: PJRT_Buffer_Type,
-    /// Deprecated in favour of `device_layout`.
+    /// Deprecated in favor of `device_layout`.
     pub shape_layout: *mut PJRT_Buffer_MemoryLayout,
-    /// Where the buffer would be.
+    /// The memory in which the buffer would be.
     pub memory: *mut PJRT_Memory,
     /// Out: the buffer, owned by the caller.
     pub buffer: *mut PJRT_Buffer,
@@ -1310,7 +1310,7 @@ pub struct PJRT_Client_CreateErrorBuffer_Args {
     /// The layout, or null for the default.
     pub device_layout: *mut PJRT_Buffer_MemoryLayout,
 }
-/// Makes a buffer that is in error from the start; an execution that takes it fails with its error.
+/// Creates a buffer that has an error from the start; an execution that uses it fails with this error.
 pub type PJRT_Client_CreateErrorBuffer = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_CreateErrorBuffer_Args) -> *mut PJRT_Error,
 >;
@@ -1324,7 +1324,7 @@ pub struct PJRT_Client_CreateAliasBuffer_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The client.
     pub client: *mut PJRT_Client,
-    /// Where the later buffer will be.
+    /// The memory of the later buffer.
     pub memory: *mut PJRT_Memory,
     /// The dimensions; borrowed for the call.
     pub shape_dims: *const i64,
@@ -1339,7 +1339,7 @@ pub struct PJRT_Client_CreateAliasBuffer_Args {
     /// Out: to be passed once to `PJRT_Client_FulfillAliasBuffer`.
     pub fulfill_alias_buffer_cb: *mut PJRT_FulfillAliasBufferCallback,
 }
-/// Makes a buffer that stands for one that comes later.
+/// Creates a placeholder for a buffer that is created later.
 pub type PJRT_Client_CreateAliasBuffer = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_CreateAliasBuffer_Args) -> *mut PJRT_Error,
 >;
@@ -1357,11 +1357,11 @@ pub struct PJRT_Client_FulfillAliasBuffer_Args {
     pub buffer: *mut PJRT_Buffer,
     /// OK, or the error that the alias buffer gets.
     pub status_code: PJRT_Error_Code,
-    /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
+    /// A human-readable text; borrowed for the call, and meaningful only if the code is not OK.
     pub error_message: *const ::core::ffi::c_char,
     /// Length of `error_message`.
     pub error_message_size: usize,
-    /// What `PJRT_Client_CreateAliasBuffer` gave; used up.
+    /// The handle that `PJRT_Client_CreateAliasBuffer` returned. It is consumed.
     pub fulfill_alias_buffer_cb: *mut PJRT_FulfillAliasBufferCallback,
 }
 /// Binds an alias buffer to a real one, or to an error.
@@ -1386,15 +1386,15 @@ pub struct PJRT_Client_BufferFromHostBuffer_Args {
     pub dims: *const i64,
     /// Number of dimensions.
     pub num_dims: usize,
-    /// Bytes between neighbours per dimension, or null for dense, row-major memory. May be negative.
+    /// The byte stride of each dimension, or null for dense, row-major memory. May be negative.
     pub byte_strides: *const i64,
     /// Length of `byte_strides`: 0 or `num_dims`.
     pub num_byte_strides: usize,
-    /// For how long `data` may be used.
+    /// The time for which `data` may be used.
     pub host_buffer_semantics: PJRT_HostBufferSemantics,
-    /// Where to, if `memory` is null.
+    /// The destination, if `memory` is null.
     pub device: *mut PJRT_Device,
-    /// Where to, or null for the device's default.
+    /// The destination, or null for the device's default memory.
     pub memory: *mut PJRT_Memory,
     /// The buffer's layout, or null for dense and row-major; borrowed for the call.
     pub device_layout: *mut PJRT_Buffer_MemoryLayout,
@@ -1403,7 +1403,7 @@ pub struct PJRT_Client_BufferFromHostBuffer_Args {
     /// Out: the buffer, owned by the caller.
     pub buffer: *mut PJRT_Buffer,
 }
-/// Makes a buffer from host memory. Asynchronous.
+/// Creates a buffer from host memory. Asynchronous.
 pub type PJRT_Client_BufferFromHostBuffer = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_BufferFromHostBuffer_Args) -> *mut PJRT_Error,
 >;
@@ -1427,22 +1427,22 @@ pub struct PJRT_Client_CreateViewOfDeviceBuffer_Args {
     pub element_type: PJRT_Buffer_Type,
     /// The layout, or null for the default.
     pub layout: *mut PJRT_Buffer_MemoryLayout,
-    /// Where the memory is; ignored if `memory` is set. Deprecated.
+    /// The device of the memory; ignored if `memory` is set. Deprecated.
     pub device: *mut PJRT_Device,
     /// Called when the buffer no longer needs the memory, or null.
     pub on_delete_callback: ::core::option::Option<
         unsafe extern "C" fn(device_buffer_ptr: *mut ::core::ffi::c_void, user_arg: *mut ::core::ffi::c_void),
     >,
-    /// Handed to the callback.
+    /// Passed to the callback.
     pub on_delete_callback_arg: *mut ::core::ffi::c_void,
-    /// A stream that produces the data, as the platform understands it, or 0.
+    /// A stream that produces the data, in the platform's representation, or 0.
     pub stream: isize,
     /// Out: the buffer, owned by the caller.
     pub buffer: *mut PJRT_Buffer,
-    /// Where the memory is, or null.
+    /// The memory space, or null.
     pub memory: *mut PJRT_Memory,
 }
-/// Makes a buffer of device memory that somebody else owns.
+/// Creates a buffer in device memory that the plugin does not own.
 pub type PJRT_Client_CreateViewOfDeviceBuffer = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_CreateViewOfDeviceBuffer_Args) -> *mut PJRT_Error,
 >;
@@ -1464,12 +1464,12 @@ pub struct PJRT_Client_CreateBuffersForAsyncHostToDevice_Args {
     pub device_layouts: *mut *mut PJRT_Buffer_MemoryLayout,
     /// Length of `device_layouts`: 0 or `num_shape_specs`.
     pub num_device_layouts: usize,
-    /// Where the buffers are made.
+    /// The memory of the buffers.
     pub memory: *mut PJRT_Memory,
     /// Out: the manager, owned by the caller.
     pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
 }
-/// Makes buffers that are filled piece by piece, and the manager to fill them.
+/// Creates buffers that are filled piece by piece, and the manager to fill them.
 pub type PJRT_Client_CreateBuffersForAsyncHostToDevice = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_CreateBuffersForAsyncHostToDevice_Args) -> *mut PJRT_Error,
 >;
@@ -1486,7 +1486,7 @@ pub struct PJRT_DeviceDescription_Id_Args {
     /// Out: the id.
     pub id: ::core::ffi::c_int,
 }
-/// Gives the device's id, unique among all processes.
+/// Returns the device's id, unique among all processes.
 pub type PJRT_DeviceDescription_Id = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_Id_Args) -> *mut PJRT_Error,
 >;
@@ -1503,7 +1503,7 @@ pub struct PJRT_DeviceDescription_ProcessIndex_Args {
     /// Out: its number.
     pub process_index: ::core::ffi::c_int,
 }
-/// Gives the process that drives the device.
+/// Returns the process that drives the device.
 pub type PJRT_DeviceDescription_ProcessIndex = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_ProcessIndex_Args) -> *mut PJRT_Error,
 >;
@@ -1522,7 +1522,7 @@ pub struct PJRT_DeviceDescription_Attributes_Args {
     /// Out: the attributes; they live as long as the description.
     pub attributes: *const PJRT_NamedValue,
 }
-/// Gives vendor-specific facts. JAX accepts strings, integers and lists of integers only.
+/// Returns vendor-specific attributes. JAX accepts only strings, integers and lists of integers.
 pub type PJRT_DeviceDescription_Attributes = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_Attributes_Args) -> *mut PJRT_Error,
 >;
@@ -1541,7 +1541,7 @@ pub struct PJRT_DeviceDescription_Kind_Args {
     /// Out: length of `device_kind`.
     pub device_kind_size: usize,
 }
-/// Names the kind of device, as vendors call it.
+/// Returns the vendor's name of the kind of device.
 pub type PJRT_DeviceDescription_Kind = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_Kind_Args) -> *mut PJRT_Error,
 >;
@@ -1596,7 +1596,7 @@ pub struct PJRT_Device_GetDescription_Args {
     /// Out: the description; lives as long as the device.
     pub device_description: *mut PJRT_DeviceDescription,
 }
-/// Gives the device's description.
+/// Returns the device's description.
 pub type PJRT_Device_GetDescription = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Device_GetDescription_Args) -> *mut PJRT_Error,
 >;
@@ -1610,10 +1610,10 @@ pub struct PJRT_Device_IsAddressable_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The device.
     pub device: *mut PJRT_Device,
-    /// Out: whether it can.
+    /// Out: the result.
     pub is_addressable: bool,
 }
-/// Tells whether this process can drive the device.
+/// Returns whether this process can drive the device.
 pub type PJRT_Device_IsAddressable = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Device_IsAddressable_Args) -> *mut PJRT_Error,
 >;
@@ -1630,7 +1630,7 @@ pub struct PJRT_Device_LocalHardwareId_Args {
     /// Out: the number, or -1.
     pub local_hardware_id: ::core::ffi::c_int,
 }
-/// Gives the device's number on this machine.
+/// Returns the device's number on this machine.
 pub type PJRT_Device_LocalHardwareId = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Device_LocalHardwareId_Args) -> *mut PJRT_Error,
 >;
@@ -1666,7 +1666,7 @@ pub struct PJRT_Device_DefaultMemory_Args {
     /// Out: the memory, owned by the client.
     pub memory: *mut PJRT_Memory,
 }
-/// Gives the memory in which the device's results live unless otherwise asked.
+/// Returns the memory in which the device places results by default.
 pub type PJRT_Device_DefaultMemory = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Device_DefaultMemory_Args) -> *mut PJRT_Error,
 >;
@@ -1682,52 +1682,52 @@ pub struct PJRT_Device_MemoryStats_Args {
     pub device: *mut PJRT_Device,
     /// Out: bytes allocated now.
     pub bytes_in_use: i64,
-    /// Out: the most that was allocated at once.
+    /// Out: the peak of allocated bytes.
     pub peak_bytes_in_use: i64,
-    /// Out: whether the field before is set.
+    /// Out: whether the previous field is set.
     pub peak_bytes_in_use_is_set: bool,
     /// Out: number of allocations.
     pub num_allocs: i64,
-    /// Out: whether the field before is set.
+    /// Out: whether the previous field is set.
     pub num_allocs_is_set: bool,
     /// Out: the largest single allocation.
     pub largest_alloc_size: i64,
-    /// Out: whether the field before is set.
+    /// Out: whether the previous field is set.
     pub largest_alloc_size_is_set: bool,
-    /// Out: how much can be allocated at all.
+    /// Out: the limit of allocated bytes.
     pub bytes_limit: i64,
-    /// Out: whether the field before is set.
+    /// Out: whether the previous field is set.
     pub bytes_limit_is_set: bool,
     /// Out: bytes reserved now.
     pub bytes_reserved: i64,
-    /// Out: whether the field before is set.
+    /// Out: whether the previous field is set.
     pub bytes_reserved_is_set: bool,
-    /// Out: the most that was reserved at once.
+    /// Out: the peak of reserved bytes.
     pub peak_bytes_reserved: i64,
-    /// Out: whether the field before is set.
+    /// Out: whether the previous field is set.
     pub peak_bytes_reserved_is_set: bool,
-    /// Out: how much can be reserved.
+    /// Out: the limit of reserved bytes.
     pub bytes_reservable_limit: i64,
-    /// Out: whether the field before is set.
+    /// Out: whether the previous field is set.
     pub bytes_reservable_limit_is_set: bool,
     /// Out: the largest free block.
     pub largest_free_block_bytes: i64,
-    /// Out: whether the field before is set.
+    /// Out: whether the previous field is set.
     pub largest_free_block_bytes_is_set: bool,
     /// Out: bytes that the allocator holds, used or not.
     pub pool_bytes: i64,
-    /// Out: whether the field before is set.
+    /// Out: whether the previous field is set.
     pub pool_bytes_is_set: bool,
-    /// Out: the most that the allocator held.
+    /// Out: the peak of bytes that the allocator held.
     pub peak_pool_bytes: i64,
-    /// Out: whether the field before is set.
+    /// Out: whether the previous field is set.
     pub peak_pool_bytes_is_set: bool,
-    /// Out: the most that was in use and reserved together.
+    /// Out: the peak of used and reserved bytes together.
     pub peak_allocated_bytes: i64,
-    /// Out: whether the field before is set.
+    /// Out: whether the previous field is set.
     pub peak_allocated_bytes_is_set: bool,
 }
-/// Gives statistics of the device's allocator. Everything but `bytes_in_use` is optional.
+/// Returns statistics of the device's allocator. All fields except `bytes_in_use` are optional.
 pub type PJRT_Device_MemoryStats =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Device_MemoryStats_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Device_ClearMemoryStats.
@@ -1755,22 +1755,22 @@ pub struct PJRT_Device_PoisonExecution_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The device.
     pub device: *mut PJRT_Device,
-    /// The id that `PJRT_ExecuteOptions` carried.
+    /// The id in the launch's `PJRT_ExecuteOptions`.
     pub launch_id: i32,
-    /// What went wrong, or OK.
+    /// The error code, or OK.
     pub error_code: PJRT_Error_Code,
-    /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
+    /// A human-readable text; borrowed for the call, and meaningful only if the code is not OK.
     pub error_message: *const ::core::ffi::c_char,
     /// Length of `error_message`.
     pub error_message_size: usize,
-    /// Out: whether there was such a launch.
+    /// Out: whether such a launch existed.
     pub poisoned: bool,
     /// Payloads to attach to the error, as named values; may be null.
     pub payload: *const PJRT_NamedValue,
     /// Number of payloads.
     pub num_payload: usize,
 }
-/// Makes the earliest unfinished launch with an id fail: its outputs get the error.
+/// Makes the earliest unfinished launch with an id fail: its outputs receive the error.
 pub type PJRT_Device_PoisonExecution = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Device_PoisonExecution_Args) -> *mut PJRT_Error,
 >;
@@ -1788,13 +1788,13 @@ pub struct PJRT_Device_GetAttributes_Args {
     pub attributes: *const PJRT_NamedValue,
     /// Out: number of attributes.
     pub num_attributes: usize,
-    /// Out: backs `attributes`.
+    /// Out: owns the memory of `attributes`.
     pub device_attributes: *mut PJRT_Device_Attributes,
     /// Out: frees `device_attributes`; never null, hosts call it unconditionally.
     pub attributes_deleter:
         ::core::option::Option<unsafe extern "C" fn(device_attributes: *mut PJRT_Device_Attributes)>,
 }
-/// Gives facts about the device that may change.
+/// Returns attributes of the device that may change.
 pub type PJRT_Device_GetAttributes = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Device_GetAttributes_Args) -> *mut PJRT_Error,
 >;
@@ -1808,14 +1808,14 @@ pub struct PJRT_Device_CreateAsyncTrackingEvent_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The device.
     pub device: *mut PJRT_Device,
-    /// What the step is; borrowed for the call.
+    /// A description of the step; borrowed for the call.
     pub description: *const ::core::ffi::c_char,
     /// Length of `description`.
     pub description_size: usize,
     /// Out: the handle, owned by the caller, or null for none.
     pub event: *mut PJRT_AsyncTrackingEvent,
 }
-/// Makes a handle that marks an asynchronous step.
+/// Creates a handle that marks an asynchronous step.
 pub type PJRT_Device_CreateAsyncTrackingEvent = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Device_CreateAsyncTrackingEvent_Args) -> *mut PJRT_Error,
 >;
@@ -1834,7 +1834,7 @@ pub struct PJRT_AsyncTrackingEvent_Destroy_Args {
 pub type PJRT_AsyncTrackingEvent_Destroy = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncTrackingEvent_Destroy_Args) -> *mut PJRT_Error,
 >;
-/// A memory's own functions, behind its first word: a place for hosts to attach data to it. Several
+/// The functions of a memory, to which its first word points. Hosts use them to attach data to the memory. Several
 /// keys can be in use at once; all functions are thread-safe.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1845,7 +1845,7 @@ pub struct PJRT_Memory_FunctionTable {
     pub extension_start: *mut PJRT_Extension_Base,
     /// Size of the memory object that the plugin allocates.
     pub instance_struct_size: usize,
-    /// Gives the data set for a key (an address), or null.
+    /// Returns the data set for a key (an address), or null.
     pub get_user_data: ::core::option::Option<
         unsafe extern "C" fn(
             memory: *mut PJRT_Memory,
@@ -1853,7 +1853,7 @@ pub struct PJRT_Memory_FunctionTable {
         ) -> *mut ::core::ffi::c_void,
     >,
     /// Sets the data for a key; `dtor`, if not null, runs on the data when it is replaced and when the
-    /// memory ends.
+    /// memory is destroyed.
     pub set_user_data: ::core::option::Option<
         unsafe extern "C" fn(
             memory: *mut PJRT_Memory,
@@ -1864,7 +1864,7 @@ pub struct PJRT_Memory_FunctionTable {
     >,
 }
 /// A memory space of a client. Borrowed, lives as long as the client; its address is its identity. The
-/// first word is public; the rest is the plugin's.
+/// first word is public; the rest is private to the plugin.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Memory {
@@ -1884,7 +1884,7 @@ pub struct PJRT_Memory_Id_Args {
     /// Out: the id.
     pub id: ::core::ffi::c_int,
 }
-/// Gives the memory's id, unique in its client.
+/// Returns the memory's id, unique in its client.
 pub type PJRT_Memory_Id =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Memory_Id_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Memory_Kind.
@@ -1902,7 +1902,7 @@ pub struct PJRT_Memory_Kind_Args {
     /// Out: length of `kind`.
     pub kind_size: usize,
 }
-/// Names the kind of memory, as `device` or `pinned_host`.
+/// Returns the name of the kind of memory, such as `device` or `pinned_host`.
 pub type PJRT_Memory_Kind =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Memory_Kind_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Memory_Kind_Id.
@@ -1918,7 +1918,7 @@ pub struct PJRT_Memory_Kind_Id_Args {
     /// Out: the number.
     pub kind_id: ::core::ffi::c_int,
 }
-/// Gives the number of the memory's kind.
+/// Returns the number of the memory's kind.
 pub type PJRT_Memory_Kind_Id =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Memory_Kind_Id_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Memory_DebugString.
@@ -1987,7 +1987,7 @@ pub struct PJRT_ExecuteContext_Create_Args {
     /// Out: the context, owned by the caller.
     pub context: *mut PJRT_ExecuteContext,
 }
-/// Makes a context for user data.
+/// Creates a context for user data.
 pub type PJRT_ExecuteContext_Create = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_ExecuteContext_Create_Args) -> *mut PJRT_Error,
 >;
@@ -2014,11 +2014,11 @@ pub struct PJRT_Chunk {
     pub data: *mut ::core::ffi::c_void,
     /// Its length in bytes.
     pub size: usize,
-    /// Frees the data; called once by whoever uses the chunk up.
+    /// Frees the data; called once by the consumer of the chunk.
     pub deleter: ::core::option::Option<
         unsafe extern "C" fn(data: *mut ::core::ffi::c_void, deleter_arg: *mut ::core::ffi::c_void),
     >,
-    /// Handed to `deleter`.
+    /// Passed to `deleter`.
     pub deleter_arg: *mut ::core::ffi::c_void,
 }
 /// Receives data that a program sends. Owns the chunk. Returns null, or an error made with
@@ -2036,24 +2036,24 @@ pub type PJRT_SendCallback = ::core::option::Option<
 pub type PJRT_RecvCallback = ::core::option::Option<
     unsafe extern "C" fn(stream: *mut PJRT_CopyToDeviceStream, user_arg: *mut ::core::ffi::c_void),
 >;
-/// Which callback serves a send operation.
+/// The callback of a send operation.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_SendCallbackInfo {
     /// The operation's channel.
     pub channel_id: i64,
-    /// Handed back to the callback as it is.
+    /// Passed to the callback unchanged.
     pub user_arg: *mut ::core::ffi::c_void,
     /// The callback.
     pub send_callback: PJRT_SendCallback,
 }
-/// Which callback serves a receive operation.
+/// The callback of a receive operation.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_RecvCallbackInfo {
     /// The operation's channel.
     pub channel_id: i64,
-    /// Handed back to the callback as it is.
+    /// Passed to the callback unchanged.
     pub user_arg: *mut ::core::ffi::c_void,
     /// The callback.
     pub recv_callback: PJRT_RecvCallback,
@@ -2071,20 +2071,20 @@ pub type PJRT_HloOutputCallback = ::core::option::Option<
         user_arg: *mut ::core::ffi::c_void,
     ),
 >;
-/// Which callback observes an emitted array, for all replicas and partitions.
+/// The callback that observes an emitted array, for all replicas and partitions.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_HloOutputCallbackInfo {
-    /// Handed back to the callback as it is.
+    /// Passed to the callback unchanged.
     pub user_arg: *mut ::core::ffi::c_void,
     /// The callback.
     pub callback: PJRT_HloOutputCallback,
-    /// Which operation it is for.
+    /// The operation.
     pub callback_id: i64,
-    /// How many arrays the operation emits.
+    /// The number of arrays that the operation emits.
     pub num_operands: usize,
 }
-/// How to run an executable. Everything in it is borrowed for the call, except that callbacks outlive
+/// The options of an execution. Everything in them is borrowed for the call, except that callbacks outlive
 /// the execution.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -2103,23 +2103,23 @@ pub struct PJRT_ExecuteOptions {
     pub num_recv_ops: usize,
     /// Identifies this launch among processes and for `PJRT_Device_PoisonExecution`; 0 for none.
     pub launch_id: ::core::ffi::c_int,
-    /// Arguments that must not be donated, whatever the program says.
+    /// Arguments that must not be donated, even if the program donates them.
     pub non_donatable_input_indices: *const i64,
     /// Their number.
     pub num_non_donatable_input_indices: usize,
     /// User data for custom calls, or null.
     pub context: *mut PJRT_ExecuteContext,
-    /// Where in the user's source the call is, NUL-terminated; may be null.
+    /// The location of the call in the user's source, NUL-terminated; may be null.
     pub call_location: *const ::core::ffi::c_char,
     /// Length of `task_ids` and `incarnation_ids`.
     pub num_tasks: usize,
-    /// Processes that take part.
+    /// The participating processes.
     pub task_ids: *mut ::core::ffi::c_int,
-    /// Which incarnation of each process is meant.
+    /// The incarnation of each process.
     pub incarnation_ids: *mut i64,
-    /// How slices form one system, or null.
+    /// The configuration of the slices, or null.
     pub multi_slice_config: *mut PJRT_MultiSlice_Config,
-    /// Whether callbacks get arrays in row-major order rather than in the device's layout.
+    /// `true` if callbacks receive arrays in row-major order instead of the device's layout.
     pub use_major_to_minor_data_layout_for_callbacks: bool,
     /// Callbacks for emitted arrays.
     pub hlo_output_callbacks: *mut PJRT_HloOutputCallbackInfo,
@@ -2140,7 +2140,7 @@ pub struct PJRT_LoadedExecutable_Execute_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The loaded executable.
     pub executable: *mut PJRT_LoadedExecutable,
-    /// How to run.
+    /// The options.
     pub options: *mut PJRT_ExecuteOptions,
     /// Per device, its arguments. Those that the program donates are consumed.
     pub argument_lists: *const *const *mut PJRT_Buffer,
@@ -2155,8 +2155,8 @@ pub struct PJRT_LoadedExecutable_Execute_Args {
     /// The one device to run on, or null for those of the device assignment.
     pub execute_device: *mut PJRT_Device,
 }
-/// Runs an executable on its devices in this process. Returns when the work is enqueued; failures after
-/// that show in the outputs and completion events. On an error from the call itself, no output and no
+/// Runs an executable on its devices in this process. Returns when the work is enqueued. Later failures
+/// are the errors of the outputs and the completion events. If the call itself fails, no output and no
 /// event exists.
 pub type PJRT_LoadedExecutable_Execute = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_Execute_Args) -> *mut PJRT_Error,
@@ -2186,15 +2186,15 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_TransferData_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The transfer manager.
     pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
-    /// Which of the manager's buffers, from 0.
+    /// The index of the manager's buffer, from 0.
     pub buffer_index: ::core::ffi::c_int,
     /// The piece; valid until the event is ready.
     pub data: *const ::core::ffi::c_void,
-    /// Where in the buffer, in bytes.
+    /// The offset in the buffer, in bytes.
     pub offset: i64,
-    /// How many bytes.
+    /// The number of bytes.
     pub transfer_size: i64,
-    /// Whether the buffer is complete with this piece.
+    /// `true` if this is the last piece of the buffer.
     pub is_last_transfer: bool,
     /// Out: ready when `data` may be freed; owned by the caller.
     pub done_with_h2d_transfer: *mut PJRT_Event,
@@ -2215,12 +2215,12 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The transfer manager.
     pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
-    /// Which of the manager's buffers, from 0.
+    /// The index of the manager's buffer, from 0.
     pub buffer_index: ::core::ffi::c_int,
     /// Out: the buffer, owned by the caller.
     pub buffer_out: *mut PJRT_Buffer,
 }
-/// Gives one of the buffers, which may still be pending. Once per buffer.
+/// Returns one of the buffers, which may still be pending. Called once per buffer.
 pub type PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer = ::core::option::Option<
     unsafe extern "C" fn(
         args: *mut PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args,
@@ -2239,7 +2239,7 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_Device_Args {
     /// Out: the device, owned by the client.
     pub device_out: *mut PJRT_Device,
 }
-/// Gives the device that the buffers are on.
+/// Returns the device that the buffers are on.
 pub type PJRT_AsyncHostToDeviceTransferManager_Device = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_Device_Args) -> *mut PJRT_Error,
 >;
@@ -2256,7 +2256,7 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args {
     /// Out: the number.
     pub buffer_count: usize,
 }
-/// Gives the number of buffers.
+/// Returns the number of buffers.
 pub type PJRT_AsyncHostToDeviceTransferManager_BufferCount = ::core::option::Option<
     unsafe extern "C" fn(
         args: *mut PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args,
@@ -2272,12 +2272,12 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The transfer manager.
     pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
-    /// Which of the manager's buffers, from 0.
+    /// The index of the manager's buffer, from 0.
     pub buffer_index: ::core::ffi::c_int,
     /// Out: the size in bytes.
     pub buffer_size: usize,
 }
-/// Gives a buffer's size on the device.
+/// Returns a buffer's size on the device.
 pub type PJRT_AsyncHostToDeviceTransferManager_BufferSize = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args) -> *mut PJRT_Error,
 >;
@@ -2291,16 +2291,16 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The transfer manager.
     pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
-    /// Which of the manager's buffers, from 0.
+    /// The index of the manager's buffer, from 0.
     pub buffer_index: ::core::ffi::c_int,
-    /// What went wrong, or OK.
+    /// The error code, or OK.
     pub error_code: PJRT_Error_Code,
-    /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
+    /// A human-readable text; borrowed for the call, and meaningful only if the code is not OK.
     pub error_message: *const ::core::ffi::c_char,
     /// Length of `error_message`.
     pub error_message_size: usize,
 }
-/// Puts a buffer that is not filled into error.
+/// Sets the error of a buffer that is not filled.
 pub type PJRT_AsyncHostToDeviceTransferManager_SetBufferError = ::core::option::Option<
     unsafe extern "C" fn(
         args: *mut PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args,
@@ -2337,7 +2337,7 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The transfer manager.
     pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
-    /// Which of the manager's buffers, from 0.
+    /// The index of the manager's buffer, from 0.
     pub buffer_index: ::core::ffi::c_int,
     /// The array; valid until the event is ready.
     pub data: *const ::core::ffi::c_void,
@@ -2383,12 +2383,12 @@ pub struct PJRT_CopyToDeviceStream_AddChunk_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The stream.
     pub stream: *mut PJRT_CopyToDeviceStream,
-    /// The data; the stream takes it over and calls its deleter.
+    /// The data; the stream takes ownership and calls its deleter.
     pub chunk: *mut PJRT_Chunk,
-    /// Out: ready when the chunk is there; owned by the caller.
+    /// Out: ready when the chunk is transferred; owned by the caller.
     pub transfer_complete: *mut PJRT_Event,
 }
-/// Sends a chunk to the device. Asynchronous. An error if it exceeds the total or is no multiple of the
+/// Sends a chunk to the device. Asynchronous. Fails if the chunk exceeds the total or is not a multiple of the
 /// granule.
 pub type PJRT_CopyToDeviceStream_AddChunk = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_AddChunk_Args) -> *mut PJRT_Error,
@@ -2403,10 +2403,10 @@ pub struct PJRT_CopyToDeviceStream_TotalBytes_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The stream.
     pub stream: *mut PJRT_CopyToDeviceStream,
-    /// Out: in bytes.
+    /// Out: the number of bytes.
     pub total_bytes: i64,
 }
-/// Gives how much data the stream expects.
+/// Returns the amount of data that the stream expects.
 pub type PJRT_CopyToDeviceStream_TotalBytes = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_TotalBytes_Args) -> *mut PJRT_Error,
 >;
@@ -2420,10 +2420,10 @@ pub struct PJRT_CopyToDeviceStream_GranuleSize_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The stream.
     pub stream: *mut PJRT_CopyToDeviceStream,
-    /// Out: in bytes.
+    /// Out: the number of bytes.
     pub granule_size_in_bytes: i64,
 }
-/// Gives the size of which every chunk is a multiple.
+/// Returns the granule, of which the size of every chunk is a multiple.
 pub type PJRT_CopyToDeviceStream_GranuleSize = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_GranuleSize_Args) -> *mut PJRT_Error,
 >;
@@ -2437,10 +2437,10 @@ pub struct PJRT_CopyToDeviceStream_CurrentBytes_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The stream.
     pub stream: *mut PJRT_CopyToDeviceStream,
-    /// Out: in bytes.
+    /// Out: the number of bytes.
     pub current_bytes: i64,
 }
-/// Gives how much data the stream has taken so far.
+/// Returns the amount of data that the stream has received so far.
 pub type PJRT_CopyToDeviceStream_CurrentBytes = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_CurrentBytes_Args) -> *mut PJRT_Error,
 >;
@@ -2469,7 +2469,7 @@ pub struct PJRT_LoadedExecutable_Destroy_Args {
     /// The executable.
     pub executable: *mut PJRT_LoadedExecutable,
 }
-/// Deletes and frees a loaded executable; null is allowed. Executions under way go on.
+/// Deletes and frees a loaded executable; null is allowed. Executions in progress continue.
 pub type PJRT_LoadedExecutable_Destroy = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_Destroy_Args) -> *mut PJRT_Error,
 >;
@@ -2486,7 +2486,7 @@ pub struct PJRT_LoadedExecutable_GetExecutable_Args {
     /// Out: the compiled executable, owned by the caller.
     pub executable: *mut PJRT_Executable,
 }
-/// Gives the compiled executable inside a loaded one.
+/// Returns the compiled executable inside a loaded one.
 pub type PJRT_LoadedExecutable_GetExecutable = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_GetExecutable_Args) -> *mut PJRT_Error,
 >;
@@ -2504,13 +2504,13 @@ pub struct PJRT_LoadedExecutable_GetDeviceAssignment_Args {
     pub serialized_bytes: *const ::core::ffi::c_char,
     /// Out: length of `serialized_bytes`.
     pub serialized_bytes_size: usize,
-    /// Out: backs `serialized_bytes`.
+    /// Out: owns the memory of `serialized_bytes`.
     pub serialized_device_assignment: *mut PJRT_DeviceAssignmentSerialized,
     /// Out: frees the above; called exactly once.
     pub serialized_device_assignment_deleter:
         ::core::option::Option<unsafe extern "C" fn(da: *mut PJRT_DeviceAssignmentSerialized)>,
 }
-/// Serialises which device runs which replica and partition (`DeviceAssignmentProto`).
+/// Serializes the assignment of replicas and partitions to devices (`DeviceAssignmentProto`).
 pub type PJRT_LoadedExecutable_GetDeviceAssignment = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_GetDeviceAssignment_Args) -> *mut PJRT_Error,
 >;
@@ -2529,7 +2529,7 @@ pub struct PJRT_Executable_Name_Args {
     /// Out: length of `executable_name`.
     pub executable_name_size: usize,
 }
-/// Gives the program's name.
+/// Returns the program's name.
 pub type PJRT_Executable_Name =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_Name_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Executable_NumReplicas.
@@ -2545,7 +2545,7 @@ pub struct PJRT_Executable_NumReplicas_Args {
     /// Out: the number.
     pub num_replicas: usize,
 }
-/// Gives the number of replicas.
+/// Returns the number of replicas.
 pub type PJRT_Executable_NumReplicas = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Executable_NumReplicas_Args) -> *mut PJRT_Error,
 >;
@@ -2562,7 +2562,7 @@ pub struct PJRT_Executable_NumPartitions_Args {
     /// Out: the number.
     pub num_partitions: usize,
 }
-/// Gives the number of partitions.
+/// Returns the number of partitions.
 pub type PJRT_Executable_NumPartitions = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Executable_NumPartitions_Args) -> *mut PJRT_Error,
 >;
@@ -2570,9 +2570,9 @@ pub type PJRT_Executable_NumPartitions = ::core::option::Option<
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_LogicalDeviceIds {
-    /// Which replica it runs.
+    /// The replica that it runs.
     pub replica: ::core::ffi::c_int,
-    /// Which partition of it.
+    /// The partition of the replica.
     pub partition: ::core::ffi::c_int,
 }
 /// Arguments of PJRT_LoadedExecutable_AddressableDevices.
@@ -2609,7 +2609,7 @@ pub struct PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args {
     /// Out: their number.
     pub num_addressable_device_logical_ids: usize,
 }
-/// Lists what each device of `PJRT_LoadedExecutable_AddressableDevices` runs, in the same order.
+/// Lists the replica and the partition of each device of `PJRT_LoadedExecutable_AddressableDevices`, in the same order.
 pub type PJRT_LoadedExecutable_AddressableDeviceLogicalIds = ::core::option::Option<
     unsafe extern "C" fn(
         args: *mut PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args,
@@ -2628,8 +2628,8 @@ pub struct PJRT_Executable_OptimizedProgram_Args {
     /// The caller's struct; its format and size, and on the second call its code, are written.
     pub program: *mut PJRT_Program,
 }
-/// Gives the program after the compiler's passes. Called twice: with null `code` for the size, then
-/// with a buffer of it.
+/// Returns the program after the compiler's passes. Called twice: with a null `code` for the size, then
+/// with a buffer of that size.
 pub type PJRT_Executable_OptimizedProgram = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Executable_OptimizedProgram_Args) -> *mut PJRT_Error,
 >;
@@ -2644,7 +2644,7 @@ pub struct PJRT_LoadedExecutable_Delete_Args {
     /// The executable.
     pub executable: *mut PJRT_LoadedExecutable,
 }
-/// Lets go of an executable's resources; only IsDeleted and Destroy are valid afterwards.
+/// Releases an executable's resources; only IsDeleted and Destroy are valid afterwards.
 pub type PJRT_LoadedExecutable_Delete = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_Delete_Args) -> *mut PJRT_Error,
 >;
@@ -2658,10 +2658,10 @@ pub struct PJRT_LoadedExecutable_IsDeleted_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The executable.
     pub executable: *mut PJRT_LoadedExecutable,
-    /// Out: whether it was.
+    /// Out: the result.
     pub is_deleted: bool,
 }
-/// Tells whether `PJRT_LoadedExecutable_Delete` was called.
+/// Returns whether `PJRT_LoadedExecutable_Delete` was called.
 pub type PJRT_LoadedExecutable_IsDeleted = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_IsDeleted_Args) -> *mut PJRT_Error,
 >;
@@ -2678,7 +2678,7 @@ pub struct PJRT_Executable_NumOutputs_Args {
     /// Out: the number.
     pub num_outputs: usize,
 }
-/// Gives the number of outputs per device.
+/// Returns the number of outputs per device.
 pub type PJRT_Executable_NumOutputs = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Executable_NumOutputs_Args) -> *mut PJRT_Error,
 >;
@@ -2692,10 +2692,10 @@ pub struct PJRT_Executable_SizeOfGeneratedCodeInBytes_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The executable.
     pub executable: *mut PJRT_Executable,
-    /// Out: in bytes.
+    /// Out: the number of bytes.
     pub size_in_bytes: i64,
 }
-/// Gives the size of the machine code.
+/// Returns the size of the machine code.
 pub type PJRT_Executable_SizeOfGeneratedCodeInBytes = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Executable_SizeOfGeneratedCodeInBytes_Args) -> *mut PJRT_Error,
 >;
@@ -2714,7 +2714,7 @@ pub struct PJRT_Executable_Fingerprint_Args {
     /// Out: its length.
     pub executable_fingerprint_size: usize,
 }
-/// Gives a text that is equal for executables compiled from equal inputs.
+/// Returns a text that is equal for executables compiled from equal inputs.
 pub type PJRT_Executable_Fingerprint = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Executable_Fingerprint_Args) -> *mut PJRT_Error,
 >;
@@ -2733,7 +2733,7 @@ pub struct PJRT_Executable_GetCostAnalysis_Args {
     /// Out: the estimates; they live as long as the executable.
     pub properties: *const PJRT_NamedValue,
 }
-/// Gives estimates, such as `flops` and `bytes accessed`.
+/// Returns estimates, such as `flops` and `bytes accessed`.
 pub type PJRT_Executable_GetCostAnalysis = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Executable_GetCostAnalysis_Args) -> *mut PJRT_Error,
 >;
@@ -2767,13 +2767,13 @@ pub struct PJRT_Executable_GetCompiledMemoryStats_Args {
     pub host_alias_size_in_bytes: i64,
     /// Out: temporaries.
     pub host_temp_size_in_bytes: i64,
-    /// Out: the most that is in use at once.
+    /// Out: the peak of used memory.
     pub peak_memory_in_bytes: i64,
     /// Out: all device memory together.
     pub total_size_in_bytes: i64,
     /// Out: all allocations together.
     pub total_allocation_bytes: i64,
-    /// Out: bytes in allocations without an end of their own, as XLA counts them.
+    /// Out: bytes in indefinite allocations, as XLA counts them.
     pub indefinite_allocations: i64,
     /// Out: the peak of temporaries without padding.
     pub peak_unpadded_heap_bytes: i64,
@@ -2816,7 +2816,7 @@ pub struct PJRT_Executable_OutputDimensions_Args {
     pub num_outputs: usize,
     /// Out: the dimensions of all outputs, one after the other; lives as long as the executable.
     pub dims: *const i64,
-    /// Out: how many of `dims` each output has; lives as long as the executable.
+    /// Out: the number of `dims` of each output; lives as long as the executable.
     pub dim_sizes: *const usize,
 }
 /// Lists the dimensions of the outputs.
@@ -2879,13 +2879,13 @@ pub struct PJRT_Executable_Serialize_Args {
     pub serialized_bytes: *const ::core::ffi::c_char,
     /// Out: length of `serialized_bytes`.
     pub serialized_bytes_size: usize,
-    /// Out: backs `serialized_bytes`.
+    /// Out: owns the memory of `serialized_bytes`.
     pub serialized_executable: *mut PJRT_SerializedExecutable,
     /// Out: frees the above; called exactly once.
     pub serialized_executable_deleter:
         ::core::option::Option<unsafe extern "C" fn(exec: *mut PJRT_SerializedExecutable)>,
 }
-/// Serialises an executable in the plugin's own format, for `PJRT_Executable_DeserializeAndLoad`.
+/// Serializes an executable in the plugin's own format, for `PJRT_Executable_DeserializeAndLoad`.
 pub type PJRT_Executable_Serialize = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Executable_Serialize_Args) -> *mut PJRT_Error,
 >;
@@ -2903,27 +2903,27 @@ pub struct PJRT_Executable_GetCompileOptions_Args {
     pub serialized_bytes: *const ::core::ffi::c_char,
     /// Out: length of `serialized_bytes`.
     pub serialized_bytes_size: usize,
-    /// Out: backs `serialized_bytes`.
+    /// Out: owns the memory of `serialized_bytes`.
     pub serialized_compile_options: *mut PJRT_SerializedCompileOptions,
     /// Out: frees the above; called exactly once.
     pub serialized_compile_options_deleter:
         ::core::option::Option<unsafe extern "C" fn(options: *mut PJRT_SerializedCompileOptions)>,
 }
-/// Serialises the `CompileOptionsProto` that the executable was compiled with.
+/// Serializes the `CompileOptionsProto` that the executable was compiled with.
 pub type PJRT_Executable_GetCompileOptions = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Executable_GetCompileOptions_Args) -> *mut PJRT_Error,
 >;
-/// How to load a serialised executable.
+/// The options for loading a serialized executable.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_LoadOptions {
     /// Size of this struct in the writer's version, up to the end of its last field.
     pub struct_size: usize,
-    /// Where in the topology to load, as coordinates; may be null.
+    /// The coordinates in the topology at which to load; may be null.
     pub computation_origin: *const i32,
     /// Number of coordinates.
     pub computation_origin_size: usize,
-    /// How slices form one system, or null.
+    /// The configuration of the slices, or null.
     pub multi_slice_config: *mut PJRT_MultiSlice_Config,
 }
 /// Arguments of PJRT_Executable_DeserializeAndLoad.
@@ -2946,10 +2946,10 @@ pub struct PJRT_Executable_DeserializeAndLoad_Args {
     pub overridden_serialized_compile_options: *const ::core::ffi::c_char,
     /// Its length.
     pub overridden_serialized_compile_options_size: usize,
-    /// How to load, or null.
+    /// The options for loading, or null.
     pub load_options: *mut PJRT_LoadOptions,
 }
-/// Loads what `PJRT_Executable_Serialize` wrote, on the same platform and version.
+/// Loads the bytes that `PJRT_Executable_Serialize` returned, on the same platform and version.
 pub type PJRT_Executable_DeserializeAndLoad = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Executable_DeserializeAndLoad_Args) -> *mut PJRT_Error,
 >;
@@ -2968,7 +2968,7 @@ pub struct PJRT_LoadedExecutable_Fingerprint_Args {
     /// Out: its length.
     pub executable_fingerprint_size: usize,
 }
-/// Deprecated in favour of `PJRT_Executable_Fingerprint`.
+/// Deprecated in favor of `PJRT_Executable_Fingerprint`.
 pub type PJRT_LoadedExecutable_Fingerprint = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_Fingerprint_Args) -> *mut PJRT_Error,
 >;
@@ -2999,7 +2999,7 @@ pub struct PJRT_Buffer_ElementType_Args {
     /// Out: the type.
     pub type_: PJRT_Buffer_Type,
 }
-/// Gives the element type.
+/// Returns the element type.
 pub type PJRT_Buffer_ElementType =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_ElementType_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Buffer_Dimensions.
@@ -3017,7 +3017,7 @@ pub struct PJRT_Buffer_Dimensions_Args {
     /// Out: their number.
     pub num_dims: usize,
 }
-/// Gives the dimensions.
+/// Returns the dimensions.
 pub type PJRT_Buffer_Dimensions =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_Dimensions_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Buffer_UnpaddedDimensions.
@@ -3035,7 +3035,7 @@ pub struct PJRT_Buffer_UnpaddedDimensions_Args {
     /// Out: their number.
     pub num_dims: usize,
 }
-/// Gives the dimensions without the padding of dynamic ones.
+/// Returns the dimensions without the padding of dynamic ones.
 pub type PJRT_Buffer_UnpaddedDimensions = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_UnpaddedDimensions_Args) -> *mut PJRT_Error,
 >;
@@ -3054,7 +3054,7 @@ pub struct PJRT_Buffer_DynamicDimensionIndices_Args {
     /// Out: their number.
     pub num_dynamic_dims: usize,
 }
-/// Lists the dimensions whose size is known at run time only.
+/// Lists the dimensions whose sizes are known only at run time.
 pub type PJRT_Buffer_DynamicDimensionIndices = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_DynamicDimensionIndices_Args) -> *mut PJRT_Error,
 >;
@@ -3071,7 +3071,7 @@ pub struct PJRT_Buffer_GetMemoryLayout_Args {
     /// Out: the layout; its arrays live as long as the buffer.
     pub layout: PJRT_Buffer_MemoryLayout,
 }
-/// Gives the layout on the device. Deprecated in favour of the Layouts extension.
+/// Returns the layout on the device. Deprecated in favor of the Layouts extension.
 pub type PJRT_Buffer_GetMemoryLayout = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_GetMemoryLayout_Args) -> *mut PJRT_Error,
 >;
@@ -3087,11 +3087,11 @@ pub struct PJRT_Buffer_ToHostBuffer_Args {
     pub src: *mut PJRT_Buffer,
     /// The layout to write, or null for the buffer's own; borrowed for the call.
     pub host_layout: *mut PJRT_Buffer_MemoryLayout,
-    /// The host memory, or null to ask for the size.
+    /// The host memory, or null to request the size.
     pub dst: *mut ::core::ffi::c_void,
     /// Size of `dst`; out, if `dst` is null: the size needed.
     pub dst_size: usize,
-    /// Out: ready when the copy is there; owned by the caller.
+    /// Out: ready when the copy is complete; owned by the caller.
     pub event: *mut PJRT_Event,
 }
 /// Copies a buffer to host memory. Asynchronous.
@@ -3107,10 +3107,10 @@ pub struct PJRT_Buffer_OnDeviceSizeInBytes_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The buffer.
     pub buffer: *mut PJRT_Buffer,
-    /// Out: in bytes.
+    /// Out: the number of bytes.
     pub on_device_size_in_bytes: usize,
 }
-/// Gives the buffer's size on the device.
+/// Returns the buffer's size on the device.
 pub type PJRT_Buffer_OnDeviceSizeInBytes = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_OnDeviceSizeInBytes_Args) -> *mut PJRT_Error,
 >;
@@ -3125,7 +3125,7 @@ pub struct PJRT_Buffer_Delete_Args {
     /// The buffer.
     pub buffer: *mut PJRT_Buffer,
 }
-/// Lets go of a buffer's memory; only IsDeleted and Destroy are valid afterwards. Work under way keeps
+/// Releases a buffer's memory; only IsDeleted and Destroy are valid afterwards. Work in progress keeps
 /// the memory until it ends.
 pub type PJRT_Buffer_Delete =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_Delete_Args) -> *mut PJRT_Error>;
@@ -3139,10 +3139,10 @@ pub struct PJRT_Buffer_IsDeleted_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The buffer.
     pub buffer: *mut PJRT_Buffer,
-    /// Out: whether it was.
+    /// Out: the result.
     pub is_deleted: bool,
 }
-/// Tells whether the buffer was deleted or donated.
+/// Returns whether the buffer was deleted or donated.
 pub type PJRT_Buffer_IsDeleted =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_IsDeleted_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Buffer_CopyRawToHost.
@@ -3157,28 +3157,28 @@ pub struct PJRT_Buffer_CopyRawToHost_Args {
     pub buffer: *mut PJRT_Buffer,
     /// The host memory; valid until the event is ready.
     pub dst: *mut ::core::ffi::c_void,
-    /// Where in the buffer, in bytes.
+    /// The offset in the buffer, in bytes.
     pub offset: i64,
-    /// How many bytes.
+    /// The number of bytes.
     pub transfer_size: i64,
-    /// Out: ready when the copy is there; owned by the caller.
+    /// Out: ready when the copy is complete; owned by the caller.
     pub event: *mut PJRT_Event,
 }
-/// Copies bytes of a buffer as they lie on the device. Asynchronous.
+/// Copies bytes of a buffer in the layout of the device. Asynchronous.
 pub type PJRT_Buffer_CopyRawToHost = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyRawToHost_Args) -> *mut PJRT_Error,
 >;
-/// What a host tells a plugin when the destination of `PJRT_Buffer_CopyRawToHostFuture` is known.
+/// The arguments of the callback that a host calls when the destination of `PJRT_Buffer_CopyRawToHostFuture` is known.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_CopyRawToHostFuture_Callback_Args {
     /// Size of this struct in the writer's version, up to the end of its last field.
     pub struct_size: usize,
-    /// What that call gave.
+    /// The `callback_data` that the call returned.
     pub callback_data: *mut ::core::ffi::c_void,
-    /// What went wrong, or OK.
+    /// The error code, or OK.
     pub error_code: PJRT_Error_Code,
-    /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
+    /// A human-readable text; borrowed for the call, and meaningful only if the code is not OK.
     pub error_message: *const ::core::ffi::c_char,
     /// Length of `error_message`.
     pub error_message_size: usize,
@@ -3195,20 +3195,20 @@ pub struct PJRT_Buffer_CopyRawToHostFuture_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The buffer.
     pub buffer: *mut PJRT_Buffer,
-    /// Where in the buffer, in bytes.
+    /// The offset in the buffer, in bytes.
     pub offset: i64,
-    /// How many bytes.
+    /// The number of bytes.
     pub transfer_size: i64,
-    /// Out: ready when the copy is there; owned by the caller.
+    /// Out: ready when the copy is complete; owned by the caller.
     pub event: *mut PJRT_Event,
-    /// Out: the plugin's state, to be handed to the callback once.
+    /// Out: the plugin's state, to be passed to the callback once.
     pub callback_data: *mut ::core::ffi::c_void,
     /// Out: to be called once, with the destination or an error.
     pub future_ready_callback: ::core::option::Option<
         unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyRawToHostFuture_Callback_Args),
     >,
 }
-/// As `PJRT_Buffer_CopyRawToHost`, but the destination comes later. Asynchronous.
+/// The same as `PJRT_Buffer_CopyRawToHost`, but the destination is provided later. Asynchronous.
 pub type PJRT_Buffer_CopyRawToHostFuture = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyRawToHostFuture_Args) -> *mut PJRT_Error,
 >;
@@ -3222,7 +3222,7 @@ pub struct PJRT_Buffer_CopyToDevice_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The buffer.
     pub buffer: *mut PJRT_Buffer,
-    /// Where to.
+    /// The destination.
     pub dst_device: *mut PJRT_Device,
     /// Out: the copy, owned by the caller.
     pub dst_buffer: *mut PJRT_Buffer,
@@ -3240,7 +3240,7 @@ pub struct PJRT_Buffer_CopyToMemory_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The buffer.
     pub buffer: *mut PJRT_Buffer,
-    /// Where to.
+    /// The destination.
     pub dst_memory: *mut PJRT_Memory,
     /// Out: the copy, owned by the caller.
     pub dst_buffer: *mut PJRT_Buffer,
@@ -3269,7 +3269,7 @@ pub struct PJRT_Buffer_Bitcast_Args {
     /// Out: the new buffer, owned by the caller.
     pub out_buffer: *mut PJRT_Buffer,
 }
-/// Makes a buffer that reads the same bytes as another type, shape and layout.
+/// Creates a buffer that interprets the same bytes as a different type, shape and layout.
 pub type PJRT_Buffer_Bitcast =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_Bitcast_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Buffer_IsOnCpu.
@@ -3282,10 +3282,10 @@ pub struct PJRT_Buffer_IsOnCpu_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The buffer.
     pub buffer: *mut PJRT_Buffer,
-    /// Out: whether it may.
+    /// Out: the result.
     pub is_on_cpu: bool,
 }
-/// Tells whether the host may read the memory directly: JAX then skips the copy to the host.
+/// Returns whether the host may read the memory directly: JAX then skips the copy to the host.
 pub type PJRT_Buffer_IsOnCpu =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_IsOnCpu_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Buffer_Device.
@@ -3301,7 +3301,7 @@ pub struct PJRT_Buffer_Device_Args {
     /// Out: the device, owned by the client.
     pub device: *mut PJRT_Device,
 }
-/// Gives the device that the buffer is on.
+/// Returns the device that the buffer is on.
 pub type PJRT_Buffer_Device =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_Device_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Buffer_Memory.
@@ -3317,7 +3317,7 @@ pub struct PJRT_Buffer_Memory_Args {
     /// Out: the memory, owned by the client.
     pub memory: *mut PJRT_Memory,
 }
-/// Gives the memory that the buffer is in.
+/// Returns the memory that the buffer is in.
 pub type PJRT_Buffer_Memory =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_Memory_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Buffer_ReadyEvent.
@@ -3333,8 +3333,8 @@ pub struct PJRT_Buffer_ReadyEvent_Args {
     /// Out: the event, owned by the caller.
     pub event: *mut PJRT_Event,
 }
-/// Gives an event that is ready when the data is there or an error happened. For a deleted or donated
-/// buffer it is ready with an error; deleting a buffer later does not change an event given before.
+/// Returns an event that is ready when the data is ready or an error has occurred. For a deleted or donated
+/// buffer it is ready with an error. Deleting a buffer later does not change a returned event.
 pub type PJRT_Buffer_ReadyEvent =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_ReadyEvent_Args) -> *mut PJRT_Error>;
 /// Arguments of PJRT_Buffer_UnsafePointer.
@@ -3350,7 +3350,7 @@ pub struct PJRT_Buffer_UnsafePointer_Args {
     /// Out: the address.
     pub buffer_pointer: usize,
 }
-/// Gives the buffer's address, as the platform understands it.
+/// Returns the buffer's address, in the platform's representation.
 pub type PJRT_Buffer_UnsafePointer = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_UnsafePointer_Args) -> *mut PJRT_Error,
 >;
@@ -3365,7 +3365,7 @@ pub struct PJRT_Buffer_IncreaseExternalReferenceCount_Args {
     /// The buffer.
     pub buffer: *mut PJRT_Buffer,
 }
-/// Says that others share the memory: it must not move or be reused until the count is back.
+/// Declares that others share the memory: it must not be moved or reused until the count is decreased again.
 pub type PJRT_Buffer_IncreaseExternalReferenceCount = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_IncreaseExternalReferenceCount_Args) -> *mut PJRT_Error,
 >;
@@ -3380,7 +3380,7 @@ pub struct PJRT_Buffer_DecreaseExternalReferenceCount_Args {
     /// The buffer.
     pub buffer: *mut PJRT_Buffer,
 }
-/// Undoes one `PJRT_Buffer_IncreaseExternalReferenceCount`; an error if there is none to undo.
+/// Reverts one `PJRT_Buffer_IncreaseExternalReferenceCount`; fails if there is none to revert.
 pub type PJRT_Buffer_DecreaseExternalReferenceCount = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_DecreaseExternalReferenceCount_Args) -> *mut PJRT_Error,
 >;
@@ -3397,21 +3397,21 @@ pub struct PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args {
     /// Out: the address.
     pub device_memory_ptr: *mut ::core::ffi::c_void,
 }
-/// Gives the address of the data, valid while there is an external reference.
+/// Returns the address of the data, valid while there is an external reference.
 pub type PJRT_Buffer_OpaqueDeviceMemoryDataPointer = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args) -> *mut PJRT_Error,
 >;
-/// What a host tells a plugin when the dependency of `PJRT_Buffer_DonateWithControlDependency` is over.
+/// The arguments of the callback that a host calls when the dependency of `PJRT_Buffer_DonateWithControlDependency` is complete.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_DonateWithControlDependency_Callback_Args {
     /// Size of this struct in the writer's version, up to the end of its last field.
     pub struct_size: usize,
-    /// What that call gave.
+    /// The `callback_data` that the call returned.
     pub callback_data: *mut ::core::ffi::c_void,
-    /// What went wrong, or OK.
+    /// The error code, or OK.
     pub error_code: PJRT_Error_Code,
-    /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
+    /// A human-readable text; borrowed for the call, and meaningful only if the code is not OK.
     pub error_message: *const ::core::ffi::c_char,
     /// Length of `error_message`.
     pub error_message_size: usize,
@@ -3426,7 +3426,7 @@ pub struct PJRT_Buffer_DonateWithControlDependency_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The buffer.
     pub buffer: *mut PJRT_Buffer,
-    /// Out: the plugin's state, to be handed to the callback once.
+    /// Out: the plugin's state, to be passed to the callback once.
     pub callback_data: *mut ::core::ffi::c_void,
     /// Out: to be called once, with the dependency's outcome.
     pub dependency_ready_callback: ::core::option::Option<
@@ -3435,7 +3435,7 @@ pub struct PJRT_Buffer_DonateWithControlDependency_Args {
     /// Out: the new buffer, owned by the caller.
     pub out_buffer: *mut PJRT_Buffer,
 }
-/// Donates a buffer to a new one, which becomes ready only after the returned callback was called.
+/// Donates a buffer to a new one, which becomes ready only after the returned callback is called.
 pub type PJRT_Buffer_DonateWithControlDependency = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_DonateWithControlDependency_Args) -> *mut PJRT_Error,
 >;
@@ -3492,7 +3492,7 @@ pub struct PJRT_TopologyDescription_PlatformVersion_Args {
     /// Out: length of `platform_version`.
     pub platform_version_size: usize,
 }
-/// Gives the platform's version, as text for people.
+/// Returns the platform's version as human-readable text.
 pub type PJRT_TopologyDescription_PlatformVersion = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_PlatformVersion_Args) -> *mut PJRT_Error,
 >;
@@ -3511,7 +3511,7 @@ pub struct PJRT_TopologyDescription_PlatformName_Args {
     /// Out: length of `platform_name`.
     pub platform_name_size: usize,
 }
-/// Names the platform.
+/// Returns the name of the platform.
 pub type PJRT_TopologyDescription_PlatformName = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_PlatformName_Args) -> *mut PJRT_Error,
 >;
@@ -3548,13 +3548,13 @@ pub struct PJRT_TopologyDescription_Serialize_Args {
     pub serialized_bytes: *const ::core::ffi::c_char,
     /// Out: length of `serialized_bytes`.
     pub serialized_bytes_size: usize,
-    /// Out: backs `serialized_bytes`.
+    /// Out: owns the memory of `serialized_bytes`.
     pub serialized_topology: *mut PJRT_SerializedTopology,
     /// Out: frees the above; called exactly once.
     pub serialized_topology_deleter:
         ::core::option::Option<unsafe extern "C" fn(serialized_topology: *mut PJRT_SerializedTopology)>,
 }
-/// Serialises a topology, also for cache keys: equal topologies give equal bytes.
+/// Serializes a topology, also for cache keys: equal topologies give equal bytes.
 pub type PJRT_TopologyDescription_Serialize = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_Serialize_Args) -> *mut PJRT_Error,
 >;
@@ -3573,7 +3573,7 @@ pub struct PJRT_TopologyDescription_Deserialize_Args {
     /// Out: the topology, owned by the caller.
     pub topology: *mut PJRT_TopologyDescription,
 }
-/// Reads what `PJRT_TopologyDescription_Serialize` wrote.
+/// Deserializes the bytes that `PJRT_TopologyDescription_Serialize` returned.
 pub type PJRT_TopologyDescription_Deserialize = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_Deserialize_Args) -> *mut PJRT_Error,
 >;
@@ -3592,7 +3592,7 @@ pub struct PJRT_TopologyDescription_Attributes_Args {
     /// Out: number of attributes.
     pub num_attributes: usize,
 }
-/// Gives facts about the topology.
+/// Returns the attributes of the topology.
 pub type PJRT_TopologyDescription_Attributes = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_Attributes_Args) -> *mut PJRT_Error,
 >;
@@ -3609,7 +3609,7 @@ pub struct PJRT_TopologyDescription_Fingerprint_Args {
     /// Out: the number.
     pub fingerprint: u64,
 }
-/// Gives a number that is equal for equal topologies.
+/// Returns a number that is equal for equal topologies.
 pub type PJRT_TopologyDescription_Fingerprint = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_Fingerprint_Args) -> *mut PJRT_Error,
 >;
@@ -3631,9 +3631,9 @@ pub struct PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args {
     pub num_dims: usize,
     /// The element type.
     pub element_type: PJRT_Buffer_Type,
-    /// The layout wanted, or null.
+    /// The requested layout, or null.
     pub layout: *const PJRT_Buffer_MemoryLayout,
-    /// Out: a serialised `ShapeProto`; lives until the deleter is called.
+    /// Out: a serialized `ShapeProto`; lives until the deleter is called.
     pub serialized_shape: *const ::core::ffi::c_char,
     /// Out: its length.
     pub serialized_shape_size: usize,
@@ -3641,7 +3641,7 @@ pub struct PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args {
     pub serialized_shape_deleter:
         ::core::option::Option<unsafe extern "C" fn(arg1: *const ::core::ffi::c_char)>,
 }
-/// Completes a shape with the layout that a memory kind wants.
+/// Adds the layout that a memory kind requires to a shape.
 pub type PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace = ::core::option::Option<
     unsafe extern "C" fn(
         args: *mut PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args,
@@ -3659,7 +3659,7 @@ pub struct PJRT_TopologyDescription_GetMemorySpaceKindIds_Args {
     pub topology: *const PJRT_TopologyDescription,
     /// Out: the numbers; the array lives as long as the topology.
     pub memory_space_kind_ids: *const ::core::ffi::c_int,
-    /// Out: how many.
+    /// Out: their number.
     pub num_memory_space_kind_ids: usize,
 }
 /// Lists the numbers of the memory kinds.
@@ -3678,11 +3678,11 @@ pub struct PJRT_Compile_Args {
     pub topology: *const PJRT_TopologyDescription,
     /// The program; borrowed for the call.
     pub program: *const PJRT_Program,
-    /// A serialised `CompileOptionsProto`; borrowed for the call.
+    /// A serialized `CompileOptionsProto`; borrowed for the call.
     pub compile_options: *const ::core::ffi::c_char,
     /// Length of `compile_options`.
     pub compile_options_size: usize,
-    /// A client whose knowledge may guide the compiler, or null.
+    /// A client whose properties may guide the compiler, or null.
     pub client: *mut PJRT_Client,
     /// Out: the executable, owned by the caller.
     pub executable: *mut PJRT_Executable,
@@ -3983,19 +3983,19 @@ pub struct PJRT_Api {
     /// The function [`PJRT_TopologyDescription_GetMemorySpaceKindIds`].
     pub PJRT_TopologyDescription_GetMemorySpaceKindIds: PJRT_TopologyDescription_GetMemorySpaceKindIds,
 }
-/// The version of a runtime, as far as executables depend on it. Owned by the caller.
+/// The properties of a runtime on which executables depend. Owned by the caller.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_RuntimeAbiVersion {
     _unused: [u8; 0],
 }
-/// What version of a runtime an executable needs. Owned by the caller.
+/// The version of a runtime that an executable requires. Owned by the caller.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_ExecutableAbiVersion {
     _unused: [u8; 0],
 }
-/// Backs serialised bytes.
+/// Owns serialized bytes.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_SerializedProto {
@@ -4012,7 +4012,7 @@ pub struct PJRT_Client_RuntimeAbiVersion_Args {
     /// Out: the version, owned by the caller.
     pub abi_version: *mut PJRT_RuntimeAbiVersion,
 }
-/// Gives the version of a client's runtime.
+/// Returns the version of a client's runtime.
 pub type PJRT_Client_RuntimeAbiVersion = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_RuntimeAbiVersion_Args) -> *mut PJRT_Error,
 >;
@@ -4027,7 +4027,7 @@ pub struct PJRT_Executable_GetAbiVersion_Args {
     /// Out: the version, owned by the caller.
     pub abi_version: *mut PJRT_ExecutableAbiVersion,
 }
-/// Gives the version that an executable needs.
+/// Returns the version that an executable requires.
 pub type PJRT_Executable_GetAbiVersion = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Executable_GetAbiVersion_Args) -> *mut PJRT_Error,
 >;
@@ -4067,7 +4067,7 @@ pub struct PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable_Args {
     pub struct_size: usize,
     /// This runtime.
     pub abi_version: *const PJRT_RuntimeAbiVersion,
-    /// What the executable needs.
+    /// The version that the executable requires.
     pub executable_abi_version: *const PJRT_ExecutableAbiVersion,
 }
 /// Succeeds if the executable runs on this runtime.
@@ -4088,13 +4088,13 @@ pub struct PJRT_RuntimeAbiVersion_ToProto_Args {
     pub serialized_proto: *const ::core::ffi::c_char,
     /// Out: their length.
     pub serialized_proto_size: usize,
-    /// Out: backs `serialized_proto`.
+    /// Out: owns the memory of `serialized_proto`.
     pub serialized_proto_holder: *mut PJRT_SerializedProto,
     /// Out: frees the above; called exactly once.
     pub serialized_proto_deleter:
         ::core::option::Option<unsafe extern "C" fn(holder: *mut PJRT_SerializedProto)>,
 }
-/// Serialises a runtime's version (`PjRtRuntimeAbiVersionProto`).
+/// Serializes a runtime's version (`PjRtRuntimeAbiVersionProto`).
 pub type PJRT_RuntimeAbiVersion_ToProto = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_RuntimeAbiVersion_ToProto_Args) -> *mut PJRT_Error,
 >;
@@ -4109,7 +4109,7 @@ pub struct PJRT_RuntimeAbiVersion_PlatformId_Args {
     /// Out: the id.
     pub platform_id: u64,
 }
-/// Gives the platform's id.
+/// Returns the platform's id.
 pub type PJRT_RuntimeAbiVersion_PlatformId = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_RuntimeAbiVersion_PlatformId_Args) -> *mut PJRT_Error,
 >;
@@ -4138,13 +4138,13 @@ pub struct PJRT_ExecutableAbiVersion_ToProto_Args {
     pub serialized_proto: *const ::core::ffi::c_char,
     /// Out: their length.
     pub serialized_proto_size: usize,
-    /// Out: backs `serialized_proto`.
+    /// Out: owns the memory of `serialized_proto`.
     pub serialized_proto_holder: *mut PJRT_SerializedProto,
     /// Out: frees the above; called exactly once.
     pub serialized_proto_deleter:
         ::core::option::Option<unsafe extern "C" fn(holder: *mut PJRT_SerializedProto)>,
 }
-/// Serialises an executable's version (`PjRtExecutableAbiVersionProto`).
+/// Serializes an executable's version (`PjRtExecutableAbiVersionProto`).
 pub type PJRT_ExecutableAbiVersion_ToProto = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_ExecutableAbiVersion_ToProto_Args) -> *mut PJRT_Error,
 >;
@@ -4159,7 +4159,7 @@ pub struct PJRT_ExecutableAbiVersion_PlatformId_Args {
     /// Out: the id.
     pub platform_id: u64,
 }
-/// Gives the platform's id.
+/// Returns the platform's id.
 pub type PJRT_ExecutableAbiVersion_PlatformId = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_ExecutableAbiVersion_PlatformId_Args) -> *mut PJRT_Error,
 >;
@@ -4169,14 +4169,14 @@ pub type PJRT_ExecutableAbiVersion_PlatformId = ::core::option::Option<
 pub struct PJRT_RuntimeAbiVersion_FromProto_Args {
     /// Size of this struct in the writer's version, up to the end of its last field.
     pub struct_size: usize,
-    /// The serialised proto; borrowed for the call.
+    /// The serialized proto; borrowed for the call.
     pub serialized_proto: *const ::core::ffi::c_char,
     /// Length of `serialized_proto`.
     pub serialized_proto_size: usize,
     /// Out: the version, owned by the caller.
     pub abi_version: *mut PJRT_RuntimeAbiVersion,
 }
-/// Reads what `PJRT_RuntimeAbiVersion_ToProto` wrote.
+/// Deserializes the bytes that `PJRT_RuntimeAbiVersion_ToProto` returned.
 pub type PJRT_RuntimeAbiVersion_FromProto = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_RuntimeAbiVersion_FromProto_Args) -> *mut PJRT_Error,
 >;
@@ -4186,14 +4186,14 @@ pub type PJRT_RuntimeAbiVersion_FromProto = ::core::option::Option<
 pub struct PJRT_ExecutableAbiVersion_FromProto_Args {
     /// Size of this struct in the writer's version, up to the end of its last field.
     pub struct_size: usize,
-    /// The serialised proto; borrowed for the call.
+    /// The serialized proto; borrowed for the call.
     pub serialized_proto: *const ::core::ffi::c_char,
     /// Length of `serialized_proto`.
     pub serialized_proto_size: usize,
     /// Out: the version, owned by the caller.
     pub abi_version: *mut PJRT_ExecutableAbiVersion,
 }
-/// Reads what `PJRT_ExecutableAbiVersion_ToProto` wrote.
+/// Deserializes the bytes that `PJRT_ExecutableAbiVersion_ToProto` returned.
 pub type PJRT_ExecutableAbiVersion_FromProto = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_ExecutableAbiVersion_FromProto_Args) -> *mut PJRT_Error,
 >;
@@ -4235,7 +4235,7 @@ pub const PJRT_Callback_Type_Tpu_SliceBuilder: PJRT_Callback_Type = PJRT_Callbac
 /// The plugin is about to end the process.
 pub const PJRT_Callback_Type_Prefatal: PJRT_Callback_Type = PJRT_Callback_Type(2);
 #[repr(transparent)]
-/// What a callback is told of.
+/// The kind of event that a callback reports.
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct PJRT_Callback_Type(pub ::core::ffi::c_uint);
 /// Not known.
@@ -4256,27 +4256,27 @@ pub const SLICE_FAILURE_SW_INJECT_ERROR: PJRT_Callback_Tpu_SliceFailureType =
 pub const SLICE_FAILURE_CHIP_DRIVER_ERROR: PJRT_Callback_Tpu_SliceFailureType =
     PJRT_Callback_Tpu_SliceFailureType(5);
 #[repr(transparent)]
-/// Why a slice of TPUs failed. A signed integer of 32 bits in C++.
+/// The reason why a slice of TPUs failed. A signed integer of 32 bits in C++.
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct PJRT_Callback_Tpu_SliceFailureType(pub ::core::ffi::c_uint);
-/// What a slice failure callback gets.
+/// The arguments of a slice failure callback.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Callback_Tpu_SliceBuilderArgs {
     /// Size of this struct in the writer's version, up to the end of its last field.
     pub struct_size: usize,
-    /// Why the slice failed.
+    /// The reason why the slice failed.
     pub failure_type: PJRT_Callback_Tpu_SliceFailureType,
 }
-/// What a prefatal callback gets; borrowed for the call.
+/// The arguments of a prefatal callback; borrowed for the call.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Callback_PrefatalArgs {
     /// Size of this struct in the writer's version, up to the end of its last field.
     pub struct_size: usize,
-    /// What went wrong.
+    /// The error code.
     pub error_code: PJRT_Error_Code,
-    /// Text for people; borrowed for the call.
+    /// A human-readable text; borrowed for the call.
     pub error_message: *const ::core::ffi::c_char,
     /// Length of `error_message`.
     pub error_message_size: usize,
@@ -4293,11 +4293,11 @@ pub struct PJRT_Callback_RegisterCallback_Args {
     pub struct_size: usize,
     /// The client.
     pub client: *mut PJRT_Client,
-    /// What to be told of.
+    /// The type of the callback.
     pub type_: PJRT_Callback_Type,
-    /// What to call.
+    /// The callback.
     pub callback: PJRT_Callback_Function,
-    /// Handed back to the callback as it is.
+    /// Passed to the callback unchanged.
     pub user_arg: *mut ::core::ffi::c_void,
 }
 /// Registers a callback with a client.
@@ -4312,7 +4312,7 @@ pub struct PJRT_Callback_InvokeCallback_Args {
     pub struct_size: usize,
     /// The client.
     pub client: *mut PJRT_Client,
-    /// Which callbacks.
+    /// The type of the callbacks.
     pub type_: PJRT_Callback_Type,
     /// The struct that belongs to the type; borrowed for the call.
     pub args: *mut ::core::ffi::c_void,
@@ -4346,7 +4346,7 @@ pub struct PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args {
     pub num_buffers: usize,
     /// The buffers.
     pub buffers: *mut *mut PJRT_Buffer,
-    /// Where each goes: a global device id per buffer.
+    /// The destinations: a global device id per buffer.
     pub dst_global_device_ids: *const i32,
     /// A key per buffer, the same on the receiving side.
     pub transfer_keys: *const i64,
@@ -4383,9 +4383,9 @@ pub struct PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args {
     pub element_types: *mut PJRT_Buffer_Type,
     /// The layout per buffer, or null for the default.
     pub layouts: *mut *mut PJRT_Buffer_MemoryLayout,
-    /// Where to.
+    /// The destination.
     pub device: *mut PJRT_Device,
-    /// Where each comes from: a global device id per buffer.
+    /// The sources: a global device id per buffer.
     pub src_global_device_ids: *const i32,
     /// A key per buffer, the same on the sending side.
     pub transfer_keys: *const i64,
@@ -4398,13 +4398,13 @@ pub struct PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args {
     /// Their incarnations; borrowed for the call.
     pub incarnation_ids: *const i64,
 }
-/// Makes buffers that other processes fill. Asynchronous.
+/// Creates buffers that other processes fill. Asynchronous.
 pub type PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers = ::core::option::Option<
     unsafe extern "C" fn(
         args: *mut PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args,
     ) -> *mut PJRT_Error,
 >;
-/// Told when a transfer is cancelled. Owns the error.
+/// Called when a transfer is canceled. Owns the error.
 pub type PJRT_Transfers_CrossHostOnCanceledCallback =
     ::core::option::Option<unsafe extern "C" fn(error: *mut PJRT_Error, user_arg: *mut ::core::ffi::c_void)>;
 /// Cancels the transfer that a descriptor names, and reports to `on_canceled`.
@@ -4420,7 +4420,7 @@ pub type PJRT_Transfers_CrossHostSendCancelNotifier = ::core::option::Option<
         user_arg: *mut ::core::ffi::c_void,
     ),
 >;
-/// Told once receiving is set up: a descriptor per buffer, for the sender. Owns the error.
+/// Called when receiving is set up, with a descriptor per buffer for the sender. Owns the error.
 pub type PJRT_Transfers_CrossHostRecvNotifier = ::core::option::Option<
     unsafe extern "C" fn(
         error: *mut PJRT_Error,
@@ -4432,13 +4432,13 @@ pub type PJRT_Transfers_CrossHostRecvNotifier = ::core::option::Option<
         cancel_notifier_user_arg: *mut ::core::ffi::c_void,
     ),
 >;
-/// Whom to tell that receiving is set up.
+/// The callback that is called when receiving is set up.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Transfers_CrossHostRecvNotifierInfo {
-    /// Handed back to the callback as it is.
+    /// Passed to the callback unchanged.
     pub user_arg: *mut ::core::ffi::c_void,
-    /// What to call.
+    /// The callback.
     pub notifier: PJRT_Transfers_CrossHostRecvNotifier,
 }
 /// Arguments of PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers.
@@ -4461,24 +4461,24 @@ pub struct PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args {
     pub element_types: *mut PJRT_Buffer_Type,
     /// The layout per buffer, or null for the default.
     pub layouts: *mut *mut PJRT_Buffer_MemoryLayout,
-    /// Where to.
+    /// The destination.
     pub device: *mut PJRT_Device,
-    /// Told the descriptors.
+    /// Receives the descriptors.
     pub notifier: PJRT_Transfers_CrossHostRecvNotifierInfo,
     /// The caller's array; receives the buffers, owned by the caller.
     pub buffers: *mut *mut PJRT_Buffer,
     /// Out: their number.
     pub num_buffers: usize,
-    /// Whether the cancel function given to the notifier takes effect.
+    /// `true` if the cancel function that the notifier receives has an effect.
     pub allow_cancel_notifier: bool,
 }
-/// Makes buffers that a remote sender fills, found by descriptors.
+/// Creates buffers that a remote sender fills, found by descriptors.
 pub type PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers = ::core::option::Option<
     unsafe extern "C" fn(
         args: *mut PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args,
     ) -> *mut PJRT_Error,
 >;
-/// Told when a send ends, and whether it was enqueued at all. Owns the error.
+/// Called when a send ends, with whether it was enqueued at all. Owns the error.
 pub type PJRT_Transfers_CrossHostRemoteSendCallback = ::core::option::Option<
     unsafe extern "C" fn(
         error: *mut PJRT_Error,
@@ -4486,13 +4486,13 @@ pub type PJRT_Transfers_CrossHostRemoteSendCallback = ::core::option::Option<
         user_arg: *mut ::core::ffi::c_void,
     ),
 >;
-/// Whom to tell that a send ended.
+/// The callback that is called when a send ends.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Transfers_CrossHostRemoteSendCallbackInfo {
-    /// Handed back to the callback as it is.
+    /// Passed to the callback unchanged.
     pub user_arg: *mut ::core::ffi::c_void,
-    /// What to call.
+    /// The callback.
     pub on_done: PJRT_Transfers_CrossHostRemoteSendCallback,
 }
 /// Frees a descriptor and its size.
@@ -4509,22 +4509,22 @@ pub struct PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The buffer.
     pub buffer: *mut PJRT_Buffer,
-    /// Ready when the descriptor is there; the plugin frees it.
+    /// Ready when the descriptor is available; the plugin frees it.
     pub event: *mut PJRT_Event,
     /// The receiver's descriptor, once the event is ready.
     pub serialized_descriptor: *mut *mut ::core::ffi::c_char,
     /// Its length, once the event is ready.
     pub serialized_descriptor_size: *mut usize,
-    /// Told when the send ends.
+    /// Called when the send ends.
     pub on_done: PJRT_Transfers_CrossHostRemoteSendCallbackInfo,
-    /// Frees descriptor and size; the plugin calls it when it needs them no more.
+    /// Frees descriptor and size; the plugin calls it when it no longer needs them.
     pub descriptor_destructor: PJRT_Transfers_DescriptorDestructor,
 }
 /// Sends a buffer to a remote receiver. Asynchronous; errors go to the callback.
 pub type PJRT_Buffer_CopyToRemoteDevice = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args),
 >;
-/// The CrossHostTransfers extension. Its presence makes hosts believe that device-to-device copies
+/// The CrossHostTransfers extension. If it is present, hosts assume that device-to-device copies
 /// between processes work.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -4555,20 +4555,20 @@ pub struct JAX_CustomCallPartitioner_string {
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct JAX_CustomCallPartitioner_aval {
-    /// Serialised shape.
+    /// Serialized shape.
     pub shape: JAX_CustomCallPartitioner_string,
-    /// Whether `sharding` is set.
+    /// `true` if `sharding` is set.
     pub has_sharding: bool,
-    /// Serialised sharding.
+    /// Serialized sharding.
     pub sharding: JAX_CustomCallPartitioner_string,
 }
-/// What every call of a partitioner has: version in, error out.
+/// The common fields of all calls of a partitioner: the caller's version, and the error.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct JAX_CustomCallPartitioner_version_and_error {
     /// The caller's version.
     pub api_version: i64,
-    /// Out: backs the results.
+    /// Out: owns the memory of the results.
     pub data: *mut ::core::ffi::c_void,
     /// Out: frees `data`, when the results are no longer needed.
     pub cleanup_fn: ::core::option::Option<unsafe extern "C" fn(data: *mut ::core::ffi::c_void)>,
@@ -4642,7 +4642,7 @@ pub struct JAX_CustomCallPartitioner_Callbacks {
     pub private_data: *mut ::core::ffi::c_void,
     /// Frees the partitioner.
     pub dtor: ::core::option::Option<unsafe extern "C" fn(data: *mut JAX_CustomCallPartitioner_Callbacks)>,
-    /// Gives the computation of one partition.
+    /// Returns the computation of one partition.
     pub partition: ::core::option::Option<
         unsafe extern "C" fn(
             data: *mut JAX_CustomCallPartitioner_Callbacks,
@@ -4656,14 +4656,14 @@ pub struct JAX_CustomCallPartitioner_Callbacks {
             args: *mut JAX_CustomCallPartitioner_InferShardingFromOperands_Args,
         ),
     >,
-    /// Adapts a sharding that users asked for.
+    /// Adapts a sharding that users requested.
     pub propagate_user_sharding: ::core::option::Option<
         unsafe extern "C" fn(
             data: *mut JAX_CustomCallPartitioner_Callbacks,
             args: *mut JAX_CustomCallPartitioner_PropagateUserSharding_Args,
         ),
     >,
-    /// Whether a call with side effects may be replicated.
+    /// Returns whether a call with side effects may be replicated.
     pub can_side_effecting_have_replicated_sharding: bool,
 }
 /// Arguments of PJRT_Register_Custom_Partitioner.
@@ -4676,7 +4676,7 @@ pub struct PJRT_Register_Custom_Partitioner_Args {
     pub name: *const ::core::ffi::c_char,
     /// Length of `name`.
     pub name_size: usize,
-    /// The partitioner; the plugin takes it over.
+    /// The partitioner; the plugin takes ownership.
     pub callbacks: *mut JAX_CustomCallPartitioner_Callbacks,
 }
 /// Registers a partitioner for custom calls of a name.
@@ -4694,7 +4694,7 @@ pub struct PJRT_Register_Batch_Partitionable_Args {
     /// Length of `name`.
     pub name_size: usize,
 }
-/// Says that custom calls of a name may be split along batch dimensions.
+/// Declares that custom calls of a name may be split along batch dimensions.
 pub type PJRT_Register_Batch_Partitionable = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Register_Batch_Partitionable_Args) -> *mut PJRT_Error,
 >;
@@ -4709,17 +4709,17 @@ pub struct PJRT_Custom_Partitioner_Extension {
     /// The function [`PJRT_Register_Batch_Partitionable`].
     pub register_batch_partitionable: PJRT_Register_Batch_Partitionable,
 }
-/// Called once when a device event is over.
+/// Called once when a device event is complete.
 pub type PJRT_DeviceEvent_AndThen =
     ::core::option::Option<unsafe extern "C" fn(user_arg: *mut ::core::ffi::c_void)>;
 /// Pending.
 pub const PJRT_DeviceEvent_State_Unavailable: PJRT_DeviceEvent_State = PJRT_DeviceEvent_State(0);
-/// Over, without error.
+/// Complete, without an error.
 pub const PJRT_DeviceEvent_State_Ready: PJRT_DeviceEvent_State = PJRT_DeviceEvent_State(1);
-/// Over, with an error.
+/// Complete, with an error.
 pub const PJRT_DeviceEvent_State_Error: PJRT_DeviceEvent_State = PJRT_DeviceEvent_State(2);
 #[repr(transparent)]
-/// How a device event stands.
+/// The state of a device event.
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct PJRT_DeviceEvent_State(pub ::core::ffi::c_uint);
 /// A device event's functions; all take the event's object.
@@ -4742,7 +4742,7 @@ pub struct PJRT_DeviceEvent_FunctionTable {
             user_arg: *mut ::core::ffi::c_void,
         ),
     >,
-    /// Gives the error, if there is one, and whether there is. The text lives as long as the event.
+    /// Returns whether there is an error, and the error. The text lives as long as the event.
     pub get_error_if_present: ::core::option::Option<
         unsafe extern "C" fn(
             device_event: *mut ::core::ffi::c_void,
@@ -4751,13 +4751,13 @@ pub struct PJRT_DeviceEvent_FunctionTable {
             message_size: *mut usize,
         ) -> ::core::ffi::c_int,
     >,
-    /// A table as whose event this one may be used, or null.
+    /// A table of functions that also accept the event's object, or null.
     pub parent: *const PJRT_DeviceEvent_FunctionTable,
-    /// Gives the state.
+    /// Returns the state.
     pub get_state: ::core::option::Option<
         unsafe extern "C" fn(device_event: *mut ::core::ffi::c_void) -> PJRT_DeviceEvent_State,
     >,
-    /// Gives the stream that completes the event, as the platform understands it, or 0.
+    /// Returns the stream that completes the event, in the platform's representation, or 0.
     pub get_definition_stream: ::core::option::Option<
         unsafe extern "C" fn(device_event: *mut ::core::ffi::c_void, sequence_number: *mut u64) -> isize,
     >,
@@ -4777,9 +4777,9 @@ pub struct PJRT_DeviceEvent {
 pub struct PJRT_DeviceEventVector {
     /// The events.
     pub data: *mut PJRT_DeviceEvent,
-    /// How many.
+    /// Their number.
     pub size: usize,
-    /// Room for how many.
+    /// The capacity of the list.
     pub capacity: usize,
     /// Frees `data`.
     pub destroy: ::core::option::Option<unsafe extern "C" fn(data: *mut PJRT_DeviceEvent)>,
@@ -4798,15 +4798,15 @@ pub struct PJRT_DeviceEventPromise_FunctionTable {
     pub inc_ref: ::core::option::Option<unsafe extern "C" fn(promise: *mut PJRT_DeviceEventPromise)>,
     /// Drops a reference.
     pub dec_ref: ::core::option::Option<unsafe extern "C" fn(promise: *mut PJRT_DeviceEventPromise)>,
-    /// Gives the event, borrowed.
+    /// Returns the event, borrowed.
     pub event: ::core::option::Option<
         unsafe extern "C" fn(promise: *mut PJRT_DeviceEventPromise) -> PJRT_DeviceEvent,
     >,
-    /// Completes it when another event completes, to which it takes a reference.
+    /// Completes it when another event completes. Acquires a reference to that event.
     pub set: ::core::option::Option<
         unsafe extern "C" fn(promise: *mut PJRT_DeviceEventPromise, event: PJRT_DeviceEvent),
     >,
-    /// Completes it with an error, which it takes over.
+    /// Completes it with an error, of which it takes ownership.
     pub set_error: ::core::option::Option<
         unsafe extern "C" fn(promise: *mut PJRT_DeviceEventPromise, error: *mut PJRT_Error),
     >,
@@ -4838,7 +4838,7 @@ pub struct PJRT_ExecutableMetadata_GetExecutableMetadata_Args {
     /// Out: the metadata, owned by the caller.
     pub metadata: *mut PJRT_ExecutableMetadata,
 }
-/// Gives an executable's metadata, serialised.
+/// Returns an executable's metadata, serialized.
 pub type PJRT_ExecutableMetadata_GetExecutableMetadata = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_ExecutableMetadata_GetExecutableMetadata_Args) -> *mut PJRT_Error,
 >;
@@ -4859,16 +4859,16 @@ pub type PJRT_ExecutableMetadata_DestroySerializedMetadata = ::core::option::Opt
 pub struct PJRT_ExecutableMetadata_Extension {
     /// Size, type and successor in the chain of extensions.
     pub base: PJRT_Extension_Base,
-    /// Gives an executable's metadata.
+    /// Returns an executable's metadata.
     pub get_executable_metadata: PJRT_ExecutableMetadata_GetExecutableMetadata,
     /// Frees it.
     pub destroy_serialized_metadata: PJRT_ExecutableMetadata_DestroySerializedMetadata,
 }
-/// What can be done with values of a user type.
+/// The operations on values of a user type.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_FFI_Type_Info {
-    /// Frees a value; null if nobody has to.
+    /// Frees a value; null if values need not be freed.
     pub deleter: ::core::option::Option<unsafe extern "C" fn(object: *mut ::core::ffi::c_void)>,
     /// Reserved.
     pub serialize: ::core::option::Option<unsafe extern "C" fn()>,
@@ -4889,10 +4889,10 @@ pub struct PJRT_FFI_Type_Register_Args {
     pub type_name_size: usize,
     /// In and out: the id.
     pub type_id: i64,
-    /// What can be done with its values.
+    /// The operations on its values.
     pub type_info: *mut PJRT_FFI_Type_Info,
 }
-/// Registers a user type by name. An id of 0 asks for a new one; another is checked against the one
+/// Registers a user type by name. An id of 0 requests a new one; any other is compared with the one
 /// registered.
 pub type PJRT_FFI_Type_Register =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_FFI_Type_Register_Args) -> *mut PJRT_Error>;
@@ -4918,14 +4918,14 @@ pub struct PJRT_FFI_UserData_Add_Args {
     /// The value.
     pub user_data: PJRT_FFI_UserData,
 }
-/// Puts a value into an execution's context, where handlers find it by type.
+/// Adds a value to an execution's context, in which handlers find it by type.
 pub type PJRT_FFI_UserData_Add =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_FFI_UserData_Add_Args) -> *mut PJRT_Error>;
 /// It can be recorded into a command buffer.
 pub const PJRT_FFI_HANDLER_TRAITS_COMMAND_BUFFER_COMPATIBLE: PJRT_FFI_Handler_TraitsBits =
     PJRT_FFI_Handler_TraitsBits(1);
 #[repr(transparent)]
-/// What a handler promises.
+/// A property that a handler guarantees.
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct PJRT_FFI_Handler_TraitsBits(pub ::core::ffi::c_uint);
 /// Arguments of PJRT_FFI_Register_Handler.
@@ -4944,14 +4944,14 @@ pub struct PJRT_FFI_Register_Handler_Args {
     pub platform_name: *const ::core::ffi::c_char,
     /// Length of `platform_name`.
     pub platform_name_size: usize,
-    /// What it promises.
+    /// The properties that the handler guarantees.
     pub traits: PJRT_FFI_Handler_TraitsBits,
 }
 /// Registers the handler of custom calls of a name, for one platform.
 pub type PJRT_FFI_Register_Handler = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_FFI_Register_Handler_Args) -> *mut PJRT_Error,
 >;
-/// The FFI extension. Hosts drop an execution's context silently where it is missing.
+/// The FFI extension. If it is missing, hosts silently drop an execution's context.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_FFI_Extension {
@@ -4982,11 +4982,11 @@ pub struct PJRT_Gpu_Register_Custom_Call_Args {
     pub handler_instantiate: *mut ::core::ffi::c_void,
     /// FFI handler of the prepare stage, or null.
     pub handler_prepare: *mut ::core::ffi::c_void,
-    /// FFI handler of the initialise stage, or null.
+    /// FFI handler of the initialize stage, or null.
     pub handler_initialize: *mut ::core::ffi::c_void,
     /// The function, or FFI handler of the execute stage.
     pub handler_execute: *mut ::core::ffi::c_void,
-    /// Bits of `PJRT_FFI_Handler_TraitsBits`; read only where the extension says so.
+    /// Bits of `PJRT_FFI_Handler_TraitsBits`; read only if the extension sets `custom_call_handles_traits`.
     pub traits: u32,
 }
 /// Registers the handlers of custom calls of a name.
@@ -5001,7 +5001,7 @@ pub struct PJRT_Gpu_Custom_Call {
     pub base: PJRT_Extension_Base,
     /// The function [`PJRT_Gpu_Register_Custom_Call`].
     pub custom_call: PJRT_Gpu_Register_Custom_Call,
-    /// Whether `traits` is read.
+    /// `true` if `traits` is read.
     pub custom_call_handles_traits: bool,
 }
 /// Arguments of PJRT_HostAllocator_GetPreferredAlignment.
@@ -5014,10 +5014,10 @@ pub struct PJRT_HostAllocator_GetPreferredAlignment_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The client.
     pub client: *mut PJRT_Client,
-    /// Out: in bytes.
+    /// Out: the number of bytes.
     pub preferred_alignment: usize,
 }
-/// Gives the alignment that suits the devices.
+/// Returns the alignment that suits the devices.
 pub type PJRT_HostAllocator_GetPreferredAlignment = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_HostAllocator_GetPreferredAlignment_Args) -> *mut PJRT_Error,
 >;
@@ -5031,9 +5031,9 @@ pub struct PJRT_HostAllocator_Allocate_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The client.
     pub client: *mut PJRT_Client,
-    /// How many bytes.
+    /// The number of bytes.
     pub size: usize,
-    /// Aligned to how many bytes.
+    /// The alignment in bytes.
     pub alignment: usize,
     /// Out: the memory.
     pub ptr: *mut ::core::ffi::c_void,
@@ -5064,7 +5064,7 @@ pub type PJRT_HostAllocator_Free =
 pub struct PJRT_HostAllocator_Extension {
     /// Size, type and successor in the chain of extensions.
     pub base: PJRT_Extension_Base,
-    /// Gives the alignment that suits the devices.
+    /// Returns the alignment that suits the devices.
     pub get_preferred_alignment: PJRT_HostAllocator_GetPreferredAlignment,
     /// Allocates.
     pub allocate: PJRT_HostAllocator_Allocate,
@@ -5081,9 +5081,9 @@ pub struct PJRT_HostMemoryAllocator_Allocate_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The client.
     pub client: *mut PJRT_Client,
-    /// How many bytes.
+    /// The number of bytes.
     pub size: usize,
-    /// On which NUMA node, or -1 for any.
+    /// The NUMA node, or -1 for any.
     pub numa_node: ::core::ffi::c_int,
     /// Out: the memory.
     pub ptr: *mut u8,
@@ -5091,10 +5091,10 @@ pub struct PJRT_HostMemoryAllocator_Allocate_Args {
     pub deleter: ::core::option::Option<
         unsafe extern "C" fn(ptr: *mut ::core::ffi::c_void, arg: *mut ::core::ffi::c_void),
     >,
-    /// Out: handed to `deleter`.
+    /// Out: passed to `deleter`.
     pub deleter_arg: *mut ::core::ffi::c_void,
 }
-/// Allocates host memory that devices reach fast.
+/// Allocates host memory that devices access fast.
 pub type PJRT_HostMemoryAllocator_Allocate = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_HostMemoryAllocator_Allocate_Args) -> *mut PJRT_Error,
 >;
@@ -5113,7 +5113,7 @@ pub struct PJRT_HostMemoryAllocator_Extension {
 pub struct PJRT_Layouts_MemoryLayout {
     _unused: [u8; 0],
 }
-/// Backs the answer of PJRT_Layouts_MemoryLayout_Serialize.
+/// Owns the memory that is returned by PJRT_Layouts_MemoryLayout_Serialize.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_Layouts_SerializedLayout {
@@ -5148,7 +5148,7 @@ pub struct PJRT_Layouts_MemoryLayout_Serialize_Args {
     pub serialized_bytes: *const ::core::ffi::c_char,
     /// Out: its length.
     pub serialized_bytes_size: usize,
-    /// Out: backs `serialized_bytes`.
+    /// Out: owns the memory of `serialized_bytes`.
     pub serialized_layout: *mut PJRT_Layouts_SerializedLayout,
     /// Out: frees the above; called exactly once.
     pub serialized_layout_deleter:
@@ -5171,7 +5171,7 @@ pub struct PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args {
     /// Out: the layout, owned by the caller.
     pub layout: *mut PJRT_Layouts_MemoryLayout,
 }
-/// Gives a buffer's layout.
+/// Returns a buffer's layout.
 pub type PJRT_Layouts_PJRT_Buffer_MemoryLayout = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args) -> *mut PJRT_Error,
 >;
@@ -5194,7 +5194,7 @@ pub struct PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args {
     /// Out: the layout, owned by the caller.
     pub layout: *mut PJRT_Layouts_MemoryLayout,
 }
-/// Gives the layout that a client uses unless otherwise asked.
+/// Returns the layout that a client uses by default.
 pub type PJRT_Layouts_PJRT_Client_GetDefaultLayout = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args) -> *mut PJRT_Error,
 >;
@@ -5217,7 +5217,7 @@ pub struct PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args {
     /// Out: the layout, owned by the caller.
     pub layout: *mut PJRT_Layouts_MemoryLayout,
 }
-/// Gives the layout that a topology's devices use unless otherwise asked.
+/// Returns the layout that a topology's devices use by default.
 pub type PJRT_Layouts_PJRT_Topology_GetDefaultLayout = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args) -> *mut PJRT_Error,
 >;
@@ -5259,7 +5259,7 @@ pub struct PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args {
 pub type PJRT_Layouts_PJRT_Executable_GetParameterLayouts = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args) -> *mut PJRT_Error,
 >;
-/// The Layouts extension. Hosts take every layout to be dense and row-major where it is missing.
+/// The Layouts extension. If it is missing, hosts assume that every layout is dense and row-major.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Layouts_Extension {
@@ -5286,19 +5286,19 @@ pub struct PJRT_Layouts_Extension {
 pub struct PJRT_Megascale_ClientContext {
     _unused: [u8; 0],
 }
-/// How slices form one system.
+/// The configuration of several slices as one system.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_Megascale_MultiSliceConfig {
     _unused: [u8; 0],
 }
-/// Backs the answer of PJRT_Megascale_MultiSliceConfig_GetNumDevicesPerSlice.
+/// Owns the memory that is returned by PJRT_Megascale_MultiSliceConfig_GetNumDevicesPerSlice.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_Megascale_NumDevicesPerSlice {
     _unused: [u8; 0],
 }
-/// Backs the answer of PJRT_Megascale_MultiSliceConfig_Serialize.
+/// Owns the memory that is returned by PJRT_Megascale_MultiSliceConfig_Serialize.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_Megascale_SerializedConfig {
@@ -5315,7 +5315,7 @@ pub struct PJRT_Megascale_CreateClientContextFromPjRtClient_Args {
     /// Out: the context, owned by the caller.
     pub client_context: *mut PJRT_Megascale_ClientContext,
 }
-/// Makes a context for a client.
+/// Creates a context for a client.
 pub type PJRT_Megascale_CreateClientContextFromPjRtClient = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Megascale_CreateClientContextFromPjRtClient_Args) -> *mut PJRT_Error,
 >;
@@ -5328,7 +5328,7 @@ pub struct PJRT_Megascale_CreateDefaultClientContext_Args {
     /// Out: the context, owned by the caller.
     pub client_context: *mut PJRT_Megascale_ClientContext,
 }
-/// Makes a context with default options.
+/// Creates a context with default options.
 pub type PJRT_Megascale_CreateDefaultClientContext = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Megascale_CreateDefaultClientContext_Args) -> *mut PJRT_Error,
 >;
@@ -5358,7 +5358,7 @@ pub struct PJRT_Megascale_CreateAoTConfig_Args {
     /// Out: the configuration, owned by the caller.
     pub multi_slice_config: *mut PJRT_Megascale_MultiSliceConfig,
 }
-/// Makes a configuration for ahead-of-time compilation.
+/// Creates a configuration for ahead-of-time compilation.
 pub type PJRT_Megascale_CreateAoTConfig = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Megascale_CreateAoTConfig_Args) -> *mut PJRT_Error,
 >;
@@ -5376,11 +5376,11 @@ pub struct PJRT_Megascale_CreateMultiSliceConfig_Args {
     pub local_slice_id: i32,
     /// This process's host in its slice.
     pub local_host_id: i32,
-    /// A serialised `EndpointAddresses` proto.
+    /// A serialized `EndpointAddresses` proto.
     pub endpoint_addresses: *const ::core::ffi::c_char,
     /// Its length.
     pub endpoint_addresses_size: i32,
-    /// A serialised `DCNTopology` proto.
+    /// A serialized `DCNTopology` proto.
     pub dcn_topology: *const ::core::ffi::c_char,
     /// Its length.
     pub dcn_topology_size: i32,
@@ -5389,7 +5389,7 @@ pub struct PJRT_Megascale_CreateMultiSliceConfig_Args {
     /// Out: the configuration, owned by the caller.
     pub multi_slice_config: *mut PJRT_Megascale_MultiSliceConfig,
 }
-/// Makes a configuration for running.
+/// Creates a configuration for execution.
 pub type PJRT_Megascale_CreateMultiSliceConfig = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Megascale_CreateMultiSliceConfig_Args) -> *mut PJRT_Error,
 >;
@@ -5429,10 +5429,10 @@ pub struct PJRT_Megascale_ClientContext_UnblockPendingWork_Args {
     pub client_context: *mut PJRT_Megascale_ClientContext,
     /// The launch.
     pub launch_id: i32,
-    /// For how long, in milliseconds.
+    /// The duration in milliseconds.
     pub expire_after_ms: i64,
 }
-/// Lets work of a launch go that waits for other slices.
+/// Releases the work of a launch that waits for other slices.
 pub type PJRT_Megascale_ClientContext_UnblockPendingWork = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Megascale_ClientContext_UnblockPendingWork_Args) -> *mut PJRT_Error,
 >;
@@ -5447,7 +5447,7 @@ pub struct PJRT_Megascale_ClientContext_MegascalePort_Args {
     /// Out: the port.
     pub port: i32,
 }
-/// Gives the port that the context listens on.
+/// Returns the port that the context listens on.
 pub type PJRT_Megascale_ClientContext_MegascalePort = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Megascale_ClientContext_MegascalePort_Args) -> *mut PJRT_Error,
 >;
@@ -5462,7 +5462,7 @@ pub struct PJRT_Megascale_MultiSliceConfig_NumSlices_Args {
     /// Out: the number.
     pub num_slices: i32,
 }
-/// Gives the number of slices.
+/// Returns the number of slices.
 pub type PJRT_Megascale_MultiSliceConfig_NumSlices = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Megascale_MultiSliceConfig_NumSlices_Args) -> *mut PJRT_Error,
 >;
@@ -5477,7 +5477,7 @@ pub struct PJRT_Megascale_MultiSliceConfig_SliceId_Args {
     /// Out: its id.
     pub slice_id: i32,
 }
-/// Gives this process's slice.
+/// Returns this process's slice.
 pub type PJRT_Megascale_MultiSliceConfig_SliceId = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Megascale_MultiSliceConfig_SliceId_Args) -> *mut PJRT_Error,
 >;
@@ -5495,13 +5495,13 @@ pub struct PJRT_Megascale_MultiSliceConfig_GetNumDevicesPerSlice_Args {
     pub slice_ids: *const i32,
     /// Out: their numbers of devices.
     pub num_devices: *const i32,
-    /// Out: backs the arrays.
+    /// Out: owns the memory of the arrays.
     pub devices_per_slice_map_ptr: *mut PJRT_Megascale_NumDevicesPerSlice,
     /// Out: frees the above; called exactly once.
     pub devices_per_slice_map_deleter:
         ::core::option::Option<unsafe extern "C" fn(ptr: *mut PJRT_Megascale_NumDevicesPerSlice)>,
 }
-/// Lists how many devices each slice has.
+/// Returns the number of devices of each slice.
 pub type PJRT_Megascale_MultiSliceConfig_GetNumDevicesPerSlice = ::core::option::Option<
     unsafe extern "C" fn(
         args: *mut PJRT_Megascale_MultiSliceConfig_GetNumDevicesPerSlice_Args,
@@ -5519,13 +5519,13 @@ pub struct PJRT_Megascale_MultiSliceConfig_Serialize_Args {
     pub serialized: *const ::core::ffi::c_char,
     /// Out: their number.
     pub size: usize,
-    /// Out: backs `serialized`.
+    /// Out: owns the memory of `serialized`.
     pub serialized_config_ptr: *mut PJRT_Megascale_SerializedConfig,
     /// Out: frees the above; called exactly once.
     pub serialized_config_deleter:
         ::core::option::Option<unsafe extern "C" fn(ptr: *mut PJRT_Megascale_SerializedConfig)>,
 }
-/// Serialises a configuration.
+/// Serializes a configuration.
 pub type PJRT_Megascale_MultiSliceConfig_Serialize = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Megascale_MultiSliceConfig_Serialize_Args) -> *mut PJRT_Error,
 >;
@@ -5582,7 +5582,7 @@ pub struct PJRT_DeviceDescription_MemoryDescriptions_Args {
     pub memory_descriptions: *const *const PJRT_MemoryDescription,
     /// Out: their number.
     pub num_memory_descriptions: usize,
-    /// Out: which is the default, or all bits set for none.
+    /// Out: the index of the default, or all bits set if there is none.
     pub default_memory_index: usize,
 }
 /// Lists the memories that a described device has, in no particular order.
@@ -5606,7 +5606,7 @@ pub struct PJRT_MemoryDescription_Kind_Args {
     /// Out: its number.
     pub kind_id: ::core::ffi::c_int,
 }
-/// Gives a described memory's kind.
+/// Returns a described memory's kind.
 pub type PJRT_MemoryDescription_Kind = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_MemoryDescription_Kind_Args) -> *mut PJRT_Error,
 >;
@@ -5621,13 +5621,13 @@ pub struct PJRT_MemoryDescriptions_Extension {
     /// The function [`PJRT_MemoryDescription_Kind`].
     pub PJRT_MemoryDescription_Kind: PJRT_MemoryDescription_Kind,
 }
-/// Backs the answer of PJRT_MultiSlice_Config_NumDevicesPerSlice.
+/// Owns the memory that is returned by PJRT_MultiSlice_Config_NumDevicesPerSlice.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_MultiSlice_NumDevicesPerSlice {
     _unused: [u8; 0],
 }
-/// Backs the answer of PJRT_MultiSlice_Config_Serialize.
+/// Owns the memory that is returned by PJRT_MultiSlice_Config_Serialize.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_MultiSlice_SerializedConfig {
@@ -5657,7 +5657,7 @@ pub struct PJRT_MultiSlice_Config_NumSlices_Args {
     /// Out: the number.
     pub num_slices: i32,
 }
-/// Gives the number of slices.
+/// Returns the number of slices.
 pub type PJRT_MultiSlice_Config_NumSlices = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_MultiSlice_Config_NumSlices_Args) -> *mut PJRT_Error,
 >;
@@ -5672,7 +5672,7 @@ pub struct PJRT_MultiSlice_Config_SliceId_Args {
     /// Out: its id.
     pub slice_id: i32,
 }
-/// Gives this process's slice.
+/// Returns this process's slice.
 pub type PJRT_MultiSlice_Config_SliceId = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_MultiSlice_Config_SliceId_Args) -> *mut PJRT_Error,
 >;
@@ -5690,13 +5690,13 @@ pub struct PJRT_MultiSlice_Config_NumDevicesPerSlice_Args {
     pub slice_ids: *const i32,
     /// Out: their numbers of devices.
     pub num_devices: *const i32,
-    /// Out: backs the arrays.
+    /// Out: owns the memory of the arrays.
     pub devices_per_slice_map: *mut PJRT_MultiSlice_NumDevicesPerSlice,
     /// Out: frees the above; called exactly once.
     pub devices_per_slice_map_deleter:
         ::core::option::Option<unsafe extern "C" fn(ptr: *mut PJRT_MultiSlice_NumDevicesPerSlice)>,
 }
-/// Lists how many devices each slice has.
+/// Returns the number of devices of each slice.
 pub type PJRT_MultiSlice_Config_NumDevicesPerSlice = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_MultiSlice_Config_NumDevicesPerSlice_Args) -> *mut PJRT_Error,
 >;
@@ -5712,13 +5712,13 @@ pub struct PJRT_MultiSlice_Config_Serialize_Args {
     pub serialized: *const ::core::ffi::c_char,
     /// Out: their number.
     pub size: usize,
-    /// Out: backs `serialized`.
+    /// Out: owns the memory of `serialized`.
     pub serialized_config: *mut PJRT_MultiSlice_SerializedConfig,
     /// Out: frees the above; called exactly once.
     pub serialized_config_deleter:
         ::core::option::Option<unsafe extern "C" fn(ptr: *mut PJRT_MultiSlice_SerializedConfig)>,
 }
-/// Serialises a configuration.
+/// Serializes a configuration.
 pub type PJRT_MultiSlice_Config_Serialize = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_MultiSlice_Config_Serialize_Args) -> *mut PJRT_Error,
 >;
@@ -5750,7 +5750,7 @@ pub struct PJRT_PhaseCompile_Get_Compiler_Args {
     /// Out: the compiler, owned by the caller.
     pub phase_compiler: *const PJRT_PhaseCompiler,
 }
-/// Makes a phase compiler.
+/// Creates a phase compiler.
 pub type PJRT_PhaseCompile_Get_Compiler = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Get_Compiler_Args) -> *mut PJRT_Error,
 >;
@@ -5778,7 +5778,7 @@ pub struct PJRT_PhaseCompile_Run_Phase_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The compiler.
     pub phase_compiler: *const PJRT_PhaseCompiler,
-    /// Serialised `PjRtPartialProgramProto`s; borrowed for the call.
+    /// Serialized `PjRtPartialProgramProto`s; borrowed for the call.
     pub input_programs: *mut *const ::core::ffi::c_char,
     /// Their lengths.
     pub input_programs_sizes: *const usize,
@@ -5790,13 +5790,13 @@ pub struct PJRT_PhaseCompile_Run_Phase_Args {
     pub phases_to_run_sizes: *const usize,
     /// Their number.
     pub num_phases_to_run: usize,
-    /// A serialised `CompileOptionsProto`; borrowed for the call.
+    /// A serialized `CompileOptionsProto`; borrowed for the call.
     pub compile_options: *const ::core::ffi::c_char,
     /// Its length.
     pub compile_options_size: usize,
     /// The topology.
     pub topology: *mut PJRT_TopologyDescription,
-    /// Out: serialised `PjRtPartialProgramProto`s, freed with PJRT_PhaseCompile_C_Buffers_Destroy.
+    /// Out: serialized `PjRtPartialProgramProto`s, freed with PJRT_PhaseCompile_C_Buffers_Destroy.
     pub output_programs: *mut *const ::core::ffi::c_char,
     /// Out: their lengths.
     pub output_programs_sizes: *const usize,
@@ -5843,7 +5843,7 @@ pub struct PJRT_PhaseCompile_C_Buffers_Destroy_Args {
     /// Their number.
     pub num_char_buffers: usize,
 }
-/// Frees what the functions above gave.
+/// Frees the arrays that the functions above returned.
 pub type PJRT_PhaseCompile_C_Buffers_Destroy =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_C_Buffers_Destroy_Args)>;
 /// The PhaseCompile extension.
@@ -5869,13 +5869,13 @@ pub struct PJRT_PhaseCompile_Extension {
 pub struct PLUGIN_Profiler {
     _unused: [u8; 0],
 }
-/// An error of the profiler; owned by whoever receives it.
+/// An error of the profiler; owned by the receiver.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PLUGIN_Profiler_Error {
     _unused: [u8; 0],
 }
-/// Data that a session has handed over.
+/// The trace that a session returned.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PLUGIN_Profiler_ConsumeResult {
@@ -5910,7 +5910,7 @@ pub struct PLUGIN_Profiler_Error_Message_Args {
     /// Out: its length.
     pub message_size: usize,
 }
-/// Gives an error's text.
+/// Returns an error's text.
 pub type PLUGIN_Profiler_Error_Message =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Error_Message_Args)>;
 /// Arguments of PLUGIN_Profiler_Error_GetCode.
@@ -5926,7 +5926,7 @@ pub struct PLUGIN_Profiler_Error_GetCode_Args {
     /// Out: a `PJRT_Error_Code`.
     pub code: ::core::ffi::c_int,
 }
-/// Gives an error's code.
+/// Returns an error's code.
 pub type PLUGIN_Profiler_Error_GetCode = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Error_GetCode_Args) -> *mut PLUGIN_Profiler_Error,
 >;
@@ -5936,14 +5936,14 @@ pub type PLUGIN_Profiler_Error_GetCode = ::core::option::Option<
 pub struct PLUGIN_Profiler_Create_Args {
     /// Size of this struct in the writer's version, up to the end of its last field.
     pub struct_size: usize,
-    /// A serialised `ProfileOptions` proto; borrowed for the call.
+    /// A serialized `ProfileOptions` proto; borrowed for the call.
     pub options: *const ::core::ffi::c_char,
     /// Its length.
     pub options_size: usize,
     /// Out: the session, owned by the caller.
     pub profiler: *mut PLUGIN_Profiler,
 }
-/// Makes a session.
+/// Creates a session.
 pub type PLUGIN_Profiler_Create = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Create_Args) -> *mut PLUGIN_Profiler_Error,
 >;
@@ -5994,12 +5994,12 @@ pub struct PLUGIN_Profiler_CollectData_Args {
     pub struct_size: usize,
     /// The profiler.
     pub profiler: *mut PLUGIN_Profiler,
-    /// The caller's buffer for a serialised `XSpace` proto, or null.
+    /// The caller's buffer for a serialized `XSpace` proto, or null.
     pub buffer: *mut u8,
     /// Its size; out, if `buffer` is null: the size needed.
     pub buffer_size_in_bytes: usize,
 }
-/// Gives the trace. Called twice: with null `buffer` for the size, then with a buffer of it.
+/// Returns the trace. Called twice: with a null `buffer` for the size, then with a buffer of that size.
 pub type PLUGIN_Profiler_CollectData = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PLUGIN_Profiler_CollectData_Args) -> *mut PLUGIN_Profiler_Error,
 >;
@@ -6014,7 +6014,7 @@ pub struct PLUGIN_Profiler_Consume_Args {
     /// Out: the trace, owned by the caller.
     pub result: *mut PLUGIN_Profiler_ConsumeResult,
 }
-/// Hands the trace over.
+/// Returns the trace.
 pub type PLUGIN_Profiler_Consume = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Consume_Args) -> *mut PLUGIN_Profiler_Error,
 >;
@@ -6045,7 +6045,7 @@ pub struct PLUGIN_Profiler_Serialize_Args {
     /// Out: their number.
     pub serialized_size: usize,
 }
-/// Serialises a trace as an `XSpace` proto.
+/// Serializes a trace as an `XSpace` proto.
 pub type PLUGIN_Profiler_Serialize = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Serialize_Args) -> *mut PLUGIN_Profiler_Error,
 >;
@@ -6059,7 +6059,7 @@ pub struct PLUGIN_Profiler_Api {
     pub priv_: *mut ::core::ffi::c_void,
     /// The function [`PLUGIN_Profiler_Error_Destroy`].
     pub error_destroy: PLUGIN_Profiler_Error_Destroy,
-    /// Gives an error's text.
+    /// Returns an error's text.
     pub error_message: PLUGIN_Profiler_Error_Message,
     /// The function [`PLUGIN_Profiler_Error_GetCode`].
     pub error_get_code: PLUGIN_Profiler_Error_GetCode,
@@ -6106,13 +6106,13 @@ pub struct PJRT_RawBuffer_FunctionTable {
     pub inc_ref: ::core::option::Option<unsafe extern "C" fn(raw_buffer: *mut PJRT_RawBuffer)>,
     /// Drops a reference.
     pub dec_ref: ::core::option::Option<unsafe extern "C" fn(raw_buffer: *mut PJRT_RawBuffer)>,
-    /// Gives its size on the device.
+    /// Returns its size on the device.
     pub get_on_device_size_in_bytes:
         ::core::option::Option<unsafe extern "C" fn(raw_buffer: *const PJRT_RawBuffer) -> usize>,
-    /// Gives the memory that it is in.
+    /// Returns the memory that it is in.
     pub get_memory_space:
         ::core::option::Option<unsafe extern "C" fn(raw_buffer: *const PJRT_RawBuffer) -> *mut PJRT_Memory>,
-    /// Gives its address if the host can read it, or null.
+    /// Returns its address if the host can read it, or null.
     pub get_host_pointer: ::core::option::Option<
         unsafe extern "C" fn(raw_buffer: *const PJRT_RawBuffer) -> *mut ::core::ffi::c_void,
     >,
@@ -6138,27 +6138,27 @@ pub struct PJRT_RawBuffer_FunctionTable {
             event: *mut PJRT_DeviceEvent,
         ) -> *mut PJRT_Error,
     >,
-    /// Gives its device address.
+    /// Returns its device address.
     pub opaque_device_memory_data_pointer: ::core::option::Option<
         unsafe extern "C" fn(raw_buffer: *const PJRT_RawBuffer) -> *mut ::core::ffi::c_void,
     >,
-    /// Gives the event of its allocation.
+    /// Returns the event of its allocation.
     pub make_allocation_ready_event: ::core::option::Option<
         unsafe extern "C" fn(
             raw_buffer: *mut PJRT_RawBuffer,
             event: *mut PJRT_DeviceEvent,
         ) -> *mut PJRT_Error,
     >,
-    /// Gives the event of its content.
+    /// Returns the event of its content.
     pub get_raw_buffer_async_value: ::core::option::Option<
         unsafe extern "C" fn(
             raw_buffer: *mut PJRT_RawBuffer,
             event: *mut PJRT_DeviceEvent,
         ) -> *mut PJRT_Error,
     >,
-    /// Tells whether it may be written.
+    /// Returns whether it may be written.
     pub is_mutable: ::core::option::Option<unsafe extern "C" fn(raw_buffer: *const PJRT_RawBuffer) -> bool>,
-    /// Makes a raw buffer of a range of it.
+    /// Creates a raw buffer of a range of it.
     pub slice: ::core::option::Option<
         unsafe extern "C" fn(
             raw_buffer: *mut PJRT_RawBuffer,
@@ -6203,7 +6203,7 @@ pub struct PJRT_RawBuffer_CreateRawAliasOfBuffer_Args {
     /// Out: the raw buffer, owned by the caller.
     pub raw_buffer: *mut PJRT_RawBuffer,
 }
-/// Makes a raw buffer that shares a buffer's memory.
+/// Creates a raw buffer that shares a buffer's memory.
 pub type PJRT_RawBuffer_CreateRawAliasOfBuffer = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_RawBuffer_CreateRawAliasOfBuffer_Args) -> *mut PJRT_Error,
 >;
@@ -6234,7 +6234,7 @@ pub struct PJRT_RawBuffer_GetHostPointer_Args {
     /// Out: the address, or null.
     pub host_pointer: *mut ::core::ffi::c_void,
 }
-/// Gives the address if the host can read it.
+/// Returns the address if the host can read it.
 pub type PJRT_RawBuffer_GetHostPointer = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_RawBuffer_GetHostPointer_Args) -> *mut PJRT_Error,
 >;
@@ -6248,10 +6248,10 @@ pub struct PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     /// The buffer.
     pub buffer: *mut PJRT_RawBuffer,
-    /// Out: in bytes.
+    /// Out: the number of bytes.
     pub on_device_size_in_bytes: usize,
 }
-/// Gives the size on the device.
+/// Returns the size on the device.
 pub type PJRT_RawBuffer_GetOnDeviceSizeInBytes = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args) -> *mut PJRT_Error,
 >;
@@ -6268,7 +6268,7 @@ pub struct PJRT_RawBuffer_GetMemorySpace_Args {
     /// Out: the memory, owned by the client.
     pub memory_space: *mut PJRT_Memory,
 }
-/// Gives the memory that it is in.
+/// Returns the memory that it is in.
 pub type PJRT_RawBuffer_GetMemorySpace = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_RawBuffer_GetMemorySpace_Args) -> *mut PJRT_Error,
 >;
@@ -6284,11 +6284,11 @@ pub struct PJRT_RawBuffer_CopyRawDeviceToHost_Args {
     pub buffer: *mut PJRT_RawBuffer,
     /// The host memory; valid until the event is ready.
     pub dst: *mut ::core::ffi::c_void,
-    /// Where in the buffer, in bytes.
+    /// The offset in the buffer, in bytes.
     pub offset: i64,
-    /// How many bytes.
+    /// The number of bytes.
     pub transfer_size: i64,
-    /// Out: ready when the transfer is over; owned by the caller.
+    /// Out: ready when the transfer is complete; owned by the caller.
     pub event: *mut PJRT_Event,
 }
 /// Copies a range of it into host memory. Asynchronous.
@@ -6307,11 +6307,11 @@ pub struct PJRT_RawBuffer_CopyRawHostToDevice_Args {
     pub buffer: *mut PJRT_RawBuffer,
     /// The host memory; valid until the event is ready.
     pub src: *const ::core::ffi::c_void,
-    /// Where in the buffer, in bytes.
+    /// The offset in the buffer, in bytes.
     pub offset: i64,
-    /// How many bytes.
+    /// The number of bytes.
     pub transfer_size: i64,
-    /// Out: ready when the transfer is over; owned by the caller.
+    /// Out: ready when the transfer is complete; owned by the caller.
     pub event: *mut PJRT_Event,
 }
 /// Copies host memory into a range of it. Asynchronous.
@@ -6351,7 +6351,7 @@ pub struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args {
     pub executable: *mut PJRT_Executable,
     /// Out: number of parameters.
     pub num_parameters: usize,
-    /// Out: a serialised `OpSharding` per parameter, owned by the executable; or null if not known.
+    /// Out: a serialized `OpSharding` per parameter, owned by the executable; or null if not known.
     pub shardings: *const *const ::core::ffi::c_char,
     /// Out: their lengths, owned by the executable; or null.
     pub sharding_sizes: *const usize,
@@ -6374,7 +6374,7 @@ pub struct PJRT_Shardings_PJRT_Executable_OutputShardings_Args {
     pub executable: *mut PJRT_Executable,
     /// Out: number of outputs.
     pub num_outputs: usize,
-    /// Out: a serialised `OpSharding` per output, owned by the executable; or null if not known.
+    /// Out: a serialized `OpSharding` per output, owned by the executable; or null if not known.
     pub shardings: *const *const ::core::ffi::c_char,
     /// Out: their lengths, owned by the executable; or null.
     pub sharding_sizes: *const usize,
@@ -6402,10 +6402,10 @@ pub struct PJRT_Get_Stream_For_External_Ready_Events_Args {
     pub struct_size: usize,
     /// The device.
     pub device: *mut PJRT_Device,
-    /// Out: the stream, as the platform understands it.
+    /// Out: the stream, in the platform's representation.
     pub stream: isize,
 }
-/// Gives the stream on which to record when outside memory is ready.
+/// Returns the stream on which to record when outside memory is ready.
 pub type PJRT_Get_Stream_For_External_Ready_Events = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Get_Stream_For_External_Ready_Events_Args) -> *mut PJRT_Error,
 >;
@@ -6415,12 +6415,12 @@ pub type PJRT_Get_Stream_For_External_Ready_Events = ::core::option::Option<
 pub struct PJRT_Wait_Until_Buffer_Ready_On_Stream_Args {
     /// Size of this struct in the writer's version, up to the end of its last field.
     pub struct_size: usize,
-    /// The stream, as the platform understands it.
+    /// The stream, in the platform's representation.
     pub stream: isize,
     /// The buffer.
     pub buffer: *mut PJRT_Buffer,
 }
-/// Makes a stream wait until a buffer is ready.
+/// Creates a stream wait until a buffer is ready.
 pub type PJRT_Wait_Until_Buffer_Ready_On_Stream = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Wait_Until_Buffer_Ready_On_Stream_Args) -> *mut PJRT_Error,
 >;
@@ -6454,7 +6454,7 @@ pub struct PJRT_TpuTopology_Subslice_Args {
     /// Out: the slice, owned by the caller.
     pub subslice_topology: *mut PJRT_TopologyDescription,
 }
-/// Cuts a slice out of a topology.
+/// Creates a slice of a topology.
 pub type PJRT_TpuTopology_Subslice = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_Subslice_Args) -> *mut PJRT_Error,
 >;
@@ -6466,10 +6466,10 @@ pub struct PJRT_TpuTopology_IsSubsliceTopology_Args {
     pub struct_size: usize,
     /// The topology.
     pub topology: *const PJRT_TopologyDescription,
-    /// Out: whether it was.
+    /// Out: the result.
     pub is_subslice_topology: bool,
 }
-/// Tells whether a topology was cut out of another.
+/// Returns whether a topology is a slice of another topology.
 pub type PJRT_TpuTopology_IsSubsliceTopology = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_IsSubsliceTopology_Args) -> *mut PJRT_Error,
 >;
@@ -6483,7 +6483,7 @@ pub struct PJRT_TpuTopology_SubsliceDeviceIdFromFullDeviceId_Args {
     pub client_topology: *const PJRT_TopologyDescription,
     /// The slice.
     pub subslice_topology: *const PJRT_TopologyDescription,
-    /// Where the slice starts, as coordinates.
+    /// The coordinates of the slice's start.
     pub subslice_origin: *const i32,
     /// Number of coordinates.
     pub subslice_origin_dim_num: usize,
@@ -6513,7 +6513,7 @@ pub struct PJRT_TpuTopology_ReplaceHostBounds_Args {
     /// Out: the topology, owned by the caller.
     pub new_topology: *mut PJRT_TopologyDescription,
 }
-/// Makes a topology with other host bounds.
+/// Creates a topology with other host bounds.
 pub type PJRT_TpuTopology_ReplaceHostBounds = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ReplaceHostBounds_Args) -> *mut PJRT_Error,
 >;
@@ -6525,10 +6525,10 @@ pub struct PJRT_TpuTopology_IsEnhancedBarrierEnabled_Args {
     pub struct_size: usize,
     /// The topology.
     pub topology: *const PJRT_TopologyDescription,
-    /// Out: whether it is.
+    /// Out: the result.
     pub is_enhanced_barrier_enabled: bool,
 }
-/// Tells whether the enhanced barrier is on.
+/// Returns whether the enhanced barrier is on.
 pub type PJRT_TpuTopology_IsEnhancedBarrierEnabled = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_IsEnhancedBarrierEnabled_Args) -> *mut PJRT_Error,
 >;
@@ -6540,10 +6540,10 @@ pub struct PJRT_TpuTopology_HasLimitedIciConnectivity_Args {
     pub struct_size: usize,
     /// The topology.
     pub topology: *const PJRT_TopologyDescription,
-    /// Out: whether that is so.
+    /// Out: the result.
     pub has_limited_ici_connectivity: bool,
 }
-/// Tells whether not all chips reach each other over ICI.
+/// Returns whether some chips do not reach each other over ICI.
 pub type PJRT_TpuTopology_HasLimitedIciConnectivity = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_HasLimitedIciConnectivity_Args) -> *mut PJRT_Error,
 >;
@@ -6559,10 +6559,10 @@ pub struct PJRT_TpuTopology_IsReachableOverLimitedIci_Args {
     pub source_chip_id: i32,
     /// To.
     pub dest_chip_id: i32,
-    /// Out: whether it does.
+    /// Out: the result.
     pub is_reachable_over_limited_ici: bool,
 }
-/// Tells whether one chip reaches another where connectivity is limited.
+/// Returns whether one chip reaches another where connectivity is limited.
 pub type PJRT_TpuTopology_IsReachableOverLimitedIci = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_IsReachableOverLimitedIci_Args) -> *mut PJRT_Error,
 >;
@@ -6577,7 +6577,7 @@ pub struct PJRT_TpuTopology_ProcessCount_Args {
     /// Out: the number.
     pub process_count: i32,
 }
-/// Gives the number of processes.
+/// Returns the number of processes.
 pub type PJRT_TpuTopology_ProcessCount = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ProcessCount_Args) -> *mut PJRT_Error,
 >;
@@ -6592,7 +6592,7 @@ pub struct PJRT_TpuTopology_ChipsPerProcess_Args {
     /// Out: the number.
     pub chips_per_process: i32,
 }
-/// Gives the number of chips per process.
+/// Returns the number of chips per process.
 pub type PJRT_TpuTopology_ChipsPerProcess = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ChipsPerProcess_Args) -> *mut PJRT_Error,
 >;
@@ -6607,7 +6607,7 @@ pub struct PJRT_TpuTopology_CoreCountPerChip_Args {
     /// Out: the number, of the default core type.
     pub core_count_of_default_type_per_chip: i32,
 }
-/// Gives the number of cores per chip.
+/// Returns the number of cores per chip.
 pub type PJRT_TpuTopology_CoreCountPerChip = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_CoreCountPerChip_Args) -> *mut PJRT_Error,
 >;
@@ -6622,7 +6622,7 @@ pub struct PJRT_TpuTopology_ChipCount_Args {
     /// Out: the number.
     pub chip_count: i32,
 }
-/// Gives the number of chips.
+/// Returns the number of chips.
 pub type PJRT_TpuTopology_ChipCount = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ChipCount_Args) -> *mut PJRT_Error,
 >;
@@ -6637,7 +6637,7 @@ pub struct PJRT_TpuTopology_CoreCount_Args {
     /// Out: the number, of the default core type.
     pub core_count_of_default_type: i32,
 }
-/// Gives the number of cores.
+/// Returns the number of cores.
 pub type PJRT_TpuTopology_CoreCount = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_CoreCount_Args) -> *mut PJRT_Error,
 >;
@@ -6652,7 +6652,7 @@ pub struct PJRT_TpuTopology_LogiDeviceCount_Args {
     /// Out: the number, of the default core type.
     pub logical_device_count_of_default_type: i32,
 }
-/// Gives the number of logical devices.
+/// Returns the number of logical devices.
 pub type PJRT_TpuTopology_LogiDeviceCount = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_LogiDeviceCount_Args) -> *mut PJRT_Error,
 >;
@@ -6667,7 +6667,7 @@ pub struct PJRT_TpuTopology_LogiDeviceCountPerProcess_Args {
     /// Out: the number, of the default core type.
     pub logical_device_count_of_default_type_per_process: i32,
 }
-/// Gives the number of logical devices per process.
+/// Returns the number of logical devices per process.
 pub type PJRT_TpuTopology_LogiDeviceCountPerProcess = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_LogiDeviceCountPerProcess_Args) -> *mut PJRT_Error,
 >;
@@ -6682,7 +6682,7 @@ pub struct PJRT_TpuTopology_LogiDeviceCountPerChip_Args {
     /// Out: the number, of the default core type.
     pub logical_device_count_of_default_type_per_chip: i32,
 }
-/// Gives the number of logical devices per chip.
+/// Returns the number of logical devices per chip.
 pub type PJRT_TpuTopology_LogiDeviceCountPerChip = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_LogiDeviceCountPerChip_Args) -> *mut PJRT_Error,
 >;
@@ -6697,7 +6697,7 @@ pub struct PJRT_TpuTopology_CoreCountPerProcess_Args {
     /// Out: the number, of the default core type.
     pub core_count_of_default_type_per_process: i32,
 }
-/// Gives the number of cores per process.
+/// Returns the number of cores per process.
 pub type PJRT_TpuTopology_CoreCountPerProcess = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_CoreCountPerProcess_Args) -> *mut PJRT_Error,
 >;
@@ -6709,7 +6709,7 @@ pub struct PJRT_TpuTopology_ProcessIds_Args {
     pub struct_size: usize,
     /// The topology.
     pub topology: *const PJRT_TopologyDescription,
-    /// Room in `process_ids`.
+    /// The capacity of `process_ids`.
     pub max_process_ids: i32,
     /// The caller's array; receives the ids.
     pub process_ids: *mut i32,
@@ -6730,7 +6730,7 @@ pub struct PJRT_TpuTopology_LogiDeviceIdsOnProcess_Args {
     pub topology: *const PJRT_TopologyDescription,
     /// The process's id.
     pub process_id: i32,
-    /// Room in the array.
+    /// The capacity of the array.
     pub max_logical_device_ids: i32,
     /// The caller's array; receives the ids.
     pub logical_device_of_default_type_ids: *mut i32,
@@ -6756,7 +6756,7 @@ pub struct PJRT_TpuTopology_ProcIdAndIdxOnProcForChip_Args {
     /// Out: the place.
     pub index_on_process: i32,
 }
-/// Gives a chip's process and place in it.
+/// Returns a chip's process and place in it.
 pub type PJRT_TpuTopology_ProcIdAndIdxOnProcForChip = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ProcIdAndIdxOnProcForChip_Args) -> *mut PJRT_Error,
 >;
@@ -6775,7 +6775,7 @@ pub struct PJRT_TpuTopology_ProcIdAndIdxOnProcForLogiDevice_Args {
     /// Out: the place.
     pub index_on_process: i32,
 }
-/// Gives a logical device's process and place in it.
+/// Returns a logical device's process and place in it.
 pub type PJRT_TpuTopology_ProcIdAndIdxOnProcForLogiDevice = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ProcIdAndIdxOnProcForLogiDevice_Args) -> *mut PJRT_Error,
 >;
@@ -6789,14 +6789,14 @@ pub struct PJRT_TpuTopology_ProcessCoordFromId_Args {
     pub topology: *const PJRT_TopologyDescription,
     /// The process's id.
     pub process_id: i32,
-    /// Room in `coords`.
+    /// The capacity of `coords`.
     pub coords_max_dims: usize,
     /// The caller's array; receives the coordinates.
     pub coords: *mut i32,
     /// Out: their number.
     pub coords_num_dims: usize,
 }
-/// Gives a process's coordinates.
+/// Returns a process's coordinates.
 pub type PJRT_TpuTopology_ProcessCoordFromId = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ProcessCoordFromId_Args) -> *mut PJRT_Error,
 >;
@@ -6850,7 +6850,7 @@ pub struct PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice_Args {
     pub topology: *const PJRT_TopologyDescription,
     /// The logical device's id.
     pub device_id: i32,
-    /// Room in `chip_coords`.
+    /// The capacity of `chip_coords`.
     pub chip_coords_max_dims: usize,
     /// The caller's array; receives the coordinates.
     pub chip_coords: *mut i32,
@@ -6859,7 +6859,7 @@ pub struct PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice_Args {
     /// Out: the place.
     pub device_index_on_chip: i32,
 }
-/// Gives a logical device's chip coordinates and its place on the chip.
+/// Returns a logical device's chip coordinates and its place on the chip.
 pub type PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice_Args) -> *mut PJRT_Error,
 >;
@@ -6871,14 +6871,14 @@ pub struct PJRT_TpuTopology_ChipsPerProcessBounds_Args {
     pub struct_size: usize,
     /// The topology.
     pub topology: *const PJRT_TopologyDescription,
-    /// Room in the array.
+    /// The capacity of the array.
     pub chip_per_process_bounds_max_dims: usize,
     /// The caller's array; receives the chips per dimension.
     pub chip_per_process_bounds: *mut i32,
     /// Out: number of dimensions.
     pub chip_per_process_bounds_num_dims: usize,
 }
-/// Gives how chips are arranged in a process.
+/// Returns the arrangement of the chips in a process.
 pub type PJRT_TpuTopology_ChipsPerProcessBounds = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ChipsPerProcessBounds_Args) -> *mut PJRT_Error,
 >;
@@ -6890,14 +6890,14 @@ pub struct PJRT_TpuTopology_ChipBounds_Args {
     pub struct_size: usize,
     /// The topology.
     pub topology: *const PJRT_TopologyDescription,
-    /// Room in the array.
+    /// The capacity of the array.
     pub chip_bounds_max_dims: usize,
     /// The caller's array; receives the chips per dimension.
     pub chip_bounds: *mut i32,
     /// Out: number of dimensions.
     pub chip_bounds_num_dims: usize,
 }
-/// Gives how all chips are arranged.
+/// Returns the arrangement of all chips.
 pub type PJRT_TpuTopology_ChipBounds = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ChipBounds_Args) -> *mut PJRT_Error,
 >;
@@ -6909,14 +6909,14 @@ pub struct PJRT_TpuTopology_ProcessBounds_Args {
     pub struct_size: usize,
     /// The topology.
     pub topology: *const PJRT_TopologyDescription,
-    /// Room in the array.
+    /// The capacity of the array.
     pub process_bounds_max_dims: usize,
     /// The caller's array; receives the processes per dimension.
     pub process_bounds: *mut i32,
     /// Out: number of dimensions.
     pub process_bounds_num_dims: usize,
 }
-/// Gives how processes are arranged.
+/// Returns the arrangement of the processes.
 pub type PJRT_TpuTopology_ProcessBounds = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_ProcessBounds_Args) -> *mut PJRT_Error,
 >;
@@ -6933,11 +6933,11 @@ pub struct PJRT_TpuTopology_GetRoutingStrategy_Args {
     /// In: its size; out: length of the name.
     pub routing_strategy_len: usize,
 }
-/// Names the routing strategy.
+/// Returns the name of the routing strategy.
 pub type PJRT_TpuTopology_GetRoutingStrategy = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_GetRoutingStrategy_Args) -> *mut PJRT_Error,
 >;
-/// A shape of slice that can be had.
+/// An available shape of a slice.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_TpuTopology_SliceConfig {
@@ -6945,9 +6945,9 @@ pub struct PJRT_TpuTopology_SliceConfig {
     pub dim_size: usize,
     /// Chips per dimension.
     pub dimensions: [i32; 4usize],
-    /// Whether a dimension is a ring.
+    /// `true` for each dimension that is a ring.
     pub wrap: [bool; 4usize],
-    /// Whether the torus is twisted.
+    /// `true` if the torus is twisted.
     pub twist: bool,
 }
 /// Arguments of PJRT_TpuTopology_GetSliceConfig.
@@ -6983,7 +6983,7 @@ pub struct PJRT_TpuTopology_GetSliceConfigs_Args {
     pub platform_type_name_len: usize,
     /// The caller's array; receives the shapes.
     pub slice_configs: *mut PJRT_TpuTopology_SliceConfig,
-    /// Room in the array.
+    /// The capacity of the array.
     pub max_slice_configs: usize,
     /// Out: their number.
     pub num_slice_configs: usize,
@@ -7007,7 +7007,7 @@ pub struct PJRT_TpuTopology_GetDefaultPlatformConfig_Args {
     /// Out: trays.
     pub num_trays: i64,
 }
-/// Gives the usual machine of a TPU type.
+/// Returns the usual machine of a TPU type.
 pub type PJRT_TpuTopology_GetDefaultPlatformConfig = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TpuTopology_GetDefaultPlatformConfig_Args) -> *mut PJRT_Error,
 >;
@@ -7134,13 +7134,13 @@ pub struct PJRT_XlaTransform_string {
     /// Their number.
     pub size: usize,
 }
-/// What every call of a transform has: version in, error out.
+/// The common fields of all calls of a transform: the caller's version, and the error.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_XlaTransform_version_and_error {
     /// The caller's version.
     pub api_version: i64,
-    /// Out: backs the results.
+    /// Out: owns the memory of the results.
     pub data: *mut ::core::ffi::c_void,
     /// Out: frees `data`, or null.
     pub cleanup_fn: ::core::option::Option<unsafe extern "C" fn(data: *mut ::core::ffi::c_void)>,
@@ -7159,14 +7159,14 @@ pub struct PJRT_XlaTransform_Args {
     pub struct_size: usize,
     /// Version and error.
     pub header: PJRT_XlaTransform_version_and_error,
-    /// A serialised `HloModuleProto`.
+    /// A serialized `HloModuleProto`.
     pub hlo_module: PJRT_XlaTransform_string,
     /// Out: the new `HloModuleProto`.
     pub transformed_hlo_module: PJRT_XlaTransform_string,
     /// Out: whether it differs.
     pub changed: bool,
 }
-/// A transform, given by the host.
+/// A transform, provided by the host.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_XlaTransform_Callbacks {
@@ -7186,7 +7186,7 @@ pub const PJRT_XlaTransform_PipelineStage_kPreScheduler: PJRT_XlaTransform_Pipel
 pub const PJRT_XlaTransform_PipelineStage_kPostScheduler: PJRT_XlaTransform_PipelineStage =
     PJRT_XlaTransform_PipelineStage(1);
 #[repr(transparent)]
-/// Where in the compiler a transform runs.
+/// The stage of the compiler in which a transform runs.
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct PJRT_XlaTransform_PipelineStage(pub ::core::ffi::c_uint);
 /// Arguments of PJRT_Register_Xla_Transform_Fn.
@@ -7199,7 +7199,7 @@ pub struct PJRT_Register_Xla_Transform_Args {
     pub name: *const ::core::ffi::c_char,
     /// Length of `name`.
     pub name_size: usize,
-    /// Where it runs.
+    /// The stage.
     pub stage: PJRT_XlaTransform_PipelineStage,
     /// The transform.
     pub callbacks: *mut PJRT_XlaTransform_Callbacks,
@@ -7214,7 +7214,7 @@ pub type PJRT_Register_Xla_Transform_Fn = ::core::option::Option<
 pub struct PJRT_Clear_Xla_Transform_Args {
     /// Size of this struct in the writer's version, up to the end of its last field.
     pub struct_size: usize,
-    /// Where it runs.
+    /// The stage.
     pub stage: PJRT_XlaTransform_PipelineStage,
     /// The name; borrowed for the call.
     pub name: *const ::core::ffi::c_char,
@@ -7222,17 +7222,17 @@ pub struct PJRT_Clear_Xla_Transform_Args {
     pub name_size: usize,
     /// The transform.
     pub callbacks: *mut PJRT_XlaTransform_Callbacks,
-    /// Out: whether there was one.
+    /// Out: whether there was a transform.
     pub cleared: bool,
 }
 /// Removes a transform.
 pub type PJRT_Clear_Xla_Transform_Fn =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Clear_Xla_Transform_Args) -> *mut PJRT_Error>;
-/// What the compiler's passes did.
+/// A report of the changes by the compiler's passes.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_HloPassPipelineTrace {
-    /// A serialised `HloModuleMetadataProto`.
+    /// A serialized `HloModuleMetadataProto`.
     pub serialized_trace: *const ::core::ffi::c_char,
     /// Its length.
     pub serialized_trace_size: usize,
@@ -7243,12 +7243,12 @@ pub struct PJRT_HloPassPipelineTrace {
 pub struct PJRT_Xla_Transform_Get_Hlo_Pass_Pipeline_Trace_Args {
     /// Size of this struct in the writer's version, up to the end of its last field.
     pub struct_size: usize,
-    /// A serialised `HloModuleProto`.
+    /// A serialized `HloModuleProto`.
     pub hlo_module: PJRT_XlaTransform_string,
-    /// Out: what the passes did; owned by the caller.
+    /// Out: the report; owned by the caller.
     pub trace: PJRT_HloPassPipelineTrace,
 }
-/// Runs the compiler's passes on a module and reports what they did.
+/// Runs the compiler's passes on a module and reports their changes.
 pub type PJRT_Xla_Transform_Get_Hlo_Pass_Pipeline_Trace_Fn = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Xla_Transform_Get_Hlo_Pass_Pipeline_Trace_Args) -> *mut PJRT_Error,
 >;
@@ -7275,7 +7275,7 @@ pub struct PJRT_Xla_Transform_Extension {
     pub register_xla_transform: PJRT_Register_Xla_Transform_Fn,
     /// Removes one.
     pub clear_xla_transform: PJRT_Clear_Xla_Transform_Fn,
-    /// Reports what the compiler's passes do.
+    /// Reports the changes by the compiler's passes.
     pub get_hlo_pass_pipeline_trace: PJRT_Xla_Transform_Get_Hlo_Pass_Pipeline_Trace_Fn,
     /// Frees a report.
     pub destroy_hlo_pass_pipeline_trace: PJRT_Xla_Transform_Destroy_Hlo_Pass_Pipeline_Trace_Fn,

@@ -1,4 +1,4 @@
-//! The layouts of the interface's structs as data. The ends of the fields tell which fields a struct of another version has.
+//! The layouts of the structs as data. The ends of the fields determine which fields a struct of a different version has.
 
 /// The layout of a field of a struct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl StructLayout {
 
 /// A struct that begins with its own size. (Structs of extensions begin with a base that does.)
 ///
-/// The size tells the version of the struct with which its writer was compiled. Fields that end after that size do not
+/// The size identifies the version of the struct with which its writer was compiled. Fields that end after that size do not
 /// exist; see [`field_end`](crate::field_end).
 ///
 /// # Safety

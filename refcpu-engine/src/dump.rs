@@ -1,6 +1,6 @@
 //! Writes programs, the output of each compiler pass, and the arguments of failed runs to files (`REFCPU_DUMP=folder`).
 //!
-//! Each program has a folder of its own, which `cargo pjrt run --replay` accepts after a run has failed:
+//! Each program has its own folder, which `cargo pjrt run --replay` accepts after a run has failed:
 //!
 //! | file | contents |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Programs with sizes that are known at run time only, and have bounds, through the whole engine.
+//! Programs with bounded sizes that are known only at run time, through the whole engine.
 
 use refcpu_engine::compile::{CompileErrorKind, CompileOptions, compile};
 use refcpu_engine::exec::{Input, RunOptions, Runtime, run};
@@ -7,7 +7,7 @@ use refcpu_kernels::{DType, Pool};
 
 const X: [f32; 4] = [3.0, 1.0, 4.0, 1.5];
 
-/// What the body makes of four numbers of which as many count as the size says, for each size.
+/// Returns the result of the body for each number of valid elements, from 0 to 4.
 fn results(body: &str) -> Vec<f32> {
     let text = format!(
         r#"!v = tensor<?xf32, #stablehlo.bounds<4>>
@@ -55,7 +55,7 @@ fn results(body: &str) -> Vec<f32> {
     (0..=4).map(result).collect()
 }
 
-/// What a function of the numbers that count gives, for each size.
+/// Returns the result of a function of the valid elements, for each number of them.
 fn expected(f: impl Fn(&[f32]) -> f32) -> Vec<f32> {
     (0..=4).map(|size| f(&X[..size])).collect()
 }
@@ -64,7 +64,7 @@ fn sum(x: &[f32]) -> f32 {
     x.iter().sum()
 }
 
-/// The sum of the numbers times their places.
+/// Returns the sum of the products of the numbers and their positions.
 fn weighted(x: &[f32]) -> f32 {
     x.iter().zip(0u8..).map(|(x, index)| x * f32::from(index)).sum()
 }

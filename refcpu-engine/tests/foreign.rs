@@ -10,7 +10,7 @@ use refcpu_engine::storage::{Allocator, AllocatorOptions, Array};
 use refcpu_kernels::{DType, Dst, Pool, Src};
 use std::cell::RefCell;
 
-/// A handler that notes its calls and adds ten to what is in its results, which it fills with its operand unless they are
+/// A handler that records its calls and adds ten to its results, into which it copies its operand unless they are
 /// aliases.
 #[derive(Default)]
 struct AddTen {
@@ -48,7 +48,7 @@ fn compiled(text: &str) -> Result<Plan, (CompileErrorKind, String)> {
     compile(&module, &options).map(|compiled| compiled.plan).map_err(|error| (error.kind, error.to_string()))
 }
 
-/// Runs a plan, and what is read back of its bytes, on six numbers.
+/// Runs a plan on six numbers, and returns the bytes of its results.
 fn run_on(plan: &Plan, handlers: Option<&AddTen>) -> Result<Vec<Vec<u8>>, RunError> {
     let runtime = Runtime::new(Pool::inline(), Allocator::new(AllocatorOptions::default()));
     let numbers = Array::from_bytes(&runtime.allocator, DType::U8, &[2, 3], &[0, 1, 2, 3, 4, 5]).unwrap();

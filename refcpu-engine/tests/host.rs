@@ -7,13 +7,13 @@ use refcpu_engine::storage::{Allocator, AllocatorOptions, Array};
 use refcpu_kernels::{DType, Pool};
 use std::cell::RefCell;
 
-/// A host that answers every question with the number that it was sent last, plus one.
+/// A host that returns, for every receive operation, the number that it received last plus one.
 #[derive(Default)]
 struct Counter {
     sent: RefCell<Vec<(Process, i64, i32)>>,
-    /// Refuses this number.
+    /// The number that the host refuses.
     refused: Option<i32>,
-    /// Answers with so many bytes too few.
+    /// The number of bytes that are missing in the host's answers.
     missing: usize,
 }
 
@@ -65,7 +65,7 @@ fn receive(result: &str, token: &str) -> String {
     )
 }
 
-/// A function that has its argument counted up by the host.
+/// A function whose argument the host increments.
 fn once() -> String {
     format!(
         "func.func public @main(%x: tensor<i32>) -> tensor<i32> {{

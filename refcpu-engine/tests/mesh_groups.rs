@@ -1,11 +1,11 @@
-//! Collectives in groups along the axes of a mesh compute what they compute in the groups as lists.
+//! Collectives in groups along the axes of a mesh have the same results as in equal groups as lists.
 
 use refcpu_engine::compile::{CompileError, CompileOptions, compile};
 use refcpu_engine::exec::{Input, RunOptions, Runtime, run};
 use refcpu_engine::storage::{Allocator, AllocatorOptions, Array};
 use refcpu_kernels::{DType, Pool};
 
-/// The meshes, and groups along axes of them with the lists that they are.
+/// The meshes, and groups along their axes with the equal lists.
 const MESHES: &str = r#"
     sdy.mesh @grid = <["x"=4, "y"=2]>
     sdy.mesh @permuted = <["a"=2, "b"=2, "c"=2], device_ids=[0, 3, 6, 1, 7, 2, 5, 4]>"#;
@@ -52,7 +52,7 @@ fn program((op, attributes, dims): (&str, &str, &str), channel: u8, groups: &str
     )
 }
 
-/// The results of all devices, which have other elements each.
+/// Returns the results of all devices, each of which has different elements.
 fn results(text: &str, options: &CompileOptions) -> Result<Vec<Vec<f32>>, CompileError> {
     let module = pjrt_stablehlo::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let compiled = compile(&module, options)?;

@@ -1,5 +1,5 @@
-//! Programs in the form that they have for one partition: they compute what the program on whole arrays does, and communicate
-//! no more than they have to.
+//! Programs in the form that they have for one partition: they have the results of the program on whole arrays, and do
+//! not communicate more than necessary.
 
 use pjrt_sharding::Sharding;
 use refcpu_engine::compile::{ArrayInfo, CompileOptions, Compiled, Parts, compile, partitioned};
@@ -17,7 +17,7 @@ const COLLECTIVES: [&str; 6] = [
     "collective_broadcast",
 ];
 
-/// Small whole numbers, of which sums are exact.
+/// Small integers, whose sums are exact.
 fn numbers(runtime: &Runtime, dtype: DType, dims: &[usize], seed: usize) -> Array {
     let count: usize = dims.iter().product();
     let number = |i: usize| (i * 7 + seed * 3) as i32 % 11 - 4;
@@ -30,13 +30,13 @@ fn numbers(runtime: &Runtime, dtype: DType, dims: &[usize], seed: usize) -> Arra
     Array::from_bytes(&runtime.allocator, dtype, dims, &bytes).unwrap()
 }
 
-/// Where a partition's part begins and how large it is. What is to be reduced has one partial result of it.
+/// Returns the start and the size of a partition's part. An array to be reduced has one partial result of the part.
 fn part(sharding: Option<&Sharding>, dims: &[usize], partition: usize) -> (Vec<usize>, Vec<usize>) {
     let Some(sharding) = sharding else { return (vec![0; dims.len()], dims.to_vec()) };
     (sharding.shard_starts(partition, dims), sharding.shard_dims(dims))
 }
 
-/// Compares what a program on a mesh `x=2, y=2` computes on whole arrays with what it does in parts, and gives its partitioned
+/// Compares the results of a program on a mesh `x=2, y=2` on whole arrays and in parts, and returns its partitioned
 /// text. Arguments and results are `main`'s, without `func.func public @main`.
 fn partitioned_text(main: &str) -> String {
     let text = format!("module {{ sdy.mesh @mesh = <[\"x\"=2, \"y\"=2]> func.func public @main{main} }}");
@@ -92,7 +92,7 @@ fn same_results(whole: &Compiled, of_partition: &Compiled, program: &str) {
     }
 }
 
-/// How many there are of each collective operation, of those that there are.
+/// Returns the number of each collective operation that occurs.
 fn collectives(program: &str) -> Vec<(&'static str, usize)> {
     let count = |name: &str| {
         program.matches(&format!("stablehlo.{name}\"")).count()
@@ -102,7 +102,7 @@ fn collectives(program: &str) -> Vec<(&'static str, usize)> {
     COLLECTIVES.iter().map(|name| (*name, count(name))).filter(|(_, count)| *count > 0).collect()
 }
 
-/// An argument of this type, split so.
+/// Returns an argument of this type that is split along these axes.
 fn split(name: &str, ty: &str, axes: &str) -> String {
     format!("%{name}: tensor<{ty}> {{sdy.sharding = #sdy.sharding<@mesh, [{axes}]>}}")
 }

@@ -13,7 +13,7 @@ struct Host(&'static str);
 /// A mesh of 2 by 2.
 const PARTITIONS: usize = 4;
 
-/// Along which axis of the mesh each dimension is split.
+/// Returns the sharding that splits each dimension along one of these axes of the mesh.
 fn along(axes: &[Option<usize>]) -> Option<Sharding> {
     let of_partition =
         |p: usize| axes.iter().map(|axis| axis.map_or(0, |axis| [p / 2, p % 2][axis])).collect();
@@ -52,7 +52,7 @@ module {
   }
 }"#;
 
-/// The sum of what the partitions have along the second axis.
+/// The sum of the parts of the partitions along the second axis.
 const SUM_ALONG_Y: &str = r#"
 func.func public @main(%a: tensor<4x3xf32>) -> tensor<4x3xf32> {
   %s = "stablehlo.all_reduce"(%a) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,

@@ -394,7 +394,7 @@ fn complex_and_narrow_elements_are_combined_by_a_loop() {
 
 #[test]
 fn a_region_may_combine_elements_in_a_wider_type() {
-    // 256 + 1 is no number of bf16. In a loop, the element that is added may be of its own type.
+    // bf16 cannot represent 256 + 1. In a loop, the element that is added may be of its own type.
     let sum = |narrow: &str| {
         format!(
             "({{

@@ -250,7 +250,7 @@ impl Writer {
     }
 }
 
-/// A program with a loop of random operations. With `large` it carries an array as well that is made anew in every step.
+/// A program with a loop of random operations. With `large`, it also carries an array that every step recreates.
 fn program(seed: u64, large: bool) -> String {
     const W: &str = "tensor<5000xf32>";
     let mut w = Writer {

@@ -25,7 +25,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Allocates room for `count` values of type `T`, whose alignment must not exceed a cache line.
+    /// Allocates memory for `count` values of type `T`, whose alignment must not exceed a cache line.
     ///
     /// # Panics
     /// Panics if the memory cannot be allocated.

@@ -126,9 +126,9 @@ impl<'a> Src<'a> {
     /// Returns the elements as values of a type of the same size.
     ///
     /// # Panics
-    /// Panics if `T` has another size or a stricter alignment than the element type guarantees.
+    /// Panics if `T` has a different size or a stricter alignment than the element type guarantees.
     pub fn as_slice<T: Element>(&self) -> &'a [T] {
-        assert_eq!(size_of::<T>(), self.dtype.size(), "elements of {:?} have another size", self.dtype);
+        assert_eq!(size_of::<T>(), self.dtype.size(), "elements of {:?} have a different size", self.dtype);
         assert!(self.ptr.cast::<T>().is_aligned());
         // SAFETY: as in `bytes`; the size equals the element's and the pointer is aligned (both checked), and
         // every bit pattern is a `T` by the contract of `Element`.
@@ -208,9 +208,9 @@ impl<'a> Dst<'a> {
     /// Returns the elements as values of a type of the same size.
     ///
     /// # Panics
-    /// Panics if `T` has another size or a stricter alignment than the element type guarantees.
+    /// Panics if `T` has a different size or a stricter alignment than the element type guarantees.
     pub fn as_mut_slice<T: Element>(&mut self) -> &mut [T] {
-        assert_eq!(size_of::<T>(), self.dtype.size(), "elements of {:?} have another size", self.dtype);
+        assert_eq!(size_of::<T>(), self.dtype.size(), "elements of {:?} have a different size", self.dtype);
         assert!(self.ptr.cast::<T>().is_aligned());
         // SAFETY: as in `bytes_mut`; the size equals the element's and the pointer is aligned (both checked),
         // and every bit pattern is a `T` by the contract of `Element`.

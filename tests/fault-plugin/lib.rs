@@ -1,7 +1,7 @@
-//! A plugin that fails on demand, to test what hosts see of it.
+//! A plugin that fails on demand, to test the errors that hosts receive.
 //!
 //! `FAULT_PLUGIN=method:panic` makes a trait method panic, `method:error` makes it return an error; the variable is read at
-//! every call, so that one process can go through all of them. Without it the device works: it takes programs of arrays of
+//! every call, so that one process can test all of them. Without it the device works: it takes programs of arrays of
 //! f32, and every result is the first argument.
 
 #![forbid(unsafe_code)]
@@ -16,7 +16,7 @@ use pjrt_plugin::{
 };
 use pjrt_stablehlo::ir;
 
-/// Does what the environment asks a method to do.
+/// Injects the fault that the environment specifies for a method.
 fn fault(method: &str) -> Result<()> {
     let asked = std::env::var("FAULT_PLUGIN").unwrap_or_default();
     match asked.strip_prefix(method).and_then(|rest| rest.strip_prefix(':')) {

@@ -302,7 +302,7 @@ print("submitted", x.is_ready())
     assert printed == "submitted False"
 
 
-def test_a_misspelt_or_senseless_limit_is_refused():
+def test_a_misspelled_or_senseless_limit_is_refused():
     code = """
 import jax
 try:

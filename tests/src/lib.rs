@@ -1,1 +1,1 @@
-//! What crosses crates: ABI, real hosts, the corpus.
+//! Tests that span crates: the ABI, real hosts, and the corpus.

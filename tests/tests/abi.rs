@@ -1,4 +1,4 @@
-//! Whether `pjrt-sys` declares what upstream's headers declare, in the version it follows and in two old ones.
+//! Compares the declarations of `pjrt-sys` with upstream's headers, in the version that it follows and in two old ones.
 //!
 //! `cargo xtask bindgen --upstream` fetches the headers, writes what bindgen understands of them into the folder that
 //! `PJRT_UPSTREAM_LAYOUTS` names, one JSON file per version, and runs these tests.
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// What one version declares.
+/// The declarations of one version.
 #[derive(Deserialize)]
 struct Header {
     structs: Vec<Struct>,
@@ -75,12 +75,12 @@ impl Header {
     }
 }
 
-/// Whether a word of a type is a parameter's name with its colon.
+/// Returns `true` if a word of a type is a parameter's name with its colon.
 fn is_parameter_name(word: &str) -> bool {
     word.strip_suffix(':').is_some_and(|name| !name.is_empty() && !name.ends_with(':'))
 }
 
-/// What differs between an upstream version and ours, where ours may have more.
+/// Returns the differences between an upstream version and ours, which may have more declarations.
 fn differences(version: &str, ours: &Header) -> Vec<String> {
     let upstream = Header::read(version);
     let mut found = Vec::new();
@@ -147,7 +147,7 @@ fn differences(version: &str, ours: &Header) -> Vec<String> {
     found
 }
 
-/// Fails with the list of what differs.
+/// Fails with the list of the differences.
 fn assert_same(version: &str) {
     let found = differences(version, &Header::read("ours"));
     assert!(found.is_empty(), "{} differences from {version}:\n{}", found.len(), found.join("\n"));

@@ -1,4 +1,4 @@
-//! The documents: links lead somewhere, and the list of dependencies is complete.
+//! The documents: the targets of links exist, and the list of dependencies is complete.
 
 #![forbid(unsafe_code)]
 

@@ -75,7 +75,7 @@ pub(crate) fn fuzz(options: &Options) -> Result<()> {
     let count = collect_seeds(options.target, &seeds)?;
     println!("{count} seeds in {}", seeds.display());
     let mut command = Command::new("cargo");
-    command.current_dir(folder.parent().context("the folder of the targets lies in the crate")?);
+    command.current_dir(folder.parent().context("the folder of the targets is in the crate")?);
     // The sanitizer's flags require a nightly compiler; the environment variable makes the stable one accept
     // them.
     let nightly = output(Command::new("rustup").args(["run", "nightly", "rustc", "--version"])).is_ok();

@@ -26,18 +26,18 @@ enum Mark {
     Readable,
 }
 
-/// The buffers that hide something.
+/// Returns the buffers with marks.
 fn marks() -> MutexGuard<'static, HashMap<usize, Mark>> {
     static MARKS: LazyLock<Mutex<HashMap<usize, Mark>>> = LazyLock::new(Mutex::default);
     MARKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The object of a call was destroyed.
+/// Records that the object of a call was destroyed.
 pub(crate) fn destroyed(object: usize) {
     marks().remove(&object);
 }
 
-/// Lets later readbacks of an array return zeros.
+/// Makes later readbacks of an array return zeros.
 fn read_as_zeros(array: *mut PJRT_Buffer) {
     let zeros = Vec::leak(vec![0_u8; 1 << 20]).as_ptr().expose_provenance() as i64;
     state().late.insert(array.addr() as i64, zeros);

@@ -109,7 +109,7 @@ impl Fault {
         let mut words = text.split_whitespace().peekable();
         let function = words.next().ok_or("expected the name of a function")?;
         if function == "GetPjrtApi" {
-            let name = words.next().ok_or("what happens?")?.to_owned();
+            let name = words.next().ok_or("expected an action")?.to_owned();
             let action = Action::Special(name, words.map(str::to_owned).collect());
             return Ok(Self { slot: None, conditions: Vec::new(), actions: vec![action] });
         }

@@ -119,7 +119,7 @@ impl Memory {
         self.blocks.entry(buffer).or_insert(Block { size, users: Vec::new() }).users.push(user);
     }
 
-    /// Gives the elements of `new` to the users of the memory of `old`.
+    /// Replaces the elements of `old` with those of `new` for the users of its memory.
     fn fill(&mut self, users: &[User], old: usize, new: usize) {
         for user in users {
             match user {
@@ -171,7 +171,7 @@ impl Memory {
     }
 }
 
-/// The arguments and the first output of an execution on the first device.
+/// Returns the program, the arguments and the first output of an execution on the first device.
 ///
 /// # Safety
 ///

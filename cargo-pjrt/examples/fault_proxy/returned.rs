@@ -47,7 +47,7 @@ unsafe fn copy(address: i64, size: usize) -> *mut u8 {
     block
 }
 
-/// The object of a call was destroyed: its serialized bytes, which should live longer, are overwritten.
+/// Overwrites the serialized bytes of the object that a call has destroyed. They should live longer.
 pub(crate) fn destroyed(object: usize) {
     let freed = blocks().of_executable.remove(&object);
     freed.into_iter().flatten().for_each(reuse);
@@ -65,7 +65,7 @@ pub(crate) unsafe fn after(name: &str, words: &[String], slot: usize, args: *mut
     if of_struct.clone().any(|word| unsafe { place(args, &field(slot, word)) }.is_none()) {
         return;
     }
-    // SAFETY: as above, and the fields lie in the struct.
+    // SAFETY: as above, and the fields are in the struct.
     let get = |name: &str| unsafe {
         let path = field(slot, name);
         read(place(args, &path).expect("a field"), &path)

@@ -57,7 +57,7 @@ pub struct Difference {
     pub b: String,
 }
 
-/// Where the values of a difference are from.
+/// The origin of the values of a difference.
 const NAMES: [&str; 2] = ["in A", "in B"];
 
 /// Compares the facts about two plugins, which are in the order of the subjects.

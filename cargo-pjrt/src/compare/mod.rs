@@ -5,7 +5,7 @@
 //! are grouped by *subject*, such as `buffer/f32` or `program/add.mlir`. A plugin that crashes or hangs in a
 //! subject is observed in the remaining ones. [`compare`] then compares the facts of both plugins, without
 //! knowledge of what they mean. Facts that any two correct plugins may differ in, such as names and
-//! versions, are listed apart.
+//! versions, are listed separately.
 
 mod child;
 mod diff;

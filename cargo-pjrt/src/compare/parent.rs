@@ -93,7 +93,7 @@ fn check(plugin: &Named<'_>, options: &Options, program: &Path) -> Result<Vec<Ro
 }
 
 /// Returns `true` if two outcomes, which consist of a status and a message, are failures with the same codes of
-/// errors, whatever the texts are.
+/// errors, regardless of their texts.
 fn fail_alike(a: (Status, &str), b: (Status, &str)) -> bool {
     let codes = |message: &str| -> Vec<Code> {
         message.split(|c: char| !c.is_ascii_uppercase() && c != '_').filter_map(Code::by_name).collect()

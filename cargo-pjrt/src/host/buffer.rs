@@ -63,7 +63,7 @@ impl FutureCopy {
         self.event.wait().map(|()| destination)
     }
 
-    /// Tells the plugin that there is no destination, and returns the outcome of the event.
+    /// Notifies the plugin that there is no destination, and returns the outcome of the event.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ pub const UNWRITTEN: u8 = 0xEE;
 /// The largest credible size of an array in bytes.
 const MOST_READ: usize = 1 << 36;
 
-/// The bytes of an array that the host holds, which can be read as long as it does.
+/// The bytes of an array that the host holds. They can be read while the host holds the array.
 #[derive(Debug)]
 pub struct HeldBytes {
     start: *mut std::ffi::c_void,

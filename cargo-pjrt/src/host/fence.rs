@@ -27,7 +27,9 @@ impl fmt::Display for Fence {
             Self::Guarded(size) => {
                 write!(f, "a struct with a struct_size of {size} bytes before an inaccessible page")
             }
-            Self::Enlarged => write!(f, "a struct_size that is {MORE} bytes larger than the function knows"),
+            Self::Enlarged => {
+                write!(f, "a struct_size that is {MORE} bytes larger than the function expects")
+            }
             Self::WildExtension => write!(f, "an extension_start that is an invalid pointer"),
         }
     }
@@ -109,8 +111,8 @@ fn with_prefilled<A: SizedStruct, R>(slot: &Slot, args: &mut A, function: impl F
     USED.set(true);
     let args = ptr::from_mut(args);
     let inside = |range: &Range<usize>| range.end <= A::STRUCT_SIZE;
-    assert!(outputs.iter().all(|(range, _)| inside(range)), "outputs lie in the struct");
-    // SAFETY: the ranges lie in the struct, whose bytes are written and read as bytes through the pointer to
+    assert!(outputs.iter().all(|(range, _)| inside(range)), "outputs are in the struct");
+    // SAFETY: the ranges are in the struct, whose bytes are written and read as bytes through the pointer to
     // it. Outputs that the plugin did not write are set to zero, which is a valid value of all fields, before
     // they are read with their types.
     unsafe {
@@ -237,7 +239,7 @@ fn wild_extension<A: SizedStruct, R>(
     function: impl FnOnce(*mut A) -> R,
 ) -> R {
     if let Some(field) = layout.field("extension_start") {
-        // SAFETY: the field lies in the struct and is a pointer.
+        // SAFETY: the field is in the struct and is a pointer.
         unsafe { ptr::from_mut(args).byte_add(field.offset).cast::<usize>().write(0x6) };
     }
     function(args)

@@ -138,7 +138,7 @@ impl Plugin {
         if self.function(slot.offset).is_none() { SlotState::Null } else { SlotState::Function }
     }
 
-    /// Returns the pointer at an offset that lies in the table.
+    /// Returns the pointer at an offset that is in the table.
     fn function(self, offset: usize) -> Option<unsafe extern "C" fn()> {
         // SAFETY: the caller checked that the table extends beyond the offset. All slots are nullable
         // function pointers.

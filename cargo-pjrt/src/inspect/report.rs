@@ -24,7 +24,7 @@ pub struct Report {
     pub version: (i32, i32),
     /// The size of its function table, in bytes.
     pub table_size: usize,
-    /// The state of every slot that this crate knows, in order.
+    /// The state of every slot of this crate's version of the table, in order.
     pub slots: Vec<(String, Slot)>,
     /// The extensions: type, name, and size of the struct.
     pub extensions: Vec<(u32, String, usize)>,

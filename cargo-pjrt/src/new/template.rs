@@ -5,7 +5,7 @@
 pub enum Template {
     /// The smallest complete plugin, in one file: a device that adds, on the host's thread
     Hello,
-    /// Devices with memories and command queues of their own, and a compiler for StableHLO's core
+    /// Devices with their own memories and command queues, and a compiler for StableHLO's core
     Queue,
 }
 

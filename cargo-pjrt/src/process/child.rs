@@ -261,13 +261,13 @@ const NEXT: &str = "next ";
 /// The prefix of a line with the child's exit status, which it sends after its last step.
 const DONE: &str = "done ";
 
-/// Tells the parent the next step of this process, such as "loading the plugin". If the plugin ends the
+/// Reports the next step of this process to the parent, such as "loading the plugin". If the plugin ends the
 /// process, the parent's error names this step.
 pub fn next(what: &str) {
     send(&format!("{NEXT}{what}"));
 }
 
-/// Tells the parent that all steps have finished, and with which status this process is about to exit.
+/// Reports to the parent that all steps have finished, and the status with which this process will exit.
 pub fn done(status: u8) {
     send(&format!("{DONE}{status}"));
 }

@@ -9,7 +9,7 @@ pub struct CompileOptions {
     pub replicas: i64,
     /// The number of partitions of each replica.
     pub partitions: i64,
-    /// `true` if the program is partitioned by Shardy. This also asks for SPMD partitioning, even of one
+    /// `true` if the program is partitioned by Shardy. This also requests SPMD partitioning, even of one
     /// partition, as ZML does.
     pub shardy: bool,
     /// `true` if each execution names its device.

@@ -102,7 +102,7 @@ fn fill_by_name(word: &str) -> Option<Fill> {
     }
 }
 
-/// Returns the next number between -1 and 1 of a SplitMix64 sequence. Equal seeds give equal sequences.
+/// Returns the next number between -1 and 1 of a SplitMix64 sequence. Equal seeds produce equal sequences.
 fn uniform(state: &mut u64) -> f64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut bits = *state;

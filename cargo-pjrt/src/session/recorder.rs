@@ -705,7 +705,7 @@ unsafe extern "C" fn buffer_destroy(args: *mut PJRT_Buffer_Destroy_Args) -> *mut
 unsafe extern "C" fn to_host_buffer(args: *mut PJRT_Buffer_ToHostBuffer_Args) -> *mut PJRT_Error {
     // SAFETY: the host calls this function as `# Safety` requires.
     unsafe {
-        // A call without a destination only asks for the size.
+        // A call without a destination only requests the size.
         if !(*args).dst.is_null() {
             recorder().looked_at((*args).src);
         }

@@ -36,7 +36,7 @@ pub(super) struct Compiled {
 /// The state of a recording.
 #[derive(Default)]
 pub(super) struct State {
-    /// `None` once a write has failed.
+    /// The log; `None` once a write has failed.
     log: Option<Writer>,
     last_id: u64,
     /// The clients, by address.
@@ -69,7 +69,7 @@ impl State {
         self.last_id
     }
 
-    /// Gives a buffer a number.
+    /// Assigns a number to a buffer.
     pub(super) fn adopt(&mut self, raw: *mut PJRT_Buffer) -> u64 {
         let id = self.new_id();
         self.buffers.insert(raw.addr(), Known { id, is_read: false });

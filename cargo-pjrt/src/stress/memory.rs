@@ -95,7 +95,11 @@ fn measure(client: &Client, rounds: u64, mut round: impl FnMut() -> Verdict<()>)
         is_leak |= growth.steady > noise;
     }
     let summary = format!("{rounds} rounds: {}", summary.join(", "));
-    if is_leak { Err(Stop::Failed(format!("memory grows without end: {summary}"))) } else { Ok(summary) }
+    if is_leak {
+        Err(Stop::Failed(format!("memory use grows without bound: {summary}")))
+    } else {
+        Ok(summary)
+    }
 }
 
 /// Returns the size of this process in physical memory.

@@ -1,4 +1,4 @@
-//! Stress: threads that use a plugin at once, memory over many rounds, and hosts that end in the middle.
+//! Stress: threads that use a plugin concurrently, memory over many rounds, and hosts that end in the middle.
 //!
 //! Each scenario runs in a child process. A scenario that fails says what was seen and the seed with which
 //! every thread repeats its operations; how the threads interleave differs between runs.

@@ -24,7 +24,7 @@ pub struct Options {
     /// Number of rounds over which memory is measured
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..))]
     pub rounds: u64,
-    /// Seed of the random operations; by default, another one each time
+    /// Seed of the random operations; by default, a different one each time
     #[arg(long)]
     pub seed: Option<u64>,
     /// Client option, such as num_devices=2; can be given several times

@@ -1,6 +1,6 @@
 //! Random numbers.
 
-/// A SplitMix64 sequence. Equal seeds give equal sequences.
+/// A SplitMix64 sequence. Equal seeds produce equal sequences.
 #[derive(Debug, Clone)]
 pub(super) struct Random(u64);
 

@@ -27,7 +27,7 @@ pub struct Row {
     pub name: String,
     /// The outcome.
     pub outcome: Outcome,
-    /// The summary, or what was seen.
+    /// The summary, or the reason if the outcome is not [`Outcome::Ok`].
     pub message: String,
     /// The duration in seconds.
     pub seconds: f64,

@@ -3,7 +3,7 @@
 /// A part of the stress test, as `--only` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Part {
-    /// Threads that upload, execute, read, donate, copy and destroy at once.
+    /// Threads that upload, execute, read, donate, copy and destroy concurrently.
     Threads,
     /// Memory held over many rounds.
     Memory,

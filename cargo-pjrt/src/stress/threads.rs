@@ -1,4 +1,4 @@
-//! Threads that use a plugin at once.
+//! Threads that use a plugin concurrently.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};

@@ -58,7 +58,7 @@ const KEYWORDS: &[&str] = &[
     "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// What to add to a manifest whose package is not a shared library.
+/// The lines to add to a manifest whose package is not a shared library.
 const CDYLIB: &str = "[lib]\ncrate-type = [\"cdylib\"]";
 
 impl Package {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn misspelt_settings_and_names_that_python_refuses_are_errors() {
+    fn misspelled_settings_and_names_that_python_refuses_are_errors() {
         assert!(read(&json!({"pjrt": {"prio": 1}})).unwrap_err().contains("`prio`"));
         assert!(read(&json!({"pjrt": {"jax": {"prio": 1}}})).unwrap_err().contains("`prio`"));
         for name in ["my-chip", "1chip", "Chip", "class"] {

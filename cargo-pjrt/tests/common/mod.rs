@@ -14,7 +14,7 @@ fn library(name: &str) -> String {
 /// folder of the examples.
 fn built() -> PathBuf {
     let test = std::env::current_exe().expect("this program knows where it is");
-    test.parent().expect("a program lies in a folder").to_owned()
+    test.parent().expect("a program is in a folder").to_owned()
 }
 
 /// Returns the path of the smallest plugin.

@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(space.allocate(32, "array".to_owned()), Some(b));
         space.free(a);
         space.free(b);
-        assert_eq!(space.allocate(64, "array".to_owned()), Some(0), "neighbours that are free are one room");
+        assert_eq!(space.allocate(64, "array".to_owned()), Some(0), "neighbors that are free are one room");
         assert_eq!((space.peak(), space.largest_gap()), (96, 0));
     }
 

@@ -1,4 +1,4 @@
-//! A plugin that computes nothing: every program runs at once, and all of its outputs are zero.
+//! A plugin that computes nothing: every program runs immediately, and all of its outputs are zero.
 //!
 //! The time of a call is that of the host and of this project's SDK, so it is a lower bound for the times of any plugin:
 //!

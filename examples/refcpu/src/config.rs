@@ -130,7 +130,7 @@ const VARIABLES: &[&str] = &[
     "REFCPU_ISA",
 ];
 
-/// Returns an error if the name of a variable is misspelt, because it would have no effect.
+/// Returns an error if the name of a variable is misspelled, because it would have no effect.
 fn check_variables(names: impl Iterator<Item = String>) -> Result<()> {
     for name in names.filter(|name| name.starts_with("REFCPU_")) {
         if !VARIABLES.contains(&name.as_str()) {
@@ -187,7 +187,7 @@ mod tests {
     use pjrt_plugin::OptionValue;
 
     #[test]
-    fn a_misspelt_variable_is_refused() {
+    fn a_misspelled_variable_is_refused() {
         let check = |names: &[&str]| check_variables(names.iter().map(|name| (*name).to_owned()));
         assert!(check(&["HOME", "REFCPU_NUM_DEVICES", "REFCPU_ISA"]).is_ok());
         let error = check(&["REFCPU_NUM_DEVICE"]).unwrap_err();

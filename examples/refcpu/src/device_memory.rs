@@ -1,6 +1,6 @@
 //! The memory of a device, as hosts see it.
 //!
-//! All devices share the memory of the machine, and arrays can share their memory. Hosts see devices with memories of their own:
+//! All devices share the memory of the machine, and arrays can share their memory. Hosts see devices with their own memories:
 //! each buffer counts on its device with its own size, and a running program counts with its outputs and its temporary memory.
 
 use pjrt_plugin::{DeviceId, Error, Memory};

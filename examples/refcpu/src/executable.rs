@@ -34,7 +34,7 @@ pub struct RefcpuExecutable {
     /// The bytes of the outputs and of temporary memory on each device. Devices that share a run have equal parts of its
     /// temporary memory.
     pub(crate) execution_bytes: usize,
-    /// The cost of the program of one device, which is estimated when a host asks for it.
+    /// The cost of the program of one device, which is estimated when a host requests it.
     cost: OnceLock<Stats>,
     /// The dump to which executions are written.
     pub(crate) dump: Option<Arc<Dump>>,

@@ -101,7 +101,7 @@ impl Loaded {
         memory.ok_or_else(|| Error::internal(format!("refcpu has no device with the id {device}")))
     }
 
-    /// Adds to an error about memory what the program needs it for.
+    /// Adds to an error about memory the purposes for which the program needs it.
     fn exhausted(&self, error: &Error) -> Error {
         let plan = &self.executable.compiled.plan;
         let message = exhausted_while_running(error.message(), self.executable.name(), plan);

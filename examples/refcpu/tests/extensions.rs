@@ -1,4 +1,4 @@
-//! refcpu's extensions of the PJRT C API, called as hosts call them. What every plugin has in common is tested in the SDK.
+//! refcpu's extensions of the PJRT C API, called as hosts call them. The SDK's tests cover the common functions of plugins.
 
 #![allow(unsafe_code, reason = "what a C host does with pointers")]
 
@@ -160,7 +160,7 @@ fn the_metadata_of_an_executable_is_its_plan_as_text() {
 }
 
 #[test]
-fn compiler_options_are_declared_and_a_misspelt_one_is_refused_with_a_hint() {
+fn compiler_options_are_declared_and_a_misspelled_one_is_refused_with_a_hint() {
     let client = Client::new();
     let with = |name: &str, value: OverrideValue| {
         let mut options = CompileOptions::default();

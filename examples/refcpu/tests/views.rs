@@ -1,4 +1,4 @@
-//! Buffers over memory that the host goes on writing to, on refcpu.
+//! Buffers over memory that the host continues to write to, on refcpu.
 
 #![allow(unsafe_code, reason = "what a C host does with pointers")]
 
@@ -14,7 +14,7 @@ use c_host::{Client, Result, api, call, compile, destroy, download, extension, f
 
 mod c_host;
 
-/// Memory of the host that is never freed, with a count of the calls that say that it is not needed any more.
+/// Memory of the host that is never freed, with a count of the calls that report that it is no longer needed.
 struct Memory {
     start: *mut u8,
     len: usize,
@@ -22,7 +22,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// Zeros, so many bytes off a multiple of 64.
+    /// Zeros, at this distance in bytes from a multiple of 64.
     fn new(len: usize, skew: usize) -> Self {
         let block = Vec::leak(vec![0_u8; len + 128]).as_mut_ptr();
         let start = block.wrapping_add(block.align_offset(64) + skew);

@@ -28,7 +28,7 @@ pub(crate) const ALL: &[Model] = &[
     ("an execution's share keeps the storage, or the donation came first", donation_respects_executions),
     ("storage goes when the last share does, and only then", storage_goes_with_the_last_share),
     ("storage that is pinned survives the buffer's deletion", pinned_storage_survives),
-    ("storage that arrives reaches whoever waits for it", storage_reaches_waiters),
+    ("storage that arrives reaches all waiters", storage_reaches_waiters),
     ("outputs reach the buffers, whichever come first", outputs_reach_buffers),
     ("outputs that no buffer waits for go", launch_is_given_up),
     ("a launch that is poisoned while it finishes gets one of the two", poison_or_outputs),

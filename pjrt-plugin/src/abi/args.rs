@@ -218,7 +218,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 pub(crate) fn element_type(number: PJRT_Buffer_Type) -> Result<ElementType> {
     ElementType::from_number(number.0).ok_or_else(|| {
         Error::invalid_argument(format!(
-            "{} is not the number of an element type that this plugin knows (PJRT_Buffer_Type)",
+            "{} is not the number of a supported element type (PJRT_Buffer_Type)",
             number.0
         ))
     })

@@ -30,7 +30,7 @@ struct Observer {
     handles: Option<Mutex<Handles>>,
 }
 
-/// The observer that the environment asks for, which is read once. `None` in most processes.
+/// The observer that the environment requests, which is read once. It is `None` in most processes.
 static OBSERVER: LazyLock<Option<Observer>> = LazyLock::new(|| {
     let trace = std::env::var_os(TRACE_VARIABLE).filter(|path| !path.is_empty()).and_then(Trace::create);
     let wants_leaks = std::env::var_os(LEAK_VARIABLE).is_some_and(|value| value == "1");
@@ -151,7 +151,7 @@ impl Written {
 }
 
 impl Trace {
-    /// Creates the file. `%p` in the path stands for the process id, because a host's children inherit its environment.
+    /// Creates the file. `%p` in the path is replaced by the process id, because a host's children inherit its environment.
     fn create(path: OsString) -> Option<Self> {
         let path = match path.to_str() {
             Some(text) => OsString::from(text.replace("%p", &std::process::id().to_string())),

@@ -41,7 +41,7 @@ const DISTRIBUTED: &[OptionSpec] = &[
     OptionSpec::integer("num_nodes", 1, "the number of processes"),
 ];
 
-/// An option that hosts send to every plugin although their user did not ask for it.
+/// An option that hosts send to every plugin although their user did not request it.
 struct HostOption {
     name: &'static str,
     /// The host, with the releases that send the option.

@@ -243,7 +243,7 @@ fn handles<C: PjrtClient>(
 ) -> (Vec<DeviceHandle<C>>, Vec<MemoryHandle>) {
     let mut device_handles: Vec<DeviceHandle<C>> = Vec::with_capacity(devices.len());
     let mut memory_handles: Vec<MemoryHandle> = Vec::with_capacity(memories.len());
-    // A vector does not move its elements as long as it does not exceed its capacity.
+    // A vector does not move its elements unless it exceeds its capacity.
     let (first_device, first_memory) = (device_handles.as_ptr(), memory_handles.as_ptr());
     for (index, device) in devices.iter().enumerate() {
         let memory_indices: Box<[usize]> =

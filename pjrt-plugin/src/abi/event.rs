@@ -62,7 +62,7 @@ pub(crate) unsafe fn take_event(event: *mut PJRT_Event) -> Result<Option<Event>>
     Ok(unsafe { handle::share_from_raw::<State>(event, "event") }?.map(Event::of))
 }
 
-/// Returns the event of a handle, with a share of its own, because callbacks of the host may destroy the handle.
+/// Returns the event of a handle, with its own share, because callbacks of the host may destroy the handle.
 ///
 /// # Safety
 ///
@@ -100,7 +100,7 @@ pub(crate) fn event_is_ready<C: PjrtClient>(args: View<'_, PJRT_Event_IsReady_Ar
     Ok(())
 }
 
-/// `PJRT_Event_Error`: returns the error of a complete event, as a new error at each call.
+/// `PJRT_Event_Error`: returns the error of a complete event, as a new error on each call.
 pub(crate) fn event_error<C: PjrtClient>(args: View<'_, PJRT_Event_Error_Args>) -> Result<()> {
     match handle!(args.event: State)?.outcome() {
         Some(outcome) => outcome.map_err(Error::reported),

@@ -86,7 +86,7 @@ impl Arrays {
         })
     }
 
-    /// Returns the layouts, which are created at the first call.
+    /// Returns the layouts, which are created on the first call.
     pub(crate) fn layouts(&self) -> &Layouts {
         self.layouts.get_or_init(|| Layouts::row_major(self.ranks.iter().copied()))
     }

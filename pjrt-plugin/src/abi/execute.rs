@@ -176,7 +176,7 @@ pub(crate) fn loaded_executable_execute<C: PjrtClient>(
     Ok(())
 }
 
-/// Writes an event for each device, if the host asks for events.
+/// Writes an event for each device, if the host requests events.
 ///
 /// # Safety
 ///
@@ -233,7 +233,7 @@ fn launch_devices<'a, C: PjrtClient>(
     Ok((places, id))
 }
 
-/// Returns the id of `execute_device`: any addressable device if the executable is portable, otherwise one of its own.
+/// Returns the id of `execute_device`: any addressable device if the executable is portable, otherwise one of its own devices.
 fn named_device<C: PjrtClient>(loaded: &LoadedHandle<C>, place: usize) -> Result<DeviceId> {
     let device = &loaded.client.devices[place];
     if !device.addressable || !(loaded.portable || loaded.devices.contains(&place)) {
@@ -258,8 +258,8 @@ fn fits<C: PjrtClient>(
     spec.shape == *parameter && Arc::ptr_eq(&spec.client, &loaded.client) && spec.device == place
 }
 
-/// Returns an error if an argument is on another device than its parameter, or has another size. As in XLA's clients, an
-/// argument of the same size may have another shape or element type.
+/// Returns an error if an argument is on a different device than its parameter, or has a different size. As in XLA's clients, an
+/// argument of the same size may have a different shape or element type.
 #[cold]
 fn check<C: PjrtClient>(
     loaded: &LoadedHandle<C>,
@@ -298,7 +298,7 @@ fn wrong_size(index: usize, parameter: &Shape, argument: &Shape) -> Error {
     ))
 }
 
-/// Adds an argument with another shape than its parameter's: a copy with the parameter's shape. The argument is not donated.
+/// Adds an argument with a different shape than its parameter's: a copy with the parameter's shape. The argument is not donated.
 #[cold]
 fn push_bitcast<C: PjrtClient>(
     buffer: &BufferHandle<C>,

@@ -12,7 +12,7 @@ pub(crate) enum ForkedCall {
 }
 
 /// The functions that read only immutable data, and the few that call [`is_child`] themselves. Many hosts abort if one of
-/// these fails. A name that ends with `*` stands for all functions with that prefix.
+/// these fails. A name that ends with `*` matches all functions with that prefix.
 const CALLED: &[&str] = &[
     "PJRT_Buffer_Device",
     "PJRT_Buffer_Dimensions",

@@ -170,7 +170,7 @@ unsafe fn trace_context<T: SizedStruct>(args: *const T) -> Option<i64> {
         return None;
     }
     // SAFETY: a struct begins with its size, and has the field if that size includes it. Extensions are a linked list of
-    // structs with a common header, whose type tells which struct it is.
+    // structs with a common header, whose type identifies the struct.
     unsafe {
         if args.cast::<usize>().read_unaligned() < field.end {
             return None;

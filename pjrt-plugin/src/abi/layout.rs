@@ -1,7 +1,7 @@
 //! Layouts of the host (`PJRT_Buffer_MemoryLayout`), and layouts as handles (`PJRT_Layouts_MemoryLayout`).
 //!
 //! Hosts leave the size and the extensions of these nested structs uninitialized, so neither is read. The structs have the
-//! same size in all versions of the C API, and the type tells which struct it is.
+//! same size in all versions of the C API, and the type identifies the struct.
 
 use pjrt_sys::{
     PJRT_Buffer_MemoryLayout, PJRT_Buffer_MemoryLayout_Type_Strides, PJRT_Buffer_MemoryLayout_Type_Tiled,
@@ -97,7 +97,7 @@ pub(crate) fn check_strides(strides: &[i64], rank: usize) -> Result<()> {
 
 /// The placement of an array in host memory: its strides, and the bytes that it occupies around its first element.
 pub(crate) struct HostArray {
-    /// `None` if it is dense and row-major.
+    /// The strides; `None` if the array is dense and row-major.
     pub(crate) strided: Option<Strided>,
     /// The bytes before the first element.
     pub(crate) below: usize,
@@ -112,7 +112,7 @@ impl HostArray {
     }
 }
 
-/// Computes the placement of an array with byte strides; `None` stands for row-major. `dims` must be a valid shape.
+/// Computes the placement of an array with byte strides; `None` means row-major. `dims` must be a valid shape.
 pub(crate) fn host_array(dims: &[i64], strides: Option<&[i64]>, element_size: usize) -> Result<HostArray> {
     let Some(strides) = strides else { return Ok(HostArray::dense(dense_size(dims, element_size)?)) };
     let dense = row_major_strides(dims, element_size);

@@ -54,7 +54,7 @@ pub(crate) struct LoadedHandle<C: PjrtClient> {
     /// The author's program; `None` after deletion.
     loaded: Guarded<Option<Arc<C::Loaded>>>,
     pub(crate) assignment: DeviceAssignment,
-    /// `true` if the host chooses the device at each execution.
+    /// `true` if the host chooses the device for each execution.
     pub(crate) portable: bool,
     /// The addressable devices of the assignment, as indices in the client's devices. The next three fields have the same
     /// order.
@@ -64,7 +64,7 @@ pub(crate) struct LoadedHandle<C: PjrtClient> {
     logical_ids: Vec<PJRT_LogicalDeviceIds>,
     /// The launches on single devices that wait for each other; `None` for a program whose devices do not communicate.
     joint_launch: OnceLock<Option<Arc<JointLaunch<C::Buffer>>>>,
-    /// The specs of its outputs, for each device of the client. They are created at the first execution on the device.
+    /// The specs of its outputs, for each device of the client. They are created on the first execution on the device.
     outputs: Box<[OnceLock<OutputSpecs<C>>]>,
 }
 

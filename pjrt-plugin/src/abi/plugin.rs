@@ -30,7 +30,7 @@ fn attributes<C: PjrtClient>() -> &'static Attributes {
     if let Some(known) = lock(&ATTRIBUTES).get(&TypeId::of::<C>()) {
         return known;
     }
-    // The author's function is called without the lock. If two threads call it at once, one result is dropped.
+    // The author's function is called without the lock. If two threads call it concurrently, one result is dropped.
     let values = C::plugin_attributes();
     let old = values.values().iter().filter(|(name, _)| name != STABLEHLO_CURRENT_VERSION);
     let attributes =

@@ -228,7 +228,7 @@ pub(crate) fn client_buffer_from_host_buffer<C: PjrtClient>(
     let (released, done) = Event::pending();
     let len = if shape.host_size() == 0 { 0 } else { len };
     // SAFETY: the host lends the array that data, dimensions and strides describe until the event completes. The event
-    // completes when the buffer created here is dropped; memory that is lent only during this call is copied at once. The
+    // completes when the buffer created here is dropped; memory that is lent only during this call is copied immediately. The
     // array occupies `below` bytes before `data` and `above` bytes from it on.
     let bytes = unsafe { HostBytes::new(data.wrapping_sub(placed.below), len) };
     let mut lent = HostBuffer::lent(bytes, shape.clone(), placed.strided, may_alias, released);

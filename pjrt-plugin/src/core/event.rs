@@ -26,7 +26,7 @@ pub struct Event(Option<Arc<State>>);
 /// The right to complete an [`Event`]; see its example. Dropping it completes the event with an INTERNAL error.
 pub struct EventSource(Option<Arc<State>>);
 
-/// The state of an event. `phase` tells without a lock whether the event is complete, and whether its completion must take
+/// The state of an event. `phase` indicates without a lock whether the event is complete, and whether its completion must take
 /// the lock because there are waiting threads or callbacks. The other fields change under the lock; `error` does not change
 /// after `phase` is OK or FAILED.
 pub(crate) struct State {
@@ -203,7 +203,7 @@ impl Event {
         state
     }
 
-    /// Returns the source of an event that was created without one, at the first call.
+    /// Returns the source of an event that was created without one, on the first call.
     #[inline]
     pub(crate) fn take_source(&self) -> Option<EventSource> {
         let state = self.0.as_ref().filter(|state| state.left_to_host.load(Ordering::Relaxed))?;

@@ -1,4 +1,4 @@
-//! The parts that the traits and the C side share, and that know neither: they import nothing else of the crate.
+//! The parts that both the traits and the C side use. They import nothing else from the crate.
 //!
 //! `sync` contains the primitives that the models in `loom/` replace; `oneshot`, `spin_lock` and `device_lock` are built on
 //! them. `event`, `promise`, `launch` and `storage` are the states of asynchronous work and of buffers. `panic_guard`

@@ -17,7 +17,7 @@ pub(crate) trait Channel {
     /// The continuation that a receiver stores before the value is sent.
     type Continuation;
 
-    /// The value that a sender sends when it is dropped.
+    /// Returns the value that a sender sends when it is dropped.
     fn sender_dropped() -> Self::Value;
 
     /// Runs a continuation with the value, on the sender's thread.

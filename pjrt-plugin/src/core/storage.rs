@@ -332,7 +332,7 @@ impl<B> StoragePromise<B> {
         self.deliver_shared(value.map(|(storage, ready)| (Arc::new(storage), ready)));
     }
 
-    /// Delivers storage as [`deliver`](Self::deliver) does, of which there may be other shares.
+    /// Delivers storage, of which there may be other shares, as [`deliver`](Self::deliver) does.
     pub(crate) fn deliver_shared(self, value: Result<(Arc<B>, Event)>) {
         match value {
             Ok((storage, ready)) => {

@@ -17,7 +17,7 @@ use crate::core::panic_guard;
 /// See the [example](crate#an-example) of the crate.
 ///
 /// [`#[pjrt_plugin]`](macro@crate::pjrt_plugin) exports the same table. The client must be a concrete type. The table has
-/// the extensions whose [traits](crate::ext) the client implements. It is created at the first call.
+/// the extensions whose [traits](crate::ext) the client implements. It is created on the first call.
 ///
 /// `api_table!(MyClient, api_minor = 112)` sets the minor version of the C API that the plugin reports; the default is the
 /// newest version. The environment variable `PJRT_PLUGIN_API_MINOR` lowers it.
@@ -52,7 +52,7 @@ impl<C: PjrtClient> ApiTable<C> {
         Self { table: OnceLock::new(), client: PhantomData }
     }
 
-    /// Returns the table, which is created at the first call.
+    /// Returns the table, which is created on the first call.
     pub fn get(&'static self, api_minor: c_int, extensions: &[Option<Extension<C>>]) -> &'static PJRT_Api {
         let table = self.table.get_or_init(|| {
             panic_guard::install_hook();

@@ -113,7 +113,7 @@ pub struct Tile {
     #[prost(int64, repeated, tag = "1")]
     pub dimensions: ::prost::alloc::vec::Vec<i64>,
 }
-/// `DeviceAssignmentProto`. A computation is what a partition is elsewhere.
+/// `DeviceAssignmentProto`. Its computations are the partitions of other messages.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DeviceAssignment {
     #[prost(int32, tag = "1")]

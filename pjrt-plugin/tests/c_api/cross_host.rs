@@ -89,7 +89,7 @@ fn a_buffer_of_another_shape_gets_an_error_instead() {
 
 type Cancel = PJRT_Transfers_CrossHostSendCancelNotifier;
 
-/// Makes a buffer that describes itself; gives the description and what cancels it.
+/// Creates a buffer that is described, and returns its description and the function that cancels it.
 fn describe(client: &Client) -> (Buffer, Vec<u8>, Cancel) {
     unsafe extern "C" fn notify(
         error: *mut PJRT_Error,

@@ -15,10 +15,10 @@ use pjrt_plugin::{
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Work that a test runs when it wants to, by the number of a queue.
+/// Work that tests run explicitly, by the number of a queue.
 static QUEUES: LazyLock<Mutex<HashMap<i64, Vec<Work>>>> = LazyLock::new(Mutex::default);
 
-/// Runs what has been queued, and says how much that was.
+/// Runs all work of a queue, and returns its amount.
 pub(crate) fn run_queue(queue: i64) -> usize {
     let work = QUEUES.lock().unwrap().remove(&queue).unwrap_or_default();
     let count = work.len();
@@ -26,7 +26,7 @@ pub(crate) fn run_queue(queue: i64) -> usize {
     count
 }
 
-/// Runs what was queued first.
+/// Runs the first work of a queue.
 pub(crate) fn run_first(queue: i64) {
     let work = QUEUES.lock().unwrap().get_mut(&queue).map(|work| work.remove(0));
     work.unwrap()();
@@ -43,11 +43,11 @@ pub(crate) struct Dummy {
     /// The queue of readbacks, or 0 for none.
     readbacks: i64,
     panic_in: String,
-    /// Whether the host may write storage.
+    /// `true` if the host may write storage.
     raw: bool,
-    /// What becomes of views: they are `made`, `refused` or `copied`.
+    /// The treatment of views: they are `made`, `refused` or `copied`.
     views: String,
-    /// Whether there is no memory when the host first looks at storage.
+    /// `true` if there is no memory when the host first accesses storage.
     scarce: bool,
     /// The start of the host memory that is mapped.
     mapped: Mutex<Vec<usize>>,
@@ -62,13 +62,13 @@ pub(crate) struct Device {
 pub(crate) enum Storage {
     Own(Vec<u8>),
     Host(HostBuffer),
-    /// Bytes whose readback takes its turn in a queue.
+    /// Bytes whose readback is work of a queue.
     Slow(Vec<u8>, i64),
     /// Bytes that the host may write.
     Raw(Mutex<Vec<u8>>),
-    /// The host's own memory, which it goes on writing to.
+    /// The host's own memory, which it continues to write to.
     View(HostView),
-    /// Bytes that there is no memory for when the host first looks at them.
+    /// Bytes for which there is no memory when the host first accesses them.
     Scarce(Vec<u8>, AtomicBool),
 }
 
@@ -89,7 +89,7 @@ impl Storage {
         }
     }
 
-    /// What an operation reads.
+    /// Returns the bytes that an operation reads.
     fn read(&self, during: &impl ReadsViews) -> Vec<u8> {
         match self {
             Self::View(view) => view.lease(during).bytes().to_vec(),
@@ -343,7 +343,7 @@ impl PjrtClient for Dummy {
     }
 }
 
-/// Sends each device's input on channel 1, and has for output what it receives on channel 2.
+/// Sends each device's input on channel 1, and outputs the data that it receives on channel 2.
 fn call_host(mut ready: ReadyExecution<Storage>) {
     let callbacks = ready.host_callbacks().clone();
     let call = |(device, inputs): (usize, Vec<Input<Storage>>)| {
@@ -358,7 +358,7 @@ fn call_host(mut ready: ReadyExecution<Storage>) {
     }
 }
 
-/// Gives each device the input of the device before it.
+/// Returns to each device the input of the previous device.
 fn rotate(mut ready: ReadyExecution<Storage>) {
     let inputs = ready.take_inputs();
     let mut outputs: Vec<Vec<Storage>> =
@@ -388,7 +388,7 @@ fn call_handler(mut ready: ReadyExecution<Storage>) {
     }
 }
 
-/// Checks that the host's functions cannot be called any more.
+/// Checks that the host's functions can no longer be called.
 fn is_over(callbacks: &HostCallbacks) {
     let error = callbacks.send(0, 1, vec![]).unwrap_err();
     assert_eq!(error.code(), ErrorCode::FailedPrecondition, "{error}");
@@ -396,7 +396,7 @@ fn is_over(callbacks: &HostCallbacks) {
     assert_eq!(error.code(), ErrorCode::FailedPrecondition, "{error}");
 }
 
-/// The negated numbers of a shared input; where the storage was given up, the numbers plus 100.
+/// Returns the negated numbers of a shared input, or the numbers of a donated one plus 100.
 fn negate(inputs: &[Input<Storage>], ready: &ReadyExecution<Storage>) -> Vec<u8> {
     let Some(input) = inputs.first() else { return vec![0; 16] };
     let number = |bytes: &[u8]| f32::from_le_bytes(bytes.try_into().unwrap());

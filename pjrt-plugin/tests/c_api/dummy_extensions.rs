@@ -29,7 +29,7 @@ impl RawBuffers for Dummy {
     }
 }
 
-/// Of the program "two" the outputs are divided, and of "donate" as many as it does not have; "none" has none.
+/// The outputs of the program "two" have shardings. Those of "donate" have the wrong number of shardings, and "none" has none.
 impl Shardings for Dummy {
     fn parameter_shardings(program: &Program) -> Option<Vec<Sharding>> {
         (program.word == "two").then(|| vec![Sharding::Replicated])
@@ -44,7 +44,7 @@ impl Shardings for Dummy {
     }
 }
 
-/// When tracing started last.
+/// The time at which tracing started last.
 static TRACED_SINCE: Mutex<Option<Instant>> = Mutex::new(None);
 
 impl Profiler for Dummy {
@@ -65,10 +65,10 @@ impl Profiler for Dummy {
     }
 }
 
-/// Memory that counts how much of it there is.
+/// Memory whose total size is counted.
 pub(crate) struct Counted(Vec<u8>);
 
-/// How many bytes of [`Counted`] there are.
+/// The number of bytes of all [`Counted`].
 pub(crate) static COUNTED: AtomicUsize = AtomicUsize::new(0);
 
 impl AsMut<[u8]> for Counted {
@@ -86,7 +86,7 @@ impl Drop for Counted {
 impl HostMemoryAllocator for Dummy {
     type HostMemory = Counted;
 
-    /// On node 7 less than is asked for.
+    /// Allocates less than the requested size on node 7.
     fn allocate_host_memory(&self, size: usize, numa_node: Option<usize>) -> Result<Counted> {
         let size = if numa_node == Some(7) { size - 1 } else { size };
         COUNTED.fetch_add(size, Ordering::Relaxed);
@@ -132,7 +132,7 @@ impl Callbacks for Dummy {
     }
 }
 
-/// An extension of the dummy's own: how many bytes a buffer has.
+/// An extension that only the dummy has: the number of bytes of a buffer.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct DummyFunctions {

@@ -22,7 +22,7 @@ fn a_panic_in_any_method_is_an_internal_error_with_its_place() {
     }
 }
 
-/// Calls what reaches a method.
+/// Calls the function of the table that calls a method.
 fn provoke(client: &Client, method: &str) -> HostError {
     match method {
         "buffer_from_host" => {

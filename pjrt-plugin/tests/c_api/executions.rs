@@ -10,7 +10,7 @@ use crate::host::*;
 
 const NUMBERS: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
 const NEGATED: [f32; 4] = [-1.0, -2.0, -3.0, -4.0];
-/// What a program makes of an input that it received by value.
+/// The results of a program for an input that it received by value.
 const CONSUMED: [f32; 4] = [101.0, 102.0, 103.0, 104.0];
 
 #[test]
@@ -393,9 +393,9 @@ fn a_launch_that_has_not_finished_can_be_poisoned_once() {
     let next = executable.run(&[&buffer]).unwrap();
     assert!(!poison(0, 8, "another launch"));
     assert!(!poison(1, -7, "another device"));
-    assert!(poison(0, -7, "a neighbour is gone"));
+    assert!(poison(0, -7, "a neighbor is gone"));
     let error = await_event(launch.events[0]).unwrap_err();
-    assert_eq!((error.code, error.message.as_str()), (ErrorCode::DataLoss as u32, "a neighbour is gone"));
+    assert_eq!((error.code, error.message.as_str()), (ErrorCode::DataLoss as u32, "a neighbor is gone"));
     assert_eq!(error.payloads, [("who".to_owned(), b"the host".to_vec())]);
     // The program finishes all the same, and its results come to nothing.
     assert_eq!(run_queue(401), 2);

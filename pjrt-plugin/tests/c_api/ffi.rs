@@ -1,4 +1,4 @@
-//! The FFI extension: a host registers a handler, and hands data to it with an execution.
+//! The FFI extension: a host registers a handler, and passes data to it with an execution.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -12,7 +12,7 @@ fn ffi() -> &'static PJRT_FFI_Extension {
     extension(PJRT_Extension_Type_FFI)
 }
 
-/// The beginning of an `XLA_FFI_CallFrame`, as far as the handler below looks at it.
+/// The beginning of an `XLA_FFI_CallFrame`: the fields that the handler below reads.
 #[repr(C)]
 struct CallFrame {
     struct_size: usize,
@@ -82,7 +82,7 @@ fn type_id(name: &str, id: i64) -> Result<i64> {
     Ok(args.type_id)
 }
 
-/// Multiplies by what the host handed in; negates if that is nothing.
+/// Multiplies by the number that the host passed, or negates if it passed none.
 unsafe extern "C" fn scale(frame: *mut CallFrame) -> *mut c_void {
     // SAFETY: the frame is what the names of its fields say.
     unsafe {

@@ -1,4 +1,4 @@
-//! A small host. What it does with raw pointers is what C hosts do; it passes only what the plugin gave it.
+//! A small host. It uses raw pointers as C hosts do, and passes only pointers that the plugin returned.
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -10,7 +10,7 @@ use pjrt_sys::*;
 
 use crate::dummy::Dummy;
 
-/// An error that the plugin gave.
+/// An error that the plugin returned.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HostError {
     pub(crate) code: u32,
@@ -24,7 +24,7 @@ pub(crate) fn api() -> &'static PJRT_Api {
     pjrt_plugin::api_table!(Dummy)
 }
 
-/// The struct of an extension, found as hosts find it.
+/// Returns the struct of an extension, which it finds as hosts do.
 pub(crate) fn extension<T>(type_: PJRT_Extension_Type) -> &'static T {
     let mut next = api().extension_start.cast_const();
     loop {
@@ -40,7 +40,7 @@ pub(crate) fn extension<T>(type_: PJRT_Extension_Type) -> &'static T {
     }
 }
 
-/// Calls a function of the table: `call!(PJRT_Buffer_Delete(PJRT_Buffer_Delete_Args { buffer }))`; gives the struct back.
+/// Calls a function of the table: `call!(PJRT_Buffer_Delete(PJRT_Buffer_Delete_Args { buffer }))`. Returns the struct.
 macro_rules! call {
     ($function:ident($args:ident { $($field:ident $(: $value:expr)?),* $(,)? })) => {{
         #[allow(unused_mut, clippy::needless_update, reason = "some calls give every field")]
@@ -52,7 +52,7 @@ macro_rules! call {
 }
 pub(crate) use call;
 
-/// Calls a function of an extension, as `call!` does one of the table.
+/// Calls a function of an extension, as `call!` calls one of the table.
 macro_rules! call_extension {
     ($extension:expr, $function:ident($args:ident { $($field:ident $(: $value:expr)?),* $(,)? })) => {{
         #[allow(unused_mut, clippy::needless_update, reason = "some calls give every field")]
@@ -278,7 +278,7 @@ impl Buffer {
         call!(PJRT_Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args { buffer: self.0 })).unwrap().event
     }
 
-    /// Waits until the data is there.
+    /// Waits until the data is ready.
     pub(crate) fn wait(&self) -> Result<()> {
         let event = self.ready();
         let outcome = await_event(event);
@@ -286,7 +286,7 @@ impl Buffer {
         outcome
     }
 
-    /// Reads bytes back, in a layout.
+    /// Reads bytes back in a layout.
     pub(crate) fn bytes(&self, layout: *mut PJRT_Buffer_MemoryLayout) -> Result<Vec<u8>> {
         let size = call!(PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args { src: self.0 }))?.dst_size;
         let mut bytes = vec![0_u8; size];
@@ -352,7 +352,7 @@ impl Drop for Executable {
     }
 }
 
-/// What a launch gives.
+/// The results of a launch.
 pub(crate) struct Launch {
     /// By device and output.
     pub(crate) outputs: Vec<Vec<Buffer>>,
@@ -366,7 +366,7 @@ impl Drop for Launch {
 }
 
 impl Executable {
-    /// Another share of the compiled program, for the caller to destroy.
+    /// Returns another share of the compiled program, which the caller destroys.
     pub(crate) fn get(&self) -> *mut PJRT_Executable {
         let args = call!(PJRT_LoadedExecutable_GetExecutable(PJRT_LoadedExecutable_GetExecutable_Args {
             loaded_executable: self.0,

@@ -1,4 +1,4 @@
-//! Host callbacks: what a program sends and receives, through functions of the host and slots 77 to 81.
+//! Host callbacks: the data that a program sends and receives through functions of the host and slots 77 to 81.
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -27,7 +27,7 @@ struct Stream(*mut PJRT_CopyToDeviceStream);
 unsafe impl Send for Stream {}
 
 impl Stream {
-    /// Adds a chunk, checks that it is freed once, and gives the outcome of its event.
+    /// Adds a chunk, checks that it is freed once, and returns the outcome of its event.
     fn add(self, data: &[u8]) -> Result<()> {
         unsafe extern "C" fn count(_: *mut c_void, frees: *mut c_void) {
             // SAFETY: the argument is the counter below, which outlives the call of the plugin.
@@ -56,7 +56,7 @@ impl Stream {
             .unwrap();
     }
 
-    /// Total, granule, current.
+    /// Returns the total, the granule and the current size.
     fn sizes(self) -> [i64; 3] {
         let stream = self.0;
         let total =
@@ -75,7 +75,7 @@ impl Stream {
 /// A host's functions for channels 1 and 2 of one device.
 struct Functions {
     sent: Mutex<Vec<Vec<u8>>>,
-    /// Refuses what is sent, with this message.
+    /// The message of the error for data that is sent.
     refuse: Option<&'static str>,
     receive: Box<dyn Fn(Stream) + Send + Sync>,
 }
@@ -126,7 +126,7 @@ unsafe extern "C" fn receive(stream: *mut PJRT_CopyToDeviceStream, user_arg: *mu
     (functions.receive)(Stream(stream));
 }
 
-/// Launches a program with functions for each device. They must live until the launch is over.
+/// Launches a program with functions for each device. They must live until the launch has finished.
 fn launch(program: &Executable, arguments: &[&[&Buffer]], functions: &[&Functions]) -> Result<Launch> {
     let (mut sends, mut recvs): (Vec<_>, Vec<_>) =
         functions.iter().map(|functions| functions.infos()).unzip();
@@ -142,7 +142,7 @@ fn launch(program: &Executable, arguments: &[&[&Buffer]], functions: &[&Function
     program.launch_with(arguments, options, ptr::null_mut())
 }
 
-/// Runs `host` on one device; gives the outcome, and what was sent.
+/// Runs `host` on one device, and returns the outcome and the data that was sent.
 fn run(queue: i64, functions: &Functions) -> Result<Vec<f32>> {
     let client = Client::new(&[]);
     let buffer = client.upload(0, &NUMBERS);

@@ -14,7 +14,7 @@ fn the_table_is_full_and_reports_its_version() {
     assert_eq!((api().pjrt_api_version.major_version, api().pjrt_api_version.minor_version), (0, 117));
     let words = ptr::from_ref(api()).cast::<usize>();
     for slot in SLOTS {
-        // SAFETY: the slot lies in the table.
+        // SAFETY: the slot is in the table.
         assert_ne!(unsafe { words.byte_add(slot.offset).read() }, 0, "{}", slot.name);
     }
 }
@@ -50,7 +50,7 @@ fn hosts_of_the_short_attributes_struct_get_their_count_but_no_current_version()
 }
 
 #[test]
-fn misspelt_and_mistyped_options_are_refused() {
+fn misspelled_and_mistyped_options_are_refused() {
     let error = Client::try_new(&[option("num_device", 1)]).err().unwrap();
     assert_eq!(error.code, ErrorCode::InvalidArgument as u32);
     assert!(error.message.contains("Unexpected option name passed to PJRT_Client_Create"), "{error:?}");
@@ -256,7 +256,7 @@ mod store {
         drop(unsafe { std::ffi::CString::from_raw(value) });
     }
 
-    /// A value that the plugin gives back to `delete`.
+    /// Creates a value that the plugin passes to `delete` later.
     fn value(user_arg: *mut c_void, key: &str) -> Option<(*mut c_char, usize)> {
         // SAFETY: the argument is a store that outlives the client.
         let store = unsafe { &*user_arg.cast::<Store>() };
@@ -264,7 +264,7 @@ mod store {
         Some((std::ffi::CString::new(value.clone()).unwrap().into_raw(), value.len()))
     }
 
-    /// An error of the plugin, made as it wants errors made.
+    /// Creates an error of the plugin with the function that the plugin passes.
     fn not_found(make: *mut PJRT_CallbackError) -> *mut PJRT_Error {
         let message = "no such key";
         // SAFETY: the plugin gave the function.

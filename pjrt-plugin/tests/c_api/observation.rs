@@ -1,4 +1,4 @@
-//! What the environment makes visible: traces and reports of leaks, each seen in a process of its own.
+//! Tests of the output that the environment enables: traces and reports of leaks, each in its own process.
 
 use std::process::{Command, Output};
 
@@ -9,7 +9,7 @@ use crate::host::*;
 /// Set in the process that is observed.
 const IN_CHILD: &str = "PJRT_OBSERVATION_CHILD";
 
-/// Runs this test again in a process with an environment variable; nothing in that process itself.
+/// Runs this test again in a process with an environment variable. Returns `None` in that process.
 fn observed(test: &str, variable: &str, value: &str) -> Option<Output> {
     if std::env::var_os(IN_CHILD).is_some() {
         return None;
@@ -100,7 +100,7 @@ fn a_leak_report_says_that_everything_was_given_back() {
     assert!(said.contains("PJRT_PLUGIN_LEAK_REPORT: the host destroyed all 1 handles\n"), "{said}");
 }
 
-/// What cannot be written over gets the events one after another, without the end of the array.
+/// A file that cannot be overwritten receives the events one after another, without the end of the array.
 #[test]
 fn a_trace_can_go_to_a_pipe() {
     let test = "a_trace_can_go_to_a_pipe";

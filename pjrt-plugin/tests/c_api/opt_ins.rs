@@ -65,7 +65,7 @@ fn metadata_of_an_executable_is_what_the_author_says() {
     assert!(error.message.contains("[PJRT_ExecutableMetadata_GetExecutableMetadata]"), "{error:?}");
 }
 
-/// `PjRtPartialProgramProto`, as far as it is looked at here.
+/// The fields of `PjRtPartialProgramProto` that the tests read.
 #[derive(Clone, PartialEq, Message)]
 struct PartialProgram {
     #[prost(bytes = "vec", tag = "1")]

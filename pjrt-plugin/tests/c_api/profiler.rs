@@ -18,7 +18,7 @@ fn api() -> &'static PLUGIN_Profiler_Api {
     unsafe { &*extension.profiler_api }
 }
 
-/// Calls a function of the profiler's table; gives the struct back, or the error's code and text.
+/// Calls a function of the profiler's table, and returns the struct, or the error's code and text.
 macro_rules! profiler {
     ($function:ident($args:ident { $($field:ident $(: $value:expr)?),* $(,)? })) => {{
         #[allow(clippy::needless_update, reason = "some calls give every field")]
@@ -46,7 +46,7 @@ fn take_error(error: *mut PLUGIN_Profiler_Error) -> std::result::Result<(), (i32
     }
 }
 
-/// `XSpace` as far as it is looked at here, in a form of its own.
+/// The fields of `XSpace` that the tests read.
 #[derive(Clone, PartialEq, Message)]
 struct Space {
     #[prost(message, repeated, tag = "1")]
@@ -134,7 +134,7 @@ fn events(space: &[u8], name: &str) -> Vec<Found> {
         .collect()
 }
 
-/// Traces what a closure does.
+/// Traces a closure.
 fn traced(run: impl FnOnce()) -> Vec<u8> {
     let profiler = profiler!(create(PLUGIN_Profiler_Create_Args {})).unwrap().profiler;
     profiler!(start(PLUGIN_Profiler_Start_Args { profiler })).unwrap();
@@ -174,7 +174,7 @@ fn a_session_does_not_depend_on_the_sizes_that_the_host_writes() {
     }
 }
 
-/// Hosts demand a table of exactly the size of their version: 80 bytes in JAX 0.10.2.
+/// Hosts require a table of exactly the size of their version: 80 bytes in JAX 0.10.2.
 #[test]
 fn the_table_is_as_large_as_the_host_knows_it() {
     let test = "the_table_is_as_large_as_the_host_knows_it";
@@ -286,7 +286,7 @@ fn a_call_is_linked_with_the_span_of_the_host_that_made_it() {
 fn a_trace_can_be_consumed_once() {
     let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let profiler = profiler!(create(PLUGIN_Profiler_Create_Args {})).unwrap().profiler;
-    // FAILED_PRECONDITION: nothing has been traced, then it is still going on, then it is over.
+    // FAILED_PRECONDITION: nothing has been traced, then tracing is active, then it has ended.
     assert_eq!(profiler!(consume(PLUGIN_Profiler_Consume_Args { profiler })).unwrap_err().0, 9);
     profiler!(start(PLUGIN_Profiler_Start_Args { profiler })).unwrap();
     assert_eq!(profiler!(start(PLUGIN_Profiler_Start_Args { profiler })).unwrap_err().0, 9);

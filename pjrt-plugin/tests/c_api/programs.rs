@@ -1,4 +1,4 @@
-//! Compiling, loading, storing programs, and what the getters say about them.
+//! Compiling, loading and storing programs, and the functions that return their properties.
 
 use std::ptr;
 

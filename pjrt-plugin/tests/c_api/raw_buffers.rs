@@ -126,7 +126,7 @@ fn a_raw_buffer_of_a_deleted_buffer_is_refused() {
     assert_eq!(alias(&buffer).unwrap_err().code, ErrorCode::InvalidArgument as u32);
 }
 
-/// A promise of the host's: tells a channel how it ended.
+/// A promise of the host, which sends its outcome to a channel.
 #[repr(C)]
 struct Promise {
     public: PJRT_DeviceEventPromise,

@@ -11,7 +11,7 @@ use pjrt_sys::*;
 use crate::dummy::{Device, Dummy, Program, Storage};
 use crate::host::{HostError, option, take_error};
 
-/// The dummy, with nothing declared and nothing to compute.
+/// The dummy, which declares nothing and computes nothing.
 struct Alone(Dummy);
 
 impl PjrtClient for Alone {

@@ -72,7 +72,7 @@ fn every_method_on_the_page_exists() {
     }
 }
 
-/// A slot that nobody can implement says so whatever it is given.
+/// A slot that no plugin can implement returns UNIMPLEMENTED for all arguments.
 #[test]
 fn the_page_names_exactly_the_slots_that_no_plugin_can_implement() {
     for ((index, slot), row) in

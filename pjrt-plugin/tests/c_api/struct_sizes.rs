@@ -1,7 +1,7 @@
 //! Every function with the structs of every version of its caller: neither a read nor a write beyond the declared size.
 //!
 //! Structs only ever grew at their end, so the sizes that versions of the API have had are among the ends of the fields. Each
-//! struct is put right in front of a page that can be neither read nor written.
+//! struct is placed directly before a page that can be neither read nor written.
 
 use std::ffi::c_void;
 use std::process::Command;
@@ -11,7 +11,7 @@ use pjrt_sys::*;
 
 use crate::host::*;
 
-/// A function of the table, whatever it takes.
+/// A function of the table, with any arguments.
 type Function = unsafe extern "C" fn(*mut u8) -> *mut PJRT_Error;
 
 /// Memory that ends where a guard page begins.
@@ -34,7 +34,7 @@ impl Guarded {
         }
     }
 
-    /// Puts bytes at the very end.
+    /// Writes bytes at the very end.
     fn put(&self, bytes: &[u8]) -> *mut u8 {
         assert!(bytes.len() <= self.page);
         // SAFETY: the first page has room for the bytes.
@@ -46,8 +46,8 @@ impl Guarded {
     }
 }
 
-/// Live objects for the fields of a struct, which its function may destroy. They are never given up: which of them a function
-/// has destroyed depends on its fields, and the process ends soon.
+/// Live objects for the fields of a struct, which its function may destroy. They are never released, because the fields determine
+/// which of them a function has destroyed, and the process ends soon.
 struct Objects {
     client: *mut PJRT_Client,
     device: *mut PJRT_Device,
@@ -108,7 +108,7 @@ impl Objects {
         objects
     }
 
-    /// What a field of this type holds; nothing for zero.
+    /// Returns the value of a field of this type, or `None` for zero.
     fn of_type(&self, ty: &str) -> Option<usize> {
         let ty = ty.strip_prefix("*mut ").or_else(|| ty.strip_prefix("*const ")).unwrap_or(ty);
         Some(match ty {
@@ -130,7 +130,7 @@ impl Objects {
         })
     }
 
-    /// A struct of a size, filled in as far as it goes.
+    /// Returns a struct of a size, with the fields that it contains.
     fn fill(&self, layout: &StructLayout, size: usize) -> Vec<u8> {
         let mut bytes = vec![0; size];
         bytes[..8].copy_from_slice(&size.to_ne_bytes());
@@ -144,7 +144,7 @@ impl Objects {
     }
 }
 
-/// Every size that the struct may have had, some that cut a field in two, and one of the future.
+/// Returns every size that the struct may have had, some that end within a field, and one of a future version.
 fn sizes(layout: &StructLayout) -> Vec<usize> {
     let ends = layout.fields.iter().flat_map(|field| [field.end, field.offset + 1]);
     let mut sizes: Vec<usize> =
@@ -157,7 +157,7 @@ fn sizes(layout: &StructLayout) -> Vec<usize> {
 /// Set in the process that makes the calls.
 const IN_CHILD: &str = "PJRT_STRUCT_SIZES_CHILD";
 
-/// Runs a test of this file in a process of its own, which a touched guard page ends; what it said last names the call.
+/// Runs a test of this file in its own process, which an access to a guard page ends. Its last line of output names the call.
 fn in_child(test: &str, run: impl FnOnce()) {
     if std::env::var_os(IN_CHILD).is_some() {
         return run();

@@ -1,4 +1,4 @@
-//! Buffers over memory that the host goes on writing to.
+//! Buffers over memory that the host continues to write to.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -13,7 +13,7 @@ const UNIMPLEMENTED: u32 = 12;
 const INVALID_ARGUMENT: u32 = 3;
 const INTERNAL: u32 = 13;
 
-/// Memory of the host, aligned for every element, with a count of the calls that say that it is not needed any more.
+/// Memory of the host, aligned for every element, with a count of the calls that report that it is no longer needed.
 struct Memory {
     numbers: *mut [f32; 4],
     deleted: *mut usize,
@@ -21,7 +21,7 @@ struct Memory {
 
 impl Memory {
     fn new(numbers: [f32; 4]) -> Self {
-        /// As large as its alignment.
+        /// A type whose size equals its alignment.
         #[derive(Default)]
         #[repr(align(64))]
         struct Line([f32; 4]);

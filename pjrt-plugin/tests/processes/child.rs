@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Runs a test in a child that is forked here. It must neither fail nor crash nor hang.
+/// Runs a test in a child process that this function forks. It must not fail, crash or hang.
 pub(crate) fn test(name: &str, body: impl FnOnce()) {
     // SAFETY: this process has one thread, so that the child may do what the parent may.
     let child = unsafe { libc::fork() };

@@ -8,7 +8,7 @@ use crate::child;
 use crate::dummy::run_queue;
 use crate::host::*;
 
-/// The queue of a program that nobody runs while there are children.
+/// The queue of a program that does not run while there are children.
 const QUEUE: i64 = 900;
 
 pub(crate) fn before_the_first_client() {
@@ -18,7 +18,7 @@ pub(crate) fn before_the_first_client() {
     assert_eq!(executable.run(&[&buffer]).unwrap().outputs[0][0].numbers().unwrap(), [-1.0; 4]);
 }
 
-/// What a process has when it forks.
+/// The objects of a process that forks.
 pub(crate) struct Parent {
     client: Client,
     executable: Executable,
@@ -74,7 +74,7 @@ impl Parent {
         is_refused(Client::try_new(&[]));
     }
 
-    /// What hosts do when they end, and what they do not survive an error of.
+    /// Calls the functions that hosts call when they exit, and those whose errors end hosts.
     pub(crate) fn getters_and_destruction(&self) {
         assert_eq!(self.client.devices().len(), 2);
         assert_eq!(self.client.memories(0).len(), 2);
@@ -93,12 +93,12 @@ impl Parent {
         call!(PJRT_Buffer_Destroy(PJRT_Buffer_Destroy_Args { buffer: ptr::null_mut() })).unwrap();
     }
 
-    /// A child of a child is one, too.
+    /// Checks that a child of a child is also recognized as a child.
     pub(crate) fn forked_again(&self) {
         child::test("a_child_of_a_forked_child", || is_refused(self.buffer.numbers()));
     }
 
-    /// What children did has not changed this process.
+    /// Checks that the children have not changed this process.
     pub(crate) fn goes_on(self) {
         assert_eq!(run_queue(QUEUE), 1);
         assert_eq!(self.pending.outputs[0][0].numbers().unwrap(), [-1.0; 4]);

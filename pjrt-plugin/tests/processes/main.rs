@@ -1,6 +1,6 @@
-//! A plugin in processes that are forked, or have little memory: the dummy client of the other tests, in processes of its own.
+//! A plugin in processes that are forked, or have little memory: the dummy client of the other tests, in separate processes.
 //!
-//! Without the test harness, whose threads a forked child would not have either. Every child has a time limit.
+//! The tests do not use the test harness, whose threads a forked child would not have either. Every child has a time limit.
 
 #[path = "../c_api/dummy.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]

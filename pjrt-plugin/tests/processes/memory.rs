@@ -10,11 +10,11 @@ use pjrt_sys::*;
 use crate::host::*;
 
 const MIB: usize = 1 << 20;
-/// The array that is there, and how much more memory there may be: not enough for a copy of it.
+/// The size of the existing array, and the limit of additional memory, which is too small for a copy of the array.
 const LARGE: usize = 64 * MIB;
 const LEFT: usize = 40 * MIB;
 
-/// From here on the process gets so many more bytes from the system.
+/// Limits the memory that the process can allocate from now on to this number of bytes.
 fn limit_memory(more: usize) {
     let pages = fs::read_to_string("/proc/self/statm").unwrap();
     let pages: usize = pages.split(' ').next().unwrap().parse().unwrap();
@@ -30,7 +30,7 @@ fn is_exhausted<T>(what: &str, outcome: Result<T>, size: usize) {
     assert!(error.message.contains(&size.to_string()), "{what}: {error:?}");
 }
 
-/// Where the memory of a process is read from, and only there.
+/// The test is empty on systems other than Linux, on which it cannot read the memory of a process.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn everything_that_copies_says_so() {}
 
@@ -64,14 +64,14 @@ pub(crate) fn everything_that_copies_says_so() {
     is_exhausted("a program", client.compile(&program), program.len());
     drop(program);
     is_exhausted("zeros", uninitialized(&client, &dims), LARGE);
-    // The process and the buffer go on to work, and what is given back can be had again.
+    // The process and the buffer still work, and released memory can be allocated again.
     let sum: Vec<u8> = in_parts(&buffer);
     assert_eq!(sum, [7; 4]);
     drop(buffer);
     drop(lent().to(&client).unwrap().0);
 }
 
-/// From its last element on.
+/// Returns the upload with its data pointer at the last element.
 fn last<'a>(upload: Upload<'a>, bytes: &[u8]) -> Upload<'a> {
     Upload { data: ptr::from_ref(&bytes[bytes.len() - 1]).cast::<c_void>(), ..upload }
 }

@@ -149,7 +149,7 @@ fn shardings(
     }
 }
 
-/// Asks the host for the replacement of a call.
+/// Requests the replacement of a call from the host.
 fn partitioned(body: &Body, call: &Call, found: &Shardings, devices: &Devices) -> Result<Partition> {
     let op = body.op(call.op);
     let whole = described(body, op, found, devices)?;

@@ -1,4 +1,4 @@
-//! Puts the host's programs in the place of calls.
+//! Replaces calls with the host's programs.
 
 use crate::error::{Error, Result};
 use crate::partition::without_shardings;

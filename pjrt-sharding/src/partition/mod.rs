@@ -4,7 +4,7 @@
 //! which dimensions of its arrays are split together; the operands are moved to the layouts that it requires ([`reshard`]) by
 //! collective operations. Partial results are kept ([`Layout::partial`]) until an operation needs their
 //! reduction. An operation without a
-//! rule runs on whole arrays on every partition, so that any program can be partitioned, whatever its shardings.
+//! rule runs on whole arrays on every partition, so that any program can be partitioned, regardless of its shardings.
 
 mod by_rule;
 mod commute;

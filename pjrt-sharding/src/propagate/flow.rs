@@ -434,7 +434,7 @@ impl Sets {
         sets
     }
 
-    /// Returns the set of a dimension. A dimension without relations has a set of its own, as that of an argument that is returned.
+    /// Returns the set of a dimension. A dimension without relations, such as that of a returned argument, has its own set.
     fn set(&mut self, tensor: TensorId, dim: usize) -> usize {
         let next = self.merged_into.len();
         let mut set = *self.of_dim.entry((tensor, dim)).or_insert(next);

@@ -132,7 +132,7 @@ impl Builder {
         if self.has(value) { self.body.ty(value) } else { &Type::None }
     }
 
-    /// Returns the type of a tensor. If the value has another type, the builder records an error.
+    /// Returns the type of a tensor. If the value has a different type, the builder records an error.
     pub fn tensor(&self, value: ValueId) -> TensorType {
         self.ty(value).as_tensor().cloned().unwrap_or_else(|| {
             let message = format!("expected a tensor, found {}", self.ty(value));
@@ -141,12 +141,12 @@ impl Builder {
         })
     }
 
-    /// Returns the size of each dimension of a tensor. If the value has another type, the builder records an error.
+    /// Returns the size of each dimension of a tensor. If the value has a different type, the builder records an error.
     pub fn dims(&self, value: ValueId) -> Vec<i64> {
         self.tensor(value).dims().to_vec()
     }
 
-    /// Returns the type of a tensor's elements. If the value has another type, the builder records an error.
+    /// Returns the type of a tensor's elements. If the value has a different type, the builder records an error.
     pub fn element(&self, value: ValueId) -> ElementType {
         self.tensor(value).element_type()
     }

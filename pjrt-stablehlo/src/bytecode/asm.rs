@@ -1,4 +1,4 @@
-//! Attributes and types that are stored as text, because their dialect has no encoding of its own.
+//! Attributes and types that are stored as text, because their dialect has no bytecode encoding.
 
 use crate::ir::{Attribute, ElementType, Type};
 

@@ -59,7 +59,7 @@ pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     })
 }
 
-/// A symbol reference of several names: `@outer::@inner`.
+/// Reads a symbol reference of several names: `@outer::@inner`.
 fn nested_symbol(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     let mut path = vec![decoder.string_attribute()?];
     path.extend(decoder.list(|decoder| {
@@ -71,7 +71,7 @@ fn nested_symbol(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     Ok(Attribute::Symbol(path.into()))
 }
 
-/// The location of a range of a file, of which trailing positions may be absent.
+/// Reads the location of a range of a file, of which trailing positions may be absent.
 fn file_range(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     let file = decoder.location_name()?;
     let positions = decoder.list(position)?;

@@ -82,7 +82,7 @@ enum Owner {
 struct Frame<'a> {
     owner: Owner,
     cursor: Cursor<'a>,
-    /// `true` if `cursor` reads a section of its own, otherwise it continues the parent's.
+    /// `true` if `cursor` reads its own section; `false` if it continues the parent's.
     own_section: bool,
     /// `true` if the regions cannot use values of enclosing regions.
     isolated: bool,
@@ -128,7 +128,7 @@ struct OpHead {
     location: Location,
     /// The parts that determine the attributes of an operation of the op table, if operations can share them.
     key: Option<Key>,
-    /// Not read if there is a template for `key`.
+    /// The attributes, which are not read if there is a template for `key`.
     attributes: RawAttributes,
     result_types: Vec<Type>,
     operands: Vec<u64>,

@@ -1,4 +1,4 @@
-//! The dialects whose attributes and types have an encoding of their own.
+//! The dialects whose attributes and types have their own encoding.
 
 use super::entries::Dialect;
 use super::{builtin, chlo, quant, sdy, stablehlo, vhlo};

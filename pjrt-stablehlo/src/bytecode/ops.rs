@@ -543,7 +543,7 @@ impl Parts<'_> {
         })
     }
 
-    /// The algorithm of a dot product; `None` if the operation has none.
+    /// Reads the algorithm of a dot product; `None` if the operation has none.
     fn dot_algorithm(&self) -> Result<Option<DotAlgorithm>, String> {
         // The first form of the operation has no algorithm; in the second form, each part of an absent algorithm is
         // `none`.

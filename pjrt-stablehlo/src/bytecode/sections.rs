@@ -10,7 +10,7 @@ use crate::{Bytes, Error, ErrorKind};
 const NEWEST_FORMAT: u64 = 6;
 /// The first format in which dialects have versions.
 pub(super) const FORMAT_DIALECT_VERSIONS: u64 = 1;
-/// The first format in which isolated regions are sections of their own.
+/// The first format in which isolated regions have their own sections.
 pub(super) const FORMAT_LAZY_REGIONS: u64 = 2;
 /// The first format with use-list orders.
 pub(super) const FORMAT_USE_LIST_ORDERS: u64 = 3;

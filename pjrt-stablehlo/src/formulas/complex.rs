@@ -61,7 +61,7 @@ fn log_of_double_modulus(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
     b.add(log, rest)
 }
 
-/// The common part of the inverse sine and cosine of `x + iy`, after Hull, Fairgrieve and Tang, "Implementing the
+/// Returns the common part of the inverse sine and cosine of `x + iy`, after Hull, Fairgrieve and Tang, "Implementing the
 /// complex arcsine and arccosine functions using exception handling" (1997). Returns `c` and `h`; for nonnegative `y`,
 /// the inverse sine is `atan2(x, c) + ih`, and the inverse cosine is `atan2(c, x) - ih`.
 ///

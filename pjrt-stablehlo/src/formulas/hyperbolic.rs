@@ -18,12 +18,12 @@ fn odd(b: &mut Builder, x: ValueId, compute: impl FnOnce(&mut Builder, ValueId) 
     b.select(is_zero, x, signed)
 }
 
-/// A limit below which squares do not overflow, and above which constant terms are less than the rounding error.
+/// Returns a limit below which squares do not overflow, and above which constant terms are less than the rounding error.
 pub(super) fn square_limit(element: ElementType) -> f64 {
     if element == ElementType::F64 { 1e150 } else { 1e18 }
 }
 
-/// A limit below which `exp` does not overflow.
+/// Returns a limit below which `exp` does not overflow.
 pub(super) fn exponent_limit(element: ElementType) -> f64 {
     if element == ElementType::F64 { 709.0 } else { 88.0 }
 }

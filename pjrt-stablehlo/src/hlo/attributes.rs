@@ -112,7 +112,7 @@ pub(super) fn accuracy(at: &Instruction, accuracy: &proto::ResultAccuracy) -> Re
     Ok(ResultAccuracy { mode, ..ResultAccuracy::default() })
 }
 
-/// Returns the channel of a collective. A nonpositive id stands for no channel.
+/// Returns the channel of a collective. A nonpositive id means no channel.
 pub(super) fn channel(at: &Instruction) -> Option<ChannelHandle> {
     let handle = if at.proto.channel_id > 0 { at.proto.channel_id } else { at.proto.all_reduce_id };
     (handle > 0).then_some(ChannelHandle { handle, channel_type: 0 })

@@ -39,7 +39,7 @@ impl Reader {
         Ok(self.code.op_of_types(op, &at.arrays()?, gathered(at).leaves()))
     }
 
-    /// Each operand becomes an operation of its own, because StableHLO's operation has a single operand.
+    /// Each operand becomes a separate operation, because StableHLO's operation has a single operand.
     pub(super) fn reduce_scatter(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let mut results = Vec::new();
         for (operand, ty) in at.arrays()?.into_iter().zip(at.shape.leaves()) {
@@ -67,7 +67,7 @@ impl Reader {
         Ok(self.code.op_of_types(op, &operands, results))
     }
 
-    /// Each operand becomes an operation of its own, because StableHLO's operation has a single operand.
+    /// Each operand becomes a separate operation, because StableHLO's operation has a single operand.
     pub(super) fn collective_permute(&mut self, at: &Instruction) -> Result<Vec<ValueId>, Error> {
         let operands = at.arrays()?;
         let types = gathered(at).leaves();

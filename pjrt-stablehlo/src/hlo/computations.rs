@@ -44,8 +44,8 @@ pub(super) fn malformed(what: &str, error: &prost::DecodeError) -> Error {
     Error::new(ErrorKind::Malformed, format!("{what}: {}", decode_problem(error)))
 }
 
-/// Returns the description of a decoding error. A message type that is nested in itself is mentioned once, whatever the
-/// depth of the error.
+/// Returns the description of a decoding error. A message type that is nested in itself is mentioned once,
+/// regardless of the depth of the error.
 fn decode_problem(error: &prost::DecodeError) -> String {
     let text = error.to_string();
     let mut parts: Vec<&str> = text.split(": ").collect();

@@ -54,7 +54,7 @@ fn array(number: i32) -> proto::Shape {
     proto::Shape { element_type: number, dimensions: vec![2], ..proto::Shape::default() }
 }
 
-/// Two elements of a type: 1 and 2 as bits, as far as there are so many.
+/// Two elements of a type: 1 and 2 as bits, truncated to the width of the type.
 fn elements(ty: ElementType) -> Vec<u8> {
     let element = |bits: u8| {
         let mut bytes = vec![0; ty.byte_width()];

@@ -56,7 +56,7 @@ pub(super) fn read(proto: proto::Module, program_len: usize) -> Result<Module, E
     Ok(module)
 }
 
-/// The attributes of the arrays of each parameter of a computation.
+/// Returns the attributes of the arrays of each parameter of a computation.
 fn parameter_attributes(reader: &mut Reader, computation: usize) -> Result<Vec<Attributes>, Error> {
     let mut attributes = Vec::new();
     for parameter in reader.computations.parameters(computation)?.iter() {
@@ -108,7 +108,7 @@ fn add_donors(
     Ok(())
 }
 
-/// The module's attributes about the shardings of its parameters and results.
+/// Returns the module's attributes about the shardings of its parameters and results.
 fn spmd_shardings(
     output: Option<proto::Sharding>,
     parameters: &[proto::Sharding],

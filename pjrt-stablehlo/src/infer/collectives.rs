@@ -11,7 +11,7 @@ use crate::ir::ops::{
 };
 use crate::ir::{ChannelHandle, DYNAMIC, ElementType, Op, ReplicaGroups};
 
-/// The results of collective operations; `None` for other operations.
+/// Returns the results of collective operations; `None` for other operations.
 pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
     Some(match &cx.op.kind {
         Op::AllGather(op) => all_gather(cx, op),

@@ -19,7 +19,7 @@ pub(crate) fn integers(values: &[i64]) -> String {
     format!("{values:?}")
 }
 
-/// Formats a list of sizes for messages. `?` stands for dynamic sizes.
+/// Formats a list of sizes for messages. `?` means dynamic sizes.
 pub(crate) fn list(values: &[i64]) -> String {
     let values =
         values.iter().map(|&value| if value == DYNAMIC { "?".to_owned() } else { value.to_string() });

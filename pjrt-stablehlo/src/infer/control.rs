@@ -11,7 +11,7 @@ use crate::Error;
 use crate::ir::ops::{Composite, CustomCall, FuncCall, ManualComputation, Recv, Send};
 use crate::ir::{BackendConfig, CustomCallApiVersion, Function, Ints, Op, OpCode, Type};
 
-/// The results of control flow, tuples and transfers; `None` for other operations.
+/// Returns the results of control flow, tuples and transfers; `None` for other operations.
 pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
     Some(match &cx.op.kind {
         Op::AfterAll(_) | Op::CreateToken(_) | Op::Outfeed(_) => token(),

@@ -11,7 +11,7 @@ use crate::ir::{
     Type,
 };
 
-/// The results of elementwise operations; `None` for other operations.
+/// Returns the results of elementwise operations; `None` for other operations.
 pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
     Some(match &cx.op.kind {
         Op::Abs(_) | Op::Imag(_) | Op::Real(_) => part(cx),

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::ir::ops::{DynamicSlice, Scatter};
 use crate::ir::{DYNAMIC, GatherDimensionNumbers, Ints, Op, ScatterDimensionNumbers, TensorType};
 
-/// The results of operations that read or write at indices; `None` for other operations.
+/// Returns the results of operations that read or write at indices; `None` for other operations.
 pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
     Some(match &cx.op.kind {
         Op::DynamicGather(op) => gather(cx, &op.dimension_numbers, None),

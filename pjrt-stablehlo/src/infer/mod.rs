@@ -70,7 +70,7 @@ pub fn infer_result_types(module: &Module, body: &Body, op: OpId) -> Result<Vec<
     Ok(rules.into_iter().map(|rule| rule.inferred).collect())
 }
 
-/// The families of operations with rules of their own: `None` where an operation is not of the family.
+/// The families of operations with their own rules: `None` if an operation is not in the family.
 const FAMILIES: &[fn(&Context<'_>) -> Option<Results>] = &[
     elementwise::results,
     shapes::results,

@@ -13,7 +13,7 @@ use crate::ir::{
     DYNAMIC, DotAlgorithm, ElementType, FftType, Op, Precision, TensorType, TransposeKind, Type,
 };
 
-/// The results of products, factorizations and normalizations; `None` for other operations.
+/// Returns the results of products, factorizations and normalizations; `None` for other operations.
 pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
     Some(match &cx.op.kind {
         Op::BatchNormGrad(op) => {

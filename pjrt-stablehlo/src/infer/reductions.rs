@@ -8,7 +8,7 @@ use crate::Error;
 use crate::ir::ops::{Reduce, Sort};
 use crate::ir::{ElementType, Op, TensorType, Type};
 
-/// The results of reductions and sorts; `None` for other operations.
+/// Returns the results of reductions and sorts; `None` for other operations.
 pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
     Some(match &cx.op.kind {
         Op::Reduce(op) => reduce(cx, &op.dimensions),
@@ -69,7 +69,7 @@ pub(super) fn reducer<'a>(
             let message = format!("{}: expected to return tensors, found {sum}", name());
             return Err(cx.error(constraint, message));
         };
-        // MLIR's verifier accepts a right operand with another float width than that of the sum.
+        // MLIR's verifier accepts a right operand with a different float width than that of the sum.
         let (left, right) = (arguments[index], arguments[inputs.len() + index]);
         cx.require(constraint, types_compatible(left, sum), || {
             format!("{}, argument {index}: expected {sum}, found {left}", name())

@@ -104,7 +104,7 @@ pub(crate) fn scalar_of(tensor: &TensorType) -> Type {
     Type::Tensor(tensor.with_dims([]))
 }
 
-/// A size and its bound. [`DYNAMIC`] stands for an unknown size or bound.
+/// A size and its bound. [`DYNAMIC`] means an unknown size or bound.
 pub(crate) type Size = (i64, i64);
 
 /// Applies a function to a size, or to its bound if the size is dynamic.

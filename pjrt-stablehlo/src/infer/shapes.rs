@@ -12,7 +12,7 @@ use crate::ir::{
     DYNAMIC, ElementType, Literal, Op, QuantizedType, RngAlgorithm, RngDistribution, TensorSharding, Type,
 };
 
-/// The results of operations on shapes, positions and constants; `None` for other operations.
+/// Returns the results of operations on shapes, positions and constants; `None` for other operations.
 pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
     Some(match &cx.op.kind {
         Op::Broadcast(op) => broadcast(cx, &op.broadcast_sizes),

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::ir::ops::{Convolution, DynamicConv, ReduceWindow, SelectAndScatter};
 use crate::ir::{ConvDimensionNumbers, DYNAMIC, Op, TensorType};
 
-/// The results of operations on windows; `None` for other operations.
+/// Returns the results of operations on windows; `None` for other operations.
 pub(super) fn results(cx: &Context<'_>) -> Option<Results> {
     Some(match &cx.op.kind {
         Op::Convolution(op) => convolution(cx, op),

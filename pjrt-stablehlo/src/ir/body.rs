@@ -263,7 +263,7 @@ impl Body {
 }
 
 impl Default for Body {
-    /// A body with an empty root region, as [`Body::new`] makes it.
+    /// Creates a body with an empty root region, like [`Body::new`].
     fn default() -> Self {
         Body::new()
     }

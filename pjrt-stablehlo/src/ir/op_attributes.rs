@@ -2,7 +2,7 @@
 
 use super::{Ints, Precision, ReplicaGroupMeshAxes, ResultAccuracyMode, Type};
 
-/// The precision of each operand. An empty list stands for `DEFAULT` for all operands.
+/// The precision of each operand. An empty list means `DEFAULT` for all operands.
 pub type PrecisionConfig = Box<[Precision]>;
 
 /// The batching and contracting dimensions of `dot_general`'s operands.

@@ -1,6 +1,6 @@
 //! An entry of the op table at run time.
 
-/// The number of values or regions that a group of the op table stands for.
+/// The number of values or regions that a group of the op table represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variadicity {
     /// Exactly one.

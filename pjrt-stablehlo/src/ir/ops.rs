@@ -1,4 +1,4 @@
-//! The op table: every operation of StableHLO, `func` and Shardy that this crate represents with a type of its own.
+//! The op table: every operation of StableHLO, `func` and Shardy that this crate represents with its own type.
 //!
 //! The table defines the [`Op`] enum and its structs, the names, the operand accessors, the decoding of attributes from
 //! every input format, the printer, the structural part of the verifier, and the coverage list.
@@ -582,7 +582,7 @@ define_ops! {
     /// Returns the id of the replica that the process runs.
     inline ReplicaId = "stablehlo.replica_id" vhlo(0, 9, 1)
         operands() attributes() regions() results(result: One) traits();
-    /// Arranges the elements in another shape, in row-major order.
+    /// Arranges the elements in a different shape, in row-major order.
     inline Reshape = "stablehlo.reshape" vhlo(0, 9, 1)
         operands(operand: One) attributes() regions() results(result: One) traits();
     /// Terminates a region and returns its results.

@@ -7,7 +7,7 @@ use crate::limits::MAX_ATTRIBUTE_ELEMENTS;
 use crate::{Error, ErrorKind};
 
 impl ReplicaGroups {
-    /// Returns the ids in each group, without padding, for either representation. An empty list of groups stands for
+    /// Returns the ids in each group, without padding, for either representation. An empty list of groups means
     /// one group of all processes.
     ///
     /// # Errors

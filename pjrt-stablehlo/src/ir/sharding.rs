@@ -11,7 +11,7 @@ use crate::limits::MAX_MESH_AXES;
 pub struct Mesh {
     /// The axes, from major to minor.
     pub axes: Box<[MeshAxis]>,
-    /// The devices in the order of the mesh's positions. An empty list stands for 0, 1, 2 and so on.
+    /// The devices in the order of the mesh's positions. An empty list means 0, 1, 2 and so on.
     pub device_ids: Ints,
 }
 

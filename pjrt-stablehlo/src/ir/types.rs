@@ -83,7 +83,7 @@ struct TensorTypeData {
 }
 
 impl TensorType {
-    /// Creates a tensor type with these sizes and element type. [`DYNAMIC`] stands for an unknown size.
+    /// Creates a tensor type with these sizes and element type. [`DYNAMIC`] means an unknown size.
     ///
     /// For quantized tensors use [`TensorType::quantized`].
     pub fn new(element_type: ElementType, dims: impl Into<Box<[i64]>>) -> Self {
@@ -105,7 +105,7 @@ impl TensorType {
         TensorType(Arc::new(TensorTypeData { dims, bounds, element_type, quantization, encoding }))
     }
 
-    /// Returns the sizes. [`DYNAMIC`] stands for an unknown size.
+    /// Returns the sizes. [`DYNAMIC`] means an unknown size.
     pub fn dims(&self) -> &[i64] {
         &self.0.dims
     }

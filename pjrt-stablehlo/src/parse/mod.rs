@@ -12,7 +12,7 @@ const BYTECODE_MAGIC: &[u8] = b"ML\xefR";
 /// has no such mark, by the presence of computations with instructions. If the host states the format, [`parse_hlo`]
 /// and [`parse_hlo_with_config`] return better errors for damaged programs.
 ///
-/// Constants of a module from bytecode share memory with `program`. Pass a `Vec<u8>`, which the function takes over,
+/// Constants of a module from bytecode share memory with `program`. Pass a `Vec<u8>`, of which the function takes ownership,
 /// rather than a slice, which it copies.
 ///
 /// # Errors

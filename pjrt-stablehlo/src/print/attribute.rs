@@ -114,12 +114,12 @@ fn fmt_array<T: Copy>(
     fmt_list(f, open, values.iter(), ">", |f, &value| element(f, value, ty))
 }
 
-/// An element of an array of integers, or of booleans.
+/// Writes an element of an array of integers, or of booleans.
 fn fmt_array_integer(f: &mut Formatter<'_>, value: i64, ty: ElementType) -> fmt::Result {
     if ty == ElementType::I1 { write!(f, "{}", value != 0) } else { fmt_integer(f, value, ty) }
 }
 
-/// A bound of a dimension, or `?` where there is none.
+/// Writes a bound of a dimension, or `?` if there is none.
 fn fmt_bound(f: &mut Formatter<'_>, bound: &i64) -> fmt::Result {
     if *bound == DYNAMIC { f.write_str("?") } else { write!(f, "{bound}") }
 }

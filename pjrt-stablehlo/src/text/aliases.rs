@@ -1,7 +1,7 @@
 //! Aliases of attributes, types and locations: `#loc1 = loc("f")`, `!t = tensor<f32>`.
 //!
 //! MLIR prints the aliases of locations after their uses. Therefore definitions are found in advance, and read at the
-//! first use or where they stand, whichever comes first.
+//! first use or at their position, whichever comes first.
 //!
 //! Reading a definition does not read other definitions recursively. It records the missing aliases; they are read
 //! first, and the definition is read again. Thus chains of aliases need no stack.

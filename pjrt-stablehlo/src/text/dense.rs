@@ -44,7 +44,7 @@ impl<'a> Parser<'a> {
             let few =
                 ty.element_type() == ElementType::I1 && (2..=8).contains(&ty.num_elements().unwrap_or(0));
             if few && blob.len() == 1 && !matches!(blob[0], 0 | 0xff) {
-                let message = "one byte stands for the bits of up to 8 booleans in MLIR before 2026, and for one value of \
+                let message = "one byte represents the bits of up to 8 booleans in MLIR before 2026, and one value of \
                                all of them since then: expected 0x00, 0xFF, or a byte for each boolean";
                 return Err(self.error_at(start, message));
             }

@@ -110,7 +110,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// `<handle = 1, type = 0>`. `start` is where the attribute begins.
+    /// `<handle = 1, type = 0>`. `start` is the position at which the attribute begins.
     fn channel_handle(&mut self, start: usize) -> Result<ChannelHandle, Error> {
         let mut channel = ChannelHandle::default();
         let given = self.fields(|parser, field| {

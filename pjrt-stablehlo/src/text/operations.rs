@@ -211,7 +211,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// An operation that the table does not have, and the attributes that are not its own.
+    /// Returns an operation that is not in the op table, and its discardable attributes.
     fn other_op(&self, pending: &Pending<'a>) -> Result<(Op, DictionaryAttribute), Error> {
         let Pending { name, properties, dictionary, .. } = pending;
         if matches!(*name, "func.func" | "builtin.module") {
@@ -234,7 +234,7 @@ impl<'a> Parser<'a> {
         Ok((op, without(dictionary, &own)))
     }
 
-    /// An operation of the table, and the attributes that are not its own.
+    /// Returns an operation of the op table, and its discardable attributes.
     fn table_op(&mut self, code: OpCode, pending: &Pending<'a>) -> Result<(Op, DictionaryAttribute), Error> {
         let Pending { properties, dictionary, .. } = pending;
         let own = code.info().attributes;

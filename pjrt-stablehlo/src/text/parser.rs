@@ -27,7 +27,7 @@ pub(super) struct Parser<'a> {
     pub(super) missing_aliases: Option<Vec<(&'a str, Token)>>,
     /// The types that have been read, by their text.
     pub(super) types: HashMap<&'a str, Type>,
-    /// The contents of `dialect_resources`, by name. They are located at the first use.
+    /// The contents of `dialect_resources`, by name. They are located on first use.
     pub(super) resources: Option<HashMap<String, Resource>>,
     /// The values in scope.
     pub(super) scopes: Scopes<'a>,
@@ -39,7 +39,7 @@ pub(super) struct Parser<'a> {
     pub(super) depth: u32,
     /// The maximum depth since the start of an alias' value.
     pub(super) deepest: u32,
-    /// The number of tokens of types and attributes that have been read. Those of aliases are counted at each use.
+    /// The number of tokens of types and attributes that have been read. Those of aliases are counted on each use.
     pub(super) weight: u64,
     /// The place that was computed last.
     last_place: Place,

@@ -48,7 +48,7 @@ pub(super) enum Tail {
 /// The types of an operation's operands and results.
 #[derive(Default)]
 pub(super) struct Types {
-    /// `None` if the text does not contain them.
+    /// The types of the operands; `None` if the text does not contain them.
     pub(super) operands: Option<Vec<Type>>,
     pub(super) results: Vec<Type>,
 }

@@ -67,7 +67,7 @@ impl Parser<'_> {
             .ok_or_else(|| self.error_at(start, format!("expected a storage type, found '{name}'")))
     }
 
-    /// `<-100:100>`, a part of the range of the storage type, or nothing, which stands for all of it.
+    /// `<-100:100>`, a part of the range of the storage type, or nothing, which means all of it.
     fn storage_range(&mut self, name: &str, storage_type: ElementType) -> Result<(i64, i64), Error> {
         let (min, max) = QuantizedType::full_range(storage_type);
         if !self.eat("<") {
@@ -90,7 +90,7 @@ impl Parser<'_> {
         Ok((first, last))
     }
 
-    /// `f32`: the type of the numbers that the stored integers stand for.
+    /// `f32`: the type of the numbers that the stored integers represent.
     fn expressed_type(&mut self) -> Result<ElementType, Error> {
         let at = self.token.start;
         let Type::Scalar(expressed_type) = self.ty()? else {

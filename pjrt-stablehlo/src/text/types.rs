@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
     /// Creates a ranked tensor type from the parts of its text: the sizes, the element type and its position, and the
     /// encoding and its position.
     ///
-    /// This is a function of its own to keep the stack frame of the recursive reader of nested types small.
+    /// This is a separate function to keep the stack frame of the recursive reader of nested types small.
     fn ranked_tensor(
         &self,
         dims: Vec<i64>,

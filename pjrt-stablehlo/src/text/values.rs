@@ -44,7 +44,7 @@ impl<'a> Parser<'a> {
         Ok(ValueId(named.first.0 + index))
     }
 
-    /// Reads values, separated by commas, as long as values follow.
+    /// Reads values that are separated by commas; none if no value follows.
     pub(super) fn values(&mut self) -> Result<Vec<ValueId>, Error> {
         let mut values = Vec::new();
         if self.token.kind != Kind::Value {

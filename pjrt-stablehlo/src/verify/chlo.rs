@@ -256,10 +256,8 @@ fn top_k(cx: &Context<'_>, op: &OtherOp) -> Result<(), Error> {
         return Err(cx.error(None, format!("operand 0: expected at least one dimension, found {operand}")));
     };
     cx.require(None, k >= 0 && (last == DYNAMIC || k <= last), || {
-        let most = if last == DYNAMIC { "the size".to_owned() } else { last.to_string() };
-        format!(
-            "attribute 'k': expected a number from 0 to {most}, the size of the last dimension, found {k}"
-        )
+        let last = if last == DYNAMIC { String::new() } else { format!("{last}, ") };
+        format!("attribute 'k': expected a number from 0 to {last}the size of the last dimension, found {k}")
     })?;
     let mut dims = others.to_vec();
     dims.push(k);

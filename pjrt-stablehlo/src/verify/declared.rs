@@ -95,7 +95,7 @@ fn received(
 }
 
 /// Returns the number of processes in a group, if the program determines it. It does not if one group contains all
-/// processes, or if each id stands for a replica in all partitions.
+/// processes, or if each id represents a replica in all partitions.
 fn group_size(
     cx: &Context<'_>,
     groups: &ReplicaGroups,

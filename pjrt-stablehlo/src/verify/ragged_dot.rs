@@ -50,7 +50,7 @@ pub(super) fn check(cx: &Context<'_>) -> Result<(), Error> {
     result_shape(cx, &dims)
 }
 
-/// The operation's dimension numbers.
+/// Returns the operation's dimension numbers.
 fn dimension_numbers(cx: &Context<'_>) -> Result<RaggedDotDimensionNumbers, Error> {
     let name = RaggedDotDimensionNumbers::NAME;
     let property = match &cx.op.kind {
@@ -82,7 +82,7 @@ fn same_sizes(
     Ok(())
 }
 
-/// The sizes of the dimensions of an operand that are in none of the lists.
+/// Returns the sizes of the dimensions of an operand that are in none of the lists.
 fn free_sizes(ty: &TensorType, lists: &[&[i64]]) -> impl Iterator<Item = i64> {
     let is_free = |dimension: i64| !lists.iter().any(|list| list.contains(&dimension));
     ty.dims().iter().zip(0..).filter(move |&(_, dimension)| is_free(dimension)).map(|(&size, _)| size)

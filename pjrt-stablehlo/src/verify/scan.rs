@@ -54,7 +54,7 @@ pub(crate) fn check(cx: &Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns an error if an attribute is present and has another kind than expected.
+/// Returns an error if an attribute is present and has a different kind than expected.
 fn expect(
     cx: &Context<'_>,
     name: &str,

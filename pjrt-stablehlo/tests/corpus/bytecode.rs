@@ -1,4 +1,4 @@
-//! Bytecode: every form of every record has to read, verify, and have the operations that its record lists.
+//! Bytecode: every form of every record must be read and verified, and have the operations that its record lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,20 +17,20 @@ fn programs(records: &[Record]) -> impl Iterator<Item = (&Record, &str, &[u8])> 
     })
 }
 
-/// How many of each operation the record lists.
+/// Returns the number of operations of each kind that the record lists.
 fn listed_ops(record: &Record) -> BTreeMap<&str, u64> {
     let ops = record.manifest["ops"].as_object().into_iter().flatten();
     ops.map(|(op, count)| (&**op, count.as_u64().unwrap())).collect()
 }
 
-/// Whether a client expands operations of the record: those of CHLO, and functions of complex numbers.
+/// Returns `true` if a client expands operations of the record: those of CHLO, and functions of complex numbers.
 fn has_expansions(record: &Record) -> bool {
     let types = record.manifest["dtypes"].as_array().into_iter().flatten();
     let has_complex = types.flat_map(|ty| ty.as_str()).any(|ty| ty.starts_with("complex"));
     has_complex || listed_ops(record).keys().any(|op| op.starts_with("chlo."))
 }
 
-/// How the operations that were read differ from those that the record lists. The list is of the text form; a client
+/// Returns the difference between the operations that were read and the record's list. The list is of the text form; a client
 /// removes duplicate and unused operations before it sends a program, and expands CHLO operations and complex functions,
 /// so an operation may occur less often, and more often only where something was expanded.
 fn count_difference(record: &Record, form: &str, module: &Module) -> Option<String> {
@@ -86,7 +86,7 @@ fn every_captured_program_reads() {
     report("captured programs", programs.len(), &failures);
 }
 
-/// Whether a declared type can be what was inferred, and whether it is exactly that.
+/// Returns whether a declared type is compatible with the inferred one, and whether it is equal to it.
 fn agreement(inferred: &Inferred, declared: &Type) -> (bool, bool) {
     let sizes_agree = |inferred: &[i64], declared: &[i64]| {
         inferred.len() == declared.len()

@@ -2,7 +2,7 @@
 
 use pjrt_stablehlo::{Error, Module};
 
-/// A small generator of pseudo-random numbers, so that failures repeat.
+/// A small generator of pseudo-random numbers, so that failures are reproducible.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -10,7 +10,7 @@ impl Random {
         Random(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// A number below the limit; 0 where that is 0.
+    /// Returns a number below the limit, or 0 if the limit is 0.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -22,7 +22,7 @@ impl Random {
 /// Longest program that is damaged: short ones are read more often.
 const MAX_LEN: usize = 100_000;
 
-/// Reads damaged copies of binary programs. What is accepted can be printed.
+/// Reads damaged copies of binary programs. Accepted programs can be printed.
 pub(crate) fn read_damaged(programs: &[Vec<u8>], read: impl Fn(Vec<u8>) -> Result<Module, Error>) {
     let mut random = Random::new();
     let mut outcomes = [0, 0];

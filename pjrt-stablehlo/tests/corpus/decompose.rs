@@ -1,5 +1,5 @@
-//! Decompositions: each program has to become one of core operations only that verifies, or give an error that names the
-//! operation. That they compute the same shows `cargo xtask corpus -- --decompose`.
+//! Decompositions: each program must become a valid program of core operations, or produce an error that names the
+//! operation. `cargo xtask corpus -- --decompose` shows that the results are the same.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn programs(folder: &Path) -> Vec<Program> {
     programs
 }
 
-/// What decomposed programs consist of.
+/// Checks that a decomposed program consists of core operations.
 fn assert_core(name: &str, module: &Module, core: &CoreOps) {
     for function in module.functions() {
         for (_, op) in function.body.all_ops() {
@@ -46,7 +46,7 @@ fn assert_core(name: &str, module: &Module, core: &CoreOps) {
     pjrt_stablehlo::verify(module).unwrap_or_else(|error| panic!("{name}: {error}"));
 }
 
-/// Every operation that is not core in the smallest set that the rules reach: what can be decomposed is.
+/// Returns the smallest set of core operations that the rules reach: all operations that can be decomposed are.
 fn smallest() -> CoreOps {
     let decomposed = [
         OpCode::FuncCall,
@@ -105,7 +105,7 @@ fn decompose_all(set: &str, core: &CoreOps, expected_failures: &[(&str, &str)]) 
     assert!(counts.values().map(|[done, _]| done).sum::<usize>() > 5000, "expected a corpus");
 }
 
-/// Why programs of the corpus cannot be decomposed: the operation, and a part of the message.
+/// The reasons for which programs of the corpus cannot be decomposed: the operation, and a part of the message.
 const EXPECTED_FAILURES: &[(&str, &str)] = &[
     // Dynamic shapes.
     ("", "is not a constant, so the shapes of the program depend on its data"),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// The folder of a variable; `None` with a note when it is not set.
+/// Returns the folder that a variable names; `None`, with a note, if it is not set.
 pub(crate) fn folder(variable: &str) -> Option<PathBuf> {
     match std::env::var_os(variable) {
         Some(folder) => Some(folder.into()),
@@ -22,7 +22,7 @@ pub(crate) fn folder(variable: &str) -> Option<PathBuf> {
 pub(crate) struct Record {
     /// Group and name.
     pub(crate) name: String,
-    /// What the manifest says of it.
+    /// The program's entry in the manifest.
     pub(crate) manifest: Value,
     /// The program's forms by name.
     pub(crate) forms: BTreeMap<String, Vec<u8>>,

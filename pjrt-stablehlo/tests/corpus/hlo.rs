@@ -1,4 +1,4 @@
-//! HLO: every program has to read and verify.
+//! HLO: every program must be read and verified.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Text: every form has to read and verify, and to give the same module as the other forms of its record.
+//! Text: every form must be read and verified, and must become the same module as the other forms of its record.
 
 use pjrt_stablehlo::parse;
 
@@ -92,7 +92,7 @@ fn without_empty(line: &str, name: &str) -> String {
     }
 }
 
-/// The lines of a printed module in some order, without names of values and what VHLO does not tell apart.
+/// The lines of a printed module in some order, without names of values and without differences that VHLO does not represent.
 fn lines(printed: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for line in printed.lines() {
@@ -150,7 +150,7 @@ fn bytecode_and_text_are_the_same_module() {
     report("programs have the same operations in bytecode and text", total, &failures);
 }
 
-/// Pieces that texts are made of, to be put in other places.
+/// Parts of texts, which are inserted at other positions.
 const PIECES: &[&str] = &[
     "(",
     ")",

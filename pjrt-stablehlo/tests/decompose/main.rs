@@ -27,7 +27,7 @@ fn decomposed_ops(text: &str, core: &CoreOps) -> Vec<String> {
     ops(&module).into_keys().filter(is_shown).collect()
 }
 
-/// The set that a rule is for: the default, without its operation.
+/// Returns the set that a rule applies to: the default without its operation.
 fn core_without(op: &str) -> CoreOps {
     match OpCode::from_name(op) {
         Some(code) => CoreOps::default().without(code),
@@ -402,7 +402,7 @@ fn needed_ops(op: &str) -> Vec<String> {
     names.map(|name| format!("`{}`", name.trim_start_matches("stablehlo."))).collect()
 }
 
-/// The page of the documentation that lists what becomes of each operation.
+/// The page of the documentation that lists the decomposition of each operation.
 fn page() -> String {
     let mut page = String::from(
         "# Core operations\n\nA device implements a part of StableHLO. `pjrt_stablehlo::passes` rewrites programs to the \
@@ -447,7 +447,7 @@ fn the_page_of_core_operations_is_up_to_date() {
     assert!(found == page(), "docs/core-ops.md is not what the op table says: run with UPDATE_DOCS=1");
 }
 
-/// A quantized type of another scale than the program's inputs have.
+/// A quantized type of a different scale than the program's inputs have.
 const OTHER: &str = "!quant.uniform<i8:f32, 2.0>";
 
 #[test]

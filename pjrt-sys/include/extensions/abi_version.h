@@ -1,4 +1,4 @@
-/* AbiVersion: whether an executable compiled elsewhere can run here. */
+/* AbiVersion: the compatibility of executables with runtimes. */
 #ifndef PJRT_EXTENSION_ABI_VERSION_H_
 #define PJRT_EXTENSION_ABI_VERSION_H_
 
@@ -6,11 +6,11 @@
 
 #define PJRT_API_ABI_VERSION_EXTENSION_VERSION 1
 
-/// The version of a runtime, as far as executables depend on it. Owned by the caller.
+/// The properties of a runtime on which executables depend. Owned by the caller.
 typedef struct PJRT_RuntimeAbiVersion PJRT_RuntimeAbiVersion;
-/// What version of a runtime an executable needs. Owned by the caller.
+/// The version of a runtime that an executable requires. Owned by the caller.
 typedef struct PJRT_ExecutableAbiVersion PJRT_ExecutableAbiVersion;
-/// Backs serialised bytes.
+/// Owns serialized bytes.
 typedef struct PJRT_SerializedProto PJRT_SerializedProto;
 
 /// Arguments of PJRT_Client_RuntimeAbiVersion.
@@ -20,7 +20,7 @@ struct PJRT_Client_RuntimeAbiVersion_Args {
   PJRT_RuntimeAbiVersion* abi_version;  ///< Out: the version, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_RuntimeAbiVersion_Args, abi_version);
-/// Gives the version of a client's runtime.
+/// Returns the version of a client's runtime.
 typedef PJRT_Error* PJRT_Client_RuntimeAbiVersion(PJRT_Client_RuntimeAbiVersion_Args* args);
 
 /// Arguments of PJRT_Executable_GetAbiVersion.
@@ -30,7 +30,7 @@ struct PJRT_Executable_GetAbiVersion_Args {
   PJRT_ExecutableAbiVersion* abi_version;  ///< Out: the version, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_GetAbiVersion_Args, abi_version);
-/// Gives the version that an executable needs.
+/// Returns the version that an executable requires.
 typedef PJRT_Error* PJRT_Executable_GetAbiVersion(PJRT_Executable_GetAbiVersion_Args* args);
 
 /// Arguments of PJRT_RuntimeAbiVersion_Destroy.
@@ -57,7 +57,7 @@ typedef PJRT_Error* PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime(
 struct PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable_Args {
   size_t struct_size;
   const PJRT_RuntimeAbiVersion* abi_version;  ///< This runtime.
-  const PJRT_ExecutableAbiVersion* executable_abi_version;  ///< What the executable needs.
+  const PJRT_ExecutableAbiVersion* executable_abi_version;  ///< The version that the executable requires.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_RuntimeAbiVersion_IsCompatibleWithExecutable_Args,
                           executable_abi_version);
@@ -71,12 +71,12 @@ struct PJRT_RuntimeAbiVersion_ToProto_Args {
   const PJRT_RuntimeAbiVersion* abi_version;  ///< The version.
   const char* serialized_proto;  ///< Out: the bytes; they live until the deleter is called.
   size_t serialized_proto_size;  ///< Out: their length.
-  PJRT_SerializedProto* serialized_proto_holder;  ///< Out: backs `serialized_proto`.
+  PJRT_SerializedProto* serialized_proto_holder;  ///< Out: owns the memory of `serialized_proto`.
   /// Out: frees the above; called exactly once.
   void (*serialized_proto_deleter)(PJRT_SerializedProto* holder);
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_RuntimeAbiVersion_ToProto_Args, serialized_proto_deleter);
-/// Serialises a runtime's version (`PjRtRuntimeAbiVersionProto`).
+/// Serializes a runtime's version (`PjRtRuntimeAbiVersionProto`).
 typedef PJRT_Error* PJRT_RuntimeAbiVersion_ToProto(PJRT_RuntimeAbiVersion_ToProto_Args* args);
 
 /// Arguments of PJRT_RuntimeAbiVersion_PlatformId.
@@ -86,7 +86,7 @@ struct PJRT_RuntimeAbiVersion_PlatformId_Args {
   uint64_t platform_id;  ///< Out: the id.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_RuntimeAbiVersion_PlatformId_Args, platform_id);
-/// Gives the platform's id.
+/// Returns the platform's id.
 typedef PJRT_Error* PJRT_RuntimeAbiVersion_PlatformId(PJRT_RuntimeAbiVersion_PlatformId_Args* args);
 
 /// Arguments of PJRT_ExecutableAbiVersion_Destroy.
@@ -104,12 +104,12 @@ struct PJRT_ExecutableAbiVersion_ToProto_Args {
   const PJRT_ExecutableAbiVersion* abi_version;  ///< The version.
   const char* serialized_proto;  ///< Out: the bytes; they live until the deleter is called.
   size_t serialized_proto_size;  ///< Out: their length.
-  PJRT_SerializedProto* serialized_proto_holder;  ///< Out: backs `serialized_proto`.
+  PJRT_SerializedProto* serialized_proto_holder;  ///< Out: owns the memory of `serialized_proto`.
   /// Out: frees the above; called exactly once.
   void (*serialized_proto_deleter)(PJRT_SerializedProto* holder);
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_ExecutableAbiVersion_ToProto_Args, serialized_proto_deleter);
-/// Serialises an executable's version (`PjRtExecutableAbiVersionProto`).
+/// Serializes an executable's version (`PjRtExecutableAbiVersionProto`).
 typedef PJRT_Error* PJRT_ExecutableAbiVersion_ToProto(PJRT_ExecutableAbiVersion_ToProto_Args* args);
 
 /// Arguments of PJRT_ExecutableAbiVersion_PlatformId.
@@ -119,30 +119,30 @@ struct PJRT_ExecutableAbiVersion_PlatformId_Args {
   uint64_t platform_id;  ///< Out: the id.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_ExecutableAbiVersion_PlatformId_Args, platform_id);
-/// Gives the platform's id.
+/// Returns the platform's id.
 typedef PJRT_Error* PJRT_ExecutableAbiVersion_PlatformId(
     PJRT_ExecutableAbiVersion_PlatformId_Args* args);
 
 /// Arguments of PJRT_RuntimeAbiVersion_FromProto.
 struct PJRT_RuntimeAbiVersion_FromProto_Args {
   size_t struct_size;
-  const char* serialized_proto;  ///< The serialised proto; borrowed for the call.
+  const char* serialized_proto;  ///< The serialized proto; borrowed for the call.
   size_t serialized_proto_size;  ///< Length of `serialized_proto`.
   PJRT_RuntimeAbiVersion* abi_version;  ///< Out: the version, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_RuntimeAbiVersion_FromProto_Args, abi_version);
-/// Reads what `PJRT_RuntimeAbiVersion_ToProto` wrote.
+/// Deserializes the bytes that `PJRT_RuntimeAbiVersion_ToProto` returned.
 typedef PJRT_Error* PJRT_RuntimeAbiVersion_FromProto(PJRT_RuntimeAbiVersion_FromProto_Args* args);
 
 /// Arguments of PJRT_ExecutableAbiVersion_FromProto.
 struct PJRT_ExecutableAbiVersion_FromProto_Args {
   size_t struct_size;
-  const char* serialized_proto;  ///< The serialised proto; borrowed for the call.
+  const char* serialized_proto;  ///< The serialized proto; borrowed for the call.
   size_t serialized_proto_size;  ///< Length of `serialized_proto`.
   PJRT_ExecutableAbiVersion* abi_version;  ///< Out: the version, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_ExecutableAbiVersion_FromProto_Args, abi_version);
-/// Reads what `PJRT_ExecutableAbiVersion_ToProto` wrote.
+/// Deserializes the bytes that `PJRT_ExecutableAbiVersion_ToProto` returned.
 typedef PJRT_Error* PJRT_ExecutableAbiVersion_FromProto(
     PJRT_ExecutableAbiVersion_FromProto_Args* args);
 

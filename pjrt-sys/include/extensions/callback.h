@@ -1,4 +1,4 @@
-/* Callback: the host is told of slice failures and of a coming fatal error. */
+/* Callback: notifications of slice failures and of imminent fatal errors. */
 #ifndef PJRT_EXTENSION_CALLBACK_H_
 #define PJRT_EXTENSION_CALLBACK_H_
 
@@ -6,14 +6,14 @@
 
 #define PJRT_API_CALLBACK_EXTENSION_VERSION 1
 
-/// What a callback is told of.
+/// The kind of event that a callback reports.
 typedef enum {
   PJRT_Callback_Type_Unknown,  ///< Nothing defined.
   PJRT_Callback_Type_Tpu_SliceBuilder,  ///< A slice of TPUs failed.
   PJRT_Callback_Type_Prefatal,  ///< The plugin is about to end the process.
 } PJRT_Callback_Type;
 
-/// Why a slice of TPUs failed. A signed integer of 32 bits in C++.
+/// The reason why a slice of TPUs failed. A signed integer of 32 bits in C++.
 typedef enum {
   SLICE_FAILURE_UNKNOWN = 0,  ///< Not known.
   SLICE_FAILURE_INIT_ERROR = 1,  ///< While the slice was set up.
@@ -23,18 +23,18 @@ typedef enum {
   SLICE_FAILURE_CHIP_DRIVER_ERROR = 5,  ///< A chip's driver reports an error.
 } PJRT_Callback_Tpu_SliceFailureType;
 
-/// What a slice failure callback gets.
+/// The arguments of a slice failure callback.
 struct PJRT_Callback_Tpu_SliceBuilderArgs {
   size_t struct_size;
-  PJRT_Callback_Tpu_SliceFailureType failure_type;  ///< Why the slice failed.
+  PJRT_Callback_Tpu_SliceFailureType failure_type;  ///< The reason why the slice failed.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Callback_Tpu_SliceBuilderArgs, failure_type);
 
-/// What a prefatal callback gets; borrowed for the call.
+/// The arguments of a prefatal callback; borrowed for the call.
 struct PJRT_Callback_PrefatalArgs {
   size_t struct_size;
-  PJRT_Error_Code error_code;  ///< What went wrong.
-  const char* error_message;  ///< Text for people; borrowed for the call.
+  PJRT_Error_Code error_code;  ///< The error code.
+  const char* error_message;  ///< A human-readable text; borrowed for the call.
   size_t error_message_size;  ///< Length of `error_message`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Callback_PrefatalArgs, error_message_size);
@@ -45,9 +45,9 @@ typedef void PJRT_Callback_Function(void* args, void* user_arg);
 struct PJRT_Callback_RegisterCallback_Args {
   size_t struct_size;
   PJRT_Client* client;  ///< The client.
-  PJRT_Callback_Type type;  ///< What to be told of.
-  PJRT_Callback_Function* callback;  ///< What to call.
-  void* user_arg;  ///< Handed back to the callback as it is.
+  PJRT_Callback_Type type;  ///< The type of the callback.
+  PJRT_Callback_Function* callback;  ///< The callback.
+  void* user_arg;  ///< Passed to the callback unchanged.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Callback_RegisterCallback_Args, user_arg);
 /// Registers a callback with a client.
@@ -57,7 +57,7 @@ typedef PJRT_Error* PJRT_Register_Callback(PJRT_Callback_RegisterCallback_Args* 
 struct PJRT_Callback_InvokeCallback_Args {
   size_t struct_size;
   PJRT_Client* client;  ///< The client.
-  PJRT_Callback_Type type;  ///< Which callbacks.
+  PJRT_Callback_Type type;  ///< The type of the callbacks.
   void* args;  ///< The struct that belongs to the type; borrowed for the call.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Callback_InvokeCallback_Args, args);

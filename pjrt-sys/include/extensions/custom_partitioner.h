@@ -1,4 +1,4 @@
-/* Custom_Partitioner: sharding rules for custom calls, given by the host. */
+/* Custom_Partitioner: sharding rules for custom calls, provided by the host. */
 #ifndef PJRT_EXTENSION_CUSTOM_PARTITIONER_H_
 #define PJRT_EXTENSION_CUSTOM_PARTITIONER_H_
 
@@ -14,15 +14,15 @@ typedef struct JAX_CustomCallPartitioner_string {
 
 /// A shape, with its sharding if it has one.
 typedef struct JAX_CustomCallPartitioner_aval {
-  JAX_CustomCallPartitioner_string shape;  ///< Serialised shape.
-  bool has_sharding;  ///< Whether `sharding` is set.
-  JAX_CustomCallPartitioner_string sharding;  ///< Serialised sharding.
+  JAX_CustomCallPartitioner_string shape;  ///< Serialized shape.
+  bool has_sharding;  ///< `true` if `sharding` is set.
+  JAX_CustomCallPartitioner_string sharding;  ///< Serialized sharding.
 } JAX_CustomCallPartitioner_aval;
 
-/// What every call of a partitioner has: version in, error out.
+/// The common fields of all calls of a partitioner: the caller's version, and the error.
 typedef struct JAX_CustomCallPartitioner_version_and_error {
   int64_t api_version;  ///< The caller's version.
-  void* data;  ///< Out: backs the results.
+  void* data;  ///< Out: owns the memory of the results.
   void (*cleanup_fn)(void* data);  ///< Out: frees `data`, when the results are no longer needed.
   bool has_error;  ///< Out: whether `code` and `error_msg` are set.
   PJRT_Error_Code code;  ///< Out: the error's code.
@@ -65,16 +65,16 @@ typedef struct JAX_CustomCallPartitioner_Callbacks {
   int64_t version;  ///< The host's version of this struct.
   void* private_data;  ///< The host's.
   void (*dtor)(struct JAX_CustomCallPartitioner_Callbacks* data);  ///< Frees the partitioner.
-  /// Gives the computation of one partition.
+  /// Returns the computation of one partition.
   void (*partition)(struct JAX_CustomCallPartitioner_Callbacks* data,
       JAX_CustomCallPartitioner_Partition_Args* args);
   /// Derives the result's sharding from those of the operands.
   void (*infer_sharding)( struct JAX_CustomCallPartitioner_Callbacks* data,
       JAX_CustomCallPartitioner_InferShardingFromOperands_Args* args);
-  /// Adapts a sharding that users asked for.
+  /// Adapts a sharding that users requested.
   void (*propagate_user_sharding)( struct JAX_CustomCallPartitioner_Callbacks* data,
       JAX_CustomCallPartitioner_PropagateUserSharding_Args* args);
-  /// Whether a call with side effects may be replicated.
+  /// Returns whether a call with side effects may be replicated.
   bool can_side_effecting_have_replicated_sharding;
 } JAX_CustomCallPartitioner_Callbacks;
 
@@ -83,7 +83,7 @@ struct PJRT_Register_Custom_Partitioner_Args {
   size_t struct_size;
   const char* name;  ///< The name; borrowed for the call.
   size_t name_size;  ///< Length of `name`.
-  JAX_CustomCallPartitioner_Callbacks* callbacks;  ///< The partitioner; the plugin takes it over.
+  JAX_CustomCallPartitioner_Callbacks* callbacks;  ///< The partitioner; the plugin takes ownership.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Register_Custom_Partitioner_Args, callbacks);
 /// Registers a partitioner for custom calls of a name.
@@ -96,7 +96,7 @@ struct PJRT_Register_Batch_Partitionable_Args {
   size_t name_size;  ///< Length of `name`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Register_Batch_Partitionable_Args, name_size);
-/// Says that custom calls of a name may be split along batch dimensions.
+/// Declares that custom calls of a name may be split along batch dimensions.
 typedef PJRT_Error* PJRT_Register_Batch_Partitionable(PJRT_Register_Batch_Partitionable_Args* args);
 
 /// The Custom_Partitioner extension.

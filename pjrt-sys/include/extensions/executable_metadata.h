@@ -1,4 +1,4 @@
-/* ExecutableMetadata: the compiler's serialised metadata of an executable. */
+/* ExecutableMetadata: the compiler's serialized metadata of an executable. */
 #ifndef PJRT_EXTENSION_EXECUTABLE_METADATA_H_
 #define PJRT_EXTENSION_EXECUTABLE_METADATA_H_
 
@@ -18,7 +18,7 @@ struct PJRT_ExecutableMetadata_GetExecutableMetadata_Args {
   PJRT_ExecutableMetadata* metadata;  ///< Out: the metadata, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_ExecutableMetadata_GetExecutableMetadata_Args, metadata);
-/// Gives an executable's metadata, serialised.
+/// Returns an executable's metadata, serialized.
 typedef PJRT_Error* (*PJRT_ExecutableMetadata_GetExecutableMetadata)(
     PJRT_ExecutableMetadata_GetExecutableMetadata_Args* args);
 
@@ -34,7 +34,7 @@ typedef void (*PJRT_ExecutableMetadata_DestroySerializedMetadata)(
 /// The ExecutableMetadata extension.
 struct PJRT_ExecutableMetadata_Extension {
   PJRT_Extension_Base base;
-  /// Gives an executable's metadata.
+  /// Returns an executable's metadata.
   PJRT_ExecutableMetadata_GetExecutableMetadata get_executable_metadata;
   PJRT_ExecutableMetadata_DestroySerializedMetadata destroy_serialized_metadata;  ///< Frees it.
 };

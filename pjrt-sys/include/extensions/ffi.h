@@ -6,9 +6,9 @@
 
 #define PJRT_API_FFI_EXTENSION_VERSION 3
 
-/// What can be done with values of a user type.
+/// The operations on values of a user type.
 typedef struct PJRT_FFI_Type_Info {
-  void (*deleter)(void* object);  ///< Frees a value; null if nobody has to.
+  void (*deleter)(void* object);  ///< Frees a value; null if values need not be freed.
   void (*serialize)(void);  ///< Reserved.
   void (*deserialize)(void);  ///< Reserved.
 } PJRT_FFI_Type_Info;
@@ -20,10 +20,10 @@ struct PJRT_FFI_Type_Register_Args {
   const char* type_name;  ///< The name; borrowed for the call.
   size_t type_name_size;  ///< Length of `type_name`.
   int64_t type_id;  ///< In and out: the id.
-  PJRT_FFI_Type_Info* type_info;  ///< What can be done with its values.
+  PJRT_FFI_Type_Info* type_info;  ///< The operations on its values.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_FFI_Type_Register_Args, type_info);
-/// Registers a user type by name. An id of 0 asks for a new one; another is checked against the one
+/// Registers a user type by name. An id of 0 requests a new one; any other is compared with the one
 /// registered.
 typedef PJRT_Error* PJRT_FFI_Type_Register(PJRT_FFI_Type_Register_Args* args);
 
@@ -41,10 +41,10 @@ struct PJRT_FFI_UserData_Add_Args {
   PJRT_FFI_UserData user_data;  ///< The value.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_FFI_UserData_Add_Args, user_data);
-/// Puts a value into an execution's context, where handlers find it by type.
+/// Adds a value to an execution's context, in which handlers find it by type.
 typedef PJRT_Error* PJRT_FFI_UserData_Add(PJRT_FFI_UserData_Add_Args* args);
 
-/// What a handler promises.
+/// A property that a handler guarantees.
 typedef enum {
   /// It can be recorded into a command buffer.
   PJRT_FFI_HANDLER_TRAITS_COMMAND_BUFFER_COMPATIBLE = 1u << 0,
@@ -58,13 +58,13 @@ struct PJRT_FFI_Register_Handler_Args {
   void* handler;  ///< An `XLA_FFI_Handler*`: a function on an FFI call frame.
   const char* platform_name;  ///< The platform's name; borrowed for the call.
   size_t platform_name_size;  ///< Length of `platform_name`.
-  PJRT_FFI_Handler_TraitsBits traits;  ///< What it promises.
+  PJRT_FFI_Handler_TraitsBits traits;  ///< The properties that the handler guarantees.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_FFI_Register_Handler_Args, traits);
 /// Registers the handler of custom calls of a name, for one platform.
 typedef PJRT_Error* PJRT_FFI_Register_Handler(PJRT_FFI_Register_Handler_Args* args);
 
-/// The FFI extension. Hosts drop an execution's context silently where it is missing.
+/// The FFI extension. If it is missing, hosts silently drop an execution's context.
 struct PJRT_FFI_Extension {
   PJRT_Extension_Base base;
   PJRT_FFI_Type_Register* type_register;

@@ -14,9 +14,9 @@ struct PJRT_Gpu_Register_Custom_Call_Args {
   int api_version;  ///< 0 for an untyped function, 1 for FFI handlers.
   void* handler_instantiate;  ///< FFI handler of the instantiate stage, or null.
   void* handler_prepare;  ///< FFI handler of the prepare stage, or null.
-  void* handler_initialize;  ///< FFI handler of the initialise stage, or null.
+  void* handler_initialize;  ///< FFI handler of the initialize stage, or null.
   void* handler_execute;  ///< The function, or FFI handler of the execute stage.
-  /// Bits of `PJRT_FFI_Handler_TraitsBits`; read only where the extension says so.
+  /// Bits of `PJRT_FFI_Handler_TraitsBits`; read only if the extension sets `custom_call_handles_traits`.
   uint32_t traits;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Gpu_Register_Custom_Call_Args, traits);
@@ -27,7 +27,7 @@ typedef PJRT_Error* PJRT_Gpu_Register_Custom_Call(PJRT_Gpu_Register_Custom_Call_
 struct PJRT_Gpu_Custom_Call {
   PJRT_Extension_Base base;
   PJRT_Gpu_Register_Custom_Call* custom_call;
-  bool custom_call_handles_traits;  ///< Whether `traits` is read.
+  bool custom_call_handles_traits;  ///< `true` if `traits` is read.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Gpu_Custom_Call, custom_call_handles_traits);
 

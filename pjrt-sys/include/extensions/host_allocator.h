@@ -1,4 +1,4 @@
-/* HostAllocator: deprecated in favour of HostMemoryAllocator; its declarations as of version 0.90. */
+/* HostAllocator: deprecated in favor of HostMemoryAllocator; its declarations as of version 0.90. */
 #ifndef PJRT_EXTENSION_HOST_ALLOCATOR_H_
 #define PJRT_EXTENSION_HOST_ALLOCATOR_H_
 
@@ -11,10 +11,10 @@ struct PJRT_HostAllocator_GetPreferredAlignment_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Client* client;  ///< The client.
-  size_t preferred_alignment;  ///< Out: in bytes.
+  size_t preferred_alignment;  ///< Out: the number of bytes.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_HostAllocator_GetPreferredAlignment_Args, preferred_alignment);
-/// Gives the alignment that suits the devices.
+/// Returns the alignment that suits the devices.
 typedef PJRT_Error* (*PJRT_HostAllocator_GetPreferredAlignment)(
     PJRT_HostAllocator_GetPreferredAlignment_Args* args);
 
@@ -23,8 +23,8 @@ struct PJRT_HostAllocator_Allocate_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Client* client;  ///< The client.
-  size_t size;  ///< How many bytes.
-  size_t alignment;  ///< Aligned to how many bytes.
+  size_t size;  ///< The number of bytes.
+  size_t alignment;  ///< The alignment in bytes.
   void* ptr;  ///< Out: the memory.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_HostAllocator_Allocate_Args, ptr);
@@ -45,7 +45,7 @@ typedef PJRT_Error* (*PJRT_HostAllocator_Free)(PJRT_HostAllocator_Free_Args* arg
 /// The HostAllocator extension.
 struct PJRT_HostAllocator_Extension {
   PJRT_Extension_Base base;
-  /// Gives the alignment that suits the devices.
+  /// Returns the alignment that suits the devices.
   PJRT_HostAllocator_GetPreferredAlignment get_preferred_alignment;
   PJRT_HostAllocator_Allocate allocate;  ///< Allocates.
   PJRT_HostAllocator_Free free;  ///< Frees.

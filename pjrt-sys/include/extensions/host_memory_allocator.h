@@ -1,4 +1,4 @@
-/* HostMemoryAllocator: host memory that devices reach fast. */
+/* HostMemoryAllocator: host memory that devices access fast. */
 #ifndef PJRT_EXTENSION_HOST_MEMORY_ALLOCATOR_H_
 #define PJRT_EXTENSION_HOST_MEMORY_ALLOCATOR_H_
 
@@ -11,15 +11,15 @@ struct PJRT_HostMemoryAllocator_Allocate_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Client* client;  ///< The client.
-  size_t size;  ///< How many bytes.
-  int numa_node;  ///< On which NUMA node, or -1 for any.
+  size_t size;  ///< The number of bytes.
+  int numa_node;  ///< The NUMA node, or -1 for any.
   uint8_t* ptr;  ///< Out: the memory.
   /// Out: frees it; called once with `ptr` and `deleter_arg`.
   void (*deleter)(void* ptr, void* arg);
-  void* deleter_arg;  ///< Out: handed to `deleter`.
+  void* deleter_arg;  ///< Out: passed to `deleter`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_HostMemoryAllocator_Allocate_Args, deleter_arg);
-/// Allocates host memory that devices reach fast.
+/// Allocates host memory that devices access fast.
 typedef PJRT_Error* (*PJRT_HostMemoryAllocator_Allocate)(
     PJRT_HostMemoryAllocator_Allocate_Args* args);
 

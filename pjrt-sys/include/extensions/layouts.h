@@ -1,4 +1,4 @@
-/* Layouts: memory layouts of buffers, parameters and outputs as serialised text. */
+/* Layouts: memory layouts of buffers, parameters and outputs as serialized text. */
 #ifndef PJRT_EXTENSION_LAYOUTS_H_
 #define PJRT_EXTENSION_LAYOUTS_H_
 
@@ -8,7 +8,7 @@
 
 /// A memory layout.
 typedef struct PJRT_Layouts_MemoryLayout PJRT_Layouts_MemoryLayout;
-/// Backs the answer of PJRT_Layouts_MemoryLayout_Serialize.
+/// Owns the memory that is returned by PJRT_Layouts_MemoryLayout_Serialize.
 typedef struct PJRT_Layouts_SerializedLayout PJRT_Layouts_SerializedLayout;
 
 /// Arguments of PJRT_Layouts_MemoryLayout_Destroy.
@@ -28,7 +28,7 @@ struct PJRT_Layouts_MemoryLayout_Serialize_Args {
   PJRT_Layouts_MemoryLayout* layout;  ///< The layout.
   const char* serialized_bytes;  ///< Out: the text; lives until the deleter is called.
   size_t serialized_bytes_size;  ///< Out: its length.
-  PJRT_Layouts_SerializedLayout* serialized_layout;  ///< Out: backs `serialized_bytes`.
+  PJRT_Layouts_SerializedLayout* serialized_layout;  ///< Out: owns the memory of `serialized_bytes`.
   /// Out: frees the above; called exactly once.
   void (*serialized_layout_deleter)( PJRT_Layouts_SerializedLayout* s_layout);
 };
@@ -45,7 +45,7 @@ struct PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args {
   PJRT_Layouts_MemoryLayout* layout;  ///< Out: the layout, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args, layout);
-/// Gives a buffer's layout.
+/// Returns a buffer's layout.
 typedef PJRT_Error* PJRT_Layouts_PJRT_Buffer_MemoryLayout(
     PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args* args);
 
@@ -60,7 +60,7 @@ struct PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args {
   PJRT_Layouts_MemoryLayout* layout;  ///< Out: the layout, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, layout);
-/// Gives the layout that a client uses unless otherwise asked.
+/// Returns the layout that a client uses by default.
 typedef PJRT_Error* PJRT_Layouts_PJRT_Client_GetDefaultLayout(
     PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args* args);
 
@@ -75,7 +75,7 @@ struct PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args {
   PJRT_Layouts_MemoryLayout* layout;  ///< Out: the layout, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, layout);
-/// Gives the layout that a topology's devices use unless otherwise asked.
+/// Returns the layout that a topology's devices use by default.
 typedef PJRT_Error* PJRT_Layouts_PJRT_Topology_GetDefaultLayout(
     PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args* args);
 
@@ -105,7 +105,7 @@ PJRT_DEFINE_STRUCT_TRAITS(PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args,
 typedef PJRT_Error* PJRT_Layouts_PJRT_Executable_GetParameterLayouts(
     PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args* args);
 
-/// The Layouts extension. Hosts take every layout to be dense and row-major where it is missing.
+/// The Layouts extension. If it is missing, hosts assume that every layout is dense and row-major.
 struct PJRT_Layouts_Extension {
   PJRT_Extension_Base base;
   PJRT_Layouts_MemoryLayout_Destroy* PJRT_Layouts_MemoryLayout_Destroy;

@@ -1,4 +1,4 @@
-/* Megascale: TPU slices joined over the data centre network. Superseded by MultiSlice. */
+/* Megascale: TPU slices joined over the data center network. Superseded by MultiSlice. */
 #ifndef PJRT_EXTENSION_MEGASCALE_H_
 #define PJRT_EXTENSION_MEGASCALE_H_
 
@@ -8,11 +8,11 @@
 
 /// A process's part in the network of slices.
 typedef struct PJRT_Megascale_ClientContext PJRT_Megascale_ClientContext;
-/// How slices form one system.
+/// The configuration of several slices as one system.
 typedef struct PJRT_Megascale_MultiSliceConfig PJRT_Megascale_MultiSliceConfig;
-/// Backs the answer of PJRT_Megascale_MultiSliceConfig_GetNumDevicesPerSlice.
+/// Owns the memory that is returned by PJRT_Megascale_MultiSliceConfig_GetNumDevicesPerSlice.
 typedef struct PJRT_Megascale_NumDevicesPerSlice PJRT_Megascale_NumDevicesPerSlice;
-/// Backs the answer of PJRT_Megascale_MultiSliceConfig_Serialize.
+/// Owns the memory that is returned by PJRT_Megascale_MultiSliceConfig_Serialize.
 typedef struct PJRT_Megascale_SerializedConfig PJRT_Megascale_SerializedConfig;
 
 /// Arguments of PJRT_Megascale_CreateClientContextFromPjRtClient.
@@ -22,7 +22,7 @@ struct PJRT_Megascale_CreateClientContextFromPjRtClient_Args {
   PJRT_Megascale_ClientContext* client_context;  ///< Out: the context, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Megascale_CreateClientContextFromPjRtClient_Args, client_context);
-/// Makes a context for a client.
+/// Creates a context for a client.
 typedef PJRT_Error* PJRT_Megascale_CreateClientContextFromPjRtClient(
     PJRT_Megascale_CreateClientContextFromPjRtClient_Args* args);
 
@@ -32,7 +32,7 @@ struct PJRT_Megascale_CreateDefaultClientContext_Args {
   PJRT_Megascale_ClientContext* client_context;  ///< Out: the context, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Megascale_CreateDefaultClientContext_Args, client_context);
-/// Makes a context with default options.
+/// Creates a context with default options.
 typedef PJRT_Error* PJRT_Megascale_CreateDefaultClientContext(
     PJRT_Megascale_CreateDefaultClientContext_Args* args);
 
@@ -55,7 +55,7 @@ struct PJRT_Megascale_CreateAoTConfig_Args {
   PJRT_Megascale_MultiSliceConfig* multi_slice_config;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Megascale_CreateAoTConfig_Args, multi_slice_config);
-/// Makes a configuration for ahead-of-time compilation.
+/// Creates a configuration for ahead-of-time compilation.
 typedef PJRT_Error* PJRT_Megascale_CreateAoTConfig(PJRT_Megascale_CreateAoTConfig_Args* args);
 
 /// Arguments of PJRT_Megascale_CreateMultiSliceConfig.
@@ -65,16 +65,16 @@ struct PJRT_Megascale_CreateMultiSliceConfig_Args {
   int32_t num_slices;  ///< Number of slices.
   int32_t local_slice_id;  ///< This process's slice.
   int32_t local_host_id;  ///< This process's host in its slice.
-  const char* endpoint_addresses;  ///< A serialised `EndpointAddresses` proto.
+  const char* endpoint_addresses;  ///< A serialized `EndpointAddresses` proto.
   int32_t endpoint_addresses_size;  ///< Its length.
-  const char* dcn_topology;  ///< A serialised `DCNTopology` proto.
+  const char* dcn_topology;  ///< A serialized `DCNTopology` proto.
   int32_t dcn_topology_size;  ///< Its length.
   PJRT_Megascale_ClientContext* client_context;  ///< The context.
   /// Out: the configuration, owned by the caller.
   PJRT_Megascale_MultiSliceConfig* multi_slice_config;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Megascale_CreateMultiSliceConfig_Args, multi_slice_config);
-/// Makes a configuration for running.
+/// Creates a configuration for execution.
 typedef PJRT_Error* PJRT_Megascale_CreateMultiSliceConfig(
     PJRT_Megascale_CreateMultiSliceConfig_Args* args);
 
@@ -103,10 +103,10 @@ struct PJRT_Megascale_ClientContext_UnblockPendingWork_Args {
   size_t struct_size;
   PJRT_Megascale_ClientContext* client_context;  ///< The context.
   int32_t launch_id;  ///< The launch.
-  int64_t expire_after_ms;  ///< For how long, in milliseconds.
+  int64_t expire_after_ms;  ///< The duration in milliseconds.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Megascale_ClientContext_UnblockPendingWork_Args, expire_after_ms);
-/// Lets work of a launch go that waits for other slices.
+/// Releases the work of a launch that waits for other slices.
 typedef PJRT_Error* PJRT_Megascale_ClientContext_UnblockPendingWork(
     PJRT_Megascale_ClientContext_UnblockPendingWork_Args* args);
 
@@ -117,7 +117,7 @@ struct PJRT_Megascale_ClientContext_MegascalePort_Args {
   int32_t port;  ///< Out: the port.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Megascale_ClientContext_MegascalePort_Args, port);
-/// Gives the port that the context listens on.
+/// Returns the port that the context listens on.
 typedef PJRT_Error* PJRT_Megascale_ClientContext_MegascalePort(
     PJRT_Megascale_ClientContext_MegascalePort_Args* args);
 
@@ -128,7 +128,7 @@ struct PJRT_Megascale_MultiSliceConfig_NumSlices_Args {
   int32_t num_slices;  ///< Out: the number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Megascale_MultiSliceConfig_NumSlices_Args, num_slices);
-/// Gives the number of slices.
+/// Returns the number of slices.
 typedef PJRT_Error* PJRT_Megascale_MultiSliceConfig_NumSlices(
     PJRT_Megascale_MultiSliceConfig_NumSlices_Args* args);
 
@@ -139,7 +139,7 @@ struct PJRT_Megascale_MultiSliceConfig_SliceId_Args {
   int32_t slice_id;  ///< Out: its id.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Megascale_MultiSliceConfig_SliceId_Args, slice_id);
-/// Gives this process's slice.
+/// Returns this process's slice.
 typedef PJRT_Error* PJRT_Megascale_MultiSliceConfig_SliceId(
     PJRT_Megascale_MultiSliceConfig_SliceId_Args* args);
 
@@ -150,13 +150,13 @@ struct PJRT_Megascale_MultiSliceConfig_GetNumDevicesPerSlice_Args {
   size_t num_devices_per_slice_map;  ///< Out: number of slices listed.
   const int32_t* slice_ids;  ///< Out: their ids.
   const int32_t* num_devices;  ///< Out: their numbers of devices.
-  PJRT_Megascale_NumDevicesPerSlice* devices_per_slice_map_ptr;  ///< Out: backs the arrays.
+  PJRT_Megascale_NumDevicesPerSlice* devices_per_slice_map_ptr;  ///< Out: owns the memory of the arrays.
   /// Out: frees the above; called exactly once.
   void (*devices_per_slice_map_deleter)(PJRT_Megascale_NumDevicesPerSlice* ptr);
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Megascale_MultiSliceConfig_GetNumDevicesPerSlice_Args,
                           devices_per_slice_map_deleter);
-/// Lists how many devices each slice has.
+/// Returns the number of devices of each slice.
 typedef PJRT_Error* PJRT_Megascale_MultiSliceConfig_GetNumDevicesPerSlice(
     PJRT_Megascale_MultiSliceConfig_GetNumDevicesPerSlice_Args* args);
 
@@ -166,13 +166,13 @@ struct PJRT_Megascale_MultiSliceConfig_Serialize_Args {
   PJRT_Megascale_MultiSliceConfig* config;  ///< The configuration.
   const char* serialized;  ///< Out: the bytes; they live until the deleter is called.
   size_t size;  ///< Out: their number.
-  PJRT_Megascale_SerializedConfig* serialized_config_ptr;  ///< Out: backs `serialized`.
+  PJRT_Megascale_SerializedConfig* serialized_config_ptr;  ///< Out: owns the memory of `serialized`.
   /// Out: frees the above; called exactly once.
   void (*serialized_config_deleter)(PJRT_Megascale_SerializedConfig* ptr);
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Megascale_MultiSliceConfig_Serialize_Args,
                           serialized_config_deleter);
-/// Serialises a configuration.
+/// Serializes a configuration.
 typedef PJRT_Error* PJRT_Megascale_MultiSliceConfig_Serialize(
     PJRT_Megascale_MultiSliceConfig_Serialize_Args* args);
 

@@ -17,7 +17,7 @@ struct PJRT_DeviceDescription_MemoryDescriptions_Args {
   /// Out: the memories; the array lives as long as the description.
   const PJRT_MemoryDescription* const* memory_descriptions;
   size_t num_memory_descriptions;  ///< Out: their number.
-  size_t default_memory_index;  ///< Out: which is the default, or all bits set for none.
+  size_t default_memory_index;  ///< Out: the index of the default, or all bits set if there is none.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_DeviceDescription_MemoryDescriptions_Args, default_memory_index);
 /// Lists the memories that a described device has, in no particular order.
@@ -34,7 +34,7 @@ struct PJRT_MemoryDescription_Kind_Args {
   int kind_id;  ///< Out: its number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_MemoryDescription_Kind_Args, kind_id);
-/// Gives a described memory's kind.
+/// Returns a described memory's kind.
 typedef PJRT_Error* PJRT_MemoryDescription_Kind(PJRT_MemoryDescription_Kind_Args* args);
 
 /// The MemoryDescriptions extension.

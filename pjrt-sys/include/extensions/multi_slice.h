@@ -1,4 +1,4 @@
-/* MultiSlice: how several slices form one system. */
+/* MultiSlice: the configuration of several slices as one system. */
 #ifndef PJRT_EXTENSION_MULTI_SLICE_H_
 #define PJRT_EXTENSION_MULTI_SLICE_H_
 
@@ -6,9 +6,9 @@
 
 #define PJRT_API_MULTI_SLICE_EXTENSION_VERSION 1
 
-/// Backs the answer of PJRT_MultiSlice_Config_NumDevicesPerSlice.
+/// Owns the memory that is returned by PJRT_MultiSlice_Config_NumDevicesPerSlice.
 typedef struct PJRT_MultiSlice_NumDevicesPerSlice PJRT_MultiSlice_NumDevicesPerSlice;
-/// Backs the answer of PJRT_MultiSlice_Config_Serialize.
+/// Owns the memory that is returned by PJRT_MultiSlice_Config_Serialize.
 typedef struct PJRT_MultiSlice_SerializedConfig PJRT_MultiSlice_SerializedConfig;
 
 /// Arguments of PJRT_MultiSlice_Config_Destroy.
@@ -27,7 +27,7 @@ struct PJRT_MultiSlice_Config_NumSlices_Args {
   int32_t num_slices;  ///< Out: the number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_MultiSlice_Config_NumSlices_Args, num_slices);
-/// Gives the number of slices.
+/// Returns the number of slices.
 typedef PJRT_Error* PJRT_MultiSlice_Config_NumSlices(PJRT_MultiSlice_Config_NumSlices_Args* args);
 
 /// Arguments of PJRT_MultiSlice_Config_SliceId.
@@ -37,7 +37,7 @@ struct PJRT_MultiSlice_Config_SliceId_Args {
   int32_t slice_id;  ///< Out: its id.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_MultiSlice_Config_SliceId_Args, slice_id);
-/// Gives this process's slice.
+/// Returns this process's slice.
 typedef PJRT_Error* PJRT_MultiSlice_Config_SliceId(PJRT_MultiSlice_Config_SliceId_Args* args);
 
 /// Arguments of PJRT_MultiSlice_Config_NumDevicesPerSlice.
@@ -47,13 +47,13 @@ struct PJRT_MultiSlice_Config_NumDevicesPerSlice_Args {
   size_t num_devices_per_slice_map;  ///< Out: number of slices listed.
   const int32_t* slice_ids;  ///< Out: their ids.
   const int32_t* num_devices;  ///< Out: their numbers of devices.
-  PJRT_MultiSlice_NumDevicesPerSlice* devices_per_slice_map;  ///< Out: backs the arrays.
+  PJRT_MultiSlice_NumDevicesPerSlice* devices_per_slice_map;  ///< Out: owns the memory of the arrays.
   /// Out: frees the above; called exactly once.
   void (*devices_per_slice_map_deleter)( PJRT_MultiSlice_NumDevicesPerSlice* ptr);
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_MultiSlice_Config_NumDevicesPerSlice_Args,
                           devices_per_slice_map_deleter);
-/// Lists how many devices each slice has.
+/// Returns the number of devices of each slice.
 typedef PJRT_Error* PJRT_MultiSlice_Config_NumDevicesPerSlice(
     PJRT_MultiSlice_Config_NumDevicesPerSlice_Args* args);
 
@@ -63,12 +63,12 @@ struct PJRT_MultiSlice_Config_Serialize_Args {
   PJRT_MultiSlice_Config* config;  ///< The configuration.
   const char* serialized;  ///< Out: the bytes; they live until the deleter is called.
   size_t size;  ///< Out: their number.
-  PJRT_MultiSlice_SerializedConfig* serialized_config;  ///< Out: backs `serialized`.
+  PJRT_MultiSlice_SerializedConfig* serialized_config;  ///< Out: owns the memory of `serialized`.
   /// Out: frees the above; called exactly once.
   void (*serialized_config_deleter)( PJRT_MultiSlice_SerializedConfig* ptr);
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_MultiSlice_Config_Serialize_Args, serialized_config_deleter);
-/// Serialises a configuration.
+/// Serializes a configuration.
 typedef PJRT_Error* PJRT_MultiSlice_Config_Serialize(PJRT_MultiSlice_Config_Serialize_Args* args);
 
 /// The MultiSlice extension.

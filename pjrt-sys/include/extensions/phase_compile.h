@@ -13,7 +13,7 @@ struct PJRT_PhaseCompile_Get_Compiler_Args {
   const PJRT_PhaseCompiler* phase_compiler;  ///< Out: the compiler, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_PhaseCompile_Get_Compiler_Args, phase_compiler);
-/// Makes a phase compiler.
+/// Creates a phase compiler.
 typedef PJRT_Error* PJRT_PhaseCompile_Get_Compiler(PJRT_PhaseCompile_Get_Compiler_Args* args);
 
 /// Arguments of PJRT_PhaseCompile_Destroy_Compiler.
@@ -31,16 +31,16 @@ struct PJRT_PhaseCompile_Run_Phase_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   const PJRT_PhaseCompiler* phase_compiler;  ///< The compiler.
-  const char** input_programs;  ///< Serialised `PjRtPartialProgramProto`s; borrowed for the call.
+  const char** input_programs;  ///< Serialized `PjRtPartialProgramProto`s; borrowed for the call.
   const size_t* input_programs_sizes;  ///< Their lengths.
   size_t num_input_programs;  ///< Their number.
   const char** phases_to_run;  ///< Names of the phases, NUL-terminated; borrowed for the call.
   const size_t* phases_to_run_sizes;  ///< Their lengths.
   size_t num_phases_to_run;  ///< Their number.
-  const char* compile_options;  ///< A serialised `CompileOptionsProto`; borrowed for the call.
+  const char* compile_options;  ///< A serialized `CompileOptionsProto`; borrowed for the call.
   size_t compile_options_size;  ///< Its length.
   PJRT_TopologyDescription* topology;  ///< The topology.
-  /// Out: serialised `PjRtPartialProgramProto`s, freed with PJRT_PhaseCompile_C_Buffers_Destroy.
+  /// Out: serialized `PjRtPartialProgramProto`s, freed with PJRT_PhaseCompile_C_Buffers_Destroy.
   const char** output_programs;
   const size_t* output_programs_sizes;  ///< Out: their lengths.
   size_t num_output_programs;  ///< Out: their number.
@@ -72,7 +72,7 @@ struct PJRT_PhaseCompile_C_Buffers_Destroy_Args {
   size_t num_char_buffers;  ///< Their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_PhaseCompile_C_Buffers_Destroy_Args, num_char_buffers);
-/// Frees what the functions above gave.
+/// Frees the arrays that the functions above returned.
 typedef void PJRT_PhaseCompile_C_Buffers_Destroy(PJRT_PhaseCompile_C_Buffers_Destroy_Args* args);
 
 /// The PhaseCompile extension.

@@ -8,9 +8,9 @@
 
 /// A tracing session.
 typedef struct PLUGIN_Profiler PLUGIN_Profiler;
-/// An error of the profiler; owned by whoever receives it.
+/// An error of the profiler; owned by the receiver.
 typedef struct PLUGIN_Profiler_Error PLUGIN_Profiler_Error;
-/// Data that a session has handed over.
+/// The trace that a session returned.
 typedef struct PLUGIN_Profiler_ConsumeResult PLUGIN_Profiler_ConsumeResult;
 
 /// Arguments of PLUGIN_Profiler_Error_Destroy.
@@ -32,7 +32,7 @@ struct PLUGIN_Profiler_Error_Message_Args {
   size_t message_size;  ///< Out: its length.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PLUGIN_Profiler_Error_Message_Args, message_size);
-/// Gives an error's text.
+/// Returns an error's text.
 typedef void PLUGIN_Profiler_Error_Message(PLUGIN_Profiler_Error_Message_Args* args);
 
 /// Arguments of PLUGIN_Profiler_Error_GetCode.
@@ -43,19 +43,19 @@ struct PLUGIN_Profiler_Error_GetCode_Args {
   int code;  ///< Out: a `PJRT_Error_Code`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PLUGIN_Profiler_Error_GetCode_Args, code);
-/// Gives an error's code.
+/// Returns an error's code.
 typedef PLUGIN_Profiler_Error* PLUGIN_Profiler_Error_GetCode(
     PLUGIN_Profiler_Error_GetCode_Args* args);
 
 /// Arguments of PLUGIN_Profiler_Create.
 struct PLUGIN_Profiler_Create_Args {
   size_t struct_size;
-  const char* options;  ///< A serialised `ProfileOptions` proto; borrowed for the call.
+  const char* options;  ///< A serialized `ProfileOptions` proto; borrowed for the call.
   size_t options_size;  ///< Its length.
   PLUGIN_Profiler* profiler;  ///< Out: the session, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PLUGIN_Profiler_Create_Args, profiler);
-/// Makes a session.
+/// Creates a session.
 typedef PLUGIN_Profiler_Error* PLUGIN_Profiler_Create(PLUGIN_Profiler_Create_Args* args);
 
 /// Arguments of PLUGIN_Profiler_Destroy.
@@ -89,11 +89,11 @@ typedef PLUGIN_Profiler_Error* PLUGIN_Profiler_Stop(PLUGIN_Profiler_Stop_Args* a
 struct PLUGIN_Profiler_CollectData_Args {
   size_t struct_size;
   PLUGIN_Profiler* profiler;  ///< The profiler.
-  uint8_t* buffer;  ///< The caller's buffer for a serialised `XSpace` proto, or null.
+  uint8_t* buffer;  ///< The caller's buffer for a serialized `XSpace` proto, or null.
   size_t buffer_size_in_bytes;  ///< Its size; out, if `buffer` is null: the size needed.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PLUGIN_Profiler_CollectData_Args, buffer_size_in_bytes);
-/// Gives the trace. Called twice: with null `buffer` for the size, then with a buffer of it.
+/// Returns the trace. Called twice: with a null `buffer` for the size, then with a buffer of that size.
 typedef PLUGIN_Profiler_Error* PLUGIN_Profiler_CollectData(PLUGIN_Profiler_CollectData_Args* args);
 
 /// Arguments of PLUGIN_Profiler_Consume.
@@ -103,7 +103,7 @@ struct PLUGIN_Profiler_Consume_Args {
   PLUGIN_Profiler_ConsumeResult* result;  ///< Out: the trace, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PLUGIN_Profiler_Consume_Args, result);
-/// Hands the trace over.
+/// Returns the trace.
 typedef PLUGIN_Profiler_Error* PLUGIN_Profiler_Consume(PLUGIN_Profiler_Consume_Args* args);
 
 /// Arguments of PLUGIN_Profiler_ConsumeResult_Destroy.
@@ -125,7 +125,7 @@ struct PLUGIN_Profiler_Serialize_Args {
   size_t serialized_size;  ///< Out: their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PLUGIN_Profiler_Serialize_Args, serialized_size);
-/// Serialises a trace as an `XSpace` proto.
+/// Serializes a trace as an `XSpace` proto.
 typedef PLUGIN_Profiler_Error* PLUGIN_Profiler_Serialize(PLUGIN_Profiler_Serialize_Args* args);
 
 /// The profiler's function table.
@@ -133,7 +133,7 @@ struct PLUGIN_Profiler_Api {
   size_t struct_size;
   void* priv;  ///< Reserved; null.
   PLUGIN_Profiler_Error_Destroy* error_destroy;
-  PLUGIN_Profiler_Error_Message* error_message;  ///< Gives an error's text.
+  PLUGIN_Profiler_Error_Message* error_message;  ///< Returns an error's text.
   PLUGIN_Profiler_Error_GetCode* error_get_code;
   PLUGIN_Profiler_Create* create;
   PLUGIN_Profiler_Destroy* destroy;

@@ -15,11 +15,11 @@ struct PJRT_RawBuffer_FunctionTable {
   PJRT_Extension_Base* extension_start;
   void (*inc_ref)(PJRT_RawBuffer* raw_buffer);  ///< Adds a reference.
   void (*dec_ref)(PJRT_RawBuffer* raw_buffer);  ///< Drops a reference.
-  /// Gives its size on the device.
+  /// Returns its size on the device.
   size_t (*get_on_device_size_in_bytes)(const PJRT_RawBuffer* raw_buffer);
-  /// Gives the memory that it is in.
+  /// Returns the memory that it is in.
   PJRT_Memory* (*get_memory_space)(const PJRT_RawBuffer* raw_buffer);
-  /// Gives its address if the host can read it, or null.
+  /// Returns its address if the host can read it, or null.
   void* (*get_host_pointer)(const PJRT_RawBuffer* raw_buffer);
   /// Copies host memory into a range of it, after the dependencies. Asynchronous.
   PJRT_Error* (*copy_raw_host_to_device_and_return_event)( PJRT_RawBuffer* raw_buffer, const void*
@@ -29,14 +29,14 @@ struct PJRT_RawBuffer_FunctionTable {
   PJRT_Error* (*copy_raw_device_to_host_and_return_event)( PJRT_RawBuffer* raw_buffer, void* dst,
       int64_t offset, int64_t transfer_size, PJRT_DeviceEventVector* dependencies,
       PJRT_DeviceEvent* event);
-  /// Gives its device address.
+  /// Returns its device address.
   void* (*opaque_device_memory_data_pointer)(const PJRT_RawBuffer* raw_buffer);
-  /// Gives the event of its allocation.
+  /// Returns the event of its allocation.
   PJRT_Error* (*make_allocation_ready_event)( PJRT_RawBuffer* raw_buffer, PJRT_DeviceEvent* event);
-  /// Gives the event of its content.
+  /// Returns the event of its content.
   PJRT_Error* (*get_raw_buffer_async_value)( PJRT_RawBuffer* raw_buffer, PJRT_DeviceEvent* event);
-  bool (*is_mutable)(const PJRT_RawBuffer* raw_buffer);  ///< Tells whether it may be written.
-  /// Makes a raw buffer of a range of it.
+  bool (*is_mutable)(const PJRT_RawBuffer* raw_buffer);  ///< Returns whether it may be written.
+  /// Creates a raw buffer of a range of it.
   PJRT_Error* (*slice)(PJRT_RawBuffer* raw_buffer, int64_t offset, int64_t slice_size,
       PJRT_RawBuffer** sliced_buffer);
   /// Copies it to another raw buffer, after the dependencies (null for none), and completes both
@@ -63,7 +63,7 @@ struct PJRT_RawBuffer_CreateRawAliasOfBuffer_Args {
   PJRT_RawBuffer* raw_buffer;  ///< Out: the raw buffer, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_RawBuffer_CreateRawAliasOfBuffer_Args, raw_buffer);
-/// Makes a raw buffer that shares a buffer's memory.
+/// Creates a raw buffer that shares a buffer's memory.
 typedef PJRT_Error* PJRT_RawBuffer_CreateRawAliasOfBuffer(
     PJRT_RawBuffer_CreateRawAliasOfBuffer_Args* args);
 
@@ -85,7 +85,7 @@ struct PJRT_RawBuffer_GetHostPointer_Args {
   void* host_pointer;  ///< Out: the address, or null.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_RawBuffer_GetHostPointer_Args, host_pointer);
-/// Gives the address if the host can read it.
+/// Returns the address if the host can read it.
 typedef PJRT_Error* PJRT_RawBuffer_GetHostPointer(PJRT_RawBuffer_GetHostPointer_Args* args);
 
 /// Arguments of PJRT_RawBuffer_GetOnDeviceSizeInBytes.
@@ -93,10 +93,10 @@ struct PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_RawBuffer* buffer;  ///< The buffer.
-  size_t on_device_size_in_bytes;  ///< Out: in bytes.
+  size_t on_device_size_in_bytes;  ///< Out: the number of bytes.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args, on_device_size_in_bytes);
-/// Gives the size on the device.
+/// Returns the size on the device.
 typedef PJRT_Error* PJRT_RawBuffer_GetOnDeviceSizeInBytes(
     PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args* args);
 
@@ -108,7 +108,7 @@ struct PJRT_RawBuffer_GetMemorySpace_Args {
   PJRT_Memory* memory_space;  ///< Out: the memory, owned by the client.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_RawBuffer_GetMemorySpace_Args, memory_space);
-/// Gives the memory that it is in.
+/// Returns the memory that it is in.
 typedef PJRT_Error* PJRT_RawBuffer_GetMemorySpace(PJRT_RawBuffer_GetMemorySpace_Args* args);
 
 /// Arguments of PJRT_RawBuffer_CopyRawDeviceToHost.
@@ -117,9 +117,9 @@ struct PJRT_RawBuffer_CopyRawDeviceToHost_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_RawBuffer* buffer;  ///< The buffer.
   void* dst;  ///< The host memory; valid until the event is ready.
-  int64_t offset;  ///< Where in the buffer, in bytes.
-  int64_t transfer_size;  ///< How many bytes.
-  PJRT_Event* event;  ///< Out: ready when the transfer is over; owned by the caller.
+  int64_t offset;  ///< The offset in the buffer, in bytes.
+  int64_t transfer_size;  ///< The number of bytes.
+  PJRT_Event* event;  ///< Out: ready when the transfer is complete; owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_RawBuffer_CopyRawDeviceToHost_Args, event);
 /// Copies a range of it into host memory. Asynchronous.
@@ -132,9 +132,9 @@ struct PJRT_RawBuffer_CopyRawHostToDevice_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_RawBuffer* buffer;  ///< The buffer.
   const void* src;  ///< The host memory; valid until the event is ready.
-  int64_t offset;  ///< Where in the buffer, in bytes.
-  int64_t transfer_size;  ///< How many bytes.
-  PJRT_Event* event;  ///< Out: ready when the transfer is over; owned by the caller.
+  int64_t offset;  ///< The offset in the buffer, in bytes.
+  int64_t transfer_size;  ///< The number of bytes.
+  PJRT_Event* event;  ///< Out: ready when the transfer is complete; owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_RawBuffer_CopyRawHostToDevice_Args, event);
 /// Copies host memory into a range of it. Asynchronous.

@@ -1,4 +1,4 @@
-/* Shardings: how parameters and outputs of an executable are sharded. */
+/* Shardings: the shardings of the parameters and outputs of an executable. */
 #ifndef PJRT_EXTENSION_SHARDINGS_H_
 #define PJRT_EXTENSION_SHARDINGS_H_
 
@@ -12,7 +12,7 @@ struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_Executable* executable;  ///< The executable.
   size_t num_parameters;  ///< Out: number of parameters.
-  /// Out: a serialised `OpSharding` per parameter, owned by the executable; or null if not known.
+  /// Out: a serialized `OpSharding` per parameter, owned by the executable; or null if not known.
   const char* const* shardings;
   const size_t* sharding_sizes;  ///< Out: their lengths, owned by the executable; or null.
 };
@@ -27,7 +27,7 @@ struct PJRT_Shardings_PJRT_Executable_OutputShardings_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_Executable* executable;  ///< The executable.
   size_t num_outputs;  ///< Out: number of outputs.
-  /// Out: a serialised `OpSharding` per output, owned by the executable; or null if not known.
+  /// Out: a serialized `OpSharding` per output, owned by the executable; or null if not known.
   const char* const* shardings;
   const size_t* sharding_sizes;  ///< Out: their lengths, owned by the executable; or null.
 };

@@ -10,21 +10,21 @@
 struct PJRT_Get_Stream_For_External_Ready_Events_Args {
   size_t struct_size;
   PJRT_Device* device;  ///< The device.
-  intptr_t stream;  ///< Out: the stream, as the platform understands it.
+  intptr_t stream;  ///< Out: the stream, in the platform's representation.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Get_Stream_For_External_Ready_Events_Args, stream);
-/// Gives the stream on which to record when outside memory is ready.
+/// Returns the stream on which to record when outside memory is ready.
 typedef PJRT_Error* PJRT_Get_Stream_For_External_Ready_Events(
     PJRT_Get_Stream_For_External_Ready_Events_Args* args);
 
 /// Arguments of PJRT_Wait_Until_Buffer_Ready_On_Stream.
 struct PJRT_Wait_Until_Buffer_Ready_On_Stream_Args {
   size_t struct_size;
-  intptr_t stream;  ///< The stream, as the platform understands it.
+  intptr_t stream;  ///< The stream, in the platform's representation.
   PJRT_Buffer* buffer;  ///< The buffer.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Wait_Until_Buffer_Ready_On_Stream_Args, buffer);
-/// Makes a stream wait until a buffer is ready.
+/// Creates a stream wait until a buffer is ready.
 typedef PJRT_Error* PJRT_Wait_Until_Buffer_Ready_On_Stream(
     PJRT_Wait_Until_Buffer_Ready_On_Stream_Args* args);
 

@@ -1,4 +1,4 @@
-/* TpuTopology: questions about the shape of a TPU system. */
+/* TpuTopology: queries of the shape of a TPU system. */
 #ifndef PJRT_EXTENSION_TPU_TOPOLOGY_H_
 #define PJRT_EXTENSION_TPU_TOPOLOGY_H_
 
@@ -17,17 +17,17 @@ struct PJRT_TpuTopology_Subslice_Args {
   PJRT_TopologyDescription* subslice_topology;  ///< Out: the slice, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_Subslice_Args, subslice_topology);
-/// Cuts a slice out of a topology.
+/// Creates a slice of a topology.
 typedef PJRT_Error* PJRT_TpuTopology_Subslice(PJRT_TpuTopology_Subslice_Args* args);
 
 /// Arguments of PJRT_TpuTopology_IsSubsliceTopology.
 struct PJRT_TpuTopology_IsSubsliceTopology_Args {
   size_t struct_size;
   const PJRT_TopologyDescription* topology;  ///< The topology.
-  bool is_subslice_topology;  ///< Out: whether it was.
+  bool is_subslice_topology;  ///< Out: the result.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_IsSubsliceTopology_Args, is_subslice_topology);
-/// Tells whether a topology was cut out of another.
+/// Returns whether a topology is a slice of another topology.
 typedef PJRT_Error* PJRT_TpuTopology_IsSubsliceTopology(
     PJRT_TpuTopology_IsSubsliceTopology_Args* args);
 
@@ -36,7 +36,7 @@ struct PJRT_TpuTopology_SubsliceDeviceIdFromFullDeviceId_Args {
   size_t struct_size;
   const PJRT_TopologyDescription* client_topology;  ///< The whole.
   const PJRT_TopologyDescription* subslice_topology;  ///< The slice.
-  const int32_t* subslice_origin;  ///< Where the slice starts, as coordinates.
+  const int32_t* subslice_origin;  ///< The coordinates of the slice's start.
   size_t subslice_origin_dim_num;  ///< Number of coordinates.
   int32_t full_device_id;  ///< The id in the whole.
   int32_t subslice_device_id;  ///< Out: the id in the slice.
@@ -56,7 +56,7 @@ struct PJRT_TpuTopology_ReplaceHostBounds_Args {
   PJRT_TopologyDescription* new_topology;  ///< Out: the topology, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ReplaceHostBounds_Args, new_topology);
-/// Makes a topology with other host bounds.
+/// Creates a topology with other host bounds.
 typedef PJRT_Error* PJRT_TpuTopology_ReplaceHostBounds(
     PJRT_TpuTopology_ReplaceHostBounds_Args* args);
 
@@ -64,11 +64,11 @@ typedef PJRT_Error* PJRT_TpuTopology_ReplaceHostBounds(
 struct PJRT_TpuTopology_IsEnhancedBarrierEnabled_Args {
   size_t struct_size;
   const PJRT_TopologyDescription* topology;  ///< The topology.
-  bool is_enhanced_barrier_enabled;  ///< Out: whether it is.
+  bool is_enhanced_barrier_enabled;  ///< Out: the result.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_IsEnhancedBarrierEnabled_Args,
                           is_enhanced_barrier_enabled);
-/// Tells whether the enhanced barrier is on.
+/// Returns whether the enhanced barrier is on.
 typedef PJRT_Error* PJRT_TpuTopology_IsEnhancedBarrierEnabled(
     PJRT_TpuTopology_IsEnhancedBarrierEnabled_Args* args);
 
@@ -76,11 +76,11 @@ typedef PJRT_Error* PJRT_TpuTopology_IsEnhancedBarrierEnabled(
 struct PJRT_TpuTopology_HasLimitedIciConnectivity_Args {
   size_t struct_size;
   const PJRT_TopologyDescription* topology;  ///< The topology.
-  bool has_limited_ici_connectivity;  ///< Out: whether that is so.
+  bool has_limited_ici_connectivity;  ///< Out: the result.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_HasLimitedIciConnectivity_Args,
                           has_limited_ici_connectivity);
-/// Tells whether not all chips reach each other over ICI.
+/// Returns whether some chips do not reach each other over ICI.
 typedef PJRT_Error* PJRT_TpuTopology_HasLimitedIciConnectivity(
     PJRT_TpuTopology_HasLimitedIciConnectivity_Args* args);
 
@@ -90,11 +90,11 @@ struct PJRT_TpuTopology_IsReachableOverLimitedIci_Args {
   const PJRT_TopologyDescription* topology;  ///< The topology.
   int32_t source_chip_id;  ///< From.
   int32_t dest_chip_id;  ///< To.
-  bool is_reachable_over_limited_ici;  ///< Out: whether it does.
+  bool is_reachable_over_limited_ici;  ///< Out: the result.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_IsReachableOverLimitedIci_Args,
                           is_reachable_over_limited_ici);
-/// Tells whether one chip reaches another where connectivity is limited.
+/// Returns whether one chip reaches another where connectivity is limited.
 typedef PJRT_Error* PJRT_TpuTopology_IsReachableOverLimitedIci(
     PJRT_TpuTopology_IsReachableOverLimitedIci_Args* args);
 
@@ -105,7 +105,7 @@ struct PJRT_TpuTopology_ProcessCount_Args {
   int32_t process_count;  ///< Out: the number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ProcessCount_Args, process_count);
-/// Gives the number of processes.
+/// Returns the number of processes.
 typedef PJRT_Error* PJRT_TpuTopology_ProcessCount(PJRT_TpuTopology_ProcessCount_Args* args);
 
 /// Arguments of PJRT_TpuTopology_ChipsPerProcess.
@@ -115,7 +115,7 @@ struct PJRT_TpuTopology_ChipsPerProcess_Args {
   int32_t chips_per_process;  ///< Out: the number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ChipsPerProcess_Args, chips_per_process);
-/// Gives the number of chips per process.
+/// Returns the number of chips per process.
 typedef PJRT_Error* PJRT_TpuTopology_ChipsPerProcess(PJRT_TpuTopology_ChipsPerProcess_Args* args);
 
 /// Arguments of PJRT_TpuTopology_CoreCountPerChip.
@@ -126,7 +126,7 @@ struct PJRT_TpuTopology_CoreCountPerChip_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_CoreCountPerChip_Args,
                           core_count_of_default_type_per_chip);
-/// Gives the number of cores per chip.
+/// Returns the number of cores per chip.
 typedef PJRT_Error* PJRT_TpuTopology_CoreCountPerChip(PJRT_TpuTopology_CoreCountPerChip_Args* args);
 
 /// Arguments of PJRT_TpuTopology_ChipCount.
@@ -136,7 +136,7 @@ struct PJRT_TpuTopology_ChipCount_Args {
   int32_t chip_count;  ///< Out: the number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ChipCount_Args, chip_count);
-/// Gives the number of chips.
+/// Returns the number of chips.
 typedef PJRT_Error* PJRT_TpuTopology_ChipCount(PJRT_TpuTopology_ChipCount_Args* args);
 
 /// Arguments of PJRT_TpuTopology_CoreCount.
@@ -146,7 +146,7 @@ struct PJRT_TpuTopology_CoreCount_Args {
   int32_t core_count_of_default_type;  ///< Out: the number, of the default core type.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_CoreCount_Args, core_count_of_default_type);
-/// Gives the number of cores.
+/// Returns the number of cores.
 typedef PJRT_Error* PJRT_TpuTopology_CoreCount(PJRT_TpuTopology_CoreCount_Args* args);
 
 /// Arguments of PJRT_TpuTopology_LogiDeviceCount.
@@ -157,7 +157,7 @@ struct PJRT_TpuTopology_LogiDeviceCount_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_LogiDeviceCount_Args,
                           logical_device_count_of_default_type);
-/// Gives the number of logical devices.
+/// Returns the number of logical devices.
 typedef PJRT_Error* PJRT_TpuTopology_LogiDeviceCount(PJRT_TpuTopology_LogiDeviceCount_Args* args);
 
 /// Arguments of PJRT_TpuTopology_LogiDeviceCountPerProcess.
@@ -169,7 +169,7 @@ struct PJRT_TpuTopology_LogiDeviceCountPerProcess_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_LogiDeviceCountPerProcess_Args,
                           logical_device_count_of_default_type_per_process);
-/// Gives the number of logical devices per process.
+/// Returns the number of logical devices per process.
 typedef PJRT_Error* PJRT_TpuTopology_LogiDeviceCountPerProcess(
     PJRT_TpuTopology_LogiDeviceCountPerProcess_Args* args);
 
@@ -182,7 +182,7 @@ struct PJRT_TpuTopology_LogiDeviceCountPerChip_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_LogiDeviceCountPerChip_Args,
                           logical_device_count_of_default_type_per_chip);
-/// Gives the number of logical devices per chip.
+/// Returns the number of logical devices per chip.
 typedef PJRT_Error* PJRT_TpuTopology_LogiDeviceCountPerChip(
     PJRT_TpuTopology_LogiDeviceCountPerChip_Args* args);
 
@@ -194,7 +194,7 @@ struct PJRT_TpuTopology_CoreCountPerProcess_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_CoreCountPerProcess_Args,
                           core_count_of_default_type_per_process);
-/// Gives the number of cores per process.
+/// Returns the number of cores per process.
 typedef PJRT_Error* PJRT_TpuTopology_CoreCountPerProcess(
     PJRT_TpuTopology_CoreCountPerProcess_Args* args);
 
@@ -202,7 +202,7 @@ typedef PJRT_Error* PJRT_TpuTopology_CoreCountPerProcess(
 struct PJRT_TpuTopology_ProcessIds_Args {
   size_t struct_size;
   const PJRT_TopologyDescription* topology;  ///< The topology.
-  int32_t max_process_ids;  ///< Room in `process_ids`.
+  int32_t max_process_ids;  ///< The capacity of `process_ids`.
   int32_t* process_ids;  ///< The caller's array; receives the ids.
   size_t num_process_ids;  ///< Out: their number.
 };
@@ -215,7 +215,7 @@ struct PJRT_TpuTopology_LogiDeviceIdsOnProcess_Args {
   size_t struct_size;
   const PJRT_TopologyDescription* topology;  ///< The topology.
   int32_t process_id;  ///< The process's id.
-  int32_t max_logical_device_ids;  ///< Room in the array.
+  int32_t max_logical_device_ids;  ///< The capacity of the array.
   int32_t* logical_device_of_default_type_ids;  ///< The caller's array; receives the ids.
   size_t num_logical_device_ids;  ///< Out: their number.
 };
@@ -233,7 +233,7 @@ struct PJRT_TpuTopology_ProcIdAndIdxOnProcForChip_Args {
   int32_t index_on_process;  ///< Out: the place.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ProcIdAndIdxOnProcForChip_Args, index_on_process);
-/// Gives a chip's process and place in it.
+/// Returns a chip's process and place in it.
 typedef PJRT_Error* PJRT_TpuTopology_ProcIdAndIdxOnProcForChip(
     PJRT_TpuTopology_ProcIdAndIdxOnProcForChip_Args* args);
 
@@ -246,7 +246,7 @@ struct PJRT_TpuTopology_ProcIdAndIdxOnProcForLogiDevice_Args {
   int32_t index_on_process;  ///< Out: the place.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ProcIdAndIdxOnProcForLogiDevice_Args, index_on_process);
-/// Gives a logical device's process and place in it.
+/// Returns a logical device's process and place in it.
 typedef PJRT_Error* PJRT_TpuTopology_ProcIdAndIdxOnProcForLogiDevice(
     PJRT_TpuTopology_ProcIdAndIdxOnProcForLogiDevice_Args* args);
 
@@ -255,12 +255,12 @@ struct PJRT_TpuTopology_ProcessCoordFromId_Args {
   size_t struct_size;
   const PJRT_TopologyDescription* topology;  ///< The topology.
   int32_t process_id;  ///< The process's id.
-  size_t coords_max_dims;  ///< Room in `coords`.
+  size_t coords_max_dims;  ///< The capacity of `coords`.
   int32_t* coords;  ///< The caller's array; receives the coordinates.
   size_t coords_num_dims;  ///< Out: their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ProcessCoordFromId_Args, coords_num_dims);
-/// Gives a process's coordinates.
+/// Returns a process's coordinates.
 typedef PJRT_Error* PJRT_TpuTopology_ProcessCoordFromId(
     PJRT_TpuTopology_ProcessCoordFromId_Args* args);
 
@@ -296,13 +296,13 @@ struct PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice_Args {
   size_t struct_size;
   const PJRT_TopologyDescription* topology;  ///< The topology.
   int32_t device_id;  ///< The logical device's id.
-  size_t chip_coords_max_dims;  ///< Room in `chip_coords`.
+  size_t chip_coords_max_dims;  ///< The capacity of `chip_coords`.
   int32_t* chip_coords;  ///< The caller's array; receives the coordinates.
   size_t chip_coords_num_dims;  ///< Out: their number.
   int32_t device_index_on_chip;  ///< Out: the place.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice_Args, device_index_on_chip);
-/// Gives a logical device's chip coordinates and its place on the chip.
+/// Returns a logical device's chip coordinates and its place on the chip.
 typedef PJRT_Error* PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice(
     PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice_Args* args);
 
@@ -310,13 +310,13 @@ typedef PJRT_Error* PJRT_TpuTopology_ChipCoordAndIdxForLogiDevice(
 struct PJRT_TpuTopology_ChipsPerProcessBounds_Args {
   size_t struct_size;
   const PJRT_TopologyDescription* topology;  ///< The topology.
-  size_t chip_per_process_bounds_max_dims;  ///< Room in the array.
+  size_t chip_per_process_bounds_max_dims;  ///< The capacity of the array.
   int32_t* chip_per_process_bounds;  ///< The caller's array; receives the chips per dimension.
   size_t chip_per_process_bounds_num_dims;  ///< Out: number of dimensions.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ChipsPerProcessBounds_Args,
                           chip_per_process_bounds_num_dims);
-/// Gives how chips are arranged in a process.
+/// Returns the arrangement of the chips in a process.
 typedef PJRT_Error* PJRT_TpuTopology_ChipsPerProcessBounds(
     PJRT_TpuTopology_ChipsPerProcessBounds_Args* args);
 
@@ -324,24 +324,24 @@ typedef PJRT_Error* PJRT_TpuTopology_ChipsPerProcessBounds(
 struct PJRT_TpuTopology_ChipBounds_Args {
   size_t struct_size;
   const PJRT_TopologyDescription* topology;  ///< The topology.
-  size_t chip_bounds_max_dims;  ///< Room in the array.
+  size_t chip_bounds_max_dims;  ///< The capacity of the array.
   int32_t* chip_bounds;  ///< The caller's array; receives the chips per dimension.
   size_t chip_bounds_num_dims;  ///< Out: number of dimensions.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ChipBounds_Args, chip_bounds_num_dims);
-/// Gives how all chips are arranged.
+/// Returns the arrangement of all chips.
 typedef PJRT_Error* PJRT_TpuTopology_ChipBounds(PJRT_TpuTopology_ChipBounds_Args* args);
 
 /// Arguments of PJRT_TpuTopology_ProcessBounds.
 struct PJRT_TpuTopology_ProcessBounds_Args {
   size_t struct_size;
   const PJRT_TopologyDescription* topology;  ///< The topology.
-  size_t process_bounds_max_dims;  ///< Room in the array.
+  size_t process_bounds_max_dims;  ///< The capacity of the array.
   int32_t* process_bounds;  ///< The caller's array; receives the processes per dimension.
   size_t process_bounds_num_dims;  ///< Out: number of dimensions.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_ProcessBounds_Args, process_bounds_num_dims);
-/// Gives how processes are arranged.
+/// Returns the arrangement of the processes.
 typedef PJRT_Error* PJRT_TpuTopology_ProcessBounds(PJRT_TpuTopology_ProcessBounds_Args* args);
 
 /// Arguments of PJRT_TpuTopology_GetRoutingStrategy.
@@ -352,16 +352,16 @@ struct PJRT_TpuTopology_GetRoutingStrategy_Args {
   size_t routing_strategy_len;  ///< In: its size; out: length of the name.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_GetRoutingStrategy_Args, routing_strategy_len);
-/// Names the routing strategy.
+/// Returns the name of the routing strategy.
 typedef PJRT_Error* PJRT_TpuTopology_GetRoutingStrategy(
     PJRT_TpuTopology_GetRoutingStrategy_Args* args);
 
-/// A shape of slice that can be had.
+/// An available shape of a slice.
 struct PJRT_TpuTopology_SliceConfig {
   size_t dim_size;  ///< Number of dimensions in use.
   int32_t dimensions[4];  ///< Chips per dimension.
-  bool wrap[4];  ///< Whether a dimension is a ring.
-  bool twist;  ///< Whether the torus is twisted.
+  bool wrap[4];  ///< `true` for each dimension that is a ring.
+  bool twist;  ///< `true` if the torus is twisted.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_SliceConfig, twist);
 
@@ -384,7 +384,7 @@ struct PJRT_TpuTopology_GetSliceConfigs_Args {
   const char* platform_type_name;  ///< The TPU type; borrowed for the call.
   size_t platform_type_name_len;  ///< Length of `platform_type_name`.
   PJRT_TpuTopology_SliceConfig* slice_configs;  ///< The caller's array; receives the shapes.
-  size_t max_slice_configs;  ///< Room in the array.
+  size_t max_slice_configs;  ///< The capacity of the array.
   size_t num_slice_configs;  ///< Out: their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_GetSliceConfigs_Args, num_slice_configs);
@@ -400,7 +400,7 @@ struct PJRT_TpuTopology_GetDefaultPlatformConfig_Args {
   int64_t num_trays;  ///< Out: trays.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TpuTopology_GetDefaultPlatformConfig_Args, num_trays);
-/// Gives the usual machine of a TPU type.
+/// Returns the usual machine of a TPU type.
 typedef PJRT_Error* PJRT_TpuTopology_GetDefaultPlatformConfig(
     PJRT_TpuTopology_GetDefaultPlatformConfig_Args* args);
 

@@ -12,10 +12,10 @@ typedef struct PJRT_XlaTransform_string {
   size_t size;  ///< Their number.
 } PJRT_XlaTransform_string;
 
-/// What every call of a transform has: version in, error out.
+/// The common fields of all calls of a transform: the caller's version, and the error.
 typedef struct PJRT_XlaTransform_version_and_error {
   int64_t api_version;  ///< The caller's version.
-  void* data;  ///< Out: backs the results.
+  void* data;  ///< Out: owns the memory of the results.
   void (*cleanup_fn)(void* data);  ///< Out: frees `data`, or null.
   bool has_error;  ///< Out: whether `code` and `error_msg` are set.
   PJRT_Error_Code code;  ///< Out: the error's code.
@@ -26,13 +26,13 @@ typedef struct PJRT_XlaTransform_version_and_error {
 struct PJRT_XlaTransform_Args {
   size_t struct_size;
   PJRT_XlaTransform_version_and_error header;  ///< Version and error.
-  PJRT_XlaTransform_string hlo_module;  ///< A serialised `HloModuleProto`.
+  PJRT_XlaTransform_string hlo_module;  ///< A serialized `HloModuleProto`.
   PJRT_XlaTransform_string transformed_hlo_module;  ///< Out: the new `HloModuleProto`.
   bool changed;  ///< Out: whether it differs.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_XlaTransform_Args, changed);
 
-/// A transform, given by the host.
+/// A transform, provided by the host.
 typedef struct PJRT_XlaTransform_Callbacks {
   int64_t version;  ///< The host's version of this struct.
   void (*dtor)(struct PJRT_XlaTransform_Callbacks* data);  ///< Frees the transform, or null.
@@ -41,7 +41,7 @@ typedef struct PJRT_XlaTransform_Callbacks {
       args);
 } PJRT_XlaTransform_Callbacks;
 
-/// Where in the compiler a transform runs.
+/// The stage of the compiler in which a transform runs.
 typedef enum {
   PJRT_XlaTransform_PipelineStage_kPreScheduler = 0,  ///< Before scheduling.
   PJRT_XlaTransform_PipelineStage_kPostScheduler = 1,  ///< After scheduling.
@@ -52,7 +52,7 @@ struct PJRT_Register_Xla_Transform_Args {
   size_t struct_size;
   const char* name;  ///< The name; borrowed for the call.
   size_t name_size;  ///< Length of `name`.
-  PJRT_XlaTransform_PipelineStage stage;  ///< Where it runs.
+  PJRT_XlaTransform_PipelineStage stage;  ///< The stage.
   PJRT_XlaTransform_Callbacks* callbacks;  ///< The transform.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Register_Xla_Transform_Args, callbacks);
@@ -62,30 +62,30 @@ typedef PJRT_Error* (*PJRT_Register_Xla_Transform_Fn)(PJRT_Register_Xla_Transfor
 /// Arguments of PJRT_Clear_Xla_Transform_Fn.
 struct PJRT_Clear_Xla_Transform_Args {
   size_t struct_size;
-  PJRT_XlaTransform_PipelineStage stage;  ///< Where it runs.
+  PJRT_XlaTransform_PipelineStage stage;  ///< The stage.
   const char* name;  ///< The name; borrowed for the call.
   size_t name_size;  ///< Length of `name`.
   PJRT_XlaTransform_Callbacks* callbacks;  ///< The transform.
-  bool cleared;  ///< Out: whether there was one.
+  bool cleared;  ///< Out: whether there was a transform.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Clear_Xla_Transform_Args, cleared);
 /// Removes a transform.
 typedef PJRT_Error* (*PJRT_Clear_Xla_Transform_Fn)(PJRT_Clear_Xla_Transform_Args* args);
 
-/// What the compiler's passes did.
+/// A report of the changes by the compiler's passes.
 typedef struct PJRT_HloPassPipelineTrace {
-  const char* serialized_trace;  ///< A serialised `HloModuleMetadataProto`.
+  const char* serialized_trace;  ///< A serialized `HloModuleMetadataProto`.
   size_t serialized_trace_size;  ///< Its length.
 } PJRT_HloPassPipelineTrace;
 
 /// Arguments of PJRT_Xla_Transform_Get_Hlo_Pass_Pipeline_Trace_Fn.
 struct PJRT_Xla_Transform_Get_Hlo_Pass_Pipeline_Trace_Args {
   size_t struct_size;
-  PJRT_XlaTransform_string hlo_module;  ///< A serialised `HloModuleProto`.
-  PJRT_HloPassPipelineTrace trace;  ///< Out: what the passes did; owned by the caller.
+  PJRT_XlaTransform_string hlo_module;  ///< A serialized `HloModuleProto`.
+  PJRT_HloPassPipelineTrace trace;  ///< Out: the report; owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Xla_Transform_Get_Hlo_Pass_Pipeline_Trace_Args, trace);
-/// Runs the compiler's passes on a module and reports what they did.
+/// Runs the compiler's passes on a module and reports their changes.
 typedef PJRT_Error* (*PJRT_Xla_Transform_Get_Hlo_Pass_Pipeline_Trace_Fn)(
     PJRT_Xla_Transform_Get_Hlo_Pass_Pipeline_Trace_Args* args);
 
@@ -104,7 +104,7 @@ struct PJRT_Xla_Transform_Extension {
   PJRT_Extension_Base base;
   PJRT_Register_Xla_Transform_Fn register_xla_transform;  ///< Registers a transform.
   PJRT_Clear_Xla_Transform_Fn clear_xla_transform;  ///< Removes one.
-  /// Reports what the compiler's passes do.
+  /// Reports the changes by the compiler's passes.
   PJRT_Xla_Transform_Get_Hlo_Pass_Pipeline_Trace_Fn get_hlo_pass_pipeline_trace;
   /// Frees a report.
   PJRT_Xla_Transform_Destroy_Hlo_Pass_Pipeline_Trace_Fn destroy_hlo_pass_pipeline_trace;

@@ -1,4 +1,4 @@
-/* What every other header here needs: size arithmetic, the extension chain, the version, the opaque handles. */
+/* The common declarations of all headers: size arithmetic, the extension chain, the version, the opaque handles. */
 #ifndef PJRT_BASE_H_
 #define PJRT_BASE_H_
 
@@ -14,7 +14,7 @@
   typedef struct sname sname;                        \
   enum { sname##_STRUCT_SIZE = PJRT_STRUCT_SIZE(sname, last_field) }
 
-/// Which extension a struct in the chain is.
+/// The type of an extension.
 typedef enum {
   PJRT_Extension_Type_Gpu_Custom_Call = 0,  ///< Registration of custom calls on CUDA and ROCm.
   /// Tracing. Also the type of the extension that hosts pass in Compile and Execute args.
@@ -28,27 +28,27 @@ typedef enum {
   PJRT_Extension_Type_RawBuffer,  ///< Untyped views of device memory. Experimental.
   PJRT_Extension_Type_PhaseCompile,  ///< Staged compilation. Experimental.
   PJRT_Extension_Type_Example,  ///< For documentation; no plugin offers it.
-  PJRT_Extension_Type_Unknown,  ///< Anything without a number of its own.
-  PJRT_Extension_Type_CrossHostTransfers,  ///< Buffers sent between processes.
+  PJRT_Extension_Type_Unknown,  ///< Extensions without a number.
+  PJRT_Extension_Type_CrossHostTransfers,  ///< Transfers of buffers between processes.
   PJRT_Extension_Type_ExecutableMetadata,  ///< The compiler's metadata of an executable.
   PJRT_Extension_Type_Callback,  ///< Notifications from the plugin to the host.
   PJRT_Extension_Type_HostAllocator,  ///< Host memory. Deprecated: HostMemoryAllocator replaces it.
-  PJRT_Extension_Type_TpuTopology,  ///< Questions about TPU topologies.
+  PJRT_Extension_Type_TpuTopology,  ///< Queries of TPU topologies.
   PJRT_Extension_Type_TpuExecutable,  ///< TPU executables; no public struct.
   PJRT_Extension_Type_Megascale,  ///< TPU slices joined over a network. MultiSlice replaces it.
   PJRT_Extension_Type_Shardings,  ///< Shardings of parameters and outputs.
   PJRT_Extension_Type_AbiVersion,  ///< Compatibility of executables with runtimes.
   PJRT_Extension_Type_Collectives,  ///< Collectives; no public struct.
-  PJRT_Extension_Type_MultiSlice,  ///< How slices form one system.
-  PJRT_Extension_Type_HostMemoryAllocator,  ///< Host memory that devices reach fast.
+  PJRT_Extension_Type_MultiSlice,  ///< The configuration of several slices as one system.
+  PJRT_Extension_Type_HostMemoryAllocator,  ///< Host memory that devices access fast.
   PJRT_Extension_Type_XlaTransform,  ///< HLO rewrites that the host plugs into the compiler.
 } PJRT_Extension_Type;
 
-/// What every extension struct starts with: one link of the chain of extensions. A host walks the chain
-/// and picks out the types it knows.
+/// The first part of every extension struct: one link of the chain of extensions. A host traverses the
+/// chain and uses the types that it supports.
 struct PJRT_Extension_Base {
   size_t struct_size;  ///< Size of the whole extension struct in the plugin's version.
-  PJRT_Extension_Type type;  ///< Which extension this is.
+  PJRT_Extension_Type type;  ///< The type of the extension.
   struct PJRT_Extension_Base* next;  ///< The next link, or null.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Extension_Base, next);
@@ -56,20 +56,20 @@ PJRT_DEFINE_STRUCT_TRAITS(PJRT_Extension_Base, next);
 #define PJRT_API_MAJOR 0
 #define PJRT_API_MINOR 117
 
-/// The version of the interface that a plugin implements. Hosts refuse another major version and gate
-/// the use of newer functions on the minor one.
+/// The version of the interface that a plugin implements. Hosts refuse other major versions, and use
+/// newer functions only if the minor version includes them.
 struct PJRT_Api_Version {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  int major_version;  ///< Grows when the interface breaks.
-  int minor_version;  ///< Grows when slots or trailing fields are added.
+  int major_version;  ///< Increases with incompatible changes.
+  int minor_version;  ///< Increases when slots or trailing fields are added.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Api_Version, minor_version);
 
-/// An error. Owned by whoever receives it, freed with `PJRT_Error_Destroy`. The first word is public;
-/// the rest is the plugin's.
+/// An error. The receiver owns it and frees it with `PJRT_Error_Destroy`. The first word is public;
+/// the rest is private to the plugin.
 typedef struct PJRT_Error PJRT_Error;
-/// Completion of asynchronous work: pending, ready, or ready with an error. Owned by whoever receives
+/// The completion of asynchronous work: pending, ready, or ready with an error. The receiver owns
 /// it.
 typedef struct PJRT_Event PJRT_Event;
 /// A connection to a platform: owns its devices and memories.
@@ -77,9 +77,9 @@ typedef struct PJRT_Client PJRT_Client;
 /// A device of a client. Borrowed, lives as long as the client; its address is its identity.
 typedef struct PJRT_Device PJRT_Device;
 /// A memory space of a client. Borrowed, lives as long as the client; its address is its identity. The
-/// first word is public; the rest is the plugin's.
+/// first word is public; the rest is private to the plugin.
 typedef struct PJRT_Memory PJRT_Memory;
-/// What a device is, apart from whether it is there. Borrowed from a device or topology.
+/// The description of a device, which need not be present. Borrowed from a device or topology.
 typedef struct PJRT_DeviceDescription PJRT_DeviceDescription;
 /// Devices described without a client, for ahead-of-time compilation.
 typedef struct PJRT_TopologyDescription PJRT_TopologyDescription;
@@ -95,23 +95,23 @@ typedef struct PJRT_FulfillAliasBufferCallback PJRT_FulfillAliasBufferCallback;
 typedef struct PJRT_AsyncHostToDeviceTransferManager PJRT_AsyncHostToDeviceTransferManager;
 /// A compiler of the PhaseCompile extension.
 typedef struct PJRT_PhaseCompiler PJRT_PhaseCompiler;
-/// Backs the answer of `PJRT_Device_GetAttributes`.
+/// Owns the memory that is returned by `PJRT_Device_GetAttributes`.
 typedef struct PJRT_Device_Attributes PJRT_Device_Attributes;
 /// A handle by which a host marks an asynchronous step, for debugging.
 typedef struct PJRT_AsyncTrackingEvent PJRT_AsyncTrackingEvent;
 /// User data that travels with one execution to custom calls.
 typedef struct PJRT_ExecuteContext PJRT_ExecuteContext;
-/// Backs the answer of `PJRT_LoadedExecutable_GetDeviceAssignment`.
+/// Owns the memory that is returned by `PJRT_LoadedExecutable_GetDeviceAssignment`.
 typedef struct PJRT_DeviceAssignmentSerialized PJRT_DeviceAssignmentSerialized;
 /// Data that a host streams into a running program's receive operation.
 typedef struct PJRT_CopyToDeviceStream PJRT_CopyToDeviceStream;
-/// How several slices form one system.
+/// The configuration of several slices as one system.
 typedef struct PJRT_MultiSlice_Config PJRT_MultiSlice_Config;
-/// Backs the answer of `PJRT_Executable_Serialize`.
+/// Owns the memory that is returned by `PJRT_Executable_Serialize`.
 typedef struct PJRT_SerializedExecutable PJRT_SerializedExecutable;
-/// Backs the answer of `PJRT_Executable_GetCompileOptions`.
+/// Owns the memory that is returned by `PJRT_Executable_GetCompileOptions`.
 typedef struct PJRT_SerializedCompileOptions PJRT_SerializedCompileOptions;
-/// Backs the answer of `PJRT_TopologyDescription_Serialize`.
+/// Owns the memory that is returned by `PJRT_TopologyDescription_Serialize`.
 typedef struct PJRT_SerializedTopology PJRT_SerializedTopology;
 
 #endif /* PJRT_BASE_H_ */

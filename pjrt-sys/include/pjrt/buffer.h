@@ -23,7 +23,7 @@ struct PJRT_Buffer_ElementType_Args {
   PJRT_Buffer_Type type;  ///< Out: the type.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_ElementType_Args, type);
-/// Gives the element type.
+/// Returns the element type.
 typedef PJRT_Error* PJRT_Buffer_ElementType(PJRT_Buffer_ElementType_Args* args);
 
 /// Arguments of PJRT_Buffer_Dimensions.
@@ -35,7 +35,7 @@ struct PJRT_Buffer_Dimensions_Args {
   size_t num_dims;  ///< Out: their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_Dimensions_Args, num_dims);
-/// Gives the dimensions.
+/// Returns the dimensions.
 typedef PJRT_Error* PJRT_Buffer_Dimensions(PJRT_Buffer_Dimensions_Args* args);
 
 /// Arguments of PJRT_Buffer_UnpaddedDimensions.
@@ -47,7 +47,7 @@ struct PJRT_Buffer_UnpaddedDimensions_Args {
   size_t num_dims;  ///< Out: their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_UnpaddedDimensions_Args, num_dims);
-/// Gives the dimensions without the padding of dynamic ones.
+/// Returns the dimensions without the padding of dynamic ones.
 typedef PJRT_Error* PJRT_Buffer_UnpaddedDimensions(PJRT_Buffer_UnpaddedDimensions_Args* args);
 
 /// Arguments of PJRT_Buffer_DynamicDimensionIndices.
@@ -59,7 +59,7 @@ struct PJRT_Buffer_DynamicDimensionIndices_Args {
   size_t num_dynamic_dims;  ///< Out: their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_DynamicDimensionIndices_Args, num_dynamic_dims);
-/// Lists the dimensions whose size is known at run time only.
+/// Lists the dimensions whose sizes are known only at run time.
 typedef PJRT_Error* PJRT_Buffer_DynamicDimensionIndices(
     PJRT_Buffer_DynamicDimensionIndices_Args* args);
 
@@ -71,7 +71,7 @@ struct PJRT_Buffer_GetMemoryLayout_Args {
   PJRT_Buffer_MemoryLayout layout;  ///< Out: the layout; its arrays live as long as the buffer.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_GetMemoryLayout_Args, layout);
-/// Gives the layout on the device. Deprecated in favour of the Layouts extension.
+/// Returns the layout on the device. Deprecated in favor of the Layouts extension.
 typedef PJRT_Error* PJRT_Buffer_GetMemoryLayout(PJRT_Buffer_GetMemoryLayout_Args* args);
 
 /// Arguments of PJRT_Buffer_ToHostBuffer.
@@ -81,9 +81,9 @@ struct PJRT_Buffer_ToHostBuffer_Args {
   PJRT_Buffer* src;  ///< The buffer.
   /// The layout to write, or null for the buffer's own; borrowed for the call.
   PJRT_Buffer_MemoryLayout* host_layout;
-  void* dst;  ///< The host memory, or null to ask for the size.
+  void* dst;  ///< The host memory, or null to request the size.
   size_t dst_size;  ///< Size of `dst`; out, if `dst` is null: the size needed.
-  PJRT_Event* event;  ///< Out: ready when the copy is there; owned by the caller.
+  PJRT_Event* event;  ///< Out: ready when the copy is complete; owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_ToHostBuffer_Args, event);
 /// Copies a buffer to host memory. Asynchronous.
@@ -94,10 +94,10 @@ struct PJRT_Buffer_OnDeviceSizeInBytes_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Buffer* buffer;  ///< The buffer.
-  size_t on_device_size_in_bytes;  ///< Out: in bytes.
+  size_t on_device_size_in_bytes;  ///< Out: the number of bytes.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_OnDeviceSizeInBytes_Args, on_device_size_in_bytes);
-/// Gives the buffer's size on the device.
+/// Returns the buffer's size on the device.
 typedef PJRT_Error* PJRT_Buffer_OnDeviceSizeInBytes(PJRT_Buffer_OnDeviceSizeInBytes_Args* args);
 
 /// Arguments of PJRT_Buffer_Delete.
@@ -107,7 +107,7 @@ struct PJRT_Buffer_Delete_Args {
   PJRT_Buffer* buffer;  ///< The buffer.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_Delete_Args, buffer);
-/// Lets go of a buffer's memory; only IsDeleted and Destroy are valid afterwards. Work under way keeps
+/// Releases a buffer's memory; only IsDeleted and Destroy are valid afterwards. Work in progress keeps
 /// the memory until it ends.
 typedef PJRT_Error* PJRT_Buffer_Delete(PJRT_Buffer_Delete_Args* args);
 
@@ -116,10 +116,10 @@ struct PJRT_Buffer_IsDeleted_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Buffer* buffer;  ///< The buffer.
-  bool is_deleted;  ///< Out: whether it was.
+  bool is_deleted;  ///< Out: the result.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_IsDeleted_Args, is_deleted);
-/// Tells whether the buffer was deleted or donated.
+/// Returns whether the buffer was deleted or donated.
 typedef PJRT_Error* PJRT_Buffer_IsDeleted(PJRT_Buffer_IsDeleted_Args* args);
 
 /// Arguments of PJRT_Buffer_CopyRawToHost.
@@ -128,20 +128,20 @@ struct PJRT_Buffer_CopyRawToHost_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_Buffer* buffer;  ///< The buffer.
   void* dst;  ///< The host memory; valid until the event is ready.
-  int64_t offset;  ///< Where in the buffer, in bytes.
-  int64_t transfer_size;  ///< How many bytes.
-  PJRT_Event* event;  ///< Out: ready when the copy is there; owned by the caller.
+  int64_t offset;  ///< The offset in the buffer, in bytes.
+  int64_t transfer_size;  ///< The number of bytes.
+  PJRT_Event* event;  ///< Out: ready when the copy is complete; owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_CopyRawToHost_Args, event);
-/// Copies bytes of a buffer as they lie on the device. Asynchronous.
+/// Copies bytes of a buffer in the layout of the device. Asynchronous.
 typedef PJRT_Error* PJRT_Buffer_CopyRawToHost(PJRT_Buffer_CopyRawToHost_Args* args);
 
-/// What a host tells a plugin when the destination of `PJRT_Buffer_CopyRawToHostFuture` is known.
+/// The arguments of the callback that a host calls when the destination of `PJRT_Buffer_CopyRawToHostFuture` is known.
 struct PJRT_Buffer_CopyRawToHostFuture_Callback_Args {
   size_t struct_size;
-  void* callback_data;  ///< What that call gave.
-  PJRT_Error_Code error_code;  ///< What went wrong, or OK.
-  /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
+  void* callback_data;  ///< The `callback_data` that the call returned.
+  PJRT_Error_Code error_code;  ///< The error code, or OK.
+  /// A human-readable text; borrowed for the call, and meaningful only if the code is not OK.
   const char* error_message;
   size_t error_message_size;  ///< Length of `error_message`.
   void* dst;  ///< The host memory, if the code is OK.
@@ -153,15 +153,15 @@ struct PJRT_Buffer_CopyRawToHostFuture_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Buffer* buffer;  ///< The buffer.
-  int64_t offset;  ///< Where in the buffer, in bytes.
-  int64_t transfer_size;  ///< How many bytes.
-  PJRT_Event* event;  ///< Out: ready when the copy is there; owned by the caller.
-  void* callback_data;  ///< Out: the plugin's state, to be handed to the callback once.
+  int64_t offset;  ///< The offset in the buffer, in bytes.
+  int64_t transfer_size;  ///< The number of bytes.
+  PJRT_Event* event;  ///< Out: ready when the copy is complete; owned by the caller.
+  void* callback_data;  ///< Out: the plugin's state, to be passed to the callback once.
   /// Out: to be called once, with the destination or an error.
   void (*future_ready_callback)( PJRT_Buffer_CopyRawToHostFuture_Callback_Args* args);
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_CopyRawToHostFuture_Args, future_ready_callback);
-/// As `PJRT_Buffer_CopyRawToHost`, but the destination comes later. Asynchronous.
+/// The same as `PJRT_Buffer_CopyRawToHost`, but the destination is provided later. Asynchronous.
 typedef PJRT_Error* PJRT_Buffer_CopyRawToHostFuture(PJRT_Buffer_CopyRawToHostFuture_Args* args);
 
 /// Arguments of PJRT_Buffer_CopyToDevice.
@@ -169,7 +169,7 @@ struct PJRT_Buffer_CopyToDevice_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Buffer* buffer;  ///< The buffer.
-  PJRT_Device* dst_device;  ///< Where to.
+  PJRT_Device* dst_device;  ///< The destination.
   PJRT_Buffer* dst_buffer;  ///< Out: the copy, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_CopyToDevice_Args, dst_buffer);
@@ -181,7 +181,7 @@ struct PJRT_Buffer_CopyToMemory_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Buffer* buffer;  ///< The buffer.
-  PJRT_Memory* dst_memory;  ///< Where to.
+  PJRT_Memory* dst_memory;  ///< The destination.
   PJRT_Buffer* dst_buffer;  ///< Out: the copy, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_CopyToMemory_Args, dst_buffer);
@@ -200,7 +200,7 @@ struct PJRT_Buffer_Bitcast_Args {
   PJRT_Buffer* out_buffer;  ///< Out: the new buffer, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_Bitcast_Args, out_buffer);
-/// Makes a buffer that reads the same bytes as another type, shape and layout.
+/// Creates a buffer that interprets the same bytes as a different type, shape and layout.
 typedef PJRT_Error* PJRT_Buffer_Bitcast(PJRT_Buffer_Bitcast_Args* args);
 
 /// Arguments of PJRT_Buffer_IsOnCpu.
@@ -208,10 +208,10 @@ struct PJRT_Buffer_IsOnCpu_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Buffer* buffer;  ///< The buffer.
-  bool is_on_cpu;  ///< Out: whether it may.
+  bool is_on_cpu;  ///< Out: the result.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_IsOnCpu_Args, is_on_cpu);
-/// Tells whether the host may read the memory directly: JAX then skips the copy to the host.
+/// Returns whether the host may read the memory directly: JAX then skips the copy to the host.
 typedef PJRT_Error* PJRT_Buffer_IsOnCpu(PJRT_Buffer_IsOnCpu_Args* args);
 
 /// Arguments of PJRT_Buffer_Device.
@@ -222,7 +222,7 @@ struct PJRT_Buffer_Device_Args {
   PJRT_Device* device;  ///< Out: the device, owned by the client.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_Device_Args, device);
-/// Gives the device that the buffer is on.
+/// Returns the device that the buffer is on.
 typedef PJRT_Error* PJRT_Buffer_Device(PJRT_Buffer_Device_Args* args);
 
 /// Arguments of PJRT_Buffer_Memory.
@@ -233,7 +233,7 @@ struct PJRT_Buffer_Memory_Args {
   PJRT_Memory* memory;  ///< Out: the memory, owned by the client.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_Memory_Args, memory);
-/// Gives the memory that the buffer is in.
+/// Returns the memory that the buffer is in.
 typedef PJRT_Error* PJRT_Buffer_Memory(PJRT_Buffer_Memory_Args* args);
 
 /// Arguments of PJRT_Buffer_ReadyEvent.
@@ -244,8 +244,8 @@ struct PJRT_Buffer_ReadyEvent_Args {
   PJRT_Event* event;  ///< Out: the event, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_ReadyEvent_Args, event);
-/// Gives an event that is ready when the data is there or an error happened. For a deleted or donated
-/// buffer it is ready with an error; deleting a buffer later does not change an event given before.
+/// Returns an event that is ready when the data is ready or an error has occurred. For a deleted or donated
+/// buffer it is ready with an error. Deleting a buffer later does not change a returned event.
 typedef PJRT_Error* PJRT_Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args* args);
 
 /// Arguments of PJRT_Buffer_UnsafePointer.
@@ -256,7 +256,7 @@ struct PJRT_Buffer_UnsafePointer_Args {
   uintptr_t buffer_pointer;  ///< Out: the address.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_UnsafePointer_Args, buffer_pointer);
-/// Gives the buffer's address, as the platform understands it.
+/// Returns the buffer's address, in the platform's representation.
 typedef PJRT_Error* PJRT_Buffer_UnsafePointer(PJRT_Buffer_UnsafePointer_Args* args);
 
 /// Arguments of PJRT_Buffer_IncreaseExternalReferenceCount.
@@ -266,7 +266,7 @@ struct PJRT_Buffer_IncreaseExternalReferenceCount_Args {
   PJRT_Buffer* buffer;  ///< The buffer.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_IncreaseExternalReferenceCount_Args, buffer);
-/// Says that others share the memory: it must not move or be reused until the count is back.
+/// Declares that others share the memory: it must not be moved or reused until the count is decreased again.
 typedef PJRT_Error* PJRT_Buffer_IncreaseExternalReferenceCount(
     PJRT_Buffer_IncreaseExternalReferenceCount_Args* args);
 
@@ -277,7 +277,7 @@ struct PJRT_Buffer_DecreaseExternalReferenceCount_Args {
   PJRT_Buffer* buffer;  ///< The buffer.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_DecreaseExternalReferenceCount_Args, buffer);
-/// Undoes one `PJRT_Buffer_IncreaseExternalReferenceCount`; an error if there is none to undo.
+/// Reverts one `PJRT_Buffer_IncreaseExternalReferenceCount`; fails if there is none to revert.
 typedef PJRT_Error* PJRT_Buffer_DecreaseExternalReferenceCount(
     PJRT_Buffer_DecreaseExternalReferenceCount_Args* args);
 
@@ -289,16 +289,16 @@ struct PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args {
   void* device_memory_ptr;  ///< Out: the address.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args, device_memory_ptr);
-/// Gives the address of the data, valid while there is an external reference.
+/// Returns the address of the data, valid while there is an external reference.
 typedef PJRT_Error* PJRT_Buffer_OpaqueDeviceMemoryDataPointer(
     PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args* args);
 
-/// What a host tells a plugin when the dependency of `PJRT_Buffer_DonateWithControlDependency` is over.
+/// The arguments of the callback that a host calls when the dependency of `PJRT_Buffer_DonateWithControlDependency` is complete.
 struct PJRT_Buffer_DonateWithControlDependency_Callback_Args {
   size_t struct_size;
-  void* callback_data;  ///< What that call gave.
-  PJRT_Error_Code error_code;  ///< What went wrong, or OK.
-  /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
+  void* callback_data;  ///< The `callback_data` that the call returned.
+  PJRT_Error_Code error_code;  ///< The error code, or OK.
+  /// A human-readable text; borrowed for the call, and meaningful only if the code is not OK.
   const char* error_message;
   size_t error_message_size;  ///< Length of `error_message`.
 };
@@ -310,13 +310,13 @@ struct PJRT_Buffer_DonateWithControlDependency_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Buffer* buffer;  ///< The buffer.
-  void* callback_data;  ///< Out: the plugin's state, to be handed to the callback once.
+  void* callback_data;  ///< Out: the plugin's state, to be passed to the callback once.
   /// Out: to be called once, with the dependency's outcome.
   void (*dependency_ready_callback)( PJRT_Buffer_DonateWithControlDependency_Callback_Args* args);
   PJRT_Buffer* out_buffer;  ///< Out: the new buffer, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_DonateWithControlDependency_Args, out_buffer);
-/// Donates a buffer to a new one, which becomes ready only after the returned callback was called.
+/// Donates a buffer to a new one, which becomes ready only after the returned callback is called.
 typedef PJRT_Error* PJRT_Buffer_DonateWithControlDependency(
     PJRT_Buffer_DonateWithControlDependency_Args* args);
 

@@ -6,7 +6,7 @@
 #include "plugin.h"
 #include "types.h"
 
-/// Frees a value that a get callback gave.
+/// Frees a value that a get callback returned.
 typedef void (*PJRT_KeyValueGetCallback_ValueDeleter)(char* value);
 
 /// Arguments of PJRT_KeyValueGetCallback. The plugin is the caller here.
@@ -15,8 +15,8 @@ struct PJRT_KeyValueGetCallback_Args {
   PJRT_Extension_Base* extension_start;
   const char* key;  ///< The key; borrowed for the call.
   size_t key_size;  ///< Length of `key`.
-  int timeout_in_ms;  ///< How long to wait for the key to appear.
-  PJRT_CallbackError* callback_error;  ///< Makes the error to return.
+  int timeout_in_ms;  ///< The time to wait for the key to appear, in milliseconds.
+  PJRT_CallbackError* callback_error;  ///< Creates the error to return.
   void* user_arg;  ///< The argument given at client creation.
   char* value;  ///< Out: the value. The plugin copies it, then frees it with the deleter.
   size_t value_size;  ///< Out: length of `value`.
@@ -26,7 +26,7 @@ PJRT_DEFINE_STRUCT_TRAITS(PJRT_KeyValueGetCallback_Args, value_deleter_callback)
 /// Reads a key of the store that all processes share; waits for it to appear. Thread-safe.
 typedef PJRT_Error* (*PJRT_KeyValueGetCallback)(PJRT_KeyValueGetCallback_Args* args);
 
-/// Frees a value that a try-get callback gave.
+/// Frees a value that a try-get callback returned.
 typedef void (*PJRT_KeyValueTryGetCallback_ValueDeleter)(char* value);
 
 /// Arguments of PJRT_KeyValueTryGetCallback. The plugin is the caller here.
@@ -35,14 +35,14 @@ struct PJRT_KeyValueTryGetCallback_Args {
   PJRT_Extension_Base* extension_start;
   const char* key;  ///< The key; borrowed for the call.
   size_t key_size;  ///< Length of `key`.
-  PJRT_CallbackError* callback_error;  ///< Makes the error to return.
+  PJRT_CallbackError* callback_error;  ///< Creates the error to return.
   void* user_arg;  ///< The argument given at client creation.
   char* value;  ///< Out: the value. The plugin copies it, then frees it with the deleter.
   size_t value_size;  ///< Out: length of `value`.
   PJRT_KeyValueTryGetCallback_ValueDeleter value_deleter_callback;  ///< Out: frees `value`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_KeyValueTryGetCallback_Args, value_deleter_callback);
-/// As get, but NOT_FOUND at once if the key is not there. Thread-safe.
+/// The same as the get callback, but fails immediately with NOT_FOUND if the key does not exist. Thread-safe.
 typedef PJRT_Error* (*PJRT_KeyValueTryGetCallback)(PJRT_KeyValueTryGetCallback_Args* args);
 
 /// Arguments of PJRT_KeyValuePutCallback. The plugin is the caller here.
@@ -53,7 +53,7 @@ struct PJRT_KeyValuePutCallback_Args {
   size_t key_size;  ///< Length of `key`.
   const char* value;  ///< The value; borrowed for the call.
   size_t value_size;  ///< Length of `value`.
-  PJRT_CallbackError* callback_error;  ///< Makes the error to return.
+  PJRT_CallbackError* callback_error;  ///< Creates the error to return.
   void* user_arg;  ///< The argument given at client creation.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_KeyValuePutCallback_Args, user_arg);
@@ -68,17 +68,17 @@ struct PJRT_Client_Create_Args {
   const PJRT_NamedValue* create_options;
   size_t num_options;  ///< Number of `create_options`.
   PJRT_KeyValueGetCallback kv_get_callback;  ///< Reads the shared store, or null.
-  void* kv_get_user_arg;  ///< Handed to `kv_get_callback`.
+  void* kv_get_user_arg;  ///< Passed to `kv_get_callback`.
   PJRT_KeyValuePutCallback kv_put_callback;  ///< Writes the shared store, or null.
-  void* kv_put_user_arg;  ///< Handed to `kv_put_callback`.
+  void* kv_put_user_arg;  ///< Passed to `kv_put_callback`.
   PJRT_Client* client;  ///< Out: the client, owned by the caller.
   /// Reads the shared store without waiting, or null.
   PJRT_KeyValueTryGetCallback kv_try_get_callback;
-  void* kv_try_get_user_arg;  ///< Handed to `kv_try_get_callback`.
+  void* kv_try_get_user_arg;  ///< Passed to `kv_try_get_callback`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_Create_Args, kv_try_get_user_arg);
-/// Makes a client. The callbacks may be called only when the options say that there are several
-/// processes: hosts that do not distribute leave garbage in them.
+/// Creates a client. The callbacks may be called only when the options say that there are several
+/// processes: hosts of a single process leave them uninitialized.
 typedef PJRT_Error* PJRT_Client_Create(PJRT_Client_Create_Args* args);
 
 /// Arguments of PJRT_Client_Destroy.
@@ -101,7 +101,7 @@ struct PJRT_Client_PlatformName_Args {
   size_t platform_name_size;  ///< Out: length of `platform_name`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_PlatformName_Args, platform_name_size);
-/// Names the platform, as `cpu` or `tpu`.
+/// Returns the name of the platform, such as `cpu` or `tpu`.
 typedef PJRT_Error* PJRT_Client_PlatformName(PJRT_Client_PlatformName_Args* args);
 
 /// Arguments of PJRT_Client_ProcessIndex.
@@ -112,7 +112,7 @@ struct PJRT_Client_ProcessIndex_Args {
   int process_index;  ///< Out: the number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_ProcessIndex_Args, process_index);
-/// Gives this process's number; 0 where there is one.
+/// Returns this process's number; 0 if there is only one process.
 typedef PJRT_Error* PJRT_Client_ProcessIndex(PJRT_Client_ProcessIndex_Args* args);
 
 /// Arguments of PJRT_Client_PlatformVersion.
@@ -124,7 +124,7 @@ struct PJRT_Client_PlatformVersion_Args {
   size_t platform_version_size;  ///< Out: length of `platform_version`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_PlatformVersion_Args, platform_version_size);
-/// Gives the platform's version, as text for people; hosts put it into cache keys.
+/// Returns the platform's version as human-readable text; hosts put it into cache keys.
 typedef PJRT_Error* PJRT_Client_PlatformVersion(PJRT_Client_PlatformVersion_Args* args);
 
 /// Arguments of PJRT_Client_TopologyDescription.
@@ -135,7 +135,7 @@ struct PJRT_Client_TopologyDescription_Args {
   PJRT_TopologyDescription* topology;  ///< Out: the topology, owned by the client.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_TopologyDescription_Args, topology);
-/// Gives the topology that the client runs on.
+/// Returns the topology that the client runs on.
 typedef PJRT_Error* PJRT_Client_TopologyDescription(PJRT_Client_TopologyDescription_Args* args);
 
 /// Arguments of PJRT_Client_Devices.
@@ -147,7 +147,7 @@ struct PJRT_Client_Devices_Args {
   size_t num_devices;  ///< Out: their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_Devices_Args, num_devices);
-/// Lists all devices, also those of other processes.
+/// Lists all devices, including those of other processes.
 typedef PJRT_Error* PJRT_Client_Devices(PJRT_Client_Devices_Args* args);
 
 /// Arguments of PJRT_Client_AddressableDevices.
@@ -168,7 +168,7 @@ struct PJRT_Client_LookupDevice_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Client* client;  ///< The client.
-  int id;  ///< The id that `PJRT_DeviceDescription_Id` gives.
+  int id;  ///< The id that `PJRT_DeviceDescription_Id` returns.
   PJRT_Device* device;  ///< Out: the device, owned by the client.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_LookupDevice_Args, device);
@@ -180,7 +180,7 @@ struct PJRT_Client_LookupAddressableDevice_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Client* client;  ///< The client.
-  int local_hardware_id;  ///< The id that `PJRT_Device_LocalHardwareId` gives.
+  int local_hardware_id;  ///< The id that `PJRT_Device_LocalHardwareId` returns.
   PJRT_Device* addressable_device;  ///< Out: the device, owned by the client.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_LookupAddressableDevice_Args, addressable_device);
@@ -188,7 +188,7 @@ PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_LookupAddressableDevice_Args, addressable_
 typedef PJRT_Error* PJRT_Client_LookupAddressableDevice(
     PJRT_Client_LookupAddressableDevice_Args* args);
 
-/// How a process of a distributed program is doing.
+/// The state of a process of a distributed program.
 typedef enum {
   PJRT_ProcessState_kUnspecified = 0,  ///< Not known.
   PJRT_ProcessState_kUninitialized = 1,  ///< Not started yet.
@@ -202,9 +202,9 @@ struct PJRT_ProcessInfo {
   size_t struct_size;
   int task_id;  ///< Its number.
   uint64_t incarnation_id;  ///< Changes when the process restarts.
-  PJRT_ProcessState state;  ///< How it is doing.
-  int error_code;  ///< Its error, when `state` says so.
-  /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
+  PJRT_ProcessState state;  ///< Its state.
+  int error_code;  ///< Its error, if `state` is the error state.
+  /// A human-readable text; borrowed for the call, and meaningful only if the code is not OK.
   const char* error_message;
   size_t error_message_size;  ///< Length of `error_message`.
 };
@@ -219,7 +219,7 @@ struct PJRT_Client_UpdateGlobalProcessInfo_Args {
   size_t num_process_infos;  ///< Their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_UpdateGlobalProcessInfo_Args, num_process_infos);
-/// Tells a client how all processes of its distributed program are doing.
+/// Informs a client of the states of all processes of its distributed program.
 typedef PJRT_Error* PJRT_Client_UpdateGlobalProcessInfo(
     PJRT_Client_UpdateGlobalProcessInfo_Args* args);
 
@@ -241,7 +241,7 @@ struct PJRT_Client_Compile_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_Client* client;  ///< The client.
   const PJRT_Program* program;  ///< The program; borrowed for the call.
-  const char* compile_options;  ///< A serialised `CompileOptionsProto`; borrowed for the call.
+  const char* compile_options;  ///< A serialized `CompileOptionsProto`; borrowed for the call.
   size_t compile_options_size;  ///< Length of `compile_options`.
   PJRT_LoadedExecutable* executable;  ///< Out: the loaded executable, owned by the caller.
 };
@@ -255,7 +255,7 @@ struct PJRT_Client_Load_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_Client* client;  ///< The client.
   PJRT_Executable* executable;  ///< The executable.
-  const char* compile_options;  ///< A serialised `CompileOptionsProto`; borrowed for the call.
+  const char* compile_options;  ///< A serialized `CompileOptionsProto`; borrowed for the call.
   size_t compile_options_size;  ///< Length of `compile_options`.
   PJRT_LoadedExecutable* loaded_executable;  ///< Out: the loaded executable, owned by the caller.
 };
@@ -276,7 +276,7 @@ struct PJRT_Client_DefaultDeviceAssignment_Args {
   int* default_assignment;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_DefaultDeviceAssignment_Args, default_assignment);
-/// Proposes which device runs which replica and partition.
+/// Returns the default assignment of replicas and partitions to devices.
 typedef PJRT_Error* PJRT_Client_DefaultDeviceAssignment(
     PJRT_Client_DefaultDeviceAssignment_Args* args);
 
@@ -312,12 +312,12 @@ struct PJRT_Client_CreateUninitializedBuffer_Args {
   size_t shape_num_dims;  ///< Number of dimensions.
   PJRT_Buffer_Type shape_element_type;  ///< The element type.
   PJRT_Buffer_MemoryLayout* shape_layout;  ///< The layout, or null for the default.
-  PJRT_Device* device;  ///< Where to, if `memory` is null.
-  PJRT_Memory* memory;  ///< Where to, or null for the device's default.
+  PJRT_Device* device;  ///< The destination, if `memory` is null.
+  PJRT_Memory* memory;  ///< The destination, or null for the device's default memory.
   PJRT_Buffer* buffer;  ///< Out: the buffer, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_CreateUninitializedBuffer_Args, buffer);
-/// Makes a buffer whose content is undefined.
+/// Creates a buffer whose content is undefined.
 typedef PJRT_Error* PJRT_Client_CreateUninitializedBuffer(
     PJRT_Client_CreateUninitializedBuffer_Args* args);
 
@@ -326,15 +326,15 @@ struct PJRT_Client_CreateErrorBuffer_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Client* client;  ///< The client.
-  PJRT_Error_Code error_code;  ///< What went wrong, or OK.
-  /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
+  PJRT_Error_Code error_code;  ///< The error code, or OK.
+  /// A human-readable text; borrowed for the call, and meaningful only if the code is not OK.
   const char* error_message;
   size_t error_message_size;  ///< Length of `error_message`.
   const int64_t* shape_dims;  ///< The dimensions; borrowed for the call.
   size_t shape_num_dims;  ///< Number of dimensions.
   PJRT_Buffer_Type shape_element_type;  ///< The element type.
-  PJRT_Buffer_MemoryLayout* shape_layout;  ///< Deprecated in favour of `device_layout`.
-  PJRT_Memory* memory;  ///< Where the buffer would be.
+  PJRT_Buffer_MemoryLayout* shape_layout;  ///< Deprecated in favor of `device_layout`.
+  PJRT_Memory* memory;  ///< The memory in which the buffer would be.
   PJRT_Buffer* buffer;  ///< Out: the buffer, owned by the caller.
   /// Payloads to attach to the error, as named values; may be null.
   const PJRT_NamedValue* payload;
@@ -342,7 +342,7 @@ struct PJRT_Client_CreateErrorBuffer_Args {
   PJRT_Buffer_MemoryLayout* device_layout;  ///< The layout, or null for the default.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_CreateErrorBuffer_Args, device_layout);
-/// Makes a buffer that is in error from the start; an execution that takes it fails with its error.
+/// Creates a buffer that has an error from the start; an execution that uses it fails with this error.
 typedef PJRT_Error* PJRT_Client_CreateErrorBuffer(PJRT_Client_CreateErrorBuffer_Args* args);
 
 /// Arguments of PJRT_Client_CreateAliasBuffer.
@@ -350,7 +350,7 @@ struct PJRT_Client_CreateAliasBuffer_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Client* client;  ///< The client.
-  PJRT_Memory* memory;  ///< Where the later buffer will be.
+  PJRT_Memory* memory;  ///< The memory of the later buffer.
   const int64_t* shape_dims;  ///< The dimensions; borrowed for the call.
   size_t shape_num_dims;  ///< Number of dimensions.
   PJRT_Buffer_Type shape_element_type;  ///< The element type.
@@ -360,7 +360,7 @@ struct PJRT_Client_CreateAliasBuffer_Args {
   PJRT_FulfillAliasBufferCallback* fulfill_alias_buffer_cb;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_CreateAliasBuffer_Args, fulfill_alias_buffer_cb);
-/// Makes a buffer that stands for one that comes later.
+/// Creates a placeholder for a buffer that is created later.
 typedef PJRT_Error* PJRT_Client_CreateAliasBuffer(PJRT_Client_CreateAliasBuffer_Args* args);
 
 /// Arguments of PJRT_Client_FulfillAliasBuffer.
@@ -370,10 +370,10 @@ struct PJRT_Client_FulfillAliasBuffer_Args {
   PJRT_Client* client;  ///< The client; some hosts leave it unset.
   PJRT_Buffer* buffer;  ///< The real buffer, or null with an error.
   PJRT_Error_Code status_code;  ///< OK, or the error that the alias buffer gets.
-  /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
+  /// A human-readable text; borrowed for the call, and meaningful only if the code is not OK.
   const char* error_message;
   size_t error_message_size;  ///< Length of `error_message`.
-  /// What `PJRT_Client_CreateAliasBuffer` gave; used up.
+  /// The handle that `PJRT_Client_CreateAliasBuffer` returned. It is consumed.
   PJRT_FulfillAliasBufferCallback* fulfill_alias_buffer_cb;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_FulfillAliasBuffer_Args, fulfill_alias_buffer_cb);
@@ -390,19 +390,19 @@ struct PJRT_Client_BufferFromHostBuffer_Args {
   PJRT_Buffer_Type type;  ///< The element type, of the host memory and of the buffer.
   const int64_t* dims;  ///< The dimensions; borrowed for the call.
   size_t num_dims;  ///< Number of dimensions.
-  /// Bytes between neighbours per dimension, or null for dense, row-major memory. May be negative.
+  /// The byte stride of each dimension, or null for dense, row-major memory. May be negative.
   const int64_t* byte_strides;
   size_t num_byte_strides;  ///< Length of `byte_strides`: 0 or `num_dims`.
-  PJRT_HostBufferSemantics host_buffer_semantics;  ///< For how long `data` may be used.
-  PJRT_Device* device;  ///< Where to, if `memory` is null.
-  PJRT_Memory* memory;  ///< Where to, or null for the device's default.
+  PJRT_HostBufferSemantics host_buffer_semantics;  ///< The time for which `data` may be used.
+  PJRT_Device* device;  ///< The destination, if `memory` is null.
+  PJRT_Memory* memory;  ///< The destination, or null for the device's default memory.
   /// The buffer's layout, or null for dense and row-major; borrowed for the call.
   PJRT_Buffer_MemoryLayout* device_layout;
   PJRT_Event* done_with_host_buffer;  ///< Out: ready when `data` may be freed; owned by the caller.
   PJRT_Buffer* buffer;  ///< Out: the buffer, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_BufferFromHostBuffer_Args, buffer);
-/// Makes a buffer from host memory. Asynchronous.
+/// Creates a buffer from host memory. Asynchronous.
 typedef PJRT_Error* PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args* args);
 
 /// Arguments of PJRT_Client_CreateViewOfDeviceBuffer.
@@ -415,16 +415,16 @@ struct PJRT_Client_CreateViewOfDeviceBuffer_Args {
   size_t num_dims;  ///< Number of dimensions.
   PJRT_Buffer_Type element_type;  ///< The element type.
   PJRT_Buffer_MemoryLayout* layout;  ///< The layout, or null for the default.
-  PJRT_Device* device;  ///< Where the memory is; ignored if `memory` is set. Deprecated.
+  PJRT_Device* device;  ///< The device of the memory; ignored if `memory` is set. Deprecated.
   /// Called when the buffer no longer needs the memory, or null.
   void (*on_delete_callback)(void* device_buffer_ptr, void* user_arg);
-  void* on_delete_callback_arg;  ///< Handed to the callback.
-  intptr_t stream;  ///< A stream that produces the data, as the platform understands it, or 0.
+  void* on_delete_callback_arg;  ///< Passed to the callback.
+  intptr_t stream;  ///< A stream that produces the data, in the platform's representation, or 0.
   PJRT_Buffer* buffer;  ///< Out: the buffer, owned by the caller.
-  PJRT_Memory* memory;  ///< Where the memory is, or null.
+  PJRT_Memory* memory;  ///< The memory space, or null.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_CreateViewOfDeviceBuffer_Args, memory);
-/// Makes a buffer of device memory that somebody else owns.
+/// Creates a buffer in device memory that the plugin does not own.
 typedef PJRT_Error* PJRT_Client_CreateViewOfDeviceBuffer(
     PJRT_Client_CreateViewOfDeviceBuffer_Args* args);
 
@@ -438,12 +438,12 @@ struct PJRT_Client_CreateBuffersForAsyncHostToDevice_Args {
   /// A layout per buffer, each or all null for the default.
   PJRT_Buffer_MemoryLayout** device_layouts;
   size_t num_device_layouts;  ///< Length of `device_layouts`: 0 or `num_shape_specs`.
-  PJRT_Memory* memory;  ///< Where the buffers are made.
+  PJRT_Memory* memory;  ///< The memory of the buffers.
   /// Out: the manager, owned by the caller.
   PJRT_AsyncHostToDeviceTransferManager* transfer_manager;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, transfer_manager);
-/// Makes buffers that are filled piece by piece, and the manager to fill them.
+/// Creates buffers that are filled piece by piece, and the manager to fill them.
 typedef PJRT_Error* PJRT_Client_CreateBuffersForAsyncHostToDevice(
     PJRT_Client_CreateBuffersForAsyncHostToDevice_Args* args);
 

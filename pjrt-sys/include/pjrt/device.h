@@ -12,7 +12,7 @@ struct PJRT_DeviceDescription_Id_Args {
   int id;  ///< Out: the id.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_DeviceDescription_Id_Args, id);
-/// Gives the device's id, unique among all processes.
+/// Returns the device's id, unique among all processes.
 typedef PJRT_Error* PJRT_DeviceDescription_Id(PJRT_DeviceDescription_Id_Args* args);
 
 /// Arguments of PJRT_DeviceDescription_ProcessIndex.
@@ -23,7 +23,7 @@ struct PJRT_DeviceDescription_ProcessIndex_Args {
   int process_index;  ///< Out: its number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_DeviceDescription_ProcessIndex_Args, process_index);
-/// Gives the process that drives the device.
+/// Returns the process that drives the device.
 typedef PJRT_Error* PJRT_DeviceDescription_ProcessIndex(
     PJRT_DeviceDescription_ProcessIndex_Args* args);
 
@@ -36,7 +36,7 @@ struct PJRT_DeviceDescription_Attributes_Args {
   const PJRT_NamedValue* attributes;  ///< Out: the attributes; they live as long as the description.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_DeviceDescription_Attributes_Args, attributes);
-/// Gives vendor-specific facts. JAX accepts strings, integers and lists of integers only.
+/// Returns vendor-specific attributes. JAX accepts only strings, integers and lists of integers.
 typedef PJRT_Error* PJRT_DeviceDescription_Attributes(PJRT_DeviceDescription_Attributes_Args* args);
 
 /// Arguments of PJRT_DeviceDescription_Kind.
@@ -48,7 +48,7 @@ struct PJRT_DeviceDescription_Kind_Args {
   size_t device_kind_size;  ///< Out: length of `device_kind`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_DeviceDescription_Kind_Args, device_kind_size);
-/// Names the kind of device, as vendors call it.
+/// Returns the vendor's name of the kind of device.
 typedef PJRT_Error* PJRT_DeviceDescription_Kind(PJRT_DeviceDescription_Kind_Args* args);
 
 /// Arguments of PJRT_DeviceDescription_DebugString.
@@ -85,7 +85,7 @@ struct PJRT_Device_GetDescription_Args {
   PJRT_DeviceDescription* device_description;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_GetDescription_Args, device_description);
-/// Gives the device's description.
+/// Returns the device's description.
 typedef PJRT_Error* PJRT_Device_GetDescription(PJRT_Device_GetDescription_Args* args);
 
 /// Arguments of PJRT_Device_IsAddressable.
@@ -93,10 +93,10 @@ struct PJRT_Device_IsAddressable_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Device* device;  ///< The device.
-  bool is_addressable;  ///< Out: whether it can.
+  bool is_addressable;  ///< Out: the result.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_IsAddressable_Args, is_addressable);
-/// Tells whether this process can drive the device.
+/// Returns whether this process can drive the device.
 typedef PJRT_Error* PJRT_Device_IsAddressable(PJRT_Device_IsAddressable_Args* args);
 
 /// Arguments of PJRT_Device_LocalHardwareId.
@@ -107,7 +107,7 @@ struct PJRT_Device_LocalHardwareId_Args {
   int local_hardware_id;  ///< Out: the number, or -1.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_LocalHardwareId_Args, local_hardware_id);
-/// Gives the device's number on this machine.
+/// Returns the device's number on this machine.
 typedef PJRT_Error* PJRT_Device_LocalHardwareId(PJRT_Device_LocalHardwareId_Args* args);
 
 /// Arguments of PJRT_Device_AddressableMemories.
@@ -130,7 +130,7 @@ struct PJRT_Device_DefaultMemory_Args {
   PJRT_Memory* memory;  ///< Out: the memory, owned by the client.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_DefaultMemory_Args, memory);
-/// Gives the memory in which the device's results live unless otherwise asked.
+/// Returns the memory in which the device places results by default.
 typedef PJRT_Error* PJRT_Device_DefaultMemory(PJRT_Device_DefaultMemory_Args* args);
 
 /// Arguments of PJRT_Device_MemoryStats.
@@ -139,31 +139,31 @@ struct PJRT_Device_MemoryStats_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_Device* device;  ///< The device.
   int64_t bytes_in_use;  ///< Out: bytes allocated now.
-  int64_t peak_bytes_in_use;  ///< Out: the most that was allocated at once.
-  bool peak_bytes_in_use_is_set;  ///< Out: whether the field before is set.
+  int64_t peak_bytes_in_use;  ///< Out: the peak of allocated bytes.
+  bool peak_bytes_in_use_is_set;  ///< Out: whether the previous field is set.
   int64_t num_allocs;  ///< Out: number of allocations.
-  bool num_allocs_is_set;  ///< Out: whether the field before is set.
+  bool num_allocs_is_set;  ///< Out: whether the previous field is set.
   int64_t largest_alloc_size;  ///< Out: the largest single allocation.
-  bool largest_alloc_size_is_set;  ///< Out: whether the field before is set.
-  int64_t bytes_limit;  ///< Out: how much can be allocated at all.
-  bool bytes_limit_is_set;  ///< Out: whether the field before is set.
+  bool largest_alloc_size_is_set;  ///< Out: whether the previous field is set.
+  int64_t bytes_limit;  ///< Out: the limit of allocated bytes.
+  bool bytes_limit_is_set;  ///< Out: whether the previous field is set.
   int64_t bytes_reserved;  ///< Out: bytes reserved now.
-  bool bytes_reserved_is_set;  ///< Out: whether the field before is set.
-  int64_t peak_bytes_reserved;  ///< Out: the most that was reserved at once.
-  bool peak_bytes_reserved_is_set;  ///< Out: whether the field before is set.
-  int64_t bytes_reservable_limit;  ///< Out: how much can be reserved.
-  bool bytes_reservable_limit_is_set;  ///< Out: whether the field before is set.
+  bool bytes_reserved_is_set;  ///< Out: whether the previous field is set.
+  int64_t peak_bytes_reserved;  ///< Out: the peak of reserved bytes.
+  bool peak_bytes_reserved_is_set;  ///< Out: whether the previous field is set.
+  int64_t bytes_reservable_limit;  ///< Out: the limit of reserved bytes.
+  bool bytes_reservable_limit_is_set;  ///< Out: whether the previous field is set.
   int64_t largest_free_block_bytes;  ///< Out: the largest free block.
-  bool largest_free_block_bytes_is_set;  ///< Out: whether the field before is set.
+  bool largest_free_block_bytes_is_set;  ///< Out: whether the previous field is set.
   int64_t pool_bytes;  ///< Out: bytes that the allocator holds, used or not.
-  bool pool_bytes_is_set;  ///< Out: whether the field before is set.
-  int64_t peak_pool_bytes;  ///< Out: the most that the allocator held.
-  bool peak_pool_bytes_is_set;  ///< Out: whether the field before is set.
-  int64_t peak_allocated_bytes;  ///< Out: the most that was in use and reserved together.
-  bool peak_allocated_bytes_is_set;  ///< Out: whether the field before is set.
+  bool pool_bytes_is_set;  ///< Out: whether the previous field is set.
+  int64_t peak_pool_bytes;  ///< Out: the peak of bytes that the allocator held.
+  bool peak_pool_bytes_is_set;  ///< Out: whether the previous field is set.
+  int64_t peak_allocated_bytes;  ///< Out: the peak of used and reserved bytes together.
+  bool peak_allocated_bytes_is_set;  ///< Out: whether the previous field is set.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_MemoryStats_Args, peak_allocated_bytes_is_set);
-/// Gives statistics of the device's allocator. Everything but `bytes_in_use` is optional.
+/// Returns statistics of the device's allocator. All fields except `bytes_in_use` are optional.
 typedef PJRT_Error* PJRT_Device_MemoryStats(PJRT_Device_MemoryStats_Args* args);
 
 /// Arguments of PJRT_Device_ClearMemoryStats.
@@ -181,18 +181,18 @@ struct PJRT_Device_PoisonExecution_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Device* device;  ///< The device.
-  int32_t launch_id;  ///< The id that `PJRT_ExecuteOptions` carried.
-  PJRT_Error_Code error_code;  ///< What went wrong, or OK.
-  /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
+  int32_t launch_id;  ///< The id in the launch's `PJRT_ExecuteOptions`.
+  PJRT_Error_Code error_code;  ///< The error code, or OK.
+  /// A human-readable text; borrowed for the call, and meaningful only if the code is not OK.
   const char* error_message;
   size_t error_message_size;  ///< Length of `error_message`.
-  bool poisoned;  ///< Out: whether there was such a launch.
+  bool poisoned;  ///< Out: whether such a launch existed.
   /// Payloads to attach to the error, as named values; may be null.
   const PJRT_NamedValue* payload;
   size_t num_payload;  ///< Number of payloads.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_PoisonExecution_Args, num_payload);
-/// Makes the earliest unfinished launch with an id fail: its outputs get the error.
+/// Makes the earliest unfinished launch with an id fail: its outputs receive the error.
 typedef PJRT_Error* PJRT_Device_PoisonExecution(PJRT_Device_PoisonExecution_Args* args);
 
 /// Arguments of PJRT_Device_GetAttributes.
@@ -203,12 +203,12 @@ struct PJRT_Device_GetAttributes_Args {
   /// Out: the attributes; they live until the deleter is called.
   const PJRT_NamedValue* attributes;
   size_t num_attributes;  ///< Out: number of attributes.
-  PJRT_Device_Attributes* device_attributes;  ///< Out: backs `attributes`.
+  PJRT_Device_Attributes* device_attributes;  ///< Out: owns the memory of `attributes`.
   /// Out: frees `device_attributes`; never null, hosts call it unconditionally.
   void (*attributes_deleter)(PJRT_Device_Attributes* device_attributes);
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_GetAttributes_Args, attributes_deleter);
-/// Gives facts about the device that may change.
+/// Returns attributes of the device that may change.
 typedef PJRT_Error* PJRT_Device_GetAttributes(PJRT_Device_GetAttributes_Args* args);
 
 /// Arguments of PJRT_Device_CreateAsyncTrackingEvent.
@@ -216,12 +216,12 @@ struct PJRT_Device_CreateAsyncTrackingEvent_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Device* device;  ///< The device.
-  const char* description;  ///< What the step is; borrowed for the call.
+  const char* description;  ///< A description of the step; borrowed for the call.
   size_t description_size;  ///< Length of `description`.
   PJRT_AsyncTrackingEvent* event;  ///< Out: the handle, owned by the caller, or null for none.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Device_CreateAsyncTrackingEvent_Args, event);
-/// Makes a handle that marks an asynchronous step.
+/// Creates a handle that marks an asynchronous step.
 typedef PJRT_Error* PJRT_Device_CreateAsyncTrackingEvent(
     PJRT_Device_CreateAsyncTrackingEvent_Args* args);
 

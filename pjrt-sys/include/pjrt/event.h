@@ -11,7 +11,7 @@ struct PJRT_Event_Destroy_Args {
   PJRT_Event* event;  ///< The event.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Event_Destroy_Args, event);
-/// Frees an event; null is allowed. Callbacks registered before still fire, and an event's own callback
+/// Frees an event; null is allowed. Registered callbacks are still called, and an event's own callback
 /// may destroy it.
 typedef PJRT_Error* PJRT_Event_Destroy(PJRT_Event_Destroy_Args* args);
 
@@ -20,10 +20,10 @@ struct PJRT_Event_IsReady_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Event* event;  ///< The event.
-  bool is_ready;  ///< Out: whether it is.
+  bool is_ready;  ///< Out: the result.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Event_IsReady_Args, is_ready);
-/// Tells at once whether the work is over, with or without error.
+/// Returns immediately whether the work is complete, with or without an error.
 typedef PJRT_Error* PJRT_Event_IsReady(PJRT_Event_IsReady_Args* args);
 
 /// Arguments of PJRT_Event_Error.
@@ -33,7 +33,7 @@ struct PJRT_Event_Error_Args {
   PJRT_Event* event;  ///< The event.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Event_Error_Args, event);
-/// Gives a ready event's error, or null if there is none: a new error object at every call, each owned
+/// Returns a ready event's error, or null if there is none: a new error object on every call, each owned
 /// by the caller.
 typedef PJRT_Error* PJRT_Event_Error(PJRT_Event_Error_Args* args);
 
@@ -44,7 +44,7 @@ struct PJRT_Event_Await_Args {
   PJRT_Event* event;  ///< The event.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Event_Await_Args, event);
-/// Blocks until the event is ready, then answers as `PJRT_Event_Error`.
+/// Blocks until the event is ready, then returns the same as `PJRT_Event_Error`.
 typedef PJRT_Error* PJRT_Event_Await(PJRT_Event_Await_Args* args);
 
 /// Called once when an event is ready. Owns the error, which is null for success. May run on any
@@ -56,12 +56,12 @@ struct PJRT_Event_OnReady_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Event* event;  ///< The event.
-  PJRT_Event_OnReadyCallback callback;  ///< What to call.
-  void* user_arg;  ///< Handed to the callback.
+  PJRT_Event_OnReadyCallback callback;  ///< The callback.
+  void* user_arg;  ///< Passed to the callback.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Event_OnReady_Args, user_arg);
-/// Registers a callback, which is called exactly once: at once if the event is ready, else when it
-/// becomes so.
+/// Registers a callback, which is called exactly once: immediately if the event is ready, otherwise when it
+/// becomes ready.
 typedef PJRT_Error* PJRT_Event_OnReady(PJRT_Event_OnReady_Args* args);
 
 /// Arguments of PJRT_Event_Create.
@@ -71,7 +71,7 @@ struct PJRT_Event_Create_Args {
   PJRT_Event* event;  ///< Out: a new event, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Event_Create_Args, event);
-/// Makes an event that the caller completes with `PJRT_Event_Set`.
+/// Creates an event that the caller completes with `PJRT_Event_Set`.
 typedef PJRT_Error* PJRT_Event_Create(PJRT_Event_Create_Args* args);
 
 /// Arguments of PJRT_Event_Set.
@@ -80,7 +80,7 @@ struct PJRT_Event_Set_Args {
   PJRT_Extension_Base* extension_start;
   PJRT_Event* event;  ///< The event.
   PJRT_Error_Code error_code;  ///< OK for success.
-  /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
+  /// A human-readable text; borrowed for the call, and meaningful only if the code is not OK.
   const char* error_message;
   size_t error_message_size;  ///< Length of `error_message`.
 };

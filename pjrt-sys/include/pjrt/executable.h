@@ -22,7 +22,7 @@ struct PJRT_LoadedExecutable_Destroy_Args {
   PJRT_LoadedExecutable* executable;  ///< The executable.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_LoadedExecutable_Destroy_Args, executable);
-/// Deletes and frees a loaded executable; null is allowed. Executions under way go on.
+/// Deletes and frees a loaded executable; null is allowed. Executions in progress continue.
 typedef PJRT_Error* PJRT_LoadedExecutable_Destroy(PJRT_LoadedExecutable_Destroy_Args* args);
 
 /// Arguments of PJRT_LoadedExecutable_GetExecutable.
@@ -33,7 +33,7 @@ struct PJRT_LoadedExecutable_GetExecutable_Args {
   PJRT_Executable* executable;  ///< Out: the compiled executable, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_LoadedExecutable_GetExecutable_Args, executable);
-/// Gives the compiled executable inside a loaded one.
+/// Returns the compiled executable inside a loaded one.
 typedef PJRT_Error* PJRT_LoadedExecutable_GetExecutable(
     PJRT_LoadedExecutable_GetExecutable_Args* args);
 
@@ -44,13 +44,13 @@ struct PJRT_LoadedExecutable_GetDeviceAssignment_Args {
   PJRT_LoadedExecutable* executable;  ///< The executable.
   const char* serialized_bytes;  ///< Out: the bytes; they live until the deleter is called.
   size_t serialized_bytes_size;  ///< Out: length of `serialized_bytes`.
-  PJRT_DeviceAssignmentSerialized* serialized_device_assignment;  ///< Out: backs `serialized_bytes`.
+  PJRT_DeviceAssignmentSerialized* serialized_device_assignment;  ///< Out: owns the memory of `serialized_bytes`.
   /// Out: frees the above; called exactly once.
   void (*serialized_device_assignment_deleter)( PJRT_DeviceAssignmentSerialized* da);
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_LoadedExecutable_GetDeviceAssignment_Args,
                           serialized_device_assignment_deleter);
-/// Serialises which device runs which replica and partition (`DeviceAssignmentProto`).
+/// Serializes the assignment of replicas and partitions to devices (`DeviceAssignmentProto`).
 typedef PJRT_Error* PJRT_LoadedExecutable_GetDeviceAssignment(
     PJRT_LoadedExecutable_GetDeviceAssignment_Args* args);
 
@@ -63,7 +63,7 @@ struct PJRT_Executable_Name_Args {
   size_t executable_name_size;  ///< Out: length of `executable_name`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_Name_Args, executable_name_size);
-/// Gives the program's name.
+/// Returns the program's name.
 typedef PJRT_Error* PJRT_Executable_Name(PJRT_Executable_Name_Args* args);
 
 /// Arguments of PJRT_Executable_NumReplicas.
@@ -74,7 +74,7 @@ struct PJRT_Executable_NumReplicas_Args {
   size_t num_replicas;  ///< Out: the number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_NumReplicas_Args, num_replicas);
-/// Gives the number of replicas.
+/// Returns the number of replicas.
 typedef PJRT_Error* PJRT_Executable_NumReplicas(PJRT_Executable_NumReplicas_Args* args);
 
 /// Arguments of PJRT_Executable_NumPartitions.
@@ -85,13 +85,13 @@ struct PJRT_Executable_NumPartitions_Args {
   size_t num_partitions;  ///< Out: the number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_NumPartitions_Args, num_partitions);
-/// Gives the number of partitions.
+/// Returns the number of partitions.
 typedef PJRT_Error* PJRT_Executable_NumPartitions(PJRT_Executable_NumPartitions_Args* args);
 
 /// A device's place in a device assignment.
 typedef struct PJRT_LogicalDeviceIds {
-  int replica;  ///< Which replica it runs.
-  int partition;  ///< Which partition of it.
+  int replica;  ///< The replica that it runs.
+  int partition;  ///< The partition of the replica.
 } PJRT_LogicalDeviceIds;
 
 /// Arguments of PJRT_LoadedExecutable_AddressableDevices.
@@ -119,7 +119,7 @@ struct PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args {
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args,
                           num_addressable_device_logical_ids);
-/// Lists what each device of `PJRT_LoadedExecutable_AddressableDevices` runs, in the same order.
+/// Lists the replica and the partition of each device of `PJRT_LoadedExecutable_AddressableDevices`, in the same order.
 typedef PJRT_Error* PJRT_LoadedExecutable_AddressableDeviceLogicalIds(
     PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args* args);
 
@@ -132,8 +132,8 @@ struct PJRT_Executable_OptimizedProgram_Args {
   PJRT_Program* program;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_OptimizedProgram_Args, program);
-/// Gives the program after the compiler's passes. Called twice: with null `code` for the size, then
-/// with a buffer of it.
+/// Returns the program after the compiler's passes. Called twice: with a null `code` for the size, then
+/// with a buffer of that size.
 typedef PJRT_Error* PJRT_Executable_OptimizedProgram(PJRT_Executable_OptimizedProgram_Args* args);
 
 /// Arguments of PJRT_LoadedExecutable_Delete.
@@ -143,7 +143,7 @@ struct PJRT_LoadedExecutable_Delete_Args {
   PJRT_LoadedExecutable* executable;  ///< The executable.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_LoadedExecutable_Delete_Args, executable);
-/// Lets go of an executable's resources; only IsDeleted and Destroy are valid afterwards.
+/// Releases an executable's resources; only IsDeleted and Destroy are valid afterwards.
 typedef PJRT_Error* PJRT_LoadedExecutable_Delete(PJRT_LoadedExecutable_Delete_Args* args);
 
 /// Arguments of PJRT_LoadedExecutable_IsDeleted.
@@ -151,10 +151,10 @@ struct PJRT_LoadedExecutable_IsDeleted_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_LoadedExecutable* executable;  ///< The executable.
-  bool is_deleted;  ///< Out: whether it was.
+  bool is_deleted;  ///< Out: the result.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_LoadedExecutable_IsDeleted_Args, is_deleted);
-/// Tells whether `PJRT_LoadedExecutable_Delete` was called.
+/// Returns whether `PJRT_LoadedExecutable_Delete` was called.
 typedef PJRT_Error* PJRT_LoadedExecutable_IsDeleted(PJRT_LoadedExecutable_IsDeleted_Args* args);
 
 /// Arguments of PJRT_Executable_NumOutputs.
@@ -165,7 +165,7 @@ struct PJRT_Executable_NumOutputs_Args {
   size_t num_outputs;  ///< Out: the number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_NumOutputs_Args, num_outputs);
-/// Gives the number of outputs per device.
+/// Returns the number of outputs per device.
 typedef PJRT_Error* PJRT_Executable_NumOutputs(PJRT_Executable_NumOutputs_Args* args);
 
 /// Arguments of PJRT_Executable_SizeOfGeneratedCodeInBytes.
@@ -173,10 +173,10 @@ struct PJRT_Executable_SizeOfGeneratedCodeInBytes_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_Executable* executable;  ///< The executable.
-  int64_t size_in_bytes;  ///< Out: in bytes.
+  int64_t size_in_bytes;  ///< Out: the number of bytes.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args, size_in_bytes);
-/// Gives the size of the machine code.
+/// Returns the size of the machine code.
 typedef PJRT_Error* PJRT_Executable_SizeOfGeneratedCodeInBytes(
     PJRT_Executable_SizeOfGeneratedCodeInBytes_Args* args);
 
@@ -189,7 +189,7 @@ struct PJRT_Executable_Fingerprint_Args {
   size_t executable_fingerprint_size;  ///< Out: its length.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_Fingerprint_Args, executable_fingerprint_size);
-/// Gives a text that is equal for executables compiled from equal inputs.
+/// Returns a text that is equal for executables compiled from equal inputs.
 typedef PJRT_Error* PJRT_Executable_Fingerprint(PJRT_Executable_Fingerprint_Args* args);
 
 /// Arguments of PJRT_Executable_GetCostAnalysis.
@@ -201,7 +201,7 @@ struct PJRT_Executable_GetCostAnalysis_Args {
   const PJRT_NamedValue* properties;  ///< Out: the estimates; they live as long as the executable.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_GetCostAnalysis_Args, properties);
-/// Gives estimates, such as `flops` and `bytes accessed`.
+/// Returns estimates, such as `flops` and `bytes accessed`.
 typedef PJRT_Error* PJRT_Executable_GetCostAnalysis(PJRT_Executable_GetCostAnalysis_Args* args);
 
 /// Arguments of PJRT_Executable_GetCompiledMemoryStats.
@@ -219,10 +219,10 @@ struct PJRT_Executable_GetCompiledMemoryStats_Args {
   int64_t host_output_size_in_bytes;  ///< Out: outputs.
   int64_t host_alias_size_in_bytes;  ///< Out: arguments that outputs reuse.
   int64_t host_temp_size_in_bytes;  ///< Out: temporaries.
-  int64_t peak_memory_in_bytes;  ///< Out: the most that is in use at once.
+  int64_t peak_memory_in_bytes;  ///< Out: the peak of used memory.
   int64_t total_size_in_bytes;  ///< Out: all device memory together.
   int64_t total_allocation_bytes;  ///< Out: all allocations together.
-  /// Out: bytes in allocations without an end of their own, as XLA counts them.
+  /// Out: bytes in indefinite allocations, as XLA counts them.
   int64_t indefinite_allocations;
   int64_t peak_unpadded_heap_bytes;  ///< Out: the peak of temporaries without padding.
 };
@@ -253,7 +253,7 @@ struct PJRT_Executable_OutputDimensions_Args {
   size_t num_outputs;  ///< Out: number of outputs.
   /// Out: the dimensions of all outputs, one after the other; lives as long as the executable.
   const int64_t* dims;
-  /// Out: how many of `dims` each output has; lives as long as the executable.
+  /// Out: the number of `dims` of each output; lives as long as the executable.
   const size_t* dim_sizes;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_OutputDimensions_Args, dim_sizes);
@@ -295,12 +295,12 @@ struct PJRT_Executable_Serialize_Args {
   const PJRT_Executable* executable;  ///< The executable.
   const char* serialized_bytes;  ///< Out: the bytes; they live until the deleter is called.
   size_t serialized_bytes_size;  ///< Out: length of `serialized_bytes`.
-  PJRT_SerializedExecutable* serialized_executable;  ///< Out: backs `serialized_bytes`.
+  PJRT_SerializedExecutable* serialized_executable;  ///< Out: owns the memory of `serialized_bytes`.
   /// Out: frees the above; called exactly once.
   void (*serialized_executable_deleter)( PJRT_SerializedExecutable* exec);
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_Serialize_Args, serialized_executable_deleter);
-/// Serialises an executable in the plugin's own format, for `PJRT_Executable_DeserializeAndLoad`.
+/// Serializes an executable in the plugin's own format, for `PJRT_Executable_DeserializeAndLoad`.
 typedef PJRT_Error* PJRT_Executable_Serialize(PJRT_Executable_Serialize_Args* args);
 
 /// Arguments of PJRT_Executable_GetCompileOptions.
@@ -310,22 +310,22 @@ struct PJRT_Executable_GetCompileOptions_Args {
   PJRT_Executable* executable;  ///< The executable.
   const char* serialized_bytes;  ///< Out: the bytes; they live until the deleter is called.
   size_t serialized_bytes_size;  ///< Out: length of `serialized_bytes`.
-  PJRT_SerializedCompileOptions* serialized_compile_options;  ///< Out: backs `serialized_bytes`.
+  PJRT_SerializedCompileOptions* serialized_compile_options;  ///< Out: owns the memory of `serialized_bytes`.
   /// Out: frees the above; called exactly once.
   void (*serialized_compile_options_deleter)( PJRT_SerializedCompileOptions* options);
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_GetCompileOptions_Args,
                           serialized_compile_options_deleter);
-/// Serialises the `CompileOptionsProto` that the executable was compiled with.
+/// Serializes the `CompileOptionsProto` that the executable was compiled with.
 typedef PJRT_Error* PJRT_Executable_GetCompileOptions(PJRT_Executable_GetCompileOptions_Args* args);
 
-/// How to load a serialised executable.
+/// The options for loading a serialized executable.
 struct PJRT_LoadOptions {
   size_t struct_size;
-  /// Where in the topology to load, as coordinates; may be null.
+  /// The coordinates in the topology at which to load; may be null.
   const int32_t* computation_origin;
   size_t computation_origin_size;  ///< Number of coordinates.
-  PJRT_MultiSlice_Config* multi_slice_config;  ///< How slices form one system, or null.
+  PJRT_MultiSlice_Config* multi_slice_config;  ///< The configuration of the slices, or null.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_LoadOptions, multi_slice_config);
 
@@ -340,10 +340,10 @@ struct PJRT_Executable_DeserializeAndLoad_Args {
   /// A `CompileOptionsProto` to use in place of the stored one, or null.
   const char* overridden_serialized_compile_options;
   size_t overridden_serialized_compile_options_size;  ///< Its length.
-  PJRT_LoadOptions* load_options;  ///< How to load, or null.
+  PJRT_LoadOptions* load_options;  ///< The options for loading, or null.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Executable_DeserializeAndLoad_Args, load_options);
-/// Loads what `PJRT_Executable_Serialize` wrote, on the same platform and version.
+/// Loads the bytes that `PJRT_Executable_Serialize` returned, on the same platform and version.
 typedef PJRT_Error* PJRT_Executable_DeserializeAndLoad(
     PJRT_Executable_DeserializeAndLoad_Args* args);
 
@@ -356,7 +356,7 @@ struct PJRT_LoadedExecutable_Fingerprint_Args {
   size_t executable_fingerprint_size;  ///< Out: its length.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_LoadedExecutable_Fingerprint_Args, executable_fingerprint_size);
-/// Deprecated in favour of `PJRT_Executable_Fingerprint`.
+/// Deprecated in favor of `PJRT_Executable_Fingerprint`.
 typedef PJRT_Error* PJRT_LoadedExecutable_Fingerprint(PJRT_LoadedExecutable_Fingerprint_Args* args);
 
 #endif /* PJRT_EXECUTABLE_H_ */

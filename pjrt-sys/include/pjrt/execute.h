@@ -13,7 +13,7 @@ struct PJRT_ExecuteContext_Create_Args {
   PJRT_ExecuteContext* context;  ///< Out: the context, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_ExecuteContext_Create_Args, context);
-/// Makes a context for user data.
+/// Creates a context for user data.
 typedef PJRT_Error* PJRT_ExecuteContext_Create(PJRT_ExecuteContext_Create_Args* args);
 
 /// Arguments of PJRT_ExecuteContext_Destroy.
@@ -30,9 +30,9 @@ typedef PJRT_Error* PJRT_ExecuteContext_Destroy(PJRT_ExecuteContext_Destroy_Args
 typedef struct PJRT_Chunk {
   void* data;  ///< The data.
   size_t size;  ///< Its length in bytes.
-  /// Frees the data; called once by whoever uses the chunk up.
+  /// Frees the data; called once by the consumer of the chunk.
   void (*deleter)(void* data, void* deleter_arg);
-  void* deleter_arg;  ///< Handed to `deleter`.
+  void* deleter_arg;  ///< Passed to `deleter`.
 } PJRT_Chunk;
 
 /// Receives data that a program sends. Owns the chunk. Returns null, or an error made with
@@ -44,18 +44,18 @@ typedef PJRT_Error* (*PJRT_SendCallback)(
 /// Delivers data that a program receives, through the stream, which it owns.
 typedef void (*PJRT_RecvCallback)(PJRT_CopyToDeviceStream* stream, void* user_arg);
 
-/// Which callback serves a send operation.
+/// The callback of a send operation.
 struct PJRT_SendCallbackInfo {
   int64_t channel_id;  ///< The operation's channel.
-  void* user_arg;  ///< Handed back to the callback as it is.
+  void* user_arg;  ///< Passed to the callback unchanged.
   PJRT_SendCallback send_callback;  ///< The callback.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_SendCallbackInfo, send_callback);
 
-/// Which callback serves a receive operation.
+/// The callback of a receive operation.
 struct PJRT_RecvCallbackInfo {
   int64_t channel_id;  ///< The operation's channel.
-  void* user_arg;  ///< Handed back to the callback as it is.
+  void* user_arg;  ///< Passed to the callback unchanged.
   PJRT_RecvCallback recv_callback;  ///< The callback.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_RecvCallbackInfo, recv_callback);
@@ -65,16 +65,16 @@ typedef void (*PJRT_HloOutputCallback)(
     size_t shape_num_dims, PJRT_Buffer_Type shape_element_type, int64_t operand_index,
     void* user_arg);
 
-/// Which callback observes an emitted array, for all replicas and partitions.
+/// The callback that observes an emitted array, for all replicas and partitions.
 struct PJRT_HloOutputCallbackInfo {
-  void* user_arg;  ///< Handed back to the callback as it is.
+  void* user_arg;  ///< Passed to the callback unchanged.
   PJRT_HloOutputCallback callback;  ///< The callback.
-  int64_t callback_id;  ///< Which operation it is for.
-  size_t num_operands;  ///< How many arrays the operation emits.
+  int64_t callback_id;  ///< The operation.
+  size_t num_operands;  ///< The number of arrays that the operation emits.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_HloOutputCallbackInfo, num_operands);
 
-/// How to run an executable. Everything in it is borrowed for the call, except that callbacks outlive
+/// The options of an execution. Everything in them is borrowed for the call, except that callbacks outlive
 /// the execution.
 struct PJRT_ExecuteOptions {
   size_t struct_size;
@@ -85,17 +85,17 @@ struct PJRT_ExecuteOptions {
   size_t num_recv_ops;  ///< Number of receive operations per device.
   /// Identifies this launch among processes and for `PJRT_Device_PoisonExecution`; 0 for none.
   int launch_id;
-  /// Arguments that must not be donated, whatever the program says.
+  /// Arguments that must not be donated, even if the program donates them.
   const int64_t* non_donatable_input_indices;
   size_t num_non_donatable_input_indices;  ///< Their number.
   PJRT_ExecuteContext* context;  ///< User data for custom calls, or null.
-  /// Where in the user's source the call is, NUL-terminated; may be null.
+  /// The location of the call in the user's source, NUL-terminated; may be null.
   const char* call_location;
   size_t num_tasks;  ///< Length of `task_ids` and `incarnation_ids`.
-  int* task_ids;  ///< Processes that take part.
-  int64_t* incarnation_ids;  ///< Which incarnation of each process is meant.
-  PJRT_MultiSlice_Config* multi_slice_config;  ///< How slices form one system, or null.
-  /// Whether callbacks get arrays in row-major order rather than in the device's layout.
+  int* task_ids;  ///< The participating processes.
+  int64_t* incarnation_ids;  ///< The incarnation of each process.
+  PJRT_MultiSlice_Config* multi_slice_config;  ///< The configuration of the slices, or null.
+  /// `true` if callbacks receive arrays in row-major order instead of the device's layout.
   bool use_major_to_minor_data_layout_for_callbacks;
   PJRT_HloOutputCallbackInfo* hlo_output_callbacks;  ///< Callbacks for emitted arrays.
   size_t num_hlo_output_callbacks;  ///< Their number.
@@ -109,7 +109,7 @@ struct PJRT_LoadedExecutable_Execute_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_LoadedExecutable* executable;  ///< The loaded executable.
-  PJRT_ExecuteOptions* options;  ///< How to run.
+  PJRT_ExecuteOptions* options;  ///< The options.
   /// Per device, its arguments. Those that the program donates are consumed.
   PJRT_Buffer* const* const* argument_lists;
   size_t num_devices;  ///< Number of devices: outer length of all lists.
@@ -122,8 +122,8 @@ struct PJRT_LoadedExecutable_Execute_Args {
   PJRT_Device* execute_device;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_LoadedExecutable_Execute_Args, execute_device);
-/// Runs an executable on its devices in this process. Returns when the work is enqueued; failures after
-/// that show in the outputs and completion events. On an error from the call itself, no output and no
+/// Runs an executable on its devices in this process. Returns when the work is enqueued. Later failures
+/// are the errors of the outputs and the completion events. If the call itself fails, no output and no
 /// event exists.
 typedef PJRT_Error* PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args* args);
 

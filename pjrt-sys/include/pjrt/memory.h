@@ -1,26 +1,26 @@
-/* Memories: the spaces in which buffers live. */
+/* Memories: the spaces that contain buffers. */
 #ifndef PJRT_MEMORY_H_
 #define PJRT_MEMORY_H_
 
 #include "error.h"
 
-/// A memory's own functions, behind its first word: a place for hosts to attach data to it. Several
+/// The functions of a memory, to which its first word points. Hosts use them to attach data to the memory. Several
 /// keys can be in use at once; all functions are thread-safe.
 struct PJRT_Memory_FunctionTable {
   size_t struct_size;  ///< Size of this table in the plugin's version.
   struct PJRT_Extension_Base* extension_start;
   size_t instance_struct_size;  ///< Size of the memory object that the plugin allocates.
-  /// Gives the data set for a key (an address), or null.
+  /// Returns the data set for a key (an address), or null.
   void* (*get_user_data)(struct PJRT_Memory* memory, const void* key);
   /// Sets the data for a key; `dtor`, if not null, runs on the data when it is replaced and when the
-  /// memory ends.
+  /// memory is destroyed.
   void (*set_user_data)(struct PJRT_Memory* memory, const void* key, void* data, void
       (*dtor)(void*));
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Memory_FunctionTable, set_user_data);
 
 /// A memory space of a client. Borrowed, lives as long as the client; its address is its identity. The
-/// first word is public; the rest is the plugin's.
+/// first word is public; the rest is private to the plugin.
 struct PJRT_Memory {
   /// User data storage. Hosts read it if the plugin reports version 0.105 or newer; null is tolerated.
   const struct PJRT_Memory_FunctionTable* vtable;
@@ -35,7 +35,7 @@ struct PJRT_Memory_Id_Args {
   int id;  ///< Out: the id.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Memory_Id_Args, id);
-/// Gives the memory's id, unique in its client.
+/// Returns the memory's id, unique in its client.
 typedef PJRT_Error* PJRT_Memory_Id(PJRT_Memory_Id_Args* args);
 
 /// Arguments of PJRT_Memory_Kind.
@@ -47,7 +47,7 @@ struct PJRT_Memory_Kind_Args {
   size_t kind_size;  ///< Out: length of `kind`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Memory_Kind_Args, kind_size);
-/// Names the kind of memory, as `device` or `pinned_host`.
+/// Returns the name of the kind of memory, such as `device` or `pinned_host`.
 typedef PJRT_Error* PJRT_Memory_Kind(PJRT_Memory_Kind_Args* args);
 
 /// Arguments of PJRT_Memory_Kind_Id.
@@ -58,7 +58,7 @@ struct PJRT_Memory_Kind_Id_Args {
   int kind_id;  ///< Out: the number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Memory_Kind_Id_Args, kind_id);
-/// Gives the number of the memory's kind.
+/// Returns the number of the memory's kind.
 typedef PJRT_Error* PJRT_Memory_Kind_Id(PJRT_Memory_Kind_Id_Args* args);
 
 /// Arguments of PJRT_Memory_DebugString.

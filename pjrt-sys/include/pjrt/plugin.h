@@ -1,10 +1,10 @@
-/* Named values, and what a plugin says about itself before there is a client. */
+/* Named values, and the functions of a plugin that need no client. */
 #ifndef PJRT_PLUGIN_H_
 #define PJRT_PLUGIN_H_
 
 #include "error.h"
 
-/// Which member of a named value's union is set.
+/// The member of a named value's union that is set.
 typedef enum {
   PJRT_NamedValue_kString = 0,  ///< `string_value`.
   PJRT_NamedValue_kInt64,  ///< `int64_value`.
@@ -19,14 +19,14 @@ struct PJRT_NamedValue {
   PJRT_Extension_Base* extension_start;
   const char* name;  ///< The name, not NUL-terminated.
   size_t name_size;  ///< Length of `name`.
-  PJRT_NamedValue_Type type;  ///< Which member of the union is set.
+  PJRT_NamedValue_Type type;  ///< The member of the union that is set.
   /// The value.
   union {
     const char* string_value;  ///< Text of `value_size` bytes, not NUL-terminated.
     int64_t int64_value;  ///< An integer.
     const int64_t* int64_array_value;  ///< Array of `value_size` integers.
-    float float_value;  ///< A number.
-    bool bool_value;  ///< A truth value.
+    float float_value;  ///< A floating-point number.
+    bool bool_value;  ///< A boolean.
   };
   size_t value_size;  ///< Length of a string or list, 1 for a single value.
 };
@@ -38,7 +38,7 @@ struct PJRT_Plugin_Initialize_Args {
   PJRT_Extension_Base* extension_start;
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Plugin_Initialize_Args, extension_start);
-/// Sets the plugin up, once, before anything else is called.
+/// Initializes the plugin, once, before any other function is called.
 typedef PJRT_Error* PJRT_Plugin_Initialize(PJRT_Plugin_Initialize_Args* args);
 
 /// Arguments of PJRT_Plugin_Attributes.
@@ -49,7 +49,7 @@ struct PJRT_Plugin_Attributes_Args {
   size_t num_attributes;  ///< Out: number of attributes.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Plugin_Attributes_Args, num_attributes);
-/// Tells what the plugin supports, such as `xla_version`, `stablehlo_current_version`,
+/// Returns attributes of the plugin, such as `xla_version`, `stablehlo_current_version`,
 /// `stablehlo_minimum_version`. Hosts older than about 0.70 declare the struct as 24 bytes but have all
 /// 32; the count must be written for them too.
 typedef PJRT_Error* PJRT_Plugin_Attributes(PJRT_Plugin_Attributes_Args* args);

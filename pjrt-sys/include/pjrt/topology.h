@@ -39,7 +39,7 @@ struct PJRT_TopologyDescription_PlatformVersion_Args {
   size_t platform_version_size;  ///< Out: length of `platform_version`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TopologyDescription_PlatformVersion_Args, platform_version_size);
-/// Gives the platform's version, as text for people.
+/// Returns the platform's version as human-readable text.
 typedef PJRT_Error* PJRT_TopologyDescription_PlatformVersion(
     PJRT_TopologyDescription_PlatformVersion_Args* args);
 
@@ -52,7 +52,7 @@ struct PJRT_TopologyDescription_PlatformName_Args {
   size_t platform_name_size;  ///< Out: length of `platform_name`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TopologyDescription_PlatformName_Args, platform_name_size);
-/// Names the platform.
+/// Returns the name of the platform.
 typedef PJRT_Error* PJRT_TopologyDescription_PlatformName(
     PJRT_TopologyDescription_PlatformName_Args* args);
 
@@ -77,12 +77,12 @@ struct PJRT_TopologyDescription_Serialize_Args {
   PJRT_TopologyDescription* topology;  ///< The topology.
   const char* serialized_bytes;  ///< Out: the bytes; they live until the deleter is called.
   size_t serialized_bytes_size;  ///< Out: length of `serialized_bytes`.
-  PJRT_SerializedTopology* serialized_topology;  ///< Out: backs `serialized_bytes`.
+  PJRT_SerializedTopology* serialized_topology;  ///< Out: owns the memory of `serialized_bytes`.
   /// Out: frees the above; called exactly once.
   void (*serialized_topology_deleter)( PJRT_SerializedTopology* serialized_topology);
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TopologyDescription_Serialize_Args, serialized_topology_deleter);
-/// Serialises a topology, also for cache keys: equal topologies give equal bytes.
+/// Serializes a topology, also for cache keys: equal topologies give equal bytes.
 typedef PJRT_Error* PJRT_TopologyDescription_Serialize(
     PJRT_TopologyDescription_Serialize_Args* args);
 
@@ -95,7 +95,7 @@ struct PJRT_TopologyDescription_Deserialize_Args {
   PJRT_TopologyDescription* topology;  ///< Out: the topology, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TopologyDescription_Deserialize_Args, topology);
-/// Reads what `PJRT_TopologyDescription_Serialize` wrote.
+/// Deserializes the bytes that `PJRT_TopologyDescription_Serialize` returned.
 typedef PJRT_Error* PJRT_TopologyDescription_Deserialize(
     PJRT_TopologyDescription_Deserialize_Args* args);
 
@@ -108,7 +108,7 @@ struct PJRT_TopologyDescription_Attributes_Args {
   size_t num_attributes;  ///< Out: number of attributes.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TopologyDescription_Attributes_Args, num_attributes);
-/// Gives facts about the topology.
+/// Returns the attributes of the topology.
 typedef PJRT_Error* PJRT_TopologyDescription_Attributes(
     PJRT_TopologyDescription_Attributes_Args* args);
 
@@ -120,7 +120,7 @@ struct PJRT_TopologyDescription_Fingerprint_Args {
   uint64_t fingerprint;  ///< Out: the number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TopologyDescription_Fingerprint_Args, fingerprint);
-/// Gives a number that is equal for equal topologies.
+/// Returns a number that is equal for equal topologies.
 typedef PJRT_Error* PJRT_TopologyDescription_Fingerprint(
     PJRT_TopologyDescription_Fingerprint_Args* args);
 
@@ -133,15 +133,15 @@ struct PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args {
   const int64_t* dims;  ///< The dimensions; borrowed for the call.
   size_t num_dims;  ///< Number of dimensions.
   PJRT_Buffer_Type element_type;  ///< The element type.
-  const PJRT_Buffer_MemoryLayout* layout;  ///< The layout wanted, or null.
-  /// Out: a serialised `ShapeProto`; lives until the deleter is called.
+  const PJRT_Buffer_MemoryLayout* layout;  ///< The requested layout, or null.
+  /// Out: a serialized `ShapeProto`; lives until the deleter is called.
   const char* serialized_shape;
   size_t serialized_shape_size;  ///< Out: its length.
   void (*serialized_shape_deleter)(const char*);  ///< Out: frees `serialized_shape`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args,
                           serialized_shape_deleter);
-/// Completes a shape with the layout that a memory kind wants.
+/// Adds the layout that a memory kind requires to a shape.
 typedef PJRT_Error* PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace(
     PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args* args);
 
@@ -151,7 +151,7 @@ struct PJRT_TopologyDescription_GetMemorySpaceKindIds_Args {
   PJRT_Extension_Base* extension_start;
   const PJRT_TopologyDescription* topology;  ///< The topology.
   const int* memory_space_kind_ids;  ///< Out: the numbers; the array lives as long as the topology.
-  size_t num_memory_space_kind_ids;  ///< Out: how many.
+  size_t num_memory_space_kind_ids;  ///< Out: their number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_TopologyDescription_GetMemorySpaceKindIds_Args,
                           num_memory_space_kind_ids);
@@ -165,9 +165,9 @@ struct PJRT_Compile_Args {
   PJRT_Extension_Base* extension_start;
   const PJRT_TopologyDescription* topology;  ///< The topology.
   const PJRT_Program* program;  ///< The program; borrowed for the call.
-  const char* compile_options;  ///< A serialised `CompileOptionsProto`; borrowed for the call.
+  const char* compile_options;  ///< A serialized `CompileOptionsProto`; borrowed for the call.
   size_t compile_options_size;  ///< Length of `compile_options`.
-  PJRT_Client* client;  ///< A client whose knowledge may guide the compiler, or null.
+  PJRT_Client* client;  ///< A client whose properties may guide the compiler, or null.
   PJRT_Executable* executable;  ///< Out: the executable, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Compile_Args, executable);

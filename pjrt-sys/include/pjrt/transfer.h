@@ -23,11 +23,11 @@ struct PJRT_AsyncHostToDeviceTransferManager_TransferData_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_AsyncHostToDeviceTransferManager* transfer_manager;  ///< The transfer manager.
-  int buffer_index;  ///< Which of the manager's buffers, from 0.
+  int buffer_index;  ///< The index of the manager's buffer, from 0.
   const void* data;  ///< The piece; valid until the event is ready.
-  int64_t offset;  ///< Where in the buffer, in bytes.
-  int64_t transfer_size;  ///< How many bytes.
-  bool is_last_transfer;  ///< Whether the buffer is complete with this piece.
+  int64_t offset;  ///< The offset in the buffer, in bytes.
+  int64_t transfer_size;  ///< The number of bytes.
+  bool is_last_transfer;  ///< `true` if this is the last piece of the buffer.
   PJRT_Event* done_with_h2d_transfer;  ///< Out: ready when `data` may be freed; owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args,
@@ -41,11 +41,11 @@ struct PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_AsyncHostToDeviceTransferManager* transfer_manager;  ///< The transfer manager.
-  int buffer_index;  ///< Which of the manager's buffers, from 0.
+  int buffer_index;  ///< The index of the manager's buffer, from 0.
   PJRT_Buffer* buffer_out;  ///< Out: the buffer, owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args, buffer_out);
-/// Gives one of the buffers, which may still be pending. Once per buffer.
+/// Returns one of the buffers, which may still be pending. Called once per buffer.
 typedef PJRT_Error* PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer(
     PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args* args);
 
@@ -57,7 +57,7 @@ struct PJRT_AsyncHostToDeviceTransferManager_Device_Args {
   PJRT_Device* device_out;  ///< Out: the device, owned by the client.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_AsyncHostToDeviceTransferManager_Device_Args, device_out);
-/// Gives the device that the buffers are on.
+/// Returns the device that the buffers are on.
 typedef PJRT_Error* PJRT_AsyncHostToDeviceTransferManager_Device(
     PJRT_AsyncHostToDeviceTransferManager_Device_Args* args);
 
@@ -69,7 +69,7 @@ struct PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args {
   size_t buffer_count;  ///< Out: the number.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args, buffer_count);
-/// Gives the number of buffers.
+/// Returns the number of buffers.
 typedef PJRT_Error* PJRT_AsyncHostToDeviceTransferManager_BufferCount(
     PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args* args);
 
@@ -78,11 +78,11 @@ struct PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_AsyncHostToDeviceTransferManager* transfer_manager;  ///< The transfer manager.
-  int buffer_index;  ///< Which of the manager's buffers, from 0.
+  int buffer_index;  ///< The index of the manager's buffer, from 0.
   size_t buffer_size;  ///< Out: the size in bytes.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args, buffer_size);
-/// Gives a buffer's size on the device.
+/// Returns a buffer's size on the device.
 typedef PJRT_Error* PJRT_AsyncHostToDeviceTransferManager_BufferSize(
     PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args* args);
 
@@ -91,15 +91,15 @@ struct PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_AsyncHostToDeviceTransferManager* transfer_manager;  ///< The transfer manager.
-  int buffer_index;  ///< Which of the manager's buffers, from 0.
-  PJRT_Error_Code error_code;  ///< What went wrong, or OK.
-  /// Text for people; borrowed for the call, meaningful only with a code that is not OK.
+  int buffer_index;  ///< The index of the manager's buffer, from 0.
+  PJRT_Error_Code error_code;  ///< The error code, or OK.
+  /// A human-readable text; borrowed for the call, and meaningful only if the code is not OK.
   const char* error_message;
   size_t error_message_size;  ///< Length of `error_message`.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args,
                           error_message_size);
-/// Puts a buffer that is not filled into error.
+/// Sets the error of a buffer that is not filled.
 typedef PJRT_Error* PJRT_AsyncHostToDeviceTransferManager_SetBufferError(
     PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args* args);
 
@@ -121,7 +121,7 @@ struct PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_AsyncHostToDeviceTransferManager* transfer_manager;  ///< The transfer manager.
-  int buffer_index;  ///< Which of the manager's buffers, from 0.
+  int buffer_index;  ///< The index of the manager's buffer, from 0.
   const void* data;  ///< The array; valid until the event is ready.
   const int64_t* shape_dims;  ///< The dimensions; borrowed for the call.
   size_t shape_num_dims;  ///< Number of dimensions.
@@ -150,11 +150,11 @@ struct PJRT_CopyToDeviceStream_AddChunk_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_CopyToDeviceStream* stream;  ///< The stream.
-  PJRT_Chunk* chunk;  ///< The data; the stream takes it over and calls its deleter.
-  PJRT_Event* transfer_complete;  ///< Out: ready when the chunk is there; owned by the caller.
+  PJRT_Chunk* chunk;  ///< The data; the stream takes ownership and calls its deleter.
+  PJRT_Event* transfer_complete;  ///< Out: ready when the chunk is transferred; owned by the caller.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_CopyToDeviceStream_AddChunk_Args, transfer_complete);
-/// Sends a chunk to the device. Asynchronous. An error if it exceeds the total or is no multiple of the
+/// Sends a chunk to the device. Asynchronous. Fails if the chunk exceeds the total or is not a multiple of the
 /// granule.
 typedef PJRT_Error* PJRT_CopyToDeviceStream_AddChunk(PJRT_CopyToDeviceStream_AddChunk_Args* args);
 
@@ -163,10 +163,10 @@ struct PJRT_CopyToDeviceStream_TotalBytes_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_CopyToDeviceStream* stream;  ///< The stream.
-  int64_t total_bytes;  ///< Out: in bytes.
+  int64_t total_bytes;  ///< Out: the number of bytes.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_CopyToDeviceStream_TotalBytes_Args, total_bytes);
-/// Gives how much data the stream expects.
+/// Returns the amount of data that the stream expects.
 typedef PJRT_Error* PJRT_CopyToDeviceStream_TotalBytes(
     PJRT_CopyToDeviceStream_TotalBytes_Args* args);
 
@@ -175,10 +175,10 @@ struct PJRT_CopyToDeviceStream_GranuleSize_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_CopyToDeviceStream* stream;  ///< The stream.
-  int64_t granule_size_in_bytes;  ///< Out: in bytes.
+  int64_t granule_size_in_bytes;  ///< Out: the number of bytes.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_CopyToDeviceStream_GranuleSize_Args, granule_size_in_bytes);
-/// Gives the size of which every chunk is a multiple.
+/// Returns the granule, of which the size of every chunk is a multiple.
 typedef PJRT_Error* PJRT_CopyToDeviceStream_GranuleSize(
     PJRT_CopyToDeviceStream_GranuleSize_Args* args);
 
@@ -187,10 +187,10 @@ struct PJRT_CopyToDeviceStream_CurrentBytes_Args {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   PJRT_CopyToDeviceStream* stream;  ///< The stream.
-  int64_t current_bytes;  ///< Out: in bytes.
+  int64_t current_bytes;  ///< Out: the number of bytes.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_CopyToDeviceStream_CurrentBytes_Args, current_bytes);
-/// Gives how much data the stream has taken so far.
+/// Returns the amount of data that the stream has received so far.
 typedef PJRT_Error* PJRT_CopyToDeviceStream_CurrentBytes(
     PJRT_CopyToDeviceStream_CurrentBytes_Args* args);
 

@@ -9,8 +9,8 @@
 struct PJRT_Program {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  /// The program, in the given format. Output buffer of the caller where a program is received, or null
-  /// to ask for its size.
+  /// The program, in the given format. The caller's output buffer if a program is received, or null
+  /// to request its size.
   char* code;
   size_t code_size;  ///< Length of `code`.
   /// `mlir` (bytecode or text), `hlo` (HloModuleProto) or `hlo_with_config` (HloModuleProtoWithConfig).
@@ -60,20 +60,20 @@ typedef enum {
   PJRT_Buffer_Type_F6E3M2FN,  ///< 6 bits: 3 exponent, 2 mantissa, only finite values.
 } PJRT_Buffer_Type;
 
-/// For how long, and for what, a plugin may use the host memory that a buffer is made from.
+/// The time and the purposes for which a plugin may use the host memory that a buffer is created from.
 typedef enum {
   /// Read during the call only: copy before returning.
   PJRT_HostBufferSemantics_kImmutableOnlyDuringCall,
-  /// Read until the `done_with_host_buffer` event, which says that the copy is made.
+  /// Read until the `done_with_host_buffer` event, which signals that the copy is complete.
   PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes,
   /// May be the buffer's storage, read only, until `done_with_host_buffer`, which then must wait for
-  /// the buffer's end.
+  /// the buffer's destruction.
   PJRT_HostBufferSemantics_kImmutableZeroCopy,
   /// May be the buffer's storage, also for outputs that reuse it, until `done_with_host_buffer`.
   PJRT_HostBufferSemantics_kMutableZeroCopy,
 } PJRT_HostBufferSemantics;
 
-/// Which member of a layout's union is set.
+/// The member of a layout's union that is set.
 typedef enum {
   PJRT_Buffer_MemoryLayout_Type_Tiled = 0,  ///< `tiled`.
   PJRT_Buffer_MemoryLayout_Type_Strides,  ///< `strides`.
@@ -87,32 +87,32 @@ struct PJRT_Buffer_MemoryLayout_Tiled {
   const int64_t* minor_to_major;
   size_t minor_to_major_size;  ///< Length of `minor_to_major`.
   const int64_t* tile_dims;  ///< The dimensions of all tiles, one after the other.
-  const size_t* tile_dim_sizes;  ///< How many of `tile_dims` each tile has; `num_tiles` of them.
+  const size_t* tile_dim_sizes;  ///< The number of `tile_dims` of each tile; `num_tiles` numbers.
   size_t num_tiles;  ///< Number of tiles; 0 for a plain dense layout.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_MemoryLayout_Tiled, num_tiles);
 
-/// A layout as distances between neighbours.
+/// A layout as byte strides.
 struct PJRT_Buffer_MemoryLayout_Strides {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
-  /// Distance in bytes per dimension; may be negative, and then the data pointer is inside the array.
+  /// The byte stride of each dimension. If one is negative, the data pointer is inside the array.
   const int64_t* byte_strides;
   size_t num_byte_strides;  ///< Length of `byte_strides`: the number of dimensions.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_MemoryLayout_Strides, num_byte_strides);
 
-/// How an array's elements lie in memory. Some hosts leave `struct_size` of a nested layout unset; go
-/// by `type`.
+/// The arrangement of an array's elements in memory. Some hosts leave the `struct_size` of a nested layout
+/// unset; use `type`.
 struct PJRT_Buffer_MemoryLayout {
   size_t struct_size;
   PJRT_Extension_Base* extension_start;
   /// The layout.
   union {
     PJRT_Buffer_MemoryLayout_Tiled tiled;  ///< An order of dimensions, with tiles.
-    PJRT_Buffer_MemoryLayout_Strides strides;  ///< Distances in bytes.
+    PJRT_Buffer_MemoryLayout_Strides strides;  ///< Byte strides.
   };
-  PJRT_Buffer_MemoryLayout_Type type;  ///< Which member of the union is set.
+  PJRT_Buffer_MemoryLayout_Type type;  ///< The member of the union that is set.
 };
 PJRT_DEFINE_STRUCT_TRAITS(PJRT_Buffer_MemoryLayout, type);
 

@@ -46,7 +46,7 @@ fn format(dtype: DType) -> Option<Format> {
     }
 }
 
-/// A real number: its value, and its index among all numbers of the type, for counting units in the last place.
+/// Returns the value of a real number, and its index among all numbers of the type, for counting units in the last place.
 fn number(dtype: DType, bytes: &[u8]) -> (f64, i128) {
     let mut all = [0u8; 8];
     all[..bytes.len()].copy_from_slice(bytes);

@@ -139,7 +139,7 @@ struct Job<'c> {
 
 /// The programs that are known to fail. The file has a line `form group/name: reason` for each.
 struct Known {
-    /// `None` if there is no such file, so that every outcome is expected.
+    /// The names; `None` if the file does not exist, so that every outcome is expected.
     names: Option<BTreeSet<String>>,
     surprises: usize,
 }

@@ -100,7 +100,7 @@ impl Ty {
         Self::new(Element::Plain(ty), dims)
     }
 
-    /// Returns the type with the same elements in another shape.
+    /// Returns the type with the same elements in a different shape.
     pub(crate) fn with_dims(&self, dims: &[i64]) -> Self {
         Self::new(self.element, dims)
     }
@@ -267,7 +267,7 @@ pub(crate) fn literal(ty: &Ty, elements: &[Vec<u8>]) -> String {
     format!("dense<\"0x{digits}\"> : {}", storage_text(ty))
 }
 
-/// The elements of constants of quantized types are written in the storage type.
+/// Returns the type of a constant's elements as text: for quantized types, that of the storage type.
 fn storage_text(ty: &Ty) -> String {
     ty.with_element(Element::Plain(ty.element.storage())).text()
 }

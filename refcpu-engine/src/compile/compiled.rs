@@ -48,7 +48,7 @@ pub struct ArrayInfo {
 }
 
 impl Compiled {
-    /// Returns whether each device runs the program separately, with arguments of its own.
+    /// Returns whether each device runs the program separately, with its own arguments.
     pub fn runs_on_each_device(&self) -> bool {
         self.in_parts || !self.plan.global_view || self.plan.num_partitions == 1
     }

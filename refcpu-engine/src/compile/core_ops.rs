@@ -31,7 +31,7 @@ static CORE_OPS: LazyLock<CoreOps> = LazyLock::new(|| {
 static WITHOUT_CALLS: LazyLock<CoreOps> = LazyLock::new(|| CORE_OPS.clone().without(OpCode::FuncCall));
 
 /// Returns whether a body contains a `select_and_scatter` that no kernel supports: the elements are complex or quantized, the
-/// results have another type than the operand, the selection is not a comparison of the two elements, or the scatter is not a
+/// results have a different type than the operand, the selection is not a comparison of the two elements, or the scatter is not a
 /// single operation.
 fn selects_in_general(body: &ir::Body) -> bool {
     let element = |value: ir::ValueId| body.ty(value).as_tensor().map(|ty| ty.element_type());

@@ -109,7 +109,7 @@ impl Operation for ForeignCall {
         )?;
         need(
             self.aliases.iter().all(|(i, k)| *i < x.len() && *k < y.len() && x[*i] == y[*k]),
-            "a result has another type than the operand that it aliases",
+            "a result has a different type than the operand that it aliases",
         )
     }
 

@@ -20,7 +20,7 @@ pub struct GatherDims {
     pub start_indices_batching_dims: Vec<usize>,
     /// The operand dimension of each component of an index vector.
     pub start_index_map: Vec<usize>,
-    /// The dimension of the indices that contains the index vectors; equal to the rank of the indices if each element is a vector of its own.
+    /// The dimension of the indices that contains the index vectors; equal to their rank if each element is an index vector.
     pub index_vector_dim: usize,
     /// The size of the window in each operand dimension.
     pub slice_sizes: Vec<usize>,
@@ -78,7 +78,7 @@ pub struct ScatterDims {
     pub scatter_indices_batching_dims: Vec<usize>,
     /// The operand dimension of each component of an index vector.
     pub scatter_dims_to_operand_dims: Vec<usize>,
-    /// The dimension of the indices that contains the index vectors; equal to the rank if each element is a vector of its own.
+    /// The dimension of the indices that contains the index vectors; equal to the rank if each element is an index vector.
     pub index_vector_dim: usize,
     /// `true` if the program guarantees that the index vectors are sorted.
     pub indices_are_sorted: bool,

@@ -170,7 +170,7 @@ impl Operation for LinalgOp {
         )
     }
 
-    /// Most operations have cubic cost. Iterative ones count as a few such operations.
+    /// Returns the cost. Most operations have cubic cost, and iterative ones count as a few such operations.
     fn cost(&self, x: &[&Shape], _y: &[&Shape]) -> Option<Cost> {
         Cost::flops(4.0 * cubic(x, 0))
     }

@@ -2,7 +2,7 @@
 //!
 //! A graph contains a StableHLO program after inlining of functions and composites and flattening of tuples. All shapes are
 //! static, and all values that a region captures are explicit operands. The nodes are in an order in which they can run. The
-//! bodies of loops, branches and reductions are closed graphs of their own. Passes do not modify a graph; they build a new one
+//! bodies of loops, branches and reductions are separate, closed graphs. Passes do not modify a graph; they build a new one
 //! with a [`Builder`], which simplifies nodes as they are added.
 
 mod bitcast;
@@ -282,7 +282,7 @@ impl Graph {
         self.any(&|op| op.is_host_transfer() || matches!(op, Op::Foreign(_)))
     }
 
-    /// Returns `true` if a run on several devices communicates between them.
+    /// Returns `true` if the devices communicate when the graph runs on several of them.
     pub fn communicates(&self) -> bool {
         self.any(&|op| matches!(op, Op::Collective(_) | Op::Manual(_)))
     }

@@ -8,7 +8,7 @@ use refcpu_kernels::{DType, Dst, Pool, Src};
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// An operation of graphs. In all methods, `x` are the types of the operands, and `y` those of the results.
+/// An operation of a graph. In all methods, `x` contains the types of the operands, and `y` those of the results.
 pub(crate) trait Operation: Debug {
     /// Checks the number and types of the operands and results. Bodies are checked separately.
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check;
@@ -33,7 +33,7 @@ pub(crate) trait Operation: Debug {
         vec![]
     }
 
-    /// Returns whether equal operands give equal results, provided that this holds for the bodies.
+    /// Returns whether equal operands produce equal results, provided that this holds for the bodies.
     fn is_pure(&self) -> bool {
         true
     }
@@ -63,14 +63,14 @@ pub(crate) trait Operation: Debug {
 
     /// Runs the kernel of the operation.
     fn run(&self, _device: &Device<'_>, _r: &[Src<'_>], _w: &mut [Dst<'_>]) {
-        unreachable!("{self:?} has no kernel of its own")
+        unreachable!("{self:?} has no kernel")
     }
 }
 
 /// The way in which an operation runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Execution {
-    /// A kernel of its own.
+    /// The operation's own kernel.
     Kernel,
     /// Regions: each element of the result is computed from the elements of the operands at the same index.
     Elementwise,
@@ -101,7 +101,7 @@ pub(crate) struct Device<'a> {
     pub(crate) pool: &'a Pool,
     pub(crate) replica: usize,
     pub(crate) partition: usize,
-    /// Seeds the random operations that have no seed of their own.
+    /// Seeds the random operations that have no seed.
     pub(crate) random: &'a AtomicU64,
 }
 

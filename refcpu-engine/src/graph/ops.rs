@@ -1,4 +1,4 @@
-//! The operations of graphs, by family: attributes, types, costs and kernels.
+//! The operations of a graph, by family: attributes, types, costs and kernels.
 //!
 //! Unless documented otherwise, an operation has one result, its operands are in StableHLO's order, and it computes the same as
 //! the StableHLO operation of the same name. The types of the results are stored with the results.

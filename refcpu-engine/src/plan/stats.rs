@@ -6,7 +6,7 @@ use crate::graph::{Graph, Node, Shape};
 /// The estimated cost of one run on one lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stats {
-    /// The number of arithmetic operations other than transcendental functions. A multiplication and an addition count as two.
+    /// The number of arithmetic operations other than transcendental functions. A multiply-add counts as two.
     pub flops: f64,
     /// The number of evaluations of transcendental functions.
     pub transcendentals: f64,

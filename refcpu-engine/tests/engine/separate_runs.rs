@@ -5,7 +5,7 @@ use refcpu_engine::exec::{HostTransfer, Peers, Process, Rendezvous, RunError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A time that no test reaches.
+/// A time limit that no test reaches.
 const LONG: Duration = Duration::from_secs(600);
 
 const REPLICAS: usize = 4;
@@ -67,7 +67,7 @@ fn run_with(
     results.map(|lanes| to_f32s(&lanes[0][0]))
 }
 
-/// Runs a program on each replica, on a thread of its own.
+/// Runs a program on each replica, on separate threads.
 fn run_apart(
     plans: &[Plan; REPLICAS],
     rendezvous: &Rendezvous,
@@ -106,7 +106,7 @@ fn runs_pair_up_in_the_order_in_which_they_joined() {
             waiting.push((replica, number, rendezvous.join(plan, replica, &DEVICES)));
         }
     }
-    // The threads start in another order than the runs joined.
+    // The threads start in a different order than the runs joined.
     thread::scope(|scope| {
         let run = |(replica, x, peers)| scope.spawn(move || (x, run_replica(plan, rt, peers, replica, x)));
         let threads: Vec<_> = waiting.into_iter().rev().map(run).collect();
@@ -352,7 +352,7 @@ fn a_device_that_ends_without_its_collective_is_an_error_at_once() {
     }
 }
 
-/// A host that takes its time.
+/// A host that answers late.
 struct Slow(Duration);
 
 impl HostTransfer for Slow {

@@ -40,7 +40,7 @@ pub(crate) fn check_same_type(what: &str, src: &Src<'_>, dst: &Dst<'_>) {
 /// Runs a nest whose source is in `src` and whose destination is in `dst`, starting at these elements.
 ///
 /// # Safety
-/// Every element that the nest reaches must lie in its array, and no two iterations may write the same
+/// Every element that the nest reaches must are in its array, and no two iterations may write the same
 /// element.
 unsafe fn run_nest(pool: &Pool, src: &Src<'_>, from: isize, dst: &mut Dst<'_>, to: isize, nest: Nest) {
     let size = src.dtype().size();
@@ -129,7 +129,7 @@ pub fn slice(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, start: &[usize], str
         first += start[d] as isize * from[d];
         nest.push(Loop { count, src: from[d].wrapping_mul(stride[d] as isize), dst: to[d] });
     }
-    // SAFETY: the last index of each dimension lies in `input` (checked above); each element of `out` is
+    // SAFETY: the last index of each dimension is in `input` (checked above); each element of `out` is
     // written once.
     unsafe { run_nest(pool, &input, first, &mut out, 0, nest) }
 }
@@ -153,7 +153,7 @@ pub(crate) fn spread(pool: &Pool, input: Src<'_>, mut out: Dst<'_>, start: &[usi
         nest.push(Loop { count: input.dims()[d], src: from[d], dst: to[d] * stride[d] as isize });
     }
     let first = (0..rank).map(|d| start[d] as isize * to[d]).sum();
-    // SAFETY: the last position of each dimension lies in `out` (checked above), and strides are positive, so
+    // SAFETY: the last position of each dimension is in `out` (checked above), and strides are positive, so
     // positions are distinct.
     unsafe { run_nest(pool, &input, 0, &mut out, first, nest) }
 }
@@ -291,7 +291,7 @@ pub fn pad(
         fill(pool, padding_value, out.reborrow());
     }
     if inside > 0 {
-        // SAFETY: `begin..end` are input indices whose positions lie in `out`, and distinct indices have
+        // SAFETY: `begin..end` are input indices whose positions are in `out`, and distinct indices have
         // distinct positions.
         unsafe { run_nest(pool, &input, first, &mut out, target, nest) }
     }
@@ -323,7 +323,7 @@ pub fn concatenate(pool: &Pool, inputs: &[Src<'_>], mut out: Dst<'_>, dim: usize
             nest.push(Loop { count: input.dims()[d], src: from[d], dst: to[d] });
         }
         if !input.is_empty() {
-            // SAFETY: the input lies in `out` at `offset` along `dim` (checked above).
+            // SAFETY: the input is in `out` at `offset` along `dim` (checked above).
             unsafe { run_nest(pool, input, 0, &mut out, offset as isize * to[dim], nest) }
         }
         offset += input.dims()[dim];

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 /// Types of every element size.
 const SIZES: [DType; 5] = [DType::U8, DType::U16, DType::F32, DType::F64, DType::C128];
 
-/// Checks that each element of `out` is what `expected` says: a place in `input`, or `None` for the other
+/// Checks each element of `out` against `expected`, which returns a place in `input`, or `None` for the other
 /// value.
 fn compare(input: &Array, other: &Array, out: &Array, expected: impl Fn(&[usize]) -> Option<Vec<usize>>) {
     for index in indices(&out.dims) {

@@ -77,8 +77,8 @@ unsafe fn blocked<T: Copy, const N: usize>(area: Area, tile: Option<Tile>) {
                 Some(_) => (block_rows - block_rows % N, block_columns - block_columns % N),
                 None => (0, 0),
             };
-            // SAFETY: indices are below `block_rows` and `block_columns`, so that sources lie in the area,
-            // positions in the buffer are below `high * wide` elements, and destinations lie in the area.
+            // SAFETY: indices are below `block_rows` and `block_columns`, so that sources are in the area,
+            // positions in the buffer are below `high * wide` elements, and destinations are in the area.
             // Everything that is copied out was written before.
             unsafe {
                 if let Some(tile) = tile {

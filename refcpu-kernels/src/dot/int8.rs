@@ -240,7 +240,7 @@ unsafe fn pack_left(a: *const i8, m: &Matrix, rows: Range<usize>, depth: Range<u
 /// and `sums` for one sum per column.
 #[allow(
     clippy::too_many_arguments,
-    reason = "the operands of a leaf loop; a struct would be made at every call"
+    reason = "the operands of a leaf loop; a struct would be made on every call"
 )]
 unsafe fn pack_right(
     b: *const i8,

@@ -241,7 +241,7 @@ impl<K: Arith> Tile<K> {
     }
 }
 
-/// Arithmetic on arrays that the compiler vectorizes, for types and machines without kernels of their own.
+/// Arithmetic on arrays that the compiler vectorizes, for types and machines without specific kernels.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable<A, const LANES: usize>(PhantomData<A>);
 

@@ -118,7 +118,7 @@ trait Side<U>: Left<U> + Right<U> {
     /// See [`matvec::multiply`]; for the sizes in `count` and `depth`.
     #[allow(
         clippy::too_many_arguments,
-        reason = "the operands of a leaf loop; a struct would be made at every call"
+        reason = "the operands of a leaf loop; a struct would be made on every call"
     )]
     unsafe fn times_vector(
         &self,

@@ -76,7 +76,7 @@ pub fn dynamic_slice(pool: &Pool, operand: Src<'_>, starts: &[i64], mut out: Dst
         return;
     }
     let nest = window_nest(out.dims(), operand.dims(), |count, src, dst| Loop { count, src, dst });
-    // SAFETY: the window lies in the operand (checked above), and each element of `out` is written once.
+    // SAFETY: the window is in the operand (checked above), and each element of `out` is written once.
     unsafe { copy_nest(pool, size, source, SyncPtr::new(&mut out), nest) }
 }
 
@@ -116,7 +116,7 @@ pub fn dynamic_update_slice(
         return;
     }
     let nest = window_nest(update.dims(), out.dims(), |count, dst, src| Loop { count, src, dst });
-    // SAFETY: the window lies in `out` (checked above), and each of its elements is written once; `update` is
+    // SAFETY: the window is in `out` (checked above), and each of its elements is written once; `update` is
     // not `out`.
     unsafe { copy_nest(pool, size, update.as_ptr(), SyncPtr::from_raw(target), nest) }
 }

@@ -64,7 +64,7 @@ pub fn gather(
             for (from, to) in from.iter().zip(to) {
                 let (source, target) =
                     (operand.as_ptr().wrapping_offset(*from), out.get().wrapping_offset(*to));
-                // SAFETY: `check` ensured that windows at clamped starts lie in the operand, and that
+                // SAFETY: `check` ensured that windows at clamped starts are in the operand, and that
                 // positions in `out` are distinct.
                 unsafe { window.run(pool, source, SyncPtr::from_raw(target)) }
             }
@@ -222,7 +222,7 @@ impl Windows {
 /// Copies a window from each offset in `from` to the corresponding offset in `to`.
 ///
 /// # Safety
-/// All the windows must lie in their arrays, those in `out` must be pairwise different, and the arrays must
+/// All the windows must are in their arrays, those in `out` must be pairwise different, and the arrays must
 /// not overlap.
 unsafe fn copy_windows(window: &Prepared, operand: *const u8, from: &[isize], out: *mut u8, to: &[isize]) {
     let (loops, bytes) = window.runs();

@@ -25,7 +25,7 @@ multiversion! {
     /// Copies `bytes` bytes from each offset in `from` to the corresponding offset in `to`.
     ///
     /// # Safety
-    /// All the runs must lie in their arrays, those in `target` must be pairwise different, and the arrays
+    /// All the runs must are in their arrays, those in `target` must be pairwise different, and the arrays
     /// must not overlap.
     pub(super) unsafe fn copy_runs(bytes: usize, source: *const u8, from: &[isize], target: *mut u8, to: &[isize]) = copy_runs_body
 }

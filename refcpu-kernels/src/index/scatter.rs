@@ -389,7 +389,7 @@ impl<'a> Updates<'a> {
         Self { vectors, len, count, batch, components, window }
     }
 
-    /// Combines the updates of all windows whose first element lies in `owned`.
+    /// Combines the updates of all windows whose first element is in `owned`.
     ///
     /// # Safety
     /// `to` and `from` must be arrays of the shapes that this scatter was checked for, and nothing else may
@@ -406,24 +406,24 @@ impl<'a> Updates<'a> {
                 o.iter().for_each(|o| prefetch(to.wrapping_offset(*o)));
             }
         };
-        // Only windows inside the operand are returned, so all their elements lie in it. Those of the updates
+        // Only windows inside the operand are returned, so all their elements are in it. Those of the updates
         // are indexed by dimensions of the updates.
         match self.window[..] {
             [] => self.for_each_block(None, &mut |o, u| {
                 ahead(o);
-                // SAFETY: the elements lie in both arrays.
+                // SAFETY: the elements are in both arrays.
                 unsafe { combine_elements(to, from, o, u, &combine) };
             }),
             [(n, 1, 1)] => self.for_each_block(owned, &mut |o, u| {
                 ahead(o);
-                // SAFETY: the rows lie in both arrays.
+                // SAFETY: the rows are in both arrays.
                 unsafe { combine_each_row(to, from, o, u, n, &combine) };
             }),
             [.., (n, 1, 1)] => {
                 let rows = self.window_rows();
                 self.for_each_block(None, &mut |o, u| {
                     for (o, u) in o.iter().zip(u) {
-                        // SAFETY: the window lies in both arrays.
+                        // SAFETY: the window is in both arrays.
                         unsafe {
                             self.combine_rows(to.offset(*o), from.offset(*u), 0..rows, n, &combine);
                         };
@@ -437,7 +437,7 @@ impl<'a> Updates<'a> {
                     for (o, u) in o.iter().zip(u) {
                         for _ in 0..elements {
                             let (to_step, from_step) = inside.offsets;
-                            // SAFETY: an element of the window, which lies in both arrays.
+                            // SAFETY: an element of the window, which is in both arrays.
                             unsafe {
                                 combine_elements(to, from, &[o + to_step], &[u + from_step], &combine);
                             }
@@ -457,7 +457,7 @@ impl<'a> Updates<'a> {
     /// Combines some rows of `n` elements of a window, whose first elements are at `to` and `from`.
     ///
     /// # Safety
-    /// The window must lie in both arrays, and nothing else may access its rows.
+    /// The window must are in both arrays, and nothing else may access its rows.
     unsafe fn combine_rows<T: Element>(
         &self,
         to: *mut T,

@@ -38,7 +38,7 @@ fn index_value(array: &Array, flat: usize) -> i128 {
     }
 }
 
-/// Dimension numbers that fit each other, and shapes to go with them. `collapsed` and so on name operand
+/// Consistent dimension numbers and shapes. `collapsed` and so on name operand
 /// dimensions.
 #[derive(Debug, Clone)]
 struct Case {

@@ -85,7 +85,7 @@ unsafe fn factor<T: Field>(pool: &Pool, a: View<T>, n: usize, spare: &mut [T]) -
     }
     let (upper, rest) = (n / 2, n - n / 2);
     let (below, corner) = (a.at(upper, 0), a.at(upper, upper));
-    // SAFETY: the parts lie in the matrix and do not overlap; `spare` has `upper * rest` elements, and
+    // SAFETY: the parts are in the matrix and do not overlap; `spare` has `upper * rest` elements, and
     // nothing else accesses it.
     unsafe {
         if !factor(pool, a, upper, spare) {
@@ -125,7 +125,7 @@ unsafe fn factor<T: Field>(pool: &Pool, a: View<T>, n: usize, spare: &mut [T]) -
 /// See `factor`.
 unsafe fn factor_rows<T: Field>(a: View<T>, n: usize) -> bool {
     for i in 0..n {
-        // SAFETY: rows are contiguous and lie in the matrix; those before `i` are only read.
+        // SAFETY: rows are contiguous and are in the matrix; those before `i` are only read.
         let row = unsafe { std::slice::from_raw_parts_mut(a.at(i, 0).ptr, i + 1) };
         for j in 0..i {
             // SAFETY: as above; j < i, so the rows are different.

@@ -78,14 +78,14 @@ impl IndexRows {
         Self { ptr: SyncPtr::new(dst), len, count }
     }
 
-    /// A row.
+    /// Returns a row.
     ///
     /// # Safety
     /// The destination must still exist, and there must be no other reference to the same row.
     #[allow(clippy::mut_from_ref, reason = "each row is an exclusive borrow, which the caller guarantees")]
     pub(super) unsafe fn row(&self, index: usize) -> &mut [i32] {
         assert!(index < self.count);
-        // SAFETY: the rows lie in the destination (checked in `new`); the rest is guaranteed by the caller.
+        // SAFETY: the rows are in the destination (checked in `new`); the rest is guaranteed by the caller.
         unsafe {
             std::slice::from_raw_parts_mut(self.ptr.get().cast::<i32>().add(index * self.len), self.len)
         }
@@ -106,7 +106,7 @@ unsafe fn factor<T: Field>(pool: &Pool, a: View<T>, (m, n): (usize, usize), swap
     let left = if n > m { m } else { k / 2 };
     let (first, second) = swaps.split_at_mut(left);
     let right = n - left;
-    // SAFETY: the parts lie in the matrix; strips consist of different columns.
+    // SAFETY: the parts are in the matrix; strips consist of different columns.
     unsafe {
         factor(pool, a, (m, left), first);
         let strip = |strip: usize| {
@@ -143,7 +143,7 @@ unsafe fn swap_rows<T: Field>(a: View<T>, width: usize, swaps: &[i32]) {
 /// See `factor`.
 unsafe fn factor_columns<T: Field>(a: View<T>, (m, n): (usize, usize), swaps: &mut [i32]) {
     for (j, swap) in swaps.iter_mut().enumerate() {
-        // SAFETY: guaranteed by the caller; all elements lie in the matrix, and rows below `j` differ from
+        // SAFETY: guaranteed by the caller; all elements are in the matrix, and rows below `j` differ from
         // row `j`.
         unsafe {
             let mut pivot = j;

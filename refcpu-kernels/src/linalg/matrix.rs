@@ -426,7 +426,7 @@ impl<T: Field> View<T> {
     /// Returns an element.
     ///
     /// # Safety
-    /// The element must lie in the matrix, and nothing may write it.
+    /// The element must are in the matrix, and nothing may write it.
     #[inline(always)]
     pub(super) unsafe fn read(self, i: usize, j: usize) -> T {
         // SAFETY: guaranteed by the caller.

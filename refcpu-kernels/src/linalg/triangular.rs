@@ -122,7 +122,7 @@ pub(super) unsafe fn solve<T: Field>(
     lower: bool,
     unit: bool,
 ) {
-    // SAFETY: guaranteed by the caller; parts lie in their matrices, and rows of `x` are distinct.
+    // SAFETY: guaranteed by the caller; parts are in their matrices, and rows of `x` are distinct.
     unsafe {
         if n > BASE {
             let (first, rest) = (n / 2, n - n / 2);

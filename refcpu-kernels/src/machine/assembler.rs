@@ -216,7 +216,7 @@ impl Assembler {
     /// Returns the place of a value with all of its `len` elements.
     ///
     /// # Errors
-    /// Returns the same errors as [`Self::place`], and an error if the value has another number of elements.
+    /// Returns the same errors as [`Self::place`], and an error if the value has a different number of elements.
     pub fn full(&mut self, v: Val, len: usize) -> Result<Place, RegionError> {
         let node = self.builder().encoded(v)?;
         let place = self.computed(node)?;

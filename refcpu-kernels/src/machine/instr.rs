@@ -138,7 +138,7 @@ macro_rules! define {
                 }
             }
 
-            /// Returns how many of a, b, c are cells that a scalar operation reads, or `None` for other
+            /// Returns the number of cells among a, b, c that a scalar operation reads, or `None` for other
             /// operations.
             pub(super) fn scalar_reads(self) -> Option<usize> {
                 match self {

@@ -128,7 +128,7 @@ fn write_where_wanted(code: &mut Code, reads: &[u32], starts: &[bool]) {
                 found = (writes == Some(whole.clone())).then_some(i);
                 break;
             }
-            let touched = writes.is_some_and(|w| overlap(&w, &target)) || code.knows(&instr, &target);
+            let touched = writes.is_some_and(|w| overlap(&w, &target)) || code.reads_any(&instr, &target);
             if touched {
                 break;
             }
@@ -137,12 +137,14 @@ fn write_where_wanted(code: &mut Code, reads: &[u32], starts: &[bool]) {
         let instr = code.instrs[i];
         match instr.op {
             // The destination of a vector operation must be disjoint from its operands.
-            Op::Vector if !code.knows(&instr, &target) => {
+            Op::Vector if !code.reads_any(&instr, &target) => {
                 let v = &mut code.vectors[usize::from(instr.x)];
                 v.dst.cell = mov.dst;
             }
-            Op::Splat if !code.knows(&instr, &target) => code.splats[usize::from(instr.x)].0.cell = mov.dst,
-            Op::Load if !code.knows(&instr, &target) => {}
+            Op::Splat if !code.reads_any(&instr, &target) => {
+                code.splats[usize::from(instr.x)].0.cell = mov.dst
+            }
+            Op::Load if !code.reads_any(&instr, &target) => {}
             Op::Kernel if [instr.a, instr.b, instr.c].contains(&mov.dst) => continue,
             op if op.scalar_reads().is_some() => {}
             _ => continue,
@@ -184,7 +186,8 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
 }
 
 impl Code {
-    fn knows(&self, i: &Instr, cells: &Range<usize>) -> bool {
+    /// Returns `true` if an instruction reads any of the cells, or writes one only partially.
+    fn reads_any(&self, i: &Instr, cells: &Range<usize>) -> bool {
         self.reads_of(i).iter().any(|r| overlap(r, cells))
     }
 

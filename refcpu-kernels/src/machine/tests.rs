@@ -153,7 +153,7 @@ fn by_machine(
     bytes_of(&words, N * result.size())
 }
 
-/// Checks that a function gives the same bits as a region and as both kinds of program. Returns `false` if
+/// Checks that a function returns the same bits as a region and as both kinds of program. Returns `false` if
 /// the function does not exist.
 fn same(
     what: &str,

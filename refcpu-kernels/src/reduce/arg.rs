@@ -140,7 +140,7 @@ impl Task<'_> {
             let per_chunk = (CHUNK / n).max(1);
             pool.run(outer.div_ceil(per_chunk), &|chunk| {
                 for row in chunk * per_chunk..outer.min((chunk + 1) * per_chunk) {
-                    // SAFETY: the row lies in the input, and result `row` belongs to this chunk.
+                    // SAFETY: the row is in the input, and result `row` belongs to this chunk.
                     unsafe { search_row::<A, T, E>(src.get().cast(), n, row, &found) };
                 }
             });
@@ -152,7 +152,7 @@ impl Task<'_> {
             for i in chunk * per_chunk..(outer * tiles).min((chunk + 1) * per_chunk) {
                 let (o, first) = (i / tiles, i % tiles * TILE);
                 let columns = first..inner.min(first + TILE);
-                // SAFETY: the columns of the tile lie in the input, and their results belong to this chunk.
+                // SAFETY: the columns of the tile are in the input, and their results belong to this chunk.
                 unsafe { search_columns::<A, T, E>(src.get().cast(), (n, inner), o, columns, &found) };
             }
         });

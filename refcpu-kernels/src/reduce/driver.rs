@@ -179,7 +179,7 @@ unsafe fn in_segments<A: Accumulator, M: Monoid<A>>(
     while gap < segments {
         for s in (0..segments - gap).step_by(2 * gap) {
             for j in 0..kept {
-                // SAFETY: both addresses lie in the scratch memory, which the calls above have filled.
+                // SAFETY: both addresses are in the scratch memory, which the calls above have filled.
                 unsafe {
                     let to = values.add(s * kept + j);
                     *to = M::combine(*to, *values.add((s + gap) * kept + j));
@@ -340,7 +340,7 @@ unsafe fn reduce_columns<A: Accumulator, T: Load<A>, M: Monoid<A>>(
         let n = (inner - first).min(TILE);
         let range = units * segment / segments..units * (segment + 1) / segments;
         acc[..n * fold].fill(M::IDENTITY);
-        // SAFETY: tile and rows lie in the input; only this chunk writes the results of this tile.
+        // SAFETY: tile and rows are in the input; only this chunk writes the results of this tile.
         unsafe {
             let src = src.get().cast::<T>().cast_const().add(kept.offset(o) + first);
             if fold > 1 {

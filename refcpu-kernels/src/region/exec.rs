@@ -162,7 +162,7 @@ fn run_at(pool: &Pool, region: &Region, inputs: &[Src<'_>], outputs: &[*mut u8],
             if s.as_ptr() == o.cast_const() && !s.is_empty() {
                 assert!(
                     region.may_alias(i, k) || !is_loaded(program, i),
-                    "input {i} of the region has the address of output {k}, but is read in another order"
+                    "input {i} of the region has the address of output {k}, but is read in a different order"
                 );
             }
         }

@@ -46,9 +46,9 @@ pub(super) enum LoopIndex {
 }
 
 impl LoopNest {
-    /// Divides the iteration space `dims` into rows and tiles. `trailing` is the number of dimensions that
-    /// reductions are over, `accesses` are those of the inputs that are read, and `iotas` the dimensions whose
-    /// coordinates are.
+    /// Divides the iteration space `dims` into rows and tiles. `trailing` is the number of trailing dimensions
+    /// that reductions remove, `accesses` are the accesses to the inputs, and `iotas` are the dimensions whose
+    /// coordinates the region uses.
     pub(super) fn new(
         dims: &[usize],
         trailing: Option<usize>,

@@ -149,7 +149,7 @@ pub struct Region {
     dims: Vec<usize>,
     inputs: Vec<InputSpec>,
     outputs: Vec<OutputSpec>,
-    /// The number of trailing dimensions that reductions are over.
+    /// The number of trailing dimensions that reductions remove.
     trailing: Option<usize>,
     nodes: Vec<Node>,
     program: program::Program,

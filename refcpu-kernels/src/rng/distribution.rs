@@ -14,7 +14,7 @@ const BLOCK: usize = 512;
 /// bounds are arrays of one element, with the type of `out`. The same seed generates the same numbers.
 ///
 /// # Panics
-/// Panics if types differ, if bounds have another number of elements, or if the type is complex or narrower
+/// Panics if types differ, if bounds have a different number of elements, or if the type is complex or narrower
 /// than 8 bits (except `Pred`, for which both values have the same probability).
 pub fn rng_uniform(pool: &Pool, seed: u64, low: Src<'_>, high: Src<'_>, mut out: Dst<'_>) {
     let dtype = out.dtype();
@@ -62,7 +62,7 @@ pub fn rng_uniform(pool: &Pool, seed: u64, low: Src<'_>, high: Src<'_>, mut out:
 /// type. The same seed generates the same numbers.
 ///
 /// # Panics
-/// Panics if types differ, if a parameter has another number of elements, or if the type is not f16, bf16,
+/// Panics if types differ, if a parameter has a different number of elements, or if the type is not f16, bf16,
 /// f32 or f64.
 pub fn rng_normal(pool: &Pool, seed: u64, mean: Src<'_>, deviation: Src<'_>, mut out: Dst<'_>) {
     check("rng_normal", &mean, &deviation, &out);

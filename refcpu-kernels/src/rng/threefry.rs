@@ -147,7 +147,7 @@ pub fn threefry2x32(pool: &Pool, key: [u32; 2], x0: Src<'_>, x1: Src<'_>, mut y0
         let first = chunk * CHUNK;
         let count = CHUNK.min(n - first);
         let at = |p: SyncPtr| p.get().cast::<u32>().wrapping_add(first);
-        // SAFETY: the elements lie in all four arrays of `n`; chunks are disjoint; an output either is an
+        // SAFETY: the elements are in all four arrays of `n`; chunks are disjoint; an output either is an
         // input with the same start, or does not overlap it.
         unsafe { arrays(key, at(inputs[0]), at(inputs[1]), at(outputs[0]), at(outputs[1]), count) };
     });
@@ -170,7 +170,7 @@ pub fn threefry2x32_iota(pool: &Pool, key: [u32; 2], first: u64, mut y0: Dst<'_>
     pool.run(n.div_ceil(CHUNK), &|chunk| {
         for_each_run(first, chunk * CHUNK..n.min((chunk + 1) * CHUNK), &mut |at, high, low, count| {
             let [a, b] = outputs.map(|p| p.get().cast::<u32>().wrapping_add(at));
-            // SAFETY: the run lies in the chunk's part of both arrays, which no other chunk writes.
+            // SAFETY: the run is in the chunk's part of both arrays, which no other chunk writes.
             unsafe { words(key, [high, low], [0, 1], a, b, count) };
         });
     });
@@ -187,7 +187,7 @@ pub fn threefry_random_bits(pool: &Pool, key: [u32; 2], first: u64, mut out: Dst
     let output = SyncPtr::new(&mut out);
     pool.run(n.div_ceil(CHUNK), &|chunk| {
         for_each_run(first, chunk * CHUNK..n.min((chunk + 1) * CHUNK), &mut |at, high, low, count| {
-            // SAFETY: the run lies in the chunk's part of the array, which no other chunk writes.
+            // SAFETY: the run is in the chunk's part of the array, which no other chunk writes.
             unsafe { mixed(key, [high, low], output.get().cast::<u32>().wrapping_add(at), count) };
         });
     });

@@ -195,7 +195,7 @@ fn sort_rows(
 ///
 /// # Safety
 /// For every column, `from` must be readable and `to` writable for `rows * len` elements of `size` bytes.
-/// Nothing may overlap, and nothing else may write these elements. The keys' parts must lie in their columns'
+/// Nothing may overlap, and nothing else may write these elements. The keys' parts must are in their columns'
 /// elements. All unsafe methods below require this.
 struct Sorter<'a> {
     keys: &'a [(usize, KeyCodec)],
@@ -366,7 +366,7 @@ impl Sorter<'_> {
             order.extend(0..len as u32);
             for (operand, codec) in self.keys.iter().rev() {
                 let column = self.columns[*operand].skip(row * len);
-                // SAFETY: the parts lie in the row's elements. The blocks have room for `len` of the items
+                // SAFETY: the parts are in the row's elements. The blocks have room for `len` of the items
                 // each, which are initialized from the numbers of the order, all below `len`, before they are
                 // sorted and read.
                 unsafe {

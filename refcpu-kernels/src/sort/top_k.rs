@@ -72,7 +72,7 @@ pub fn top_k(
 fn select_narrow(codec: &KeyCodec, row: &[u8], size: usize, k: usize, best: &mut Vec<u64>) {
     let mut keys = [0u32; BLOCK];
     select(best, k, row.len() / size, &mut |first, count, worst: Option<u64>, found| {
-        // SAFETY: elements `first..first + count` lie in the row, and `count` is at most `BLOCK`.
+        // SAFETY: elements `first..first + count` are in the row, and `count` is at most `BLOCK`.
         unsafe { encode_narrow(codec, row[first * size..].as_ptr(), size, keys.as_mut_ptr(), count) };
         let limit = worst.map_or(1 << 32, |w| w >> 32);
         let least = keys[..count].iter().fold(u32::MAX, |m, k| m.min(*k));
@@ -87,7 +87,7 @@ fn select_narrow(codec: &KeyCodec, row: &[u8], size: usize, k: usize, best: &mut
 fn select_wide(codec: &KeyCodec, row: &[u8], size: usize, k: usize, best: &mut Vec<(u64, u32)>) {
     let mut keys = [0u64; BLOCK];
     select(best, k, row.len() / size, &mut |first, count, worst: Option<(u64, u32)>, found| {
-        // SAFETY: elements `first..first + count` lie in the row, and `count` is at most `BLOCK`.
+        // SAFETY: elements `first..first + count` are in the row, and `count` is at most `BLOCK`.
         unsafe { encode_wide(codec, row[first * size..].as_ptr(), size, keys.as_mut_ptr(), count) };
         let better = keys[..count].iter().enumerate().filter(|(_, k)| worst.is_none_or(|w| **k < w.0));
         found.extend(better.map(|(i, k)| (*k, (first + i) as u32)));

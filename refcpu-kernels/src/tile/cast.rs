@@ -297,7 +297,7 @@ impl<N: Narrow> Unary for Round<N> {
     }
 }
 
-/// Returns the loop of a narrow float's rounding, encoding or decoding.
+/// Returns the loop that rounds, encodes or decodes narrow floats.
 pub(super) fn narrow_float(
     opcode: Opcode,
     dtype: DType,

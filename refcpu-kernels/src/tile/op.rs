@@ -74,7 +74,7 @@ tile_ops! {
     Not 1 3;
     /// Negation.
     Negate 1 3;
-    /// -1, 0 or 1 by sign; NaN of NaN, -0 of -0; of a complex number the unit vector.
+    /// The sign: -1, 0 or 1. NaN and -0 are unchanged. The result for a complex number is its unit vector.
     Sign 1 5;
     /// The number of one bits.
     Popcnt 1 6;

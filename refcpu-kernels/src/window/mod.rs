@@ -269,7 +269,7 @@ pub enum SelectOp {
 /// type is complex, or if `scatter` is not defined on the type.
 #[allow(
     clippy::too_many_arguments,
-    reason = "the operands of a leaf loop; a struct would be made at every call"
+    reason = "the operands of a leaf loop; a struct would be made on every call"
 )]
 pub fn select_and_scatter(
     pool: &Pool,

@@ -69,7 +69,7 @@ pub(super) unsafe fn run<A: Ordered, S: Select>(
     if chunks == 1 { body(0) } else { pool.run(chunks, &body) }
 }
 
-/// Returns the offsets of the elements of a window that lie in the operand, in row-major order.
+/// Returns the offsets of the elements of a window that are in the operand, in row-major order.
 fn tap_offsets(axes: &[Axis], mut window: usize, unit: usize, first: usize, offsets: &mut Vec<usize>) {
     offsets.clear();
     offsets.push(first);

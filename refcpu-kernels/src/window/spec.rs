@@ -101,10 +101,10 @@ impl WindowSpec {
     /// of base dilation.
     ///
     /// # Panics
-    /// Panics if the window is not valid for the input, or if `window` has another rank.
+    /// Panics if the window is not valid for the input, or if `window` has a different rank.
     pub fn for_each_position(&self, input: &[usize], window: &[usize], mut visit: impl FnMut(Option<usize>)) {
         let axes = self.axes(input);
-        assert_eq!(window.len(), axes.len(), "a window index of another rank than the input {input:?}");
+        assert_eq!(window.len(), axes.len(), "a window index of a different rank than the input {input:?}");
         if self.size.contains(&0) {
             return;
         }
@@ -204,7 +204,7 @@ impl Axis {
         if first < end { first as usize..end as usize } else { 0..0 }
     }
 
-    /// Returns the elements of window `o` that lie in the input, as a range, if neither side is dilated.
+    /// Returns the elements of window `o` that are in the input, as a range, if neither side is dilated.
     #[inline(always)]
     pub(crate) fn undilated_range(&self, o: usize) -> std::ops::Range<usize> {
         debug_assert!(self.base_dilation == 1 && self.window_dilation == 1);

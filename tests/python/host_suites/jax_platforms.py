@@ -1,4 +1,4 @@
-"""A pytest plugin for JAX's tests: a test fails if it compiles for another platform than the one under test, without being asked."""
+"""A pytest plugin for JAX's tests: a test fails if it compiles for a different platform than the one under test, without being asked."""
 
 import functools
 import inspect

@@ -37,7 +37,7 @@ folder lists them.
 * **CPU seconds** are those of all threads, with tracing, compilation and execution but without the imports.
 * **Memory** is the peak of the resident memory of the process in MiB, with Python and the libraries.
 
-Each program runs once on each backend, in a process of its own, on two cores. The processor time of a process varies with the load
+Each program runs once on each backend, in its own process, on two cores. The processor time of a process varies with the load
 of the machine.
 
 | library | program | results | difference | tolerance | CPU s: XLA | CPU s: refcpu | MiB: XLA | MiB: refcpu |

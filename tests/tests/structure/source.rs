@@ -18,7 +18,7 @@ pub(crate) struct File {
     pub(crate) names: BTreeSet<ModulePath>,
     /// The absolute paths that the file names relative to itself, into the modules that it declares.
     pub(crate) names_of_children: BTreeSet<ModulePath>,
-    /// The names that the module re-exports, and the paths that they stand for.
+    /// The names that the module re-exports, and the paths that they refer to.
     pub(crate) reexports: BTreeMap<String, ModulePath>,
     /// The modules in files of their own that are compiled only for tests.
     pub(crate) test_modules: Vec<ModulePath>,

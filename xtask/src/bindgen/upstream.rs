@@ -127,7 +127,7 @@ fn from_crate(name: &str, version: &str, include: &Path) -> Result<()> {
         .context("cargo does not report the path of the crate")?;
     let header = PathBuf::from(manifest).with_file_name("include").join(MAIN_HEADER);
     let target = include.join(MAIN_HEADER);
-    std::fs::create_dir_all(target.parent().context("the header lies in a folder")?)?;
+    std::fs::create_dir_all(target.parent().context("the header is in a folder")?)?;
     std::fs::copy(&header, target).with_context(|| format!("cannot copy {}", header.display()))?;
     std::fs::remove_dir_all(&probe).context("cannot remove the probe")
 }

@@ -26,7 +26,7 @@ pub(crate) struct Options {
     library: Option<PathBuf>,
 }
 
-/// Downloads and builds the plugins, runs the kit on each, proves the verdicts anew, and writes the results
+/// Downloads and builds the plugins, runs the kit on each, proves the verdicts again, and writes the results
 /// into docs/conformance.md. Fails if a failure has no verdict, or a verdict no failure or no proof.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let plugins = plugins::all(options.library.as_deref())?;

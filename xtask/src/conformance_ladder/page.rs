@@ -31,7 +31,7 @@ pub(super) fn write(plugins: &[Tested]) -> Result<()> {
     fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Replaces what is between the markers.
+/// Replaces the text between the markers.
 fn replaced(page: &str, results: &str) -> Option<String> {
     let [start, end] = MARKERS;
     let (before, rest) = page.split_once(start)?;

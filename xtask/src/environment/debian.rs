@@ -30,7 +30,7 @@ shift 3
 exec chroot "$root" "$@"
 "#;
 
-/// The Python of a Debian in `target/`, which is installed first if it is not there: the words that start programs in it, and
+/// Returns the Python of a Debian in `target/`, which is installed if it is missing: the words that start programs in it, and
 /// its program.
 pub(crate) fn python() -> Result<(Vec<OsString>, PathBuf)> {
     let root = workspace::root().join("target").join(format!("debian-{RELEASE}"));

@@ -47,7 +47,7 @@ pub(super) fn run(check_only: bool) -> Result<()> {
 /// Returns the Rust structs of a `.proto` file.
 fn generate(source: &Source) -> Result<String> {
     let path = workspace::root().join(source.proto);
-    let folder = path.parent().context("the file lies in a folder")?;
+    let folder = path.parent().context("the file is in a folder")?;
     let descriptors = protox::compile([&path], [folder])?;
     let out = tempfile::tempdir()?;
     prost_build::Config::new()

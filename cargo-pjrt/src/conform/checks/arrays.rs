@@ -14,8 +14,8 @@ pub(super) struct Floats<'c> {
 }
 
 impl<'c> Floats<'c> {
-    /// Describes arrays with this many elements. Each check uses another number, by which faults recognize its
-    /// arrays, and by which the arrays have memory of their own in plugins that reuse memory by size.
+    /// Describes arrays with this many elements. Each check uses a different number, so that faults recognize its
+    /// arrays, and so that plugins that reuse memory by size give the arrays separate memory.
     pub(super) fn new(client: &'c Client, len: usize) -> Self {
         Self { client, len }
     }

@@ -259,7 +259,7 @@ pub(super) const CHECKS: &[Entry] = &[
         bitcast_size,
         "PJRT_Buffer_Bitcast code INTERNAL",
     )
-    .advice("The header does not say what happens. A refusal finds the caller's mistake.")
+    .advice("The header does not say what happens. An error reveals the caller's mistake.")
     .since(98),
     check(
         "buffer/donate_with_dependency",
@@ -300,7 +300,7 @@ fn dims_stay(context: &Context) -> Verdict {
     let buffer = two_by_three(&client)?;
     ensure!(
         buffer.dims_address()? == buffer.dims_address()?,
-        "the address of the dimensions differs at the second call"
+        "the address of the dimensions differs on the second call"
     );
     Ok(())
 }
@@ -348,7 +348,7 @@ fn on_device_size(context: &Context) -> Verdict {
 fn device(context: &Context) -> Verdict {
     let client = context.client()?;
     let buffer = upload_four(&client, &[1.0; 4])?;
-    ensure!(buffer.device()? == client.device()?, "the array reports another device");
+    ensure!(buffer.device()? == client.device()?, "the array reports a different device");
     Ok(())
 }
 
@@ -391,7 +391,7 @@ fn deleted_ready(context: &Context) -> Verdict {
 fn on_cpu(context: &Context) -> Verdict {
     let client = context.client()?;
     let buffer = upload_four(&client, &[1.0; 4])?;
-    equal("is_on_cpu at the second call", buffer.is_on_cpu()?, buffer.is_on_cpu()?)
+    equal("is_on_cpu on the second call", buffer.is_on_cpu()?, buffer.is_on_cpu()?)
 }
 
 fn pointer(context: &Context) -> Verdict {
@@ -399,7 +399,7 @@ fn pointer(context: &Context) -> Verdict {
     let buffer = upload_four(&client, &[1.0; 4])?;
     let address = buffer.unsafe_pointer()?;
     ensure!(address != 0, "the address is 0");
-    equal("the address at the second call", buffer.unsafe_pointer()?, address)
+    equal("the address on the second call", buffer.unsafe_pointer()?, address)
 }
 
 fn hold(context: &Context) -> Verdict {
@@ -482,7 +482,7 @@ fn copy_device(context: &Context) -> Verdict {
     let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
     for device in &devices[1..] {
         let copy = buffer.copy_to_device(*device)?;
-        ensure!(copy.device()? == *device, "the copy reports another device");
+        ensure!(copy.device()? == *device, "the copy reports a different device");
         equal("the copy", numbers(&copy)?, vec![1.0, 2.0, 3.0, 4.0])?;
     }
     Ok(())

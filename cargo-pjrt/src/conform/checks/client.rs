@@ -38,7 +38,7 @@ pub(super) const CHECKS: &[Entry] = &[
         unknown_option,
         "PJRT_Client_Create accept",
     )
-    .advice("A misspelled option that is refused is found at once. The header only says that the options are platform-specific."),
+    .advice("A misspelled option that is refused is found immediately. The header only says that the options are platform-specific."),
     check(
         "client/platform_name",
         "The name of the platform is not empty, is in lower case, and does not change: hosts select lowering rules by it.",
@@ -131,14 +131,14 @@ pub(super) const CHECKS: &[Entry] = &[
         assignment_room,
         "PJRT_Client_DefaultDeviceAssignment code INVALID_ARGUMENT",
     )
-    .advice("The header obliges the caller to pass enough room. A refusal finds the caller's mistake."),
+    .advice("The header requires the caller to pass enough memory. An error reveals the caller's mistake."),
     check(
         "client/default_assignment_of_too_many",
         "More replicas than devices are refused, without a crash.",
         assignment_many,
         "PJRT_Client_DefaultDeviceAssignment accept",
     )
-    .advice("The header does not say what happens. A refusal finds the mistake before devices with ids that do not exist are used.")
+    .advice("The header does not say what happens. An error reveals the mistake before devices with ids that do not exist are used.")
     .also(&["client/default_assignment_without_room"]),
     check(
         "client/process_info",
@@ -305,7 +305,7 @@ pub(super) const CHECKS: &[Entry] = &[
         topology_unknown,
         "PJRT_TopologyDescription_Create code INTERNAL",
     )
-    .advice("Names of topologies are platform-specific; a misspelled one that is refused is found at once."),
+    .advice("Names of topologies are platform-specific; a misspelled one that is refused is found immediately."),
     check(
         "topology/memory_kind_ids",
         "PJRT_TopologyDescription_GetMemorySpaceKindIds lists the kinds of the devices' memories, and each occurs once.",
@@ -361,7 +361,7 @@ fn platform_name(context: &Context) -> Verdict {
     let name = client.platform_name()?;
     ensure!(!name.is_empty(), "the name is empty");
     ensure!(name == name.to_lowercase(), "the name is {name:?}; expected a name in lower case");
-    equal("the name at the second call", client.platform_name()?, name)
+    equal("the name on the second call", client.platform_name()?, name)
 }
 
 fn platform_version(context: &Context) -> Verdict {
@@ -383,7 +383,7 @@ fn devices_exist(context: &Context) -> Verdict {
 fn devices_stay(context: &Context) -> Verdict {
     let client = context.client()?;
     let (first, second) = (client.devices()?, client.devices()?);
-    ensure!(first == second, "the pointers of the devices, or their order, differ at the second call");
+    ensure!(first == second, "the pointers of the devices, or their order, differ on the second call");
     Ok(())
 }
 
@@ -594,7 +594,7 @@ fn topology_attributes(context: &Context) -> Verdict {
 fn topology_fingerprint(context: &Context) -> Verdict {
     let client = context.client()?;
     let topology = client.topology()?;
-    equal("the fingerprint at the second call", topology.fingerprint()?, topology.fingerprint()?)
+    equal("the fingerprint on the second call", topology.fingerprint()?, topology.fingerprint()?)
 }
 
 fn topology_deleter(context: &Context) -> Verdict {

@@ -87,14 +87,14 @@ pub(super) const CHECKS: &[Entry] = &[
         replicas,
         "PJRT_Client_Compile when compile_options_size=19 code INTERNAL",
     )
-    .advice("The header does not say what happens. A refusal finds the mistake before the program runs."),
+    .advice("The header does not say what happens. An error reveals the mistake before the program runs."),
     check(
         "compile/unknown_device",
         "A device assignment with a device that does not exist is refused with INVALID_ARGUMENT.",
         unknown_device,
         "PJRT_Client_Compile when compile_options_size=29 code INTERNAL",
     )
-    .advice("The header does not say what happens. A refusal finds the mistake before the program runs."),
+    .advice("The header does not say what happens. An error reveals the mistake before the program runs."),
     check(
         "compile/name",
         "A compiled program has a name.",
@@ -188,7 +188,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .advice("The header does not describe the number. A negative size means nothing; XLA's plugins use -1 for an unknown one."),
     check(
         "compile/cost_analysis",
-        "The cost analysis contains numbers, such as flops and bytes, and is the same at the second call.",
+        "The cost analysis contains numbers, such as flops and bytes, and is the same on the second call.",
         cost,
         "PJRT_Executable_GetCostAnalysis call 2 set num_properties=0",
     )
@@ -206,7 +206,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(40),
     check(
         "compile/optimized_program",
-        "PJRT_Executable_OptimizedProgram returns the size at the first call and the program, as mlir or hlo_with_config, at the second.",
+        "PJRT_Executable_OptimizedProgram returns the size on the first call and the program, as mlir or hlo_with_config, on the second.",
         optimized,
         "PJRT_Executable_OptimizedProgram set program>format_size=2",
     )
@@ -480,7 +480,7 @@ fn fingerprint(context: &Context) -> Verdict {
 fn loaded_fingerprint(context: &Context) -> Verdict {
     let client = context.client()?;
     let program = compile_add(&client)?;
-    equal("the fingerprint at the second call", program.fingerprint()?, program.fingerprint()?)
+    equal("the fingerprint on the second call", program.fingerprint()?, program.fingerprint()?)
 }
 
 fn code_size(context: &Context) -> Verdict {
@@ -533,7 +533,7 @@ fn optimized_of_hlo(context: &Context) -> Verdict {
 fn is_read_by_hosts(format: &str) -> Verdict {
     ensure!(
         ["mlir", "hlo_with_config"].contains(&format),
-        "the format is {format:?}; expected mlir or hlo_with_config, because PyTorch/XLA aborts for other formats"
+        "the format is {format:?}; expected mlir or hlo_with_config, because PyTorch/XLA aborts on other formats"
     );
     Ok(())
 }
@@ -577,7 +577,7 @@ fn devices(context: &Context) -> Verdict {
     let devices = executable.devices()?;
     ensure!(
         devices == [client.device()?],
-        "the program runs on {} devices, or on another device than expected",
+        "the program runs on {} devices, or on a different device than expected",
         devices.len()
     );
     Ok(())

@@ -116,7 +116,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Jax]),
     check(
         "devices/copy_outlives_its_source",
-        "A copy on another device is complete although its source is destroyed and its memory reused at once.",
+        "A copy on another device is complete although its source is destroyed and its memory reused immediately.",
         copy_outlives,
         "PJRT_Buffer_CopyToDevice free_source",
     )
@@ -278,7 +278,7 @@ fn run_replicas(client: &Client, devices: [Device<'_>; 2], id: i32) -> Verdict {
 
 /// Checks that each device has its own output.
 fn expect_per_device(outputs: &[Vec<Buffer>], devices: [Device<'_>; 2], expected: &[Vec<f32>]) -> Verdict {
-    const CAUSE: &str = "The plugin probably returns the lists of outputs in another order than the devices of the \
+    const CAUSE: &str = "The plugin probably returns the lists of outputs in a different order than the devices of the \
                          program. `output_lists` has the size [num_devices, num_outputs], in the order of \
                          `argument_lists`";
     for (index, of_device) in outputs.iter().enumerate() {

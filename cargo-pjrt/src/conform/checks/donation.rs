@@ -7,7 +7,7 @@ use crate::host::{Buffer, CopyLayout};
 use crate::requirements::Profile;
 
 const IS_DELETED: &str = "PJRT_Buffer_IsDeleted";
-const IS_DELETED_TEXT: &str = "The function returns true if the buffer was deleted, or donated to an execution. The data of all other buffers stays.";
+const IS_DELETED_TEXT: &str = "The function returns true if the buffer was deleted, or donated to an execution. The data of all other buffers remains.";
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

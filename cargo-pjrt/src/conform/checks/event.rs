@@ -137,7 +137,7 @@ pub(super) const CHECKS: &[Entry] = &[
         set_twice,
         "PJRT_Event_Set accept",
     )
-    .advice("The header does not say what a second PJRT_Event_Set does. A host that does it has an error, which an error code reports better than an abort.")
+    .advice("The header does not say what a second PJRT_Event_Set does. A host that calls it twice has a bug, which an error code reports better than an abort.")
     .since(89),
     check(
         "event/each_asking_gives_a_new_error",

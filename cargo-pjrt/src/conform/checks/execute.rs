@@ -252,14 +252,14 @@ pub(super) const CHECKS: &[Entry] = &[
         options_72,
         "PJRT_LoadedExecutable_Execute when options>struct_size=72 read_past",
     )
-    .advice("The header lets plugins accept older hosts, and does not oblige them: jaxlib 0.4.30 to 0.4.38 passes this size."),
+    .advice("The header permits plugins to accept older hosts, and does not require it: jaxlib 0.4.30 to 0.4.38 passes this size."),
     check(
         "execute/options_of_0_75",
         "A host of 0.64 to 0.75, such as PyTorch/XLA 2.9, passes options of 80 bytes, and the plugin reads nothing beyond them.",
         options_80,
         "PJRT_LoadedExecutable_Execute when options>struct_size=80 fail INVALID_ARGUMENT",
     )
-    .advice("The header lets plugins accept older hosts, and does not oblige them: PyTorch/XLA 2.9 and jaxlib 0.5 to 0.6 pass this size.")
+    .advice("The header permits plugins to accept older hosts, and does not require it: PyTorch/XLA 2.9 and jaxlib 0.5 to 0.6 pass this size.")
     .needed_by(&[Profile::TorchXla]),
     check(
         "execute/options_of_0_76",
@@ -267,21 +267,21 @@ pub(super) const CHECKS: &[Entry] = &[
         options_88,
         "PJRT_LoadedExecutable_Execute when options>struct_size=88 read_past",
     )
-    .advice("The header lets plugins accept older hosts, and does not oblige them: jaxlib 0.7.2 passes this size."),
+    .advice("The header permits plugins to accept older hosts, and does not require it: jaxlib 0.7.2 passes this size."),
     check(
         "execute/options_of_0_90",
         "A host of 0.78 to 0.96 passes options of 112 bytes, and the plugin reads nothing beyond them.",
         options_112,
         "PJRT_LoadedExecutable_Execute when options>struct_size=112 read_past",
     )
-    .advice("The header lets plugins accept older hosts, and does not oblige them: jaxlib 0.8 and TensorFlow 2.21 pass this size."),
+    .advice("The header permits plugins to accept older hosts, and does not require it: jaxlib 0.8 and TensorFlow 2.21 pass this size."),
     check(
         "execute/options_of_0_104",
         "A host of 0.97 to 0.104 passes options of 120 bytes, and the plugin reads nothing beyond them.",
         options_120,
         "PJRT_LoadedExecutable_Execute when options>struct_size=120 read_past",
     )
-    .advice("The header lets plugins accept older hosts, and does not oblige them: go-xla 0.3 passes this size.")
+    .advice("The header permits plugins to accept older hosts, and does not require it: go-xla 0.3 passes this size.")
     .needed_by(&[Profile::Gomlx]),
     check(
         "execute/options_of_0_112",
@@ -289,7 +289,7 @@ pub(super) const CHECKS: &[Entry] = &[
         options_144,
         "PJRT_LoadedExecutable_Execute when options>struct_size=144 read_past",
     )
-    .advice("The header lets plugins accept older hosts, and does not oblige them: JAX 0.10.2 and ZML of mid-2026 pass this size.")
+    .advice("The header permits plugins to accept older hosts, and does not require it: JAX 0.10.2 and ZML of mid-2026 pass this size.")
     .needed_by(&[Profile::Jax, Profile::Zml]),
 ];
 

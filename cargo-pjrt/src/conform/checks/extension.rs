@@ -214,7 +214,7 @@ fn small_structs_of(extension: &'static str) -> Option<Check> {
             "The functions of {extension} refuse a struct that ends before their inputs, and access nothing past its end."
         ),
         source: Source::Advice {
-            text: "The header lets plugins use struct_size, and does not oblige them: no host passes so small a struct. An error finds the caller's mistake.",
+            text: "The header permits plugins to use struct_size, and does not require it: no host passes such a small struct. An error reveals the caller's mistake.",
         },
         is_of_the_table: false,
         since: 0,

@@ -20,7 +20,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Jax]),
     check(
         "failures/event_has_the_error",
-        "The event of a failed execution has its error, because no output may tell the host.",
+        "The event of a failed execution has its error, because there may be no output that reports it.",
         event_has_error,
         "PJRT_LoadedExecutable_Execute when options>launch_id=981 early_events",
     )

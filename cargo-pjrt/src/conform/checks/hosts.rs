@@ -152,7 +152,7 @@ fn zml_compile(context: &Context, client: &Client, ids: Vec<i64>) -> Result<Load
     Ok(compiled.map_err(|_| Finding::Wrong("a thread panicked".to_owned()))??)
 }
 
-/// Transfers an array to a memory. ZML destroys the event of the host's memory at once, waits for the array,
+/// Transfers an array to a memory. ZML destroys the event of the host's memory immediately, waits for the array,
 /// and then reuses the memory.
 fn zml_upload(client: &Client, values: &[f32; 4], memory: Memory<'_>) -> Result<Buffer, Finding> {
     let bytes = f32_bytes(values);

@@ -210,7 +210,7 @@ fn strides_of(element_type: ElementType, dims: &[i64], order: &[usize]) -> Vec<i
     strides
 }
 
-/// Returns the types with these names that the plugin's version knows.
+/// Returns the types with these names that exist in the plugin's version of the C API.
 fn types(context: &Context, names: &[&str]) -> Vec<ElementType> {
     let types = names.iter().filter_map(|name| ElementType::by_stablehlo_name(name));
     types.filter(|element_type| element_type.since() <= context.minor()).collect()

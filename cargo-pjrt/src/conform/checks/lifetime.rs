@@ -33,11 +33,11 @@ pub(super) const CHECKS: &[Entry] = &[
     .advice("The header does not say that events end with their client; a host that waits for one must not crash."),
     check(
         "lifetime/event_after_its_buffer",
-        "An event can be used after its buffer was destroyed.",
+        "An event can be used after its buffer is destroyed.",
         event_after_buffer,
         "PJRT_Event_IsReady since PJRT_Buffer_Destroy fail INTERNAL",
     )
-    .host("XLA's client, PjRtCApiBuffer::GetReadyFuture", "The callback of the event destroys it, possibly after the buffer.")
+    .host("XLA's client, PjRtCApiBuffer::GetReadyFuture", "The event's callback destroys the event, possibly after the buffer is destroyed.")
     .also(&[
         "event/is_ready_after_waiting",
         "lifetime/event_after_its_client",

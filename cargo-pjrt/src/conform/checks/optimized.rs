@@ -67,7 +67,7 @@ fn is_whole(context: &Context) -> Verdict {
     })
 }
 
-/// Accepts operations and attributes that the kit does not know: only the bytes must be complete.
+/// Accepts unknown operations and attributes: only the bytes must be complete.
 fn unless_cut(error: pjrt_stablehlo::Error) -> Result<(), String> {
     match error.kind {
         pjrt_stablehlo::ErrorKind::Malformed => Err(error.to_string()),

@@ -13,8 +13,8 @@ use pjrt_sys::{PJRT_API_MINOR, SLOTS, STRUCTS};
 struct Output {
     /// The field's name. `layout.type_` denotes a field of the nested struct `layout`.
     name: &'static str,
-    /// The field that must be other than zero for this one to mean something: how many elements there are, or
-    /// whether it is set.
+    /// The field that must be other than zero for this one to have a meaning: the number of elements, or a flag
+    /// for this field.
     when: Option<&'static str>,
 }
 

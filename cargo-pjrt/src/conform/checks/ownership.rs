@@ -1,4 +1,4 @@
-//! Checks of memory that the plugin owns and the host reads: it stays until its owner ends.
+//! Checks of memory that the plugin owns and the host reads: it remains valid until its owner is destroyed.
 
 use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, sums};
@@ -10,7 +10,7 @@ use crate::requirements::Profile;
 pub(super) const CHECKS: &[Entry] = &[
     check(
         "ownership/error_messages",
-        "Each error has its own message, which stays until the error is destroyed, whatever fails in the meantime.",
+        "Each error has its own message, which remains valid until the error is destroyed, even if other calls fail in the meantime.",
         error_messages,
         "PJRT_Error_Message static_message",
     )
@@ -19,7 +19,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["error/own_functions_agree"]),
     check(
         "ownership/serialized_program",
-        "The bytes of PJRT_Executable_Serialize stay until their deleter is called, even if the executable is destroyed before.",
+        "The bytes of PJRT_Executable_Serialize remain valid until their deleter is called, even if the executable is destroyed before.",
         serialized,
         "PJRT_Executable_Serialize dies_with_the_executable",
     )
@@ -27,14 +27,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Jax]),
     check(
         "ownership/compile_options",
-        "The bytes of PJRT_Executable_GetCompileOptions stay until their deleter is called, even if the executable is destroyed before.",
+        "The bytes of PJRT_Executable_GetCompileOptions remain valid until their deleter is called, even if the executable is destroyed before.",
         compile_options,
         "PJRT_Executable_GetCompileOptions dies_with_the_executable",
     )
     .header("PJRT_Executable_GetCompileOptions_Args::serialized_bytes", "Lives only as long as serialized_compile_options."),
     check(
         "ownership/device_assignment",
-        "The bytes of PJRT_LoadedExecutable_GetDeviceAssignment stay until their deleter is called, even if the program is destroyed before.",
+        "The bytes of PJRT_LoadedExecutable_GetDeviceAssignment remain valid until their deleter is called, even if the program is destroyed before.",
         device_assignment,
         "PJRT_LoadedExecutable_GetDeviceAssignment dies_with_the_executable",
     )
@@ -42,7 +42,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(79),
     check(
         "ownership/devices",
-        "The list of PJRT_Client_Devices belongs to its client, and stays as long as the client.",
+        "The list of PJRT_Client_Devices belongs to its client, and lives as long as the client.",
         |context| of_client(context, Client::returned_devices),
         "PJRT_Client_Devices moving devices num_devices 8",
     )
@@ -50,7 +50,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(ALL),
     check(
         "ownership/addressable_devices",
-        "The list of PJRT_Client_AddressableDevices belongs to its client, and stays as long as the client.",
+        "The list of PJRT_Client_AddressableDevices belongs to its client, and lives as long as the client.",
         |context| of_client(context, Client::returned_addressable_devices),
         "PJRT_Client_AddressableDevices moving addressable_devices num_addressable_devices 8",
     )
@@ -59,7 +59,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["execute/by_many_threads", "upload/by_many_threads"]),
     check(
         "ownership/memories",
-        "The list of PJRT_Client_AddressableMemories belongs to its client, and stays as long as the client.",
+        "The list of PJRT_Client_AddressableMemories belongs to its client, and lives as long as the client.",
         |context| of_client(context, Client::returned_memories),
         "PJRT_Client_AddressableMemories moving addressable_memories num_addressable_memories 8",
     )
@@ -67,7 +67,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Jax]),
     check(
         "ownership/platform_name",
-        "The name of the platform stays as long as the client.",
+        "The name of the platform lives as long as the client.",
         |context| of_client(context, Client::returned_platform_name),
         "PJRT_Client_PlatformName moving platform_name platform_name_size 1",
     )
@@ -75,7 +75,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(ALL),
     check(
         "ownership/memories_of_a_device",
-        "The list of PJRT_Device_AddressableMemories belongs to its device, and stays as long as the client.",
+        "The list of PJRT_Device_AddressableMemories belongs to its device, and lives as long as the client.",
         memories_of_devices,
         "PJRT_Device_AddressableMemories moving memories num_memories 8",
     )
@@ -83,7 +83,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Jax]),
     check(
         "ownership/devices_of_a_memory",
-        "The list of PJRT_Memory_AddressableByDevices belongs to its memory, and stays as long as the client.",
+        "The list of PJRT_Memory_AddressableByDevices belongs to its memory, and lives as long as the client.",
         devices_of_memories,
         "PJRT_Memory_AddressableByDevices moving devices num_devices 8",
     )
@@ -91,7 +91,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Jax]),
     check(
         "ownership/memory_kinds",
-        "The string of PJRT_Memory_Kind belongs to its memory, and stays as long as the client.",
+        "The string of PJRT_Memory_Kind belongs to its memory, and lives as long as the client.",
         kinds_of_memories,
         "PJRT_Memory_Kind moving kind kind_size 1",
     )
@@ -99,7 +99,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Jax]),
     check(
         "ownership/devices_of_a_program",
-        "The list of PJRT_LoadedExecutable_AddressableDevices belongs to its program, and stays as long as the program.",
+        "The list of PJRT_LoadedExecutable_AddressableDevices belongs to its program, and lives as long as the program.",
         |context| of_loaded(context, LoadedExecutable::returned_devices),
         "PJRT_LoadedExecutable_AddressableDevices moving addressable_devices num_addressable_devices 8",
     )
@@ -107,7 +107,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Jax]),
     check(
         "ownership/name_of_a_program",
-        "The string of PJRT_Executable_Name belongs to its executable, and stays as long as the executable.",
+        "The string of PJRT_Executable_Name belongs to its executable, and lives as long as the executable.",
         |context| of_program(context, Executable::returned_name),
         "PJRT_Executable_Name moving executable_name executable_name_size 1",
     )
@@ -115,7 +115,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Jax]),
     check(
         "ownership/output_types",
-        "The list of PJRT_Executable_OutputElementTypes belongs to its executable, and stays as long as the executable.",
+        "The list of PJRT_Executable_OutputElementTypes belongs to its executable, and lives as long as the executable.",
         |context| of_program(context, Executable::returned_output_types),
         "PJRT_Executable_OutputElementTypes moving output_types num_output_types 4",
     )
@@ -123,7 +123,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Jax]),
     check(
         "ownership/output_dims",
-        "The lists of PJRT_Executable_OutputDimensions belong to their executable, and stay as long as the executable.",
+        "The lists of PJRT_Executable_OutputDimensions belong to their executable, and live as long as the executable.",
         |context| of_program(context, Executable::returned_output_ranks),
         "PJRT_Executable_OutputDimensions moving dim_sizes num_outputs 8",
     )
@@ -131,7 +131,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Jax]),
     check(
         "ownership/output_memory_kinds",
-        "The list of PJRT_Executable_OutputMemoryKinds belongs to its executable, and stays as long as the executable.",
+        "The list of PJRT_Executable_OutputMemoryKinds belongs to its executable, and lives as long as the executable.",
         |context| of_program(context, Executable::returned_output_memory_kinds),
         "PJRT_Executable_OutputMemoryKinds moving memory_kinds num_outputs 8",
     )

@@ -129,7 +129,7 @@ pub(super) const CHECKS: &[Entry] = &[
         attribute_types,
         "PJRT_Plugin_Attributes set attributes>type_=9",
     )
-    .host("XLA's client, pjrt_c_api_helpers.cc, ConvertFromPjRtNamedValueList", "Ends the process if an attribute has another type.")
+    .host("XLA's client, pjrt_c_api_helpers.cc, ConvertFromPjRtNamedValueList", "Ends the process if an attribute has a different type.")
     .used_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "plugin/attributes_stay_where_they_are",
@@ -183,7 +183,7 @@ fn null_slots(context: &Context) -> Verdict {
 
 fn same_table(context: &Context) -> Verdict {
     let same = context.plugin.reload(&context.path).map_err(|error| Finding::Wrong(error.to_string()))?;
-    ensure!(same, "GetPjrtApi returned another table at the second call");
+    ensure!(same, "GetPjrtApi returned a different table on the second call");
     Ok(())
 }
 
@@ -249,7 +249,7 @@ fn stable_attributes(context: &Context) -> Verdict {
     let addresses = [context.plugin.attributes_address()?, context.plugin.attributes_address()?];
     ensure!(
         addresses[0] == addresses[1],
-        "the address of the array of attributes differs at the second call"
+        "the address of the array of attributes differs on the second call"
     );
     Ok(())
 }

@@ -86,7 +86,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(&[Profile::Jax]),
     check(
         "programs/returns_its_argument",
-        "An output that equals an argument is an array of its own, which remains after the argument is deleted.",
+        "An output that equals an argument is a separate array, which remains after the argument is deleted.",
         identity,
         "PJRT_LoadedExecutable_Execute when options>launch_id=924 output_is_argument",
     )
@@ -146,7 +146,7 @@ fn upload(client: &Client, values: &[f32], dims: &[i64]) -> Result<Buffer, Error
     Ok(client.upload(&HostArray::new(&bytes, ElementType::F32, dims), Some(client.device()?), None)?.buffer)
 }
 
-/// Compares outputs with the expected values, and says so if the plugin returned them in another order.
+/// Compares outputs with the expected values, and says so if the plugin returned them in a different order.
 fn in_order(outputs: &[Buffer], expected: &[Vec<f32>]) -> Verdict {
     equal("the number of outputs", outputs.len(), expected.len())?;
     for (index, (output, wanted)) in outputs.iter().zip(expected).enumerate() {
@@ -256,7 +256,7 @@ fn arrays_of_three_dims(context: &Context) -> Verdict {
         ensure!(
             got == dims,
             "output {index} has the dimensions {got:?}; expected {dims:?}. The plugin probably returns the outputs in \
-             another order, or scalars as arrays of one element. {OUTPUT_LISTS}"
+             a different order, or scalars as arrays of one element. {OUTPUT_LISTS}"
         );
     }
     in_order(&outputs, &[vec![2.0; 4], vec![4.0], vec![6.0; 6]])

@@ -74,7 +74,7 @@ fn costs_are_floats(context: &Context) -> Verdict {
         let is_known = FLOATS.iter().any(|known| name.starts_with(known));
         ensure!(
             !is_known || matches!(value, Value::Float(_)),
-            "the property {name:?} is {value} of another type than kFloat; users divide it, which for integers rounds in typed languages"
+            "the property {name:?} is {value} of a different type than kFloat; users divide it, which for integers rounds in typed languages"
         );
     }
     Ok(())

@@ -34,7 +34,7 @@ pub(super) const CHECKS: &[Entry] = &[
         no_room,
         "PJRT_Buffer_ToHostBuffer when dst_size=3 code INTERNAL",
     )
-    .advice("The header obliges the caller to pass enough room. A refusal finds the caller's mistake before memory is overwritten."),
+    .advice("The header requires the caller to pass enough memory. An error reveals the caller's mistake before memory is overwritten."),
     check(
         "readback/column_major",
         "A layout with minor_to_major is respected, so that the destination is transposed.",
@@ -136,7 +136,7 @@ pub(super) const CHECKS: &[Entry] = &[
         raw_past,
         "PJRT_Buffer_CopyRawToHost when offset=8 transfer_size=16 give offset=0",
     )
-    .advice("The header does not say what happens. A refusal finds the caller's mistake; XLA's tests of its GPU plugin expect an error of the event.")
+    .advice("The header does not say what happens. An error reveals the caller's mistake; XLA's tests of its GPU plugin expect an error of the event.")
     .since(57),
     check(
         "readback/raw_of_a_negative_offset",
@@ -144,7 +144,7 @@ pub(super) const CHECKS: &[Entry] = &[
         raw_negative,
         "PJRT_Buffer_CopyRawToHost when offset=-4 give offset=0",
     )
-    .advice("The header does not say what happens. A refusal finds the caller's mistake; XLA's tests of its GPU plugin expect an error of the event.")
+    .advice("The header does not say what happens. An error reveals the caller's mistake; XLA's tests of its GPU plugin expect an error of the event.")
     .since(57),
     check(
         "readback/raw_later",
@@ -170,7 +170,7 @@ fn six(client: &Client) -> Result<Buffer, crate::host::Error> {
     client.upload(&array, Some(client.device()?), None).map(|uploaded| uploaded.buffer)
 }
 
-/// Uploads an array of `len` bytes. Each check uses another length, by which faults recognize its array.
+/// Uploads an array of `len` bytes. Each check uses a different length, so that faults recognize its array.
 fn of_len(client: &Client, len: i64) -> Result<Buffer, crate::host::Error> {
     let bytes: Vec<u8> = (1..=len).map(|byte| byte as u8).collect();
     let dims = [len];

@@ -13,7 +13,7 @@ const DELETE_TEXT: &str = "The function drops the buffer's reference to its memo
 pub(super) const CHECKS: &[Entry] = &[
     check(
         "reuse/arrays_at_once",
-        "Arrays of the same size that exist at the same time have memory of their own.",
+        "Arrays of the same size that exist at the same time have separate memory.",
         at_once,
         "PJRT_Client_BufferFromHostBuffer when dims.0=1051 same_upload",
     )
@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL),
     check(
         "reuse/copy_in_the_same_memory",
-        "A copy to the memory of its source has memory of its own, which deleting the source does not free.",
+        "A copy to the memory of its source has separate memory, which deleting the source does not free.",
         copy_to_memory,
         "PJRT_Buffer_CopyToMemory share_source",
     )
@@ -30,7 +30,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["donation/copy_of_the_argument"]),
     check(
         "reuse/copy_to_the_same_device",
-        "A copy to the device of its source, unless the plugin refuses it, has memory of its own.",
+        "A copy to the device of its source, unless the plugin refuses it, has separate memory.",
         copy_to_device,
         "PJRT_Buffer_CopyToDevice share_source",
     )

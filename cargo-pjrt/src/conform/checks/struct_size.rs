@@ -28,7 +28,7 @@ fn of_function(function: &'static str, call: Call) -> Check {
     Check {
         name: format!("struct_size/{function}"),
         rule: format!(
-            "{function} accesses nothing past the struct_size of its caller, even if that is larger than the size that it knows{extension}."
+            "{function} accesses nothing past the struct_size of its caller, even if that is larger than it expects{extension}."
         ),
         source: Source::Header {
             place: "PJRT_API_MINOR",
@@ -59,7 +59,7 @@ fn of_older_hosts(function: &'static str, call: Call, size: usize) -> Check {
             "{function} accepts the struct of older hosts, which has {size} bytes, and accesses nothing past its end."
         ),
         source: Source::Advice {
-            text: "The header lets plugins accept older hosts by struct_size, and does not oblige them.",
+            text: "The header permits plugins to accept older hosts by struct_size, and does not require it.",
         },
         is_of_the_table: false,
         since: 0,

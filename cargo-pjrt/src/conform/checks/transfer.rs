@@ -84,7 +84,7 @@ pub(super) const CHECKS: &[Entry] = &[
         past_end,
         "PJRT_AsyncHostToDeviceTransferManager_TransferData when offset=12 transfer_size=16 give offset=0",
     )
-    .advice("The header does not say what happens. A refusal finds the caller's mistake before memory is overwritten.")
+    .advice("The header does not say what happens. An error reveals the caller's mistake before memory is overwritten.")
     .since(62),
     check(
         "transfer/no_such_buffer",
@@ -92,7 +92,7 @@ pub(super) const CHECKS: &[Entry] = &[
         no_buffer,
         "PJRT_AsyncHostToDeviceTransferManager_BufferSize when buffer_index=9 code INTERNAL",
     )
-    .advice("The header does not say what happens. A refusal finds the caller's mistake.")
+    .advice("The header does not say what happens. An error reveals the caller's mistake.")
     .since(62),
     check(
         "transfer/metadata",
@@ -134,7 +134,7 @@ fn size(context: &Context) -> Verdict {
 fn device(context: &Context) -> Verdict {
     let client = context.client()?;
     let manager = manager(&client)?;
-    ensure!(manager.device()? == client.device()?, "the manager reports another device");
+    ensure!(manager.device()? == client.device()?, "the manager reports a different device");
     Ok(())
 }
 

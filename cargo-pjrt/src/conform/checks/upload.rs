@@ -149,7 +149,7 @@ pub(super) const CHECKS: &[Entry] = &[
         few_strides,
         "PJRT_Client_BufferFromHostBuffer when num_dims=2 num_byte_strides=1 give num_byte_strides=0",
     )
-    .advice("The header obliges the caller to pass as many strides as dimensions, or none. A refusal finds the caller's mistake."),
+    .advice("The header requires the caller to pass as many strides as dimensions, or none. An error reveals the caller's mistake."),
     check(
         "upload/with_a_layout",
         "A host can request the default layout explicitly, and leave the layout's struct_size uninitialized.",
@@ -242,28 +242,28 @@ pub(super) const CHECKS: &[Entry] = &[
         negative_dim,
         "PJRT_Client_BufferFromHostBuffer when dims.0=-4 code INTERNAL",
     )
-    .advice("No array has a negative dimension. A refusal finds the caller's mistake."),
+    .advice("No array has a negative dimension. An error reveals the caller's mistake."),
     check(
         "upload/of_too_many_elements",
         "An array whose size overflows is refused, without a crash.",
         overflow,
         "PJRT_Client_BufferFromHostBuffer when dims.0=4611686018427387904 crash",
     )
-    .advice("No host has such an array. A refusal finds the caller's mistake."),
+    .advice("No host has such an array. An error reveals the caller's mistake."),
     check(
         "upload/of_an_unknown_type",
         "An element type that does not exist is refused with INVALID_ARGUMENT or UNIMPLEMENTED.",
         unknown_type,
         "PJRT_Client_BufferFromHostBuffer when type_=99 code INTERNAL",
     )
-    .advice("The enum lists the types; a host that passes another has an error. A refusal lets hosts of a newer header test for a type."),
+    .advice("The enum lists the types; passing another one is a mistake of the host. An error lets hosts that use a newer header test for a type."),
     check(
         "upload/without_data",
         "A null pointer for an array with elements is refused with INVALID_ARGUMENT.",
         null_data,
         "PJRT_Client_BufferFromHostBuffer when data=0 dims.0=4 crash",
     )
-    .advice("The caller has to pass a pointer to the data. A refusal finds the caller's mistake."),
+    .advice("The caller has to pass a pointer to the data. An error reveals the caller's mistake."),
     check(
         "upload/by_many_threads",
         "Several threads can upload arrays at the same time.",

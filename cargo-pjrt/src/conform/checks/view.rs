@@ -29,7 +29,7 @@ pub(super) const CHECKS: &[Entry] = &[
         output_stays,
         "PJRT_LoadedExecutable_Execute when options>launch_id=978 view_of_argument",
     )
-    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "PJRT_Buffer_Destroy must be called on the output PJRT_Buffer*: outputs are buffers of their own.")
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "PJRT_Buffer_Destroy must be called on the output PJRT_Buffer*: outputs are separate buffers.")
     .since(33),
     check(
         "view/copies_stay",

@@ -72,7 +72,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["event/*", "lifetime/*", "waiting/*"]),
     check(
         "waiting/arguments_stay_after_launches",
-        "Arrays that were arguments keep their data while the host holds them, whatever is uploaded afterwards.",
+        "Arrays that were arguments keep their data while the host holds them, even if other arrays are uploaded afterwards.",
         arguments_stay,
         "PJRT_LoadedExecutable_Execute when options>launch_id=952 free_arguments",
     )

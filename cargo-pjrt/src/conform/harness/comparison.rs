@@ -17,8 +17,8 @@ pub(crate) struct Expected<'a> {
 }
 
 /// The cause of a difference that no classification explains.
-const UNKNOWN: &str = "none that the kit knows: the values are neither those of another array of this check nor \
-                       the expected ones in another order";
+const UNKNOWN: &str = "none that the kit recognizes: the values are neither those of another array of this check nor \
+                       the expected ones in a different order";
 
 impl<'a> Expected<'a> {
     /// Describes the expected array, whose elements are dense and row-major. `what` names the array in
@@ -95,7 +95,7 @@ impl<'a> Expected<'a> {
         Some((*cause).to_owned())
     }
 
-    /// Recognizes the expected elements in another order.
+    /// Recognizes the expected elements in a different order.
     fn reordered(&self, read: &[u8], _: &[usize]) -> Option<String> {
         let size = self.size();
         let expected: Vec<&[u8]> = self.bytes.chunks(size).collect();
@@ -190,7 +190,7 @@ pub(crate) fn permutations(rank: usize) -> Vec<Vec<usize>> {
     all
 }
 
-/// Returns the row-major index of each element of an array, in the order in which the elements lie in memory
+/// Returns the row-major index of each element of an array, in the order in which the elements are in memory
 /// if the dimensions are ordered from major to minor in this way.
 pub(crate) fn reading_order(dims: &[i64], order: &[usize]) -> Vec<usize> {
     let stride = |dim: usize| dims[dim + 1..].iter().product::<i64>();
@@ -231,7 +231,7 @@ mod tests {
             (&[2.0, 3.0, 4.0, 5.0, 6.0, 0.0], "shifted by 1"),
             (&[0.0; 6], "all elements are zero"),
             (&[1.0, 2.0, 3.0, 4.0, 0.0, 0.0], "elements, from number 4 to 5, are zero"),
-            (&[7.0, 2.0, 3.0, 4.0, 5.0, 1.5], "none that the kit knows"),
+            (&[7.0, 2.0, 3.0, 4.0, 5.0, 1.5], "none that the kit recognizes"),
         ];
         for (read, expected) in cases {
             assert!(message(read).contains(expected), "{}: {expected}", message(read));

@@ -22,7 +22,7 @@ pub(crate) fn compile_add(client: &Client) -> Result<LoadedExecutable> {
     })
 }
 
-/// A compiled program, and the loaded one that it came from, which lives longer.
+/// A compiled program, and the loaded program from which it was obtained, which outlives it.
 pub(crate) struct Compiled {
     executable: Executable,
     _loaded: LoadedExecutable,

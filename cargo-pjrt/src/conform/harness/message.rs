@@ -47,7 +47,7 @@ pub(crate) fn send(message: &Message) {
     }
 }
 
-/// Performs a step of a check, and tells the parent when the step begins and ends.
+/// Performs a step of a check, and reports its beginning and its end to the parent.
 pub(crate) fn in_step<T>(step: Step, work: impl FnOnce() -> T) -> T {
     send(&Message::Entered(step));
     let done = work();

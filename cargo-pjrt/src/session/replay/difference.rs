@@ -21,7 +21,7 @@ pub(crate) enum Difference {
     Beyond(String),
 }
 
-/// Describes how an array differs from another one. `names` says where the two are from, such as
+/// Describes how an array differs from another one. `names` contains the origins of the two, such as
 /// `["in the recording", "here"]`.
 pub(crate) fn difference(
     there: (&Shape, &[u8]),

@@ -457,7 +457,7 @@ impl ReplayClient {
     }
 }
 
-/// Where the arrays of a comparison are from.
+/// The origin of the arrays of a comparison.
 const NAMES: [&str; 2] = ["in the recording", "here"];
 
 /// Returns the name of a program, or its number if it has no name.

@@ -52,7 +52,7 @@ fn device() -> *mut PJRT_Device {
     (&raw const ONLY_DEVICE).cast_mut().cast()
 }
 
-/// The place where an error would be created. No call of this program fails.
+/// Returns a dangling pointer in place of a new error. No call of this program fails.
 fn refuse() -> *mut PJRT_Error {
     ptr::dangling_mut()
 }

@@ -1,4 +1,4 @@
-//! A small host: what it does with pointers is what C hosts do.
+//! A small host, which uses raw pointers as C hosts do.
 
 #![allow(dead_code, reason = "no test uses all of it")]
 
@@ -18,7 +18,7 @@ pub(crate) fn api() -> &'static PJRT_Api {
     unsafe { &*GetPjrtApi() }
 }
 
-/// The struct of an extension, found as hosts find it.
+/// Returns the struct of an extension, which it finds as hosts do.
 pub(crate) fn extension<T>(type_: PJRT_Extension_Type) -> &'static T {
     let mut next = api().extension_start.cast_const();
     loop {
@@ -35,7 +35,7 @@ pub(crate) fn extension<T>(type_: PJRT_Extension_Type) -> &'static T {
 
 pub(crate) type Result<T> = std::result::Result<T, (u32, String)>;
 
-/// Calls a function of the table or of an extension; gives the struct back.
+/// Calls a function of the table or of an extension, and returns the struct.
 macro_rules! call {
     ($table:expr, $function:ident($args:ident { $($field:ident $(: $value:expr)?),* $(,)? })) => {{
         #[allow(unused_mut, clippy::needless_update, reason = "some calls give every field")]

@@ -148,7 +148,7 @@ impl Handler {
         };
         let mut frame = frame(ptr::null_mut());
         frame.extension_start = (&raw mut question).cast();
-        // SAFETY: the caller's contract, and a frame with this extension only asks for metadata.
+        // SAFETY: the caller's contract, and a frame with this extension only requests metadata.
         runtime::outcome(unsafe { function(&raw mut frame) })?;
         let (major, minor) = (metadata.api_version.major_version, metadata.api_version.minor_version);
         match (major, minor) {
@@ -585,7 +585,7 @@ mod tests {
             ptr::null_mut()
         }
         unsafe extern "C" fn newer(frame: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error {
-            // SAFETY: the frame asks for metadata.
+            // SAFETY: the frame requests metadata.
             unsafe {
                 let question = (*frame).extension_start.cast::<XLA_FFI_Metadata_Extension>();
                 (*(*question).metadata).api_version.major_version = MAJOR + 1;

@@ -40,7 +40,7 @@ static TABLE: Table = Table(PJRT_DeviceEvent_FunctionTable {
     get_definition_stream: Some(get_definition_stream),
 });
 
-/// Passes an event with one share to the host.
+/// Passes ownership of one share of an event to the host.
 pub(super) fn to_raw(event: Event) -> PJRT_DeviceEvent {
     let object = Arc::new(DeviceEvent { event, text: OnceLock::new() });
     PJRT_DeviceEvent { vtable: &raw const TABLE.0, device_event: Arc::into_raw(object).cast_mut().cast() }
@@ -56,7 +56,7 @@ unsafe extern "C" fn inc_ref(event: *mut c_void) {
 
 /// # Safety
 ///
-/// `event` is an event of ours, of which the host gives up a share.
+/// `event` is an event of ours, of which the host releases a share.
 unsafe extern "C" fn dec_ref(event: *mut c_void) {
     // SAFETY: this function's contract.
     unsafe { Arc::decrement_strong_count(event.cast::<DeviceEvent>().cast_const()) };

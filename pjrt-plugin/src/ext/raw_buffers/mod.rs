@@ -295,7 +295,7 @@ fn copy_raw_host_to_device<C: RawBuffers>(
     output!(args.event = ptr::null_mut());
     let raw = handle!(args.buffer: RawBuffer<C>)?;
     let range = (input!(args.offset), input!(args.transfer_size));
-    // SAFETY: the host lends so many bytes until the event is complete.
+    // SAFETY: the host lends this number of bytes until the event is complete.
     let event = unsafe { raw.write_from(input!(args.src).cast(), range, Vec::new()) }?;
     output!(args.event = event_to_raw(event));
     Ok(())
@@ -308,7 +308,7 @@ fn copy_raw_device_to_host<C: RawBuffers>(
     output!(args.event = ptr::null_mut());
     let raw = handle!(args.buffer: RawBuffer<C>)?;
     let range = (input!(args.offset), input!(args.transfer_size));
-    // SAFETY: the host lends so many bytes until the event is complete.
+    // SAFETY: the host lends this number of bytes until the event is complete.
     let event = unsafe { raw.read_into(input!(args.dst).cast(), range, Vec::new()) }?;
     output!(args.event = event_to_raw(event));
     Ok(())

@@ -116,7 +116,7 @@ mod tests {
     use crate::ir::{ElementType, TensorType};
     use crate::passes::{CoreOps, decompose, refine_shapes};
 
-    /// A composite as XLA's clients write it, with a decomposition that runs forwards.
+    /// Returns a composite as XLA's clients write it, with a decomposition that runs forwards.
     fn program(attributes: &str, region: &str, implementation: &str) -> String {
         format!(
             "func.func @main(%x: tensor<4xf32>, %i: tensor<f32>) -> (tensor<4xf32>, tensor<f32>) {{

@@ -67,7 +67,7 @@ pub(super) fn select_and_scatter<'m>(r: &mut Rewriter<'m>, op: &'m Operation) ->
     Ok(result)
 }
 
-/// The reduction of the windows of `select_and_scatter`, whose operand has `rank` dimensions.
+/// Returns the reduction of the windows of `select_and_scatter`, whose operand has `rank` dimensions.
 fn reduce_window(o: &SelectAndScatter, rank: usize) -> ReduceWindow {
     ReduceWindow {
         window_dimensions: o.window_dimensions.clone(),
@@ -78,7 +78,7 @@ fn reduce_window(o: &SelectAndScatter, rank: usize) -> ReduceWindow {
     }
 }
 
-/// A scatter of single elements to positions of a flat operand; the positions have `rank` dimensions.
+/// Returns a scatter of single elements to positions of a flat operand; the positions have `rank` dimensions.
 fn scatter(rank: usize) -> Scatter {
     Scatter {
         scatter_dimension_numbers: ScatterDimensionNumbers {

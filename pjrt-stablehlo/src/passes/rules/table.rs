@@ -158,7 +158,7 @@ fn func_call<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<(), Error> {
     r.inline_call(op, &call.callee)
 }
 
-/// The error for `tuple` or `get_tuple_element` if only the other is a core operation.
+/// Returns the error for `tuple` or `get_tuple_element` if only the other is a core operation.
 fn tuples_are_kept(_: &mut Rewriter<'_>, _: &Operation) -> Result<Vec<ValueId>, Error> {
     Err(unsupported(
         "tuples are kept because either 'stablehlo.tuple' or 'stablehlo.get_tuple_element' is a core operation; have \
@@ -166,7 +166,7 @@ fn tuples_are_kept(_: &mut Rewriter<'_>, _: &Operation) -> Result<Vec<ValueId>, 
     ))
 }
 
-/// The error for `async_start` or `async_done` if only the other is a core operation.
+/// Returns the error for `async_start` or `async_done` if only the other is a core operation.
 fn futures_are_kept(_: &mut Rewriter<'_>, _: &Operation) -> Result<Vec<ValueId>, Error> {
     Err(unsupported(
         "futures are kept because either 'stablehlo.async_start' or 'stablehlo.async_done' is a core operation; have \
@@ -174,7 +174,7 @@ fn futures_are_kept(_: &mut Rewriter<'_>, _: &Operation) -> Result<Vec<ValueId>,
     ))
 }
 
-/// The error for `uniform_quantize` or `uniform_dequantize` if quantized types are kept.
+/// Returns the error for `uniform_quantize` or `uniform_dequantize` if quantized types are kept.
 fn types_are_kept(_: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     Err(unsupported(format!(
         "'{}' must be a core operation, because quantized types are kept",

@@ -17,7 +17,7 @@ fn accumulated(g: &mut Generator, element: Element) -> Element {
     if !wider.is_empty() && g.random.percent(30) { Element::Plain(wider[0]) } else { element }
 }
 
-/// Quantized right operands of products have no zero point.
+/// Replaces a quantized element type with one that has no zero point, as right operands of products require.
 fn symmetric(g: &mut Generator, element: Element) -> Element {
     match element {
         Element::Quantized(_) => Element::Quantized(g.random.pick(&SYMMETRIC)),

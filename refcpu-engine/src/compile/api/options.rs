@@ -25,9 +25,9 @@ pub struct CompileOptions {
     /// The number of partitions that each replica is split into.
     pub num_partitions: usize,
     /// `true` if the program is written for whole arrays with shardings (`use_spmd_partitioning`); `false` if each partition
-    /// runs the program on arrays of its own.
+    /// runs the program on its own arrays.
     pub use_spmd_partitioning: bool,
-    /// Enables fusion. Without fusion every operation has an array of its own, which shows whether fusion causes a difference.
+    /// Enables fusion. Without fusion every operation has its own array, which shows whether fusion causes a difference.
     pub fuse: bool,
     /// For each parameter, `true` if propagation may split it where the program does not state its sharding. A single entry
     /// applies to all parameters; an empty list allows none.

@@ -152,7 +152,7 @@ impl Emitter {
         }
     }
 
-    /// Returns the address of a value. Stores a constant at its first use.
+    /// Returns the address of a value. Stores a constant on its first use.
     pub(super) fn place_of(&mut self, cx: &mut Context<'_>, v: ValueId) -> Result<Address> {
         if let Some(place) = cx.places[v.index()] {
             return Ok(place);

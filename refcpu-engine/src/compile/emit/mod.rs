@@ -34,7 +34,7 @@ fn emit_nested(graph: &Graph, donations: &[Donation], fuse: bool, depth: usize) 
         e.parameter_buffers.push(buffer);
         arguments.push(Address { buffer, offset: 0 });
     }
-    // Each distinct value that is a result has a buffer of its own. The source of the other results is determined at the end.
+    // Each distinct value that is a result has its own buffer. The source of the other results is determined at the end.
     let mut result_buffers: Vec<Option<u32>> = Vec::new();
     for (k, r) in graph.results().iter().enumerate() {
         let new = graph.node_of(*r).is_some() && !graph.results()[..k].contains(r) && !is_stored(graph, *r);
@@ -61,7 +61,7 @@ fn emit_nested(graph: &Graph, donations: &[Donation], fuse: bool, depth: usize) 
     Ok(program)
 }
 
-/// Returns the sources of the results, whose values are at `places`. A result with a buffer of its own is copied to it unless it
+/// Returns the sources of the results, whose values are at `places`. A result with its own buffer is copied to it unless it
 /// is already there.
 fn result_sources(
     e: &mut Emitter,

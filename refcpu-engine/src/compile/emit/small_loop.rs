@@ -313,7 +313,7 @@ impl Lowering {
     /// Returns whether the result has the elements of the first operand, in the same order.
     fn keeps_elements(&mut self, op: &Op, x: &Operands<'_>, result: &Shape) -> bool {
         let (Some(loc), Some(from)) = (x.locs.first(), x.shapes.first()) else { return false };
-        // A value of one element that stands for all is the same under every shape.
+        // A value of one element that represents all is the same under every shape.
         let is_uniform = matches!(loc, Loc::Val(v) if self.asm.len(*v) == 1);
         match op {
             Op::Reshape => true,

@@ -15,12 +15,12 @@ use refcpu_kernels::linalg::{TransposeA, TriangularSolve};
 use refcpu_kernels::rng::RngAlgorithm;
 use refcpu_kernels::window::WindowSpec;
 
-/// Converts `values`; an empty list stands for one in each of `rank` dimensions.
+/// Converts `values`; an empty list means one in each of `rank` dimensions.
 fn or_ones(values: &[i64], rank: usize) -> Result<Vec<usize>> {
     if values.is_empty() { Ok(vec![1; rank]) } else { usizes(values) }
 }
 
-/// Converts pairs of padding; an empty list stands for no padding.
+/// Converts pairs of padding; an empty list means no padding.
 fn padding(pairs: &[[i64; 2]], rank: usize) -> Vec<(i64, i64)> {
     if pairs.is_empty() { vec![(0, 0); rank] } else { pairs.iter().map(|p| (p[0], p[1])).collect() }
 }

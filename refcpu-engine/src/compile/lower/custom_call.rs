@@ -1,4 +1,4 @@
-//! Lowers custom calls: those that JAX uses on a platform without kernels of its own, and calls of the host's handlers.
+//! Lowers custom calls: those that JAX uses on a platform without its own kernels, and calls of the host's handlers.
 
 use super::linalg::linalg_op;
 use super::{CompileError, Result, Scope};

@@ -351,7 +351,7 @@ impl<'m> Scope<'m> {
         Ok(types.collect::<Result<Vec<_>>>()?.concat())
     }
 
-    /// Lowers a function to a graph of its own, with parameters of these types.
+    /// Lowers a function to a separate graph, with parameters of these types.
     fn function_body(&self, name: &str, parameters: &[Shape]) -> Result<Graph> {
         let mut inner = self.inner();
         let arguments = parameters.iter().map(|s| inner.b.parameter(s.clone())).collect();

@@ -1,6 +1,6 @@
 //! Chooses the values that are stored as arrays, and those that are computed inside the regions of their users.
 //!
-//! A producer is inlined into its consumers as long as nothing is computed much more often than before. The plan has
+//! A producer is inlined into its consumers if nothing is then computed much more often than before. The plan has
 //! instructions for the remaining arrays.
 
 use crate::graph::{Graph, Node, Op, Reducer, Shape, Uses, ValueId, ops};

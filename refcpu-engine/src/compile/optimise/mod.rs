@@ -1,4 +1,4 @@
-//! Passes from graphs to graphs, and the choice of values that are computed together.
+//! Passes that optimize graphs, and the choice of values that are computed together.
 
 mod expand;
 mod fuse;

@@ -27,7 +27,7 @@ unsafe extern "C" fn clean_up(data: *mut c_void) {
     unsafe { &*backing.host }.lock().unwrap().log.push("cleaned up".to_owned());
 }
 
-/// The host of a partitioner, and the backing of its answer, with whose error the header is filled.
+/// The host of a partitioner, and the memory of its answer. The header receives the host's error.
 unsafe fn answer<'a>(data: *mut Callbacks, header: &mut Header) -> (&'a Mutex<Host>, &'a mut Backing) {
     // SAFETY: the partitioner is one of `callbacks`.
     let host = unsafe { &*(*data).private_data.cast::<Mutex<Host>>() };
@@ -67,7 +67,7 @@ unsafe extern "C" fn partition(data: *mut Callbacks, args: *mut PartitionArgs) {
     let args = unsafe { &mut *args };
     // SAFETY: as `answer` says.
     let (host, backing) = unsafe { answer(data, &mut args.header) };
-    // SAFETY: so many operands are there.
+    // SAFETY: the array has this number of operands.
     let operands = unsafe { borrowed_slice(args.op_args.cast_const(), args.num_args, "") }.unwrap();
     let mut host = host.lock().unwrap();
     for aval in operands.iter().chain([&args.op_result]) {

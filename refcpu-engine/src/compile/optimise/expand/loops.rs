@@ -90,7 +90,7 @@ pub(super) fn either(
     b.node(Op::Case(ops::Case { branches: branches.into_iter().map(Body::new).collect() }), operands, shapes)
 }
 
-/// Adds a loop: `next` computes new carried values as long as `goes_on` holds. Both receive the carried values and the fixed
+/// Adds a loop: `next` computes new carried values while `goes_on` holds. Both receive the carried values and the fixed
 /// ones.
 pub(super) fn repeat(
     b: &mut Builder,
