@@ -143,6 +143,9 @@ pub(crate) fn loaded_executable_execute<C: PjrtClient>(
         return Err(null("an output list"));
     }
     let lease = options.rare.as_ref().and_then(|rare| Lease::new(&rare.callbacks));
+    if let Some(limit) = C::MAX_LAUNCHES_IN_FLIGHT {
+        loaded.client.in_flight.admit(places, limit);
+    }
     let joint = id.and_then(|_| loaded.joint_launch());
     if joint.is_some() && lease.is_some() {
         return Err(joint_with_callbacks(loaded.executable.name()));
@@ -157,6 +160,9 @@ pub(crate) fn loaded_executable_execute<C: PjrtClient>(
     // SAFETY: there is a list for each device if the program has parameters, and each has a buffer for each parameter; the
     // buffers are null or handles of this client, and live until the call returns.
     unsafe { hold_all(loaded, options.non_donatable, places, lists, execution.inputs()) }?;
+    let waits_for_host = joint.is_some() || lease.is_some();
+    let inputs =
+        (C::MAX_LAUNCHES_IN_FLIGHT.is_some() && !waits_for_host).then(|| execution.inputs().ready_event());
     let run = |execution| loaded.client.explain(loaded.client.client.execute(&author, execution));
     match (joint, execution.input_error()) {
         (Some(joint), _) => joint.add(execution, run)?,
@@ -170,6 +176,9 @@ pub(crate) fn loaded_executable_execute<C: PjrtClient>(
     };
     if let Some(lease) = lease {
         ready = lease.end_with(ready);
+    }
+    if !ready.is_ready() {
+        loaded.client.in_flight.add(places, inputs.as_ref(), &ready);
     }
     // SAFETY: the field is null or an array of the host with an element for each device.
     unsafe { write_events(input!(args.device_complete_events), num_devices, &ready) };
