@@ -2,8 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::address_space::ALIGNMENT;
+use pjrt_plugin::Result;
+
 use crate::ram::Ram;
+
+/// Addresses are multiples of this many bytes.
+pub(crate) const ALIGNMENT: usize = 32;
 
 /// The layout of arrays in device memory. Rows, which consist of the elements of the last dimension, begin at
 /// multiples of [`ALIGNMENT`] bytes. The padding is invisible to the host, for which arrays are dense.
@@ -60,30 +64,31 @@ pub(crate) enum Place {
 
 impl Array {
     /// Reads the array, dense and row-major.
-    pub(crate) fn read(&self, ram: &mut Ram) -> Vec<u8> {
+    pub(crate) fn read(&self, ram: &Ram) -> Result<Vec<u8>> {
         match &self.place {
-            Place::Device(address) => {
-                let padded = ram.at(*address, self.rows.padded_size());
+            Place::Device(address) => ram.with(*address, self.rows.padded_size(), |padded| {
                 let mut dense = Vec::with_capacity(self.rows.dense_size());
                 for row in padded.chunks(self.rows.pitch.max(1)) {
                     dense.extend_from_slice(&row[..self.rows.size]);
                 }
                 dense
-            }
-            Place::Host(bytes) => bytes.get().cloned().unwrap_or_default(),
+            }),
+            Place::Host(bytes) => Ok(bytes.get().cloned().unwrap_or_default()),
         }
     }
 
     /// Writes the array from dense, row-major bytes, whose number must be the size of the array.
-    pub(crate) fn write(&self, ram: &mut Ram, dense: Vec<u8>) {
+    pub(crate) fn write(&self, ram: &Ram, dense: Vec<u8>) -> Result<()> {
         match &self.place {
-            Place::Device(address) => {
-                let padded = ram.at(*address, self.rows.padded_size());
+            Place::Device(address) => ram.with(*address, self.rows.padded_size(), |padded| {
                 let rows = padded.chunks_mut(self.rows.pitch.max(1)).zip(dense.chunks(self.rows.size.max(1)));
                 rows.for_each(|(row, dense)| row[..self.rows.size].copy_from_slice(dense));
+            }),
+            Place::Host(bytes) => {
+                // Only the command that the array was created for writes it, so it is empty.
+                let _ = bytes.set(dense);
+                Ok(())
             }
-            // Only the command that the array was created for writes it, so it is empty.
-            Place::Host(bytes) => drop(bytes.set(dense)),
         }
     }
 }
@@ -104,15 +109,22 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let mut ram = Ram::new(1024).unwrap();
+        let ram = Ram::new(1024).unwrap();
         for dims in [&[][..], &[3, 5], &[0, 4], &[4, 0], &[2, 2, 16]] {
             let rows = Rows::of(dims, 2).unwrap();
             let dense: Vec<u8> = (0..rows.dense_size() as u8).collect();
             for place in [Place::Device(64), Place::Host(Arc::default())] {
                 let array = Array { rows, place };
-                array.write(&mut ram, dense.clone());
-                assert_eq!(array.read(&mut ram), dense, "{dims:?}");
+                array.write(&ram, dense.clone()).unwrap();
+                assert_eq!(array.read(&ram).unwrap(), dense, "{dims:?}");
             }
         }
+    }
+
+    #[test]
+    fn an_access_beyond_the_end_of_memory_is_a_fault() {
+        let array = Array { rows: Rows::of(&[16], 4).unwrap(), place: Place::Device(1000) };
+        let error = array.write(&Ram::new(1024).unwrap(), vec![0; 64]).unwrap_err();
+        assert!(error.message().contains("the memory ends at byte 1024"), "{error}");
     }
 }

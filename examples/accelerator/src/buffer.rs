@@ -1,15 +1,16 @@
 //! Arrays on a device, and their transfers.
 
-use std::sync::mpsc::channel;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use pjrt_plugin::queue::Block;
 use pjrt_plugin::{
     ArraySpec, BufferRef, CopyToHost, Error, HostBuffer, Memory, Pending, PjrtBuffer, Placement, Result,
 };
 
 use crate::Accelerator;
 use crate::array::{Array, Place, Rows};
-use crate::chip::{Allocation, Chip};
+use crate::chip::Chip;
+use crate::ram::Ram;
 
 /// The address of the first byte of a device's memory that hosts see, which is not 0.
 const FIRST_ADDRESS: usize = 1 << 32;
@@ -18,8 +19,8 @@ const FIRST_ADDRESS: usize = 1 << 32;
 pub struct Buffer {
     pub(crate) array: Array,
     chip: Arc<Chip>,
-    /// The array's block of device memory.
-    memory: Option<Allocation>,
+    /// The array's block of device memory, which a copy keeps until it is done.
+    memory: Option<Arc<Block>>,
 }
 
 impl Buffer {
@@ -36,9 +37,9 @@ impl Buffer {
             let place = Place::Host(Arc::new(OnceLock::new()));
             return Ok(Self { array: Array { rows, place }, chip, memory: None });
         }
-        let memory = chip.allocate(rows.padded_size(), describe(spec, holder))?;
-        let place = Place::Device(memory.address);
-        Ok(Self { array: Array { rows, place }, chip, memory: Some(memory) })
+        let memory = chip.memory.allocate(rows.padded_size(), describe(spec, holder))?;
+        let place = Place::Device(memory.address());
+        Ok(Self { array: Array { rows, place }, chip, memory: Some(Arc::new(memory)) })
     }
 
     /// Returns `true` if an array of a type can replace this one.
@@ -51,7 +52,7 @@ impl Buffer {
     /// Replaces this array, which will not be read again, with one of a type that [`fits`](Self::fits).
     pub(crate) fn reuse(self, spec: &ArraySpec, holder: &str) -> Result<Self> {
         if let Some(memory) = &self.memory {
-            memory.rename(describe(spec, holder));
+            memory.set_holder(describe(spec, holder));
         }
         let array = Array { rows: rows(spec)?, place: self.array.place };
         Ok(Self { array, ..self })
@@ -61,41 +62,50 @@ impl Buffer {
     pub(crate) fn upload(data: HostBuffer, to: Placement<'_, Accelerator>) -> Result<Pending<Self>> {
         let spec = ArraySpec::new(data.element_type(), data.dims()).with_memory_kind(to.memory.kind());
         let buffer = Self::allocate(&to.device.chip, &spec, "from the host")?;
-        let array = buffer.array.clone();
+        let target = Target::of(&buffer);
         // The command owns the right to read the host's memory, and releases it when it has finished.
-        let ready = to.device.chip.queue.submit(move |ram| {
-            array.write(ram, data.to_vec()?);
-            Ok(())
-        });
+        let ready = to
+            .device
+            .chip
+            .submit_copy("upload", data.dense_size(), move |ram| target.write(ram, data.to_vec()?));
         Ok(Pending::allocated(buffer, ready))
     }
 
-    /// Starts to copy the array to another memory, of this device or another one.
-    ///
-    /// The devices are connected by a link: one sends and the other receives, when the respective command is
-    /// executed. The command to send is submitted first. Thus a device only waits for commands that were
-    /// submitted earlier, and no two devices can wait for each other.
+    /// Starts to copy the array to another memory, of this device or another one. The data of the array is ready.
     pub(crate) fn copy(
         from: BufferRef<'_, Accelerator>,
         to: Placement<'_, Accelerator>,
     ) -> Result<Pending<Self>> {
         let spec = ArraySpec::new(from.element_type, from.dims).with_memory_kind(to.memory.kind());
         let buffer = Self::allocate(&to.device.chip, &spec, "copied")?;
-        let (link, arrival) = channel();
-        let (source, target) = (from.storage.array.clone(), buffer.array.clone());
-        let _sent = from.device.chip.queue.submit(move |ram| {
-            // If the receiver no longer exists, nobody needs the copy.
-            let _ = link.send(source.read(ram));
-            Ok(())
-        });
-        let ready = to.device.chip.queue.submit(move |ram| {
-            let data = arrival.recv().map_err(|_| {
-                Error::internal("the device that holds the source of the copy failed to send it")
-            })?;
-            target.write(ram, data);
-            Ok(())
-        });
+        let (source, target) = (Arc::clone(from.storage), Target::of(&buffer));
+        let ready = from.device.chip.submit_transfer(
+            &to.device.chip,
+            source.array.rows.dense_size(),
+            move |ram| source.array.read(ram),
+            move |ram, data| target.write(ram, data),
+        );
         Ok(Pending::allocated(buffer, ready))
+    }
+}
+
+/// An array that the copy engine writes, and its memory.
+struct Target {
+    array: Array,
+    memory: Option<Arc<Block>>,
+}
+
+impl Target {
+    fn of(buffer: &Buffer) -> Self {
+        Self { array: buffer.array.clone(), memory: buffer.memory.clone() }
+    }
+
+    /// Writes the array when the processor no longer uses its memory for another one.
+    fn write(self, ram: &Ram, data: Vec<u8>) -> Result<()> {
+        if let Some(memory) = &self.memory {
+            memory.free_since().wait()?;
+        }
+        self.array.write(ram, data)
     }
 }
 
@@ -126,11 +136,21 @@ impl PjrtBuffer for Buffer {
     }
 
     fn copy_to_host(self: Arc<Self>, copy: CopyToHost) {
-        let array = self.array.clone();
-        // The event of the copy reports errors of this command.
-        let _read = self.chip.queue.submit(move |ram| {
-            copy.finish_with(&array.read(ram));
+        let chip = Arc::clone(&self.chip);
+        // If the command fails before it reads the array, the copy reports the error of the command.
+        let (copy, bytes) = (Arc::new(Mutex::new(Some(copy))), self.array.rows.dense_size());
+        let take =
+            |copy: &Mutex<Option<CopyToHost>>| copy.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let target = Arc::clone(&copy);
+        let read = chip.submit_copy("readback", bytes, move |ram| {
+            let data = self.array.read(ram)?;
+            take(&target).into_iter().for_each(|copy| copy.finish_with(&data));
             Ok(())
+        });
+        read.on_ready(move |outcome| {
+            if let (Err(error), Some(copy)) = (outcome, take(&copy)) {
+                copy.fail(error);
+            }
         });
     }
 

@@ -1,236 +1,272 @@
-//! The device's processor, which executes a program one operation at a time.
+//! The device's processor, which executes a program one command at a time.
 //!
-//! An operation loads its operands from memory into registers, computes, and stores its results. (A processor
-//! with fewer registers would process one tile at a time.)
-
-use std::collections::HashMap;
+//! A command loads its operands from memory into registers, computes, and stores its results. (A processor with fewer
+//! registers would process one tile at a time.)
 
 use pjrt_plugin::{Error, Result};
-use pjrt_stablehlo::ir::{Block, Literal, Op, OpId, Operation, ValueId};
 
-use crate::arithmetic::{apply, scalar};
 use crate::array::{Array, Place};
-use crate::element_type::{from_float, from_integer, integer, load, store};
-use crate::movement::{clamped_start, for_each_index, gather, insert, transpose};
-use crate::products::{Operand, dot_general};
-use crate::program::{Location, Program, Value};
+use crate::commands::{Block, Command, Id, Location, Program, Value};
+use crate::element_type::{float, from_float, from_integer, integer, load, store};
+use crate::indexing::Windows;
+use crate::kernel::Kernel;
+use crate::movement::{for_each_index, gather, insert};
 use crate::ram::Ram;
-use crate::reduction::reduce;
 
 /// The elements of an array in registers.
 type Registers = Vec<u64>;
 
 /// The state of an execution.
-pub(crate) struct Interpreter<'a> {
+pub(crate) struct Processor<'a> {
     pub(crate) program: &'a Program,
-    pub(crate) ram: &'a mut Ram,
+    pub(crate) ram: &'a Ram,
     /// The address of the scratch memory.
     pub(crate) scratch: usize,
     pub(crate) arguments: &'a [Array],
 }
 
-impl<'a> Interpreter<'a> {
-    /// Executes the program, and writes its results. Their memory may overlap the arguments, which are read
-    /// first.
+impl<'a> Processor<'a> {
+    /// Executes the program, and writes its results. Their memory may overlap the arguments, which are read first.
     ///
     /// # Errors
     ///
-    /// Returns RESOURCE_EXHAUSTED if a constant does not fit into host memory.
-    pub(crate) fn run(mut self, outputs: &[Array]) -> Result<()> {
-        let main = &self.program.main;
-        let Some(entry) = main.body.entry() else { return Ok(()) };
-        let results = self.block(main.body.block(entry))?;
-        for ((output, value), registers) in outputs.iter().zip(main.returned()).zip(results) {
-            output.write(self.ram, store(&registers, self.value(*value).ty.byte_width()));
+    /// Returns an error if an access to the memory fails, or RESOURCE_EXHAUSTED if a constant does not fit into host memory.
+    pub(crate) fn run(&self, outputs: &[Array]) -> Result<()> {
+        let results = self.block(&self.program.main)?;
+        for ((output, id), registers) in outputs.iter().zip(&self.program.main.results).zip(results) {
+            output.write(self.ram, store(&registers, self.value(*id).ty.byte_width()))?;
         }
         Ok(())
     }
 
-    /// Executes the operations of a block, and loads the values that it returns.
-    fn block(&mut self, block: &Block) -> Result<Vec<Registers>> {
-        for id in &block.ops {
-            let op = self.program.main.body.op(*id);
-            match &op.kind {
-                Op::FuncReturn(_) | Op::Return(_) => return Ok(self.load_all(&op.operands)),
-                Op::While(_) => self.repeat(*id, op)?,
-                Op::If(_) => {
-                    let condition = self.load(op.operand(0))[0];
-                    let results = self.region(*id, if condition != 0 { 0 } else { 1 })?;
-                    self.store_all(op, results);
+    /// Executes the commands of a block, and loads the values that it returns.
+    fn block(&self, block: &Block) -> Result<Vec<Registers>> {
+        for command in &block.commands {
+            let results = match command {
+                Command::If { condition, branches: [then, otherwise], .. } => {
+                    self.block(if self.scalar(*condition)? != 0 { then } else { otherwise })?
                 }
-                _ => {
-                    let results = self.compute(*id, op)?;
-                    self.store_all(op, results);
+                Command::While { init, condition, body, to } => {
+                    self.store_all(to, self.load_all(init)?)?;
+                    while self.block(condition)?[0][0] != 0 {
+                        self.store_all(to, self.block(body)?)?;
+                    }
+                    continue;
                 }
+                command => self.compute(command)?,
+            };
+            self.store_all(command.writes(), results)?;
+        }
+        self.load_all(&block.results)
+    }
+
+    /// Computes the results of a command that has no blocks.
+    fn compute(&self, command: &Command) -> Result<Vec<Registers>> {
+        let to = self.value(command.writes()[0]);
+        let registers = match command {
+            Command::Constant { literal, .. } => {
+                let dense =
+                    literal.dense_bytes().map_err(|error| Error::resource_exhausted(error.to_string()))?;
+                load(&dense, to.ty.byte_width())
             }
-        }
-        Ok(Vec::new())
-    }
-
-    fn region(&mut self, op: OpId, index: usize) -> Result<Vec<Registers>> {
-        let block = self.program.main.body.region_block(op, index);
-        self.block(block.ok_or_else(|| Error::internal("an operation has no region"))?)
-    }
-
-    /// Executes a loop. Its state is in the memory of its results.
-    fn repeat(&mut self, id: OpId, op: &Operation) -> Result<()> {
-        let state = self.load_all(&op.operands);
-        self.store_all(op, state);
-        while self.region(id, 0)?[0][0] != 0 {
-            let state = self.region(id, 1)?;
-            self.store_all(op, state);
-        }
-        Ok(())
-    }
-
-    /// Computes the results of an operation that has no branches.
-    fn compute(&mut self, id: OpId, op: &Operation) -> Result<Vec<Registers>> {
-        let x = self.load_all(&op.operands);
-        let result = self.value(op.result());
-        let from: &[i64] = op.operands.first().map_or(&[], |first| &*self.value(*first).dims);
-        let registers = match &op.kind {
-            Op::Constant(constant) => literal(&constant.value)?,
-            Op::Iota(iota) => {
+            Command::Iota { dimension, .. } => {
                 let mut elements = Vec::new();
-                for_each_index(&result.dims, |index| {
-                    elements.push(number(result, index[iota.iota_dimension as usize]))
-                });
+                for_each_index(&to.dims, |index| elements.push(number(to, index[*dimension])));
                 elements
             }
-            Op::DotGeneral(dot) => {
-                let [lhs, rhs] = [0, 1].map(|index| {
-                    let value = self.value(op.operand(index));
-                    Operand { elements: &x[index], dims: &value.dims, ty: value.ty }
-                });
-                dot_general(lhs, rhs, &dot.dot_dimension_numbers, result.ty)
+            Command::Copy { from, .. } => self.load(*from)?,
+            Command::Compute { kernel, .. } => self.map(kernel, to)?,
+            Command::Move { from, axes, starts, outside, .. } => {
+                let dims = &self.value(*from).dims;
+                let start = self.clamped(starts, dims, &to.dims)?;
+                let outside = outside.map_or(Ok(0), |value| self.scalar(value))?;
+                gather(&self.load(*from)?, dims, &to.dims, axes, &start, outside)
             }
-            Op::Reduce(op) => {
-                let Some(block) = self.program.main.body.region_block(id, 0) else {
-                    return Err(Error::internal("a reduction has no body"));
+            Command::Insert { base, blocks, starts, .. } => {
+                let mut whole = match base {
+                    Some(base) => self.load(*base)?,
+                    None => vec![0; to.dims.iter().product::<i64>() as usize],
                 };
-                let (arrays, init) = x.split_at(x.len() / 2);
-                return reduce(arrays, init, from, &op.dimensions, |lhs, rhs| {
-                    self.lanes(block, lhs.into_iter().chain(rhs))
-                });
+                for (block, at) in blocks {
+                    let dims = &self.value(*block).dims;
+                    let start = self.clamped(starts, &to.dims, dims)?;
+                    let at: Vec<i64> =
+                        at.iter().enumerate().map(|(d, at)| at + start.get(d).unwrap_or(&0)).collect();
+                    insert(&mut whole, &to.dims, &self.load(*block)?, dims, &at);
+                }
+                whole
             }
-            _ => match self.moved(op, &x, from, &result.dims) {
-                Some(registers) => registers,
-                None => self.elementwise(op, &x.iter().map(Vec::as_slice).collect::<Vec<_>>()),
-            },
+            Command::Product { .. } => self.product(command, to)?,
+            Command::Reduce { arrays, init, width, kernel, to } => {
+                return self.reduce(&self.load_all(arrays)?, &self.load_all(init)?, *width, kernel, to);
+            }
+            Command::Gather { from, indices, windows, .. } => {
+                let (elements, dims) = (self.load(*from)?, &self.value(*from).dims);
+                let (starts, of_indices) = (self.load(*indices)?, self.value(*indices));
+                let start = |at: usize| integer(of_indices.ty, starts[at]);
+                let mut gathered = Vec::new();
+                for_each_index(&to.dims, |index| {
+                    let at = windows.position(index, dims, &of_indices.dims, start);
+                    gathered.push(at.map_or(0, |at| elements[at]));
+                });
+                gathered
+            }
+            Command::Scatter { arrays, indices, updates, windows, kernel, .. } => {
+                return self.scatter(arrays, *indices, updates, windows, kernel);
+            }
+            Command::If { .. } | Command::While { .. } => {
+                unreachable!("blocks are executed by their command")
+            }
         };
         Ok(vec![registers])
     }
 
-    /// Computes the result of an operation that moves elements, from the dimensions of its first operand to those of the
-    /// result. Returns `None` for other operations.
-    fn moved(&self, op: &Operation, x: &[Registers], from: &[i64], to: &[i64]) -> Option<Registers> {
-        let operand = |index: usize| self.value(op.operand(index));
-        let start = |first: usize| -> Vec<i128> {
-            (first..x.len()).map(|index| integer(operand(index).ty, x[index][0])).collect()
+    /// Runs a kernel for every element of the result. A captured array of one element is broadcast.
+    fn map(&self, kernel: &Kernel, to: &Value) -> Result<Registers> {
+        let captured = self.load_all(&kernel.captured)?;
+        let mut registers = Vec::new();
+        let element = |index: usize| {
+            let at = |array: usize| captured[array][if captured[array].len() == 1 { 0 } else { index }];
+            kernel.run(&[], at, &mut registers)[0]
         };
-        Some(match &op.kind {
-            Op::Reshape(_) | Op::CustomCall(_) => x[0].clone(),
-            Op::BroadcastInDim(broadcast) => gather(&x[0], from, to, 0, |index, d| {
-                if from[d] == 1 { 0 } else { index[broadcast.broadcast_dimensions[d] as usize] }
-            }),
-            Op::Transpose(op) => transpose(&x[0], from, &op.permutation).0,
-            Op::Slice(slice) => {
-                gather(&x[0], from, to, 0, |index, d| slice.start_indices[d] + index[d] * slice.strides[d])
+        Ok((0..to.dims.iter().product::<i64>() as usize).map(element).collect())
+    }
+
+    fn product(&self, command: &Command, to: &Value) -> Result<Registers> {
+        let Command::Product { lhs, rhs, batches, rows, columns, depth, .. } = command else {
+            return Ok(Vec::new());
+        };
+        let (x, y) = (self.load(*lhs)?, self.load(*rhs)?);
+        let (x_ty, y_ty) = (self.value(*lhs).ty, self.value(*rhs).ty);
+        let dot = |x: &[u64], y: &[u64]| {
+            let pairs = x.iter().zip(y);
+            if to.ty.is_float() {
+                return from_float(pairs.map(|(x, y)| float(*x) * float(*y)).sum());
             }
-            Op::DynamicSlice(_) => {
-                let start = clamped_start(&start(1), from, to);
-                gather(&x[0], from, to, 0, |index, d| start[d] + index[d])
+            let terms = pairs.map(|(x, y)| integer(x_ty, *x).wrapping_mul(integer(y_ty, *y)));
+            from_integer(to.ty, terms.fold(0, i128::wrapping_add))
+        };
+        let mut products = Vec::with_capacity(batches * rows * columns);
+        for batch in 0..*batches {
+            for row in 0..*rows {
+                let x = &x[(batch * rows + row) * depth..][..*depth];
+                let column = |column: usize| dot(x, &y[(batch * columns + column) * depth..][..*depth]);
+                products.extend((0..*columns).map(column));
             }
-            Op::DynamicUpdateSlice(_) => {
-                let update = &operand(1).dims;
-                let start = clamped_start(&start(2), from, update);
-                let mut updated = x[0].clone();
-                insert(&mut updated, to, &x[1], update, &start);
-                updated
-            }
-            Op::Reverse(reverse) => gather(&x[0], from, to, 0, |index, d| {
-                if reverse.dimensions.contains(&(d as i64)) { from[d] - 1 - index[d] } else { index[d] }
-            }),
-            Op::Pad(pad) => gather(&x[0], from, to, x[1][0], |index, d| {
-                let offset = index[d].saturating_sub(pad.edge_padding_low[d]);
-                let step = pad.interior_padding[d].saturating_add(1);
-                if offset % step == 0 { offset / step } else { -1 }
-            }),
-            Op::Concatenate(concatenate) => {
-                let mut whole = vec![0; to.iter().product::<i64>() as usize];
-                let mut start = vec![0; to.len()];
-                for (index, part) in x.iter().enumerate() {
-                    let dims = &operand(index).dims;
-                    insert(&mut whole, to, part, dims, &start);
-                    start[concatenate.dimension as usize] += dims[concatenate.dimension as usize];
+        }
+        Ok(products)
+    }
+
+    /// Reduces `width` consecutive elements of the arrays at a time.
+    fn reduce(
+        &self,
+        arrays: &[Registers],
+        init: &[Registers],
+        width: usize,
+        kernel: &Kernel,
+        to: &[Id],
+    ) -> Result<Vec<Registers>> {
+        let captured = self.load_all(&kernel.captured)?;
+        let init: Vec<u64> = init.iter().map(|init| init[0]).collect();
+        let mut registers = Vec::new();
+        let mut combine = |lhs: &[u64], rhs: &[u64]| {
+            kernel.run(&[lhs, rhs].concat(), |array| captured[array][0], &mut registers)
+        };
+        let mut results = vec![Vec::new(); to.len()];
+        let length = self.value(to[0]).dims.iter().product::<i64>() as usize;
+        for first in (0..length).map(|row| row * width) {
+            let row = (first..first + width).map(|at| arrays.iter().map(|array| array[at]).collect());
+            let row: Vec<Vec<u64>> = row.collect();
+            let reduced = match width {
+                0 => init.clone(),
+                _ => {
+                    let all = tree(row, &mut combine);
+                    combine(&init, &all)
                 }
-                whole
-            }
-            _ => return None,
-        })
-    }
-
-    fn elementwise(&self, op: &Operation, operands: &[&[u64]]) -> Registers {
-        let last = self.value(op.operand(op.operands.len() - 1)).ty;
-        match scalar(&op.kind, last, self.value(op.result()).ty) {
-            Some(scalar) => apply(&scalar, operands),
-            None => unreachable!("the compiler rejects the operation {}", op.kind.name()),
-        }
-    }
-
-    /// Executes the body of a reduction for many positions at once, only in registers.
-    fn lanes(&mut self, block: &Block, arguments: impl Iterator<Item = Registers>) -> Result<Vec<Registers>> {
-        let mut registers: HashMap<ValueId, Registers> =
-            block.arguments.iter().copied().zip(arguments).collect();
-        for id in &block.ops {
-            let op = self.program.main.body.op(*id);
-            // A value from outside the body is a scalar in memory.
-            for operand in &op.operands {
-                registers.entry(*operand).or_insert_with(|| self.load(*operand));
-            }
-            let operands: Vec<&[u64]> = op.operands.iter().map(|operand| &*registers[operand]).collect();
-            let result = match &op.kind {
-                Op::Return(_) => return Ok(operands.into_iter().map(<[u64]>::to_vec).collect()),
-                Op::Constant(constant) => literal(&constant.value)?,
-                _ => self.elementwise(op, &operands),
             };
-            registers.insert(op.result(), result);
+            results.iter_mut().zip(reduced).for_each(|(result, element)| result.push(element));
         }
-        Ok(Vec::new())
+        Ok(results)
     }
 
-    fn value(&self, value: ValueId) -> &'a Value {
-        &self.program.values[value.index()]
+    fn scatter(
+        &self,
+        arrays: &[Id],
+        indices: Id,
+        updates: &[Id],
+        windows: &Windows,
+        kernel: &Kernel,
+    ) -> Result<Vec<Registers>> {
+        let (mut results, dims) = (self.load_all(arrays)?, &self.value(arrays[0]).dims);
+        let (starts, of_indices) = (self.load(indices)?, self.value(indices));
+        let (elements, captured) = (self.load_all(updates)?, self.load_all(&kernel.captured)?);
+        let mut registers = Vec::new();
+        let mut number = 0;
+        for_each_index(&self.value(updates[0]).dims, |index| {
+            let start = |at: usize| integer(of_indices.ty, starts[at]);
+            if let Some(at) = windows.position(index, dims, &of_indices.dims, start) {
+                let old = results.iter().map(|array| array[at]);
+                let parameters: Vec<u64> = old.chain(elements.iter().map(|update| update[number])).collect();
+                let new = kernel.run(&parameters, |array| captured[array][0], &mut registers);
+                results.iter_mut().zip(new).for_each(|(array, element)| array[at] = element);
+            }
+            number += 1;
+        });
+        Ok(results)
     }
 
-    fn array(&self, value: ValueId) -> Array {
-        let Value { rows, location, .. } = *self.value(value);
+    /// Returns the start of a slice that is clamped so that the slice lies within the array.
+    fn clamped(&self, starts: &[Id], dims: &[i64], sizes: &[i64]) -> Result<Vec<i64>> {
+        let last = dims.iter().zip(sizes).map(|(dim, size)| i128::from(dim - size));
+        let start = |(start, last): (&Id, i128)| {
+            Ok(integer(self.value(*start).ty, self.scalar(*start)?).clamp(0, last) as i64)
+        };
+        starts.iter().zip(last).map(start).collect()
+    }
+
+    fn value(&self, id: Id) -> &'a Value {
+        &self.program.values[id]
+    }
+
+    fn array(&self, id: Id) -> Array {
+        let Value { rows, location, .. } = *self.value(id);
         match location {
             Location::Argument(index) => self.arguments[index].clone(),
             Location::Scratch(offset) => Array { rows, place: Place::Device(self.scratch + offset) },
-            Location::Register => unreachable!("a value in the body of a reduction is not in memory"),
+            Location::None => unreachable!("a value inside a kernel is not in memory"),
         }
     }
 
-    fn load(&mut self, value: ValueId) -> Registers {
-        load(&self.array(value).read(self.ram), self.value(value).ty.byte_width())
+    fn load(&self, id: Id) -> Result<Registers> {
+        Ok(load(&self.array(id).read(self.ram)?, self.value(id).ty.byte_width()))
     }
 
-    fn load_all(&mut self, values: &[ValueId]) -> Vec<Registers> {
-        values.iter().map(|value| self.load(*value)).collect()
+    fn scalar(&self, id: Id) -> Result<u64> {
+        Ok(self.load(id)?[0])
     }
 
-    /// Stores the results of an operation.
-    fn store_all(&mut self, op: &Operation, results: Vec<Registers>) {
-        for (value, registers) in op.results.zip(results) {
-            self.array(value).write(self.ram, store(&registers, self.value(value).ty.byte_width()));
-        }
+    fn load_all(&self, ids: &[Id]) -> Result<Vec<Registers>> {
+        ids.iter().map(|id| self.load(*id)).collect()
+    }
+
+    fn store_all(&self, ids: &[Id], results: Vec<Registers>) -> Result<()> {
+        let store = |(id, registers): (&Id, Registers)| {
+            self.array(*id).write(self.ram, store(&registers, self.value(*id).ty.byte_width()))
+        };
+        ids.iter().zip(results).try_for_each(store)
     }
 }
 
-fn literal(literal: &Literal) -> Result<Registers> {
-    let dense = literal.dense_bytes().map_err(|error| Error::resource_exhausted(error.to_string()))?;
-    Ok(load(&dense, literal.ty().element_type().byte_width()))
+/// Reduces rows of elements of several arrays together. Neighboring elements are combined first, then neighboring results, and so
+/// on: sums of many numbers are more accurate in this order.
+fn tree(mut row: Vec<Vec<u64>>, combine: &mut impl FnMut(&[u64], &[u64]) -> Vec<u64>) -> Vec<u64> {
+    while row.len() > 1 {
+        row = row
+            .chunks(2)
+            .map(|pair| if let [x, y] = pair { combine(x, y) } else { pair[0].clone() })
+            .collect();
+    }
+    row.pop().unwrap_or_default()
 }
 
 /// Converts an integer to an element of a value's type.
@@ -243,14 +279,15 @@ mod tests {
     use super::*;
     use pjrt_stablehlo::passes::{CoreOps, decompose};
 
-    use crate::program::OPERATIONS;
+    use crate::lowering::lower;
+    use crate::operations::OPERATIONS;
 
     fn compile(text: &str) -> Result<Program> {
         let core = CoreOps::from_ops(OPERATIONS.iter().copied());
         let module =
             pjrt_stablehlo::parse(text.as_bytes().to_vec()).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let module = decompose(&module, &core).unwrap_or_else(|e| panic!("{e}\n{text}"));
-        Program::new(module.main().unwrap().clone())
+        lower(module.main().unwrap())
     }
 
     fn bytes<const N: usize>(numbers: &[f64], element: impl Fn(f64) -> [u8; N]) -> Vec<u8> {
@@ -269,32 +306,27 @@ mod tests {
     /// memory.
     fn run(text: &str, arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let program = compile(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-        let mut ram = Ram::new(1 << 16).unwrap();
+        let ram = Ram::new(1 << 16).unwrap();
         let mut scratch = 0;
-        let values = program.main.arguments().iter().zip(arguments);
+        let values = program.arguments.iter().zip(arguments);
         let arguments: Vec<Array> = values
             .map(|(value, dense)| {
-                let rows = program.values[value.index()].rows;
+                let rows = program.values[*value].rows;
                 assert_eq!(dense.len(), rows.dense_size());
                 let array = Array { rows, place: Place::Device(scratch) };
                 scratch += rows.padded_size();
-                array.write(&mut ram, dense.clone());
+                array.write(&ram, dense.clone()).unwrap();
                 array
             })
             .collect();
         let outputs: Vec<Array> = program
             .main
-            .returned()
+            .results
             .iter()
-            .map(|value| Array {
-                rows: program.values[value.index()].rows,
-                place: Place::Host(Default::default()),
-            })
+            .map(|value| Array { rows: program.values[*value].rows, place: Place::Host(Default::default()) })
             .collect();
-        Interpreter { program: &program, ram: &mut ram, scratch, arguments: &arguments }
-            .run(&outputs)
-            .unwrap();
-        outputs.iter().map(|output| output.read(&mut ram)).collect()
+        Processor { program: &program, ram: &ram, scratch, arguments: &arguments }.run(&outputs).unwrap();
+        outputs.iter().map(|output| output.read(&ram).unwrap()).collect()
     }
 
     #[test]
