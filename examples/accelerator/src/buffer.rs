@@ -1,14 +1,15 @@
 //! Arrays on a device, and their transfers.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
+use pjrt_plugin::layout::dense_size;
 use pjrt_plugin::queue::Block;
 use pjrt_plugin::{
-    ArraySpec, BufferRef, CopyToHost, Error, HostBuffer, Memory, Pending, PjrtBuffer, Placement, Result,
+    ArraySpec, BufferRef, CopyToHost, HostBuffer, Memory, Pending, PjrtBuffer, Placement, Result,
 };
 
 use crate::Accelerator;
-use crate::array::{Array, Place, Rows};
+use crate::array::{Array, Place};
 use crate::chip::Chip;
 use crate::ram::Ram;
 
@@ -31,31 +32,26 @@ impl Buffer {
     ///
     /// Returns RESOURCE_EXHAUSTED if there is not enough memory.
     pub(crate) fn allocate(chip: &Arc<Chip>, spec: &ArraySpec, holder: &str) -> Result<Self> {
-        let rows = rows(spec)?;
-        let chip = Arc::clone(chip);
+        let (chip, size) = (Arc::clone(chip), dense_size(spec.dims(), spec.element_type().byte_size())?);
         if is_in_host_memory(spec) {
-            let place = Place::Host(Arc::new(OnceLock::new()));
-            return Ok(Self { array: Array { rows, place }, chip, memory: None });
+            let array = Array { size, place: Place::Host(Arc::default()) };
+            return Ok(Self { array, chip, memory: None });
         }
-        let memory = chip.memory.allocate(rows.padded_size(), describe(spec, holder))?;
+        let memory = chip.memory.allocate(size, describe(spec, holder))?;
         let place = Place::Device(memory.address());
-        Ok(Self { array: Array { rows, place }, chip, memory: Some(Arc::new(memory)) })
+        Ok(Self { array: Array { size, place }, chip, memory: Some(Arc::new(memory)) })
     }
 
     /// Returns `true` if an array of a type can replace this one.
     pub(crate) fn fits(&self, spec: &ArraySpec) -> bool {
-        self.memory.is_some()
-            && !is_in_host_memory(spec)
-            && rows(spec).is_ok_and(|rows| rows.padded_size() == self.array.rows.padded_size())
+        let size = dense_size(spec.dims(), spec.element_type().byte_size());
+        self.memory.is_some() && !is_in_host_memory(spec) && size.is_ok_and(|size| size == self.array.size)
     }
 
     /// Replaces this array, which will not be read again, with one of a type that [`fits`](Self::fits).
-    pub(crate) fn reuse(self, spec: &ArraySpec, holder: &str) -> Result<Self> {
-        if let Some(memory) = &self.memory {
-            memory.set_holder(describe(spec, holder));
-        }
-        let array = Array { rows: rows(spec)?, place: self.array.place };
-        Ok(Self { array, ..self })
+    pub(crate) fn reuse(self, spec: &ArraySpec, holder: &str) -> Self {
+        self.memory.iter().for_each(|memory| memory.set_holder(describe(spec, holder)));
+        self
     }
 
     /// Starts to transfer a host array to a device.
@@ -64,10 +60,8 @@ impl Buffer {
         let buffer = Self::allocate(&to.device.chip, &spec, "from the host")?;
         let target = Target::of(&buffer);
         // The command owns the right to read the host's memory, and releases it when it has finished.
-        let ready = to
-            .device
-            .chip
-            .submit_copy("upload", data.dense_size(), move |ram| target.write(ram, data.to_vec()?));
+        let chip = &to.device.chip;
+        let ready = chip.submit_upload(data.dense_size(), move |ram| target.write(ram, data.to_vec()?));
         Ok(Pending::allocated(buffer, ready))
     }
 
@@ -81,7 +75,7 @@ impl Buffer {
         let (source, target) = (Arc::clone(from.storage), Target::of(&buffer));
         let ready = from.device.chip.submit_transfer(
             &to.device.chip,
-            source.array.rows.dense_size(),
+            source.array.size,
             move |ram| source.array.read(ram),
             move |ram, data| target.write(ram, data),
         );
@@ -113,45 +107,25 @@ fn is_in_host_memory(spec: &ArraySpec) -> bool {
     spec.memory_kind() == Some(Memory::PINNED_HOST)
 }
 
-fn rows(spec: &ArraySpec) -> Result<Rows> {
-    Rows::of(spec.dims(), spec.element_type().byte_size()).ok_or_else(|| {
-        Error::resource_exhausted(format!(
-            "the size of an array {}{:?} overflows the address space",
-            spec.element_type(),
-            spec.dims()
-        ))
-    })
-}
-
 fn describe(spec: &ArraySpec, holder: &str) -> String {
     format!("{}{:?} {holder}", spec.element_type(), spec.dims())
 }
 
 impl PjrtBuffer for Buffer {
     fn size_in_bytes(&self) -> usize {
-        match self.memory {
-            Some(_) => self.array.rows.padded_size(),
-            None => self.array.rows.dense_size(),
-        }
+        self.array.size
     }
 
     fn copy_to_host(self: Arc<Self>, copy: CopyToHost) {
-        let chip = Arc::clone(&self.chip);
-        // If the command fails before it reads the array, the copy reports the error of the command.
-        let (copy, bytes) = (Arc::new(Mutex::new(Some(copy))), self.array.rows.dense_size());
-        let take =
-            |copy: &Mutex<Option<CopyToHost>>| copy.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let target = Arc::clone(&copy);
-        let read = chip.submit_copy("readback", bytes, move |ram| {
-            let data = self.array.read(ram)?;
-            take(&target).into_iter().for_each(|copy| copy.finish_with(&data));
-            Ok(())
-        });
-        read.on_ready(move |outcome| {
-            if let (Err(error), Some(copy)) = (outcome, take(&copy)) {
-                copy.fail(error);
-            }
-        });
+        let (chip, bytes) = (Arc::clone(&self.chip), self.array.size);
+        chip.submit_readback(
+            bytes,
+            move |ram| self.array.read(ram),
+            |data| match data {
+                Ok(data) => copy.finish_with(&data),
+                Err(error) => copy.fail(error),
+            },
+        );
     }
 
     fn host_bytes(&self) -> Result<Option<&[u8]>> {

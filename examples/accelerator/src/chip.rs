@@ -55,14 +55,26 @@ impl Chip {
         self.programs.submit(move |engine| engine.execute(name, Vec::new(), program))
     }
 
-    /// Submits a copy of this number of bytes between the host and the device.
-    pub(crate) fn submit_copy(
+    /// Submits a copy of this number of bytes from the host.
+    pub(crate) fn submit_upload(
         &self,
-        name: &'static str,
         bytes: usize,
-        copy: impl FnOnce(&Ram) -> Result<()> + Send + 'static,
+        write: impl FnOnce(&Ram) -> Result<()> + Send + 'static,
     ) -> Event {
-        self.copies.submit(move |engine| engine.copy(name, bytes, copy))
+        self.copies.submit(move |engine| engine.copy("upload", bytes, write))
+    }
+
+    /// Submits a copy to the host. `finish` receives the data, or the error of the device.
+    pub(crate) fn submit_readback(
+        &self,
+        bytes: usize,
+        read: impl FnOnce(&Ram) -> Result<Vec<u8>> + Send + 'static,
+        finish: impl FnOnce(Result<Vec<u8>>) + Send + 'static,
+    ) {
+        let _done = self.copies.submit(move |engine| {
+            finish(engine.copy("readback", bytes, read));
+            Ok(())
+        });
     }
 
     /// Submits a copy to another device: one command for each device, which are connected by a link.

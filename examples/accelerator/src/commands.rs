@@ -1,35 +1,39 @@
 //! The commands of the device's processor: the language that programs are lowered to.
 //!
 //! There are few: StableHLO's operations that move elements, from `broadcast` to the patches of a convolution, are all
-//! [`Command::Move`], and all elementwise operations are [`Command::Compute`].
+//! [`Kind::Move`], and all elementwise operations are [`Kind::Compute`].
 
 use pjrt_stablehlo::ir::{ElementType, Literal};
 
-use crate::array::Rows;
 use crate::indexing::Windows;
-use crate::kernel::Kernel;
+use crate::kernel::{Id, Kernel};
 use crate::movement::Axis;
-
-/// The number of a value in [`Program::values`].
-pub(crate) type Id = usize;
 
 /// A program for the processor.
 pub(crate) struct Program {
     pub(crate) values: Vec<Value>,
-    /// The values of the arguments.
-    pub(crate) arguments: Vec<Id>,
     pub(crate) main: Block,
     /// The size in bytes of the memory that an execution needs in addition to arguments and results.
     pub(crate) scratch_size: usize,
 }
 
 /// A value of a program: an array.
-#[derive(Clone)]
 pub(crate) struct Value {
     pub(crate) ty: ElementType,
     pub(crate) dims: Box<[i64]>,
-    pub(crate) rows: Rows,
     pub(crate) location: Location,
+}
+
+impl Value {
+    /// Returns the number of elements.
+    pub(crate) fn len(&self) -> usize {
+        self.dims.iter().product::<i64>() as usize
+    }
+
+    /// Returns the size in bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.len() * self.ty.byte_width()
+    }
 }
 
 /// The location of a value during an execution.
@@ -51,136 +55,51 @@ pub(crate) struct Block {
     pub(crate) results: Vec<Id>,
 }
 
-/// A command, which reads values and writes others.
-pub(crate) enum Command {
-    Constant {
-        literal: Literal,
-        to: Id,
-    },
-    /// Writes the index along a dimension to each element.
-    Iota {
-        dimension: usize,
-        to: Id,
-    },
-    /// Copies the elements in row-major order, to an array of the same or of other dimensions.
-    Copy {
-        from: Id,
-        to: Id,
-    },
-    /// Computes each element of the result from one element of each captured value.
-    Compute {
-        kernel: Kernel,
-        to: Id,
-    },
-    /// Copies an element to each element of the result: from the coordinates that the axes and the starts specify, or from
-    /// `outside` if these are out of bounds.
-    Move {
-        from: Id,
-        axes: Vec<Axis>,
-        starts: Vec<Id>,
-        outside: Option<Id>,
-        to: Id,
-    },
-    /// Copies blocks into an array, which has the elements of `base` elsewhere. The blocks begin at constant coordinates, to
-    /// which the values `starts` are added.
-    Insert {
-        base: Option<Id>,
-        blocks: Vec<(Id, Vec<i64>)>,
-        starts: Vec<Id>,
-        to: Id,
-    },
-    /// Multiplies matrices: `[batch, row, depth]` and `[batch, column, depth]` to `[batch, row, column]`.
-    Product {
-        lhs: Id,
-        rhs: Id,
-        batches: usize,
-        rows: usize,
-        columns: usize,
-        depth: usize,
-        to: Id,
-    },
-    /// Reduces arrays of `width` elements per element of the result together.
-    Reduce {
-        arrays: Vec<Id>,
-        init: Vec<Id>,
-        width: usize,
-        kernel: Kernel,
-        to: Vec<Id>,
-    },
-    /// Copies slices that begin at the coordinates in `indices`.
-    Gather {
-        from: Id,
-        indices: Id,
-        windows: Windows,
-        to: Id,
-    },
-    /// Combines elements of the arrays with those of the updates, at the coordinates in `indices`.
-    Scatter {
-        arrays: Vec<Id>,
-        indices: Id,
-        updates: Vec<Id>,
-        windows: Windows,
-        kernel: Kernel,
-        to: Vec<Id>,
-    },
-    If {
-        condition: Id,
-        branches: [Block; 2],
-        to: Vec<Id>,
-    },
-    /// Repeats `body` while `condition` holds. The state is in the memory of the results.
-    While {
-        init: Vec<Id>,
-        condition: Block,
-        body: Block,
-        to: Vec<Id>,
-    },
+/// A command, with the values that it reads and writes, and the blocks that it executes.
+pub(crate) struct Command {
+    pub(crate) kind: Kind,
+    pub(crate) reads: Vec<Id>,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) writes: Vec<Id>,
 }
 
-impl Command {
-    /// Returns the values that the command itself reads, without those that its blocks read.
-    pub(crate) fn reads(&self) -> Vec<Id> {
-        match self {
-            Self::Constant { .. } | Self::Iota { .. } => Vec::new(),
-            Self::Copy { from, .. } => vec![*from],
-            Self::Compute { kernel, .. } => kernel.captured.clone(),
-            Self::Move { from, starts, outside, .. } => [&[*from], &**starts, outside.as_slice()].concat(),
-            Self::Insert { base, blocks, starts, .. } => {
-                let blocks: Vec<Id> = blocks.iter().map(|(block, _)| *block).collect();
-                [base.as_slice(), &blocks, starts].concat()
-            }
-            Self::Product { lhs, rhs, .. } => vec![*lhs, *rhs],
-            Self::Reduce { arrays, init, kernel, .. } => [&**arrays, init, &kernel.captured].concat(),
-            Self::Gather { from, indices, .. } => vec![*from, *indices],
-            Self::Scatter { arrays, indices, updates, kernel, .. } => {
-                [&**arrays, &[*indices], updates, &kernel.captured].concat()
-            }
-            Self::If { condition, .. } => vec![*condition],
-            Self::While { init, .. } => init.clone(),
-        }
-    }
-
-    /// Returns the values that the command writes.
-    pub(crate) fn writes(&self) -> &[Id] {
-        match self {
-            Self::Constant { to, .. } | Self::Iota { to, .. } | Self::Copy { to, .. } => {
-                std::slice::from_ref(to)
-            }
-            Self::Compute { to, .. } | Self::Move { to, .. } | Self::Insert { to, .. } => {
-                std::slice::from_ref(to)
-            }
-            Self::Product { to, .. } | Self::Gather { to, .. } => std::slice::from_ref(to),
-            Self::Reduce { to, .. } | Self::Scatter { to, .. } => to,
-            Self::If { to, .. } | Self::While { to, .. } => to,
-        }
-    }
-
-    /// Returns the blocks of the command.
-    pub(crate) fn blocks(&self) -> Vec<&Block> {
-        match self {
-            Self::If { branches: [then, otherwise], .. } => vec![then, otherwise],
-            Self::While { condition, body, .. } => vec![condition, body],
-            _ => Vec::new(),
-        }
-    }
+/// The kinds of commands. Lists of values are those that a command reads, in order.
+pub(crate) enum Kind {
+    Constant(Literal),
+    /// Writes the index along a dimension to each element.
+    Iota(usize),
+    /// Copies the elements of an array in row-major order, to an array of the same or of other dimensions.
+    Copy,
+    /// Computes each element of the result from one element of each captured value.
+    Compute(Kernel),
+    /// Copies to each element of the result the element of an array at the coordinates that the axes specify, or zero if these
+    /// are out of bounds. Reads the array, for `is_padded` an element instead of zero, and coordinates to which the others are
+    /// relative.
+    Move {
+        axes: Vec<Axis>,
+        is_padded: bool,
+    },
+    /// Joins arrays along a dimension.
+    Join(usize),
+    /// Copies an array, and replaces a block of it. Reads the array, the block, and the coordinates of the block's start.
+    Update,
+    /// Multiplies matrices: `[batch, row, depth]` and `[batch, column, depth]` to `[batch, row, column]`.
+    Product {
+        batches: usize,
+        depth: usize,
+    },
+    /// Reduces `width` consecutive elements at a time. Reads the arrays, their initial values, and what the kernel captures.
+    Reduce {
+        width: usize,
+        kernel: Kernel,
+    },
+    /// Copies slices. Reads the array, and the coordinates of the slices' starts.
+    Gather(Windows),
+    /// Combines elements of arrays with updates. Reads the arrays, the coordinates of the updates' starts, the updates, and what
+    /// the kernel captures.
+    Scatter(Windows, Kernel),
+    /// Executes the first block if the condition holds, and otherwise the second.
+    If,
+    /// Executes the second block while the result of the first one is true. Reads the initial state.
+    While,
 }

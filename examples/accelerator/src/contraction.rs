@@ -5,109 +5,79 @@ use pjrt_plugin::Result;
 use pjrt_stablehlo::ir::ops::{Convolution, ReduceWindow};
 use pjrt_stablehlo::ir::{DotDimensionNumbers, OpId, Operation};
 
-use crate::commands::{Command, Id};
+use crate::commands::Kind;
+use crate::kernel::Id;
 use crate::lowering::{Lowering, ids};
 use crate::movement::{Axis, transposition};
 
 impl Lowering<'_> {
     /// Translates a product: both operands are transposed to batches of matrices.
     pub(crate) fn dot_general(&mut self, op: &Operation, numbers: &DotDimensionNumbers) -> Result<()> {
-        let lhs = self.matrices(
-            op.operand(0).index(),
-            &numbers.lhs_batching_dimensions,
-            &numbers.lhs_contracting_dimensions,
-        )?;
-        let rhs = self.matrices(
-            op.operand(1).index(),
-            &numbers.rhs_batching_dimensions,
-            &numbers.rhs_contracting_dimensions,
-        )?;
-        let [batches, rows, depth] = lhs.1;
-        let to = op.result().index();
-        self.emit(Command::Product { lhs: lhs.0, rhs: rhs.0, batches, rows, columns: rhs.1[1], depth, to });
+        let (batching, contracting) = (&numbers.lhs_batching_dimensions, &numbers.lhs_contracting_dimensions);
+        let lhs = self.matrices(op.operand(0).index(), batching, contracting)?;
+        let dims = &self.values[op.operand(0).index()].dims;
+        let [batches, depth] = [batching, contracting].map(|which| size(&sizes(dims, which)));
+        let (batching, contracting) = (&numbers.rhs_batching_dimensions, &numbers.rhs_contracting_dimensions);
+        let rhs = self.matrices(op.operand(1).index(), batching, contracting)?;
+        self.emit(Kind::Product { batches, depth }, vec![lhs, rhs], vec![op.result().index()]);
         Ok(())
     }
 
-    /// Moves the dimensions of an operand into the order batch, row, depth, and returns the products of their sizes.
-    fn matrices(&mut self, from: Id, batching: &[i64], contracting: &[i64]) -> Result<(Id, [usize; 3])> {
-        let dims = self.values[from].dims.clone();
-        let all = 0..dims.len() as i64;
-        let free: Vec<i64> =
-            all.clone().filter(|d| !batching.contains(d) && !contracting.contains(d)).collect();
-        let size = |which: &[i64]| which.iter().map(|d| dims[*d as usize] as usize).product::<usize>();
-        let order = [batching, &free, contracting].concat();
-        let moved = if all.eq(order.iter().copied()) { from } else { self.transposed(from, &order)? };
-        Ok((moved, [size(batching), size(&free), size(contracting)]))
+    /// Moves the dimensions of an operand into the order batch, row, depth.
+    fn matrices(&mut self, from: Id, batching: &[i64], contracting: &[i64]) -> Result<Id> {
+        let all = 0..self.values[from].dims.len() as i64;
+        let free: Vec<i64> = all.filter(|d| !batching.contains(d) && !contracting.contains(d)).collect();
+        self.transposed(from, &[batching, &free, contracting].concat())
     }
 
+    /// Moves the dimensions of an array into another order, unless they are in that order.
     fn transposed(&mut self, from: Id, order: &[i64]) -> Result<Id> {
-        let dims: Vec<i64> = order.iter().map(|d| self.values[from].dims[*d as usize]).collect();
+        if order.is_sorted() {
+            return Ok(from);
+        }
+        let dims = sizes(&self.values[from].dims, order);
         self.moved(from, transposition(order), &dims, None)
     }
 
-    /// Translates a convolution to a product of the patches under the windows with the kernel. Either the features or the
-    /// batch have groups.
+    /// Translates a convolution to a product of the patches under the windows with the kernel.
     pub(crate) fn convolution(&mut self, op: &Operation, conv: &Convolution) -> Result<()> {
         let [lhs, rhs, result] = [op.operand(0), op.operand(1), op.result()].map(|value| self.dims(value));
         let numbers = &conv.dimension_numbers;
-        let (features, batches) = (conv.feature_group_count, conv.batch_group_count);
-        let groups = features * batches;
-        let batch = lhs[numbers.input_batch_dimension as usize] / batches;
-        let depth = rhs[numbers.kernel_input_feature_dimension as usize];
-        let columns = rhs[numbers.kernel_output_feature_dimension as usize] / groups;
-        let spatial = numbers.input_spatial_dimensions.len();
-        let sizes =
-            |dims: &[i64], which: &[i64]| -> Vec<i64> { which.iter().map(|d| dims[*d as usize]).collect() };
-        let outputs = sizes(&result, &numbers.output_spatial_dimensions);
-        let windows = sizes(&rhs, &numbers.kernel_spatial_dimensions);
-        // Dimensions of the patches: group, batch, positions of the windows, feature, positions inside a window.
-        let (positions, feature) = (2, 2 + spatial);
-        let mut axes = vec![Axis::sum([]); lhs.len()];
-        let group = |groups: i64, size: i64| if groups > 1 { size } else { 0 };
-        axes[numbers.input_batch_dimension as usize] = Axis::sum([(0, group(batches, batch)), (1, 1)]);
-        axes[numbers.input_feature_dimension as usize] =
-            Axis::sum([(0, group(features, depth)), (feature, 1)]);
+        let rank = lhs.len();
+        let spatial = |d: usize| numbers.output_spatial_dimensions[d];
+        // Dimensions of the patches: batch, positions of the windows, feature, positions inside a window.
+        let mut axes = vec![Axis::sum([]); rank];
+        axes[numbers.input_batch_dimension as usize] = Axis::along(0);
+        axes[numbers.input_feature_dimension as usize] = Axis::along(rank - 1);
         for (d, dimension) in numbers.input_spatial_dimensions.iter().enumerate() {
-            let terms = [(positions + d, conv.window_strides[d]), (feature + 1 + d, conv.rhs_dilation[d])];
+            let terms = [(1 + d, conv.window_strides[d]), (rank + d, conv.rhs_dilation[d])];
             let low = conv.padding[d][0].saturating_neg();
             axes[*dimension as usize] = Axis::sum(terms).offset(low).dilated(conv.lhs_dilation[d]);
         }
-        let dims = [&[groups, batch][..], &outputs, &[depth], &windows].concat();
-        let patches = self.moved(op.operand(0).index(), axes, &dims, None)?;
-        // Dimensions of the kernel: group, output feature, input feature, positions inside a window.
-        let mut axes = vec![Axis::sum([]); rhs.len()];
-        axes[numbers.kernel_output_feature_dimension as usize] = Axis::sum([(0, columns), (1, 1)]);
-        axes[numbers.kernel_input_feature_dimension as usize] = Axis::along(2);
+        let order: Vec<i64> =
+            [numbers.output_batch_dimension].into_iter().chain((0..rank - 2).map(spatial)).collect();
+        let inner = [&[numbers.kernel_input_feature_dimension], &*numbers.kernel_spatial_dimensions].concat();
+        let (positions, inner_sizes) = (sizes(&result, &order), sizes(&rhs, &inner));
+        let patches = [&*positions, &inner_sizes].concat();
+        let patches = self.moved(op.operand(0).index(), axes, &patches, None)?;
+        // Dimensions of the kernel: output feature, input feature, positions inside a window.
+        let outer = numbers.kernel_output_feature_dimension;
+        let kernel_order = [&[outer], &*inner].concat();
+        let mut axes = transposition(&kernel_order);
         for (d, dimension) in numbers.kernel_spatial_dimensions.iter().enumerate() {
-            axes[*dimension as usize] = match conv.window_reversal.get(d) {
-                Some(true) => Axis::sum([(3 + d, -1)]).offset(windows[d] - 1),
-                _ => Axis::along(3 + d),
-            };
+            if conv.window_reversal.get(d) == Some(&true) {
+                axes[*dimension as usize] = Axis::sum([(2 + d, -1)]).offset(inner_sizes[1 + d] - 1);
+            }
         }
-        let dims = [&[groups, columns, depth][..], &windows].concat();
-        let kernel = self.moved(op.operand(1).index(), axes, &dims, None)?;
-        // Dimensions of the product: group, batch, positions of the windows, output feature.
-        let dims = [&[groups, batch][..], &outputs, &[columns]].concat();
-        let product = self.temporary(self.values[op.result().index()].ty, &dims)?;
-        let size = |dims: &[i64]| dims.iter().product::<i64>() as usize;
-        self.emit(Command::Product {
-            lhs: patches,
-            rhs: kernel,
-            batches: groups as usize,
-            rows: size(&dims[1..dims.len() - 1]),
-            columns: columns as usize,
-            depth: size(&[&[depth], &*windows].concat()),
-            to: product,
-        });
-        // The group and the output feature become one dimension of the result.
-        let mut order = vec![Vec::new(); result.len()];
-        order[numbers.output_batch_dimension as usize] = vec![1];
-        order[numbers.output_feature_dimension as usize] = vec![0, dims.len() as i64 - 1];
-        for (d, dimension) in numbers.output_spatial_dimensions.iter().enumerate() {
-            order[*dimension as usize] = vec![2 + d as i64];
-        }
-        let from = self.transposed(product, &order.concat())?;
-        self.emit(Command::Copy { from, to: op.result().index() });
+        let kernel = self.moved(op.operand(1).index(), axes, &sizes(&rhs, &kernel_order), None)?;
+        let product = [&*positions, &[rhs[outer as usize]]].concat();
+        let product = self.temporary(self.values[op.result().index()].ty, &product)?;
+        let kind = Kind::Product { batches: 1, depth: size(&inner_sizes) };
+        self.emit(kind, vec![patches, kernel], vec![product]);
+        // The dimensions of the product are those of the result in this order.
+        let order = [&*order, &[numbers.output_feature_dimension]].concat();
+        let axes = order.iter().map(|dimension| Axis::along(*dimension as usize)).collect();
+        self.emit(Kind::Move { axes, is_padded: false }, vec![product], vec![op.result().index()]);
         Ok(())
     }
 
@@ -118,8 +88,7 @@ impl Lowering<'_> {
         let order: Vec<i64> = kept.chain(reduced.iter().copied()).collect();
         let arrays = ids(op.operand_group(0)).into_iter().map(|array| self.transposed(array, &order));
         let arrays = arrays.collect::<Result<_>>()?;
-        let width = reduced.iter().map(|d| dims[*d as usize] as usize).product();
-        self.emit_reduce(id, op, arrays, width)
+        self.emit_reduce(id, op, arrays, size(&sizes(&dims, reduced)))
     }
 
     /// Translates a reduction of windows: a movement copies the elements of each window next to each other.
@@ -137,13 +106,21 @@ impl Lowering<'_> {
         let pairs = ids(op.operand_group(0)).into_iter().zip(ids(op.operand_group(1)));
         let arrays = pairs.map(|(array, init)| self.moved(array, axes.clone(), &dims, Some(init)));
         let arrays = arrays.collect::<Result<_>>()?;
-        self.emit_reduce(id, op, arrays, reduce.window_dimensions.iter().product::<i64>() as usize)
+        self.emit_reduce(id, op, arrays, size(&reduce.window_dimensions))
     }
 
     fn emit_reduce(&mut self, id: OpId, op: &Operation, arrays: Vec<Id>, width: usize) -> Result<()> {
-        let (init, kernel) = (ids(op.operand_group(1)), self.region_kernel(id)?);
-        let to = op.results.map(|value| value.index()).collect();
-        self.emit(Command::Reduce { arrays, init, width, kernel, to });
+        let kernel = self.region_kernel(id)?;
+        let reads = [&*arrays, &ids(op.operand_group(1)), &kernel.captured].concat();
+        self.emit(Kind::Reduce { width, kernel }, reads, op.results.map(|value| value.index()).collect());
         Ok(())
     }
+}
+
+fn sizes(dims: &[i64], which: &[i64]) -> Vec<i64> {
+    which.iter().map(|dimension| dims[*dimension as usize]).collect()
+}
+
+fn size(dims: &[i64]) -> usize {
+    dims.iter().product::<i64>() as usize
 }

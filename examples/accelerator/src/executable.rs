@@ -1,5 +1,6 @@
 //! Compiled programs as hosts see them.
 
+use pjrt_plugin::layout::dense_size;
 use pjrt_plugin::stablehlo::{self, Signature};
 use pjrt_plugin::{
     ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, DeserializeRequest, Error, Memory,
@@ -10,7 +11,6 @@ use pjrt_stablehlo::ir::OpCode;
 use pjrt_stablehlo::passes::{CoreOps, decompose};
 
 use crate::Accelerator;
-use crate::array::Rows;
 use crate::commands::Program;
 use crate::cost::Cost;
 use crate::lowering::lower;
@@ -66,12 +66,10 @@ impl Executable {
         let program = lower(stablehlo::main(&module)?)?;
         let signature = Signature::of(&module)?;
         for spec in signature.parameters.iter().chain(&signature.outputs) {
-            if let Some(kind) =
-                spec.memory_kind().filter(|kind| ![Memory::DEVICE, Memory::PINNED_HOST].contains(kind))
-            {
-                return Err(Error::unimplemented(format!(
-                    "the accelerator does not have the memory kind {kind}"
-                )));
+            let kind = spec.memory_kind().unwrap_or(Memory::DEVICE);
+            if ![Memory::DEVICE, Memory::PINNED_HOST].contains(&kind) {
+                let message = format!("the accelerator does not have the memory kind {kind}");
+                return Err(Error::unimplemented(message));
             }
         }
         Ok(Self { program, signature, replicas, module })
@@ -123,10 +121,8 @@ impl PjrtExecutable for Executable {
     }
 
     fn memory_stats(&self) -> Option<CompiledMemoryStats> {
-        let size = |spec: &ArraySpec| {
-            let rows = Rows::of(spec.dims(), spec.element_type().byte_size());
-            rows.and_then(|rows| i64::try_from(rows.padded_size()).ok()).unwrap_or(i64::MAX)
-        };
+        let size =
+            |spec: &ArraySpec| dense_size(spec.dims(), spec.element_type().byte_size()).unwrap_or(0) as i64;
         let sum = |specs: &[ArraySpec]| specs.iter().map(size).fold(0, i64::saturating_add);
         let (arguments, outputs) = (sum(self.parameters()), sum(self.outputs()));
         let temporary = self.program.scratch_size as i64;

@@ -6,7 +6,7 @@ use pjrt_plugin::{Error, Result};
 use pjrt_stablehlo::ir::{Op, OpId, Operation, ValueId};
 
 use crate::arithmetic::{Scalar, scalar};
-use crate::commands::Command;
+use crate::commands::Kind;
 use crate::element_type::load;
 use crate::kernel::{Kernel, Source};
 use crate::lowering::Lowering;
@@ -22,7 +22,8 @@ impl Lowering<'_> {
         if self.has_one_elementwise_user(op) {
             self.deferred.insert(op.result(), kernel);
         } else {
-            self.emit(Command::Compute { kernel, to: op.result().index() });
+            let reads = kernel.captured.clone();
+            self.emit(Kind::Compute(kernel), reads, vec![op.result().index()]);
         }
         Ok(())
     }

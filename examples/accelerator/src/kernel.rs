@@ -1,7 +1,9 @@
 //! Straight-line programs on single elements, which the processor runs for many elements at once.
 
 use crate::arithmetic::Scalar;
-use crate::commands::Id;
+
+/// The number of a value of the program.
+pub(crate) type Id = usize;
 
 /// A function of elements. Fusion joins kernels, so that the elements between them never reach the memory.
 #[derive(Clone, Default)]

@@ -56,7 +56,7 @@ fn prepare(
         let reusable = inputs.iter().position(|input| input.is_donated() && input.fits(spec));
         let donated = reusable.and_then(|position| inputs.remove(position).into_donated().ok());
         outputs.push(match donated {
-            Some(buffer) => buffer.reuse(spec, &holder)?,
+            Some(buffer) => buffer.reuse(spec, &holder),
             None => Buffer::allocate(chip, spec, &holder)?,
         });
     }

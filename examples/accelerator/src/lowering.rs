@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
+use pjrt_plugin::layout::dense_size;
 use pjrt_plugin::{Error, Result};
 use pjrt_stablehlo::ir::{self, Body, Function, Op, OpId, Operation, ValueId};
 
-use crate::array::Rows;
-use crate::commands::{Block, Command, Id, Location, Program, Value};
+use crate::commands::{Block, Command, Kind, Location, Program, Value};
 use crate::element_type::is_supported;
 use crate::indexing::Windows;
-use crate::kernel::Kernel;
+use crate::kernel::{Id, Kernel};
 use crate::movement::{Axis, transposition};
 use crate::operations::{check, is_elementwise};
 use crate::planner::plan;
@@ -45,8 +45,7 @@ pub(crate) fn lower(main: &Function) -> Result<Program> {
         Some(entry) => lowering.block(body.block(entry))?,
         None => Block::default(),
     };
-    let arguments = main.arguments().iter().map(|value| value.index()).collect();
-    plan(Program { values: lowering.values, arguments, main: entry, scratch_size: 0 })
+    plan(lowering.values, entry)
 }
 
 fn value(ty: &ir::Type) -> Result<Value> {
@@ -60,11 +59,8 @@ fn value(ty: &ir::Type) -> Result<Value> {
 }
 
 fn array(ty: ir::ElementType, dims: &[i64]) -> Result<Value> {
-    let rows = Rows::of(dims, ty.byte_width()).ok_or_else(|| {
-        let name = ty.name();
-        Error::resource_exhausted(format!("the size of an array {name}{dims:?} overflows the address space"))
-    })?;
-    Ok(Value { ty, dims: dims.into(), rows, location: Location::None })
+    dense_size(dims, ty.byte_width())?;
+    Ok(Value { ty, dims: dims.into(), location: Location::None })
 }
 
 impl Lowering<'_> {
@@ -87,113 +83,73 @@ impl Lowering<'_> {
     }
 
     fn operation(&mut self, id: OpId, op: &Operation) -> Result<()> {
-        let to = || op.results.map(ValueId::index).collect::<Vec<Id>>();
-        let command = match &op.kind {
-            Op::Constant(constant) => {
-                Command::Constant { literal: constant.value.clone(), to: op.result().index() }
+        let mut reads = ids(&op.operands);
+        let kind = match &op.kind {
+            Op::Constant(constant) => Kind::Constant(constant.value.clone()),
+            Op::Iota(iota) => Kind::Iota(iota.iota_dimension as usize),
+            Op::Reshape(_) | Op::CustomCall(_) => Kind::Copy,
+            Op::Concatenate(concatenate) => Kind::Join(concatenate.dimension as usize),
+            Op::DynamicUpdateSlice(_) => Kind::Update,
+            Op::If(_) => Kind::If,
+            Op::While(_) => Kind::While,
+            Op::Gather(gather) => Kind::Gather(Windows::of_gather(gather)),
+            Op::Scatter(scatter) => {
+                let kernel = self.region_kernel(id)?;
+                reads.extend(&kernel.captured);
+                Kind::Scatter(Windows::of_scatter(scatter), kernel)
             }
-            Op::Iota(iota) => {
-                Command::Iota { dimension: iota.iota_dimension as usize, to: op.result().index() }
-            }
-            Op::Reshape(_) | Op::CustomCall(_) => {
-                Command::Copy { from: op.operand(0).index(), to: op.result().index() }
-            }
-            Op::If(_) => {
-                let branches = [self.region(id, 0)?, self.region(id, 1)?];
-                Command::If { condition: op.operand(0).index(), branches, to: to() }
-            }
-            Op::While(_) => {
-                let [condition, body] = [self.region(id, 0)?, self.region(id, 1)?];
-                Command::While { init: ids(&op.operands), condition, body, to: to() }
-            }
-            Op::Gather(gather) => Command::Gather {
-                from: op.operand(0).index(),
-                indices: op.operand(1).index(),
-                windows: Windows::of_gather(gather),
-                to: op.result().index(),
-            },
-            Op::Scatter(scatter) => Command::Scatter {
-                arrays: ids(op.operand_group(0)),
-                indices: op.operand(op.operand_group(0).len()).index(),
-                updates: ids(op.operand_group(2)),
-                windows: Windows::of_scatter(scatter),
-                kernel: self.region_kernel(id)?,
-                to: to(),
-            },
             Op::DotGeneral(dot) => return self.dot_general(op, &dot.dot_dimension_numbers),
             Op::Convolution(convolution) => return self.convolution(op, convolution),
             Op::Reduce(reduce) => return self.reduce(id, op, &reduce.dimensions),
             Op::ReduceWindow(reduce) => return self.reduce_window(id, op, reduce),
+            // The users of a broadcast scalar read the scalar.
+            Op::BroadcastInDim(_) if self.is_scalar_for_kernels(op) => return Ok(()),
             _ if is_elementwise(&op.kind) => return self.elementwise(op),
-            _ => return self.movement(op),
+            _ => Kind::Move { axes: self.axes(op)?, is_padded: matches!(op.kind, Op::Pad(_)) },
         };
-        self.emit(command);
+        let mut blocks = Vec::new();
+        if let Kind::If | Kind::While = kind {
+            for index in 0..2 {
+                let block = self.body.region_block(id, index);
+                blocks.push(self.block(block.ok_or_else(|| Error::internal("an operation has no region"))?)?);
+            }
+        }
+        let writes = op.results.map(ValueId::index).collect();
+        self.commands.push(Command { kind, reads, blocks, writes });
         Ok(())
     }
 
-    fn region(&mut self, op: OpId, index: usize) -> Result<Block> {
-        let block = self.body.region_block(op, index);
-        self.block(block.ok_or_else(|| Error::internal("an operation has no region"))?)
-    }
-
-    /// Translates an operation that only moves elements.
-    fn movement(&mut self, op: &Operation) -> Result<()> {
-        let (to, from) = (op.result().index(), op.operand(0).index());
-        let dims = self.values[from].dims.clone();
+    /// Returns the coordinates in the first operand of an operation that moves its elements.
+    fn axes(&self, op: &Operation) -> Result<Vec<Axis>> {
+        let dims = self.dims(op.operand(0));
         let each = |axis: &dyn Fn(usize) -> Axis| (0..dims.len()).map(axis).collect::<Vec<Axis>>();
-        let operands = |first: usize| ids(&op.operands[first..]);
-        let (mut starts, mut outside) = (Vec::new(), None);
-        let axes = match &op.kind {
-            // The users of a broadcast scalar read the scalar.
-            Op::BroadcastInDim(_) if self.is_scalar_for_kernels(op) => return Ok(()),
+        Ok(match &op.kind {
             Op::BroadcastInDim(broadcast) => each(&|d| match dims[d] {
                 1 => Axis::sum([]),
                 _ => Axis::along(broadcast.broadcast_dimensions[d] as usize),
             }),
             Op::Transpose(transpose) => transposition(&transpose.permutation),
             Op::Slice(slice) => each(&|d| Axis::sum([(d, slice.strides[d])]).offset(slice.start_indices[d])),
+            Op::DynamicSlice(_) => each(&Axis::along),
             Op::Reverse(reverse) => each(&|d| match reverse.dimensions.contains(&(d as i64)) {
                 true => Axis::sum([(d, -1)]).offset(dims[d] - 1),
                 false => Axis::along(d),
             }),
             Op::Pad(pad) => {
-                outside = Some(op.operand(1).index());
                 let step = |d: usize| pad.interior_padding[d].saturating_add(1);
                 each(&|d| Axis::along(d).offset(pad.edge_padding_low[d].saturating_neg()).dilated(step(d)))
-            }
-            Op::DynamicSlice(_) => {
-                starts = operands(1);
-                each(&Axis::along)
-            }
-            Op::DynamicUpdateSlice(_) => {
-                let blocks = vec![(op.operand(1).index(), vec![0; dims.len()])];
-                self.emit(Command::Insert { base: Some(from), blocks, starts: operands(2), to });
-                return Ok(());
-            }
-            Op::Concatenate(concatenate) => {
-                let (along, mut start) = (concatenate.dimension as usize, vec![0; dims.len()]);
-                let block = |part: &ValueId| {
-                    let at = start.clone();
-                    start[along] += self.values[part.index()].dims[along];
-                    (part.index(), at)
-                };
-                let blocks = op.operands.iter().map(block).collect();
-                self.emit(Command::Insert { base: None, blocks, starts: Vec::new(), to });
-                return Ok(());
             }
             kind => {
                 return Err(Error::internal(format!("the accelerator has no command for {}", kind.name())));
             }
-        };
-        self.emit(Command::Move { from, axes, starts, outside, to });
-        Ok(())
+        })
     }
 
-    pub(crate) fn emit(&mut self, command: Command) {
-        self.commands.push(command);
+    pub(crate) fn emit(&mut self, kind: Kind, reads: Vec<Id>, writes: Vec<Id>) {
+        self.commands.push(Command { kind, reads, blocks: Vec::new(), writes });
     }
 
-    /// Emits a movement to a temporary array of these dimensions.
+    /// Emits a movement to a temporary array of these dimensions. Elements out of bounds are `outside`, or zero.
     pub(crate) fn moved(
         &mut self,
         from: Id,
@@ -202,7 +158,8 @@ impl Lowering<'_> {
         outside: Option<Id>,
     ) -> Result<Id> {
         let to = self.temporary(self.values[from].ty, dims)?;
-        self.emit(Command::Move { from, axes, starts: Vec::new(), outside, to });
+        let reads = [from].into_iter().chain(outside).collect();
+        self.emit(Kind::Move { axes, is_padded: outside.is_some() }, reads, vec![to]);
         Ok(to)
     }
 

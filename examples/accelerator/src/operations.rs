@@ -31,7 +31,7 @@ pub(crate) const OPERATIONS: &[OpCode] = &[
 const PLACEMENT: &str = "annotate_device_placement";
 
 /// The hint of errors about operations and types.
-const TYPES: &str = "it computes with f32, booleans and integers of whole bytes";
+const TYPES: &str = "it computes with f32, booleans and integers of whole bytes; the only convolutions are those of one group";
 
 /// Returns `true` if an operation computes each element of its result from one element of each operand.
 pub(crate) fn is_elementwise(op: &Op) -> bool {
@@ -53,8 +53,9 @@ pub(crate) fn check(body: &Body, op: &Operation) -> Result<()> {
         types.push(element);
     }
     let is_possible = match &op.kind {
-        Op::DotGeneral(_) | Op::Convolution(_) => {
-            !types.contains(&ElementType::I1) && types.iter().all(|ty| ty.is_float() == types[0].is_float())
+        Op::DotGeneral(_) => can_multiply(&types),
+        Op::Convolution(conv) => {
+            conv.feature_group_count * conv.batch_group_count == 1 && can_multiply(&types)
         }
         Op::Reduce(_) | Op::ReduceWindow(_) | Op::Scatter(_) => {
             region_ops(body, op).all(|op| is_scalar(body, op))
@@ -75,6 +76,11 @@ pub(crate) fn check(body: &Body, op: &Operation) -> Result<()> {
     let message =
         format!("the accelerator does not support {name}{target} with the types {types}, at {place}");
     Err(Error::unimplemented(message).with_hint(TYPES))
+}
+
+/// Returns `true` if the processor can multiply arrays of these types.
+fn can_multiply(types: &[ElementType]) -> bool {
+    !types.contains(&ElementType::I1) && types.iter().all(|ty| ty.is_float() == types[0].is_float())
 }
 
 /// Returns `true` if a kernel can contain the operation.

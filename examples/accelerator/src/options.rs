@@ -8,7 +8,7 @@ use pjrt_plugin::{Error, OptionSpec, Options, Result};
 
 /// The options of the client, which JAX sets with `jax.config.update("jax_pjrt_client_create_options", ...)`.
 pub(crate) const CREATE_OPTIONS: &[OptionSpec] = &[
-    OptionSpec::integer(LIMIT, 0, "bytes of memory of each device (ACCELERATOR_MEMORY_LIMIT; 64 MiB)"),
+    OptionSpec::integer("memory_limit", 64 << 20, "bytes of memory of each device"),
     OptionSpec::integer("latency", 0, "fault: microseconds that each command takes longer"),
     OptionSpec::integer(
         "slow_device",
@@ -28,29 +28,25 @@ pub(crate) const CREATE_OPTIONS: &[OptionSpec] = &[
     ),
 ];
 
-const LIMIT: &str = "memory_limit";
-const VARIABLE: &str = "ACCELERATOR_MEMORY_LIMIT";
-const DEFAULT_LIMIT: i64 = 64 << 20;
-
-/// The largest plausible size of the simulated memory, and number of microseconds or commands.
+/// The largest plausible number of bytes, microseconds or commands.
 const MAX: i64 = 1 << 40;
 
-/// Returns the size of a device's memory in bytes. The option takes precedence over the environment variable.
+/// Returns the size of a device's memory in bytes.
 ///
 /// # Errors
 ///
-/// Returns INVALID_ARGUMENT if the value is not a number in the valid range.
+/// Returns INVALID_ARGUMENT if the value is not in the valid range.
 pub(crate) fn memory_limit(options: &Options) -> Result<usize> {
-    let variable = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
-    let (limit, from) = match (options.integer(LIMIT)?, variable) {
-        (0, Some(text)) => (text.trim().parse().unwrap_or(-1), format!("{VARIABLE}={text}")),
-        (0, None) => (DEFAULT_LIMIT, String::new()),
-        (limit, _) => (limit, format!("the option {LIMIT}={limit}")),
-    };
-    if (1..=MAX).contains(&limit) {
-        return Ok(limit as usize);
+    Ok(integer(options, "memory_limit", 1)? as usize)
+}
+
+fn integer(options: &Options, name: &str, min: i64) -> Result<i64> {
+    let value = options.integer(name)?;
+    if (min..=MAX).contains(&value) {
+        return Ok(value);
     }
-    Err(Error::invalid_argument(format!("{from} is invalid; expected a number of bytes from 1 to {MAX}")))
+    let message = format!("the option {name}={value} is invalid; expected a number from {min} to {MAX}");
+    Err(Error::invalid_argument(message))
 }
 
 /// The faults of one device. A clone shares the counters.
@@ -73,18 +69,14 @@ impl Faults {
     ///
     /// Returns INVALID_ARGUMENT if a value is not in the valid range.
     pub(crate) fn of_devices(options: &Options, num_devices: usize) -> Result<Vec<Self>> {
-        let integer = |name: &str| match options.integer(name)? {
-            value @ 0..=MAX => Ok(value),
-            value => Err(Error::invalid_argument(format!(
-                "the option {name}={value} is invalid; expected a number from 0 to {MAX}"
-            ))),
-        };
-        let [latency, slow] =
-            [integer("latency")?, integer("slow_device")?].map(|us| Duration::from_micros(us as u64));
+        let [latency, slow, copy, end, lose] =
+            ["latency", "slow_device", "fail_copy", "memory_end", "lose_device"]
+                .map(|name| integer(options, name, 0));
+        let [latency, slow] = [latency?, slow?].map(|us| Duration::from_micros(us as u64));
+        let (end, lose) = (end?, lose?);
         // Without a fault, the counter never reaches zero.
         let counter = |count: i64| Arc::new(AtomicI64::new(if count == 0 { i64::MAX } else { count }));
-        let (end, copies) = (integer("memory_end")?, counter(integer("fail_copy")?));
-        let lose = integer("lose_device")?;
+        let copies = counter(copy?);
         let device = |id: usize| Self {
             latency: if id + 1 == num_devices { latency + slow } else { latency },
             memory_end: (end > 0).then_some(end as usize),
@@ -123,9 +115,11 @@ mod tests {
 
     #[test]
     fn a_value_out_of_range_is_refused_by_name() {
-        assert_eq!(memory_limit(&options(LIMIT, 4096)).unwrap(), 4096);
+        assert_eq!(memory_limit(&options("memory_limit", 4096)).unwrap(), 4096);
         for wrong in [-1, i64::MAX] {
-            assert!(memory_limit(&options(LIMIT, wrong)).unwrap_err().message().contains(LIMIT));
+            assert!(
+                memory_limit(&options("memory_limit", wrong)).unwrap_err().message().contains("memory_limit")
+            );
             let error = Faults::of_devices(&options("latency", wrong), 1).err().unwrap();
             assert!(error.message().contains("latency"), "{error}");
         }

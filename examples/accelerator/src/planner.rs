@@ -6,7 +6,8 @@ use pjrt_plugin::queue::AddressSpace;
 use pjrt_plugin::{Error, Result};
 
 use crate::array::ALIGNMENT;
-use crate::commands::{Block, Command, Id, Location, Program, Value};
+use crate::commands::{Block, Command, Location, Program, Value};
+use crate::kernel::Id;
 
 /// The maximum nesting depth of loops and branches.
 const MAX_DEPTH: usize = 64;
@@ -16,15 +17,13 @@ const MAX_DEPTH: usize = 64;
 /// # Errors
 ///
 /// Returns UNIMPLEMENTED if loops and branches are nested too deeply, or RESOURCE_EXHAUSTED if the values do not fit into any memory.
-pub(crate) fn plan(program: Program) -> Result<Program> {
-    let Program { mut values, arguments, main, .. } = program;
-    for (index, argument) in arguments.iter().enumerate() {
+pub(crate) fn plan(mut values: Vec<Value>, main: Block) -> Result<Program> {
+    for (index, argument) in main.arguments.iter().enumerate() {
         values[*argument].location = Location::Argument(index);
     }
-    let space = AddressSpace::new(isize::MAX as usize, ALIGNMENT);
-    let mut planner = Planner { values, space };
+    let mut planner = Planner { values, space: AddressSpace::new(isize::MAX as usize, ALIGNMENT) };
     planner.block(&main, 0)?;
-    Ok(Program { scratch_size: planner.space.highest(), values: planner.values, arguments, main })
+    Ok(Program { scratch_size: planner.space.highest(), values: planner.values, main })
 }
 
 struct Planner {
@@ -42,7 +41,7 @@ impl Planner {
         let mut last_uses: HashMap<Id, usize> = HashMap::new();
         for (index, command) in block.commands.iter().enumerate() {
             // A value that is never read is free after it was written.
-            last_uses.extend(command.writes().iter().map(|id| (*id, index)));
+            last_uses.extend(command.writes.iter().map(|id| (*id, index)));
             for id in all_reads(command) {
                 last_uses.entry(id).and_modify(|last| *last = index);
             }
@@ -53,18 +52,16 @@ impl Planner {
         let mut free: Vec<Vec<Id>> = vec![Vec::new(); block.commands.len() + 1];
         last_uses.into_iter().for_each(|(id, last)| free[last].push(id));
         for (command, free) in block.commands.iter().zip(&free) {
-            for id in command.writes() {
+            for id in &command.writes {
                 self.place(*id)?;
             }
             // The arguments of a loop's blocks are in the memory of its results.
-            if let Command::While { condition, body, to, .. } = command {
-                for block in [condition, body] {
-                    for (argument, result) in block.arguments.iter().zip(to) {
-                        self.values[*argument].location = self.values[*result].location;
-                    }
+            for block in &command.blocks {
+                for (argument, result) in block.arguments.iter().zip(&command.writes) {
+                    self.values[*argument].location = self.values[*result].location;
                 }
+                self.block(block, depth + 1)?;
             }
-            command.blocks().into_iter().try_for_each(|block| self.block(block, depth + 1))?;
             self.free(free);
         }
         self.free(&free[block.commands.len()]);
@@ -72,7 +69,7 @@ impl Planner {
     }
 
     fn place(&mut self, id: Id) -> Result<()> {
-        let size = self.values[id].rows.padded_size();
+        let size = self.values[id].size();
         let address = self.space.allocate(size).ok_or_else(|| {
             Error::resource_exhausted("the temporary memory of the program overflows the address space")
         })?;
@@ -91,8 +88,8 @@ impl Planner {
 
 /// Returns the values that a command and its blocks read.
 fn all_reads(command: &Command) -> Vec<Id> {
-    let mut reads = command.reads();
-    for block in command.blocks() {
+    let mut reads = command.reads.clone();
+    for block in &command.blocks {
         reads.extend(block.commands.iter().flat_map(all_reads));
         reads.extend(&block.results);
     }

@@ -6,11 +6,11 @@
 use pjrt_plugin::{Error, Result};
 
 use crate::array::{Array, Place};
-use crate::commands::{Block, Command, Id, Location, Program, Value};
+use crate::commands::{Block, Command, Kind, Location, Program, Value};
 use crate::element_type::{float, from_float, from_integer, integer, load, store};
 use crate::indexing::Windows;
-use crate::kernel::Kernel;
-use crate::movement::{for_each_index, gather, insert};
+use crate::kernel::{Id, Kernel};
+use crate::movement::{Axis, for_each_index, gather, insert};
 use crate::ram::Ram;
 
 /// The elements of an array in registers.
@@ -42,186 +42,67 @@ impl<'a> Processor<'a> {
     /// Executes the commands of a block, and loads the values that it returns.
     fn block(&self, block: &Block) -> Result<Vec<Registers>> {
         for command in &block.commands {
-            let results = match command {
-                Command::If { condition, branches: [then, otherwise], .. } => {
-                    self.block(if self.scalar(*condition)? != 0 { then } else { otherwise })?
-                }
-                Command::While { init, condition, body, to } => {
-                    self.store_all(to, self.load_all(init)?)?;
-                    while self.block(condition)?[0][0] != 0 {
-                        self.store_all(to, self.block(body)?)?;
+            let operands = self.load_all(&command.reads)?;
+            let results = match command.kind {
+                Kind::If => self.block(&command.blocks[usize::from(operands[0][0] == 0)])?,
+                Kind::While => {
+                    // The state is in the memory of the results.
+                    self.store_all(&command.writes, operands)?;
+                    while self.block(&command.blocks[0])?[0][0] != 0 {
+                        self.store_all(&command.writes, self.block(&command.blocks[1])?)?;
                     }
                     continue;
                 }
-                command => self.compute(command)?,
+                _ => self.compute(command, &operands)?,
             };
-            self.store_all(command.writes(), results)?;
+            self.store_all(&command.writes, results)?;
         }
         self.load_all(&block.results)
     }
 
     /// Computes the results of a command that has no blocks.
-    fn compute(&self, command: &Command) -> Result<Vec<Registers>> {
-        let to = self.value(command.writes()[0]);
-        let registers = match command {
-            Command::Constant { literal, .. } => {
+    fn compute(&self, command: &Command, x: &[Registers]) -> Result<Vec<Registers>> {
+        let to = self.value(command.writes[0]);
+        let from: Vec<&Value> = command.reads.iter().map(|id| self.value(*id)).collect();
+        Ok(vec![match &command.kind {
+            Kind::Constant(literal) => {
                 let dense =
                     literal.dense_bytes().map_err(|error| Error::resource_exhausted(error.to_string()))?;
                 load(&dense, to.ty.byte_width())
             }
-            Command::Iota { dimension, .. } => {
+            Kind::Iota(dimension) => {
                 let mut elements = Vec::new();
                 for_each_index(&to.dims, |index| elements.push(number(to, index[*dimension])));
                 elements
             }
-            Command::Copy { from, .. } => self.load(*from)?,
-            Command::Compute { kernel, .. } => self.map(kernel, to)?,
-            Command::Move { from, axes, starts, outside, .. } => {
-                let dims = &self.value(*from).dims;
-                let start = self.clamped(starts, dims, &to.dims)?;
-                let outside = outside.map_or(Ok(0), |value| self.scalar(value))?;
-                gather(&self.load(*from)?, dims, &to.dims, axes, &start, outside)
+            Kind::Copy => x[0].clone(),
+            Kind::Compute(kernel) => map(kernel, to.len(), x),
+            Kind::Move { axes, is_padded } => moved(axes, *is_padded, &from, x, to),
+            Kind::Join(dimension) => join(*dimension, &from, x),
+            Kind::Update => {
+                let mut updated = x[0].clone();
+                let start = clamped(&from[2..], &x[2..], &to.dims, &from[1].dims);
+                insert(&mut updated, &to.dims, &x[1], &from[1].dims, &start);
+                updated
             }
-            Command::Insert { base, blocks, starts, .. } => {
-                let mut whole = match base {
-                    Some(base) => self.load(*base)?,
-                    None => vec![0; to.dims.iter().product::<i64>() as usize],
-                };
-                for (block, at) in blocks {
-                    let dims = &self.value(*block).dims;
-                    let start = self.clamped(starts, &to.dims, dims)?;
-                    let at: Vec<i64> =
-                        at.iter().enumerate().map(|(d, at)| at + start.get(d).unwrap_or(&0)).collect();
-                    insert(&mut whole, &to.dims, &self.load(*block)?, dims, &at);
-                }
-                whole
+            Kind::Product { batches, depth } => product(*batches, *depth, &from, x, to),
+            Kind::Reduce { width, kernel } => {
+                return Ok(reduce(*width, kernel, x, command.writes.len(), to.len()));
             }
-            Command::Product { .. } => self.product(command, to)?,
-            Command::Reduce { arrays, init, width, kernel, to } => {
-                return self.reduce(&self.load_all(arrays)?, &self.load_all(init)?, *width, kernel, to);
-            }
-            Command::Gather { from, indices, windows, .. } => {
-                let (elements, dims) = (self.load(*from)?, &self.value(*from).dims);
-                let (starts, of_indices) = (self.load(*indices)?, self.value(*indices));
-                let start = |at: usize| integer(of_indices.ty, starts[at]);
+            Kind::Gather(windows) => {
                 let mut gathered = Vec::new();
+                let start = |at: usize| integer(from[1].ty, x[1][at]);
                 for_each_index(&to.dims, |index| {
-                    let at = windows.position(index, dims, &of_indices.dims, start);
-                    gathered.push(at.map_or(0, |at| elements[at]));
+                    let at = windows.position(index, &from[0].dims, &from[1].dims, start);
+                    gathered.push(at.map_or(0, |at| x[0][at]));
                 });
                 gathered
             }
-            Command::Scatter { arrays, indices, updates, windows, kernel, .. } => {
-                return self.scatter(arrays, *indices, updates, windows, kernel);
+            Kind::Scatter(windows, kernel) => {
+                return Ok(scatter(windows, kernel, command.writes.len(), &from, x));
             }
-            Command::If { .. } | Command::While { .. } => {
-                unreachable!("blocks are executed by their command")
-            }
-        };
-        Ok(vec![registers])
-    }
-
-    /// Runs a kernel for every element of the result. A captured array of one element is broadcast.
-    fn map(&self, kernel: &Kernel, to: &Value) -> Result<Registers> {
-        let captured = self.load_all(&kernel.captured)?;
-        let mut registers = Vec::new();
-        let element = |index: usize| {
-            let at = |array: usize| captured[array][if captured[array].len() == 1 { 0 } else { index }];
-            kernel.run(&[], at, &mut registers)[0]
-        };
-        Ok((0..to.dims.iter().product::<i64>() as usize).map(element).collect())
-    }
-
-    fn product(&self, command: &Command, to: &Value) -> Result<Registers> {
-        let Command::Product { lhs, rhs, batches, rows, columns, depth, .. } = command else {
-            return Ok(Vec::new());
-        };
-        let (x, y) = (self.load(*lhs)?, self.load(*rhs)?);
-        let (x_ty, y_ty) = (self.value(*lhs).ty, self.value(*rhs).ty);
-        let dot = |x: &[u64], y: &[u64]| {
-            let pairs = x.iter().zip(y);
-            if to.ty.is_float() {
-                return from_float(pairs.map(|(x, y)| float(*x) * float(*y)).sum());
-            }
-            let terms = pairs.map(|(x, y)| integer(x_ty, *x).wrapping_mul(integer(y_ty, *y)));
-            from_integer(to.ty, terms.fold(0, i128::wrapping_add))
-        };
-        let mut products = Vec::with_capacity(batches * rows * columns);
-        for batch in 0..*batches {
-            for row in 0..*rows {
-                let x = &x[(batch * rows + row) * depth..][..*depth];
-                let column = |column: usize| dot(x, &y[(batch * columns + column) * depth..][..*depth]);
-                products.extend((0..*columns).map(column));
-            }
-        }
-        Ok(products)
-    }
-
-    /// Reduces `width` consecutive elements of the arrays at a time.
-    fn reduce(
-        &self,
-        arrays: &[Registers],
-        init: &[Registers],
-        width: usize,
-        kernel: &Kernel,
-        to: &[Id],
-    ) -> Result<Vec<Registers>> {
-        let captured = self.load_all(&kernel.captured)?;
-        let init: Vec<u64> = init.iter().map(|init| init[0]).collect();
-        let mut registers = Vec::new();
-        let mut combine = |lhs: &[u64], rhs: &[u64]| {
-            kernel.run(&[lhs, rhs].concat(), |array| captured[array][0], &mut registers)
-        };
-        let mut results = vec![Vec::new(); to.len()];
-        let length = self.value(to[0]).dims.iter().product::<i64>() as usize;
-        for first in (0..length).map(|row| row * width) {
-            let row = (first..first + width).map(|at| arrays.iter().map(|array| array[at]).collect());
-            let row: Vec<Vec<u64>> = row.collect();
-            let reduced = match width {
-                0 => init.clone(),
-                _ => {
-                    let all = tree(row, &mut combine);
-                    combine(&init, &all)
-                }
-            };
-            results.iter_mut().zip(reduced).for_each(|(result, element)| result.push(element));
-        }
-        Ok(results)
-    }
-
-    fn scatter(
-        &self,
-        arrays: &[Id],
-        indices: Id,
-        updates: &[Id],
-        windows: &Windows,
-        kernel: &Kernel,
-    ) -> Result<Vec<Registers>> {
-        let (mut results, dims) = (self.load_all(arrays)?, &self.value(arrays[0]).dims);
-        let (starts, of_indices) = (self.load(indices)?, self.value(indices));
-        let (elements, captured) = (self.load_all(updates)?, self.load_all(&kernel.captured)?);
-        let mut registers = Vec::new();
-        let mut number = 0;
-        for_each_index(&self.value(updates[0]).dims, |index| {
-            let start = |at: usize| integer(of_indices.ty, starts[at]);
-            if let Some(at) = windows.position(index, dims, &of_indices.dims, start) {
-                let old = results.iter().map(|array| array[at]);
-                let parameters: Vec<u64> = old.chain(elements.iter().map(|update| update[number])).collect();
-                let new = kernel.run(&parameters, |array| captured[array][0], &mut registers);
-                results.iter_mut().zip(new).for_each(|(array, element)| array[at] = element);
-            }
-            number += 1;
-        });
-        Ok(results)
-    }
-
-    /// Returns the start of a slice that is clamped so that the slice lies within the array.
-    fn clamped(&self, starts: &[Id], dims: &[i64], sizes: &[i64]) -> Result<Vec<i64>> {
-        let last = dims.iter().zip(sizes).map(|(dim, size)| i128::from(dim - size));
-        let start = |(start, last): (&Id, i128)| {
-            Ok(integer(self.value(*start).ty, self.scalar(*start)?).clamp(0, last) as i64)
-        };
-        starts.iter().zip(last).map(start).collect()
+            Kind::If | Kind::While => unreachable!("blocks are executed by their command"),
+        }])
     }
 
     fn value(&self, id: Id) -> &'a Value {
@@ -229,24 +110,19 @@ impl<'a> Processor<'a> {
     }
 
     fn array(&self, id: Id) -> Array {
-        let Value { rows, location, .. } = *self.value(id);
-        match location {
+        let value = self.value(id);
+        match value.location {
             Location::Argument(index) => self.arguments[index].clone(),
-            Location::Scratch(offset) => Array { rows, place: Place::Device(self.scratch + offset) },
+            Location::Scratch(offset) => {
+                Array { size: value.size(), place: Place::Device(self.scratch + offset) }
+            }
             Location::None => unreachable!("a value inside a kernel is not in memory"),
         }
     }
 
-    fn load(&self, id: Id) -> Result<Registers> {
-        Ok(load(&self.array(id).read(self.ram)?, self.value(id).ty.byte_width()))
-    }
-
-    fn scalar(&self, id: Id) -> Result<u64> {
-        Ok(self.load(id)?[0])
-    }
-
     fn load_all(&self, ids: &[Id]) -> Result<Vec<Registers>> {
-        ids.iter().map(|id| self.load(*id)).collect()
+        let load = |id: &Id| Ok(load(&self.array(*id).read(self.ram)?, self.value(*id).ty.byte_width()));
+        ids.iter().map(load).collect()
     }
 
     fn store_all(&self, ids: &[Id], results: Vec<Registers>) -> Result<()> {
@@ -257,16 +133,114 @@ impl<'a> Processor<'a> {
     }
 }
 
+/// Runs a kernel for every element of the result. A captured array of one element is broadcast.
+fn map(kernel: &Kernel, len: usize, x: &[Registers]) -> Registers {
+    let mut registers = Vec::new();
+    let element = |index: usize| {
+        let captured = |array: usize| x[array][if x[array].len() == 1 { 0 } else { index }];
+        kernel.run(&[], captured, &mut registers)[0]
+    };
+    (0..len).map(element).collect()
+}
+
+fn moved(axes: &[Axis], is_padded: bool, from: &[&Value], x: &[Registers], to: &Value) -> Registers {
+    let starts = 1 + usize::from(is_padded);
+    let start = clamped(&from[starts..], &x[starts..], &from[0].dims, &to.dims);
+    gather(&x[0], &from[0].dims, &to.dims, axes, &start, if is_padded { x[1][0] } else { 0 })
+}
+
+fn join(dimension: usize, from: &[&Value], x: &[Registers]) -> Registers {
+    let rows = from[0].dims[..dimension].iter().product::<i64>() as usize;
+    let row = |row: usize| {
+        let part = move |part: &'_ Registers| {
+            let width = part.len() / rows;
+            part[row * width..][..width].to_vec()
+        };
+        x.iter().flat_map(part).collect::<Registers>()
+    };
+    (0..rows).flat_map(row).collect()
+}
+
+fn product(batches: usize, depth: usize, from: &[&Value], x: &[Registers], to: &Value) -> Registers {
+    let (lhs, rhs) = (from[0].ty, from[1].ty);
+    let dot = |x: &[u64], y: &[u64]| {
+        let pairs = x.iter().zip(y);
+        if to.ty.is_float() {
+            return from_float(pairs.map(|(x, y)| float(*x) * float(*y)).sum());
+        }
+        let terms = pairs.map(|(x, y)| integer(lhs, *x).wrapping_mul(integer(rhs, *y)));
+        from_integer(to.ty, terms.fold(0, i128::wrapping_add))
+    };
+    if depth == 0 || to.len() == 0 {
+        return vec![0; to.len()];
+    }
+    let matrices = |array: usize| x[array].chunks(x[array].len() / batches);
+    let pairs = matrices(0).zip(matrices(1));
+    let rows = pairs.flat_map(|(x, y)| x.chunks(depth).map(move |row| (row, y)));
+    rows.flat_map(|(row, y)| y.chunks(depth).map(move |column| dot(row, column))).collect()
+}
+
+/// Reduces `width` consecutive elements of several arrays together, `len` times.
+fn reduce(width: usize, kernel: &Kernel, x: &[Registers], num_arrays: usize, len: usize) -> Vec<Registers> {
+    let (arrays, others) = x.split_at(num_arrays);
+    let (init, captured) = others.split_at(num_arrays);
+    let init: Vec<u64> = init.iter().map(|init| init[0]).collect();
+    let mut registers = Vec::new();
+    let mut combine =
+        |x: &[u64], y: &[u64]| kernel.run(&[x, y].concat(), |array| captured[array][0], &mut registers);
+    let mut results = vec![Vec::new(); num_arrays];
+    for first in (0..len).map(|row| row * width) {
+        let row = (first..first + width).map(|at| arrays.iter().map(|array| array[at]).collect());
+        let reduced = match tree(row.collect(), &mut combine) {
+            Some(all) => combine(&init, &all),
+            None => init.clone(),
+        };
+        results.iter_mut().zip(reduced).for_each(|(result, element)| result.push(element));
+    }
+    results
+}
+
 /// Reduces rows of elements of several arrays together. Neighboring elements are combined first, then neighboring results, and so
 /// on: sums of many numbers are more accurate in this order.
-fn tree(mut row: Vec<Vec<u64>>, combine: &mut impl FnMut(&[u64], &[u64]) -> Vec<u64>) -> Vec<u64> {
+fn tree(mut row: Vec<Vec<u64>>, combine: &mut impl FnMut(&[u64], &[u64]) -> Vec<u64>) -> Option<Vec<u64>> {
     while row.len() > 1 {
         row = row
             .chunks(2)
             .map(|pair| if let [x, y] = pair { combine(x, y) } else { pair[0].clone() })
             .collect();
     }
-    row.pop().unwrap_or_default()
+    row.pop()
+}
+
+fn scatter(
+    windows: &Windows,
+    kernel: &Kernel,
+    num_arrays: usize,
+    from: &[&Value],
+    x: &[Registers],
+) -> Vec<Registers> {
+    let mut results = x[..num_arrays].to_vec();
+    let (updates, captured) = x[num_arrays + 1..].split_at(num_arrays);
+    let (indices, starts) = (from[num_arrays], &x[num_arrays]);
+    let (mut registers, mut number) = (Vec::new(), 0);
+    for_each_index(&from[num_arrays + 1].dims, |index| {
+        let start = |at: usize| integer(indices.ty, starts[at]);
+        if let Some(at) = windows.position(index, &from[0].dims, &indices.dims, start) {
+            let old = results.iter().map(|array| array[at]);
+            let parameters: Vec<u64> = old.chain(updates.iter().map(|update| update[number])).collect();
+            let new = kernel.run(&parameters, |array| captured[array][0], &mut registers);
+            results.iter_mut().zip(new).for_each(|(array, element)| array[at] = element);
+        }
+        number += 1;
+    });
+    results
+}
+
+/// Returns the start of a slice, which is clamped so that the slice lies within the array.
+fn clamped(starts: &[&Value], x: &[Registers], dims: &[i64], sizes: &[i64]) -> Vec<i64> {
+    let last = dims.iter().zip(sizes).map(|(dim, size)| i128::from(dim - size));
+    let starts = starts.iter().zip(x).map(|(start, x)| integer(start.ty, x[0]));
+    starts.zip(last).map(|(start, last)| start.clamp(0, last) as i64).collect()
 }
 
 /// Converts an integer to an element of a value's type.
@@ -308,13 +282,13 @@ mod tests {
         let program = compile(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let ram = Ram::new(1 << 16).unwrap();
         let mut scratch = 0;
-        let values = program.arguments.iter().zip(arguments);
+        let values = program.main.arguments.iter().zip(arguments);
         let arguments: Vec<Array> = values
             .map(|(value, dense)| {
-                let rows = program.values[*value].rows;
-                assert_eq!(dense.len(), rows.dense_size());
-                let array = Array { rows, place: Place::Device(scratch) };
-                scratch += rows.padded_size();
+                let size = program.values[*value].size();
+                assert_eq!(dense.len(), size);
+                let array = Array { size, place: Place::Device(scratch) };
+                scratch += size;
                 array.write(&ram, dense.clone()).unwrap();
                 array
             })
@@ -323,7 +297,10 @@ mod tests {
             .main
             .results
             .iter()
-            .map(|value| Array { rows: program.values[*value].rows, place: Place::Host(Default::default()) })
+            .map(|value| Array {
+                size: program.values[*value].size(),
+                place: Place::Host(Default::default()),
+            })
             .collect();
         Processor { program: &program, ram: &ram, scratch, arguments: &arguments }.run(&outputs).unwrap();
         outputs.iter().map(|output| output.read(&ram).unwrap()).collect()
