@@ -1,6 +1,5 @@
 //! Compiled programs as hosts see them.
 
-use pjrt_plugin::layout::dense_size;
 use pjrt_plugin::stablehlo::{self, Signature};
 use pjrt_plugin::{
     ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, DeserializeRequest, Error, Memory,
@@ -80,15 +79,7 @@ impl Executable {
 const FORMAT: &str = concat!("accelerator ", env!("CARGO_PKG_VERSION"), "\n");
 
 /// Programs have one partition, so no shardings are reported. JAX compiles faster if a plugin reports this.
-impl ext::Shardings for Accelerator {
-    fn parameter_shardings(_: &Executable) -> Option<Vec<ext::Sharding>> {
-        None
-    }
-
-    fn output_shardings(_: &Executable) -> Option<Vec<ext::Sharding>> {
-        None
-    }
-}
+impl ext::Shardings for Accelerator {}
 
 impl PjrtExecutable for Executable {
     fn name(&self) -> &str {
@@ -121,19 +112,7 @@ impl PjrtExecutable for Executable {
     }
 
     fn memory_stats(&self) -> Option<CompiledMemoryStats> {
-        let size =
-            |spec: &ArraySpec| dense_size(spec.dims(), spec.element_type().byte_size()).unwrap_or(0) as i64;
-        let sum = |specs: &[ArraySpec]| specs.iter().map(size).fold(0, i64::saturating_add);
-        let (arguments, outputs) = (sum(self.parameters()), sum(self.outputs()));
         let temporary = self.program.scratch_size as i64;
-        let total = arguments.saturating_add(outputs).saturating_add(temporary);
-        Some(CompiledMemoryStats {
-            argument_size: arguments,
-            output_size: outputs,
-            temp_size: temporary,
-            peak_memory: total,
-            total_size: total,
-            ..CompiledMemoryStats::default()
-        })
+        Some(CompiledMemoryStats::of_arrays(self.parameters(), self.outputs(), temporary))
     }
 }

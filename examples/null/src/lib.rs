@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use pjrt_plugin::ext::{Profiler, Sharding, Shardings};
+use pjrt_plugin::ext::{Profiler, Shardings};
 use pjrt_plugin::stablehlo::Signature;
 use pjrt_plugin::{
     ArraySpec, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, Execution,
@@ -108,15 +108,7 @@ impl PjrtClient for Null {
 impl Profiler for Null {}
 
 /// Programs of one partition have no shardings.
-impl Shardings for Null {
-    fn parameter_shardings(_: &Executable) -> Option<Vec<Sharding>> {
-        None
-    }
-
-    fn output_shardings(_: &Executable) -> Option<Vec<Sharding>> {
-        None
-    }
-}
+impl Shardings for Null {}
 
 impl PjrtDevice for Device {
     fn description(&self) -> &DeviceDescription {
