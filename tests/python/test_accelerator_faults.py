@@ -59,7 +59,7 @@ def test_slow_devices_have_the_same_results(model, fault):
     [
         ("fail_copy:50", ["DATA_LOSS", "failed to copy an array (option fail_copy)"]),
         ("lose_device:60", ["UNAVAILABLE", "device 0 is lost (option lose_device)"]),
-        ("memory_end:2500", ["OUT_OF_RANGE", "memory fault", "the memory ends at byte 2500 (option memory_end)"]),
+        ("memory_end:2500", ["OUT_OF_RANGE", "has a memory fault", "the memory ends at byte 2500 (option memory_end)"]),
         ("memory_limit:4096", ["RESOURCE_EXHAUSTED", "cannot allocate", "of its 4096 bytes are in use"]),
     ],
 )

@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let ram = Ram::new(1024).unwrap();
+        let ram = Ram::new("chip", 1024).unwrap();
         for place in [Place::Device(64), Place::Host(Arc::default())] {
             let array = Array { size: 40, place };
             array.write(&ram, (0..40).collect()).unwrap();
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn an_access_beyond_the_end_of_memory_is_a_fault() {
         let array = Array { size: 64, place: Place::Device(1000) };
-        let error = array.write(&Ram::new(1024).unwrap(), vec![0; 64]).unwrap_err();
+        let error = array.write(&Ram::new("chip", 1024).unwrap(), vec![0; 64]).unwrap_err();
         assert!(error.message().contains("the memory ends at byte 1024"), "{error}");
     }
 }

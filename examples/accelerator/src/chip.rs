@@ -32,8 +32,8 @@ pub(crate) struct Engine {
 impl Chip {
     /// Starts a device with a memory of this size.
     pub(crate) fn start(id: DeviceId, memory_limit: usize, faults: Faults) -> Result<Arc<Self>> {
-        let ram = Arc::new(Ram::new(faults.memory_end.unwrap_or(memory_limit))?);
         let device = format!("device {id}");
+        let ram = Arc::new(Ram::new(&device, faults.memory_end.unwrap_or(memory_limit))?);
         let engine = |kind: &str| Engine {
             name: format!("{device} {kind}"),
             device: device.clone(),
@@ -104,7 +104,7 @@ impl Engine {
         let start = Instant::now();
         let result = self.faults.command(&self.device).and_then(|()| command(&self.ram));
         timeline::record(&self.name, name, start, attributes);
-        result.map_err(|error| error.context(&self.name))
+        result
     }
 
     fn copy<T>(&self, name: &str, bytes: usize, copy: impl FnOnce(&Ram) -> Result<T>) -> Result<T> {

@@ -8,7 +8,7 @@ use pjrt_plugin::{Error, OptionSpec, Options, Result};
 
 /// The options of the client, which JAX sets with `jax.config.update("jax_pjrt_client_create_options", ...)`.
 pub(crate) const CREATE_OPTIONS: &[OptionSpec] = &[
-    OptionSpec::integer("memory_limit", 64 << 20, "bytes of memory of each device"),
+    OptionSpec::integer("memory_limit", 128 << 20, "bytes of memory of each device"),
     OptionSpec::integer("latency", 0, "fault: microseconds that each command takes longer"),
     OptionSpec::integer(
         "slow_device",

@@ -280,7 +280,7 @@ mod tests {
     /// memory.
     fn run(text: &str, arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let program = compile(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-        let ram = Ram::new(1 << 16).unwrap();
+        let ram = Ram::new("chip", 1 << 16).unwrap();
         let mut scratch = 0;
         let values = program.main.arguments.iter().zip(arguments);
         let arguments: Vec<Array> = values
