@@ -669,3 +669,64 @@ impl fmt::Debug for Completion {
         f.write_str("Completion")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// A value that notes in a log that it is dropped.
+    struct Noted(&'static str, Arc<Mutex<Vec<&'static str>>>);
+
+    impl Drop for Noted {
+        fn drop(&mut self) {
+            self.1.lock().unwrap().push(self.0);
+        }
+    }
+
+    /// Runs `enqueue` on one device with one input and one output. Returns the log, and the result of the launch.
+    fn enqueue(prepare_fails: bool, command: Event) -> (Vec<&'static str>, Result<Event>) {
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let noted = |what| Noted(what, Arc::clone(&log));
+        let (mut execution, launch) = Execution::new(1, 1, 1);
+        execution.run_on(ByDevice::one(0), 0, None);
+        let input = Input::shared(Arc::new(noted("input freed")));
+        execution.inputs().ready().unwrap().push(input);
+        ReadyExecution(execution).enqueue(
+            |device, inputs| {
+                assert_eq!((device, inputs.len()), (0, 1));
+                let (outputs, until_submitted) = (vec![noted("output freed")], noted("temporary freed"));
+                match prepare_fails {
+                    true => Err(Error::resource_exhausted("no room")),
+                    false => Ok(Prepared { outputs, command: "submitted", until_submitted }),
+                }
+            },
+            |_, command_name| {
+                log.lock().unwrap().push(command_name);
+                command.clone()
+            },
+        );
+        let finished = launch.finished().unwrap_or_else(|_| panic!("the execution is complete"));
+        let logged = log.lock().unwrap().clone();
+        (logged, finished.outputs.map(|_| finished.ready))
+    }
+
+    #[test]
+    fn memory_is_freed_when_the_commands_are_submitted_and_not_before() {
+        let (source, command) = Event::pending();
+        let (log, launched) = enqueue(false, command);
+        assert_eq!(log, ["submitted", "input freed", "temporary freed"]);
+        let ready = launched.unwrap();
+        assert!(!ready.is_ready());
+        source.complete(Err(Error::data_loss("lost")));
+        assert_eq!(ready.wait().unwrap_err().message(), "lost");
+    }
+
+    #[test]
+    fn nothing_is_submitted_if_there_is_no_memory() {
+        let (log, launched) = enqueue(true, Event::ready());
+        assert!(!log.contains(&"submitted"), "{log:?}");
+        assert_eq!(launched.unwrap_err().message(), "no room");
+    }
+}
