@@ -243,6 +243,15 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     /// [communicate](PjrtExecutable::devices_communicate). After this time, the launches fail with DEADLINE_EXCEEDED.
     const JOINT_LAUNCH_TIMEOUT: Duration = Duration::from_secs(60);
 
+    /// The maximum number of launches in flight on each device; `None`, the default, is no limit. A host that never waits for its
+    /// results submits launches faster than a device with a queue executes them, and each launch occupies memory. At the limit,
+    /// `PJRT_LoadedExecutable_Execute` waits until the oldest launch on the device has finished.
+    ///
+    /// The SDK does not wait for a launch that itself waits for the host: for an input that is not ready, for callbacks
+    /// ([`Execution::host_callbacks`]), or for launches on other devices. The number of launches can then exceed the limit. Do not
+    /// set a limit if programs call host code through [`Ffi`](crate::ext::Ffi) that launches programs.
+    const MAX_LAUNCHES_IN_FLIGHT: Option<usize> = None;
+
     /// Initializes the plugin (`PJRT_Plugin_Initialize`). Hosts call it once, before all other functions. The default does
     /// nothing.
     ///

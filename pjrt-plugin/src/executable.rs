@@ -3,6 +3,8 @@
 use crate::attributes::AttributeValue;
 use crate::element_type::ElementType;
 use crate::error::Result;
+use crate::layout::dense_size;
+use crate::memory::Memory;
 use crate::program::Program;
 use crate::stats::CompiledMemoryStats;
 
@@ -216,5 +218,49 @@ impl ArraySpec {
     #[must_use]
     pub fn memory_kind(&self) -> Option<&str> {
         self.memory_kind.as_deref()
+    }
+}
+
+impl CompiledMemoryStats {
+    /// Returns the memory of a program with these parameters and outputs, dense and in the memories of their kinds, and with
+    /// `temp_size` bytes of temporary device memory. No output shares the memory of an argument.
+    ///
+    /// ```
+    /// use pjrt_plugin::{ArraySpec, CompiledMemoryStats, ElementType, Memory};
+    ///
+    /// let array = ArraySpec::new(ElementType::F32, [2, 3]);
+    /// let on_host = array.clone().with_memory_kind(Memory::PINNED_HOST);
+    /// let stats = CompiledMemoryStats::of_arrays(&[array.clone(), on_host], &[array], 100);
+    /// assert_eq!((stats.argument_size, stats.host_argument_size, stats.peak_memory), (24, 24, 148));
+    /// ```
+    #[must_use]
+    pub fn of_arrays(parameters: &[ArraySpec], outputs: &[ArraySpec], temp_size: i64) -> Self {
+        let is_on_host = |spec: &&ArraySpec| {
+            matches!(spec.memory_kind(), Some(Memory::PINNED_HOST | Memory::UNPINNED_HOST))
+        };
+        let size = |spec: &ArraySpec| {
+            let size = dense_size(&spec.dims, spec.element_type.byte_size()).ok();
+            size.and_then(|size| i64::try_from(size).ok()).unwrap_or(i64::MAX)
+        };
+        let sizes = |specs: &[ArraySpec]| -> [i64; 2] {
+            let sum = |host: bool| {
+                let specs = specs.iter().filter(|spec| is_on_host(spec) == host);
+                specs.map(size).fold(0, i64::saturating_add)
+            };
+            [sum(false), sum(true)]
+        };
+        let ([argument_size, host_argument_size], [output_size, host_output_size]) =
+            (sizes(parameters), sizes(outputs));
+        let total = argument_size.saturating_add(output_size).saturating_add(temp_size);
+        Self {
+            argument_size,
+            output_size,
+            temp_size,
+            host_argument_size,
+            host_output_size,
+            peak_memory: total,
+            total_size: total,
+            ..Self::default()
+        }
     }
 }

@@ -159,6 +159,11 @@ impl<B> Inputs<B> {
         }
     }
 
+    /// Returns an event that completes when the data of all inputs is ready.
+    pub(crate) fn ready_event(&self) -> Event {
+        Event::all(self.held().iter().map(|held| held.ready.clone()).collect())
+    }
+
     fn len(&self) -> usize {
         match self {
             Self::Ready(inputs) => inputs.len(),
@@ -288,6 +293,17 @@ impl<B: Send + Sync + 'static> Joint<B> {
             Err(error) => self.parts.into_iter().for_each(|part| fail(part, error.clone())),
         }
     }
+}
+
+/// The part of an execution on one device whose memory is allocated: the result of `prepare` in [`ReadyExecution::enqueue`].
+#[derive(Debug)]
+pub struct Prepared<B, T, H> {
+    /// The storage of the outputs, which the command will write.
+    pub outputs: Vec<B>,
+    /// The command for the device. It refers to memory by address, and owns none.
+    pub command: T,
+    /// The owner of memory that only the command uses, such as temporary memory.
+    pub until_submitted: H,
 }
 
 /// The right to complete the data of outputs that are already allocated; see the example of [`ReadyExecution`]. Dropping it
@@ -541,6 +557,75 @@ impl<B: Send + Sync + 'static> ReadyExecution<B> {
         finish(self.0.0, outputs, ready);
     }
 
+    /// Runs the execution on devices with queues. For each device, `prepare` allocates the memory of the outputs and creates the
+    /// command; then `submit` submits the command and returns its event. Both receive the index of the device in
+    /// [`devices`](Self::devices).
+    ///
+    /// `prepare` removes the inputs that it [reuses](Input::into_donated) from the list. When all commands are submitted, the
+    /// outputs become visible, and then the other inputs and [`Prepared::until_submitted`] are dropped, so that their memory is
+    /// free for commands that are submitted later, and not before. If `prepare` fails for a device, the execution fails, and
+    /// nothing is submitted. The outputs become ready with the events, or receive the error of an event or of an input.
+    ///
+    /// The data of the inputs may not be ready after [`Execution::when_allocated`]. Take
+    /// [`ready_events`](Self::ready_events) before, and let the commands wait for those events that the queue does not order.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// use pjrt_plugin::queue::Queue;
+    /// use pjrt_plugin::{Execution, Prepared};
+    ///
+    /// struct Storage(Arc<Mutex<Vec<f32>>>);
+    ///
+    /// /// Negates the arguments.
+    /// fn negate(execution: Execution<Storage>, queues: Vec<Arc<Queue<()>>>) {
+    ///     execution.when_allocated(move |ready| {
+    ///         ready.enqueue(
+    ///             |_, inputs| {
+    ///                 let outputs = inputs.iter().map(|_| Arc::default());
+    ///                 let pairs: Vec<(Arc<_>, Arc<_>)> = inputs.iter().map(|input| Arc::clone(&input.0)).zip(outputs).collect();
+    ///                 let outputs = pairs.iter().map(|(_, output)| Storage(Arc::clone(output))).collect();
+    ///                 Ok(Prepared { outputs, command: pairs, until_submitted: () })
+    ///             },
+    ///             |device, pairs: Vec<(Arc<Mutex<Vec<f32>>>, Arc<Mutex<Vec<f32>>>)>| {
+    ///                 queues[device].submit(move |()| {
+    ///                     for (input, output) in &pairs {
+    ///                         *output.lock().unwrap() = input.lock().unwrap().iter().map(|value| -value).collect();
+    ///                     }
+    ///                     Ok(())
+    ///                 })
+    ///             },
+    ///         );
+    ///     });
+    /// }
+    /// ```
+    pub fn enqueue<T, H>(
+        mut self,
+        mut prepare: impl FnMut(usize, &mut Vec<Input<B>>) -> Result<Prepared<B, T, H>>,
+        mut submit: impl FnMut(usize, T) -> Event,
+    ) {
+        let mut inputs = self.take_inputs();
+        let (mut outputs, mut commands, mut held) = (Vec::new(), Vec::new(), Vec::new());
+        for (device, inputs) in inputs.iter_mut().enumerate() {
+            match prepare(device, inputs) {
+                Ok(prepared) => {
+                    outputs.push(prepared.outputs);
+                    commands.push(prepared.command);
+                    held.push(prepared.until_submitted);
+                }
+                Err(error) => return self.fail(error),
+            }
+        }
+        self.allocated(ByDevice::from(outputs), |completion| {
+            let events = commands.into_iter().enumerate().map(|(device, command)| submit(device, command));
+            Event::all(events.collect()).on_ready(|outcome| match outcome {
+                Ok(()) => completion.finish(),
+                Err(error) => completion.fail(error),
+            });
+        });
+        drop((inputs, held));
+    }
+
     /// Completes the execution with an error, which is set on all outputs.
     pub fn fail(self, error: Error) {
         self.0.fail(error);
@@ -582,5 +667,66 @@ impl<B> fmt::Debug for Input<B> {
 impl fmt::Debug for Completion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Completion")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// A value that notes in a log that it is dropped.
+    struct Noted(&'static str, Arc<Mutex<Vec<&'static str>>>);
+
+    impl Drop for Noted {
+        fn drop(&mut self) {
+            self.1.lock().unwrap().push(self.0);
+        }
+    }
+
+    /// Runs `enqueue` on one device with one input and one output. Returns the log, and the result of the launch.
+    fn enqueue(prepare_fails: bool, command: Event) -> (Vec<&'static str>, Result<Event>) {
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let noted = |what| Noted(what, Arc::clone(&log));
+        let (mut execution, launch) = Execution::new(1, 1, 1);
+        execution.run_on(ByDevice::one(0), 0, None);
+        let input = Input::shared(Arc::new(noted("input freed")));
+        execution.inputs().ready().unwrap().push(input);
+        ReadyExecution(execution).enqueue(
+            |device, inputs| {
+                assert_eq!((device, inputs.len()), (0, 1));
+                let (outputs, until_submitted) = (vec![noted("output freed")], noted("temporary freed"));
+                match prepare_fails {
+                    true => Err(Error::resource_exhausted("no room")),
+                    false => Ok(Prepared { outputs, command: "submitted", until_submitted }),
+                }
+            },
+            |_, command_name| {
+                log.lock().unwrap().push(command_name);
+                command.clone()
+            },
+        );
+        let finished = launch.finished().unwrap_or_else(|_| panic!("the execution is complete"));
+        let logged = log.lock().unwrap().clone();
+        (logged, finished.outputs.map(|_| finished.ready))
+    }
+
+    #[test]
+    fn memory_is_freed_when_the_commands_are_submitted_and_not_before() {
+        let (source, command) = Event::pending();
+        let (log, launched) = enqueue(false, command);
+        assert_eq!(log, ["submitted", "input freed", "temporary freed"]);
+        let ready = launched.unwrap();
+        assert!(!ready.is_ready());
+        source.complete(Err(Error::data_loss("lost")));
+        assert_eq!(ready.wait().unwrap_err().message(), "lost");
+    }
+
+    #[test]
+    fn nothing_is_submitted_if_there_is_no_memory() {
+        let (log, launched) = enqueue(true, Event::ready());
+        assert!(!log.contains(&"submitted"), "{log:?}");
+        assert_eq!(launched.unwrap_err().message(), "no room");
     }
 }

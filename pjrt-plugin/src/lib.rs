@@ -141,8 +141,10 @@
 //!
 //! # Further features
 //!
-//! * **A device with its own thread or queue**: move the [`Execution`] there. See [`Execution::when_allocated`] for devices
-//!   that order their work themselves, and [`promise`](promise()) for asynchronous uploads.
+//! * **A device with its own thread or queue**: move the [`Execution`] there. See [`queue`] for devices that order their work
+//!   themselves, and [`promise`](promise()) for asynchronous uploads.
+//! * **Programs in StableHLO**: with the feature `stablehlo`, the module `stablehlo` converts between the types of this crate and
+//!   those of `pjrt-stablehlo`.
 //! * **Host-accessible memory**: [`Memory::with_host_access`] and [`PjrtBuffer::host_bytes`]. Uploads can then avoid a copy
 //!   ([`HostBuffer::may_alias`]), and the host can create buffers over memory that it continues to write to
 //!   ([`PjrtClient::view_host_memory`]).
@@ -201,9 +203,12 @@ pub mod memory;
 pub mod options;
 pub mod program;
 mod proto;
+pub mod queue;
 mod serialized;
 mod shape;
 mod sharding;
+#[cfg(feature = "stablehlo")]
+pub mod stablehlo;
 pub mod stats;
 pub mod topology;
 mod user_data;
@@ -223,7 +228,7 @@ pub use crate::device::{DeviceDescription, DeviceId, PjrtDevice};
 pub use crate::device_assignment::DeviceAssignment;
 pub use crate::element_type::ElementType;
 pub use crate::executable::{ArraySpec, PjrtExecutable};
-pub use crate::execution::{Completion, Execution, Input, ReadyExecution};
+pub use crate::execution::{Completion, Execution, Input, Prepared, ReadyExecution};
 pub use crate::host_buffer::{CopyToHost, HostBuffer};
 pub use crate::host_callback::{HostCallbacks, HostStream};
 pub use crate::host_view::{HostView, HostViewLease, ReadsViews};

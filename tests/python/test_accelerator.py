@@ -10,7 +10,7 @@ MEMORY_LIMIT = 1 << 20
 plugins.use(
     "accelerator,cpu",
     PJRT_NAMES_AND_LIBRARY_PATHS=f"accelerator:{LIBRARY}",
-    ACCELERATOR_MEMORY_LIMIT=str(MEMORY_LIMIT),
+    JAX_PJRT_CLIENT_CREATE_OPTIONS=f"memory_limit:{MEMORY_LIMIT}",
 )
 
 import jax  # noqa: E402
@@ -23,7 +23,7 @@ from jaxlib import _jax  # noqa: E402
 # As a plugin's Python package would do: JAX leaves donation out for platforms that it does not know.
 mlir._platforms_with_donation.append("accelerator")
 
-FIRST, SECOND = jax.devices("accelerator")
+FIRST, SECOND, *OTHERS = jax.devices("accelerator")
 CPU = jax.devices("cpu")[0]
 
 
@@ -49,6 +49,17 @@ def agree(f, *arguments, tolerance=1e-5):
     )
 
 
+def convolution(x, kernel, stride=1, **options):
+    return jax.lax.conv_general_dilated(
+        x,
+        kernel,
+        (stride, stride),
+        "SAME" if not options else ((1, 2), (2, 0)),
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        **options,
+    )
+
+
 @jax.jit
 def slow(x):
     """Adds 1, and takes a second or more for it."""
@@ -60,38 +71,12 @@ def slow(x):
     return jax.lax.while_loop(lambda state: state[0] < 100_000, step, (0, x))[1]
 
 
-def test_there_are_two_devices_with_two_memories_each():
-    for device in (FIRST, SECOND):
+def test_there_are_four_devices_with_two_memories_each():
+    assert len(OTHERS) == 2
+    for device in (FIRST, SECOND, *OTHERS):
         assert device.platform == "accelerator"
         assert [memory.kind for memory in device.addressable_memories()] == ["device", "pinned_host"]
         assert device.memory_stats()["bytes_limit"] == MEMORY_LIMIT
-
-
-def test_a_small_network_learns():
-    def predict(weights, x):
-        hidden = jax.nn.gelu(x @ weights["hidden"] + weights["bias"])
-        return jax.nn.log_softmax(hidden @ weights["out"])
-
-    def loss(weights, x, labels):
-        return -jnp.mean(jnp.sum(predict(weights, x) * jax.nn.one_hot(labels, 3), axis=-1))
-
-    def step(weights, x, labels):
-        value, gradients = jax.value_and_grad(loss)(weights, x, labels)
-        return value, jax.tree.map(lambda w, g: w - 0.5 * g, weights, gradients)
-
-    random = np.random.default_rng(0)
-    weights = {
-        "hidden": random.normal(size=(4, 8)).astype(np.float32),
-        "bias": np.zeros(8, np.float32),
-        "out": random.normal(size=(8, 3)).astype(np.float32),
-    }
-    x, labels = random.normal(size=(16, 4)).astype(np.float32), random.integers(0, 3, 16)
-    agree(step, weights, x, labels)
-    losses = []
-    for _ in range(20):
-        value, weights = jax.jit(step)(weights, x, labels)
-        losses.append(float(value))
-    assert losses[-1] < losses[0] / 2
 
 
 @pytest.mark.parametrize(
@@ -109,6 +94,15 @@ def test_a_small_network_learns():
         lambda x: jax.scipy.special.erf(x) + jax.nn.sigmoid(x),
         lambda x: (jnp.arange(5, dtype=jnp.uint8) << 7, -jnp.arange(5) // 2, jnp.arange(-2, 3) >> 1),
         lambda x: jnp.zeros((0, 3)).sum(axis=0) + x[:, :3],
+        lambda x: (x[jnp.array([2, 0, 9])], x.at[jnp.array([1, 1, 7])].add(1), jnp.take(x, jnp.array([[1], [0]]), axis=1)),
+        lambda x: jnp.take_along_axis(x, jnp.array([[1], [0], [5], [2]]), axis=1),
+        lambda x: (jnp.expm1(x), jnp.log1p(jnp.abs(x)), jnp.cumsum(x, axis=0), jnp.clip(x, -1, 0.5)),
+        lambda x: jax.lax.reduce_window(x, 0.0, jax.lax.add, (2, 3), (1, 2), "SAME"),
+        lambda x: jax.grad(lambda x: (jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (2, 2), (2, 2), "SAME") ** 2).sum())(x),
+        lambda x: convolution(x.reshape(1, 4, 6, 1), x[:2, :3].reshape(2, 3, 1, 1)),
+        lambda x: convolution(x.reshape(2, 2, 3, 2), x.reshape(2, 3, 2, 2), lhs_dilation=(2, 1), rhs_dilation=(1, 2)),
+        lambda x: jax.grad(lambda k: (convolution(x.reshape(1, 4, 3, 2), k, stride=2) ** 2).sum())(x.reshape(2, 3, 2, 2)),
+        lambda x: (x[::-1, 1::2], jnp.roll(x, 1, axis=1), jax.lax.dynamic_slice(x, (2, 4), (2, 2))),
     ],
 )
 def test_programs_agree_with_xla(function):
@@ -156,10 +150,66 @@ def test_replicas_run_on_a_device_each():
 
 def test_programs_are_launched_without_waiting_for_the_device():
     x = slow(jnp.int32(0))
-    results = [x + i for i in range(100)]
+    results = [x + i for i in range(20)]
     assert not x.is_ready() and not results[-1].is_ready()
-    assert int(results[-1]) == 100
+    assert int(results[-1]) == 20
     assert x.is_ready()
+
+
+def test_a_host_that_never_waits_is_a_limited_number_of_launches_ahead():
+    x = slow(jax.block_until_ready(jnp.int32(0)))
+    results = [x + i for i in range(100)]
+    # The launch after the limit waited for the slow program.
+    assert x.is_ready()
+    assert int(results[-1]) == 100
+
+
+def test_uploads_do_not_overwrite_what_a_queued_program_reads():
+    x = jnp.arange(100)
+    y = x + slow(jnp.int32(0))
+    x.delete()
+    # The copy engine takes the memory, and works at the same time as the processor.
+    other = jax.device_put(np.full(100, 7, np.int32), FIRST)
+    assert not y.is_ready()
+    np.testing.assert_array_equal(np.asarray(y), np.arange(100) + 1)
+    np.testing.assert_array_equal(np.asarray(other), [7] * 100)
+
+
+def test_copies_do_not_wait_for_programs():
+    x = jax.block_until_ready(jax.device_put(np.arange(4), FIRST))
+    busy = slow(jnp.int32(0))
+    np.testing.assert_array_equal(np.asarray(jax.device_put(x, SECOND)), np.arange(4))
+    np.testing.assert_array_equal(np.asarray(x), np.arange(4))
+    assert not busy.is_ready()
+    busy.block_until_ready()
+
+
+def test_programs_can_be_saved():
+    from jax.experimental import serialize_executable
+
+    function = jax.jit(lambda x: {"y": jnp.tanh(x) @ x.T}, donate_argnums=0)
+    x = np.random.default_rng(0).normal(size=(3, 3)).astype(np.float32)
+    saved = serialize_executable.serialize(function.lower(x).compile())
+    loaded = serialize_executable.deserialize_and_load(*saved, execution_devices=[FIRST])
+    np.testing.assert_array_equal(np.asarray(loaded(x)["y"]), np.asarray(function(x)["y"]))
+
+
+def test_costs_and_memory_are_those_of_the_fused_program():
+    compiled = jax.jit(lambda x: jnp.tanh(x) * 2 + x).lower(np.ones((8, 8), np.float32)).compile()
+    cost = compiled.cost_analysis()
+    assert cost["flops"] == 3 * 64
+    # One command reads the argument and a constant, which another has written, and writes the result.
+    assert cost["bytes accessed"] == 2 * 8 * 32 + 2 * 4
+    assert compiled.memory_analysis().temp_size_in_bytes == 8 * 32 + 32
+
+
+def test_traces_show_both_engines_of_a_device(tmp_path):
+    with jax.profiler.trace(str(tmp_path)):
+        jax.block_until_ready(jnp.tanh(jax.device_put(np.ones(8, np.float32), SECOND)))
+    (path,) = tmp_path.rglob("*.xplane.pb")
+    trace = path.read_bytes()
+    for name in (b"device 1 processor", b"device 1 copy engine", b"jit_tanh", b"upload"):
+        assert name in trace, name
 
 
 def test_what_a_queued_program_reads_may_be_deleted():
@@ -196,7 +246,7 @@ def test_a_donated_argument_that_others_read_stays_as_it_is():
 
 
 def test_out_of_memory_says_who_holds_what():
-    kept = [jax.device_put(np.zeros((100, 1000), np.float32), FIRST) for _ in range(2)]
+    kept = jax.block_until_ready([jax.device_put(np.zeros((100, 1000), np.float32), FIRST) for _ in range(2)])
     with pytest.raises(jax.errors.JaxRuntimeError) as caught:
         jax.block_until_ready(jax.device_put(np.zeros((100, 1000), np.float32), FIRST))
     text = str(caught.value)
@@ -205,7 +255,7 @@ def test_out_of_memory_says_who_holds_what():
         "device 0 cannot allocate f32[100, 1000] from the host",
         f"of its {MEMORY_LIMIT} bytes",
         "2 x f32[100, 1000] from the host",
-        "ACCELERATOR_MEMORY_LIMIT",
+        "hint: the host holds buffers of",
     ):
         assert part in text, text
     # The other device has a memory of its own.
@@ -213,6 +263,13 @@ def test_out_of_memory_says_who_holds_what():
     for array in kept:
         array.delete()
     jax.block_until_ready(jax.device_put(np.zeros((100, 1000), np.float32), FIRST))
+
+
+def test_out_of_memory_counts_the_launches_in_flight():
+    busy = slow(jnp.int32(0))
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"RESOURCE_EXHAUSTED.*; (1 launch is|2 launches are) in flight"):
+        jax.device_put(np.zeros((1000, 1000), np.float32), FIRST)
+    busy.block_until_ready()
 
 
 def test_a_program_without_room_fails_and_what_depends_on_it():
@@ -247,12 +304,12 @@ def test_programs_can_leave_results_in_host_memory():
     np.testing.assert_array_equal(np.asarray(y), [0, 2, 4])
 
 
-def test_memory_is_counted_with_its_padding():
+def test_memory_is_counted_in_blocks():
     before = in_use()
-    x = jax.block_until_ready(jax.device_put(np.zeros((10, 3), np.int8), FIRST))
-    assert in_use() == before + 10 * 32
+    x = jax.block_until_ready(jax.device_put(np.zeros((10, 3), np.int16), FIRST))
+    assert in_use() == before + 64
     analysis = jax.jit(lambda x: x + 1).lower(x).compile().memory_analysis()
-    assert analysis.argument_size_in_bytes == analysis.output_size_in_bytes == 10 * 32
+    assert analysis.argument_size_in_bytes == analysis.output_size_in_bytes == 10 * 3 * 2
 
 
 def test_threads_may_use_a_device_together():
@@ -276,6 +333,10 @@ def test_threads_may_use_a_device_together():
     ("function", "parts"),
     [
         (lambda x: jnp.sort(x), ["stablehlo.sort"]),
+        (
+            lambda x: convolution(x.reshape(1, 1, 1, 3), jnp.ones((1, 1, 1, 3)), feature_group_count=3),
+            ["stablehlo.convolution", "the only convolutions are those of one group"],
+        ),
         (lambda x: x.astype(jnp.float16) + 1, ["f16"]),
     ],
 )
@@ -302,18 +363,22 @@ print("submitted", x.is_ready())
     assert printed == "submitted False"
 
 
-def test_a_misspelled_or_senseless_limit_is_refused():
-    code = """
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [("memory_limit:-1", "memory_limit=-1 is invalid"), ("latency:much", "latency"), ("latancy:1", "latency")],
+)
+def test_a_misspelled_or_senseless_option_is_refused(options, part):
+    code = f"""
 import jax
 try:
     jax.devices()
 except RuntimeError as error:
-    print("ACCELERATOR_MEMORY_LIMIT=much" in str(error))
+    print({part!r} in str(error))
 """
     printed = plugins.run_python(
         code,
         JAX_PLATFORMS="accelerator",
         PJRT_NAMES_AND_LIBRARY_PATHS=f"accelerator:{LIBRARY}",
-        ACCELERATOR_MEMORY_LIMIT="much",
+        JAX_PJRT_CLIENT_CREATE_OPTIONS=options,
     )
     assert printed == "True"

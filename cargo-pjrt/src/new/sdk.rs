@@ -14,8 +14,8 @@ pub(super) enum Sdk {
     Checkout(PathBuf),
 }
 
-/// The crates of the SDK that the templates use.
-const CRATES: &[&str] = &["pjrt-plugin", "pjrt-stablehlo"];
+/// The crates of the SDK that the templates use, and the rest of their entries in the manifest.
+const CRATES: &[(&str, &str)] = &[("pjrt-plugin", ", features = [\"stablehlo\"]"), ("pjrt-stablehlo", "")];
 
 impl Default for Sdk {
     /// Returns the checkout from which this program was installed, or the published crates if it was installed from those.
@@ -32,7 +32,7 @@ impl Sdk {
     ///
     /// Returns an error if a crate is missing.
     pub(super) fn checkout(folder: &Path) -> Result<Self, String> {
-        for name in CRATES {
+        for (name, _) in CRATES {
             let manifest = folder.join(name).join("Cargo.toml");
             if !manifest.is_file() {
                 return Err(format!(
@@ -47,14 +47,16 @@ impl Sdk {
 
     /// Returns the manifest of a plugin.
     pub(super) fn manifest(&self, name: &Name, template: Template) -> String {
-        let dependency = |crate_name: &str| match self {
-            Self::Registry => format!("{crate_name} = \"{}\"\n", env!("CARGO_PKG_VERSION")),
+        let dependency = |(crate_name, rest): &(&str, &str)| match self {
+            Self::Registry => {
+                format!("{crate_name} = {{ version = \"{}\"{rest} }}\n", env!("CARGO_PKG_VERSION"))
+            }
             // A TOML string in single quotes has no escapes.
             Self::Checkout(folder) => {
-                format!("{crate_name} = {{ path = '{}' }}\n", folder.join(crate_name).display())
+                format!("{crate_name} = {{ path = '{}'{rest} }}\n", folder.join(crate_name).display())
             }
         };
-        let dependencies: String = CRATES.iter().map(|name| dependency(name)).collect();
+        let dependencies: String = CRATES.iter().map(dependency).collect();
         format!(
             r#"[package]
 name = "{}"

@@ -60,9 +60,10 @@ impl Template {
         match self {
             Self::Hello => sources!("hello": "lib.rs"),
             Self::Queue => sources!("queue":
-                "address_space.rs" "arithmetic.rs" "array.rs" "buffer.rs" "chip.rs" "client.rs" "cost.rs" "device.rs"
-                "element_type.rs" "executable.rs" "interpreter.rs" "launch.rs" "lib.rs" "movement.rs" "options.rs"
-                "products.rs" "program.rs" "queue.rs" "ram.rs" "reduction.rs"
+                "arithmetic.rs" "array.rs" "buffer.rs" "chip.rs" "client.rs" "commands.rs" "contraction.rs"
+                "cost.rs" "device.rs" "element_type.rs" "executable.rs" "fusion.rs" "indexing.rs" "kernel.rs"
+                "launch.rs" "lib.rs" "lowering.rs" "movement.rs" "operations.rs" "options.rs" "planner.rs"
+                "processor.rs" "ram.rs" "timeline.rs"
             ),
         }
     }

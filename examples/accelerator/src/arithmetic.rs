@@ -1,58 +1,48 @@
 //! Operations on single elements.
 
+use std::cmp::Ordering;
+use std::sync::Arc;
+
 use pjrt_stablehlo::ir::{ComparisonDirection, ComparisonType, ElementKind, ElementType, Op};
 
 use crate::element_type::{float, from_float, from_integer, integer, limits};
 
 /// A function that computes an element of the result from one element of each operand.
-pub(crate) type Scalar = Box<dyn Fn(&[u64]) -> u64>;
+pub(crate) type Scalar = Arc<dyn Fn(&[u64]) -> u64 + Send + Sync>;
 
 /// Returns the function of an elementwise operation for operands and results of these types. Returns `None`
 /// if the operation is not elementwise, or if the device does not support it for these types.
 pub(crate) fn scalar(op: &Op, operand: ElementType, result: ElementType) -> Option<Scalar> {
     match op {
-        Op::Select(_) => Some(Box::new(|x| if x[0] != 0 { x[1] } else { x[2] })),
-        Op::BitcastConvert(_) if operand.bits() == result.bits() => Some(Box::new(|x| x[0])),
+        Op::Select(_) => Some(Arc::new(|x| if x[0] != 0 { x[1] } else { x[2] })),
+        Op::BitcastConvert(_) if operand.bits() == result.bits() => Some(Arc::new(|x| x[0])),
         Op::Convert(_) => Some(conversion(operand, result)),
         Op::Compare(compare) => {
             let compares = comparison(compare.comparison_direction)?;
             let order = order(operand, compare.compare_type);
-            Some(Box::new(move |x| u64::from(compares(order(x[0], x[1])))))
+            Some(Arc::new(move |x| u64::from(compares(order(x[0], x[1])))))
         }
         _ if operand.is_float() => float_unary(op)
-            .map(|f| -> Scalar { Box::new(move |x| from_float(f(float(x[0])))) })
+            .map(|f| -> Scalar { Arc::new(move |x| from_float(f(float(x[0])))) })
             .or_else(|| {
                 let f = float_binary(op)?;
-                Some(Box::new(move |x| from_float(f(float(x[0]), float(x[1])))))
+                Some(Arc::new(move |x| from_float(f(float(x[0]), float(x[1])))))
             }),
         _ => integer_unary(op)
-            .map(|f| -> Scalar { Box::new(move |x| from_integer(operand, f(integer(operand, x[0])))) })
+            .map(|f| -> Scalar { Arc::new(move |x| from_integer(operand, f(integer(operand, x[0])))) })
             .or_else(|| {
                 let f = integer_binary(op, operand)?;
-                Some(Box::new(move |x| {
+                Some(Arc::new(move |x| {
                     from_integer(operand, f(integer(operand, x[0]), integer(operand, x[1])))
                 }))
             })
             .or_else(|| match op {
                 Op::ShiftRightLogical(_) => {
-                    Some(Box::new(move |x| if x[1] < u64::from(operand.bits()) { x[0] >> x[1] } else { 0 }))
+                    Some(Arc::new(move |x| if x[1] < u64::from(operand.bits()) { x[0] >> x[1] } else { 0 }))
                 }
                 _ => None,
             }),
     }
-}
-
-/// Applies an operation to whole arrays. An array of one element is broadcast.
-pub(crate) fn apply(scalar: &Scalar, operands: &[&[u64]]) -> Vec<u64> {
-    let len = operands.iter().map(|operand| operand.len()).find(|len| *len != 1).unwrap_or(1);
-    let mut elements = vec![0; operands.len()];
-    let element = |index: usize| {
-        for (element, operand) in elements.iter_mut().zip(operands) {
-            *element = operand[if operand.len() == 1 { 0 } else { index }];
-        }
-        scalar(&elements)
-    };
-    (0..len).map(element).collect()
 }
 
 fn float_unary(op: &Op) -> Option<fn(f32) -> f32> {
@@ -61,10 +51,8 @@ fn float_unary(op: &Op) -> Option<fn(f32) -> f32> {
         Op::Ceil(_) => f32::ceil,
         Op::Cosine(_) => f32::cos,
         Op::Exponential(_) => f32::exp,
-        Op::ExponentialMinusOne(_) => f32::exp_m1,
         Op::Floor(_) => f32::floor,
         Op::Log(_) => f32::ln,
-        Op::LogPlusOne(_) => f32::ln_1p,
         Op::Negate(_) => |x| -x,
         Op::Sine(_) => f32::sin,
         Op::Sqrt(_) => f32::sqrt,
@@ -122,7 +110,7 @@ fn integer_binary(op: &Op, ty: ElementType) -> Option<fn(i128, i128) -> i128> {
     })
 }
 
-fn comparison(direction: ComparisonDirection) -> Option<fn(Option<std::cmp::Ordering>) -> bool> {
+fn comparison(direction: ComparisonDirection) -> Option<fn(Option<Ordering>) -> bool> {
     Some(match direction {
         ComparisonDirection::Eq => |order| order.is_some_and(|order| order.is_eq()),
         // This is true for NaN as well, which is unordered.
@@ -135,7 +123,10 @@ fn comparison(direction: ComparisonDirection) -> Option<fn(Option<std::cmp::Orde
     })
 }
 
-fn order(ty: ElementType, comparison: ComparisonType) -> Box<dyn Fn(u64, u64) -> Option<std::cmp::Ordering>> {
+/// A function that compares two elements. Floats may be unordered.
+type Order = Box<dyn Fn(u64, u64) -> Option<Ordering> + Send + Sync>;
+
+fn order(ty: ElementType, comparison: ComparisonType) -> Order {
     if !ty.is_float() {
         Box::new(move |x, y| Some(integer(ty, x).cmp(&integer(ty, y))))
     } else if comparison == ComparisonType::TotalOrder {
@@ -147,14 +138,14 @@ fn order(ty: ElementType, comparison: ComparisonType) -> Box<dyn Fn(u64, u64) ->
 
 fn conversion(from: ElementType, to: ElementType) -> Scalar {
     match (from.is_float(), to.is_float()) {
-        (true, true) => Box::new(|x| x[0]),
-        (true, false) if to == ElementType::I1 => Box::new(|x| u64::from(float(x[0]) != 0.0)),
+        (true, true) => Arc::new(|x| x[0]),
+        (true, false) if to == ElementType::I1 => Arc::new(|x| u64::from(float(x[0]) != 0.0)),
         (true, false) => {
             let (least, most) = limits(to);
-            Box::new(move |x| from_integer(to, (float(x[0]) as i128).clamp(least, most)))
+            Arc::new(move |x| from_integer(to, (float(x[0]) as i128).clamp(least, most)))
         }
-        (false, true) => Box::new(move |x| from_float(integer(from, x[0]) as f32)),
-        (false, false) if to == ElementType::I1 => Box::new(|x| u64::from(x[0] != 0)),
-        (false, false) => Box::new(move |x| from_integer(to, integer(from, x[0]))),
+        (false, true) => Arc::new(move |x| from_float(integer(from, x[0]) as f32)),
+        (false, false) if to == ElementType::I1 => Arc::new(|x| u64::from(x[0] != 0)),
+        (false, false) => Arc::new(move |x| from_integer(to, integer(from, x[0]))),
     }
 }

@@ -1,108 +1,117 @@
-//! A device as its driver sees it: a memory and a queue.
+//! A device as its driver sees it: a memory, and two engines with a command queue each.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::time::Instant;
 
-use pjrt_plugin::{DeviceId, Error, MemoryStats, Result};
+use pjrt_plugin::queue::{MemoryPool, Queue};
+use pjrt_plugin::{AttributeValue, DeviceId, Event, Result};
 
-use crate::address_space::AddressSpace;
-use crate::queue::Queue;
+use crate::array::ALIGNMENT;
+use crate::options::Faults;
 use crate::ram::Ram;
+use crate::timeline;
 
-/// The host's view of a device's memory, and the device's queue. Buffers and programs share it with
-/// [`Device`](crate::Device).
+/// The driver of a device. Buffers and programs share it with [`Device`](crate::Device).
 pub(crate) struct Chip {
-    id: DeviceId,
-    space: Mutex<AddressSpace>,
-    pub(crate) queue: Queue,
+    pub(crate) memory: MemoryPool,
+    /// The queue of the processor. Memory is allocated and freed in the order of its commands.
+    programs: Arc<Queue<Engine>>,
+    /// The queue of the copy engine, which works at the same time as the processor. Its commands wait for those of the
+    /// processor where they use the same memory.
+    copies: Queue<Engine>,
 }
 
-/// A block of a chip's memory. Dropping it frees the block for commands that are submitted later.
-pub(crate) struct Allocation {
-    chip: Arc<Chip>,
-    pub(crate) address: usize,
+/// The state of an engine, which belongs to the thread of its queue.
+pub(crate) struct Engine {
+    name: String,
+    device: String,
+    ram: Arc<Ram>,
+    faults: Faults,
 }
 
 impl Chip {
-    /// Starts a chip.
-    pub(crate) fn start(id: DeviceId, memory_limit: usize) -> Result<Arc<Self>> {
-        let queue = Queue::start(&format!("accelerator-{id}"), Ram::new(memory_limit)?)?;
-        Ok(Arc::new(Self { id, space: Mutex::new(AddressSpace::new(memory_limit)), queue }))
+    /// Starts a device with a memory of this size.
+    pub(crate) fn start(id: DeviceId, memory_limit: usize, faults: Faults) -> Result<Arc<Self>> {
+        let device = format!("device {id}");
+        let ram = Arc::new(Ram::new(&device, faults.memory_end.unwrap_or(memory_limit))?);
+        let engine = |kind: &str| Engine {
+            name: format!("{device} {kind}"),
+            device: device.clone(),
+            ram: Arc::clone(&ram),
+            faults: faults.clone(),
+        };
+        let programs = Arc::new(Queue::start(format!("accelerator-{id}"), engine("processor"))?);
+        let copies = Queue::start(format!("accelerator-{id}-copy"), engine("copy engine"))?;
+        let memory = MemoryPool::new(device, memory_limit, ALIGNMENT, &programs);
+        Ok(Arc::new(Self { memory, programs, copies }))
     }
 
-    /// Allocates memory. `holder` describes its use.
-    ///
-    /// # Errors
-    ///
-    /// Returns RESOURCE_EXHAUSTED, with a description of the memory in use.
-    pub(crate) fn allocate(self: &Arc<Self>, size: usize, holder: String) -> Result<Allocation> {
-        let mut space = self.space();
-        match space.allocate(size, holder.clone()) {
-            Some(address) => Ok(Allocation { chip: Arc::clone(self), address }),
-            None => Err(Error::resource_exhausted(format!(
-                "device {} cannot allocate {holder} of {size} bytes: {} of its {} bytes are in use, and the largest free \
-                 block has {} bytes; in use: {}",
-                self.id,
-                space.in_use(),
-                space.size(),
-                space.largest_gap(),
-                space.holders()
-            ))
-            .with_hint("delete arrays that are no longer needed, or set ACCELERATOR_MEMORY_LIMIT to more bytes")),
-        }
+    /// Submits a program.
+    pub(crate) fn submit(
+        &self,
+        name: String,
+        program: impl FnOnce(&Ram) -> Result<()> + Send + 'static,
+    ) -> Event {
+        self.programs.submit(move |engine| engine.execute(name, Vec::new(), program))
     }
 
-    pub(crate) fn memory_stats(&self) -> MemoryStats {
-        let space = self.space();
-        let bytes = |n: usize| n as i64;
-        MemoryStats {
-            bytes_in_use: bytes(space.in_use()),
-            peak_bytes_in_use: Some(bytes(space.peak())),
-            bytes_limit: Some(bytes(space.size())),
-            largest_free_block_bytes: Some(bytes(space.largest_gap())),
-            ..MemoryStats::default()
-        }
+    /// Submits a copy of this number of bytes from the host.
+    pub(crate) fn submit_upload(
+        &self,
+        bytes: usize,
+        write: impl FnOnce(&Ram) -> Result<()> + Send + 'static,
+    ) -> Event {
+        self.copies.submit(move |engine| engine.copy("upload", bytes, write))
     }
 
-    pub(crate) fn forget_peak(&self) {
-        self.space().forget_peak();
+    /// Submits a copy to the host. `finish` receives the data, or the error of the device.
+    pub(crate) fn submit_readback(
+        &self,
+        bytes: usize,
+        read: impl FnOnce(&Ram) -> Result<Vec<u8>> + Send + 'static,
+        finish: impl FnOnce(Result<Vec<u8>>) + Send + 'static,
+    ) {
+        let _done = self.copies.submit(move |engine| {
+            finish(engine.copy("readback", bytes, read));
+            Ok(())
+        });
     }
 
-    fn space(&self) -> MutexGuard<'_, AddressSpace> {
-        // Every change leaves the allocator in a consistent state, so a panic in another thread does not
-        // matter.
-        self.space.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Submits a copy to another device: one command for each device, which are connected by a link.
+    pub(crate) fn submit_transfer(
+        &self,
+        to: &Chip,
+        bytes: usize,
+        send: impl FnOnce(&Ram) -> Result<Vec<u8>> + Send + 'static,
+        receive: impl FnOnce(&Ram, Vec<u8>) -> Result<()> + Send + 'static,
+    ) -> Event {
+        self.copies.transfer(
+            &to.copies,
+            move |engine| engine.copy("send", bytes, send),
+            move |engine, data| engine.copy("receive", bytes, |ram| receive(ram, data)),
+        )
     }
 }
 
-impl Allocation {
-    /// Changes the description of the block's use.
-    pub(crate) fn rename(&self, holder: String) {
-        self.chip.space().rename(self.address, holder);
+impl Engine {
+    /// Executes a command, and records it in the timeline of the engine.
+    fn execute<T>(
+        &self,
+        name: String,
+        attributes: Vec<(String, AttributeValue)>,
+        command: impl FnOnce(&Ram) -> Result<T>,
+    ) -> Result<T> {
+        let start = Instant::now();
+        let result = self.faults.command(&self.device).and_then(|()| command(&self.ram));
+        timeline::record(&self.name, name, start, attributes);
+        result
     }
-}
 
-impl Drop for Allocation {
-    fn drop(&mut self) {
-        self.chip.space().free(self.address);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn out_of_memory_says_who_holds_what() {
-        let chip = Chip::start(3, 1024).unwrap();
-        let weights = chip.allocate(1000, "weights".to_owned()).unwrap();
-        let error = chip.allocate(100, "gradients".to_owned()).err().unwrap();
-        assert_eq!(error.code(), pjrt_plugin::ErrorCode::ResourceExhausted);
-        for part in ["device 3", "gradients of 100 bytes", "1024 of its 1024", "1 x weights (1024 bytes)"] {
-            assert!(error.message().contains(part), "{part}: {error}");
-        }
-        assert!(error.hint().unwrap().contains("ACCELERATOR_MEMORY_LIMIT"));
-        drop(weights);
-        chip.allocate(1000, "gradients".to_owned()).unwrap();
-        assert_eq!(chip.memory_stats().bytes_in_use, 0);
+    fn copy<T>(&self, name: &str, bytes: usize, copy: impl FnOnce(&Ram) -> Result<T>) -> Result<T> {
+        let attributes = vec![("bytes".to_owned(), AttributeValue::Int64(bytes as i64))];
+        self.execute(name.to_owned(), attributes, |ram| {
+            self.faults.copy(&self.device)?;
+            copy(ram)
+        })
     }
 }

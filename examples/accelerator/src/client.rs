@@ -2,23 +2,21 @@
 
 use std::sync::Arc;
 
-use pjrt_plugin::attributes::StablehloVersion;
 use pjrt_plugin::{
-    BufferRef, ClientConfig, CompileRequest, DeviceAssignment, DeviceId, Error, Execution, HostBuffer,
-    OptionSpec, Pending, PjrtClient, PjrtDevice, Placement, PluginAttributes, ProgramFormat, Result,
-    pjrt_plugin,
+    BufferRef, ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceId, Error,
+    Execution, HostBuffer, OptionSpec, Pending, PjrtClient, PjrtDevice, Placement, PluginAttributes,
+    ProgramFormat, Result, pjrt_plugin,
 };
-use pjrt_stablehlo::versions::{self, Version};
 
 use crate::buffer::Buffer;
 use crate::chip::Chip;
 use crate::device::Device;
 use crate::executable::Executable;
 use crate::launch::launch;
-use crate::options::{CREATE_OPTIONS, memory_limit};
+use crate::options::{CREATE_OPTIONS, Faults, memory_limit};
 
 /// The number of devices.
-const NUM_DEVICES: DeviceId = 2;
+const NUM_DEVICES: usize = 4;
 
 /// The plugin.
 pub struct Accelerator {
@@ -42,20 +40,21 @@ impl PjrtClient for Accelerator {
 
     const PLATFORM_NAME: &'static str = "accelerator";
     const CREATE_OPTIONS: &'static [OptionSpec] = CREATE_OPTIONS;
+    /// A host that never waits may be this many launches ahead of a device.
+    const MAX_LAUNCHES_IN_FLIGHT: Option<usize> = Some(32);
     const PROGRAM_FORMATS: &'static [ProgramFormat] =
         &[ProgramFormat::Mlir, ProgramFormat::Hlo, ProgramFormat::HloWithConfig];
 
     /// Returns the attributes of the plugin. JAX sends programs in the newest version that both sides
     /// support.
     fn plugin_attributes() -> PluginAttributes {
-        PluginAttributes::new()
-            .with_stablehlo_current_version(components(versions::CURRENT_VERSION))
-            .with_stablehlo_minimum_version(components(versions::MINIMUM_VERSION))
+        PluginAttributes::new().with_stablehlo_versions()
     }
 
     fn create(config: ClientConfig) -> Result<Self> {
         let memory_limit = memory_limit(&config.options)?;
-        let devices = (0..NUM_DEVICES).map(|id| Device::start(id, memory_limit));
+        let faults = Faults::of_devices(&config.options, NUM_DEVICES)?;
+        let devices = (0..).zip(faults).map(|(id, faults)| Device::start(id, memory_limit, faults));
         Ok(Self { devices: devices.collect::<Result<_>>()? })
     }
 
@@ -69,6 +68,10 @@ impl PjrtClient for Accelerator {
 
     fn compile(request: CompileRequest<'_, Self>) -> Result<Executable> {
         Executable::compile(request)
+    }
+
+    fn deserialize(request: DeserializeRequest<'_, Self>) -> Result<Executable> {
+        Executable::deserialize(request)
     }
 
     fn load(&self, executable: &Arc<Executable>, _: &DeviceAssignment) -> Result<Arc<Executable>> {
@@ -91,9 +94,4 @@ impl PjrtClient for Accelerator {
     fn copy_buffer(&self, from: BufferRef<'_, Self>, to: Placement<'_, Self>) -> Result<Pending<Buffer>> {
         Buffer::copy(from, to)
     }
-}
-
-/// Converts a version to the form that plugin attributes use.
-fn components(version: Version) -> StablehloVersion {
-    [version.major, version.minor, version.patch].map(i64::from)
 }

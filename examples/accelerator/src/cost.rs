@@ -1,12 +1,11 @@
 //! The cost of an execution.
 
-use pjrt_stablehlo::ir::{Op, Trait, ValueId};
+use crate::commands::{Block, Kind, Program};
+use crate::kernel::Id;
 
-use crate::program::Program;
-
-/// The number of arithmetic operations, and the number of bytes read and written. The body of a loop is
-/// counted once, and all branches are counted, because the number of their executions is unknown at compile
-/// time.
+/// The number of arithmetic operations, and the number of bytes read and written. The body of a loop is counted once, and all
+/// branches are counted, because the number of their executions is unknown at compile time.
+#[derive(Default)]
 pub(crate) struct Cost {
     pub(crate) flops: f32,
     pub(crate) bytes: f32,
@@ -14,25 +13,24 @@ pub(crate) struct Cost {
 
 impl Cost {
     pub(crate) fn of(program: &Program) -> Self {
-        let elements =
-            |value: ValueId| program.values[value.index()].dims.iter().map(|d| *d as f32).product::<f32>();
-        let bytes = |value: ValueId| program.values[value.index()].rows.padded_size() as f32;
-        let mut cost = Self { flops: 0.0, bytes: 0.0 };
-        for (_, op) in program.main.body.all_ops() {
-            cost.bytes += op.operands.iter().copied().chain(op.results).map(bytes).sum::<f32>();
-            cost.flops += match &op.kind {
-                Op::DotGeneral(dot) => {
-                    let dims = &program.values[op.operand(0).index()].dims;
-                    let contracting = dot.dot_dimension_numbers.lhs_contracting_dimensions.iter();
-                    let depth: f32 = contracting.map(|d| dims[*d as usize] as f32).product();
-                    2.0 * depth * elements(op.result())
-                }
-                Op::Reduce(_) => elements(op.operand(0)),
-                kind if kind.info().has(Trait::Elementwise) => elements(op.result()),
+        let mut cost = Self::default();
+        cost.add(program, &program.main);
+        cost
+    }
+
+    fn add(&mut self, program: &Program, block: &Block) {
+        let elements = |id: Id| program.values[id].len() as f32;
+        for command in &block.commands {
+            let values = command.reads.iter().chain(&command.writes);
+            self.bytes += values.map(|id| program.values[*id].size() as f32).sum::<f32>();
+            self.flops += match &command.kind {
+                Kind::Compute(kernel) => kernel.steps.len() as f32 * elements(command.writes[0]),
+                Kind::Product { depth, .. } => 2.0 * *depth as f32 * elements(command.writes[0]),
+                Kind::Reduce { kernel, .. } => kernel.steps.len() as f32 * elements(command.reads[0]),
                 _ => 0.0,
             };
+            command.blocks.iter().for_each(|block| self.add(program, block));
         }
-        cost
     }
 }
 
@@ -42,15 +40,13 @@ mod tests {
 
     #[test]
     fn products_cost_two_operations_for_each_pair_of_numbers() {
-        let text = "func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x4xf32>) -> tensor<2x4xf32> {
-            %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+        let text = "func.func @main(%x: tensor<2x3xf32>, %y: tensor<4x3xf32>) -> tensor<2x4xf32> {
+            %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [1] : (tensor<2x3xf32>, tensor<4x3xf32>) -> tensor<2x4xf32>
             %1 = stablehlo.add %0, %0 : tensor<2x4xf32>
             return %1 : tensor<2x4xf32>
         }";
         let module = pjrt_stablehlo::parse(text.as_bytes().to_vec()).unwrap();
-        let cost = Cost::of(&Program::new(module.main().unwrap().clone()).unwrap());
-        // The rows have 32 bytes: 2 + 3 + 2 rows of the product, 2 + 2 + 2 of the sum, and 2 that are
-        // returned.
-        assert_eq!((cost.flops, cost.bytes), (2.0 * 24.0 + 8.0, 32.0 * 15.0));
+        let cost = Cost::of(&crate::lowering::lower(module.main().unwrap()).unwrap());
+        assert_eq!((cost.flops, cost.bytes), (2.0 * 24.0 + 8.0, 4.0 * (6.0 + 12.0 + 8.0 + 8.0 + 8.0)));
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pjrt_plugin::{DeviceDescription, DeviceId, Memory, MemoryStats, PjrtDevice, Result};
 
 use crate::chip::Chip;
+use crate::options::Faults;
 
 /// A simulated accelerator.
 pub struct Device {
@@ -17,7 +18,7 @@ pub struct Device {
 
 impl Device {
     /// Starts a device with this number of bytes of memory.
-    pub(crate) fn start(id: DeviceId, memory_limit: usize) -> Result<Self> {
+    pub(crate) fn start(id: DeviceId, memory_limit: usize, faults: Faults) -> Result<Self> {
         Ok(Self {
             description: DeviceDescription::new(id, "accelerator")
                 .with_debug(format!("simulated accelerator {id} with {memory_limit} bytes of memory")),
@@ -25,7 +26,7 @@ impl Device {
                 Memory::new(2 * id, Memory::DEVICE),
                 Memory::new(2 * id + 1, Memory::PINNED_HOST).with_host_access(),
             ],
-            chip: Chip::start(id, memory_limit)?,
+            chip: Chip::start(id, memory_limit, faults)?,
         })
     }
 }
@@ -40,10 +41,10 @@ impl PjrtDevice for Device {
     }
 
     fn memory_stats(&self) -> Option<MemoryStats> {
-        Some(self.chip.memory_stats())
+        Some(self.chip.memory.stats())
     }
 
     fn clear_memory_stats(&self) {
-        self.chip.forget_peak();
+        self.chip.memory.clear_stats();
     }
 }

@@ -2,24 +2,16 @@
 //!
 //! A register holds one element of any type in its low bits. The remaining bits are zero.
 
-use pjrt_plugin::ElementType;
-use pjrt_stablehlo::ir::{self, ElementKind};
+use pjrt_stablehlo::ir::{ElementKind, ElementType};
 
-/// Returns the PJRT type for a type of a program, or `None` if the device does not support it.
-pub(crate) fn to_pjrt(ty: ir::ElementType) -> Option<ElementType> {
-    Some(match ty {
-        ir::ElementType::I1 => ElementType::Pred,
-        ir::ElementType::I8 => ElementType::S8,
-        ir::ElementType::I16 => ElementType::S16,
-        ir::ElementType::I32 => ElementType::S32,
-        ir::ElementType::I64 => ElementType::S64,
-        ir::ElementType::Ui8 => ElementType::U8,
-        ir::ElementType::Ui16 => ElementType::U16,
-        ir::ElementType::Ui32 => ElementType::U32,
-        ir::ElementType::Ui64 => ElementType::U64,
-        ir::ElementType::F32 => ElementType::F32,
-        _ => return None,
-    })
+/// Returns `true` if the device computes with a type.
+pub(crate) fn is_supported(ty: ElementType) -> bool {
+    match ty.kind() {
+        ElementKind::Boolean => true,
+        ElementKind::Float => ty == ElementType::F32,
+        ElementKind::SignedInteger | ElementKind::UnsignedInteger => [8, 16, 32, 64].contains(&ty.bits()),
+        _ => false,
+    }
 }
 
 /// Loads dense elements of this size into registers.
@@ -42,7 +34,7 @@ pub(crate) fn store(registers: &[u64], element_size: usize) -> Vec<u8> {
 }
 
 /// Returns the value of a register of an integer or boolean type.
-pub(crate) fn integer(ty: ir::ElementType, register: u64) -> i128 {
+pub(crate) fn integer(ty: ElementType, register: u64) -> i128 {
     if ty.kind() == ElementKind::SignedInteger {
         let unused = 64 - ty.bits();
         i128::from((register << unused) as i64 >> unused)
@@ -53,13 +45,13 @@ pub(crate) fn integer(ty: ir::ElementType, register: u64) -> i128 {
 
 /// Returns the register of an integer or boolean type for a value, which is truncated to the bits of the
 /// type.
-pub(crate) fn from_integer(ty: ir::ElementType, value: i128) -> u64 {
+pub(crate) fn from_integer(ty: ElementType, value: i128) -> u64 {
     let unused = 64 - ty.bits();
     (value as u64) << unused >> unused
 }
 
 /// Returns the smallest and the largest integer of a type.
-pub(crate) fn limits(ty: ir::ElementType) -> (i128, i128) {
+pub(crate) fn limits(ty: ElementType) -> (i128, i128) {
     if ty.kind() == ElementKind::SignedInteger {
         let half = 1 << (ty.bits() - 1);
         (-half, half - 1)
@@ -93,7 +85,7 @@ mod tests {
 
     #[test]
     fn integers_have_their_sign_and_wrap() {
-        use ir::ElementType as T;
+        use ElementType as T;
         assert_eq!(integer(T::I8, 0xff), -1);
         assert_eq!(integer(T::Ui8, 0xff), 255);
         assert_eq!(from_integer(T::I8, 128), 0x80);

@@ -1,27 +1,27 @@
 //! Compiled programs as hosts see them.
 
+use pjrt_plugin::stablehlo::{self, Signature};
 use pjrt_plugin::{
-    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, Error, Memory, PjrtExecutable,
-    ProgramFormat, Result, ext,
+    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, DeserializeRequest, Error, Memory,
+    PjrtExecutable, Result, ext,
 };
-use pjrt_stablehlo::ErrorKind;
-use pjrt_stablehlo::ir::{Attribute, Function, OpCode, Type};
+use pjrt_stablehlo::Module;
+use pjrt_stablehlo::ir::OpCode;
 use pjrt_stablehlo::passes::{CoreOps, decompose};
 
 use crate::Accelerator;
-use crate::array::Rows;
+use crate::commands::Program;
 use crate::cost::Cost;
-use crate::element_type::to_pjrt;
-use crate::program::{OPERATIONS, Program};
+use crate::lowering::lower;
+use crate::operations::OPERATIONS;
 
 /// A compiled program. It contains no device, because it can run on any device.
 pub struct Executable {
-    pub(crate) name: String,
     pub(crate) program: Program,
-    parameters: Vec<ArraySpec>,
-    outputs: Vec<ArraySpec>,
-    donated: Vec<usize>,
+    signature: Signature,
     replicas: usize,
+    /// The program in the device's operations, from which it is lowered again when it is deserialized.
+    module: Module,
 }
 
 impl Executable {
@@ -39,87 +39,51 @@ impl Executable {
             );
             return Err(Error::unimplemented(message).with_hint("put all arrays of a program on one device"));
         }
-        let code = request.program.code();
-        let module = match request.program.format() {
-            ProgramFormat::Mlir => pjrt_stablehlo::parse(code),
-            ProgramFormat::Hlo => pjrt_stablehlo::parse_hlo(code),
-            ProgramFormat::HloWithConfig => pjrt_stablehlo::parse_hlo_with_config(code),
-        };
-        let module = module.map_err(convert_error)?;
-        // Calls are inlined first; then operations that the device lacks are decomposed. These are two
-        // passes, so that an error in the second one has the location of the call.
-        let module =
-            decompose(&module, &CoreOps::default().without(OpCode::FuncCall)).map_err(convert_error)?;
-        let module =
-            decompose(&module, &CoreOps::from_ops(OPERATIONS.iter().copied())).map_err(convert_error)?;
-        let main =
-            module.main().ok_or_else(|| Error::invalid_argument("the program has no function 'main'"))?;
-        let program = Program::new(main.clone())?;
-        let arguments = main.argument_types().iter().enumerate();
-        let parameter = |(index, ty)| array_spec(ty, main.argument_attribute(index, MEMORY_KIND));
-        let results = main.result_types().iter().enumerate();
-        let output = |(index, ty)| array_spec(ty, main.result_attribute(index, MEMORY_KIND));
-        Ok(Self {
-            name: module.name.as_deref().unwrap_or("main").to_owned(),
-            parameters: arguments.map(parameter).collect::<Result<_>>()?,
-            outputs: results.map(output).collect::<Result<_>>()?,
-            donated: (0..main.argument_types().len()).filter(|index| is_donated(main, *index)).collect(),
-            replicas: request.options.num_replicas,
-            program,
-        })
+        let module = request.program.parse()?;
+        // Calls are inlined first; then operations that the device lacks are decomposed. These are two passes, so that an error in
+        // the second one has the location of the call.
+        let module = decompose(&module, &CoreOps::default().without(OpCode::FuncCall))?;
+        let module = decompose(&module, &CoreOps::from_ops(OPERATIONS.iter().copied()))?;
+        Self::of(module, request.options.num_replicas)
+    }
+
+    /// Restores a program that [`serialize`](PjrtExecutable::serialize) has saved.
+    ///
+    /// # Errors
+    ///
+    /// Returns FAILED_PRECONDITION if another version of the plugin has saved it.
+    pub(crate) fn deserialize(request: DeserializeRequest<'_, Accelerator>) -> Result<Self> {
+        let code = request.serialized.strip_prefix(FORMAT.as_bytes()).ok_or_else(|| {
+            Error::failed_precondition(format!(
+                "another version of the accelerator saved the program; expected '{FORMAT}'"
+            ))
+        })?;
+        Self::of(pjrt_stablehlo::parse(code)?, request.compile.options.num_replicas)
+    }
+
+    fn of(module: Module, replicas: usize) -> Result<Self> {
+        let program = lower(stablehlo::main(&module)?)?;
+        let signature = Signature::of(&module)?;
+        for spec in signature.parameters.iter().chain(&signature.outputs) {
+            let kind = spec.memory_kind().unwrap_or(Memory::DEVICE);
+            if ![Memory::DEVICE, Memory::PINNED_HOST].contains(&kind) {
+                let message = format!("the accelerator does not have the memory kind {kind}");
+                return Err(Error::unimplemented(message));
+            }
+        }
+        Ok(Self { program, signature, replicas, module })
     }
 }
 
-fn convert_error(error: pjrt_stablehlo::Error) -> Error {
-    match error.kind {
-        ErrorKind::Unsupported => {
-            Error::unimplemented(format!("the accelerator does not support the program: {error}"))
-        }
-        _ => Error::invalid_argument(error.to_string()),
-    }
-}
-
-/// The attribute by which JAX specifies the memory of an argument or a result.
-const MEMORY_KIND: &str = "mhlo.memory_kind";
-
-fn array_spec(ty: &Type, memory_kind: Option<&Attribute>) -> Result<ArraySpec> {
-    let unsupported =
-        || Error::unimplemented(format!("the accelerator does not support arrays of type {ty}"));
-    let tensor = ty.as_tensor().ok_or_else(unsupported)?;
-    let element_type = to_pjrt(tensor.element_type()).ok_or_else(unsupported)?;
-    let spec = ArraySpec::new(element_type, tensor.static_dims().ok_or_else(unsupported)?);
-    match memory_kind.and_then(Attribute::as_str) {
-        None => Ok(spec),
-        Some(kind) if [Memory::DEVICE, Memory::PINNED_HOST].contains(&kind) => {
-            Ok(spec.with_memory_kind(kind))
-        }
-        Some(kind) => {
-            Err(Error::unimplemented(format!("the accelerator does not have the memory kind {kind}")))
-        }
-    }
-}
-
-/// Returns `true` if the program may write its results to the memory of an argument. The device does not need
-/// to know which result the argument is meant for (`tf.aliasing_output`).
-fn is_donated(main: &Function, index: usize) -> bool {
-    main.argument_attribute(index, "tf.aliasing_output").is_some()
-        || main.argument_attribute(index, "jax.buffer_donor").and_then(Attribute::as_bool) == Some(true)
-}
+/// The beginning of a saved program. The version covers the set of operations.
+const FORMAT: &str = concat!("accelerator ", env!("CARGO_PKG_VERSION"), "\n");
 
 /// Programs have one partition, so no shardings are reported. JAX compiles faster if a plugin reports this.
-impl ext::Shardings for Accelerator {
-    fn parameter_shardings(_: &Executable) -> Option<Vec<ext::Sharding>> {
-        None
-    }
-
-    fn output_shardings(_: &Executable) -> Option<Vec<ext::Sharding>> {
-        None
-    }
-}
+impl ext::Shardings for Accelerator {}
 
 impl PjrtExecutable for Executable {
     fn name(&self) -> &str {
-        &self.name
+        &self.signature.name
     }
 
     fn num_replicas(&self) -> usize {
@@ -127,15 +91,19 @@ impl PjrtExecutable for Executable {
     }
 
     fn parameters(&self) -> &[ArraySpec] {
-        &self.parameters
+        &self.signature.parameters
     }
 
     fn outputs(&self) -> &[ArraySpec] {
-        &self.outputs
+        &self.signature.outputs
     }
 
     fn donated_parameters(&self) -> &[usize] {
-        &self.donated
+        &self.signature.donated
+    }
+
+    fn serialize(&self) -> Result<Option<Vec<u8>>> {
+        Ok(Some(format!("{FORMAT}{}", self.module).into_bytes()))
     }
 
     fn cost_analysis(&self) -> Vec<(String, AttributeValue)> {
@@ -144,21 +112,7 @@ impl PjrtExecutable for Executable {
     }
 
     fn memory_stats(&self) -> Option<CompiledMemoryStats> {
-        let size = |spec: &ArraySpec| {
-            let rows = Rows::of(spec.dims(), spec.element_type().byte_size());
-            rows.and_then(|rows| i64::try_from(rows.padded_size()).ok()).unwrap_or(i64::MAX)
-        };
-        let sum = |specs: &[ArraySpec]| specs.iter().map(size).fold(0, i64::saturating_add);
-        let (arguments, outputs) = (sum(&self.parameters), sum(&self.outputs));
         let temporary = self.program.scratch_size as i64;
-        let total = arguments.saturating_add(outputs).saturating_add(temporary);
-        Some(CompiledMemoryStats {
-            argument_size: arguments,
-            output_size: outputs,
-            temp_size: temporary,
-            peak_memory: total,
-            total_size: total,
-            ..CompiledMemoryStats::default()
-        })
+        Some(CompiledMemoryStats::of_arrays(self.parameters(), self.outputs(), temporary))
     }
 }

@@ -1,8 +1,8 @@
 //! A simulated accelerator: a template for devices that have their own memory and queues.
 //!
-//! There are two devices. Each has a memory that the host cannot access, a command queue with its own thread,
-//! and a processor that runs the core of StableHLO. Everything is asynchronous: uploads, programs, copies and
-//! readbacks are commands, and the host continues as soon as it has submitted one.
+//! There are four devices. Each has a memory that the host cannot access, a processor and a copy engine. Both engines have a
+//! command queue with its own thread. Everything is asynchronous: uploads, programs, copies and readbacks are commands, and the
+//! host continues as soon as it has submitted one.
 //!
 //! Build it with `cargo build`, and configure JAX to load the library:
 //!
@@ -14,51 +14,63 @@
 //!
 //! # Overview
 //!
-//! These parts exist for every device, from the host to the hardware:
+//! These parts exist for every device. Read them in this order, from the host to the device:
 //!
 //! | file | contents |
 //! |---|---|
 //! | `client.rs` | the entry point, `PjrtClient`, which calls all other parts |
-//! | `options.rs` | the options that users can set |
+//! | `options.rs` | the options that users can set, and the faults that some of them switch on |
 //! | `device.rs` | a device as hosts see it, with two memories: `PjrtDevice` |
+//! | `chip.rs` | a device as its driver sees it: memory, two engines with queues |
 //! | `buffer.rs` | an array on a device, `PjrtBuffer`; uploads, readbacks, copies between devices |
-//! | `executable.rs` | a compiled program as hosts see it, `PjrtExecutable` |
+//! | `executable.rs` | a compiled program as hosts see it, `PjrtExecutable`; saving and loading it |
 //! | `launch.rs` | launching a program: memory for its results, donated arguments, commands |
-//! | `chip.rs` | a device as its driver sees it: memory and queue; exhausted memory |
-//! | `address_space.rs` | the allocator of addresses |
-//! | `queue.rs` | the command queue, and why commands hold addresses instead of memory |
+//! | `cost.rs`, `timeline.rs` | the estimated cost of a program, and the measured times of commands |
 //!
-//! These parts are specific to this device, and would be hardware, firmware or a compiler elsewhere:
+//! These parts are the compiler, from StableHLO to the commands of the processor:
+//!
+//! | file | contents |
+//! |---|---|
+//! | `operations.rs` | the operations that it translates; others are decomposed into these, or refused |
+//! | `commands.rs`, `kernel.rs` | the language of the processor |
+//! | `lowering.rs`, `contraction.rs` | the translation |
+//! | `fusion.rs` | elementwise operations, which become kernels of one or more steps |
+//! | `planner.rs` | the assignment of memory to the values of a program |
+//!
+//! These parts simulate the device, and would be hardware or firmware elsewhere:
 //!
 //! | file | contents |
 //! |---|---|
 //! | `ram.rs`, `array.rs` | the memory, and the layout of arrays in it, which are padded rows |
-//! | `program.rs` | the compiler, which checks the operations and assigns memory to the values of a program |
-//! | `cost.rs` | the cost of an execution |
-//! | `interpreter.rs` | the processor |
-//! | `arithmetic.rs`, `movement.rs`, `products.rs`, `reduction.rs`, `element_type.rs` | the processor's operations |
+//! | `processor.rs` | the processor, which executes commands |
+//! | `arithmetic.rs`, `element_type.rs` | functions of single elements, and their representation in registers |
+//! | `movement.rs`, `indexing.rs` | the coordinates of the elements that commands move |
 
 #![forbid(unsafe_code)]
 
-mod address_space;
 mod arithmetic;
 mod array;
 mod buffer;
 mod chip;
 mod client;
+mod commands;
+mod contraction;
 mod cost;
 mod device;
 mod element_type;
 mod executable;
-mod interpreter;
+mod fusion;
+mod indexing;
+mod kernel;
 mod launch;
+mod lowering;
 mod movement;
+mod operations;
 mod options;
-mod products;
-mod program;
-mod queue;
+mod planner;
+mod processor;
 mod ram;
-mod reduction;
+mod timeline;
 
 pub use crate::buffer::Buffer;
 pub use crate::client::Accelerator;

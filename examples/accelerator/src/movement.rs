@@ -1,17 +1,64 @@
-//! Operations that only move elements: each element of the result is a copy of an element of the operand.
+//! Movement of elements: each element of the result is a copy of an element of the operand.
 
-/// Creates an array of dimensions `to` from one of dimensions `from`. `source(index, d)` is coordinate `d` of
-/// the element that is copied to `index`. If a coordinate is out of bounds, `outside` is used instead.
+/// The coordinate of an element along a dimension of an operand, as a function of its index in the result: the sum of an offset and
+/// of multiples of coordinates of the index, divided by the dilation. If the sum is not divisible, there is no element.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Axis {
+    terms: Vec<(usize, i64)>,
+    offset: i64,
+    dilation: i64,
+}
+
+impl Axis {
+    /// Creates the sum of multiples of coordinates, given by their dimensions in the result and factors.
+    pub(crate) fn sum(terms: impl Into<Vec<(usize, i64)>>) -> Self {
+        Self { terms: terms.into(), offset: 0, dilation: 1 }
+    }
+
+    /// Creates the coordinate along a dimension of the result.
+    pub(crate) fn along(dimension: usize) -> Self {
+        Self::sum([(dimension, 1)])
+    }
+
+    pub(crate) fn offset(self, offset: i64) -> Self {
+        Self { offset, ..self }
+    }
+
+    pub(crate) fn dilated(self, dilation: i64) -> Self {
+        Self { dilation, ..self }
+    }
+
+    /// Returns the coordinate, or -1 if there is none.
+    fn coordinate(&self, index: &[i64]) -> i64 {
+        let add = |sum: i64, (dimension, factor): &(usize, i64)| {
+            sum.saturating_add(index[*dimension].saturating_mul(*factor))
+        };
+        let sum = self.terms.iter().fold(self.offset, add);
+        if sum % self.dilation == 0 { sum / self.dilation } else { -1 }
+    }
+}
+
+/// Returns the axes of a transposed array, whose dimension `d` is dimension `permutation[d]` of the operand.
+pub(crate) fn transposition(permutation: &[i64]) -> Vec<Axis> {
+    let from = 0..permutation.len() as i64;
+    let to = |dimension: i64| permutation.iter().position(|from| *from == dimension).unwrap_or(0);
+    from.map(|dimension| Axis::along(to(dimension))).collect()
+}
+
+/// Creates an array of dimensions `to` from one of dimensions `from`, whose coordinates the axes specify, relative to `start`. An
+/// element out of bounds is `outside`.
 pub(crate) fn gather(
     elements: &[u64],
     from: &[i64],
     to: &[i64],
+    axes: &[Axis],
+    start: &[i64],
     outside: u64,
-    source: impl Fn(&[i64], usize) -> i64,
 ) -> Vec<u64> {
     let mut gathered = Vec::new();
     for_each_index(to, |index| {
-        let at = position(from, |d| source(index, d));
+        let at =
+            position(from, |d| axes[d].coordinate(index).saturating_add(start.get(d).copied().unwrap_or(0)));
         gathered.push(at.map_or(outside, |at| elements[at]));
     });
     gathered
@@ -25,21 +72,6 @@ pub(crate) fn insert(array: &mut [u64], dims: &[i64], block: &[u64], block_dims:
             array[at] = *element;
         }
     });
-}
-
-/// Returns the transposed array, whose dimension `d` is dimension `permutation[d]` of the operand, and its
-/// dimensions.
-pub(crate) fn transpose(elements: &[u64], dims: &[i64], permutation: &[i64]) -> (Vec<u64>, Vec<i64>) {
-    let to: Vec<i64> = permutation.iter().map(|d| dims[*d as usize]).collect();
-    let mut inverse = vec![0; dims.len()];
-    permutation.iter().enumerate().for_each(|(to, from)| inverse[*from as usize] = to);
-    (gather(elements, dims, &to, 0, |index, d| index[inverse[d]]), to)
-}
-
-/// Clamps the start of a slice, so that the slice lies within the array.
-pub(crate) fn clamped_start(start: &[i128], dims: &[i64], sizes: &[i64]) -> Vec<i64> {
-    let last = dims.iter().zip(sizes).map(|(dim, size)| dim - size);
-    start.iter().zip(last).map(|(start, last)| (*start).clamp(0, i128::from(last)) as i64).collect()
 }
 
 /// Calls a function with every index of an array, in row-major order.
@@ -58,7 +90,7 @@ pub(crate) fn for_each_index(dims: &[i64], mut call: impl FnMut(&[i64])) {
 }
 
 /// Returns the position of an element in a dense, row-major array, or `None` if it is out of bounds.
-fn position(dims: &[i64], coordinate: impl Fn(usize) -> i64) -> Option<usize> {
+pub(crate) fn position(dims: &[i64], coordinate: impl Fn(usize) -> i64) -> Option<usize> {
     let mut position = 0;
     for (d, dim) in dims.iter().enumerate() {
         let coordinate = coordinate(d);

@@ -12,12 +12,14 @@
 
 use std::sync::Arc;
 
+use pjrt_plugin::stablehlo::{self, Signature};
 use pjrt_plugin::{
-    ArraySpec, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, ElementType,
-    Error, Execution, HostBuffer, Input, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable,
+    ArraySpec, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, Error,
+    Execution, HostBuffer, Input, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable,
     Placement, Result, pjrt_plugin,
 };
-use pjrt_stablehlo::ir::{self, Function, Op};
+use pjrt_stablehlo::ir::ElementType::{self, F32, I32};
+use pjrt_stablehlo::ir::{Function, Op, Type};
 
 /// The plugin. A host creates one client, and obtains all other objects from it.
 pub struct Hello {
@@ -36,10 +38,8 @@ pub struct Storage(Vec<u8>);
 /// A compiled program. Compiling consists of reading the program and checking that all its operations are
 /// supported.
 pub struct Executable {
-    name: String,
     main: Function,
-    parameters: Vec<ArraySpec>,
-    outputs: Vec<ArraySpec>,
+    signature: Signature,
 }
 
 #[pjrt_plugin]
@@ -65,26 +65,21 @@ impl PjrtClient for Hello {
     }
 
     fn compile(request: CompileRequest<'_, Self>) -> Result<Executable> {
-        let module =
-            pjrt_stablehlo::parse(request.program.code().to_vec()).map_err(|error| match error.kind {
-                pjrt_stablehlo::ErrorKind::Unsupported => Error::unimplemented(error.to_string()),
-                _ => Error::invalid_argument(error.to_string()),
-            })?;
-        let main =
-            module.main().ok_or_else(|| Error::invalid_argument("the program has no function main"))?;
+        let module = request.program.parse()?;
+        let main = stablehlo::main(&module)?;
         for (_, op) in main.ops() {
-            if !matches!(op.kind, Op::Add(_) | Op::FuncReturn(_)) {
+            let supported = match op.kind {
+                Op::Add(_) => matches!(element_type(main.body.ty(op.result())), Some(F32 | I32)),
+                Op::FuncReturn(_) => true,
+                _ => false,
+            };
+            if !supported {
                 // The location is the line of the user's Python program.
                 let message = format!("hello cannot run {}, at {}", op.kind.name(), op.location.brief());
-                return Err(Error::unimplemented(message).with_hint("hello can only add"));
+                return Err(Error::unimplemented(message).with_hint("hello can only add f32 and i32"));
             }
         }
-        Ok(Executable {
-            name: module.name.as_deref().unwrap_or("main").to_owned(),
-            parameters: main.argument_types().iter().map(array_spec).collect::<Result<_>>()?,
-            outputs: main.result_types().iter().map(array_spec).collect::<Result<_>>()?,
-            main: main.clone(),
-        })
+        Ok(Executable { signature: Signature::of(&module)?, main: main.clone() })
     }
 
     fn load(&self, executable: &Arc<Executable>, _: &DeviceAssignment) -> Result<Arc<Executable>> {
@@ -128,29 +123,20 @@ impl PjrtBuffer for Storage {
 
 impl PjrtExecutable for Executable {
     fn name(&self) -> &str {
-        &self.name
+        &self.signature.name
     }
 
     fn parameters(&self) -> &[ArraySpec] {
-        &self.parameters
+        &self.signature.parameters
     }
 
     fn outputs(&self) -> &[ArraySpec] {
-        &self.outputs
+        &self.signature.outputs
     }
 }
 
-/// Returns the array type of a parameter or result. The device supports f32 and i32, with static shapes.
-fn array_spec(ty: &ir::Type) -> Result<ArraySpec> {
-    let unsupported =
-        || Error::unimplemented(format!("hello has no arrays of type {ty}, only of f32 and i32"));
-    let tensor = ty.as_tensor().ok_or_else(unsupported)?;
-    let element_type = match tensor.element_type() {
-        ir::ElementType::F32 => ElementType::F32,
-        ir::ElementType::I32 => ElementType::S32,
-        _ => return Err(unsupported()),
-    };
-    Ok(ArraySpec::new(element_type, tensor.static_dims().ok_or_else(unsupported)?))
+fn element_type(ty: &Type) -> Option<ElementType> {
+    Some(ty.as_tensor()?.element_type())
 }
 
 /// Executes a compiled program on one device.
@@ -175,8 +161,8 @@ fn run(main: &Function, inputs: &[Input<Storage>]) -> Vec<Storage> {
 }
 
 /// Adds arrays of the same type element by element.
-fn add(x: &[u8], y: &[u8], ty: &ir::Type) -> Vec<u8> {
-    let float = ty.as_tensor().is_some_and(|tensor| tensor.element_type() == ir::ElementType::F32);
+fn add(x: &[u8], y: &[u8], ty: &Type) -> Vec<u8> {
+    let float = element_type(ty) == Some(F32);
     let sum = |(x, y): (&[u8; 4], &[u8; 4])| match float {
         true => (f32::from_le_bytes(*x) + f32::from_le_bytes(*y)).to_le_bytes(),
         false => i32::from_le_bytes(*x).wrapping_add(i32::from_le_bytes(*y)).to_le_bytes(),

@@ -13,13 +13,13 @@
 
 use std::sync::Arc;
 
-use pjrt_plugin::ext::{Profiler, Sharding, Shardings};
+use pjrt_plugin::ext::{Profiler, Shardings};
+use pjrt_plugin::stablehlo::Signature;
 use pjrt_plugin::{
-    ArraySpec, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, ElementType,
-    Error, Execution, HostBuffer, HostView, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice,
-    PjrtExecutable, Placement, Result, pjrt_plugin,
+    ArraySpec, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, Execution,
+    HostBuffer, HostView, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable, Placement,
+    Result, pjrt_plugin,
 };
-use pjrt_stablehlo::ir;
 
 /// The plugin.
 pub struct Null {
@@ -46,9 +46,7 @@ pub enum Storage {
 
 /// The types of a program, and its outputs.
 pub struct Executable {
-    name: String,
-    parameters: Vec<ArraySpec>,
-    outputs: Vec<ArraySpec>,
+    signature: Signature,
     zeros: Vec<Arc<[u8]>>,
 }
 
@@ -75,22 +73,12 @@ impl PjrtClient for Null {
     }
 
     fn compile(request: CompileRequest<'_, Self>) -> Result<Executable> {
-        let module = pjrt_stablehlo::parse(request.program.code().to_vec())
-            .map_err(|error| Error::invalid_argument(error.to_string()))?;
-        let main =
-            module.main().ok_or_else(|| Error::invalid_argument("the program has no function main"))?;
-        let specs = |types: &[ir::Type]| types.iter().map(array_spec).collect::<Result<Vec<_>>>();
-        let outputs = specs(main.result_types())?;
+        let signature = Signature::of(&request.program.parse()?)?;
         let zeros = |spec: &ArraySpec| {
             let size = pjrt_plugin::layout::dense_size(spec.dims(), spec.element_type().byte_size())?;
             Ok(Arc::from(vec![0; size]))
         };
-        Ok(Executable {
-            name: module.name.as_deref().unwrap_or("main").to_owned(),
-            parameters: specs(main.argument_types())?,
-            zeros: outputs.iter().map(zeros).collect::<Result<_>>()?,
-            outputs,
-        })
+        Ok(Executable { zeros: signature.outputs.iter().map(zeros).collect::<Result<_>>()?, signature })
     }
 
     fn load(&self, executable: &Arc<Executable>, _: &DeviceAssignment) -> Result<Arc<Executable>> {
@@ -120,15 +108,7 @@ impl PjrtClient for Null {
 impl Profiler for Null {}
 
 /// Programs of one partition have no shardings.
-impl Shardings for Null {
-    fn parameter_shardings(_: &Executable) -> Option<Vec<Sharding>> {
-        None
-    }
-
-    fn output_shardings(_: &Executable) -> Option<Vec<Sharding>> {
-        None
-    }
-}
+impl Shardings for Null {}
 
 impl PjrtDevice for Device {
     fn description(&self) -> &DeviceDescription {
@@ -185,55 +165,14 @@ impl PjrtBuffer for Storage {
 
 impl PjrtExecutable for Executable {
     fn name(&self) -> &str {
-        &self.name
+        &self.signature.name
     }
 
     fn parameters(&self) -> &[ArraySpec] {
-        &self.parameters
+        &self.signature.parameters
     }
 
     fn outputs(&self) -> &[ArraySpec] {
-        &self.outputs
-    }
-}
-
-/// Returns the array type of a parameter or an output.
-fn array_spec(ty: &ir::Type) -> Result<ArraySpec> {
-    let unsupported = || Error::unimplemented(format!("null has no arrays of type {ty}"));
-    let tensor = ty.as_tensor().ok_or_else(unsupported)?;
-    let element_type = element_type(&tensor.element_type().to_string()).ok_or_else(unsupported)?;
-    Ok(ArraySpec::new(element_type, tensor.static_dims().ok_or_else(unsupported)?))
-}
-
-/// Returns the element type with this name in MLIR.
-fn element_type(mlir: &str) -> Option<ElementType> {
-    let name = match mlir {
-        "i1" => "pred".to_owned(),
-        "complex<f32>" => "c64".to_owned(),
-        "complex<f64>" => "c128".to_owned(),
-        unsigned if unsigned.starts_with("ui") => unsigned.replacen("ui", "u", 1),
-        signed if signed.starts_with('i') => signed.replacen('i', "s", 1),
-        float => float.to_lowercase(),
-    };
-    ElementType::ALL.iter().copied().find(|known| known.name() == name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_element_type_of_mlir_is_known() {
-        for (mlir, known) in [
-            ("i1", ElementType::Pred),
-            ("i4", ElementType::S4),
-            ("ui64", ElementType::U64),
-            ("bf16", ElementType::Bf16),
-            ("f8E4M3FN", ElementType::F8E4M3FN),
-            ("complex<f64>", ElementType::C128),
-        ] {
-            assert_eq!(element_type(mlir), Some(known), "{mlir}");
-        }
-        assert_eq!(element_type("f7"), None);
+        &self.signature.outputs
     }
 }

@@ -8,14 +8,12 @@ use crate::executable::RefcpuExecutable;
 use crate::executor::{Executor, run_apart};
 use crate::host::is_inside_callback;
 use crate::launch::{Loaded, WhereToRun, run};
-use pjrt_plugin::attributes::StablehloVersion;
 use pjrt_plugin::ext::PrefatalCallbacks;
 use pjrt_plugin::{
     BufferRef, ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, Error, Execution,
     HostBuffer, HostView, OptionSpec, Pending, PjrtClient, Placement, PluginAttributes, ProgramFormat,
     Result, pjrt_plugin,
 };
-use pjrt_stablehlo::versions::{self, Version};
 use refcpu_engine::exec::{Rendezvous, Runtime};
 use refcpu_engine::storage::Allocator;
 use refcpu_kernels::Pool;
@@ -87,11 +85,6 @@ impl RefcpuClient {
     }
 }
 
-/// Converts a version to the form of plugin attributes.
-fn components(version: Version) -> StablehloVersion {
-    [version.major, version.minor, version.patch].map(i64::from)
-}
-
 #[pjrt_plugin]
 impl PjrtClient for RefcpuClient {
     type Device = RefcpuDevice;
@@ -106,9 +99,7 @@ impl PjrtClient for RefcpuClient {
         &[ProgramFormat::Mlir, ProgramFormat::Hlo, ProgramFormat::HloWithConfig];
 
     fn plugin_attributes() -> PluginAttributes {
-        PluginAttributes::new()
-            .with_stablehlo_current_version(components(versions::CURRENT_VERSION))
-            .with_stablehlo_minimum_version(components(versions::MINIMUM_VERSION))
+        PluginAttributes::new().with_stablehlo_versions()
     }
 
     fn create(config: ClientConfig) -> Result<Self> {

@@ -6,11 +6,10 @@ use crate::errors::compile_error;
 use crate::sharding::{Cut, shardings};
 use pjrt_plugin::ext::ffi::Handler;
 use pjrt_plugin::{
-    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, DeserializeRequest, Error, Memory,
-    Options, PjrtClient, PjrtExecutable, Program, ProgramFormat, Result,
+    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, DeserializeRequest, Memory, Options,
+    PjrtClient, PjrtExecutable, Program, ProgramFormat, Result,
 };
 use pjrt_sharding::Sharding;
-use pjrt_stablehlo::Module;
 use refcpu_engine::compile::{self, ArrayInfo, CompileOptions, Compiled, Parts};
 use refcpu_engine::dump::Dump;
 use refcpu_engine::plan::{Donation, Stats};
@@ -68,8 +67,7 @@ impl RefcpuExecutable {
         request: CompileRequest<'_, C>,
         options: CompileOptions,
     ) -> Result<Self> {
-        let module = pass("parse", || parse(request.program))
-            .map_err(|error| Error::invalid_argument(format!("cannot read the program: {error}")))?;
+        let module = pass("parse", || request.program.parse())?;
         let mut compiled = compile::compile(&module, &options).map_err(|error| compile_error(&error))?;
         let with_partitions = compiled.with_partitions_of_calls.take();
         let has_partitions_of_calls = with_partitions.is_some();
@@ -116,7 +114,7 @@ impl RefcpuExecutable {
                 return stats;
             }
             let partition = || {
-                let module = parse(&self.program).ok()?;
+                let module = self.program.parse().ok()?;
                 compile::stats_of_partition(&module, &self.options).ok()
             };
             partition().unwrap_or_else(|| stats.divided(self.compiled.plan.num_partitions))
@@ -133,14 +131,6 @@ impl RefcpuExecutable {
         let mut compile = request.compile;
         compile.program = &program;
         Ok(Self { has_partitions_of_calls: true, ..Self::compile(compile)? })
-    }
-}
-
-fn parse(program: &Program) -> Result<Module, pjrt_stablehlo::Error> {
-    match program.format() {
-        ProgramFormat::Mlir => pjrt_stablehlo::parse(program.code()),
-        ProgramFormat::Hlo => pjrt_stablehlo::parse_hlo(program.code()),
-        ProgramFormat::HloWithConfig => pjrt_stablehlo::parse_hlo_with_config(program.code()),
     }
 }
 
@@ -234,7 +224,7 @@ impl PjrtExecutable for RefcpuExecutable {
             let [parameters, outputs] = shardings(&self.compiled)?;
             return Some(self.program.with_shardings(&parameters, &outputs));
         }
-        let module = parse(&self.program).ok()?;
+        let module = self.program.parse().ok()?;
         let module = compile::partitioned(&module, &self.options).ok()?;
         Some(Program::new(ProgramFormat::Mlir, module.to_string().into_bytes()))
     }

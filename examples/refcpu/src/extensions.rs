@@ -10,7 +10,7 @@ use pjrt_plugin::ext::{
     Callbacks, CrossHostTransfers, CustomPartitioners, ExecutableMetadata, Ffi, HostMemoryAllocator,
     PartialProgram, PhaseCompile, PhaseRequest, PrefatalCallbacks, Profiler, RawBuffers, Sharding, Shardings,
 };
-use pjrt_plugin::{Error, Event, HostBuffer, Result};
+use pjrt_plugin::{Error, Event, HostBuffer, Program, ProgramFormat, Result};
 use refcpu_engine::compile::{CompileOptions, Parts, compile, core_ops};
 use refcpu_engine::storage::Array;
 use refcpu_kernels::DType;
@@ -102,8 +102,7 @@ impl PhaseCompile for RefcpuClient {
                         "the phase '{phase}' accepts programs in the format '{MLIR}', found '{format}'"
                     )));
                 }
-                let module = pjrt_stablehlo::parse(program.program.as_slice())
-                    .map_err(|error| Error::invalid_argument(format!("cannot read the program: {error}")))?;
+                let module = Program::new(ProgramFormat::Mlir, program.program).parse()?;
                 let (bytes, format, consumers) = if phase == CORE_OPS {
                     let module = core_ops(&module, &options).map_err(|error| compile_error(&error))?;
                     (module.to_string().into_bytes(), MLIR, vec![CORE_OPS.to_owned(), PLAN.to_owned()])

@@ -7,6 +7,7 @@ use pjrt_sys::{PJRT_Client, PJRT_Device, PJRT_Memory};
 use crate::abi::device::DeviceHandle;
 use crate::abi::device_description::DescriptionHandle;
 use crate::abi::handle::{Handle, registry};
+use crate::abi::in_flight::InFlight;
 use crate::abi::joint_launch::JointLaunches;
 use crate::abi::memory::MemoryHandle;
 use crate::abi::memory_usage::MemoryUsage;
@@ -33,6 +34,7 @@ pub(crate) struct ClientState<C: PjrtClient> {
     pub(crate) unfinished: Unfinished<C::Buffer>,
     pub(crate) joint_launches: JointLaunches<C::Buffer>,
     pub(crate) memory_usage: MemoryUsage<C>,
+    pub(crate) in_flight: InFlight,
 }
 
 // SAFETY: the pointers point into `devices` and `memories`, which never move or change; the rest is `Send` and `Sync`.
@@ -81,6 +83,7 @@ impl<C: PjrtClient> ClientState<C> {
             }
             Self {
                 memory_usage: MemoryUsage::new(memories.len()),
+                in_flight: InFlight::new(devices.len()),
                 client,
                 platform_version,
                 process_index,
@@ -113,7 +116,7 @@ impl<C: PjrtClient> ClientState<C> {
     #[cold]
     fn explained(&self, error: Error) -> Error {
         if error.code() == ErrorCode::ResourceExhausted && error.hint().is_none() {
-            error.with_hint(self.memory_usage.describe(&self.memories))
+            error.with_hint(self.memory_usage.describe(&self.memories, self.in_flight.count()))
         } else {
             error
         }

@@ -127,22 +127,12 @@ pub(crate) fn loaded_executable_execute<C: PjrtClient>(
     if num_args != loaded.executable.parameters.shapes.len() {
         return Err(wrong_number(num_args, loaded.executable.parameters.shapes.len()));
     }
-    let lists: &[*const *mut PJRT_Buffer] = if num_args == 0 {
-        &[]
-    } else {
-        slice!(args.argument_lists as *const *mut PJRT_Buffer, num_devices)?
-    };
-    // This is checked while no argument is held yet.
-    if lists.iter().any(|list| list.is_null()) {
-        return Err(null("an argument list"));
-    }
     let num_outputs = loaded.executable.outputs.shapes.len();
-    let output_lists: &[*mut *mut PJRT_Buffer] =
-        if num_outputs == 0 { &[] } else { slice!(args.output_lists as *mut *mut PJRT_Buffer, num_devices)? };
-    if output_lists.iter().any(|list| list.is_null()) {
-        return Err(null("an output list"));
-    }
+    let (lists, output_lists) = read_lists(&args, num_args, num_outputs)?;
     let lease = options.rare.as_ref().and_then(|rare| Lease::new(&rare.callbacks));
+    if let Some(limit) = C::MAX_LAUNCHES_IN_FLIGHT {
+        loaded.client.in_flight.admit(places, limit);
+    }
     let joint = id.and_then(|_| loaded.joint_launch());
     if joint.is_some() && lease.is_some() {
         return Err(joint_with_callbacks(loaded.executable.name()));
@@ -157,6 +147,9 @@ pub(crate) fn loaded_executable_execute<C: PjrtClient>(
     // SAFETY: there is a list for each device if the program has parameters, and each has a buffer for each parameter; the
     // buffers are null or handles of this client, and live until the call returns.
     unsafe { hold_all(loaded, options.non_donatable, places, lists, execution.inputs()) }?;
+    let waits_for_host = joint.is_some() || lease.is_some();
+    let inputs =
+        (C::MAX_LAUNCHES_IN_FLIGHT.is_some() && !waits_for_host).then(|| execution.inputs().ready_event());
     let run = |execution| loaded.client.explain(loaded.client.client.execute(&author, execution));
     match (joint, execution.input_error()) {
         (Some(joint), _) => joint.add(execution, run)?,
@@ -171,9 +164,39 @@ pub(crate) fn loaded_executable_execute<C: PjrtClient>(
     if let Some(lease) = lease {
         ready = lease.end_with(ready);
     }
+    if !ready.is_ready() {
+        loaded.client.in_flight.add(places, inputs.as_ref(), &ready);
+    }
     // SAFETY: the field is null or an array of the host with an element for each device.
     unsafe { write_events(input!(args.device_complete_events), num_devices, &ready) };
     Ok(())
+}
+
+/// The host's lists of arguments and of outputs, by device.
+type Lists<'a> = (&'a [*const *mut PJRT_Buffer], &'a [*mut *mut PJRT_Buffer]);
+
+/// Returns the host's lists. A program without arguments or outputs has no lists of them.
+#[inline(always)]
+fn read_lists<'a>(
+    args: &'a View<'_, PJRT_LoadedExecutable_Execute_Args>,
+    num_args: usize,
+    num_outputs: usize,
+) -> Result<Lists<'a>> {
+    let lists: &[*const *mut PJRT_Buffer] = if num_args == 0 {
+        &[]
+    } else {
+        slice!(args.argument_lists as *const *mut PJRT_Buffer, num_devices)?
+    };
+    // This is checked while no argument is held yet.
+    if lists.iter().any(|list| list.is_null()) {
+        return Err(null("an argument list"));
+    }
+    let output_lists: &[*mut *mut PJRT_Buffer] =
+        if num_outputs == 0 { &[] } else { slice!(args.output_lists as *mut *mut PJRT_Buffer, num_devices)? };
+    if output_lists.iter().any(|list| list.is_null()) {
+        return Err(null("an output list"));
+    }
+    Ok((lists, output_lists))
 }
 
 /// Writes an event for each device, if the host requests events.

@@ -65,8 +65,18 @@ impl<C: PjrtClient> MemoryUsage<C> {
         });
     }
 
-    /// Returns a sentence with the bytes that the host holds in each memory, and the programs that produced them.
-    pub(crate) fn describe(&self, memories: &[MemoryHandle]) -> String {
+    /// Returns a sentence with the bytes that the host holds in each memory, the programs that produced them, and the number of
+    /// launches in flight, which use memory until they finish.
+    pub(crate) fn describe(&self, memories: &[MemoryHandle], launches: usize) -> String {
+        let held = self.describe_buffers(memories);
+        match launches {
+            0 => held,
+            1 => format!("{held}; 1 launch is in flight"),
+            _ => format!("{held}; {launches} launches are in flight"),
+        }
+    }
+
+    fn describe_buffers(&self, memories: &[MemoryHandle]) -> String {
         let mut bytes: Vec<usize> = self.bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).collect();
         let mut programs: Vec<(Arc<ExecutableState<C>>, usize, usize)> = Vec::new();
         for outputs in &*lock(&self.outputs) {

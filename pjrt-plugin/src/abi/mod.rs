@@ -3,7 +3,8 @@
 //! `table` lists the functions. `guard` runs their bodies, `args` reads and writes structs of the host's version, `handle`
 //! converts objects to the host's pointers and back, `c_arrays` stores strings and arrays in the form that C reads, and
 //! `forked_call` lists the functions that a forked child can call. `call_trace` writes traces and leak reports, `recording`
-//! collects the spans of the profiler, `memory_usage` counts the bytes of buffers, and `exit` notifies clients of the end of
+//! collects the spans of the profiler, `memory_usage` counts the bytes of buffers, `in_flight` limits the launches that
+//! have not finished, and `exit` notifies clients of the end of
 //! the process.
 
 #![allow(unsafe_code, reason = "this module implements the C interface")]
@@ -31,6 +32,7 @@ pub(crate) mod guard;
 pub(crate) mod handle;
 pub(crate) mod host_callback;
 pub(crate) mod host_futures;
+pub(crate) mod in_flight;
 pub(crate) mod joint_launch;
 pub(crate) mod kv;
 pub(crate) mod layout;

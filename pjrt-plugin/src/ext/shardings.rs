@@ -19,16 +19,23 @@ use crate::sharding::Sharding;
 /// Returns the shardings of parameters and outputs to hosts (`PJRT_Shardings_Extension`). See the
 /// [example](crate::ext#example).
 ///
-/// Without this extension, hosts convert the optimized program to HLO and search that for shardings, several times for each
+/// If programs have a single partition, `impl Shardings for MyClient {}` is sufficient. Without this extension, hosts convert the optimized program to HLO and search that for shardings, several times for each
 /// program that they compile.
 pub trait Shardings: PjrtClient {
     /// Returns the sharding of each parameter, or `None` if they are not known, as for programs with a single partition. The
-    /// SDK calls it at most once for each executable.
-    fn parameter_shardings(executable: &Self::Executable) -> Option<Vec<Sharding>>;
+    /// SDK calls it at most once for each executable. The default returns `None`.
+    fn parameter_shardings(executable: &Self::Executable) -> Option<Vec<Sharding>> {
+        let _ = executable;
+        None
+    }
 
     /// Returns the sharding of each output, or `None` if they are not known. The SDK calls it at most once for each
     /// executable. For a program without outputs, the SDK replaces the empty list with the single sharding that hosts expect.
-    fn output_shardings(executable: &Self::Executable) -> Option<Vec<Sharding>>;
+    /// The default returns `None`.
+    fn output_shardings(executable: &Self::Executable) -> Option<Vec<Sharding>> {
+        let _ = executable;
+        None
+    }
 }
 
 pub(super) fn link<C: Shardings>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {

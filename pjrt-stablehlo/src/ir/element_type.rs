@@ -66,7 +66,7 @@ macro_rules! element_types {
 
             /// Returns the number of the type in XLA's `PrimitiveType`, which HLO programs use; 0 if XLA lacks the
             /// type.
-            pub(crate) fn xla_number(self) -> i32 {
+            pub fn xla_number(self) -> i32 {
                 match self { $(ElementType::$variant => $xla,)* }
             }
         }

@@ -27,7 +27,15 @@ pub(crate) const FOLDER_CYCLES: &[Cycle] = &[];
 pub(crate) const FILE_CYCLES: &[Cycle] = &[
     Cycle {
         folder: "examples/accelerator/src",
-        names: &["buffer.rs", "client.rs", "executable.rs", "launch.rs"],
+        names: &[
+            "buffer.rs",
+            "chip.rs",
+            "client.rs",
+            "device.rs",
+            "executable.rs",
+            "launch.rs",
+            "timeline.rs",
+        ],
         reason: "the client creates buffers and executables, which hold the client's devices",
     },
     Cycle {

@@ -1,236 +1,246 @@
-//! The device's processor, which executes a program one operation at a time.
+//! The device's processor, which executes a program one command at a time.
 //!
-//! An operation loads its operands from memory into registers, computes, and stores its results. (A processor
-//! with fewer registers would process one tile at a time.)
-
-use std::collections::HashMap;
+//! A command loads its operands from memory into registers, computes, and stores its results. (A processor with fewer
+//! registers would process one tile at a time.)
 
 use pjrt_plugin::{Error, Result};
-use pjrt_stablehlo::ir::{Block, Literal, Op, OpId, Operation, ValueId};
 
-use crate::arithmetic::{apply, scalar};
 use crate::array::{Array, Place};
-use crate::element_type::{from_float, from_integer, integer, load, store};
-use crate::movement::{clamped_start, for_each_index, gather, insert, transpose};
-use crate::products::{Operand, dot_general};
-use crate::program::{Location, Program, Value};
+use crate::commands::{Block, Command, Kind, Location, Program, Value};
+use crate::element_type::{float, from_float, from_integer, integer, load, store};
+use crate::indexing::Windows;
+use crate::kernel::{Id, Kernel};
+use crate::movement::{Axis, for_each_index, gather, insert};
 use crate::ram::Ram;
-use crate::reduction::reduce;
 
 /// The elements of an array in registers.
 type Registers = Vec<u64>;
 
 /// The state of an execution.
-pub(crate) struct Interpreter<'a> {
+pub(crate) struct Processor<'a> {
     pub(crate) program: &'a Program,
-    pub(crate) ram: &'a mut Ram,
+    pub(crate) ram: &'a Ram,
     /// The address of the scratch memory.
     pub(crate) scratch: usize,
     pub(crate) arguments: &'a [Array],
 }
 
-impl<'a> Interpreter<'a> {
-    /// Executes the program, and writes its results. Their memory may overlap the arguments, which are read
-    /// first.
+impl<'a> Processor<'a> {
+    /// Executes the program, and writes its results. Their memory may overlap the arguments, which are read first.
     ///
     /// # Errors
     ///
-    /// Returns RESOURCE_EXHAUSTED if a constant does not fit into host memory.
-    pub(crate) fn run(mut self, outputs: &[Array]) -> Result<()> {
-        let main = &self.program.main;
-        let Some(entry) = main.body.entry() else { return Ok(()) };
-        let results = self.block(main.body.block(entry))?;
-        for ((output, value), registers) in outputs.iter().zip(main.returned()).zip(results) {
-            output.write(self.ram, store(&registers, self.value(*value).ty.byte_width()));
+    /// Returns an error if an access to the memory fails, or RESOURCE_EXHAUSTED if a constant does not fit into host memory.
+    pub(crate) fn run(&self, outputs: &[Array]) -> Result<()> {
+        let results = self.block(&self.program.main)?;
+        for ((output, id), registers) in outputs.iter().zip(&self.program.main.results).zip(results) {
+            output.write(self.ram, store(&registers, self.value(*id).ty.byte_width()))?;
         }
         Ok(())
     }
 
-    /// Executes the operations of a block, and loads the values that it returns.
-    fn block(&mut self, block: &Block) -> Result<Vec<Registers>> {
-        for id in &block.ops {
-            let op = self.program.main.body.op(*id);
-            match &op.kind {
-                Op::FuncReturn(_) | Op::Return(_) => return Ok(self.load_all(&op.operands)),
-                Op::While(_) => self.repeat(*id, op)?,
-                Op::If(_) => {
-                    let condition = self.load(op.operand(0))[0];
-                    let results = self.region(*id, if condition != 0 { 0 } else { 1 })?;
-                    self.store_all(op, results);
+    /// Executes the commands of a block, and loads the values that it returns.
+    fn block(&self, block: &Block) -> Result<Vec<Registers>> {
+        for command in &block.commands {
+            let operands = self.load_all(&command.reads)?;
+            let results = match command.kind {
+                Kind::If => self.block(&command.blocks[usize::from(operands[0][0] == 0)])?,
+                Kind::While => {
+                    // The state is in the memory of the results.
+                    self.store_all(&command.writes, operands)?;
+                    while self.block(&command.blocks[0])?[0][0] != 0 {
+                        self.store_all(&command.writes, self.block(&command.blocks[1])?)?;
+                    }
+                    continue;
                 }
-                _ => {
-                    let results = self.compute(*id, op)?;
-                    self.store_all(op, results);
-                }
+                _ => self.compute(command, &operands)?,
+            };
+            self.store_all(&command.writes, results)?;
+        }
+        self.load_all(&block.results)
+    }
+
+    /// Computes the results of a command that has no blocks.
+    fn compute(&self, command: &Command, x: &[Registers]) -> Result<Vec<Registers>> {
+        let to = self.value(command.writes[0]);
+        let from: Vec<&Value> = command.reads.iter().map(|id| self.value(*id)).collect();
+        Ok(vec![match &command.kind {
+            Kind::Constant(literal) => {
+                let dense =
+                    literal.dense_bytes().map_err(|error| Error::resource_exhausted(error.to_string()))?;
+                load(&dense, to.ty.byte_width())
             }
-        }
-        Ok(Vec::new())
-    }
-
-    fn region(&mut self, op: OpId, index: usize) -> Result<Vec<Registers>> {
-        let block = self.program.main.body.region_block(op, index);
-        self.block(block.ok_or_else(|| Error::internal("an operation has no region"))?)
-    }
-
-    /// Executes a loop. Its state is in the memory of its results.
-    fn repeat(&mut self, id: OpId, op: &Operation) -> Result<()> {
-        let state = self.load_all(&op.operands);
-        self.store_all(op, state);
-        while self.region(id, 0)?[0][0] != 0 {
-            let state = self.region(id, 1)?;
-            self.store_all(op, state);
-        }
-        Ok(())
-    }
-
-    /// Computes the results of an operation that has no branches.
-    fn compute(&mut self, id: OpId, op: &Operation) -> Result<Vec<Registers>> {
-        let x = self.load_all(&op.operands);
-        let result = self.value(op.result());
-        let from: &[i64] = op.operands.first().map_or(&[], |first| &*self.value(*first).dims);
-        let registers = match &op.kind {
-            Op::Constant(constant) => literal(&constant.value)?,
-            Op::Iota(iota) => {
+            Kind::Iota(dimension) => {
                 let mut elements = Vec::new();
-                for_each_index(&result.dims, |index| {
-                    elements.push(number(result, index[iota.iota_dimension as usize]))
-                });
+                for_each_index(&to.dims, |index| elements.push(number(to, index[*dimension])));
                 elements
             }
-            Op::DotGeneral(dot) => {
-                let [lhs, rhs] = [0, 1].map(|index| {
-                    let value = self.value(op.operand(index));
-                    Operand { elements: &x[index], dims: &value.dims, ty: value.ty }
-                });
-                dot_general(lhs, rhs, &dot.dot_dimension_numbers, result.ty)
-            }
-            Op::Reduce(op) => {
-                let Some(block) = self.program.main.body.region_block(id, 0) else {
-                    return Err(Error::internal("a reduction has no body"));
-                };
-                let (arrays, init) = x.split_at(x.len() / 2);
-                return reduce(arrays, init, from, &op.dimensions, |lhs, rhs| {
-                    self.lanes(block, lhs.into_iter().chain(rhs))
-                });
-            }
-            _ => match self.moved(op, &x, from, &result.dims) {
-                Some(registers) => registers,
-                None => self.elementwise(op, &x.iter().map(Vec::as_slice).collect::<Vec<_>>()),
-            },
-        };
-        Ok(vec![registers])
-    }
-
-    /// Computes the result of an operation that moves elements, from the dimensions of its first operand to those of the
-    /// result. Returns `None` for other operations.
-    fn moved(&self, op: &Operation, x: &[Registers], from: &[i64], to: &[i64]) -> Option<Registers> {
-        let operand = |index: usize| self.value(op.operand(index));
-        let start = |first: usize| -> Vec<i128> {
-            (first..x.len()).map(|index| integer(operand(index).ty, x[index][0])).collect()
-        };
-        Some(match &op.kind {
-            Op::Reshape(_) | Op::CustomCall(_) => x[0].clone(),
-            Op::BroadcastInDim(broadcast) => gather(&x[0], from, to, 0, |index, d| {
-                if from[d] == 1 { 0 } else { index[broadcast.broadcast_dimensions[d] as usize] }
-            }),
-            Op::Transpose(op) => transpose(&x[0], from, &op.permutation).0,
-            Op::Slice(slice) => {
-                gather(&x[0], from, to, 0, |index, d| slice.start_indices[d] + index[d] * slice.strides[d])
-            }
-            Op::DynamicSlice(_) => {
-                let start = clamped_start(&start(1), from, to);
-                gather(&x[0], from, to, 0, |index, d| start[d] + index[d])
-            }
-            Op::DynamicUpdateSlice(_) => {
-                let update = &operand(1).dims;
-                let start = clamped_start(&start(2), from, update);
+            Kind::Copy => x[0].clone(),
+            Kind::Compute(kernel) => map(kernel, to.len(), x),
+            Kind::Move { axes, is_padded } => moved(axes, *is_padded, &from, x, to),
+            Kind::Join(dimension) => join(*dimension, &from, x),
+            Kind::Update => {
                 let mut updated = x[0].clone();
-                insert(&mut updated, to, &x[1], update, &start);
+                let start = clamped(&from[2..], &x[2..], &to.dims, &from[1].dims);
+                insert(&mut updated, &to.dims, &x[1], &from[1].dims, &start);
                 updated
             }
-            Op::Reverse(reverse) => gather(&x[0], from, to, 0, |index, d| {
-                if reverse.dimensions.contains(&(d as i64)) { from[d] - 1 - index[d] } else { index[d] }
-            }),
-            Op::Pad(pad) => gather(&x[0], from, to, x[1][0], |index, d| {
-                let offset = index[d].saturating_sub(pad.edge_padding_low[d]);
-                let step = pad.interior_padding[d].saturating_add(1);
-                if offset % step == 0 { offset / step } else { -1 }
-            }),
-            Op::Concatenate(concatenate) => {
-                let mut whole = vec![0; to.iter().product::<i64>() as usize];
-                let mut start = vec![0; to.len()];
-                for (index, part) in x.iter().enumerate() {
-                    let dims = &operand(index).dims;
-                    insert(&mut whole, to, part, dims, &start);
-                    start[concatenate.dimension as usize] += dims[concatenate.dimension as usize];
-                }
-                whole
+            Kind::Product { batches, depth } => product(*batches, *depth, &from, x, to),
+            Kind::Reduce { width, kernel } => {
+                return Ok(reduce(*width, kernel, x, command.writes.len(), to.len()));
             }
-            _ => return None,
-        })
-    }
-
-    fn elementwise(&self, op: &Operation, operands: &[&[u64]]) -> Registers {
-        let last = self.value(op.operand(op.operands.len() - 1)).ty;
-        match scalar(&op.kind, last, self.value(op.result()).ty) {
-            Some(scalar) => apply(&scalar, operands),
-            None => unreachable!("the compiler rejects the operation {}", op.kind.name()),
-        }
-    }
-
-    /// Executes the body of a reduction for many positions at once, only in registers.
-    fn lanes(&mut self, block: &Block, arguments: impl Iterator<Item = Registers>) -> Result<Vec<Registers>> {
-        let mut registers: HashMap<ValueId, Registers> =
-            block.arguments.iter().copied().zip(arguments).collect();
-        for id in &block.ops {
-            let op = self.program.main.body.op(*id);
-            // A value from outside the body is a scalar in memory.
-            for operand in &op.operands {
-                registers.entry(*operand).or_insert_with(|| self.load(*operand));
+            Kind::Gather(windows) => {
+                let mut gathered = Vec::new();
+                let start = |at: usize| integer(from[1].ty, x[1][at]);
+                for_each_index(&to.dims, |index| {
+                    let at = windows.position(index, &from[0].dims, &from[1].dims, start);
+                    gathered.push(at.map_or(0, |at| x[0][at]));
+                });
+                gathered
             }
-            let operands: Vec<&[u64]> = op.operands.iter().map(|operand| &*registers[operand]).collect();
-            let result = match &op.kind {
-                Op::Return(_) => return Ok(operands.into_iter().map(<[u64]>::to_vec).collect()),
-                Op::Constant(constant) => literal(&constant.value)?,
-                _ => self.elementwise(op, &operands),
-            };
-            registers.insert(op.result(), result);
-        }
-        Ok(Vec::new())
+            Kind::Scatter(windows, kernel) => {
+                return Ok(scatter(windows, kernel, command.writes.len(), &from, x));
+            }
+            Kind::If | Kind::While => unreachable!("blocks are executed by their command"),
+        }])
     }
 
-    fn value(&self, value: ValueId) -> &'a Value {
-        &self.program.values[value.index()]
+    fn value(&self, id: Id) -> &'a Value {
+        &self.program.values[id]
     }
 
-    fn array(&self, value: ValueId) -> Array {
-        let Value { rows, location, .. } = *self.value(value);
-        match location {
+    fn array(&self, id: Id) -> Array {
+        let value = self.value(id);
+        match value.location {
             Location::Argument(index) => self.arguments[index].clone(),
-            Location::Scratch(offset) => Array { rows, place: Place::Device(self.scratch + offset) },
-            Location::Register => unreachable!("a value in the body of a reduction is not in memory"),
+            Location::Scratch(offset) => {
+                Array { size: value.size(), place: Place::Device(self.scratch + offset) }
+            }
+            Location::None => unreachable!("a value inside a kernel is not in memory"),
         }
     }
 
-    fn load(&mut self, value: ValueId) -> Registers {
-        load(&self.array(value).read(self.ram), self.value(value).ty.byte_width())
+    fn load_all(&self, ids: &[Id]) -> Result<Vec<Registers>> {
+        let load = |id: &Id| Ok(load(&self.array(*id).read(self.ram)?, self.value(*id).ty.byte_width()));
+        ids.iter().map(load).collect()
     }
 
-    fn load_all(&mut self, values: &[ValueId]) -> Vec<Registers> {
-        values.iter().map(|value| self.load(*value)).collect()
-    }
-
-    /// Stores the results of an operation.
-    fn store_all(&mut self, op: &Operation, results: Vec<Registers>) {
-        for (value, registers) in op.results.zip(results) {
-            self.array(value).write(self.ram, store(&registers, self.value(value).ty.byte_width()));
-        }
+    fn store_all(&self, ids: &[Id], results: Vec<Registers>) -> Result<()> {
+        let store = |(id, registers): (&Id, Registers)| {
+            self.array(*id).write(self.ram, store(&registers, self.value(*id).ty.byte_width()))
+        };
+        ids.iter().zip(results).try_for_each(store)
     }
 }
 
-fn literal(literal: &Literal) -> Result<Registers> {
-    let dense = literal.dense_bytes().map_err(|error| Error::resource_exhausted(error.to_string()))?;
-    Ok(load(&dense, literal.ty().element_type().byte_width()))
+/// Runs a kernel for every element of the result. A captured array of one element is broadcast.
+fn map(kernel: &Kernel, len: usize, x: &[Registers]) -> Registers {
+    let mut registers = Vec::new();
+    let element = |index: usize| {
+        let captured = |array: usize| x[array][if x[array].len() == 1 { 0 } else { index }];
+        kernel.run(&[], captured, &mut registers)[0]
+    };
+    (0..len).map(element).collect()
+}
+
+fn moved(axes: &[Axis], is_padded: bool, from: &[&Value], x: &[Registers], to: &Value) -> Registers {
+    let starts = 1 + usize::from(is_padded);
+    let start = clamped(&from[starts..], &x[starts..], &from[0].dims, &to.dims);
+    gather(&x[0], &from[0].dims, &to.dims, axes, &start, if is_padded { x[1][0] } else { 0 })
+}
+
+fn join(dimension: usize, from: &[&Value], x: &[Registers]) -> Registers {
+    let rows = from[0].dims[..dimension].iter().product::<i64>() as usize;
+    let row = |row: usize| {
+        let part = move |part: &'_ Registers| {
+            let width = part.len() / rows;
+            part[row * width..][..width].to_vec()
+        };
+        x.iter().flat_map(part).collect::<Registers>()
+    };
+    (0..rows).flat_map(row).collect()
+}
+
+fn product(batches: usize, depth: usize, from: &[&Value], x: &[Registers], to: &Value) -> Registers {
+    let (lhs, rhs) = (from[0].ty, from[1].ty);
+    let dot = |x: &[u64], y: &[u64]| {
+        let pairs = x.iter().zip(y);
+        if to.ty.is_float() {
+            return from_float(pairs.map(|(x, y)| float(*x) * float(*y)).sum());
+        }
+        let terms = pairs.map(|(x, y)| integer(lhs, *x).wrapping_mul(integer(rhs, *y)));
+        from_integer(to.ty, terms.fold(0, i128::wrapping_add))
+    };
+    if depth == 0 || to.len() == 0 {
+        return vec![0; to.len()];
+    }
+    let matrices = |array: usize| x[array].chunks(x[array].len() / batches);
+    let pairs = matrices(0).zip(matrices(1));
+    let rows = pairs.flat_map(|(x, y)| x.chunks(depth).map(move |row| (row, y)));
+    rows.flat_map(|(row, y)| y.chunks(depth).map(move |column| dot(row, column))).collect()
+}
+
+/// Reduces `width` consecutive elements of several arrays together, `len` times.
+fn reduce(width: usize, kernel: &Kernel, x: &[Registers], num_arrays: usize, len: usize) -> Vec<Registers> {
+    let (arrays, others) = x.split_at(num_arrays);
+    let (init, captured) = others.split_at(num_arrays);
+    let init: Vec<u64> = init.iter().map(|init| init[0]).collect();
+    let mut registers = Vec::new();
+    let mut combine =
+        |x: &[u64], y: &[u64]| kernel.run(&[x, y].concat(), |array| captured[array][0], &mut registers);
+    let mut results = vec![Vec::new(); num_arrays];
+    for first in (0..len).map(|row| row * width) {
+        let row = (first..first + width).map(|at| arrays.iter().map(|array| array[at]).collect());
+        let reduced = match tree(row.collect(), &mut combine) {
+            Some(all) => combine(&init, &all),
+            None => init.clone(),
+        };
+        results.iter_mut().zip(reduced).for_each(|(result, element)| result.push(element));
+    }
+    results
+}
+
+/// Reduces rows of elements of several arrays together. Neighboring elements are combined first, then neighboring results, and so
+/// on: sums of many numbers are more accurate in this order.
+fn tree(mut row: Vec<Vec<u64>>, combine: &mut impl FnMut(&[u64], &[u64]) -> Vec<u64>) -> Option<Vec<u64>> {
+    while row.len() > 1 {
+        row = row
+            .chunks(2)
+            .map(|pair| if let [x, y] = pair { combine(x, y) } else { pair[0].clone() })
+            .collect();
+    }
+    row.pop()
+}
+
+fn scatter(
+    windows: &Windows,
+    kernel: &Kernel,
+    num_arrays: usize,
+    from: &[&Value],
+    x: &[Registers],
+) -> Vec<Registers> {
+    let mut results = x[..num_arrays].to_vec();
+    let (updates, captured) = x[num_arrays + 1..].split_at(num_arrays);
+    let (indices, starts) = (from[num_arrays], &x[num_arrays]);
+    let (mut registers, mut number) = (Vec::new(), 0);
+    for_each_index(&from[num_arrays + 1].dims, |index| {
+        let start = |at: usize| integer(indices.ty, starts[at]);
+        if let Some(at) = windows.position(index, &from[0].dims, &indices.dims, start) {
+            let old = results.iter().map(|array| array[at]);
+            let parameters: Vec<u64> = old.chain(updates.iter().map(|update| update[number])).collect();
+            let new = kernel.run(&parameters, |array| captured[array][0], &mut registers);
+            results.iter_mut().zip(new).for_each(|(array, element)| array[at] = element);
+        }
+        number += 1;
+    });
+    results
+}
+
+/// Returns the start of a slice, which is clamped so that the slice lies within the array.
+fn clamped(starts: &[&Value], x: &[Registers], dims: &[i64], sizes: &[i64]) -> Vec<i64> {
+    let last = dims.iter().zip(sizes).map(|(dim, size)| i128::from(dim - size));
+    let starts = starts.iter().zip(x).map(|(start, x)| integer(start.ty, x[0]));
+    starts.zip(last).map(|(start, last)| start.clamp(0, last) as i64).collect()
 }
 
 /// Converts an integer to an element of a value's type.
@@ -243,14 +253,15 @@ mod tests {
     use super::*;
     use pjrt_stablehlo::passes::{CoreOps, decompose};
 
-    use crate::program::OPERATIONS;
+    use crate::lowering::lower;
+    use crate::operations::OPERATIONS;
 
     fn compile(text: &str) -> Result<Program> {
         let core = CoreOps::from_ops(OPERATIONS.iter().copied());
         let module =
             pjrt_stablehlo::parse(text.as_bytes().to_vec()).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let module = decompose(&module, &core).unwrap_or_else(|e| panic!("{e}\n{text}"));
-        Program::new(module.main().unwrap().clone())
+        lower(module.main().unwrap())
     }
 
     fn bytes<const N: usize>(numbers: &[f64], element: impl Fn(f64) -> [u8; N]) -> Vec<u8> {
@@ -269,32 +280,30 @@ mod tests {
     /// memory.
     fn run(text: &str, arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let program = compile(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-        let mut ram = Ram::new(1 << 16).unwrap();
+        let ram = Ram::new("chip", 1 << 16).unwrap();
         let mut scratch = 0;
-        let values = program.main.arguments().iter().zip(arguments);
+        let values = program.main.arguments.iter().zip(arguments);
         let arguments: Vec<Array> = values
             .map(|(value, dense)| {
-                let rows = program.values[value.index()].rows;
-                assert_eq!(dense.len(), rows.dense_size());
-                let array = Array { rows, place: Place::Device(scratch) };
-                scratch += rows.padded_size();
-                array.write(&mut ram, dense.clone());
+                let size = program.values[*value].size();
+                assert_eq!(dense.len(), size);
+                let array = Array { size, place: Place::Device(scratch) };
+                scratch += size;
+                array.write(&ram, dense.clone()).unwrap();
                 array
             })
             .collect();
         let outputs: Vec<Array> = program
             .main
-            .returned()
+            .results
             .iter()
             .map(|value| Array {
-                rows: program.values[value.index()].rows,
+                size: program.values[*value].size(),
                 place: Place::Host(Default::default()),
             })
             .collect();
-        Interpreter { program: &program, ram: &mut ram, scratch, arguments: &arguments }
-            .run(&outputs)
-            .unwrap();
-        outputs.iter().map(|output| output.read(&mut ram)).collect()
+        Processor { program: &program, ram: &ram, scratch, arguments: &arguments }.run(&outputs).unwrap();
+        outputs.iter().map(|output| output.read(&ram).unwrap()).collect()
     }
 
     #[test]
