@@ -10,6 +10,7 @@
 //! | `conform` | [`conform`] | checks a plugin against the rules of the interface and the requirements of hosts |
 //! | `record` | [`session::record`] | records the calls of a host to a plugin |
 //! | `replay` | [`session::replay`] | repeats a recording on another plugin and compares the results |
+//! | `numerics` | [`numerics`] | compares a plugin's results with known ones |
 //! | `compare` | [`compare`] | lists the differences between two plugins |
 //! | `stress` | [`stress`] | uses a plugin from several threads, and measures its memory |
 //! | `cat` | [`cat`] | checks and prints StableHLO programs |
@@ -26,6 +27,7 @@ pub mod conform;
 pub mod host;
 pub mod inspect;
 pub mod new;
+pub mod numerics;
 pub mod process;
 pub mod protobuf;
 pub mod requirements;
