@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | `new` | [`new`] | creates the repository of a new plugin |
 //! | `inspect` | [`inspect`] | reports a plugin's version, functions, extensions, attributes, and the hosts that it supports |
+//! | `doctor` | [`doctor`] | explains why a plugin does not load, or why JAX does not choose it |
 //! | `run` | [`run`] | runs a StableHLO or HLO program on a plugin |
 //! | `conform` | [`conform`] | checks a plugin against the rules of the interface and the requirements of hosts |
 //! | `record` | [`session::record`] | records the calls of a host to a plugin |
@@ -24,6 +25,7 @@ pub mod array;
 pub mod cat;
 pub mod compare;
 pub mod conform;
+pub mod doctor;
 pub mod host;
 pub mod inspect;
 pub mod new;

@@ -10,7 +10,7 @@ use cargo_pjrt::host::CreateOption;
 use cargo_pjrt::process::{child, output};
 use cargo_pjrt::requirements::Profile;
 use cargo_pjrt::session::{record, replay};
-use cargo_pjrt::{cat, compare, conform, inspect, new, numerics, run, stress, wheel};
+use cargo_pjrt::{cat, compare, conform, doctor, inspect, new, numerics, run, stress, wheel};
 use clap::{Args, Parser, Subcommand};
 
 /// Inspects, tests and runs PJRT plugins
@@ -27,6 +27,8 @@ enum Verb {
     New(new::Options),
     /// Report a plugin's version, functions, extensions, attributes, and the hosts that it supports
     Inspect(Inspect),
+    /// Explain why a plugin does not load, or why JAX does not choose it
+    Doctor(doctor::Options),
     /// Run a StableHLO or HLO program on a plugin
     Run(run::Options),
     /// Check a plugin against the rules of the interface and the requirements of hosts
@@ -170,6 +172,7 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
     match verb {
         Verb::New(options) => new::new(&options).map(|()| 0),
         Verb::Inspect(options) => inspect_plugin(&options).map(status),
+        Verb::Doctor(options) => diagnose(&options),
         Verb::Run(options) => supervise("run-child", options.plugin, options.timeout),
         Verb::Conform(options) => conform_plugin(&options),
         Verb::Record(options) => {
@@ -289,6 +292,17 @@ fn list_checks(checks: &[conform::Check], format: Format) -> Result<u8, String> 
         }
     }
     Ok(0)
+}
+
+/// Examines a plugin and a Python environment, and returns the exit status.
+fn diagnose(options: &doctor::Options) -> Result<u8, String> {
+    let report = doctor::doctor(options, &this_program()?)?;
+    if options.json {
+        print_json(&report)?;
+    } else {
+        output::print(&report.text())?;
+    }
+    Ok(u8::from(report.problems() > 0))
 }
 
 /// Compares a plugin's results with known ones, and returns the exit status.
