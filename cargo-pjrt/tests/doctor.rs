@@ -113,3 +113,25 @@ fn jax_chooses_a_plugin_that_a_variable_names() {
     assert!(report.text().contains("JAX_PLATFORMS=cpu excludes hello"), "{}", report.text());
     assert!(run(None, "helo").text().contains("registered as \"helo\""));
 }
+
+#[test]
+fn a_symbol_that_is_missing_at_the_first_call_is_named() {
+    let scratch = Scratch::new("doctor-symbol");
+    let source = scratch.write(
+        "p.c",
+        "int vendor_open(void); void *GetPjrtApi(void) { return (void *)(long)vendor_open(); }",
+    );
+    let library = scratch.path("p.so");
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-Wl,-z,lazy", "-o"])
+        .arg(&library)
+        .arg(&source)
+        .status();
+    if !built.is_ok_and(|status| status.success()) {
+        println!("there is no C compiler");
+        return;
+    }
+    let python = python(&scratch, &facts(""), "");
+    let printed = fail(doctor(&python).arg(&library));
+    assert!(printed.contains("undefined symbol: vendor_open") && printed.contains("link it"), "{printed}");
+}

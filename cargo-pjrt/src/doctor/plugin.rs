@@ -22,7 +22,9 @@ pub(super) fn findings(
     let report = inspect::inspect(path, program, &options.options, options.timeout)
         .map_err(|error| format!("{}: {error}", path.display()))?;
     if let Some(error) = &report.load_error {
-        return Ok((vec![load_error(error)], None));
+        // A symbol that is missing at the first call ends the process, and only the loader's output names it.
+        let printed = if report.printed.is_empty() { String::new() } else { format!("; {}", report.printed) };
+        return Ok((vec![load_error(&format!("{error}{printed}"))], None));
     }
     let mut findings = vec![version(report.version)];
     for fault in &report.faults {
