@@ -6,10 +6,12 @@
 //! |---|---|---|
 //! | `new` | [`new`] | creates the repository of a new plugin |
 //! | `inspect` | [`inspect`] | reports a plugin's version, functions, extensions, attributes, and the hosts that it supports |
+//! | `doctor` | [`doctor`] | explains why a plugin does not load, or why JAX does not choose it |
 //! | `run` | [`run`] | runs a StableHLO or HLO program on a plugin |
 //! | `conform` | [`conform`] | checks a plugin against the rules of the interface and the requirements of hosts |
 //! | `record` | [`session::record`] | records the calls of a host to a plugin |
 //! | `replay` | [`session::replay`] | repeats a recording on another plugin and compares the results |
+//! | `numerics` | [`numerics`] | compares a plugin's results with known ones |
 //! | `compare` | [`compare`] | lists the differences between two plugins |
 //! | `stress` | [`stress`] | uses a plugin from several threads, and measures its memory |
 //! | `cat` | [`cat`] | checks and prints StableHLO programs |
@@ -23,9 +25,11 @@ pub mod array;
 pub mod cat;
 pub mod compare;
 pub mod conform;
+pub mod doctor;
 pub mod host;
 pub mod inspect;
 pub mod new;
+pub mod numerics;
 pub mod process;
 pub mod protobuf;
 pub mod requirements;

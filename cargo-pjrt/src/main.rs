@@ -10,7 +10,7 @@ use cargo_pjrt::host::CreateOption;
 use cargo_pjrt::process::{child, output};
 use cargo_pjrt::requirements::Profile;
 use cargo_pjrt::session::{record, replay};
-use cargo_pjrt::{cat, compare, conform, inspect, new, run, stress, wheel};
+use cargo_pjrt::{cat, compare, conform, doctor, inspect, new, numerics, run, stress, wheel};
 use clap::{Args, Parser, Subcommand};
 
 /// Inspects, tests and runs PJRT plugins
@@ -27,6 +27,8 @@ enum Verb {
     New(new::Options),
     /// Report a plugin's version, functions, extensions, attributes, and the hosts that it supports
     Inspect(Inspect),
+    /// Explain why a plugin does not load, or why JAX does not choose it
+    Doctor(doctor::Options),
     /// Run a StableHLO or HLO program on a plugin
     Run(run::Options),
     /// Check a plugin against the rules of the interface and the requirements of hosts
@@ -35,6 +37,8 @@ enum Verb {
     Record(record::Options),
     /// Repeat a recording on a plugin and compare the results
     Replay(replay::Options),
+    /// Compare a plugin's results with known ones: each operation on each element type, and whole models
+    Numerics(numerics::Options),
     /// List the differences between two plugins: checks, attributes, events, programs and recorded sessions
     Compare(compare::Options),
     /// Use a plugin from several threads, measure its memory over many rounds, and end in the middle
@@ -62,6 +66,10 @@ enum Verb {
     CompareChild(compare::ChildOptions),
     #[command(hide = true)]
     StressChild(stress::ChildOptions),
+    #[command(hide = true)]
+    NumericsChild(numerics::ChildOptions),
+    #[command(hide = true)]
+    NumericsRecordChild(numerics::Options),
 }
 
 #[derive(Args)]
@@ -139,6 +147,8 @@ fn main() -> ExitCode {
             | Verb::ReplayChild(_)
             | Verb::CompareChild(_)
             | Verb::StressChild(_)
+            | Verb::NumericsChild(_)
+            | Verb::NumericsRecordChild(_)
     );
     let connected = if is_child { child::connect() } else { Ok(()) };
     let outcome = connected.map_err(|error| error.to_string()).and_then(|()| perform(verb, &arguments));
@@ -162,12 +172,17 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
     match verb {
         Verb::New(options) => new::new(&options).map(|()| 0),
         Verb::Inspect(options) => inspect_plugin(&options).map(status),
+        Verb::Doctor(options) => diagnose(&options),
         Verb::Run(options) => supervise("run-child", options.plugin, options.timeout),
         Verb::Conform(options) => conform_plugin(&options),
         Verb::Record(options) => {
             this_program().and_then(|program| record::record(&options, &program)).map(status)
         }
         Verb::Replay(options) => supervise("replay-child", options.plugin, options.timeout),
+        Verb::Numerics(options) if options.record.is_some() => {
+            supervise("numerics-record-child", options.plugin, options.timeout)
+        }
+        Verb::Numerics(options) => check_numerics(&options),
         Verb::Compare(options) => compare_plugins(&options),
         Verb::Stress(options) => stress_plugin(&options),
         Verb::Cat(options) => cat::cat(&options),
@@ -189,6 +204,14 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
         Verb::StressChild(options) => {
             stress::child(&options);
             Ok(0)
+        }
+        Verb::NumericsChild(options) => {
+            numerics::child(&options);
+            Ok(0)
+        }
+        Verb::NumericsRecordChild(options) => {
+            let to = options.record.clone().unwrap_or_default();
+            numerics::record(&options, &to).map(|()| 0)
         }
     }
 }
@@ -269,6 +292,34 @@ fn list_checks(checks: &[conform::Check], format: Format) -> Result<u8, String> 
         }
     }
     Ok(0)
+}
+
+/// Examines a plugin and a Python environment, and returns the exit status.
+fn diagnose(options: &doctor::Options) -> Result<u8, String> {
+    let report = doctor::doctor(options, &this_program()?)?;
+    if options.json {
+        print_json(&report)?;
+    } else {
+        output::print(&report.text())?;
+    }
+    Ok(u8::from(report.problems() > 0))
+}
+
+/// Compares a plugin's results with known ones, and returns the exit status.
+fn check_numerics(options: &numerics::Options) -> Result<u8, String> {
+    let report = numerics::numerics(options, &this_program()?)?;
+    if options.json {
+        print_json(&report)?;
+    } else {
+        output::print(&report.text(options.refused))?;
+    }
+    if report.compared_nothing() {
+        return Err(
+            "nothing was compared, because the plugin refused every program; --refused prints its messages"
+                .to_owned(),
+        );
+    }
+    Ok(u8::from(report.failures() > 0))
 }
 
 /// Compares two plugins, and returns the exit status.

@@ -1,5 +1,5 @@
 //! `cargo xtask conform-faults`: runs every check that could detect a fault with each fault of the
-//! conformance kit's tests.
+//! conformance kit's tests, and tests `cargo pjrt numerics` with wrong arithmetic.
 
 use std::process::Command;
 
@@ -9,10 +9,21 @@ use crate::environment::run::run;
 use crate::environment::workspace;
 
 /// Returns the command that tests the conformance kit with faults; each fault is tried with its own check and
-/// a few others. The command builds the whole workspace, so that nothing is built twice.
+/// a few others, and each wrong operation with all programs of `cargo pjrt numerics`. It also runs the tests of
+/// `cargo pjrt doctor`. The command builds the whole workspace, so that nothing is built twice.
 pub(crate) fn tests() -> Command {
     let mut command = workspace::cargo();
-    command.args(["test", "--quiet", "--workspace", "--test", "faults"]);
+    command.args([
+        "test",
+        "--quiet",
+        "--workspace",
+        "--test",
+        "faults",
+        "--test",
+        "numerics",
+        "--test",
+        "doctor",
+    ]);
     command
 }
 

@@ -25,6 +25,7 @@ mod jax_tests;
 mod libraries;
 mod loom;
 mod lowerings;
+mod numerics_suites;
 mod packaged;
 mod protos;
 mod release;
@@ -64,6 +65,8 @@ enum Task {
     Libraries(libraries::Options),
     /// Measure the errors of refcpu's functions and of XLA's, and write docs/accuracy.md
     Accuracy(accuracy::Options),
+    /// Make the suites of `cargo pjrt numerics`, and compare their results with XLA's CPU backend
+    NumericsSuites(numerics_suites::Options),
     /// Compare the results of JAX programs on 8 devices, and the shardings of these, with XLA's CPU backend
     ShardingAgreement(sharding_agreement::Options),
     /// Read about a hundred functions as many releases of JAX lower them, and compare with MLIR's own reader
@@ -126,6 +129,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::JaxTests(options) => return jax_tests::run(&options),
         Task::Libraries(options) => return libraries::run(&options),
         Task::Accuracy(options) => return accuracy::run(&options),
+        Task::NumericsSuites(options) => return numerics_suites::run(&options),
         Task::ShardingAgreement(options) => return sharding_agreement::run(&options),
         Task::TestLowerings(options) => return lowerings::run(&options),
         Task::Corpus(options) => corpus::run_with(&options)?,

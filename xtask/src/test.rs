@@ -172,6 +172,7 @@ fn conform() -> Result<Outcome> {
     }
     let mut faults = conform_faults::tests();
     faults.env("TEST_REFCPU", &libraries.refcpu).env("TEST_ACCELERATOR", &libraries.accelerator);
+    faults.env("TEST_PYTHON", venv.program("python"));
     let faults = cargo_test(&mut faults)?;
     total.passed += faults.passed;
     total.failed += faults.failed;

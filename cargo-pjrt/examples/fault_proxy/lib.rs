@@ -12,8 +12,8 @@
 //! `inside_callback`, `at_once` for a call while another thread is in the same function, `after FUNCTION` for an earlier call with the same object, `since FUNCTION` for a call
 //! since the newest client was created); and an action. A field can be a field of a struct that is pointed to
 //! (`program>format_size`) or an element of an array of 64-bit numbers (`dims.0`). `fault.rs`,
-//! `special.rs`, `executions.rs`, `returned.rs`, `memory.rs`, `lent.rs`, `bits.rs` and `values.rs` define the
-//! actions, and `table.rs` those of `GetPjrtApi`.
+//! `special.rs`, `executions.rs`, `returned.rs`, `memory.rs`, `lent.rs`, `bits.rs`, `values.rs` and `rewrites.rs` define
+//! the actions, and `table.rs` those of `GetPjrtApi`.
 
 #![allow(missing_docs, reason = "no crate depends on this library")]
 
@@ -34,6 +34,9 @@ mod lent;
 mod memory;
 #[allow(unsafe_code, reason = "changes the memory of the foreign library")]
 mod returned;
+mod rewrites;
+#[allow(unsafe_code, reason = "changes the host's program")]
+mod rewritten;
 #[allow(unsafe_code, reason = "calls the foreign library, as `table` does")]
 mod special;
 #[allow(unsafe_code, reason = "calls the foreign library")]

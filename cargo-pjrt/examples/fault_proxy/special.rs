@@ -8,7 +8,7 @@ use pjrt_sys::*;
 
 use crate::fault::args_of;
 use crate::table::{FAULT, INNER, Mode, event, field, inner, on_ready, own_error, place, read, state, write};
-use crate::{bits, executions, lent, memory, returned, values};
+use crate::{bits, executions, lent, memory, returned, rewritten, values};
 
 /// Performs an action instead of the call. Returns `None` if the good plugin is to be called nevertheless.
 ///
@@ -21,6 +21,10 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
     // SAFETY: each action is used only with the function whose struct it accesses.
     unsafe {
         match name {
+            "rewrite" => {
+                rewritten::rewrite(&words[0], args.cast());
+                None
+            }
             "cut_program" => values::cut_program(args.cast()),
             "crash" => {
                 println!("{}", words.join(" "));

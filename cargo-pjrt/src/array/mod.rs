@@ -19,3 +19,14 @@ pub struct Array {
     /// The elements as bytes.
     pub bytes: Vec<u8>,
 }
+
+/// Converts an element's number in row-major order to its indices.
+pub(crate) fn position(mut index: usize, dims: &[i64]) -> Vec<usize> {
+    let mut position = vec![0; dims.len()];
+    for (place, dim) in position.iter_mut().zip(dims).rev() {
+        let dim = usize::try_from(*dim).unwrap_or(1).max(1);
+        *place = index % dim;
+        index /= dim;
+    }
+    position
+}

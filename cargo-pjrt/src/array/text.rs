@@ -24,12 +24,12 @@ pub(crate) fn array_text(array: &Array) -> String {
 pub(crate) fn element_text(name: &str, bytes: &[u8]) -> String {
     match number::reals(name, bytes).as_deref() {
         // An f32 is printed as f32, which has fewer digits than f64.
-        Some([real]) if name != "f64" => return (*real as f32).to_string(),
-        Some([real]) => return real.to_string(),
+        Some([real]) if name != "f64" => return number_text(*real as f32),
+        Some([real]) => return number_text(*real),
         Some([real, imaginary]) if name == "complex<f32>" => {
-            return format!("({}, {})", *real as f32, *imaginary as f32);
+            return format!("({}, {})", number_text(*real as f32), number_text(*imaginary as f32));
         }
-        Some([real, imaginary]) => return format!("({real}, {imaginary})"),
+        Some([real, imaginary]) => return format!("({}, {})", number_text(*real), number_text(*imaginary)),
         _ => {}
     }
     let mut wide = [0_u8; 8];
@@ -42,6 +42,16 @@ pub(crate) fn element_text(name: &str, bytes: &[u8]) -> String {
         _ if name.starts_with("ui") => unsigned.to_string(),
         _ if name.starts_with('i') => ((unsigned << shift) as i64 >> shift).to_string(),
         _ => format!("{unsigned:#x}"),
+    }
+}
+
+/// Formats a number with an exponent if it would otherwise have many zeros.
+fn number_text<F: Copy + Into<f64> + std::fmt::Display + std::fmt::LowerExp>(number: F) -> String {
+    let size = number.into().abs();
+    if size.is_finite() && size != 0.0 && !(1e-5..1e16).contains(&size) {
+        format!("{number:e}")
+    } else {
+        number.to_string()
     }
 }
 
@@ -58,6 +68,9 @@ mod tests {
             bytes: [1_i32, -2].map(i32::to_le_bytes).concat(),
         };
         assert_eq!(array_text(&array), "tensor<2xi32> [1, -2]");
+        assert_eq!(element_text("f32", &f32::from_bits(1).to_le_bytes()), "1e-45");
+        assert_eq!(element_text("f64", &(-1e300_f64).to_le_bytes()), "-1e300");
+        assert_eq!(element_text("f64", &f64::NEG_INFINITY.to_le_bytes()), "-inf");
         let truth = Array { element_type: ElementType::PRED, dims: vec![], bytes: vec![1] };
         assert_eq!(array_text(&truth), "tensor<i1> [true]");
     }

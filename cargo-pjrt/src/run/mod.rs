@@ -93,8 +93,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     child::next("creating a client");
     let client = plugin.create_client(&options.options).map_err(text)?;
     child::next("compiling the program");
-    let program = Program { code: &job.code, format: &job.format };
-    let executable = client.compile(&program, &job.options).map_err(text)?;
+    let executable = client.compile(&job.program(), &job.options).map_err(text)?;
     child::next("running the program");
     let mut results = execute(&client, &executable, &arguments).map_err(text)?;
     for _ in 1..options.repeat {
@@ -150,6 +149,11 @@ impl Job {
     pub(crate) fn of_text(text: &str) -> Self {
         let (path, format) = (PathBuf::from("program"), "mlir".to_owned());
         Self { path, code: text.into(), format, options: CompileOptions::default().encode() }
+    }
+
+    /// Returns the program for the plugin.
+    pub(crate) fn program(&self) -> Program<'_> {
+        Program { code: &self.code, format: &self.format }
     }
 
     /// Returns random arguments, the same each time.
@@ -210,7 +214,8 @@ pub(crate) fn launch(
     Ok(launched)
 }
 
-fn execute(
+/// Executes a program as [`launch`] does, and reads its results.
+pub(crate) fn execute(
     client: &Client,
     executable: &LoadedExecutable,
     arguments: &[Array],

@@ -6,14 +6,14 @@ use object::read::elf::{Dyn, ElfFile64, FileHeader};
 
 /// The requirements of a library.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Requirements {
+pub(crate) struct Requirements {
     /// The minor version of the oldest glibc 2 whose systems have everything that is required of system libraries, or
     /// `None` if nothing is.
-    pub(super) glibc: Option<u32>,
+    pub(crate) glibc: Option<u32>,
     /// The versions of symbols for which no platform tag is known, such as those of a C++ compiler that is too new.
-    pub(super) unknown: Vec<String>,
+    pub(crate) unknown: Vec<String>,
     /// The libraries that not every Linux has.
-    pub(super) libraries: Vec<String>,
+    pub(crate) libraries: Vec<String>,
 }
 
 /// The libraries that platform tags promise, by the start of their names. Those of glibc have its versions.
@@ -63,7 +63,7 @@ impl Requirements {
     /// # Errors
     ///
     /// Returns an error if the library's tables are invalid.
-    pub(super) fn of(elf: &ElfFile64<'_, Endianness>) -> Result<Self, String> {
+    pub(crate) fn of(elf: &ElfFile64<'_, Endianness>) -> Result<Self, String> {
         let fault =
             |error: object::read::Error| format!("the library's table of versions is invalid: {error}");
         let (endian, data) = (elf.endian(), elf.data());

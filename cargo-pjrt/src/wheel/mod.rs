@@ -5,7 +5,7 @@
 
 mod archive;
 mod library;
-mod linux;
+pub(crate) mod linux;
 mod manifest;
 mod metadata;
 mod modules;

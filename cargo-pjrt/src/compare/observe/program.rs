@@ -5,7 +5,6 @@ use std::path::Path;
 use super::executable::observe_program;
 use super::fact::skipped;
 use super::observer::Observer;
-use crate::host::Program;
 use crate::run::{self, Job, folder};
 
 /// Compiles and runs a program on random arguments, or on those of its folder.
@@ -16,7 +15,7 @@ pub(super) fn observe(observer: &Observer, path: &str) {
         Ok(job) => job,
         Err(why) => return skipped("not read", &why),
     };
-    let program = Program { code: &job.code, format: &job.format };
+    let program = job.program();
     let stored = path.join(folder::ARGUMENTS);
     observe_program(observer, &program, &job.options, || {
         if is_folder && stored.exists() {

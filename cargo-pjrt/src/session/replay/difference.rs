@@ -1,6 +1,6 @@
 //! The difference between two arrays, such as a plugin's and the recorded one.
 
-use crate::array::{element_text, number};
+use crate::array::{element_text, number, position};
 use crate::host::ElementType;
 use crate::session::log::Shape;
 
@@ -87,17 +87,6 @@ fn distance(type_name: &str, there: &[u8], here: &[u8]) -> f64 {
         if apart.is_nan() { f64::INFINITY } else { apart }
     };
     there.iter().zip(&here).map(apart).fold(0.0, f64::max)
-}
-
-/// Converts an element's number in row-major order to its indices.
-fn position(mut index: usize, dims: &[i64]) -> Vec<usize> {
-    let mut position = vec![0; dims.len()];
-    for (place, dim) in position.iter_mut().zip(dims).rev() {
-        let dim = usize::try_from(*dim).unwrap_or(1).max(1);
-        *place = index % dim;
-        index /= dim;
-    }
-    position
 }
 
 #[cfg(test)]

@@ -1,0 +1,118 @@
+//! Runs the programs of the suites in a child process.
+
+use std::fs;
+use std::path::Path;
+
+use super::comparison::compare;
+use super::message::{Message, Outcome, send};
+use super::options::ChildOptions;
+use super::suite::{Case, Suite};
+use crate::array::{Array, npy};
+use crate::host::{Client, Code, Error, Plugin, Program};
+use crate::protobuf::CompileOptions;
+use crate::run::{execute, folder};
+
+/// The format of the programs of a suite.
+const FORMAT: &str = "mlir";
+
+/// Runs the selected programs, from the given one on, and sends their outcomes to the parent.
+pub fn child(options: &ChildOptions) {
+    let (suites, client) = match prepare(options) {
+        Ok(prepared) => prepared,
+        Err(why) => return send(&Message::Unusable(why)),
+    };
+    send(&Message::Ready);
+    let cases =
+        suites.iter().flat_map(|suite| suite.cases(&options.selection).map(move |case| (suite, case)));
+    for (index, (suite, case)) in cases.enumerate().skip(options.first) {
+        send(&Message::Begins(index));
+        match run(&client, suite, case, options.selection.dump.as_deref()) {
+            Ok(outcome) => send(&Message::Ends(outcome)),
+            Err(why) => return send(&Message::Unusable(why)),
+        }
+    }
+}
+
+fn prepare(options: &ChildOptions) -> Result<(Vec<Suite>, Client), String> {
+    let suites = Suite::selected(&options.selection)?;
+    let plugin = Plugin::load(&options.plugin).map_err(|error| error.to_string())?;
+    plugin.initialize().map_err(|error| error.to_string())?;
+    let client =
+        plugin.create_client(&options.selection.create_options()?).map_err(|error| error.to_string())?;
+    Ok((suites, client))
+}
+
+/// Runs a program once, and compares its results. Returns an error if the suite is damaged or a file cannot be written.
+fn run(client: &Client, suite: &Suite, case: &Case, dump: Option<&Path>) -> Result<Outcome, String> {
+    let (code, inputs, expected) = (suite.program(case)?, suite.inputs(case)?, suite.expected(case)?);
+    let options = CompileOptions::default().encode();
+    let executable = match client.compile(&Program { code, format: FORMAT }, &options) {
+        Ok(executable) => executable,
+        Err(error) => return Ok(Outcome::Refused(error.to_string())),
+    };
+    let results = match execute(client, &executable, &inputs) {
+        Ok(results) => results,
+        Err(error) if is_refusal(&error) => return Ok(Outcome::Refused(error.to_string())),
+        Err(error) => return Ok(Outcome::Failed(error.to_string())),
+    };
+    if results.len() != expected.len() {
+        return Ok(Outcome::Failed(format!(
+            "the program has {} results, but the execution returned {}",
+            expected.len(),
+            results.len()
+        )));
+    }
+    let (mut largest, mut faults) = (None, Vec::new());
+    for (index, (found, (wanted, tolerance))) in results.iter().zip(&expected).enumerate() {
+        let comparison = compare(index, wanted, found, tolerance);
+        largest =
+            comparison.largest.map_or(largest, |measure| Some(measure.max(largest.unwrap_or_default())));
+        faults.extend(comparison.fault);
+    }
+    if faults.is_empty() {
+        return Ok(Outcome::Right(largest));
+    }
+    if let Some(to) = dump {
+        let wanted: Vec<&Array> = expected.iter().map(|(array, _)| array).collect();
+        write(
+            &to.join(case.label().replace(|c: char| !c.is_alphanumeric(), "-")),
+            (code, &options),
+            &inputs,
+            &results,
+            &wanted,
+        )?;
+    }
+    Ok(Outcome::Wrong(faults))
+}
+
+/// Returns `true` if the plugin says that it does not support the program or the type of an argument.
+fn is_refusal(error: &Error) -> bool {
+    error.code == Code::UNIMPLEMENTED || error.function == "PJRT_Client_BufferFromHostBuffer"
+}
+
+/// Writes a program with its arguments and results to a folder, which `cargo pjrt run --replay` takes.
+fn write(
+    to: &Path,
+    (code, options): (&[u8], &[u8]),
+    inputs: &[Array],
+    results: &[Array],
+    expected: &[&Array],
+) -> Result<(), String> {
+    let located = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    let arguments = to.join(folder::ARGUMENTS);
+    fs::create_dir_all(&arguments).map_err(|error| located(&arguments, error))?;
+    for (name, bytes) in
+        [(folder::PROGRAM, code), (folder::FORMAT, FORMAT.as_bytes()), (folder::OPTIONS, options)]
+    {
+        let path = to.join(name);
+        fs::write(&path, bytes).map_err(|error| located(&path, error))?;
+    }
+    for (index, input) in inputs.iter().enumerate() {
+        npy::write(&arguments.join(format!("{index}.npy")), input)?;
+    }
+    for (index, (found, wanted)) in results.iter().zip(expected).enumerate() {
+        npy::write(&to.join(format!("result_{index}.npy")), found)?;
+        npy::write(&to.join(format!("expected_{index}.npy")), wanted)?;
+    }
+    Ok(())
+}

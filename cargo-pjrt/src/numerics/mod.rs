@@ -1,0 +1,19 @@
+//! Numerics: programs with known results, operation by operation and as whole models.
+//!
+//! The suites are part of this program. Each case is a program as JAX sends it, with its inputs and expected results, and with
+//! the distance that a result may have and its reason. `cargo xtask numerics-suites` makes them.
+
+mod child;
+mod comparison;
+mod message;
+mod options;
+mod parent;
+mod record;
+mod report;
+mod suite;
+
+pub use child::child;
+pub use options::{ChildOptions, Options};
+pub use parent::numerics;
+pub use record::record;
+pub use report::{Report, Row, Status};
