@@ -7,6 +7,7 @@
 //! | `new` | [`new`] | creates the repository of a new plugin |
 //! | `inspect` | [`inspect`] | reports a plugin's version, functions, extensions, attributes, and the hosts that it supports |
 //! | `run` | [`run`] | runs a StableHLO or HLO program on a plugin |
+//! | `needs` | [`needs`] | lists the operations that programs need, and those that a plugin refuses |
 //! | `conform` | [`conform`] | checks a plugin against the rules of the interface and the requirements of hosts |
 //! | `record` | [`session::record`] | records the calls of a host to a plugin |
 //! | `replay` | [`session::replay`] | repeats a recording on another plugin and compares the results |
@@ -25,6 +26,7 @@ pub mod compare;
 pub mod conform;
 pub mod host;
 pub mod inspect;
+pub mod needs;
 pub mod new;
 pub mod process;
 pub mod protobuf;

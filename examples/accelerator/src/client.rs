@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use pjrt_plugin::attributes::StablehloVersion;
 use pjrt_plugin::{
     BufferRef, ClientConfig, CompileRequest, DeviceAssignment, DeviceId, Error, Execution, HostBuffer,
     OptionSpec, Pending, PjrtClient, PjrtDevice, Placement, PluginAttributes, ProgramFormat, Result,
     pjrt_plugin,
 };
-use pjrt_stablehlo::versions::{self, Version};
+use pjrt_stablehlo::versions;
 
 use crate::buffer::Buffer;
 use crate::chip::Chip;
@@ -49,8 +48,8 @@ impl PjrtClient for Accelerator {
     /// support.
     fn plugin_attributes() -> PluginAttributes {
         PluginAttributes::new()
-            .with_stablehlo_current_version(components(versions::CURRENT_VERSION))
-            .with_stablehlo_minimum_version(components(versions::MINIMUM_VERSION))
+            .with_stablehlo_current_version(versions::CURRENT_VERSION.components())
+            .with_stablehlo_minimum_version(versions::MINIMUM_VERSION.components())
     }
 
     fn create(config: ClientConfig) -> Result<Self> {
@@ -91,9 +90,4 @@ impl PjrtClient for Accelerator {
     fn copy_buffer(&self, from: BufferRef<'_, Self>, to: Placement<'_, Self>) -> Result<Pending<Buffer>> {
         Buffer::copy(from, to)
     }
-}
-
-/// Converts a version to the form that plugin attributes use.
-fn components(version: Version) -> StablehloVersion {
-    [version.major, version.minor, version.patch].map(i64::from)
 }

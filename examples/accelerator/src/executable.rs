@@ -50,8 +50,8 @@ impl Executable {
         // passes, so that an error in the second one has the location of the call.
         let module =
             decompose(&module, &CoreOps::default().without(OpCode::FuncCall)).map_err(convert_error)?;
-        let module =
-            decompose(&module, &CoreOps::from_ops(OPERATIONS.iter().copied())).map_err(convert_error)?;
+        let core = CoreOps::from_ops(OPERATIONS.iter().copied()).named("the accelerator");
+        let module = decompose(&module, &core).map_err(convert_error)?;
         let main =
             module.main().ok_or_else(|| Error::invalid_argument("the program has no function 'main'"))?;
         let program = Program::new(main.clone())?;
@@ -72,9 +72,7 @@ impl Executable {
 
 fn convert_error(error: pjrt_stablehlo::Error) -> Error {
     match error.kind {
-        ErrorKind::Unsupported => {
-            Error::unimplemented(format!("the accelerator does not support the program: {error}"))
-        }
+        ErrorKind::Unsupported => Error::unimplemented(error.to_string()),
         _ => Error::invalid_argument(error.to_string()),
     }
 }

@@ -15,9 +15,11 @@ use std::sync::Arc;
 use pjrt_plugin::{
     ArraySpec, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, ElementType,
     Error, Execution, HostBuffer, Input, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable,
-    Placement, Result, pjrt_plugin,
+    Placement, PluginAttributes, Result, pjrt_plugin,
 };
-use pjrt_stablehlo::ir::{self, Function, Op};
+use pjrt_stablehlo::ir::{self, Function, Op, OpCode};
+use pjrt_stablehlo::passes::{CoreOps, decompose};
+use pjrt_stablehlo::{ErrorKind, versions};
 
 /// The plugin. A host creates one client, and obtains all other objects from it.
 pub struct Hello {
@@ -51,6 +53,11 @@ impl PjrtClient for Hello {
 
     const PLATFORM_NAME: &'static str = "hello";
 
+    fn plugin_attributes() -> PluginAttributes {
+        // Without this version, hosts send programs of an old version.
+        PluginAttributes::new().with_stablehlo_current_version(versions::CURRENT_VERSION.components())
+    }
+
     fn create(_: ClientConfig) -> Result<Self> {
         let memories = [Memory::new(0, Memory::DEVICE)];
         Ok(Self { devices: [Device { description: DeviceDescription::new(0, "hello"), memories }] })
@@ -65,20 +72,17 @@ impl PjrtClient for Hello {
     }
 
     fn compile(request: CompileRequest<'_, Self>) -> Result<Executable> {
+        let module = pjrt_stablehlo::parse(request.program.code().to_vec());
+        // The error names the operation and its location, which is the line of the user's Python program.
         let module =
-            pjrt_stablehlo::parse(request.program.code().to_vec()).map_err(|error| match error.kind {
-                pjrt_stablehlo::ErrorKind::Unsupported => Error::unimplemented(error.to_string()),
+            module.and_then(|module| decompose(&module, &core_ops())).map_err(|error| match error.kind {
+                ErrorKind::Unsupported => {
+                    Error::unimplemented(error.to_string()).with_hint("hello can only add")
+                }
                 _ => Error::invalid_argument(error.to_string()),
             })?;
         let main =
             module.main().ok_or_else(|| Error::invalid_argument("the program has no function main"))?;
-        for (_, op) in main.ops() {
-            if !matches!(op.kind, Op::Add(_) | Op::FuncReturn(_)) {
-                // The location is the line of the user's Python program.
-                let message = format!("hello cannot run {}, at {}", op.kind.name(), op.location.brief());
-                return Err(Error::unimplemented(message).with_hint("hello can only add"));
-            }
-        }
         Ok(Executable {
             name: module.name.as_deref().unwrap_or("main").to_owned(),
             parameters: main.argument_types().iter().map(array_spec).collect::<Result<_>>()?,
@@ -138,6 +142,13 @@ impl PjrtExecutable for Executable {
     fn outputs(&self) -> &[ArraySpec] {
         &self.outputs
     }
+}
+
+/// Returns the operations that the device supports. A compiler adds its own here; `cargo pjrt needs` lists those that
+/// programs need.
+fn core_ops() -> CoreOps {
+    let elements = [ir::ElementType::F32, ir::ElementType::I32];
+    CoreOps::from_ops([OpCode::Add]).named("hello").for_elements(elements)
 }
 
 /// Returns the array type of a parameter or result. The device supports f32 and i32, with static shapes.
