@@ -8,6 +8,7 @@
 //! | `inspect` | [`inspect`] | reports a plugin's version, functions, extensions, attributes, and the hosts that it supports |
 //! | `doctor` | [`doctor`] | explains why a plugin does not load, or why JAX does not choose it |
 //! | `run` | [`run`] | runs a StableHLO or HLO program on a plugin |
+//! | `needs` | [`needs`] | lists the operations that programs need, and those that a plugin refuses |
 //! | `conform` | [`conform`] | checks a plugin against the rules of the interface and the requirements of hosts |
 //! | `record` | [`session::record`] | records the calls of a host to a plugin |
 //! | `replay` | [`session::replay`] | repeats a recording on another plugin and compares the results |
@@ -28,6 +29,7 @@ pub mod conform;
 pub mod doctor;
 pub mod host;
 pub mod inspect;
+pub mod needs;
 pub mod new;
 pub mod numerics;
 pub mod process;

@@ -10,7 +10,7 @@ use cargo_pjrt::host::CreateOption;
 use cargo_pjrt::process::{child, output};
 use cargo_pjrt::requirements::Profile;
 use cargo_pjrt::session::{record, replay};
-use cargo_pjrt::{cat, compare, conform, doctor, inspect, new, numerics, run, stress, wheel};
+use cargo_pjrt::{cat, compare, conform, doctor, inspect, needs, new, numerics, run, stress, wheel};
 use clap::{Args, Parser, Subcommand};
 
 /// Inspects, tests and runs PJRT plugins
@@ -31,6 +31,8 @@ enum Verb {
     Doctor(doctor::Options),
     /// Run a StableHLO or HLO program on a plugin
     Run(run::Options),
+    /// List the operations that programs need, and those that a plugin refuses: cargo pjrt needs --plugin plugin.so
+    Needs(needs::Options),
     /// Check a plugin against the rules of the interface and the requirements of hosts
     Conform(Conform),
     /// Record a host's calls to a plugin: cargo pjrt record plugin.so -o log -- python program.py
@@ -62,6 +64,8 @@ enum Verb {
     },
     #[command(hide = true)]
     ReplayChild(replay::Options),
+    #[command(hide = true)]
+    NeedsChild(needs::ChildOptions),
     #[command(hide = true)]
     CompareChild(compare::ChildOptions),
     #[command(hide = true)]
@@ -145,6 +149,7 @@ fn main() -> ExitCode {
             | Verb::RunChild(_)
             | Verb::ConformChild { .. }
             | Verb::ReplayChild(_)
+            | Verb::NeedsChild(_)
             | Verb::CompareChild(_)
             | Verb::StressChild(_)
             | Verb::NumericsChild(_)
@@ -174,6 +179,7 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
         Verb::Inspect(options) => inspect_plugin(&options).map(status),
         Verb::Doctor(options) => diagnose(&options),
         Verb::Run(options) => supervise("run-child", options.plugin, options.timeout),
+        Verb::Needs(options) => list_needs(&options),
         Verb::Conform(options) => conform_plugin(&options),
         Verb::Record(options) => {
             this_program().and_then(|program| record::record(&options, &program)).map(status)
@@ -197,6 +203,10 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
             Ok(0)
         }
         Verb::ReplayChild(options) => replay::replay(&options).map(status),
+        Verb::NeedsChild(options) => {
+            needs::child(&options);
+            Ok(0)
+        }
         Verb::CompareChild(options) => {
             compare::child(&options);
             Ok(0)
@@ -292,6 +302,17 @@ fn list_checks(checks: &[conform::Check], format: Format) -> Result<u8, String> 
         }
     }
     Ok(0)
+}
+
+/// Lists the needs of programs, and returns the exit status.
+fn list_needs(options: &needs::Options) -> Result<u8, String> {
+    let report = needs::needs(options, &this_program()?)?;
+    if options.json {
+        print_json(&report)?;
+    } else {
+        output::print(&report.text())?;
+    }
+    Ok(u8::from(report.failures() > 0))
 }
 
 /// Examines a plugin and a Python environment, and returns the exit status.

@@ -263,6 +263,10 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     }
 
     /// Returns the attributes of the plugin (`PJRT_Plugin_Attributes`). The SDK calls it once.
+    ///
+    /// The default has no version of StableHLO, so JAX sends programs of a version that is months old. The SDK cannot know the
+    /// version that the plugin's compiler reads. With `pjrt-stablehlo`, return
+    /// `PluginAttributes::new().with_stablehlo_current_version(pjrt_stablehlo::versions::CURRENT_VERSION.components())`.
     fn plugin_attributes() -> PluginAttributes {
         PluginAttributes::new()
     }

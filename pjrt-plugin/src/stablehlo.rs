@@ -26,7 +26,7 @@
 //! ```
 
 use pjrt_stablehlo::ir::{self, Attribute, Function};
-use pjrt_stablehlo::versions::{CURRENT_VERSION, MINIMUM_VERSION, Version};
+use pjrt_stablehlo::versions::{CURRENT_VERSION, MINIMUM_VERSION};
 use pjrt_stablehlo::{ErrorKind, Module};
 
 use crate::attributes::PluginAttributes;
@@ -126,9 +126,8 @@ impl PluginAttributes {
     /// hosts send programs in the newest version that both sides support.
     #[must_use]
     pub fn with_stablehlo_versions(self) -> Self {
-        let components = |version: Version| [version.major, version.minor, version.patch].map(i64::from);
-        self.with_stablehlo_minimum_version(components(MINIMUM_VERSION))
-            .with_stablehlo_current_version(components(CURRENT_VERSION))
+        self.with_stablehlo_minimum_version(MINIMUM_VERSION.components())
+            .with_stablehlo_current_version(CURRENT_VERSION.components())
     }
 }
 

@@ -44,7 +44,7 @@
 //! // An error names the unsupported operation and its location in the user's program.
 //! fn unsupported(body: &Body, op: OpId) -> String {
 //!     let op = body.op(op);
-//!     format!("{} is not supported by this device, at {}", op.kind, op.location)
+//!     format!("{} is not supported by this device, at {}", op.kind, op.location.brief())
 //! }
 //! let (id, _) = main.ops().find(|(_, op)| matches!(op.kind, Op::DotGeneral(_))).unwrap();
 //! let message = unsupported(&main.body, id);
@@ -80,6 +80,7 @@
 //! * HLO: XLA's `HloModuleProto` and `HloModuleProtoWithConfig`, which PyTorch/XLA, TensorFlow and older versions of
 //!   GoMLX send. Tuples are flattened, and called and fused computations become functions. Opcodes that StableHLO lacks
 //!   become composites or equivalent operations; see [`parse_hlo`].
+//! * Exports of JAX: the result of `jax.export.Exported.serialize`, which contains a program as bytecode.
 //!
 //! Other input is an error of kind [`ErrorKind::Unsupported`].
 //!
@@ -129,5 +130,5 @@ pub use bytes::Bytes;
 pub use infer::{Inferred, infer_result_types, types_compatible};
 pub use ir::Module;
 pub use ir::error::{Constraint, Error, ErrorKind};
-pub use parse::{parse, parse_hlo, parse_hlo_with_config};
+pub use parse::{parse, parse_hlo, parse_hlo_with_config, program_of_jax_export};
 pub use verify::verify;

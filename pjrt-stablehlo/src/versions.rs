@@ -26,12 +26,18 @@ impl Version {
     pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
         Version { major, minor, patch }
     }
+
+    /// Returns `[major, minor, patch]`, the form of a plugin's attributes.
+    pub fn components(self) -> [i64; 3] {
+        [self.major, self.minor, self.patch].map(i64::from)
+    }
 }
 
 /// The newest version of VHLO that [`parse`](crate::parse) reads, including all of its operations, attributes and
 /// types.
 ///
-/// A plugin advertises this version as `stablehlo_current_version`, so that hosts do not send programs of newer versions.
+/// A plugin advertises this version as `stablehlo_current_version`, so that hosts do not send programs of newer versions. If it
+/// does not, JAX sends programs of a version that is months old, and lacks newer operations.
 pub const CURRENT_VERSION: Version = Version::new(1, 20, 0);
 
 /// The oldest version of VHLO that [`parse`](crate::parse) reads.

@@ -50,7 +50,7 @@ pub(super) fn diagnostic(file: &str, program: &[u8], error: &Error) -> String {
         }
     }
     if !error.location.is_unknown() && !is_in_text(&error.location) {
-        line(&format!("  = from the source location {}", error.location));
+        line(&format!("  = from the source location {}", error.location.brief()));
     }
     report
 }

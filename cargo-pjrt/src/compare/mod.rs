@@ -13,7 +13,6 @@ mod observe;
 mod options;
 mod parent;
 mod report;
-mod scratch;
 mod subject;
 
 pub use child::child;

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use super::diff::{Report, Side, diff};
 use super::observe::fact::{Fact, Kind, Message, Observation, Value};
 use super::options::Options;
-use super::scratch::Scratch;
-use super::subject::{Subject, programs, subjects};
+use super::subject::{Subject, subjects};
 use crate::conform::{self, Isolation, Row, Status};
 use crate::host::Code;
+use crate::process::Scratch;
 use crate::process::child::{Prints, Received, Worker};
+use crate::run::programs;
 use crate::session::log::Log;
 
 /// A plugin, as one of the two arguments names it.
@@ -30,7 +31,7 @@ struct Named<'o> {
 pub fn compare(options: &Options, program: &Path) -> Result<Report, String> {
     let programs = options.programs.as_deref().map(programs).transpose()?.unwrap_or_default();
     let mut subjects = subjects(&programs, &options.sessions);
-    let scratch = Scratch::new()?;
+    let scratch = Scratch::new("compare")?;
     let named =
         |path, options, name| Ok::<_, String>(Named { path, options, scratch: scratch.folder(name)? });
     let plugins = [named(&options.a, &options.options_a, "a")?, named(&options.b, &options.options_b, "b")?];

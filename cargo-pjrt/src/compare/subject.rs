@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use super::observe::{AREAS, PROCESS, PROGRAM, SESSION};
-use crate::run::folder;
 
 /// A subject: a part of the interface, a program, or a recorded session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,24 +50,4 @@ pub(super) fn subjects(programs: &[PathBuf], sessions: &[PathBuf]) -> Vec<Subjec
     });
     let of_programs = of_areas.chain(of_files(PROGRAM, programs)).chain(of_files(SESSION, sessions));
     of_programs.chain([Subject::new(PROCESS, "end")]).collect()
-}
-
-/// The endings of the names of programs.
-const ENDINGS: &[&str] = &["mlir", "mlirbc", "bc", "pb", "hlo"];
-
-/// Returns the programs in a folder: files with the ending of a program, and folders for `run --replay`.
-pub(super) fn programs(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let entries = std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.sort();
-    let mut found = Vec::new();
-    for path in paths {
-        let ending = path.extension().and_then(|ending| ending.to_str());
-        if path.is_dir() && !path.join(folder::PROGRAM).exists() {
-            found.extend(programs(&path)?);
-        } else if path.is_dir() || ending.is_some_and(|ending| ENDINGS.contains(&ending)) {
-            found.push(path);
-        }
-    }
-    Ok(found)
 }

@@ -2,5 +2,8 @@
 
 pub mod child;
 pub mod output;
+mod scratch;
 #[allow(unsafe_code, reason = "the only module that calls libc")]
 mod system;
+
+pub(crate) use scratch::Scratch;

@@ -1,12 +1,14 @@
 //! Runs a program on a plugin.
 
 mod arguments;
+mod programs;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) use arguments::replayed_arguments;
 use arguments::{argument, arguments};
+pub(crate) use programs::programs;
 
 use crate::array::{Array, array_text, npy};
 use crate::host::{
@@ -19,7 +21,7 @@ use crate::protobuf::CompileOptions;
 /// The arguments of `cargo pjrt run`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// Program to run: StableHLO as text or bytecode, or a serialized HloModuleProto
+    /// Program to run: StableHLO as text or bytecode, a serialized export of JAX, or a serialized HloModuleProto
     #[arg(required_unless_present = "replay")]
     pub program: Option<PathBuf>,
     /// Path of the plugin's shared library
@@ -130,9 +132,15 @@ impl Job {
         Ok(Self { code: read(&path)?, path, format, options })
     }
 
-    /// Reads a program, in this format or in the one that it appears to have.
+    /// Reads a program, in this format or in the one that it appears to have, with the compile options of the file beside
+    /// it that ends with `.options.pb`, or with default options.
     pub(crate) fn of_file(path: &Path, format: Option<&str>) -> Result<Self, String> {
         let code = read(path)?;
+        // Plugins accept programs, not exports.
+        let code = match pjrt_stablehlo::program_of_jax_export(&code.as_slice().into()) {
+            Some(program) => program.to_vec(),
+            None => code,
+        };
         let text = std::str::from_utf8(&code).is_ok_and(|text| !text.contains('\0'));
         if text && code.starts_with(b"HloModule ") {
             return Err(located(
@@ -141,8 +149,12 @@ impl Job {
             ));
         }
         let guessed = if text || code.starts_with(b"ML\xefR") { "mlir" } else { "hlo" };
+        let options = match programs::options_beside(path) {
+            Some(options) => read(&options)?,
+            None => CompileOptions::default().encode(),
+        };
         let (path, format) = (path.to_owned(), format.unwrap_or(guessed).to_owned());
-        Ok(Self { path, code, format, options: CompileOptions::default().encode() })
+        Ok(Self { path, code, format, options })
     }
 
     /// Creates the job of a StableHLO program as text.
@@ -161,8 +173,33 @@ impl Job {
         arguments(&["random".to_owned()], &self.parameters()?)
     }
 
-    /// Returns the types and dimensions of the program's parameters.
-    pub(crate) fn parameters(&self) -> Result<Vec<(ElementType, Vec<i64>)>, String> {
+    /// Returns the job with these compile options.
+    pub(crate) fn with_options(self, options: Vec<u8>) -> Self {
+        Self { options, ..self }
+    }
+
+    /// Creates the job of a program that a host compiled.
+    pub(crate) fn of_host(path: &Path, code: Vec<u8>, format: String, options: Vec<u8>) -> Self {
+        Self { path: path.to_owned(), code, format, options }
+    }
+
+    /// Writes a folder for `--replay`, without arguments.
+    pub(crate) fn write(&self, to: &Path) -> Result<(), String> {
+        std::fs::create_dir_all(to).map_err(|error| located(to, &error))?;
+        let files: [(&str, &[u8]); 3] = [
+            (folder::PROGRAM, &self.code),
+            (folder::FORMAT, self.format.as_bytes()),
+            (folder::OPTIONS, &self.options),
+        ];
+        for (name, bytes) in files {
+            let path = to.join(name);
+            std::fs::write(&path, bytes).map_err(|error| located(&path, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Reads and verifies the program.
+    pub(crate) fn module(&self) -> Result<pjrt_stablehlo::Module, String> {
         let code = self.code.clone();
         let module = match self.format.as_str() {
             "mlir" => pjrt_stablehlo::parse(code),
@@ -174,8 +211,12 @@ impl Job {
                 ));
             }
         };
-        let module =
-            module.map_err(|error| format!("{}: cannot read the program: {error}", self.path.display()))?;
+        module.map_err(|error| format!("{}: cannot read the program: {error}", self.path.display()))
+    }
+
+    /// Returns the types and dimensions of the program's parameters.
+    pub(crate) fn parameters(&self) -> Result<Vec<(ElementType, Vec<i64>)>, String> {
+        let module = self.module()?;
         let main = module.main().ok_or("the program has no function main")?;
         let parameter = |(index, ty): (usize, &pjrt_stablehlo::ir::Type)| {
             let array = ty.as_tensor().and_then(|tensor| {

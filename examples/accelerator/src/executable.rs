@@ -43,7 +43,8 @@ impl Executable {
         // Calls are inlined first; then operations that the device lacks are decomposed. These are two passes, so that an error in
         // the second one has the location of the call.
         let module = decompose(&module, &CoreOps::default().without(OpCode::FuncCall))?;
-        let module = decompose(&module, &CoreOps::from_ops(OPERATIONS.iter().copied()))?;
+        let module =
+            decompose(&module, &CoreOps::from_ops(OPERATIONS.iter().copied()).named("the accelerator"))?;
         Self::of(module, request.options.num_replicas)
     }
 

@@ -16,10 +16,11 @@ use pjrt_plugin::stablehlo::{self, Signature};
 use pjrt_plugin::{
     ArraySpec, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, Error,
     Execution, HostBuffer, Input, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable,
-    Placement, Result, pjrt_plugin,
+    Placement, PluginAttributes, Result, pjrt_plugin,
 };
 use pjrt_stablehlo::ir::ElementType::{self, F32, I32};
-use pjrt_stablehlo::ir::{Function, Op, Type};
+use pjrt_stablehlo::ir::{Function, Op, OpCode, Type};
+use pjrt_stablehlo::passes::{CoreOps, decompose};
 
 /// The plugin. A host creates one client, and obtains all other objects from it.
 pub struct Hello {
@@ -51,6 +52,11 @@ impl PjrtClient for Hello {
 
     const PLATFORM_NAME: &'static str = "hello";
 
+    fn plugin_attributes() -> PluginAttributes {
+        // Without this version, hosts send programs of an old version.
+        PluginAttributes::new().with_stablehlo_versions()
+    }
+
     fn create(_: ClientConfig) -> Result<Self> {
         let memories = [Memory::new(0, Memory::DEVICE)];
         Ok(Self { devices: [Device { description: DeviceDescription::new(0, "hello"), memories }] })
@@ -65,21 +71,10 @@ impl PjrtClient for Hello {
     }
 
     fn compile(request: CompileRequest<'_, Self>) -> Result<Executable> {
-        let module = request.program.parse()?;
-        let main = stablehlo::main(&module)?;
-        for (_, op) in main.ops() {
-            let supported = match op.kind {
-                Op::Add(_) => matches!(element_type(main.body.ty(op.result())), Some(F32 | I32)),
-                Op::FuncReturn(_) => true,
-                _ => false,
-            };
-            if !supported {
-                // The location is the line of the user's Python program.
-                let message = format!("hello cannot run {}, at {}", op.kind.name(), op.location.brief());
-                return Err(Error::unimplemented(message).with_hint("hello can only add f32 and i32"));
-            }
-        }
-        Ok(Executable { signature: Signature::of(&module)?, main: main.clone() })
+        // An error names the operation and its location, which is the line of the user's Python program.
+        let module = decompose(&request.program.parse()?, &core_ops())
+            .map_err(|error| Error::from(error).with_hint("hello can only add f32 and i32"))?;
+        Ok(Executable { signature: Signature::of(&module)?, main: stablehlo::main(&module)?.clone() })
     }
 
     fn load(&self, executable: &Arc<Executable>, _: &DeviceAssignment) -> Result<Arc<Executable>> {
@@ -133,6 +128,12 @@ impl PjrtExecutable for Executable {
     fn outputs(&self) -> &[ArraySpec] {
         &self.signature.outputs
     }
+}
+
+/// Returns the operations that the device supports. A compiler adds its own here; `cargo pjrt needs` lists those that
+/// programs need.
+fn core_ops() -> CoreOps {
+    CoreOps::from_ops([OpCode::Add]).named("hello").for_elements([F32, I32])
 }
 
 fn element_type(ty: &Type) -> Option<ElementType> {

@@ -1,7 +1,8 @@
 //! The arena that stores a function's operations.
 
 use super::{
-    BlockId, DictionaryAttribute, Location, Op, OpId, Operation, RegionId, Type, ValueId, ValueRange,
+    BlockId, DictionaryAttribute, ElementType, Location, Op, OpId, Operation, RegionId, Type, ValueId,
+    ValueRange,
 };
 
 /// All values, operations, blocks and regions of one function.
@@ -101,6 +102,20 @@ impl Body {
     /// Returns the type of the value with this id.
     pub fn ty(&self, id: ValueId) -> &Type {
         &self.values[id.index()].ty
+    }
+
+    /// Returns the element types of an operation's operands and results that are tensors, each once, in the order of the
+    /// operands and results.
+    pub fn element_types(&self, op: &Operation) -> Vec<ElementType> {
+        let mut found = Vec::new();
+        for value in op.operands.iter().copied().chain(op.results) {
+            if let Type::Tensor(ty) | Type::Buffer(ty) = self.ty(value)
+                && !found.contains(&ty.element_type())
+            {
+                found.push(ty.element_type());
+            }
+        }
+        found
     }
 
     /// Sets the type of a value. The program is not verified again.

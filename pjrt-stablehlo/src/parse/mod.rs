@@ -1,5 +1,9 @@
 //! The entry points of readers, and the detection of formats.
 
+mod jax_export;
+
+pub use jax_export::program_of_jax_export;
+
 use crate::verify::HandedOn;
 use crate::{Bytes, Error, ErrorKind, Module};
 
@@ -8,8 +12,8 @@ const BYTECODE_MAGIC: &[u8] = b"ML\xefR";
 
 /// Reads and verifies a program.
 ///
-/// The function detects the format from the content: MLIR bytecode and MLIR text by their first bytes, and HLO, which
-/// has no such mark, by the presence of computations with instructions. If the host states the format, [`parse_hlo`]
+/// The function detects the format from the content: MLIR bytecode and MLIR text by their first bytes, a serialized export of
+/// JAX by the program in it, and HLO, which has no such mark, by the presence of computations with instructions. If the host states the format, [`parse_hlo`]
 /// and [`parse_hlo_with_config`] return better errors for damaged programs.
 ///
 /// Constants of a module from bytecode share memory with `program`. Pass a `Vec<u8>`, of which the function takes ownership,
@@ -36,12 +40,14 @@ pub fn parse(program: impl Into<Bytes>) -> Result<Module, Error> {
     if let Some(text) = crate::text::recognise(&program) {
         return crate::text::parse(text);
     }
+    if let Some(program) = program_of_jax_export(&program) {
+        return parse(program);
+    }
     match crate::hlo::recognise(&program) {
         Some(false) => parse_hlo(program),
         Some(true) => parse_hlo_with_config(program),
         None => Err(crate::text::damage(&program).unwrap_or_else(|| {
-            let message =
-                "the program is not in a supported format, which are MLIR bytecode, MLIR text and HLO";
+            let message = "the program is not in a supported format, which are MLIR bytecode, MLIR text, HLO, and serialized exports of JAX";
             Error::new(ErrorKind::Unsupported, message)
         })),
     }

@@ -1,9 +1,9 @@
 //! The set of operations that a device implements.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::rules;
-use crate::ir::{Op, OpCode, Str, Trait};
+use crate::ir::{Body, ElementType, Op, OpCode, Operation, Str, Trait};
 
 /// The operations that a device implements, which are those that [`decompose`](super::decompose) may leave in a
 /// program.
@@ -23,15 +23,61 @@ use crate::ir::{Op, OpCode, Str, Trait};
 /// assert!(core.contains(OpCode::Add) && !core.contains(OpCode::BatchNormTraining));
 /// ```
 ///
+/// A device may implement an operation for some element types, or for some operands. [`decompose`](super::decompose)
+/// replaces the other uses of the operation as if it were not in the set. [`CoreOps::for_elements`] limits all
+/// operations, [`CoreOps::with_elements`] limits one, and [`CoreOps::with_condition`] decides by a function:
+///
+/// ```
+/// use pjrt_stablehlo::passes::{CoreOps, decompose};
+/// use pjrt_stablehlo::ir::{ElementType, OpCode};
+///
+/// let core = CoreOps::default()
+///     .named("mychip") // in errors
+///     .for_elements([ElementType::F32, ElementType::BF16, ElementType::I32, ElementType::I1])
+///     .with_elements(OpCode::Sort, [ElementType::F32]);
+/// let program = "func.func @main(%x: tensor<4xi32>) -> tensor<4xi32> {
+///     %0 = \"stablehlo.sort\"(%x) <{dimension = 0 : i64}> ({
+///       ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+///         %1 = stablehlo.compare LT, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>
+///         stablehlo.return %1 : tensor<i1>
+///     }) : (tensor<4xi32>) -> tensor<4xi32>
+///     return %0 : tensor<4xi32>
+/// }";
+/// let error = decompose(&pjrt_stablehlo::parse(program.to_owned())?, &core).unwrap_err();
+/// let message =
+///     "stablehlo.sort: mychip supports this operation for f32, but not for i32, and it cannot be decomposed";
+/// assert_eq!(error.message, message.trim_start_matches("stablehlo.sort: "));
+/// # Ok::<(), pjrt_stablehlo::Error>(())
+/// ```
+///
 /// The operations that terminate blocks (`func.return`, `stablehlo.return`, `sdy.return`) are always in the set.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct CoreOps {
-    ops: BTreeSet<OpCode>,
+    name: Str,
+    ops: BTreeMap<OpCode, Limits>,
+    /// The element types of the device; `None` if it has all.
+    elements: Option<BTreeSet<ElementType>>,
     others: BTreeSet<Str>,
     composites: BTreeSet<Str>,
     keeps_quantized_types: bool,
     keeps_bounded_sizes: bool,
 }
+
+/// A function that returns `true` if the device implements an operation of the body.
+pub type Condition = fn(&Body, &Operation) -> bool;
+
+/// The uses of an operation that the device implements.
+#[derive(Clone, Debug, Default)]
+struct Limits {
+    /// The element types; `None` for all that the device has.
+    elements: Option<BTreeSet<ElementType>>,
+    condition: Option<Condition>,
+    /// `true` if the element types of the device do not limit the operation either.
+    is_unlimited: bool,
+}
+
+/// The name of a device in errors, unless [`CoreOps::named`] sets another.
+const UNNAMED: &str = "the device";
 
 impl Default for CoreOps {
     /// Creates the default set: every operation of the op table, except those that are deprecated, that only name a
@@ -53,8 +99,11 @@ impl CoreOps {
     /// op table.
     pub fn from_ops(ops: impl IntoIterator<Item = OpCode>) -> Self {
         let terminators = OpCode::ALL.iter().copied().filter(|op| op.info().has(Trait::Terminator));
+        let ops = ops.into_iter().chain(terminators).filter(|&op| op != OpCode::Other);
         CoreOps {
-            ops: ops.into_iter().chain(terminators).filter(|&op| op != OpCode::Other).collect(),
+            name: UNNAMED.into(),
+            ops: ops.map(|op| (op, Limits::default())).collect(),
+            elements: None,
             others: BTreeSet::new(),
             composites: BTreeSet::new(),
             keeps_quantized_types: false,
@@ -62,13 +111,60 @@ impl CoreOps {
         }
     }
 
+    /// Returns the set with this name of the device, which errors contain: "mychip does not support this operation".
+    #[must_use]
+    pub fn named(mut self, name: impl Into<Str>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Returns the set for a device that has only these element types: no operation with another element type among its
+    /// operands and results is in the set. Composites and operations outside the op table are not limited.
+    #[must_use]
+    pub fn for_elements(mut self, elements: impl IntoIterator<Item = ElementType>) -> Self {
+        self.elements = Some(elements.into_iter().collect());
+        self
+    }
+
+    /// Returns the set with an operation added for these element types only: those of all its operands and results. They
+    /// replace those of [`CoreOps::for_elements`] for this operation.
+    #[must_use]
+    pub fn with_elements(mut self, op: OpCode, elements: impl IntoIterator<Item = ElementType>) -> Self {
+        self = self.with(op);
+        if let Some(limits) = self.ops.get_mut(&op) {
+            limits.elements = Some(elements.into_iter().collect());
+        }
+        self
+    }
+
+    /// Returns the set with an operation added if a function returns `true` for it, for conditions other than element types:
+    ///
+    /// ```
+    /// use pjrt_stablehlo::ir::{OpCode, Type};
+    /// use pjrt_stablehlo::passes::CoreOps;
+    ///
+    /// // Transposes matrices only.
+    /// let core = CoreOps::default().with_condition(OpCode::Transpose, |body, op| {
+    ///     body.ty(op.result()).as_tensor().is_some_and(|ty| ty.rank() == 2)
+    /// });
+    /// # assert!(core.contains(OpCode::Transpose));
+    /// ```
+    #[must_use]
+    pub fn with_condition(mut self, op: OpCode, condition: Condition) -> Self {
+        self = self.with(op);
+        if let Some(limits) = self.ops.get_mut(&op) {
+            limits.condition = Some(condition);
+        }
+        self
+    }
+
     /// Returns the set with an operation added. Adding `stablehlo.tuple` or `stablehlo.get_tuple_element` keeps all
-    /// tuples; adding `stablehlo.composite` keeps all composites. [`OpCode::Other`] is ignored; see
-    /// [`CoreOps::with_other`].
+    /// tuples; adding `stablehlo.composite` keeps all composites. An operation that is in the set already keeps its limits.
+    /// [`OpCode::Other`] is ignored; see [`CoreOps::with_other`].
     #[must_use]
     pub fn with(mut self, op: OpCode) -> Self {
         if op != OpCode::Other {
-            self.ops.insert(op);
+            self.ops.entry(op).or_default();
         }
         self
     }
@@ -114,12 +210,29 @@ impl CoreOps {
         self
     }
 
-    /// Returns `true` if the set contains an operation of the op table.
-    pub fn contains(&self, op: OpCode) -> bool {
-        self.ops.contains(&op)
+    /// Returns the name of the device.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
-    /// Returns `true` if the set contains the operation. Composites and operations outside the op table are
+    /// Returns `true` if the set contains an operation of the op table, perhaps with limits.
+    pub fn contains(&self, op: OpCode) -> bool {
+        self.ops.contains_key(&op)
+    }
+
+    /// Returns `true` if the set contains an operation of the op table for all element types and operands.
+    pub(super) fn contains_unlimited(&self, op: OpCode) -> bool {
+        let limits = self.ops.get(&op);
+        limits.is_some_and(|limits| limits.is_unlimited)
+    }
+
+    /// Returns the set with an operation added for all element types and operands, even those that the device lacks.
+    pub(super) fn with_unlimited(mut self, op: OpCode) -> Self {
+        self.ops.insert(op, Limits { is_unlimited: true, ..Limits::default() });
+        self
+    }
+
+    /// Returns `true` if the set contains the operation, perhaps with limits. Composites and operations outside the op table are
     /// identified by name. Custom calls that represent functions of CHLO, such as `mhlo.erf`, are identified by that
     /// function's name, and those that represent HLO's `ragged-all-to-all` by `ragged_all_to_all`.
     pub fn contains_op(&self, op: &Op) -> bool {
@@ -134,6 +247,39 @@ impl CoreOps {
             },
             op => self.contains(op.code()),
         }
+    }
+
+    /// Returns `true` if the set contains this use of an operation: the operation is in the set, and its element types and
+    /// operands are within the limits.
+    pub fn supports(&self, body: &Body, op: &Operation) -> bool {
+        self.contains_op(&op.kind) && self.limit(body, op).is_none()
+    }
+
+    /// Returns the reason why the set does not contain this use of an operation, as a sentence without a period; `None` if
+    /// it contains it.
+    pub fn refusal(&self, body: &Body, op: &Operation) -> Option<String> {
+        if !self.contains_op(&op.kind) {
+            return Some(format!("{} does not support this operation", self.name));
+        }
+        self.limit(body, op).map(|limit| format!("{} {limit}", self.name))
+    }
+
+    /// Returns the limit that an operation of the set exceeds, as the predicate of a sentence.
+    fn limit(&self, body: &Body, op: &Operation) -> Option<String> {
+        if op.info().has(Trait::Terminator) {
+            return None;
+        }
+        let limits = self.ops.get(&op.kind.code()).filter(|limits| !limits.is_unlimited)?;
+        if let Some(allowed) = limits.elements.as_ref().or(self.elements.as_ref()) {
+            let found = body.element_types(op);
+            if let Some(foreign) = found.iter().find(|element| !allowed.contains(element)) {
+                let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+                let allowed = allowed.join(", ");
+                return Some(format!("supports this operation for {allowed}, but not for {foreign}"));
+            }
+        }
+        let is_met = limits.condition.is_none_or(|condition| condition(body, op));
+        (!is_met).then(|| "does not support this operation with these operands or attributes".to_owned())
     }
 
     /// Returns `true` if quantized types remain in programs.
@@ -158,6 +304,6 @@ impl CoreOps {
 
     /// Returns the operations of the op table that are in the set, in the order of the table.
     pub fn ops(&self) -> impl Iterator<Item = OpCode> + '_ {
-        self.ops.iter().copied()
+        self.ops.keys().copied()
     }
 }

@@ -51,6 +51,8 @@ mod bounded_moves;
 mod core_ops;
 mod dynamic_calls;
 mod functions;
+mod isolate;
+mod missing;
 mod quantized;
 mod quantized_flow;
 mod refine_shapes;
@@ -61,7 +63,9 @@ mod rewrite;
 mod rules;
 mod sized;
 
-pub use core_ops::CoreOps;
+pub use core_ops::{Condition, CoreOps};
+pub use isolate::isolate;
+pub use missing::{Missing, MissingOp, Replaced, missing};
 pub use refine_shapes::{Argument, refine_shapes};
 
 use crate::ir::{Function, Module, OpCode, OpId, Operation, TensorType};
@@ -132,9 +136,11 @@ fn run(module: &Module, core: &CoreOps) -> Result<Module, Error> {
         module = rewrite::rewrite(&module, &pass, |function| pass.keeps(function), &mut origins)?;
     }
     if let Some((function, id, op)) = first_foreign_op(&module, core) {
-        let error = unsupported(
-            "the operation is not a core operation, and its decomposition contains operations that are not core operations either",
-        );
+        let refusal = core.refusal(&module.functions()[function].body, op).unwrap_or_default();
+        let error = unsupported(format!(
+            "{refusal}, and its decomposition contains operations that {} does not support either",
+            core.name()
+        ));
         let error = part_of(error, origins.name(function, id));
         return Err(error.in_op(op.kind.name(), &op.location));
     }
@@ -190,8 +196,9 @@ pub struct Decomposition {
 
 /// Returns the first operation that is not in the set, with the index of its function.
 fn first_foreign_op<'m>(module: &'m Module, core: &CoreOps) -> Option<(usize, OpId, &'m Operation)> {
-    let functions = module.functions().iter().enumerate();
-    let mut ops =
-        functions.flat_map(|(index, function)| function.body.all_ops().map(move |(id, op)| (index, id, op)));
-    ops.find(|(_, _, op)| !core.contains_op(&op.kind))
+    module.functions().iter().enumerate().find_map(|(index, function)| {
+        let mut ops = function.body.all_ops();
+        let (id, op) = ops.find(|(_, op)| !core.supports(&function.body, op))?;
+        Some((index, id, op))
+    })
 }

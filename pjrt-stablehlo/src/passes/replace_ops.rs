@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use super::CoreOps;
 use super::functions::{called_functions, kept_functions};
-use super::rewrite::{Pass, Replacement, Rewriter};
+use super::rewrite::{Pass, Replacement, Rewriter, unsupported};
 use super::rules::rewrite_of;
 use crate::Error;
-use crate::ir::{Function, Module, Op, OpCode, Operation, Str, Type};
+use crate::ir::{Body, Function, Module, Op, OpCode, Operation, Str, Type};
 
 /// The pass that replaces the operations outside a set according to the rules.
 pub(super) struct ReplaceOps<'c> {
@@ -38,10 +38,10 @@ impl<'c> ReplaceOps<'c> {
 
 impl Pass for ReplaceOps<'_> {
     fn replacement<'m>(&self, r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Replacement<'m>, Error> {
-        if self.core.contains_op(&op.kind) {
-            return Ok(Replacement::Copy);
-        }
-        let values = rewrite_of(&op.kind)?.apply(r, op)?;
+        let Some(refusal) = self.core.refusal(r.old_body(), op) else { return Ok(Replacement::Copy) };
+        let rewrite = rewrite_of(&op.kind)
+            .ok_or_else(|| unsupported(format!("{refusal}, and it cannot be decomposed")))?;
+        let values = rewrite.apply(r, op)?;
         Ok(values.map_or(Replacement::Blocks, Replacement::Values))
     }
 
@@ -51,8 +51,8 @@ impl Pass for ReplaceOps<'_> {
         }
     }
 
-    fn decomposes(&self, op: &Op) -> bool {
-        !self.core.contains_op(op)
+    fn decomposes(&self, body: &Body, op: &Operation) -> bool {
+        !self.core.supports(body, op)
     }
 
     fn inlines_calls(&self) -> bool {

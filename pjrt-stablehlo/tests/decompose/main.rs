@@ -1,5 +1,6 @@
 //! Decomposition, rule by rule, and the page of the documentation that lists the rules.
 
+mod missing;
 mod samples;
 
 use std::collections::BTreeMap;
@@ -92,7 +93,7 @@ fn errors_name_operation_and_location() {
     assert_eq!(error.kind, ErrorKind::Unsupported);
     assert_eq!(
         error.to_string(),
-        "stablehlo.sine: the operation is not a core operation, and cannot be decomposed at \"here\""
+        "stablehlo.sine: the device does not support this operation, and it cannot be decomposed at \"here\""
     );
     let text = function(
         "%x: tensor<4xf32>, %s: tensor<2xi64>",
@@ -110,7 +111,7 @@ fn errors_name_the_operation_that_needs_a_missing_one() {
     let error = decompose(&read(&text), &CoreOps::default().without(OpCode::Log)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "stablehlo.log: the operation is not a core operation, and cannot be decomposed; 'chlo.erf_inv' is decomposed into it \
+        "stablehlo.log: the device does not support this operation, and it cannot be decomposed; 'chlo.erf_inv' is decomposed into it \
          at \"here\""
     );
     // By way of another that is decomposed, too.
@@ -127,7 +128,7 @@ fn a_set_with_neither_if_nor_case_is_an_error() {
     assert!(
         error
             .to_string()
-            .contains("its decomposition contains operations that are not core operations either"),
+            .contains("its decomposition contains operations that the device does not support either"),
         "{error}"
     );
 }

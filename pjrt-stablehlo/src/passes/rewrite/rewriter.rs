@@ -13,7 +13,7 @@ use super::live::live_ops;
 use super::origins::Origins;
 use crate::build::Builder;
 use crate::ir::{
-    BlockId, Function, FunctionType, Location, LocationKind, Module, Op, OpId, Operation, Str, Trait, Type,
+    BlockId, Body, Function, FunctionType, Location, LocationKind, Module, OpId, Operation, Str, Trait, Type,
     ValueId,
 };
 use crate::limits::{MAX_DECOMPOSED_OPS, MAX_INLINED_OPS};
@@ -57,7 +57,7 @@ pub(crate) trait Pass {
     fn end_function(&self, _function: &mut Function) {}
 
     /// Returns `true` if the replacement of an operation is a decomposition, which messages mention.
-    fn decomposes(&self, _op: &Op) -> bool {
+    fn decomposes(&self, _body: &Body, _op: &Operation) -> bool {
         false
     }
 
@@ -288,7 +288,7 @@ impl<'m> Rewriter<'m> {
         let old = self.origins.functions.get(function).and_then(|ops| ops.get(id.index())).copied();
         let origin = match old {
             Some(origin) if origin != 0 => origin,
-            _ if !self.pass.decomposes(&op.kind) => return,
+            _ if !self.pass.decomposes(&self.module.functions()[function].body, op) => return,
             _ => self.origins.number(op.kind.name()),
         };
         self.new_origins.resize(first_new, 0);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::errors::{definite, unsupported};
 use super::rewriter::{Frame, Rewriter, Values};
 use crate::Error;
-use crate::ir::{DictionaryAttribute, Function, Operation, TensorType, Type, ValueId};
+use crate::ir::{Body, DictionaryAttribute, Function, Operation, TensorType, Type, ValueId};
 
 impl<'m> Rewriter<'m> {
     /// Copies the attributes of a replaced operation to the new operation that computes its results.
@@ -37,10 +37,15 @@ impl<'m> Rewriter<'m> {
         self.frames.last().expect("an operation is in a block that is being copied")
     }
 
+    /// Returns the old body that is being copied.
+    pub(crate) fn old_body(&self) -> &'m Body {
+        let function: &'m Function = self.activations[self.frame().activation].function;
+        &function.body
+    }
+
     /// Returns the type of a value of the old body.
     pub(crate) fn old_type(&self, value: ValueId) -> &'m Type {
-        let function: &'m Function = self.activations[self.frame().activation].function;
-        function.body.ty(value)
+        self.old_body().ty(value)
     }
 
     /// Returns the values of the new body that replace values of the old body.

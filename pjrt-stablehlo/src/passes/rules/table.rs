@@ -188,9 +188,9 @@ pub(crate) fn function_of_call(call: &CustomCall) -> Option<&'static str> {
     chlo::rule_of_call(call).map(|rule| rule.name).or(is_ragged.then_some(ragged_all_to_all::TARGET))
 }
 
-/// Returns the rule for an operation that is not in the set.
-pub(crate) fn rewrite_of(kind: &Op) -> Result<Rewrite, Error> {
-    let rule = match kind {
+/// Returns the rule for an operation that is not in the set; `None` if it cannot be decomposed.
+pub(crate) fn rewrite_of(kind: &Op) -> Option<Rewrite> {
+    match kind {
         Op::Other(other) => {
             chlo::RULES.iter().find(|rule| rule.name == &*other.name).map(|rule| rule.rewrite)
         }
@@ -199,6 +199,5 @@ pub(crate) fn rewrite_of(kind: &Op) -> Result<Rewrite, Error> {
         }
         Op::CustomCall(call) => chlo::rule_of_call(call).map(|_| Rewrite::Values(chlo::custom_call)),
         kind => RULES.iter().find(|rule| rule.op == kind.code()).map(|rule| rule.rewrite),
-    };
-    rule.ok_or_else(|| unsupported("the operation is not a core operation, and cannot be decomposed"))
+    }
 }

@@ -1,19 +1,20 @@
-//! The folder of the arrays that the children observe.
+//! Temporary folders, for what the children read and write.
 
 use std::path::PathBuf;
 
 /// A temporary folder, which is deleted when the value is dropped.
-pub(super) struct Scratch(PathBuf);
+pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    pub(super) fn new() -> Result<Self, String> {
-        let path = std::env::temp_dir().join(format!("cargo-pjrt-compare-{}", std::process::id()));
+    /// Creates a folder for a subcommand.
+    pub(crate) fn new(verb: &str) -> Result<Self, String> {
+        let path = std::env::temp_dir().join(format!("cargo-pjrt-{verb}-{}", std::process::id()));
         std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Self(path))
     }
 
     /// Creates a folder in this folder, and returns its path.
-    pub(super) fn folder(&self, name: &str) -> Result<PathBuf, String> {
+    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, String> {
         let path = self.0.join(name);
         std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(path)

@@ -1,0 +1,262 @@
+//! The parent process: reads programs, has them compiled, and collects the answers.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pjrt_stablehlo::Module;
+use pjrt_stablehlo::passes::decompositions;
+
+use super::child::Message;
+use super::options::Options;
+use super::report::{OpRow, Outcome, ProgramRow, Report, Tier};
+use super::sources::{Source, sources};
+use super::trials::{Key, Trial, Trials, uses};
+use crate::process::child::{Prints, Received, Worker};
+use crate::process::{Scratch, output};
+use crate::run::Job;
+
+/// A program with its operations and the plugin's answers.
+struct Program {
+    tier: String,
+    row: ProgramRow,
+    module: Option<Module>,
+    uses: BTreeMap<Key, usize>,
+}
+
+/// Lists the needs of programs. `program` is the path of this program, which must have the hidden subcommand `needs-child`.
+///
+/// # Errors
+///
+/// Returns an error if an argument names no program, if a child cannot be started, or if the plugin cannot be used.
+pub fn needs(options: &Options, program: &Path) -> Result<Report, String> {
+    let sources = sources(options)?;
+    let mut programs: Vec<Program> = sources.iter().map(examine).collect();
+    let mut answers = HashMap::new();
+    if let Some(plugin) = &options.plugin {
+        let compiler = Compiler { plugin, options: &options.options, program, timeout: options.timeout };
+        answers = ask(&compiler, &sources, &mut programs)?;
+    }
+    Ok(Report { plugin: options.plugin.clone(), tiers: tiers(&programs, &answers) })
+}
+
+/// Reads a program and lists its operations.
+fn examine(source: &Source) -> Program {
+    let module = source.job.as_ref().map_err(Clone::clone).and_then(Job::module);
+    let row = ProgramRow {
+        name: source.name.clone(),
+        unreadable: module.as_ref().err().cloned(),
+        outcome: None,
+        refused_ops: Vec::new(),
+    };
+    let uses = module.as_ref().map(uses).unwrap_or_default();
+    Program { tier: source.tier.clone(), row, module: module.ok(), uses }
+}
+
+/// Has the plugin compile the programs, and the operations of those that it refuses. Returns its answers for operations.
+fn ask(
+    compiler: &Compiler<'_>,
+    sources: &[Source],
+    programs: &mut [Program],
+) -> Result<HashMap<Key, Outcome>, String> {
+    let readable: Vec<(usize, &Job)> = sources
+        .iter()
+        .enumerate()
+        .filter_map(|(index, source)| Some((index, source.job.as_ref().ok()?)))
+        .collect();
+    let jobs: Vec<&Job> = readable.iter().map(|(_, job)| *job).collect();
+    let outcomes = compiler.compile(&jobs, "programs")?;
+    for ((index, _), outcome) in readable.iter().zip(outcomes) {
+        programs[*index].row.outcome = Some(outcome);
+    }
+    let mut trials = Trials::default();
+    let mut of_programs = Vec::new();
+    for program in programs.iter().filter(|program| program.row.is_refused()) {
+        of_programs.push(program.module.as_ref().map(|module| trials.add(module)).unwrap_or_default());
+    }
+    let jobs: Vec<&Job> = trials.all.iter().map(|trial| &trial.job).collect();
+    let outcomes = compiler.compile(&jobs, "operations of refused programs")?;
+    let outcomes = blamed(&trials.all, outcomes);
+    for (program, of_program) in
+        programs.iter_mut().filter(|program| program.row.is_refused()).zip(of_programs)
+    {
+        let refused = of_program.iter().filter(|index| matches!(outcomes[**index], Outcome::Refused(_)));
+        for index in refused {
+            let op = shown(&trials.all[*index].key);
+            if !program.row.refused_ops.contains(&op) {
+                program.row.refused_ops.push(op);
+            }
+        }
+    }
+    let mut answers = HashMap::new();
+    for program in programs.iter().filter(|program| program.row.outcome == Some(Outcome::Accepted)) {
+        answers.extend(program.uses.keys().map(|key| (key.clone(), Outcome::Accepted)));
+    }
+    for (trial, outcome) in trials.all.iter().zip(outcomes) {
+        let answer = answers.entry(trial.key.clone()).or_insert_with(|| outcome.clone());
+        if weight(&outcome) > weight(answer) {
+            *answer = outcome;
+        }
+    }
+    Ok(answers)
+}
+
+/// Returns the order of answers to several uses of an operation, of which the last counts. An operation that is refused in one
+/// form has not been implemented completely; one whose contents are refused is implemented if another use is accepted.
+fn weight(outcome: &Outcome) -> u8 {
+    match outcome {
+        Outcome::Contains(_) => 0,
+        Outcome::Accepted => 1,
+        Outcome::Refused(_) => 2,
+    }
+}
+
+/// Returns the answers with those operations that are refused because of their contents told apart.
+fn blamed(trials: &[Trial], outcomes: Vec<Outcome>) -> Vec<Outcome> {
+    let refused = trials.iter().zip(&outcomes).filter(|(_, outcome)| **outcome != Outcome::Accepted);
+    let refused: HashSet<&Key> = refused.map(|(trial, _)| &trial.key).collect();
+    let blame = |(trial, outcome): (&Trial, &Outcome)| match outcome {
+        // A message that names the operation itself is about the operation.
+        Outcome::Refused(why)
+            if !why.contains(trial.key.name())
+                && trial.contents.iter().any(|inner| refused.contains(inner)) =>
+        {
+            Outcome::Contains(why.clone())
+        }
+        outcome => outcome.clone(),
+    };
+    trials.iter().zip(&outcomes).map(blame).collect()
+}
+
+/// Returns an operation with its element types, for a reader.
+fn shown(key: &Key) -> String {
+    match key.element_types.is_empty() {
+        true => key.op.clone(),
+        false => format!("{} of {}", key.op, key.element_types.join(", ")),
+    }
+}
+
+/// Groups the programs and their operations by tier.
+fn tiers(programs: &[Program], answers: &HashMap<Key, Outcome>) -> Vec<Tier> {
+    let mut names: Vec<&str> = Vec::new();
+    for program in programs {
+        if !names.contains(&&*program.tier) {
+            names.push(&program.tier);
+        }
+    }
+    let tier = |name: &&str| {
+        let of_tier: Vec<&Program> = programs.iter().filter(|program| program.tier == *name).collect();
+        let mut counts: BTreeMap<&Key, (usize, usize)> = BTreeMap::new();
+        for (key, uses) in of_tier.iter().flat_map(|program| &program.uses) {
+            let count = counts.entry(key).or_default();
+            *count = (count.0 + uses, count.1 + 1);
+        }
+        let ops = counts.into_iter().map(|(key, (uses, programs))| OpRow {
+            op: key.op.clone(),
+            element_types: key.element_types.clone(),
+            uses,
+            programs,
+            outcome: answers.get(key).cloned(),
+            decomposition: decomposition(key.name()),
+        });
+        Tier {
+            name: (*name).to_owned(),
+            ops: ops.collect(),
+            programs: of_tier.iter().map(|program| program.row.clone()).collect(),
+        }
+    };
+    names.iter().map(tier).collect()
+}
+
+/// Returns the description of an operation's decomposition, if there is one.
+fn decomposition(op: &str) -> Option<String> {
+    decompositions().find(|decomposition| decomposition.op == op).map(|found| found.into.to_owned())
+}
+
+/// A plugin that compiles programs in child processes.
+struct Compiler<'a> {
+    plugin: &'a Path,
+    options: &'a [String],
+    program: &'a Path,
+    timeout: Duration,
+}
+
+impl Compiler<'_> {
+    /// Compiles programs. A child that ends is replaced for the remaining programs.
+    fn compile(&self, jobs: &[&Job], what: &str) -> Result<Vec<Outcome>, String> {
+        let mut outcomes = Vec::new();
+        if jobs.is_empty() {
+            return Ok(outcomes);
+        }
+        output::print_error(&format!("compiling {} {what} with {}", jobs.len(), self.plugin.display()));
+        let scratch = Scratch::new("needs")?;
+        let folder = scratch.folder("jobs")?;
+        for (number, job) in jobs.iter().enumerate() {
+            job.write(&folder.join(number.to_string()))?;
+        }
+        while outcomes.len() < jobs.len() {
+            let mut worker = self.start(&folder, outcomes.len(), jobs.len())?;
+            let end = self.collect(&mut worker, &mut outcomes, jobs.len())?;
+            if let Some(end) = end {
+                let printed = worker.printed();
+                let printed = if printed.is_empty() { printed } else { format!("; it printed: {printed}") };
+                outcomes.push(Outcome::Refused(format!("{end}{printed}")));
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// Collects the answers of a child. Returns the way in which it ended during a compilation.
+    fn collect(
+        &self,
+        worker: &mut Worker,
+        outcomes: &mut Vec<Outcome>,
+        count: usize,
+    ) -> Result<Option<String>, String> {
+        let located = |why: &str| format!("{}: {why}", self.plugin.display());
+        let (mut is_ready, mut compiling) = (false, false);
+        while outcomes.len() < count {
+            let end = match worker.receive(self.timeout) {
+                Received::Line(line) => {
+                    match serde_json::from_str(&line) {
+                        Ok(Message::Unusable(why)) => return Err(located(&why)),
+                        Ok(Message::Ready) => is_ready = true,
+                        Ok(Message::Begins(_)) => compiling = true,
+                        Ok(Message::Compiled(_, refusal)) => {
+                            compiling = false;
+                            outcomes.push(refusal.map_or(Outcome::Accepted, Outcome::Refused));
+                        }
+                        Err(_) => {}
+                    }
+                    continue;
+                }
+                Received::TimedOut => format!(
+                    "the compilation took longer than {:.0} s (--timeout changes the limit)",
+                    self.timeout.as_secs_f64()
+                ),
+                Received::Ended(ending) => format!("the plugin ended the process with {ending}"),
+            };
+            if !is_ready {
+                return Err(located(&format!(
+                    "while creating a client: {end}; it printed: {}",
+                    worker.printed()
+                )));
+            }
+            if compiling || outcomes.len() < count {
+                return Ok(Some(end));
+            }
+        }
+        Ok(None)
+    }
+
+    fn start(&self, jobs: &Path, first: usize, end: usize) -> Result<Worker, String> {
+        let plugin: PathBuf = self.plugin.to_owned();
+        let mut arguments: Vec<OsString> =
+            vec!["needs-child".into(), plugin.into(), "--jobs".into(), jobs.into()];
+        arguments.extend([format!("--first={first}").into(), format!("--end={end}").into()]);
+        arguments.extend(self.options.iter().map(|option| format!("--option={option}").into()));
+        Worker::start(self.program, &arguments, Prints::Kept)
+            .map_err(|error| format!("cannot start {}: {error}", self.program.display()))
+    }
+}
