@@ -2,14 +2,15 @@
 
 use super::instr::{Instr, Op, scalar_op};
 use super::{
-    ArrayId, ArraySpec, Base, Call, Cell, Code, MAX_CELLS, Operand, Outside, Place, Start, Vector, Window,
-    cells_of, optimise,
+    ArrayId, ArraySpec, Base, Call, Cell, Code, MAX_CELLS, Operand, Outside, Place, ScalarKernel, Start,
+    Vector, Window, cells_of, optimise,
 };
 use crate::region::node::Node;
 use crate::region::{Access, Builder, RegionError, Val};
-use crate::tile::{self, Kernel, Opcode};
+use crate::tile::{self, Opcode};
 use crate::{ComputeType, DType};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A jump target in the program.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +33,7 @@ pub struct Assembler {
     constants: HashMap<Vec<u8>, Cell>,
     arrays: Vec<ArraySpec>,
     windows: Vec<Window>,
-    kernels: Vec<Kernel>,
+    kernels: Vec<ScalarKernel>,
     vectors: Vec<Vector>,
     copies: Vec<(Place, Place)>,
     splats: Vec<(Place, Place)>,
@@ -352,7 +353,7 @@ impl Assembler {
             return fail(format!("{opcode:?} of {types:?} to {ty:?} is not implemented"));
         };
         let x = self.index(self.kernels.len())?;
-        self.kernels.push(kernel);
+        self.kernels.push(ScalarKernel { kernel, opcode, to: ty, from: types[0] });
         self.push(Op::Kernel, dst.cell, [a, b, c], x);
         Ok(())
     }
@@ -383,7 +384,7 @@ impl Assembler {
         let first = src[0];
         src[args.len()..].fill(first);
         let x = self.index(self.vectors.len())?;
-        self.vectors.push(Vector { kernel, dst, src, n });
+        self.vectors.push(Vector { kernel, opcode, to: ty, from: types[0], dst, src, n });
         self.push(Op::Vector, dst.cell, src.map(|p| p.cell), x);
         Ok(())
     }
@@ -694,6 +695,7 @@ impl Assembler {
             switches,
             reads: self.reads,
             writes: self.writes,
+            native: Arc::default(),
         };
         optimise::optimise(&mut code, labels);
         code.check();

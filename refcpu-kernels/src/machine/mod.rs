@@ -12,6 +12,7 @@
 mod assembler;
 mod exec;
 mod instr;
+mod native;
 mod optimise;
 #[cfg(test)]
 mod tests;
@@ -19,9 +20,11 @@ mod tests;
 pub use assembler::{Assembler, Label};
 pub use exec::run;
 
-use crate::DType;
-use crate::tile::Kernel;
+use crate::tile::{Kernel, Opcode};
+use crate::{ComputeType, DType};
 use instr::Instr;
+use native::Native;
+use std::sync::Arc;
 
 /// The number of a cell.
 type Cell = u16;
@@ -117,10 +120,26 @@ struct Window {
     outside: Outside,
 }
 
+/// A kernel for single elements.
+#[derive(Clone, Copy, Debug)]
+struct ScalarKernel {
+    kernel: Kernel,
+    opcode: Opcode,
+    /// The type of the result.
+    to: ComputeType,
+    /// The type of the first operand.
+    from: ComputeType,
+}
+
 /// A vector operation on short arrays.
 #[derive(Clone, Copy, Debug)]
 struct Vector {
     kernel: Kernel,
+    opcode: Opcode,
+    /// The type of the result.
+    to: ComputeType,
+    /// The type of the first operand.
+    from: ComputeType,
     dst: Place,
     src: [Place; 3],
     n: usize,
@@ -151,7 +170,7 @@ pub struct Code {
     arrays: Vec<ArraySpec>,
     windows: Vec<Window>,
     /// The kernels for single elements.
-    kernels: Vec<Kernel>,
+    kernels: Vec<ScalarKernel>,
     vectors: Vec<Vector>,
     /// The copies: destination and source.
     copies: Vec<(Place, Place)>,
@@ -161,6 +180,8 @@ pub struct Code {
     switches: Vec<Vec<u16>>,
     reads: usize,
     writes: usize,
+    /// The machine code, which copies of the program share.
+    native: Arc<Native>,
 }
 
 impl Code {

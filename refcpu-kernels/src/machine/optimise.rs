@@ -192,7 +192,7 @@ impl Code {
         self.array_cells(usize::from(o.array.0))
     }
 
-    fn array_cells(&self, array: usize) -> Option<Range<usize>> {
+    pub(super) fn array_cells(&self, array: usize) -> Option<Range<usize>> {
         match self.arrays[array] {
             ArraySpec { base: Base::Cells(cell), dtype, len } => Some(Place { cell, dtype, len }.cells()),
             _ => None,
@@ -200,7 +200,7 @@ impl Code {
     }
 
     /// Returns the cells that an instruction reads, or writes only partially.
-    fn reads_of(&self, i: &Instr) -> Vec<Range<usize>> {
+    pub(super) fn reads_of(&self, i: &Instr) -> Vec<Range<usize>> {
         let one = |c: Cell| usize::from(c)..usize::from(c) + 1;
         let x = usize::from(i.x);
         match i.op {
@@ -228,7 +228,7 @@ impl Code {
     }
 
     /// Returns the cells that an instruction writes.
-    fn writes_of(&self, i: &Instr) -> Option<Range<usize>> {
+    pub(super) fn writes_of(&self, i: &Instr) -> Option<Range<usize>> {
         let x = usize::from(i.x);
         match i.op {
             Op::Vector => Some(self.vectors[x].dst.cells()),
@@ -241,7 +241,7 @@ impl Code {
     }
 
     /// Returns the cells that a window is loaded to or stored from.
-    fn moved(&self, i: &Instr) -> Range<usize> {
+    pub(super) fn moved(&self, i: &Instr) -> Range<usize> {
         let w = &self.windows[usize::from(i.x)];
         let start = usize::from(i.dst);
         start..start + (w.runs.len() * w.run).div_ceil(8)
