@@ -1,11 +1,11 @@
 //! Compiled functions.
 
-use crate::error::Error;
+use crate::ir::Error;
 use crate::ir::Function;
-use crate::verify::verify;
+use crate::ir::verify;
 #[cfg(all(target_arch = "x86_64", unix))]
 use crate::{
-    live::Liveness,
+    ir::Liveness,
     memory::{self, CodeMemory},
     x86,
 };

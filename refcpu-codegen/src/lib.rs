@@ -30,25 +30,17 @@
 //! ```
 #![deny(unsafe_code)]
 
-#[cfg(all(target_arch = "x86_64", unix))]
-mod allocate;
 mod compiled;
-mod error;
-mod interpret;
 mod ir;
-mod live;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod memory;
 #[cfg(test)]
 mod tests;
-mod verify;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod x86;
 
 pub use compiled::Compiled;
-pub use error::Error;
-pub use interpret::interpret;
 pub use ir::{
-    Access, Array, BinaryOp, Block, End, Function, Index, Inst, MAX_VECTOR, Reg, Relation, Scalar, Type,
-    UnaryOp,
+    Access, Array, BinaryOp, Block, End, Error, Function, Index, Inst, MAX_VECTOR, Reg, Relation, Scalar,
+    Type, UnaryOp, interpret,
 };

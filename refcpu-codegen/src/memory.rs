@@ -3,7 +3,7 @@
 //! A page is never writable and executable at once: it is mapped writable, filled, and then made executable.
 #![allow(unsafe_code)]
 
-use crate::error::Error;
+use crate::ir::Error;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 

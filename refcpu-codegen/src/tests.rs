@@ -1,6 +1,8 @@
 //! Random functions, which the interpreter and machine code must execute alike.
 
-use crate::ir::*;
+use crate::ir::{
+    Access, Array, BinaryOp, Block, End, Function, Index, Inst, Reg, Relation, Scalar, Type, UnaryOp,
+};
 use crate::{Compiled, Error, interpret};
 
 /// A generator of pseudo-random numbers.

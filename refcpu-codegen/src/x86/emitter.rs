@@ -1,8 +1,8 @@
 //! The list of instructions under construction, and the moves between registers and memory.
 
+use super::allocate::{Allocation, Place};
 use super::codes;
-use crate::allocate::{Allocation, Place};
-use crate::error::Error;
+use crate::ir::Error;
 use crate::ir::{Access, Function, Reg, Scalar, Type};
 use iced_x86::{
     BlockEncoder, BlockEncoderOptions, Code, IcedError, Instruction, InstructionBlock, MemoryOperand,

@@ -104,6 +104,34 @@ impl Emitter<'_> {
         self.set_vector(dst, to);
     }
 
+    /// Assigns half of a vector.
+    pub(super) fn half(&mut self, op: UnaryOp, dst: Reg, a: Reg) {
+        let (from, ty) = (self.ty(a), self.ty(dst));
+        let x = self.vector(a, V13);
+        let low = op == UnaryOp::Low;
+        if ty.is_general() {
+            let lane = u32::from(!low);
+            if is_wide(ty) {
+                self.add(Instruction::with3(Code::VEX_Vpextrq_rm64_xmm_imm8, r64(RAX), xmm(x), lane));
+            } else {
+                self.add(Instruction::with3(Code::VEX_Vpextrd_rm32_xmm_imm8, r32(RAX), xmm(x), lane));
+            }
+            return self.set_general(dst, RAX);
+        }
+        let to = self.target(dst, V15);
+        match from.size() {
+            _ if low => self.op2(Code::VEX_Vmovaps_xmm_xmmm128, xmm(to), xmm(x)),
+            32 => {
+                let high =
+                    Instruction::with3(Code::VEX_Vextractf128_xmmm128_ymm_imm8, xmm(to), v(from, x), 1u32);
+                self.add(high);
+            }
+            16 => self.op3(Code::VEX_Vmovhlps_xmm_xmm_xmm, xmm(to), xmm(x), xmm(x)),
+            _ => self.op2(Code::VEX_Vmovshdup_xmm_xmmm128, xmm(to), xmm(x)),
+        }
+        self.set_vector(dst, to);
+    }
+
     /// Converts between integers and floats, and between floats.
     pub(super) fn convert(&mut self, dst: Reg, a: Reg) {
         let (from, to) = (self.ty(a), self.ty(dst));

@@ -7,15 +7,16 @@
 //!   registers;
 //! * runs its blocks in their order, without jumps between a block and the next one.
 
+mod allocate;
 mod codes;
 mod emitter;
 mod float;
 mod integer;
 
-use crate::allocate::{Pool, allocate};
-use crate::error::Error;
+use crate::ir::Error;
+use crate::ir::Liveness;
 use crate::ir::{Block, End, Function, Inst, Reg, Scalar, UnaryOp};
-use crate::live::Liveness;
+use allocate::{Pool, allocate};
 use emitter::{BASES, Emitter, FIRST_BASE, Label, RAX, RDX, RSP, memory, r8, r32, r64};
 use iced_x86::{Code, Instruction, Register};
 
@@ -130,6 +131,7 @@ fn instruction(e: &mut Emitter<'_>, inst: &Inst) {
         }
         Inst::Constant { dst, bits } => e.vector_constant(*dst, *bits),
         Inst::Unary { op: UnaryOp::Convert, dst, a } => e.convert(*dst, *a),
+        Inst::Unary { op: op @ (UnaryOp::Low | UnaryOp::High), dst, a } => e.half(*op, *dst, *a),
         Inst::Unary { op, dst, a } if e.ty(*dst).is_general() => e.integer_unary(*op, *dst, *a),
         Inst::Unary { op, dst, a } => e.vector_unary(*op, *dst, *a),
         Inst::Binary { op, dst, a, b } if e.ty(*dst).is_general() => e.integer_binary(*op, *dst, *a, *b),

@@ -1,9 +1,10 @@
 //! The assembler, which creates programs.
 
-use super::instr::{Instr, Op, scalar_op};
-use super::{
-    ArrayId, ArraySpec, Base, Call, Cell, Code, MAX_CELLS, Operand, Outside, Place, ScalarKernel, Start,
-    Vector, Window, cells_of, optimise,
+use super::Code;
+use super::program::instr::{Instr, Op, scalar_op};
+use super::program::{
+    ArrayId, ArraySpec, Base, Call, Cell, Formula, MAX_CELLS, Operand, Outside, Place, Program, ScalarKernel,
+    Start, Vector, Window, cells_of, optimise,
 };
 use crate::region::node::Node;
 use crate::region::{Access, Builder, RegionError, Val};
@@ -565,13 +566,16 @@ impl Assembler {
         Ok(())
     }
 
-    /// Adds a call of the program's caller, which receives the number `what` and these arrays.
+    /// Adds a call of the program's caller, which receives the number `what` and these arrays. Machine code uses the formula
+    /// instead, if there is one.
     ///
     /// # Errors
-    /// Returns an error if dimensions do not match the arrays, or if a result is an operand of the program.
+    /// Returns an error if dimensions do not match the arrays, if a result is an operand of the program, or if the formula does not
+    /// match the arrays.
     pub fn call(
         &mut self,
         what: usize,
+        formula: Option<Formula>,
         reads: &[(ArrayId, &[usize])],
         writes: &[(ArrayId, &[usize])],
     ) -> Result<(), RegionError> {
@@ -599,8 +603,11 @@ impl Assembler {
                 return fail("the arrays of a call overlap");
             }
         }
+        if formula.is_some_and(|f| !f.fits(&self.arrays, &reads, &writes)) {
+            return fail("the formula does not match the arrays of the call");
+        }
         let x = self.index(self.calls.len())?;
-        self.calls.push(Call { what, reads, writes });
+        self.calls.push(Call { what, formula, reads, writes });
         self.push(Op::Call, 0, [0; 3], x);
         Ok(())
     }
@@ -682,7 +689,7 @@ impl Assembler {
             }
         }
         let switches = self.switches.iter().map(|s| s.iter().map(|l| l.0 as u16).collect()).collect();
-        let mut code = Code {
+        let mut program = Program {
             instrs: self.instrs,
             cells,
             arrays: self.arrays,
@@ -695,10 +702,9 @@ impl Assembler {
             switches,
             reads: self.reads,
             writes: self.writes,
-            native: Arc::default(),
         };
-        optimise::optimise(&mut code, labels);
-        code.check();
-        Ok(code)
+        optimise::optimise(&mut program, labels);
+        program.check();
+        Ok(Code { program, native: Arc::default() })
     }
 }

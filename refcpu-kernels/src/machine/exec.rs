@@ -1,8 +1,9 @@
 //! The interpreter of programs.
 
-use super::instr::{Instr, Op, with_ops};
-use super::native::{Outcome, Program};
-use super::{Base, Code, Outside, Place, Window};
+use super::Code;
+use super::native::{MachineCode, Native, Outcome};
+use super::program::instr::{Instr, Op, with_ops};
+use super::program::{Base, Operand, Outside, Place, Program, Window};
 use crate::scratch::Scratch;
 use crate::tile::{Int, Num};
 use crate::{DType, Dst, Src};
@@ -31,6 +32,7 @@ pub fn run<E>(
     call: &mut Caller<'_, E>,
     stop: &dyn Fn() -> bool,
 ) -> Result<bool, E> {
+    let (native, code) = (&*code.native, &code.program);
     assert!(
         reads.len() == code.reads && writes.len() == code.writes,
         "the program has {} operands and {} results, but got {} and {}",
@@ -62,15 +64,19 @@ pub fn run<E>(
             ptr
         })
         .collect();
-    let machine = Machine { code, cells, bases };
+    let machine = Machine { code, native, cells, bases };
     // SAFETY: cells and arrays have the sizes and types that the program expects (checked above), and nothing
     // else uses them during the run.
     unsafe { machine.run(call, stop) }
 }
 
+/// The instruction at which a run paused, or `None` if the program has ended.
+type Paused<E> = Result<Option<u16>, E>;
+
 /// The state of a run.
 struct Machine<'a> {
-    code: &'a Code,
+    code: &'a Program,
+    native: &'a Native,
     cells: *mut u64,
     /// The address of the first byte of each array.
     bases: Vec<*mut u8>,
@@ -207,7 +213,7 @@ impl Machine<'_> {
     #[inline(never)]
     unsafe fn call<E>(&self, number: u16, call: &mut Caller<'_, E>) -> Result<(), E> {
         let c = &self.code.calls[usize::from(number)];
-        let base = |o: &super::Operand| {
+        let base = |o: &Operand| {
             NonNull::new(self.bases[usize::from(o.array.0)]).expect("the address of an array is not null")
         };
         // SAFETY: arrays have the types and sizes of their operands (checked when the call was created).
@@ -227,19 +233,20 @@ impl Machine<'_> {
     /// `cells` and `bases` must point to the cells and arrays that the program was created for, which nothing
     /// else uses.
     unsafe fn run<E>(&self, call: &mut Caller<'_, E>, stop: &dyn Fn() -> bool) -> Result<bool, E> {
-        let native = &self.code.native;
         let mut next = 0;
         let mut steps = 0;
         loop {
-            let paused = match native.after(self.code, std::mem::take(&mut steps)) {
+            let machine_code = self.native.after(self.code, steps);
+            steps = if machine_code.is_some() { 0 } else { STEPS };
+            let paused = match machine_code {
                 // SAFETY: guaranteed by the caller.
-                Some(program) => unsafe { self.execute(program, next, call)? },
+                Some(code) => unsafe { self.execute(code, next, call)? },
                 // SAFETY: as above.
                 None => unsafe { self.interpret(next, &mut steps, call)? },
             };
             match paused {
                 None => {
-                    native.after(self.code, steps);
+                    self.native.after(self.code, steps);
                     return Ok(true);
                 }
                 Some(_) if stop() => return Ok(false),
@@ -248,16 +255,11 @@ impl Machine<'_> {
         }
     }
 
-    /// Executes machine code. Returns the instruction at which it paused, or `None` if the program has ended.
+    /// Executes machine code from an instruction.
     ///
     /// # Safety
     /// See [`Self::run`].
-    unsafe fn execute<E>(
-        &self,
-        program: &Program,
-        start: u16,
-        call: &mut Caller<'_, E>,
-    ) -> Result<Option<u16>, E> {
+    unsafe fn execute<E>(&self, program: &MachineCode, start: u16, call: &mut Caller<'_, E>) -> Paused<E> {
         let mut result = Ok(());
         let mut interpreted = |number: u32| {
             let i = &self.code.instrs[number as usize];
@@ -282,8 +284,8 @@ impl Machine<'_> {
         })
     }
 
-    /// Interprets the program from an instruction. Returns the instruction at which it paused after some
-    /// iterations, or `None` if the program has ended; `steps` becomes the number of iterations.
+    /// Interprets the program from an instruction. If the program ends before it pauses, `steps` becomes the
+    /// number of iterations.
     ///
     /// # Safety
     /// See [`Self::run`].
@@ -291,13 +293,7 @@ impl Machine<'_> {
         unstable_name_collisions,
         reason = "`maximum` and `minimum` are the methods of `Num`, which follow StableHLO"
     )]
-    unsafe fn interpret<E>(
-        &self,
-        start: u16,
-        steps: &mut u32,
-        call: &mut Caller<'_, E>,
-    ) -> Result<Option<u16>, E> {
-        *steps = STEPS;
+    unsafe fn interpret<E>(&self, start: u16, steps: &mut u32, call: &mut Caller<'_, E>) -> Paused<E> {
         // The state that every instruction needs stays in registers. Therefore rare operations are in other
         // functions, instructions are read in place, and all frequent ones are in this one function.
         let (instrs, cells) = (self.code.instrs.as_ptr(), self.cells);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::region::{self, Builder, RegionError, Val};
 use crate::tile::TileOp;
-use crate::{Dst, Pool, Src};
+use crate::{DType, Dst, Pool, Src};
 
 /// The number of elements of the arrays: more than the lanes of a vector, and not a multiple of them.
 const N: usize = 21;
@@ -85,7 +85,7 @@ fn by_region(
 /// Compiles a program to machine code, which its runs then use.
 fn compile(code: &Code) {
     let supported = crate::isa::level() >= crate::isa::Level::Avx2;
-    assert_eq!(code.native.compiled(code).is_some(), supported, "{code:?}");
+    assert_eq!(code.native.compiled(&code.program).is_some(), supported, "{code:?}");
 }
 
 /// Returns the result of the function as a program: on whole arrays, or element by element in a loop.

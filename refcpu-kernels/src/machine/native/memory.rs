@@ -3,8 +3,8 @@
 use super::scalar::{Arithmetic, scalar_of, tile_operation};
 use super::translate::Translation;
 use super::types::Storage;
-use crate::machine::instr::Instr;
-use crate::machine::{Base, Outside, Place, Window};
+use crate::machine::program::instr::Instr;
+use crate::machine::program::{Base, Outside, Place, Window};
 use crate::{ComputeType, DType};
 use refcpu_codegen::{Access, BinaryOp, End, Index, Inst, MAX_VECTOR, Reg, Relation, Scalar, Type, UnaryOp};
 
@@ -12,7 +12,7 @@ use refcpu_codegen::{Access, BinaryOp, End, Index, Inst, MAX_VECTOR, Reg, Relati
 const MAX_BYTES: usize = 256;
 
 /// Returns the vectors and elements that `len` elements consist of: their offsets in bytes and types.
-fn pieces(scalar: Scalar, len: usize) -> Vec<(usize, Type)> {
+pub(super) fn pieces(scalar: Scalar, len: usize) -> Vec<(usize, Type)> {
     let size = scalar.size();
     let mut all = Vec::new();
     let mut at = 0;
@@ -176,7 +176,7 @@ impl Translation<'_> {
     }
 
     /// Returns a vector of copies of an element.
-    fn repeated(&mut self, a: Reg, ty: Type) -> Reg {
+    pub(super) fn repeated(&mut self, a: Reg, ty: Type) -> Reg {
         if ty.lanes == 1 && self.f.type_of(a) == ty {
             return a;
         }

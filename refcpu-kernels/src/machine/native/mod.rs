@@ -4,12 +4,15 @@
 //! [`refcpu_codegen`], whose registers hold the cells that only single elements use, and compiled. Whenever the code pauses, the
 //! cells contain these values again, so that interpreter and machine code can continue each other's work.
 
+mod formula;
 mod memory;
 mod scalar;
+#[cfg(test)]
+mod tests;
 mod translate;
 mod types;
 
-use super::Code;
+use super::program::Program;
 use crate::isa::{Level, level};
 use refcpu_codegen::{Compiled, Error};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,6 +24,9 @@ const WARM: u32 = 512;
 /// The number of iterations between two pauses of machine code.
 const STEPS: u32 = 1 << 14;
 
+/// The number of iterations between two pauses of machine code that calls kernels, which can take long.
+const STEPS_WITH_CALLS: u32 = 1 << 10;
+
 /// The longest program that is compiled, so that compiling takes milliseconds at most.
 const MAX_INSTRUCTIONS: usize = 3000;
 
@@ -29,12 +35,12 @@ const MAX_INSTRUCTIONS: usize = 3000;
 pub(super) struct Native {
     /// The iterations that were interpreted.
     iterations: AtomicU32,
-    program: OnceLock<Option<Program>>,
+    program: OnceLock<Option<MachineCode>>,
 }
 
 /// A compiled program.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct MachineCode {
     code: Compiled,
     /// The instructions at which the code can start.
     entries: Vec<u16>,
@@ -67,7 +73,7 @@ fn is_enabled() -> bool {
 
 impl Native {
     /// Returns the machine code of a program if there is any, after `iterations` more that were interpreted.
-    pub(super) fn after(&self, code: &Code, iterations: u32) -> Option<&Program> {
+    pub(super) fn after(&self, code: &Program, iterations: u32) -> Option<&MachineCode> {
         if let Some(program) = self.program.get() {
             return program.as_ref();
         }
@@ -79,7 +85,7 @@ impl Native {
     }
 
     /// Returns the machine code of a program, after compiling it if necessary; `None` if it is not compiled.
-    pub(super) fn compiled(&self, code: &Code) -> Option<&Program> {
+    pub(super) fn compiled(&self, code: &Program) -> Option<&MachineCode> {
         let compile = || {
             let compiles = is_enabled() && code.instrs.len() <= MAX_INSTRUCTIONS;
             if compiles { translate::program(code).map_err(report).ok() } else { None }
@@ -88,17 +94,18 @@ impl Native {
     }
 }
 
-/// Reports that code cannot be compiled, once per process.
+/// Reports that the system refuses executable memory, once per process. Programs that are too large stay interpreted without a
+/// message.
 fn report(error: Error) {
     static REPORTED: Once = Once::new();
-    if error != Error::Unsupported {
+    if matches!(error, Error::Memory(_)) {
         REPORTED.call_once(|| eprintln!("refcpu: loops are interpreted, because {error}"));
     }
 }
 
-impl Program {
-    /// Executes the code from an instruction at which it can start. `call` executes an instruction of the program on the cells and
-    /// the arrays, and returns 0, the next instruction of a switch, or [`FAILED`].
+impl MachineCode {
+    /// Executes the code from an instruction at which it can start. `call` executes the instruction of a number on the cells and the
+    /// arrays, and returns 0 if it succeeded.
     ///
     /// # Safety
     /// `cells` and `bases` must point to the cells and arrays that the program was created for, which nothing else uses but `call`.

@@ -1,6 +1,6 @@
 //! The operations of the machine that have an equivalent in the code generator.
 
-use crate::machine::instr::{Op, with_ops};
+use crate::machine::program::instr::{Op, with_ops};
 use crate::tile::{Direction, Opcode, TileOp};
 use crate::{ComputeType, DType};
 use refcpu_codegen::{BinaryOp, Relation, Scalar, UnaryOp};

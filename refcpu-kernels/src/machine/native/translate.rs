@@ -2,9 +2,9 @@
 
 use super::scalar::{Arithmetic, arithmetic, tile_operation};
 use super::types::{Storage, storage};
-use super::{ENDED, FAILED, Program, STEPS};
-use crate::machine::instr::{Instr, Op};
-use crate::machine::{Base, Cell, Code};
+use super::{ENDED, FAILED, MachineCode, STEPS, STEPS_WITH_CALLS};
+use crate::machine::program::instr::{Instr, Op};
+use crate::machine::program::{Base, Cell, Program};
 use refcpu_codegen::{
     Access, Array, BinaryOp, Block, Compiled, End, Error, Function, Inst, Reg, Relation, Scalar, Type,
     UnaryOp,
@@ -12,15 +12,15 @@ use refcpu_codegen::{
 use std::collections::{HashMap, HashSet};
 
 /// Compiles a program.
-pub(super) fn program(code: &Code) -> Result<Program, Error> {
+pub(super) fn program(code: &Program) -> Result<MachineCode, Error> {
     let mut t = Translation::new(code);
     t.body();
     t.entries();
-    Ok(Program { code: Compiled::new(&t.f)?, entries: t.entries, arrays: t.outside })
+    Ok(MachineCode { code: Compiled::new(&t.f)?, entries: t.entries, arrays: t.outside })
 }
 
 pub(super) struct Translation<'a> {
-    pub(super) code: &'a Code,
+    pub(super) code: &'a Program,
     pub(super) f: Function,
     pub(super) cells: Array,
     /// The entry at which the code starts.
@@ -58,7 +58,7 @@ fn is_back_jump(op: Op) -> bool {
 }
 
 impl<'a> Translation<'a> {
-    fn new(code: &'a Code) -> Self {
+    fn new(code: &'a Program) -> Self {
         let mut f = Function::new();
         let cells = f.array(code.cells.len() * 8);
         let control = f.array(8);
@@ -180,6 +180,7 @@ impl<'a> Translation<'a> {
             Op::Vector => self.vector(at, i),
             Op::Copy => self.copy(at, i),
             Op::Splat => self.splat(at, i),
+            Op::Call if self.formula(&self.code.calls[target]) => {}
             Op::Call => self.interpreted(at, i),
             Op::Kernel => {
                 let k = &self.code.kernels[target];
@@ -406,7 +407,8 @@ impl<'a> Translation<'a> {
         let body = std::mem::take(&mut self.order);
         let first = self.f.block();
         self.begin(first);
-        for (dst, bits) in [(self.left, u64::from(STEPS)), (self.one, 1), (self.zero, 0)] {
+        let steps = if self.code.calls.is_empty() { STEPS } else { STEPS_WITH_CALLS };
+        for (dst, bits) in [(self.left, u64::from(steps)), (self.one, 1), (self.zero, 0)] {
             self.f.push(Inst::Constant { dst, bits });
         }
         let a = self.f.reg(Type::one(Scalar::I64));

@@ -4,8 +4,8 @@
 //! other have one type. A cell stays in memory if it is part of an array, or if its accesses have different types.
 
 use super::scalar::{arithmetic, scalar_of, tile_operation};
-use crate::machine::instr::{Instr, Op};
-use crate::machine::{Base, Cell, Code};
+use crate::machine::program::instr::{Instr, Op};
+use crate::machine::program::{Base, Cell, Program};
 use refcpu_codegen::Scalar;
 
 /// The storage of a cell.
@@ -66,7 +66,7 @@ fn merge(a: Result<Option<Scalar>, ()>, b: Result<Option<Scalar>, ()>) -> Result
 }
 
 /// Returns the storage of each cell of a program.
-pub(super) fn storage(code: &Code) -> Vec<Storage> {
+pub(super) fn storage(code: &Program) -> Vec<Storage> {
     let n = code.cells.len();
     let mut written = vec![false; n];
     for range in code.instrs.iter().filter_map(|i| code.writes_of(i)) {
@@ -97,7 +97,7 @@ pub(super) fn storage(code: &Code) -> Vec<Storage> {
 }
 
 /// Returns the arrays that an instruction accesses.
-fn arrays_of(code: &Code, i: &Instr) -> Vec<usize> {
+fn arrays_of(code: &Program, i: &Instr) -> Vec<usize> {
     let x = usize::from(i.x);
     match i.op {
         Op::Load | Op::Store => vec![usize::from(code.windows[x].array.0)],
@@ -110,7 +110,7 @@ fn arrays_of(code: &Code, i: &Instr) -> Vec<usize> {
 }
 
 /// Adds what an instruction says about the types of cells.
-fn constrain(code: &Code, i: &Instr, classes: &mut Classes, written: &[bool]) {
+fn constrain(code: &Program, i: &Instr, classes: &mut Classes, written: &[bool]) {
     let x = usize::from(i.x);
     let operands = [i.a, i.b, i.c];
     for array in arrays_of(code, i) {
@@ -149,20 +149,7 @@ fn constrain(code: &Code, i: &Instr, classes: &mut Classes, written: &[bool]) {
         Op::Switch => classes.set(i.a, Scalar::I32),
         Op::AddJumpLtS32 => [i.dst, i.a, i.b].iter().for_each(|c| classes.set(*c, Scalar::I32)),
         Op::AddJumpLtS64 => [i.dst, i.a, i.b].iter().for_each(|c| classes.set(*c, Scalar::I64)),
-        Op::Load | Op::Store => {
-            let w = &code.windows[x];
-            for (cell, dtype, ..) in &w.starts {
-                if let Some(ty) = scalar_of(*dtype) {
-                    classes.set(*cell, ty);
-                }
-            }
-            let dtype = code.arrays[usize::from(w.array.0)].dtype;
-            match scalar_of(dtype) {
-                Some(ty) if w.runs.len() * w.run == ty.size() => classes.set(i.dst, ty),
-                _ if w.runs.len() * w.run == dtype.size() && dtype.size() <= 8 => {}
-                _ => classes.set_memory(code.moved(i)),
-            }
-        }
+        Op::Load | Op::Store => window(code, i, classes),
         Op::Vector => {
             let v = &code.vectors[x];
             v.src.iter().chain([&v.dst]).filter(|p| p.len > 1).for_each(|p| classes.set_memory(p.cells()));
@@ -173,5 +160,21 @@ fn constrain(code: &Code, i: &Instr, classes: &mut Classes, written: &[bool]) {
         }
         Op::Splat => classes.set_memory(code.splats[x].0.cells()),
         _ => {}
+    }
+}
+
+/// Adds what a load or store says about the types of cells.
+fn window(code: &Program, i: &Instr, classes: &mut Classes) {
+    let w = &code.windows[usize::from(i.x)];
+    for (cell, dtype, ..) in &w.starts {
+        if let Some(ty) = scalar_of(*dtype) {
+            classes.set(*cell, ty);
+        }
+    }
+    let dtype = code.arrays[usize::from(w.array.0)].dtype;
+    match scalar_of(dtype) {
+        Some(ty) if w.runs.len() * w.run == ty.size() => classes.set(i.dst, ty),
+        _ if w.runs.len() * w.run == dtype.size() && dtype.size() <= 8 => {}
+        _ => classes.set_memory(code.moved(i)),
     }
 }

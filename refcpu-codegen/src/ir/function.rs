@@ -116,6 +116,10 @@ pub enum UnaryOp {
     Extend,
     /// A vector of copies of one element.
     Splat,
+    /// The first half of a vector.
+    Low,
+    /// The second half of a vector.
+    High,
 }
 
 impl UnaryOp {
@@ -131,6 +135,8 @@ impl UnaryOp {
         Self::Convert,
         Self::Extend,
         Self::Splat,
+        Self::Low,
+        Self::High,
     ];
 
     /// Returns whether the operation is defined from values of one type to values of another.
@@ -158,6 +164,7 @@ impl UnaryOp {
             }
             Self::Extend => from == Type::one(I32) && to == Type::one(I64),
             Self::Splat => from == Type::one(to.scalar) && to.lanes > 1,
+            Self::Low | Self::High => from == Type::vector(to.scalar, to.lanes.saturating_mul(2)),
         }
     }
 }

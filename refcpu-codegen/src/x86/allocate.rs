@@ -1,7 +1,7 @@
 //! Linear-scan register allocation.
 
 use crate::ir::{Function, Type};
-use crate::live::{Interval, Liveness};
+use crate::ir::{Interval, Liveness};
 
 /// The place of a register's value in the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

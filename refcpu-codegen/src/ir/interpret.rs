@@ -1,8 +1,10 @@
 //! The interpreter, which defines the results of machine code.
 
-use crate::error::Error;
-use crate::ir::{Access, BinaryOp, End, Function, Inst, MAX_VECTOR, Reg, Relation, Scalar, Type, UnaryOp};
-use crate::verify::verify;
+use super::error::Error;
+use super::function::{
+    Access, BinaryOp, End, Function, Inst, MAX_VECTOR, Reg, Relation, Scalar, Type, UnaryOp,
+};
+use super::verify::verify;
 
 /// The value of a register: its elements, one after the other as in memory.
 type Value = [u8; MAX_VECTOR];
@@ -124,7 +126,11 @@ impl State<'_, '_> {
             Inst::Unary { op, dst, a } => {
                 let (from, to) = (ty(self, a), ty(self, dst));
                 self.assign(*dst, |s, at| {
-                    let at = if *op == UnaryOp::Splat { 0 } else { at };
+                    let at = match op {
+                        UnaryOp::Splat => 0,
+                        UnaryOp::High => at + usize::from(to.lanes),
+                        _ => at,
+                    };
                     unary(*op, from, to, s.word(*a, at))
                 });
             }
@@ -176,7 +182,7 @@ fn unary(op: UnaryOp, from: Type, to: Type, x: u64) -> u64 {
         _ => f64s(f64::from_bits(x)).to_bits(),
     };
     match op {
-        UnaryOp::Copy | UnaryOp::Splat | UnaryOp::Extend => x,
+        UnaryOp::Copy | UnaryOp::Splat | UnaryOp::Low | UnaryOp::High | UnaryOp::Extend => x,
         UnaryOp::Negate if from.scalar.is_float() => float(|x| -x, |x| -x),
         UnaryOp::Negate => x.wrapping_neg(),
         UnaryOp::Abs => float(f32::abs, f64::abs),

@@ -1,6 +1,6 @@
 //! The positions at which registers hold values that are still needed.
 
-use crate::ir::{Block, Function, Reg};
+use super::function::{Block, Function, Reg};
 
 /// A set of registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub(crate) fn liveness(f: &Function) -> Liveness {
             if let Some(r) = inst.def() {
                 touch(r, at + 1, weight);
             }
-            if matches!(inst, crate::ir::Inst::Call { .. }) {
+            if matches!(inst, super::function::Inst::Call { .. }) {
                 calls.push(at);
             }
             at += 2;

@@ -1,8 +1,8 @@
 //! The rules of the intermediate representation.
 
-use crate::error::Error;
-use crate::ir::{Access, End, Function, Inst, MAX_VECTOR, Reg, Scalar, Type};
-use crate::live::{Liveness, liveness};
+use super::error::Error;
+use super::function::{Access, End, Function, Inst, MAX_VECTOR, Reg, Scalar, Type};
+use super::live::{Liveness, liveness};
 
 /// The largest size of an array, so that offsets fit into 32-bit displacements and products do not overflow.
 const MAX_ARRAY: u64 = 1 << 46;
