@@ -1,4 +1,4 @@
-//! Memory that holds machine code, and the calls of that code. All unsafe code of the crate is in this module.
+//! Memory that holds machine code, and the calls of that code. `Compiled::call_at` passes its contract to this module.
 //!
 //! A page is never writable and executable at once: it is mapped writable, filled, and then made executable.
 #![allow(unsafe_code)]
