@@ -98,7 +98,7 @@ impl Writer {
         let (u, v) = (n.one(&self.vectors).to_string(), n.one(&self.vectors).to_string());
         let p = n.one(&self.truths).to_string();
         let array = self.array.clone();
-        match n.below(if depth == 0 { 13 } else { 11 }) {
+        match n.below(if depth == 0 { 15 } else { 13 }) {
             0 | 1 => {
                 let op = ["add", "subtract", "multiply", "divide", "maximum", "minimum"][n.below(6)];
                 let r = self.define(format_args!("stablehlo.{op} {a}, {b} : {F}"));
@@ -180,9 +180,36 @@ impl Writer {
                      stablehlo.return %sum : {F}\n}}) : ({A}, tensor<1xi32>, tensor<3xf32>) -> {A}"
                 ));
             }
-            11 => self.branches(&p),
+            11 | 12 => self.sums(&a, &u, &v),
+            13 => self.branches(&p),
             _ => self.inner_loop(&i),
         }
+    }
+
+    /// A reduction of a vector, a product of vectors, and a product of a matrix and a vector.
+    fn sums(&mut self, initial: &str, u: &str, v: &str) {
+        let op = ["add", "multiply", "maximum", "minimum"][self.numbers.below(4)];
+        let r = self.define(format_args!(
+            "stablehlo.reduce({u} init: {initial}) applies stablehlo.{op} across dimensions = [0] : ({V}, {F}) -> {F}"
+        ));
+        self.floats.push(r);
+        let r = self.define(format_args!(
+            "stablehlo.dot_general {u}, {v}, contracting_dims = [0] x [0] : ({V}, {V}) -> {F}"
+        ));
+        self.floats.push(r);
+        let matrix = "tensor<5x5xf32>";
+        let m = self.define(format_args!("stablehlo.broadcast_in_dim {u}, dims = [0] : ({V}) -> {matrix}"));
+        let (x, y, dim) = [(m.as_str(), v, 1), (m.as_str(), v, 0), (v, m.as_str(), 0)][self.numbers.below(3)];
+        let [left, right] = if x == m { [matrix, V] } else { [V, matrix] };
+        let (l, r) = if x == m { (dim, 0) } else { (0, dim) };
+        let r = self.define(format_args!(
+            "stablehlo.dot_general {x}, {y}, contracting_dims = [{l}] x [{r}] : ({left}, {right}) -> {V}"
+        ));
+        self.vectors.push(r);
+        let r = self.define(format_args!(
+            "stablehlo.dot_general {initial}, {v}, contracting_dims = [] x [] : ({F}, {V}) -> {V}"
+        ));
+        self.vectors.push(r);
     }
 
     /// Operations in a region of their own: its text, a float, an integer, and the array at its end.
@@ -332,9 +359,13 @@ fn random_loops_compute_bit_for_bit_what_ordinary_steps_do() {
                 f32s(&rt, &[5], &vector),
                 f32s(&rt, &[7, 3], &values),
             ];
-            let ours = execute(&small, &rt, &inputs);
+            // After some runs, the loop is machine code.
+            let ours = [
+                execute(&small, &rt, &inputs),
+                (0..60).map(|_| execute(&small, &rt, &inputs)).last().unwrap(),
+            ];
             let theirs = execute(&ordinary, &rt, &inputs);
-            for (r, (a, b)) in ours.iter().zip(&theirs).enumerate() {
+            for (r, (a, b)) in ours.iter().flat_map(|ours| ours.iter().zip(&theirs).enumerate()) {
                 let is_float = r != 2 && r != 3;
                 assert_eq!(
                     comparable(a, is_float),

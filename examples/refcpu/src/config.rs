@@ -128,6 +128,7 @@ const VARIABLES: &[&str] = &[
     "REFCPU_FUSION",
     "REFCPU_PARTITIONED",
     "REFCPU_ISA",
+    "REFCPU_CODEGEN",
 ];
 
 /// Returns an error if the name of a variable is misspelled, because it would have no effect.

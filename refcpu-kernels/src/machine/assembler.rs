@@ -1,15 +1,17 @@
 //! The assembler, which creates programs.
 
-use super::instr::{Instr, Op, scalar_op};
-use super::{
-    ArrayId, ArraySpec, Base, Call, Cell, Code, MAX_CELLS, Operand, Outside, Place, Start, Vector, Window,
-    cells_of, optimise,
+use super::Code;
+use super::program::instr::{Instr, Op, scalar_op};
+use super::program::{
+    ArrayId, ArraySpec, Base, Call, Cell, Formula, MAX_CELLS, Operand, Outside, Place, Program, ScalarKernel,
+    Start, Vector, Window, cells_of, optimise,
 };
 use crate::region::node::Node;
 use crate::region::{Access, Builder, RegionError, Val};
-use crate::tile::{self, Kernel, Opcode};
+use crate::tile::{self, Opcode};
 use crate::{ComputeType, DType};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A jump target in the program.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +34,7 @@ pub struct Assembler {
     constants: HashMap<Vec<u8>, Cell>,
     arrays: Vec<ArraySpec>,
     windows: Vec<Window>,
-    kernels: Vec<Kernel>,
+    kernels: Vec<ScalarKernel>,
     vectors: Vec<Vector>,
     copies: Vec<(Place, Place)>,
     splats: Vec<(Place, Place)>,
@@ -352,7 +354,7 @@ impl Assembler {
             return fail(format!("{opcode:?} of {types:?} to {ty:?} is not implemented"));
         };
         let x = self.index(self.kernels.len())?;
-        self.kernels.push(kernel);
+        self.kernels.push(ScalarKernel { kernel, opcode, to: ty, from: types[0] });
         self.push(Op::Kernel, dst.cell, [a, b, c], x);
         Ok(())
     }
@@ -383,7 +385,7 @@ impl Assembler {
         let first = src[0];
         src[args.len()..].fill(first);
         let x = self.index(self.vectors.len())?;
-        self.vectors.push(Vector { kernel, dst, src, n });
+        self.vectors.push(Vector { kernel, opcode, to: ty, from: types[0], dst, src, n });
         self.push(Op::Vector, dst.cell, src.map(|p| p.cell), x);
         Ok(())
     }
@@ -564,13 +566,16 @@ impl Assembler {
         Ok(())
     }
 
-    /// Adds a call of the program's caller, which receives the number `what` and these arrays.
+    /// Adds a call of the program's caller, which receives the number `what` and these arrays. Machine code uses the formula
+    /// instead, if there is one.
     ///
     /// # Errors
-    /// Returns an error if dimensions do not match the arrays, or if a result is an operand of the program.
+    /// Returns an error if dimensions do not match the arrays, if a result is an operand of the program, or if the formula does not
+    /// match the arrays.
     pub fn call(
         &mut self,
         what: usize,
+        formula: Option<Formula>,
         reads: &[(ArrayId, &[usize])],
         writes: &[(ArrayId, &[usize])],
     ) -> Result<(), RegionError> {
@@ -598,8 +603,11 @@ impl Assembler {
                 return fail("the arrays of a call overlap");
             }
         }
+        if formula.is_some_and(|f| !f.fits(&self.arrays, &reads, &writes)) {
+            return fail("the formula does not match the arrays of the call");
+        }
         let x = self.index(self.calls.len())?;
-        self.calls.push(Call { what, reads, writes });
+        self.calls.push(Call { what, formula, reads, writes });
         self.push(Op::Call, 0, [0; 3], x);
         Ok(())
     }
@@ -681,7 +689,7 @@ impl Assembler {
             }
         }
         let switches = self.switches.iter().map(|s| s.iter().map(|l| l.0 as u16).collect()).collect();
-        let mut code = Code {
+        let mut program = Program {
             instrs: self.instrs,
             cells,
             arrays: self.arrays,
@@ -695,8 +703,8 @@ impl Assembler {
             reads: self.reads,
             writes: self.writes,
         };
-        optimise::optimise(&mut code, labels);
-        code.check();
-        Ok(code)
+        optimise::optimise(&mut program, labels);
+        program.check();
+        Ok(Code { program, native: Arc::default() })
     }
 }

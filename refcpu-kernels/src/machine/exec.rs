@@ -1,14 +1,19 @@
 //! The interpreter of programs.
 
-use super::instr::{Instr, Op, with_ops};
-use super::{Base, Code, Outside, Place, Window};
+use super::Code;
+use super::native::{MachineCode, Native, Outcome};
+use super::program::instr::{Instr, Op, with_ops};
+use super::program::{Base, Operand, Outside, Place, Program, Window};
 use crate::scratch::Scratch;
 use crate::tile::{Int, Num};
 use crate::{DType, Dst, Src};
 use std::ptr::NonNull;
 
-/// The number of loop iterations between two calls of `stop`.
+/// The number of loop iterations between two calls of `stop`, and after which machine code is considered.
 const STEPS: u32 = 1024;
+
+/// The caller of a program, which performs an action by number.
+type Caller<'a, E> = dyn FnMut(usize, &[Src<'_>], &mut [Dst<'_>]) -> Result<(), E> + 'a;
 
 /// Runs a program. `reads` and `writes` are its operands and results; results hold their initial values.
 ///
@@ -24,9 +29,10 @@ pub fn run<E>(
     code: &Code,
     reads: &[Src<'_>],
     writes: &mut [Dst<'_>],
-    call: &mut dyn FnMut(usize, &[Src<'_>], &mut [Dst<'_>]) -> Result<(), E>,
+    call: &mut Caller<'_, E>,
     stop: &dyn Fn() -> bool,
 ) -> Result<bool, E> {
+    let (native, code) = (&*code.native, &code.program);
     assert!(
         reads.len() == code.reads && writes.len() == code.writes,
         "the program has {} operands and {} results, but got {} and {}",
@@ -58,15 +64,19 @@ pub fn run<E>(
             ptr
         })
         .collect();
-    let machine = Machine { code, cells, bases };
+    let machine = Machine { code, native, cells, bases };
     // SAFETY: cells and arrays have the sizes and types that the program expects (checked above), and nothing
     // else uses them during the run.
     unsafe { machine.run(call, stop) }
 }
 
+/// The instruction at which a run paused, or `None` if the program has ended.
+type Paused<E> = Result<Option<u16>, E>;
+
 /// The state of a run.
 struct Machine<'a> {
-    code: &'a Code,
+    code: &'a Program,
+    native: &'a Native,
     cells: *mut u64,
     /// The address of the first byte of each array.
     bases: Vec<*mut u8>,
@@ -91,13 +101,6 @@ unsafe fn index(cell: *const u64, dtype: DType) -> i64 {
             _ => i64::from(*cell.cast::<u8>()),
         }
     }
-}
-
-/// Calls `stop`.
-#[cold]
-#[inline(never)]
-fn asked(stop: &dyn Fn() -> bool) -> bool {
-    stop()
 }
 
 impl Machine<'_> {
@@ -179,7 +182,7 @@ impl Machine<'_> {
         // SAFETY: cells and table entries belong to the program (`Code::check`), and match each other.
         unsafe {
             match i.op {
-                Op::Kernel => code.kernels[x].call(at(i.dst), [at(i.a), at(i.b), at(i.c)], 1),
+                Op::Kernel => code.kernels[x].kernel.call(at(i.dst), [at(i.a), at(i.b), at(i.c)], 1),
                 Op::Vector => {
                     let v = &code.vectors[x];
                     v.kernel.call(self.at(&v.dst), v.src.map(|s| self.at(&s)), v.n);
@@ -208,13 +211,9 @@ impl Machine<'_> {
     /// # Safety
     /// See [`Self::run`].
     #[inline(never)]
-    unsafe fn call<E>(
-        &self,
-        number: u16,
-        call: &mut dyn FnMut(usize, &[Src<'_>], &mut [Dst<'_>]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    unsafe fn call<E>(&self, number: u16, call: &mut Caller<'_, E>) -> Result<(), E> {
         let c = &self.code.calls[usize::from(number)];
-        let base = |o: &super::Operand| {
+        let base = |o: &Operand| {
             NonNull::new(self.bases[usize::from(o.array.0)]).expect("the address of an array is not null")
         };
         // SAFETY: arrays have the types and sizes of their operands (checked when the call was created).
@@ -228,23 +227,78 @@ impl Machine<'_> {
         call(c.what, &srcs, &mut dsts)
     }
 
+    /// Runs the program, as machine code once that exists.
+    ///
     /// # Safety
     /// `cells` and `bases` must point to the cells and arrays that the program was created for, which nothing
     /// else uses.
+    unsafe fn run<E>(&self, call: &mut Caller<'_, E>, stop: &dyn Fn() -> bool) -> Result<bool, E> {
+        let mut next = 0;
+        let mut steps = 0;
+        loop {
+            let machine_code = self.native.after(self.code, steps);
+            steps = if machine_code.is_some() { 0 } else { STEPS };
+            let paused = match machine_code {
+                // SAFETY: guaranteed by the caller.
+                Some(code) => unsafe { self.execute(code, next, call)? },
+                // SAFETY: as above.
+                None => unsafe { self.interpret(next, &mut steps, call)? },
+            };
+            match paused {
+                None => {
+                    self.native.after(self.code, steps);
+                    return Ok(true);
+                }
+                Some(_) if stop() => return Ok(false),
+                Some(instruction) => next = instruction,
+            }
+        }
+    }
+
+    /// Executes machine code from an instruction.
+    ///
+    /// # Safety
+    /// See [`Self::run`].
+    unsafe fn execute<E>(&self, program: &MachineCode, start: u16, call: &mut Caller<'_, E>) -> Paused<E> {
+        let mut result = Ok(());
+        let mut interpreted = |number: u32| {
+            let i = &self.code.instrs[number as usize];
+            // SAFETY: the instruction is one of the program. Machine code keeps cells in memory for the
+            // instructions that it does not execute itself.
+            unsafe {
+                match i.op {
+                    Op::Load => self.load(i.x, self.cells.add(usize::from(i.dst)).cast()),
+                    Op::Store => self.store(i.x, self.cells.add(usize::from(i.a)).cast()),
+                    Op::Call => result = self.call(i.x, call),
+                    _ => self.array_op(i),
+                }
+            }
+            u64::from(result.is_err())
+        };
+        // SAFETY: guaranteed by the caller.
+        let outcome = unsafe { program.run(self.cells, &self.bases, start, &mut interpreted) };
+        result?;
+        Ok(match outcome {
+            Outcome::Paused(instruction) => Some(instruction),
+            Outcome::Ended | Outcome::Failed => None,
+        })
+    }
+
+    /// Interprets the program from an instruction. If the program ends before it pauses, `steps` becomes the
+    /// number of iterations.
+    ///
+    /// # Safety
+    /// See [`Self::run`].
     #[allow(
         unstable_name_collisions,
         reason = "`maximum` and `minimum` are the methods of `Num`, which follow StableHLO"
     )]
-    unsafe fn run<E>(
-        &self,
-        call: &mut dyn FnMut(usize, &[Src<'_>], &mut [Dst<'_>]) -> Result<(), E>,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<bool, E> {
+    unsafe fn interpret<E>(&self, start: u16, steps: &mut u32, call: &mut Caller<'_, E>) -> Paused<E> {
         // The state that every instruction needs stays in registers. Therefore rare operations are in other
         // functions, instructions are read in place, and all frequent ones are in this one function.
         let (instrs, cells) = (self.code.instrs.as_ptr(), self.cells);
         let mut left = STEPS;
-        let mut next = instrs;
+        let mut next = instrs.wrapping_add(usize::from(start));
         macro_rules! cell {
             ($i:expr, $t:ty) => {
                 *cells.add(usize::from($i)).cast::<$t>()
@@ -260,10 +314,7 @@ impl Machine<'_> {
                 go!($to);
                 left -= 1;
                 if left == 0 {
-                    if asked(stop) {
-                        return Ok(false);
-                    }
-                    left = STEPS;
+                    return Ok(Some($to));
                 }
             };
         }
@@ -338,7 +389,10 @@ impl Machine<'_> {
                                     again!(i.x);
                                 }
                             }
-                            Op::End => return Ok(true),
+                            Op::End => {
+                                *steps = STEPS - left;
+                                return Ok(None);
+                            }
                             Op::Nop => {}
                         }
                     }

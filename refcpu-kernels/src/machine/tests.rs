@@ -1,7 +1,7 @@
 use super::*;
 use crate::region::{self, Builder, RegionError, Val};
 use crate::tile::TileOp;
-use crate::{Dst, Pool, Src};
+use crate::{DType, Dst, Pool, Src};
 
 /// The number of elements of the arrays: more than the lanes of a vector, and not a multiple of them.
 const N: usize = 21;
@@ -82,12 +82,19 @@ fn by_region(
     Some((dtype, bytes_of(&out, N * dtype.size())))
 }
 
+/// Compiles a program to machine code, which its runs then use.
+fn compile(code: &Code) {
+    let supported = crate::isa::level() >= crate::isa::Level::Avx2;
+    assert_eq!(code.native.compiled(&code.program).is_some(), supported, "{code:?}");
+}
+
 /// Returns the result of the function as a program: on whole arrays, or element by element in a loop.
 fn by_machine(
     dtypes: [DType; 3],
     inputs: &[Vec<u8>; 3],
     result: DType,
     looped: bool,
+    compiled: bool,
     f: &dyn Fn(&mut Builder, [Val; 3]) -> Result<Val, RegionError>,
 ) -> Vec<u8> {
     let mut asm = Assembler::new(3, 1);
@@ -137,6 +144,9 @@ fn by_machine(
     }
     asm.leave();
     let code = asm.finish().unwrap();
+    if compiled {
+        compile(&code);
+    }
     let mut words = vec![0u128; (N * result.size()).div_ceil(16)];
     let dims = [N];
     with_src(&inputs[0], dtypes[0], &dims, |x| {
@@ -162,9 +172,9 @@ fn same(
 ) -> bool {
     let inputs = [0, 1, 2].map(|k| elements(dtypes[k], k, N));
     let Some((result, expected)) = by_region(dtypes, &inputs, f) else { return false };
-    for looped in [false, true] {
-        let got = by_machine(dtypes, &inputs, result, looped, f);
-        assert_eq!(got, expected, "{what} of {dtypes:?}, looped: {looped}");
+    for (looped, compiled) in [(false, false), (true, false), (false, true), (true, true)] {
+        let got = by_machine(dtypes, &inputs, result, looped, compiled, f);
+        assert_eq!(got, expected, "{what} of {dtypes:?}, looped: {looped}, compiled: {compiled}");
     }
     true
 }
@@ -268,5 +278,7 @@ fn a_run_that_is_stopped_says_so() {
     asm.jump_if(always, top).unwrap();
     let code = asm.finish().unwrap();
     let mut call = |_: usize, _: &[Src<'_>], _: &mut [Dst<'_>]| Ok::<(), ()>(());
+    assert_eq!(run(&code, &[], &mut [], &mut call, &|| true), Ok(false));
+    compile(&code);
     assert_eq!(run(&code, &[], &mut [], &mut call, &|| true), Ok(false));
 }

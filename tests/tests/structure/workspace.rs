@@ -26,6 +26,7 @@ const CRATES: &[(&str, &str)] = &[
     ("pjrt_stablehlo", "pjrt-stablehlo/src"),
     ("pjrt_sharding", "pjrt-sharding/src"),
     ("cargo_pjrt", "cargo-pjrt/src"),
+    ("refcpu_codegen", "refcpu-codegen/src"),
     ("refcpu_engine", "refcpu-engine/src"),
     ("refcpu_kernels", "refcpu-kernels/src"),
     ("hello_pjrt", "examples/hello/src"),

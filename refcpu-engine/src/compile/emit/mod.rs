@@ -6,6 +6,7 @@
 mod assign;
 mod control;
 mod emitter;
+mod formula;
 mod in_place;
 mod select;
 mod small_loop;

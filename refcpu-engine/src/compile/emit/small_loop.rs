@@ -4,6 +4,7 @@
 //! place, by reading and writing windows of them. All other loops use ordinary steps. The overhead of one step exceeds the
 //! arithmetic of a small loop.
 
+use super::formula::formula;
 use super::in_place::{KEPT, MAX_DEPTH, changes_in_place, origin, same_value, twin};
 use super::select::{InstructionKind, kernel};
 use super::windows::{
@@ -488,7 +489,9 @@ impl Lowering {
             writes.push((array, &*shape.dims));
             results.push(loc);
         }
-        self.asm.call(self.calls.len(), &reads, &writes).ok()?;
+        let shapes: Vec<&Shape> = node.operands.iter().map(|v| graph.shape(*v)).collect();
+        let formula = formula(&node.op, &shapes, graph.shape(node.results().next()?));
+        self.asm.call(self.calls.len(), formula, &reads, &writes).ok()?;
         self.calls.push(kernel);
         Some(results)
     }

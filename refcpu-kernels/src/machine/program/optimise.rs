@@ -1,14 +1,14 @@
 //! The peephole optimizer, and the check that the resulting instructions stay inside the cells.
 
 use super::instr::{Instr, Op};
-use super::{ArraySpec, Base, Cell, Code, Operand, Place};
+use super::{ArraySpec, Base, Cell, Operand, Place, Program};
 use std::ops::Range;
 
 /// Replaces labels with instruction indices in jumps, and combines instructions where this does not change
 /// results.
 ///
 /// `labels` contains the index of the instruction that follows each label.
-pub(super) fn optimise(code: &mut Code, mut labels: Vec<usize>) {
+pub(crate) fn optimise(code: &mut Program, mut labels: Vec<usize>) {
     let mut reads = vec![0u32; code.cells.len()];
     for i in &code.instrs {
         for range in code.reads_of(i) {
@@ -104,7 +104,7 @@ fn reads_scalar(i: &Instr, cell: Cell) -> bool {
 }
 
 /// Replaces the destination of an instruction whose result is then copied with that of the copy.
-fn write_where_wanted(code: &mut Code, reads: &[u32], starts: &[bool]) {
+fn write_where_wanted(code: &mut Program, reads: &[u32], starts: &[bool]) {
     for at in 0..code.instrs.len() {
         let mov = code.instrs[at];
         let whole = match mov.op {
@@ -185,7 +185,7 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-impl Code {
+impl Program {
     /// Returns `true` if an instruction reads any of the cells, or writes one only partially.
     fn reads_any(&self, i: &Instr, cells: &Range<usize>) -> bool {
         self.reads_of(i).iter().any(|r| overlap(r, cells))
@@ -195,7 +195,7 @@ impl Code {
         self.array_cells(usize::from(o.array.0))
     }
 
-    fn array_cells(&self, array: usize) -> Option<Range<usize>> {
+    pub(crate) fn array_cells(&self, array: usize) -> Option<Range<usize>> {
         match self.arrays[array] {
             ArraySpec { base: Base::Cells(cell), dtype, len } => Some(Place { cell, dtype, len }.cells()),
             _ => None,
@@ -203,7 +203,7 @@ impl Code {
     }
 
     /// Returns the cells that an instruction reads, or writes only partially.
-    fn reads_of(&self, i: &Instr) -> Vec<Range<usize>> {
+    pub(crate) fn reads_of(&self, i: &Instr) -> Vec<Range<usize>> {
         let one = |c: Cell| usize::from(c)..usize::from(c) + 1;
         let x = usize::from(i.x);
         match i.op {
@@ -231,7 +231,7 @@ impl Code {
     }
 
     /// Returns the cells that an instruction writes.
-    fn writes_of(&self, i: &Instr) -> Option<Range<usize>> {
+    pub(crate) fn writes_of(&self, i: &Instr) -> Option<Range<usize>> {
         let x = usize::from(i.x);
         match i.op {
             Op::Vector => Some(self.vectors[x].dst.cells()),
@@ -244,7 +244,7 @@ impl Code {
     }
 
     /// Returns the cells that a window is loaded to or stored from.
-    fn moved(&self, i: &Instr) -> Range<usize> {
+    pub(crate) fn moved(&self, i: &Instr) -> Range<usize> {
         let w = &self.windows[usize::from(i.x)];
         let start = usize::from(i.dst);
         start..start + (w.runs.len() * w.run).div_ceil(8)
@@ -254,7 +254,7 @@ impl Code {
     ///
     /// # Panics
     /// Panics if an instruction does not, which is a bug of the assembler.
-    pub(super) fn check(&self) {
+    pub(crate) fn check(&self) {
         for i in &self.instrs {
             let mut ranges = self.reads_of(i);
             ranges.extend(self.writes_of(i));

@@ -6,15 +6,15 @@ use crate::tile::{Direction, Opcode, Order, TileOp};
 
 /// An instruction. The meaning of the fields depends on the operation.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Instr {
-    pub(super) op: Op,
+pub(crate) struct Instr {
+    pub(crate) op: Op,
     /// The cell to write.
-    pub(super) dst: Cell,
-    pub(super) a: Cell,
-    pub(super) b: Cell,
-    pub(super) c: Cell,
+    pub(crate) dst: Cell,
+    pub(crate) a: Cell,
+    pub(crate) b: Cell,
+    pub(crate) c: Cell,
     /// The target of a jump, or an index in one of the program's tables.
-    pub(super) x: u16,
+    pub(crate) x: u16,
 }
 
 /// Calls a macro with the operations on cells, each with the operation of regions that it performs:
@@ -75,7 +75,7 @@ macro_rules! with_ops {
         }
     };
 }
-pub(super) use with_ops;
+pub(crate) use with_ops;
 
 macro_rules! define {
     (
@@ -87,7 +87,7 @@ macro_rules! define {
         /// The operation of an instruction.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
-        pub(super) enum Op {
+        pub(crate) enum Op {
             $(#[doc = "dst = a op b"] $bin,)*
             $(#[doc = "dst = a op b, a boolean"] $cmp,)*
             $(#[doc = "jumps to `x` if a op b"] $jump,)*
@@ -131,7 +131,7 @@ macro_rules! define {
 
         impl Op {
             /// Returns the jump that is equivalent to this comparison followed by [`Op::JumpIf`].
-            pub(super) fn jump(self) -> Option<Op> {
+            pub(crate) fn jump(self) -> Option<Op> {
                 match self {
                     $(Op::$cmp => Some(Op::$jump),)*
                     _ => None,
@@ -140,7 +140,7 @@ macro_rules! define {
 
             /// Returns the number of cells among a, b, c that a scalar operation reads, or `None` for other
             /// operations.
-            pub(super) fn scalar_reads(self) -> Option<usize> {
+            pub(crate) fn scalar_reads(self) -> Option<usize> {
                 match self {
                     $(Op::$bin => Some(2),)*
                     $(Op::$cmp => Some(2),)*
@@ -177,7 +177,7 @@ macro_rules! define {
             }
 
             /// Returns `true` for a jump that compares a and b.
-            pub(super) fn is_compare_jump(self) -> bool {
+            pub(crate) fn is_compare_jump(self) -> bool {
                 matches!(self, $(Op::$jump)|*)
             }
         }
@@ -187,7 +187,7 @@ with_ops!(define);
 
 /// Returns the instruction for a region's operation on single elements of type `from` with a result of type
 /// `to`, and whether its first two operands are swapped.
-pub(super) fn scalar_op(opcode: Opcode, to: ComputeType, from: ComputeType) -> Option<(Op, bool)> {
+pub(crate) fn scalar_op(opcode: Opcode, to: ComputeType, from: ComputeType) -> Option<(Op, bool)> {
     use ComputeType::{S32, S64, U32, U64};
     use Direction::{Ge, Gt, Le, Lt};
     let op = match opcode {

@@ -1,0 +1,93 @@
+//! Compiled functions.
+
+use crate::ir::Error;
+use crate::ir::Function;
+use crate::ir::verify;
+#[cfg(all(target_arch = "x86_64", unix))]
+use crate::{
+    ir::Liveness,
+    memory::{self, CodeMemory},
+    x86,
+};
+
+/// A function as machine code.
+#[derive(Debug)]
+pub struct Compiled {
+    #[cfg(all(target_arch = "x86_64", unix))]
+    memory: CodeMemory,
+    /// The sizes of the arrays in bytes.
+    arrays: Vec<u64>,
+    /// The size of the code in bytes.
+    bytes: usize,
+}
+
+impl Compiled {
+    /// Compiles a function.
+    ///
+    /// # Errors
+    /// Returns an error if the function is invalid, if the processor or the system is not supported, or if the system refuses
+    /// executable memory.
+    pub fn new(f: &Function) -> Result<Self, Error> {
+        let liveness = verify(f)?;
+        #[cfg(all(target_arch = "x86_64", unix))]
+        return Self::assemble(f, &liveness);
+        #[cfg(not(all(target_arch = "x86_64", unix)))]
+        {
+            drop(liveness);
+            Err(Error::Unsupported)
+        }
+    }
+
+    #[cfg(all(target_arch = "x86_64", unix))]
+    fn assemble(f: &Function, liveness: &Liveness) -> Result<Self, Error> {
+        if !x86::is_supported() {
+            return Err(Error::Unsupported);
+        }
+        let code = x86::assemble(f, liveness)?;
+        Ok(Self { memory: CodeMemory::new(&code)?, arrays: f.arrays.clone(), bytes: code.len() })
+    }
+
+    /// Returns the size of the code in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Executes the code on distinct arrays. `call` answers the function's calls: it receives the number, and cannot access the
+    /// arrays. Returns the value that the function returns.
+    ///
+    /// # Panics
+    /// Panics if the number or the sizes of the arrays are not those that the function declares, and with a panic of `call`.
+    pub fn call(&self, arrays: &mut [&mut [u8]], call: &mut dyn FnMut(u32) -> u64) -> u32 {
+        let sizes: Vec<u64> = arrays.iter().map(|a| a.len() as u64).collect();
+        assert_eq!(sizes, self.arrays, "the arrays of the function");
+        #[cfg(all(target_arch = "x86_64", unix))]
+        return memory::call_on_slices(&self.memory, arrays, call);
+        #[cfg(not(all(target_arch = "x86_64", unix)))]
+        {
+            let _ = call;
+            unreachable!("nothing is compiled on this system")
+        }
+    }
+
+    /// Executes the code on arrays at these addresses. `call` answers the function's calls, and may access the arrays. Returns the
+    /// value that the function returns.
+    ///
+    /// # Safety
+    /// Each address must be that of the declared number of bytes, which are readable, writable if the function stores to them, and
+    /// used by nothing else except `call` during the execution. Arrays may overlap.
+    ///
+    /// # Panics
+    /// Panics if the number of addresses is wrong, and with a panic of `call`.
+    #[allow(unsafe_code, reason = "the caller knows the arrays")]
+    pub unsafe fn call_at(&self, bases: &[*mut u8], call: &mut dyn FnMut(u32) -> u64) -> u32 {
+        assert_eq!(bases.len(), self.arrays.len(), "the arrays of the function");
+        #[cfg(all(target_arch = "x86_64", unix))]
+        // SAFETY: guaranteed by the caller; the code is that of a verified function, and was compiled on this processor.
+        return unsafe { memory::call_at(&self.memory, bases, call) };
+        #[cfg(not(all(target_arch = "x86_64", unix)))]
+        {
+            let _ = call;
+            unreachable!("nothing is compiled on this system")
+        }
+    }
+}

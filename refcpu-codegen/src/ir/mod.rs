@@ -1,0 +1,16 @@
+//! The intermediate representation: its parts, rules, liveness and interpreter.
+
+mod error;
+mod function;
+mod interpret;
+mod live;
+mod verify;
+
+pub use error::Error;
+pub use function::{
+    Access, Array, BinaryOp, Block, End, Function, Index, Inst, MAX_VECTOR, Reg, Relation, Scalar, Type,
+    UnaryOp,
+};
+pub use interpret::interpret;
+pub(crate) use live::{Interval, Liveness};
+pub(crate) use verify::verify;

@@ -1,0 +1,85 @@
+//! Linear-scan register allocation.
+
+use crate::ir::{Function, Type};
+use crate::ir::{Interval, Liveness};
+
+/// The place of a register's value in the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The register of this number, of the kind that the type requires.
+    Machine(u8),
+    /// Memory of the frame, at this offset in bytes.
+    Frame(u32),
+}
+
+/// The registers of a kind that can be allocated. Those of `kept` have the same values after a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pool<'a> {
+    pub(crate) kept: &'a [u8],
+    pub(crate) lost: &'a [u8],
+}
+
+/// The places of all registers.
+#[derive(Debug)]
+pub(crate) struct Allocation {
+    pub(crate) places: Vec<Place>,
+    /// The size of the frame in bytes.
+    pub(crate) frame: u32,
+}
+
+/// An interval that occupies a machine register.
+#[derive(Clone, Copy)]
+struct Active {
+    interval: Interval,
+    number: u8,
+    general: bool,
+}
+
+/// Assigns a place to each register of a function. Registers whose intervals overlap have different places.
+pub(crate) fn allocate(f: &Function, liveness: &Liveness, general: Pool<'_>, vector: Pool<'_>) -> Allocation {
+    let mut result = Allocation { places: vec![Place::Frame(u32::MAX); f.regs.len()], frame: 0 };
+    let mut active: Vec<Active> = Vec::new();
+    for interval in &liveness.intervals {
+        // A register that is last read by the instruction that assigns this one is free: reads come first.
+        active.retain(|a| a.interval.end >= interval.start);
+        let ty = f.type_of(interval.reg);
+        let is_general = ty.is_general();
+        let pool = if is_general { general } else { vector };
+        let lost = if interval.crosses_call { &[] } else { pool.lost };
+        let usable = || lost.iter().chain(pool.kept).copied();
+        let taken = |n: u8| active.iter().any(|a| a.general == is_general && a.number == n);
+        if let Some(number) = usable().find(|n| !taken(*n)) {
+            result.places[interval.reg.0 as usize] = Place::Machine(number);
+            active.push(Active { interval: *interval, number, general: is_general });
+            continue;
+        }
+        let victim = (0..active.len())
+            .filter(|i| active[*i].general == is_general && usable().any(|n| n == active[*i].number))
+            .min_by(|i, j| density(&active[*i].interval).total_cmp(&density(&active[*j].interval)));
+        match victim.filter(|v| density(&active[*v].interval) < density(interval)) {
+            Some(v) => {
+                let old = active[v].interval;
+                result.places[old.reg.0 as usize] = result.slot(f.type_of(old.reg));
+                result.places[interval.reg.0 as usize] = Place::Machine(active[v].number);
+                active[v].interval = *interval;
+            }
+            None => result.places[interval.reg.0 as usize] = result.slot(ty),
+        }
+    }
+    result
+}
+
+/// Returns the accesses per unit of length, by which intervals are chosen for machine registers.
+fn density(i: &Interval) -> f32 {
+    i.weight / (i.end - i.start + 1) as f32
+}
+
+impl Allocation {
+    /// Allocates memory of the frame.
+    fn slot(&mut self, ty: Type) -> Place {
+        let size = if ty.is_general() { 8 } else { ty.size().next_multiple_of(8) as u32 };
+        let at = self.frame.next_multiple_of(size);
+        self.frame = at + size;
+        Place::Frame(at)
+    }
+}

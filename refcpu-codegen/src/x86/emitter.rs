@@ -1,0 +1,289 @@
+//! The list of instructions under construction, and the moves between registers and memory.
+
+use super::allocate::{Allocation, Place};
+use super::codes;
+use crate::ir::Error;
+use crate::ir::{Access, Function, Reg, Scalar, Type};
+use iced_x86::{
+    BlockEncoder, BlockEncoderOptions, Code, IcedError, Instruction, InstructionBlock, MemoryOperand,
+    Register,
+};
+
+/// A position in the code.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Label(u64);
+
+/// The general-purpose registers that hold no values between instructions of the function.
+pub(super) const RAX: u8 = 0;
+pub(super) const RCX: u8 = 1;
+pub(super) const RDX: u8 = 2;
+/// The stack pointer.
+pub(super) const RSP: u8 = 4;
+/// The address of the first array.
+pub(super) const FIRST_BASE: u8 = 14;
+/// The address of the table of all arrays' addresses.
+pub(super) const BASES: u8 = 15;
+/// The vector registers that hold no values between instructions of the function.
+pub(super) const V12: u8 = 12;
+pub(super) const V13: u8 = 13;
+pub(super) const V14: u8 = 14;
+pub(super) const V15: u8 = 15;
+
+/// Returns a 64-bit register.
+pub(super) fn r64(n: u8) -> Register {
+    Register::RAX + u32::from(n)
+}
+
+/// Returns the lower half of a 64-bit register.
+pub(super) fn r32(n: u8) -> Register {
+    Register::EAX + u32::from(n)
+}
+
+/// Returns the lowest byte of a 64-bit register.
+pub(super) fn r8(n: u8) -> Register {
+    match n {
+        0..4 => Register::AL + u32::from(n),
+        4..8 => Register::SPL + u32::from(n - 4),
+        _ => Register::R8L + u32::from(n - 8),
+    }
+}
+
+/// Returns the vector register of the width that a type needs.
+pub(super) fn v(ty: Type, n: u8) -> Register {
+    if ty.size() == 32 { Register::YMM0 + u32::from(n) } else { xmm(n) }
+}
+
+/// Returns a vector register of 16 bytes.
+pub(super) fn xmm(n: u8) -> Register {
+    Register::XMM0 + u32::from(n)
+}
+
+/// Returns the operand for the memory at a register plus an offset.
+pub(super) fn memory(base: u8, offset: i64) -> MemoryOperand {
+    MemoryOperand::new(r64(base), Register::None, 1, offset, u32::from(offset != 0), false, Register::None)
+}
+
+/// Returns whether values of the type have 64-bit operations.
+pub(super) fn is_wide(ty: Type) -> bool {
+    ty.scalar == Scalar::I64
+}
+
+pub(super) struct Emitter<'a> {
+    pub(super) f: &'a Function,
+    pub(super) allocation: &'a Allocation,
+    code: Vec<Instruction>,
+    labels: u64,
+    bound: Option<Label>,
+    error: Option<IcedError>,
+}
+
+impl<'a> Emitter<'a> {
+    pub(super) fn new(f: &'a Function, allocation: &'a Allocation) -> Self {
+        Self { f, allocation, code: Vec::new(), labels: 0, bound: None, error: None }
+    }
+
+    /// Adds an instruction.
+    pub(super) fn add(&mut self, instruction: Result<Instruction, IcedError>) {
+        match instruction {
+            Ok(mut i) => {
+                if let Some(label) = self.bound.take() {
+                    i.set_ip(label.0);
+                }
+                self.code.push(i);
+            }
+            Err(e) => self.error = Some(self.error.take().unwrap_or(e)),
+        }
+    }
+
+    pub(super) fn plain(&mut self, code: Code) {
+        self.add(Ok(Instruction::with(code)));
+    }
+
+    pub(super) fn op1(&mut self, code: Code, a: Register) {
+        self.add(Instruction::with1(code, a));
+    }
+
+    pub(super) fn op2(&mut self, code: Code, a: Register, b: Register) {
+        self.add(Instruction::with2(code, a, b));
+    }
+
+    pub(super) fn op3(&mut self, code: Code, a: Register, b: Register, c: Register) {
+        self.add(Instruction::with3(code, a, b, c));
+    }
+
+    pub(super) fn label(&mut self) -> Label {
+        self.labels += 1;
+        Label(self.labels)
+    }
+
+    /// Binds a label to the next instruction.
+    pub(super) fn bind(&mut self, label: Label) {
+        if self.bound.is_some() {
+            self.plain(Code::Nopd);
+        }
+        self.bound = Some(label);
+    }
+
+    pub(super) fn jump(&mut self, code: Code, to: Label) {
+        self.add(Instruction::with_branch(code, to.0));
+    }
+
+    /// Returns the machine code, without the gaps of unencodable instructions.
+    pub(super) fn finish(self) -> Result<Vec<u8>, Error> {
+        let encoding = |e: IcedError| Error::Encoding(e.to_string());
+        if let Some(e) = self.error {
+            return Err(encoding(e));
+        }
+        // Displacements are relative, so the code runs at any address.
+        let block = InstructionBlock::new(&self.code, 0);
+        let result = BlockEncoder::encode(64, block, BlockEncoderOptions::NONE).map_err(encoding)?;
+        Ok(result.code_buffer)
+    }
+
+    pub(super) fn ty(&self, r: Reg) -> Type {
+        self.f.type_of(r)
+    }
+
+    fn place(&self, r: Reg) -> Place {
+        self.allocation.places[r.0 as usize]
+    }
+
+    /// Returns a machine register with the value of a general register: its own, or `scratch` after loading the value.
+    pub(super) fn general(&mut self, r: Reg, scratch: u8) -> u8 {
+        match self.place(r) {
+            Place::Machine(n) => n,
+            Place::Frame(at) => {
+                self.add(Instruction::with2(Code::Mov_r64_rm64, r64(scratch), memory(RSP, i64::from(at))));
+                scratch
+            }
+        }
+    }
+
+    /// Loads the value of a general register into a certain machine register.
+    pub(super) fn general_into(&mut self, r: Reg, to: u8) {
+        let n = self.general(r, to);
+        self.move_general(n, to);
+    }
+
+    pub(super) fn move_general(&mut self, from: u8, to: u8) {
+        if from != to {
+            self.op2(Code::Mov_r64_rm64, r64(to), r64(from));
+        }
+    }
+
+    /// Assigns the value in a machine register to a general register.
+    pub(super) fn set_general(&mut self, r: Reg, n: u8) {
+        match self.place(r) {
+            Place::Machine(own) => self.move_general(n, own),
+            Place::Frame(at) => {
+                self.add(Instruction::with2(Code::Mov_rm64_r64, memory(RSP, i64::from(at)), r64(n)))
+            }
+        }
+    }
+
+    /// Returns the machine register in which to compute the value of a register: its own, or `scratch`.
+    pub(super) fn target(&self, r: Reg, scratch: u8) -> u8 {
+        match self.place(r) {
+            Place::Machine(n) => n,
+            Place::Frame(_) => scratch,
+        }
+    }
+
+    /// Returns a machine register with the value of a vector register: its own, or `scratch` after loading the value.
+    pub(super) fn vector(&mut self, r: Reg, scratch: u8) -> u8 {
+        match self.place(r) {
+            Place::Machine(n) => n,
+            Place::Frame(at) => {
+                let ty = self.ty(r);
+                self.load_vector(ty, scratch, memory(RSP, i64::from(at)));
+                scratch
+            }
+        }
+    }
+
+    pub(super) fn load_vector(&mut self, ty: Type, n: u8, from: MemoryOperand) {
+        self.add(Instruction::with2(codes::moves(ty).0, v(ty, n), from));
+    }
+
+    pub(super) fn store_vector(&mut self, ty: Type, n: u8, to: MemoryOperand) {
+        self.add(Instruction::with2(codes::moves(ty).1, to, v(ty, n)));
+    }
+
+    /// Assigns the value in a machine register to a vector register.
+    pub(super) fn set_vector(&mut self, r: Reg, n: u8) {
+        let ty = self.ty(r);
+        match self.place(r) {
+            Place::Machine(own) if own == n => {}
+            Place::Machine(own) => self.op2(codes::moves(ty).2, v(ty, own), v(ty, n)),
+            Place::Frame(at) => self.store_vector(ty, n, memory(RSP, i64::from(at))),
+        }
+    }
+
+    /// Sets a machine register to a constant.
+    pub(super) fn set(&mut self, n: u8, bits: u64) {
+        match u32::try_from(bits) {
+            Ok(0) => self.op2(Code::Xor_r32_rm32, r32(n), r32(n)),
+            Ok(low) => self.add(Instruction::with2(Code::Mov_r32_imm32, r32(n), low)),
+            Err(_) => self.add(Instruction::with2(Code::Mov_r64_imm64, r64(n), bits)),
+        }
+    }
+
+    /// Returns the operand for a location. Uses RAX, RCX and RDX; the operand reads RAX and RCX.
+    pub(super) fn address(&mut self, at: &Access) -> MemoryOperand {
+        let mut base = FIRST_BASE;
+        if at.array.0 != 0 {
+            base = RAX;
+            self.add(Instruction::with2(
+                Code::Mov_r64_rm64,
+                r64(RAX),
+                memory(BASES, i64::from(at.array.0) * 8),
+            ));
+        }
+        let mut offset = at.offset;
+        if i32::try_from(offset).is_err() {
+            self.set(RDX, offset);
+            self.add_to_address(&mut base, RDX);
+            offset = 0;
+        }
+        let moving: Vec<_> = at.indices.iter().filter(|i| i.limit != 0 && i.step != 0).collect();
+        for i in &moving {
+            self.general_into(i.reg, RCX);
+            if !is_wide(self.ty(i.reg)) {
+                self.op2(Code::Movsxd_r64_rm32, r64(RCX), r32(RCX));
+            }
+            self.op2(Code::Xor_r32_rm32, r32(RDX), r32(RDX));
+            self.op2(Code::Test_rm64_r64, r64(RCX), r64(RCX));
+            self.op2(Code::Cmovs_r64_rm64, r64(RCX), r64(RDX));
+            self.set(RDX, i.limit);
+            self.op2(Code::Cmp_r64_rm64, r64(RCX), r64(RDX));
+            self.op2(Code::Cmovg_r64_rm64, r64(RCX), r64(RDX));
+            if moving.len() == 1 && matches!(i.step, 1 | 2 | 4 | 8) {
+                let (scale, size) = (i.step as u32, u32::from(offset != 0));
+                return MemoryOperand::new(
+                    r64(base),
+                    r64(RCX),
+                    scale,
+                    offset as i64,
+                    size,
+                    false,
+                    Register::None,
+                );
+            }
+            match i32::try_from(i.step) {
+                Ok(step) => self.add(Instruction::with3(Code::Imul_r64_rm64_imm32, r64(RCX), r64(RCX), step)),
+                Err(_) => {
+                    self.set(RDX, i.step);
+                    self.op2(Code::Imul_r64_rm64, r64(RCX), r64(RDX));
+                }
+            }
+            self.add_to_address(&mut base, RCX);
+        }
+        memory(base, offset as i64)
+    }
+
+    fn add_to_address(&mut self, base: &mut u8, n: u8) {
+        self.move_general(*base, RAX);
+        *base = RAX;
+        self.op2(Code::Add_r64_rm64, r64(RAX), r64(n));
+    }
+}

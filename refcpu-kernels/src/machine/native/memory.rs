@@ -1,0 +1,235 @@
+//! The translation of instructions on short arrays and windows.
+
+use super::scalar::{Arithmetic, scalar_of, tile_operation};
+use super::translate::Translation;
+use super::types::Storage;
+use crate::machine::program::instr::Instr;
+use crate::machine::program::{Base, Outside, Place, Window};
+use crate::{ComputeType, DType};
+use refcpu_codegen::{Access, BinaryOp, End, Index, Inst, MAX_VECTOR, Reg, Relation, Scalar, Type, UnaryOp};
+
+/// The longest array in bytes on which operations are part of the code. Longer ones take the interpreter longer than its calls.
+const MAX_BYTES: usize = 256;
+
+/// Returns the vectors and elements that `len` elements consist of: their offsets in bytes and types.
+pub(super) fn pieces(scalar: Scalar, len: usize) -> Vec<(usize, Type)> {
+    let size = scalar.size();
+    let mut all = Vec::new();
+    let mut at = 0;
+    while at < len {
+        let fits = |bytes: &usize| {
+            let lanes = bytes / size;
+            scalar != Scalar::Bool && lanes > 1 && lanes <= len - at
+        };
+        let lanes = [MAX_VECTOR, 16, 8].into_iter().find(fits).map_or(1, |bytes| bytes / size);
+        all.push((at * size, Type::vector(scalar, lanes as u8)));
+        at += lanes;
+    }
+    all
+}
+
+/// Returns the vectors and elements in which a number of bytes of this type is moved, if they are few.
+fn moved_pieces(dtype: DType, bytes: usize) -> Option<Vec<(usize, Type)>> {
+    if bytes > MAX_BYTES {
+        return None;
+    }
+    match scalar_of(dtype) {
+        Some(Scalar::Bool) if bytes > 8 => None,
+        Some(scalar) => Some(pieces(scalar, bytes / scalar.size())),
+        None if bytes.is_multiple_of(4) => Some(pieces(Scalar::I32, bytes / 4)),
+        None => None,
+    }
+}
+
+impl Translation<'_> {
+    /// Returns the indices of a window, or `None` if one has a type that the code does not support.
+    fn indices(&mut self, w: &Window) -> Option<Vec<Index>> {
+        let supported = |d: DType| matches!(d, DType::S32 | DType::S64 | DType::U32);
+        if !w.starts.iter().all(|(_, dtype, ..)| supported(*dtype)) {
+            return None;
+        }
+        let mut all = Vec::new();
+        for (cell, dtype, limit, step) in &w.starts {
+            let ty = if *dtype == DType::S64 { Scalar::I64 } else { Scalar::I32 };
+            let mut reg = self.value(*cell, ty);
+            if *dtype == DType::U32 {
+                let dst = self.f.reg(Type::one(Scalar::I64));
+                self.f.push(Inst::Unary { op: UnaryOp::Extend, dst, a: reg });
+                reg = dst;
+            }
+            all.push(Index { reg, limit: *limit as u64, step: *step as u64 });
+        }
+        Some(all)
+    }
+
+    /// Returns the location of a piece of a window.
+    fn place_in(&self, w: &Window, offset: usize, indices: &[Index]) -> Access {
+        let number = usize::from(w.array.0);
+        let (array, start) = match (self.arrays[number], self.code.arrays[number].base) {
+            (Some(array), _) => (array, 0),
+            (None, Base::Cells(cell)) => (self.cells, usize::from(cell) * 8),
+            (None, _) => unreachable!("an array outside the cells has a number"),
+        };
+        Access { array, offset: (start + offset) as u64, indices: indices.to_vec() }
+    }
+
+    /// Returns the pieces of a window and the type of the register that holds its only element, if the code moves them.
+    fn movable(&self, w: &Window, cell: u16) -> Option<(Vec<(usize, Type)>, Option<Scalar>)> {
+        let dtype = self.code.arrays[usize::from(w.array.0)].dtype;
+        let pieces = moved_pieces(dtype, w.run)?;
+        if pieces.len() * w.runs.len() > MAX_BYTES / 16 {
+            return None;
+        }
+        match self.storage(cell) {
+            Storage::Register(ty) => {
+                (w.runs.len() == 1 && w.run == ty.size() && scalar_of(dtype) == Some(ty))
+                    .then_some((pieces, Some(ty)))
+            }
+            _ => Some((pieces, None)),
+        }
+    }
+
+    pub(super) fn load(&mut self, at: usize, i: &Instr) {
+        let w = &self.code.windows[usize::from(i.x)];
+        let Some((pieces, register)) = self.movable(w, i.dst) else { return self.interpreted(at, i) };
+        let Some(indices) = self.indices(w) else { return self.interpreted(at, i) };
+        if let Some(ty) = register {
+            let dst = self.target(i.dst, ty);
+            let at = self.place_in(w, w.runs[0], &indices);
+            return self.f.push(Inst::Load { dst, at });
+        }
+        for (k, run) in w.runs.iter().enumerate() {
+            for (offset, ty) in &pieces {
+                let dst = self.f.reg(*ty);
+                let at = self.place_in(w, run + offset, &indices);
+                self.f.push(Inst::Load { dst, at });
+                self.write_cells(usize::from(i.dst) * 8 + k * w.run + offset, dst);
+            }
+        }
+    }
+
+    pub(super) fn store(&mut self, at: usize, i: &Instr) {
+        let w = &self.code.windows[usize::from(i.x)];
+        let Some((pieces, register)) = self.movable(w, i.a) else { return self.interpreted(at, i) };
+        let Some(indices) = self.indices(w) else { return self.interpreted(at, i) };
+        let after = (w.outside == Outside::Skip && !indices.is_empty()).then(|| self.skip_outside(&indices));
+        for (k, run) in w.runs.iter().enumerate() {
+            for (offset, ty) in &pieces {
+                let src = match register {
+                    Some(ty) => self.value(i.a, ty),
+                    None => self.read_cells(usize::from(i.a) * 8 + k * w.run + offset, *ty),
+                };
+                let at = self.place_in(w, run + offset, &indices);
+                self.f.push(Inst::Store { src, at });
+            }
+        }
+        if self.arrays[usize::from(w.array.0)].is_none() {
+            self.forget();
+        }
+        if let Some(after) = after {
+            self.f.end(End::Jump(after));
+            self.begin(after);
+        }
+    }
+
+    /// Ends the block, and continues only if no index is beyond its limits. Returns the block that follows in any case.
+    fn skip_outside(&mut self, indices: &[Index]) -> refcpu_codegen::Block {
+        let after = self.f.block();
+        for i in indices {
+            let mut a = i.reg;
+            if self.f.type_of(a).scalar == Scalar::I32 {
+                let dst = self.f.reg(Type::one(Scalar::I64));
+                self.f.push(Inst::Unary { op: UnaryOp::Convert, dst, a });
+                a = dst;
+            }
+            let b = self.constant(Type::one(Scalar::I64), i.limit);
+            let then = self.f.block();
+            self.f.end(End::Compare { relation: Relation::LeUnsigned, a, b, then, otherwise: after });
+            self.begin(then);
+        }
+        after
+    }
+
+    pub(super) fn copy(&mut self, at: usize, i: &Instr) {
+        let (to, from) = self.code.copies[usize::from(i.x)];
+        let Some(pieces) = moved_pieces(to.dtype, to.bytes()) else { return self.interpreted(at, i) };
+        for (offset, ty) in pieces {
+            let value = self.read_cells(usize::from(from.cell) * 8 + offset, ty);
+            self.write_cells(usize::from(i.dst) * 8 + offset, value);
+        }
+    }
+
+    pub(super) fn splat(&mut self, at: usize, i: &Instr) {
+        let (to, from) = self.code.splats[usize::from(i.x)];
+        let scalar = match self.storage(from.cell) {
+            Storage::Register(ty) => Some(ty).filter(|ty| scalar_of(to.dtype) == Some(*ty)),
+            _ => scalar_of(to.dtype),
+        };
+        let Some(scalar) = scalar.filter(|s| *s != Scalar::Bool && to.bytes() <= MAX_BYTES) else {
+            return self.interpreted(at, i);
+        };
+        let one = self.value(from.cell, scalar);
+        for (offset, ty) in pieces(scalar, to.len) {
+            let value = self.repeated(one, ty);
+            self.write_cells(usize::from(to.cell) * 8 + offset, value);
+        }
+    }
+
+    /// Returns a vector of copies of an element.
+    pub(super) fn repeated(&mut self, a: Reg, ty: Type) -> Reg {
+        if ty.lanes == 1 && self.f.type_of(a) == ty {
+            return a;
+        }
+        let dst = self.f.reg(ty);
+        self.f.push(Inst::Unary { op: UnaryOp::Splat, dst, a });
+        dst
+    }
+
+    pub(super) fn vector(&mut self, at: usize, i: &Instr) {
+        let v = &self.code.vectors[usize::from(i.x)];
+        let op = tile_operation(v.opcode, v.to, v.from).filter(|op| is_vector_operation(*op, v.to, v.n));
+        let Some(op) = op else { return self.interpreted(at, i) };
+        let scalar = op.operands();
+        let fits = |t: &Self, p: &Place| match t.storage(p.cell) {
+            Storage::Register(ty) => ty == scalar,
+            _ => true,
+        };
+        let src = &v.src[..op.arity()];
+        if !src.iter().all(|p| fits(self, p)) {
+            return self.interpreted(at, i);
+        }
+        let (dst, src, n) = (v.dst, v.src, v.n);
+        let ones = src.map(|p| (p.len == 1).then_some(p.cell));
+        for (offset, ty) in pieces(scalar, n) {
+            let mut values = [None; 3];
+            for (k, p) in src[..op.arity()].iter().enumerate() {
+                values[k] = Some(match ones[k] {
+                    Some(cell) => {
+                        let one = self.value(cell, scalar);
+                        self.repeated(one, ty)
+                    }
+                    None => self.read_cells(usize::from(p.cell) * 8 + offset, ty),
+                });
+            }
+            let first = values[0].expect("an operation has an operand");
+            let result = self.f.reg(Type { scalar: op.result(), ..ty });
+            self.operation(op, result, values.map(|v| v.unwrap_or(first)));
+            self.write_cells(usize::from(dst.cell) * 8 + offset, result);
+        }
+    }
+}
+
+/// Returns whether the code performs an operation on short arrays of `n` elements.
+fn is_vector_operation(op: Arithmetic, to: ComputeType, n: usize) -> bool {
+    let scalar = op.operands();
+    if scalar == Scalar::Bool || n * scalar.size() > MAX_BYTES || to.size() != scalar.size() {
+        return false;
+    }
+    pieces(scalar, n).iter().all(|(_, ty)| match op {
+        Arithmetic::Unary(op, ..) => op.is_defined(*ty, *ty),
+        Arithmetic::Binary(op, _) => op.is_defined(*ty),
+        Arithmetic::Fused(op, ..) => op.is_defined(*ty) && BinaryOp::Multiply.is_defined(*ty),
+        Arithmetic::Clamp(_) => BinaryOp::Maximum.is_defined(*ty),
+        Arithmetic::Compare(..) => false,
+    })
+}

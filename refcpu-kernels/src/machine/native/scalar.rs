@@ -1,0 +1,219 @@
+//! The operations of the machine that have an equivalent in the code generator.
+
+use crate::machine::program::instr::{Op, with_ops};
+use crate::tile::{Direction, Opcode, TileOp};
+use crate::{ComputeType, DType};
+use refcpu_codegen::{BinaryOp, Relation, Scalar, UnaryOp};
+
+/// An operation on single elements. Its operands have one type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Arithmetic {
+    /// An operation on one value of the first type; the result has the second.
+    Unary(UnaryOp, Scalar, Scalar),
+    /// An operation on two values.
+    Binary(BinaryOp, Scalar),
+    /// The product of two values, and another operation on it and the third value. If `true`, the third value is its first
+    /// operand.
+    Fused(BinaryOp, bool, Scalar),
+    /// The second value, limited to the range from the first to the third.
+    Clamp(Scalar),
+    /// A relation of two values.
+    Compare(Relation, Scalar),
+}
+
+impl Arithmetic {
+    /// Returns the type of the operands.
+    pub(super) fn operands(self) -> Scalar {
+        match self {
+            Self::Unary(_, s, _)
+            | Self::Binary(_, s)
+            | Self::Fused(_, _, s)
+            | Self::Clamp(s)
+            | Self::Compare(_, s) => s,
+        }
+    }
+
+    /// Returns the type of the result.
+    pub(super) fn result(self) -> Scalar {
+        match self {
+            Self::Unary(_, _, s) | Self::Binary(_, s) | Self::Fused(_, _, s) | Self::Clamp(s) => s,
+            Self::Compare(..) => Scalar::Bool,
+        }
+    }
+
+    /// Returns the number of operands.
+    pub(super) fn arity(self) -> usize {
+        match self {
+            Self::Unary(..) => 1,
+            Self::Binary(..) | Self::Compare(..) => 2,
+            Self::Fused(..) | Self::Clamp(..) => 3,
+        }
+    }
+}
+
+/// Returns the type of a register for elements of this type in memory, if there is one.
+pub(super) fn scalar_of(dtype: DType) -> Option<Scalar> {
+    Some(match dtype {
+        DType::Pred => Scalar::Bool,
+        DType::S32 | DType::U32 => Scalar::I32,
+        DType::S64 | DType::U64 => Scalar::I64,
+        DType::F32 => Scalar::F32,
+        DType::F64 => Scalar::F64,
+        _ => return None,
+    })
+}
+
+fn compute_scalar(ty: ComputeType) -> Option<Scalar> {
+    Some(match ty {
+        ComputeType::Pred => Scalar::Bool,
+        ComputeType::S32 | ComputeType::U32 => Scalar::I32,
+        ComputeType::S64 | ComputeType::U64 => Scalar::I64,
+        ComputeType::F32 => Scalar::F32,
+        ComputeType::F64 => Scalar::F64,
+        _ => return None,
+    })
+}
+
+fn binary(op: TileOp, unsigned: bool) -> Option<BinaryOp> {
+    Some(match op {
+        TileOp::Add => BinaryOp::Add,
+        TileOp::Subtract => BinaryOp::Subtract,
+        TileOp::Multiply => BinaryOp::Multiply,
+        TileOp::Divide if unsigned => BinaryOp::DivideUnsigned,
+        TileOp::Divide => BinaryOp::Divide,
+        TileOp::Remainder if unsigned => BinaryOp::RemainderUnsigned,
+        TileOp::Remainder => BinaryOp::Remainder,
+        TileOp::Maximum if !unsigned => BinaryOp::Maximum,
+        TileOp::Minimum if !unsigned => BinaryOp::Minimum,
+        TileOp::And => BinaryOp::And,
+        TileOp::Or => BinaryOp::Or,
+        TileOp::Xor => BinaryOp::Xor,
+        TileOp::ShiftLeft => BinaryOp::ShiftLeft,
+        TileOp::ShiftRightLogical => BinaryOp::ShiftRight,
+        TileOp::ShiftRightArithmetic => BinaryOp::ShiftRightSigned,
+        _ => return None,
+    })
+}
+
+fn unary(op: TileOp, scalar: Scalar) -> Option<UnaryOp> {
+    Some(match op {
+        TileOp::Negate if scalar != Scalar::Bool => UnaryOp::Negate,
+        TileOp::Abs if scalar.is_float() => UnaryOp::Abs,
+        TileOp::Sqrt if scalar.is_float() => UnaryOp::Sqrt,
+        TileOp::Floor if scalar.is_float() => UnaryOp::Floor,
+        TileOp::Ceil if scalar.is_float() => UnaryOp::Ceil,
+        TileOp::RoundNearestEven if scalar.is_float() => UnaryOp::RoundEven,
+        _ => return None,
+    })
+}
+
+fn relation(direction: Direction, unsigned: bool) -> Relation {
+    match direction {
+        Direction::Eq => Relation::Eq,
+        Direction::Ne => Relation::Ne,
+        Direction::Lt if unsigned => Relation::LtUnsigned,
+        Direction::Le if unsigned => Relation::LeUnsigned,
+        Direction::Lt => Relation::Lt,
+        Direction::Le => Relation::Le,
+        Direction::Gt | Direction::Ge => unreachable!("the assembler swaps the operands"),
+    }
+}
+
+/// Returns the equivalent of an operation of tiles on operands of type `from` with a result of type `to`.
+pub(super) fn tile_operation(opcode: Opcode, to: ComputeType, from: ComputeType) -> Option<Arithmetic> {
+    let scalar = compute_scalar(from)?;
+    let result = compute_scalar(to)?;
+    let unsigned = matches!(from, ComputeType::U32 | ComputeType::U64);
+    match opcode {
+        Opcode::Tile(op) if from == to && from != ComputeType::Pred => match op.arity() {
+            1 => unary(op, scalar).map(|op| Arithmetic::Unary(op, scalar, result)),
+            _ if op == TileOp::Remainder && scalar.is_float() => None,
+            _ => binary(op, unsigned).map(|op| Arithmetic::Binary(op, scalar)),
+        },
+        Opcode::Clamp if from == to && !unsigned && from != ComputeType::Pred => {
+            Some(Arithmetic::Clamp(scalar))
+        }
+        Opcode::MulAdd if from == to => Some(Arithmetic::Fused(BinaryOp::Add, false, scalar)),
+        Opcode::MulSub if from == to => Some(Arithmetic::Fused(BinaryOp::Subtract, false, scalar)),
+        Opcode::NegMulAdd if from == to => Some(Arithmetic::Fused(BinaryOp::Subtract, true, scalar)),
+        _ => None,
+    }
+}
+
+/// The register type for a Rust type.
+macro_rules! scalar {
+    (f32) => {
+        Scalar::F32
+    };
+    (f64) => {
+        Scalar::F64
+    };
+    (u8) => {
+        Scalar::Bool
+    };
+    (u32) => {
+        Scalar::I32
+    };
+    (i32) => {
+        Scalar::I32
+    };
+    (u64) => {
+        Scalar::I64
+    };
+    (i64) => {
+        Scalar::I64
+    };
+}
+
+/// Whether a Rust type is an unsigned integer.
+macro_rules! unsigned {
+    (u32) => {
+        true
+    };
+    (u64) => {
+        true
+    };
+    ($other:ident) => {
+        false
+    };
+}
+
+macro_rules! table {
+    (
+        binary { $($bin:ident $bin_t:ident $bin_f:ident $tile_op:ident $($bin_ty:ident)|+;)* }
+        compare { $($cmp:ident $jump:ident $cmp_t:ident $cmp_op:tt $relation:ident $($cmp_ty:ident)|+;)* }
+        convert { $($cvt:ident $from:ident $to:ident $($from_ty:ident)|+ => $($to_ty:ident)|+;)* }
+        fused { $($fused:ident $fused_t:ident |$a:ident, $b:ident, $c:ident| $fused_e:expr;)* }
+    ) => {
+        /// Returns the equivalent of an instruction; of a jump that compares, that of its comparison.
+        pub(super) fn arithmetic(op: Op) -> Option<Arithmetic> {
+            match op {
+                Op::U32ToU64 => return Some(Arithmetic::Unary(UnaryOp::Extend, Scalar::I32, Scalar::I64)),
+                Op::MulSubF32 | Op::MulSubF64 => {
+                    return Some(Arithmetic::Fused(BinaryOp::Subtract, false, fused_scalar(op)));
+                }
+                Op::NegMulAddF32 | Op::NegMulAddF64 => {
+                    return Some(Arithmetic::Fused(BinaryOp::Subtract, true, fused_scalar(op)));
+                }
+                _ => {}
+            }
+            Some(match op {
+                $(Op::$bin => Arithmetic::Binary(binary(TileOp::$tile_op, unsigned!($bin_t))?, scalar!($bin_t)),)*
+                $(Op::$cmp | Op::$jump => {
+                    Arithmetic::Compare(relation(Direction::$relation, unsigned!($cmp_t)), scalar!($cmp_t))
+                })*
+                $(Op::$cvt => Arithmetic::Unary(UnaryOp::Convert, scalar!($from), scalar!($to)),)*
+                $(Op::$fused => Arithmetic::Fused(BinaryOp::Add, false, scalar!($fused_t)),)*
+                _ => return None,
+            })
+        }
+
+        fn fused_scalar(op: Op) -> Scalar {
+            match op {
+                $(Op::$fused => scalar!($fused_t),)*
+                _ => unreachable!("the operation is not fused"),
+            }
+        }
+    };
+}
+with_ops!(table);

@@ -1,0 +1,219 @@
+//! The parts of programs: cells, arrays, windows, and the instructions that refer to them.
+
+pub(crate) mod instr;
+pub(crate) mod optimise;
+
+use crate::tile::{Kernel, Opcode};
+use crate::{ComputeType, DType};
+use instr::Instr;
+
+/// The number of a cell.
+pub(crate) type Cell = u16;
+
+/// The maximum number of cells of a program: 256 KiB, which fit into the second-level cache.
+pub(crate) const MAX_CELLS: usize = 1 << 15;
+
+/// The cells that hold the elements of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    pub(crate) cell: Cell,
+    pub(crate) dtype: DType,
+    pub(crate) len: usize,
+}
+
+impl Place {
+    /// Returns the element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Returns the number of elements.
+    #[allow(clippy::len_without_is_empty, reason = "a place has at least one element")]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.len * self.dtype.size()
+    }
+
+    /// Returns the cells that the value occupies.
+    pub(crate) fn cells(&self) -> std::ops::Range<usize> {
+        let start = usize::from(self.cell);
+        start..start + self.bytes().div_ceil(8)
+    }
+}
+
+/// An array that windows and calls access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ArrayId(pub(crate) u16);
+
+/// The description of an array.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ArraySpec {
+    pub(crate) base: Base,
+    pub(crate) dtype: DType,
+    pub(crate) len: usize,
+}
+
+/// The memory of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Base {
+    /// The operand with this number.
+    Read(usize),
+    /// The result with this number, which holds its initial value when the program begins.
+    Write(usize),
+    /// Cells, beginning with this one.
+    Cells(Cell),
+}
+
+/// A dimension along which a window is shifted.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// The index, which is a single integer.
+    pub index: Place,
+    /// The largest index for which the window lies inside the array.
+    pub limit: usize,
+    /// The number of elements by which the window is shifted per unit of the index.
+    pub step: usize,
+}
+
+/// The treatment of a window that is out of bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outside {
+    /// The window is shifted inside, as by `dynamic_slice`.
+    Clamp,
+    /// The window is not written, as by `scatter`.
+    Skip,
+}
+
+/// A part of an array: `runs` of consecutive elements, which are shifted by the same indices.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    pub(crate) array: ArrayId,
+    /// For each dimension along which the window is shifted: the cell of the index, its type, the largest
+    /// index, and the number of bytes per unit.
+    pub(crate) starts: Vec<(Cell, DType, i64, usize)>,
+    /// The offset of each run in bytes.
+    pub(crate) runs: Vec<usize>,
+    /// The size of a run in bytes.
+    pub(crate) run: usize,
+    pub(crate) outside: Outside,
+}
+
+/// A kernel for single elements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScalarKernel {
+    pub(crate) kernel: Kernel,
+    pub(crate) opcode: Opcode,
+    /// The type of the result.
+    pub(crate) to: ComputeType,
+    /// The type of the first operand.
+    pub(crate) from: ComputeType,
+}
+
+/// A vector operation on short arrays.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Vector {
+    pub(crate) kernel: Kernel,
+    pub(crate) opcode: Opcode,
+    /// The type of the result.
+    pub(crate) to: ComputeType,
+    /// The type of the first operand.
+    pub(crate) from: ComputeType,
+    pub(crate) dst: Place,
+    pub(crate) src: [Place; 3],
+    pub(crate) n: usize,
+}
+
+/// An array of a call.
+#[derive(Clone, Debug)]
+pub(crate) struct Operand {
+    pub(crate) array: ArrayId,
+    pub(crate) dtype: DType,
+    pub(crate) dims: Box<[usize]>,
+}
+
+/// The results of a call, in the order in which its kernel computes them. Machine code computes them without the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Formula {
+    /// The first operand is an array of rows of this length, and the second a single element. A result combines the element and
+    /// a row, as [`crate::reduce::reduce`] does.
+    Rows(crate::ReduceOp, usize),
+    /// The products of a matrix and a vector, as [`crate::dot::dot_general`] computes them.
+    MatrixVector {
+        /// The operand that is the matrix: 0 or 1. The other one is the vector.
+        matrix: usize,
+        /// The length of the vector.
+        depth: usize,
+        /// The distance between the elements of a sum, or, if `adjacent`, between those of neighboring results.
+        stride: usize,
+        /// Whether the elements of a sum are adjacent. Otherwise those of neighboring results are.
+        adjacent: bool,
+    },
+}
+
+/// An action of the caller.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) what: usize,
+    pub(crate) formula: Option<Formula>,
+    pub(crate) reads: Vec<Operand>,
+    pub(crate) writes: Vec<Operand>,
+}
+
+impl Formula {
+    /// Returns whether the operands have the elements that the formula reads.
+    pub(crate) fn fits(&self, arrays: &[ArraySpec], reads: &[Operand], writes: &[Operand]) -> bool {
+        let len = |o: &Operand| arrays[usize::from(o.array.0)].len;
+        let ([a, b], [result]) = (reads, writes) else { return false };
+        let count = len(result);
+        let same = a.dtype == result.dtype && b.dtype == result.dtype;
+        same && match *self {
+            Self::Rows(_, n) => n > 0 && len(a) == n * count && len(b) == 1,
+            Self::MatrixVector { matrix, depth, stride, adjacent } => {
+                let (matrix, vector) = if matrix == 0 { (a, b) } else { (b, a) };
+                let (outer, inner) = if adjacent { (count, depth) } else { (depth, count) };
+                let end = outer.checked_sub(1).and_then(|n| n.checked_mul(stride)?.checked_add(inner));
+                len(vector) == depth && end.is_some_and(|end| end <= len(matrix))
+            }
+        }
+    }
+}
+
+/// The parts of a program.
+#[derive(Clone)]
+pub(crate) struct Program {
+    pub(crate) instrs: Vec<Instr>,
+    /// The initial contents of the cells.
+    pub(crate) cells: Vec<u64>,
+    pub(crate) arrays: Vec<ArraySpec>,
+    pub(crate) windows: Vec<Window>,
+    /// The kernels for single elements.
+    pub(crate) kernels: Vec<ScalarKernel>,
+    pub(crate) vectors: Vec<Vector>,
+    /// The copies: destination and source.
+    pub(crate) copies: Vec<(Place, Place)>,
+    /// The splats: array and element.
+    pub(crate) splats: Vec<(Place, Place)>,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) switches: Vec<Vec<u16>>,
+    pub(crate) reads: usize,
+    pub(crate) writes: usize,
+}
+
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "code of {} cells:", self.cells.len())?;
+        for (at, i) in self.instrs.iter().enumerate() {
+            writeln!(f, "  {at:4}: {:?} {} <- {} {} {} x {}", i.op, i.dst, i.a, i.b, i.c, i.x)?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the number of cells for `len` elements of a type in its representation in memory.
+pub(crate) fn cells_of(dtype: DType, len: usize) -> usize {
+    debug_assert_eq!(dtype.raw_type().size(), dtype.size());
+    (len * dtype.size()).div_ceil(8)
+}
