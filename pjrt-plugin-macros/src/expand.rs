@@ -49,7 +49,7 @@ fn plugin_impl(item: TokenStream) -> Result<ItemImpl> {
     if !is_client || negation.is_some() {
         return Err(Error::new_spanned(
             of,
-            "#[pjrt_plugin] goes on the impl of `PjrtClient`; the other traits are found through its associated types",
+            "#[pjrt_plugin] goes only on the impl of `PjrtClient`; the traits of its associated types and its extensions need no attribute",
         ));
     }
     if let Some(parameter) = item.generics.params.first() {

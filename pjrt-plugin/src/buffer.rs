@@ -104,6 +104,9 @@ pub trait PjrtBuffer: Send + Sync + 'static {
     /// Returns the address of the data for `PJRT_Buffer_UnsafePointer`, or `None` if the data has no address. The default
     /// returns the address of [`host_bytes`](Self::host_bytes).
     ///
+    /// The address must not be 0, which is a null pointer to the host: the SDK then returns INTERNAL. A device whose addresses
+    /// begin at 0 adds an offset here.
+    ///
     /// # Errors
     ///
     /// Returns the same errors as [`host_bytes`](Self::host_bytes).

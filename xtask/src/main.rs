@@ -25,6 +25,7 @@ mod jax_tests;
 mod libraries;
 mod loom;
 mod lowerings;
+mod needs_programs;
 mod numerics_suites;
 mod packaged;
 mod protos;
@@ -71,6 +72,8 @@ enum Task {
     ShardingAgreement(sharding_agreement::Options),
     /// Read about a hundred functions as many releases of JAX lower them, and compare with MLIR's own reader
     TestLowerings(lowerings::Options),
+    /// Write the programs of `cargo pjrt needs`, which are functions of JAX, into cargo-pjrt/data/needs
+    NeedsPrograms,
     /// Run programs with known results on refcpu: the folder that PJRT_CORPUS names, or a small sample
     Corpus(corpus::Options),
     /// Inject each fault of the conformance kit's test, and run every check that could detect it
@@ -131,6 +134,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Accuracy(options) => return accuracy::run(&options),
         Task::NumericsSuites(options) => return numerics_suites::run(&options),
         Task::ShardingAgreement(options) => return sharding_agreement::run(&options),
+        Task::NeedsPrograms => needs_programs::run()?,
         Task::TestLowerings(options) => return lowerings::run(&options),
         Task::Corpus(options) => corpus::run_with(&options)?,
         Task::ConformanceLadder(options) => return conformance_ladder::run(&options),

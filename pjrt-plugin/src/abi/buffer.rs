@@ -115,12 +115,17 @@ impl<C: PjrtClient> BufferHandle<C> {
             None => self.state.wait_for_storage()?,
         };
         if !self.is_host_accessible() {
-            let address = self.client.explain(storage.device_address())?;
-            return address.ok_or_else(|| {
-                Error::unimplemented(
+            return match self.client.explain(storage.device_address())? {
+                // Hosts take a null pointer for an error, or use it.
+                Some(0) => Err(Error::internal(
+                    "PjrtBuffer::device_address returned 0, which is a null pointer to the host; it must return None if the data \
+                     has no address",
+                )),
+                Some(address) => Ok(address),
+                None => Err(Error::unimplemented(
                     "the plugin's buffers have no device address (PjrtBuffer::device_address returned None)",
-                )
-            });
+                )),
+            };
         }
         if let Some(view) = storage.host_view() {
             return Ok(view.address());

@@ -506,3 +506,13 @@ fn why_a_plugin_shows_no_bytes_is_said_and_they_can_be_asked_for_again() {
         }
     }
 }
+
+#[test]
+fn an_address_of_0_is_an_error_of_the_plugin() {
+    let client = Client::new(&[text_option("raw", "true"), text_option("opaque", "true")]);
+    let buffer = client.upload(0, &[3.0; 4]);
+    let pointer = call!(PJRT_Buffer_UnsafePointer(PJRT_Buffer_UnsafePointer_Args { buffer: buffer.0 }));
+    let error = pointer.map(drop).unwrap_err();
+    assert_eq!(error.code, ErrorCode::Internal as u32);
+    assert!(error.message.contains("device_address returned 0"), "{error:?}");
+}
