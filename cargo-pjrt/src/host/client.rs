@@ -335,12 +335,25 @@ impl Client {
     ///
     /// Returns the plugin's error.
     pub fn deserialize(&self, serialized: &[u8]) -> Result<LoadedExecutable> {
+        self.deserialize_with(serialized, &[])
+    }
+
+    /// The same as [`deserialize`](Self::deserialize), with serialized compile options that replace those that
+    /// the program was compiled with. No bytes mean no options.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn deserialize_with(&self, serialized: &[u8], options: &[u8]) -> Result<LoadedExecutable> {
+        let overridden = if options.is_empty() { ptr::null() } else { options.as_ptr().cast() };
         let args = call!(
             self.plugin,
             PJRT_Executable_DeserializeAndLoad_Args {
                 client: self.raw,
                 serialized_executable: serialized.as_ptr().cast(),
                 serialized_executable_size: serialized.len(),
+                overridden_serialized_compile_options: overridden,
+                overridden_serialized_compile_options_size: options.len(),
             }
         )?;
         LoadedExecutable::from_raw(self.plugin, args.loaded_executable, "PJRT_Executable_DeserializeAndLoad")

@@ -126,14 +126,15 @@ pub(super) const CHECKS: &[Entry] = &[
 ];
 
 /// Returns the first two devices.
-fn two(client: &Client) -> Result<[Device<'_>; 2], Finding> {
+pub(super) fn two(client: &Client) -> Result<[Device<'_>; 2], Finding> {
     match client.addressable_devices()?[..] {
         [first, second, ..] => Ok([first, second]),
         _ => Err(Finding::NotApplicable("there is only one device".to_owned())),
     }
 }
 
-fn id_of(device: Device<'_>) -> Result<i64, Error> {
+/// Returns the id of a device.
+pub(super) fn id_of(device: Device<'_>) -> Result<i64, Error> {
     Ok(i64::from(device.description()?.id()?))
 }
 

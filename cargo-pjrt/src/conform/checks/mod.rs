@@ -33,6 +33,9 @@ mod memory;
 mod optimized;
 mod outputs;
 mod ownership;
+mod aftermath;
+mod executables;
+mod returned;
 mod pending;
 mod plugin;
 mod program_text;
@@ -66,6 +69,7 @@ pub(super) fn all() -> Vec<Check> {
         compile::CHECKS,
         execute::CHECKS,
         programs::CHECKS,
+        executables::CHECKS,
         devices::CHECKS,
         failures::CHECKS,
         waiting::CHECKS,
@@ -86,6 +90,8 @@ pub(super) fn all() -> Vec<Check> {
     checks.extend(view::by_type());
     checks.extend(struct_size::by_function());
     checks.extend(outputs::by_function());
+    checks.extend(returned::by_function());
+    checks.extend(aftermath::by_way());
     checks.extend(extension::by_extension());
     checks
 }
