@@ -77,7 +77,7 @@ impl Process {
         hung: &mut HashMap<Step, usize>,
     ) -> Result<(Reached, End), String> {
         let end = Instant::now() + timeout;
-        let mut within = None;
+        let (mut within, mut risk) = (None, None);
         let (status, message) = loop {
             match self.worker.receive(end.saturating_duration_since(Instant::now())) {
                 Received::Line(line) => match serde_json::from_str(&line) {
@@ -107,6 +107,8 @@ impl Process {
                         within = None;
                         hung.remove(&step);
                     }
+                    Ok(Message::Risky(why)) => risk = Some(why),
+                    Ok(Message::Safe) => risk = None,
                     Ok(Message::Finished(finished)) => return Ok((self.reached, End::Finished(finished))),
                     Ok(Message::Unusable(why) | Message::Uninitialized(why)) => break (Status::Wrong, why),
                     Err(_) => {}
@@ -123,7 +125,10 @@ impl Process {
                 }
                 Received::Ended(ending) => {
                     self.is_lost = ending.is_lost();
-                    break (Status::Crashed, format!("the process ended with {ending}{}", self.last_call()));
+                    let risk = risk.filter(|_| ending.is_invalid_access());
+                    let risk = risk.map(|why| format!("{why}, and ")).unwrap_or_default();
+                    let message = format!("{risk}the process ended with {ending}{}", self.last_call());
+                    break (Status::Crashed, message);
                 }
             }
         };

@@ -168,7 +168,7 @@ impl Executable {
             for rank in ranks {
                 let (of_output, after) = rest
                     .split_at_checked(*rank)
-                    .ok_or_else(|| Error::broken(FUNCTION, "it returned ranks but no dimensions"))?;
+                    .ok_or_else(|| Error::broken(FUNCTION, "it succeeded, but it returned ranks and no dimensions"))?;
                 dims.push(of_output.to_vec());
                 rest = after;
             }
@@ -524,12 +524,22 @@ impl LoadedExecutable {
             let events = events.iter().filter(|event| !event.is_null()).count();
             return Err(Refused { error, left_behind: outputs + events });
         }
-        let buffer = |raw| Buffer::from_raw(self.plugin, raw, FUNCTION);
-        let outputs: Result<Vec<Vec<Buffer>>> =
-            output_lists.into_iter().map(|list| list.into_iter().map(buffer).collect()).collect();
-        let event = |raw| Event::from_raw(self.plugin, raw, FUNCTION);
-        let done: Result<Vec<Event>> =
-            if with_events { events.into_iter().map(event).collect() } else { Ok(Vec::new()) };
-        Ok(Launched { outputs: outputs.map_err(refused)?, done: done.map_err(refused)? })
+        // All objects are taken before a null pointer is reported, so that the others are freed.
+        let missing = |what: String| Error::broken(FUNCTION, format!("it succeeded, but {what} is a null pointer"));
+        let null_output = output_lists.iter().enumerate().find_map(|(device, list)| {
+            let output = list.iter().position(|output| output.is_null())?;
+            Some(missing(format!("`output_lists`[{device}][{output}] (device {device}, output {output})")))
+        });
+        let null_event = events.iter().position(|event| event.is_null() && with_events);
+        let null_event = null_event
+            .map(|device| missing(format!("`device_complete_events`[{device}] (the event of device {device})")));
+        let buffer = |raw| Buffer::from_raw(self.plugin, raw, FUNCTION).ok();
+        let outputs = output_lists.into_iter().map(|list| list.into_iter().filter_map(buffer).collect()).collect();
+        let event = |raw| Event::from_raw(self.plugin, raw, FUNCTION).ok();
+        let done = if with_events { events.into_iter().filter_map(event).collect() } else { Vec::new() };
+        match null_output.or(null_event) {
+            Some(error) => Err(refused(error)),
+            None => Ok(Launched { outputs, done }),
+        }
     }
 }

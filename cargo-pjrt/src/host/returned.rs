@@ -11,7 +11,7 @@ use super::error::Result;
 use super::executable::{Executable, LoadedExecutable};
 use super::objects::{Device, DeviceDescription, Memory};
 use super::plugin::Plugin;
-use super::slices::{given, given_text};
+use super::slices::{believed, given_text};
 use super::topology::Topology;
 
 /// A list or a string that a plugin returned. It must not change while its owner exists.
@@ -29,9 +29,14 @@ impl Returned {
     ///
     /// Returns INTERNAL if the size is not credible.
     pub fn read(&self) -> Result<Vec<u8>> {
-        // SAFETY: the plugin returned the address of this many bytes, which stay valid while their owner
-        // exists.
-        Ok(unsafe { given(self.function, self.start, self.size) }?.to_vec())
+        believed::<u8>(self.function, self.size)?;
+        if self.start.is_null() {
+            return Ok(Vec::new());
+        }
+        // SAFETY: the plugin returned the address of this many bytes, which stay valid while their owner exists. If
+        // the plugin freed them, the copy may have got their memory, so they are read one by one.
+        let byte = |at: usize| unsafe { self.start.add(at).read_volatile() };
+        Ok((0..self.size).map(byte).collect())
     }
 }
 

@@ -46,6 +46,11 @@ impl Ending {
         self.0.success()
     }
 
+    /// Returns `true` if the process accessed memory that it must not access. The allocator aborts if it detects that.
+    pub(crate) fn is_invalid_access(self) -> bool {
+        matches!(self.0.signal(), Some(libc::SIGSEGV | libc::SIGBUS | libc::SIGABRT))
+    }
+
     /// Returns `true` if the process exited because it could no longer write to its parent.
     pub(crate) fn is_lost(self) -> bool {
         self.0.code() == Some(i32::from(LOST))

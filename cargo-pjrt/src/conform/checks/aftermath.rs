@@ -20,7 +20,6 @@ struct Way {
     /// Performs the call. Returns its error, or the error that its outputs have.
     call: fn(&State) -> Result<Failure, Finding>,
     fault: &'static str,
-    also: &'static [&'static str],
 }
 
 /// The outcome of a call that is expected to fail.
@@ -38,7 +37,7 @@ const fn way(
     call: fn(&State) -> Result<Failure, Finding>,
     fault: &'static str,
 ) -> Way {
-    Way { name, what, call, fault, also: &[] }
+    Way { name, what, call, fault }
 }
 
 const WAYS: &[Way] = &[
@@ -110,7 +109,22 @@ const WAYS: &[Way] = &[
         "too_large_output",
         "the compilation or execution of a program whose output does not fit into memory",
         too_large,
-        "PJRT_Client_Compile when program>code_size=341 fail_from_then_on",
+        "PJRT_Client_Compile when program>code_size=266 fail_from_then_on always",
+    ),
+    way(
+        "upload_with_too_few_strides",
+        "an upload with fewer strides than dimensions",
+        |s| {
+            let array = HostArray { strides: Some(&[4]), ..HostArray::new(&[0; 96], ElementType::F32, &[2, 3, 4]) };
+            Failure::of(s.upload(&array))
+        },
+        "PJRT_Client_BufferFromHostBuffer when num_dims=3 num_byte_strides=1 fail_from_then_on",
+    ),
+    way(
+        "upload_of_a_negative_dimension",
+        "an upload of an array with a negative dimension",
+        |s| Failure::of(s.upload(&HostArray::new(&[0; 16], ElementType::F32, &[-5]))),
+        "PJRT_Client_BufferFromHostBuffer when num_dims=1 dims.0=-5 fail_from_then_on",
     ),
     way(
         "garbage_program",
@@ -162,6 +176,19 @@ const WAYS: &[Way] = &[
     ),
 ];
 
+/// The checks of executions that fail: a plugin usually handles all failures in the same way.
+const OF_EXECUTIONS: &[&str] = &[
+    "failures/after_too_few_arguments",
+    "failures/after_too_many_arguments",
+    "failures/after_argument_of_another_size",
+    "failures/after_argument_of_another_type",
+    "failures/after_argument_on_another_device",
+    "failures/after_deleted_argument",
+    "failures/after_argument_in_error",
+    "failures/after_lists_for_too_many_devices",
+    "failures/after_too_large_output",
+];
+
 /// Returns one check for each way to fail.
 pub(super) fn by_way() -> Vec<Check> {
     let check = |way: &'static Way| Check {
@@ -181,9 +208,10 @@ pub(super) fn by_way() -> Vec<Check> {
         used_by: vec![Profile::Jax, Profile::TorchXla],
         needed_since: 0,
         fault: way.fault.to_owned(),
-        also: match way.fault.contains(" failed ") {
-            true => &["failures/*"],
-            false => way.also,
+        also: match way.fault {
+            fault if fault.contains(" failed ") => &["failures/*"],
+            fault if fault.starts_with("PJRT_LoadedExecutable_Execute") => OF_EXECUTIONS,
+            _ => &[],
         },
         run: Box::new(|context| changes_nothing(context, way)),
     };
@@ -209,6 +237,8 @@ struct State {
     y: Buffer,
     /// The output of an earlier execution.
     output: Buffer,
+    /// A serialized program, if the plugin can load one.
+    serialized: Option<Vec<u8>>,
 }
 
 const X: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
@@ -230,7 +260,9 @@ impl State {
         let (x, y) = (upload_four(&client, &X)?, upload_four(&client, &Y)?);
         let output = compile_add(&client)?.run(&[&x, &y])?.outputs.remove(0).remove(0);
         output.ready()?.wait()?;
-        Ok(Self { client, executable, is_donating, x, y, output })
+        let serialized = compile_add(&client)?.executable()?.serialize().ok().map(|serialized| serialized.bytes);
+        let serialized = serialized.filter(|bytes| client.deserialize(bytes).is_ok());
+        Ok(Self { client, executable, is_donating, x, y, output, serialized })
     }
 
     fn upload(&self, array: &HostArray<'_>) -> Result<Buffer, Error> {
@@ -289,7 +321,9 @@ impl State {
         self.has(&launched.outputs[0][0], "the output of the next execution", SUM)?;
         let next = compile_add(&self.client).map_err(fails("no program can be compiled any more"))?;
         let launched = next.run(&[&self.y, &self.y]).map_err(fails("another program cannot be executed"))?;
-        self.has(&launched.outputs[0][0], "the output of another program", Y.map(|y| y + y))
+        self.has(&launched.outputs[0][0], "the output of another program", Y.map(|y| y + y))?;
+        let Some(bytes) = &self.serialized else { return Ok(()) };
+        self.client.deserialize(bytes).map(drop).map_err(fails("no serialized program can be loaded any more"))
     }
 }
 

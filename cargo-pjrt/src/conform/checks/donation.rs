@@ -78,7 +78,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>launch_id=821 hide_deleted 0",
     )
     .header(IS_DELETED, IS_DELETED_TEXT)
-    .needed_by(&[Profile::Jax, Profile::TorchXla]),
+    .needed_by(&[Profile::Jax, Profile::TorchXla])
+    .also(&["donation/*", "execute/donation", "donation/on_each_device"]),
     check(
         "donation/on_each_device",
         "A program of two replicas that donates an argument donates it on both devices.",
@@ -174,7 +175,7 @@ fn deleted_or_kept(context: &Context) -> Verdict {
     let floats = Floats::new(&client, 1071);
     let (x, y) = (floats.upload(FIRST)?, floats.upload(SECOND)?);
     let output = donate(&floats, [&x, &y], 940)?;
-    if !x.is_deleted()? {
+    if !is_donated(&x, "the argument")? {
         let kept = floats.bytes(FIRST);
         let cause =
             "the output was written to the memory of the argument, which reports that it is not deleted";

@@ -131,7 +131,13 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready, with `event`'s error status.")
     .used_by(&[Profile::Jax, Profile::TorchXla])
     .since(89)
-    .also(&["failures/*"]),
+    .also(&[
+        "failures/callbacks_come_once",
+        "failures/error_spreads",
+        "failures/event_has_the_error",
+        "failures/event_of_a_later_failure",
+        "failures/outputs_are_ready_with_the_error",
+    ]),
     check(
         "event/a_failed_one_is_ready",
         "An event with an error is ready.",

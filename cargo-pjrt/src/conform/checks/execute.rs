@@ -4,10 +4,10 @@ use super::donation::unless_donated;
 use super::entry::{ALL, Entry, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, f32_bytes, numbers,
-    refused_with, upload_four, upload_to,
+    Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, f32_bytes, guarded,
+    numbers, refused_with, upload_four, upload_to,
 };
-use crate::host::{Buffer, Client, Code, ElementType, ExecuteOptions, HostArray, Program};
+use crate::host::{Buffer, Client, Code, ElementType, ExecuteOptions, Fence, HostArray, Program};
 use crate::protobuf::CompileOptions;
 use crate::requirements::Profile;
 
@@ -614,7 +614,9 @@ fn destroyed_running(context: &Context) -> Verdict {
 }
 
 fn of_size(context: &Context, size: usize) -> Verdict {
-    runs_with(context, &ExecuteOptions { struct_size: Some(size), ..ExecuteOptions::default() }, true)
+    let options = ExecuteOptions { struct_size: Some(size), ..ExecuteOptions::default() };
+    let fence = format!("a PJRT_ExecuteOptions with {}", Fence::Guarded(size));
+    guarded(&fence, || runs_with(context, &options, true))
 }
 
 fn options_72(context: &Context) -> Verdict {

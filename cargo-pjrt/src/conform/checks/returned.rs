@@ -1,7 +1,7 @@
 //! Checks of the memory that functions return: calls for the same and for other objects do not change it.
 
 use super::program_text::{compiled, sums};
-use crate::conform::harness::{Check, Context, Finding, Source, Verdict, compile_add, ensure, upload_four};
+use crate::conform::harness::{Check, Context, Finding, Source, Verdict, compile_add, ensure, risky, upload_four};
 use crate::host::{
     Buffer, Client, DeviceDescription, Error, Executable, LoadedExecutable, Memory, ReadAgain, Topology,
 };
@@ -158,12 +158,20 @@ pub(super) fn by_function() -> Vec<Check> {
 }
 
 /// Other checks that notice if a function reuses its memory.
-const ALSO: &[(&str, &[&str])] =
-    &[("PJRT_Client_AddressableDevices", &["execute/by_many_threads", "upload/by_many_threads"])];
+const ALSO: &[(&str, &[&str])] = &[
+    ("PJRT_Client_AddressableDevices", &["execute/by_many_threads", "upload/by_many_threads"]),
+    ("PJRT_Buffer_Dimensions", &["buffer/dims_stay"]),
+];
 
 /// Checks that the memory of the first object is the same after the function was called again for it, then for
 /// other objects, and after the memory of those was given back.
 fn keeps<T, M: ReadAgain>(objects: &[T], get: impl Fn(&T) -> Result<M, Error>) -> Verdict {
+    risky("the plugin probably freed memory that it had returned for one object when the function was called again", || {
+        keeps_each(objects, get)
+    })
+}
+
+fn keeps_each<T, M: ReadAgain>(objects: &[T], get: impl Fn(&T) -> Result<M, Error>) -> Verdict {
     let Some(owner) = objects.first() else {
         return Err(Finding::NotApplicable("there is no such object".to_owned()));
     };

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::harness::Status;
+use super::harness::{ONE_DEVICE, Status};
 use crate::process::output::visible;
 use crate::requirements::Profile;
 
@@ -109,6 +109,26 @@ impl Report {
         self.rows.iter().filter(|row| row.status.is_failure() && self.is_needed(row)).collect()
     }
 
+    /// Returns the number of failures that fail the run and that no other of them explains.
+    #[must_use]
+    pub fn causes(&self) -> usize {
+        let needed = self.needed();
+        let is_listed = |cause: &String| needed.iter().any(|row| row.name == *cause);
+        needed.iter().filter(|row| !row.echo_of.as_ref().is_some_and(is_listed)).count()
+    }
+
+    /// Returns advice if checks did not apply because the plugin has only one device.
+    fn needs_devices(&self) -> Option<String> {
+        let lacks = |row: &&Row| row.status == Status::NotApplicable && row.message.starts_with(ONE_DEVICE);
+        let of_several: Vec<&Row> = self.rows.iter().filter(lacks).collect();
+        let said = of_several.first()?.message.strip_prefix(ONE_DEVICE).unwrap_or_default();
+        Some(format!(
+            "{} checks need two devices. If the plugin has an option for the number of its devices, pass it with --option, such \
+             as --option num_devices=2{said}",
+            of_several.len()
+        ))
+    }
+
     /// Returns the failures that this failure probably explains.
     fn echoes(&self, cause: &Row) -> Vec<&Row> {
         self.rows.iter().filter(|row| row.echo_of.as_ref() == Some(&cause.name)).collect()
@@ -166,6 +186,11 @@ impl Report {
             self.count(Status::NotApplicable),
             self.failures()
         );
+        match self.causes() {
+            0 => {}
+            1 => summary.push_str(" (1 cause)"),
+            causes => _ = write!(summary, " ({causes} causes)"),
+        }
         // Writing to a string does not fail.
         if let Some(profile) = &self.profile {
             let _ = write!(summary, ", {} failed that {profile} does not need", self.tolerated().len());
