@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use super::harness::{CLIENT, Check, Context, Finding, Finished, Message, ONE_DEVICE, Status, send};
+use super::harness::{CLIENT, Check, Context, Finding, Finished, Message, Status, send};
 use super::list::checks;
 use crate::host::{CreateOption, Plugin, on_first_calls, take_called};
 
@@ -65,9 +65,6 @@ fn one(check: &Check, context: &Context) -> (Status, String) {
             Some(_) if check.name == CLIENT => (Status::Wrong, message),
             Some(why) => (Status::NotApplicable, format!("no client can be created: {why}")),
         },
-        Ok(Err(Finding::NotApplicable(message))) if message == ONE_DEVICE => {
-            (Status::NotApplicable, message + &context.options_of_plugin())
-        }
         Ok(Err(Finding::NotApplicable(message))) => (Status::NotApplicable, message),
         Err(panic) => {
             let text = panic

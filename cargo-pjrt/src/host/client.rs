@@ -131,7 +131,10 @@ impl Plugin {
     pub fn create_and_destroy_context(self) -> Result<()> {
         let args = call!(self, PJRT_ExecuteContext_Create_Args {})?;
         if args.context.is_null() {
-            return Err(Error::broken("PJRT_ExecuteContext_Create", "it succeeded, but it returned a null pointer"));
+            return Err(Error::broken(
+                "PJRT_ExecuteContext_Create",
+                "it succeeded, but it returned a null pointer",
+            ));
         }
         call!(self, PJRT_ExecuteContext_Destroy_Args { context: args.context }).map(drop)
     }
@@ -184,7 +187,12 @@ impl Client {
     /// Returns the plugin's error, or INTERNAL if there is no device.
     pub fn device(&self) -> Result<Device<'_>> {
         let first = self.addressable_devices()?.first().copied();
-        first.ok_or_else(|| Error::broken("PJRT_Client_AddressableDevices", "it succeeded, but there is no addressable device"))
+        first.ok_or_else(|| {
+            Error::broken(
+                "PJRT_Client_AddressableDevices",
+                "it succeeded, but there is no addressable device",
+            )
+        })
     }
 
     /// Returns the memories of the addressable devices (`PJRT_Client_AddressableMemories`).
@@ -250,7 +258,10 @@ impl Client {
     pub fn topology(&self) -> Result<Topology> {
         let args = call!(self.plugin, PJRT_Client_TopologyDescription_Args { client: self.raw })?;
         if args.topology.is_null() {
-            return Err(Error::broken("PJRT_Client_TopologyDescription", "it succeeded, but it returned a null pointer"));
+            return Err(Error::broken(
+                "PJRT_Client_TopologyDescription",
+                "it succeeded, but it returned a null pointer",
+            ));
         }
         Ok(Topology::borrowed(self.plugin, args.topology))
     }

@@ -3,11 +3,12 @@
 use super::pending::in_error;
 use super::program_text::with_main;
 use crate::conform::harness::{
-    Check, Context, Finding, Source, Verdict, add_program, compile_add, f32_bytes, numbers,
-    upload_four, upload_to,
+    Check, Context, Finding, Source, Verdict, add_program, compile_add, f32_bytes, numbers, upload_four,
+    upload_to,
 };
 use crate::host::{
-    Buffer, Client, Code, CopyLayout, ElementType, Error, ExecuteOptions, HostArray, LoadedExecutable, Program,
+    Buffer, Client, Code, CopyLayout, ElementType, Error, ExecuteOptions, HostArray, LoadedExecutable,
+    Program,
 };
 use crate::protobuf::CompileOptions;
 use crate::requirements::Profile;
@@ -115,7 +116,8 @@ const WAYS: &[Way] = &[
         "upload_with_too_few_strides",
         "an upload with fewer strides than dimensions",
         |s| {
-            let array = HostArray { strides: Some(&[4]), ..HostArray::new(&[0; 96], ElementType::F32, &[2, 3, 4]) };
+            let array =
+                HostArray { strides: Some(&[4]), ..HostArray::new(&[0; 96], ElementType::F32, &[2, 3, 4]) };
             Failure::of(s.upload(&array))
         },
         "PJRT_Client_BufferFromHostBuffer when num_dims=3 num_byte_strides=1 fail_from_then_on",
@@ -189,6 +191,14 @@ const OF_EXECUTIONS: &[&str] = &[
     "failures/after_too_large_output",
 ];
 
+/// The checks of compilations that fail.
+const OF_COMPILATIONS: &[&str] = &[
+    "failures/after_garbage_program",
+    "failures/after_unknown_operation",
+    "failures/after_garbage_compile_options",
+    "failures/after_too_large_output",
+];
+
 /// Returns one check for each way to fail.
 pub(super) fn by_way() -> Vec<Check> {
     let check = |way: &'static Way| Check {
@@ -211,6 +221,7 @@ pub(super) fn by_way() -> Vec<Check> {
         also: match way.fault {
             fault if fault.contains(" failed ") => &["failures/*"],
             fault if fault.starts_with("PJRT_LoadedExecutable_Execute") => OF_EXECUTIONS,
+            fault if fault.starts_with("PJRT_Client_Compile") => OF_COMPILATIONS,
             _ => &[],
         },
         run: Box::new(|context| changes_nothing(context, way)),
@@ -260,7 +271,8 @@ impl State {
         let (x, y) = (upload_four(&client, &X)?, upload_four(&client, &Y)?);
         let output = compile_add(&client)?.run(&[&x, &y])?.outputs.remove(0).remove(0);
         output.ready()?.wait()?;
-        let serialized = compile_add(&client)?.executable()?.serialize().ok().map(|serialized| serialized.bytes);
+        let serialized =
+            compile_add(&client)?.executable()?.serialize().ok().map(|serialized| serialized.bytes);
         let serialized = serialized.filter(|bytes| client.deserialize(bytes).is_ok());
         Ok(Self { client, executable, is_donating, x, y, output, serialized })
     }
@@ -323,7 +335,10 @@ impl State {
         let launched = next.run(&[&self.y, &self.y]).map_err(fails("another program cannot be executed"))?;
         self.has(&launched.outputs[0][0], "the output of another program", Y.map(|y| y + y))?;
         let Some(bytes) = &self.serialized else { return Ok(()) };
-        self.client.deserialize(bytes).map(drop).map_err(fails("no serialized program can be loaded any more"))
+        self.client
+            .deserialize(bytes)
+            .map(drop)
+            .map_err(fails("no serialized program can be loaded any more"))
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{
-    Context, Finding, ONE_DEVICE, Verdict, ensure, equal, f32_bytes, fails_with, numbers, refused_with, upload_four,
+    Context, Finding, ONE_DEVICE, Verdict, ensure, equal, f32_bytes, fails_with, numbers, refused_with,
+    upload_four,
 };
 use crate::host::{Code, ElementType, HostArray};
 use crate::requirements::Profile;

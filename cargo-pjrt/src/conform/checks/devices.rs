@@ -292,7 +292,9 @@ fn expect_per_device(outputs: &[Vec<Buffer>], devices: [Device<'_>; 2], expected
     let is_permutation = expected.iter().all(|wanted| all.contains(wanted))
         || devices.iter().all(|wanted| places.contains(wanted)) && places != devices;
     let cause = if is_permutation {
-        format!("The plugin probably returns the lists of outputs in a different order than the devices of the program. {SIZE}")
+        format!(
+            "The plugin probably returns the lists of outputs in a different order than the devices of the program. {SIZE}"
+        )
     } else {
         SIZE.to_owned()
     };

@@ -11,7 +11,8 @@ use crate::protobuf::{CompileOptions, DeviceAssignment};
 use crate::requirements::Profile;
 
 const DESTROY: &str = "PJRT_LoadedExecutable_Destroy";
-const DESTROY_TEXT: &str = "Destroys one object. The caller owns each loaded executable that it compiled or loaded.";
+const DESTROY_TEXT: &str =
+    "Destroys one object. The caller owns each loaded executable that it compiled or loaded.";
 const OVERRIDDEN: &str = "PJRT_Executable_DeserializeAndLoad_Args::overridden_serialized_compile_options";
 const OVERRIDDEN_TEXT: &str = "A CompileOptionsProto to use in place of the stored one. JAX passes the device assignment of the current process.";
 const IGNORE_OPTIONS: &str = "PJRT_Executable_DeserializeAndLoad give overridden_serialized_compile_options=null overridden_serialized_compile_options_size=0";
@@ -144,7 +145,8 @@ fn deleted_twin(context: &Context) -> Verdict {
     let client = context.client()?;
     let (first, second) = (compile_add(&client)?, compile_add(&client)?);
     first.delete()?;
-    let what = "PJRT_LoadedExecutable_IsDeleted of the second executable of a program after the first was deleted";
+    let what =
+        "PJRT_LoadedExecutable_IsDeleted of the second executable of a program after the first was deleted";
     equal(what, second.is_deleted()?, false)?;
     let what = "after one of two executables of the same program was deleted, the other does not run";
     still_runs(&client, &second, 812, what)
@@ -156,8 +158,13 @@ fn two_references(context: &Context) -> Verdict {
     let (first, second) = (loaded.executable()?, loaded.executable()?);
     let name = second.name()?;
     drop(first);
-    equal("PJRT_Executable_Name after another reference to the executable was destroyed", second.name()?, name)?;
-    let what = "after a PJRT_Executable of a loaded executable was destroyed, the loaded executable does not run";
+    equal(
+        "PJRT_Executable_Name after another reference to the executable was destroyed",
+        second.name()?,
+        name,
+    )?;
+    let what =
+        "after a PJRT_Executable of a loaded executable was destroyed, the loaded executable does not run";
     still_runs(&client, &loaded, 813, what)?;
     equal("PJRT_Executable_NumOutputs after another reference was destroyed", second.num_outputs()?, 1)
 }
@@ -192,10 +199,10 @@ fn devices_of(loaded: &LoadedExecutable) -> Result<Vec<i64>, Error> {
 const IGNORED: &str =
     "the plugin probably ignores `overridden_serialized_compile_options`, which replace the stored options";
 
-/// Loads a program that was compiled for some devices onto others, and checks the devices that it reports.
-fn moved(client: &Client, from: &[i64], to: &[i64]) -> Result<LoadedExecutable, Finding> {
-    let bytes = compile(client, "moved", &on(from))?.executable()?.serialize()?.bytes;
-    let loaded = client.deserialize_with(&bytes, &on(to).encode()).map_err(|error| match error.code {
+/// Loads the bytes of a program that was compiled for some devices onto others, and checks the devices that it
+/// reports.
+fn moved(client: &Client, bytes: &[u8], from: &[i64], to: &[i64]) -> Result<LoadedExecutable, Finding> {
+    let loaded = client.deserialize_with(bytes, &on(to).encode()).map_err(|error| match error.code {
         Code::UNIMPLEMENTED => Finding::from(error),
         _ => Finding::Wrong(format!(
             "an executable that was compiled for the devices {from:?} cannot be loaded with compile options for {to:?}: {error}"
@@ -207,7 +214,9 @@ fn moved(client: &Client, from: &[i64], to: &[i64]) -> Result<LoadedExecutable, 
         "an executable that was compiled for the devices {from:?} and loaded with compile options for {to:?} reports the \
          devices {got:?} in PJRT_LoadedExecutable_AddressableDevices; {IGNORED}"
     );
-    if let Some(assignment) = loaded.device_assignment().ok().and_then(|it| DeviceAssignment::decode(&it.bytes)) {
+    if let Some(assignment) =
+        loaded.device_assignment().ok().and_then(|it| DeviceAssignment::decode(&it.bytes))
+    {
         ensure!(
             assignment.devices == to,
             "PJRT_LoadedExecutable_GetDeviceAssignment of an executable that was loaded with compile options for the \
@@ -218,34 +227,61 @@ fn moved(client: &Client, from: &[i64], to: &[i64]) -> Result<LoadedExecutable, 
     Ok(loaded)
 }
 
+/// Returns the bytes of the program that adds, compiled for these devices.
+fn serialized(client: &Client, name: &str, devices: &[i64]) -> Result<Vec<u8>, Finding> {
+    Ok(compile(client, name, &on(devices))?.executable()?.serialize()?.bytes)
+}
+
 fn overridden_device(context: &Context) -> Verdict {
     let client = context.client()?;
-    let [first, second] = two(&client)?;
-    let loaded = moved(&client, &[id_of(first)?], &[id_of(second)?])?;
-    let x = upload_to(&client, &[1.0; 4], second)?.buffer;
-    let output = launch(&loaded, &[&x, &x], 0)?.outputs.remove(0).remove(0);
-    ensure!(output.device()? == second, "the output is not on the device of the new assignment; {IGNORED}");
-    equal("the sum", numbers(&output)?, vec![2.0; 4])
+    let devices = two(&client)?;
+    let ids = [id_of(devices[0])?, id_of(devices[1])?];
+    let bytes = serialized(&client, "moved", &ids[..1])?;
+    // The same bytes are loaded several times, each time with the options of this call.
+    for to in [1, 0, 1] {
+        let loaded = moved(&client, &bytes, &ids[..1], &ids[to..=to])?;
+        let x = upload_to(&client, &[1.0; 4], devices[to])?.buffer;
+        let output = launch(&loaded, &[&x, &x], 0)?.outputs.remove(0).remove(0);
+        ensure!(
+            output.device()? == devices[to],
+            "the output is not on the device of the new assignment; {IGNORED}"
+        );
+        equal("the sum", numbers(&output)?, vec![2.0; 4])?;
+    }
+    let stored = devices_of(&client.deserialize(&bytes)?)?;
+    equal(
+        "the devices of an executable that is loaded without options after it was loaded with others",
+        stored,
+        ids[..1].to_vec(),
+    )
 }
 
 fn overridden_order(context: &Context) -> Verdict {
     let client = context.client()?;
     let [first, second] = two(&client)?;
     let ids = [id_of(first)?, id_of(second)?];
-    moved(&client, &ids, &[ids[1], ids[0]]).map(drop)
+    let bytes = serialized(&client, "reversed", &ids)?;
+    moved(&client, &bytes, &ids, &[ids[1], ids[0]])?;
+    moved(&client, &bytes, &ids, &ids).map(drop)
 }
 
 fn overridden_portable(context: &Context) -> Verdict {
     let client = context.client()?;
     let [first, second] = two(&client)?;
     let portable = CompileOptions { portable: true, ..CompileOptions::default() };
-    let bytes = compile(&client, "portable", &on(&[id_of(first)?]))?.executable()?.serialize()?.bytes;
+    let bytes = serialized(&client, "portable", &[id_of(first)?])?;
     let loaded = client.deserialize_with(&bytes, &portable.encode())?;
     for device in [second, first] {
         let x = upload_to(&client, &[1.0; 4], device)?.buffer;
         let launched = loaded
             .launch(&[vec![&x, &x]], &ExecuteOptions::default(), Some(device), true)
-            .map_err(|refused| Finding::Wrong(format!("the program does not run on device {:?}: {}; {IGNORED}", id_of(device), refused.error)))?;
+            .map_err(|refused| {
+                let id = device.description().and_then(|description| description.id()).unwrap_or(-1);
+                Finding::Wrong(format!(
+                    "the program does not run on the device {id}: {}; {IGNORED}",
+                    refused.error
+                ))
+            })?;
         equal("the sum", numbers(&launched.outputs[0][0])?, vec![2.0; 4])?;
     }
     Ok(())
@@ -287,7 +323,9 @@ fn same(got: &Compiled, wanted: &Compiled, again: &str) -> Verdict {
         ("number of partitions", format!("{:?}", got.partitions), format!("{:?}", wanted.partitions)),
         ("serialized compile options", format!("{:?}", got.options), format!("{:?}", wanted.options)),
     ];
-    let Some((name, got, wanted)) = changed.iter().find(|(_, got, wanted)| got != wanted) else { return Ok(()) };
+    let Some((name, got, wanted)) = changed.iter().find(|(_, got, wanted)| got != wanted) else {
+        return Ok(());
+    };
     Err(Finding::Wrong(format!(
         "a program that is compiled {again}: the {name} of the second executable is {got}; expected {wanted}, as if the program \
          is compiled only with the second options. Probably, compile options are not part of the key of the plugin's cache \
@@ -337,7 +375,8 @@ fn default_assignment(context: &Context) -> Verdict {
     let client = context.client()?;
     two(&client)?;
     let count = client.addressable_devices()?.len().min(8) as i64;
-    let shapes = (1..=count).flat_map(|replicas| (1..=count / replicas).map(move |partitions| (replicas, partitions)));
+    let shapes =
+        (1..=count).flat_map(|replicas| (1..=count / replicas).map(move |partitions| (replicas, partitions)));
     let mut compared = 0;
     for (replicas, partitions) in shapes.filter(|(replicas, partitions)| replicas * partitions > 1) {
         let size = (replicas * partitions) as usize;
@@ -366,7 +405,9 @@ fn default_assignment(context: &Context) -> Verdict {
         compared += 1;
     }
     match compared {
-        0 => Err(Finding::Unsupported("no program can be compiled for two devices without an assignment".to_owned())),
+        0 => Err(Finding::Unsupported(
+            "no program can be compiled for two devices without an assignment".to_owned(),
+        )),
         _ => Ok(()),
     }
 }

@@ -309,10 +309,13 @@ fn layouts_agree(context: &Context) -> Verdict {
     let client = context.client()?;
     for dims in [&[2, 3][..], &[2, 3, 4]] {
         let text: String = dims.iter().map(|dim| format!("{dim}x")).collect();
-        let executable = client.compile(&Program::mlir(&add_program(&text)), &CompileOptions::default().encode())?;
+        let executable =
+            client.compile(&Program::mlir(&add_program(&text)), &CompileOptions::default().encode())?;
         let elements: Vec<f32> = (0..dims.iter().product::<i64>()).map(|index| index as f32).collect();
         let bytes = f32_bytes(&elements);
-        let x = client.upload(&HostArray::new(&bytes, ElementType::F32, dims), Some(client.device()?), None)?.buffer;
+        let x = client
+            .upload(&HostArray::new(&bytes, ElementType::F32, dims), Some(client.device()?), None)?
+            .buffer;
         let output = executable.run(&[&x, &x])?.outputs.remove(0).remove(0);
         output.ready()?.wait()?;
         let doubled: Vec<f32> = elements.iter().map(|element| element * 2.0).collect();
@@ -332,7 +335,11 @@ fn agrees(what: &str, array: &Buffer, elements: &[f32], dims: &[i64], said: Opti
     let Some(order) = minor_to_major(&text) else {
         return Err(Finding::Unsupported(format!("the layout {text:?} is not one that the kit reads")));
     };
-    equal(&format!("the number of dimensions in the layout {text} of {what} f32{dims:?}"), order.len(), dims.len())?;
+    equal(
+        &format!("the number of dimensions in the layout {text} of {what} f32{dims:?}"),
+        order.len(),
+        dims.len(),
+    )?;
     if let Some(own) = array.memory_layout().ok().flatten() {
         ensure!(
             own == order,

@@ -2,7 +2,9 @@
 //! order, with the sizes of its structs, and with the lifetimes of its objects.
 
 use super::entry::{Entry, check};
-use crate::conform::harness::{Context, Finding, ONE_DEVICE, PATIENCE, Verdict, add_program, ensure, equal, f32_bytes};
+use crate::conform::harness::{
+    Context, Finding, ONE_DEVICE, PATIENCE, Verdict, add_program, ensure, equal, f32_bytes,
+};
 use crate::host::{
     Buffer, Client, Code, CopyLayout, CreateOption, Device, ElementType, Error, Event, ExecuteOptions,
     HostArray, HostMemory, HostSizes, Launched, Layout, LoadedExecutable, Memory, Program, Semantics, Value,

@@ -12,6 +12,7 @@ mod functions {
 #[allow(dead_code, reason = "tests only parse faults; the proxy injects them")]
 mod fault;
 
+mod aftermath;
 mod arrays;
 mod bits;
 mod buffer;
@@ -22,6 +23,7 @@ mod devices;
 mod donation;
 mod entry;
 mod event;
+mod executables;
 mod execute;
 mod extension;
 mod failures;
@@ -33,15 +35,13 @@ mod memory;
 mod optimized;
 mod outputs;
 mod ownership;
-mod aftermath;
-mod executables;
-mod returned;
 mod pending;
 mod plugin;
 mod program_text;
 mod programs;
 mod properties;
 mod readback;
+mod returned;
 mod reuse;
 mod special;
 mod struct_size;

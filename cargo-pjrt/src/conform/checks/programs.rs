@@ -167,7 +167,9 @@ fn in_order(outputs: &[Buffer], expected: &[Vec<f32>]) -> Verdict {
         let other = expected.iter().position(|other| other == got);
         let cause = match other {
             Some(other) if is_permutation => {
-                format!("these are the values of output {other}, and all values occur: the outputs are out of order")
+                format!(
+                    "these are the values of output {other}, and all values occur: the outputs are out of order"
+                )
             }
             Some(other) => format!(
                 "expected {wanted:?}; these are the values of output {other}, but the expected values occur nowhere: the plugin \

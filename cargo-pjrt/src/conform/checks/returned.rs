@@ -1,9 +1,12 @@
 //! Checks of the memory that functions return: calls for the same and for other objects do not change it.
 
 use super::program_text::{compiled, sums};
-use crate::conform::harness::{Check, Context, Finding, Source, Verdict, compile_add, ensure, risky, upload_four};
+use crate::conform::harness::{
+    Check, Context, Finding, Source, Verdict, compile_add, ensure, risky, upload_four,
+};
 use crate::host::{
-    Buffer, Client, DeviceDescription, Error, Executable, LoadedExecutable, Memory, ReadAgain, Topology,
+    Buffer, Client, DeviceDescription, ElementType, Error, Executable, HostArray, LoadedExecutable, Memory,
+    ReadAgain, Topology,
 };
 use crate::protobuf::CompileOptions;
 use crate::requirements::Profile;
@@ -28,18 +31,27 @@ const fn function(
 }
 
 const OF_CLIENT: &str = "The memory is owned by the client and has its lifetime.";
-const OF_OBJECT: &str = "The memory is owned by the object that the function is called for, and has its lifetime.";
+const OF_OBJECT: &str =
+    "The memory is owned by the object that the function is called for, and has its lifetime.";
 const OF_DELETER: &str = "The bytes live until the caller calls their deleter.";
 
 /// All functions that return memory. The size of a named value is that of `PJRT_NamedValue`.
 const FUNCTIONS: &[Function] = &[
-    function("PJRT_Client_Devices", "devices num_devices 8", OF_CLIENT, |c| of_clients(c, Client::returned_devices)),
-    function("PJRT_Client_AddressableDevices", "addressable_devices num_addressable_devices 8", OF_CLIENT, |c| {
-        of_clients(c, Client::returned_addressable_devices)
+    function("PJRT_Client_Devices", "devices num_devices 8", OF_CLIENT, |c| {
+        of_clients(c, Client::returned_devices)
     }),
-    function("PJRT_Client_AddressableMemories", "addressable_memories num_addressable_memories 8", OF_CLIENT, |c| {
-        of_clients(c, Client::returned_memories)
-    }),
+    function(
+        "PJRT_Client_AddressableDevices",
+        "addressable_devices num_addressable_devices 8",
+        OF_CLIENT,
+        |c| of_clients(c, Client::returned_addressable_devices),
+    ),
+    function(
+        "PJRT_Client_AddressableMemories",
+        "addressable_memories num_addressable_memories 8",
+        OF_CLIENT,
+        |c| of_clients(c, Client::returned_memories),
+    ),
     function("PJRT_Client_PlatformName", "platform_name platform_name_size 1", OF_CLIENT, |c| {
         of_clients(c, Client::returned_platform_name)
     }),
@@ -62,20 +74,27 @@ const FUNCTIONS: &[Function] = &[
     function("PJRT_Memory_AddressableByDevices", "devices num_devices 8", OF_OBJECT, |c| {
         of_memories(c, |object| object.returned_devices())
     }),
-    function("PJRT_Memory_Kind", "kind kind_size 1", OF_OBJECT, |c| of_memories(c, |object| object.returned_kind())),
+    function("PJRT_Memory_Kind", "kind kind_size 1", OF_OBJECT, |c| {
+        of_memories(c, |object| object.returned_kind())
+    }),
     function("PJRT_Memory_DebugString", "debug_string debug_string_size 1", OF_OBJECT, |c| {
         of_memories(c, |object| object.returned_debug_string())
     }),
     function("PJRT_Memory_ToString", "to_string to_string_size 1", OF_OBJECT, |c| {
         of_memories(c, |object| object.returned_to_string())
     }),
-    function("PJRT_Buffer_Dimensions", "dims num_dims 8", OF_OBJECT, |c| of_buffers(c, Buffer::returned_dims)),
+    function("PJRT_Buffer_Dimensions", "dims num_dims 8", OF_OBJECT, |c| {
+        of_buffers(c, Buffer::returned_dims)
+    }),
     function("PJRT_Buffer_UnpaddedDimensions", "unpadded_dims num_dims 8", OF_OBJECT, |c| {
         of_buffers(c, Buffer::returned_unpadded_dims)
     }),
-    function("PJRT_LoadedExecutable_AddressableDevices", "addressable_devices num_addressable_devices 8", OF_OBJECT, |c| {
-        of_loaded(c, LoadedExecutable::returned_devices)
-    }),
+    function(
+        "PJRT_LoadedExecutable_AddressableDevices",
+        "addressable_devices num_addressable_devices 8",
+        OF_OBJECT,
+        |c| of_loaded(c, LoadedExecutable::returned_devices),
+    ),
     function(
         "PJRT_LoadedExecutable_AddressableDeviceLogicalIds",
         "addressable_device_logical_ids num_addressable_device_logical_ids 8",
@@ -88,15 +107,21 @@ const FUNCTIONS: &[Function] = &[
         OF_OBJECT,
         |c| of_loaded(c, LoadedExecutable::returned_fingerprint),
     ),
-    function("PJRT_LoadedExecutable_GetDeviceAssignment", "serialized_bytes serialized_bytes_size 1", OF_DELETER, |c| {
-        of_loaded(c, LoadedExecutable::returned_device_assignment)
-    }),
+    function(
+        "PJRT_LoadedExecutable_GetDeviceAssignment",
+        "serialized_bytes serialized_bytes_size 1",
+        OF_DELETER,
+        |c| of_loaded(c, LoadedExecutable::returned_device_assignment),
+    ),
     function("PJRT_Executable_Name", "executable_name executable_name_size 1", OF_OBJECT, |c| {
         of_programs(c, Executable::returned_name)
     }),
-    function("PJRT_Executable_Fingerprint", "executable_fingerprint executable_fingerprint_size 1", OF_OBJECT, |c| {
-        of_programs(c, Executable::returned_fingerprint)
-    }),
+    function(
+        "PJRT_Executable_Fingerprint",
+        "executable_fingerprint executable_fingerprint_size 1",
+        OF_OBJECT,
+        |c| of_programs(c, Executable::returned_fingerprint),
+    ),
     function("PJRT_Executable_OutputElementTypes", "output_types num_output_types 4", OF_OBJECT, |c| {
         of_programs(c, Executable::returned_output_types)
     }),
@@ -115,24 +140,36 @@ const FUNCTIONS: &[Function] = &[
     function("PJRT_Executable_Serialize", "serialized_bytes serialized_bytes_size 1", OF_DELETER, |c| {
         of_programs(c, Executable::returned_serialized)
     }),
-    function("PJRT_Executable_GetCompileOptions", "serialized_bytes serialized_bytes_size 1", OF_DELETER, |c| {
-        of_programs(c, Executable::returned_compile_options)
-    }),
+    function(
+        "PJRT_Executable_GetCompileOptions",
+        "serialized_bytes serialized_bytes_size 1",
+        OF_DELETER,
+        |c| of_programs(c, Executable::returned_compile_options),
+    ),
     function("PJRT_TopologyDescription_PlatformName", "platform_name platform_name_size 1", OF_OBJECT, |c| {
         of_topologies(c, Topology::returned_platform_name)
     }),
-    function("PJRT_TopologyDescription_PlatformVersion", "platform_version platform_version_size 1", OF_OBJECT, |c| {
-        of_topologies(c, Topology::returned_platform_version)
-    }),
-    function("PJRT_TopologyDescription_GetDeviceDescriptions", "descriptions num_descriptions 8", OF_OBJECT, |c| {
-        of_topologies(c, Topology::returned_devices)
-    }),
+    function(
+        "PJRT_TopologyDescription_PlatformVersion",
+        "platform_version platform_version_size 1",
+        OF_OBJECT,
+        |c| of_topologies(c, Topology::returned_platform_version),
+    ),
+    function(
+        "PJRT_TopologyDescription_GetDeviceDescriptions",
+        "descriptions num_descriptions 8",
+        OF_OBJECT,
+        |c| of_topologies(c, Topology::returned_devices),
+    ),
     function("PJRT_TopologyDescription_Attributes", "attributes num_attributes 56", OF_OBJECT, |c| {
         of_topologies(c, Topology::returned_attributes)
     }),
-    function("PJRT_TopologyDescription_Serialize", "serialized_bytes serialized_bytes_size 1", OF_DELETER, |c| {
-        of_topologies(c, Topology::returned_serialized)
-    }),
+    function(
+        "PJRT_TopologyDescription_Serialize",
+        "serialized_bytes serialized_bytes_size 1",
+        OF_DELETER,
+        |c| of_topologies(c, Topology::returned_serialized),
+    ),
 ];
 
 /// Returns one check for each function.
@@ -166,9 +203,10 @@ const ALSO: &[(&str, &[&str])] = &[
 /// Checks that the memory of the first object is the same after the function was called again for it, then for
 /// other objects, and after the memory of those was given back.
 fn keeps<T, M: ReadAgain>(objects: &[T], get: impl Fn(&T) -> Result<M, Error>) -> Verdict {
-    risky("the plugin probably freed memory that it had returned for one object when the function was called again", || {
-        keeps_each(objects, get)
-    })
+    risky(
+        "the plugin probably freed memory that it had returned for one object when the function was called again",
+        || keeps_each(objects, get),
+    )
 }
 
 fn keeps_each<T, M: ReadAgain>(objects: &[T], get: impl Fn(&T) -> Result<M, Error>) -> Verdict {
@@ -234,25 +272,34 @@ fn of_memories<M: ReadAgain>(context: &Context, get: fn(&Memory<'_>) -> Result<M
 
 fn of_buffers<M: ReadAgain>(context: &Context, get: fn(&Buffer) -> Result<M, Error>) -> Verdict {
     let client = context.client()?;
-    let (first, second) = (upload_four(&client, &[1.0; 4])?, upload_four(&client, &[2.0; 4])?);
+    let first = upload_four(&client, &[1.0; 4])?;
+    let array = HostArray::new(&[0; 24], ElementType::F32, &[2, 3]);
+    let second = client.upload(&array, Some(client.device()?), None)?.buffer;
     keeps(&[first, second], get)
 }
 
-/// Compiles the program that adds, and another one with two outputs if the plugin supports it.
-fn two_programs(client: &Client) -> Result<Vec<LoadedExecutable>, Error> {
-    let text = sums(&["2x3xf32"], &[("%p0", "%p0", "2x3xf32"); 2]);
-    let other = compiled(client, &text, &CompileOptions::default()).ok();
-    Ok(std::iter::once(compile_add(client)?).chain(other).collect())
+/// Compiles programs that differ in all that functions return: the program that adds, and as far as the plugin
+/// supports them, one with two outputs, with other compile options, and on another device.
+fn different_programs(client: &Client) -> Result<Vec<LoadedExecutable>, Error> {
+    let text = sums(&["2x3xf32"], &[("%p0", "%p0", "2x3xf32"); 2]).replacen("@sums", "@another_program", 1);
+    let last = client.addressable_devices()?.last().copied().map(super::devices::id_of).transpose()?;
+    let options = [
+        CompileOptions { devices: last.into_iter().collect(), ..CompileOptions::default() },
+        CompileOptions { portable: true, ..CompileOptions::default() },
+        CompileOptions::default(),
+    ];
+    let others = options.iter().filter_map(|options| compiled(client, &text, options).ok());
+    Ok(std::iter::once(compile_add(client)?).chain(others).collect())
 }
 
 fn of_loaded<M: ReadAgain>(context: &Context, get: fn(&LoadedExecutable) -> Result<M, Error>) -> Verdict {
     let client = context.client()?;
-    keeps(&two_programs(&client)?, get)
+    keeps(&different_programs(&client)?, get)
 }
 
 fn of_programs<M: ReadAgain>(context: &Context, get: fn(&Executable) -> Result<M, Error>) -> Verdict {
     let client = context.client()?;
-    let loaded = two_programs(&client)?;
+    let loaded = different_programs(&client)?;
     let programs = loaded.iter().map(LoadedExecutable::executable).collect::<Result<Vec<_>, _>>()?;
     keeps(&programs, get)
 }

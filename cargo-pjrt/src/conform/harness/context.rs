@@ -47,19 +47,6 @@ impl Context {
         self.first_client.get()?.as_ref().err()
     }
 
-    /// Returns what the plugin says about an option that it does not know, if that is about devices: such an error
-    /// often names the options that exist.
-    pub(crate) fn options_of_plugin(&self) -> String {
-        let unknown = "no_such_option=1".parse().ok();
-        let options: Vec<CreateOption> = self.options.iter().cloned().chain(unknown).collect();
-        match self.plugin.create_client(&options) {
-            Err(error) if error.message.contains("device") => {
-                format!("; the plugin's error for an unknown option is: {}", error.message)
-            }
-            _ => String::new(),
-        }
-    }
-
     pub(crate) fn minor(&self) -> i32 {
         self.plugin.version().1
     }

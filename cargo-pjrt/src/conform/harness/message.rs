@@ -25,10 +25,10 @@ pub(crate) enum Message {
     /// The step ended, with or without an error.
     Left(Step),
     /// The check begins calls that make the process access invalid memory if the plugin breaks the rule; the text
-    /// says why.
-    Risky(String),
-    /// These calls ended.
-    Safe,
+    /// says why. `None` ends these calls.
+    Risk(Option<String>),
+    /// The plugin's message about an option that it does not know, which often names the options that exist.
+    UnknownOption(String),
     /// The check ended.
     Finished(Finished),
 }
@@ -62,9 +62,9 @@ pub(crate) fn in_step<T>(step: Step, work: impl FnOnce() -> T) -> T {
 
 /// Performs calls that crash if the plugin breaks the rule, for this reason.
 pub(crate) fn risky<T>(why: &str, work: impl FnOnce() -> T) -> T {
-    send(&Message::Risky(why.to_owned()));
+    send(&Message::Risk(Some(why.to_owned())));
     let done = work();
-    send(&Message::Safe);
+    send(&Message::Risk(None));
     done
 }
 

@@ -27,7 +27,12 @@ pub(crate) fn group(rows: &mut [Row], checks: &[Check]) {
         // the message names, or else the first.
         let rank = |(cause, echoes): &(usize, Vec<usize>)| {
             let row = &rows[*cause];
-            (echoes.len(), !depends_on_timing(&row.name), names_its_function(row, checks), names_its_field(row, checks))
+            (
+                echoes.len(),
+                !depends_on_timing(&row.name),
+                names_its_function(row, checks),
+                names_its_field(row, checks),
+            )
         };
         let most = by_cause.reduce(|most, next| if rank(&next) > rank(&most) { next } else { most });
         let Some((cause, echoes)) = most else { return };
@@ -155,7 +160,10 @@ mod tests {
 
     #[test]
     fn a_race_does_not_explain_a_failure_whose_cause_is_known() {
-        let found = causes(&[("execute/by_many_threads", "3"), ("waiting/many_launches_ahead", "4; probably reused")]);
+        let found = causes(&[
+            ("execute/by_many_threads", "3"),
+            ("waiting/many_launches_ahead", "4; probably reused"),
+        ]);
         assert_eq!(found[0].0, "waiting/many_launches_ahead", "{found:?}");
         assert_eq!(found.len(), 1, "{found:?}");
     }
