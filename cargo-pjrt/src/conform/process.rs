@@ -20,6 +20,8 @@ pub(super) struct Process {
     isolation: Isolation,
     /// The number of clients that the process tried to create, and whether the last attempt ended.
     clients: (usize, bool),
+    /// The name of the current check.
+    check: String,
     /// The plugin's message about an option that it does not know.
     pub(super) unknown_option: Option<String>,
     /// The functions that the current check called, in the order of their first calls.
@@ -65,6 +67,7 @@ impl Process {
             reached: Reached::Loading,
             isolation: options.isolation,
             clients: (0, true),
+            check: String::new(),
             unknown_option: None,
             called: Vec::new(),
             is_lost: false,
@@ -89,8 +92,8 @@ impl Process {
                         self.reached = Reached::Loaded;
                     }
                     Ok(Message::Initializing) => self.reached = Reached::Initializing,
-                    Ok(Message::Started(_)) => {
-                        self.reached = Reached::Checking;
+                    Ok(Message::Started(name)) => {
+                        (self.reached, self.check) = (Reached::Checking, name);
                         self.called.clear();
                     }
                     Ok(Message::Called(function)) => self.called.push(function),
@@ -206,9 +209,9 @@ impl Process {
         let is_alive =
             self.isolation == Isolation::Shared && !matches!(status, Status::Crashed | Status::TimedOut);
         if status.is_failure() && !is_alive {
-            return self.worker.printed();
+            self.worker.wait_for_output();
         }
-        let printed = self.worker.printed_so_far();
+        let printed = self.worker.printed_since_mark(&self.check);
         if status.is_failure() { printed } else { String::new() }
     }
 }
