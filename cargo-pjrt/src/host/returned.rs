@@ -11,7 +11,7 @@ use super::error::Result;
 use super::executable::{Executable, LoadedExecutable};
 use super::objects::{Device, DeviceDescription, Memory};
 use super::plugin::Plugin;
-use super::slices::{believed, given_text};
+use super::slices::{believed, given, given_text};
 use super::topology::Topology;
 
 /// A list or a string that a plugin returned. It must not change while its owner exists.
@@ -53,6 +53,12 @@ pub trait ReadAgain {
 impl ReadAgain for Returned {
     fn read_again(&self) -> Result<Vec<u8>> {
         self.read()
+    }
+}
+
+impl ReadAgain for Vec<Returned> {
+    fn read_again(&self) -> Result<Vec<u8>> {
+        self.iter().map(Returned::read).collect::<Result<Vec<_>>>().map(|parts| parts.concat())
     }
 }
 
@@ -144,6 +150,97 @@ returned! {
     Topology, returned_devices PJRT_TopologyDescription_GetDeviceDescriptions_Args topology -> descriptions num_descriptions [usize];
     /// Returns the list of `PJRT_TopologyDescription_Attributes`.
     Topology, returned_attributes PJRT_TopologyDescription_Attributes_Args topology -> attributes num_attributes [PJRT_NamedValue];
+}
+
+impl Returned {
+    /// Returns the elements of a list.
+    ///
+    /// # Safety
+    ///
+    /// The list has elements of this type.
+    unsafe fn elements<T: Copy>(&self) -> Result<Vec<T>> {
+        // SAFETY: guaranteed by the caller; the plugin returned the address of this many bytes.
+        Ok(unsafe { given(self.function, self.start.cast::<T>(), self.size / size_of::<T>()) }?.to_vec())
+    }
+
+    /// Returns a list of named values, and their names and strings.
+    ///
+    /// # Safety
+    ///
+    /// The list has named values as elements.
+    unsafe fn with_names(self) -> Result<Vec<Self>> {
+        // SAFETY: guaranteed by the caller.
+        let values: Vec<PJRT_NamedValue> = unsafe { self.elements() }?;
+        let part =
+            |start: *const c_char, size: usize| Self { function: self.function, start: start.cast(), size };
+        let mut parts = vec![self];
+        for value in values {
+            parts.push(part(value.name, value.name_size));
+            if value.type_ == PJRT_NamedValue_kString {
+                // SAFETY: the type says which field of the union is set.
+                parts.push(part(unsafe { value.u.string_value }, value.value_size));
+            }
+        }
+        Ok(parts)
+    }
+}
+
+/// Defines methods that return a list of named values with their names and strings.
+macro_rules! returned_named_values {
+    ($($owner:ty, $method:ident $list:ident;)*) => {
+        $(
+            impl $owner {
+                /// Returns the list, and the names and strings of its values.
+                ///
+                /// # Errors
+                ///
+                /// Returns the plugin's error, or INTERNAL if the size is not credible.
+                pub fn $method(&self) -> Result<Vec<Returned>> {
+                    // SAFETY: the function returns named values.
+                    unsafe { self.$list()?.with_names() }
+                }
+            }
+        )*
+    };
+}
+
+returned_named_values! {
+    Executable, returned_costs_and_names returned_costs;
+    DeviceDescription<'_>, returned_attributes_and_names returned_attributes;
+    Topology, returned_attributes_and_names returned_attributes;
+}
+
+impl Executable {
+    /// Returns the ranks and the dimensions of `PJRT_Executable_OutputDimensions`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn returned_output_dims(&self) -> Result<Vec<Returned>> {
+        let ranks = self.returned_output_ranks()?;
+        let args = call!(self.plugin, PJRT_Executable_OutputDimensions_Args { executable: self.raw })?;
+        // SAFETY: the ranks are a list of sizes.
+        let all: usize = unsafe { ranks.elements::<usize>() }?.into_iter().fold(0, usize::saturating_add);
+        let size = all.saturating_mul(size_of::<i64>());
+        let dims = Returned { function: ranks.function, start: args.dims.cast(), size };
+        Ok(vec![dims, ranks])
+    }
+
+    /// Returns the list, the sizes and the strings of `PJRT_Executable_OutputMemoryKinds`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn returned_output_kinds(&self) -> Result<Vec<Returned>> {
+        let list = self.returned_output_memory_kinds()?;
+        let args = call!(self.plugin, PJRT_Executable_OutputMemoryKinds_Args { executable: self.raw })?;
+        let part = |start: *const u8, size: usize| Returned { function: list.function, start, size };
+        let sizes = part(args.memory_kind_sizes.cast(), list.size);
+        // SAFETY: the lists are of pointers and of sizes.
+        let (starts, lens) = unsafe { (list.elements::<*const u8>()?, sizes.elements::<usize>()?) };
+        let texts = starts.into_iter().zip(lens).map(|(start, size)| part(start, size));
+        Ok([list, sizes].into_iter().chain(texts).collect())
+    }
 }
 
 /// Serialized bytes that the plugin still owns. Dropping them calls their deleter.

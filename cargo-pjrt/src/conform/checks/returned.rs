@@ -69,7 +69,7 @@ const FUNCTIONS: &[Function] = &[
         of_descriptions(c, |object| object.returned_to_string())
     }),
     function("PJRT_DeviceDescription_Attributes", "attributes num_attributes 56", OF_OBJECT, |c| {
-        of_descriptions(c, |object| object.returned_attributes())
+        of_descriptions(c, |object| object.returned_attributes_and_names())
     }),
     function("PJRT_Memory_AddressableByDevices", "devices num_devices 8", OF_OBJECT, |c| {
         of_memories(c, |object| object.returned_devices())
@@ -126,16 +126,16 @@ const FUNCTIONS: &[Function] = &[
         of_programs(c, Executable::returned_output_types)
     }),
     function("PJRT_Executable_OutputDimensions", "dim_sizes num_outputs 8", OF_OBJECT, |c| {
-        of_programs(c, Executable::returned_output_ranks)
+        of_programs(c, Executable::returned_output_dims)
     }),
     function("PJRT_Executable_OutputMemoryKinds", "memory_kinds num_outputs 8", OF_OBJECT, |c| {
-        of_programs(c, Executable::returned_output_memory_kinds)
+        of_programs(c, Executable::returned_output_kinds)
     }),
     function("PJRT_Executable_ParameterMemoryKinds", "memory_kinds num_parameters 8", OF_OBJECT, |c| {
         of_programs(c, Executable::returned_parameter_memory_kinds)
     }),
     function("PJRT_Executable_GetCostAnalysis", "properties num_properties 56", OF_OBJECT, |c| {
-        of_programs(c, Executable::returned_costs)
+        of_programs(c, Executable::returned_costs_and_names)
     }),
     function("PJRT_Executable_Serialize", "serialized_bytes serialized_bytes_size 1", OF_DELETER, |c| {
         of_programs(c, Executable::returned_serialized)
@@ -162,7 +162,7 @@ const FUNCTIONS: &[Function] = &[
         |c| of_topologies(c, Topology::returned_devices),
     ),
     function("PJRT_TopologyDescription_Attributes", "attributes num_attributes 56", OF_OBJECT, |c| {
-        of_topologies(c, Topology::returned_attributes)
+        of_topologies(c, Topology::returned_attributes_and_names)
     }),
     function(
         "PJRT_TopologyDescription_Serialize",
