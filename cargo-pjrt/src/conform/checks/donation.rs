@@ -78,7 +78,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>launch_id=821 hide_deleted 0",
     )
     .header(IS_DELETED, IS_DELETED_TEXT)
-    .needed_by(&[Profile::Jax, Profile::TorchXla])
+    .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["donation/*", "execute/donation", "donation/on_each_device"]),
     check(
         "donation/on_each_device",

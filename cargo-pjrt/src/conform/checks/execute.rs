@@ -7,7 +7,7 @@ use crate::conform::harness::{
     Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, f32_bytes, guarded,
     numbers, refused_with, upload_four, upload_to,
 };
-use crate::host::{Buffer, Client, Code, ElementType, ExecuteOptions, Fence, HostArray, Program};
+use crate::host::{Buffer, Client, Code, ElementType, ExecuteOptions, HostArray, Program};
 use crate::protobuf::CompileOptions;
 use crate::requirements::Profile;
 
@@ -615,7 +615,7 @@ fn destroyed_running(context: &Context) -> Verdict {
 
 fn of_size(context: &Context, size: usize) -> Verdict {
     let options = ExecuteOptions { struct_size: Some(size), ..ExecuteOptions::default() };
-    let fence = format!("a PJRT_ExecuteOptions with {}", Fence::Guarded(size));
+    let fence = format!("a PJRT_ExecuteOptions of {size} bytes before an inaccessible page");
     guarded(&fence, || runs_with(context, &options, true))
 }
 
