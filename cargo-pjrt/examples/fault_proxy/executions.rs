@@ -8,7 +8,7 @@ use std::time::Duration;
 use pjrt_sys::*;
 
 use crate::fault::name_of;
-use crate::table::{INNER, event, inner, state};
+use crate::table::{FAULT, INNER, event, inner, own_error, state};
 
 /// The time that a transfer of a faulty plugin lasts after its event is complete.
 const LATE: Duration = Duration::from_millis(100);
@@ -17,16 +17,20 @@ fn number(words: &[String], index: usize) -> usize {
     words.get(index).and_then(|word| word.parse().ok()).expect("a number")
 }
 
-/// The way in which an output hides the state of its execution.
+/// The way in which an object misbehaves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mark {
     /// The ready event is complete, without an error.
     Ready,
     /// A readback reports success.
     Readable,
+    /// PJRT_Buffer_IsDeleted returns false.
+    NotDeleted,
+    /// The faulty function fails.
+    Failing,
 }
 
-/// Returns the buffers with marks.
+/// Returns the objects with marks.
 fn marks() -> MutexGuard<'static, HashMap<usize, Mark>> {
     static MARKS: LazyLock<Mutex<HashMap<usize, Mark>>> = LazyLock::new(Mutex::default);
     MARKS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -43,7 +47,7 @@ fn read_as_zeros(array: *mut PJRT_Buffer) {
     state().late.insert(array.addr() as i64, zeros);
 }
 
-/// Changes the result of a call of the good plugin for a buffer that hides something.
+/// Changes the result of a call of the good plugin for an object with a mark.
 ///
 /// # Safety
 ///
@@ -66,10 +70,20 @@ pub(crate) unsafe fn later(
                 (*args.cast::<PJRT_Buffer_ToHostBuffer_Args>()).event = event(true);
                 ptr::null_mut()
             }
+            (Some(Mark::NotDeleted), "PJRT_Buffer_IsDeleted") => {
+                (*args.cast::<PJRT_Buffer_IsDeleted_Args>()).is_deleted = false;
+                error
+            }
+            (Some(Mark::Failing), _) if FAULT.as_ref().is_some_and(|fault| fault.slot == Some(slot)) => {
+                own_error(INTERNAL, "an earlier call failed")
+            }
             _ => error,
         }
     }
 }
+
+/// The code INTERNAL.
+const INTERNAL: u32 = 13;
 
 /// Performs an action instead of the call. Returns `None` if the good plugin is to be called nevertheless.
 ///
@@ -108,9 +122,33 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 None
             }
             "early_event" => early_event(args.cast()),
+            "first_options" => {
+                first_options(&mut *args.cast());
+                None
+            }
             _ => None,
         }
     }
+}
+
+/// Passes the compile options that the same program was first compiled with.
+///
+/// # Safety
+///
+/// The program and the options have as many bytes as the host says.
+unsafe fn first_options(args: &mut PJRT_Client_Compile_Args) {
+    static FIRST: LazyLock<Mutex<HashMap<Vec<u8>, &'static [u8]>>> = LazyLock::new(Mutex::default);
+    let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: guaranteed by the caller.
+    let (code, options) = unsafe {
+        let program = &*args.program;
+        let bytes = |start: *const u8, size: usize| std::slice::from_raw_parts(start, size).to_vec();
+        let code = bytes(program.code.cast(), program.code_size);
+        (code, bytes(args.compile_options.cast(), args.compile_options_size))
+    };
+    let options = *first.entry(code).or_insert_with(|| Vec::leak(options));
+    args.compile_options = options.as_ptr().cast();
+    args.compile_options_size = options.len();
 }
 
 /// Reads an array, and completes the event before the bytes are in the host's memory.
@@ -191,6 +229,19 @@ pub(crate) unsafe fn after(
                 for device in 0..(*execute).num_devices {
                     marks().insert(outputs(device).read().addr(), mark);
                 }
+            }
+            // The argument 0 of one device reports that it is not deleted.
+            "hide_deleted" if error.is_null() => {
+                let list = (*execute).argument_lists.add(number(words, 0)).read();
+                marks().insert(list.read().addr(), Mark::NotDeleted);
+            }
+            "delete_argument_if_failed" if !error.is_null() => {
+                let buffer = (*execute).argument_lists.read().add(number(words, 0)).read();
+                inner!(PJRT_Buffer_Delete PJRT_Buffer_Delete_Args { buffer: buffer });
+            }
+            // The object of a call that fails is unusable for this function afterwards.
+            "fail_from_then_on" if !error.is_null() || !words.is_empty() => {
+                marks().insert(args.cast::<usize>().add(2).read(), Mark::Failing);
             }
             _ => {}
         }

@@ -29,6 +29,8 @@ pub(crate) enum Condition {
     After(usize),
     /// This function was called since the newest client was created.
     Since(usize),
+    /// This function returned an error since the newest client was created.
+    Failed(usize),
 }
 
 /// The misbehavior.
@@ -138,6 +140,7 @@ impl Fault {
                 "inside_callback" => conditions.push(Condition::InsideCallback),
                 "after" => conditions.push(Condition::After(slot_of(words.next())?)),
                 "since" => conditions.push(Condition::Since(slot_of(words.next())?)),
+                "failed" => conditions.push(Condition::Failed(slot_of(words.next())?)),
                 "give" | "set" => {
                     while let Some((path, value)) = words.peek().and_then(|word| assignment(word)) {
                         let path = Path::parse(args, path)?;

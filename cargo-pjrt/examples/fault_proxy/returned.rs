@@ -80,6 +80,15 @@ pub(crate) unsafe fn after(name: &str, words: &[String], slot: usize, args: *mut
     unsafe {
         match name {
             "replace" if get(&words[0]) == number(1) => put(&words[0], number(2)),
+            // The numbers of a layout such as {1,0} are reversed.
+            "reverse_text" => {
+                let size = get("serialized_bytes_size") as usize;
+                let text = std::slice::from_raw_parts_mut(copy(get("serialized_bytes"), size), size);
+                if text.ends_with(b"}") && !text.contains(&b':') {
+                    text[1..size - 1].reverse();
+                }
+                put("serialized_bytes", text.as_ptr().expose_provenance() as i64);
+            }
             "reverse" => {
                 let len = get(&words[1]) as usize;
                 let list = copy(get(&words[0]), 8 * len).cast::<u64>();

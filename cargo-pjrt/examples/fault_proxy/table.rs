@@ -46,6 +46,8 @@ pub(crate) struct State {
     called: HashSet<(usize, usize)>,
     /// The functions that were called since the newest client was created.
     since: HashSet<usize>,
+    /// The functions that failed since the newest client was created.
+    failed: HashSet<usize>,
     destroyed_events: HashSet<usize>,
     clients: i64,
     /// The client of the newest view.
@@ -191,6 +193,7 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
         let mut state = state();
         if slot == CLIENT_CREATE {
             state.since.clear();
+            state.failed.clear();
             state.clients += 1;
         }
         state.clients -= i64::from(slot == CLIENT_DESTROY && object != 0);
@@ -235,6 +238,9 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
             error
         }
     };
+    if !error.is_null() {
+        state().failed.insert(slot);
+    }
     if FAULT.is_some() && error.is_null() {
         // SAFETY: the call succeeded.
         unsafe {
@@ -357,6 +363,7 @@ unsafe fn happens(fault: &Fault, args: *mut u8, object: usize) -> bool {
             Condition::InsideCallback => DEPTH.get() > 0,
             Condition::After(slot) => state().called.contains(&(*slot, object)),
             Condition::Since(slot) => state().since.contains(slot),
+            Condition::Failed(slot) => state().failed.contains(slot),
         };
         if !holds {
             return false;

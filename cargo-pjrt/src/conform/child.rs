@@ -6,6 +6,7 @@ use std::path::Path;
 use super::harness::{CLIENT, Check, Context, Finding, Finished, Message, Status, send};
 use super::list::checks;
 use crate::host::{CreateOption, Plugin, on_first_calls, take_called};
+use crate::process::child::mark;
 
 /// Runs the checks with these names in the child process, and reports the outcome of each. The caller then
 /// returns from the main function. If `no_client` is set, checks create no client, for this reason.
@@ -30,6 +31,7 @@ pub fn child(path: &Path, create_options: &[CreateOption], names: &[String], no_
             }
             is_initialized = true;
         }
+        mark(name);
         send(&Message::Started(name.clone()));
         drop(take_called());
         let context = Context::new(plugin, path, create_options.to_vec(), no_client);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::harness::{Check, Finished, Message, Status, Step};
 use super::options::{Isolation, Options};
-use crate::process::child::{Prints, Received, Worker};
+use crate::process::child::{Ending, Prints, Received, Worker};
 
 /// The number of consecutive checks that must fail in the same time-consuming way before the remaining checks
 /// are skipped.
@@ -20,6 +20,10 @@ pub(super) struct Process {
     isolation: Isolation,
     /// The number of clients that the process tried to create, and whether the last attempt ended.
     clients: (usize, bool),
+    /// The name of the current check.
+    check: String,
+    /// The plugin's message about an option that it does not know.
+    pub(super) unknown_option: Option<String>,
     /// The functions that the current check called, in the order of their first calls.
     called: Vec<String>,
     /// `true` if the process ended because it could no longer write to its parent.
@@ -63,6 +67,8 @@ impl Process {
             reached: Reached::Loading,
             isolation: options.isolation,
             clients: (0, true),
+            check: String::new(),
+            unknown_option: None,
             called: Vec::new(),
             is_lost: false,
         })
@@ -77,7 +83,7 @@ impl Process {
         hung: &mut HashMap<Step, usize>,
     ) -> Result<(Reached, End), String> {
         let end = Instant::now() + timeout;
-        let mut within = None;
+        let (mut within, mut risk) = (None, None);
         let (status, message) = loop {
             match self.worker.receive(end.saturating_duration_since(Instant::now())) {
                 Received::Line(line) => match serde_json::from_str(&line) {
@@ -86,44 +92,41 @@ impl Process {
                         self.reached = Reached::Loaded;
                     }
                     Ok(Message::Initializing) => self.reached = Reached::Initializing,
-                    Ok(Message::Started(_)) => {
-                        self.reached = Reached::Checking;
+                    Ok(Message::Started(name)) => {
+                        (self.reached, self.check) = (Reached::Checking, name);
                         self.called.clear();
                     }
                     Ok(Message::Called(function)) => self.called.push(function),
+                    Ok(Message::Entered(step)) if hung.get(&step).is_some_and(|times| *times >= TRIES) => {
+                        return Ok((self.reached, End::Skipped(step)));
+                    }
                     Ok(Message::Entered(step)) => {
-                        if hung.get(&step).is_some_and(|times| *times >= TRIES) {
-                            return Ok((self.reached, End::Skipped(step)));
-                        }
                         if step == Step::Client {
                             self.clients = (self.clients.0 + 1, false);
                         }
                         within = Some(step);
                     }
                     Ok(Message::Left(step)) => {
-                        if step == Step::Client {
-                            self.clients.1 = true;
-                        }
+                        self.clients.1 |= step == Step::Client;
                         within = None;
                         hung.remove(&step);
                     }
+                    Ok(Message::Risk(why)) => risk = why,
+                    Ok(Message::UnknownOption(message)) => self.unknown_option = Some(message),
                     Ok(Message::Finished(finished)) => return Ok((self.reached, End::Finished(finished))),
                     Ok(Message::Unusable(why) | Message::Uninitialized(why)) => break (Status::Wrong, why),
                     Err(_) => {}
                 },
                 Received::TimedOut => {
-                    let mut message =
-                        format!("the check made no progress for {:.0} s", timeout.as_secs_f64());
                     if let Some(step) = within {
                         *hung.entry(step).or_default() += 1;
-                        message = format!("{message} while {}", step.name());
                     }
-                    message.push_str(&self.last_call());
-                    break (Status::TimedOut, message);
+                    break (Status::TimedOut, self.hang(timeout, within));
                 }
                 Received::Ended(ending) => {
                     self.is_lost = ending.is_lost();
-                    break (Status::Crashed, format!("the process ended with {ending}{}", self.last_call()));
+                    let message = self.crash(ending, risk);
+                    break (Status::Crashed, message);
                 }
             }
         };
@@ -131,6 +134,19 @@ impl Process {
             return Err(self.why_not_loaded(status, &message));
         }
         Ok((self.reached, End::Broken(status, message)))
+    }
+
+    /// Describes a check that made no progress, perhaps within a step.
+    fn hang(&self, timeout: Duration, within: Option<Step>) -> String {
+        let step = within.map(|step| format!(" while {}", step.name())).unwrap_or_default();
+        format!("the check made no progress for {:.0} s{step}{}", timeout.as_secs_f64(), self.last_call())
+    }
+
+    /// Describes the end of a process. `risk` is the probable cause of an invalid access.
+    fn crash(&self, ending: Ending, risk: Option<String>) -> String {
+        let risk = risk.filter(|_| ending.is_invalid_access());
+        let risk = risk.map(|why| format!("{why}, and ")).unwrap_or_default();
+        format!("{risk}the process ended with {ending}{}", self.last_call())
     }
 
     /// Returns the error of a process that did not load the plugin.
@@ -193,9 +209,9 @@ impl Process {
         let is_alive =
             self.isolation == Isolation::Shared && !matches!(status, Status::Crashed | Status::TimedOut);
         if status.is_failure() && !is_alive {
-            return self.worker.printed();
+            self.worker.wait_for_output();
         }
-        let printed = self.worker.printed_so_far();
+        let printed = self.worker.printed_since_mark(&self.check);
         if status.is_failure() { printed } else { String::new() }
     }
 }

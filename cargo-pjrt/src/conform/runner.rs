@@ -41,6 +41,7 @@ pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
         create_options: options.create_options.clone(),
         version: run.version.unwrap_or_default(),
         profile: options.profile.map(|profile| profile.name().to_owned()),
+        unknown_option: run.unknown_option,
         rows: run.rows,
     })
 }
@@ -61,6 +62,8 @@ struct Run<'c> {
     /// The reason why no client can be created, if the first attempt ended the process or hung. Further
     /// attempts would do the same.
     no_client: Option<String>,
+    /// The plugin's message about an option that it does not know.
+    unknown_option: Option<String>,
     /// The number of consecutive checks whose process lost its connection.
     lost: usize,
 }
@@ -76,6 +79,7 @@ impl<'c> Run<'c> {
             hung: HashMap::new(),
             client_made: false,
             no_client: None,
+            unknown_option: None,
             lost: 0,
         }
     }
@@ -100,6 +104,7 @@ impl<'c> Run<'c> {
             .receive(self.options.timeout, &mut self.version, &mut self.hung)
             .map_err(|error| format!("{}: {error}", self.options.plugin.display()))?;
         self.client_made |= process.made_client();
+        self.unknown_option = process.unknown_option.take().or(self.unknown_option.take());
         match end {
             End::Finished(finished) => {
                 self.end_finished(check, finished, process, started);

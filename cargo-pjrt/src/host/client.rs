@@ -131,7 +131,10 @@ impl Plugin {
     pub fn create_and_destroy_context(self) -> Result<()> {
         let args = call!(self, PJRT_ExecuteContext_Create_Args {})?;
         if args.context.is_null() {
-            return Err(Error::broken("PJRT_ExecuteContext_Create", "it returned a null pointer"));
+            return Err(Error::broken(
+                "PJRT_ExecuteContext_Create",
+                "it succeeded, but it returned a null pointer",
+            ));
         }
         call!(self, PJRT_ExecuteContext_Destroy_Args { context: args.context }).map(drop)
     }
@@ -184,7 +187,12 @@ impl Client {
     /// Returns the plugin's error, or INTERNAL if there is no device.
     pub fn device(&self) -> Result<Device<'_>> {
         let first = self.addressable_devices()?.first().copied();
-        first.ok_or_else(|| Error::broken("PJRT_Client_AddressableDevices", "there is no addressable device"))
+        first.ok_or_else(|| {
+            Error::broken(
+                "PJRT_Client_AddressableDevices",
+                "it succeeded, but there is no addressable device",
+            )
+        })
     }
 
     /// Returns the memories of the addressable devices (`PJRT_Client_AddressableMemories`).
@@ -250,7 +258,10 @@ impl Client {
     pub fn topology(&self) -> Result<Topology> {
         let args = call!(self.plugin, PJRT_Client_TopologyDescription_Args { client: self.raw })?;
         if args.topology.is_null() {
-            return Err(Error::broken("PJRT_Client_TopologyDescription", "it returned a null pointer"));
+            return Err(Error::broken(
+                "PJRT_Client_TopologyDescription",
+                "it succeeded, but it returned a null pointer",
+            ));
         }
         Ok(Topology::borrowed(self.plugin, args.topology))
     }
@@ -335,12 +346,25 @@ impl Client {
     ///
     /// Returns the plugin's error.
     pub fn deserialize(&self, serialized: &[u8]) -> Result<LoadedExecutable> {
+        self.deserialize_with(serialized, &[])
+    }
+
+    /// The same as [`deserialize`](Self::deserialize), with serialized compile options that replace those that
+    /// the program was compiled with. No bytes mean no options.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn deserialize_with(&self, serialized: &[u8], options: &[u8]) -> Result<LoadedExecutable> {
+        let overridden = if options.is_empty() { ptr::null() } else { options.as_ptr().cast() };
         let args = call!(
             self.plugin,
             PJRT_Executable_DeserializeAndLoad_Args {
                 client: self.raw,
                 serialized_executable: serialized.as_ptr().cast(),
                 serialized_executable_size: serialized.len(),
+                overridden_serialized_compile_options: overridden,
+                overridden_serialized_compile_options_size: options.len(),
             }
         )?;
         LoadedExecutable::from_raw(self.plugin, args.loaded_executable, "PJRT_Executable_DeserializeAndLoad")

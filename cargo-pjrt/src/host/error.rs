@@ -70,7 +70,7 @@ impl fmt::Debug for Code {
 
 /// The error of a function of the interface.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{function}: {code}: {message}")]
+#[error("{function}: {}{message}", self.code_text())]
 pub struct Error {
     /// The function that was called, such as `PJRT_Client_Compile`.
     pub function: &'static str,
@@ -94,6 +94,11 @@ impl Error {
     pub(crate) fn missing(function: &'static str) -> Self {
         let message = "the table has no such function".to_owned();
         Self { code: Code::UNIMPLEMENTED, is_of_success: false, ..Self::broken(function, message) }
+    }
+
+    /// Returns the code and a colon, or nothing if the plugin returned no error: the message says that.
+    fn code_text(&self) -> String {
+        if self.is_of_success { String::new() } else { format!("{}: ", self.code) }
     }
 
     /// Creates the error for a result that the interface does not allow.

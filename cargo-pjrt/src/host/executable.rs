@@ -166,9 +166,9 @@ impl Executable {
             let mut rest = given(FUNCTION, args.dims, all)?;
             let mut dims = Vec::new();
             for rank in ranks {
-                let (of_output, after) = rest
-                    .split_at_checked(*rank)
-                    .ok_or_else(|| Error::broken(FUNCTION, "it returned ranks but no dimensions"))?;
+                let (of_output, after) = rest.split_at_checked(*rank).ok_or_else(|| {
+                    Error::broken(FUNCTION, "it succeeded, but it returned ranks and no dimensions")
+                })?;
                 dims.push(of_output.to_vec());
                 rest = after;
             }
@@ -339,6 +339,35 @@ pub struct Refused {
     pub left_behind: usize,
 }
 
+/// Returns the struct of options, which points to the list in `options` and to the location.
+fn raw_options(options: &ExecuteOptions, location: Option<&CString>) -> PJRT_ExecuteOptions {
+    PJRT_ExecuteOptions {
+        launch_id: options.launch_id,
+        non_donatable_input_indices: options.non_donatable.as_ptr(),
+        num_non_donatable_input_indices: options.non_donatable.len(),
+        call_location: location.map_or(ptr::null(), |text| text.as_ptr()),
+        ..PJRT_ExecuteOptions::zeroed()
+    }
+}
+
+/// Returns an error that names the first null pointer among the outputs and events of an execution, if there is one.
+fn null_object(
+    function: &'static str,
+    output_lists: &[Vec<*mut PJRT_Buffer>],
+    events: &[*mut PJRT_Event],
+) -> Option<Error> {
+    let output = output_lists.iter().enumerate().find_map(|(device, list)| {
+        let output = list.iter().position(|output| output.is_null())?;
+        Some(format!("`output_lists`[{device}][{output}] (device {device}, output {output})"))
+    });
+    let event = || {
+        let device = events.iter().position(|event| event.is_null())?;
+        Some(format!("`device_complete_events`[{device}] (the event of device {device})"))
+    };
+    let what = output.or_else(event)?;
+    Some(Error::broken(function, format!("it succeeded, but {what} is a null pointer")))
+}
+
 impl LoadedExecutable {
     pub(crate) fn from_raw(
         plugin: Plugin,
@@ -489,13 +518,7 @@ impl LoadedExecutable {
         let output_starts: Vec<_> = output_lists.iter_mut().map(|list| list.as_mut_ptr()).collect();
         let mut events = vec![unfilled::<PJRT_Event>(options); arguments.len()];
         let location = options.call_location.as_deref().map(|text| CString::new(text).unwrap_or_default());
-        let mut raw_options = PJRT_ExecuteOptions {
-            launch_id: options.launch_id,
-            non_donatable_input_indices: options.non_donatable.as_ptr(),
-            num_non_donatable_input_indices: options.non_donatable.len(),
-            call_location: location.as_ref().map_or(ptr::null(), |text| text.as_ptr()),
-            ..PJRT_ExecuteOptions::zeroed()
-        };
+        let mut raw_options = raw_options(options, location.as_ref());
         let event_starts = if with_events { events.as_mut_ptr() } else { ptr::null_mut() };
         let run = |options: *mut PJRT_ExecuteOptions| {
             call!(
@@ -524,12 +547,16 @@ impl LoadedExecutable {
             let events = events.iter().filter(|event| !event.is_null()).count();
             return Err(Refused { error, left_behind: outputs + events });
         }
-        let buffer = |raw| Buffer::from_raw(self.plugin, raw, FUNCTION);
-        let outputs: Result<Vec<Vec<Buffer>>> =
-            output_lists.into_iter().map(|list| list.into_iter().map(buffer).collect()).collect();
-        let event = |raw| Event::from_raw(self.plugin, raw, FUNCTION);
-        let done: Result<Vec<Event>> =
-            if with_events { events.into_iter().map(event).collect() } else { Ok(Vec::new()) };
-        Ok(Launched { outputs: outputs.map_err(refused)?, done: done.map_err(refused)? })
+        let null = null_object(FUNCTION, &output_lists, if with_events { &events } else { &[] });
+        // All other objects are taken before a null pointer is reported, so that they are freed.
+        let buffer = |raw| Buffer::from_raw(self.plugin, raw, FUNCTION).ok();
+        let outputs =
+            output_lists.into_iter().map(|list| list.into_iter().filter_map(buffer).collect()).collect();
+        let event = |raw| Event::from_raw(self.plugin, raw, FUNCTION).ok();
+        let done = if with_events { events.into_iter().filter_map(event).collect() } else { Vec::new() };
+        match null {
+            Some(error) => Err(refused(error)),
+            None => Ok(Launched { outputs, done }),
+        }
     }
 }

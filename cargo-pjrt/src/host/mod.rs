@@ -53,7 +53,7 @@ pub use library::LoadError;
 pub use objects::{Device, DeviceDescription, Memory, MemoryStats, UserData};
 pub(crate) use plugin::SlotArgs;
 pub use plugin::{ExtensionInfo, Plugin, SlotState};
-pub use returned::{HeldError, Returned, ReturnedBytes};
+pub use returned::{HeldError, ReadAgain, Returned, ReturnedBytes};
 pub(crate) use slices::{array, bytes, text};
 pub use topology::Topology;
 pub use transfer::TransferManager;

@@ -69,7 +69,10 @@ impl<'c> Device<'c> {
     pub fn description(&self) -> Result<DeviceDescription<'c>> {
         let args = call!(self.plugin, PJRT_Device_GetDescription_Args { device: self.raw })?;
         if args.device_description.is_null() {
-            return Err(Error::broken("PJRT_Device_GetDescription", "it returned a null pointer"));
+            return Err(Error::broken(
+                "PJRT_Device_GetDescription",
+                "it succeeded, but it returned a null pointer",
+            ));
         }
         Ok(DeviceDescription { plugin: self.plugin, raw: args.device_description, owner: PhantomData })
     }

@@ -23,7 +23,7 @@ pub(crate) fn believed<T>(function: &'static str, len: usize) -> Result<()> {
     } else {
         format!("it returned a list of {len} elements of {size} bytes")
     };
-    Err(Error::broken(function, format!("{what}; expected at most {MOST_BYTES} bytes")))
+    Err(Error::broken(function, format!("it succeeded, but {what}; expected at most {MOST_BYTES} bytes")))
 }
 
 /// Reads an array that a function of a plugin returned. A null pointer is an empty array.
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(of(1), Ok(&[one][..]));
         for len in [MOST_BYTES, 1 << 40, usize::MAX] {
             let error = of(len).unwrap_err().to_string();
-            assert!(error.starts_with("PJRT_Client_Devices: INTERNAL: "), "{error}");
+            assert!(error.starts_with("PJRT_Client_Devices: it succeeded, but it returned "), "{error}");
             assert!(error.contains(&format!("a list of {len} elements")), "{error}");
         }
         assert!(believed::<u8>("PJRT_Memory_Kind", MOST_BYTES).is_ok());

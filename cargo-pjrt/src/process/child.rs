@@ -46,6 +46,11 @@ impl Ending {
         self.0.success()
     }
 
+    /// Returns `true` if the process accessed memory that it must not access. The allocator aborts if it detects that.
+    pub(crate) fn is_invalid_access(self) -> bool {
+        matches!(self.0.signal(), Some(libc::SIGSEGV | libc::SIGBUS | libc::SIGABRT))
+    }
+
     /// Returns `true` if the process exited because it could no longer write to its parent.
     pub(crate) fn is_lost(self) -> bool {
         self.0.code() == Some(i32::from(LOST))
@@ -167,13 +172,18 @@ impl Worker {
 
     /// Returns the end of the output of a child that is about to end, which is when most output is printed.
     pub fn printed(&mut self) -> String {
+        self.wait_for_output();
+        self.printed_so_far()
+    }
+
+    /// Waits until the output of a child that is about to end has been received.
+    pub fn wait_for_output(&self) {
         let end = Instant::now() + TO_END;
         while self.printed.as_ref().is_some_and(|printed| !printed.reader.is_finished())
             && Instant::now() < end
         {
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.printed_so_far()
     }
 
     /// Returns the end of the output since the last call, for a child that keeps running.
@@ -181,6 +191,17 @@ impl Worker {
         let Some(printed) = &self.printed else { return String::new() };
         let bytes = std::mem::take(&mut *printed.end.lock().unwrap_or_else(PoisonError::into_inner));
         String::from_utf8_lossy(&bytes).trim_end().to_owned()
+    }
+
+    /// Returns the end of the output since the child called [`mark`] with this name, up to the next mark, and forgets
+    /// what is before. What a child prints may arrive later than the messages that it sends.
+    pub fn printed_since_mark(&mut self, name: &str) -> String {
+        let Some(printed) = &self.printed else { return String::new() };
+        let mut kept = printed.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let part = marked_part(&kept, name);
+        let text = String::from_utf8_lossy(&kept[part.clone()]).trim_end().to_owned();
+        kept.drain(..part.end);
+        text
     }
 
     fn end(&mut self) {
@@ -218,6 +239,29 @@ impl Printed {
         });
         Self { end, reader }
     }
+}
+
+/// The byte that begins and ends a mark in the output.
+const MARK: u8 = 0x1E;
+
+fn mark_of(name: &str) -> Vec<u8> {
+    [&[MARK], name.as_bytes(), &[MARK, b'\n']].concat()
+}
+
+/// Returns the range of the output after the mark with this name, or from the beginning, up to the next mark.
+fn marked_part(output: &[u8], name: &str) -> std::ops::Range<usize> {
+    let mark = mark_of(name);
+    let found = output.windows(mark.len()).position(|part| part == mark);
+    let start = found.map_or(0, |at| at + mark.len());
+    let end = output[start..].iter().position(|byte| *byte == MARK).map_or(output.len(), |at| start + at);
+    start..end
+}
+
+/// Marks the output of this process, so that the parent knows what is printed before and after.
+pub fn mark(name: &str) {
+    let mut output = std::io::stdout();
+    // Without a mark, output may be attributed to an earlier check.
+    let _ = output.write_all(&mark_of(name)).and_then(|()| output.flush());
 }
 
 /// In a child, the pipe to the parent and its device and inode numbers.
@@ -312,5 +356,21 @@ pub fn supervise<S: AsRef<OsStr>>(
                 ));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_belongs_to_the_check_whose_mark_precedes_it() {
+        let output = [b"before\n", &mark_of("a")[..], b"of a\n", &mark_of("b"), b"of b\n"].concat();
+        let part = |output: &[u8], name: &str| output[marked_part(output, name)].to_vec();
+        assert_eq!(part(&output, "a"), b"of a\n");
+        assert_eq!(part(&output, "b"), b"of b\n");
+        // The mark was removed together with the output before it, or is too long ago.
+        assert_eq!(part(b"of c\n", "c"), b"of c\n");
+        assert_eq!(part(&[b"of c\n", &mark_of("d")[..]].concat(), "c"), b"of c\n");
     }
 }

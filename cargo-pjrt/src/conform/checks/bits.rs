@@ -3,7 +3,7 @@
 use super::arrays::numbered;
 use super::entry::{ALL, Entry, check};
 use crate::array::float_format::{FloatFormat, FloatKind};
-use crate::conform::harness::{Context, Expected, Finding, Verdict};
+use crate::conform::harness::{Context, Expected, Finding, ONE_DEVICE, Verdict};
 use crate::host::{Buffer, Client, Code, CopyLayout, ElementType, HostArray, Layout, Result};
 use crate::requirements::Profile;
 
@@ -172,7 +172,7 @@ fn devices(context: &Context) -> Verdict {
     of_all_types(context, &FloatKind::ALL, |client, buffer| {
         let devices = client.addressable_devices()?;
         let Some(other) = devices.get(1) else {
-            return Err(Finding::NotApplicable("there is only one device".to_owned()));
+            return Err(Finding::NotApplicable(ONE_DEVICE.to_owned()));
         };
         Ok(vec![buffer.copy_to_device(*other)?.read()?])
     })

@@ -2,7 +2,8 @@
 
 use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{
-    Context, Finding, Verdict, ensure, equal, f32_bytes, fails_with, numbers, refused_with, upload_four,
+    Context, Finding, ONE_DEVICE, Verdict, ensure, equal, f32_bytes, fails_with, numbers, refused_with,
+    upload_four,
 };
 use crate::host::{Code, ElementType, HostArray};
 use crate::requirements::Profile;
@@ -477,7 +478,7 @@ fn copy_device(context: &Context) -> Verdict {
     let client = context.client()?;
     let devices = client.addressable_devices()?;
     if devices.len() < 2 {
-        return Err(Finding::NotApplicable("there is only one device".to_owned()));
+        return Err(Finding::NotApplicable(ONE_DEVICE.to_owned()));
     }
     let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
     for device in &devices[1..] {

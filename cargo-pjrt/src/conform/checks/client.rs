@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use super::entry::{ALL, Entry, check};
-use crate::conform::harness::{Context, Finding, Verdict, ensure, equal, refused, refused_with};
+use crate::conform::harness::{
+    Context, Finding, Message, Verdict, ensure, equal, refused, refused_with, send,
+};
 use crate::host::{Code, CreateOption, ElementType, NamedValue, Topology, Value};
 use crate::requirements::Profile;
 
@@ -353,7 +355,11 @@ fn unknown_option(context: &Context) -> Verdict {
     drop(context.client()?);
     let mut options = context.options.clone();
     options.push(CreateOption::new(NAME, Value::Int64(1)));
-    refused("an unknown option", context.plugin.create_client(&options), Code::INVALID_ARGUMENT, &[NAME])
+    let outcome = context.plugin.create_client(&options);
+    if let Err(error) = &outcome {
+        send(&Message::UnknownOption(error.message.clone()));
+    }
+    refused("an unknown option", outcome, Code::INVALID_ARGUMENT, &[NAME])
 }
 
 fn platform_name(context: &Context) -> Verdict {

@@ -136,7 +136,7 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_Executable_OutputElementTypes", "Returns a list of element types for outputs.")
     .since(29)
-    .also(&["programs/types_of_two_outputs"]),
+    .also(&["programs/types_of_two_outputs", "ownership/PJRT_Executable_OutputElementTypes"]),
     check(
         "compile/output_dims",
         "A program reports the dimensions of its outputs.",
@@ -441,12 +441,26 @@ fn num_outputs(context: &Context) -> Verdict {
 
 fn output_types(context: &Context) -> Verdict {
     let client = context.client()?;
-    equal("the types", executable(&client)?.output_types()?, vec![ElementType::F32])
+    let executable = executable(&client)?;
+    let (first, second) = (executable.output_types()?, executable.output_types()?);
+    equal(
+        "the number of types in the second call of PJRT_Executable_OutputElementTypes",
+        second.len(),
+        first.len(),
+    )?;
+    equal("the types", first, vec![ElementType::F32])
 }
 
 fn output_dims(context: &Context) -> Verdict {
     let client = context.client()?;
-    equal("the dimensions", executable(&client)?.output_dims()?, vec![vec![4]])
+    let executable = executable(&client)?;
+    let (first, second) = (executable.output_dims()?, executable.output_dims()?);
+    equal(
+        "the number of outputs in the second call of PJRT_Executable_OutputDimensions",
+        second.len(),
+        first.len(),
+    )?;
+    equal("the dimensions", first, vec![vec![4]])
 }
 
 fn output_kinds(context: &Context) -> Verdict {

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use super::entry::{Entry, check};
 use super::program_text::{compiled, launch, launch_on_all, sums, with_main};
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, add_program, ensure, equal, numbers, upload_to,
+    Context, Finding, ONE_DEVICE, PATIENCE, Verdict, add_program, ensure, equal, numbers, upload_to,
 };
 use crate::host::{Buffer, Client, Device, Error, LoadedExecutable};
 use crate::protobuf::{CompileOptions, DeviceAssignment};
@@ -126,14 +126,15 @@ pub(super) const CHECKS: &[Entry] = &[
 ];
 
 /// Returns the first two devices.
-fn two(client: &Client) -> Result<[Device<'_>; 2], Finding> {
+pub(super) fn two(client: &Client) -> Result<[Device<'_>; 2], Finding> {
     match client.addressable_devices()?[..] {
         [first, second, ..] => Ok([first, second]),
-        _ => Err(Finding::NotApplicable("there is only one device".to_owned())),
+        _ => Err(Finding::NotApplicable(ONE_DEVICE.to_owned())),
     }
 }
 
-fn id_of(device: Device<'_>) -> Result<i64, Error> {
+/// Returns the id of a device.
+pub(super) fn id_of(device: Device<'_>) -> Result<i64, Error> {
     Ok(i64::from(device.description()?.id()?))
 }
 
@@ -215,13 +216,19 @@ fn num_partitions(context: &Context) -> Verdict {
 fn order(context: &Context) -> Verdict {
     let client = context.client()?;
     let [first, second] = two(&client)?;
-    for wanted in [[first, second], [second, first]] {
-        let devices = replicated(&client, &wanted)?.devices()?.to_vec_of_ids()?;
+    for (name, wanted) in [("in_order", [first, second]), ("in_reverse", [second, first])] {
+        // The programs differ, so that a cache of compiled programs is not tested here.
+        let text = add_program("4x").replacen("@add", &format!("@{name}"), 1);
         let wanted = wanted.to_vec().to_vec_of_ids()?;
+        let options = CompileOptions { replicas: 2, devices: wanted.clone(), ..CompileOptions::default() };
+        let devices = compiled(&client, &text, &options)?.devices()?.to_vec_of_ids()?;
+        let mut sorted = wanted.clone();
+        sorted.sort_unstable();
+        let cause = if devices == sorted { "The plugin probably sorts the devices. " } else { "" };
         ensure!(
             devices == wanted,
             "PJRT_LoadedExecutable_AddressableDevices lists the devices {devices:?}; the device assignment is {wanted:?}. \
-             The plugin probably sorts the devices. Hosts pass `argument_lists` in the order of this list"
+             {cause}Hosts pass `argument_lists` in the order of this list"
         );
     }
     Ok(())
@@ -278,14 +285,24 @@ fn run_replicas(client: &Client, devices: [Device<'_>; 2], id: i32) -> Verdict {
 
 /// Checks that each device has its own output.
 fn expect_per_device(outputs: &[Vec<Buffer>], devices: [Device<'_>; 2], expected: &[Vec<f32>]) -> Verdict {
-    const CAUSE: &str = "The plugin probably returns the lists of outputs in a different order than the devices of the \
-                         program. `output_lists` has the size [num_devices, num_outputs], in the order of \
-                         `argument_lists`";
+    const SIZE: &str =
+        "`output_lists` has the size [num_devices, num_outputs], in the order of `argument_lists`";
+    let all = outputs.iter().map(|of_device| numbers(&of_device[0])).collect::<Result<Vec<_>, _>>()?;
+    let places = outputs.iter().map(|of_device| of_device[0].device()).collect::<Result<Vec<_>, _>>()?;
+    let is_permutation = expected.iter().all(|wanted| all.contains(wanted))
+        || devices.iter().all(|wanted| places.contains(wanted)) && places != devices;
+    let cause = if is_permutation {
+        format!(
+            "The plugin probably returns the lists of outputs in a different order than the devices of the program. {SIZE}"
+        )
+    } else {
+        SIZE.to_owned()
+    };
     for (index, of_device) in outputs.iter().enumerate() {
         let what = format!("the output in list {index}");
-        is_on(&of_device[0], devices[index], &what, CAUSE)?;
-        let got = numbers(&of_device[0])?;
-        ensure!(got == expected[index], "{what} is {got:?}; expected {:?}. {CAUSE}", expected[index]);
+        is_on(&of_device[0], devices[index], &what, &cause)?;
+        let got = &all[index];
+        ensure!(*got == expected[index], "{what} is {got:?}; expected {:?}. {cause}", expected[index]);
     }
     Ok(())
 }

@@ -1,9 +1,14 @@
 //! Checks of donation: an execution that takes over the memory of an argument.
 
 use super::arrays::{FIRST, Floats, OTHER, SECOND, launch};
+use super::devices::{id_of, two};
 use super::entry::{Entry, check};
-use crate::conform::harness::{Context, Expected, Finding, Verdict, ensure, equal};
+use super::program_text::{compiled, launch_on_all};
+use crate::conform::harness::{
+    Context, Expected, Finding, Verdict, add_program, ensure, equal, numbers, upload_to,
+};
 use crate::host::{Buffer, CopyLayout};
+use crate::protobuf::CompileOptions;
 use crate::requirements::Profile;
 
 const IS_DELETED: &str = "PJRT_Buffer_IsDeleted";
@@ -67,6 +72,23 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .host("jax/_src/interpreters/pxla.py, ExecuteReplicated.__call__", "A user who passes a donated array again expects an exception."),
     check(
+        "donation/is_deleted_agrees_with_reading",
+        "An argument of a program that donates it is deleted and cannot be read, or is not deleted and can be read.",
+        agrees,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=821 hide_deleted 0",
+    )
+    .header(IS_DELETED, IS_DELETED_TEXT)
+    .used_by(&[Profile::Jax, Profile::TorchXla])
+    .also(&["donation/*", "execute/donation", "donation/on_each_device"]),
+    check(
+        "donation/on_each_device",
+        "A program of two replicas that donates an argument donates it on both devices.",
+        on_each,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=822 hide_deleted 1",
+    )
+    .header(IS_DELETED, IS_DELETED_TEXT)
+    .used_by(&[Profile::Jax]),
+    check(
         "donation/in_a_loop",
         "A value that a loop of donating executions updates is right after each execution, while other arrays of its size come and go.",
         in_a_loop,
@@ -83,12 +105,69 @@ fn donate(floats: &Floats<'_>, arguments: [&Buffer; 2], launch_id: i32) -> Resul
     Ok(output)
 }
 
+/// Returns `true` if an argument that the program donates is deleted. Fails if the plugin reports that it is not,
+/// although its data is gone.
+pub(super) fn is_donated(argument: &Buffer, what: &str) -> Result<bool, Finding> {
+    let is_deleted = argument.is_deleted()?;
+    match argument.read() {
+        Err(error) if !is_deleted => Err(Finding::Wrong(format!(
+            "PJRT_Buffer_IsDeleted of {what} returns false after the program donated it, but it cannot be read: {error}. The \
+             plugin donates the array, and probably does not mark it as deleted, so that hosts use it again"
+        ))),
+        Ok(_) if is_deleted => Err(Finding::Wrong(format!(
+            "PJRT_Buffer_IsDeleted of {what} returns true after the program donated it, but it can still be read"
+        ))),
+        _ => Ok(is_deleted),
+    }
+}
+
 /// Ends a check that needs a plugin which donates arguments.
-fn unless_donated(argument: &Buffer) -> Verdict {
-    if argument.is_deleted()? {
+pub(super) fn unless_donated(argument: &Buffer) -> Verdict {
+    if is_donated(argument, "the argument")? {
         return Ok(());
     }
     Err(Finding::Unsupported("the plugin does not donate arguments".to_owned()))
+}
+
+fn agrees(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let floats = Floats::new(&client, 1103);
+    let (x, y) = (floats.upload(FIRST)?, floats.upload(SECOND)?);
+    let _output = donate(&floats, [&x, &y], 821)?;
+    unless_donated(&x)
+}
+
+fn on_each(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let devices = two(&client)?;
+    let argument = "%x: tensor<4xf32>";
+    let donated = format!("{argument} {{tf.aliasing_output = 0 : i32}}");
+    let text = add_program("4x").replacen(argument, &donated, 1);
+    let ids = vec![id_of(devices[0])?, id_of(devices[1])?];
+    let options = CompileOptions { replicas: 2, devices: ids, ..CompileOptions::default() };
+    let program = compiled(&client, &text, &options)?;
+    let upload = |value: f32, device| upload_to(&client, &[value; 4], device).map(|uploaded| uploaded.buffer);
+    let x = [upload(1.0, devices[0])?, upload(2.0, devices[1])?];
+    let y = [upload(10.0, devices[0])?, upload(20.0, devices[1])?];
+    let launched = launch_on_all(&program, &[vec![&x[0], &y[0]], vec![&x[1], &y[1]]], 822)?;
+    for (index, expected) in [11.0, 22.0].into_iter().enumerate() {
+        let output = &launched.outputs[index][0];
+        equal(&format!("the sum on device {index}"), numbers(output)?, vec![expected; 4])?;
+        equal(&format!("the argument of device {index} that is not donated"), y[index].is_deleted()?, false)?;
+    }
+    let donated = [
+        is_donated(&x[0], "the argument of the first device")?,
+        is_donated(&x[1], "the argument of the second device")?,
+    ];
+    match donated {
+        [true, true] => Ok(()),
+        [false, false] => Err(Finding::Unsupported("the plugin does not donate arguments".to_owned())),
+        _ => Err(Finding::Advice(format!(
+            "the donated argument of the {} device is deleted after the execution, and that of the other is not: the plugin \
+             probably donates the arguments of one device only, and the other needs twice the memory",
+            if donated[0] { "first" } else { "second" }
+        ))),
+    }
 }
 
 fn deleted_or_kept(context: &Context) -> Verdict {
@@ -96,7 +175,7 @@ fn deleted_or_kept(context: &Context) -> Verdict {
     let floats = Floats::new(&client, 1071);
     let (x, y) = (floats.upload(FIRST)?, floats.upload(SECOND)?);
     let output = donate(&floats, [&x, &y], 940)?;
-    if !x.is_deleted()? {
+    if !is_donated(&x, "the argument")? {
         let kept = floats.bytes(FIRST);
         let cause =
             "the output was written to the memory of the argument, which reports that it is not deleted";

@@ -123,6 +123,22 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_Event_Set", "Sets the PJRT_Event as completed with the given error code and message.")
     .since(89),
     check(
+        "event/callback_of_a_failed_one",
+        "PJRT_Event_OnReady of an event that has completed with an error calls the callback with this error, which PJRT_Event_Await and PJRT_Event_Error return too.",
+        failed_callback,
+        "PJRT_Event_OnReady after PJRT_Event_Await callback no_error",
+    )
+    .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready, with `event`'s error status.")
+    .used_by(&[Profile::Jax, Profile::TorchXla])
+    .since(89)
+    .also(&[
+        "failures/callbacks_come_once",
+        "failures/error_spreads",
+        "failures/event_has_the_error",
+        "failures/event_of_a_later_failure",
+        "failures/outputs_are_ready_with_the_error",
+    ]),
+    check(
         "event/a_failed_one_is_ready",
         "An event with an error is ready.",
         failed_is_ready,
@@ -382,6 +398,22 @@ fn set_error(context: &Context) -> Verdict {
     let event = Event::create(context.plugin)?;
     event.set(Code::DATA_LOSS, "all gone")?;
     fails_with("waiting", event.wait(), Code::DATA_LOSS, "all gone")
+}
+
+fn failed_callback(context: &Context) -> Verdict {
+    let event = Event::create(context.plugin)?;
+    event.set(Code::DATA_LOSS, "all gone")?;
+    fails_with("PJRT_Event_Await of a ready event", event.wait(), Code::DATA_LOSS, "all gone")?;
+    fails_with("PJRT_Event_Error of a ready event", event.error(), Code::DATA_LOSS, "all gone")?;
+    match event.on_ready()?.wait(PATIENCE) {
+        None => Err(Finding::Wrong("PJRT_Event_OnReady of a ready event did not call the callback".to_owned())),
+        Some(Ok(())) => Err(Finding::Wrong(
+            "PJRT_Event_Await and PJRT_Event_Error return the error DATA_LOSS of a ready event, but PJRT_Event_OnReady calls \
+             the callback without an error: the plugin probably drops the error if the event is ready already"
+                .to_owned(),
+        )),
+        Some(error) => fails_with("the callback of a ready event", error, Code::DATA_LOSS, "all gone"),
+    }
 }
 
 fn failed_is_ready(context: &Context) -> Verdict {

@@ -1,10 +1,11 @@
 //! Checks of execution.
 
+use super::donation::unless_donated;
 use super::entry::{ALL, Entry, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, f32_bytes, numbers,
-    refused_with, upload_four, upload_to,
+    Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, f32_bytes, guarded,
+    numbers, refused_with, upload_four, upload_to,
 };
 use crate::host::{Buffer, Client, Code, ElementType, ExecuteOptions, HostArray, Program};
 use crate::protobuf::CompileOptions;
@@ -556,9 +557,7 @@ fn donation(context: &Context) -> Verdict {
         .launch(&[vec![&x, &y]], &with_id(912), None, true)
         .map_err(|refused| refused.error)?;
     equal("the sum", numbers(&launched.outputs[0][0])?, SUM.to_vec())?;
-    if !x.is_deleted()? {
-        return Err(Finding::Unsupported("the plugin does not donate arguments".to_owned()));
-    }
+    unless_donated(&x)?;
     equal("PJRT_Buffer_IsDeleted of the other argument", y.is_deleted()?, false)
 }
 
@@ -590,7 +589,7 @@ fn double_donation(context: &Context) -> Verdict {
 fn storm(context: &Context) -> Verdict {
     let client = context.client()?;
     let executable = compile_add(&client)?;
-    on_threads(8, |thread| {
+    let work = |thread: u8| -> Verdict {
         for round in 0..15 {
             let (x, y) = (f32::from(thread), f32::from(round as u8));
             let launched =
@@ -598,7 +597,8 @@ fn storm(context: &Context) -> Verdict {
             equal("the sum", numbers(&launched.outputs[0][0])?, vec![x + y; 4])?;
         }
         Ok(())
-    })
+    };
+    on_threads(8, work)
 }
 
 fn destroyed_running(context: &Context) -> Verdict {
@@ -614,7 +614,9 @@ fn destroyed_running(context: &Context) -> Verdict {
 }
 
 fn of_size(context: &Context, size: usize) -> Verdict {
-    runs_with(context, &ExecuteOptions { struct_size: Some(size), ..ExecuteOptions::default() }, true)
+    let options = ExecuteOptions { struct_size: Some(size), ..ExecuteOptions::default() };
+    let fence = format!("a PJRT_ExecuteOptions of {size} bytes before an inaccessible page");
+    guarded(&fence, || runs_with(context, &options, true))
 }
 
 fn options_72(context: &Context) -> Verdict {

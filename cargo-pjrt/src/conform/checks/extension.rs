@@ -4,10 +4,11 @@ use pjrt_sys::STRUCTS;
 
 use super::entry::{Entry, check};
 use crate::conform::harness::{
-    Check, Context, Finding, Source, Verdict, compile_and_keep_add, ensure, equal, f32_bytes, upload_four,
-    upload_to,
+    Check, Context, Finding, Source, Verdict, add_program, compile_and_keep_add, ensure, equal, f32_bytes,
+    permutations, upload_four, upload_to,
 };
-use crate::host::{EXTENSION_FUNCTIONS, ElementType, HostArray};
+use crate::host::{Buffer, EXTENSION_FUNCTIONS, ElementType, HostArray, Program};
+use crate::protobuf::CompileOptions;
 use crate::requirements::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -29,6 +30,14 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Layouts_PJRT_Executable_GetOutputLayouts set num_outputs=0",
     )
     .header("pjrt_c_api_layouts_extension.h", "Returns the layouts of a program's outputs.")
+    .used_by(&[Profile::Jax]),
+    check(
+        "extension/layouts_agree_with_the_bytes",
+        "The layout of an array is the same from PJRT_Buffer_GetMemoryLayout, from Layouts for the array and for the program's output, and in the bytes of PJRT_Buffer_CopyRawToHost.",
+        layouts_agree,
+        "PJRT_Layouts_MemoryLayout_Serialize reverse_text",
+    )
+    .header("pjrt_c_api_layouts_extension.h", "Returns the layout of a buffer's data on the device.")
     .used_by(&[Profile::Jax]),
     check(
         "extension/memory_descriptions",
@@ -268,6 +277,97 @@ fn default_layout(context: &Context) -> Verdict {
     let default = client.default_layout(ElementType::F32, &[2, 3])?;
     ensure!(!default.is_empty(), "the default layout is empty");
     equal("the layout of the array", buffer.layout_text()?, default)
+}
+
+/// Returns the order of the dimensions, from minor to major, of a layout as text, such as `{1,0}` or
+/// `{1,0:T(8,128)}`.
+fn minor_to_major(text: &str) -> Option<Vec<i64>> {
+    let inner = text.strip_prefix('{')?.split([':', '}']).next()?;
+    inner.split(',').map(|dim| dim.trim().parse().ok()).collect()
+}
+
+/// Returns row-major elements in the order in which a layout stores them.
+fn stored(elements: &[f32], dims: &[i64], minor_to_major: &[i64]) -> Vec<u8> {
+    let len = elements.len();
+    let mut memory = vec![0.0; len];
+    for (index, element) in elements.iter().enumerate() {
+        let (mut rest, mut position) = (index, vec![0; dims.len()]);
+        for dim in (0..dims.len()).rev() {
+            (rest, position[dim]) = (rest / dims[dim] as usize, rest % dims[dim] as usize);
+        }
+        let (mut at, mut stride) = (0, 1);
+        for &dim in minor_to_major {
+            at += position[dim as usize] * stride;
+            stride *= dims[dim as usize] as usize;
+        }
+        memory[at] = *element;
+    }
+    f32_bytes(&memory)
+}
+
+fn layouts_agree(context: &Context) -> Verdict {
+    let client = context.client()?;
+    for dims in [&[2, 3][..], &[2, 3, 4]] {
+        let text: String = dims.iter().map(|dim| format!("{dim}x")).collect();
+        let executable =
+            client.compile(&Program::mlir(&add_program(&text)), &CompileOptions::default().encode())?;
+        let elements: Vec<f32> = (0..dims.iter().product::<i64>()).map(|index| index as f32).collect();
+        let bytes = f32_bytes(&elements);
+        let x = client
+            .upload(&HostArray::new(&bytes, ElementType::F32, dims), Some(client.device()?), None)?
+            .buffer;
+        let output = executable.run(&[&x, &x])?.outputs.remove(0).remove(0);
+        output.ready()?.wait()?;
+        let doubled: Vec<f32> = elements.iter().map(|element| element * 2.0).collect();
+        let of_program = executable.executable()?.output_layouts().ok().and_then(|all| all.first().cloned());
+        for (what, array, elements, said) in
+            [("an output", &output, &doubled, of_program), ("an uploaded array", &x, &elements, None)]
+        {
+            agrees(what, array, elements, dims, said.as_deref())?;
+        }
+    }
+    Ok(())
+}
+
+/// Compares what the functions say about the layout of an array.
+fn agrees(what: &str, array: &Buffer, elements: &[f32], dims: &[i64], said: Option<&str>) -> Verdict {
+    let text = array.layout_text()?;
+    let Some(order) = minor_to_major(&text) else {
+        return Err(Finding::Unsupported(format!("the layout {text:?} is not one that the kit reads")));
+    };
+    equal(
+        &format!("the number of dimensions in the layout {text} of {what} f32{dims:?}"),
+        order.len(),
+        dims.len(),
+    )?;
+    if let Some(own) = array.memory_layout().ok().flatten() {
+        ensure!(
+            own == order,
+            "Layouts returns {text} for {what} f32{dims:?}, but PJRT_Buffer_GetMemoryLayout returns minor_to_major {own:?}; both \
+             describe the same memory"
+        );
+    }
+    if let Some(said) = said.filter(|said| minor_to_major(said).is_some_and(|said| said != order)) {
+        return Err(Finding::Wrong(format!(
+            "PJRT_Layouts_PJRT_Executable_GetOutputLayouts returns {said} for an output f32{dims:?} whose array has the layout \
+             {text}"
+        )));
+    }
+    let is_dense = !text.contains(':') && order.iter().all(|dim| (0..dims.len() as i64).contains(dim));
+    if let Ok(Ok(raw)) = array.read_raw(0, 4 * elements.len() as i64)
+        && is_dense
+    {
+        ensure!(
+            raw == stored(elements, dims, &order),
+            "Layouts returns {text} for {what} f32{dims:?}, but the bytes of PJRT_Buffer_CopyRawToHost are in another order{}",
+            permutations(dims.len())
+                .into_iter()
+                .map(|order| order.into_iter().map(|dim| dim as i64).collect::<Vec<_>>())
+                .find(|order| raw == stored(elements, dims, order))
+                .map_or_else(String::new, |order| format!(": minor_to_major {order:?}"))
+        );
+    }
+    Ok(())
 }
 
 fn output_layouts(context: &Context) -> Verdict {

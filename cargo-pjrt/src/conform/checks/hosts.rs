@@ -2,7 +2,9 @@
 //! order, with the sizes of its structs, and with the lifetimes of its objects.
 
 use super::entry::{Entry, check};
-use crate::conform::harness::{Context, Finding, PATIENCE, Verdict, add_program, ensure, equal, f32_bytes};
+use crate::conform::harness::{
+    Context, Finding, ONE_DEVICE, PATIENCE, Verdict, add_program, ensure, equal, f32_bytes,
+};
 use crate::host::{
     Buffer, Client, Code, CopyLayout, CreateOption, Device, ElementType, Error, Event, ExecuteOptions,
     HostArray, HostMemory, HostSizes, Launched, Layout, LoadedExecutable, Memory, Program, Semantics, Value,
@@ -241,7 +243,7 @@ fn zml_all_devices(context: &Context) -> Verdict {
     let client = context.client()?;
     let platform = zml_platform(&client)?;
     if platform.len() < 2 {
-        return Err(Finding::NotApplicable("the plugin has one device".to_owned()));
+        return Err(Finding::NotApplicable(ONE_DEVICE.to_owned()));
     }
     let ids = platform.iter().map(|(_, _, id)| i64::from(*id)).collect();
     let executable = zml_compile(context, &client, ids)?;

@@ -12,6 +12,7 @@ mod functions {
 #[allow(dead_code, reason = "tests only parse faults; the proxy injects them")]
 mod fault;
 
+mod aftermath;
 mod arrays;
 mod bits;
 mod buffer;
@@ -22,6 +23,7 @@ mod devices;
 mod donation;
 mod entry;
 mod event;
+mod executables;
 mod execute;
 mod extension;
 mod failures;
@@ -39,6 +41,7 @@ mod program_text;
 mod programs;
 mod properties;
 mod readback;
+mod returned;
 mod reuse;
 mod special;
 mod struct_size;
@@ -66,6 +69,7 @@ pub(super) fn all() -> Vec<Check> {
         compile::CHECKS,
         execute::CHECKS,
         programs::CHECKS,
+        executables::CHECKS,
         devices::CHECKS,
         failures::CHECKS,
         waiting::CHECKS,
@@ -86,6 +90,8 @@ pub(super) fn all() -> Vec<Check> {
     checks.extend(view::by_type());
     checks.extend(struct_size::by_function());
     checks.extend(outputs::by_function());
+    checks.extend(returned::by_function());
+    checks.extend(aftermath::by_way());
     checks.extend(extension::by_extension());
     checks
 }

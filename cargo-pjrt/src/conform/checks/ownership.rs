@@ -1,10 +1,8 @@
 //! Checks of memory that the plugin owns and the host reads: it remains valid until its owner is destroyed.
 
 use super::entry::{ALL, Entry, check};
-use super::program_text::{compiled, sums};
 use crate::conform::harness::{Context, Finding, Verdict, compile_add, ensure, equal};
-use crate::host::{Client, Error, Executable, LoadedExecutable, Returned, ReturnedBytes};
-use crate::protobuf::CompileOptions;
+use crate::host::ReturnedBytes;
 use crate::requirements::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -40,103 +38,6 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_LoadedExecutable_GetDeviceAssignment", "The serialized data is valid as long as `serialized_device_assignment` is alive.")
     .since(79),
-    check(
-        "ownership/devices",
-        "The list of PJRT_Client_Devices belongs to its client, and lives as long as the client.",
-        |context| of_client(context, Client::returned_devices),
-        "PJRT_Client_Devices moving devices num_devices 8",
-    )
-    .host("JAX, PjRtCApiClient::InitDevicesAndMemorySpaces", "Reads the list while it calls other functions, and keeps its elements.")
-    .used_by(ALL),
-    check(
-        "ownership/addressable_devices",
-        "The list of PJRT_Client_AddressableDevices belongs to its client, and lives as long as the client.",
-        |context| of_client(context, Client::returned_addressable_devices),
-        "PJRT_Client_AddressableDevices moving addressable_devices num_addressable_devices 8",
-    )
-    .host("JAX, PjRtCApiClient::InitDevicesAndMemorySpaces", "Reads the list while it calls other functions, and keeps its elements.")
-    .used_by(ALL)
-    .also(&["execute/by_many_threads", "upload/by_many_threads"]),
-    check(
-        "ownership/memories",
-        "The list of PJRT_Client_AddressableMemories belongs to its client, and lives as long as the client.",
-        |context| of_client(context, Client::returned_memories),
-        "PJRT_Client_AddressableMemories moving addressable_memories num_addressable_memories 8",
-    )
-    .host("JAX, PjRtCApiClient::InitDevicesAndMemorySpaces", "Reads the list while it calls other functions, and keeps its elements.")
-    .used_by(&[Profile::Jax]),
-    check(
-        "ownership/platform_name",
-        "The name of the platform lives as long as the client.",
-        |context| of_client(context, Client::returned_platform_name),
-        "PJRT_Client_PlatformName moving platform_name platform_name_size 1",
-    )
-    .header("PJRT_Client_PlatformName_Args::platform_name", "Has the same lifetime as `client`. It is owned by `client`.")
-    .used_by(ALL),
-    check(
-        "ownership/memories_of_a_device",
-        "The list of PJRT_Device_AddressableMemories belongs to its device, and lives as long as the client.",
-        memories_of_devices,
-        "PJRT_Device_AddressableMemories moving memories num_memories 8",
-    )
-    .header("PJRT_Device_AddressableMemories_Args::memories", "Has the lifetime of `device`.")
-    .used_by(&[Profile::Jax]),
-    check(
-        "ownership/devices_of_a_memory",
-        "The list of PJRT_Memory_AddressableByDevices belongs to its memory, and lives as long as the client.",
-        devices_of_memories,
-        "PJRT_Memory_AddressableByDevices moving devices num_devices 8",
-    )
-    .host("JAX, PjRtCApiClient::InitDevicesAndMemorySpaces", "Reads the list of each memory while it looks up devices.")
-    .used_by(&[Profile::Jax]),
-    check(
-        "ownership/memory_kinds",
-        "The string of PJRT_Memory_Kind belongs to its memory, and lives as long as the client.",
-        kinds_of_memories,
-        "PJRT_Memory_Kind moving kind kind_size 1",
-    )
-    .header("PJRT_Memory_Kind_Args::kind", "`memory_kind` has same lifetime as `memory`.")
-    .used_by(&[Profile::Jax]),
-    check(
-        "ownership/devices_of_a_program",
-        "The list of PJRT_LoadedExecutable_AddressableDevices belongs to its program, and lives as long as the program.",
-        |context| of_loaded(context, LoadedExecutable::returned_devices),
-        "PJRT_LoadedExecutable_AddressableDevices moving addressable_devices num_addressable_devices 8",
-    )
-    .host("JAX, PjRtCApiLoadedExecutable::InitDevices", "Reads the list while it looks up each device.")
-    .used_by(&[Profile::Jax]),
-    check(
-        "ownership/name_of_a_program",
-        "The string of PJRT_Executable_Name belongs to its executable, and lives as long as the executable.",
-        |context| of_program(context, Executable::returned_name),
-        "PJRT_Executable_Name moving executable_name executable_name_size 1",
-    )
-    .header("PJRT_Executable_Name_Args::executable_name", "Has the same lifetime as `executable`. It is owned by `executable`.")
-    .used_by(&[Profile::Jax]),
-    check(
-        "ownership/output_types",
-        "The list of PJRT_Executable_OutputElementTypes belongs to its executable, and lives as long as the executable.",
-        |context| of_program(context, Executable::returned_output_types),
-        "PJRT_Executable_OutputElementTypes moving output_types num_output_types 4",
-    )
-    .host("JAX, PjRtCApiExecutable::GetOutputElementTypes", "Reads the list after the call.")
-    .used_by(&[Profile::Jax]),
-    check(
-        "ownership/output_dims",
-        "The lists of PJRT_Executable_OutputDimensions belong to their executable, and live as long as the executable.",
-        |context| of_program(context, Executable::returned_output_ranks),
-        "PJRT_Executable_OutputDimensions moving dim_sizes num_outputs 8",
-    )
-    .header("PJRT_Executable_OutputDimensions_Args::dim_sizes", "Has length `num_outputs`.")
-    .used_by(&[Profile::Jax]),
-    check(
-        "ownership/output_memory_kinds",
-        "The list of PJRT_Executable_OutputMemoryKinds belongs to its executable, and lives as long as the executable.",
-        |context| of_program(context, Executable::returned_output_memory_kinds),
-        "PJRT_Executable_OutputMemoryKinds moving memory_kinds num_outputs 8",
-    )
-    .header("PJRT_Executable_OutputMemoryKinds_Args::memory_kinds", "Has length `num_outputs`.")
-    .used_by(&[Profile::Jax]),
 ];
 
 fn error_messages(context: &Context) -> Verdict {
@@ -212,68 +113,4 @@ fn device_assignment(context: &Context) -> Verdict {
         drop(loaded);
         drop(compile_add(&client));
     })
-}
-
-/// Checks that a list is the same after the function was called for the same and for other objects.
-fn stays<T>(owner: &T, others: &[T], get: impl Fn(&T) -> Result<Returned, Error>) -> Verdict {
-    let list = get(owner)?;
-    let before = list.read()?;
-    for other in std::iter::once(owner).chain(others) {
-        get(other)?;
-        let after = list.read()?;
-        ensure!(
-            after == before,
-            "what the function returned for the first object changed in place from {before:?} to {after:?} (bytes) when it \
-             was called again; the plugin probably builds the result in memory that all calls share, or frees it in the \
-             next call. The result is owned by its object and has its lifetime"
-        );
-    }
-    match before.is_empty() {
-        // Other checks tell whether there must be something.
-        true => Err(Finding::NotApplicable("the function returned nothing".to_owned())),
-        false => Ok(()),
-    }
-}
-
-fn of_client(context: &Context, get: fn(&Client) -> Result<Returned, Error>) -> Verdict {
-    let client = context.client()?;
-    // A plugin may have no second client; another check tests that.
-    let others: Vec<Client> = context.client().into_iter().collect();
-    stays(&client, &others, get)
-}
-
-fn memories_of_devices(context: &Context) -> Verdict {
-    let client = context.client()?;
-    let devices = client.addressable_devices()?;
-    stays(&client.device()?, &devices, |device| device.returned_memories())
-}
-
-fn devices_of_memories(context: &Context) -> Verdict {
-    let client = context.client()?;
-    stays(&client.device()?.default_memory()?, &client.memories()?, |memory| memory.returned_devices())
-}
-
-fn kinds_of_memories(context: &Context) -> Verdict {
-    let client = context.client()?;
-    stays(&client.device()?.default_memory()?, &client.memories()?, |memory| memory.returned_kind())
-}
-
-/// Compiles the program that adds, and another one with two outputs if the plugin supports it.
-fn two_programs(client: &Client) -> Result<(LoadedExecutable, Vec<LoadedExecutable>), Error> {
-    let text = sums(&["2x3xf32"], &[("%p0", "%p0", "2x3xf32"); 2]);
-    let other = compiled(client, &text, &CompileOptions::default()).ok();
-    Ok((compile_add(client)?, other.into_iter().collect()))
-}
-
-fn of_loaded(context: &Context, get: fn(&LoadedExecutable) -> Result<Returned, Error>) -> Verdict {
-    let client = context.client()?;
-    let (loaded, others) = two_programs(&client)?;
-    stays(&loaded, &others, get)
-}
-
-fn of_program(context: &Context, get: fn(&Executable) -> Result<Returned, Error>) -> Verdict {
-    let client = context.client()?;
-    let (loaded, others) = two_programs(&client)?;
-    let programs = others.iter().map(LoadedExecutable::executable).collect::<Result<Vec<_>, _>>()?;
-    stays(&loaded.executable()?, &programs, get)
 }

@@ -77,6 +77,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_Executable_OutputMemoryKinds_Args::memory_kinds", "Has length `num_outputs`.")
     .used_by(&[Profile::Jax]),
     check(
+        "programs/memory_kinds_of_stated_outputs",
+        "PJRT_Executable_OutputMemoryKinds says in which memory each output is, also if the program states another memory than the default with mhlo.memory_kind.",
+        stated_kinds,
+        "PJRT_Executable_OutputMemoryKinds repeat_first memory_kinds num_outputs 8",
+    )
+    .host("JAX, jax/_src/interpreters/pxla.py, UnloadedMeshExecutable.from_hlo", "Uses the kinds for the shardings of the outputs, and fails later if an array is in another memory.")
+    .used_by(&[Profile::Jax]),
+    check(
         "programs/the_same_output_twice",
         "A program that returns a value twice has two output arrays, which the host deletes one by one.",
         repeated_output,
@@ -149,14 +157,24 @@ fn upload(client: &Client, values: &[f32], dims: &[i64]) -> Result<Buffer, Error
 /// Compares outputs with the expected values, and says so if the plugin returned them in a different order.
 fn in_order(outputs: &[Buffer], expected: &[Vec<f32>]) -> Verdict {
     equal("the number of outputs", outputs.len(), expected.len())?;
-    for (index, (output, wanted)) in outputs.iter().zip(expected).enumerate() {
-        let got = numbers(output)?;
-        if got == *wanted {
+    let all = outputs.iter().map(numbers).collect::<Result<Vec<_>, _>>()?;
+    // Equal outputs are no evidence of an order.
+    let is_permutation = expected.iter().all(|wanted| all.contains(wanted));
+    for (index, (got, wanted)) in all.iter().zip(expected).enumerate() {
+        if got == wanted {
             continue;
         }
-        let other = expected.iter().position(|other| *other == got);
+        let other = expected.iter().position(|other| other == got);
         let cause = match other {
-            Some(other) => format!("these are the values of output {other}, so the outputs are out of order"),
+            Some(other) if is_permutation => {
+                format!(
+                    "these are the values of output {other}, and all values occur: the outputs are out of order"
+                )
+            }
+            Some(other) => format!(
+                "expected {wanted:?}; these are the values of output {other}, but the expected values occur nowhere: the plugin \
+                 probably returned an output twice, or ran with other arguments"
+            ),
             None => format!("expected {wanted:?}; the plugin probably ran with other arguments"),
         };
         return Err(Finding::Wrong(format!("output {index} is {got:?}: {cause}. {OUTPUT_LISTS}")));
@@ -291,6 +309,41 @@ fn two_kinds(context: &Context) -> Verdict {
         );
     }
     Ok(())
+}
+
+fn stated_kinds(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let device = client.device()?;
+    let default = device.default_memory()?.kind()?;
+    let mut compared = 0;
+    for memory in device.memories()? {
+        let stated = memory.kind()?;
+        let ty = format!("tensor<{FOUR}>");
+        let text = sums(&[FOUR], &[("%p0", "%p0", FOUR); 2]).replacen(
+            &format!("-> ({ty}, {ty})"),
+            &format!("-> ({ty} {{mhlo.memory_kind = \"{stated}\"}}, {ty})"),
+            1,
+        );
+        let Ok(loaded) = compiled(&client, &text, &one_device()) else { continue };
+        let said = loaded.executable()?.output_memory_kinds()?;
+        equal("the number of memory kinds of a program with 2 outputs", said.len(), 2)?;
+        let x = upload_four(&client, &[1.0; 4])?;
+        let outputs = launch(&loaded, &[&x], 0)?.outputs.remove(0);
+        for (index, output) in outputs.iter().enumerate() {
+            let (said, actual) = (&said[index], output.memory()?.kind()?);
+            ensure!(
+                said.is_empty() || *said == actual,
+                "PJRT_Executable_OutputMemoryKinds says {said:?} for output {index} of a program that states the kinds \
+                 {stated:?} and {default:?} (the default), but PJRT_Buffer_Memory of this output is of the kind {actual:?}"
+            );
+        }
+        equal("the first output", numbers(&outputs[0])?, vec![2.0; 4])?;
+        compared += usize::from(stated != default);
+    }
+    match compared {
+        0 => Err(Finding::Unsupported("no program can state another memory than the default".to_owned())),
+        _ => Ok(()),
+    }
 }
 
 /// Fails if two arrays are one object. One of them is not destroyed then, so that the process survives.

@@ -1,7 +1,7 @@
 //! Checks that no function accesses memory past its caller's struct.
 
 use super::calls::{CALLS, Call, Objects};
-use crate::conform::harness::{Check, Context, Finding, Source, Verdict, ensure};
+use crate::conform::harness::{Check, Context, Finding, Source, Verdict, ensure, guarded};
 use crate::host::{Code, Fence, fenced};
 use crate::requirements::Profile;
 use pjrt_sys::SLOTS;
@@ -83,7 +83,8 @@ fn watched(context: &Context, function: &'static str, call: Call, fences: &[Fenc
         });
     }
     for fence in fences.iter().copied() {
-        let (outcome, touched, used) = fenced(function, fence, || call(&objects));
+        let (outcome, touched, used) =
+            guarded(&fence.to_string(), || fenced(function, fence, || call(&objects)));
         if let Some(at) = touched {
             return Err(Finding::Wrong(format!(
                 "with {fence}, the function wrote past the end of the struct: byte {} after the end changed",

@@ -85,7 +85,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>launch_id=953 call 300 fail RESOURCE_EXHAUSTED",
     )
     .host("JAX, a training loop", "Launches steps without waiting for their results.")
-    .needed_by(&[Profile::Jax, Profile::TorchXla]),
+    .needed_by(&[Profile::Jax, Profile::TorchXla])
+    .also(&["execute/by_many_threads"]),
     check(
         "waiting/many_uploads_ahead",
         "A host can upload and delete 400 arrays without waiting, and each array that it keeps has its data.",

@@ -17,8 +17,8 @@ pub(crate) struct Expected<'a> {
 }
 
 /// The cause of a difference that no classification explains.
-const UNKNOWN: &str = "none that the kit recognizes: the values are neither those of another array of this check nor \
-                       the expected ones in a different order";
+const UNKNOWN: &str =
+    "none that the kit recognizes: the values are not those of an array that this check knows";
 
 impl<'a> Expected<'a> {
     /// Describes the expected array, whose elements are dense and row-major. `what` names the array in

@@ -24,6 +24,11 @@ pub(crate) enum Message {
     Entered(Step),
     /// The step ended, with or without an error.
     Left(Step),
+    /// The check begins calls that make the process access invalid memory if the plugin breaks the rule; the text
+    /// says why. `None` ends these calls.
+    Risk(Option<String>),
+    /// The plugin's message about an option that it does not know, which often names the options that exist.
+    UnknownOption(String),
     /// The check ended.
     Finished(Finished),
 }
@@ -53,6 +58,24 @@ pub(crate) fn in_step<T>(step: Step, work: impl FnOnce() -> T) -> T {
     let done = work();
     send(&Message::Left(step));
     done
+}
+
+/// Performs calls that crash if the plugin breaks the rule, for this reason.
+pub(crate) fn risky<T>(why: &str, work: impl FnOnce() -> T) -> T {
+    send(&Message::Risk(Some(why.to_owned())));
+    let done = work();
+    send(&Message::Risk(None));
+    done
+}
+
+/// Performs calls with guarded structs, so that an invalid access is one past a struct's end or of an invalid pointer
+/// in it.
+pub(crate) fn guarded<T>(fence: &str, work: impl FnOnce() -> T) -> T {
+    let why = format!(
+        "the plugin accessed memory past the end of its caller's struct, or through an invalid pointer in it: the host \
+         passed {fence}"
+    );
+    risky(&why, work)
 }
 
 /// A step that many checks begin with. If a plugin hangs in it, each of these checks would run into the time

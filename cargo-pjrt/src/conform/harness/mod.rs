@@ -16,7 +16,7 @@ pub(crate) use context::{Context, PATIENCE};
 pub(crate) use fixtures::{
     Compiled, add_program, compile_add, compile_and_keep_add, f32_bytes, numbers, upload_four, upload_to,
 };
-pub(crate) use message::{Finished, Message, Step, send};
+pub(crate) use message::{Finished, Message, Step, guarded, risky, send};
 pub use source::Source;
 pub use verdict::Status;
-pub(crate) use verdict::{Finding, Verdict, ensure, equal, fails_with, refused, refused_with};
+pub(crate) use verdict::{Finding, ONE_DEVICE, Verdict, ensure, equal, fails_with, refused, refused_with};

@@ -81,6 +81,9 @@ impl Status {
     }
 }
 
+/// The reason why a check of several devices does not apply. The report counts these checks.
+pub(crate) const ONE_DEVICE: &str = "there is only one device";
+
 /// Fails the check unless the condition holds.
 macro_rules! ensure {
     ($condition:expr, $($message:tt)+) => {

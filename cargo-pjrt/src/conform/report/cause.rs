@@ -1,14 +1,15 @@
 //! Groups failures that probably have one cause.
 
 use super::Row;
-use crate::conform::harness::{Check, Status, matches};
+use crate::conform::harness::{Check, Source, Status, matches};
 
 /// Sets [`Row::echo_of`] of each failure that another failure explains. One failure explains another if
 ///
 /// * the table of checks says that a plugin which breaks the rule of the first breaks that of the second too
 ///   ([`Check::also`]; a pattern such as `compile/*` counts only if at least half of the checks that it matches failed,
 ///   because a plugin may have two bugs in one area),
-/// * both have the same message, which is about what the plugin did, or
+/// * both have the same message, which is about what the plugin did, or the message of the first names a cause of the
+///   error that is the message of the second, or
 /// * the second is the scenario of a host, which called the function that the first one is about.
 ///
 /// The failure that explains most others is a cause, and the others are its echoes. This is repeated with the
@@ -22,9 +23,17 @@ pub(crate) fn group(rows: &mut [Row], checks: &[Check]) {
             left.iter().copied().filter(echo).collect()
         };
         let by_cause = left.iter().map(|&cause| (cause, echoes(cause)));
-        // Of those that explain equally many, a check of the function that the message names, or else the first.
-        let rank =
-            |(cause, echoes): &(usize, Vec<usize>)| (echoes.len(), names_its_function(&rows[*cause], checks));
+        // Of those that explain equally many, one that does not depend on timing, of the function and the field that
+        // the message names, or else the first.
+        let rank = |(cause, echoes): &(usize, Vec<usize>)| {
+            let row = &rows[*cause];
+            (
+                echoes.len(),
+                !depends_on_timing(&row.name),
+                names_its_function(row, checks),
+                names_its_field(row, checks),
+            )
+        };
         let most = by_cause.reduce(|most, next| if rank(&next) > rank(&most) { next } else { most });
         let Some((cause, echoes)) = most else { return };
         left.retain(|i| *i != cause && !echoes.contains(i));
@@ -35,9 +44,10 @@ pub(crate) fn group(rows: &mut [Row], checks: &[Check]) {
 
 /// Returns `true` if the failure of a check explains another failure.
 fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bool {
-    // The message of a crash says something about the plugin only if it names the last function.
+    // The message of a crash says something about the plugin only if it names the last function. A message that
+    // quotes another one also says why.
     let same = cause.status == other.status
-        && cause.message == other.message
+        && (cause.message == other.message || quotes(&cause.message, &other.message))
         && !cause.message.is_empty()
         && (cause.status == Status::Wrong || !cause.functions.is_empty());
     let breaks = |check: &Check| {
@@ -49,7 +59,31 @@ fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bo
             && !is_scenario(&check.name)
             && other.functions.iter().any(|called| called == function(check))
     };
-    same || check.is_some_and(|check| breaks(check) || calls(check))
+    // A race is no explanation of a failure whose cause is known.
+    let is_less_certain = depends_on_timing(&cause.name) && !depends_on_timing(&other.name);
+    same || !(is_less_certain && other.message.to_lowercase().contains("probabl"))
+        && check.is_some_and(|check| breaks(check) || calls(check))
+}
+
+/// Returns `true` if a message names a probable cause of an error of the plugin, which is the whole other message.
+fn quotes(message: &str, error: &str) -> bool {
+    let is_error = error.starts_with("PJRT_") && error.contains(": ");
+    is_error && message.contains("probably") && message.contains(error)
+}
+
+/// Returns `true` if the outcome of the check depends on the timing of threads.
+pub(super) fn depends_on_timing(name: &str) -> bool {
+    name.ends_with("_threads") || name.contains("races")
+}
+
+/// Returns `true` if the message names the field that the rule's source is about.
+fn names_its_field(row: &Row, checks: &[Check]) -> bool {
+    let check = checks.iter().find(|check| check.name == row.name);
+    let place = check.and_then(|check| match check.source {
+        Source::Header { place, .. } => place.split_once("_Args::"),
+        Source::Host { .. } | Source::Advice { .. } => None,
+    });
+    place.is_some_and(|(_, field)| row.message.contains(field))
 }
 
 /// Returns `true` if at least half of the checks that match the pattern, and applied, failed.
@@ -113,6 +147,25 @@ mod tests {
             found,
             [("area/a".to_owned(), vec!["area/c".to_owned()]), ("area/b".to_owned(), Vec::new())]
         );
+    }
+
+    #[test]
+    fn a_message_that_names_the_cause_of_an_error_explains_failures_with_this_error() {
+        let error = "PJRT_LoadedExecutable_Execute: INTERNAL: not loaded";
+        let named = format!("the other does not run: {error}; the plugin probably frees both");
+        let found = causes(&[("execute/by_many_threads", error), ("area/b", error), ("area/named", &named)]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].0, "area/named");
+    }
+
+    #[test]
+    fn a_race_does_not_explain_a_failure_whose_cause_is_known() {
+        let found = causes(&[
+            ("execute/by_many_threads", "3"),
+            ("waiting/many_launches_ahead", "4; probably reused"),
+        ]);
+        assert_eq!(found[0].0, "waiting/many_launches_ahead", "{found:?}");
+        assert_eq!(found.len(), 1, "{found:?}");
     }
 
     #[test]

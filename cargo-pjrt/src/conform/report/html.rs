@@ -37,6 +37,9 @@ pub(super) fn format(report: &Report) -> String {
     );
     page.push_str(&counts(report));
     let _ = writeln!(page, "<p><small>{}</small></p>", escaped(&report.times()));
+    if let Some(advice) = report.needs_devices() {
+        let _ = writeln!(page, "<p>{}</p>", escaped(&advice));
+    }
     let tolerated = report.tolerated();
     page.push_str(&section("Failures", report, &report.needed()));
     let heading = format!("Failures that {} does not need", report.profile.as_deref().unwrap_or_default());
@@ -57,7 +60,7 @@ fn counts(report: &Report) -> String {
     };
     let failed = report.failures();
     let mut items = count(if failed == 0 { "" } else { "failed" }, failed, "failed");
-    let causes = report.needed().iter().filter(|row| row.echo_of.is_none()).count();
+    let causes = report.causes();
     if causes < failed {
         items += &count("", causes, if causes == 1 { "cause" } else { "causes" });
     }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::harness::Status;
+use super::harness::{ONE_DEVICE, Status};
 use crate::process::output::visible;
 use crate::requirements::Profile;
 
@@ -38,6 +38,9 @@ pub struct Report {
     pub create_options: Vec<String>,
     /// The name of the host's profile.
     pub profile: Option<String>,
+    /// The plugin's message about an option that it does not know, if that was checked. It often names the options
+    /// that exist.
+    pub unknown_option: Option<String>,
     /// The outcomes of the checks, in order.
     pub rows: Vec<Row>,
 }
@@ -109,6 +112,33 @@ impl Report {
         self.rows.iter().filter(|row| row.status.is_failure() && self.is_needed(row)).collect()
     }
 
+    /// Returns the number of failures that fail the run and that no other of them explains.
+    #[must_use]
+    pub fn causes(&self) -> usize {
+        let needed = self.needed();
+        let is_listed = |cause: &String| needed.iter().any(|row| row.name == *cause);
+        needed.iter().filter(|row| !row.echo_of.as_ref().is_some_and(is_listed)).count()
+    }
+
+    /// Returns advice if checks did not apply because the plugin has only one device.
+    fn needs_devices(&self) -> Option<String> {
+        let lacks = |row: &&Row| row.status == Status::NotApplicable && row.message == ONE_DEVICE;
+        let number = self.rows.iter().filter(lacks).count();
+        let checks = match number {
+            0 => return None,
+            1 => "1 check needs".to_owned(),
+            _ => format!("{number} checks need"),
+        };
+        let said = self.unknown_option.as_ref().filter(|message| message.contains("device")).map(|message| {
+            format!(". The plugin says about an option that it does not know: {}", visible(message))
+        });
+        Some(format!(
+            "{checks} two devices. If the plugin has an option for the number of its devices, pass it with --option, such as \
+             --option num_devices=2{}",
+            said.unwrap_or_default()
+        ))
+    }
+
     /// Returns the failures that this failure probably explains.
     fn echoes(&self, cause: &Row) -> Vec<&Row> {
         self.rows.iter().filter(|row| row.echo_of.as_ref() == Some(&cause.name)).collect()
@@ -166,6 +196,11 @@ impl Report {
             self.count(Status::NotApplicable),
             self.failures()
         );
+        match self.causes() {
+            0 => {}
+            1 => summary.push_str(" (1 cause)"),
+            causes => _ = write!(summary, " ({causes} causes)"),
+        }
         // Writing to a string does not fail.
         if let Some(profile) = &self.profile {
             let _ = write!(summary, ", {} failed that {profile} does not need", self.tolerated().len());
@@ -220,7 +255,14 @@ pub(super) mod tests {
 
     fn report(rows: Vec<Row>) -> Report {
         let create_options = vec!["num_devices=2".into()];
-        Report { plugin: "a plugin.so".into(), version: (0, 117), create_options, profile: None, rows }
+        Report {
+            plugin: "a plugin.so".into(),
+            version: (0, 117),
+            create_options,
+            profile: None,
+            unknown_option: Some("the options are: num_devices".into()),
+            rows,
+        }
     }
 
     #[test]
@@ -242,6 +284,16 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_report_about_one_device_says_how_to_get_two() {
+        let report = report(vec![row("devices/a", Status::NotApplicable, ONE_DEVICE)]);
+        let text = report.print(Format::Text);
+        assert!(text.contains("1 check needs two devices"), "{text}");
+        assert!(text.contains("--option num_devices=2. The plugin says"), "{text}");
+        assert!(report.print(Format::Html).contains("1 check needs two devices"));
+        assert!(!self::report(Vec::new()).print(Format::Text).contains("two devices"));
+    }
+
+    #[test]
     fn echoes_stand_below_their_cause_in_each_format() {
         let mut echo = row("area/echo", Status::Crashed, "an abort");
         echo.echo_of = Some("area/cause".into());
@@ -255,6 +307,7 @@ pub(super) mod tests {
         assert!(report.print(Format::Html).contains("1 probable echoes"), "the page groups them");
         assert!(report.print(Format::Junit).contains("Probably an echo of area/cause."));
         assert_eq!(report.failures(), 2, "an echo is a failure");
+        assert!(report.summary().contains("2 failed (1 cause)"), "{}", report.summary());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::cause::depends_on_timing;
 use super::{Report, Row};
 use crate::conform::harness::Status;
 use crate::process::output::visible;
@@ -27,6 +28,7 @@ pub(super) fn format(report: &Report) -> String {
     if report.rows.iter().any(|row| row.status.is_failure()) {
         texts.push(format!("in a debugger: {}", report.debugger("NAME")));
     }
+    texts.extend(report.needs_devices());
     texts.extend([report.times(), report.subject(), report.summary()]);
     texts.join("\n") + "\n"
 }
@@ -44,6 +46,9 @@ fn one_cause(report: &Report, cause: &Row, failures: &[&Row]) -> String {
         let _ = write!(text, "\n{INDENT}needed by: {}", cause.needed_by.join(", "));
     }
     let _ = write!(text, "\n{INDENT}again: {}", report.again(&cause.name));
+    if depends_on_timing(&cause.name) {
+        text.push_str(" (the outcome depends on the timing of threads: repeat it)");
+    }
     let echoes = report.echoes(cause);
     let echoes: Vec<&&Row> =
         echoes.iter().filter(|echo| failures.iter().any(|row| row.name == echo.name)).collect();
@@ -51,9 +56,8 @@ fn one_cause(report: &Report, cause: &Row, failures: &[&Row]) -> String {
         let _ = write!(text, "\n{INDENT}probably echoes of this failure:");
         for echo in echoes {
             let _ = write!(text, "\n{INDENT}  {:<9} {}", echo.status.name(), echo.name);
-            if echo.message != cause.message && !echo.message.is_empty() {
-                let _ = write!(text, ": {}", visible(&echo.message).replace('\n', " "));
-            }
+            let message = if echo.message.is_empty() { &echo.rule } else { &echo.message };
+            let _ = write!(text, ": {}", visible(message).replace('\n', " "));
         }
     }
     text
