@@ -40,6 +40,7 @@ mod programs;
 mod properties;
 mod readback;
 mod reuse;
+mod sizes;
 mod special;
 mod struct_size;
 mod threads;
@@ -59,6 +60,7 @@ pub(super) fn all() -> Vec<Check> {
         event::CHECKS,
         upload::CHECKS,
         readback::CHECKS,
+        sizes::CHECKS,
         buffer::CHECKS,
         special::CHECKS,
         view::CHECKS,
