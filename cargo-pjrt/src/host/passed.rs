@@ -208,10 +208,12 @@ mod tests {
             ..PJRT_Client_BufferFromHostBuffer_Args::zeroed()
         };
         let (seen, kept) = with_copies(&mut args, |args| {
-            // SAFETY: the lists have these lengths.
-            let order = unsafe { (*args.device_layout).u.tiled.minor_to_major };
             args.buffer = ptr::dangling_mut();
-            (unsafe { (args.dims.read(), order.add(0).read()) }, (args.dims, order))
+            // SAFETY: the lists have two elements each.
+            unsafe {
+                let order = (*args.device_layout).u.tiled.minor_to_major;
+                ((args.dims.read(), order.read()), (args.dims, order))
+            }
         });
         assert_eq!(seen, (2, 1));
         assert_eq!((args.dims, args.buffer.is_null()), (dims.as_ptr(), false));
