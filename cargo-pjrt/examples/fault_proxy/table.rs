@@ -444,7 +444,7 @@ impl Value {
         match self {
             Self::Number(number) => *number,
             Self::Plus(more) => old + more,
-            Self::Zeros => *ZEROS.get_or_init(|| Vec::leak(vec![0_u8; 16 << 20]).as_ptr().addr()) as i64,
+            Self::Zeros => *ZEROS.get_or_init(|| Vec::leak(vec![0_u8; 32 << 20]).as_ptr().addr()) as i64,
             Self::Scratch => Vec::leak(vec![0_u8; 1 << 20]).as_mut_ptr().expose_provenance() as i64,
             Self::Text(text) => text.clone().leak().as_ptr().addr() as i64,
             Self::Never | Self::Complete => event(matches!(self, Self::Complete)).addr() as i64,

@@ -23,13 +23,10 @@ pub(crate) fn array_text(array: &Array) -> String {
 /// Formats an element as a number, or as its bits if this crate does not compute with its type.
 pub(crate) fn element_text(name: &str, bytes: &[u8]) -> String {
     match number::reals(name, bytes).as_deref() {
-        // An f32 is printed as f32, which has fewer digits than f64.
-        Some([real]) if name != "f64" => return number_text(*real as f32),
-        Some([real]) => return number_text(*real),
-        Some([real, imaginary]) if name == "complex<f32>" => {
-            return format!("({}, {})", number_text(*real as f32), number_text(*imaginary as f32));
+        Some([real]) => return real_text(name, *real),
+        Some([real, imaginary]) => {
+            return format!("({}, {})", real_text(name, *real), real_text(name, *imaginary));
         }
-        Some([real, imaginary]) => return format!("({}, {})", number_text(*real), number_text(*imaginary)),
         _ => {}
     }
     let mut wide = [0_u8; 8];
@@ -45,13 +42,16 @@ pub(crate) fn element_text(name: &str, bytes: &[u8]) -> String {
     }
 }
 
-/// Formats a number with an exponent if it would otherwise have many zeros.
-fn number_text<F: Copy + Into<f64> + std::fmt::Display + std::fmt::LowerExp>(number: F) -> String {
-    let size = number.into().abs();
-    if size.is_finite() && size != 0.0 && !(1e-5..1e16).contains(&size) {
-        format!("{number:e}")
-    } else {
-        number.to_string()
+/// Formats a number. Very small and very large numbers are printed with an exponent, because their other form
+/// has hundreds of digits.
+fn real_text(name: &str, real: f64) -> String {
+    let is_plain = real == 0.0 || !real.is_finite() || (1e-6..1e16).contains(&real.abs());
+    // An f32 is printed as f32, which has fewer digits than f64.
+    match (name.contains("f64"), is_plain) {
+        (true, true) => real.to_string(),
+        (true, false) => format!("{real:e}"),
+        (false, true) => (real as f32).to_string(),
+        (false, false) => format!("{:e}", real as f32),
     }
 }
 
@@ -73,5 +73,7 @@ mod tests {
         assert_eq!(element_text("f64", &f64::NEG_INFINITY.to_le_bytes()), "-inf");
         let truth = Array { element_type: ElementType::PRED, dims: vec![], bytes: vec![1] };
         assert_eq!(array_text(&truth), "tensor<i1> [true]");
+        assert_eq!(element_text("f64", &1_u64.to_le_bytes()), "5e-324");
+        assert_eq!(element_text("complex<f32>", &[0, 0, 128, 63, 1, 0, 0, 0]), "(1, 1e-45)");
     }
 }

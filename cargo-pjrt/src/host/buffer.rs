@@ -51,16 +51,17 @@ impl FutureCopy {
     ///
     /// Returns the event's error.
     pub fn finish(self) -> Result<Vec<u8>> {
-        let mut destination = vec![0_u8; self.size];
+        let destination = HostMemory::destination(self.size, 0);
         let mut args = PJRT_Buffer_CopyRawToHostFuture_Callback_Args {
             callback_data: self.data,
-            dst: destination.as_mut_ptr().cast(),
+            dst: ptr::with_exposed_provenance_mut(destination.exposed()),
             ..PJRT_Buffer_CopyRawToHostFuture_Callback_Args::zeroed()
         };
         // SAFETY: the plugin returned the function and its data, which are used once. The destination stays
         // valid until the event is complete.
         unsafe { (self.callback)(&raw mut args) };
-        self.event.wait().map(|()| destination)
+        self.event.wait()?;
+        destination.written("PJRT_Buffer_CopyRawToHostFuture")
     }
 
     /// Notifies the plugin that there is no destination, and returns the outcome of the event.
@@ -84,6 +85,9 @@ impl FutureCopy {
 
 /// The initial value of the bytes that a plugin writes.
 pub const UNWRITTEN: u8 = 0xEE;
+
+/// The size from which the memory of a readback is used again.
+const LARGE: usize = 1 << 20;
 
 /// The largest credible size of an array in bytes.
 const MOST_READ: usize = 1 << 36;
@@ -374,7 +378,12 @@ impl Buffer {
     pub fn read_into(&self, size: usize, layout: &CopyLayout) -> Result<Vec<u8>> {
         let (bytes, event) = self.start_read(size, layout)?;
         event.wait()?;
-        Ok(bytes.bytes())
+        let read = bytes.written("PJRT_Buffer_ToHostBuffer")?;
+        // Small memory is never used again, because a plugin whose event is complete too early writes to it later.
+        if size >= LARGE {
+            bytes.recycle();
+        }
+        Ok(read)
     }
 
     /// Reads the array into this many bytes, which are followed by `more` bytes that the plugin must not
@@ -384,7 +393,7 @@ impl Buffer {
     ///
     /// Returns the plugin's error, from the call or from the event.
     pub fn read_into_part(&self, size: usize, more: usize) -> Result<Vec<u8>> {
-        let destination = HostMemory::new(&vec![UNWRITTEN; size + more], 0);
+        let destination = HostMemory::destination(size + more, 0);
         let args = call!(
             self.plugin,
             PJRT_Buffer_ToHostBuffer_Args {
@@ -417,7 +426,7 @@ impl Buffer {
         size: usize,
         layout: &CopyLayout,
     ) -> Result<(HostMemory, Event)> {
-        let destination = HostMemory::new(&vec![UNWRITTEN; size], skew);
+        let destination = HostMemory::destination(size, skew);
         let mut layout = layout.raw();
         let args = call!(
             self.plugin,
@@ -439,7 +448,7 @@ impl Buffer {
     /// Returns the error of the call.
     pub fn read_raw(&self, offset: i64, size: i64) -> Result<Result<Vec<u8>>> {
         let len = usize::try_from(size).unwrap_or(0);
-        let destination = HostMemory::new(&vec![UNWRITTEN; len], 0);
+        let destination = HostMemory::destination(len, 0);
         let args = call!(
             self.plugin,
             PJRT_Buffer_CopyRawToHost_Args {
@@ -450,7 +459,7 @@ impl Buffer {
             }
         )?;
         let event = Event::from_raw(self.plugin, args.event, "PJRT_Buffer_CopyRawToHost")?;
-        Ok(event.wait().map(|()| destination.bytes()))
+        Ok(event.wait().and_then(|()| destination.written("PJRT_Buffer_CopyRawToHost")))
     }
 
     /// Starts a raw copy whose destination is passed later (`PJRT_Buffer_CopyRawToHostFuture`).

@@ -195,6 +195,23 @@ impl Client {
         })
     }
 
+    /// Returns each memory of each addressable device that belongs to this device alone, with the device.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn places(&self) -> Result<Vec<(Device<'_>, Memory<'_>)>> {
+        let mut all = Vec::new();
+        for device in self.addressable_devices()? {
+            for memory in device.memories()? {
+                if memory.devices()?.len() == 1 {
+                    all.push((device, memory));
+                }
+            }
+        }
+        Ok(all)
+    }
+
     /// Returns the memories of the addressable devices (`PJRT_Client_AddressableMemories`).
     ///
     /// # Errors

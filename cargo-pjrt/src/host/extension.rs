@@ -17,7 +17,7 @@ use super::host_memory::HostMemory;
 use super::objects::DeviceDescription;
 use super::plugin::Plugin;
 use super::slices::{given, given_text};
-use super::{called, fence};
+use super::{called, fence, passed};
 
 /// A function of an extension that takes a struct with its size, and returns an error or null.
 #[derive(Debug)]
@@ -189,7 +189,7 @@ impl Plugin {
         let function = self.extension_function::<A>()?;
         called::note_extension_function(A::FUNCTION.name);
         // SAFETY: the wrappers of this module fill in the struct as the interface requires.
-        let error = unsafe { function(&raw mut args) };
+        let error = passed::with_copies(&mut args, |args| unsafe { function(args) });
         error_object::take_of(self, A::FUNCTION.name, error).map_or(Ok(args), Err)
     }
 
@@ -387,7 +387,7 @@ impl Buffer {
     pub fn read_as_raw_buffer(&self, offset: i64, transfer_size: i64) -> Result<(usize, Vec<u8>)> {
         let raw = call!(self.plugin, PJRT_RawBuffer_CreateRawAliasOfBuffer_Args { buffer: self.raw })?;
         let buffer = raw.raw_buffer;
-        let destination = HostMemory::new(&vec![0xEE; usize::try_from(transfer_size).unwrap_or(0)], 0);
+        let destination = HostMemory::destination(usize::try_from(transfer_size).unwrap_or(0), 0);
         let read = || {
             let size = call!(self.plugin, PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args { buffer })?;
             let dst = ptr::with_exposed_provenance_mut(destination.exposed());
@@ -396,7 +396,7 @@ impl Buffer {
                 PJRT_RawBuffer_CopyRawDeviceToHost_Args { buffer, dst, offset, transfer_size }
             )?;
             Event::from_raw(self.plugin, copied.event, "PJRT_RawBuffer_CopyRawDeviceToHost")?.wait()?;
-            Ok((size.on_device_size_in_bytes, destination.bytes()))
+            Ok((size.on_device_size_in_bytes, destination.written("PJRT_RawBuffer_CopyRawDeviceToHost")?))
         };
         let read = read();
         call!(self.plugin, PJRT_RawBuffer_Destroy_Args { buffer })?;

@@ -6,8 +6,17 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::buffer::UNWRITTEN;
+use super::error::{Error, Result};
+
 /// Memory that [`HostMemory::recycle`] returned, by its size: addresses that are multiples of 64.
 static RECYCLED: Mutex<BTreeMap<usize, Vec<usize>>> = Mutex::new(BTreeMap::new());
+
+/// The number of bytes before and after each memory that a plugin must not change.
+const GUARD: usize = 64;
+
+/// The value of these bytes.
+const GUARDED: u8 = 0xB9;
 
 /// Host memory. It is never freed, because a plugin may read it for any length of time.
 #[derive(Debug)]
@@ -25,23 +34,61 @@ impl HostMemory {
     /// Allocates memory with these bytes, `skew` bytes after an address that is a multiple of 64.
     #[must_use]
     pub fn new(bytes: &[u8], skew: usize) -> Self {
+        let memory = Self::allocate(bytes.len(), skew);
+        memory.write(bytes);
+        memory
+    }
+
+    /// Allocates memory that a plugin writes to. Its bytes are initialized to [`UNWRITTEN`].
+    #[must_use]
+    pub fn destination(len: usize, skew: usize) -> Self {
+        let memory = Self::allocate(len, skew);
+        memory.fill(UNWRITTEN);
+        memory
+    }
+
+    /// Allocates memory between two guards, whose bytes a plugin must not change.
+    fn allocate(len: usize, skew: usize) -> Self {
         const ALIGN: usize = 64;
-        if skew == 0
-            && let Some(start) = recycled(bytes.len())
-        {
-            let memory = Self { start: ptr::with_exposed_provenance_mut(start), len: bytes.len() };
-            memory.write(bytes);
-            return memory;
-        }
-        let block: &'static mut [u8] = Vec::leak(vec![0; bytes.len() + 2 * ALIGN]);
-        let start = block.as_mut_ptr();
-        let offset = start.align_offset(ALIGN) + skew % ALIGN;
-        // SAFETY: the block has room for the bytes after an offset of less than twice the alignment.
+        let recycled = if skew == 0 { recycled(len) } else { None };
+        let start = recycled.map(ptr::with_exposed_provenance_mut::<u8>).unwrap_or_else(|| {
+            let block: &'static mut [u8] = Vec::leak(vec![0; len + 2 * ALIGN + 2 * GUARD]);
+            let block = block.as_mut_ptr();
+            block.wrapping_add(GUARD + block.wrapping_add(GUARD).align_offset(ALIGN) + skew % ALIGN)
+        });
+        // SAFETY: the block has room for both guards and the bytes, after an offset of less than twice the
+        // alignment. Recycled memory was allocated here, too.
         unsafe {
-            let start = start.add(offset);
-            ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
-            Self { start, len: bytes.len() }
+            start.sub(GUARD).write_bytes(GUARDED, GUARD);
+            start.add(len).write_bytes(GUARDED, GUARD);
         }
+        Self { start, len }
+    }
+
+    /// Returns the contents that a function of the plugin wrote.
+    ///
+    /// # Errors
+    ///
+    /// Returns INTERNAL if the bytes before or after the memory changed.
+    pub fn written(&self, function: &'static str) -> Result<Vec<u8>> {
+        // SAFETY: the guards lie in the block of this memory, which is never freed.
+        let (before, after) = unsafe {
+            (
+                std::slice::from_raw_parts(self.start.sub(GUARD), GUARD),
+                std::slice::from_raw_parts(self.start.add(self.len), GUARD),
+            )
+        };
+        let len = self.len;
+        if let Some(at) = after.iter().position(|byte| *byte != GUARDED) {
+            let message =
+                format!("it wrote past the end of the host's {len} bytes: byte {} changed", len + at);
+            return Err(Error::broken(function, message));
+        }
+        if let Some(at) = before.iter().rposition(|byte| *byte != GUARDED) {
+            let message = format!("it wrote {} bytes before the start of the host's memory", GUARD - at);
+            return Err(Error::broken(function, message));
+        }
+        Ok(self.bytes())
     }
 
     /// Makes the memory available for later arrays of the same size. It is not freed: a plugin that reads it

@@ -34,7 +34,8 @@ impl Tile {
 
 impl Layout {
     /// Returns the dense row-major layout of an array of this rank.
-    pub(super) fn dense(rank: usize) -> Self {
+    #[must_use]
+    pub fn dense(rank: usize) -> Self {
         Self::MinorToMajor((0..rank as i64).rev().collect())
     }
 

@@ -26,6 +26,7 @@ mod initialize;
 mod layout;
 mod library;
 mod objects;
+mod passed;
 mod plugin;
 mod returned;
 mod slices;

@@ -5,7 +5,7 @@ use std::fmt;
 use pjrt_sys::*;
 
 use super::error::{Error, Result};
-use super::{called, fence};
+use super::{called, fence, passed};
 
 /// A loaded plugin. It stays loaded until the process ends, as in hosts that have run a program, because
 /// plugins have threads and exit handlers.
@@ -195,7 +195,8 @@ impl Plugin {
         let Some(function) = self.typed_function::<A>() else { return Err(Error::missing(slot.name)) };
         called::note_slot(A::INDEX);
         // SAFETY: the wrappers of this module fill in the struct as the interface requires.
-        let error = fence::call(slot, args, |args| unsafe { function(args) });
+        let error =
+            passed::with_copies(args, |args| fence::call(slot, args, |args| unsafe { function(args) }));
         Ok(if slot.returns_error { error } else { std::ptr::null_mut() })
     }
 }

@@ -143,7 +143,8 @@ impl TransferManager {
         Event::from_raw(self.plugin, args.done_with_h2d_transfer, FUNCTION)
     }
 
-    /// Writes a whole array to a buffer (`PJRT_AsyncHostToDeviceTransferManager_TransferLiteral`).
+    /// Writes a whole array, whose elements have this layout in `data`, to a buffer
+    /// (`PJRT_AsyncHostToDeviceTransferManager_TransferLiteral`).
     ///
     /// # Errors
     ///
@@ -154,11 +155,10 @@ impl TransferManager {
         data: &[u8],
         element_type: ElementType,
         dims: &[i64],
+        layout: &Layout,
     ) -> Result<Event> {
         let memory = HostMemory::new(data, 0);
-        // XLA's plugins require a layout.
-        let dense = Layout::dense(dims.len());
-        let mut layout = dense.raw();
+        let mut layout = layout.raw();
         let args = call!(
             self.plugin,
             PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args {

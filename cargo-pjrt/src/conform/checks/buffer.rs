@@ -457,8 +457,9 @@ fn held_delete(context: &Context) -> Verdict {
 fn copy_memory(context: &Context) -> Verdict {
     let client = context.client()?;
     let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
-    for memory in client.device()?.memories()? {
+    for (device, memory) in client.places()? {
         let copy = buffer.copy_to_memory(memory)?;
+        ensure!(copy.device()? == device, "a copy to a memory of a device reports another device");
         equal("the copy", numbers(&copy)?, vec![1.0, 2.0, 3.0, 4.0])?;
         ensure!(copy.memory()? == memory, "a copy to the memory {} reports another memory", memory.kind()?);
     }

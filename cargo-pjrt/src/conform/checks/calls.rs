@@ -2,7 +2,7 @@
 
 use crate::conform::harness::{Context, add_program, compile_add, upload_four};
 use crate::host::{
-    Client, Code, CopyLayout, ElementType, Error, Event, HostMemory, Plugin, Program, Topology,
+    Client, Code, CopyLayout, ElementType, Error, Event, HostMemory, Layout, Plugin, Program, Topology,
     TransferManager, ViewMemory,
 };
 use crate::protobuf::CompileOptions;
@@ -272,7 +272,7 @@ pub(super) const CALLS: &[(&str, Call, &[usize])] = &[
     ),
     (
         "PJRT_AsyncHostToDeviceTransferManager_TransferLiteral",
-        |o| manager(o.client)?.write_array(0, &[1; 16], ElementType::F32, &[4])?.wait(),
+        |o| manager(o.client)?.write_array(0, &[1; 16], ElementType::F32, &[4], &Layout::dense(1))?.wait(),
         &[],
     ),
     ("PJRT_Executable_NumReplicas", |o| compile_add(o.client)?.executable()?.num_replicas().map(drop), &[]),

@@ -11,6 +11,13 @@ use crate::requirements::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
+        "client/options_are_of_each_client",
+        "Each client has its own options: with the option num_devices, each has as many devices as it was created with.",
+        own_options,
+        "PJRT_Client_Create clients 1 give num_options=0",
+    )
+    .header("PJRT_Client_Create_Args::create_options", "Extra platform-specific options to create a client."),
+    check(
         "client/can_be_made",
         "A client can be created if the hardware is present and the options are valid.",
         create,
@@ -488,6 +495,31 @@ fn memory_lists(context: &Context) -> Verdict {
     Ok(())
 }
 
+fn own_options(context: &Context) -> Verdict {
+    const NAME: &str = "num_devices";
+    let given = context.options.iter().find(|option| option.0.name == NAME).map(|option| &option.0.value);
+    let Some(Value::Int64(count @ 2..)) = given else {
+        return Err(Finding::NotApplicable(format!("no option {NAME} of at least 2 was passed")));
+    };
+    let with = |count: i64| {
+        let others = context.options.iter().filter(|option| option.0.name != NAME).cloned();
+        let options: Vec<CreateOption> =
+            others.chain([CreateOption::new(NAME, Value::Int64(count))]).collect();
+        context.plugin.create_client(&options)
+    };
+    let first = context.client()?;
+    for other in [1, *count, 1] {
+        let second = with(other)?;
+        equal(
+            "the number of devices of a client after another one",
+            second.devices()?.len(),
+            other as usize,
+        )?;
+        equal("the number of devices of the first client", first.devices()?.len(), *count as usize)?;
+    }
+    Ok(())
+}
+
 fn ids(context: &Context) -> Verdict {
     let client = context.client()?;
     let mut seen = HashSet::new();
@@ -509,17 +541,23 @@ fn device_process(context: &Context) -> Verdict {
 }
 
 fn kind(context: &Context) -> Verdict {
-    ensure!(!context.client()?.device()?.description()?.kind()?.is_empty(), "the kind is empty");
+    for device in context.client()?.devices()? {
+        ensure!(!device.description()?.kind()?.is_empty(), "the kind is empty");
+    }
     Ok(())
 }
 
 fn to_text(context: &Context) -> Verdict {
-    ensure!(!context.client()?.device()?.description()?.to_text()?.is_empty(), "the string is empty");
+    for device in context.client()?.devices()? {
+        ensure!(!device.description()?.to_text()?.is_empty(), "the string is empty");
+    }
     Ok(())
 }
 
 fn debug_string(context: &Context) -> Verdict {
-    ensure!(!context.client()?.device()?.description()?.debug_string()?.is_empty(), "the string is empty");
+    for device in context.client()?.devices()? {
+        ensure!(!device.description()?.debug_string()?.is_empty(), "the string is empty");
+    }
     Ok(())
 }
 
@@ -534,17 +572,24 @@ fn plain_attributes(attributes: &[NamedValue]) -> Verdict {
 }
 
 fn attributes(context: &Context) -> Verdict {
-    plain_attributes(&context.client()?.device()?.description()?.attributes()?)
+    for device in context.client()?.devices()? {
+        plain_attributes(&device.description()?.attributes()?)?;
+    }
+    Ok(())
 }
 
 fn device_attributes(context: &Context) -> Verdict {
-    let (_, has_deleter) = context.client()?.device()?.attributes()?;
-    ensure!(has_deleter, "there is no deleter for the attributes with");
+    for device in context.client()?.addressable_devices()? {
+        ensure!(device.attributes()?.1, "there is no deleter for the attributes with");
+    }
     Ok(())
 }
 
 fn is_addressable(context: &Context) -> Verdict {
-    equal("is_addressable", context.client()?.device()?.is_addressable()?, true)
+    for device in context.client()?.addressable_devices()? {
+        equal("is_addressable", device.is_addressable()?, true)?;
+    }
+    Ok(())
 }
 
 fn hardware_ids(context: &Context) -> Verdict {

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::entry::{Entry, check};
-use crate::conform::harness::{Context, Finding, PATIENCE, Verdict, add_program, ensure, equal, upload_four};
-use crate::host::{ElementType, HostArray, Program, UserData};
+use crate::conform::harness::{Context, Finding, PATIENCE, Verdict, add_program, ensure, equal, refused};
+use crate::host::{Code, ElementType, HostArray, Program, UserData};
 use crate::protobuf::CompileOptions;
 use crate::requirements::Profile;
 
@@ -126,7 +126,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Device_MemoryStats set bytes_in_use=1000",
     )
     .header("PJRT_Device_MemoryStats_Args::bytes_in_use", "Number of bytes in use.")
-    .also(&["memory/peak_is_not_below_use"]),
+    .also(&["memory/peak_is_not_below_use", "memory/stats_are_of_each_device"]),
     check(
         "memory/stats_say_a_limit",
         "bytes_limit is set: PyTorch/XLA reads it without checking that it is.",
@@ -137,11 +137,27 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::TorchXla]),
     check(
         "memory/peak_is_not_below_use",
-        "peak_bytes_in_use is at least bytes_in_use.",
+        "peak_bytes_in_use is at least bytes_in_use, and does not fall when arrays are destroyed.",
         peak,
         "PJRT_Device_MemoryStats set peak_bytes_in_use_is_set=1 peak_bytes_in_use=-1",
     )
     .header("PJRT_Device_MemoryStats_Args::peak_bytes_in_use", "The peak bytes in use."),
+    check(
+        "memory/stats_are_of_each_device",
+        "bytes_in_use of a device grows with an array on this device, and not with one on another device.",
+        stats_of_each,
+        "PJRT_Device_MemoryStats set bytes_in_use=1000",
+    )
+    .header("PJRT_Device_MemoryStats", "Device memory/allocator statistics of the device.")
+    .also(&["memory/stats_count_buffers", "memory/peak_is_not_below_use"]),
+    check(
+        "memory/too_large_array",
+        "An array that is larger than bytes_limit is refused with RESOURCE_EXHAUSTED, in the call or through its event.",
+        too_large,
+        "PJRT_Client_CreateUninitializedBuffer when shape_num_dims=1 code INTERNAL",
+    )
+    .header("PJRT_Device_MemoryStats_Args::bytes_limit", "The upper limit on user-allocatable device memory in bytes. Users of JAX search messages for the code.")
+    .since(69),
 ];
 
 fn exist(context: &Context) -> Verdict {
@@ -161,7 +177,7 @@ fn default(context: &Context) -> Verdict {
 }
 
 fn kind(context: &Context) -> Verdict {
-    for memory in context.client()?.device()?.memories()? {
+    for memory in context.client()?.memories()? {
         ensure!(!memory.kind()?.is_empty(), "a kind is empty");
     }
     Ok(())
@@ -224,12 +240,16 @@ fn devices(context: &Context) -> Verdict {
 }
 
 fn debug_string(context: &Context) -> Verdict {
-    ensure!(!context.client()?.device()?.default_memory()?.debug_string()?.is_empty(), "the string is empty");
+    for memory in context.client()?.memories()? {
+        ensure!(!memory.debug_string()?.is_empty(), "the string is empty");
+    }
     Ok(())
 }
 
 fn to_text(context: &Context) -> Verdict {
-    ensure!(!context.client()?.device()?.default_memory()?.to_text()?.is_empty(), "the string is empty");
+    for memory in context.client()?.memories()? {
+        ensure!(!memory.to_text()?.is_empty(), "the string is empty");
+    }
     Ok(())
 }
 
@@ -313,14 +333,71 @@ fn limit(context: &Context) -> Verdict {
 
 fn peak(context: &Context) -> Verdict {
     let client = context.client()?;
-    let _buffer = upload_four(&client, &[1.0; 4])?;
-    let stats = client.device()?.memory_stats()?;
-    if let Some(peak) = stats.peak_bytes_in_use {
+    for device in client.addressable_devices()? {
+        let bytes = vec![1; 1 << 20];
+        let array = HostArray::new(&bytes, ElementType::U8, &[1 << 20]);
+        let buffer = client.upload(&array, Some(device), None)?.buffer;
+        buffer.ready()?.wait()?;
+        let with = device.memory_stats()?;
+        let Some(peak) = with.peak_bytes_in_use else { continue };
+        let used = with.bytes_in_use;
+        ensure!(peak >= used, "peak_bytes_in_use is {peak}; expected at least bytes_in_use, which is {used}");
+        drop(buffer);
+        crate::host::eventually(SHORT, || device.memory_stats().is_ok_and(|stats| stats.bytes_in_use < used));
+        let after = device.memory_stats()?.peak_bytes_in_use;
         ensure!(
-            peak >= stats.bytes_in_use,
-            "peak_bytes_in_use is {peak}; expected at least bytes_in_use, which is {}",
-            stats.bytes_in_use
+            after.is_some_and(|after| after >= peak),
+            "peak_bytes_in_use went from {peak} to {after:?} when an array was destroyed; a peak does not fall"
         );
+    }
+    Ok(())
+}
+
+/// The time that the memory of a destroyed array has to be free.
+const SHORT: std::time::Duration = std::time::Duration::from_millis(200);
+
+fn stats_of_each(context: &Context) -> Verdict {
+    const SIZE: i64 = 1 << 20;
+    let client = context.client()?;
+    let devices = client.addressable_devices()?;
+    if devices.len() < 2 {
+        return Err(Finding::NotApplicable("there is only one device".to_owned()));
+    }
+    let in_use = || {
+        devices
+            .iter()
+            .map(|device| Ok(device.memory_stats()?.bytes_in_use))
+            .collect::<Result<Vec<_>, crate::host::Error>>()
+    };
+    let bytes = vec![1; SIZE as usize];
+    for (index, device) in devices.iter().enumerate() {
+        let before = in_use()?;
+        let array = HostArray::new(&bytes, ElementType::U8, &[SIZE]);
+        let buffer = client.upload(&array, Some(*device), None)?.buffer;
+        buffer.ready()?.wait()?;
+        let with = in_use()?;
+        for (other, (before, with)) in before.iter().zip(&with).enumerate() {
+            let grows = with - before >= SIZE;
+            ensure!(
+                grows == (other == index),
+                "bytes_in_use of device {other} went from {before} to {with} with a new array of {SIZE} bytes on device {index}"
+            );
+        }
+    }
+    Ok(())
+}
+
+fn too_large(context: &Context) -> Verdict {
+    let client = context.client()?;
+    for device in client.addressable_devices()? {
+        let Some(limit) = device.memory_stats()?.bytes_limit.filter(|limit| (1..1 << 60).contains(limit))
+        else {
+            return Err(Finding::NotApplicable("the device reports no limit".to_owned()));
+        };
+        let outcome = client
+            .uninitialized(ElementType::U8, &[2 * limit], device.default_memory()?)
+            .and_then(|buffer| buffer.ready()?.wait());
+        refused("an array of twice bytes_limit", outcome, Code::RESOURCE_EXHAUSTED, &[])?;
     }
     Ok(())
 }

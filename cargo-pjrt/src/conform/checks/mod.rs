@@ -43,6 +43,7 @@ mod properties;
 mod readback;
 mod returned;
 mod reuse;
+mod sizes;
 mod special;
 mod struct_size;
 mod threads;
@@ -62,6 +63,7 @@ pub(super) fn all() -> Vec<Check> {
         event::CHECKS,
         upload::CHECKS,
         readback::CHECKS,
+        sizes::CHECKS,
         buffer::CHECKS,
         special::CHECKS,
         view::CHECKS,

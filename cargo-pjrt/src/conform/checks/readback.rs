@@ -32,9 +32,9 @@ pub(super) const CHECKS: &[Entry] = &[
         "readback/too_little_room",
         "A destination that is too small is refused with INVALID_ARGUMENT, and nothing is written past its end.",
         no_room,
-        "PJRT_Buffer_ToHostBuffer when dst_size=3 code INTERNAL",
+        "PJRT_Buffer_ToHostBuffer when dst_size=3 accept set event=complete",
     )
-    .advice("The header requires the caller to pass enough memory. An error reveals the caller's mistake before memory is overwritten."),
+    .header("PJRT_Buffer_ToHostBuffer_Args::dst_size", "`dst_size` must be greater than or equal to the size needed. The host passes the size, so that the plugin can refuse a smaller destination."),
     check(
         "readback/column_major",
         "A layout with minor_to_major is respected, so that the destination is transposed.",

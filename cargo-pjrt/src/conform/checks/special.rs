@@ -209,13 +209,25 @@ fn view_reads(context: &Context) -> Verdict {
 
 fn view_deleter(context: &Context) -> Verdict {
     let client = context.client()?;
-    let memory = ViewMemory::new(&f32_bytes(&[1.0; 4]));
-    let view = client.view(&memory, ElementType::F32, &[4], client.device()?)?;
-    view.ready()?.wait()?;
-    drop(view);
-    let called = crate::host::eventually(PATIENCE, || memory.deleted() > 0);
-    ensure!(called, "the callback was not called although the array is destroyed");
-    equal("the number of calls of the callback", memory.deleted(), 1)
+    for is_deleted_first in [false, true] {
+        let memory = ViewMemory::new(&f32_bytes(&[1.0; 4]));
+        let view = client.view(&memory, ElementType::F32, &[4], client.device()?)?;
+        view.ready()?.wait()?;
+        if is_deleted_first {
+            view.delete()?;
+        }
+        drop(view);
+        let called = crate::host::eventually(PATIENCE, || memory.deleted() > 0);
+        ensure!(called, "the callback was not called although the array is destroyed");
+        // A second call may come from another thread.
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        let what = match is_deleted_first {
+            true => "the number of calls of the callback of a view that was deleted and destroyed",
+            false => "the number of calls of the callback of a view that was destroyed",
+        };
+        equal(what, memory.deleted(), 1)?;
+    }
+    Ok(())
 }
 
 fn view_not_written(context: &Context) -> Verdict {

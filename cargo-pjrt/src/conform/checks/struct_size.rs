@@ -52,6 +52,18 @@ fn of_function(function: &'static str, call: Call) -> Check {
     }
 }
 
+/// The hosts that pass a struct of an older size, with the function and the size.
+const HOSTS: &[(&str, usize, &[Profile])] = &[
+    ("PJRT_Device_MemoryStats", 185, &[Profile::Jax, Profile::TorchXla, Profile::Gomlx, Profile::PjrtRs]),
+    ("PJRT_Executable_GetCompiledMemoryStats", 112, &[Profile::TorchXla]),
+];
+
+/// Returns the hosts that pass a struct of this size to the function.
+fn hosts_with(function: &str, size: usize) -> Vec<Profile> {
+    let row = HOSTS.iter().find(|(of, bytes, _)| (*of, *bytes) == (function, size));
+    row.map_or_else(Vec::new, |(.., hosts)| hosts.to_vec())
+}
+
 fn of_older_hosts(function: &'static str, call: Call, size: usize) -> Check {
     Check {
         name: format!("struct_size/{function}_of_{size}_bytes"),
@@ -64,7 +76,7 @@ fn of_older_hosts(function: &'static str, call: Call, size: usize) -> Check {
         is_of_the_table: false,
         since: 0,
         needed_by: &[],
-        used_by: Vec::new(),
+        used_by: hosts_with(function, size),
         needed_since: 0,
         fault: format!("{function} when struct_size={size} fail INVALID_ARGUMENT"),
         also: &[],

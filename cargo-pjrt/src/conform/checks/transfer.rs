@@ -2,9 +2,10 @@
 
 use super::entry::{Entry, check};
 use crate::conform::harness::{
-    Context, Verdict, ensure, equal, f32_bytes, fails_with, numbers, refused_with,
+    Context, Expected, Verdict, ensure, equal, f32_bytes, fails_with, numbers, permutations, reading_order,
+    refused_with,
 };
-use crate::host::{Client, Code, ElementType, TransferManager};
+use crate::host::{Client, Code, ElementType, Layout, TransferManager};
 use crate::requirements::Profile;
 
 const CREATE: &str = "PJRT_Client_CreateBuffersForAsyncHostToDevice fail INTERNAL";
@@ -69,6 +70,14 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_AsyncHostToDeviceTransferManager_TransferLiteral give data=zeros",
     )
     .header("PJRT_AsyncHostToDeviceTransferManager_TransferLiteral", "Asynchronously copies a host literal to a buffer managed by a transfer manager.")
+    .since(83),
+    check(
+        "transfer/literal_layouts",
+        "A literal of two or three dimensions is read in the order of its layout.",
+        literal_layouts,
+        "PJRT_AsyncHostToDeviceTransferManager_TransferLiteral when shape_num_dims=2 give shape_layout=null",
+    )
+    .header("PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::shape_layout", "The layout of the literal's shape.")
     .since(83),
     check(
         "transfer/error",
@@ -171,8 +180,33 @@ fn literal(context: &Context) -> Verdict {
     let client = context.client()?;
     let manager = manager(&client)?;
     let buffer = manager.retrieve(0)?;
-    manager.write_array(0, &f32_bytes(&VALUES), ElementType::F32, &[4])?.wait()?;
+    manager.write_array(0, &f32_bytes(&VALUES), ElementType::F32, &[4], &Layout::dense(1))?.wait()?;
     equal("the array", numbers(&buffer)?, VALUES.to_vec())
+}
+
+fn literal_layouts(context: &Context) -> Verdict {
+    let client = context.client()?;
+    for dims in [&[3, 5][..], &[2, 3, 7]] {
+        for order in permutations(dims.len()) {
+            let bytes: Vec<u8> =
+                (1..=dims.iter().product::<i64>() as i32).flat_map(i32::to_le_bytes).collect();
+            let stored = reading_order(dims, &order);
+            let literal: Vec<u8> = stored.iter().flat_map(|at| bytes[4 * at..4 * at + 4].to_vec()).collect();
+            let memory = client.device()?.default_memory()?;
+            let manager = client.transfer_manager(&[(ElementType::S32, dims.to_vec())], memory)?;
+            let buffer = manager.retrieve(0)?;
+            let layout = Layout::MinorToMajor(order.iter().rev().map(|dim| *dim as i64).collect());
+            manager.write_array(0, &literal, ElementType::S32, dims, &layout)?.wait()?;
+            let what = format!("a literal S32{dims:?} with the layout {layout:?}");
+            Expected::new(&what, &bytes, ElementType::S32, dims)
+                .suspect(
+                    literal,
+                    "the layout of the literal was ignored: the elements were copied in its order",
+                )
+                .check(&buffer.read()?)?;
+        }
+    }
+    Ok(())
 }
 
 fn error(context: &Context) -> Verdict {

@@ -6,6 +6,7 @@ mod comparison;
 mod context;
 mod fixtures;
 mod message;
+mod sizes;
 mod source;
 mod verdict;
 
@@ -17,6 +18,7 @@ pub(crate) use fixtures::{
     Compiled, add_program, compile_add, compile_and_keep_add, f32_bytes, numbers, upload_four, upload_to,
 };
 pub(crate) use message::{Finished, Message, Step, guarded, risky, send};
+pub(crate) use sizes::{Sample, for_each_size};
 pub use source::Source;
 pub use verdict::Status;
 pub(crate) use verdict::{Finding, ONE_DEVICE, Verdict, ensure, equal, fails_with, refused, refused_with};

@@ -1,0 +1,225 @@
+//! Arrays and structs that a host passes to a function, which are overwritten after the call.
+//!
+//! A host may free or reuse the memory of everything that it passes once the function returns, except of data
+//! that the interface lends for longer. Each call therefore receives copies of its struct, of its lists (such
+//! as dimensions, strides, options and messages) and of the structs that it points to. After the call, the
+//! copies are overwritten, and remain allocated for a while, so that a plugin that still reads them gets wrong
+//! values instead of freed memory. The fields are found by the layouts of the structs, so that new functions
+//! need no code here.
+
+use std::collections::VecDeque;
+use std::ptr;
+use std::sync::{Mutex, PoisonError};
+
+use pjrt_sys::*;
+
+/// The value of the bytes of copies after the call.
+const OVERWRITTEN: u8 = 0xA7;
+
+/// The number of bytes of overwritten copies that remain allocated.
+const KEPT: usize = 1 << 20;
+
+/// The overwritten copies, from the oldest to the newest.
+static OLD: Mutex<(VecDeque<Vec<u64>>, usize)> = Mutex::new((VecDeque::new(), 0));
+
+/// Fields that contain the length of a list, if their name is not formed from that of the list with `num_` or
+/// `_size`.
+const LENGTHS: &[(&str, &str)] =
+    &[("create_options", "num_options"), ("shape_dims", "shape_num_dims"), ("task_ids", "num_tasks")];
+
+/// Structs that functions only read, and that functions point to without a length.
+const STRUCTS_READ: &[&str] = &["*mutPJRT_Buffer_MemoryLayout", "*constPJRT_Program"];
+
+/// Runs `run` with a copy of the struct and of what it points to, which is overwritten afterwards.
+pub(super) fn with_copies<A: SizedStruct, R>(args: &mut A, run: impl FnOnce(&mut A) -> R) -> R {
+    let mut copies = Copies::default();
+    let original = ptr::from_mut(args);
+    // SAFETY: the copy has the size and alignment of the struct. The wrappers of this module fill in the
+    // structs, so that each list has the length in its field. The pointers that are replaced are restored
+    // before the struct is copied back.
+    unsafe {
+        let copy = copies.of(original.cast(), size_of::<A>()).cast::<A>();
+        copies.replace_lists(copy.cast(), A::LAYOUT);
+        let result = run(&mut *copy);
+        for (place, old, new) in copies.replaced.drain(..) {
+            if place.read() == new {
+                place.write(old);
+            }
+        }
+        ptr::copy_nonoverlapping(copy.cast::<u8>(), original.cast::<u8>(), size_of::<A>());
+        copies.overwrite();
+        result
+    }
+}
+
+/// The copies for a call.
+#[derive(Default)]
+struct Copies {
+    blocks: Vec<Vec<u64>>,
+    /// The pointers that were replaced: their places, and the old and the new pointers.
+    replaced: Vec<(*mut usize, usize, usize)>,
+}
+
+impl Copies {
+    /// Copies `size` bytes, and returns the address of the copy.
+    ///
+    /// # Safety
+    ///
+    /// The pointer is valid for reads of `size` bytes.
+    unsafe fn of(&mut self, start: *const u8, size: usize) -> *mut u8 {
+        let mut block = vec![0_u64; size.div_ceil(8).max(1)];
+        let copy = block.as_mut_ptr().cast::<u8>();
+        // SAFETY: guaranteed by the caller; the block has room for the bytes. Its address does not change when
+        // the block is moved.
+        unsafe { ptr::copy_nonoverlapping(start, copy, size) };
+        self.blocks.push(block);
+        copy
+    }
+
+    /// Replaces the pointer at `place` with that of a copy, and returns the copy.
+    ///
+    /// # Safety
+    ///
+    /// The place holds a pointer that is null or valid for reads of `size` bytes.
+    unsafe fn replace(&mut self, place: *mut u8, size: usize) -> Option<*mut u8> {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            let old = place.cast::<*const u8>().read();
+            if old.is_null() || size == 0 {
+                return None;
+            }
+            let copy = self.of(old, size);
+            self.replaced.push((place.cast(), old.expose_provenance(), copy.expose_provenance()));
+            place.cast::<*mut u8>().write(copy);
+            Some(copy)
+        }
+    }
+
+    /// Replaces the lists and the structs that a struct points to with copies.
+    ///
+    /// # Safety
+    ///
+    /// The struct has this layout, and each of its pointers is null or valid for the length in its field.
+    unsafe fn replace_lists(&mut self, args: *mut u8, layout: &StructLayout) {
+        for field in layout.fields {
+            let ty: String = field.ty.split_whitespace().collect();
+            // SAFETY: guaranteed by the caller.
+            unsafe {
+                let place = args.add(field.offset);
+                if STRUCTS_READ.contains(&ty.as_str()) {
+                    self.replace_struct(place, &ty);
+                } else if let (Some(size), Some(len)) = (element_size(&ty), length_of(layout, field.name)) {
+                    let len = args.add(len.offset).cast::<usize>().read();
+                    let copy = self.replace(place, len.saturating_mul(size));
+                    let of_element = struct_of(&ty);
+                    if let (Some(copy), Some(of_element)) = (copy, of_element) {
+                        (0..len).for_each(|index| self.replace_lists(copy.add(index * size), of_element));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Replaces a pointer to a struct, and the lists of the struct.
+    ///
+    /// # Safety
+    ///
+    /// The place holds a pointer that is null or refers to a struct of this type.
+    unsafe fn replace_struct(&mut self, place: *mut u8, ty: &str) {
+        let Some(layout) = struct_of(ty) else { return };
+        // SAFETY: guaranteed by the caller. The type of a memory layout says which field of the union is set.
+        unsafe {
+            let Some(copy) = self.replace(place, layout.size) else { return };
+            self.replace_lists(copy, layout);
+            if layout.name == "PJRT_Buffer_MemoryLayout" {
+                let memory = copy.cast::<PJRT_Buffer_MemoryLayout>();
+                if (*memory).type_ == PJRT_Buffer_MemoryLayout_Type_Tiled {
+                    let tiled = (&raw mut (*memory).u.tiled).cast::<u8>();
+                    self.replace_lists(tiled, PJRT_Buffer_MemoryLayout_Tiled::LAYOUT);
+                } else {
+                    let strides = (&raw mut (*memory).u.strides).cast::<u8>();
+                    self.replace_lists(strides, PJRT_Buffer_MemoryLayout_Strides::LAYOUT);
+                }
+            }
+        }
+    }
+
+    /// Overwrites the copies, and frees the oldest ones.
+    fn overwrite(self) {
+        let mut old = OLD.lock().unwrap_or_else(PoisonError::into_inner);
+        for mut block in self.blocks {
+            block.fill(u64::from_ne_bytes([OVERWRITTEN; 8]));
+            old.1 += 8 * block.len();
+            old.0.push_back(block);
+        }
+        while old.1 > KEPT {
+            let Some(block) = old.0.pop_front() else { break };
+            old.1 -= 8 * block.len();
+        }
+    }
+}
+
+/// Returns the layout of the struct that a pointer of this type refers to.
+fn struct_of(ty: &str) -> Option<&'static StructLayout> {
+    let name = ty.strip_prefix("*const").or_else(|| ty.strip_prefix("*mut"))?;
+    STRUCTS.iter().find(|layout| layout.name == name)
+}
+
+/// Returns the size of an element of a list that functions only read, from the type of its pointer.
+fn element_size(ty: &str) -> Option<usize> {
+    match ty.rsplit("::").next().unwrap_or(ty) {
+        _ if ty == "*mutPJRT_ShapeSpec" => struct_of(ty).map(|layout| layout.size),
+        _ if !ty.starts_with("*const") => None,
+        "c_char" | "*constu8" => Some(1),
+        "c_int" | "*consti32" => Some(4),
+        "*consti64" | "*constusize" => Some(8),
+        _ => struct_of(ty).map(|layout| layout.size),
+    }
+}
+
+/// Returns the field that contains the length of a list.
+fn length_of(layout: &StructLayout, list: &str) -> Option<&'static FieldLayout> {
+    let is_length = |name: &str| {
+        name.strip_prefix("num_") == Some(list)
+            || name.strip_suffix("_size") == Some(list)
+            || LENGTHS.contains(&(list, name))
+    };
+    layout.fields.iter().find(|field| is_length(field.name) && field.ty.contains("usize"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_and_structs_are_overwritten_after_the_call() {
+        let (dims, order) = ([2_i64, 3], [1_i64, 0]);
+        let mut layout = PJRT_Buffer_MemoryLayout::zeroed();
+        layout.type_ = PJRT_Buffer_MemoryLayout_Type_Tiled;
+        layout.u.tiled = PJRT_Buffer_MemoryLayout_Tiled {
+            minor_to_major: order.as_ptr(),
+            minor_to_major_size: 2,
+            ..PJRT_Buffer_MemoryLayout_Tiled::zeroed()
+        };
+        let mut args = PJRT_Client_BufferFromHostBuffer_Args {
+            dims: dims.as_ptr(),
+            num_dims: 2,
+            device_layout: &raw mut layout,
+            ..PJRT_Client_BufferFromHostBuffer_Args::zeroed()
+        };
+        let (seen, kept) = with_copies(&mut args, |args| {
+            args.buffer = ptr::dangling_mut();
+            // SAFETY: the lists have two elements each.
+            unsafe {
+                let order = (*args.device_layout).u.tiled.minor_to_major;
+                ((args.dims.read(), order.read()), (args.dims, order))
+            }
+        });
+        assert_eq!(seen, (2, 1));
+        assert_eq!((args.dims, args.buffer.is_null()), (dims.as_ptr(), false));
+        let garbage = i64::from_ne_bytes([OVERWRITTEN; 8]);
+        // SAFETY: the copies remain allocated for a while.
+        assert_eq!(unsafe { (kept.0.read(), kept.1.read()) }, (garbage, garbage));
+        assert_eq!((dims, order), ([2, 3], [1, 0]));
+    }
+}
