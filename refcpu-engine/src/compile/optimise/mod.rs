@@ -1,5 +1,6 @@
 //! Passes from graphs to graphs, and the choice of values that are computed together.
 
+mod arg_reduction;
 mod expand;
 mod fuse;
 mod recognise;
