@@ -9,6 +9,26 @@ pub(crate) struct Cut {
     pub(crate) of_partition: Arc<[usize]>,
 }
 
+impl Cut {
+    /// Returns the split whose parts are the single partitions.
+    pub(crate) fn single_partitions(partitions: usize) -> Self {
+        Self { parts: partitions, of_partition: (0..partitions).collect() }
+    }
+
+    /// Returns the same split with its parts numbered in the order of their first partitions.
+    pub(crate) fn renumbered(&self) -> Self {
+        let mut numbers = vec![None; self.parts];
+        let mut next = 0;
+        let mut number = |part: &usize| {
+            *numbers[*part].get_or_insert_with(|| {
+                next += 1;
+                next - 1
+            })
+        };
+        Self { parts: self.parts, of_partition: self.of_partition.iter().map(&mut number).collect() }
+    }
+}
+
 /// Returns whether `fine` splits every part of `coarse` into equally many consecutive parts.
 pub(crate) fn refines(fine: &Cut, coarse: &Cut) -> bool {
     fine.parts.is_multiple_of(coarse.parts) && {

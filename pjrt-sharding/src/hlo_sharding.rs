@@ -1,7 +1,7 @@
 //! Parses shardings in XLA's text form (`mhlo.sharding`), which occurs in programs for XLA's GSPMD partitioner and in programs
 //! that were converted from HLO.
 
-use crate::cut::Cut;
+use crate::cut::{Cut, product};
 use crate::error::{Error, Result};
 use crate::sharding::{Sharding, Subgroup, TileAssignment};
 
@@ -16,20 +16,21 @@ pub(crate) enum HloSharding {
     Tiled(Sharding),
 }
 
-/// The partitions in which operations run on parts of arrays that the program itself cuts, as an `mhlo.sharding` states them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ManualSharding {
-    /// `{manual}`: every partition runs on its own parts.
-    All,
-    /// The sharding has a subgroup `manual`: the partitions with the same index share arrays.
-    Subgroups(Cut),
-}
-
 /// Parses a sharding such as `{devices=[2,1,2]<=[4] last_tile_dim_replicate}` of an array of these dimensions.
 ///
 /// # Errors
 /// Returns an error if the sharding does not fit the array or the number of partitions, or if its form is not supported.
 pub(crate) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<HloSharding> {
+    parse_with(text, dims, partitions, &["replicated"])
+}
+
+/// The same as [`parse`] for an array of a manual region, of which the partitions of a subgroup `manual` hold different ones.
+pub(crate) fn parse_in_region(text: &str, dims: &[usize], partitions: usize) -> Result<HloSharding> {
+    parse_with(text, dims, partitions, &["replicated", "manual"])
+}
+
+/// Parses a sharding that may have subgroups of these kinds.
+fn parse_with(text: &str, dims: &[usize], partitions: usize, allowed: &[&str]) -> Result<HloSharding> {
     let (tiles, kinds) = match scan(text, partitions)? {
         Scanned::Tiles(tiles, kinds) => (tiles, kinds),
         Scanned::Word("replicated") => return Ok(HloSharding::Replicated),
@@ -37,7 +38,7 @@ pub(crate) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<Hlo
         Scanned::Word("maximal") if partitions == 1 => return Ok(HloSharding::Replicated),
         Scanned::Word(other) => return Err(unsupported(text, other)),
     };
-    if let Some(kind) = kinds.iter().find(|kind| **kind != "replicated") {
+    if let Some(kind) = kinds.iter().find(|kind| !allowed.contains(kind)) {
         return Err(unsupported(text, kind));
     }
     let tiles = TileAssignment { subgroups: vec![Subgroup::Replicated; kinds.len()], ..tiles };
@@ -49,15 +50,16 @@ pub(crate) fn parse(text: &str, dims: &[usize], partitions: usize) -> Result<Hlo
     Ok(if is_whole { HloSharding::Replicated } else { HloSharding::Tiled(sharding) })
 }
 
-/// Parses the manual part of a sharding such as `{manual}` or `{devices=[1,4,2]<=[8] last_tile_dims={manual, replicated}}`;
-/// `None` if it has none.
+/// Parses the manual part of a sharding such as `{manual}` or `{devices=[1,4,2]<=[8] last_tile_dims={manual, replicated}}`: the
+/// split of the partitions into those that share arrays. Its parts are numbered in the order of their first partitions. Returns
+/// `None` if no part is manual.
 ///
 /// # Errors
 /// Returns an error if the sharding is malformed or does not fit the number of partitions.
-pub(crate) fn parse_manual(text: &str, partitions: usize) -> Result<Option<ManualSharding>> {
+pub(crate) fn parse_manual(text: &str, partitions: usize) -> Result<Option<Cut>> {
     let (tiles, kinds) = match scan(text, partitions)? {
         Scanned::Tiles(tiles, kinds) => (tiles, kinds),
-        Scanned::Word(word) => return Ok((word == "manual").then_some(ManualSharding::All)),
+        Scanned::Word(word) => return Ok((word == "manual").then(|| Cut::single_partitions(partitions))),
     };
     if !kinds.contains(&"manual") {
         return Ok(None);
@@ -68,21 +70,12 @@ pub(crate) fn parse_manual(text: &str, partitions: usize) -> Result<Option<Manua
     let sharding = tiles.sharding(rank).map_err(|error| invalid(text, partitions, &error.message))?;
     let first = rank - kinds.len();
     let manual: Vec<usize> = (first..rank).filter(|dim| kinds[dim - first] == "manual").collect();
-    let index = |partition: usize| -> Vec<usize> {
-        manual.iter().map(|dim| sharding.position[partition][*dim]).collect()
+    let cut = |dim: &usize| {
+        let of_partition = sharding.position.iter().map(|position| position[*dim]).collect();
+        Cut { parts: sharding.parts[*dim], of_partition }
     };
-    // The order of the indices has no meaning: they are numbered in the order of the partitions.
-    let mut indices: Vec<Vec<usize>> = vec![];
-    let number = |partition: usize| {
-        let index = index(partition);
-        indices.iter().position(|other| *other == index).unwrap_or_else(|| {
-            indices.push(index);
-            indices.len() - 1
-        })
-    };
-    let of_partition = (0..partitions).map(number).collect();
-    let parts = manual.iter().map(|dim| sharding.parts[*dim]).product();
-    Ok(Some(ManualSharding::Subgroups(Cut { parts, of_partition })))
+    let cuts: Vec<Cut> = manual.iter().map(cut).collect();
+    Ok(product(&cuts.iter().collect::<Vec<_>>()).map(|cut| cut.renumbered()))
 }
 
 fn invalid(text: &str, partitions: usize, why: &str) -> Error {
@@ -288,11 +281,13 @@ mod tests {
 
     #[test]
     fn manual_subgroups_are_the_partitions_that_the_program_cuts_for() {
-        let cut = |of_partition: &[usize], parts| {
-            Ok(Some(ManualSharding::Subgroups(Cut { parts, of_partition: of_partition.into() })))
-        };
+        let cut = |of_partition: &[usize], parts| Ok(Some(Cut { parts, of_partition: of_partition.into() }));
         let manual = |text| parse_manual(text, 8);
-        assert_eq!(manual("{manual}"), Ok(Some(ManualSharding::All)));
+        assert_eq!(manual("{manual}"), cut(&[0, 1, 2, 3, 4, 5, 6, 7], 8));
+        assert_eq!(
+            manual("{devices=[1,2,4]<=[4,2]T(1,0) last_tile_dims={manual, manual}}"),
+            manual("{manual}")
+        );
         assert_eq!(manual("{replicated}"), Ok(None));
         assert_eq!(manual("{devices=[2,4]<=[8] last_tile_dim_replicate}"), Ok(None));
         let major = &[0, 0, 1, 1, 2, 2, 3, 3];

@@ -63,9 +63,6 @@ pub(crate) fn constraint(
 ) -> Option<Split> {
     let open = open_dims(sharding, dims);
     let sharding = of_shardy(module, sharding, dims, partitions).ok()?;
-    if sharding.as_ref().is_some_and(|sharding| !sharding.is_even(dims)) {
-        return None;
-    }
     Some(Said { sharding, open }.split())
 }
 
@@ -78,9 +75,6 @@ pub(crate) fn annotation(
 ) -> Option<Split> {
     let text = op.attributes.get("mhlo.sharding").and_then(Attribute::as_str)?;
     let mut said = Said::of_hlo(text, dims, partitions).ok()?;
-    if said.sharding.as_ref().is_some_and(|sharding| !sharding.is_even(dims)) {
-        return None;
-    }
     if let BackendConfig::Bytes(config) = &call.backend_config {
         for dim in unspecified_dims(&String::from_utf8_lossy(config)) {
             *said.open.get_mut(dim)? = true;

@@ -391,6 +391,78 @@ fn manual_regions_of_gspmd_along_some_axes_sum_along_these() {
     assert!(!text.contains("custom_call") && !text.contains("slice"), "{text}");
 }
 
+/// A custom call of a program for XLA's GSPMD partitioner.
+fn gspmd_call(target: &str, operand: &str, sharding: &str, from: &str, to: &str) -> String {
+    format!(
+        "stablehlo.custom_call @{target}({operand}) {{mhlo.sharding = \"{sharding}\"}} : (tensor<{from}>) -> tensor<{to}>\n"
+    )
+}
+
+#[test]
+fn manual_regions_of_gspmd_have_padding_where_parts_are_unequal() {
+    // Three of the four devices have elements of the array. The mesh has them in another order.
+    let cut = "{devices=[4]2,0,3,1}";
+    let text = partitioned_text(&format!(
+        "(%a: tensor<5xf32>) -> tensor<5xf32> {{
+           %0 = {}%p = {}%id = stablehlo.partition_id : tensor<ui32>
+           %f = stablehlo.convert %id : (tensor<ui32>) -> tensor<f32>
+           %b = stablehlo.broadcast_in_dim %f, dims = [] : (tensor<f32>) -> tensor<2xf32>
+           %n = \"stablehlo.collective_permute\"(%p) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, source_target_pairs = dense<[[0, 1], [1, 2], [2, 3], [3, 0]]> : tensor<4x2xi64>}}> : (tensor<2xf32>) -> tensor<2xf32>
+           %s = stablehlo.add %n, %b : tensor<2xf32>
+           %r = {}return %r : tensor<5xf32> }}",
+        gspmd_call("Sharding", "%a", cut, "5xf32", "5xf32"),
+        gspmd_call("SPMDFullToShardShape", "%0", "{manual}", "5xf32", "2xf32"),
+        gspmd_call("SPMDShardToFullShape", "%s", cut, "2xf32", "5xf32"),
+    ));
+    assert_eq!(collectives(&text), [("all_gather", 1), ("collective_permute", 1)]);
+}
+
+#[test]
+fn manual_regions_of_gspmd_that_use_their_own_results_exchange_nothing() {
+    let cut = "{devices=[4]<=[4]}";
+    let text = partitioned_text(&format!(
+        "({}) -> tensor<8xf32> {{
+           %0 = {}%p = {}%w = stablehlo.cosine %p : tensor<2xf32>
+           %h = {}%i = stablehlo.negate %h : tensor<8xf32>
+           %1 = {}%q = {}%s = stablehlo.add %w, %q : tensor<2xf32>
+           %r = {}return %r : tensor<8xf32> }}",
+        split("a", "8xf32", r#"{"x", "y"}"#),
+        gspmd_call("Sharding", "%a", cut, "8xf32", "8xf32"),
+        gspmd_call("SPMDFullToShardShape", "%0", "{manual}", "8xf32", "2xf32"),
+        gspmd_call("SPMDShardToFullShape", "%p", cut, "2xf32", "8xf32"),
+        gspmd_call("Sharding", "%i", cut, "8xf32", "8xf32"),
+        gspmd_call("SPMDFullToShardShape", "%1", "{manual}", "8xf32", "2xf32"),
+        gspmd_call("SPMDShardToFullShape", "%s", cut, "2xf32", "8xf32"),
+    ));
+    assert_eq!(collectives(&text), []);
+}
+
+#[test]
+fn manual_regions_of_gspmd_in_others_are_on_parts_of_parts() {
+    let cut = "{devices=[2,1,2]<=[4] last_tile_dim_replicate}";
+    let outer = "{devices=[1,1,2,2]<=[4] last_tile_dims={manual, replicated}}";
+    let inner = "{devices=[1,2,2]<=[2,2]T(1,0) last_tile_dims={manual}}";
+    let text = partitioned_text(&format!(
+        "({}) -> tensor<8x6xf32> {{
+           %0 = {}%p = {}%1 = {}%q = {}%id = stablehlo.partition_id : tensor<ui32>
+           %f = stablehlo.convert %id : (tensor<ui32>) -> tensor<f32>
+           %b = stablehlo.broadcast_in_dim %f, dims = [] : (tensor<f32>) -> tensor<4x3xf32>
+           %m = stablehlo.add %q, %b : tensor<4x3xf32>
+           %2 = {}%n = {}%o = stablehlo.multiply %n, %p : tensor<4x6xf32>
+           %3 = {}%r = {}return %r : tensor<8x6xf32> }}",
+        split("a", "8x6xf32", r#"{"x"}, {"y"}"#),
+        gspmd_call("Sharding", "%a", cut, "8x6xf32", "8x6xf32"),
+        gspmd_call("SPMDFullToShardShape", "%0", outer, "8x6xf32", "4x6xf32"),
+        gspmd_call("Sharding", "%p", inner, "4x6xf32", "4x6xf32"),
+        gspmd_call("SPMDFullToShardShape", "%1", "{manual}", "4x6xf32", "4x3xf32"),
+        gspmd_call("Sharding", "%m", "{manual}", "4x3xf32", "4x3xf32"),
+        gspmd_call("SPMDShardToFullShape", "%2", inner, "4x3xf32", "4x6xf32"),
+        gspmd_call("Sharding", "%o", outer, "4x6xf32", "4x6xf32"),
+        gspmd_call("SPMDShardToFullShape", "%3", cut, "4x6xf32", "8x6xf32"),
+    ));
+    assert!(!text.contains("custom_call"), "{text}");
+}
+
 #[test]
 fn the_program_of_a_partition_says_how_arguments_and_results_are_split() {
     let arguments = format!("{}, %b: tensor<4xf32>", split("a", "8xf32", r#"{"x"}"#));
@@ -526,9 +598,9 @@ fn regions_with_loops_run_in_parts() {
     assert_eq!(collectives(&text), []);
 }
 
-/// Inside the program, a constraint that would split an array unevenly has no effect.
+/// Inside the program, an array that a constraint splits into unequal parts is split along the axes along which it has equal ones.
 #[test]
-fn constraints_that_split_unevenly_are_ignored() {
+fn constraints_that_split_unevenly_apply_along_the_first_axes() {
     let x = split("x", "8x6xf32", r#"{"x"}, {}"#);
     let program = partitioned_text(&format!(
         r#"({x}) -> tensor<8x6xf32> {{
@@ -537,7 +609,7 @@ fn constraints_that_split_unevenly_are_ignored() {
             return %1 : tensor<8x6xf32>
         }}"#
     ));
-    assert_eq!(collectives(&program), []);
+    assert_eq!(collectives(&program), [("all_to_all", 1)]);
 }
 
 /// Parameters and results that the program itself splits unevenly have shards of equal sizes, the last ones padded.

@@ -30,6 +30,20 @@ def add_index(x):
 ROTATION = [(i, (i + 1) % 4) for i in range(4)]
 TOTAL = shards(lambda x: lax.psum((x**2).sum(), "x"), P("x"), P())
 
+
+
+def nested(x):
+    """A region along `y` in a region along `x`, with its own index of each."""
+
+    def inner(part):
+        return part + lax.axis_index("y") + lax.psum(part, "y")
+
+    return jax.shard_map(inner, in_specs=P(None, "y"), out_specs=P(None, "y"), axis_names={"y"})(2 * x) + lax.axis_index("x")
+
+
+PARTS = 2 * A.reshape(8, 2, 2)
+NESTED = (PARTS + np.arange(2)[:, None] + PARTS.sum(1, keepdims=True)).reshape(8, 4) + np.repeat(np.arange(2), 4)[:, None]
+
 PROGRAMS = {
     "sum": (shards(lambda x: lax.psum(x.sum(0), "x"), P("x"), P()), A.sum(0)),
     "gather": (shards(lambda x: lax.all_gather(x, "x", tiled=True), P("x"), P(None), check_vma=False), A),
@@ -52,6 +66,7 @@ PROGRAMS = {
         shards(lambda x: lax.psum(x, "y"), P("x", "y"), P("x", None), SQUARE),
         A[:, :2] + A[:, 2:],
     ),
+    "a region in another": (shards(nested, P("x"), P("x"), SQUARE, axis_names={"x"}), NESTED),
     "no inputs": (lambda _: shards(lambda: lax.axis_index("x")[None], (), P("x"))(), np.arange(4)),
     "pmap": (
         lambda a: jax.pmap(lambda x: lax.psum(x, "i"), axis_name="i")(a[:4]),

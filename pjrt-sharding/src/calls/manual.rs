@@ -46,7 +46,7 @@ pub(super) fn computation(
             "the shardings that the host states for this call are not along the axes of one mesh",
         )
     };
-    let axes = Axes::of(&cuts, devices.count()).ok_or_else(no_mesh)?;
+    let axes = Axes::of(&cuts, &[], devices.count()).ok_or_else(no_mesh)?;
     let shardings = |layouts: &[Layout]| -> Result<Box<[TensorSharding]>> {
         layouts.iter().map(|layout| axes.sharding(&layout.dims).ok_or_else(no_mesh)).collect()
     };

@@ -1,89 +1,127 @@
 //! Derives the shardings and manual axes of a manual region.
 
+use super::Border;
+use super::level::{Level, stated, text};
 use super::region::ManualRegion;
 use crate::axes::Axes;
 use crate::cut::Cut;
 use crate::error::{Error, Result};
-use crate::hlo_sharding::{self, HloSharding, ManualSharding};
+use crate::hlo_sharding::{self, HloSharding};
 use crate::layout::Layout;
 use pjrt_stablehlo::ir::{
-    Attribute, AxisRef, Body, DimensionSharding, Function, MeshReference, Op, OpId, Operation, Str,
-    TensorSharding, Type, ValueId, ops,
+    AxisRef, Body, DimensionSharding, Function, MeshReference, Op, OpId, Operation, Str, TensorSharding,
+    Type, ValueId, ops,
 };
 
-/// Returns the manual computation for a region.
+/// The manual computation for a region.
+pub(super) struct Computation {
+    pub(super) op: ops::ManualComputation,
+    /// The level of the operations in the region.
+    pub(super) level: Level,
+    /// For each array at the border into the region, its dimensions with padding, such that the parts are equal.
+    pub(super) inputs: Vec<Vec<usize>>,
+    /// For each array at the border out of the region, its dimensions with padding.
+    pub(super) outputs: Vec<Vec<usize>>,
+}
+
+/// Returns the manual computation for a region at a level, with the axes that [`axes`] returns for the outermost region.
 ///
 /// # Errors
-/// Returns an error if the shardings are malformed, contradict each other or the shapes of the parts, or are not along the axes
-/// of one mesh.
+/// Returns an error if the shardings are malformed, contradict each other or the shapes of the parts, or are not along the axes.
 pub(super) fn computation(
     function: &Function,
     region: &ManualRegion,
-    partitions: usize,
-) -> Result<ops::ManualComputation> {
+    outer: &Level,
+    axes: &Axes,
+) -> Result<Computation> {
     let body = &function.body;
-    let arrays = |ids: &[OpId], is_input: bool| -> Result<Vec<BorderArray>> {
-        ids.iter()
-            .map(|id| {
-                let op = body.op(*id);
-                BorderArray::of(function, *id, is_input, partitions)
-                    .map_err(|error| error.in_op(op.kind.name(), &op.location))
-            })
-            .collect()
-    };
-    let (inputs, outputs) = (arrays(&region.inputs, true)?, arrays(&region.outputs, false)?);
-    let manual = manual_sharding(function, region, partitions)?;
-    let first = body.op(*region.inputs.first().unwrap_or_else(|| &region.outputs[0]));
-    let no_mesh = || {
-        let why = "the shardings at the borders of this manual region are not along the axes of one mesh";
-        Error::unsupported(why).in_op(first.kind.name(), &first.location)
-    };
-    let mut cuts: Vec<&Cut> = inputs.iter().chain(&outputs).flat_map(|array| array.layout.cuts()).collect();
-    if let ManualSharding::Subgroups(cut) = &manual {
-        cuts.push(cut);
-    }
-    let axes = Axes::of(&cuts, partitions).ok_or_else(no_mesh)?;
-    let manual_axes = match &manual {
-        ManualSharding::All => axes.names(),
-        ManualSharding::Subgroups(cut) => axes.names_along(cut).ok_or_else(no_mesh)?,
-    };
-    let shardings = |arrays: &[BorderArray]| -> Result<Box<[TensorSharding]>> {
-        let one = |array: &BorderArray| {
-            let sharding = axes.sharding(&array.layout.dims).ok_or_else(no_mesh)?;
-            let sharding = along(sharding, &manual_axes);
-            let op = body.op(array.op);
-            array.check_part(&sharding).map_err(|error| error.in_op(op.kind.name(), &op.location))?;
-            Ok(sharding)
+    let level = level_of(function, region, outer)?;
+    let no_mesh = || no_mesh(body, region);
+    let names = |level: &Level| axes.names_of_groups(level.groups()).ok_or_else(no_mesh);
+    let around = names(outer)?;
+    let manual_axes: Box<[Str]> = names(&level)?.into_iter().filter(|name| !around.contains(name)).collect();
+    let arrays = |ids: &[OpId]| -> Result<(Vec<TensorSharding>, Vec<Vec<usize>>)> {
+        let one = |id: &OpId| {
+            let array = BorderArray::of(function, *id, outer.partitions())?;
+            let sharding = along(axes.sharding(&array.layout.dims).ok_or_else(no_mesh)?, &manual_axes);
+            let op = body.op(*id);
+            let padded =
+                array.padded(&sharding).map_err(|error| error.in_op(op.kind.name(), &op.location))?;
+            Ok((sharding, padded))
         };
-        arrays.iter().map(one).collect()
+        Ok(ids.iter().map(one).collect::<Result<Vec<_>>>()?.into_iter().unzip())
     };
-    let wholes = region.wholes.iter().map(|value| {
-        let dims = vec![None; dims(body, *value)?.len()];
-        axes.sharding(&dims).ok_or_else(no_mesh)
-    });
+    let unsplit = |rank: usize| axes.sharding(&vec![None; rank]).ok_or_else(no_mesh);
+    let wholes = region.wholes.iter().map(|value| unsplit(dims(body, *value)?.len()));
+    let exchanged = |values: &[ValueId]| -> Result<Vec<TensorSharding>> {
+        let one = |value: &ValueId| Ok(of_positions(unsplit(1 + dims(body, *value)?.len())?, &manual_axes));
+        values.iter().map(one).collect()
+    };
+    let ((in_shardings, inputs), (out_shardings, outputs)) =
+        (arrays(&region.inputs)?, arrays(&region.outputs)?);
     let wholes = wholes.collect::<Result<Vec<_>>>()?;
-    let (in_shardings, out_shardings) = (shardings(&inputs)?, shardings(&outputs)?);
-    let in_shardings = in_shardings.into_iter().chain(wholes).collect();
-    Ok(ops::ManualComputation { in_shardings, out_shardings, manual_axes })
+    let in_shardings = in_shardings.into_iter().chain(wholes).chain(exchanged(&region.taken)?).collect();
+    let out_shardings = out_shardings.into_iter().chain(exchanged(&region.given)?).collect();
+    let op = ops::ManualComputation { in_shardings, out_shardings, manual_axes };
+    Ok(Computation { op, level, inputs, outputs })
+}
+
+/// Returns the axes along which the arrays at the borders of a region and of those in it are split.
+///
+/// # Errors
+/// Returns an error if a sharding is malformed, or if there are no such axes.
+pub(super) fn axes(function: &Function, region: &ManualRegion, outer: &Level) -> Result<Axes> {
+    let body = &function.body;
+    let mut layouts = vec![];
+    let mut levels = vec![level_of(function, region, outer)?];
+    let mut work: Vec<OpId> = [&region.inputs[..], &region.ops, &region.outputs].concat();
+    work.reverse();
+    while let Some(id) = work.pop() {
+        let op = body.op(id);
+        if let Some(border) = Border::of(op) {
+            layouts.push(BorderArray::of(function, id, outer.partitions())?.layout);
+            let part = if border == Border::ToShard { text(op) } else { stated(function, op.operand(0)) };
+            levels.extend(outer.stated_by(part, op)?);
+        }
+        let blocks = op.regions.iter().flat_map(|region| &body.region(*region).blocks);
+        work.extend(blocks.flat_map(|block| &body.block(*block).ops));
+    }
+    let cuts: Vec<&Cut> = layouts.iter().flat_map(Layout::cuts).collect();
+    let groups: Vec<&Cut> = levels.iter().map(Level::groups).collect();
+    Axes::of(&cuts, &groups, outer.partitions()).ok_or_else(|| no_mesh(body, region))
+}
+
+fn no_mesh(body: &Body, region: &ManualRegion) -> Error {
+    let why = "the shardings at the borders of this manual region are not along the axes of one mesh";
+    let first = region.inputs.iter().chain(&region.outputs).chain(&region.ops).next();
+    match first.map(|op| body.op(*op)) {
+        Some(op) => Error::unsupported(why).in_op(op.kind.name(), &op.location),
+        None => Error::unsupported(why),
+    }
 }
 
 /// An array at the border of a manual region.
 struct BorderArray {
-    op: OpId,
     whole: Vec<usize>,
     part: Vec<usize>,
     layout: Layout,
 }
 
 impl BorderArray {
-    fn of(function: &Function, id: OpId, is_input: bool, partitions: usize) -> Result<Self> {
+    fn of(function: &Function, id: OpId, partitions: usize) -> Result<Self> {
+        let op = function.body.op(id);
+        Self::of_op(function, op, partitions).map_err(|error| error.in_op(op.kind.name(), &op.location))
+    }
+
+    fn of_op(function: &Function, op: &Operation, partitions: usize) -> Result<Self> {
         let body = &function.body;
-        let op = body.op(id);
+        let is_input = Border::of(op) == Some(Border::ToShard);
         let (whole, part) =
             if is_input { (op.operand(0), op.result()) } else { (op.result(), op.operand(0)) };
         let (whole, part) = (dims(body, whole)?, dims(body, part)?);
         let text = if is_input { stated(function, op.operand(0)) } else { text(op) };
-        let sharding = match text.map(|text| hlo_sharding::parse(text, &whole, partitions)).transpose()? {
+        let parse = |text| hlo_sharding::parse_in_region(text, &whole, partitions);
+        let sharding = match text.map(parse).transpose()? {
             Some(HloSharding::Tiled(sharding)) => Some(sharding),
             Some(HloSharding::Replicated) => None,
             None | Some(HloSharding::Unknown) if whole == part => None,
@@ -95,23 +133,25 @@ impl BorderArray {
             }
         };
         let layout = Layout::of(sharding.as_ref(), whole.len());
-        Ok(Self { op: id, whole, part, layout })
+        Ok(Self { whole, part, layout })
     }
 
-    /// Checks that the part has the shape that this sharding along the manual axes describes.
-    fn check_part(&self, sharding: &TensorSharding) -> Result<()> {
+    /// Returns the dimensions of the array with the padding that makes its parts equal.
+    ///
+    /// # Errors
+    /// Returns an error if the part does not have the shape that this sharding along the manual axes describes.
+    fn padded(&self, sharding: &TensorSharding) -> Result<Vec<usize>> {
         let MeshReference::Mesh(mesh) = &sharding.mesh else {
             return Err(Error::internal("the mesh of a manual region has a name"));
         };
         let size = |axis: &AxisRef| mesh.axes.iter().find(|a| a.name == axis.name).map_or(1, |a| a.size);
         let parts = |dim: &DimensionSharding| dim.axes.iter().map(size).product::<i64>() as usize;
         let parts: Vec<usize> = sharding.dim_shardings.iter().map(parts).collect();
-        let fits =
-            |(whole, (part, parts)): (&usize, (&usize, &usize))| part.checked_mul(*parts) == Some(*whole);
+        let fits = |(whole, (part, parts)): (&usize, (&usize, &usize))| *part == whole.div_ceil(*parts);
         if self.whole.len() == self.part.len()
             && self.whole.iter().zip(self.part.iter().zip(&parts)).all(fits)
         {
-            return Ok(());
+            return Ok(self.part.iter().zip(parts).map(|(part, parts)| part * parts).collect());
         }
         Err(Error::invalid(format!(
             "the manual axes divide the dimensions {:?} of an array into {parts:?} parts, but the manual region uses parts with \
@@ -131,52 +171,46 @@ fn along(sharding: TensorSharding, manual: &[Str]) -> TensorSharding {
     TensorSharding { dim_shardings: sharding.dim_shardings.iter().map(dim).collect(), ..sharding }
 }
 
-/// Returns the partitions among which a region is manual, as its inputs and the annotations of its outputs state. It is manual
-/// along all axes if they do not state anything.
-fn manual_sharding(function: &Function, region: &ManualRegion, partitions: usize) -> Result<ManualSharding> {
-    let mut found: Option<ManualSharding> = None;
+/// Returns the sharding of an array that has one more dimension, the first, along which each position along the manual axes has a
+/// part of its own. Splits along the other axes are left to propagation.
+fn of_positions(sharding: TensorSharding, manual: &[Str]) -> TensorSharding {
+    let axis = |name: &Str| AxisRef { name: name.clone(), sub_axis: None };
+    let mut dim_shardings = sharding.dim_shardings;
+    dim_shardings.iter_mut().for_each(|dim| dim.is_closed = false);
+    dim_shardings[0] =
+        DimensionSharding { axes: manual.iter().map(axis).collect(), is_closed: true, priority: None };
+    TensorSharding { dim_shardings, ..sharding }
+}
+
+/// Returns the level of a region, as its inputs and the annotations of its outputs state it. It is manual along all axes if they do
+/// not state anything.
+fn level_of(function: &Function, region: &ManualRegion, outer: &Level) -> Result<Level> {
+    let body = &function.body;
+    let mut found: Option<Level> = None;
     for id in region.inputs.iter().chain(&region.outputs) {
-        let op = function.body.op(*id);
+        let op = body.op(*id);
         let text = if region.inputs.contains(id) { text(op) } else { stated(function, op.operand(0)) };
-        let manual = text.map(|text| hlo_sharding::parse_manual(text, partitions)).transpose();
-        let manual = manual.map_err(|error| error.in_op(op.kind.name(), &op.location))?.flatten();
-        match (&found, manual) {
+        let level = outer.stated_by(text, op)?;
+        match (&found, level) {
             (_, None) => {}
-            (None, manual) => found = manual,
-            (Some(found), Some(manual)) if *found == manual => {}
+            (None, level) => found = level,
+            (Some(found), Some(level)) if *found == level => {}
             (Some(_), Some(_)) => {
                 let why = "the part of this custom call is manual along other axes than another part of the same region";
                 return Err(Error::unsupported(why).in_op(op.kind.name(), &op.location));
             }
         }
     }
-    Ok(found.unwrap_or(ManualSharding::All))
+    Ok(found.unwrap_or_else(|| outer.of_single_partitions()))
 }
 
 /// Returns whether an operation annotates a part of an array as manual, which has no effect in a manual computation.
-pub(super) fn annotates_part(op: &Operation, partitions: usize) -> Result<bool> {
+pub(super) fn annotates_part(op: &Operation, level: &Level) -> Result<bool> {
     let Op::CustomCall(call) = &op.kind else { return Ok(false) };
     if &*call.call_target_name != "Sharding" || op.operands.len() != 1 || op.results.len() != 1 {
         return Ok(false);
     }
-    let manual = text(op).map(|text| hlo_sharding::parse_manual(text, partitions)).transpose();
-    let manual = manual.map_err(|error| error.in_op(op.kind.name(), &op.location))?;
-    Ok(manual.flatten().is_some())
-}
-
-/// Returns the text of the sharding that the program states for a value: at the operation that makes it, or at the argument of
-/// the function.
-fn stated(function: &Function, value: ValueId) -> Option<&str> {
-    let body = &function.body;
-    if let Some(op) = body.defining_op(value) {
-        return text(body.op(op));
-    }
-    let index = function.arguments().iter().position(|argument| *argument == value)?;
-    function.argument_attribute(index, "mhlo.sharding").and_then(Attribute::as_str)
-}
-
-fn text(op: &Operation) -> Option<&str> {
-    op.attributes.get("mhlo.sharding").and_then(Attribute::as_str)
+    Ok(level.stated_by(text(op), op)?.is_some())
 }
 
 /// Returns the dimensions of a tensor of static shape.

@@ -3,6 +3,7 @@
 
 mod computation;
 mod copy;
+mod level;
 mod region;
 #[cfg(test)]
 mod tests;
@@ -56,6 +57,11 @@ fn has_borders(function: &Function) -> bool {
 ///   function's argument. Those of results are the `mhlo.sharding` of `SPMDShardToFullShape`.
 /// * A sharding `{manual}` in the region makes all axes of the mesh manual. A subgroup `manual` makes those axes manual along
 ///   which it divides the partitions. Shardings along the other axes are left to propagation.
+/// * A region in another one becomes a computation in a computation, whose manual axes are those that the outer region leaves.
+/// * An array that has no equal parts is padded with zeros at the end of its dimensions, as XLA does, and the result of the region
+///   is trimmed.
+/// * If a region uses its own results as whole arrays, the operations that depend on them become another computation. The first
+///   computation gives its parts to the second as an array with one more dimension, which is split along the manual axes.
 /// * A whole array that an operation on parts uses is an operand of the region, of which each partition has the whole.
 /// * Operations without operands, such as constants and `partition_id`, and what is computed from these alone are copied into
 ///   each region that uses them.
@@ -85,8 +91,7 @@ fn has_borders(function: &Function) -> bool {
 ///
 /// # Errors
 /// Returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if a part leaves its block without passing
-/// `SPMDShardToFullShape`, if a manual region contains another or uses its own results, or if the shardings of a region are not
-/// along the axes of one mesh; or [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the shape of a part is not that of its
+/// `SPMDShardToFullShape`, or leaves two regions at once, or if the shardings of a region are not along the axes of one mesh; or [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the shape of a part is not that of its
 /// sharding.
 pub fn to_manual_computations(module: &Module, options: &Options) -> Result<Module> {
     let mut program = without_functions(module);

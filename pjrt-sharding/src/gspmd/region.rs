@@ -1,8 +1,9 @@
 //! Finds the manual regions of a block.
 
 use super::Border;
+use super::level::{Level, stated, text};
 use crate::error::{Error, Result};
-use pjrt_stablehlo::ir::{BlockId, Body, Op, OpId, Operation, Trait, ValueId};
+use pjrt_stablehlo::ir::{Body, Function, Op, OpId, Operation, Trait, ValueId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 
@@ -15,29 +16,50 @@ pub(super) enum Step {
 }
 
 /// The operations of a manual region, in an order in which they can run.
+#[derive(Default)]
 pub(super) struct ManualRegion {
     /// The custom calls that convert whole arrays to parts.
     pub(super) inputs: Vec<OpId>,
     /// The whole arrays that operations on parts use. Each partition has them whole.
     pub(super) wholes: Vec<ValueId>,
-    /// The operations on parts.
+    /// The parts of earlier regions that operations on parts use.
+    pub(super) taken: Vec<ValueId>,
+    /// The operations on parts. The regions in this region consist of some of them.
     pub(super) ops: Vec<OpId>,
     /// The custom calls that convert parts to whole arrays.
     pub(super) outputs: Vec<OpId>,
+    /// The parts that later regions use.
+    pub(super) given: Vec<ValueId>,
 }
 
-/// Returns the steps of a block.
+impl ManualRegion {
+    /// Returns whether the region has no results and no effects, as that of an unused argument.
+    fn is_unused(&self, body: &Body) -> bool {
+        self.outputs.is_empty()
+            && self.given.is_empty()
+            && self.ops.iter().all(|op| has_no_effects(body, *op))
+    }
+}
+
+/// Returns the steps of operations of a block, which are at a level. The operations in `users` use results of theirs on this level.
+///
+/// If a region uses its own results as whole arrays, the operations that depend on these results form a later region.
 ///
 /// # Errors
-/// Returns an error if a region contains another one, or if regions depend on each other in a circle.
-pub(super) fn steps(body: &Body, block: BlockId) -> Result<Vec<Step>> {
-    let ops = &body.block(block).ops;
+/// Returns an error if a part is used outside its region, or if an operation with side effects would have to run several times.
+pub(super) fn steps(function: &Function, ops: &[OpId], users: &[OpId], level: &Level) -> Result<Vec<Step>> {
+    let body = &function.body;
     if ops.iter().all(|id| Border::of(body.op(*id)).is_none()) {
         return Ok(ops.iter().copied().map(Step::Op).collect());
     }
-    let mut finder = Finder::new(body, ops);
+    let mut finder = Finder::new(function, ops, level);
     finder.find_parts()?;
+    finder.check_users(users)?;
     finder.find_wholes();
+    let circles = finder.order(&HashSet::new()).stuck;
+    if !circles.is_empty() {
+        finder.separate(&circles);
+    }
     let (regions, copied) = finder.regions();
     let dropped = finder.only_in_regions(&copied);
     finder.check_repeated(&copied, &dropped)?;
@@ -46,8 +68,11 @@ pub(super) fn steps(body: &Body, block: BlockId) -> Result<Vec<Step>> {
 
 /// The operations of a block, by their index.
 struct Finder<'b> {
+    function: &'b Function,
     body: &'b Body,
     ops: &'b [OpId],
+    level: &'b Level,
+    /// For each operation, whether it is at the border between this level and a region.
     borders: Vec<Option<Border>>,
     /// For each operation, the values that it and its regions use from outside them.
     uses: Vec<Vec<ValueId>>,
@@ -55,23 +80,36 @@ struct Finder<'b> {
     definition: HashMap<ValueId, usize>,
     /// For each operation, whether its operands or results are parts.
     on_parts: Vec<bool>,
-    /// For each operation, another one of the same region, or itself: a forest of disjoint sets.
-    region: Vec<usize>,
+    /// For each operation, another one that exchanges parts with it, or itself: a forest of disjoint sets.
+    joined: Vec<usize>,
+    /// For each operation, the index of the first one of its step.
+    step: Vec<usize>,
     /// The whole arrays that operations on parts use.
     wholes: HashSet<ValueId>,
 }
 
+/// The steps in an order in which they can run.
+struct Order {
+    steps: Vec<usize>,
+    /// The steps that depend on themselves, and those that depend on such steps.
+    stuck: HashSet<usize>,
+}
+
 impl<'b> Finder<'b> {
-    fn new(body: &'b Body, ops: &'b [OpId]) -> Self {
+    fn new(function: &'b Function, ops: &'b [OpId], level: &'b Level) -> Self {
+        let body = &function.body;
         let results = |(i, id): (usize, &OpId)| body.op(*id).results.iter().map(move |result| (result, i));
         Self {
+            function,
             body,
             ops,
-            borders: ops.iter().map(|id| Border::of(body.op(*id))).collect(),
+            level,
+            borders: vec![None; ops.len()],
             uses: ops.iter().map(|id| outer_uses(body, *id)).collect(),
             definition: ops.iter().enumerate().flat_map(results).collect(),
             on_parts: vec![false; ops.len()],
-            region: (0..ops.len()).collect(),
+            joined: (0..ops.len()).collect(),
+            step: (0..ops.len()).collect(),
             wholes: HashSet::new(),
         }
     }
@@ -79,26 +117,49 @@ impl<'b> Finder<'b> {
     /// Finds the operations that depend on a part, and joins operations that exchange parts to regions.
     fn find_parts(&mut self) -> Result<()> {
         for i in 0..self.ops.len() {
-            for value in self.uses[i].clone() {
-                let Some(from) = self.definition.get(&value).copied().filter(|from| self.gives_parts(*from))
-                else {
-                    continue;
-                };
-                if self.borders[i] == Some(Border::ToShard) {
-                    let why = "the operand is already a part of an array: manual regions in manual regions are not \
-                               supported";
-                    return Err(self.unsupported(i, why));
-                }
-                if self.body.op(self.ops[i]).info().has(Trait::Terminator) {
-                    let why = "the operation returns a part of an array that does not pass SPMDShardToFullShape before the end of \
-                               its block";
-                    return Err(self.unsupported(i, why));
-                }
-                self.on_parts[i] = true;
-                let (a, b) = (self.region_of(i), self.region_of(from));
-                self.region[a.max(b)] = a.min(b);
+            let from: Vec<usize> = self.uses[i].iter().filter_map(|value| self.part_from(*value)).collect();
+            self.borders[i] = self.border(i, !from.is_empty())?;
+            self.on_parts[i] = !from.is_empty() || Border::of(self.body.op(self.ops[i])).is_some();
+            if !from.is_empty() && self.body.op(self.ops[i]).info().has(Trait::Terminator) {
+                let why = "the operation returns a part of an array that does not pass SPMDShardToFullShape before the end of \
+                           its block";
+                return Err(self.unsupported(i, why));
             }
-            self.on_parts[i] |= self.borders[i].is_some();
+            for from in from {
+                let (a, b) = (self.first_joined(i), self.first_joined(from));
+                self.joined[a.max(b)] = a.min(b);
+            }
+        }
+        self.step = (0..self.ops.len()).map(|i| self.first_joined(i)).collect();
+        Ok(())
+    }
+
+    /// Returns the border between this level and a region that an operation is at. Other borders are in a region.
+    fn border(&self, i: usize, uses_parts: bool) -> Result<Option<Border>> {
+        let op = self.body.op(self.ops[i]);
+        let border = Border::of(op);
+        let is_outermost = match border {
+            None => false,
+            Some(Border::ToShard) => {
+                let level = self.level.stated_by(stated(self.function, op.operand(0)), op)?;
+                !uses_parts && level.is_none_or(|level| level == *self.level)
+            }
+            Some(Border::ToFull) => {
+                let level = self.level.stated_by(text(op), op)?;
+                level.map_or(self.level.is_whole(), |level| level == *self.level)
+            }
+        };
+        Ok(border.filter(|_| is_outermost))
+    }
+
+    /// Checks that operations outside the block use no parts.
+    fn check_users(&self, users: &[OpId]) -> Result<()> {
+        for id in users {
+            let op = self.body.op(*id);
+            if op.operands.iter().any(|value| self.part_from(*value).is_some()) {
+                let why = "the operand is a part of an array of a manual region in the region that this custom call leaves";
+                return Err(Error::unsupported(why).in_op(op.kind.name(), &op.location));
+            }
         }
         Ok(())
     }
@@ -109,12 +170,15 @@ impl<'b> Finder<'b> {
         let mut constants = HashSet::new();
         let on_parts = (0..self.ops.len()).filter(|i| !self.uses_whole_arrays(*i));
         let values = on_parts.flat_map(|i| self.uses[i].iter().copied());
-        self.wholes =
-            values.filter(|v| !self.is_part(*v) && self.depends_on_arrays(*v, &mut constants)).collect();
+        let is_whole =
+            |v: &ValueId| self.part_from(*v).is_none() && self.depends_on_arrays(*v, &mut constants);
+        self.wholes = values.filter(is_whole).collect();
     }
 
-    fn is_part(&self, value: ValueId) -> bool {
-        self.definition.get(&value).is_some_and(|from| self.gives_parts(*from))
+    /// Returns the operation that defines a value, if the value is a part.
+    fn part_from(&self, value: ValueId) -> Option<usize> {
+        let gives_parts = |from: &usize| self.on_parts[*from] && self.borders[*from] != Some(Border::ToFull);
+        self.definition.get(&value).copied().filter(gives_parts)
     }
 
     /// Returns whether a value depends on an argument of a block or on a result of a region. Adds the operations on which it
@@ -132,20 +196,15 @@ impl<'b> Finder<'b> {
         false
     }
 
-    /// Returns whether the results of an operation are parts.
-    fn gives_parts(&self, i: usize) -> bool {
-        self.on_parts[i] && self.borders[i] != Some(Border::ToFull)
-    }
-
     /// Returns whether an operation is outside regions, or at the border into one.
     fn uses_whole_arrays(&self, i: usize) -> bool {
         !self.on_parts[i] || self.borders[i] == Some(Border::ToShard)
     }
 
-    /// Returns the first operation of the region that an operation belongs to.
-    fn region_of(&self, mut i: usize) -> usize {
-        while self.region[i] != i {
-            i = self.region[i];
+    /// Returns the first operation of the disjoint set that an operation belongs to.
+    fn first_joined(&self, mut i: usize) -> usize {
+        while self.joined[i] != i {
+            i = self.joined[i];
         }
         i
     }
@@ -155,12 +214,32 @@ impl<'b> Finder<'b> {
         Error::unsupported(why).in_op(op.kind.name(), &op.location)
     }
 
+    /// Divides regions that use their own results. The operations that depend on equally many results in sequence form one
+    /// region, so that no region depends on itself.
+    fn separate(&mut self, circles: &HashSet<usize>) {
+        let mut depth = vec![0; self.ops.len()];
+        let mut first: HashMap<(usize, usize), usize> = HashMap::new();
+        for i in 0..self.ops.len() {
+            let from = self.uses[i].iter().filter_map(|value| self.definition.get(value));
+            let after =
+                |from: &usize| depth[*from] + usize::from(self.borders[*from] == Some(Border::ToFull));
+            depth[i] = from.map(after).max().unwrap_or(0);
+            if circles.contains(&self.step[i]) {
+                self.step[i] = *first.entry((self.step[i], depth[i])).or_insert(i);
+            }
+        }
+    }
+
     /// Returns the regions, by the index of their first operation, and the number of copies of each operation that is copied
     /// into regions.
     fn regions(&self) -> (BTreeMap<usize, ManualRegion>, HashMap<OpId, usize>) {
         let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for i in (0..self.ops.len()).filter(|i| self.on_parts[*i]) {
-            members.entry(self.region_of(i)).or_default().push(i);
+            members.entry(self.step[i]).or_default().push(i);
+        }
+        let mut given: HashMap<usize, BTreeSet<ValueId>> = HashMap::new();
+        for (value, from) in (0..self.ops.len()).flat_map(|i| self.taken_by(i)) {
+            given.entry(self.step[from]).or_default().insert(value);
         }
         let mut copied: HashMap<OpId, usize> = HashMap::new();
         let mut regions = BTreeMap::new();
@@ -170,17 +249,20 @@ impl<'b> Finder<'b> {
                 members.map(|i| self.ops[*i]).collect::<Vec<_>>()
             };
             let wholes: BTreeSet<ValueId> = members.iter().flat_map(|i| self.wholes_of(*i)).collect();
+            let taken: BTreeSet<ValueId> =
+                members.iter().flat_map(|i| self.taken_by(*i)).map(|(value, _)| value).collect();
             let mut ops = self.constants(&members);
             ops.iter().for_each(|op| *copied.entry(*op).or_default() += 1);
             ops.extend(of(None));
             let region = ManualRegion {
                 inputs: of(Some(Border::ToShard)),
                 wholes: wholes.into_iter().collect(),
+                taken: taken.into_iter().collect(),
                 ops,
                 outputs: of(Some(Border::ToFull)),
+                given: given.remove(&first).into_iter().flatten().collect(),
             };
-            // A region in which nothing happens is that of an unused argument.
-            if !region.ops.is_empty() || !region.outputs.is_empty() {
+            if !region.is_unused(self.body) {
                 regions.insert(first, region);
             }
         }
@@ -193,13 +275,20 @@ impl<'b> Finder<'b> {
         uses.iter().copied().filter(|value| self.wholes.contains(value))
     }
 
+    /// Returns the parts of other regions that an operation uses, each with the operation that defines it.
+    fn taken_by(&self, i: usize) -> impl Iterator<Item = (ValueId, usize)> + '_ {
+        let parts = self.uses[i].iter().filter_map(|value| Some((*value, self.part_from(*value)?)));
+        parts.filter(move |(_, from)| self.step[*from] != self.step[i])
+    }
+
     /// Returns the operations outside a region on which its members depend and that depend on no array of the program, each
     /// after those that it depends on.
     fn constants(&self, members: &[usize]) -> Vec<OpId> {
         let (mut order, mut done) = (vec![], HashSet::new());
         let definitions = |values: &[ValueId]| -> Vec<(OpId, bool)> {
-            let outside =
-                values.iter().filter(|value| !self.is_part(**value) && !self.wholes.contains(value));
+            let outside = values
+                .iter()
+                .filter(|value| self.part_from(**value).is_none() && !self.wholes.contains(value));
             outside.filter_map(|value| Some((self.body.defining_op(*value)?, false))).collect()
         };
         for i in members.iter().filter(|i| self.borders[**i] != Some(Border::ToShard)) {
@@ -230,11 +319,12 @@ impl<'b> Finder<'b> {
         dropped
     }
 
-    /// Returns the operations whose results an operation uses whole.
+    /// Returns the operations outside the step of an operation whose results it uses.
     fn definitions_outside(&self, i: usize) -> impl Iterator<Item = usize> + '_ {
         let is_outside = self.uses_whole_arrays(i);
         let uses = self.uses[i].iter().filter(move |value| is_outside || self.wholes.contains(value));
-        uses.filter_map(|value| self.definition.get(value).copied())
+        let whole = uses.filter_map(|value| self.definition.get(value).copied());
+        whole.chain(self.taken_by(i).map(|(_, from)| from))
     }
 
     /// Checks that no operation with side effects runs several times because of its copies.
@@ -249,17 +339,12 @@ impl<'b> Finder<'b> {
         Ok(())
     }
 
-    /// Returns the steps in an order in which they can run, which is that of the block as far as possible.
-    fn in_order(
-        &self,
-        regions: BTreeMap<usize, ManualRegion>,
-        dropped: &HashSet<usize>,
-    ) -> Result<Vec<Step>> {
-        let step_of = |i: usize| if self.on_parts[i] { self.region_of(i) } else { i };
+    /// Returns the order of the steps, which is that of the block as far as possible, without the operations in `dropped`.
+    fn order(&self, dropped: &HashSet<usize>) -> Order {
         let mut needs: BTreeMap<usize, HashSet<usize>> = BTreeMap::new();
         for i in (0..self.ops.len()).filter(|i| !dropped.contains(i)) {
-            let step = step_of(i);
-            needs.entry(step).or_default().extend(self.definitions_outside(i).map(step_of));
+            let needs = needs.entry(self.step[i]).or_default();
+            needs.extend(self.definitions_outside(i).map(|from| self.step[from]));
         }
         let mut users: HashMap<usize, Vec<usize>> = HashMap::new();
         let mut missing: HashMap<usize, usize> = HashMap::new();
@@ -271,14 +356,10 @@ impl<'b> Finder<'b> {
                 ready.push(Reverse(*step));
             }
         }
-        let (mut regions, mut order) = (regions, vec![]);
+        let mut steps = vec![];
         while let Some(Reverse(step)) = ready.pop() {
             missing.remove(&step);
-            match regions.remove(&step) {
-                Some(region) => order.push(Step::Region(region)),
-                None if self.on_parts[step] => {}
-                None => order.push(Step::Op(self.ops[step])),
-            }
+            steps.push(step);
             for user in users.get(&step).into_iter().flatten() {
                 let missing = missing.get_mut(user).expect("a step is taken after those that it needs");
                 *missing -= 1;
@@ -287,14 +368,26 @@ impl<'b> Finder<'b> {
                 }
             }
         }
-        match regions.pop_first() {
-            Some((first, _)) => {
-                let why =
-                    "an argument of the operation's manual region depends on a result of the same region";
-                Err(self.unsupported(first, why))
-            }
-            None => Ok(order),
+        Order { steps, stuck: missing.into_keys().collect() }
+    }
+
+    /// Returns the steps in order.
+    fn in_order(
+        &self,
+        mut regions: BTreeMap<usize, ManualRegion>,
+        dropped: &HashSet<usize>,
+    ) -> Result<Vec<Step>> {
+        let order = self.order(dropped);
+        if let Some(first) = order.stuck.iter().min() {
+            let op = self.body.op(self.ops[*first]);
+            let why = "the operation depends on itself through manual regions";
+            return Err(Error::internal(why).in_op(op.kind.name(), &op.location));
         }
+        let step = |step: usize| match regions.remove(&step) {
+            Some(region) => Some(Step::Region(region)),
+            None => (!self.on_parts[step]).then(|| Step::Op(self.ops[step])),
+        };
+        Ok(order.steps.into_iter().filter_map(step).collect())
     }
 }
 
@@ -315,6 +408,20 @@ fn outer_uses(body: &Body, op: OpId) -> Vec<ValueId> {
     }
     uses.extend(inner.into_iter().filter(|value| !defined.contains(value)));
     uses
+}
+
+/// Returns whether an operation and those in its regions have no effects other than their results.
+fn has_no_effects(body: &Body, op: OpId) -> bool {
+    let mut work = vec![op];
+    while let Some(op) = work.pop() {
+        let op = body.op(op);
+        if !is_repeatable(op) {
+            return false;
+        }
+        let blocks = op.regions.iter().flat_map(|region| &body.region(*region).blocks);
+        work.extend(blocks.flat_map(|block| &body.block(*block).ops));
+    }
+    true
 }
 
 /// Returns whether an operation can run several times instead of once.

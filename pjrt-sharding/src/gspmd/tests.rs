@@ -1,5 +1,6 @@
 use super::*;
 use crate::error::ErrorKind;
+use pjrt_stablehlo::ir::ops;
 
 const CUT: &str = "{devices=[4]<=[4]}";
 
@@ -176,23 +177,141 @@ fn regions_that_are_not_separate_from_the_program_outside_are_refused() {
     let enter = enter(CUT, "{manual}", "8xf32", "2xf32");
     let leave =
         |operand: &str| format!("%r = {}", call("SPMDShardToFullShape", operand, CUT, "2xf32", "8xf32"));
-    let nested = format!(
+    let level_of_its_own = format!(
         "%q = {}%n = {}{}",
         call("SPMDFullToShardShape", "%p", "{manual}", "2xf32", "2xf32"),
         call("SPMDShardToFullShape", "%q", "{replicated}", "2xf32", "2xf32"),
         leave("%n")
     );
-    assert!(error_of(&enter, &nested).message.contains("manual regions in manual regions"));
-    let circle = format!(
-        "%h = {}%q = {}%n = stablehlo.add %p, %q : tensor<2xf32>\n{}",
-        call("SPMDShardToFullShape", "%p", CUT, "2xf32", "8xf32"),
-        call("SPMDFullToShardShape", "%h", "{manual}", "8xf32", "2xf32"),
-        leave("%n")
+    assert!(error_of(&enter, &level_of_its_own).message.contains("\"manual\" in the mhlo.sharding"));
+    let rows = "{devices=[2,2]<=[4] last_tile_dim_replicate}";
+    let outer = "{devices=[1,2,2]<=[4] last_tile_dims={manual, replicated}}";
+    let both = format!(
+        "{}%i = {}%q = {}%m = stablehlo.cosine %q : tensor<4xf32>
+         %r = {}return %r : tensor<8xf32>\n",
+        self::enter(rows, outer, "8xf32", "4xf32"),
+        call("Sharding", "%p", outer, "4xf32", "4xf32"),
+        call("SPMDFullToShardShape", "%i", "{manual}", "4xf32", "4xf32"),
+        call("SPMDShardToFullShape", "%m", rows, "4xf32", "8xf32")
     );
-    assert!(error_of(&enter, &circle).message.contains("depends on a result of the same region"));
+    let error = replaced(&main_of("8xf32", &both)).unwrap_err();
+    assert!(error.message.contains("a manual region in the region that this custom call leaves"), "{error}");
     let body = format!("{enter}return %p : tensor<2xf32>\n");
     let text = main_of("8xf32", &body).replace("-> tensor<8xf32> {\n", "-> tensor<2xf32> {\n");
     assert!(replaced(&text).unwrap_err().message.contains("does not pass SPMDShardToFullShape"));
+}
+
+#[test]
+fn a_region_that_uses_its_own_result_is_divided() {
+    let circle = format!(
+        "{}%w = stablehlo.cosine %p : tensor<2xf32>
+         %h = {}%j = stablehlo.negate %h : tensor<8xf32>
+         %i = {}%q = {}%n = stablehlo.add %w, %q : tensor<2xf32>
+         %r = {}return %r : tensor<8xf32>\n",
+        enter(CUT, "{manual}", "8xf32", "2xf32"),
+        call("SPMDShardToFullShape", "%p", CUT, "2xf32", "8xf32"),
+        call("Sharding", "%j", CUT, "8xf32", "8xf32"),
+        call("SPMDFullToShardShape", "%i", "{manual}", "8xf32", "2xf32"),
+        call("SPMDShardToFullShape", "%n", CUT, "2xf32", "8xf32"),
+    );
+    let module = replaced(&main_of("8xf32", &circle)).unwrap();
+    let body = &module.main().unwrap().body;
+    let computations: Vec<_> = body
+        .all_ops()
+        .filter(|(_, op)| matches!(op.kind, Op::ManualComputation(_)))
+        .map(|(_, op)| op)
+        .collect();
+    assert_eq!(computations.len(), 2);
+    // The first computation gives the second its parts of the cosine, as an array with a row for each partition.
+    let given = computations[0].results.iter().next_back().unwrap();
+    assert_eq!(body.ty(given).to_string(), "tensor<4x2xf32>");
+    assert!(computations[1].operands.contains(&given));
+}
+
+#[test]
+fn regions_in_regions_are_computations_in_computations() {
+    let cut = "{devices=[2,1,2]<=[4] last_tile_dim_replicate}";
+    let outer = "{devices=[1,1,2,2]<=[4] last_tile_dims={manual, replicated}}";
+    let inner = "{devices=[1,2,2]<=[2,2]T(1,0) last_tile_dims={manual}}";
+    let body = format!(
+        "%id = stablehlo.partition_id : tensor<ui32>
+         %f = stablehlo.convert %id : (tensor<ui32>) -> tensor<f32>
+         %fs = {}%ff = {}{}%ps = {}%q = {}%m = stablehlo.cosine %q : tensor<4x3xf32>
+         %ms = {}%n = {}%b = stablehlo.broadcast_in_dim %ff, dims = [] : (tensor<f32>) -> tensor<4x6xf32>
+         %o = stablehlo.add %n, %b : tensor<4x6xf32>
+         %os = {}%r = {}return %r : tensor<8x6xf32>\n",
+        call("Sharding", "%f", "{manual}", "f32", "f32"),
+        call(
+            "SPMDShardToFullShape",
+            "%fs",
+            "{devices=[2,2]<=[4] last_tile_dims={manual, replicated}}",
+            "f32",
+            "f32"
+        ),
+        enter(cut, outer, "8x6xf32", "4x6xf32"),
+        call("Sharding", "%p", inner, "4x6xf32", "4x6xf32"),
+        call("SPMDFullToShardShape", "%ps", "{manual}", "4x6xf32", "4x3xf32"),
+        call("Sharding", "%m", "{manual}", "4x3xf32", "4x3xf32"),
+        call("SPMDShardToFullShape", "%ms", inner, "4x3xf32", "4x6xf32"),
+        call("Sharding", "%o", outer, "4x6xf32", "4x6xf32"),
+        call("SPMDShardToFullShape", "%os", cut, "4x6xf32", "8x6xf32"),
+    );
+    let module = replaced(&main_of("8x6xf32", &body)).unwrap();
+    let body = &module.main().unwrap().body;
+    let computations = body.all_ops().filter_map(|(_, op)| match &op.kind {
+        Op::ManualComputation(computation) => Some((op, computation)),
+        _ => None,
+    });
+    let axes = |computation: &ops::ManualComputation| computation.manual_axes.join(" ");
+    let is_outer = |op: &Operation| Some(op.block) == body.entry();
+    let found: Vec<_> = computations.map(|(op, computation)| (is_outer(op), axes(computation))).collect();
+    let expected = [(true, "axis_0"), (false, "axis_1"), (false, "axis_1")];
+    assert_eq!(found.len(), 3);
+    assert!(
+        expected.iter().all(|(is_outer, axes)| found.contains(&(*is_outer, (*axes).to_owned()))),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn arrays_without_equal_parts_have_padding_in_regions() {
+    let module = replaced(&main_of(
+        "5xf32",
+        &format!(
+            "{}%m = stablehlo.cosine %p : tensor<2xf32>\n%r = {}return %r : tensor<5xf32>\n",
+            enter(CUT, "{manual}", "5xf32", "2xf32"),
+            call("SPMDShardToFullShape", "%m", CUT, "2xf32", "5xf32")
+        ),
+    ))
+    .unwrap();
+    let body = &module.main().unwrap().body;
+    let region = body.all_ops().find(|(_, op)| matches!(op.kind, Op::ManualComputation(_))).unwrap().1;
+    let types = [region.operand(0), region.result()].map(|value| body.ty(value).to_string());
+    assert_eq!(types, ["tensor<8xf32>", "tensor<8xf32>"]);
+    assert_eq!(["stablehlo.pad", "stablehlo.slice"].map(|name| operations(&module, name)), [1, 1]);
+}
+
+#[test]
+fn regions_can_have_partitions_in_another_order() {
+    let cut = "{devices=[4]2,0,3,1}";
+    let module = replaced(&main_of(
+        "8xf32",
+        &format!(
+            "{}%m = stablehlo.cosine %p : tensor<2xf32>\n%r = {}return %r : tensor<8xf32>\n",
+            enter(cut, "{manual}", "8xf32", "2xf32"),
+            call("SPMDShardToFullShape", "%m", cut, "2xf32", "8xf32")
+        ),
+    ))
+    .unwrap();
+    let body = &module.main().unwrap().body;
+    let meshes: Vec<_> = body
+        .all_ops()
+        .filter_map(|(_, op)| match &op.kind {
+            Op::ManualComputation(computation) => computation.in_shardings[0].mesh.mesh(&module).cloned(),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(*meshes[0].device_ids, [2, 0, 3, 1]);
 }
 
 #[test]

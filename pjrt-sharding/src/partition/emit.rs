@@ -23,8 +23,32 @@ pub(crate) fn ints(values: &[usize]) -> Box<[i64]> {
     values.iter().map(|value| *value as i64).collect()
 }
 
-fn not_built(error: pjrt_stablehlo::Error) -> Error {
+pub(crate) fn not_built(error: pjrt_stablehlo::Error) -> Error {
     Error::internal(format!("an operation of the partitioned program is not valid: {error}"))
+}
+
+/// Adds a slice of the first elements of a tensor, of these sizes.
+pub(crate) fn trimmed(builder: &mut Builder, value: ValueId, sizes: &[usize]) -> ValueId {
+    builder.slice(value, &ints(&vec![0; sizes.len()]), &ints(sizes))
+}
+
+/// Pads a tensor with zeros at the end of its dimensions, up to these sizes.
+///
+/// # Errors
+/// Returns an error if the value is not a tensor.
+pub(crate) fn padded(builder: &mut Builder, value: ValueId, sizes: &[usize]) -> Result<ValueId> {
+    let Some(ty) = builder.ty(value).as_tensor().cloned() else {
+        return Err(Error::internal(format!("cannot pad a value of type {}", builder.ty(value))));
+    };
+    let sizes = ints(sizes);
+    let high: Box<[i64]> = sizes.iter().zip(ty.dims()).map(|(size, now)| size - now).collect();
+    if high.iter().all(|high| *high == 0) {
+        return Ok(value);
+    }
+    let zero = builder.zeros(ty.with_dims([]));
+    let none: Box<[i64]> = vec![0; sizes.len()].into();
+    let pad = ops::Pad { edge_padding_low: none.clone(), edge_padding_high: high, interior_padding: none };
+    Ok(builder.op(pad, &[value, zero]))
 }
 
 impl Emitter {
@@ -89,28 +113,6 @@ impl Emitter {
             });
         }
         self.builder.op(ops::DynamicSlice { slice_sizes: ints(sizes) }, &operands)
-    }
-
-    /// Adds a slice of the first elements of a tensor, of these sizes.
-    pub(super) fn trimmed(&mut self, value: ValueId, sizes: &[usize]) -> ValueId {
-        self.builder.slice(value, &ints(&vec![0; sizes.len()]), &ints(sizes))
-    }
-
-    /// Pads a tensor with zeros at the end of its dimensions, up to these sizes.
-    pub(super) fn padded(&mut self, value: ValueId, sizes: &[usize]) -> Result<ValueId> {
-        let high: Vec<usize> = sizes.iter().zip(self.dims(value)?).map(|(size, now)| size - now).collect();
-        let none = ints(&vec![0; sizes.len()]);
-        let scalar = self.builder.ty(value).as_tensor().map(|ty| ty.with_dims([]));
-        let scalar = scalar.ok_or_else(|| {
-            Error::internal(format!("cannot pad a value of type {}", self.builder.ty(value)))
-        })?;
-        let zero = self.builder.zeros(scalar);
-        let pad = ops::Pad {
-            edge_padding_low: none.clone(),
-            edge_padding_high: ints(&high),
-            interior_padding: none,
-        };
-        Ok(self.builder.op(pad, &[value, zero]))
     }
 
     fn channel(&mut self) -> Option<ChannelHandle> {

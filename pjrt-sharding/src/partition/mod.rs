@@ -23,7 +23,7 @@ use crate::propagate::Shardings;
 use crate::rule::shapes;
 use crate::sharding::Sharding;
 use emit::Emitter;
-pub(crate) use emit::ints;
+pub(crate) use emit::{ints, not_built, padded, trimmed};
 use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{
     Attribute, BlockId, Body, DictionaryAttribute, Function, Op, OpId, Operation, Str, Trait, Type, ValueId,

@@ -35,11 +35,8 @@ impl<'m> Partitioner<'m> {
         let Ok(said) = with_partial(self.module, sharding, &dims, self.emit.devices.count()) else {
             return Ok(None);
         };
-        if said.as_ref().is_some_and(|said| !said.is_even(&dims)) {
-            return Ok(None);
-        }
         let open = |dim: usize| sharding.dim_shardings.get(dim).is_some_and(|dim| !dim.is_closed);
-        self.with_open(op, Layout::of(said.as_ref(), dims.len()), open)
+        self.with_open(op, Layout::of(said.as_ref(), dims.len()).equal_parts(&dims), open)
     }
 
     /// Completes the layout of an operation's operand: dimensions that are left open keep their present split. Returns `None`
@@ -133,7 +130,7 @@ impl<'m> Partitioner<'m> {
                 let Some(split) = annotation(op, call, &dims, self.emit.devices.count()) else {
                     return self.unchanged(op);
                 };
-                let wanted = Layout { dims: split.dims.clone(), partial: None };
+                let wanted = Layout { dims: split.dims.clone(), partial: None }.equal_parts(&dims);
                 match self.with_open(op, wanted, |dim| !split.closed[dim])? {
                     Some(wanted) => self.split_so(op, wanted),
                     None => self.unchanged(op),

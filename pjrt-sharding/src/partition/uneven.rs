@@ -3,6 +3,7 @@
 //! Their shards have equal dimensions, as in XLA: the last shards reach beyond the array. Inside the program, a dimension
 //! without equal parts is not split.
 
+use super::emit::{padded, trimmed};
 use super::{Part, Partitioner, ints};
 use crate::error::Result;
 use crate::layout::Layout;
@@ -22,7 +23,7 @@ impl Partitioner<'_> {
         let block = self.emit.builder.block();
         let argument = self.emit.builder.body_mut().add_argument(block, ty);
         let joined = self.emit.reshard(argument, layout, &even)?;
-        let part = self.emit.trimmed(joined, &even.parts_of(&dims));
+        let part = trimmed(&mut self.emit.builder, joined, &even.parts_of(&dims));
         self.parts.insert(value, Part { value: part, layout: even });
         Ok(())
     }
@@ -32,7 +33,7 @@ impl Partitioner<'_> {
         let Some(dims) = self.unequal_dims(value, layout) else { return self.moved(value, layout) };
         let even = layout.evenly(&dims);
         let part = self.moved(value, &even)?;
-        let padded = self.emit.padded(part, &even.parts_of(&layout.padded(&dims)))?;
+        let padded = padded(&mut self.emit.builder, part, &even.parts_of(&layout.padded(&dims)))?;
         self.emit.reshard(padded, &even, layout)
     }
 

@@ -5,7 +5,7 @@
 //! relations until nothing changes. [`relation`] describes the order, which is that of Shardy.
 //!
 //! Within the program, a split may have parts of different sizes. Only equal parts that consist of whole parts of the split are
-//! used, and for the parameters and results only those along whole axes of the mesh, since hosts cannot describe others.
+//! used, and for the parameters and results only those along whole axes of the mesh, since most hosts cannot describe others.
 
 mod flow;
 mod gspmd;
@@ -105,6 +105,9 @@ pub(crate) fn propagate_with(
         let dims = splits[tensor].dims.clone();
         Layout { dims, partial: None }.equal_parts(&flow.tensors[tensor])
     };
+    let unequal = |tensor: TensorId| {
+        Layout { dims: splits[tensor].dims.clone(), partial: None }.sharding(options.num_partitions)
+    };
     let sharding = |tensor: TensorId| {
         let (found, sizes) = (&splits[tensor].dims, &flow.tensors[tensor]);
         let whole_axes = |(cut, size): (&Option<Cut>, &usize)| along_whole_axes(cut.as_ref()?, *size, &axes);
@@ -119,7 +122,10 @@ pub(crate) fn propagate_with(
         [tensor] => Some((*value, layout(tensor))).filter(|(_, layout)| !layout.is_whole()),
         _ => None,
     });
-    let (parameters, results) = (parameters.chosen(sharding), results.chosen(sharding));
+    // XLA's GSPMD partitioner checks the parts of results only if it has a flag for each of them.
+    let keeps_unequal = is_for_gspmd(module) && options.propagate_to_results.len() != results.arrays.len();
+    let results = if keeps_unequal { results.chosen(unequal) } else { results.chosen(sharding) };
+    let parameters = parameters.chosen(sharding);
     let inspected = std::mem::take(&mut flow.given.inspected);
     Ok(Shardings {
         values: values.collect(),

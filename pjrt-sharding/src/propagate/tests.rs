@@ -201,15 +201,22 @@ fn a_result_is_split_along_whole_axes() {
 }
 
 #[test]
-fn gspmd_splits_all_dimensions_of_a_result_or_none() {
+fn gspmd_splits_results_into_unequal_parts_only_if_their_number_is_not_stated() {
     let text = "func.func public @main(%a: tensor<8x2xf32> {mhlo.sharding = \"{devices=[2,2]<=[4]}\"})
             -> (tensor<7x2xf32>, tensor<4x2xf32>) {
           %s = stablehlo.slice %a [1:8, 0:2] : (tensor<8x2xf32>) -> tensor<7x2xf32>
           %t = stablehlo.slice %a [4:8, 0:2] : (tensor<8x2xf32>) -> tensor<4x2xf32>
           return %s, %t : tensor<7x2xf32>, tensor<4x2xf32> }";
-    let options = Options { num_partitions: 4, propagate_to_results: vec![true], ..Options::default() };
-    let shardings = propagate(&pjrt_stablehlo::parse(text).unwrap(), &options).unwrap();
-    assert_eq!(shardings.results, [None, along(&[Some(0), Some(1)])]);
+    let module = pjrt_stablehlo::parse(text).unwrap();
+    let both = along(&[Some(0), Some(1)]);
+    for (propagate_to_results, expected) in [
+        (vec![true; 2], [None, both.clone()]),
+        (vec![true], [both.clone(), both.clone()]),
+        (vec![false], [None, None]),
+    ] {
+        let options = Options { num_partitions: 4, propagate_to_results, ..Options::default() };
+        assert_eq!(propagate(&module, &options).unwrap().results, expected, "{options:?}");
+    }
 }
 
 #[test]

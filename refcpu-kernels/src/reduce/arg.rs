@@ -70,14 +70,18 @@ pub(super) fn run(
         };
     }
     match input.dtype() {
+        DType::S8 => find!(i8, i8, src),
+        DType::U8 | DType::Pred => find!(u8, u8, src),
+        DType::S16 => find!(i16, i16, src),
+        DType::U16 => find!(u16, u16, src),
         DType::S32 => find!(i32, i32, src),
+        DType::U32 => find!(u32, u32, src),
         DType::S64 => find!(i64, i64, src),
         DType::U64 => find!(u64, u64, src),
         DType::F16 => find!(f32, f16, src),
         DType::BF16 => find!(f32, bf16, src),
         DType::F32 => find!(f32, f32, src),
         DType::F64 => find!(f64, f64, src),
-        DType::U32 => find!(i64, i64, i64::array_of(input).ptr::<u8>().cast_const()),
         small if small.is_float() => find!(f32, f32, f32::array_of(input).ptr::<u8>().cast_const()),
         _ => find!(i32, i32, i32::array_of(input).ptr::<u8>().cast_const()),
     }

@@ -236,6 +236,10 @@ fn arg_reduce_finds_the_first_extreme_or_nan() {
                 check_arg(op, DType::F32, DType::S32, dims, dim, None);
                 check_arg(op, DType::F32, DType::S64, dims, dim, Some(40));
                 check_arg(op, DType::S8, DType::U8, dims, dim, None);
+                check_arg(op, DType::U8, DType::S32, dims, dim, None);
+                check_arg(op, DType::U16, DType::S64, dims, dim, None);
+                check_arg(op, DType::S16, DType::S32, dims, dim, None);
+                check_arg(op, DType::U32, DType::S32, dims, dim, None);
                 check_arg(op, DType::BF16, DType::U32, dims, dim, None);
                 check_arg(op, DType::F8E4M3FN, DType::S32, dims, dim, None);
                 check_arg(op, DType::F64, DType::S32, dims, dim, None);

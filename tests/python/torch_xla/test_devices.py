@@ -63,3 +63,28 @@ def test_arrays_may_be_divided_into_unequal_parts():
         torch.testing.assert_close(total.cpu(), a.sum(0), rtol=1e-4, atol=1e-5)
         torch.testing.assert_close((product * 2).cpu(), 2 * (a @ b), rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(on_devices[0].cpu(), a)
+
+
+def test_results_keep_unequal_parts():
+    row = spmd.Mesh(np.arange(4), (4,), ("x",))
+    weights = torch.randn(10, 3)
+    on_devices = weights.to(torch_xla.device())
+    spmd.mark_sharding(on_devices, row, ("x", None))
+    updated, doubled = on_devices - 0.1, on_devices * 2
+    torch_xla.sync()
+    assert "devices=[4,1]" in torch_xla._XLAC._get_xla_sharding_spec(updated)
+    torch.testing.assert_close(updated.cpu(), weights - 0.1)
+    torch.testing.assert_close(doubled.cpu(), weights * 2)
+
+
+def test_manual_regions_have_padding_and_use_their_own_results():
+    for order in ([0, 1, 2, 3], [2, 0, 3, 1]):
+        row = spmd.Mesh(np.array(order), (4,), ("x",))
+        for size in (3, 5, 8):
+            whole = torch.randn(size, 3)
+            part = spmd.enable_manual_sharding(whole.to(torch_xla.device()), ("x", None), mesh=row).global_tensor
+            assert part.shape == (-(-size // 4), 3)
+            squares = spmd.disable_manual_sharding(part * part, ("x", None), whole.shape, mesh=row).global_tensor
+            again = spmd.enable_manual_sharding(squares + 1, ("x", None), mesh=row).global_tensor
+            total = spmd.disable_manual_sharding(part + again, ("x", None), whole.shape, mesh=row).global_tensor
+            torch.testing.assert_close(total.cpu(), whole + whole * whole + 1)

@@ -271,7 +271,18 @@ pub(super) fn is_identity(op: ReduceOp, element: &[u8], dtype: DType) -> bool {
     use ReduceOp as R;
     let zero = element.iter().all(|b| *b == 0);
     let ones = element.iter().all(|b| *b == 0xff);
+    let Some((top, rest)) = element.split_last() else { return false };
+    let is = |of_top: u8, of_rest: u8| *top == of_top && rest.iter().all(|b| *b == of_rest);
+    let is_integer = |signed: bool| {
+        let compute = dtype.compute();
+        dtype.is_computed_directly()
+            && if signed { compute.is_signed_integer() } else { compute.is_unsigned_integer() }
+    };
     match (dtype, op) {
+        (_, R::Maximum) if is_integer(true) => is(0x80, 0),
+        (_, R::Minimum) if is_integer(true) => is(0x7f, 0xff),
+        (_, R::Maximum) if is_integer(false) => zero,
+        (_, R::Minimum) if is_integer(false) => ones,
         (DType::F32, R::Add) => zero,
         (DType::F32, R::Maximum) => element == f32::NEG_INFINITY.to_le_bytes(),
         (DType::F32, R::Minimum) => element == f32::INFINITY.to_le_bytes(),
@@ -283,14 +294,12 @@ pub(super) fn is_identity(op: ReduceOp, element: &[u8], dtype: DType) -> bool {
         (DType::BF16, R::Add) | (DType::F16, R::Add) => zero,
         (DType::BF16, R::Maximum) => element == 0xff80u16.to_le_bytes(),
         (DType::F16, R::Maximum) => element == 0xfc00u16.to_le_bytes(),
+        (DType::BF16, R::Minimum) => element == 0x7f80u16.to_le_bytes(),
+        (DType::F16, R::Minimum) => element == 0x7c00u16.to_le_bytes(),
         (DType::Pred, R::Add | R::Maximum | R::Or | R::Xor) => zero,
         (DType::Pred, R::Multiply | R::Minimum | R::And) => element == [1],
         (d, R::Add | R::Or | R::Xor) if d.is_computed_directly() && !d.is_complex() => zero,
         (d, R::And) if d.is_computed_directly() && !d.is_complex() => ones,
-        (DType::S32, R::Maximum) => element == i32::MIN.to_le_bytes(),
-        (DType::S32, R::Minimum) => element == i32::MAX.to_le_bytes(),
-        (DType::S64, R::Maximum) => element == i64::MIN.to_le_bytes(),
-        (DType::S64, R::Minimum) => element == i64::MAX.to_le_bytes(),
         _ => false,
     }
 }

@@ -1,5 +1,6 @@
 //! Passes that optimize graphs, and the choice of values that are computed together.
 
+mod arg_reduction;
 mod expand;
 mod fuse;
 mod recognise;

@@ -1,10 +1,8 @@
 //! Replaces regions with the operations that they spell out, and merges transposes into products.
 
-use super::fuse::is_identity;
+use super::arg_reduction::arg_reduction;
 use crate::graph::{Graph, Node, Op, Reducer, ValueId, ops};
-use refcpu_kernels::ReduceOp;
 use refcpu_kernels::dot::DotDims;
-use refcpu_kernels::reduce::ArgReduceOp;
 use refcpu_kernels::region::{Direction, Order};
 use refcpu_kernels::sort::{KeyOrder, KeyPart, SortKey};
 use refcpu_kernels::tile::TileOp;
@@ -14,9 +12,20 @@ use std::convert::Infallible;
 /// have kernels. Applies to bodies as well.
 pub(crate) fn recognise(graph: &Graph) -> Graph {
     let Ok(recognised) = graph.rewritten::<Infallible>(|b, node, map| {
+        let mut shapes: Vec<_> = node.results().map(|r| graph.shape(r).clone()).collect();
+        if let Op::Reduce(ops::Reduce { dims, reducer: Reducer::Body(body) }) = &node.op
+            && let Some(found) = arg_reduction(graph, node, dims, body)
+        {
+            let op = Op::ArgReduce(ops::ArgReduce { dim: dims[0], op: found.op });
+            let values = vec![map[found.values.index()]];
+            if !found.indices_first {
+                return Ok(Some(b.node(op, values, shapes)));
+            }
+            shapes.reverse();
+            return Ok(Some(b.node(op, values, shapes).into_iter().rev().collect()));
+        }
         let Some((op, operands)) = found(graph, node) else { return Ok(None) };
         let operands = operands.iter().map(|v| map[v.index()]).collect();
-        let shapes = node.results().map(|r| graph.shape(r).clone()).collect();
         Ok(Some(b.node(op, operands, shapes)))
     });
     recognised
@@ -32,10 +41,6 @@ fn found(graph: &Graph, node: &Node) -> Option<(Op, Vec<ValueId>)> {
     match &node.op {
         Op::SortBy(ops::SortBy { dim, comparator }) => {
             same(Op::Sort(ops::Sort { dim: *dim, keys: sort_keys(comparator)? }))
-        }
-        Op::Reduce(ops::Reduce { dims, reducer: Reducer::Body(body) }) => {
-            let op = arg_reduction(graph, node, dims, body)?;
-            Some((Op::ArgReduce(ops::ArgReduce { dim: dims[0], op }), vec![node.operands[0]]))
         }
         Op::Dot(dims) => product_of_originals(graph, node, dims),
         _ => None,
@@ -191,77 +196,10 @@ fn canonical_step(g: &Graph, node: &Node) -> Option<(bool, ValueId)> {
     }
 }
 
-/// Recognizes JAX's argmin and argmax: a joint reduction of values and their indices.
-fn arg_reduction(g: &Graph, node: &Node, dims: &[usize], body: &Graph) -> Option<ArgReduceOp> {
-    let ([dim], [values, indices, init_value, init_index]) = (dims, &node.operands[..]) else { return None };
-    let shape = g.shape(*values);
-    if shape.dims[*dim] == 0 || shape.dtype.is_complex() || !is_position(g, *indices, *dim) {
-        return None;
-    }
-    if !g.constant(*init_index)?.is_zero() {
-        return None;
-    }
-    let [v0, i0, v1, i1] = *body.parameters() else { return None };
-    let [value, index] = *body.results() else { return None };
-    let (pick_value, picked) = select_of(body, value)?;
-    let (pick_index, picked_index) = select_of(body, index)?;
-    if picked != (v0, v1) || picked_index != (i0, i1) {
-        return None;
-    }
-    let operands = |v: ValueId, op: TileOp| {
-        let n = body.node_of(v).filter(|n| n.op == Op::Tile(op))?;
-        Some((n.operands[0], n.operands[1]))
-    };
-    let compares = |v: ValueId, a: ValueId, b: ValueId| {
-        let n = body.node_of(v)?;
-        let Op::Compare(ops::Compare(direction, _)) = n.op else { return None };
-        (n.operands == [a, b]).then_some(direction)
-    };
-    // The value is better, or NaN.
-    let (better, nan) = operands(pick_value, TileOp::Or)?;
-    if compares(nan, v0, v0) != Some(Direction::Ne) {
-        return None;
-    }
-    let op = match compares(better, v0, v1)? {
-        Direction::Gt => ArgReduceOp::Maximum,
-        Direction::Lt => ArgReduceOp::Minimum,
-        _ => return None,
-    };
-    // Of equal values, the first is chosen.
-    let (picked, tie) = operands(pick_index, TileOp::Or)?;
-    let (equal, earlier) = operands(tie, TileOp::And)?;
-    let first_wins =
-        compares(equal, v0, v1) == Some(Direction::Eq) && compares(earlier, i0, i1) == Some(Direction::Lt);
-    if picked != pick_value || !first_wins {
-        return None;
-    }
-    let worst = if op == ArgReduceOp::Maximum { ReduceOp::Maximum } else { ReduceOp::Minimum };
-    is_identity(worst, g.constant(*init_value)?.element()?, shape.dtype).then_some(op)
-}
-
-/// Returns the predicate of a select, and the two values that it selects from.
-fn select_of(g: &Graph, v: ValueId) -> Option<(ValueId, (ValueId, ValueId))> {
-    let node = g.node_of(v).filter(|n| n.op == Op::Select)?;
-    Some((node.operands[0], (node.operands[1], node.operands[2])))
-}
-
-/// Returns whether each element is its coordinate along a dimension.
-fn is_position(g: &Graph, v: ValueId, dim: usize) -> bool {
-    let Some(node) = g.node_of(v) else { return false };
-    match &node.op {
-        Op::Iota(ops::Iota { dim: along }) => *along == dim,
-        Op::Broadcast(ops::Broadcast { dims }) => {
-            let Some(inner) = dims.iter().position(|d| *d == dim) else { return false };
-            is_position(g, node.operands[0], inner)
-        }
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{Builder, Constant, Shape};
+    use crate::graph::{Builder, Shape};
     use refcpu_kernels::DType;
 
     fn scalars(b: &mut Builder, dtypes: &[DType]) -> Vec<ValueId> {
@@ -337,16 +275,5 @@ mod tests {
             assert_eq!(crate::graph::verify(&g), Ok(()));
             assert_eq!(g.nodes().len(), if folds { 1 } else { 2 }, "{permutation:?}");
         }
-    }
-
-    #[test]
-    fn positions_are_iotas_along_the_dimension() {
-        let mut b = Builder::new();
-        let i = b.iota(Shape::new(DType::S32, &[4]), 0);
-        let j = b.broadcast(i, &[1], &[3, 4]);
-        let c = b.constant(Constant::zero(Shape::new(DType::S32, &[3, 4])));
-        assert!(
-            is_position(b.graph(), j, 1) && !is_position(b.graph(), j, 0) && !is_position(b.graph(), c, 1)
-        );
     }
 }
