@@ -31,9 +31,11 @@ pub(crate) fn build_new_plugins() -> Result<Vec<Built>> {
     let registry = folder.join("new-hello");
     new(&registry, &["--template", "hello", "--registry"])?;
     patch_published_crates(&folder, &registry.join("Cargo.toml"))?;
-    let checkout = folder.join("new-queue");
-    new(&checkout, &["--template", "queue"])?;
-    for plugin in [&registry, &checkout] {
+    let checkouts = ["queue", "mlir"].map(|template| (template, folder.join(format!("new-{template}"))));
+    for (template, plugin) in &checkouts {
+        new(plugin, &["--template", template])?;
+    }
+    for plugin in std::iter::once(&registry).chain(checkouts.iter().map(|(_, plugin)| plugin)) {
         run(workspace::cargo().args(["fmt", "--check"]).current_dir(plugin))?;
         // The target folder is shared, so that common dependencies are not built again.
         run(workspace::cargo()
@@ -43,7 +45,7 @@ pub(crate) fn build_new_plugins() -> Result<Vec<Built>> {
             .current_dir(plugin))?;
     }
     let built = |platform| Built { platform, library: workspace::shared_library("debug", platform) };
-    Ok(["new_hello", "new_queue"].map(built).into())
+    Ok(["new_hello", "new_queue", "new_mlir"].map(built).into())
 }
 
 /// Runs `cargo pjrt new`.

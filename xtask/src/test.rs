@@ -128,6 +128,7 @@ fn jax() -> Result<Outcome> {
                 .env("TEST_REFCPU", &libraries.refcpu)
                 .env("TEST_HELLO", &libraries.hello)
                 .env("TEST_ACCELERATOR", &libraries.accelerator)
+                .env("TEST_MLIR", &libraries.mlir)
                 .env("TEST_FAULT_PLUGIN", &libraries.fault)
                 .env("TEST_CARGO_PJRT", &libraries.cargo_pjrt)
                 .env("TEST_RECORDER", &libraries.recorder),
@@ -154,6 +155,7 @@ fn conform() -> Result<Outcome> {
     for (library, opaque) in [
         (&libraries.hello, None),
         (&libraries.accelerator, None),
+        (&libraries.mlir, None),
         (&libraries.refcpu, None),
         (&libraries.refcpu, Some("1")),
     ] {
@@ -259,6 +261,7 @@ struct Libraries {
     refcpu: PathBuf,
     hello: PathBuf,
     accelerator: PathBuf,
+    mlir: PathBuf,
     fault: PathBuf,
     recorder: PathBuf,
     cargo_pjrt: PathBuf,
@@ -271,6 +274,7 @@ impl Libraries {
             refcpu: workspace::shared_library("debug", "refcpu"),
             hello: workspace::shared_library("debug", "hello_pjrt"),
             accelerator: workspace::shared_library("debug", "accelerator_pjrt"),
+            mlir: workspace::shared_library("debug", "mlir_pjrt"),
             fault: workspace::shared_library("debug/examples", "fault_plugin"),
             recorder: workspace::shared_library("debug/examples", "recorder"),
             cargo_pjrt: workspace::program("debug", "cargo-pjrt"),

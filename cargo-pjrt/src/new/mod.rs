@@ -58,7 +58,7 @@ pub fn new(options: &Options) -> Result<(), String> {
         write(&options.path.join(file), &name.fill(text, options.template))?;
     }
     for (file, text) in options.template.sources() {
-        write(&options.path.join("src").join(file), &name.apply(text, options.template))?;
+        write(&options.path.join(file), &name.apply(text, options.template))?;
     }
     make_executable(&options.path.join("ci.sh"))?;
     format_sources(&options.path);

@@ -17,6 +17,9 @@ pub(super) enum Sdk {
 /// The crates of the SDK that the templates use, and the rest of their entries in the manifest.
 const CRATES: &[(&str, &str)] = &[("pjrt-plugin", ", features = [\"stablehlo\"]"), ("pjrt-stablehlo", "")];
 
+/// The build dependencies of a template with code in C++.
+const BUILD_DEPENDENCIES: &str = "\n[build-dependencies]\ncc = \"1.2.62\"\n";
+
 impl Default for Sdk {
     /// Returns the checkout from which this program was installed, or the published crates if it was installed from those.
     fn default() -> Self {
@@ -57,6 +60,10 @@ impl Sdk {
             }
         };
         let dependencies: String = CRATES.iter().map(dependency).collect();
+        let (build, lints) = match template.has_foreign_code() {
+            true => (BUILD_DEPENDENCIES, "deny\"\n\n[lints.clippy]\nundocumented_unsafe_blocks = \"deny"),
+            false => ("", "forbid"),
+        };
         format!(
             r#"[package]
 name = "{}"
@@ -69,15 +76,15 @@ name = "{}"
 crate-type = ["cdylib", "rlib"]
 
 [dependencies]
-{dependencies}
+{dependencies}{build}
 [lints.rust]
-unsafe_code = "forbid"
+unsafe_code = "{lints}"
 
 # The platform in hosts, and what its Python package enables: https://github.com/pjrt-plugin/pjrt-plugin/blob/main/docs/packaging.md
 [package.metadata.pjrt]
 name = "{}"
 
-# A device that is simulated in software is slow without optimization.
+# A device that is simulated in software, and dependencies such as the reader of programs, are slow without optimization.
 [profile.dev]
 opt-level = 1
 

@@ -7,6 +7,8 @@ pub enum Template {
     Hello,
     /// Devices with their own memories and command queues, and a compiler for StableHLO's core
     Queue,
+    /// A compiler in C++, behind three C functions
+    Mlir,
 }
 
 /// The sources of a template: the names and the texts of its files.
@@ -22,14 +24,17 @@ impl Template {
         match self {
             Self::Hello => "hello",
             Self::Queue => "queue",
+            Self::Mlir => "mlir",
         }
     }
 
-    /// Returns the name of the example in the sources.
+    /// Returns the name of the platform in the sources of the example.
     pub(super) fn example(self) -> &'static str {
         match self {
             Self::Hello => "hello",
             Self::Queue => "accelerator",
+            // Not "mlir", which the sources also contain as the name of the compiler framework.
+            Self::Mlir => "vendor",
         }
     }
 
@@ -38,6 +43,7 @@ impl Template {
         match self {
             Self::Hello => "A PJRT plugin",
             Self::Queue => "A PJRT plugin for devices with memories and command queues",
+            Self::Mlir => "A PJRT plugin around a compiler in C++",
         }
     }
 
@@ -52,18 +58,32 @@ impl Template {
                 "`src/lib.rs` lists the files in a good reading order, and says which of them simulate the device: these are what you replace \
                  by\nyour driver and your compiler. The others show how allocation, queues, copies, donation and errors fit together."
             }
+            Self::Mlir => {
+                "Replace `compiler/compiler.cc`, a small compiler without MLIR, by yours: implement the three functions of \
+                 `compiler/compiler.h`, and\nlink your libraries in `build.rs`. `compile` in `src/client.rs` says how to pass the \
+                 host's bytes to MLIR unchanged. Only `src/compiler.rs`\ncontains `unsafe` code."
+            }
         }
     }
 
-    /// Returns the source files.
+    /// Returns `true` if the template builds and calls code in C++.
+    pub(super) fn has_foreign_code(self) -> bool {
+        self == Self::Mlir
+    }
+
+    /// Returns the source files, with their paths in the package.
     pub(super) fn sources(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Hello => sources!("hello": "lib.rs"),
+            Self::Hello => sources!("hello": "src/lib.rs"),
             Self::Queue => sources!("queue":
-                "arithmetic.rs" "array.rs" "buffer.rs" "chip.rs" "client.rs" "commands.rs" "contraction.rs"
-                "cost.rs" "device.rs" "element_type.rs" "executable.rs" "fusion.rs" "indexing.rs" "kernel.rs"
-                "launch.rs" "lib.rs" "lowering.rs" "movement.rs" "operations.rs" "options.rs" "planner.rs"
-                "processor.rs" "ram.rs" "timeline.rs"
+                "src/arithmetic.rs" "src/array.rs" "src/buffer.rs" "src/chip.rs" "src/client.rs" "src/commands.rs" "src/contraction.rs"
+                "src/cost.rs" "src/device.rs" "src/element_type.rs" "src/executable.rs" "src/fusion.rs" "src/indexing.rs" "src/kernel.rs"
+                "src/launch.rs" "src/lib.rs" "src/lowering.rs" "src/movement.rs" "src/operations.rs" "src/options.rs" "src/planner.rs"
+                "src/processor.rs" "src/ram.rs" "src/timeline.rs"
+            ),
+            Self::Mlir => sources!("mlir":
+                "build.rs" "compiler/compiler.cc" "compiler/compiler.h"
+                "src/client.rs" "src/compiler.rs" "src/executable.rs" "src/lib.rs" "src/options.rs"
             ),
         }
     }
@@ -76,20 +96,27 @@ mod tests {
 
     use super::*;
 
+    /// Adds the paths and the texts of the files below a folder, without those that `new` writes itself.
+    fn read(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            if path.is_dir() {
+                read(root, &path, files);
+            } else if !["Cargo.toml", "README.md"].contains(&&*name) {
+                files.push((name, fs::read_to_string(path).unwrap()));
+            }
+        }
+    }
+
     #[test]
     fn templates_have_all_files_of_their_examples() {
-        for template in [Template::Hello, Template::Queue] {
-            let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join("../examples")
-                .join(template.example())
-                .join("src");
-            let mut files: Vec<(String, String)> = fs::read_dir(folder)
-                .unwrap()
-                .map(|entry| entry.unwrap())
-                .map(|entry| {
-                    (entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap())
-                })
-                .collect();
+        for (template, example) in
+            [(Template::Hello, "hello"), (Template::Queue, "accelerator"), (Template::Mlir, "mlir")]
+        {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(example);
+            let mut files = Vec::new();
+            read(&folder, &folder, &mut files);
             files.sort();
             let own: Vec<(String, String)> = template
                 .sources()

@@ -1,0 +1,1 @@
+../../../examples/mlir/build.rs
