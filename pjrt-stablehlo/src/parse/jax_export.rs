@@ -20,7 +20,8 @@ const FIELDS_START: usize = 4;
 /// ```
 pub fn program_of_jax_export(bytes: &Bytes) -> Option<Bytes> {
     let root = u32_at(bytes, 0)?;
-    let table_of_fields = root.checked_sub_signed(i32_at(bytes, root)? as isize)?;
+    let table_of_fields =
+        usize::try_from(i64::try_from(root).ok()? - i64::from(i32_at(bytes, root)?)).ok()?;
     let size = usize::from(u16_at(bytes, table_of_fields)?);
     if size < FIELDS_START || size % 2 != 0 {
         return None;
