@@ -24,7 +24,7 @@ const SENTINELS: &[&str] = &[
     "plugin/initialize_twice",
     "client/devices_exist",
     "event/wait_for_data",
-    "upload/of_rank_6",
+    "upload/of_each_rank",
     "buffer/dims_stay",
     "compile/name",
     "execute/adds",

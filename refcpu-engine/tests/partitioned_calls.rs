@@ -96,7 +96,7 @@ impl CallPartitioner for Host {
                 })
             }
             "other_type" => given(columns, None),
-            "no_mesh" => {
+            "crossed" => {
                 let mut crossed = columns.clone();
                 for (p, position) in crossed.iter_mut().flat_map(|c| c.position.iter_mut().enumerate()) {
                     *position = vec![0, usize::from(p == 1 || p == 2)];
@@ -116,7 +116,7 @@ impl CallPartitioner for Host {
 }
 
 fn find(target: &str) -> Option<Arc<dyn CallPartitioner>> {
-    let known = ["sums", "whole", "cuts", "other_type", "no_mesh", "unreadable", "refused"];
+    let known = ["sums", "whole", "cuts", "other_type", "crossed", "unreadable", "refused"];
     let name = known.into_iter().find(|known| *known == target)?;
     Some(Arc::new(Host(name)))
 }
@@ -222,7 +222,6 @@ fn a_program_without_such_calls_stays_as_it_is() {
 fn what_does_not_fit_is_an_error_of_the_call() {
     for (target, kind, said) in [
         ("other_type", CompileErrorKind::InvalidArgument, "(tensor<4x3xf32>) -> (tensor<4x6xf32>)"),
-        ("no_mesh", CompileErrorKind::Unimplemented, "not along the axes of one mesh"),
         ("unreadable", CompileErrorKind::InvalidArgument, "cannot be parsed"),
         ("refused", CompileErrorKind::InvalidArgument, "not today"),
     ] {
@@ -230,6 +229,12 @@ fn what_does_not_fit_is_an_error_of_the_call() {
         assert_eq!((error.kind, &*error.op), (kind, "stablehlo.custom_call"), "{error}");
         assert!(error.to_string().contains(said), "{error}");
     }
+}
+
+#[test]
+fn calls_may_split_along_a_mesh_with_another_order_of_devices() {
+    let text = partition(&program("crossed"), &options()).unwrap();
+    assert!(text.contains("device_ids=[0, 3, 1, 2]"), "{text}");
 }
 
 #[test]

@@ -83,9 +83,6 @@ impl FutureCopy {
     }
 }
 
-/// The initial value of the bytes that a plugin writes.
-pub const UNWRITTEN: u8 = 0xEE;
-
 /// The size from which the memory of a readback is used again.
 const LARGE: usize = 1 << 20;
 
@@ -370,7 +367,7 @@ impl Buffer {
         self.read_into(size, &CopyLayout::Unsaid)
     }
 
-    /// Reads the array into this many bytes, which are initialized to [`UNWRITTEN`].
+    /// Reads the array into this many bytes, which are initialized to [`UNWRITTEN`](super::UNWRITTEN).
     ///
     /// # Errors
     ///

@@ -6,8 +6,10 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::buffer::UNWRITTEN;
 use super::error::{Error, Result};
+
+/// The initial value of the bytes that a plugin writes.
+pub const UNWRITTEN: u8 = 0xEE;
 
 /// Memory that [`HostMemory::recycle`] returned, by its size: addresses that are multiples of 64.
 static RECYCLED: Mutex<BTreeMap<usize, Vec<usize>>> = Mutex::new(BTreeMap::new());

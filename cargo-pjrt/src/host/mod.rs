@@ -35,7 +35,7 @@ mod transfer;
 mod upload;
 mod values;
 
-pub use buffer::{Buffer, CopyLayout, Dependency, FutureCopy, HeldBytes, UNWRITTEN};
+pub use buffer::{Buffer, CopyLayout, Dependency, FutureCopy, HeldBytes};
 pub(crate) use called::{on_first_calls, take_called};
 pub use client::{AliasHandle, Client, CreateOption};
 pub use element_type::ElementType;
@@ -48,7 +48,7 @@ pub use executable::{
 };
 pub use extension::{EXTENSION_FUNCTIONS, ExtensionFunction};
 pub use fence::{Fence, HostSizes, Watched, fenced, prefilled, with_host_sizes};
-pub use host_memory::{HostMemory, ViewMemory};
+pub use host_memory::{HostMemory, UNWRITTEN, ViewMemory};
 pub use layout::{Layout, Tile};
 pub use library::LoadError;
 pub use objects::{Device, DeviceDescription, Memory, MemoryStats, UserData};

@@ -17,7 +17,7 @@ use pjrt_sys::*;
 const OVERWRITTEN: u8 = 0xA7;
 
 /// The number of bytes of overwritten copies that remain allocated.
-const KEPT: usize = 1 << 20;
+const KEPT: usize = 1 << 16;
 
 /// The overwritten copies, from the oldest to the newest.
 static OLD: Mutex<(VecDeque<Vec<u64>>, usize)> = Mutex::new((VecDeque::new(), 0));

@@ -8,6 +8,7 @@ mod options;
 mod parent;
 mod recorded;
 mod report;
+mod source;
 mod sources;
 mod text;
 mod trials;

@@ -2,7 +2,7 @@
 
 use clap::builder::PossibleValuesParser;
 
-use super::sources::Source;
+use super::source::Source;
 use crate::run::Job;
 
 /// The names and the programs of the tiers, from the first that a device needs to the last.

@@ -5,16 +5,9 @@ use std::path::Path;
 
 use super::options::Options;
 use super::recorded::recorded;
+use super::source::Source;
 use crate::run::{Job, programs};
 use crate::session::log::{Entry, Log};
-
-/// A program, or the error of reading it.
-pub(super) struct Source {
-    /// The tier, folder or recording that it belongs to.
-    pub(super) tier: String,
-    pub(super) name: String,
-    pub(super) job: Result<Job, String>,
-}
 
 /// The tier of the programs that the command line names one by one.
 const NAMED: &str = "programs";

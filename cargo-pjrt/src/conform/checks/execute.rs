@@ -187,7 +187,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when num_dims=0 fail UNKNOWN",
     )
     .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client.")
-    .also(&["upload/scalar", "programs/outputs_have_their_dims", "view/writes_are_seen_*"])
+    .also(&["upload/scalar", "upload/of_each_rank", "programs/outputs_have_their_dims", "view/writes_are_seen_*"])
     .needed_by(ALL),
     check(
         "execute/no_elements",

@@ -27,9 +27,9 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_Client_BufferFromHostBuffer_Args::dims", "The array dimensions of `data`. A scalar has none.")
     .needed_by(ALL).also(&["execute/scalars", "programs/outputs_have_their_dims", "view/writes_are_seen_*"]),
     check(
-        "upload/of_rank_6",
+        "upload/of_each_rank",
         "Arrays can have any number of dimensions, from 0 to 8, and keep them after the host overwrote those that it passed.",
-        rank_6,
+        each_rank,
         "PJRT_Client_BufferFromHostBuffer when num_dims=6 fail INVALID_ARGUMENT",
     )
     .header("PJRT_Client_BufferFromHostBuffer_Args::dims", "The array dimensions of `data`. The header names no limit.")
@@ -355,7 +355,7 @@ fn scalar(context: &Context) -> Verdict {
     comes_back(context, &HostArray::new(&f32_bytes(&[7.5]), ElementType::F32, &[]), &[7.5])
 }
 
-fn rank_6(context: &Context) -> Verdict {
+fn each_rank(context: &Context) -> Verdict {
     for rank in 0..=8 {
         let dims: &[i64] = &[1, 2, 1, 3, 1, 2, 2, 1][..rank];
         let values: Vec<f32> = (0..dims.iter().product()).map(|value: i64| value as f32).collect();

@@ -1,0 +1,11 @@
+//! A program whose needs are listed.
+
+use crate::run::Job;
+
+/// A program, or the error of reading it.
+pub(super) struct Source {
+    /// The tier, folder or recording that it belongs to.
+    pub(super) tier: String,
+    pub(super) name: String,
+    pub(super) job: Result<Job, String>,
+}
