@@ -63,30 +63,41 @@ impl Split {
         let results = run(&self.part, runtime, lanes, &RunOptions::default())?;
         let joined = |(k, result): (usize, &ArrayInfo)| {
             let dims = &result.shape.dims;
-            let mut boxes: Vec<(&Array, Vec<usize>)> = vec![];
+            let mut boxes: Vec<(Array, Vec<usize>)> = vec![];
             for (partition, results) in results.iter().enumerate() {
                 let (starts, sizes) = part(result.sharding.as_ref(), dims, partition);
                 ensure!(results[k].dims() == sizes, "a part of {:?}, not {sizes:?}", results[k].dims());
+                // The last parts of a dimension may reach beyond the array.
+                let ends = starts
+                    .iter()
+                    .zip(&sizes)
+                    .zip(dims.iter())
+                    .map(|((start, size), dim)| (start + size).min(*dim));
+                let inside: Vec<usize> =
+                    ends.zip(&starts).map(|(end, start)| end.saturating_sub(*start)).collect();
+                if inside.contains(&0) && !dims.contains(&0) {
+                    continue;
+                }
+                let array =
+                    Array::window(&results[k], &vec![0; dims.len()], &inside).dense(&runtime.allocator)?;
                 if let Some((other, _)) = boxes.iter().find(|(_, at)| *at == starts) {
-                    ensure!(
-                        other.bytes() == results[k].bytes(),
-                        "partitions have different copies of result {k}"
-                    );
+                    ensure!(other.bytes() == array.bytes(), "partitions have different copies of result {k}");
                 } else {
-                    boxes.push((&results[k], starts));
+                    boxes.push((array, starts));
                 }
             }
-            let boxes: Vec<(&Array, &[usize])> = boxes.iter().map(|(a, at)| (*a, at.as_slice())).collect();
+            let boxes: Vec<(&Array, &[usize])> = boxes.iter().map(|(a, at)| (a, at.as_slice())).collect();
             Ok(Array::assemble(&runtime.allocator, result.shape.dtype, dims, &boxes)?)
         };
         self.whole.results.iter().enumerate().map(joined).collect()
     }
 }
 
-/// Returns the start indices and the sizes of a partition's part.
+/// Returns the start indices and the sizes of a partition's part. All parts have the size of the largest.
 fn part(sharding: Option<&Sharding>, dims: &[usize], partition: usize) -> (Vec<usize>, Vec<usize>) {
     let Some(sharding) = sharding else { return (vec![0; dims.len()], dims.to_vec()) };
-    let sizes: Vec<usize> = dims.iter().zip(&sharding.parts).map(|(size, parts)| size / parts).collect();
+    let sizes: Vec<usize> =
+        dims.iter().zip(&sharding.parts).map(|(size, parts)| size.div_ceil(*parts)).collect();
     let starts = sharding.position[partition].iter().zip(&sizes).map(|(index, size)| index * size).collect();
     (starts, sizes)
 }
