@@ -36,7 +36,7 @@ pub(super) struct EntryPoint {
     pub(super) package: Option<String>,
 }
 
-/// What JAX does in the environment.
+/// The behavior of JAX in the environment.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Jax {
     pub(super) modules: Vec<Module>,

@@ -21,7 +21,7 @@ pub struct Finding {
     pub level: Level,
     /// The fact.
     pub message: String,
-    /// What to do. Empty if nothing is to be done.
+    /// The action that solves the problem, or an empty text if none is necessary.
     pub fix: String,
 }
 

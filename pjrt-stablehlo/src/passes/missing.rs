@@ -143,7 +143,7 @@ pub fn missing(module: &Module, core: &CoreOps) -> Result<Missing, Error> {
 /// The name and element types of an operation.
 type Key = (Str, Vec<ElementType>);
 
-/// What has been found so far.
+/// The findings so far.
 #[derive(Default)]
 struct Found {
     missing: Missing,

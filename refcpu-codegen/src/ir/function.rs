@@ -350,7 +350,7 @@ pub enum Inst {
         /// The summand.
         c: Reg,
     },
-    /// Whether two values are in a relation.
+    /// Compares two values by a relation.
     Compare {
         /// The relation.
         relation: Relation,

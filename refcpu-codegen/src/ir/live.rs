@@ -43,7 +43,7 @@ pub(crate) struct Interval {
     pub(crate) end: u32,
     /// The number of accesses, weighted by the depth of loops.
     pub(crate) weight: f32,
-    /// Whether the register is needed across a call.
+    /// `true` if the register is needed across a call.
     pub(crate) crosses_call: bool,
 }
 

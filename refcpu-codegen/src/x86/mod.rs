@@ -69,7 +69,7 @@ pub(crate) fn assemble(f: &Function, liveness: &Liveness) -> Result<Vec<u8>, Err
 struct Frame {
     /// The offset of the state; the function follows.
     state: u32,
-    /// Whether the code uses registers of 32 bytes.
+    /// `true` if the code uses registers of 32 bytes.
     wide: bool,
 }
 

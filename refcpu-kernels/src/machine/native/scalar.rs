@@ -165,7 +165,7 @@ macro_rules! scalar {
     };
 }
 
-/// Whether a Rust type is an unsigned integer.
+/// `true` for Rust types that are unsigned integers.
 macro_rules! unsigned {
     (u32) => {
         true

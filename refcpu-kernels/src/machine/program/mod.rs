@@ -148,7 +148,7 @@ pub enum Formula {
         depth: usize,
         /// The distance between the elements of a sum, or, if `adjacent`, between those of neighboring results.
         stride: usize,
-        /// Whether the elements of a sum are adjacent. Otherwise those of neighboring results are.
+        /// `true` if the elements of a sum are adjacent, `false` if those of neighboring results are.
         adjacent: bool,
     },
 }
