@@ -337,6 +337,14 @@ fn of_monoid<M: Monoid>() -> Reducer {
         unsafe { segments_body::<M>(dst, src, count, length) }
     }
     /// # Safety
+    /// See [`segments_body`]; the machine must have the features.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
+    unsafe fn avx2_segments<M: Monoid>(dst: *mut u8, src: *const u8, count: usize, length: usize) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { segments_body::<M>(dst, src, count, length) }
+    }
+    /// # Safety
     /// See [`segments_body`].
     unsafe fn baseline_segments<M: Monoid>(dst: *mut u8, src: *const u8, count: usize, length: usize) {
         // SAFETY: guaranteed by the caller.
@@ -353,6 +361,8 @@ fn of_monoid<M: Monoid>() -> Reducer {
         segments: match isa::level() {
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => avx512_segments::<M>,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => avx2_segments::<M>,
             _ => baseline_segments::<M>,
         },
         merge: |running, further| *running = M::merge(M::W::of(*running), M::W::of(further)).bits(),
