@@ -96,8 +96,8 @@ impl Arrays {
     }
 }
 
-/// Returns UNIMPLEMENTED if a program was compiled for other numbers of replicas and partitions than the host requested: the plugin
-/// ignored them.
+/// Returns UNIMPLEMENTED if a program was compiled for other numbers of replicas and partitions than the host requested,
+/// because the plugin ignored them.
 fn check_counts<C: PjrtClient>(executable: &C::Executable, options: &CompileOptions) -> Result<()> {
     let counts = [
         ("replicas", options.num_replicas, executable.num_replicas()),

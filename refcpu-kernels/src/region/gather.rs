@@ -39,7 +39,14 @@ pub(super) unsafe fn gather(
 multiversion! {
     /// # Safety
     /// See [`gather`].
-    unsafe fn gather_as<T: Copy>(dst: *mut u8, base: *const u8, dims: &[usize], strides: &[isize], start: usize, n: usize) = gather_body
+    unsafe fn gather_as<T: Copy>(
+        dst: *mut u8,
+        base: *const u8,
+        dims: &[usize],
+        strides: &[isize],
+        start: usize,
+        n: usize,
+    ) = gather_body
 }
 
 /// # Safety
