@@ -126,6 +126,7 @@ pub mod versions;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+pub use bytecode::{write_bytecode, write_portable_artifact};
 pub use bytes::Bytes;
 pub use infer::{Inferred, infer_result_types, types_compatible};
 pub use ir::Module;
