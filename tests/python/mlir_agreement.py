@@ -6,7 +6,8 @@
 and PJRT_CAPTURED name (without them a sample in this repository), and those of the given folders of `lowerings.py`.
 
 For each program, in text or bytecode: it is read and printed by this project, the text is parsed by MLIR, and that is
-compared with the original, parsed by MLIR. Then MLIR writes each text as bytecode with its native dialects, in all
+compared with the original, parsed by MLIR. The same holds for what this project writes of it: StableHLO bytecode, and a
+portable artifact of some version, which this project can write if and only if MLIR can. Then MLIR writes each text as bytecode with its native dialects, in all
 versions of the format, which has to read as the same module as the text. What is in HLO has to read as a module that MLIR
 accepts, with the arguments and results of the function that it was made of.
 """
@@ -211,12 +212,57 @@ class Report:
         return failed == 0
 
 
+def artifact_versions():
+    """The versions of VHLO from the oldest to this jaxlib's."""
+    newest = int(stablehlo.get_current_version().split(".")[1])
+    return [f"0.{minor}.0" for minor in range(9, 21)] + [f"1.{minor}.0" for minor in range(newest + 1)]
+
+
+def mlir_error_of_artifact(module, version):
+    """The reason why MLIR does not write a module as an artifact of a version; `None` if it does."""
+    try:
+        stablehlo.serialize_portable_artifact(module, version, True)
+    except (ir.MLIRError, ValueError) as error:
+        return f"{error}"[:CUT] or "no reason"
+    return None
+
+
+def check_written(context, program, answer, expected, report):
+    """MLIR reads what this project writes of a program, and it is the same module."""
+    for form in ("bytecode", "artifact"):
+        name = f"{program['name']} as {form} {program['artifact'] if form == 'artifact' else ''}".rstrip()
+        failure = None
+        if error := answer.get(f"{form}_error"):
+            if form == "bytecode":
+                failure = f"not written: {error}"
+            elif not mlir_error_of_artifact(ir.Module.parse(answer["text"]), program["artifact"]):
+                failure = f"not written, but MLIR writes it: {error}"
+        else:
+            written = bytes.fromhex(answer[form])
+            try:
+                found = parse(context, written) if form == "artifact" else ir.Module.parse(written)
+                found = canonical(found, program["locations"] and not is_before_ranges(form, program["artifact"]))
+                wanted = expected if not is_before_ranges(form, program["artifact"]) else canonical(ir.Module.parse(answer["text"]), False)
+                if found != wanted:
+                    failure = first_difference(wanted, found)
+            except (ir.MLIRError, ValueError) as error:
+                failure = f"MLIR does not read it: {str(error)[:CUT]}"
+        report.check(name, failure)
+
+
+def is_before_ranges(form, version):
+    """True for artifacts of versions whose readers have no locations that are ranges."""
+    return form == "artifact" and tuple(map(int, version.split(".")[:2])) < (1, 9)
+
+
 def check_texts(context, tool, asked, files, report):
-    """MLIR parses what this project prints, and it is the same module. Gives the texts by program."""
-    for program in asked:
+    """MLIR parses what this project prints and writes, and it is the same module."""
+    versions = artifact_versions()
+    for index, program in enumerate(asked):
         # MLIR makes up locations for texts that have none.
         data = files.read(program)
         program["locations"] = data.startswith(BYTECODE_MAGIC) or b"loc(" in data
+        program["artifact"] = versions[index % len(versions)]
     answers = to_texts(tool, asked)
     for program, answer in zip(asked, answers):
         failure = None
@@ -234,6 +280,8 @@ def check_texts(context, tool, asked, files, report):
             except ir.MLIRError as error:
                 failure = f"MLIR cannot read the printed text: {str(error)[:CUT]}"
         report.check(program["name"], failure)
+        if failure is None:
+            check_written(context, program, answer, expected, report)
 
 
 def main_of(module):
@@ -302,7 +350,7 @@ def check_native(context, tool, asked, files, report, every_version):
         for index, program in enumerate(asked):
             data = files.read(program)
             if not data.startswith(BYTECODE_MAGIC) and not is_exception(program["name"]):
-                wanted.append({**program, "locations": False})
+                wanted.append({**program, "locations": False, "artifact": None})
                 versions = range(NEWEST_FORMAT + 1) if every_version else {NEWEST_FORMAT, index % NEWEST_FORMAT}
                 write(ir.Module.parse(data.decode()), program["name"], versions)
         wanted.append(None)

@@ -49,9 +49,7 @@ pub(crate) fn read(input: Bytes) -> Result<Module, Error> {
 
 /// Returns the version in a producer string such as `StableHLO_v1.13.7`.
 fn producer_version(producer: &str) -> Option<Version> {
-    let mut parts = producer.strip_prefix("StableHLO_v")?.split('.').map(str::parse);
-    let mut part = || parts.next()?.ok();
-    Some(Version::new(part()?, part()?, part()?))
+    producer.strip_prefix("StableHLO_v")?.parse().ok()
 }
 
 /// The owner of regions that are being read.
