@@ -46,7 +46,7 @@ enum Correspondence {
     ScatterNumbers,
     /// An attribute for each field; if there is no algorithm, each is the type `none`.
     Algorithm,
-    /// A version of type `i64` in VHLO, and `i32` in StableHLO.
+    /// A version of type `i32`; in VHLO, version 0 has type `i64`, like the default.
     Version,
     /// The number of the channel, which is 0 if there is no channel.
     Channel,
@@ -170,7 +170,7 @@ pub(super) fn to_vhlo(code: OpCode, name: &Str, attribute: Attribute) -> Vec<(St
         return parts.0;
     }
     let attribute = match (correspondence, attribute) {
-        (Version, Attribute::Integer { value, .. }) => value.into(),
+        (Version, Attribute::Integer { value: 0, .. }) => 0.into(),
         (ApiVersion, Attribute::Integer { value, .. }) => {
             let case = u64::try_from(value).ok().and_then(CustomCallApiVersion::from_code);
             Attribute::Enum(case.unwrap_or(CustomCallApiVersion::Original).into())
