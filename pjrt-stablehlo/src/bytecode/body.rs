@@ -4,9 +4,9 @@ use super::correspondence::{
     first_form_lacks, first_form_padding, introduced_later, to_vhlo, vhlo_attributes,
 };
 use super::encoder::Home;
+use super::file_writer::{OpHead, Writer};
 use super::output::Output;
 use super::sections::{FORMAT_ELIDED_LOCATIONS, FORMAT_USE_LIST_ORDERS};
-use super::write::{OpHead, Writer};
 use crate::ir::{Attribute, BlockId, Body, Op, OpCode, OpId, RegionId, Str, Trait, Type, ValueId};
 use crate::versions::Version;
 use crate::{Error, ErrorKind};
@@ -278,7 +278,7 @@ impl BodyWriter<'_, '_> {
         &mut self,
         id: OpId,
         version: Version,
-    ) -> Result<(std::rc::Rc<super::write::Form>, Vec<(Str, Attribute)>), Error> {
+    ) -> Result<(std::rc::Rc<super::file_writer::Form>, Vec<(Str, Attribute)>), Error> {
         let op = self.body.op(id);
         let code = op.kind.code();
         let encoder = &self.writer.encoder;

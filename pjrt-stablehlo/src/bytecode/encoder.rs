@@ -13,13 +13,16 @@ use crate::{Error, ErrorKind};
 /// Encodes an attribute or a type; returns `None` if the dialect does not have it.
 type Encode<T> = fn(&mut Encoder, &T) -> Result<Option<Output>, Error>;
 
+/// Encodes a location.
+type EncodeLocation = fn(&mut Encoder, &Location) -> Result<Output, Error>;
+
 /// The functions that encode the entries of a dialect.
 pub(super) struct Writer {
     pub(super) name: &'static str,
     pub(super) attribute: Encode<Attribute>,
     pub(super) ty: Encode<Type>,
     /// Encodes a location, which only `builtin` has.
-    pub(super) location: Option<fn(&mut Encoder, &Location) -> Result<Output, Error>>,
+    pub(super) location: Option<EncodeLocation>,
 }
 
 /// The encodings of attributes and types.

@@ -10,6 +10,7 @@ mod cursor;
 mod dialects;
 mod encoder;
 mod entries;
+mod file_writer;
 mod ops;
 mod output;
 mod quant;
@@ -22,5 +23,5 @@ mod vhlo;
 mod write;
 
 pub(crate) use code::read;
-pub(crate) use write::MAGIC;
+pub(crate) use sections::MAGIC;
 pub use write::{write_bytecode, write_portable_artifact};

@@ -6,6 +6,9 @@ use super::cursor::{Cursor, malformed};
 use crate::ir::{Attribute, Str};
 use crate::{Bytes, Error, ErrorKind};
 
+/// The first bytes of MLIR bytecode.
+pub(crate) const MAGIC: &[u8] = b"ML\xefR";
+
 /// The newest supported version of the bytecode format.
 pub(super) const NEWEST_FORMAT: u64 = 6;
 /// The first format in which dialects have versions.

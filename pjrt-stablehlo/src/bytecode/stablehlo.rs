@@ -110,7 +110,6 @@ pub(super) fn encode_attribute(
     encoder: &mut Encoder,
     attribute: &Attribute,
 ) -> Result<Option<Output>, Error> {
-    let native = Home::Native;
     let mut out;
     match attribute {
         Attribute::ChannelHandle(channel) => {
@@ -141,8 +140,25 @@ pub(super) fn encode_attribute(
             out = encode_alias(code::OUTPUT_OPERAND_ALIAS, alias);
         }
         Attribute::ResultAccuracy(accuracy) => {
-            out = encode_accuracy(encoder, native, code::RESULT_ACCURACY, accuracy)?;
+            out = encode_accuracy(encoder, Home::Native, code::RESULT_ACCURACY, accuracy)?;
         }
+        Attribute::Enum(value) => match CASES.iter().find(|(_, name)| *name == value.names().0) {
+            Some((code, _)) => {
+                out = Output::with_code(*code);
+                out.varint(value.code());
+            }
+            None => return Ok(None),
+        },
+        mesh => return encode_mesh_attribute(encoder, mesh),
+    }
+    Ok(Some(out))
+}
+
+/// Encodes replica groups, a mesh or a part of one; `None` for other attributes.
+fn encode_mesh_attribute(encoder: &mut Encoder, attribute: &Attribute) -> Result<Option<Output>, Error> {
+    let native = Home::Native;
+    let mut out;
+    match attribute {
         Attribute::ReplicaGroupMeshAxes(groups) => {
             out = Output::with_code(code::REPLICA_GROUP_MESH_AXES);
             let mesh = match &groups.mesh {
@@ -186,13 +202,6 @@ pub(super) fn encode_attribute(
                 out.varint(encoder.attribute(native, &ids)?);
             }
         }
-        Attribute::Enum(value) => match CASES.iter().find(|(_, name)| *name == value.names().0) {
-            Some((code, _)) => {
-                out = Output::with_code(*code);
-                out.varint(value.code());
-            }
-            None => return Ok(None),
-        },
         _ => return Ok(None),
     }
     Ok(Some(out))

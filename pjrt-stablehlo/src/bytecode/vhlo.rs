@@ -7,8 +7,8 @@ use super::{builtin, quant, stablehlo, tensor};
 use crate::Error;
 use crate::ir::{
     Attribute, AxisRef, ComparisonDirection, ComparisonType, CustomCallApiVersion, ElementType, FftType,
-    FunctionType, MeshAxis, MeshReference, Precision, ReplicaGroupMeshAxes, ResultAccuracyMode, RngAlgorithm,
-    RngDistribution, Str, SubAxis, TransposeKind, Type,
+    FunctionType, MeshAxis, MeshReference, Precision, QuantizedType, ReplicaGroupMeshAxes,
+    ResultAccuracyMode, RngAlgorithm, RngDistribution, Str, SubAxis, TransposeKind, Type,
 };
 use crate::versions::Version;
 
@@ -66,6 +66,8 @@ const CASES: &[(u64, &str, (u32, u32))] = &[
 const FIRST: (u32, u32) = (0, 9);
 /// The version that introduced result accuracies.
 const RESULT_ACCURACIES: (u32, u32) = (1, 9);
+/// The version that introduced quantization parameters for each index of a dimension.
+const QUANTIZED_AXES: (u32, u32) = (0, 18);
 /// The version that introduced meshes and replica groups along their axes.
 const MESHES: (u32, u32) = (1, 16);
 
@@ -169,10 +171,8 @@ pub(super) fn encode_attribute(
         Attribute::OutputOperandAlias(alias) => {
             out = stablehlo::encode_alias(code::OUTPUT_OPERAND_ALIAS, alias);
         }
-        Attribute::String(text) => out = builtin::encode_string(encoder, code::STRING, text.as_bytes()),
-        Attribute::Bytes(bytes) => out = builtin::encode_string(encoder, code::STRING, bytes),
-        Attribute::Symbol(path) if path.len() == 1 => {
-            out = builtin::encode_string(encoder, code::STRING, path[0].as_bytes());
+        Attribute::String(_) | Attribute::Bytes(_) | Attribute::Symbol(_) => {
+            return Ok(text_of(attribute).map(|text| builtin::encode_string(encoder, code::STRING, text)));
         }
         Attribute::IntegerArray { ty: ty @ (ElementType::I64 | ElementType::I1), values } => {
             let value = stablehlo::vector(*ty, values)?;
@@ -196,6 +196,16 @@ pub(super) fn encode_attribute(
         mesh => return encode_mesh_attribute(encoder, mesh),
     }
     Ok(Some(out))
+}
+
+/// Returns the text of an attribute that VHLO represents by a string.
+fn text_of(attribute: &Attribute) -> Option<&[u8]> {
+    match attribute {
+        Attribute::String(text) => Some(text.as_bytes()),
+        Attribute::Bytes(bytes) => Some(bytes),
+        Attribute::Symbol(path) if path.len() == 1 => Some(path[0].as_bytes()),
+        _ => None,
+    }
 }
 
 /// Encodes a mesh or a part of one; `None` for other attributes.
@@ -367,13 +377,7 @@ pub(super) fn encode_type(encoder: &mut Encoder, ty: &Type) -> Result<Option<Out
             out = Output::with_code(code::BUFFER);
             tensor::encode_shape(encoder, home, &mut out, buffer)?;
         }
-        Type::Quantized(quantized) if quantized.blocks.is_none() => match quantized.axis {
-            None => out = quant::encode_uniform(encoder, home, code::QUANTIZED, quantized)?,
-            Some(axis) => {
-                since(encoder, (0, 18))?;
-                out = quant::encode_per_axis(encoder, home, code::QUANTIZED_PER_AXIS, quantized, axis)?;
-            }
-        },
+        Type::Quantized(quantized) => return encode_quantized(encoder, quantized),
         Type::Future(types) => {
             since(encoder, (1, 15))?;
             out = Output::with_code(code::FUTURE);
@@ -396,4 +400,16 @@ pub(super) fn encode_type(encoder: &mut Encoder, ty: &Type) -> Result<Option<Out
         _ => return Ok(None),
     }
     Ok(Some(out))
+}
+
+/// Encodes a quantized type; `None` if it has parameters for blocks.
+fn encode_quantized(encoder: &mut Encoder, ty: &QuantizedType) -> Result<Option<Output>, Error> {
+    Ok(match (&ty.blocks, ty.axis) {
+        (Some(_), _) => None,
+        (None, None) => Some(quant::encode_uniform(encoder, Home::Vhlo, code::QUANTIZED, ty)?),
+        (None, Some(axis)) => {
+            encoder.require(version(QUANTIZED_AXES), || format!("the type {ty}"))?;
+            Some(quant::encode_per_axis(encoder, Home::Vhlo, code::QUANTIZED_PER_AXIS, ty, axis)?)
+        }
+    })
 }
