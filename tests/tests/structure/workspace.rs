@@ -25,6 +25,7 @@ const CRATES: &[(&str, &str)] = &[
     ("pjrt_plugin_macros", "pjrt-plugin-macros/src"),
     ("pjrt_stablehlo", "pjrt-stablehlo/src"),
     ("pjrt_sharding", "pjrt-sharding/src"),
+    ("pjrt_testing", "pjrt-testing/src"),
     ("cargo_pjrt", "cargo-pjrt/src"),
     ("refcpu_codegen", "refcpu-codegen/src"),
     ("refcpu_engine", "refcpu-engine/src"),

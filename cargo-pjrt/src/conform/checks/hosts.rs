@@ -5,13 +5,13 @@ use super::entry::{Entry, check};
 use crate::conform::harness::{
     Context, Finding, ONE_DEVICE, PATIENCE, Verdict, add_program, ensure, equal, f32_bytes,
 };
-use crate::host::{
+use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{
     Buffer, Client, Code, CopyLayout, CreateOption, Device, ElementType, Error, Event, ExecuteOptions,
     HostArray, HostMemory, HostSizes, Launched, Layout, LoadedExecutable, Memory, Program, Semantics, Value,
     with_host_sizes,
 };
-use crate::protobuf::CompileOptions;
-use crate::requirements::Profile;
 
 const ZML: &[Profile] = &[Profile::Zml];
 const PJRT_RS: &[Profile] = &[Profile::PjrtRs];
@@ -229,7 +229,7 @@ fn zml_weights(context: &Context) -> Verdict {
 }
 
 /// Waits for the callback of a piece, and destroys its event.
-fn zml_finish_piece(piece: Option<(Event, std::sync::Arc<crate::host::Outcome>)>) -> Verdict {
+fn zml_finish_piece(piece: Option<(Event, std::sync::Arc<pjrt_testing::host::Outcome>)>) -> Verdict {
     let Some((event, outcome)) = piece else { return Ok(()) };
     match outcome.wait(PATIENCE) {
         Some(outcome) => outcome?,
@@ -303,7 +303,7 @@ fn blocking(event: Event) -> Verdict {
 /// Waits for an event as a future of the crate: after the callback, it is polled once more.
 fn polling(event: Event) -> Verdict {
     if !event.is_ready()? {
-        let plugin = event.plugin;
+        let plugin = event.plugin();
         // The crate destroys the error of the callback without looking at it, even if it is null.
         let outcome = event.on_ready_then(move || drop(plugin.destroy_null("PJRT_Error_Destroy")))?;
         ensure!(outcome.wait(PATIENCE).is_some(), "the callback of an event was not called");

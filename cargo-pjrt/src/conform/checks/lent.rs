@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::arrays::{FIRST, Floats, SECOND, launch, numbered};
 use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{Context, Expected, Finding, PATIENCE, Verdict};
-use crate::host::{
+use crate::requirements::Profile;
+use pjrt_testing::host::{
     Buffer, Client, CopyLayout, ElementType, Event, HostArray, Semantics, UNWRITTEN, Uploaded,
 };
-use crate::requirements::Profile;
 
 const DURING: &str = "PJRT_HostBufferSemantics_kImmutableOnlyDuringCall";
 const DURING_TEXT: &str = "The host may change or free the memory as soon as the call returns.";

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use super::entry::{Entry, check};
 use crate::conform::harness::{Context, Finding, PATIENCE, Verdict, add_program, ensure, equal, refused};
-use crate::host::{Code, ElementType, HostArray, Program, UserData};
-use crate::protobuf::CompileOptions;
 use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{Code, ElementType, HostArray, Program, UserData};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -288,7 +288,7 @@ fn at_the_end(context: &Context) -> Verdict {
     let data = UserData::default();
     client.device()?.default_memory()?.set_user_data(&KEYS[0], &data).ok_or_else(no_table)?;
     drop(client);
-    let once = crate::host::eventually(PATIENCE, || data.dropped() > 0);
+    let once = pjrt_testing::host::eventually(PATIENCE, || data.dropped() > 0);
     ensure!(once, "the data was not destroyed although the client was");
     equal("the number of times that the data was destroyed", data.dropped(), 1)
 }
@@ -314,7 +314,7 @@ fn stats(context: &Context) -> Verdict {
         "bytes_in_use went from {before} to {with} with an output of {SIZE} bytes"
     );
     drop(launched);
-    let shrunk = crate::host::eventually(PATIENCE, || {
+    let shrunk = pjrt_testing::host::eventually(PATIENCE, || {
         device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= with - SIZE)
     });
     ensure!(shrunk, "bytes_in_use did not shrink from {with} after the output was destroyed");
@@ -343,7 +343,9 @@ fn peak(context: &Context) -> Verdict {
         let used = with.bytes_in_use;
         ensure!(peak >= used, "peak_bytes_in_use is {peak}; expected at least bytes_in_use, which is {used}");
         drop(buffer);
-        crate::host::eventually(SHORT, || device.memory_stats().is_ok_and(|stats| stats.bytes_in_use < used));
+        pjrt_testing::host::eventually(SHORT, || {
+            device.memory_stats().is_ok_and(|stats| stats.bytes_in_use < used)
+        });
         let after = device.memory_stats()?.peak_bytes_in_use;
         ensure!(
             after.is_some_and(|after| after >= peak),
@@ -367,7 +369,7 @@ fn stats_of_each(context: &Context) -> Verdict {
         devices
             .iter()
             .map(|device| Ok(device.memory_stats()?.bytes_in_use))
-            .collect::<Result<Vec<_>, crate::host::Error>>()
+            .collect::<Result<Vec<_>, pjrt_testing::host::Error>>()
     };
     let bytes = vec![1; SIZE as usize];
     for (index, device) in devices.iter().enumerate() {

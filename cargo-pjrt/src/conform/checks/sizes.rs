@@ -2,8 +2,10 @@
 
 use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{Context, Finding, Sample, Verdict, equal, for_each_size};
-use crate::host::{Buffer, Client, CopyLayout, Error, HostArray, Layout, Semantics, UNWRITTEN, ViewMemory};
 use crate::requirements::Profile;
+use pjrt_testing::host::{
+    Buffer, Client, CopyLayout, Error, HostArray, Layout, Semantics, UNWRITTEN, ViewMemory,
+};
 
 const UPLOAD: &str = "PJRT_Client_BufferFromHostBuffer";
 const UPLOAD_TEXT: &str = "Asynchronously copies a buffer stored on host to device memory.";

@@ -5,8 +5,8 @@ use super::threads::on_threads;
 use crate::conform::harness::{
     Check, Context, Expected, Finding, PATIENCE, Source, Verdict, ensure, equal, f32_bytes, refused_with,
 };
-use crate::host::{Code, ElementType, HostArray, HostMemory, Layout, Semantics};
 use crate::requirements::Profile;
+use pjrt_testing::host::{Code, ElementType, HostArray, HostMemory, Layout, Semantics};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

@@ -4,7 +4,7 @@
 use super::verdict::{Finding, Verdict};
 use crate::array::element_text;
 use crate::array::float_format::{FloatFormat, FloatKind};
-use crate::host::{ElementType, UNWRITTEN};
+use pjrt_testing::host::{ElementType, UNWRITTEN};
 
 /// An array that a check expects to read.
 pub(crate) struct Expected<'a> {

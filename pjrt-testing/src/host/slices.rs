@@ -61,7 +61,7 @@ pub(crate) unsafe fn given_text(function: &'static str, start: *const c_char, le
 /// # Safety
 ///
 /// The pointer is null, or valid for `len` bytes.
-pub(crate) unsafe fn text(start: *const c_char, len: usize) -> String {
+pub unsafe fn text(start: *const c_char, len: usize) -> String {
     // SAFETY: guaranteed by the caller.
     String::from_utf8_lossy(unsafe { bytes(start.cast(), len) }).into_owned()
 }
@@ -71,7 +71,7 @@ pub(crate) unsafe fn text(start: *const c_char, len: usize) -> String {
 /// # Safety
 ///
 /// The pointer is null, or valid for `len` bytes, for as long as the caller uses them.
-pub(crate) unsafe fn bytes<'a>(start: *const c_void, len: usize) -> &'a [u8] {
+pub unsafe fn bytes<'a>(start: *const c_void, len: usize) -> &'a [u8] {
     // SAFETY: guaranteed by the caller.
     unsafe { array(start.cast::<u8>(), len) }
 }
@@ -81,7 +81,7 @@ pub(crate) unsafe fn bytes<'a>(start: *const c_void, len: usize) -> &'a [u8] {
 /// # Safety
 ///
 /// The pointer is null, or valid for `len` elements, for as long as the caller uses them.
-pub(crate) unsafe fn array<'a, T>(start: *const T, len: usize) -> &'a [T] {
+pub unsafe fn array<'a, T>(start: *const T, len: usize) -> &'a [T] {
     if start.is_null() || len == 0 {
         return &[];
     }

@@ -88,7 +88,7 @@ pub(crate) unsafe fn named_values(
 /// # Safety
 ///
 /// The pointer is null, or valid for `len` named values whose names and values can be read.
-pub(crate) unsafe fn named_values_of_host(start: *const PJRT_NamedValue, len: usize) -> Vec<NamedValue> {
+pub unsafe fn named_values_of_host(start: *const PJRT_NamedValue, len: usize) -> Vec<NamedValue> {
     // SAFETY: guaranteed by the caller. The type says which field of the union is set.
     unsafe {
         let read = |raw: &PJRT_NamedValue| NamedValue {

@@ -9,7 +9,7 @@ use super::plugin::{Plugin, SlotState};
 use super::slices::{bytes, text};
 
 /// Reads an error of the plugin and destroys it. A null pointer means success.
-pub(crate) fn take(plugin: Plugin, slot: usize, error: *mut PJRT_Error) -> Option<Error> {
+pub(super) fn take(plugin: Plugin, slot: usize, error: *mut PJRT_Error) -> Option<Error> {
     take_of(plugin, SLOTS[slot].name, error)
 }
 
@@ -26,7 +26,7 @@ pub(super) fn take_of(plugin: Plugin, function: &'static str, error: *mut PJRT_E
 }
 
 /// Reads an error without destroying it.
-pub(crate) fn read(plugin: Plugin, function: &'static str, error: *mut PJRT_Error) -> Error {
+pub(super) fn read(plugin: Plugin, function: &'static str, error: *mut PJRT_Error) -> Error {
     let mut message = PJRT_Error_Message_Args { error, ..PJRT_Error_Message_Args::zeroed() };
     let mut code = PJRT_Error_GetCode_Args { error, ..PJRT_Error_GetCode_Args::zeroed() };
     let _ = plugin.call_raw(&mut message);
