@@ -12,7 +12,8 @@ use crate::environment::run::run;
 use crate::environment::workspace;
 
 /// The crates of the SDK that a plugin depends on, directly or indirectly.
-const CRATES: &[&str] = &["pjrt-plugin-sys", "pjrt-plugin-macros", "pjrt-plugin", "pjrt-stablehlo"];
+const CRATES: &[&str] =
+    &["pjrt-plugin-sys", "pjrt-plugin-macros", "pjrt-plugin", "pjrt-stablehlo", "pjrt-testing"];
 
 /// A plugin that was created and built.
 pub(crate) struct Built {

@@ -31,6 +31,7 @@ const RESERVED: &[&str] = &[
     "target",
     "pjrt_plugin",
     "pjrt_stablehlo",
+    "pjrt_testing",
 ];
 
 impl Name {
@@ -85,7 +86,7 @@ impl Name {
         let capital = Self::new(example).map(|name| name.camel).unwrap_or_default();
         // The common noun in comments stays.
         let forms = [
-            (format!("{example}_pjrt"), self.platform.clone()),
+            (template.crate_name().to_owned(), self.platform.clone()),
             (format!("\"{example}"), format!("\"{}", self.platform)),
             (format!("={example}"), format!("={}", self.platform)),
             (format!("{example}:"), format!("{}:", self.platform)),

@@ -17,6 +17,9 @@ pub(super) enum Sdk {
 /// The crates of the SDK that the templates use, and the rest of their entries in the manifest.
 const CRATES: &[(&str, &str)] = &[("pjrt-plugin", ", features = [\"stablehlo\"]"), ("pjrt-stablehlo", "")];
 
+/// The crates that the tests of the templates use.
+const TEST_CRATES: &[(&str, &str)] = &[("pjrt-testing", "")];
+
 /// The build dependencies of a template with code in C++.
 const BUILD_DEPENDENCIES: &str = "\n[build-dependencies]\ncc = \"1.2.62\"\n";
 
@@ -35,7 +38,7 @@ impl Sdk {
     ///
     /// Returns an error if a crate is missing.
     pub(super) fn checkout(folder: &Path) -> Result<Self, String> {
-        for (name, _) in CRATES {
+        for (name, _) in CRATES.iter().chain(TEST_CRATES) {
             let manifest = folder.join(name).join("Cargo.toml");
             if !manifest.is_file() {
                 return Err(format!(
@@ -60,6 +63,7 @@ impl Sdk {
             }
         };
         let dependencies: String = CRATES.iter().map(dependency).collect();
+        let test_dependencies: String = TEST_CRATES.iter().map(dependency).collect();
         let (build, lints) = match template.has_foreign_code() {
             true => (BUILD_DEPENDENCIES, "deny\"\n\n[lints.clippy]\nundocumented_unsafe_blocks = \"deny"),
             false => ("", "forbid"),
@@ -76,7 +80,9 @@ name = "{}"
 crate-type = ["cdylib", "rlib"]
 
 [dependencies]
-{dependencies}{build}
+{dependencies}
+[dev-dependencies]
+{test_dependencies}{build}
 [lints.rust]
 unsafe_code = "{lints}"
 
