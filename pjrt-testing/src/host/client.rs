@@ -11,6 +11,7 @@ use super::call::{call, destroyed_by, text_of, value_of};
 use super::element_type::ElementType;
 use super::error::{Code, Error, Result};
 use super::executable::{Executable, LoadedExecutable, Program};
+use super::host_memory::HostMemory;
 use super::layout::Layout;
 use super::objects::{Device, Memory};
 use super::plugin::Plugin;
@@ -253,7 +254,8 @@ impl Client {
     ///
     /// Returns the plugin's error.
     pub fn default_assignment(&self, replicas: i32, partitions: i32, room: usize) -> Result<Vec<i32>> {
-        let mut ids = vec![-7; room];
+        const UNSET: i32 = -7;
+        let ids = HostMemory::new(&UNSET.to_ne_bytes().repeat(room), 0);
         call!(
             self.plugin,
             PJRT_Client_DefaultDeviceAssignment_Args {
@@ -261,10 +263,11 @@ impl Client {
                 num_replicas: replicas,
                 num_partitions: partitions,
                 default_assignment_size: room,
-                default_assignment: ids.as_mut_ptr(),
+                default_assignment: ptr::with_exposed_provenance_mut(ids.exposed()),
             }
         )?;
-        Ok(ids)
+        let ids = ids.written("PJRT_Client_DefaultDeviceAssignment")?;
+        Ok(ids.as_chunks().0.iter().map(|id| i32::from_ne_bytes(*id)).collect())
     }
 
     /// Returns the client's topology (`PJRT_Client_TopologyDescription`), which lives as long as the client.

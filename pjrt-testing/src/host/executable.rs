@@ -10,6 +10,7 @@ use super::call::{call, destroyed_by, text_of, value_of};
 use super::element_type::ElementType;
 use super::error::{Error, Result};
 use super::event::Event;
+use super::host_memory::HostMemory;
 use super::objects::Device;
 use super::plugin::Plugin;
 use super::slices::{believed, given, given_text};
@@ -221,12 +222,13 @@ impl Executable {
         call!(self.plugin, PJRT_Executable_OptimizedProgram_Args { executable, program: &raw mut program })?;
         const FUNCTION: &str = "PJRT_Executable_OptimizedProgram";
         believed::<u8>(FUNCTION, program.code_size)?;
-        let mut code = vec![fill; program.code_size];
+        let code = HostMemory::destination(program.code_size, 0);
+        code.fill(fill);
         // SAFETY: the plugin returned the pointer and the length of the format's name.
         let format = unsafe { given_text(FUNCTION, program.format, program.format_size) }?;
-        program.code = code.as_mut_ptr().cast();
+        program.code = ptr::with_exposed_provenance_mut(code.exposed());
         call!(self.plugin, PJRT_Executable_OptimizedProgram_Args { executable, program: &raw mut program })?;
-        Ok((code, format))
+        Ok((code.written(FUNCTION)?, format))
     }
 
     /// Serializes the program (`PJRT_Executable_Serialize`).

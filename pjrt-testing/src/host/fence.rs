@@ -49,6 +49,8 @@ thread_local! {
     static TOUCHED: Cell<Option<usize>> = const { Cell::new(None) };
     static USED: Cell<bool> = const { Cell::new(false) };
     static HOST_SIZES: Cell<HostSizes> = const { Cell::new(&[]) };
+    /// The address of the guarded struct that is in use.
+    static GUARDED: Cell<usize> = const { Cell::new(0) };
     static PREFILLED: RefCell<Option<Prefilled>> = const { RefCell::new(None) };
 }
 
@@ -184,6 +186,11 @@ pub(super) fn with_guarded<A: SizedStruct, R>(args: &mut A, size: usize, run: im
     guarded(args, size.min(A::STRUCT_SIZE), run)
 }
 
+/// Returns `true` if the address is that of a struct before an inaccessible page.
+pub(super) fn is_guarded(address: *const u8) -> bool {
+    !address.is_null() && GUARDED.get() == address.addr()
+}
+
 /// Places the struct at the end of a page that is followed by an inaccessible one.
 fn guarded<A: SizedStruct, R>(args: &mut A, size: usize, function: impl FnOnce(*mut A) -> R) -> R {
     assert!(size_of::<A>() <= PAGE, "the struct fits into a page");
@@ -207,7 +214,9 @@ fn guarded<A: SizedStruct, R>(args: &mut A, size: usize, function: impl FnOnce(*
         first.add(start + size).write_bytes(PATTERN, slack);
         ptr::copy_nonoverlapping(ptr::from_ref(args).cast::<u8>(), first.add(start), size);
         first.add(start).cast::<usize>().write(size);
+        let outer = GUARDED.replace(first.add(start).addr());
         let result = function(first.add(start).cast::<A>());
+        GUARDED.set(outer);
         note_first_change(std::slice::from_raw_parts(first.add(start + size), slack));
         ptr::copy_nonoverlapping(first.add(start), ptr::from_mut(args).cast::<u8>(), size);
         libc::munmap(pages, 2 * PAGE);

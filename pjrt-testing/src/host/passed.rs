@@ -8,10 +8,13 @@
 //! need no code here.
 
 use std::collections::VecDeque;
+use std::ffi::{CStr, c_char};
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
 use pjrt_sys::*;
+
+use super::fence;
 
 /// The value of the bytes of copies after the call.
 const OVERWRITTEN: u8 = 0xA7;
@@ -24,11 +27,27 @@ static OLD: Mutex<(VecDeque<Vec<u64>>, usize)> = Mutex::new((VecDeque::new(), 0)
 
 /// Fields that contain the length of a list, if their name is not formed from that of the list with `num_` or
 /// `_size`.
-const LENGTHS: &[(&str, &str)] =
-    &[("create_options", "num_options"), ("shape_dims", "shape_num_dims"), ("task_ids", "num_tasks")];
+const LENGTHS: &[(&str, &str)] = &[
+    ("create_options", "num_options"),
+    ("shape_dims", "shape_num_dims"),
+    ("task_ids", "num_tasks"),
+    ("incarnation_ids", "num_tasks"),
+    ("argument_lists", "num_devices"),
+    ("output_lists", "num_devices"),
+];
+
+/// Lists of lists that functions only read, and the fields that contain the length of each inner list.
+const LISTS_OF_LISTS: &[(&str, &str)] = &[("argument_lists", "num_args")];
+
+/// Lists that functions only read, although the pointer allows them to write.
+const ONLY_READ: &[&str] = &["task_ids", "incarnation_ids", "process_infos"];
+
+/// Texts that functions only read, and that end with a zero.
+const TERMINATED: &[&str] = &["call_location"];
 
 /// Structs that functions only read, and that functions point to without a length.
-const STRUCTS_READ: &[&str] = &["*mutPJRT_Buffer_MemoryLayout", "*constPJRT_Program"];
+const STRUCTS_READ: &[&str] =
+    &["*mutPJRT_Buffer_MemoryLayout", "*constPJRT_Program", "*mutPJRT_ExecuteOptions"];
 
 /// Runs `run` with a copy of the struct and of what it points to, which is overwritten afterwards.
 pub(super) fn with_copies<A: SizedStruct, R>(args: &mut A, run: impl FnOnce(&mut A) -> R) -> R {
@@ -106,16 +125,62 @@ impl Copies {
             // SAFETY: guaranteed by the caller.
             unsafe {
                 let place = args.add(field.offset);
+                let ty = if ONLY_READ.contains(&field.name) { ty.replacen("*mut", "*const", 1) } else { ty };
                 if STRUCTS_READ.contains(&ty.as_str()) {
                     self.replace_struct(place, &ty);
+                } else if TERMINATED.contains(&field.name) {
+                    self.replace_text(place);
                 } else if let (Some(size), Some(len)) = (element_size(&ty), length_of(layout, field.name)) {
                     let len = args.add(len.offset).cast::<usize>().read();
-                    let copy = self.replace(place, len.saturating_mul(size));
-                    let of_element = struct_of(&ty);
-                    if let (Some(copy), Some(of_element)) = (copy, of_element) {
+                    let Some(copy) = self.replace(place, len.saturating_mul(size)) else { continue };
+                    if let Some(inner) = LISTS_OF_LISTS.iter().find(|(name, _)| *name == field.name) {
+                        let inner = layout.field(inner.1).map_or(0, |inner| inner.offset);
+                        let inner_size = args.add(inner).cast::<usize>().read() * size_of::<usize>();
+                        for index in 0..len {
+                            self.replace(copy.add(index * size), inner_size);
+                        }
+                    } else if let Some(of_element) = struct_of(&ty) {
                         (0..len).for_each(|index| self.replace_lists(copy.add(index * size), of_element));
                     }
                 }
+            }
+        }
+        if layout.name == "PJRT_NamedValue" {
+            // SAFETY: guaranteed by the caller. The type of a value says which field of the union is set.
+            unsafe { self.replace_value(args.cast()) };
+        }
+    }
+
+    /// Replaces the text or the list of a named value.
+    ///
+    /// # Safety
+    ///
+    /// The value's pointer, if it has one, is valid for the length in its field.
+    unsafe fn replace_value(&mut self, value: *mut PJRT_NamedValue) {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            let size = match (*value).type_ {
+                kind if kind == PJRT_NamedValue_kString => 1,
+                kind if kind == PJRT_NamedValue_kInt64List => size_of::<i64>(),
+                _ => return,
+            };
+            let len = (*value).value_size;
+            self.replace((&raw mut (*value).u).cast(), size * len);
+        }
+    }
+
+    /// Replaces the pointer to a text that ends with a zero.
+    ///
+    /// # Safety
+    ///
+    /// The place holds a pointer that is null or refers to such a text.
+    unsafe fn replace_text(&mut self, place: *mut u8) {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            let text = place.cast::<*const c_char>().read();
+            if !text.is_null() {
+                let size = CStr::from_ptr(text).to_bytes_with_nul().len();
+                self.replace(place, size);
             }
         }
     }
@@ -127,10 +192,18 @@ impl Copies {
     /// The place holds a pointer that is null or refers to a struct of this type.
     unsafe fn replace_struct(&mut self, place: *mut u8, ty: &str) {
         let Some(layout) = struct_of(ty) else { return };
-        // SAFETY: guaranteed by the caller. The type of a memory layout says which field of the union is set.
+        // SAFETY: guaranteed by the caller. A struct before an inaccessible page stays there. The type of a memory
+        // layout says which field of the union is set.
         unsafe {
+            if fence::is_guarded(place.cast::<*const u8>().read()) {
+                return;
+            }
             let Some(copy) = self.replace(place, layout.size) else { return };
             self.replace_lists(copy, layout);
+            if let Some(code) = layout.field("code").filter(|_| layout.name == "PJRT_Program") {
+                let size = (*copy.cast::<PJRT_Program>()).code_size;
+                self.replace(copy.add(code.offset), size);
+            }
             if layout.name == "PJRT_Buffer_MemoryLayout" {
                 let memory = copy.cast::<PJRT_Buffer_MemoryLayout>();
                 if (*memory).type_ == PJRT_Buffer_MemoryLayout_Type_Tiled {
@@ -168,6 +241,7 @@ fn struct_of(ty: &str) -> Option<&'static StructLayout> {
 /// Returns the size of an element of a list that functions only read, from the type of its pointer.
 fn element_size(ty: &str) -> Option<usize> {
     match ty.rsplit("::").next().unwrap_or(ty) {
+        _ if ty.starts_with("*const*") => Some(size_of::<usize>()),
         _ if ty == "*mutPJRT_ShapeSpec" => struct_of(ty).map(|layout| layout.size),
         _ if !ty.starts_with("*const") => None,
         "c_char" | "*constu8" => Some(1),
@@ -190,6 +264,58 @@ fn length_of(layout: &StructLayout, list: &str) -> Option<&'static FieldLayout> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_arguments_and_values_are_overwritten_after_the_call() {
+        let arguments = [ptr::without_provenance_mut::<PJRT_Buffer>(64), ptr::without_provenance_mut(128)];
+        let lists = [arguments.as_ptr()];
+        let kept = [1_i64];
+        let mut options = PJRT_ExecuteOptions {
+            non_donatable_input_indices: kept.as_ptr(),
+            num_non_donatable_input_indices: 1,
+            call_location: c"here".as_ptr(),
+            ..PJRT_ExecuteOptions::zeroed()
+        };
+        let mut args = PJRT_LoadedExecutable_Execute_Args {
+            options: &raw mut options,
+            argument_lists: lists.as_ptr(),
+            num_devices: 1,
+            num_args: 2,
+            ..PJRT_LoadedExecutable_Execute_Args::zeroed()
+        };
+        let (list, indices, location) = with_copies(&mut args, |args| {
+            // SAFETY: the lists have these lengths.
+            unsafe {
+                let list = args.argument_lists.read();
+                assert_eq!((list.read().addr(), list.add(1).read().addr()), (64, 128));
+                let options = &*args.options;
+                assert_eq!(options.non_donatable_input_indices.read(), 1);
+                (list, options.non_donatable_input_indices, options.call_location)
+            }
+        });
+        // SAFETY: the copies remain allocated for a while.
+        unsafe {
+            assert_eq!(list.cast::<i64>().read(), i64::from_ne_bytes([OVERWRITTEN; 8]));
+            assert_eq!(indices.read(), i64::from_ne_bytes([OVERWRITTEN; 8]));
+            assert_eq!(location.cast::<u8>().read(), OVERWRITTEN);
+        }
+        assert_eq!(arguments.map(<*mut PJRT_Buffer>::addr), [64, 128]);
+        let option = PJRT_NamedValue {
+            type_: PJRT_NamedValue_kString,
+            u: PJRT_NamedValue_Union { string_value: c"value".as_ptr() },
+            value_size: 5,
+            ..PJRT_NamedValue::zeroed()
+        };
+        let mut args = PJRT_Client_Create_Args {
+            create_options: &raw const option,
+            num_options: 1,
+            ..PJRT_Client_Create_Args::zeroed()
+        };
+        // SAFETY: the value is a text.
+        let text = with_copies(&mut args, |args| unsafe { (*args.create_options).u.string_value });
+        // SAFETY: the copies remain allocated for a while.
+        assert_eq!(unsafe { text.cast::<u8>().read() }, OVERWRITTEN);
+    }
 
     #[test]
     fn lists_and_structs_are_overwritten_after_the_call() {

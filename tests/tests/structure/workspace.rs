@@ -32,6 +32,7 @@ const CRATES: &[(&str, &str)] = &[
     ("refcpu_kernels", "refcpu-kernels/src"),
     ("hello_pjrt", "examples/hello/src"),
     ("accelerator_pjrt", "examples/accelerator/src"),
+    ("tutorial_pjrt", "examples/tutorial/src"),
     ("mlir_pjrt", "examples/mlir/src"),
     ("null_pjrt", "examples/null/src"),
     ("refcpu", "examples/refcpu/src"),
