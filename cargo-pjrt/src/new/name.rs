@@ -97,7 +97,19 @@ impl Name {
         ];
         let is_noun = template == Template::Queue;
         let forms = forms.iter().filter(|(from, _)| !is_noun || *from != format!("{example} "));
-        forms.fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+        let forms: Vec<&(String, String)> = forms.collect();
+        let (mut result, mut rest) = (String::new(), text);
+        // In one pass, because the new name may contain the old one.
+        while let Some(first) = rest.chars().next() {
+            let form = forms.iter().find(|(from, _)| rest.starts_with(from.as_str()));
+            let (taken, to) = match form {
+                Some((from, to)) => (from.len(), to.as_str()),
+                None => (first.len_utf8(), &rest[..first.len_utf8()]),
+            };
+            result.push_str(to);
+            rest = &rest[taken..];
+        }
+        result
     }
 }
 
@@ -121,5 +133,7 @@ mod tests {
         let expected =
             "A simulated accelerator: `libmy_chip.so`, \"my_chip has\", struct MyChip, MY_CHIP_LIMIT";
         assert_eq!(name.apply(text, Template::Queue).replace("my_chip: `", "accelerator: `"), expected);
+        let name = Name::new("hello-2").unwrap();
+        assert_eq!(name.apply("use hello_pjrt::Hello;", Template::Hello), "use hello_2::Hello2;");
     }
 }
