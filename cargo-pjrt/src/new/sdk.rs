@@ -7,7 +7,7 @@ use super::template::Template;
 
 /// The origin of the SDK's crates.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Sdk {
+pub(crate) enum Sdk {
     /// The published crates, of the same version as this program.
     Registry,
     /// A checkout of the repository.
@@ -51,9 +51,9 @@ impl Sdk {
         Ok(Self::Checkout(folder))
     }
 
-    /// Returns the manifest of a plugin.
-    pub(super) fn manifest(&self, name: &Name, template: Template) -> String {
-        let dependency = |(crate_name, rest): &(&str, &str)| match self {
+    /// Returns the entry of a manifest that makes a package depend on a crate of the SDK. `rest` is the end of the entry's table.
+    pub(crate) fn dependency(&self, crate_name: &str, rest: &str) -> String {
+        match self {
             Self::Registry => {
                 format!("{crate_name} = {{ version = \"{}\"{rest} }}\n", env!("CARGO_PKG_VERSION"))
             }
@@ -61,7 +61,12 @@ impl Sdk {
             Self::Checkout(folder) => {
                 format!("{crate_name} = {{ path = '{}'{rest} }}\n", folder.join(crate_name).display())
             }
-        };
+        }
+    }
+
+    /// Returns the manifest of a plugin.
+    pub(super) fn manifest(&self, name: &Name, template: Template) -> String {
+        let dependency = |(crate_name, rest): &(&str, &str)| self.dependency(crate_name, rest);
         let dependencies: String = CRATES.iter().map(dependency).collect();
         let test_dependencies: String = TEST_CRATES.iter().map(dependency).collect();
         let (build, lints) = match template.has_foreign_code() {
