@@ -409,10 +409,7 @@ pub(crate) fn atan2(y: C, x: C) -> C {
     if height < 0.5 * width {
         let z = div(y, x);
         let [angle, depth] = atan(z);
-        if !is_opposite(x, y, z) {
-            return [angle, depth];
-        }
-        return [angle + half_turn(y, x), depth];
+        return [if is_opposite(x, y, z) { angle + half_turn(y, x) } else { angle }, depth];
     }
     if width < 0.5 * height {
         let w = div(x, y);
@@ -439,8 +436,29 @@ fn is_opposite(divisor: C, dividend: C, quotient: C) -> bool {
     // A factor, as a quotient of parts of such different sizes would lose the smaller.
     let factor = div([1.0, 0.0], [1.0 + root[0], root[1]]);
     let [excess, height] = mul(mul(dividend, quotient), factor);
-    let (x, y) = (divisor[0] + excess, divisor[1] + height);
-    x < 0.0 || x == 0.0 && y < 0.0
+    let (real, imaginary) = (divisor[0] + excess, divisor[1] + height);
+    if real.abs() > 1e-8 * imaginary.abs() {
+        return real < 0.0;
+    }
+    // Too close to the branch cut of the root for the sign of the real part. The sign of the root's imaginary part is
+    // that of the square's.
+    imaginary.is_sign_negative() != is_square_below(divisor, dividend)
+}
+
+/// Returns `true` if the imaginary part of x^2 + y^2 is negative, or a negative zero.
+fn is_square_below(x: C, y: C) -> bool {
+    // Half the imaginary part, with the smaller and the larger factor of each product scaled.
+    let half = |smaller: f64, larger: f64| {
+        let [x, y] = [x, y].map(|[re, im]| if re.abs() < im.abs() { [re, im] } else { [im, re] });
+        (y[0] * smaller).mul_add(y[1] * larger, x[0] * smaller * (x[1] * larger))
+    };
+    let mut sum = half(1.0, 1.0);
+    if sum == 0.0 {
+        sum = half(2f64.powi(500), 1.0);
+    } else if !sum.is_finite() {
+        sum = half(1.0, 2f64.powi(-600));
+    }
+    sum.is_sign_negative()
 }
 
 /// Returns the correction that brings an angle back to the range from -pi to pi. Its sign is that of the real
@@ -473,9 +491,12 @@ fn atan2_of_similar(y: C, x: C) -> C {
     // The sum of the angles is the angle of the square of the root, unless it exceeds pi. Close to pi, the
     // sign of the square's imaginary part determines the side.
     let sum = p_angle + q_angle;
-    let is_below = y[0].mul_add(y[1], x[0] * x[1]).is_sign_negative();
-    let is_opposite = sum.abs() > 2.0 && (sum > 0.0) == is_below;
-    let angle = if is_opposite { angle + turn } else { angle };
+    let is_opposite = sum.abs() > 2.0 && (sum > 0.0) == is_square_below(x, y);
+    let angle = match is_opposite {
+        false => angle,
+        true if angle.abs() > 1.0 => angle - PI.copysign(angle),
+        true => angle + turn,
+    };
     [angle, 0.5 * (log_abs(q) - log_abs(p))]
 }
 
@@ -556,6 +577,30 @@ mod tests {
         // Both imaginary, but for parts that say on which side of the cut the sum of their squares is.
         let [angle, depth] = atan2([-1.9e-15, -6.75e12], [-1.7e-37, -5.625e12]);
         assert!(error([angle, depth], [-2.265_534_602_991_6, 0.0]) < 8.0, "{angle} {depth}");
+    }
+
+    #[test]
+    fn angles_are_on_the_side_of_the_root_s_branch_cut_that_the_formula_says() {
+        let parts = [-7.0, -3.5, -2.0, -0.5, 0.25, 1.75, 2.0, 4.0];
+        let numbers: Vec<C> = parts.iter().flat_map(|&re| parts.map(|im| [re, im])).collect();
+        for &y in &numbers {
+            for &x in &numbers {
+                // All of these products and sums are exact.
+                let square = [
+                    x[0] * x[0] - x[1] * x[1] + (y[0] * y[0] - y[1] * y[1]),
+                    2.0 * (x[0] * x[1] + y[0] * y[1]),
+                ];
+                let [angle, depth] = atan2(y, x);
+                if square == [0.0, 0.0] {
+                    assert!(depth.is_infinite(), "{y:?} {x:?}: {angle} {depth}");
+                    continue;
+                }
+                let wanted = times_minus_i(log(div([x[0] - y[1], x[1] + y[0]], sqrt(square))));
+                let is_close = |angle: f64| abs([angle - wanted[0], depth - wanted[1]]) < 1e-14;
+                let is_half_turn = angle.abs() == PI && is_close(-angle);
+                assert!(is_close(angle) || is_half_turn, "{y:?} {x:?}: {angle} {depth}, not {wanted:?}");
+            }
+        }
     }
 
     #[test]
