@@ -11,10 +11,8 @@ use crate::process::child;
 use crate::session::replay;
 use pjrt_testing::host::CreateOption;
 
-/// The long help, which explains the table.
+/// The end of the help, which explains the table.
 const HELP: &str = "\
-Run a plugin's programs inside real hosts: JAX, PyTorch/XLA and GoMLX, where they are installed
-
 Each host runs small programs on the plugin, in a process of its own: additions, matrix products, reductions, donation, gradients, \
 and a training of a few steps. It loads the plugin as from its wheel, but no wheel is needed. The results are compared with those of \
 the host's own CPU device.
@@ -25,7 +23,7 @@ the host's own CPU device.
   FAILED    the host or the plugin reported another error, crashed, or took too long
   -         the host has no such program
 
-A program that JAX's plugin refuses is FAILED if the plugin compiles its recorded form, which `cargo pjrt needs` contains.
+A program that the plugin refuses in JAX is FAILED if it compiles the recorded form of the program, which `cargo pjrt needs` contains.
 
 Hosts are looked for in the Python of --python; by default in `python3`, in the folders .venv and venv, in the environments of \
 `cargo pjrt wheel`, and in those that --install created. GoMLX needs Go and a C compiler.
@@ -38,7 +36,7 @@ The exit status is 1 if a program is wrong or failed, or if a host that --host n
 
 /// The arguments of `cargo pjrt test`.
 #[derive(Debug, Clone, clap::Args)]
-#[command(long_about = HELP)]
+#[command(after_help = HELP)]
 pub struct Options {
     /// Path of the plugin's shared library; by default, the package of the current folder is built
     pub plugin: Option<PathBuf>,
