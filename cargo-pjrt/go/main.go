@@ -1,6 +1,7 @@
 // Runs the programs of `cargo pjrt test` with GoMLX's client of PJRT, compares their results, and reports the outcomes.
 //
-// Standard input is the pipe to `cargo pjrt test`, to which each line is a JSON object. The hosts in Python have the same protocol.
+// Standard input is the pipe to `cargo pjrt test`, to which each line is a JSON object. The hosts in Python have the same
+// protocol.
 package main
 
 import (

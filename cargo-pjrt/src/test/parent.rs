@@ -13,8 +13,8 @@ use crate::inspect::{self, Step};
 use crate::process::{Scratch, output};
 use crate::{needs, wheel};
 
-/// Runs a plugin's programs in hosts. `program` is the path of this program, which must have the hidden subcommands `inspect-child`
-/// and `needs-child`.
+/// Runs a plugin's programs in hosts. `program` is the path of this program, which must have the hidden subcommands
+/// `inspect-child` and `needs-child`.
 ///
 /// # Errors
 ///

@@ -33,11 +33,11 @@ pub type Function = Arc<dyn Fn(&[u64]) -> u64 + Send + Sync>;
 
 /// Returns the function of an elementwise operation. `operand` is the type of its last operand, and `result` that of its result.
 ///
-/// Floating-point functions are computed with 64 bits and rounded to the type. Integers wrap. Where StableHLO leaves a result open
-/// (division by zero, conversions of numbers that are too large), it is that of XLA.
+/// Floating-point functions are computed with 64 bits and rounded to the type. Integers wrap. Where StableHLO leaves a result
+/// open (division by zero, conversions of numbers that are too large), it is that of XLA.
 ///
-/// Returns `None` for operations that are not elementwise, for complex and quantized types, for `bitcast_convert` between types of
-/// different sizes, and for arithmetic shifts of unsigned integers.
+/// Returns `None` for operations that are not elementwise, for complex and quantized types, for `bitcast_convert` between types
+/// of different sizes, and for arithmetic shifts of unsigned integers.
 #[must_use]
 pub fn function(op: &Op, operand: ElementType, result: ElementType) -> Option<Function> {
     let is_number = |ty: ElementType| ty.is_float() || ty.is_integer() || ty == ElementType::I1;
@@ -332,7 +332,10 @@ mod tests {
         let (name, attributes) = op.split_once(' ').unwrap_or((op, ""));
         let types = vec![of; elements.len()].join(", ");
         let text = format!(
-            "func.func @main({}) -> {to} {{\n %r = \"stablehlo.{name}\"({}) {attributes} : ({types}) -> {to}\n return %r : {to}\n}}",
+            "func.func @main({}) -> {to} {{
+                %r = \"stablehlo.{name}\"({}) {attributes} : ({types}) -> {to}
+                return %r : {to}
+            }}",
             arguments.join(", "),
             operands.join(", ")
         );
@@ -407,7 +410,8 @@ mod tests {
     fn nan_is_unordered_except_in_the_total_order() {
         let compare = |direction: &str, kind: &str, x: f64, y: f64| {
             let attributes = format!(
-                "compare {{comparison_direction = #stablehlo<comparison_direction {direction}>, compare_type = #stablehlo<comparison_type {kind}>}}"
+                "compare {{comparison_direction = #stablehlo<comparison_direction {direction}>, \
+                 compare_type = #stablehlo<comparison_type {kind}>}}"
             );
             evaluate(&attributes, T::F32, T::I1, &[x, y].map(|number| from_float(T::F32, number))) == 1
         };
