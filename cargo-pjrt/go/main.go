@@ -1,6 +1,7 @@
 // Runs the programs of `cargo pjrt test` with GoMLX's client of PJRT, compares their results, and reports the outcomes.
 //
-// Standard input is the pipe to `cargo pjrt test`, to which each line is a JSON object. The hosts in Python have the same protocol.
+// Standard input is the pipe to `cargo pjrt test`, to which each line is a JSON object. The hosts in Python have the same
+// protocol.
 package main
 
 import (
@@ -15,7 +16,6 @@ import (
 
 // request is the first argument.
 type request struct {
-	Platform  string         `json:"platform"`
 	Options   map[string]any `json:"options"`
 	Programs  []string       `json:"programs"`
 	Tolerance float64        `json:"tolerance"`
@@ -185,7 +185,7 @@ func main() {
 	for name, value := range asked.Options {
 		options[name] = option(value)
 	}
-	plugin := must(pjrt.GetPlugin(asked.Platform))
+	plugin := must(pjrt.GetPlugin("tested"))
 	client := must(plugin.NewClient(options))
 	send("ready", "", map[string]any{"version": "go-xla 0.1.4"})
 	all := programs()

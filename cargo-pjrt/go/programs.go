@@ -31,14 +31,17 @@ func programs() map[string]program {
 		"gradient": {text: gradient, arguments: []array{w, x, targets}, expected: func(arguments []array) []float64 {
 			return slope(arguments)
 		}},
-		"training": {text: training, arguments: []array{w, x, targets}, donated: true, steps: 5, expected: func(arguments []array) []float64 {
-			changed := slope(arguments)
-			for i, number := range arguments[0].values {
-				changed[i] = float64(number) - 0.01*changed[i]
-			}
-			return changed
-		}},
+		"training": {text: training, arguments: []array{w, x, targets}, donated: true, steps: 5, expected: step},
 	}
+}
+
+// step returns the weights after a step of gradient descent.
+func step(arguments []array) []float64 {
+	changed := slope(arguments)
+	for i, number := range arguments[0].values {
+		changed[i] = float64(number) - 0.01*changed[i]
+	}
+	return changed
 }
 
 // zip applies a function to the elements of two arrays.
@@ -104,7 +107,8 @@ const dot = `func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>) -> tensor
 
 const reduction = `func.func @main(%x: tensor<4x8xf32>) -> tensor<4xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
-  %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+  %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1]
+      : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }`
 
@@ -121,7 +125,9 @@ const gradient = `func.func @main(%w: tensor<8x2xf32>, %x: tensor<4x8xf32>, %tar
   return %3 : tensor<8x2xf32>
 }`
 
-const training = `func.func @main(%w: tensor<8x2xf32> {tf.aliasing_output = 0 : i32}, %x: tensor<4x8xf32>, %targets: tensor<4x2xf32>) -> tensor<8x2xf32> {
+const training = `func.func @main(
+    %w: tensor<8x2xf32> {tf.aliasing_output = 0 : i32}, %x: tensor<4x8xf32>, %targets: tensor<4x2xf32>
+) -> tensor<8x2xf32> {
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<4x8xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
   %1 = stablehlo.subtract %0, %targets : tensor<4x2xf32>
   %2 = stablehlo.transpose %x, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>

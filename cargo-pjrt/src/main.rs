@@ -419,6 +419,14 @@ mod tests {
     }
 
     #[test]
+    fn the_help_explains_the_exit_status() {
+        for verb in ["doctor", "needs", "test"] {
+            let help = Cli::try_parse_from(["cargo-pjrt", verb, "--help"]).err().unwrap().to_string();
+            assert!(help.contains("exit status"), "{verb}: {help}");
+        }
+    }
+
+    #[test]
     fn a_report_is_printed_in_one_form() {
         let is_taken = |arguments: &[&str]| {
             Cli::try_parse_from([&["cargo-pjrt", "conform", "plugin.so"], arguments].concat()).is_ok()

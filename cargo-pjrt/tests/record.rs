@@ -199,7 +199,8 @@ fn the_recorder_of_an_installed_program_is_built_on_first_use() {
     std::fs::create_dir_all(scratch.path("bin")).unwrap();
     std::fs::copy(env!("CARGO_BIN_EXE_cargo-pjrt"), &program).unwrap();
     let text = format!(
-        "#!/bin/sh\nset -e\n'{}' metadata --no-deps --offline --format-version 1\ngrep -q GetPjrtApi lib.rs\nmkdir -p target/debug\ncp '{}' target/debug/\n",
+        "#!/bin/sh\nset -e\n'{}' metadata --no-deps --offline --format-version 1\ngrep -q GetPjrtApi lib.rs\n\
+         mkdir -p target/debug\ncp '{}' target/debug/\n",
         env!("CARGO"),
         example("recorder").display()
     );

@@ -10,7 +10,7 @@ use crate::compile_options::CompileOptions;
 use crate::core::packed;
 use crate::core::panic_guard;
 use crate::core::promise::{Pending, promise};
-use crate::device::PjrtDevice;
+use crate::device::{DeviceId, PjrtDevice};
 use crate::device_assignment::DeviceAssignment;
 use crate::element_type::ElementType;
 use crate::error::{Error, Result};
@@ -283,6 +283,22 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     /// order. The ids must be distinct, and at least one device must be addressable; otherwise `PJRT_Client_Create` fails
     /// with INTERNAL.
     fn devices(&self) -> &[Self::Device];
+
+    /// Returns the device with an id, such as one of [`Execution::devices`](crate::Execution::devices). This method is for the plugin
+    /// itself; the SDK does not call it.
+    ///
+    /// # Errors
+    ///
+    /// Returns INVALID_ARGUMENT if there is no such device.
+    fn device(&self, id: DeviceId) -> Result<&Self::Device> {
+        let found = self.devices().iter().find(|device| device.description().id() == id);
+        found.ok_or_else(|| {
+            let platform = Self::PLATFORM_NAME;
+            Error::invalid_argument(format!(
+                "the client of the plugin '{platform}' has no device with the id {id}"
+            ))
+        })
+    }
 
     /// Returns the name of the platform for hosts (`PJRT_Client_PlatformName`). The default returns
     /// [`PLATFORM_NAME`](Self::PLATFORM_NAME). A client that replaces the one of another platform returns that platform's name,

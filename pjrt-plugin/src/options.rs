@@ -18,6 +18,8 @@ pub struct OptionSpec {
     pub(crate) name: &'static str,
     pub(crate) default: OptionDefault,
     pub(crate) meaning: &'static str,
+    /// The smallest and the largest valid integer.
+    range: (i64, i64),
 }
 
 /// The default value of an option, whose variant determines the type.
@@ -31,35 +33,54 @@ pub(crate) enum OptionDefault {
 }
 
 impl OptionSpec {
+    const fn new(name: &'static str, default: OptionDefault, meaning: &'static str) -> Self {
+        Self { name, default, meaning, range: (i64::MIN, i64::MAX) }
+    }
+
     /// Declares an option whose value is a string.
     #[must_use]
     pub const fn string(name: &'static str, default: &'static str, meaning: &'static str) -> Self {
-        Self { name, default: OptionDefault::String(default), meaning }
+        Self::new(name, OptionDefault::String(default), meaning)
     }
 
     /// Declares an option whose value is an integer.
     #[must_use]
     pub const fn integer(name: &'static str, default: i64, meaning: &'static str) -> Self {
-        Self { name, default: OptionDefault::Integer(default), meaning }
+        Self::new(name, OptionDefault::Integer(default), meaning)
     }
 
     /// Declares an option whose value is a list of integers. In a string, the integers are separated by commas.
     #[must_use]
     pub const fn integer_list(name: &'static str, default: &'static [i64], meaning: &'static str) -> Self {
-        Self { name, default: OptionDefault::IntegerList(default), meaning }
+        Self::new(name, OptionDefault::IntegerList(default), meaning)
     }
 
     /// Declares an option whose value is a floating-point number.
     #[must_use]
     pub const fn float(name: &'static str, default: f32, meaning: &'static str) -> Self {
-        Self { name, default: OptionDefault::Float(default), meaning }
+        Self::new(name, OptionDefault::Float(default), meaning)
     }
 
     /// Declares an option whose value is a boolean. As a string, the value is `true`, `1`, `false` or `0`, in upper or lower
     /// case.
     #[must_use]
     pub const fn boolean(name: &'static str, default: bool, meaning: &'static str) -> Self {
-        Self { name, default: OptionDefault::Boolean(default), meaning }
+        Self::new(name, OptionDefault::Boolean(default), meaning)
+    }
+
+    /// Limits the values that hosts can set: an integer, or each integer of a list, must be at least `min` and at most `max`.
+    ///
+    /// ```
+    /// use pjrt_plugin::{OptionSpec, OptionValue, Options};
+    ///
+    /// const SPECS: &[OptionSpec] = &[OptionSpec::integer("num_devices", 1, "the number of devices").in_range(1, 8)];
+    ///
+    /// let error = Options::new(SPECS, vec![("num_devices".to_owned(), OptionValue::Integer(0))]).unwrap_err();
+    /// assert!(error.message().contains("expected a number from 1 to 8"));
+    /// ```
+    #[must_use]
+    pub const fn in_range(self, min: i64, max: i64) -> Self {
+        Self { range: (min, max), ..self }
     }
 
     /// Returns the name.
@@ -157,7 +178,8 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// Returns INVALID_ARGUMENT if a name is not declared, with the most similar name as a hint, or if a value has the wrong type.
+    /// Returns INVALID_ARGUMENT if a name is not declared, with the most similar name as a hint, or if a value has the wrong type or
+    /// is out of the option's range.
     pub fn new(specs: &[OptionSpec], given: Vec<(String, OptionValue)>) -> Result<Self> {
         Self::read(specs, given, &CREATE)
     }
@@ -174,7 +196,7 @@ impl Options {
             let Some((spec, slot)) = specs.iter().zip(&mut values).find(|(spec, _)| spec.name == name) else {
                 return Err(unknown_option(&name, specs, words));
             };
-            slot.1 = convert(spec, value, words)?;
+            slot.1 = checked(spec, value, words)?;
         }
         Ok(Self { values })
     }
@@ -223,6 +245,25 @@ fn unknown_option(name: &str, specs: &[OptionSpec], words: &Words) -> Error {
         error.with_hint("the plugin declares no options")
     } else {
         error.with_hint(format!("the options are: {}", names.join(", ")))
+    }
+}
+
+/// Converts a value to the type of its option, and checks that it is in the option's range.
+fn checked(spec: &OptionSpec, value: OptionValue, words: &Words) -> Result<OptionValue> {
+    let value = convert(spec, value, words)?;
+    let (min, max) = spec.range;
+    let integers = match &value {
+        OptionValue::Integer(integer) => std::slice::from_ref(integer),
+        OptionValue::IntegerList(integers) => integers,
+        _ => &[],
+    };
+    match integers.iter().find(|integer| !(min..=max).contains(*integer)) {
+        Some(integer) => Err(Error::invalid_argument(format!(
+            "Option '{}' passed to {} is {integer}; expected a number from {min} to {max}",
+            spec.name, words.passed_to
+        ))
+        .with_hint(spec.meaning)),
+        None => Ok(value),
     }
 }
 
@@ -322,6 +363,20 @@ mod tests {
         assert_eq!(given("shape", text("3, 4")).unwrap().integer_list("shape").unwrap(), [3, 4]);
         assert_eq!(given("scale", OptionValue::Integer(2)).unwrap().float("scale").unwrap(), 2.0);
         assert_eq!(given("mode", text("slow")).unwrap().string("mode").unwrap(), "slow");
+    }
+
+    #[test]
+    fn a_value_out_of_its_range_is_refused_by_name() {
+        let specs = [SPECS[0].in_range(1, 4), SPECS[3].in_range(0, 9)];
+        let given = |name: &str, value: &str| Options::new(&specs, vec![(name.to_owned(), text(value))]);
+        assert!(given("num_devices", "1").is_ok() && given("num_devices", "4").is_ok());
+        for (name, value, wrong) in
+            [("num_devices", "0", "0"), ("num_devices", "5", "5"), ("shape", "3,-1", "-1")]
+        {
+            let error = given(name, value).unwrap_err();
+            assert!(error.message().contains(&format!("Option '{name}'")), "{error}");
+            assert!(error.message().contains(&format!("is {wrong}; expected a number from")), "{error}");
+        }
     }
 
     #[test]

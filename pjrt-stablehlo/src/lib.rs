@@ -60,6 +60,7 @@
 //!
 //! * [`ir`]: modules, functions, bodies, types, literals, attributes and locations. [`ir::ops`] contains the
 //!   operations, which one table defines; [`ir::OpInfo`] makes that table available at run time.
+//!   [`ir::scalar`] computes elementwise operations on single elements, and [`ir::indexing`] the indices of elements.
 //! * [`parse`], [`parse_hlo`], [`parse_hlo_with_config`] and [`Error`]: reading programs. [`limits`] lists the limits
 //!   on their size.
 //! * [`write_bytecode`] and [`write_portable_artifact`]: writing programs as MLIR bytecode, for compilers over MLIR.

@@ -365,7 +365,11 @@ print("submitted", x.is_ready())
 
 @pytest.mark.parametrize(
     ("options", "part"),
-    [("memory_limit:-1", "memory_limit=-1 is invalid"), ("latency:much", "latency"), ("latancy:1", "latency")],
+    [
+        ("memory_limit:-1", "'memory_limit' passed to PJRT_Client_Create is -1; expected a number from 1"),
+        ("latency:much", "latency"),
+        ("latancy:1", "latency"),
+    ],
 )
 def test_a_misspelled_or_senseless_option_is_refused(options, part):
     code = f"""

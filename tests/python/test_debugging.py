@@ -1,7 +1,7 @@
 """The commands of the chapter on debugging: each prints what the chapter says.
 
-In the outputs, `...` stands for any text. The plugin is the accelerator, and `libnext.so` is the accelerator with a wrong exponential
-function.
+In the outputs, `...` stands for any text. The plugin is the accelerator, and `libnext.so` is the accelerator with a wrong
+exponential function.
 """
 
 import os

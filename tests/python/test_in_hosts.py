@@ -36,8 +36,12 @@ def test_what_a_plugin_refuses_is_not_passed():
 def test_wrong_results_are_found():
     """A plugin that executes programs with one argument in place of another."""
     proxy = os.path.join(os.path.dirname(plugins.library("TEST_RECORDER")), "libfault_proxy.so")
-    fault = {"FAULT_PROXY_INNER": plugins.library("TEST_ACCELERATOR"), "FAULT_PROXY": "PJRT_LoadedExecutable_Execute give_other_argument"}
-    outcomes = outcomes_in_jax(proxy, status=1, **fault)
+    outcomes = outcomes_in_jax(
+        proxy,
+        status=1,
+        FAULT_PROXY_INNER=plugins.library("TEST_ACCELERATOR"),
+        FAULT_PROXY="PJRT_LoadedExecutable_Execute give_other_argument",
+    )
     assert outcomes["add"] == outcomes["elementwise"] == "wrong"
     assert outcomes["dot"] == "right"
 

@@ -52,7 +52,7 @@ fn run_suite(tests: &Path, options: &host_suite::Options) -> Result<ExitCode> {
 }
 
 /// Installs the wheel of refcpu, and runs each file of `tests/python/torch_xla` in its own process, because
-/// PyTorch selects its devices once. Then runs the programs again as StableHLO.
+/// PyTorch selects its devices once. Then runs the programs again as StableHLO, and those of `cargo pjrt test`.
 fn run_programs(library: Option<&Path>) -> Result<ExitCode> {
     let library = workspace::release_refcpu(library)?;
     let venv = Venv::with_requirements("torch", REQUIREMENTS)?;
@@ -75,6 +75,8 @@ fn run_programs(library: Option<&Path>) -> Result<ExitCode> {
         let (status, _) = watch(&mut pytest)?;
         all_passed &= status.success();
     }
+    let mut programs = workspace::test_in_host(&library, "torch_xla");
+    all_passed &= watch(programs.arg("--python").arg(venv.program("python")))?.0.success();
     all_passed &= train_with_torchax(&wheel)?;
     Ok(ExitCode::from(u8::from(!all_passed)))
 }

@@ -1,5 +1,6 @@
 """The programs of `cargo pjrt test` in JAX, and the same on JAX's CPU device."""
 
+import logging
 import os
 import pathlib
 
@@ -12,6 +13,8 @@ def connect(request):
     os.environ["JAX_PLATFORMS"] = f"{platform},cpu"
     import jax
 
+    # JAX warns about every platform that it does not know.
+    logging.getLogger("jax._src.xla_bridge").setLevel(logging.ERROR)
     # The locations in messages would be those of this file.
     jax.config.update("jax_traceback_in_locations_limit", 0)
     from pjrt_plugin_support.jax_plugin import JaxPlugin

@@ -38,7 +38,7 @@ def values(count, scale=0.25):
 
 
 def difference(actual, expected):
-    """Returns the largest difference of two lists of numbers, relative to the largest expected number, or to 1 if that is larger."""
+    """The largest difference of two lists of numbers, relative to the largest expected number, or to 1 if that is larger."""
     if len(actual) != len(expected):
         raise Wrong(f"a result has {len(actual)} elements; expected {len(expected)}")
     scale = max([1.0, *(abs(number) for number in expected if math.isfinite(number))])

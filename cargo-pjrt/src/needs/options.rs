@@ -6,10 +6,8 @@ use std::time::Duration;
 use crate::process::child;
 use pjrt_testing::host::CreateOption;
 
-/// The long help, which explains the table.
+/// The end of the help, which explains the table.
 const HELP: &str = "\
-List the operations and element types that programs need, and those that a plugin refuses
-
 Without programs, the command uses programs that JAX 0.10.2 made, in tiers from arithmetic to training steps. They show what a \
 new device needs first.
 
@@ -29,7 +27,7 @@ operations by others. Without --plugin, the table shows which ones.";
 
 /// The arguments of `cargo pjrt needs`.
 #[derive(Debug, Clone, clap::Args)]
-#[command(long_about = HELP)]
+#[command(after_help = HELP)]
 pub struct Options {
     /// Programs, folders of programs, and recordings of `cargo pjrt record`; by default, programs of JAX that this program
     /// contains

@@ -85,8 +85,8 @@ impl Template {
         match self {
             Self::Hello => sources!("hello": "src/lib.rs" "tests/programs.rs"),
             Self::Queue => sources!("queue":
-                "src/arithmetic.rs" "src/array.rs" "src/buffer.rs" "src/chip.rs" "src/client.rs" "src/commands.rs" "src/contraction.rs"
-                "src/cost.rs" "src/device.rs" "src/element_type.rs" "src/executable.rs" "src/fusion.rs" "src/indexing.rs" "src/kernel.rs"
+                "src/array.rs" "src/buffer.rs" "src/chip.rs" "src/client.rs" "src/commands.rs" "src/contraction.rs"
+                "src/cost.rs" "src/device.rs" "src/executable.rs" "src/fusion.rs" "src/kernel.rs"
                 "src/launch.rs" "src/lib.rs" "src/lowering.rs" "src/movement.rs" "src/operations.rs" "src/options.rs" "src/planner.rs"
                 "src/processor.rs" "src/ram.rs" "src/timeline.rs" "tests/programs.rs"
             ),

@@ -1,7 +1,7 @@
 //! The shared library of the recorder: found beside this program, or built on first use.
 //!
-//! `cargo install` installs programs, but no shared libraries. The library is therefore built by the user's cargo, from the source
-//! in this program, as a package that depends on this crate.
+//! `cargo install` installs programs, but no shared libraries. The library is therefore built by the user's cargo, from the
+//! source in this program, as a package that depends on this crate.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,10 @@ fn build() -> Result<PathBuf, String> {
     let advice = "pass the path of a recorder that is already built with --recorder";
     let status = command.status().map_err(|error| {
         let cargo = Path::new(&cargo).display();
-        format!("the recorder cannot be built, because {cargo} cannot be started: {error}\n(hint: install Rust, https://rustup.rs, or {advice})")
+        format!(
+            "the recorder cannot be built, because {cargo} cannot be started: {error}\n\
+             (hint: install Rust, https://rustup.rs, or {advice})"
+        )
     })?;
     if !status.success() || !library.exists() {
         return Err(format!(

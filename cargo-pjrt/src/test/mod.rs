@@ -1,7 +1,7 @@
 //! Runs a plugin's programs inside real hosts.
 //!
-//! Each host that is installed runs small programs on the plugin, in a process of its own, and compares the results with those of its
-//! own CPU device. The programs in Python are in the folder `python/test` of this crate, those in Go in its folder `go`.
+//! Each host that is installed runs small programs on the plugin, in a process of its own, and compares the results with those of
+//! its own CPU device. The programs in Python are in the folder `python/test` of this crate, those in Go in its folder `go`.
 
 mod host;
 mod installation;

@@ -11,13 +11,11 @@ use crate::process::child;
 use crate::session::replay;
 use pjrt_testing::host::CreateOption;
 
-/// The long help, which explains the table.
+/// The end of the help, which explains the table.
 const HELP: &str = "\
-Run a plugin's programs inside real hosts: JAX, PyTorch/XLA and GoMLX, where they are installed
-
-Each host runs small programs on the plugin, in a process of its own: additions, matrix products, reductions, donation, gradients, \
-and a training of a few steps. It loads the plugin as from its wheel, but no wheel is needed. The results are compared with those of \
-the host's own CPU device.
+Each host runs small programs on the plugin, in a process of its own: additions, matrix products, reductions,
+donation, gradients, and a training of a few steps. It loads the plugin as from its wheel, but no wheel is needed. The
+results are compared with those of the host's own CPU device.
 
   right     the largest error, relative to the largest expected number (or to 1), is within --tolerance
   WRONG     a result differs by more; the table shows the largest error
@@ -25,10 +23,11 @@ the host's own CPU device.
   FAILED    the host or the plugin reported another error, crashed, or took too long
   -         the host has no such program
 
-A program that JAX's plugin refuses is FAILED if the plugin compiles its recorded form, which `cargo pjrt needs` contains.
+A program that the plugin refuses in JAX is FAILED if it compiles the recorded form of the program, which `cargo pjrt
+needs` contains.
 
-Hosts are looked for in the Python of --python; by default in `python3`, in the folders .venv and venv, in the environments of \
-`cargo pjrt wheel`, and in those that --install created. GoMLX needs Go and a C compiler.
+Hosts are looked for in the Python of --python; by default in `python3`, in the folders .venv and venv, in the
+environments of `cargo pjrt wheel`, and in those that --install created. GoMLX needs Go and a C compiler.
 
 The exit status is 1 if a program is wrong or failed, or if a host that --host names is not installed.
 
@@ -38,7 +37,7 @@ The exit status is 1 if a program is wrong or failed, or if a host that --host n
 
 /// The arguments of `cargo pjrt test`.
 #[derive(Debug, Clone, clap::Args)]
-#[command(long_about = HELP)]
+#[command(after_help = HELP)]
 pub struct Options {
     /// Path of the plugin's shared library; by default, the package of the current folder is built
     pub plugin: Option<PathBuf>,
@@ -46,7 +45,7 @@ pub struct Options {
     #[arg(long = "host", value_enum, value_name = "HOST")]
     pub hosts: Vec<Host>,
     /// Run only this program; can be given several times
-    #[arg(long = "program", value_name = "NAME", value_parser = PossibleValuesParser::new(PROGRAMS.iter().map(|program| program.name)))]
+    #[arg(long = "program", value_name = "NAME", value_parser = program_names())]
     pub programs: Vec<String>,
     /// Python of the environment with JAX or PyTorch/XLA
     #[arg(long, value_name = "PROGRAM")]
@@ -71,4 +70,8 @@ pub struct Options {
 /// Checks that the text is a valid client option.
 fn create_option(text: &str) -> Result<String, String> {
     text.parse::<CreateOption>().map(|_| text.to_owned())
+}
+
+fn program_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(PROGRAMS.iter().map(|program| program.name))
 }

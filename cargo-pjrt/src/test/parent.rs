@@ -13,8 +13,8 @@ use crate::inspect::{self, Step};
 use crate::process::{Scratch, output};
 use crate::{needs, wheel};
 
-/// Runs a plugin's programs in hosts. `program` is the path of this program, which must have the hidden subcommands `inspect-child`
-/// and `needs-child`.
+/// Runs a plugin's programs in hosts. `program` is the path of this program, which must have the hidden subcommands
+/// `inspect-child` and `needs-child`.
 ///
 /// # Errors
 ///
@@ -39,8 +39,8 @@ pub fn test(options: &Options, program: &Path) -> Result<Report, String> {
     };
     let scratch = Scratch::new("test")?;
     let plugins = scratch.folder("plugins")?;
-    // The name by which go-xla finds plugins.
-    std::os::unix::fs::symlink(&plugin, plugins.join(format!("pjrt_c_api_{platform}_plugin.so")))
+    // go-xla finds plugins by the names of their files. The program in Go has this name too.
+    std::os::unix::fs::symlink(&plugin, plugins.join("pjrt_c_api_tested_plugin.so"))
         .map_err(|error| format!("{}: {error}", plugins.display()))?;
     let hosts = if options.hosts.is_empty() { Host::ALL.to_vec() } else { options.hosts.clone() };
     let mut rows = Vec::new();

@@ -64,8 +64,8 @@ pub(super) fn json_options(options: &[String]) -> Result<serde_json::Map<String,
     options.iter().map(json).collect()
 }
 
-/// Runs the programs. A process that ends is replaced for the programs after the one that ended it; after one that takes too long,
-/// the remaining programs are not run.
+/// Runs the programs. A process that ends is replaced for the programs after the one that ended it; after one that takes too
+/// long, the remaining programs are not run.
 ///
 /// # Errors
 ///

@@ -16,7 +16,8 @@ use crate::ram::Ram;
 /// The address of the first byte of a device's memory that hosts see, which is not 0.
 const FIRST_ADDRESS: usize = 1 << 32;
 
-/// An array in the memory of a device, or in host memory that the device can access.
+/// An array in the memory of a device, or in host memory that the device can access. Clones refer to the same array.
+#[derive(Clone)]
 pub struct Buffer {
     pub(crate) array: Array,
     chip: Arc<Chip>,
@@ -58,10 +59,11 @@ impl Buffer {
     pub(crate) fn upload(data: HostBuffer, to: Placement<'_, Accelerator>) -> Result<Pending<Self>> {
         let spec = ArraySpec::new(data.element_type(), data.dims()).with_memory_kind(to.memory.kind());
         let buffer = Self::allocate(&to.device.chip, &spec, "from the host")?;
-        let target = Target::of(&buffer);
+        let target = buffer.clone();
         // The command owns the right to read the host's memory, and releases it when it has finished.
-        let chip = &to.device.chip;
-        let ready = chip.submit_upload(data.dense_size(), move |ram| target.write(ram, data.to_vec()?));
+        let ready = to.device.chip.copies.submit(move |engine| {
+            engine.copy("upload", data.dense_size(), |ram| target.write(ram, data.to_vec()?))
+        });
         Ok(Pending::allocated(buffer, ready))
     }
 
@@ -72,30 +74,18 @@ impl Buffer {
     ) -> Result<Pending<Self>> {
         let spec = ArraySpec::new(from.element_type, from.dims).with_memory_kind(to.memory.kind());
         let buffer = Self::allocate(&to.device.chip, &spec, "copied")?;
-        let (source, target) = (Arc::clone(from.storage), Target::of(&buffer));
-        let ready = from.device.chip.submit_transfer(
-            &to.device.chip,
-            source.array.size,
-            move |ram| source.array.read(ram),
-            move |ram, data| target.write(ram, data),
+        let (source, target, size) = (Arc::clone(from.storage), buffer.clone(), buffer.array.size);
+        // One command for each device; the devices are connected by a link.
+        let ready = from.device.chip.copies.transfer(
+            &to.device.chip.copies,
+            move |engine| engine.copy("send", size, |ram| source.array.read(ram)),
+            move |engine, data| engine.copy("receive", size, |ram| target.write(ram, data)),
         );
         Ok(Pending::allocated(buffer, ready))
     }
-}
-
-/// An array that the copy engine writes, and its memory.
-struct Target {
-    array: Array,
-    memory: Option<Arc<Block>>,
-}
-
-impl Target {
-    fn of(buffer: &Buffer) -> Self {
-        Self { array: buffer.array.clone(), memory: buffer.memory.clone() }
-    }
 
     /// Writes the array when the processor no longer uses its memory for another one.
-    fn write(self, ram: &Ram, data: Vec<u8>) -> Result<()> {
+    fn write(&self, ram: &Ram, data: Vec<u8>) -> Result<()> {
         if let Some(memory) = &self.memory {
             memory.free_since().wait()?;
         }
@@ -117,15 +107,14 @@ impl PjrtBuffer for Buffer {
     }
 
     fn copy_to_host(self: Arc<Self>, copy: CopyToHost) {
-        let (chip, bytes) = (Arc::clone(&self.chip), self.array.size);
-        chip.submit_readback(
-            bytes,
-            move |ram| self.array.read(ram),
-            |data| match data {
+        let chip = Arc::clone(&self.chip);
+        let _done = chip.copies.submit(move |engine| {
+            match engine.copy("readback", self.array.size, |ram| self.array.read(ram)) {
                 Ok(data) => copy.finish_with(&data),
                 Err(error) => copy.fail(error),
-            },
-        );
+            }
+            Ok(())
+        });
     }
 
     fn host_bytes(&self) -> Result<Option<&[u8]>> {

@@ -9,7 +9,7 @@ use pjrt_plugin::{AttributeValue, DeviceId, Event, Result};
 use crate::array::ALIGNMENT;
 use crate::options::Faults;
 use crate::ram::Ram;
-use crate::timeline;
+use crate::timeline::TIMELINES;
 
 /// The driver of a device. Buffers and programs share it with [`Device`](crate::Device).
 pub(crate) struct Chip {
@@ -18,7 +18,7 @@ pub(crate) struct Chip {
     programs: Arc<Queue<Engine>>,
     /// The queue of the copy engine, which works at the same time as the processor. Its commands wait for those of the
     /// processor where they use the same memory.
-    copies: Queue<Engine>,
+    pub(crate) copies: Queue<Engine>,
 }
 
 /// The state of an engine, which belongs to the thread of its queue.
@@ -54,43 +54,6 @@ impl Chip {
     ) -> Event {
         self.programs.submit(move |engine| engine.execute(name, Vec::new(), program))
     }
-
-    /// Submits a copy of this number of bytes from the host.
-    pub(crate) fn submit_upload(
-        &self,
-        bytes: usize,
-        write: impl FnOnce(&Ram) -> Result<()> + Send + 'static,
-    ) -> Event {
-        self.copies.submit(move |engine| engine.copy("upload", bytes, write))
-    }
-
-    /// Submits a copy to the host. `finish` receives the data, or the error of the device.
-    pub(crate) fn submit_readback(
-        &self,
-        bytes: usize,
-        read: impl FnOnce(&Ram) -> Result<Vec<u8>> + Send + 'static,
-        finish: impl FnOnce(Result<Vec<u8>>) + Send + 'static,
-    ) {
-        let _done = self.copies.submit(move |engine| {
-            finish(engine.copy("readback", bytes, read));
-            Ok(())
-        });
-    }
-
-    /// Submits a copy to another device: one command for each device, which are connected by a link.
-    pub(crate) fn submit_transfer(
-        &self,
-        to: &Chip,
-        bytes: usize,
-        send: impl FnOnce(&Ram) -> Result<Vec<u8>> + Send + 'static,
-        receive: impl FnOnce(&Ram, Vec<u8>) -> Result<()> + Send + 'static,
-    ) -> Event {
-        self.copies.transfer(
-            &to.copies,
-            move |engine| engine.copy("send", bytes, send),
-            move |engine, data| engine.copy("receive", bytes, |ram| receive(ram, data)),
-        )
-    }
 }
 
 impl Engine {
@@ -103,11 +66,17 @@ impl Engine {
     ) -> Result<T> {
         let start = Instant::now();
         let result = self.faults.command(&self.device).and_then(|()| command(&self.ram));
-        timeline::record(&self.name, name, start, attributes);
+        TIMELINES.record(&self.name, name, start, attributes);
         result
     }
 
-    fn copy<T>(&self, name: &str, bytes: usize, copy: impl FnOnce(&Ram) -> Result<T>) -> Result<T> {
+    /// Executes a command that copies this number of bytes.
+    pub(crate) fn copy<T>(
+        &self,
+        name: &str,
+        bytes: usize,
+        copy: impl FnOnce(&Ram) -> Result<T>,
+    ) -> Result<T> {
         let attributes = vec![("bytes".to_owned(), AttributeValue::Int64(bytes as i64))];
         self.execute(name.to_owned(), attributes, |ram| {
             self.faults.copy(&self.device)?;

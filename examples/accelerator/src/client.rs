@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use pjrt_plugin::{
-    BufferRef, ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceId, Error,
-    Execution, HostBuffer, OptionSpec, Pending, PjrtClient, PjrtDevice, Placement, PluginAttributes,
-    ProgramFormat, Result, pjrt_plugin,
+    BufferRef, ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceId, Execution,
+    HostBuffer, OptionSpec, Pending, PjrtClient, Placement, PluginAttributes, ProgramFormat, Result,
+    pjrt_plugin,
 };
 
 use crate::buffer::Buffer;
@@ -13,7 +13,7 @@ use crate::chip::Chip;
 use crate::device::Device;
 use crate::executable::Executable;
 use crate::launch::launch;
-use crate::options::{CREATE_OPTIONS, Faults, memory_limit};
+use crate::options::{CREATE_OPTIONS, Faults};
 
 /// The number of devices.
 const NUM_DEVICES: usize = 4;
@@ -21,14 +21,6 @@ const NUM_DEVICES: usize = 4;
 /// The plugin.
 pub struct Accelerator {
     devices: Vec<Device>,
-}
-
-impl Accelerator {
-    fn chip(&self, id: DeviceId) -> Result<Arc<Chip>> {
-        let device = self.devices.iter().find(|device| device.description().id() == id);
-        let chip = device.map(|device| Arc::clone(&device.chip));
-        chip.ok_or_else(|| Error::invalid_argument(format!("the accelerator has no device with the id {id}")))
-    }
 }
 
 #[pjrt_plugin]
@@ -52,7 +44,7 @@ impl PjrtClient for Accelerator {
     }
 
     fn create(config: ClientConfig) -> Result<Self> {
-        let memory_limit = memory_limit(&config.options)?;
+        let memory_limit = config.options.integer("memory_limit")? as usize;
         let faults = Faults::of_devices(&config.options, NUM_DEVICES)?;
         let devices = (0..).zip(faults).map(|(id, faults)| Device::start(id, memory_limit, faults));
         Ok(Self { devices: devices.collect::<Result<_>>()? })
@@ -79,8 +71,8 @@ impl PjrtClient for Accelerator {
     }
 
     fn execute(&self, loaded: &Arc<Executable>, execution: Execution<Buffer>) -> Result<()> {
-        let chips: Vec<Arc<Chip>> =
-            execution.devices().iter().map(|id| self.chip(*id)).collect::<Result<_>>()?;
+        let chip = |id: &DeviceId| Ok(Arc::clone(&self.device(*id)?.chip));
+        let chips: Vec<Arc<Chip>> = execution.devices().iter().map(chip).collect::<Result<_>>()?;
         let executable = Arc::clone(loaded);
         // The launch needs the memory of the inputs, but not their data: the queues ensure the order.
         execution.when_allocated(move |ready| launch(&executable, &chips, ready));

@@ -3,9 +3,9 @@
 //! There are few: StableHLO's operations that move elements, from `broadcast` to the patches of a convolution, are all
 //! [`Kind::Move`], and all elementwise operations are [`Kind::Compute`].
 
+use pjrt_stablehlo::ir::indexing::Windows;
 use pjrt_stablehlo::ir::{ElementType, Literal};
 
-use crate::indexing::Windows;
 use crate::kernel::{Id, Kernel};
 use crate::movement::Axis;
 

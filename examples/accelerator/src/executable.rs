@@ -33,8 +33,8 @@ impl Executable {
     /// an operation; the error names the operation and its location in the user's program.
     pub(crate) fn compile(request: CompileRequest<'_, Accelerator>) -> Result<Self> {
         let module = request.program.parse()?;
-        // Calls are inlined first; then operations that the device lacks are decomposed. These are two passes, so that an error in
-        // the second one has the location of the call.
+        // Calls are inlined first; then operations that the device lacks are decomposed. These are two passes, so that an error
+        // in the second one has the location of the call.
         let module = decompose(&module, &CoreOps::default().without(OpCode::FuncCall))?;
         let module =
             decompose(&module, &CoreOps::from_ops(OPERATIONS.iter().copied()).named("the accelerator"))?;

@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 
 use pjrt_plugin::{Error, Result};
+use pjrt_stablehlo::ir::scalar::{self, Function, load};
 use pjrt_stablehlo::ir::{Op, OpId, Operation, ValueId};
 
-use crate::arithmetic::{Scalar, scalar};
 use crate::commands::Kind;
-use crate::element_type::load;
 use crate::kernel::{Kernel, Source};
 use crate::lowering::Lowering;
 use crate::operations::is_elementwise;
@@ -81,7 +80,7 @@ impl Lowering<'_> {
         Ok(kernel)
     }
 
-    fn function(&self, op: &Operation) -> Result<Scalar> {
+    fn function(&self, op: &Operation) -> Result<Function> {
         let ty = |value: ValueId| self.values[value.index()].ty;
         if let Op::Constant(constant) = &op.kind {
             let dense =
@@ -90,7 +89,7 @@ impl Lowering<'_> {
             return Ok(std::sync::Arc::new(move |_| element));
         }
         let operand = op.operands.last().copied().unwrap_or(op.result());
-        scalar(&op.kind, ty(operand), ty(op.result()))
+        scalar::function(&op.kind, ty(operand), ty(op.result()))
             .ok_or_else(|| Error::internal(format!("the accelerator cannot compute {}", op.kind.name())))
     }
 }

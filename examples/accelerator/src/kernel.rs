@@ -1,6 +1,6 @@
 //! Straight-line programs on single elements, which the processor runs for many elements at once.
 
-use crate::arithmetic::Scalar;
+use pjrt_stablehlo::ir::scalar::Function;
 
 /// The number of a value of the program.
 pub(crate) type Id = usize;
@@ -17,7 +17,7 @@ pub(crate) struct Kernel {
 /// A function whose operands are the results of earlier steps, or come from outside.
 #[derive(Clone)]
 pub(crate) struct Step {
-    pub(crate) function: Scalar,
+    pub(crate) function: Function,
     pub(crate) operands: Vec<Source>,
 }
 
@@ -41,7 +41,7 @@ impl Kernel {
         }))
     }
 
-    pub(crate) fn step(&mut self, function: Scalar, operands: Vec<Source>) -> Source {
+    pub(crate) fn step(&mut self, function: Function, operands: Vec<Source>) -> Source {
         self.steps.push(Step { function, operands });
         Source::Step(self.steps.len() - 1)
     }

@@ -43,12 +43,13 @@
 //! |---|---|
 //! | `ram.rs`, `array.rs` | the memory, and the layout of arrays in it, which are padded rows |
 //! | `processor.rs` | the processor, which executes commands |
-//! | `arithmetic.rs`, `element_type.rs` | functions of single elements, and their representation in registers |
-//! | `movement.rs`, `indexing.rs` | the coordinates of the elements that commands move |
+//! | `movement.rs` | the coordinates of the elements that commands move |
+//!
+//! The processor computes elements with the functions of `pjrt_stablehlo::ir::scalar`, and finds them with those of
+//! `pjrt_stablehlo::ir::indexing`.
 
 #![forbid(unsafe_code)]
 
-mod arithmetic;
 mod array;
 mod buffer;
 mod chip;
@@ -57,10 +58,8 @@ mod commands;
 mod contraction;
 mod cost;
 mod device;
-mod element_type;
 mod executable;
 mod fusion;
-mod indexing;
 mod kernel;
 mod launch;
 mod lowering;

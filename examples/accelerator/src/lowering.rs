@@ -4,14 +4,13 @@ use std::collections::HashMap;
 
 use pjrt_plugin::layout::dense_size;
 use pjrt_plugin::{Error, Result};
+use pjrt_stablehlo::ir::indexing::Windows;
 use pjrt_stablehlo::ir::{self, Body, Function, Op, OpId, Operation, ValueId};
 
 use crate::commands::{Block, Command, Kind, Location, Program, Value};
-use crate::element_type::is_supported;
-use crate::indexing::Windows;
 use crate::kernel::{Id, Kernel};
 use crate::movement::{Axis, transposition};
-use crate::operations::{check, is_elementwise};
+use crate::operations::{check, is_elementwise, is_supported};
 use crate::planner::plan;
 
 /// The state of the translation.

@@ -1,5 +1,7 @@
 //! Movement of elements: each element of the result is a copy of an element of the operand.
 
+use pjrt_stablehlo::ir::indexing::{for_each_index, position};
+
 /// The coordinate of an element along a dimension of an operand, as a function of its index in the result: the sum of an offset and
 /// of multiples of coordinates of the index, divided by the dilation. If the sum is not divisible, there is no element.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,32 +74,4 @@ pub(crate) fn insert(array: &mut [u64], dims: &[i64], block: &[u64], block_dims:
             array[at] = *element;
         }
     });
-}
-
-/// Calls a function with every index of an array, in row-major order.
-pub(crate) fn for_each_index(dims: &[i64], mut call: impl FnMut(&[i64])) {
-    if dims.contains(&0) {
-        return;
-    }
-    let mut index = vec![0; dims.len()];
-    loop {
-        call(&index);
-        // Increments the last coordinate that is not at its end, and resets the following ones.
-        let Some(next) = (0..dims.len()).rev().find(|d| index[*d] + 1 < dims[*d]) else { return };
-        index[next] += 1;
-        index[next + 1..].fill(0);
-    }
-}
-
-/// Returns the position of an element in a dense, row-major array, or `None` if it is out of bounds.
-pub(crate) fn position(dims: &[i64], coordinate: impl Fn(usize) -> i64) -> Option<usize> {
-    let mut position = 0;
-    for (d, dim) in dims.iter().enumerate() {
-        let coordinate = coordinate(d);
-        if !(0..*dim).contains(&coordinate) {
-            return None;
-        }
-        position = position * *dim as usize + coordinate as usize;
-    }
-    Some(position)
 }

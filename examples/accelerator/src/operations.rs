@@ -1,10 +1,8 @@
 //! The operations that the compiler translates, and the check of programs for others.
 
 use pjrt_plugin::{Error, Result};
-use pjrt_stablehlo::ir::{Body, ElementType, Op, OpCode, Operation, Trait, ValueId};
-
-use crate::arithmetic::scalar;
-use crate::element_type::is_supported;
+use pjrt_stablehlo::ir::scalar;
+use pjrt_stablehlo::ir::{Body, ElementKind, ElementType, Op, OpCode, Operation, Trait, ValueId};
 
 /// The operations that the compiler translates. [`pjrt_stablehlo::passes`] expresses other operations in terms of these.
 #[rustfmt::skip]
@@ -32,6 +30,16 @@ const PLACEMENT: &str = "annotate_device_placement";
 
 /// The hint of errors about operations and types.
 const TYPES: &str = "it computes with f32, booleans and integers of whole bytes; the only convolutions are those of one group";
+
+/// Returns `true` if the device computes with a type.
+pub(crate) fn is_supported(ty: ElementType) -> bool {
+    match ty.kind() {
+        ElementKind::Boolean => true,
+        ElementKind::Float => ty == ElementType::F32,
+        ElementKind::SignedInteger | ElementKind::UnsignedInteger => [8, 16, 32, 64].contains(&ty.bits()),
+        _ => false,
+    }
+}
 
 /// Returns `true` if an operation computes each element of its result from one element of each operand.
 pub(crate) fn is_elementwise(op: &Op) -> bool {
@@ -91,7 +99,9 @@ fn is_scalar(body: &Body, op: &Operation) -> bool {
         kind => {
             let operand = op.operands.last().and_then(|operand| element(*operand));
             let result = op.results.get(0).and_then(element);
-            operand.zip(result).is_some_and(|(operand, result)| scalar(kind, operand, result).is_some())
+            operand
+                .zip(result)
+                .is_some_and(|(operand, result)| scalar::function(kind, operand, result).is_some())
         }
     }
 }

@@ -198,7 +198,7 @@ pub use executable_metadata::ExecutableMetadata;
 pub use ffi::Ffi;
 pub use host_memory_allocator::HostMemoryAllocator;
 pub use phase_compile::{PartialProgram, PhaseCompile, PhaseRequest};
-pub use profiler::{Profiler, Timeline, TimelineSpan, layer as profiler_layer};
+pub use profiler::{Profiler, Timeline, TimelineSpan, Timelines, layer as profiler_layer};
 pub use raw_buffers::RawBuffers;
 pub use shardings::Shardings;
 pub use vendor::VendorExtension;

@@ -169,3 +169,24 @@ fn paths_are_found_in_macros_and_skipped_in_tests() {
     assert_eq!(file.test_modules, [path("own::m::tests")]);
     assert_eq!(file.functions, [("f".to_owned(), 1)]);
 }
+
+/// The maximum number of lines of code of the accelerator, which is read as the model of a plugin.
+const ACCELERATOR: usize = 1500;
+
+/// Lines of code are those with more than a comment, outside of tests.
+#[test]
+fn the_accelerator_is_short_enough_to_read() {
+    let mut lines = 0;
+    for entry in fs::read_dir(root().join("examples/accelerator/src")).unwrap() {
+        let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        lines +=
+            code.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count();
+    }
+    println!("{lines} lines of code");
+    assert!(
+        lines <= ACCELERATOR,
+        "{lines} lines of code; the limit is {ACCELERATOR}: move what every plugin needs into the SDK"
+    );
+    assert!(lines > ACCELERATOR / 2, "the accelerator is not where this test looks");
+}

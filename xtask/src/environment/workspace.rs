@@ -49,6 +49,13 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// Returns the command that runs programs on a plugin in a host, with `cargo pjrt test`.
+pub(crate) fn test_in_host(library: &Path, host: &str) -> Command {
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--package", "cargo-pjrt", "--", "test", "--host", host]).arg(library);
+    command
+}
+
 /// Builds the shared libraries and the tools of the tests in the dev profile.
 ///
 /// Builds the whole workspace at once with one example, so that dependencies get the same features as in

@@ -23,7 +23,7 @@ pub(crate) struct Options {
     suite: Option<PathBuf>,
 }
 
-/// Builds refcpu, and runs the tests of `tests/go`. Go downloads the modules that `go.sum` pins; nothing else
+/// Builds refcpu, and runs the tests of `tests/go` and the programs of `cargo pjrt test`. Go downloads the modules that `go.sum` pins; nothing else
 /// is installed.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     check_go()?;
@@ -39,7 +39,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     // Without this variable, the client downloads a plugin of XLA's if it finds none.
     go.env("GOMLX_NO_AUTO_INSTALL", "1");
     let (status, _) = watch(&mut go)?;
-    Ok(ExitCode::from(u8::from(!status.success())))
+    let (programs, _) = watch(workspace::test_in_host(&library, "gomlx").arg("--install"))?;
+    Ok(ExitCode::from(u8::from(!status.success() || !programs.success())))
 }
 
 fn check_go() -> Result<()> {

@@ -5,6 +5,7 @@
 //! costs one atomic load.
 
 mod layer;
+mod timelines;
 mod xspace;
 
 use std::ffi::c_int;
@@ -24,6 +25,7 @@ use pjrt_sys::{
 
 use crate::abi::recording::Recording;
 pub use layer::layer;
+pub use timelines::Timelines;
 
 use crate::abi::args::{View, bytes, handle, input, output, output_str};
 use crate::abi::device::MEMORY_STATS_SIZE;
@@ -38,7 +40,7 @@ use crate::error::{Error, Result};
 /// Returns traces of the plugin to hosts (`PJRT_Profiler_Extension`), for `jax.profiler.trace`, TensorBoard and Perfetto.
 /// See the [example](crate::ext#example).
 ///
-/// Both methods have defaults, so `impl Profiler for MyClient {}` is sufficient. The SDK records the host's calls, except
+/// All methods have defaults, so `impl Profiler for MyClient {}` is sufficient. The SDK records the host's calls, except
 /// for getters. The author's code adds spans of the `tracing` crate, whose fields become attributes:
 ///
 /// ```
@@ -56,28 +58,35 @@ use crate::error::{Error, Result};
 /// # }
 /// ```
 ///
-/// Measurements of the device itself are returned as [`Timeline`]s.
+/// Measurements of the device itself are returned as [`Timeline`]s, which [`Timelines`] records.
 ///
 /// The SDK sets the global subscriber of `tracing` when a host first profiles. A plugin that sets its own subscriber adds
 /// [`profiler_layer`](crate::ext::profiler_layer) to it.
 pub trait Profiler: PjrtClient {
-    /// Starts profiling the devices. The default does nothing.
+    /// Returns the recorder of the devices' timelines, which the defaults of the other methods start and stop. The default returns
+    /// none.
+    fn timelines() -> Option<&'static Timelines> {
+        None
+    }
+
+    /// Starts profiling the devices. The default starts the recorder.
     ///
     /// # Errors
     ///
     /// Returns an error if profiling cannot start. The trace of the host then does not contain the plugin's part.
     fn start_tracing() -> Result<()> {
+        Self::timelines().into_iter().for_each(Timelines::start);
         Ok(())
     }
 
     /// Stops profiling the devices, and returns their measurements since [`start_tracing`](Self::start_tracing). The default
-    /// returns none.
+    /// returns those of the recorder.
     ///
     /// # Errors
     ///
     /// Returns an error if the measurements cannot be read.
     fn stop_tracing() -> Result<Vec<Timeline>> {
-        Ok(Vec::new())
+        Ok(Self::timelines().map(Timelines::stop).unwrap_or_default())
     }
 }
 
