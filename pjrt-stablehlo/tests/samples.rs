@@ -85,7 +85,7 @@ fn regions_of_loops_and_branches() {
     let (id, op) = main.body.all_ops().find(|(_, op)| op.kind.code() == OpCode::While).unwrap();
     assert_eq!(While::operand(op).len(), op.results.len());
     for region in 0..2 {
-        let block = main.body.region_block(id, region).unwrap();
+        let block = main.body.region_block(op, region).unwrap();
         assert_eq!(block.arguments.len(), op.operands.len());
         let last = main.body.op(*block.ops.last().unwrap());
         assert!(last.info().has(Trait::Terminator));

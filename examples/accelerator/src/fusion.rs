@@ -58,8 +58,10 @@ impl Lowering<'_> {
 
     /// Returns the kernel of the region of a reduction, which computes with single elements.
     pub(crate) fn region_kernel(&self, id: OpId) -> Result<Kernel> {
-        let block =
-            self.body.region_block(id, 0).ok_or_else(|| Error::internal("a reduction has no body"))?;
+        let block = self
+            .body
+            .region_block(self.body.op(id), 0)
+            .ok_or_else(|| Error::internal("a reduction has no body"))?;
         let mut kernel = Kernel::default();
         let arguments = block.arguments.iter().enumerate();
         let mut sources: HashMap<ValueId, Source> =

@@ -109,7 +109,7 @@ impl Lowering<'_> {
         let mut blocks = Vec::new();
         if let Kind::If | Kind::While = kind {
             for index in 0..2 {
-                let block = self.body.region_block(id, index);
+                let block = self.body.region_block(op, index);
                 blocks.push(self.block(block.ok_or_else(|| Error::internal("an operation has no region"))?)?);
             }
         }

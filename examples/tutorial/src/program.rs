@@ -65,8 +65,8 @@ pub fn core_ops() -> CoreOps {
 
 /// Returns `true` if a reduction adds the elements of one array.
 fn is_sum(body: &Body, op: &Operation) -> bool {
-    let block = op.regions.first().and_then(|region| body.region(*region).blocks.first());
-    let mut kinds = block.iter().flat_map(|block| &body.block(**block).ops).map(|id| &body.op(*id).kind);
+    let block = body.region_block(op, 0);
+    let mut kinds = block.iter().flat_map(|block| &block.ops).map(|id| &body.op(*id).kind);
     op.operands.len() == 2 && matches!((kinds.next(), kinds.next()), (Some(Op::Add(_)), Some(Op::Return(_))))
 }
 

@@ -135,8 +135,8 @@ impl Body {
 
     /// Returns the single block of region number `index` of an operation; `None` if there is no such region or it has
     /// no block.
-    pub fn region_block(&self, op: OpId, index: usize) -> Option<&Block> {
-        let region = *self.op(op).regions.get(index)?;
+    pub fn region_block(&self, op: &Operation, index: usize) -> Option<&Block> {
+        let region = *op.regions.get(index)?;
         self.region(region).blocks.first().map(|&block| self.block(block))
     }
 

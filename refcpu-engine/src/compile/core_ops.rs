@@ -35,9 +35,9 @@ static WITHOUT_CALLS: LazyLock<CoreOps> = LazyLock::new(|| CORE_OPS.clone().with
 /// single operation.
 fn selects_in_general(body: &ir::Body) -> bool {
     let element = |value: ir::ValueId| body.ty(value).as_tensor().map(|ty| ty.element_type());
-    body.all_ops().any(|(id, op)| {
+    body.all_ops().any(|(_, op)| {
         let is = |region: usize, expected: &dyn Fn(&ir::Op) -> bool| {
-            let Some(block) = body.region_block(id, region) else { return false };
+            let Some(block) = body.region_block(op, region) else { return false };
             let ([a, b], [first, end]) = (&*block.arguments, &*block.ops) else { return false };
             let (first, end) = (body.op(*first), body.op(*end));
             (*first.operands == [*a, *b] || *first.operands == [*b, *a])

@@ -256,7 +256,7 @@ impl<'m> Scope<'m> {
     fn region(&self, op: OpId, index: usize) -> Result<&'m Block> {
         self.function
             .body
-            .region_block(op, index)
+            .region_block(self.function.body.op(op), index)
             .ok_or_else(|| CompileError::invalid(format!("region {index} has no block")))
     }
 
