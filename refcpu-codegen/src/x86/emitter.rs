@@ -202,10 +202,16 @@ impl<'a> Emitter<'a> {
     }
 
     pub(super) fn load_vector(&mut self, ty: Type, n: u8, from: MemoryOperand) {
+        if ty.size() == 2 {
+            return self.load_pair(n, from);
+        }
         self.add(Instruction::with2(codes::moves(ty).0, v(ty, n), from));
     }
 
     pub(super) fn store_vector(&mut self, ty: Type, n: u8, to: MemoryOperand) {
+        if ty.size() == 2 {
+            return self.store_pair(n, to);
+        }
         self.add(Instruction::with2(codes::moves(ty).1, to, v(ty, n)));
     }
 
