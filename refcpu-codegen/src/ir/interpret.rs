@@ -242,7 +242,9 @@ macro_rules! integers {
                 BinaryOp::RemainderUnsigned => a.checked_rem(b).unwrap_or(a),
                 BinaryOp::Maximum => x.max(y).cast_unsigned(),
                 BinaryOp::Minimum => x.min(y).cast_unsigned(),
-                BinaryOp::Least | BinaryOp::Greatest => unreachable!("the operation is not defined on integers"),
+                BinaryOp::Least | BinaryOp::Greatest => {
+                    unreachable!("the operation is not defined on integers")
+                }
                 BinaryOp::And => a & b,
                 BinaryOp::Or => a | b,
                 BinaryOp::Xor => a ^ b,

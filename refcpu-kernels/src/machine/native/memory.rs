@@ -1,11 +1,11 @@
 //! The translation of instructions on short arrays and windows.
 
-use super::scalar::{Arithmetic, scalar_of, tile_operation};
+use super::scalar::{Arithmetic, is_swapped, scalar_of, tile_operation};
 use super::translate::Translation;
 use super::types::Storage;
+use crate::DType;
 use crate::machine::program::instr::Instr;
 use crate::machine::program::{Base, Outside, Place, Window};
-use crate::{ComputeType, DType};
 use refcpu_codegen::{Access, BinaryOp, End, Index, Inst, MAX_VECTOR, Reg, Relation, Scalar, Type, UnaryOp};
 
 /// The longest array in bytes on which operations are part of the code. Longer ones take the interpreter longer than its calls.
@@ -17,11 +17,12 @@ pub(super) fn pieces(scalar: Scalar, len: usize) -> Vec<(usize, Type)> {
     let mut all = Vec::new();
     let mut at = 0;
     while at < len {
-        let fits = |bytes: &usize| {
-            let lanes = bytes / size;
-            scalar != Scalar::Bool && lanes > 1 && lanes <= len - at
+        let fits = |lanes: &usize| *lanes > 1 && *lanes <= len - at;
+        let lanes = match scalar {
+            Scalar::Bool => [8, 4, 2],
+            _ => [MAX_VECTOR / size, 16 / size, 8 / size],
         };
-        let lanes = [MAX_VECTOR, 16, 8].into_iter().find(fits).map_or(1, |bytes| bytes / size);
+        let lanes = lanes.into_iter().find(fits).unwrap_or(1);
         all.push((at * size, Type::vector(scalar, lanes as u8)));
         at += lanes;
     }
@@ -34,7 +35,6 @@ fn moved_pieces(dtype: DType, bytes: usize) -> Option<Vec<(usize, Type)>> {
         return None;
     }
     match scalar_of(dtype) {
-        Some(Scalar::Bool) if bytes > 8 => None,
         Some(scalar) => Some(pieces(scalar, bytes / scalar.size())),
         None if bytes.is_multiple_of(4) => Some(pieces(Scalar::I32, bytes / 4)),
         None => None,
@@ -165,7 +165,7 @@ impl Translation<'_> {
             Storage::Register(ty) => Some(ty).filter(|ty| scalar_of(to.dtype) == Some(*ty)),
             _ => scalar_of(to.dtype),
         };
-        let Some(scalar) = scalar.filter(|s| *s != Scalar::Bool && to.bytes() <= MAX_BYTES) else {
+        let Some(scalar) = scalar.filter(|_| to.bytes() <= MAX_BYTES) else {
             return self.interpreted(at, i);
         };
         let one = self.value(from.cell, scalar);
@@ -187,49 +187,59 @@ impl Translation<'_> {
 
     pub(super) fn vector(&mut self, at: usize, i: &Instr) {
         let v = &self.code.vectors[usize::from(i.x)];
-        let op = tile_operation(v.opcode, v.to, v.from).filter(|op| is_vector_operation(*op, v.to, v.n));
-        let Some(op) = op else { return self.interpreted(at, i) };
-        let scalar = op.operands();
-        let fits = |t: &Self, p: &Place| match t.storage(p.cell) {
-            Storage::Register(ty) => ty == scalar,
+        let Some(op) = tile_operation(v.opcode, v.to, v.from) else { return self.interpreted(at, i) };
+        let Some(pieces) = vector_pieces(op, v.n) else { return self.interpreted(at, i) };
+        let (dst, mut src) = (v.dst, v.src);
+        if is_swapped(v.opcode) {
+            src.swap(0, 1);
+        }
+        let src = &src[..op.arity()];
+        let fits = |k: usize, p: &Place| match self.storage(p.cell) {
+            Storage::Register(ty) => ty == op.operand(k),
             _ => true,
         };
-        let src = &v.src[..op.arity()];
-        if !src.iter().all(|p| fits(self, p)) {
+        if !src.iter().enumerate().all(|(k, p)| fits(k, p)) {
             return self.interpreted(at, i);
         }
-        let (dst, src, n) = (v.dst, v.src, v.n);
-        let ones = src.map(|p| (p.len == 1).then_some(p.cell));
-        for (offset, ty) in pieces(scalar, n) {
+        for (first, lanes) in pieces {
             let mut values = [None; 3];
-            for (k, p) in src[..op.arity()].iter().enumerate() {
-                values[k] = Some(match ones[k] {
-                    Some(cell) => {
-                        let one = self.value(cell, scalar);
-                        self.repeated(one, ty)
-                    }
-                    None => self.read_cells(usize::from(p.cell) * 8 + offset, ty),
+            for (k, p) in src.iter().enumerate() {
+                let ty = Type::vector(op.operand(k), lanes);
+                values[k] = Some(if p.len == 1 {
+                    let one = self.value(p.cell, ty.scalar);
+                    self.repeated(one, ty)
+                } else {
+                    self.read_cells(usize::from(p.cell) * 8 + first * ty.scalar.size(), ty)
                 });
             }
-            let first = values[0].expect("an operation has an operand");
-            let result = self.f.reg(Type { scalar: op.result(), ..ty });
-            self.operation(op, result, values.map(|v| v.unwrap_or(first)));
-            self.write_cells(usize::from(dst.cell) * 8 + offset, result);
+            let one = values[0].expect("an operation has an operand");
+            let result = self.f.reg(Type::vector(op.result(), lanes));
+            self.operation(op, result, values.map(|v| v.unwrap_or(one)));
+            self.write_cells(usize::from(dst.cell) * 8 + first * op.result().size(), result);
         }
     }
 }
 
-/// Returns whether the code performs an operation on short arrays of `n` elements.
-fn is_vector_operation(op: Arithmetic, to: ComputeType, n: usize) -> bool {
-    let scalar = op.operands();
-    if scalar == Scalar::Bool || n * scalar.size() > MAX_BYTES || to.size() != scalar.size() {
-        return false;
+/// Returns the first elements and the numbers of elements of the vectors in which the code performs an operation on arrays of `n`
+/// elements, or `None` if it does not.
+fn vector_pieces(op: Arithmetic, n: usize) -> Option<Vec<(usize, u8)>> {
+    let longest = (0..op.arity()).map(|k| op.operand(k)).chain([op.result()]).max_by_key(|s| s.size())?;
+    if n * longest.size() > MAX_BYTES {
+        return None;
     }
-    pieces(scalar, n).iter().all(|(_, ty)| match op {
-        Arithmetic::Unary(op, ..) => op.is_defined(*ty, *ty),
-        Arithmetic::Binary(op, _) => op.is_defined(*ty),
-        Arithmetic::Fused(op, ..) => op.is_defined(*ty) && BinaryOp::Multiply.is_defined(*ty),
-        Arithmetic::Clamp(_) => BinaryOp::Maximum.is_defined(*ty),
-        Arithmetic::Compare(..) => false,
-    })
+    let pieces: Vec<(usize, u8)> =
+        pieces(longest, n).into_iter().map(|(offset, ty)| (offset / longest.size(), ty.lanes)).collect();
+    let is_defined = |lanes: u8| {
+        let of = |scalar| Type::vector(scalar, lanes);
+        match op {
+            Arithmetic::Unary(op, from, to) => op.is_defined(of(from), of(to)),
+            Arithmetic::Binary(op, s) => op.is_defined(of(s)),
+            Arithmetic::Fused(op, _, s) => op.is_defined(of(s)) && BinaryOp::Multiply.is_defined(of(s)),
+            Arithmetic::Clamp(s) => BinaryOp::Maximum.is_defined(of(s)),
+            Arithmetic::Compare(relation, s) => relation.is_defined(of(s)),
+            Arithmetic::Not(s) => BinaryOp::Xor.is_defined(of(s)),
+            Arithmetic::IsFinite(_) | Arithmetic::Select(_) => true,
+        }
+    };
+    pieces.iter().all(|(_, lanes)| is_defined(*lanes)).then_some(pieces)
 }

@@ -286,8 +286,8 @@ impl<'a> Translation<'a> {
 
     fn arithmetic(&mut self, op: Arithmetic, i: &Instr) {
         let mut values = [self.zero; 3];
-        for (value, cell) in values.iter_mut().zip([i.a, i.b, i.c]).take(op.arity()) {
-            *value = self.value(cell, op.operands());
+        for (k, cell) in [i.a, i.b, i.c].into_iter().enumerate().take(op.arity()) {
+            values[k] = self.value(cell, op.operand(k));
         }
         let dst = self.target(i.dst, op.result());
         self.operation(op, dst, values);
@@ -301,6 +301,22 @@ impl<'a> Translation<'a> {
             Arithmetic::Unary(op, ..) => self.f.push(Inst::Unary { op, dst, a }),
             Arithmetic::Binary(op, _) => self.f.push(Inst::Binary { op, dst, a, b }),
             Arithmetic::Compare(relation, _) => self.f.push(Inst::Compare { relation, dst, a, b }),
+            Arithmetic::Select(_) => self.f.push(Inst::Select { dst, condition: a, a: b, b: c }),
+            Arithmetic::Not(scalar) => {
+                let bits = if scalar == Scalar::Bool { 1 } else { u64::MAX >> (64 - 8 * scalar.size()) };
+                let b = self.constant(ty, bits);
+                self.f.push(Inst::Binary { op: BinaryOp::Xor, dst, a, b });
+            }
+            Arithmetic::IsFinite(scalar) => {
+                let size = self.f.reg(ty);
+                self.f.push(Inst::Unary { op: UnaryOp::Abs, dst: size, a });
+                let infinity = match scalar {
+                    Scalar::F32 => u64::from(f32::INFINITY.to_bits()),
+                    _ => f64::INFINITY.to_bits(),
+                };
+                let b = self.constant(ty, infinity);
+                self.f.push(Inst::Compare { relation: Relation::Lt, dst, a: size, b });
+            }
             Arithmetic::Fused(op, reversed, _) => {
                 let product = self.f.reg(ty);
                 self.f.push(Inst::Binary { op: BinaryOp::Multiply, dst: product, a, b });
