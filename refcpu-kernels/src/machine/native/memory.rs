@@ -10,6 +10,10 @@ use refcpu_codegen::{Access, BinaryOp, End, Index, Inst, MAX_VECTOR, Reg, Relati
 
 /// The longest array in bytes on which operations are part of the code. Longer ones take the interpreter longer than its calls.
 const MAX_BYTES: usize = 256;
+/// The longest window in bytes that is moved by the code.
+const MAX_MOVED: usize = 1024;
+/// The largest number of pieces of a window.
+const MAX_PIECES: usize = 128;
 
 /// Returns the vectors and elements that `len` elements consist of: their offsets in bytes and types.
 pub(super) fn pieces(scalar: Scalar, len: usize) -> Vec<(usize, Type)> {
@@ -18,11 +22,7 @@ pub(super) fn pieces(scalar: Scalar, len: usize) -> Vec<(usize, Type)> {
     let mut at = 0;
     while at < len {
         let fits = |lanes: &usize| *lanes > 1 && *lanes <= len - at;
-        let lanes = match scalar {
-            Scalar::Bool => [8, 4, 2],
-            _ => [MAX_VECTOR / size, 16 / size, 8 / size],
-        };
-        let lanes = lanes.into_iter().find(fits).unwrap_or(1);
+        let lanes = vector_lanes(scalar).into_iter().find(fits).unwrap_or(1);
         all.push((at * size, Type::vector(scalar, lanes as u8)));
         at += lanes;
     }
@@ -38,6 +38,56 @@ fn moved_pieces(dtype: DType, bytes: usize) -> Option<Vec<(usize, Type)>> {
         Some(scalar) => Some(pieces(scalar, bytes / scalar.size())),
         None if bytes.is_multiple_of(4) => Some(pieces(Scalar::I32, bytes / 4)),
         None => None,
+    }
+}
+
+/// A part of a window that one instruction moves.
+struct Piece {
+    /// The offset in bytes in the value.
+    inside: usize,
+    /// The offset in bytes in the array.
+    outside: usize,
+    ty: Type,
+    /// `true` if all elements are the one at this offset.
+    repeats: bool,
+}
+
+/// Returns the pieces of a window if they are few. If `repeats`, elements that repeat become one piece.
+fn window_pieces(dtype: DType, w: &Window, repeats: bool) -> Option<Vec<Piece>> {
+    let scalar = match scalar_of(dtype) {
+        Some(scalar) => scalar,
+        None if w.run.is_multiple_of(4) && w.runs.iter().all(|r| r.is_multiple_of(4)) => Scalar::I32,
+        None => return None,
+    };
+    let size = scalar.size();
+    if w.runs.len() * w.run > MAX_MOVED {
+        return None;
+    }
+    let elements: Vec<usize> =
+        w.runs.iter().flat_map(|run| (0..w.run / size).map(move |i| run + i * size)).collect();
+    let mut all = Vec::new();
+    let mut at = 0;
+    while at < elements.len() {
+        let first = elements[at];
+        let found = vector_lanes(scalar).into_iter().find_map(|lanes| {
+            let part = elements.get(at..at + lanes).filter(|_| lanes > 1)?;
+            let adjacent = part.iter().enumerate().all(|(i, e)| *e == first + i * size);
+            let same = repeats && part.iter().all(|e| *e == first);
+            (adjacent || same).then_some((lanes, !adjacent))
+        });
+        let (lanes, repeats) = found.unwrap_or((1, false));
+        let ty = Type::vector(scalar, lanes as u8);
+        all.push(Piece { inside: at * size, outside: first, ty, repeats });
+        at += lanes;
+    }
+    (all.len() <= MAX_PIECES).then_some(all)
+}
+
+/// Returns the numbers of elements of vectors, the longest one first.
+fn vector_lanes(scalar: Scalar) -> [usize; 3] {
+    match scalar {
+        Scalar::Bool => [8, 4, 2],
+        _ => [MAX_VECTOR / scalar.size(), 16 / scalar.size(), 8 / scalar.size()],
     }
 }
 
@@ -74,12 +124,9 @@ impl Translation<'_> {
     }
 
     /// Returns the pieces of a window and the type of the register that holds its only element, if the code moves them.
-    fn movable(&self, w: &Window, cell: u16) -> Option<(Vec<(usize, Type)>, Option<Scalar>)> {
+    fn movable(&self, w: &Window, cell: u16, repeats: bool) -> Option<(Vec<Piece>, Option<Scalar>)> {
         let dtype = self.code.arrays[usize::from(w.array.0)].dtype;
-        let pieces = moved_pieces(dtype, w.run)?;
-        if pieces.len() * w.runs.len() > MAX_BYTES / 16 {
-            return None;
-        }
+        let pieces = window_pieces(dtype, w, repeats)?;
         match self.storage(cell) {
             Storage::Register(ty) => {
                 (w.runs.len() == 1 && w.run == ty.size() && scalar_of(dtype) == Some(ty))
@@ -89,41 +136,62 @@ impl Translation<'_> {
         }
     }
 
+    /// Returns the offset in the cells of an array that is there.
+    fn offset_in_cells(&self, w: &Window) -> Option<usize> {
+        match self.code.arrays[usize::from(w.array.0)].base {
+            Base::Cells(cell) => Some(usize::from(cell) * 8),
+            _ => None,
+        }
+    }
+
     pub(super) fn load(&mut self, at: usize, i: &Instr) {
         let w = &self.code.windows[usize::from(i.x)];
-        let Some((pieces, register)) = self.movable(w, i.dst) else { return self.interpreted(at, i) };
+        let Some((pieces, register)) = self.movable(w, i.dst, true) else { return self.interpreted(at, i) };
         let Some(indices) = self.indices(w) else { return self.interpreted(at, i) };
         if let Some(ty) = register {
             let dst = self.target(i.dst, ty);
             let at = self.place_in(w, w.runs[0], &indices);
             return self.f.push(Inst::Load { dst, at });
         }
-        for (k, run) in w.runs.iter().enumerate() {
-            for (offset, ty) in &pieces {
-                let dst = self.f.reg(*ty);
-                let at = self.place_in(w, run + offset, &indices);
-                self.f.push(Inst::Load { dst, at });
-                self.write_cells(usize::from(i.dst) * 8 + k * w.run + offset, dst);
+        let in_cells = self.offset_in_cells(w).filter(|_| indices.is_empty());
+        for p in pieces {
+            let ty = if p.repeats { Type::one(p.ty.scalar) } else { p.ty };
+            let mut value = match in_cells {
+                Some(start) => self.read_cells(start + p.outside, ty),
+                None => {
+                    let dst = self.f.reg(ty);
+                    let at = self.place_in(w, p.outside, &indices);
+                    self.f.push(Inst::Load { dst, at });
+                    dst
+                }
+            };
+            if p.repeats {
+                value = self.repeated(value, p.ty);
             }
+            self.write_cells(usize::from(i.dst) * 8 + p.inside, value);
         }
     }
 
     pub(super) fn store(&mut self, at: usize, i: &Instr) {
         let w = &self.code.windows[usize::from(i.x)];
-        let Some((pieces, register)) = self.movable(w, i.a) else { return self.interpreted(at, i) };
+        let Some((pieces, register)) = self.movable(w, i.a, false) else { return self.interpreted(at, i) };
         let Some(indices) = self.indices(w) else { return self.interpreted(at, i) };
         let after = (w.outside == Outside::Skip && !indices.is_empty()).then(|| self.skip_outside(&indices));
-        for (k, run) in w.runs.iter().enumerate() {
-            for (offset, ty) in &pieces {
-                let src = match register {
-                    Some(ty) => self.value(i.a, ty),
-                    None => self.read_cells(usize::from(i.a) * 8 + k * w.run + offset, *ty),
-                };
-                let at = self.place_in(w, run + offset, &indices);
-                self.f.push(Inst::Store { src, at });
+        let in_cells = self.offset_in_cells(w);
+        for p in pieces {
+            let src = match register {
+                Some(ty) => self.value(i.a, ty),
+                None => self.read_cells(usize::from(i.a) * 8 + p.inside, p.ty),
+            };
+            match in_cells.filter(|_| indices.is_empty()) {
+                Some(start) => self.write_cells(start + p.outside, src),
+                None => {
+                    let at = self.place_in(w, p.outside, &indices);
+                    self.f.push(Inst::Store { src, at });
+                }
             }
         }
-        if self.arrays[usize::from(w.array.0)].is_none() {
+        if in_cells.is_some() && !indices.is_empty() {
             self.forget();
         }
         if let Some(after) = after {

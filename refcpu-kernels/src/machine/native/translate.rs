@@ -11,6 +11,9 @@ use refcpu_codegen::{
 };
 use std::collections::{HashMap, HashSet};
 
+/// The number of instructions of the code from which operations on arrays become calls, so that compiling takes milliseconds.
+const MAX_CODE: usize = 12_000;
+
 /// Compiles a program.
 pub(super) fn program(code: &Program) -> Result<MachineCode, Error> {
     let mut t = Translation::new(code);
@@ -173,6 +176,9 @@ impl<'a> Translation<'a> {
                 self.compare_and_jump(target, Relation::Lt, a, b);
             }
             Op::Switch => return self.switch(i),
+            Op::Load | Op::Store | Op::Vector | Op::Copy | Op::Splat | Op::Call if self.is_long() => {
+                self.interpreted(at, i);
+            }
             Op::Mov => self.mov(i),
             Op::Select => self.select(i),
             Op::Load => self.load(at, i),
@@ -199,6 +205,11 @@ impl<'a> Translation<'a> {
             },
         }
         true
+    }
+
+    /// Returns whether the code is so long that further operations on arrays become calls.
+    fn is_long(&self) -> bool {
+        self.f.instructions() > MAX_CODE
     }
 
     fn compare_and_jump(&mut self, target: usize, relation: Relation, a: Reg, b: Reg) {
