@@ -100,8 +100,11 @@ struct Generator {
 impl Generator {
     fn random_type(&mut self) -> Type {
         let scalar = self.r.choose(&SCALARS);
-        if scalar == Scalar::Bool || self.r.below(3) > 0 {
+        if self.r.below(3) > 0 {
             return Type::one(scalar);
+        }
+        if scalar == Scalar::Bool {
+            return Type::vector(scalar, self.r.choose(&[2, 4, 8]));
         }
         let bytes = self.r.choose(&[8, 16, 32]);
         Type::vector(scalar, (bytes / scalar.size()) as u8)
@@ -165,10 +168,11 @@ impl Generator {
                 let a = self.of(|t| relation.is_defined(t))?;
                 let ty = self.f.type_of(a);
                 let b = self.of(|t| t == ty)?;
-                Inst::Compare { relation, a, b, dst: self.result(Type::one(Scalar::Bool)) }
+                Inst::Compare { relation, a, b, dst: self.result(Type { scalar: Scalar::Bool, ..ty }) }
             }
             5 => {
-                let condition = self.of(|t| t.scalar == Scalar::Bool)?;
+                let condition =
+                    self.of(|t| t.scalar == Scalar::Bool && (t.lanes == 1 || t.lanes == ty.lanes))?;
                 let (a, b) = (self.of(|t| t == ty)?, self.of(|t| t == ty)?);
                 Inst::Select { condition, a, b, dst: self.result(ty) }
             }
@@ -196,13 +200,13 @@ impl Generator {
     fn forward(&mut self, then: Block, otherwise: Block) -> End {
         let relation = self.r.choose(Relation::ALL);
         if self.r.below(3) > 0
-            && let Some(a) = self.of(|t| relation.is_defined(t))
+            && let Some(a) = self.of(|t| relation.is_defined(t) && t.lanes == 1)
         {
             let ty = self.f.type_of(a);
             let b = self.of(|t| t == ty).unwrap_or(a);
             return End::Compare { relation, a, b, then, otherwise };
         }
-        match self.of(|t| t.scalar == Scalar::Bool) {
+        match self.of(|t| t == Type::one(Scalar::Bool)) {
             Some(condition) => End::If { condition, then, otherwise },
             None => End::Jump(otherwise),
         }
@@ -355,13 +359,15 @@ fn every_operation_has_the_results_of_the_interpreter() {
     for scalar in &SCALARS[1..] {
         types.extend([8, 16, 32].map(|bytes| Type::vector(*scalar, (bytes / scalar.size()) as u8)));
     }
+    types.extend([2, 4, 8].map(|lanes| Type::vector(Scalar::Bool, lanes)));
     types.retain(|t| t.lanes != 1 || t.size() <= 8);
     for ty in types.clone() {
         for op in BinaryOp::ALL.iter().copied().filter(|op| op.is_defined(ty)) {
             exhaust(ty, |dst, a, b| Inst::Binary { op, dst, a, b }, ty);
         }
         for relation in Relation::ALL.iter().copied().filter(|r| r.is_defined(ty)) {
-            exhaust(ty, |dst, a, b| Inst::Compare { relation, dst, a, b }, Type::one(Scalar::Bool));
+            let result = Type { scalar: Scalar::Bool, ..ty };
+            exhaust(ty, |dst, a, b| Inst::Compare { relation, dst, a, b }, result);
         }
         for to in &types {
             for op in UnaryOp::ALL.iter().copied().filter(|op| op.is_defined(ty, *to)) {

@@ -43,7 +43,7 @@ impl Scalar {
 pub struct Type {
     /// The element type.
     pub scalar: Scalar,
-    /// The number of elements: 1, or a power of two that makes the vector 8, 16 or 32 bytes long.
+    /// The number of elements: 1, or a power of two that makes the vector 8, 16 or 32 bytes long; of booleans, 2, 4 or 8.
     pub lanes: u8,
 }
 
@@ -111,6 +111,7 @@ pub enum UnaryOp {
     /// The nearest integral float; the even one of two.
     RoundEven,
     /// The value converted to the type of the result. Integers are signed; floats are truncated and saturate, and NaN becomes 0.
+    /// Vectors of booleans become vectors of any type, and vectors of I32 become those of F32.
     Convert,
     /// An unsigned I32 as I64.
     Extend,
@@ -149,6 +150,10 @@ impl UnaryOp {
             }
             Self::Abs | Self::Sqrt | Self::Floor | Self::Ceil | Self::RoundEven => {
                 from == to && from.scalar.is_float()
+            }
+            Self::Convert if from.lanes > 1 => {
+                from.lanes == to.lanes
+                    && matches!((from.scalar, to.scalar), (Bool, I32 | I64 | F32 | F64) | (I32, F32))
             }
             Self::Convert => {
                 from.lanes == 1
@@ -190,6 +195,10 @@ pub enum BinaryOp {
     Maximum,
     /// The smaller value; integers are signed. NaN if an operand is NaN; -0 is smaller than +0.
     Minimum,
+    /// The first float if it is NaN or not above the second, otherwise the second.
+    Least,
+    /// The first float if it is NaN or not below the second, otherwise the second.
+    Greatest,
     /// Bitwise and.
     And,
     /// Bitwise or.
@@ -216,6 +225,8 @@ impl BinaryOp {
         Self::RemainderUnsigned,
         Self::Maximum,
         Self::Minimum,
+        Self::Least,
+        Self::Greatest,
         Self::And,
         Self::Or,
         Self::Xor,
@@ -235,6 +246,7 @@ impl BinaryOp {
             }
             Self::Divide => scalar.is_float() || integer && !vector,
             Self::DivideUnsigned | Self::Remainder | Self::RemainderUnsigned => integer && !vector,
+            Self::Least | Self::Greatest => scalar.is_float(),
             Self::And | Self::Or | Self::Xor => !scalar.is_float(),
             Self::ShiftLeft | Self::ShiftRight => integer,
             Self::ShiftRightSigned => integer && !(vector && scalar == Scalar::I64),
@@ -242,7 +254,8 @@ impl BinaryOp {
     }
 }
 
-/// A relation between two single values. Every relation but [`Relation::Ne`] is false if a value is NaN.
+/// A relation between two values, or between the elements of two vectors. Every relation but [`Relation::Ne`] is false if a value
+/// is NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Relation {
     /// Equal.
@@ -267,7 +280,7 @@ impl Relation {
     /// Returns whether the relation is defined between values of a type.
     pub fn is_defined(self, ty: Type) -> bool {
         let unsigned = matches!(self, Self::LtUnsigned | Self::LeUnsigned);
-        ty.lanes == 1 && ty.scalar != Scalar::Bool && !(unsigned && ty.scalar.is_float())
+        ty.scalar != Scalar::Bool && !(unsigned && (ty.scalar.is_float() || ty.lanes > 1))
     }
 }
 
@@ -354,7 +367,7 @@ pub enum Inst {
     Compare {
         /// The relation.
         relation: Relation,
-        /// The register to assign, a boolean.
+        /// The register to assign: as many booleans as an operand has elements.
         dst: Reg,
         /// The first operand.
         a: Reg,
@@ -365,7 +378,7 @@ pub enum Inst {
     Select {
         /// The register to assign.
         dst: Reg,
-        /// The condition, a single boolean.
+        /// The condition: a boolean, or one for each element.
         condition: Reg,
         /// The value if it is true.
         a: Reg,

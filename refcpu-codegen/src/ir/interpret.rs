@@ -35,7 +35,7 @@ pub fn interpret(
         block = match body.end.as_ref().expect("verified") {
             End::Jump(to) => to.0,
             End::Compare { relation, a, b, then, otherwise } => {
-                if state.holds(*relation, *a, *b) {
+                if state.holds(*relation, *a, *b, 0) {
                     then.0
                 } else {
                     otherwise.0
@@ -87,21 +87,21 @@ impl State<'_, '_> {
         self.regs[dst.0 as usize] = value;
     }
 
-    fn signed(&self, r: Reg) -> i64 {
+    fn signed(&self, r: Reg, at: usize) -> i64 {
         match self.f.type_of(r).scalar {
-            Scalar::I32 => i64::from(self.word(r, 0) as i32),
-            _ => self.word(r, 0).cast_signed(),
+            Scalar::I32 => i64::from(self.word(r, at) as i32),
+            _ => self.word(r, at).cast_signed(),
         }
     }
 
-    fn holds(&self, relation: Relation, a: Reg, b: Reg) -> bool {
+    fn holds(&self, relation: Relation, a: Reg, b: Reg, at: usize) -> bool {
         let scalar = self.f.type_of(a).scalar;
-        let (x, y) = (self.word(a, 0), self.word(b, 0));
+        let (x, y) = (self.word(a, at), self.word(b, at));
         let order = match scalar {
             Scalar::F32 => f32::from_bits(x as u32).partial_cmp(&f32::from_bits(y as u32)),
             Scalar::F64 => f64::from_bits(x).partial_cmp(&f64::from_bits(y)),
             _ if matches!(relation, Relation::LtUnsigned | Relation::LeUnsigned) => Some(x.cmp(&y)),
-            _ => Some(self.signed(a).cmp(&self.signed(b))),
+            _ => Some(self.signed(a, at).cmp(&self.signed(b, at))),
         };
         match relation {
             Relation::Eq => order.is_some_and(|o| o.is_eq()),
@@ -114,7 +114,7 @@ impl State<'_, '_> {
     fn address(&self, at: &Access) -> usize {
         let mut offset = at.offset;
         for i in &at.indices {
-            offset += u64::try_from(self.signed(i.reg)).unwrap_or(0).min(i.limit) * i.step;
+            offset += u64::try_from(self.signed(i.reg, 0)).unwrap_or(0).min(i.limit) * i.step;
         }
         offset as usize
     }
@@ -151,11 +151,14 @@ impl State<'_, '_> {
                 });
             }
             Inst::Compare { relation, dst, a, b } => {
-                self.assign(*dst, |s, _| u64::from(s.holds(*relation, *a, *b)));
+                self.assign(*dst, |s, at| u64::from(s.holds(*relation, *a, *b, at)));
             }
             Inst::Select { dst, condition, a, b } => {
-                let from = if self.word(*condition, 0) != 0 { a } else { b };
-                self.assign(*dst, |s, at| s.word(*from, at));
+                let single = ty(self, condition).lanes == 1;
+                self.assign(*dst, |s, at| {
+                    let condition = s.word(*condition, if single { 0 } else { at });
+                    s.word(if condition != 0 { *a } else { *b }, at)
+                });
             }
             Inst::Load { dst, at } => {
                 let (from, size) = (self.address(at), ty(self, dst).size());
@@ -239,6 +242,9 @@ macro_rules! integers {
                 BinaryOp::RemainderUnsigned => a.checked_rem(b).unwrap_or(a),
                 BinaryOp::Maximum => x.max(y).cast_unsigned(),
                 BinaryOp::Minimum => x.min(y).cast_unsigned(),
+                BinaryOp::Least | BinaryOp::Greatest => {
+                    unreachable!("the operation is not defined on integers")
+                }
                 BinaryOp::And => a & b,
                 BinaryOp::Or => a | b,
                 BinaryOp::Xor => a ^ b,
@@ -278,6 +284,9 @@ macro_rules! floats {
                         b
                     }
                 }
+                BinaryOp::Least if a <= b || a.is_nan() => a,
+                BinaryOp::Greatest if a >= b || a.is_nan() => a,
+                BinaryOp::Least | BinaryOp::Greatest => b,
                 _ => unreachable!("the operation is not defined on floats"),
             }
         }

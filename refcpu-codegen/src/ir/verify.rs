@@ -39,8 +39,11 @@ fn fail(block: usize, instruction: usize, rule: String) -> Error {
 }
 
 fn is_type(ty: Type) -> bool {
-    ty.lanes == 1
-        || ty.scalar != Scalar::Bool && ty.lanes.is_power_of_two() && (8..=MAX_VECTOR).contains(&ty.size())
+    match ty.scalar {
+        _ if ty.lanes == 1 => true,
+        Scalar::Bool => matches!(ty.lanes, 2 | 4 | 8),
+        _ => ty.lanes.is_power_of_two() && (8..=MAX_VECTOR).contains(&ty.size()),
+    }
 }
 
 fn exists(f: &Function, r: Reg) -> Result<Type, String> {
@@ -94,14 +97,16 @@ fn instruction(f: &Function, inst: &Inst) -> Result<(), String> {
             }
         }
         Inst::Compare { relation, a, b, .. } => {
-            expect("the result", dst, boolean)?;
+            expect("the result", dst, Type { lanes: ty(*a).lanes, ..boolean })?;
             expect("the second operand", ty(*b), ty(*a))?;
             if !relation.is_defined(ty(*a)) {
                 return Err(format!("{relation:?} of {} is not defined", ty(*a)));
             }
         }
         Inst::Select { condition, a, b, .. } => {
-            expect("the condition", ty(*condition), boolean)?;
+            if ty(*condition) != boolean {
+                expect("the condition", ty(*condition), Type { lanes: dst.lanes, ..boolean })?;
+            }
             expect("the first value", ty(*a), dst)?;
             expect("the second value", ty(*b), dst)?;
         }
@@ -146,8 +151,8 @@ fn end(f: &Function, end: Option<&End>) -> Result<(), String> {
         End::Compare { relation, a, b, .. } => {
             let ty = f.type_of(*a);
             expect("the second operand", f.type_of(*b), ty)?;
-            if !relation.is_defined(ty) {
-                return Err(format!("{relation:?} of {ty} is not defined"));
+            if !relation.is_defined(ty) || ty.lanes > 1 {
+                return Err(format!("a branch by {relation:?} of {ty} is not defined"));
             }
         }
         End::If { condition, .. } => expect("the condition", f.type_of(*condition), Type::one(Scalar::Bool))?,

@@ -127,8 +127,8 @@ pub(super) fn vector_binary(op: BinaryOp, ty: Type) -> Code {
         BinaryOp::Subtract if ty.scalar.is_float() => form(&SUBTRACT, ty),
         BinaryOp::Multiply if ty.scalar.is_float() => form(&MULTIPLY, ty),
         BinaryOp::Divide => form(&DIVIDE, ty),
-        BinaryOp::Maximum if ty.scalar.is_float() => form(&MAXIMUM, ty),
-        BinaryOp::Minimum if ty.scalar.is_float() => form(&MINIMUM, ty),
+        BinaryOp::Maximum | BinaryOp::Greatest if ty.scalar.is_float() => form(&MAXIMUM, ty),
+        BinaryOp::Minimum | BinaryOp::Least if ty.scalar.is_float() => form(&MINIMUM, ty),
         _ => {
             let width = if ty.size() == 32 { 2 } else { 0 };
             let forms = INTEGERS.iter().find(|(o, _)| *o == op);
@@ -159,7 +159,27 @@ pub(super) fn bitwise(op: BinaryOp, ty: Type) -> Code {
 
 /// Returns the instruction that repeats the first element of a register.
 pub(super) fn broadcast(ty: Type) -> Code {
-    form(&BROADCAST, ty)
+    if ty.scalar == Scalar::Bool { Code::VEX_Vpbroadcastb_xmm_xmmm8 } else { form(&BROADCAST, ty) }
+}
+
+/// Returns the instructions that compare vectors of integers: equal, and greater.
+pub(super) fn integer_compares(ty: Type) -> (Code, Code) {
+    match (ty.scalar, ty.size()) {
+        (Scalar::I64, 32) => (Code::VEX_Vpcmpeqq_ymm_ymm_ymmm256, Code::VEX_Vpcmpgtq_ymm_ymm_ymmm256),
+        (Scalar::I64, _) => (Code::VEX_Vpcmpeqq_xmm_xmm_xmmm128, Code::VEX_Vpcmpgtq_xmm_xmm_xmmm128),
+        (_, 32) => (Code::VEX_Vpcmpeqd_ymm_ymm_ymmm256, Code::VEX_Vpcmpgtd_ymm_ymm_ymmm256),
+        _ => (Code::VEX_Vpcmpeqd_xmm_xmm_xmmm128, Code::VEX_Vpcmpgtd_xmm_xmm_xmmm128),
+    }
+}
+
+/// Returns the instruction that shifts the lowest bit of each element to its sign, and the distance.
+pub(super) fn shift_to_sign(ty: Type) -> (Code, u32) {
+    match (ty.scalar.size(), ty.size()) {
+        (8, 32) => (Code::VEX_Vpsllq_ymm_ymm_imm8, 63),
+        (8, _) => (Code::VEX_Vpsllq_xmm_xmm_imm8, 63),
+        (_, 32) => (Code::VEX_Vpslld_ymm_ymm_imm8, 31),
+        _ => (Code::VEX_Vpslld_xmm_xmm_imm8, 31),
+    }
 }
 
 /// Returns the instruction of a unary operation on floats, and its immediate. The upper elements of a register with a single
@@ -184,10 +204,11 @@ pub(super) fn float_predicate(relation: Relation) -> u32 {
     }
 }
 
-/// Returns the load, the store and the move between registers for vector registers of this type.
+/// Returns the load, the store and the move between registers for vector registers of this type. Pairs of booleans have loads and
+/// stores of their own.
 pub(super) fn moves(ty: Type) -> (Code, Code, Code) {
     match ty.size() {
-        4 => (Code::VEX_Vmovss_xmm_m32, Code::VEX_Vmovss_m32_xmm, Code::VEX_Vmovaps_xmm_xmmm128),
+        0..=4 => (Code::VEX_Vmovss_xmm_m32, Code::VEX_Vmovss_m32_xmm, Code::VEX_Vmovaps_xmm_xmmm128),
         8 => (Code::VEX_Vmovsd_xmm_m64, Code::VEX_Vmovsd_m64_xmm, Code::VEX_Vmovaps_xmm_xmmm128),
         16 => (Code::VEX_Vmovups_xmm_xmmm128, Code::VEX_Vmovups_xmmm128_xmm, Code::VEX_Vmovaps_xmm_xmmm128),
         _ => (Code::VEX_Vmovups_ymm_ymmm256, Code::VEX_Vmovups_ymmm256_ymm, Code::VEX_Vmovaps_ymm_ymmm256),

@@ -202,10 +202,16 @@ impl<'a> Emitter<'a> {
     }
 
     pub(super) fn load_vector(&mut self, ty: Type, n: u8, from: MemoryOperand) {
+        if ty.size() == 2 {
+            return self.load_pair(n, from);
+        }
         self.add(Instruction::with2(codes::moves(ty).0, v(ty, n), from));
     }
 
     pub(super) fn store_vector(&mut self, ty: Type, n: u8, to: MemoryOperand) {
+        if ty.size() == 2 {
+            return self.store_pair(n, to);
+        }
         self.add(Instruction::with2(codes::moves(ty).1, to, v(ty, n)));
     }
 
@@ -251,12 +257,7 @@ impl<'a> Emitter<'a> {
             if !is_wide(self.ty(i.reg)) {
                 self.op2(Code::Movsxd_r64_rm32, r64(RCX), r32(RCX));
             }
-            self.op2(Code::Xor_r32_rm32, r32(RDX), r32(RDX));
-            self.op2(Code::Test_rm64_r64, r64(RCX), r64(RCX));
-            self.op2(Code::Cmovs_r64_rm64, r64(RCX), r64(RDX));
-            self.set(RDX, i.limit);
-            self.op2(Code::Cmp_r64_rm64, r64(RCX), r64(RDX));
-            self.op2(Code::Cmovg_r64_rm64, r64(RCX), r64(RDX));
+            self.limit_index(i.limit);
             if moving.len() == 1 && matches!(i.step, 1 | 2 | 4 | 8) {
                 let (scale, size) = (i.step as u32, u32::from(offset != 0));
                 return MemoryOperand::new(
@@ -279,6 +280,27 @@ impl<'a> Emitter<'a> {
             self.add_to_address(&mut base, RCX);
         }
         memory(base, offset as i64)
+    }
+
+    /// Replaces an index in RCX that is beyond its limits. Most are not, so a jump, which is predicted, costs less than the
+    /// replacements.
+    fn limit_index(&mut self, limit: u64) {
+        let inside = self.label();
+        match i32::try_from(limit) {
+            Ok(limit) => self.add(Instruction::with2(Code::Cmp_rm64_imm32, r64(RCX), limit)),
+            Err(_) => {
+                self.set(RDX, limit);
+                self.op2(Code::Cmp_r64_rm64, r64(RCX), r64(RDX));
+            }
+        }
+        self.jump(Code::Jbe_rel32_64, inside);
+        self.op2(Code::Xor_r32_rm32, r32(RDX), r32(RDX));
+        self.op2(Code::Test_rm64_r64, r64(RCX), r64(RCX));
+        self.op2(Code::Cmovs_r64_rm64, r64(RCX), r64(RDX));
+        self.set(RDX, limit);
+        self.op2(Code::Cmp_r64_rm64, r64(RCX), r64(RDX));
+        self.op2(Code::Cmovg_r64_rm64, r64(RCX), r64(RDX));
+        self.bind(inside);
     }
 
     fn add_to_address(&mut self, base: &mut u8, n: u8) {

@@ -35,6 +35,13 @@ impl Emitter<'_> {
         let (x, y) = (self.vector(a, V13), self.vector(b, V14));
         let code = codes::vector_binary(op, ty);
         let to = self.target(dst, V15);
+        if matches!(op, BinaryOp::Least | BinaryOp::Greatest) {
+            // With its operands swapped, the instruction returns the first value if one is NaN or both are zero.
+            self.op3(code, v(ty, V15), v(ty, y), v(ty, x));
+            self.add(Instruction::with4(codes::float_compare(ty), v(ty, V12), v(ty, y), v(ty, y), 3u32));
+            self.add(Instruction::with4(codes::blend(ty), v(ty, to), v(ty, V15), v(ty, y), v(ty, V12)));
+            return self.set_vector(dst, to);
+        }
         if !(ty.scalar.is_float() && matches!(op, BinaryOp::Maximum | BinaryOp::Minimum)) {
             self.op3(code, v(ty, to), v(ty, x), v(ty, y));
             return self.set_vector(dst, to);
@@ -107,8 +114,11 @@ impl Emitter<'_> {
     /// Assigns half of a vector.
     pub(super) fn half(&mut self, op: UnaryOp, dst: Reg, a: Reg) {
         let (from, ty) = (self.ty(a), self.ty(dst));
-        let x = self.vector(a, V13);
         let low = op == UnaryOp::Low;
+        if from.scalar == Scalar::Bool {
+            return self.half_of_booleans(low, dst, a);
+        }
+        let x = self.vector(a, V13);
         if ty.is_general() {
             let lane = u32::from(!low);
             if is_wide(ty) {
@@ -135,6 +145,9 @@ impl Emitter<'_> {
     /// Converts between integers and floats, and between floats.
     pub(super) fn convert(&mut self, dst: Reg, a: Reg) {
         let (from, to) = (self.ty(a), self.ty(dst));
+        if from.lanes > 1 {
+            return self.convert_vector(dst, a);
+        }
         match (from.is_general(), to.is_general()) {
             (true, true) => self.integer_unary(UnaryOp::Convert, dst, a),
             (true, false) => {

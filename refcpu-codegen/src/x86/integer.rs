@@ -26,6 +26,7 @@ impl Emitter<'_> {
             BinaryOp::Or => wide(ty, Code::Or_r32_rm32, Code::Or_r64_rm64),
             BinaryOp::Xor => wide(ty, Code::Xor_r32_rm32, Code::Xor_r64_rm64),
             BinaryOp::Maximum | BinaryOp::Minimum => return self.integer_limit(op, dst, a, b),
+            BinaryOp::Least | BinaryOp::Greatest => unreachable!("the operation is not defined on integers"),
             BinaryOp::ShiftLeft | BinaryOp::ShiftRight | BinaryOp::ShiftRightSigned => {
                 return self.shift(op, dst, a, b);
             }

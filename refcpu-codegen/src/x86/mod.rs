@@ -8,6 +8,7 @@
 //! * runs its blocks in their order, without jumps between a block and the next one.
 
 mod allocate;
+mod booleans;
 mod codes;
 mod emitter;
 mod float;
@@ -140,9 +141,15 @@ fn instruction(e: &mut Emitter<'_>, inst: &Inst) {
         Inst::Compare { relation, dst, a, b } if e.ty(*a).is_general() => {
             e.integer_relation(*relation, *dst, *a, *b)
         }
+        Inst::Compare { relation, dst, a, b } if e.ty(*a).lanes > 1 => {
+            e.vector_relation(*relation, *dst, *a, *b);
+        }
         Inst::Compare { relation, dst, a, b } => e.float_relation(*relation, *dst, *a, *b),
         Inst::Select { dst, condition, a, b } if e.ty(*dst).is_general() => {
             e.select_general(*dst, *condition, *a, *b);
+        }
+        Inst::Select { dst, condition, a, b } if e.ty(*condition).lanes > 1 => {
+            e.select_elements(*dst, *condition, *a, *b);
         }
         Inst::Select { dst, condition, a, b } => e.select_vector(*dst, *condition, *a, *b),
         Inst::Load { dst, at } => {

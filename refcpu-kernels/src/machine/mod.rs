@@ -18,7 +18,7 @@ mod tests;
 
 pub use assembler::{Assembler, Label};
 pub use exec::run;
-pub use program::{ArrayId, Formula, Outside, Place, Start};
+pub use program::{ArrayId, Formula, Matrices, Outside, Place, Start};
 
 use native::Native;
 use program::Program;

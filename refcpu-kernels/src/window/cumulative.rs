@@ -18,10 +18,10 @@ const CHUNK: usize = CHAIN * CHAINS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cumulative {
     outer: usize,
-    n: usize,
-    inner: usize,
+    pub(super) n: usize,
+    pub(super) inner: usize,
     /// `true` if the operation runs from the end to the start.
-    reverse: bool,
+    pub(super) reverse: bool,
 }
 
 impl Cumulative {

@@ -78,6 +78,14 @@ pub fn reduce_window(
     wrap_sub_byte(out.dtype(), out.bytes_mut());
 }
 
+/// Returns the size of the dimension and the number of elements after it for windows over all elements before each position
+/// along one dimension, or after it; the flag is `true` for those after it.
+pub(crate) fn cumulative(input: &[usize], spec: &WindowSpec) -> Option<(usize, usize, bool)> {
+    spec.output_dims(input).ok()?;
+    let c = cumulative::Cumulative::of(&spec.axes(input))?;
+    Some((c.n, c.inner, c.reverse))
+}
+
 /// Checks the shapes, and returns the axes of the windows.
 fn check(input: &[usize], windows: &[usize], spec: &WindowSpec) -> Vec<Axis> {
     let expected = spec.output_dims(input).unwrap_or_else(|message| panic!("{message}"));

@@ -1,6 +1,6 @@
 //! Finds the carried values of a loop that are updated in place.
 
-use super::windows::is_single_scatter;
+use super::windows::few_scatters;
 use crate::graph::{Definition, Graph, Op, ValueId, ops};
 
 /// The maximum number of elements of an array that is copied into cells because the loop does not change it.
@@ -56,9 +56,7 @@ pub(super) fn origin(graph: &Graph, value: ValueId, depth: usize) -> Option<usiz
         let node = graph.node_of(value)?;
         value = match &node.op {
             Op::DynamicUpdateSlice => node.operands[0],
-            Op::Scatter(ops::Scatter { dims, .. })
-                if node.results == 1 && is_single_scatter(graph, node, dims) =>
-            {
+            Op::Scatter(scatter) if node.results == 1 && few_scatters(graph, node, scatter).is_some() => {
                 node.operands[0]
             }
             Op::Barrier => node.operands[index],

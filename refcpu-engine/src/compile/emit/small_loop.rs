@@ -8,12 +8,11 @@ use super::formula::formula;
 use super::in_place::{KEPT, MAX_DEPTH, changes_in_place, origin, same_value, twin};
 use super::select::{InstructionKind, kernel};
 use super::windows::{
-    Runs, is_single_scatter, runs, scatter_window, single_gather, whole_window, window_starts,
+    Runs, few_gathers, few_scatters, moved_runs, padded_runs, runs, same_arithmetic, scatter_window,
+    whole_window, window_starts,
 };
 use crate::graph::{Body, Constant, GatherDims, Graph, Node, Op, Reducer, Shape, iota, ops};
 use crate::plan::{Kernel, SmallLoop};
-use refcpu_kernels::DType;
-use refcpu_kernels::ReduceOp;
 use refcpu_kernels::machine::{ArrayId, Assembler, Outside, Place, Start};
 use refcpu_kernels::region::Val;
 
@@ -279,9 +278,18 @@ impl Lowering {
             Op::Slice(slice) => self.slice(slice, &x, result)?,
             Op::DynamicSlice => self.dynamic_slice(&x, result)?,
             Op::DynamicUpdateSlice => self.dynamic_update_slice(&x)?,
-            Op::Gather(dims) if single_gather(dims, shapes[0], shapes[1]) => self.gather(dims, &x, result)?,
-            Op::Scatter(scatter) if node.results == 1 && is_single_scatter(graph, node, &scatter.dims) => {
-                self.scatter(scatter, &x)?
+            Op::Broadcast(_) | Op::Transpose(_) | Op::Reverse(_)
+                if moved_runs(&node.op, &shapes[0].dims, &result.dims).is_some() =>
+            {
+                let runs = moved_runs(&node.op, &shapes[0].dims, &result.dims)?;
+                self.window(&x, &[], &runs, result)?
+            }
+            Op::Pad(pad) if padded_runs(pad, shapes[0], result).is_some() => self.pad(pad, &x, result)?,
+            Op::Gather(dims) if few_gathers(dims, shapes[0], shapes[1], result).is_some() => {
+                self.gather(dims, &x, result)?
+            }
+            Op::Scatter(scatter) if node.results == 1 && few_scatters(graph, node, scatter).is_some() => {
+                self.scatter(scatter, &x, few_scatters(graph, node, scatter)?)?
             }
             Op::Concatenate(ops::Concatenate { dim }) => self.concatenate(*dim, &x, result)?,
             Op::While(ops::While { carried, condition, body }) => {
@@ -343,10 +351,36 @@ impl Lowering {
     }
 
     fn gather(&mut self, dims: &GatherDims, x: &Operands<'_>, result: &Shape) -> Option<Loc> {
-        let index = self.components(x.locs[1], x.shapes[1], &dims.start_index_map)?;
-        let starts = window_starts(x.shapes[0], &dims.slice_sizes, &index, false)?;
         let window = whole_window(&x.shapes[0].dims, &dims.slice_sizes)?;
-        self.window(x, &starts, &window, result)
+        let n = few_gathers(dims, x.shapes[0], x.shapes[1], result)?;
+        if n == 1 {
+            let index = self.components(x.locs[1], x.shapes[1], &dims.start_index_map, 0)?;
+            let starts = window_starts(x.shapes[0], &dims.slice_sizes, &index, false)?;
+            return self.window(x, &starts, &window, result);
+        }
+        let from = self.array(x.locs[0], x.shapes[0])?;
+        let (_, array, loc) = self.fresh(result)?;
+        let len = result.len() / n;
+        for vector in 0..n {
+            let index = self.components(x.locs[1], x.shapes[1], &dims.start_index_map, vector)?;
+            let starts = window_starts(x.shapes[0], &dims.slice_sizes, &index, false)?;
+            let slice = self.asm.cells(result.dtype, len).ok()?;
+            self.asm.load(from, &starts, &window.starts, window.len, slice).ok()?;
+            self.asm.store(array, &[], &[vector * len], len, Outside::Clamp, slice).ok()?;
+        }
+        Some(loc)
+    }
+
+    fn pad(&mut self, pad: &ops::Pad, x: &Operands<'_>, result: &Shape) -> Option<Loc> {
+        let window = padded_runs(pad, x.shapes[0], result)?;
+        let value = self.val(x.locs[1], x.shapes[1])?;
+        let value = self.asm.place(value).ok()?;
+        let v = self.val(x.locs[0], x.shapes[0])?;
+        let part = self.asm.full(v, x.shapes[0].len()).ok()?;
+        let (place, array, loc) = self.fresh(result)?;
+        self.asm.copy(value, place).ok()?;
+        self.asm.store(array, &[], &window.starts, window.len, Outside::Clamp, part).ok()?;
+        Some(loc)
     }
 
     /// Copies a window of the first operand.
@@ -366,23 +400,59 @@ impl Lowering {
         self.update(x.locs[0], shape, &starts, &window, Outside::Clamp, update)
     }
 
-    fn scatter(&mut self, scatter: &ops::Scatter, x: &Operands<'_>) -> Option<Loc> {
+    fn scatter(&mut self, scatter: &ops::Scatter, x: &Operands<'_>, n: usize) -> Option<Loc> {
         let (dims, shape, of_update) = (&scatter.dims, x.shapes[0], x.shapes[2]);
         let sizes = scatter_window(dims, shape, of_update);
-        let index = self.components(x.locs[1], x.shapes[1], &dims.scatter_dims_to_operand_dims)?;
-        let starts = window_starts(shape, &sizes, &index, true)?;
         let window = whole_window(&shape.dims, &sizes)?;
-        let mut update = self.val(x.locs[2], of_update)?;
-        match &scatter.combiner {
-            None => {}
-            Some(Reducer::Op(op)) if same_arithmetic(*op, shape.dtype) => {
-                let Loc::Val(old) = self.window(x, &starts, &window, of_update)? else { return None };
-                update = self.asm.builder().op(ops::tile_op(*op), &[old, update]).ok()?;
-            }
-            Some(_) => return None,
+        let len = of_update.len() / n;
+        let updates = self.val(x.locs[2], of_update)?;
+        let is_uniform = n == 1 || self.asm.len(updates) == 1;
+        let mut of = x.locs[0];
+        if n > 1 && !matches!(of, Loc::Array(Held { changing: Some(_), .. })) {
+            of = self.copied(of, shape)?;
         }
-        let update = self.asm.full(update, of_update.len()).ok()?;
-        self.update(x.locs[0], shape, &starts, &window, Outside::Skip, update)
+        for vector in 0..n {
+            let index =
+                self.components(x.locs[1], x.shapes[1], &dims.scatter_dims_to_operand_dims, vector)?;
+            let starts = window_starts(shape, &sizes, &index, true)?;
+            let mut update = updates;
+            if !is_uniform {
+                let all = self.array(x.locs[2], of_update)?;
+                let part = self.asm.cells(shape.dtype, len).ok()?;
+                self.asm.load(all, &[], &[vector * len], len, part).ok()?;
+                update = self.asm.value(part).ok()?;
+            }
+            match &scatter.combiner {
+                None => {}
+                Some(Reducer::Op(op)) if same_arithmetic(*op, shape.dtype) => {
+                    let array = self.array(of, shape)?;
+                    let old = self.asm.cells(shape.dtype, len).ok()?;
+                    self.asm.load(array, &starts, &window.starts, window.len, old).ok()?;
+                    let old = self.asm.value(old).ok()?;
+                    update = self.asm.builder().op(ops::tile_op(*op), &[old, update]).ok()?;
+                }
+                Some(_) => return None,
+            }
+            let update = self.asm.full(update, len).ok()?;
+            of = match of {
+                Loc::Val(_) if n > 1 => {
+                    let array = self.array(of, shape)?;
+                    self.asm.store(array, &starts, &window.starts, window.len, Outside::Skip, update).ok()?;
+                    of
+                }
+                of => self.update(of, shape, &starts, &window, Outside::Skip, update)?,
+            };
+        }
+        Some(of)
+    }
+
+    /// Copies a value to cells of its own, which the caller may change before anything else reads them.
+    fn copied(&mut self, of: Loc, shape: &Shape) -> Option<Loc> {
+        let old = self.val(of, shape)?;
+        let old = self.asm.full(old, shape.len()).ok()?;
+        let (place, _, loc) = self.fresh(shape)?;
+        self.asm.copy(old, place).ok()?;
+        Some(loc)
     }
 
     fn concatenate(&mut self, dim: usize, x: &Operands<'_>, result: &Shape) -> Option<Loc> {
@@ -454,7 +524,13 @@ impl Lowering {
     }
 
     /// Returns the components of an index vector: the dimension that each component is for, and its location.
-    fn components(&mut self, loc: Loc, shape: &Shape, map: &[usize]) -> Option<Vec<(usize, Place)>> {
+    fn components(
+        &mut self,
+        loc: Loc,
+        shape: &Shape,
+        map: &[usize],
+        number: usize,
+    ) -> Option<Vec<(usize, Place)>> {
         let v = self.val(loc, shape)?;
         let vector = self.asm.place(v).ok()?;
         let mut all = Vec::new();
@@ -464,7 +540,7 @@ impl Lowering {
             } else {
                 let array = self.asm.array_of(vector).ok()?;
                 let one = self.asm.cells(shape.dtype, 1).ok()?;
-                self.asm.load(array, &[], &[i], 1, one).ok()?;
+                self.asm.load(array, &[], &[number * map.len() + i], 1, one).ok()?;
                 one
             };
             all.push((*d, place));
@@ -490,7 +566,9 @@ impl Lowering {
             results.push(loc);
         }
         let shapes: Vec<&Shape> = node.operands.iter().map(|v| graph.shape(*v)).collect();
-        let formula = formula(&node.op, &shapes, graph.shape(node.results().next()?));
+        let results_of: Vec<&Shape> = node.results().map(|r| graph.shape(r)).collect();
+        let constants: Vec<Option<&Constant>> = node.operands.iter().map(|v| graph.constant(*v)).collect();
+        let formula = formula(&node.op, &shapes, &constants, &results_of);
         self.asm.call(self.calls.len(), formula, &reads, &writes).ok()?;
         self.calls.push(kernel);
         Some(results)
@@ -630,16 +708,5 @@ fn number_of(bound: &Bound) -> Option<usize> {
     match bound {
         Bound::Array(held) => held.changing.map(|c| c.0),
         _ => None,
-    }
-}
-
-/// Returns whether the kernel of a scatter combines elements bit for bit as a region does.
-fn same_arithmetic(op: ReduceOp, dtype: DType) -> bool {
-    match op {
-        ReduceOp::Add => true,
-        ReduceOp::Multiply => !dtype.is_complex(),
-        // The order of positive and negative zero is unspecified.
-        ReduceOp::Minimum | ReduceOp::Maximum => !dtype.is_float(),
-        ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => true,
     }
 }

@@ -1,15 +1,19 @@
 //! The translation of instructions on short arrays and windows.
 
-use super::scalar::{Arithmetic, scalar_of, tile_operation};
+use super::scalar::{Arithmetic, is_swapped, scalar_of, tile_operation};
 use super::translate::Translation;
 use super::types::Storage;
+use crate::DType;
 use crate::machine::program::instr::Instr;
 use crate::machine::program::{Base, Outside, Place, Window};
-use crate::{ComputeType, DType};
 use refcpu_codegen::{Access, BinaryOp, End, Index, Inst, MAX_VECTOR, Reg, Relation, Scalar, Type, UnaryOp};
 
 /// The longest array in bytes on which operations are part of the code. Longer ones take the interpreter longer than its calls.
 const MAX_BYTES: usize = 256;
+/// The longest window in bytes that is moved by the code.
+const MAX_MOVED: usize = 1024;
+/// The largest number of pieces of a window.
+const MAX_PIECES: usize = 128;
 
 /// Returns the vectors and elements that `len` elements consist of: their offsets in bytes and types.
 pub(super) fn pieces(scalar: Scalar, len: usize) -> Vec<(usize, Type)> {
@@ -17,11 +21,8 @@ pub(super) fn pieces(scalar: Scalar, len: usize) -> Vec<(usize, Type)> {
     let mut all = Vec::new();
     let mut at = 0;
     while at < len {
-        let fits = |bytes: &usize| {
-            let lanes = bytes / size;
-            scalar != Scalar::Bool && lanes > 1 && lanes <= len - at
-        };
-        let lanes = [MAX_VECTOR, 16, 8].into_iter().find(fits).map_or(1, |bytes| bytes / size);
+        let fits = |lanes: &usize| *lanes > 1 && *lanes <= len - at;
+        let lanes = vector_lanes(scalar).into_iter().find(fits).unwrap_or(1);
         all.push((at * size, Type::vector(scalar, lanes as u8)));
         at += lanes;
     }
@@ -34,10 +35,59 @@ fn moved_pieces(dtype: DType, bytes: usize) -> Option<Vec<(usize, Type)>> {
         return None;
     }
     match scalar_of(dtype) {
-        Some(Scalar::Bool) if bytes > 8 => None,
         Some(scalar) => Some(pieces(scalar, bytes / scalar.size())),
         None if bytes.is_multiple_of(4) => Some(pieces(Scalar::I32, bytes / 4)),
         None => None,
+    }
+}
+
+/// A part of a window that one instruction moves.
+struct Piece {
+    /// The offset in bytes in the value.
+    inside: usize,
+    /// The offset in bytes in the array.
+    outside: usize,
+    ty: Type,
+    /// `true` if all elements are the one at this offset.
+    repeats: bool,
+}
+
+/// Returns the pieces of a window if they are few. If `repeats`, elements that repeat become one piece.
+fn window_pieces(dtype: DType, w: &Window, repeats: bool) -> Option<Vec<Piece>> {
+    let scalar = match scalar_of(dtype) {
+        Some(scalar) => scalar,
+        None if w.run.is_multiple_of(4) && w.runs.iter().all(|r| r.is_multiple_of(4)) => Scalar::I32,
+        None => return None,
+    };
+    let size = scalar.size();
+    if w.runs.len() * w.run > MAX_MOVED {
+        return None;
+    }
+    let elements: Vec<usize> =
+        w.runs.iter().flat_map(|run| (0..w.run / size).map(move |i| run + i * size)).collect();
+    let mut all = Vec::new();
+    let mut at = 0;
+    while at < elements.len() {
+        let first = elements[at];
+        let found = vector_lanes(scalar).into_iter().find_map(|lanes| {
+            let part = elements.get(at..at + lanes).filter(|_| lanes > 1)?;
+            let adjacent = part.iter().enumerate().all(|(i, e)| *e == first + i * size);
+            let same = repeats && part.iter().all(|e| *e == first);
+            (adjacent || same).then_some((lanes, !adjacent))
+        });
+        let (lanes, repeats) = found.unwrap_or((1, false));
+        let ty = Type::vector(scalar, lanes as u8);
+        all.push(Piece { inside: at * size, outside: first, ty, repeats });
+        at += lanes;
+    }
+    (all.len() <= MAX_PIECES).then_some(all)
+}
+
+/// Returns the numbers of elements of vectors, the longest one first.
+fn vector_lanes(scalar: Scalar) -> [usize; 3] {
+    match scalar {
+        Scalar::Bool => [8, 4, 2],
+        _ => [MAX_VECTOR / scalar.size(), 16 / scalar.size(), 8 / scalar.size()],
     }
 }
 
@@ -74,12 +124,9 @@ impl Translation<'_> {
     }
 
     /// Returns the pieces of a window and the type of the register that holds its only element, if the code moves them.
-    fn movable(&self, w: &Window, cell: u16) -> Option<(Vec<(usize, Type)>, Option<Scalar>)> {
+    fn movable(&self, w: &Window, cell: u16, repeats: bool) -> Option<(Vec<Piece>, Option<Scalar>)> {
         let dtype = self.code.arrays[usize::from(w.array.0)].dtype;
-        let pieces = moved_pieces(dtype, w.run)?;
-        if pieces.len() * w.runs.len() > MAX_BYTES / 16 {
-            return None;
-        }
+        let pieces = window_pieces(dtype, w, repeats)?;
         match self.storage(cell) {
             Storage::Register(ty) => {
                 (w.runs.len() == 1 && w.run == ty.size() && scalar_of(dtype) == Some(ty))
@@ -89,41 +136,62 @@ impl Translation<'_> {
         }
     }
 
+    /// Returns the offset in the cells of an array that is there.
+    fn offset_in_cells(&self, w: &Window) -> Option<usize> {
+        match self.code.arrays[usize::from(w.array.0)].base {
+            Base::Cells(cell) => Some(usize::from(cell) * 8),
+            _ => None,
+        }
+    }
+
     pub(super) fn load(&mut self, at: usize, i: &Instr) {
         let w = &self.code.windows[usize::from(i.x)];
-        let Some((pieces, register)) = self.movable(w, i.dst) else { return self.interpreted(at, i) };
+        let Some((pieces, register)) = self.movable(w, i.dst, true) else { return self.interpreted(at, i) };
         let Some(indices) = self.indices(w) else { return self.interpreted(at, i) };
         if let Some(ty) = register {
             let dst = self.target(i.dst, ty);
             let at = self.place_in(w, w.runs[0], &indices);
             return self.f.push(Inst::Load { dst, at });
         }
-        for (k, run) in w.runs.iter().enumerate() {
-            for (offset, ty) in &pieces {
-                let dst = self.f.reg(*ty);
-                let at = self.place_in(w, run + offset, &indices);
-                self.f.push(Inst::Load { dst, at });
-                self.write_cells(usize::from(i.dst) * 8 + k * w.run + offset, dst);
+        let in_cells = self.offset_in_cells(w).filter(|_| indices.is_empty());
+        for p in pieces {
+            let ty = if p.repeats { Type::one(p.ty.scalar) } else { p.ty };
+            let mut value = match in_cells {
+                Some(start) => self.read_cells(start + p.outside, ty),
+                None => {
+                    let dst = self.f.reg(ty);
+                    let at = self.place_in(w, p.outside, &indices);
+                    self.f.push(Inst::Load { dst, at });
+                    dst
+                }
+            };
+            if p.repeats {
+                value = self.repeated(value, p.ty);
             }
+            self.write_cells(usize::from(i.dst) * 8 + p.inside, value);
         }
     }
 
     pub(super) fn store(&mut self, at: usize, i: &Instr) {
         let w = &self.code.windows[usize::from(i.x)];
-        let Some((pieces, register)) = self.movable(w, i.a) else { return self.interpreted(at, i) };
+        let Some((pieces, register)) = self.movable(w, i.a, false) else { return self.interpreted(at, i) };
         let Some(indices) = self.indices(w) else { return self.interpreted(at, i) };
         let after = (w.outside == Outside::Skip && !indices.is_empty()).then(|| self.skip_outside(&indices));
-        for (k, run) in w.runs.iter().enumerate() {
-            for (offset, ty) in &pieces {
-                let src = match register {
-                    Some(ty) => self.value(i.a, ty),
-                    None => self.read_cells(usize::from(i.a) * 8 + k * w.run + offset, *ty),
-                };
-                let at = self.place_in(w, run + offset, &indices);
-                self.f.push(Inst::Store { src, at });
+        let in_cells = self.offset_in_cells(w);
+        for p in pieces {
+            let src = match register {
+                Some(ty) => self.value(i.a, ty),
+                None => self.read_cells(usize::from(i.a) * 8 + p.inside, p.ty),
+            };
+            match in_cells.filter(|_| indices.is_empty()) {
+                Some(start) => self.write_cells(start + p.outside, src),
+                None => {
+                    let at = self.place_in(w, p.outside, &indices);
+                    self.f.push(Inst::Store { src, at });
+                }
             }
         }
-        if self.arrays[usize::from(w.array.0)].is_none() {
+        if in_cells.is_some() && !indices.is_empty() {
             self.forget();
         }
         if let Some(after) = after {
@@ -165,7 +233,7 @@ impl Translation<'_> {
             Storage::Register(ty) => Some(ty).filter(|ty| scalar_of(to.dtype) == Some(*ty)),
             _ => scalar_of(to.dtype),
         };
-        let Some(scalar) = scalar.filter(|s| *s != Scalar::Bool && to.bytes() <= MAX_BYTES) else {
+        let Some(scalar) = scalar.filter(|_| to.bytes() <= MAX_BYTES) else {
             return self.interpreted(at, i);
         };
         let one = self.value(from.cell, scalar);
@@ -187,49 +255,59 @@ impl Translation<'_> {
 
     pub(super) fn vector(&mut self, at: usize, i: &Instr) {
         let v = &self.code.vectors[usize::from(i.x)];
-        let op = tile_operation(v.opcode, v.to, v.from).filter(|op| is_vector_operation(*op, v.to, v.n));
-        let Some(op) = op else { return self.interpreted(at, i) };
-        let scalar = op.operands();
-        let fits = |t: &Self, p: &Place| match t.storage(p.cell) {
-            Storage::Register(ty) => ty == scalar,
+        let Some(op) = tile_operation(v.opcode, v.to, v.from) else { return self.interpreted(at, i) };
+        let Some(pieces) = vector_pieces(op, v.n) else { return self.interpreted(at, i) };
+        let (dst, mut src) = (v.dst, v.src);
+        if is_swapped(v.opcode) {
+            src.swap(0, 1);
+        }
+        let src = &src[..op.arity()];
+        let fits = |k: usize, p: &Place| match self.storage(p.cell) {
+            Storage::Register(ty) => ty == op.operand(k),
             _ => true,
         };
-        let src = &v.src[..op.arity()];
-        if !src.iter().all(|p| fits(self, p)) {
+        if !src.iter().enumerate().all(|(k, p)| fits(k, p)) {
             return self.interpreted(at, i);
         }
-        let (dst, src, n) = (v.dst, v.src, v.n);
-        let ones = src.map(|p| (p.len == 1).then_some(p.cell));
-        for (offset, ty) in pieces(scalar, n) {
+        for (first, lanes) in pieces {
             let mut values = [None; 3];
-            for (k, p) in src[..op.arity()].iter().enumerate() {
-                values[k] = Some(match ones[k] {
-                    Some(cell) => {
-                        let one = self.value(cell, scalar);
-                        self.repeated(one, ty)
-                    }
-                    None => self.read_cells(usize::from(p.cell) * 8 + offset, ty),
+            for (k, p) in src.iter().enumerate() {
+                let ty = Type::vector(op.operand(k), lanes);
+                values[k] = Some(if p.len == 1 {
+                    let one = self.value(p.cell, ty.scalar);
+                    self.repeated(one, ty)
+                } else {
+                    self.read_cells(usize::from(p.cell) * 8 + first * ty.scalar.size(), ty)
                 });
             }
-            let first = values[0].expect("an operation has an operand");
-            let result = self.f.reg(Type { scalar: op.result(), ..ty });
-            self.operation(op, result, values.map(|v| v.unwrap_or(first)));
-            self.write_cells(usize::from(dst.cell) * 8 + offset, result);
+            let one = values[0].expect("an operation has an operand");
+            let result = self.f.reg(Type::vector(op.result(), lanes));
+            self.operation(op, result, values.map(|v| v.unwrap_or(one)));
+            self.write_cells(usize::from(dst.cell) * 8 + first * op.result().size(), result);
         }
     }
 }
 
-/// Returns whether the code performs an operation on short arrays of `n` elements.
-fn is_vector_operation(op: Arithmetic, to: ComputeType, n: usize) -> bool {
-    let scalar = op.operands();
-    if scalar == Scalar::Bool || n * scalar.size() > MAX_BYTES || to.size() != scalar.size() {
-        return false;
+/// Returns the first elements and the numbers of elements of the vectors in which the code performs an operation on arrays of `n`
+/// elements, or `None` if it does not.
+fn vector_pieces(op: Arithmetic, n: usize) -> Option<Vec<(usize, u8)>> {
+    let longest = (0..op.arity()).map(|k| op.operand(k)).chain([op.result()]).max_by_key(|s| s.size())?;
+    if n * longest.size() > MAX_BYTES {
+        return None;
     }
-    pieces(scalar, n).iter().all(|(_, ty)| match op {
-        Arithmetic::Unary(op, ..) => op.is_defined(*ty, *ty),
-        Arithmetic::Binary(op, _) => op.is_defined(*ty),
-        Arithmetic::Fused(op, ..) => op.is_defined(*ty) && BinaryOp::Multiply.is_defined(*ty),
-        Arithmetic::Clamp(_) => BinaryOp::Maximum.is_defined(*ty),
-        Arithmetic::Compare(..) => false,
-    })
+    let pieces: Vec<(usize, u8)> =
+        pieces(longest, n).into_iter().map(|(offset, ty)| (offset / longest.size(), ty.lanes)).collect();
+    let is_defined = |lanes: u8| {
+        let of = |scalar| Type::vector(scalar, lanes);
+        match op {
+            Arithmetic::Unary(op, from, to) => op.is_defined(of(from), of(to)),
+            Arithmetic::Binary(op, s) => op.is_defined(of(s)),
+            Arithmetic::Fused(op, _, s) => op.is_defined(of(s)) && BinaryOp::Multiply.is_defined(of(s)),
+            Arithmetic::Clamp(s) => BinaryOp::Maximum.is_defined(of(s)),
+            Arithmetic::Compare(relation, s) => relation.is_defined(of(s)),
+            Arithmetic::Not(s) => BinaryOp::Xor.is_defined(of(s)),
+            Arithmetic::IsFinite(_) | Arithmetic::Select(_) => true,
+        }
+    };
+    pieces.iter().all(|(_, lanes)| is_defined(*lanes)).then_some(pieces)
 }

@@ -6,6 +6,8 @@
 
 mod formula;
 mod memory;
+mod products;
+mod reductions;
 mod scalar;
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,11 @@
 //! The operations of the machine that have an equivalent in the code generator.
 
 use crate::machine::program::instr::{Op, with_ops};
-use crate::tile::{Direction, Opcode, TileOp};
+use crate::tile::{Direction, Opcode, Order, TileOp};
 use crate::{ComputeType, DType};
-use refcpu_codegen::{BinaryOp, Relation, Scalar, UnaryOp};
+use refcpu_codegen::{BinaryOp, Relation, Scalar, Type, UnaryOp};
 
-/// An operation on single elements. Its operands have one type.
+/// An operation on single elements. Its operands have one type, except the condition of a selection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Arithmetic {
     /// An operation on one value of the first type; the result has the second.
@@ -19,34 +19,49 @@ pub(super) enum Arithmetic {
     Clamp(Scalar),
     /// A relation of two values.
     Compare(Relation, Scalar),
+    /// The other value of a boolean, or all other bits of an integer.
+    Not(Scalar),
+    /// `true` for floats that are neither infinite nor NaN.
+    IsFinite(Scalar),
+    /// The second value if the first one, a boolean, is true, otherwise the third.
+    Select(Scalar),
 }
 
 impl Arithmetic {
-    /// Returns the type of the operands.
-    pub(super) fn operands(self) -> Scalar {
+    /// Returns the type of an operand.
+    pub(super) fn operand(self, number: usize) -> Scalar {
         match self {
+            Self::Select(_) if number == 0 => Scalar::Bool,
             Self::Unary(_, s, _)
             | Self::Binary(_, s)
             | Self::Fused(_, _, s)
             | Self::Clamp(s)
-            | Self::Compare(_, s) => s,
+            | Self::Compare(_, s)
+            | Self::Not(s)
+            | Self::IsFinite(s)
+            | Self::Select(s) => s,
         }
     }
 
     /// Returns the type of the result.
     pub(super) fn result(self) -> Scalar {
         match self {
-            Self::Unary(_, _, s) | Self::Binary(_, s) | Self::Fused(_, _, s) | Self::Clamp(s) => s,
-            Self::Compare(..) => Scalar::Bool,
+            Self::Unary(_, _, s)
+            | Self::Binary(_, s)
+            | Self::Fused(_, _, s)
+            | Self::Clamp(s)
+            | Self::Not(s)
+            | Self::Select(s) => s,
+            Self::Compare(..) | Self::IsFinite(_) => Scalar::Bool,
         }
     }
 
     /// Returns the number of operands.
     pub(super) fn arity(self) -> usize {
         match self {
-            Self::Unary(..) => 1,
+            Self::Unary(..) | Self::Not(_) | Self::IsFinite(_) => 1,
             Self::Binary(..) | Self::Compare(..) => 2,
-            Self::Fused(..) | Self::Clamp(..) => 3,
+            Self::Fused(..) | Self::Clamp(..) | Self::Select(_) => 3,
         }
     }
 }
@@ -95,6 +110,16 @@ fn binary(op: TileOp, unsigned: bool) -> Option<BinaryOp> {
     })
 }
 
+/// Returns the equivalent of an operation on two booleans.
+fn logic(op: TileOp) -> Option<BinaryOp> {
+    Some(match op {
+        TileOp::And | TileOp::Multiply | TileOp::Minimum => BinaryOp::And,
+        TileOp::Or | TileOp::Add | TileOp::Maximum => BinaryOp::Or,
+        TileOp::Xor => BinaryOp::Xor,
+        _ => return None,
+    })
+}
+
 fn unary(op: TileOp, scalar: Scalar) -> Option<UnaryOp> {
     Some(match op {
         TileOp::Negate if scalar != Scalar::Bool => UnaryOp::Negate,
@@ -107,16 +132,21 @@ fn unary(op: TileOp, scalar: Scalar) -> Option<UnaryOp> {
     })
 }
 
+/// Returns the relation for a direction; for the directions that [`is_swapped`], that of the operands in the other order.
 fn relation(direction: Direction, unsigned: bool) -> Relation {
     match direction {
         Direction::Eq => Relation::Eq,
         Direction::Ne => Relation::Ne,
-        Direction::Lt if unsigned => Relation::LtUnsigned,
-        Direction::Le if unsigned => Relation::LeUnsigned,
-        Direction::Lt => Relation::Lt,
-        Direction::Le => Relation::Le,
-        Direction::Gt | Direction::Ge => unreachable!("the assembler swaps the operands"),
+        Direction::Lt | Direction::Gt if unsigned => Relation::LtUnsigned,
+        Direction::Le | Direction::Ge if unsigned => Relation::LeUnsigned,
+        Direction::Lt | Direction::Gt => Relation::Lt,
+        Direction::Le | Direction::Ge => Relation::Le,
     }
+}
+
+/// Returns whether the equivalent of an operation has its first two operands in the other order.
+pub(super) fn is_swapped(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::Compare(Direction::Gt | Direction::Ge, _))
 }
 
 /// Returns the equivalent of an operation of tiles on operands of type `from` with a result of type `to`.
@@ -125,13 +155,33 @@ pub(super) fn tile_operation(opcode: Opcode, to: ComputeType, from: ComputeType)
     let result = compute_scalar(to)?;
     let unsigned = matches!(from, ComputeType::U32 | ComputeType::U64);
     match opcode {
-        Opcode::Tile(op) if from == to && from != ComputeType::Pred => match op.arity() {
+        Opcode::Tile(TileOp::Not) if from == to => Some(Arithmetic::Not(scalar)),
+        Opcode::Tile(TileOp::IsFinite) => Some(Arithmetic::IsFinite(scalar)),
+        Opcode::Tile(op) if from == to && from == ComputeType::Pred => {
+            logic(op).map(|op| Arithmetic::Binary(op, scalar))
+        }
+        Opcode::Tile(op) if from == to => match op.arity() {
             1 => unary(op, scalar).map(|op| Arithmetic::Unary(op, scalar, result)),
             _ if op == TileOp::Remainder && scalar.is_float() => None,
             _ => binary(op, unsigned).map(|op| Arithmetic::Binary(op, scalar)),
         },
         Opcode::Clamp if from == to && !unsigned && from != ComputeType::Pred => {
             Some(Arithmetic::Clamp(scalar))
+        }
+        Opcode::Compare(Direction::Ne, Order::Partial) if from == ComputeType::Pred => {
+            Some(Arithmetic::Binary(BinaryOp::Xor, scalar))
+        }
+        Opcode::Compare(direction, Order::Partial) if from != ComputeType::Pred => {
+            Some(Arithmetic::Compare(relation(direction, unsigned), scalar))
+        }
+        Opcode::Select if from == ComputeType::Pred => Some(Arithmetic::Select(result)),
+        Opcode::Convert if scalar == result => Some(Arithmetic::Unary(UnaryOp::Copy, scalar, result)),
+        // Floats are converted to signed integers only.
+        Opcode::Convert
+            if !unsigned && (!scalar.is_float() || matches!(to, ComputeType::S32 | ComputeType::S64)) =>
+        {
+            let is_defined = UnaryOp::Convert.is_defined(Type::one(scalar), Type::one(result));
+            is_defined.then_some(Arithmetic::Unary(UnaryOp::Convert, scalar, result))
         }
         Opcode::MulAdd if from == to => Some(Arithmetic::Fused(BinaryOp::Add, false, scalar)),
         Opcode::MulSub if from == to => Some(Arithmetic::Fused(BinaryOp::Subtract, false, scalar)),

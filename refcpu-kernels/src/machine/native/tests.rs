@@ -1,6 +1,7 @@
 //! Programs that must have the same results when they are interpreted and as machine code.
 
-use crate::machine::{Assembler, Code, Formula, Label, Outside, Place, Start, run};
+use crate::machine::{Assembler, Code, Formula, Label, Matrices, Outside, Place, Start, run};
+use crate::reduce::ArgReduceOp;
 use crate::region::{Direction, Order, Val};
 use crate::tile::TileOp;
 use crate::{DType, Dst, Pool, ReduceOp, Src};
@@ -14,6 +15,18 @@ impl Random {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % n
+    }
+
+    /// Returns the bytes of numbers whose sums and products are rounded, so that their order matters.
+    fn rounded(&mut self, dtype: DType, len: usize) -> Vec<u8> {
+        if !dtype.is_float() {
+            return self.bytes(dtype, len);
+        }
+        let numbers = (0..len).map(|_| self.below(1 << 20) as f32 / 300_000.0 - 1.7);
+        match dtype {
+            DType::F32 => numbers.flat_map(f32::to_le_bytes).collect(),
+            _ => numbers.flat_map(|x| (f64::from(x) / 3.0).to_le_bytes()).collect(),
+        }
     }
 
     /// Returns the bytes of small numbers.
@@ -264,7 +277,37 @@ fn machine_code_continues_a_loop_that_the_interpreter_began() {
     }
 }
 
+type Kernel<'a> = &'a dyn Fn(&[Src<'_>], &mut [Dst<'_>]);
+
 /// Runs a program that makes one call, interpreted and as machine code, and compares the results.
+fn same_in_both(code: &Code, outputs: &[(DType, usize)], kernel: Kernel<'_>) {
+    let mut calls = 0;
+    let mut found: Vec<Vec<Vec<u8>>> = Vec::new();
+    for compiled in [false, true] {
+        if compiled && !compile(code) {
+            continue;
+        }
+        let mut bytes: Vec<Vec<u8>> = outputs.iter().map(|(t, n)| vec![0; n * t.size()]).collect();
+        let mut call = |_: usize, reads: &[Src<'_>], writes: &mut [Dst<'_>]| {
+            calls += 1;
+            kernel(reads, writes);
+            Ok::<(), ()>(())
+        };
+        let dims: Vec<[usize; 1]> = outputs.iter().map(|(_, n)| [*n]).collect();
+        let mut writes: Vec<Dst<'_>> = bytes
+            .iter_mut()
+            .zip(outputs)
+            .zip(&dims)
+            .map(|((b, (dtype, _)), dims)| Dst::new(b, *dtype, dims))
+            .collect();
+        run(code, &[], &mut writes, &mut call, &|| false).unwrap();
+        found.push(bytes);
+    }
+    assert_eq!(calls, 1, "machine code calls no kernel: {code:?}");
+    assert!(found.iter().all(|f| *f == found[0]), "{found:?} by {code:?}");
+}
+
+/// Compares the results of a formula with those of the kernel, for random operands.
 fn same_as_kernel(
     formula: Formula,
     dtype: DType,
@@ -272,11 +315,26 @@ fn same_as_kernel(
     seed: u64,
     kernel: &dyn Fn(&[Src<'_>], Dst<'_>),
 ) {
+    same_as_kernel_from(formula, dtype, dims, seed, None, kernel);
+}
+
+/// Like [`same_as_kernel`]; the second operand is `init` if there is one.
+fn same_as_kernel_from(
+    formula: Formula,
+    dtype: DType,
+    dims: [&[usize]; 3],
+    seed: u64,
+    init: Option<u8>,
+    kernel: &dyn Fn(&[Src<'_>], Dst<'_>),
+) {
     let len = dims.map(|d| d.iter().product::<usize>());
     let mut r = Random(seed + 5);
     let mut asm = Assembler::new(0, 1);
     let places = [0, 1].map(|k| {
-        let bytes = r.bytes(dtype, len[k]);
+        let bytes = match init.filter(|_| k == 1) {
+            Some(init) => of_integer(dtype, init),
+            None => r.rounded(dtype, len[k]),
+        };
         let place = asm.constant(dtype, &bytes).unwrap();
         asm.array_of(place).unwrap()
     });
@@ -287,24 +345,16 @@ fn same_as_kernel(
     let out = asm.write(0, dtype, len[2]).unwrap();
     asm.store(out, &[], &[0], len[2], Outside::Clamp, result).unwrap();
     let code = asm.finish().unwrap();
-    let mut calls = 0;
-    let mut outputs = Vec::new();
-    for compiled in [false, true] {
-        if compiled && !compile(&code) {
-            continue;
-        }
-        let mut bytes = vec![0u8; len[2] * dtype.size()];
-        let mut call = |_: usize, reads: &[Src<'_>], writes: &mut [Dst<'_>]| {
-            calls += 1;
-            kernel(reads, writes[0].reborrow());
-            Ok::<(), ()>(())
-        };
-        let dims = [len[2]];
-        run(&code, &[], &mut [Dst::new(&mut bytes, dtype, &dims)], &mut call, &|| false).unwrap();
-        outputs.push(bytes);
+    same_in_both(&code, &[(dtype, len[2])], &|r, w| kernel(r, w[0].reborrow()));
+}
+
+fn of_integer(dtype: DType, value: u8) -> Vec<u8> {
+    match dtype {
+        DType::F32 => f32::from(value).to_le_bytes().to_vec(),
+        DType::F64 => f64::from(value).to_le_bytes().to_vec(),
+        DType::S64 => i64::from(value).to_le_bytes().to_vec(),
+        _ => i32::from(value).to_le_bytes().to_vec(),
     }
-    assert_eq!(calls, 1, "machine code calls no kernel: {formula:?}");
-    assert!(outputs.iter().all(|o| *o == outputs[0]), "{formula:?} of {dtype:?} {dims:?}: {outputs:?}");
 }
 
 #[test]
@@ -319,6 +369,151 @@ fn reductions_combine_elements_in_the_order_of_the_kernel() {
                     let dims: [&[usize]; 3] = [&[rows, n], &[], &[rows]];
                     same_as_kernel(Formula::Rows(op, n), dtype, dims, (n * rows) as u64, &kernel);
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn reductions_of_columns_combine_elements_in_the_order_of_the_kernel() {
+    for dtype in [DType::F32, DType::F64, DType::S32, DType::S64] {
+        for op in [ReduceOp::Add, ReduceOp::Multiply, ReduceOp::Minimum, ReduceOp::Maximum] {
+            for rows in [1, 2, 3, 7, 8, 9, 16, 17, 25, 40] {
+                for inner in [2, 3, 4, 5, 8, 11, 16] {
+                    let outer = if rows < 8 { 2 } else { 1 };
+                    if outer * rows * inner > 256 {
+                        continue;
+                    }
+                    let kernel = |r: &[Src<'_>], w: Dst<'_>| {
+                        crate::reduce::reduce(&Pool::inline(), op, r[0], r[1], w, &[1]);
+                    };
+                    let dims: [&[usize]; 3] = [&[outer, rows, inner], &[], &[outer, inner]];
+                    let formula = Formula::Columns { op, rows, inner };
+                    same_as_kernel(formula, dtype, dims, (rows * inner) as u64, &kernel);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn reductions_of_booleans_are_those_of_the_kernel() {
+    for op in [ReduceOp::And, ReduceOp::Or, ReduceOp::Xor] {
+        for n in [1, 2, 3, 5, 8, 9, 16, 24, 31, 63] {
+            for seed in 0..4 {
+                let rows = |r: &[Src<'_>], w: Dst<'_>| {
+                    crate::reduce::reduce(&Pool::inline(), op, r[0], r[1], w, &[1]);
+                };
+                same_as_kernel(Formula::Rows(op, n), DType::Pred, [&[2, n], &[], &[2]], seed, &rows);
+                let columns = |r: &[Src<'_>], w: Dst<'_>| {
+                    crate::reduce::reduce(&Pool::inline(), op, r[0], r[1], w, &[0]);
+                };
+                let formula = Formula::Columns { op, rows: n, inner: 3 };
+                same_as_kernel(formula, DType::Pred, [&[n, 3], &[], &[3]], seed, &columns);
+            }
+        }
+    }
+}
+
+#[test]
+fn cumulative_operations_combine_elements_in_the_order_of_the_kernel() {
+    for dtype in [DType::F32, DType::F64, DType::S32, DType::S64] {
+        for op in [ReduceOp::Add, ReduceOp::Multiply, ReduceOp::Minimum, ReduceOp::Maximum] {
+            for (n, inner) in
+                [(2, 1), (3, 1), (8, 1), (32, 1), (33, 1), (70, 1), (2, 2), (5, 3), (9, 8), (40, 4)]
+            {
+                for reverse in [false, true] {
+                    let outer = if n * inner < 40 { 3 } else { 1 };
+                    let mut spec = crate::window::WindowSpec::new(vec![1, n, 1]);
+                    spec.padding[1] = if reverse { (0, n as i64 - 1) } else { (n as i64 - 1, 0) };
+                    let dims = [outer, n, inner];
+                    let formula = Formula::of_windows(op, &dims, &spec).unwrap();
+                    assert_eq!(formula, Formula::Cumulative { op, n, inner, reverse });
+                    let neutral = matches!(op, ReduceOp::Minimum | ReduceOp::Maximum);
+                    let kernel = |r: &[Src<'_>], w: Dst<'_>| {
+                        crate::window::reduce_window(&Pool::inline(), op, r[0], r[1], w, &spec);
+                    };
+                    let init = (!neutral).then_some(u8::from(op == ReduceOp::Multiply));
+                    let dims: [&[usize]; 3] = [&dims, &[], &dims];
+                    same_as_kernel_from(formula, dtype, dims, (n * inner) as u64, init, &kernel);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn extremes_are_the_first_ones_as_in_the_kernel() {
+    for dtype in [DType::F32, DType::F64, DType::S32, DType::S64] {
+        for (maximum, op) in [(true, ArgReduceOp::Maximum), (false, ArgReduceOp::Minimum)] {
+            for (rows, n) in [(1, 1), (1, 2), (1, 9), (1, 40), (3, 4), (7, 5), (2, 16)] {
+                for index in [DType::S32, DType::S64] {
+                    let mut bytes = Random((rows * n) as u64).bytes(dtype, rows * n);
+                    if dtype == DType::F32 && n > 8 {
+                        bytes[12..16].copy_from_slice(&f32::NAN.to_le_bytes());
+                        bytes[20..24].copy_from_slice(&f32::NAN.to_le_bytes());
+                    }
+                    let mut asm = Assembler::new(0, 2);
+                    let place = asm.constant(dtype, &bytes).unwrap();
+                    let from = asm.array_of(place).unwrap();
+                    let places = [dtype, index].map(|t| asm.cells(t, rows).unwrap());
+                    let arrays = places.map(|p| asm.array_of(p).unwrap());
+                    let writes = [(arrays[0], &[rows][..]), (arrays[1], &[rows][..])];
+                    asm.call(0, Some(Formula::Extremes { maximum, n }), &[(from, &[rows, n])], &writes)
+                        .unwrap();
+                    for (k, place) in places.into_iter().enumerate() {
+                        let out = asm.write(k, place.dtype(), rows).unwrap();
+                        asm.store(out, &[], &[0], rows, Outside::Clamp, place).unwrap();
+                    }
+                    let code = asm.finish().unwrap();
+                    same_in_both(&code, &[(dtype, rows), (index, rows)], &|r, w| {
+                        let [values, indices] = w else { panic!("two results") };
+                        let (values, indices) = (values.reborrow(), indices.reborrow());
+                        crate::reduce::arg_reduce(&Pool::inline(), op, r[0], values, indices, 1);
+                    });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn products_of_matrices_add_in_the_order_of_the_kernel() {
+    for dtype in [DType::F32, DType::F64] {
+        for (batch, rows, depth, cols) in [
+            (1, 2, 2, 2),
+            (1, 3, 3, 3),
+            (1, 4, 7, 5),
+            (1, 8, 8, 8),
+            (1, 2, 40, 8),
+            (3, 2, 3, 2),
+            (2, 4, 4, 4),
+            (1, 5, 1, 3),
+            (17, 2, 2, 2),
+            (1, 6, 6, 10),
+        ] {
+            for transposed in [false, true] {
+                let shapes = if transposed {
+                    [[batch, depth, rows], [batch, cols, depth]]
+                } else {
+                    [[batch, rows, depth], [batch, depth, cols]]
+                };
+                let strides = |s: [usize; 3], swap: bool| {
+                    if swap { [s[1] * s[2], 1, s[2]] } else { [s[1] * s[2], s[2], 1] }
+                };
+                let (lhs, rhs) = (strides(shapes[0], transposed), strides(shapes[1], transposed));
+                let dims = crate::dot::DotDims {
+                    lhs_batch: vec![0],
+                    rhs_batch: vec![0],
+                    lhs_contract: vec![if transposed { 1 } else { 2 }],
+                    rhs_contract: vec![if transposed { 2 } else { 1 }],
+                };
+                let kernel = |r: &[Src<'_>], w: Dst<'_>| {
+                    crate::dot::dot_general(&Pool::inline(), r[0], r[1], w, &dims);
+                };
+                let formula = Formula::Matrices(Matrices { batch, rows, cols, depth, lhs, rhs });
+                let dims: [&[usize]; 3] = [&shapes[0], &shapes[1], &[batch, rows, cols]];
+                same_as_kernel(formula, dtype, dims, (rows * depth) as u64, &kernel);
             }
         }
     }

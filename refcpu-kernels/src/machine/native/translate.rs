@@ -11,6 +11,9 @@ use refcpu_codegen::{
 };
 use std::collections::{HashMap, HashSet};
 
+/// The number of instructions of the code from which operations on arrays become calls, so that compiling takes milliseconds.
+const MAX_CODE: usize = 12_000;
+
 /// Compiles a program.
 pub(super) fn program(code: &Program) -> Result<MachineCode, Error> {
     let mut t = Translation::new(code);
@@ -173,6 +176,9 @@ impl<'a> Translation<'a> {
                 self.compare_and_jump(target, Relation::Lt, a, b);
             }
             Op::Switch => return self.switch(i),
+            Op::Load | Op::Store | Op::Vector | Op::Copy | Op::Splat | Op::Call if self.is_long() => {
+                self.interpreted(at, i);
+            }
             Op::Mov => self.mov(i),
             Op::Select => self.select(i),
             Op::Load => self.load(at, i),
@@ -199,6 +205,11 @@ impl<'a> Translation<'a> {
             },
         }
         true
+    }
+
+    /// Returns whether the code is so long that further operations on arrays become calls.
+    fn is_long(&self) -> bool {
+        self.f.instructions() > MAX_CODE
     }
 
     fn compare_and_jump(&mut self, target: usize, relation: Relation, a: Reg, b: Reg) {
@@ -286,8 +297,8 @@ impl<'a> Translation<'a> {
 
     fn arithmetic(&mut self, op: Arithmetic, i: &Instr) {
         let mut values = [self.zero; 3];
-        for (value, cell) in values.iter_mut().zip([i.a, i.b, i.c]).take(op.arity()) {
-            *value = self.value(cell, op.operands());
+        for (k, cell) in [i.a, i.b, i.c].into_iter().enumerate().take(op.arity()) {
+            values[k] = self.value(cell, op.operand(k));
         }
         let dst = self.target(i.dst, op.result());
         self.operation(op, dst, values);
@@ -301,6 +312,22 @@ impl<'a> Translation<'a> {
             Arithmetic::Unary(op, ..) => self.f.push(Inst::Unary { op, dst, a }),
             Arithmetic::Binary(op, _) => self.f.push(Inst::Binary { op, dst, a, b }),
             Arithmetic::Compare(relation, _) => self.f.push(Inst::Compare { relation, dst, a, b }),
+            Arithmetic::Select(_) => self.f.push(Inst::Select { dst, condition: a, a: b, b: c }),
+            Arithmetic::Not(scalar) => {
+                let bits = if scalar == Scalar::Bool { 1 } else { u64::MAX >> (64 - 8 * scalar.size()) };
+                let b = self.constant(ty, bits);
+                self.f.push(Inst::Binary { op: BinaryOp::Xor, dst, a, b });
+            }
+            Arithmetic::IsFinite(scalar) => {
+                let size = self.f.reg(ty);
+                self.f.push(Inst::Unary { op: UnaryOp::Abs, dst: size, a });
+                let infinity = match scalar {
+                    Scalar::F32 => u64::from(f32::INFINITY.to_bits()),
+                    _ => f64::INFINITY.to_bits(),
+                };
+                let b = self.constant(ty, infinity);
+                self.f.push(Inst::Compare { relation: Relation::Lt, dst, a: size, b });
+            }
             Arithmetic::Fused(op, reversed, _) => {
                 let product = self.f.reg(ty);
                 self.f.push(Inst::Binary { op: BinaryOp::Multiply, dst: product, a, b });

@@ -126,7 +126,7 @@ fn constrain(code: &Program, i: &Instr, classes: &mut Classes, written: &[bool])
         op => arithmetic(op),
     };
     if let Some(op) = op {
-        operands[..op.arity()].iter().for_each(|c| classes.set(*c, op.operands()));
+        operands[..op.arity()].iter().enumerate().for_each(|(k, c)| classes.set(*c, op.operand(k)));
         if !i.op.is_compare_jump() {
             classes.set(i.dst, op.result());
         }

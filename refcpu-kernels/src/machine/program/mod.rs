@@ -140,6 +140,38 @@ pub enum Formula {
     /// The first operand is an array of rows of this length, and the second a single element. A result combines the element and
     /// a row, as [`crate::reduce::reduce`] does.
     Rows(crate::ReduceOp, usize),
+    /// The first operand is an array of rows of rows, and the second a single element. A result combines the element and
+    /// the elements at one position of `rows` rows, as [`crate::reduce::reduce`] does.
+    Columns {
+        /// The operation.
+        op: crate::ReduceOp,
+        /// The number of rows that are combined.
+        rows: usize,
+        /// The number of elements of a row.
+        inner: usize,
+    },
+    /// The first operand is an array with an element for each result, and the second a single element. A result combines the
+    /// element and all elements up to its own along the middle one of three dimensions, as [`crate::window::reduce_window`] does.
+    Cumulative {
+        /// The operation.
+        op: crate::ReduceOp,
+        /// The size of the dimension.
+        n: usize,
+        /// The number of elements of the dimensions after it.
+        inner: usize,
+        /// `true` if the elements are combined from the last one on.
+        reverse: bool,
+    },
+    /// The operand is an array of rows of `n` elements. The results are the first extreme of each row, and its index, as
+    /// [`crate::reduce::arg_reduce`] finds them.
+    Extremes {
+        /// `true` for maxima, `false` for minima.
+        maximum: bool,
+        /// The number of elements of a row.
+        n: usize,
+    },
+    /// The products of matrices that have more than one row and column, as [`crate::dot::dot_general`] computes them.
+    Matrices(Matrices),
     /// The products of a matrix and a vector, as [`crate::dot::dot_general`] computes them.
     MatrixVector {
         /// The operand that is the matrix: 0 or 1. The other one is the vector.
@@ -153,6 +185,36 @@ pub enum Formula {
     },
 }
 
+/// A batch of products of matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Matrices {
+    /// The number of products.
+    pub batch: usize,
+    /// The number of rows of the left operand and the result.
+    pub rows: usize,
+    /// The number of columns of the right operand and the result.
+    pub cols: usize,
+    /// The number of columns of the left operand and of rows of the right one.
+    pub depth: usize,
+    /// The distances between the matrices, the rows and the columns of the left operand.
+    pub lhs: [usize; 3],
+    /// The distances between the matrices, the rows and the columns of the right operand.
+    pub rhs: [usize; 3],
+}
+
+impl Matrices {
+    /// Returns the numbers of elements that the operands need, or `None` if they are too large.
+    fn extents(&self) -> Option<[usize; 2]> {
+        let extent = |sizes: [usize; 3], strides: [usize; 3]| {
+            sizes.iter().zip(strides).try_fold(1usize, |end, (size, stride)| {
+                end.checked_add(size.checked_sub(1)?.checked_mul(stride)?)
+            })
+        };
+        let Self { batch, rows, cols, depth, .. } = *self;
+        Some([extent([batch, rows, depth], self.lhs)?, extent([batch, depth, cols], self.rhs)?])
+    }
+}
+
 /// An action of the caller.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
@@ -163,14 +225,48 @@ pub(crate) struct Call {
 }
 
 impl Formula {
+    /// Returns the formula of a cumulative operation, whose windows contain all elements up to each position along one dimension
+    /// or all from it on; `None` for other windows. The combination of the initial value with itself must be the initial value.
+    pub fn of_windows(
+        op: crate::ReduceOp,
+        input: &[usize],
+        spec: &crate::window::WindowSpec,
+    ) -> Option<Self> {
+        let (n, inner, reverse) = crate::window::cumulative(input, spec)?;
+        Some(Self::Cumulative { op, n, inner, reverse })
+    }
+
     /// Returns whether the operands have the elements that the formula reads.
     pub(crate) fn fits(&self, arrays: &[ArraySpec], reads: &[Operand], writes: &[Operand]) -> bool {
         let len = |o: &Operand| arrays[usize::from(o.array.0)].len;
+        if let (&Self::Extremes { n, .. }, [a], [values, indices]) = (self, reads, writes) {
+            let rows = len(values);
+            let integers = matches!(indices.dtype, DType::S32 | DType::S64);
+            return n > 0
+                && len(a) == n * rows
+                && len(indices) == rows
+                && a.dtype == values.dtype
+                && integers;
+        }
         let ([a, b], [result]) = (reads, writes) else { return false };
         let count = len(result);
         let same = a.dtype == result.dtype && b.dtype == result.dtype;
         same && match *self {
+            Self::Extremes { .. } => false,
             Self::Rows(_, n) => n > 0 && len(a) == n * count && len(b) == 1,
+            Self::Columns { rows, inner, .. } => {
+                let whole = inner > 0 && rows > 0 && count.is_multiple_of(inner);
+                whole && len(a) == rows * count && len(b) == 1
+            }
+            Self::Cumulative { n, inner, .. } => {
+                let whole = n.checked_mul(inner).is_some_and(|n| n > 0 && count.is_multiple_of(n));
+                whole && len(a) == count && len(b) == 1
+            }
+            Self::Matrices(m) => {
+                let results = m.batch.checked_mul(m.rows).and_then(|n| n.checked_mul(m.cols));
+                let fits = |[lhs, rhs]: [usize; 2]| lhs <= len(a) && rhs <= len(b);
+                results == Some(count) && m.extents().is_some_and(fits)
+            }
             Self::MatrixVector { matrix, depth, stride, adjacent } => {
                 let (matrix, vector) = if matrix == 0 { (a, b) } else { (b, a) };
                 let (outer, inner) = if adjacent { (count, depth) } else { (depth, count) };
