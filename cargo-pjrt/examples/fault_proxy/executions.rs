@@ -206,7 +206,10 @@ pub(crate) unsafe fn after(
                 let list = outputs(0);
                 ptr::swap(list.add(number(words, 0)), list.add(number(words, 1)));
             }
-            "swap_devices" if error.is_null() => ptr::swap(outputs(0), outputs(1)),
+            "swap_devices" if error.is_null() => {
+                let device = |index| if words.is_empty() { index } else { number(words, index) };
+                ptr::swap(outputs(device(0)), outputs(device(1)));
+            }
             // Both outputs are one object.
             "output_twice" if error.is_null() => outputs(0).add(1).write(outputs(0).read()),
             // The event of one device never completes.

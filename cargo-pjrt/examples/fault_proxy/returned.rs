@@ -95,6 +95,15 @@ pub(crate) unsafe fn after(name: &str, words: &[String], slot: usize, args: *mut
                 std::slice::from_raw_parts_mut(list, len).reverse();
                 put(&words[0], list.expose_provenance() as i64);
             }
+            // The numbers of a list have 32 bits.
+            "low_32_bits" => {
+                let len = number(1) as usize;
+                let list = copy(get(&words[0]), 8 * len).cast::<u64>();
+                std::slice::from_raw_parts_mut(list, len)
+                    .iter_mut()
+                    .for_each(|number| *number &= u64::from(u32::MAX));
+                put(&words[0], list.expose_provenance() as i64);
+            }
             // All elements of a list are like the first.
             "repeat_first" => {
                 let (len, width) = (get(&words[1]) as usize, number(2) as usize);

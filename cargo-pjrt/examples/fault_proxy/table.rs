@@ -363,6 +363,7 @@ unsafe fn happens(fault: &Fault, args: *mut u8, object: usize) -> bool {
             Condition::InsideCallback => DEPTH.get() > 0,
             Condition::After(slot) => state().called.contains(&(*slot, object)),
             Condition::Since(slot) => state().since.contains(slot),
+            Condition::Without(slot) => !state().since.contains(slot),
             Condition::Failed(slot) => state().failed.contains(slot),
         };
         if !holds {

@@ -35,7 +35,9 @@ mod memory;
 mod optimized;
 mod outputs;
 mod ownership;
+mod passed;
 mod pending;
+mod placement;
 mod plugin;
 mod program_text;
 mod programs;
@@ -73,6 +75,8 @@ pub(super) fn all() -> Vec<Check> {
         programs::CHECKS,
         executables::CHECKS,
         devices::CHECKS,
+        placement::CHECKS,
+        passed::CHECKS,
         failures::CHECKS,
         waiting::CHECKS,
         lifetime::CHECKS,
