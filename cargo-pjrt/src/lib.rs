@@ -18,7 +18,7 @@
 //! | `cat` | [`cat`] | checks and prints StableHLO programs |
 //! | `wheel` | [`wheel`] | builds a Python wheel of a plugin |
 //!
-//! They are built on [`host`], a small client of the C API.
+//! They are built on the crate `pjrt-testing`, a small client of the C API.
 
 #![deny(unsafe_code)]
 
@@ -27,7 +27,6 @@ pub mod cat;
 pub mod compare;
 pub mod conform;
 pub mod doctor;
-pub mod host;
 pub mod inspect;
 pub mod needs;
 pub mod new;

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use cargo_pjrt::conform::Format;
-use cargo_pjrt::host::CreateOption;
 use cargo_pjrt::process::{child, output};
 use cargo_pjrt::requirements::Profile;
 use cargo_pjrt::session::{record, replay};
 use cargo_pjrt::{cat, compare, conform, doctor, inspect, needs, new, numerics, run, stress, wheel};
 use clap::{Args, Parser, Subcommand};
+use pjrt_testing::host::CreateOption;
 
 /// Inspects, tests and runs PJRT plugins
 #[derive(Parser)]

@@ -142,3 +142,33 @@ fn a_closed_output_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
 }
+
+#[test]
+fn converts_to_bytecode_that_reads_again() {
+    let path = sample("mlp_1.17.0.mlirbc");
+    let text = run(&["--locations", path.to_str().unwrap()], b"");
+    for form in ["bytecode", "portable", "portable=1.9.0"] {
+        let converted = run(&["--to", form, path.to_str().unwrap()], b"");
+        assert_eq!(converted.status.code(), Some(0), "{}", stderr(&converted));
+        assert!(converted.stdout.starts_with(b"ML\xefR"));
+        let again = run(&["--locations", "-"], &converted.stdout);
+        assert_eq!(stdout(&again), stdout(&text), "{form}");
+    }
+}
+
+#[test]
+fn a_version_that_lacks_an_operation_is_an_error_and_writes_no_file() {
+    let folder = std::env::temp_dir().join(format!("cargo-pjrt-cat-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("tan.mlirbc");
+    let program = b"func.func @main(%x: tensor<f32>) -> tensor<f32> { %0 = stablehlo.tan %x : tensor<f32> return %0 : tensor<f32> }";
+    let arguments = |form| ["--to", form, "--output", file.to_str().unwrap(), "-"];
+    let refused = run(&arguments("portable=1.3.0"), program);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("needs VHLO 1.4.0"), "{}", stderr(&refused));
+    assert!(!file.exists());
+    assert_eq!(run(&arguments("portable=1.4"), program).status.code(), Some(0));
+    assert!(file.exists());
+    assert_ne!(run(&["--to", "portable=one", "-"], program).status.code(), Some(0));
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -4,8 +4,8 @@
 use std::process::Command;
 
 use cargo_pjrt::compare::{Difference, Report};
-use cargo_pjrt::protobuf::CompileOptions;
 use common::{Scratch, cargo_pjrt, data, example, fail, faulty, hello, refuse, run, text, with_fault};
+use pjrt_testing::CompileOptions;
 
 mod common;
 

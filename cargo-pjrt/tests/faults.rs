@@ -82,8 +82,18 @@ fn spectators<'a>(check: &Check, good: &'a Report, full: bool) -> Vec<&'a str> {
 }
 
 /// The areas whose faults are also tried in plugins with two devices.
-const OF_TWO_DEVICES: &[&str] =
-    &["devices/", "executables/", "donation/", "programs/", "failures/", "waiting/", "ownership/"];
+const OF_TWO_DEVICES: &[&str] = &[
+    "devices/",
+    "executables/",
+    "donation/",
+    "programs/",
+    "failures/",
+    "waiting/",
+    "ownership/",
+    "placement/",
+    "passed/",
+    "memory/",
+];
 
 /// Injects all faults into a plugin that passes, if their checks apply to it.
 fn plant_all(plugin: &Path) {

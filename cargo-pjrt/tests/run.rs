@@ -4,9 +4,10 @@ use std::path::Path;
 use std::process::Command;
 
 use cargo_pjrt::array::{Array, npy};
-use cargo_pjrt::host::ElementType;
-use cargo_pjrt::protobuf::{CompileOptions, hlo_add};
+use cargo_pjrt::protobuf::hlo_add;
 use common::{Scratch, cargo_pjrt, data, fail, hello, refuse, run};
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::ElementType;
 
 mod common;
 

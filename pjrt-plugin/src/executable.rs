@@ -95,12 +95,14 @@ pub trait PjrtExecutable: Send + Sync + 'static {
     /// Returns the name of the program, which is usually that of its module. The SDK calls it once.
     fn name(&self) -> &str;
 
-    /// Returns the number of replicas that run the program. The default returns 1.
+    /// Returns the number of replicas that run the program. The default returns 1. If it is not the
+    /// [number of the compile options](crate::CompileOptions::num_replicas), the SDK returns UNIMPLEMENTED to the host.
     fn num_replicas(&self) -> usize {
         1
     }
 
-    /// Returns the number of partitions of each replica. The default returns 1.
+    /// Returns the number of partitions of each replica. The default returns 1. If it is not the
+    /// [number of the compile options](crate::CompileOptions::num_partitions), the SDK returns UNIMPLEMENTED to the host.
     fn num_partitions(&self) -> usize {
         1
     }

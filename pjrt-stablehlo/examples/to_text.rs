@@ -5,6 +5,9 @@
 //! `{"name": ..., "text": ...}`, with locations if the input contains `"locations": true`, or `{"name": ..., "error": ...}`. The
 //! text is read and printed again; a difference is also an error.
 //!
+//! If the input contains a version of VHLO, such as `"artifact": "1.9.0"`, the line also has the program as `bytecode` and as
+//! `artifact` in hexadecimal digits, or `bytecode_error` and `artifact_error`.
+//!
 //! ```sh
 //! echo '{"name": "f", "path": "f.mlirbc"}' | cargo run --example to_text
 //! ```
@@ -27,6 +30,7 @@ struct Program {
     len: Option<usize>,
     #[serde(default)]
     locations: bool,
+    artifact: Option<String>,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -45,10 +49,25 @@ fn main() -> Result<(), Box<dyn Error>> {
         let len = program.len.unwrap_or(file.len().saturating_sub(start));
         let end = start.checked_add(len).ok_or("a program ends behind the largest number")?;
         let part = file.slice(start..end).ok_or_else(|| format!("{} is shorter than {end}", program.path))?;
-        let answer = match text(part, program.locations) {
+        let mut answer = match text(part.clone(), program.locations) {
             Ok(text) => json!({ "name": program.name, "text": text }),
             Err(error) => json!({ "name": program.name, "error": error }),
         };
+        if let Some(version) = program.artifact
+            && answer["error"].is_null()
+        {
+            let module = pjrt_stablehlo::parse(part)?;
+            let forms = [
+                ("bytecode", pjrt_stablehlo::write_bytecode(&module)),
+                ("artifact", pjrt_stablehlo::write_portable_artifact(&module, version.parse()?)),
+            ];
+            for (form, written) in forms {
+                match written {
+                    Ok(bytes) => answer[form] = hexadecimal(&bytes).into(),
+                    Err(error) => answer[format!("{form}_error")] = error.to_string().into(),
+                }
+            }
+        }
         writeln!(output, "{answer}")?;
     }
     Ok(output.flush()?)
@@ -68,4 +87,9 @@ fn text(program: Bytes, locations: bool) -> Result<String, String> {
         return Err(format!("the printed text is read as a different module: {differs:?}"));
     }
     Ok(text)
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }

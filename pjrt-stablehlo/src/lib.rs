@@ -1,4 +1,4 @@
-//! Reads, verifies, rewrites and prints StableHLO programs, without MLIR or LLVM.
+//! Reads, verifies, rewrites and writes StableHLO programs, without MLIR or LLVM.
 //!
 //! Frameworks such as JAX send programs to a PJRT plugin as *portable artifacts*: StableHLO in its versioned form VHLO,
 //! encoded as MLIR bytecode. This crate reads such a program of any supported version into a verified, typed [`Module`]
@@ -62,13 +62,14 @@
 //!   operations, which one table defines; [`ir::OpInfo`] makes that table available at run time.
 //! * [`parse`], [`parse_hlo`], [`parse_hlo_with_config`] and [`Error`]: reading programs. [`limits`] lists the limits
 //!   on their size.
+//! * [`write_bytecode`] and [`write_portable_artifact`]: writing programs as MLIR bytecode, for compilers over MLIR.
 //! * [`verify`]: checks every [`Constraint`] of the specification. Readers and passes return verified modules.
 //! * [`build`]: adds operations to functions, and infers their result types.
 //! * [`infer_result_types`] and [`types_compatible`]: infer result types from operations and operands, and compare them
 //!   with declared types.
 //! * [`passes`]: rewrites programs to the operations that a device implements ([`passes::decompose`]), and programs
 //!   with symbolic shapes to the shapes of their arguments ([`passes::refine_shapes`]).
-//! * [`versions`]: the versions of VHLO that can be read, which a plugin advertises to hosts.
+//! * [`versions`]: the versions of VHLO that can be read and written, which a plugin advertises to hosts.
 //!
 //! # Supported formats
 //!
@@ -94,7 +95,7 @@
 //!
 //! `cargo pjrt cat` of the package `cargo-pjrt` reads programs from files or standard input, verifies them, and prints
 //! their text (with `--locations`, including source locations) or the numbers of their operations, constants and values
-//! (`--statistics`). Errors show the line of the text or the byte of the bytecode.
+//! (`--statistics`), or converts them (`--to bytecode`, `--to portable=1.9.0`). Errors show the line of the text or the byte of the bytecode.
 //!
 //! # Hostile input
 //!
@@ -126,6 +127,7 @@ pub mod versions;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+pub use bytecode::{write_bytecode, write_portable_artifact};
 pub use bytes::Bytes;
 pub use infer::{Inferred, infer_result_types, types_compatible};
 pub use ir::Module;

@@ -6,9 +6,12 @@
 //! let program = Version::new(1, 13, 7);
 //! assert!((MINIMUM_VERSION..=CURRENT_VERSION).contains(&program));
 //! assert_eq!(program.to_string(), "1.13.7");
+//! assert_eq!("1.13.7".parse(), Ok(program));
+//! assert!("1".parse::<Version>().is_err() && "1.2.3.4".parse::<Version>().is_err());
 //! ```
 
 use std::fmt;
+use std::str::FromStr;
 
 /// A version of VHLO: `major.minor.patch`. Versions are ordered by age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,6 +33,27 @@ impl Version {
     /// Returns `[major, minor, patch]`, the form of a plugin's attributes.
     pub fn components(self) -> [i64; 3] {
         [self.major, self.minor, self.patch].map(i64::from)
+    }
+}
+
+/// The error of parsing a [`Version`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a version such as 1.9.0 or 1.9")]
+pub struct ParseVersionError;
+
+impl FromStr for Version {
+    type Err = ParseVersionError;
+
+    /// Parses `major.minor.patch` or `major.minor`.
+    fn from_str(text: &str) -> Result<Version, ParseVersionError> {
+        let mut parts = text.split('.').map(|part| part.parse().map_err(|_| ParseVersionError));
+        let mut next = || parts.next().ok_or(ParseVersionError)?;
+        let (major, minor) = (next()?, next()?);
+        let patch = parts.next().unwrap_or(Ok(0))?;
+        if parts.next().is_some() {
+            return Err(ParseVersionError);
+        }
+        Ok(Version { major, minor, patch })
     }
 }
 

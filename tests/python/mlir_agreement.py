@@ -6,7 +6,8 @@
 and PJRT_CAPTURED name (without them a sample in this repository), and those of the given folders of `lowerings.py`.
 
 For each program, in text or bytecode: it is read and printed by this project, the text is parsed by MLIR, and that is
-compared with the original, parsed by MLIR. Then MLIR writes each text as bytecode with its native dialects, in all
+compared with the original, parsed by MLIR. The same holds for what this project writes of it: StableHLO bytecode, and a
+portable artifact of some version, which this project can write if and only if MLIR can. Then MLIR writes each text as bytecode with its native dialects, in all
 versions of the format, which has to read as the same module as the text. What is in HLO has to read as a module that MLIR
 accepts, with the arguments and results of the function that it was made of.
 """
@@ -37,9 +38,17 @@ EXCEPTIONS = [
     # A pretty form that lost types when it was printed: a loop whose arguments have other types than its operands.
     (r"ops_stablehlo_quantized__025 pretty", "MLIR does not read it either"),
     (r"transforms_stablehlo_legalize_quantized_op_to_qdq__023 pretty", "MLIR does not read it either"),
+    (r"text/quantized as artifact ", "MLIR writes types of other dialects for every version of VHLO"),
     (r"transforms_stablehlo_refine_shapes__085 ", "one replica group without members is read as no group"),
 ]
 MAX_EXCEPTIONS = 0.005
+
+# The first versions of VHLO with other dialects, and with locations that are ranges of a file.
+MIXED_DIALECTS = (1, 11)
+FILE_RANGES = (1, 9)
+
+# The versions of VHLO with the newest forms of operations whose attributes are encoded differently since then.
+NEWEST_FORMS = {"stablehlo.collective_broadcast": (1, 20)}
 
 # Attributes that say what holds without them: operations (a pattern), attribute, its text (a pattern).
 DEFAULTS = [
@@ -211,12 +220,68 @@ class Report:
         return failed == 0
 
 
+def artifact_versions():
+    """The versions of VHLO from the oldest to this jaxlib's."""
+    newest = int(stablehlo.get_current_version().split(".")[1])
+    return [f"0.{minor}.0" for minor in range(9, 21)] + [f"1.{minor}.0" for minor in range(newest + 1)]
+
+
+def is_before(version, other):
+    return tuple(map(int, version.split(".")[:2])) < other
+
+
+def is_written_by_mlir(context, text, version):
+    """True if MLIR writes a module as an artifact of a version and reads the artifact."""
+    try:
+        mixed = not is_before(version, MIXED_DIALECTS)
+        artifact = stablehlo.serialize_portable_artifact(ir.Module.parse(text), version, mixed)
+        stablehlo.deserialize_portable_artifact(context, artifact)
+        return True
+    except (ir.MLIRError, ValueError):
+        return False
+
+
+def check_written(context, program, answer, expected, report):
+    """MLIR reads what this project writes of a program, and it is the same module."""
+    for form in ("bytecode", "artifact"):
+        name = f"{program['name']} as {form} {program['artifact'] if form == 'artifact' else ''}".rstrip()
+        by_mlir = lambda: form == "bytecode" or is_written_by_mlir(context, answer["text"], program["artifact"])
+        if form == "bytecode" and any(f'"{op}"' in answer["text"] for op in newer_operations()):
+            continue
+        failure = None
+        if error := answer.get(f"{form}_error"):
+            if by_mlir():
+                failure = f"not written: {error}"
+        else:
+            written = bytes.fromhex(answer[form])
+            try:
+                found = parse(context, written) if form == "artifact" else ir.Module.parse(written)
+                if form == "artifact" and is_before(program["artifact"], FILE_RANGES):
+                    wanted, found = canonical(ir.Module.parse(answer["text"]), False), canonical(found, False)
+                else:
+                    wanted, found = expected, canonical(found, program["locations"])
+                if found != wanted:
+                    failure = first_difference(wanted, found)
+            except (ir.MLIRError, ValueError) as error:
+                if by_mlir():
+                    failure = f"MLIR does not read it: {str(error)[:CUT]}"
+        report.check(name, failure)
+
+
+def newer_operations():
+    """The operations whose newest form, which bytecode without VHLO has, is newer than this jaxlib."""
+    newest = stablehlo.get_current_version()
+    return [op for op, since in NEWEST_FORMS.items() if is_before(newest, since)]
+
+
 def check_texts(context, tool, asked, files, report):
-    """MLIR parses what this project prints, and it is the same module. Gives the texts by program."""
-    for program in asked:
+    """MLIR parses what this project prints and writes, and it is the same module."""
+    versions = artifact_versions()
+    for index, program in enumerate(asked):
         # MLIR makes up locations for texts that have none.
         data = files.read(program)
         program["locations"] = data.startswith(BYTECODE_MAGIC) or b"loc(" in data
+        program["artifact"] = versions[index % len(versions)]
     answers = to_texts(tool, asked)
     for program, answer in zip(asked, answers):
         failure = None
@@ -234,6 +299,8 @@ def check_texts(context, tool, asked, files, report):
             except ir.MLIRError as error:
                 failure = f"MLIR cannot read the printed text: {str(error)[:CUT]}"
         report.check(program["name"], failure)
+        if failure is None:
+            check_written(context, program, answer, expected, report)
 
 
 def main_of(module):
@@ -302,7 +369,7 @@ def check_native(context, tool, asked, files, report, every_version):
         for index, program in enumerate(asked):
             data = files.read(program)
             if not data.startswith(BYTECODE_MAGIC) and not is_exception(program["name"]):
-                wanted.append({**program, "locations": False})
+                wanted.append({**program, "locations": False, "artifact": None})
                 versions = range(NEWEST_FORMAT + 1) if every_version else {NEWEST_FORMAT, index % NEWEST_FORMAT}
                 write(ir.Module.parse(data.decode()), program["name"], versions)
         wanted.append(None)

@@ -1,8 +1,8 @@
 """What the tests share: which shared libraries to load, and how to choose platforms before JAX is imported.
 
-`cargo xtask test` sets TEST_REFCPU, TEST_HELLO, TEST_ACCELERATOR, TEST_MLIR, TEST_FAULT_PLUGIN and TEST_RECORDER to the libraries
-it built, and TEST_CARGO_PJRT to that program, installs the wheel of refcpu, and runs every file in a process of its own,
-since JAX chooses its platforms once.
+`cargo xtask test` sets TEST_REFCPU, TEST_HELLO, TEST_ACCELERATOR, TEST_MLIR, TEST_TUTORIAL, TEST_FAULT_PLUGIN and
+TEST_RECORDER to the libraries it built, and TEST_CARGO_PJRT to that program, installs the wheel of refcpu, and runs every
+file in a process of its own, since JAX chooses its platforms once.
 """
 
 import os

@@ -64,6 +64,53 @@ fn every_chapter_is_in_the_summary() {
     }
 }
 
+/// Returns lines without the indentation that they share.
+fn unindented<'a>(lines: &[&'a str]) -> Vec<&'a str> {
+    let indentation = |line: &&&str| line.len() - line.trim_start().len();
+    let shared =
+        lines.iter().filter(|line| !line.is_empty()).map(|line| indentation(&line)).min().unwrap_or(0);
+    lines.iter().map(|line| line.get(shared..).unwrap_or_default()).collect()
+}
+
+#[test]
+fn the_code_in_the_tutorial_is_that_of_its_steps() {
+    let folder = root().join("examples/tutorial");
+    let mut blocks = 0;
+    let mut chapters = Vec::new();
+    documents(&root().join("docs/tutorial"), &mut chapters);
+    for chapter in chapters {
+        let text = fs::read_to_string(&chapter).unwrap();
+        let steps = text
+            .split("(https://")
+            .filter_map(|link| link.split_once("examples/tutorial/")?.1.split(')').next());
+        let mut sources: Vec<String> = steps
+            .filter(|path| path.ends_with(".rs"))
+            .map(|path| fs::read_to_string(folder.join(path)).unwrap())
+            .collect();
+        if text.contains("src/lib.rs") {
+            sources.extend(
+                ["src/program.rs", "src/processor.rs"]
+                    .map(|path| fs::read_to_string(folder.join(path)).unwrap()),
+            );
+        }
+        for block in text.split("```rust,ignore\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+            let block: Vec<&str> = block.lines().collect();
+            let is_part = |source: &String| {
+                let source: Vec<&str> = source.lines().collect();
+                source.windows(block.len()).any(|lines| unindented(lines) == block)
+            };
+            assert!(
+                sources.iter().any(is_part),
+                "{}: not in its step:\n{}",
+                chapter.display(),
+                block.join("\n")
+            );
+            blocks += 1;
+        }
+    }
+    assert!(blocks > 20, "the code of the tutorial is not where this test looks");
+}
+
 #[test]
 fn every_dependency_has_its_reason() {
     let manifest = read("Cargo.toml");

@@ -129,6 +129,7 @@ fn jax() -> Result<Outcome> {
                 .env("TEST_HELLO", &libraries.hello)
                 .env("TEST_ACCELERATOR", &libraries.accelerator)
                 .env("TEST_MLIR", &libraries.mlir)
+                .env("TEST_TUTORIAL", &libraries.tutorial)
                 .env("TEST_FAULT_PLUGIN", &libraries.fault)
                 .env("TEST_CARGO_PJRT", &libraries.cargo_pjrt)
                 .env("TEST_RECORDER", &libraries.recorder),
@@ -152,13 +153,16 @@ fn conform() -> Result<Outcome> {
     let venv = Venv::of_tests()?;
     let libraries = Libraries::build()?;
     let mut total = Outcome::default();
-    for (library, opaque) in [
+    let steps = libraries.tutorial_steps.iter().map(|library| (library, None));
+    let plugins = [
         (&libraries.hello, None),
+        (&libraries.tutorial, None),
         (&libraries.accelerator, None),
         (&libraries.mlir, None),
         (&libraries.refcpu, None),
         (&libraries.refcpu, Some("1")),
-    ] {
+    ];
+    for (library, opaque) in plugins.into_iter().chain(steps) {
         let opaque = opaque.map(|value| ("REFCPU_OPAQUE", value));
         println!(
             "cargo pjrt conform {}{}",
@@ -262,6 +266,8 @@ struct Libraries {
     hello: PathBuf,
     accelerator: PathBuf,
     mlir: PathBuf,
+    tutorial: PathBuf,
+    tutorial_steps: Vec<PathBuf>,
     fault: PathBuf,
     recorder: PathBuf,
     cargo_pjrt: PathBuf,
@@ -270,11 +276,17 @@ struct Libraries {
 impl Libraries {
     fn build() -> Result<Self> {
         workspace::build_dev()?;
+        let steps = workspace::tutorial_steps()?;
         Ok(Self {
             refcpu: workspace::shared_library("debug", "refcpu"),
             hello: workspace::shared_library("debug", "hello_pjrt"),
             accelerator: workspace::shared_library("debug", "accelerator_pjrt"),
             mlir: workspace::shared_library("debug", "mlir_pjrt"),
+            tutorial: workspace::shared_library("debug", "tutorial_pjrt"),
+            tutorial_steps: steps
+                .iter()
+                .map(|step| workspace::shared_library("debug/examples", step))
+                .collect(),
             fault: workspace::shared_library("debug/examples", "fault_plugin"),
             recorder: workspace::shared_library("debug/examples", "recorder"),
             cargo_pjrt: workspace::program("debug", "cargo-pjrt"),

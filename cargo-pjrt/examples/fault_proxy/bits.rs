@@ -5,8 +5,8 @@ use std::ptr;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use cargo_pjrt::array::float_format::{FloatFormat, FloatKind};
-use cargo_pjrt::host::ElementType;
 use pjrt_sys::*;
+use pjrt_testing::host::ElementType;
 
 use crate::fault::name_of;
 use crate::table::{INNER, field, inner, place, read};

@@ -87,6 +87,6 @@ pub(crate) unsafe fn copies(
 
 /// Returns the name of an extension type, as it appears in the name of its struct.
 fn name_of_type(type_: u32) -> &'static str {
-    let info = cargo_pjrt::host::ExtensionInfo { type_, struct_size: 0 };
+    let info = pjrt_testing::host::ExtensionInfo { type_, struct_size: 0 };
     info.name().unwrap_or("Unknown")
 }

@@ -26,7 +26,7 @@ mod extension;
 mod fault;
 /// The functions that the language of faults can name.
 mod functions {
-    pub(crate) use cargo_pjrt::host::EXTENSION_FUNCTIONS;
+    pub(crate) use pjrt_testing::host::EXTENSION_FUNCTIONS;
 }
 #[allow(unsafe_code, reason = "calls the foreign library, as `table` does")]
 mod lent;

@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::ptr;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use cargo_pjrt::host::ElementType;
 use pjrt_sys::*;
+use pjrt_testing::host::ElementType;
 
 use crate::table::{INNER, inner, state};
 

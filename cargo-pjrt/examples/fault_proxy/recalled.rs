@@ -54,7 +54,7 @@ pub(crate) unsafe fn before(name: &str, words: &[String], slot: usize, args: *mu
                 let args = &mut *args.cast::<PJRT_Client_BufferFromHostBuffer_Args>();
                 let dims = (0..args.num_dims).map(|index| args.dims.add(index).read());
                 let elements: i64 = dims.product();
-                let size = elements as usize * cargo_pjrt::host::ElementType(args.type_.0).byte_size();
+                let size = elements as usize * pjrt_testing::host::ElementType(args.type_.0).byte_size();
                 if args.num_byte_strides == 0 && size > 0 {
                     let copy =
                         || Vec::leak(std::slice::from_raw_parts(args.data.cast::<u8>(), size).to_vec());

@@ -124,7 +124,7 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 let args = &mut *args.cast::<PJRT_Client_CreateViewOfDeviceBuffer_Args>();
                 let dims = (0..args.num_dims).map(|index| args.dims.add(index).read());
                 let elements: i64 = dims.product();
-                let element = cargo_pjrt::host::ElementType(args.element_type.0);
+                let element = pjrt_testing::host::ElementType(args.element_type.0);
                 let size = elements as usize * element.byte_size();
                 // As many bytes off a multiple of 64 as the host's memory.
                 let copy = Vec::leak(vec![0_u8; size + 128]).as_mut_ptr();

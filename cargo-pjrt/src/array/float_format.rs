@@ -1,6 +1,6 @@
 //! The bits of floating-point numbers.
 
-use crate::host::ElementType;
+use pjrt_testing::host::ElementType;
 
 /// The bit patterns that are NaN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

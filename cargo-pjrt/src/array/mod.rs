@@ -7,18 +7,7 @@ mod text;
 
 pub(crate) use text::{array_text, element_text};
 
-use crate::host::ElementType;
-
-/// A dense, row-major array in host memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Array {
-    /// The element type.
-    pub element_type: ElementType,
-    /// The dimensions.
-    pub dims: Vec<i64>,
-    /// The elements as bytes.
-    pub bytes: Vec<u8>,
-}
+pub use pjrt_testing::Array;
 
 /// Converts an element's number in row-major order to its indices.
 pub(crate) fn position(mut index: usize, dims: &[i64]) -> Vec<usize> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Array;
-use crate::host::ElementType;
+use pjrt_testing::host::ElementType;
 
 /// NumPy's type descriptions and the matching element types. Types that NumPy lacks are stored as raw bytes,
 /// as `ml_dtypes` stores them.

@@ -58,7 +58,7 @@ fn real_text(name: &str, real: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::ElementType;
+    use pjrt_testing::host::ElementType;
 
     #[test]
     fn elements_are_shown_as_numbers() {

@@ -4,7 +4,7 @@ use super::observe::fact::{Message, send};
 use super::observe::{Observer, TABLE, observe};
 use super::options::ChildOptions;
 use super::subject::Subject;
-use crate::host::Plugin;
+use pjrt_testing::host::Plugin;
 
 /// Observes the plugin in the given subjects, and sends facts to the parent.
 pub fn child(options: &ChildOptions) {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::host::CreateOption;
 use crate::process::child;
 use crate::session::replay::tolerance;
+use pjrt_testing::host::CreateOption;
 
 /// The arguments of `cargo pjrt compare`.
 #[derive(Debug, Clone, clap::Args)]

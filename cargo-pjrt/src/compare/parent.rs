@@ -8,11 +8,11 @@ use super::observe::fact::{Fact, Kind, Message, Observation, Value};
 use super::options::Options;
 use super::subject::{Subject, subjects};
 use crate::conform::{self, Isolation, Row, Status};
-use crate::host::Code;
 use crate::process::Scratch;
 use crate::process::child::{Prints, Received, Worker};
 use crate::run::programs;
 use crate::session::log::Log;
+use pjrt_testing::host::Code;
 
 /// A plugin, as one of the two arguments names it.
 struct Named<'o> {

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::harness::{CLIENT, Check, Context, Finding, Finished, Message, Status, send};
 use super::list::checks;
-use crate::host::{CreateOption, Plugin, on_first_calls, take_called};
 use crate::process::child::mark;
+use pjrt_testing::host::{CreateOption, Plugin, on_first_calls, take_called};
 
 /// Runs the checks with these names in the child process, and reports the outcome of each. The caller then
 /// returns from the main function. If `no_client` is set, checks create no client, for this reason.

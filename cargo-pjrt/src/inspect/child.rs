@@ -6,9 +6,11 @@ use pjrt_sys::SLOTS;
 
 use super::report::{Report, Slot, Step};
 use super::stage::Stage;
-use crate::host::{Client, CreateOption, Device, DeviceDescription, Memory, Plugin, SlotState, Topology};
 use crate::process::child;
 use crate::requirements::table;
+use pjrt_testing::host::{
+    Client, CreateOption, Device, DeviceDescription, Memory, Plugin, SlotState, Topology,
+};
 
 /// Calls the plugin step by step, in the child process. It sends its current report to the parent before each
 /// step.

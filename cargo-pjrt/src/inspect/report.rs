@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::host::{Code, Result};
 use crate::requirements::{Profile, table};
+use pjrt_testing::host::{Code, Result};
 
 /// The results of [`inspect`](super::inspect()).
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

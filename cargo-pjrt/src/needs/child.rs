@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::options::ChildOptions;
-use crate::host::{Client, Plugin, Program};
 use crate::process::child;
 use crate::run::Job;
+use pjrt_testing::host::{Client, Plugin, Program};
 
 /// A message of a child.
 #[derive(Debug, Serialize, Deserialize)]

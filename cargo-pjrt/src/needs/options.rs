@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::host::CreateOption;
 use crate::process::child;
+use pjrt_testing::host::CreateOption;
 
 /// The long help, which explains the table.
 const HELP: &str = "\

@@ -6,8 +6,8 @@ use pjrt_stablehlo::Module;
 use pjrt_stablehlo::ir::{Body, Op, Operation, Trait};
 use pjrt_stablehlo::passes::isolate;
 
-use crate::protobuf::CompileOptions;
 use crate::run::Job;
+use pjrt_testing::CompileOptions;
 
 /// The maximum size in bytes of a constant that is compiled alone.
 const MAX_CONSTANT: u64 = 1 << 20;

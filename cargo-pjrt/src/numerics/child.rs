@@ -8,9 +8,9 @@ use super::message::{Message, Outcome, send};
 use super::options::ChildOptions;
 use super::suite::{Case, Suite};
 use crate::array::{Array, npy};
-use crate::host::{Client, Code, Error, Plugin, Program};
-use crate::protobuf::CompileOptions;
 use crate::run::{execute, folder};
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{Client, Code, Error, Plugin, Program};
 
 /// The format of the programs of a suite.
 const FORMAT: &str = "mlir";

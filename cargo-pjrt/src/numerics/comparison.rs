@@ -4,7 +4,7 @@ use super::message::{Fault, Measure};
 use super::suite::Tolerance;
 use crate::array::float_format::FloatFormat;
 use crate::array::{Array, element_text, number, position};
-use crate::host::ElementType;
+use pjrt_testing::host::ElementType;
 
 /// The outcome of a comparison.
 #[derive(Debug)]

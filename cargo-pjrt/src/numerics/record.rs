@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::options::Options;
 use super::suite::{Builder, Tolerance};
-use crate::host::Plugin;
 use crate::process::{child, output};
 use crate::run::{Job, execute};
+use pjrt_testing::host::Plugin;
 
 /// The files that a folder's programs are in.
 const EXTENSIONS: [&str; 3] = ["mlir", "mlirbc", "stablehlo"];
@@ -19,7 +19,7 @@ const EXTENSIONS: [&str; 3] = ["mlir", "mlirbc", "stablehlo"];
 pub fn record(options: &Options, to: &Path) -> Result<(), String> {
     let programs = programs(&options.programs)?;
     child::next("creating a client");
-    let text = |error: crate::host::Error| error.to_string();
+    let text = |error: pjrt_testing::host::Error| error.to_string();
     let plugin =
         Plugin::load(&options.plugin).map_err(|error| format!("{}: {error}", options.plugin.display()))?;
     plugin.initialize().map_err(text)?;

@@ -10,7 +10,7 @@ use zip::{DateTime, ZipArchive, ZipWriter};
 
 use super::options::Selection;
 use crate::array::Array;
-use crate::host::ElementType;
+use pjrt_testing::host::ElementType;
 
 /// The suites of this program.
 const SUITES: [(&str, &[u8]); 2] = [

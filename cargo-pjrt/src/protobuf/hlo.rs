@@ -1,6 +1,6 @@
 //! Programs in the form of a serialized `HloModuleProto`.
 
-use super::message::Message;
+use pjrt_testing::protobuf::Message;
 
 /// The element types of `ShapeProto`.
 const F32: i64 = 11;

@@ -2,7 +2,7 @@
 
 use pjrt_sys::SLOTS;
 
-use crate::host::{ExtensionInfo, Plugin};
+use pjrt_testing::host::{ExtensionInfo, Plugin};
 
 /// The oldest minor version that all hosts accept.
 pub(crate) const OLDEST_MINOR: i32 = 29;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::array::{Array, npy, number};
-use crate::host::ElementType;
+use pjrt_testing::host::ElementType;
 
 /// Returns the size of an array in bytes.
 fn size_of((element_type, dims): &(ElementType, Vec<i64>)) -> Result<usize, String> {

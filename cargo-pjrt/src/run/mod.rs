@@ -11,12 +11,12 @@ use arguments::{argument, arguments};
 pub(crate) use programs::programs;
 
 use crate::array::{Array, array_text, npy};
-use crate::host::{
+use crate::process::{child, output};
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{
     Buffer, Client, CreateOption, ElementType, ExecuteOptions, HostArray, Launched, LoadedExecutable, Plugin,
     Program,
 };
-use crate::process::{child, output};
-use crate::protobuf::CompileOptions;
 
 /// The arguments of `cargo pjrt run`.
 #[derive(Debug, Clone, clap::Args)]
@@ -89,7 +89,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     };
     child::next("loading the plugin");
     let plugin = Plugin::load(&options.plugin).map_err(|error| located(&options.plugin, &error))?;
-    let text = |error: crate::host::Error| error.to_string();
+    let text = |error: pjrt_testing::host::Error| error.to_string();
     child::next("initializing the plugin");
     plugin.initialize().map_err(text)?;
     child::next("creating a client");
@@ -236,7 +236,7 @@ pub(crate) fn launch(
     client: &Client,
     executable: &LoadedExecutable,
     arguments: &[Array],
-) -> crate::host::Result<Launched> {
+) -> pjrt_testing::host::Result<Launched> {
     let devices = executable.devices()?;
     let mut by_device: Vec<Vec<Buffer>> = Vec::new();
     for device in &devices {
@@ -244,7 +244,7 @@ pub(crate) fn launch(
             let array = HostArray::new(&array.bytes, array.element_type, &array.dims);
             client.upload(&array, Some(*device), None).map(|uploaded| uploaded.buffer)
         };
-        by_device.push(arguments.iter().map(upload).collect::<crate::host::Result<_>>()?);
+        by_device.push(arguments.iter().map(upload).collect::<pjrt_testing::host::Result<_>>()?);
     }
     let lists: Vec<Vec<&Buffer>> = by_device.iter().map(|list| list.iter().collect()).collect();
     let launched =
@@ -260,7 +260,7 @@ pub(crate) fn execute(
     client: &Client,
     executable: &LoadedExecutable,
     arguments: &[Array],
-) -> crate::host::Result<Vec<Array>> {
+) -> pjrt_testing::host::Result<Vec<Array>> {
     let launched = launch(client, executable, arguments)?;
     let result = |buffer: &Buffer| {
         Ok(Array { element_type: buffer.element_type()?, dims: buffer.dims()?, bytes: buffer.read()? })

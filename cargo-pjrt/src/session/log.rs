@@ -10,7 +10,7 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
-use crate::host::NamedValue;
+use pjrt_testing::host::NamedValue;
 
 /// The version of the format that this crate writes and reads.
 pub const VERSION: u32 = 1;
@@ -205,8 +205,8 @@ pub struct Failure {
     pub message: String,
 }
 
-impl From<&crate::host::Error> for Failure {
-    fn from(error: &crate::host::Error) -> Self {
+impl From<&pjrt_testing::host::Error> for Failure {
+    fn from(error: &pjrt_testing::host::Error) -> Self {
         Self { code: error.code.0, message: error.message.clone() }
     }
 }

@@ -15,9 +15,9 @@ use pjrt_sys::*;
 
 use super::log::{Entry, Failure, Place, Shape, Writer};
 use super::recorder_state::{Compiled, Known, KnownClient, Loaded, State};
-use crate::host::{Buffer, Client, Device, ElementType, Error, LoadedExecutable, Memory, Plugin};
-use crate::host::{SlotArgs, array, bytes, named_values_of_host, read_error, take_error, text};
 use crate::process::output;
+use pjrt_testing::host::{Buffer, Client, Device, ElementType, Error, LoadedExecutable, Memory, Plugin};
+use pjrt_testing::host::{SlotArgs, array, bytes, named_values_of_host, read_error, take_error, text};
 
 /// The environment variable that names the plugin to record.
 pub(super) const PLUGIN: &str = "PJRT_RECORD_PLUGIN";
@@ -84,7 +84,8 @@ impl Recorder {
 
     /// Wraps a buffer of the host without taking ownership of it.
     fn buffer(&self, raw: *mut PJRT_Buffer) -> ManuallyDrop<Buffer> {
-        ManuallyDrop::new(Buffer { plugin: self.plugin, raw })
+        // SAFETY: the host passed the buffer to a function that is being called, or this plugin returned it there.
+        unsafe { Buffer::lent(self.plugin, raw) }
     }
 
     /// Returns the location that a device or a memory of the host describes.
@@ -94,7 +95,7 @@ impl Recorder {
         let id = device.description().and_then(|description| description.id());
         let memory = memory.and_then(|memory| memory.kind().ok());
         let state = self.state();
-        let client = state.clients.values().find(|client| client.devices.contains(&device.raw.addr()));
+        let client = state.clients.values().find(|client| client.devices.contains(&device.address()));
         Place { client: client.map_or(0, |client| client.id), device: id.unwrap_or_default(), memory }
     }
 
@@ -117,7 +118,8 @@ impl Recorder {
         if raw.is_null() {
             return None;
         }
-        let loaded = ManuallyDrop::new(LoadedExecutable { plugin: self.plugin, raw });
+        // SAFETY: the host passed the program to the function that is being called.
+        let loaded = unsafe { LoadedExecutable::lent(self.plugin, raw) };
         loaded.executable().and_then(|program| program.num_outputs()).ok()
     }
 
@@ -179,7 +181,8 @@ impl Recorder {
                 host_layout: &raw mut layout,
                 ..PJRT_Buffer_ToHostBuffer_Args::zeroed()
             };
-            let size = self.plugin.call(args)?.dst_size;
+            // SAFETY: the host passed the buffer, and the layout lives until the end of this function.
+            let size = unsafe { self.plugin.call_filled(args) }?.dst_size;
             let mut reading = Box::new(Reading {
                 id,
                 shape: shape.clone(),
@@ -188,8 +191,9 @@ impl Recorder {
                 event: ptr::null_mut(),
             });
             let dst = reading.bytes.as_mut_ptr().cast();
-            let event =
-                self.plugin.call(PJRT_Buffer_ToHostBuffer_Args { dst, dst_size: size, ..args })?.event;
+            let args = PJRT_Buffer_ToHostBuffer_Args { dst, dst_size: size, ..args };
+            // SAFETY: as above; the destination lives until the event is complete.
+            let event = unsafe { self.plugin.call_filled(args) }?.event;
             reading.event = event;
             let user_arg = Box::into_raw(reading).cast();
             // The memory is leaked if this fails, because the plugin may still write to it.
@@ -199,7 +203,8 @@ impl Recorder {
                 user_arg,
                 ..PJRT_Event_OnReady_Args::zeroed()
             };
-            self.plugin.call(on_ready).map(drop)
+            // SAFETY: the callback takes this argument once.
+            unsafe { self.plugin.call_filled(on_ready) }.map(drop)
         })();
         started.map_err(|error| (shape, error))
     }
@@ -248,13 +253,15 @@ unsafe extern "C" fn reading_ended(error: *mut PJRT_Error, user_arg: *mut c_void
     // SAFETY: the argument is the box of `start_reading`, and this call owns it.
     let reading = unsafe { Box::from_raw(user_arg.cast::<Reading>()) };
     let Some(recorder) = RECORDER.as_ref() else { return };
-    let failure = take_error(recorder.plugin, PJRT_Event_OnReady_Args::INDEX, error);
+    // SAFETY: the callback owns the error.
+    let failure = unsafe { take_error(recorder.plugin, PJRT_Event_OnReady_Args::INDEX, error) };
     let bytes: &[u8] = if failure.is_none() { &reading.bytes } else { &[] };
     let failure = failure.as_ref().map(Failure::from);
     recorder.has_read(reading.purpose.entry(reading.id, reading.shape.clone(), failure), bytes);
     let destroy = PJRT_Event_Destroy_Args { event: reading.event, ..PJRT_Event_Destroy_Args::zeroed() };
     // A failure to destroy the event cannot be reported to anyone.
-    drop(recorder.plugin.call(destroy));
+    // SAFETY: the event belongs to the recorder, and is destroyed once.
+    drop(unsafe { recorder.plugin.call_filled(destroy) });
 }
 
 /// Copies the plugin's table, and replaces some of its functions with those of the recorder.
@@ -265,7 +272,7 @@ fn changed_table(plugin: Plugin) -> usize {
     // SAFETY: the plugin's table has this many bytes. The block has at least as many, and at least the size
     // of a complete table; the slots that the plugin's table lacks are null.
     unsafe {
-        ptr::copy_nonoverlapping(plugin.table.cast::<u8>(), table.cast::<u8>(), size);
+        ptr::copy_nonoverlapping(plugin.table().cast::<u8>(), table.cast::<u8>(), size);
         recorded! { table:
             PJRT_Client_Create client_create;
             PJRT_Client_Destroy client_destroy;
@@ -310,7 +317,9 @@ unsafe fn forward<A: SlotArgs>(args: *mut A) -> *mut PJRT_Error {
 /// Returns the code and the message of an error without destroying it.
 fn failure<A: SlotArgs>(error: *mut PJRT_Error) -> Option<Failure> {
     let name = SLOTS[A::INDEX].name;
-    (!error.is_null()).then(|| Failure::from(&read_error(recorder().plugin, name, error)))
+    // SAFETY: the plugin returned the error, which the host does not have yet.
+    let read = || unsafe { read_error(recorder().plugin, name, error) };
+    (!error.is_null()).then(|| Failure::from(&read()))
 }
 
 /// # Safety
@@ -325,14 +334,15 @@ unsafe extern "C" fn client_create(args: *mut PJRT_Client_Create_Args) -> *mut P
     };
     let recorder = recorder();
     if error.is_null() && !raw.is_null() {
-        let object = ManuallyDrop::new(Client { plugin: recorder.plugin, raw });
+        // SAFETY: the plugin created the client, which the host does not have yet.
+        let object = unsafe { Client::lent(recorder.plugin, raw) };
         let platform = object.platform_name().unwrap_or_default();
         let objects = object.devices().unwrap_or_default();
         let id = |device: &Device<'_>| device.description()?.id();
         let devices = objects.iter().map(id).collect::<Result<_, Error>>().unwrap_or_default();
         let mut state = recorder.state();
         let client = state.new_id();
-        let addresses = objects.iter().map(|device| device.raw.addr()).collect();
+        let addresses = objects.iter().map(|device| device.address()).collect();
         state.clients.insert(raw.addr(), KnownClient { id: client, devices: addresses });
         state.note(Entry::CreateClient { client, platform, options, devices }, &[]);
     }
@@ -531,7 +541,7 @@ unsafe extern "C" fn execute(args: *mut PJRT_LoadedExecutable_Execute_Args) -> *
         let known = known.or_else(|| Some((0, recorder.num_outputs(raw)?)));
         let (executable, num_outputs) = known.unwrap_or_default();
         let device = (!(*args).execute_device.is_null())
-            .then(|| Device::new(recorder.plugin, (*args).execute_device))
+            .then(|| Device::lent(recorder.plugin, (*args).execute_device))
             .and_then(|device| device.description().and_then(|device| device.id()).ok());
         let error = forward(args);
         let failure = failure::<PJRT_LoadedExecutable_Execute_Args>(error);
@@ -616,9 +626,8 @@ unsafe extern "C" fn buffer_from_host_buffer(
                 element_type: ElementType((*args).type_.0).stablehlo_name().to_owned(),
                 dims: array((*args).dims, (*args).num_dims).to_vec(),
             };
-            let device = (!(*args).device.is_null()).then(|| Device::new(recorder.plugin, (*args).device));
-            let memory =
-                Memory::new(recorder.plugin, (*args).memory, "PJRT_Client_BufferFromHostBuffer").ok();
+            let device = (!(*args).device.is_null()).then(|| Device::lent(recorder.plugin, (*args).device));
+            let memory = Memory::lent(recorder.plugin, (*args).memory);
             let place = recorder.place(device, memory);
             let mut state = recorder.state();
             let buffer = state.adopt((*args).buffer);

@@ -1,10 +1,10 @@
 //! The arrays and programs of the scenarios. All plugins that run a host's programs can add.
 
 use super::message::{Stop, Verdict};
-use crate::host::{
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{
     Buffer, Client, CopyLayout, Device, ElementType, HostArray, LoadedExecutable, Program, Result, Semantics,
 };
-use crate::protobuf::CompileOptions;
 
 /// The elements of an array of f32: element `i` is `start + step * i`. All are integers that f32 represents.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -3,7 +3,7 @@
 use super::message::{Message, Stop, Verdict, send};
 use super::options::ChildOptions;
 use super::{ending, memory, threads};
-use crate::host::{Client, Plugin};
+use pjrt_testing::host::{Client, Plugin};
 
 /// Runs a scenario, and sends its outcome to the parent. The caller then returns from the main function.
 pub fn child(options: &ChildOptions) {

@@ -8,7 +8,7 @@ use super::message::{Message, Verdict, send};
 use super::options::ChildOptions;
 use super::random::Random;
 use super::scenario::{AFTER_KILLED, KILLED};
-use crate::host::{Buffer, Client, ExecuteOptions, Launched, LoadedExecutable, Semantics};
+use pjrt_testing::host::{Buffer, Client, ExecuteOptions, Launched, LoadedExecutable, Semantics};
 
 /// The arrays: 4 MiB each, so that an execution takes a measurable time.
 const NUMBERS: Numbers = Numbers { len: 1 << 20, start: 1, step: 1 };

@@ -4,7 +4,7 @@ use super::arrays::{self, Numbers, compile, read_and_check};
 use super::message::{Message, Stop, Verdict, send};
 use super::options::ChildOptions;
 use super::slope::growth;
-use crate::host::{Client, LoadedExecutable, Program, Semantics};
+use pjrt_testing::host::{Client, LoadedExecutable, Program, Semantics};
 
 /// The arrays: 4 KiB each, so that one leaked array a round is found.
 const NUMBERS: Numbers = Numbers { len: 1024, start: 1, step: 1 };
@@ -63,7 +63,7 @@ pub(super) fn run(client: &Client, options: &ChildOptions) -> Verdict {
 }
 
 /// Executes a program, and checks its result.
-fn execute(program: &LoadedExecutable, arguments: &[&crate::host::Buffer]) -> Verdict<()> {
+fn execute(program: &LoadedExecutable, arguments: &[&pjrt_testing::host::Buffer]) -> Verdict<()> {
     let launched = program.run(arguments)?;
     launched.done[0].wait()?;
     read_and_check(&launched.outputs[0][0], NUMBERS.plus(NUMBERS), "a result")

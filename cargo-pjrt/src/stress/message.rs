@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::host::{Code, Error};
 use crate::process::child;
+use pjrt_testing::host::{Code, Error};
 
 /// A message of a child.
 #[derive(Debug, Serialize, Deserialize)]

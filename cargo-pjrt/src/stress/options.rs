@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::scenario::Part;
-use crate::host::CreateOption;
 use crate::process::child;
+use pjrt_testing::host::CreateOption;
 
 /// The arguments of `cargo pjrt stress`.
 #[derive(Debug, Clone, clap::Args)]

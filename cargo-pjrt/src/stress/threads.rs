@@ -8,7 +8,7 @@ use super::arrays::{self, Numbers, compile};
 use super::message::{Message, Stop, Verdict, send};
 use super::options::ChildOptions;
 use super::random::Random;
-use crate::host::{Buffer, Client, LoadedExecutable, Semantics, eventually};
+use pjrt_testing::host::{Buffer, Client, LoadedExecutable, Semantics, eventually};
 
 /// The lengths of the arrays.
 const LENGTHS: [usize; 3] = [4, 1000, 20_000];

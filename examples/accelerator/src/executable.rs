@@ -2,7 +2,7 @@
 
 use pjrt_plugin::stablehlo::{self, Signature};
 use pjrt_plugin::{
-    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, DeserializeRequest, Error, Memory,
+    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, DeserializeRequest, Error,
     PjrtExecutable, Result, ext,
 };
 use pjrt_stablehlo::Module;
@@ -32,13 +32,6 @@ impl Executable {
     /// Returns INVALID_ARGUMENT if the program is invalid, and UNIMPLEMENTED if the device does not support
     /// an operation; the error names the operation and its location in the user's program.
     pub(crate) fn compile(request: CompileRequest<'_, Accelerator>) -> Result<Self> {
-        if request.options.num_partitions > 1 {
-            let message = format!(
-                "programs with {} partitions are not supported; expected 1",
-                request.options.num_partitions
-            );
-            return Err(Error::unimplemented(message).with_hint("put all arrays of a program on one device"));
-        }
         let module = request.program.parse()?;
         // Calls are inlined first; then operations that the device lacks are decomposed. These are two passes, so that an error in
         // the second one has the location of the call.
@@ -65,13 +58,6 @@ impl Executable {
     fn of(module: Module, replicas: usize) -> Result<Self> {
         let program = lower(stablehlo::main(&module)?)?;
         let signature = Signature::of(&module)?;
-        for spec in signature.parameters.iter().chain(&signature.outputs) {
-            let kind = spec.memory_kind().unwrap_or(Memory::DEVICE);
-            if ![Memory::DEVICE, Memory::PINNED_HOST].contains(&kind) {
-                let message = format!("the accelerator does not have the memory kind {kind}");
-                return Err(Error::unimplemented(message));
-            }
-        }
         Ok(Self { program, signature, replicas, module })
     }
 }

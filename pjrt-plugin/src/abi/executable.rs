@@ -96,6 +96,25 @@ impl Arrays {
     }
 }
 
+/// Returns UNIMPLEMENTED if a program was compiled for other numbers of replicas and partitions than the host requested,
+/// because the plugin ignored them.
+fn check_counts<C: PjrtClient>(executable: &C::Executable, options: &CompileOptions) -> Result<()> {
+    let counts = [
+        ("replicas", options.num_replicas, executable.num_replicas()),
+        ("partitions", options.num_partitions, executable.num_partitions()),
+    ];
+    for (name, requested, compiled) in counts {
+        if requested != compiled {
+            return Err(Error::unimplemented(format!(
+                "the plugin '{}' does not support a program with {requested} {name}; it compiled the program for {compiled}",
+                C::PLATFORM_NAME
+            ))
+            .with_hint("put all arrays of a program on one device"));
+        }
+    }
+    Ok(())
+}
+
 impl<C: PjrtClient> Handle for ExecutableState<C> {
     type Opaque = PJRT_Executable;
     const KIND: &'static str = "PJRT_Executable";
@@ -108,6 +127,7 @@ impl<C: PjrtClient> ExecutableState<C> {
         options: CompileOptions,
         client: Option<&C>,
     ) -> Result<Arc<Self>> {
+        check_counts::<C>(&executable, &options)?;
         let device = client.and_then(|client| client.devices().first());
         let default_kind =
             device.and_then(|device| device.memories().first()).map_or(Memory::DEVICE, Memory::kind);

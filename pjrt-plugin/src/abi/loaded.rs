@@ -152,7 +152,7 @@ impl<C: PjrtClient> LoadedHandle<C> {
                 assignment.devices()
             )));
         }
-        for kind in &executable.outputs.memory_kinds {
+        for kind in executable.parameters.memory_kinds.iter().chain(&executable.outputs.memory_kinds) {
             client.memory_of(devices[0], kind.as_deref())?;
         }
         let loaded = client.explain(client.client.load(&executable.executable, &assignment))?;

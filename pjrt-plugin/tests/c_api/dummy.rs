@@ -75,6 +75,7 @@ pub(crate) enum Storage {
 pub(crate) struct Program {
     pub(crate) word: String,
     queue: i64,
+    replicas: usize,
     parameters: Vec<ArraySpec>,
     outputs: Vec<ArraySpec>,
     donated: Vec<usize>,
@@ -247,6 +248,8 @@ impl PjrtClient for Dummy {
             }
         };
         Ok(Program {
+            // A plugin that ignores the number of replicas.
+            replicas: if word == "drop" { 1 } else { request.options.num_replicas },
             word,
             queue,
             parameters: (0..parameters).map(|_| array()).collect(),
@@ -465,6 +468,10 @@ impl PjrtBuffer for Storage {
 impl PjrtExecutable for Program {
     fn name(&self) -> &str {
         &self.word
+    }
+
+    fn num_replicas(&self) -> usize {
+        self.replicas
     }
 
     fn devices_communicate(&self) -> bool {

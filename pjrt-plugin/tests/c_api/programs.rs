@@ -56,6 +56,26 @@ fn assignments_to_devices_that_are_not_there_are_refused() {
 }
 
 #[test]
+fn programs_that_a_plugin_compiles_for_fewer_devices_than_requested_are_refused() {
+    let client = Client::new(&[]);
+    let refused = |word: &str, replicas: usize, partitions: usize| {
+        let mut options = CompileOptions::default();
+        (options.num_replicas, options.num_partitions) = (replicas, partitions);
+        client.compile_with(word, "mlir", &options.encode()).err()
+    };
+    // The dummy has no partitions, and one of its programs ignores the number of replicas.
+    assert!(refused("negate", 2, 1).is_none());
+    for (error, expected) in [
+        (refused("negate", 1, 2), "a program with 2 partitions; it compiled the program for 1"),
+        (refused("drop", 2, 1), "a program with 2 replicas; it compiled the program for 1"),
+    ] {
+        let error = error.unwrap();
+        assert_eq!(error.code, ErrorCode::Unimplemented as u32);
+        assert!(error.message.contains(expected), "{error:?}");
+    }
+}
+
+#[test]
 fn getters_describe_the_program() {
     let client = Client::new(&[]);
     let loaded = client.compile("two").unwrap();

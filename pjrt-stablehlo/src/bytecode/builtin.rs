@@ -1,62 +1,297 @@
 //! Attributes and types of MLIR's `builtin` dialect.
 
+use super::encoder::{Encoder, Home};
 use super::entries::Decoder;
+use super::output::Output;
 use super::tensor::{self, signed_value};
 use crate::Error;
-use crate::ir::float_value;
 use crate::ir::{
-    Attribute, ElementType, FunctionType, Literal, LiteralData, Location, LocationKind, TensorType, Type,
+    Attribute, DictionaryAttribute, ElementKind, ElementType, FunctionType, Literal, LiteralData, Location,
+    LocationKind, TensorType, Type,
 };
+use crate::ir::{float_bits, float_value};
 
-/// Decodes an attribute. The codes are those of MLIR's `BuiltinDialectBytecode.td`.
+/// The name of the dialect.
+pub(super) const NAME: &str = "builtin";
+
+/// The codes of attributes and types, from MLIR's `BuiltinDialectBytecode.td`.
+mod code {
+    pub(super) const ARRAY: u64 = 0;
+    pub(super) const DICTIONARY: u64 = 1;
+    pub(super) const STRING: u64 = 2;
+    pub(super) const TYPED_STRING: u64 = 3;
+    pub(super) const SYMBOL: u64 = 4;
+    pub(super) const NESTED_SYMBOL: u64 = 5;
+    pub(super) const TYPE: u64 = 6;
+    pub(super) const UNIT: u64 = 7;
+    pub(super) const INTEGER: u64 = 8;
+    pub(super) const FLOAT: u64 = 9;
+    pub(super) const CALL_SITE: u64 = 10;
+    pub(super) const FILE: u64 = 11;
+    pub(super) const FUSED: u64 = 12;
+    pub(super) const FUSED_WITH_METADATA: u64 = 13;
+    pub(super) const NAMED: u64 = 14;
+    pub(super) const UNKNOWN: u64 = 15;
+    pub(super) const RESOURCE: u64 = 16;
+    pub(super) const DENSE_ARRAY: u64 = 17;
+    pub(super) const ELEMENTS: u64 = 18;
+    pub(super) const FILE_RANGE: u64 = 22;
+    /// The codes of the types.
+    pub(super) const INTEGER_TYPE: u64 = 0;
+    pub(super) const INDEX: u64 = 1;
+    pub(super) const FUNCTION: u64 = 2;
+    pub(super) const COMPLEX: u64 = 9;
+    pub(super) const BUFFER: u64 = 10;
+    pub(super) const NONE: u64 = 12;
+    pub(super) const TENSOR: u64 = 13;
+    pub(super) const TENSOR_WITH_ENCODING: u64 = 14;
+    pub(super) const TUPLE: u64 = 15;
+    pub(super) const UNRANKED_TENSOR: u64 = 18;
+}
+
+/// Decodes an attribute.
 pub(super) fn attribute(decoder: &mut Decoder<'_>) -> Result<Attribute, Error> {
     let start = decoder.cursor;
     Ok(match decoder.cursor.varint()? {
-        0 => Attribute::Array(decoder.attributes()?.into()),
-        1 => decoder.dictionary()?,
-        2 => decoder.string()?,
-        3 => {
+        code::ARRAY => Attribute::Array(decoder.attributes()?.into()),
+        code::DICTIONARY => decoder.dictionary()?,
+        code::STRING => decoder.string()?,
+        code::TYPED_STRING => {
             let text = decoder.string()?;
             decoder.ty()?;
             text
         }
-        4 => Attribute::Symbol([decoder.string_attribute()?].into()),
-        5 => nested_symbol(decoder)?,
-        6 => Attribute::Type(decoder.ty()?),
-        7 => Attribute::Unit,
-        8 => integer(decoder)?,
-        9 => float(decoder)?,
-        10 => {
+        code::SYMBOL => Attribute::Symbol([decoder.string_attribute()?].into()),
+        code::NESTED_SYMBOL => nested_symbol(decoder)?,
+        code::TYPE => Attribute::Type(decoder.ty()?),
+        code::UNIT => Attribute::Unit,
+        code::INTEGER => integer(decoder)?,
+        code::FLOAT => float(decoder)?,
+        code::CALL_SITE => {
             let (callee, caller) = (decoder.location()?, decoder.location()?);
             location(decoder, LocationKind::CallSite { callee, caller })
         }
-        11 => {
+        code::FILE => {
             let file = decoder.location_name()?;
             let line = position(decoder)?;
             let column = position(decoder)?;
             location(decoder, LocationKind::File { file, line, column, end_line: line, end_column: column })
         }
-        code @ (12 | 13) => {
+        kind @ (code::FUSED | code::FUSED_WITH_METADATA) => {
             let parts = decoder.list(Decoder::location)?;
-            let metadata = if code == 13 { Some(decoder.attribute()?) } else { None };
+            let metadata = if kind == code::FUSED_WITH_METADATA { Some(decoder.attribute()?) } else { None };
             location(decoder, LocationKind::Fused { parts, metadata })
         }
-        14 => {
+        code::NAMED => {
             let (name, child) = (decoder.location_name()?, decoder.location()?);
             location(decoder, LocationKind::Name { name, child })
         }
-        15 => Attribute::Location(Location::UNKNOWN),
-        16 => resource(decoder)?,
-        17 => dense_array(decoder)?,
-        18 => {
+        code::UNKNOWN => Attribute::Location(Location::UNKNOWN),
+        code::RESOURCE => resource(decoder)?,
+        code::DENSE_ARRAY => dense_array(decoder)?,
+        code::ELEMENTS => {
             let ty = decoder.tensor_type()?;
             elements(decoder, ty)?
         }
-        22 => file_range(decoder)?,
+        code::FILE_RANGE => file_range(decoder)?,
         code => {
             return Err(start.error(format!("attribute code {code} of dialect 'builtin' is not supported")));
         }
     })
+}
+
+/// Encodes an attribute; `None` if the dialect does not have it.
+pub(super) fn encode_attribute(
+    encoder: &mut Encoder,
+    attribute: &Attribute,
+) -> Result<Option<Output>, Error> {
+    let home = Home::Native;
+    let mut out;
+    match attribute {
+        Attribute::Unit => out = Output::with_code(code::UNIT),
+        Attribute::Array(elements) => {
+            out = Output::with_code(code::ARRAY);
+            encoder.attributes(home, &mut out, elements)?;
+        }
+        Attribute::Dictionary(entries) => {
+            out = Output::with_code(code::DICTIONARY);
+            encoder.dictionary(home, &mut out, entries)?;
+        }
+        Attribute::String(text) => out = encode_string(encoder, code::STRING, text.as_bytes()),
+        Attribute::Bytes(bytes) => out = encode_string(encoder, code::STRING, bytes),
+        Attribute::Symbol(path) => out = encode_symbol(encoder, path)?,
+        Attribute::Type(ty) => {
+            out = Output::with_code(code::TYPE);
+            out.varint(encoder.ty(home, ty)?);
+        }
+        Attribute::Bool(value) => {
+            out = encode_integer(encoder, home, code::INTEGER, (*value).into(), ElementType::I1)?;
+        }
+        Attribute::Integer { value, ty } => {
+            out = encode_integer(encoder, home, code::INTEGER, *value, *ty)?;
+        }
+        Attribute::Float { value, ty } => {
+            out = encode_float(encoder, home, code::FLOAT, *value, *ty)?;
+        }
+        Attribute::IntegerArray { ty, values } => {
+            let raws = values.iter().map(|&value| value as u64);
+            out = encode_dense_array(encoder, *ty, values.len(), raws)?;
+        }
+        Attribute::FloatArray { ty, values } => {
+            let raws = values.iter().map(|&value| float_bits(*ty, value));
+            out = encode_dense_array(encoder, *ty, values.len(), raws)?;
+        }
+        Attribute::Elements(value) | Attribute::Resource { value, .. } => {
+            out = encode_elements(encoder, home, code::ELEMENTS, value)?;
+        }
+        _ => return Ok(None),
+    }
+    Ok(Some(out))
+}
+
+/// Adds an array of attributes that have been added, and returns its index.
+pub(super) fn encode_array(encoder: &mut Encoder, elements: &[u64]) -> u64 {
+    let mut out = Output::with_code(code::ARRAY);
+    out.count(elements.len());
+    elements.iter().for_each(|&element| out.varint(element));
+    encoder.add_attribute(NAME, out)
+}
+
+/// Adds the dictionary of an operation, whose values have the operation's encodings, and returns its index.
+pub(super) fn encode_dictionary(
+    encoder: &mut Encoder,
+    home: Home,
+    entries: &DictionaryAttribute,
+) -> Result<u64, Error> {
+    let mut out = Output::with_code(code::DICTIONARY);
+    out.count(entries.len());
+    for (name, value) in entries.entries() {
+        out.varint(encoder.attribute(Home::Native, &Attribute::String(name.clone()))?);
+        let value = encoder.attribute(home, value)?;
+        out.varint(value);
+    }
+    Ok(encoder.add_attribute(NAME, out))
+}
+
+/// Encodes a location. Ranges of files become their first position if the target does not have ranges.
+pub(super) fn encode_location(encoder: &mut Encoder, location: &Location) -> Result<Output, Error> {
+    let name =
+        |encoder: &mut Encoder, name: &str| encoder.attribute(Home::Native, &Attribute::String(name.into()));
+    let mut out;
+    match location.kind() {
+        LocationKind::Unknown => out = Output::with_code(code::UNKNOWN),
+        LocationKind::File { file, line, column, end_line, end_column } => {
+            let is_range = (line, column) != (end_line, end_column) && encoder.has_file_ranges();
+            out = Output::with_code(if is_range { code::FILE_RANGE } else { code::FILE });
+            out.varint(name(encoder, file)?);
+            let positions = [*line, *column, *end_line, *end_column];
+            if is_range {
+                out.count(positions.len());
+            }
+            let count = if is_range { 4 } else { 2 };
+            positions[..count].iter().for_each(|&position| out.varint(position.into()));
+        }
+        LocationKind::Name { name: text, child } => {
+            out = Output::with_code(code::NAMED);
+            out.varint(name(encoder, text)?);
+            out.varint(encoder.location(child)?);
+        }
+        LocationKind::CallSite { callee, caller } => {
+            out = Output::with_code(code::CALL_SITE);
+            out.varint(encoder.location(callee)?);
+            out.varint(encoder.location(caller)?);
+        }
+        LocationKind::Fused { parts, metadata } => {
+            out = Output::with_code(match metadata {
+                Some(_) => code::FUSED_WITH_METADATA,
+                None => code::FUSED,
+            });
+            out.count(parts.len());
+            for part in parts {
+                out.varint(encoder.location(part)?);
+            }
+            if let Some(metadata) = metadata {
+                out.varint(encoder.attribute(Home::Native, metadata)?);
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Writes a string, which `builtin` and `vhlo` encode in the same way.
+pub(super) fn encode_string(encoder: &mut Encoder, code: u64, text: &[u8]) -> Output {
+    let mut out = Output::with_code(code);
+    out.varint(encoder.string(text));
+    out
+}
+
+fn encode_symbol(encoder: &mut Encoder, path: &[crate::ir::Str]) -> Result<Output, Error> {
+    let [root, nested @ ..] = path else {
+        return Err(Error::new(crate::ErrorKind::Invalid, "expected a symbol reference with a name"));
+    };
+    let mut out = Output::with_code(if nested.is_empty() { code::SYMBOL } else { code::NESTED_SYMBOL });
+    out.varint(encoder.attribute(Home::Native, &Attribute::String(root.clone()))?);
+    if !nested.is_empty() {
+        let nested: Vec<_> = nested.iter().map(|name| Attribute::Symbol([name.clone()].into())).collect();
+        encoder.attributes(Home::Native, &mut out, &nested)?;
+    }
+    Ok(out)
+}
+
+/// Writes an integer and its type, the inverse of [`integer`].
+pub(super) fn encode_integer(
+    encoder: &mut Encoder,
+    home: Home,
+    code: u64,
+    value: i64,
+    ty: ElementType,
+) -> Result<Output, Error> {
+    let mut out = Output::with_code(code);
+    out.varint(encoder.ty(home, &Type::Scalar(ty))?);
+    out.integer(ty.bits(), value as u64);
+    Ok(out)
+}
+
+/// Writes a float and its type, the inverse of [`float`].
+pub(super) fn encode_float(
+    encoder: &mut Encoder,
+    home: Home,
+    code: u64,
+    value: f64,
+    ty: ElementType,
+) -> Result<Output, Error> {
+    let mut out = Output::with_code(code);
+    out.varint(encoder.ty(home, &Type::Scalar(ty))?);
+    out.integer(ty.bits(), float_bits(ty, value));
+    Ok(out)
+}
+
+fn encode_dense_array(
+    encoder: &mut Encoder,
+    ty: ElementType,
+    count: usize,
+    raws: impl Iterator<Item = u64>,
+) -> Result<Output, Error> {
+    let mut out = Output::with_code(code::DENSE_ARRAY);
+    out.varint(encoder.ty(Home::Native, &Type::Scalar(ty))?);
+    out.count(count);
+    let width = ty.byte_width().clamp(1, 8);
+    let bytes: Vec<u8> = raws.flat_map(|raw| raw.to_le_bytes().into_iter().take(width)).collect();
+    out.blob(&bytes);
+    Ok(out)
+}
+
+/// Writes dense elements and their type, the inverse of [`elements`].
+pub(super) fn encode_elements(
+    encoder: &mut Encoder,
+    home: Home,
+    code: u64,
+    literal: &Literal,
+) -> Result<Output, Error> {
+    let mut out = Output::with_code(code);
+    out.varint(encoder.ty(home, &Type::Tensor(literal.storage_tensor_type()))?);
+    out.blob(&literal.to_blob());
+    Ok(out)
 }
 
 /// Reads a symbol reference of several names: `@outer::@inner`.
@@ -210,13 +445,17 @@ fn is_identity(layout: &Attribute) -> bool {
     sides.and_then(|sides| sides.split_once(" -> ")).is_some_and(|(from, to)| from == to)
 }
 
-/// Decodes a type. The codes are those of MLIR's `BuiltinDialectBytecode.td`.
+/// The spellings of the signedness of integer types, by number.
+const SIGNS: [&str; 3] = ["", "s", "u"];
+
+/// Decodes a type.
 pub(super) fn ty(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
     let start = decoder.cursor;
     Ok(match decoder.cursor.varint()? {
-        0 => {
+        code::INTEGER_TYPE => {
             let packed = decoder.cursor.varint()?;
-            let name = format!("{}i{}", ["", "s", "u", "?"][(packed & 3) as usize], packed >> 2);
+            let sign = SIGNS.get((packed & 3) as usize).copied().unwrap_or("?");
+            let name = format!("{sign}i{}", packed >> 2);
             // Signless integers are signed in StableHLO, so `si8` and `i8` are represented by the same type.
             let plain = if packed >> 2 == 1 { &*name } else { name.trim_start_matches('s') };
             match ElementType::from_name(plain) {
@@ -224,13 +463,15 @@ pub(super) fn ty(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
                 None => return Err(start.error(format!("integer type {name} is not supported"))),
             }
         }
-        1 => Type::Scalar(ElementType::Index),
-        2 => Type::Function(FunctionType { inputs: decoder.types()?, results: decoder.types()? }.into()),
-        9 => {
+        code::INDEX => Type::Scalar(ElementType::Index),
+        code::FUNCTION => {
+            Type::Function(FunctionType { inputs: decoder.types()?, results: decoder.types()? }.into())
+        }
+        code::COMPLEX => {
             let part = decoder.ty()?;
             tensor::complex(decoder, part)?
         }
-        10 => {
+        code::BUFFER => {
             let shape = decoder.cursor.signed_list()?;
             let element = decoder.ty()?;
             let layout = decoder.attribute()?;
@@ -242,20 +483,20 @@ pub(super) fn ty(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
                 other => other,
             }
         }
-        12 => Type::None,
-        13 => {
+        code::NONE => Type::None,
+        code::TENSOR => {
             let shape = decoder.cursor.signed_list()?;
             let element = decoder.ty()?;
             tensor::ranked(decoder, shape, element, None)?
         }
-        14 => {
+        code::TENSOR_WITH_ENCODING => {
             let encoding = decoder.attribute()?;
             let shape = decoder.cursor.signed_list()?;
             let element = decoder.ty()?;
             tensor::ranked(decoder, shape, element, Some(encoding))?
         }
-        15 => Type::Tuple(decoder.types()?.into()),
-        18 => Type::UnrankedTensor(Box::new(decoder.ty()?)),
+        code::TUPLE => Type::Tuple(decoder.types()?.into()),
+        code::UNRANKED_TENSOR => Type::UnrankedTensor(Box::new(decoder.ty()?)),
         code => match FLOATS.iter().find(|(known, _)| *known == code) {
             Some((_, ty)) => Type::Scalar(*ty),
             None => {
@@ -263,6 +504,59 @@ pub(super) fn ty(decoder: &mut Decoder<'_>) -> Result<Type, Error> {
             }
         },
     })
+}
+
+/// Encodes a type; `None` if the dialect does not have it.
+pub(super) fn encode_type(encoder: &mut Encoder, ty: &Type) -> Result<Option<Output>, Error> {
+    let home = Home::Native;
+    let mut out;
+    match ty {
+        Type::Scalar(ElementType::Index) => out = Output::with_code(code::INDEX),
+        Type::Scalar(ty) if ty.is_complex() => {
+            out = Output::with_code(code::COMPLEX);
+            let part = ty.complex_part().unwrap_or(ElementType::F32);
+            out.varint(encoder.ty(home, &Type::Scalar(part))?);
+        }
+        Type::Scalar(ty) if ty.is_float() => match FLOATS.iter().find(|(_, known)| known == ty) {
+            Some((code, _)) => out = Output::with_code(*code),
+            None => return Ok(None),
+        },
+        Type::Scalar(ty) if ty.is_integer() || ty.kind() == ElementKind::Boolean => {
+            let sign = ty.name().split_once('i').map_or("", |(sign, _)| sign);
+            let sign = SIGNS.iter().position(|&known| known == sign).unwrap_or(0);
+            out = Output::with_code(code::INTEGER_TYPE);
+            out.varint(u64::from(ty.bits()) << 2 | sign as u64);
+        }
+        Type::Function(function) => {
+            out = Output::with_code(code::FUNCTION);
+            encoder.types(home, &mut out, &function.inputs)?;
+            encoder.types(home, &mut out, &function.results)?;
+        }
+        Type::Tensor(tensor) => {
+            let encoding = encoder.encoding(home, tensor)?;
+            out = Output::with_code(encoding.map_or(code::TENSOR, |_| code::TENSOR_WITH_ENCODING));
+            encoding.into_iter().for_each(|encoding| out.varint(encoding));
+            tensor::encode_shape(encoder, home, &mut out, tensor)?;
+        }
+        Type::Buffer(buffer) => {
+            out = Output::with_code(code::BUFFER);
+            tensor::encode_shape(encoder, home, &mut out, buffer)?;
+            let dims: Vec<String> = (0..buffer.rank()).map(|dim| format!("d{dim}")).collect();
+            let dims = dims.join(", ");
+            out.varint(encoder.text_attribute(NAME, &format!("affine_map<({dims}) -> ({dims})>")));
+        }
+        Type::UnrankedTensor(element) => {
+            out = Output::with_code(code::UNRANKED_TENSOR);
+            out.varint(encoder.ty(home, element)?);
+        }
+        Type::Tuple(types) => {
+            out = Output::with_code(code::TUPLE);
+            encoder.types(home, &mut out, types)?;
+        }
+        Type::None => out = Output::with_code(code::NONE),
+        _ => return Ok(None),
+    }
+    Ok(Some(out))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::dialects::DIALECTS;
 use super::entries::Entries;
 use super::ops::{Budget, KnownName, Meaning, RawAttributes, other_op, table_op};
 use super::sections::{
-    FORMAT_ELIDED_LOCATIONS, FORMAT_LAZY_REGIONS, FORMAT_USE_LIST_ORDERS, File, SECTION_IR, section,
+    FORMAT_ELIDED_LOCATIONS, FORMAT_LAZY_REGIONS, FORMAT_USE_LIST_ORDERS, File, SECTION_IR, mask, section,
 };
 use super::templates::{Key, Template, Templates};
 use crate::ir::ops::{FuncReturn, Return};
@@ -22,17 +22,6 @@ const MIN_OP_BYTES: usize = 3;
 
 /// The maximum number of operations for which memory is reserved in advance.
 const MAX_RESERVED: usize = 1 << 20;
-
-/// The bits of the mask that states which parts of an operation follow.
-mod mask {
-    pub(super) const ATTRIBUTES: u8 = 1;
-    pub(super) const RESULTS: u8 = 2;
-    pub(super) const OPERANDS: u8 = 4;
-    pub(super) const SUCCESSORS: u8 = 8;
-    pub(super) const REGIONS: u8 = 16;
-    pub(super) const USE_LIST_ORDERS: u8 = 32;
-    pub(super) const PROPERTIES: u8 = 64;
-}
 
 /// Reads a module without verifying it. The container and the attributes are checked.
 pub(crate) fn read(input: Bytes) -> Result<Module, Error> {
@@ -60,9 +49,7 @@ pub(crate) fn read(input: Bytes) -> Result<Module, Error> {
 
 /// Returns the version in a producer string such as `StableHLO_v1.13.7`.
 fn producer_version(producer: &str) -> Option<Version> {
-    let mut parts = producer.strip_prefix("StableHLO_v")?.split('.').map(str::parse);
-    let mut part = || parts.next()?.ok();
-    Some(Version::new(part()?, part()?, part()?))
+    producer.strip_prefix("StableHLO_v")?.parse().ok()
 }
 
 /// The owner of regions that are being read.

@@ -7,7 +7,9 @@
 use super::asm;
 use super::cursor::{Cursor, malformed};
 use super::sections::{File, SECTION_ENTRIES, SECTION_ENTRY_OFFSETS};
-use crate::ir::{Attribute, DictionaryAttribute, ElementType, Location, Str, TensorType, Type};
+use crate::ir::{
+    Attribute, DictionaryAttribute, ElementType, FieldReader, Ints, Location, Str, TensorType, Type,
+};
 use crate::limits::{MAX_ATTRIBUTE_WEIGHT, MAX_NESTING, MAX_TYPE_WEIGHT};
 use crate::{Error, ErrorKind};
 
@@ -492,5 +494,26 @@ impl Decoder<'_> {
                 .error(format!("expected one entry named '{name}' in a dictionary, found two")));
         }
         Ok(Attribute::Dictionary(dictionary))
+    }
+}
+
+/// Structured attributes of the `stablehlo` dialect contain their fields in order.
+impl FieldReader for Decoder<'_> {
+    type Error = Error;
+
+    fn integer(&mut self, _name: &'static str) -> Result<i64, Error> {
+        self.cursor.signed()
+    }
+
+    fn integers(&mut self, _name: &'static str) -> Result<Ints, Error> {
+        self.cursor.signed_list().map(Into::into)
+    }
+
+    fn ty(&mut self, _name: &'static str) -> Result<Type, Error> {
+        Decoder::ty(self)
+    }
+
+    fn boolean(&mut self, _name: &'static str) -> Result<bool, Error> {
+        Ok(self.cursor.byte()? != 0)
     }
 }

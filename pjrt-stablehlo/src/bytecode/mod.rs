@@ -1,13 +1,18 @@
-//! The reader of MLIR bytecode: the container, the encodings of the dialects, and the code.
+//! The reader and the writer of MLIR bytecode: the container, the encodings of the dialects, and the code.
 
 mod asm;
+mod body;
 mod builtin;
 mod chlo;
 mod code;
+mod correspondence;
 mod cursor;
 mod dialects;
+mod encoder;
 mod entries;
+mod file_writer;
 mod ops;
+mod output;
 mod quant;
 mod sdy;
 mod sections;
@@ -15,5 +20,8 @@ mod stablehlo;
 mod templates;
 mod tensor;
 mod vhlo;
+mod write;
 
 pub(crate) use code::read;
+pub(crate) use sections::MAGIC;
+pub use write::{write_bytecode, write_portable_artifact};

@@ -1,14 +1,16 @@
 //! The names and attributes of operations in the file, and their conversion to operations of the op table.
 
+use super::correspondence::{
+    VHLO_FUNCTION, from_vhlo, is_new_in_second_form, stablehlo_name, vhlo_attributes,
+};
 use super::cursor::Cursor;
 use super::entries::Entries;
 use super::sections::{FORMAT_SEGMENT_SIZES, File, OpName};
 use crate::ir::{
-    Attribute, ChannelHandle, ConvDimensionNumbers, DictionaryAttribute, DotAlgorithm, DotDimensionNumbers,
-    ElementType, GatherDimensionNumbers, Ints, Location, Op, OpCode, OtherOp, Presence,
-    ScatterDimensionNumbers, Str, Type, is_unknown, own_attributes,
+    Attribute, DictionaryAttribute, ElementType, Location, Op, OpCode, OtherOp, Presence, Str, is_unknown,
+    own_attributes,
 };
-use crate::limits::{ATTRIBUTE_NUMBERS_BASE, ATTRIBUTE_NUMBERS_PER_BYTE, MAX_ATTRIBUTE_ELEMENTS};
+use crate::limits::{ATTRIBUTE_NUMBERS_BASE, ATTRIBUTE_NUMBERS_PER_BYTE};
 use crate::{Error, ErrorKind};
 
 /// The meaning of an operation name of the file.
@@ -43,97 +45,8 @@ pub(super) struct KnownName {
     attributes: Option<Vec<(Str, Presence)>>,
 }
 
-/// Returns the attributes of VHLO that correspond to an attribute of StableHLO.
-fn vhlo_parts(code: OpCode, attribute: &'static str) -> &'static [&'static str] {
-    match (code, attribute) {
-        (OpCode::Convolution | OpCode::DynamicConv, "dimension_numbers") => &[
-            "input_batch_dimension",
-            "input_feature_dimension",
-            "input_spatial_dimensions",
-            "kernel_input_feature_dimension",
-            "kernel_output_feature_dimension",
-            "kernel_spatial_dimensions",
-            "output_batch_dimension",
-            "output_feature_dimension",
-            "output_spatial_dimensions",
-        ],
-        (OpCode::DotGeneral, "dot_dimension_numbers") => &[
-            "lhs_batching_dimensions",
-            "rhs_batching_dimensions",
-            "lhs_contracting_dimensions",
-            "rhs_contracting_dimensions",
-        ],
-        (OpCode::DotGeneral, "algorithm") => &[
-            "lhs_precision_type",
-            "rhs_precision_type",
-            "accumulation_type",
-            "lhs_component_count",
-            "rhs_component_count",
-            "num_primitive_operations",
-            "allow_imprecise_accumulation",
-        ],
-        (OpCode::Gather | OpCode::DynamicGather, "dimension_numbers") => &[
-            "offset_dims",
-            "collapsed_slice_dims",
-            "operand_batching_dims",
-            "start_indices_batching_dims",
-            "start_index_map",
-            "index_vector_dim",
-        ],
-        (OpCode::Scatter, "scatter_dimension_numbers") => &[
-            "update_window_dims",
-            "inserted_window_dims",
-            "input_batching_dims",
-            "scatter_indices_batching_dims",
-            "scatter_dims_to_operand_dims",
-            "index_vector_dim",
-        ],
-        (OpCode::Send | OpCode::Recv, "channel_handle") => &["channel_id", "channel_type"],
-        (_, "channel_handle") => &["channel_id"],
-        _ => &[],
-    }
-}
-
-/// Returns `true` if the second form of an operation in VHLO has the attribute, but the first does not.
-fn is_new_in_second_form(code: OpCode, attribute: &str) -> bool {
-    match attribute {
-        "result_accuracy"
-        | "operand_batching_dims"
-        | "start_indices_batching_dims"
-        | "input_batching_dims"
-        | "scatter_indices_batching_dims"
-        | "result_tilings" => true,
-        "source_target_pairs" => matches!(code, OpCode::Send | OpCode::Recv),
-        "has_dynamic_root" => code == OpCode::CollectiveBroadcast,
-        other => vhlo_parts(OpCode::DotGeneral, "algorithm").contains(&other) && code == OpCode::DotGeneral,
-    }
-}
-
-/// Returns the attributes of a form of an operation in VHLO, sorted by name as in bytecode.
-fn vhlo_attributes(code: OpCode, form: u32) -> Vec<(Str, Presence)> {
-    let mut names = Vec::new();
-    for spec in code.info().attributes {
-        match vhlo_parts(code, spec.name) {
-            [] => names.push(spec.name),
-            parts => names.extend(parts),
-        }
-    }
-    if code == OpCode::FuncCall {
-        names = vec!["callee"];
-    }
-    if form == 1 {
-        names.retain(|name| !is_new_in_second_form(code, name));
-        if code == OpCode::DynamicConv {
-            // The operand with this name takes precedence.
-            names.push("padding");
-        }
-    }
-    names.sort_unstable();
-    names.into_iter().map(|name| (name.into(), Presence::Required)).collect()
-}
-
 /// Returns the attributes of operations outside VHLO, sorted by name; `None` if they are not known.
-fn native_attributes(name: &str) -> Option<Vec<(Str, Presence)>> {
+pub(super) fn native_attributes(name: &str) -> Option<Vec<(Str, Presence)>> {
     if let Some(own) = own_attributes(name) {
         return Some(own.iter().map(|&(name, presence)| (name.into(), presence)).collect());
     }
@@ -167,17 +80,13 @@ impl KnownName {
             };
             let (meaning, attributes) = match mnemonic {
                 "func" => {
-                    let names = ["arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility"];
-                    (Meaning::Function, names.iter().map(|&name| (name.into(), Presence::Required)).collect())
+                    let names = VHLO_FUNCTION.iter();
+                    (Meaning::Function, names.map(|&name| (name.into(), Presence::Required)).collect())
                 }
                 "return" => (Meaning::Return, Vec::new()),
                 _ => {
-                    let stablehlo = match mnemonic {
-                        "call" => "func.call".to_owned(),
-                        mnemonic => format!("stablehlo.{mnemonic}"),
-                    };
-                    let code = OpCode::from_name(&stablehlo);
-                    let newest = code.and_then(|code| code.info().vhlo).map_or(0, |form| form.newest);
+                    let code = OpCode::from_name(&stablehlo_name(mnemonic));
+                    let newest = code.and_then(|code| code.info().vhlo).map_or(0, |form| form.newest());
                     match code {
                         Some(code) if (1..=newest).contains(&form) => {
                             (Meaning::Table(code), vhlo_attributes(code, form))
@@ -304,8 +213,14 @@ impl RawAttributes {
 
     /// Returns the discardable attributes of an operation.
     pub(super) fn discardable(&self, name: &KnownName) -> DictionaryAttribute {
+        // A call of VHLO has only some of the attributes of `func.call`; the dictionary contains the others.
+        let further = match name.meaning {
+            Meaning::Table(code) => code.info().attributes,
+            _ => &[],
+        };
         self.others(|key| {
-            name.attributes.as_ref().is_some_and(|names| names.iter().any(|(own, _)| own == key))
+            name.attributes.iter().flatten().any(|(own, _)| own == key)
+                || further.iter().any(|spec| *key == spec.name)
         })
     }
 
@@ -370,7 +285,7 @@ pub(super) fn table_op(
     let mut failure = None;
     let op = Op::from_attributes(code, &mut |wanted| {
         let found = if name.is_vhlo {
-            from_vhlo(code, wanted, attributes)
+            from_vhlo(code, wanted, &|name| attributes.get(name))
         } else {
             Ok(attributes.get(wanted).cloned())
         };
@@ -408,178 +323,4 @@ pub(super) fn other_op(name: &KnownName, attributes: RawAttributes) -> (Op, Dict
     properties.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
     let properties = DictionaryAttribute::new(properties);
     (Op::Other(Box::new(OtherOp { name: name.name.clone(), properties })), discardable)
-}
-
-/// Returns an attribute of StableHLO from the corresponding attributes of VHLO; `None` if it has its default.
-fn from_vhlo(
-    code: OpCode,
-    wanted: &'static str,
-    attributes: &RawAttributes,
-) -> Result<Option<Attribute>, String> {
-    let get = |name: &str| attributes.get(name);
-    let parts = Parts { names: vhlo_parts(code, wanted), attributes };
-    Ok(match (code, wanted) {
-        (OpCode::Convolution | OpCode::DynamicConv, "dimension_numbers") => {
-            Some(Attribute::ConvDimensionNumbers(parts.convolution_numbers()?.into()))
-        }
-        (OpCode::DotGeneral, "dot_dimension_numbers") => {
-            Some(Attribute::DotDimensionNumbers(parts.dot_numbers()?.into()))
-        }
-        (OpCode::DotGeneral, "algorithm") => {
-            parts.dot_algorithm()?.map(|algorithm| Attribute::DotAlgorithm(algorithm.into()))
-        }
-        (OpCode::Gather | OpCode::DynamicGather, "dimension_numbers") => {
-            Some(Attribute::GatherDimensionNumbers(parts.gather_numbers()?.into()))
-        }
-        (OpCode::Scatter, "scatter_dimension_numbers") => {
-            Some(Attribute::ScatterDimensionNumbers(parts.scatter_numbers()?.into()))
-        }
-        // The version is an i64 in VHLO, and an i32 in StableHLO.
-        (OpCode::Composite, "version") => match get(wanted) {
-            Some(&Attribute::Integer { value, ty: ElementType::I64 }) if i32::try_from(value).is_ok() => {
-                Some(Attribute::Integer { value, ty: ElementType::I32 })
-            }
-            other => other.cloned(),
-        },
-        (OpCode::Send | OpCode::Recv, "channel_handle") => {
-            let (handle, channel_type) = (parts.integer(0)?, parts.integer(1)?);
-            Some(Attribute::ChannelHandle(ChannelHandle { handle, channel_type }))
-        }
-        (_, "channel_handle") => match parts.integer(0)? {
-            0 => None,
-            handle => Some(Attribute::ChannelHandle(ChannelHandle { handle, channel_type: 0 })),
-        },
-        (OpCode::CustomCall, "operand_layouts" | "result_layouts") => {
-            // Both lists are empty if the program gives no layouts.
-            let is_empty = |name| get(name).and_then(Attribute::as_array).is_none_or(<[_]>::is_empty);
-            let neither = is_empty("operand_layouts") && is_empty("result_layouts");
-            if neither { None } else { get(wanted).cloned() }
-        }
-        (OpCode::CustomCall, "result_tilings") | (OpCode::Infeed, "layout") => {
-            get(wanted).filter(|array| array.as_array().is_none_or(|array| !array.is_empty())).cloned()
-        }
-        (OpCode::CustomCall, "backend_config") => get(wanted)
-            .filter(|config| config.as_dictionary().is_none_or(|config| !config.is_empty()))
-            .cloned(),
-        _ => get(wanted).cloned(),
-    })
-}
-
-/// The VHLO attributes that make up an attribute of StableHLO, by their index in [`vhlo_parts`].
-struct Parts<'a> {
-    names: &'static [&'static str],
-    attributes: &'a RawAttributes,
-}
-
-impl Parts<'_> {
-    fn get(&self, part: usize) -> Option<&Attribute> {
-        self.attributes.get(self.names[part])
-    }
-
-    fn typed<T>(
-        &self,
-        part: usize,
-        expected: &str,
-        convert: impl Fn(&Attribute) -> Option<T>,
-    ) -> Result<T, String> {
-        let attribute = self.get(part);
-        attribute.and_then(convert).ok_or_else(|| {
-            let found = attribute.map_or("nothing", Attribute::kind);
-            format!("attribute '{}': expected {expected}, found {found}", self.names[part])
-        })
-    }
-
-    fn integer(&self, part: usize) -> Result<i64, String> {
-        self.typed(part, "an integer", Attribute::as_i64)
-    }
-
-    fn boolean(&self, part: usize) -> Result<bool, String> {
-        self.typed(part, "a boolean", Attribute::as_bool)
-    }
-
-    fn ty(&self, part: usize) -> Result<Type, String> {
-        self.typed(part, "a type", |attribute| match attribute {
-            Attribute::Type(ty) => Some(ty.clone()),
-            _ => None,
-        })
-    }
-
-    fn integers(&self, part: usize) -> Result<Ints, String> {
-        self.typed(part, "integers", |attribute| match attribute {
-            Attribute::Elements(literal) => literal.to_i64s(MAX_ATTRIBUTE_ELEMENTS).map(Into::into),
-            Attribute::IntegerArray { values, .. } => Some((**values).into()),
-            _ => None,
-        })
-    }
-
-    /// Returns integers that older forms of an operation do not have.
-    fn integers_or_none(&self, part: usize) -> Result<Ints, String> {
-        if self.get(part).is_none() {
-            return Ok(Ints::default());
-        }
-        self.integers(part)
-    }
-
-    fn convolution_numbers(&self) -> Result<ConvDimensionNumbers, String> {
-        Ok(ConvDimensionNumbers {
-            input_batch_dimension: self.integer(0)?,
-            input_feature_dimension: self.integer(1)?,
-            input_spatial_dimensions: self.integers(2)?,
-            kernel_input_feature_dimension: self.integer(3)?,
-            kernel_output_feature_dimension: self.integer(4)?,
-            kernel_spatial_dimensions: self.integers(5)?,
-            output_batch_dimension: self.integer(6)?,
-            output_feature_dimension: self.integer(7)?,
-            output_spatial_dimensions: self.integers(8)?,
-        })
-    }
-
-    fn dot_numbers(&self) -> Result<DotDimensionNumbers, String> {
-        Ok(DotDimensionNumbers {
-            lhs_batching_dimensions: self.integers(0)?,
-            rhs_batching_dimensions: self.integers(1)?,
-            lhs_contracting_dimensions: self.integers(2)?,
-            rhs_contracting_dimensions: self.integers(3)?,
-        })
-    }
-
-    /// Reads the algorithm of a dot product; `None` if the operation has none.
-    fn dot_algorithm(&self) -> Result<Option<DotAlgorithm>, String> {
-        // The first form of the operation has no algorithm; in the second form, each part of an absent algorithm is
-        // `none`.
-        if matches!(self.get(0), None | Some(Attribute::Type(Type::None))) {
-            return Ok(None);
-        }
-        Ok(Some(DotAlgorithm {
-            lhs_precision_type: self.ty(0)?,
-            rhs_precision_type: self.ty(1)?,
-            accumulation_type: self.ty(2)?,
-            lhs_component_count: self.integer(3)?,
-            rhs_component_count: self.integer(4)?,
-            num_primitive_operations: self.integer(5)?,
-            allow_imprecise_accumulation: self.boolean(6)?,
-        }))
-    }
-
-    fn gather_numbers(&self) -> Result<GatherDimensionNumbers, String> {
-        Ok(GatherDimensionNumbers {
-            offset_dims: self.integers(0)?,
-            collapsed_slice_dims: self.integers(1)?,
-            operand_batching_dims: self.integers_or_none(2)?,
-            start_indices_batching_dims: self.integers_or_none(3)?,
-            start_index_map: self.integers(4)?,
-            index_vector_dim: self.integer(5)?,
-        })
-    }
-
-    fn scatter_numbers(&self) -> Result<ScatterDimensionNumbers, String> {
-        Ok(ScatterDimensionNumbers {
-            update_window_dims: self.integers(0)?,
-            inserted_window_dims: self.integers(1)?,
-            input_batching_dims: self.integers_or_none(2)?,
-            scatter_indices_batching_dims: self.integers_or_none(3)?,
-            scatter_dims_to_operand_dims: self.integers(4)?,
-            index_vector_dim: self.integer(5)?,
-        })
-    }
 }

@@ -6,8 +6,11 @@ use super::cursor::{Cursor, malformed};
 use crate::ir::{Attribute, Str};
 use crate::{Bytes, Error, ErrorKind};
 
+/// The first bytes of MLIR bytecode.
+pub(crate) const MAGIC: &[u8] = b"ML\xefR";
+
 /// The newest supported version of the bytecode format.
-const NEWEST_FORMAT: u64 = 6;
+pub(super) const NEWEST_FORMAT: u64 = 6;
 /// The first format in which dialects have versions.
 pub(super) const FORMAT_DIALECT_VERSIONS: u64 = 1;
 /// The first format in which isolated regions have their own sections.
@@ -29,8 +32,19 @@ pub(super) const SECTION_IR: u8 = 4;
 const SECTION_RESOURCES: u8 = 5;
 const SECTION_RESOURCE_OFFSETS: u8 = 6;
 const SECTION_DIALECT_VERSION: u8 = 7;
-const SECTION_PROPERTIES: u8 = 8;
+pub(super) const SECTION_PROPERTIES: u8 = 8;
 const SECTION_COUNT: usize = 9;
+
+/// The bits of the mask that states which parts of an operation follow.
+pub(super) mod mask {
+    pub(in super::super) const ATTRIBUTES: u8 = 1;
+    pub(in super::super) const RESULTS: u8 = 2;
+    pub(in super::super) const OPERANDS: u8 = 4;
+    pub(in super::super) const SUCCESSORS: u8 = 8;
+    pub(in super::super) const REGIONS: u8 = 16;
+    pub(in super::super) const USE_LIST_ORDERS: u8 = 32;
+    pub(in super::super) const PROPERTIES: u8 = 64;
+}
 
 const SECTION_NAMES: [&str; SECTION_COUNT] = [
     "string",

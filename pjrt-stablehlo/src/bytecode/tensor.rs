@@ -1,6 +1,8 @@
 //! The common parts of the dialects' encodings of tensors, numbers and constants.
 
+use super::encoder::{Encoder, Home};
 use super::entries::Decoder;
+use super::output::Output;
 use crate::ir::{Attribute, DYNAMIC, ElementKind, ElementType, TensorType, Type};
 use crate::limits::MAX_RANK;
 use crate::{Error, ErrorKind};
@@ -43,6 +45,22 @@ pub(super) fn ranked(
         Some(other) => (Box::default(), Some(other.to_string().into())),
     };
     Ok(Type::Tensor(TensorType::from_parts(shape.into(), bounds, element_type, quantization, encoding)))
+}
+
+/// Writes the sizes and the element type of a tensor.
+pub(super) fn encode_shape(
+    encoder: &mut Encoder,
+    home: Home,
+    out: &mut Output,
+    tensor: &TensorType,
+) -> Result<(), Error> {
+    out.signed_list(tensor.dims());
+    let element = match tensor.quantization() {
+        Some(quantization) => Type::Quantized(quantization.clone()),
+        None => Type::Scalar(tensor.element_type()),
+    };
+    out.varint(encoder.ty(home, &element)?);
+    Ok(())
 }
 
 /// Returns the complex type with parts of this type.

@@ -42,7 +42,11 @@ pub(crate) trait Codec {
     fn absent() -> Option<Self::Value> {
         None
     }
-    /// Returns the attribute for a typed value; `None` if it can be omitted.
+    /// Returns `true` if programs can omit the attribute because it has its default.
+    fn is_default(_value: &Self::Value) -> bool {
+        false
+    }
+    /// Returns the attribute for a typed value; `None` if no attribute represents it.
     fn encode(value: &Self::Value) -> Option<Attribute>;
 }
 
@@ -69,8 +73,11 @@ pub(crate) fn decode<C: Codec>(
     })
 }
 
-/// Encodes a typed attribute, and adds its name.
-pub(crate) fn encode<C: Codec>(name: &'static str, value: &C::Value) -> Option<(Str, Attribute)> {
+/// Encodes a typed attribute, and adds its name. Returns `None` for a default unless `all` attributes are wanted.
+pub(crate) fn encode<C: Codec>(name: &'static str, value: &C::Value, all: bool) -> Option<(Str, Attribute)> {
+    if !all && C::is_default(value) {
+        return None;
+    }
     C::encode(value).map(|attribute| (name.into(), attribute))
 }
 
@@ -85,7 +92,8 @@ macro_rules! required {
 
 macro_rules! codecs {
     ($($(#[doc = $doc:literal])+ $name:ident: $value:ty = $expected:literal,
-        decode |$attribute:ident| $decode:expr, $(absent $absent:expr,)? encode |$it:ident| $encode:expr;)*) => {
+        decode |$attribute:ident| $decode:expr, $(absent $absent:expr,
+        default |$value_name:ident| $default:expr,)? encode |$it:ident| $encode:expr;)*) => {
         $(
             $(#[doc = $doc])+
             pub(crate) struct $name;
@@ -102,6 +110,10 @@ macro_rules! codecs {
 
                 $(fn absent() -> Option<$value> {
                     Some($absent)
+                }
+
+                fn is_default($value_name: &$value) -> bool {
+                    $default
                 })?
 
                 fn encode($it: &$value) -> Option<Attribute> {
@@ -216,12 +228,14 @@ codecs! {
     OptionalI32: i64 = "an integer of type i32",
         decode |attribute| typed_integer(attribute, ElementType::I32),
         absent 0,
-        encode |value| if *value == 0 { None } else { integer(*value, ElementType::I32) };
+        default |value| *value == 0,
+        encode |value| integer(*value, ElementType::I32);
     /// `5 : i64`; -1 if absent.
     SortDimension: i64 = "an integer of type i64",
         decode |attribute| typed_integer(attribute, ElementType::I64),
         absent -1,
-        encode |value| if *value == -1 { None } else { integer(*value, ElementType::I64) };
+        default |value| *value == -1,
+        encode |value| integer(*value, ElementType::I64);
     /// `1.0 : f32`.
     F32: f32 = "a float of type f32",
         decode |attribute| match attribute {
@@ -237,12 +251,14 @@ codecs! {
     OptionalBool: bool = "a boolean",
         decode |attribute| boolean(attribute),
         absent false,
-        encode |value| value.then_some(Attribute::Bool(true));
+        default |value| !*value,
+        encode |value| Some(Attribute::Bool(*value));
     /// `unit` for `true`; absent for `false`.
     UnitFlag: bool = "unit",
         decode |attribute| attribute.as_bool(),
         absent false,
-        encode |value| value.then_some(Attribute::Unit);
+        default |value| !*value,
+        encode |value| Some(if *value { Attribute::Unit } else { Attribute::Bool(false) });
     /// `"text"`.
     Text: Str = "a string",
         decode |attribute| match attribute {
@@ -254,7 +270,8 @@ codecs! {
     OptionalText: Str = "a string",
         decode |attribute| Text::decode(attribute),
         absent Str::default(),
-        encode |value| if value.is_empty() { None } else { Text::encode(value) };
+        default |value| value.is_empty(),
+        encode |value| Text::encode(value);
     /// `@name`.
     Symbol: Str = "a symbol reference",
         decode |attribute| symbol(attribute),
@@ -263,7 +280,8 @@ codecs! {
     OptionalSymbols: Box<[Str]> = "an array of symbol references",
         decode |attribute| list(attribute, symbol),
         absent Box::default(),
-        encode |value| if value.is_empty() { None } else { array(value, |name| Some(symbol_attribute(name))) };
+        default |value| value.is_empty(),
+        encode |value| array(value, |name| Some(symbol_attribute(name)));
     /// `array<i64: 1, 2>`.
     IntArray: Ints = "integers of type i64",
         decode |attribute| ints(attribute, ElementType::I64),
@@ -272,24 +290,23 @@ codecs! {
     OptionalIntArray: Ints = "integers of type i64",
         decode |attribute| ints(attribute, ElementType::I64),
         absent Ints::default(),
-        encode |value| if value.is_empty() { None } else { Some(int_array(value)) };
+        default |value| value.is_empty(),
+        encode |value| Some(int_array(value));
     /// `array<i64: 1, 2>`; strides and dilations, which readers set to ones if absent.
     Factors: Ints = "integers of type i64",
         decode |attribute| ints(attribute, ElementType::I64),
         absent Ints::default(),
-        encode |value| if value.iter().all(|&value| value == 1) { None } else { Some(int_array(value)) };
+        default |value| value.iter().all(|&value| value == 1),
+        encode |value| Some(int_array(value));
     /// `array<i1: true, false>`; all `false` if absent, which readers fill in.
     OptionalBoolArray: Box<[bool]> = "booleans",
         decode |attribute| Some(ints(attribute, ElementType::I1)?.iter().map(|&value| value != 0).collect()),
         absent Box::default(),
-        encode |value| if value.iter().all(|&value| !value) {
-            None
-        } else {
-            Some(Attribute::IntegerArray {
-                ty: ElementType::I1,
-                values: value.iter().map(|&value| i64::from(value)).collect(),
-            })
-        };
+        default |value| value.iter().all(|&value| !value),
+        encode |value| Some(Attribute::IntegerArray {
+            ty: ElementType::I1,
+            values: value.iter().map(|&value| i64::from(value)).collect(),
+        });
     /// `dense<[[0, 1]]> : tensor<1x2xi64>`.
     PairMatrix: IntPairs = "pairs of integers of type i64",
         decode |attribute| pairs(attribute),
@@ -302,12 +319,14 @@ codecs! {
             attribute => pairs(attribute),
         },
         absent IntPairs::default(),
-        encode |value| if value.is_empty() { None } else { pair_elements(value) };
+        default |value| value.is_empty(),
+        encode |value| pair_elements(value);
     /// `dense<[[0, 1]]> : tensor<1x2xi64>`; zeros if absent, which readers fill in.
     Padding: IntPairs = "pairs of integers of type i64",
         decode |attribute| pairs(attribute),
         absent IntPairs::default(),
-        encode |value| if value.iter().flatten().all(|&value| value == 0) { None } else { pair_elements(value) };
+        default |value| value.iter().flatten().all(|&value| value == 0),
+        encode |value| pair_elements(value);
     /// `dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>` or `#stablehlo.replica_group_mesh_axes<...>`.
     Groups: ReplicaGroups = "a matrix of integers of type i64, or mesh axes",
         decode |attribute| match attribute {
@@ -335,16 +354,14 @@ codecs! {
     OptionalChannel: Option<ChannelHandle> = "a channel handle",
         decode |attribute| Channel::decode(attribute).map(Some),
         absent None,
-        encode |value| value.map(Attribute::ChannelHandle);
+        default |value| value.is_none(),
+        encode |value| Some(Attribute::ChannelHandle(value.unwrap_or_default()));
     /// `[#stablehlo<precision DEFAULT>, ...]`; empty if absent.
     Precisions: PrecisionConfig = "an array of precisions",
         decode |attribute| list(attribute, Case::<Precision>::decode),
         absent PrecisionConfig::default(),
-        encode |value| if value.iter().all(|&case| case == Precision::Default) {
-            None
-        } else {
-            array(value, |case| Some(Attribute::Enum((*case).into())))
-        };
+        default |value| value.iter().all(|&case| case == Precision::Default),
+        encode |value| array(value, |case| Some(Attribute::Enum((*case).into())));
     /// `#stablehlo.dot_algorithm<...>`; optional.
     Algorithm: Option<DotAlgorithm> = "a dot algorithm",
         decode |attribute| match attribute {
@@ -352,7 +369,11 @@ codecs! {
             _ => None,
         },
         absent None,
-        encode |value| value.clone().map(|algorithm| Attribute::DotAlgorithm(algorithm.into()));
+        default |value| value.is_none(),
+        encode |value| Some(match value {
+            Some(algorithm) => Attribute::DotAlgorithm(algorithm.clone().into()),
+            None => Attribute::Type(Type::None),
+        });
     /// `#stablehlo.dot<...>`.
     DotDimensions: DotDimensionNumbers = "dot dimension numbers",
         decode |attribute| match attribute {
@@ -388,16 +409,14 @@ codecs! {
             _ => None,
         },
         absent ResultAccuracy::default(),
-        encode |value| if *value == ResultAccuracy::default() {
-            None
-        } else {
-            Some(Attribute::ResultAccuracy((*value).into()))
-        };
+        default |value| *value == ResultAccuracy::default(),
+        encode |value| Some(Attribute::ResultAccuracy((*value).into()));
     /// `#stablehlo<comparison_type FLOAT>`; `NOTYPE` if absent.
     OptionalComparisonType: ComparisonType = "a comparison type",
         decode |attribute| Case::<ComparisonType>::decode(attribute),
         absent ComparisonType::NoType,
-        encode |value| if *value == ComparisonType::NoType { None } else { Some(Attribute::Enum((*value).into())) };
+        default |value| *value == ComparisonType::NoType,
+        encode |value| Some(Attribute::Enum((*value).into()));
     /// `4 : i32`; `API_VERSION_ORIGINAL` if absent.
     OptionalApiVersion: CustomCallApiVersion = "a custom call API version",
         decode |attribute| match attribute {
@@ -407,11 +426,8 @@ codecs! {
             other => Case::decode(other),
         },
         absent CustomCallApiVersion::Original,
-        encode |value| if *value == CustomCallApiVersion::Original {
-            None
-        } else {
-            integer(value.code() as i64, ElementType::I32)
-        };
+        default |value| *value == CustomCallApiVersion::Original,
+        encode |value| integer(value.code() as i64, ElementType::I32);
     /// `dense<...> : tensor<...>`.
     Value: Literal = "dense elements",
         decode |attribute| match attribute {
@@ -423,7 +439,8 @@ codecs! {
     OptionalDictionary: DictionaryAttribute = "a dictionary",
         decode |attribute| attribute.as_dictionary().cloned(),
         absent DictionaryAttribute::default(),
-        encode |value| if value.is_empty() { None } else { Some(Attribute::Dictionary(value.clone())) };
+        default |value| value.is_empty(),
+        encode |value| Some(Attribute::Dictionary(value.clone()));
     /// `"text"` or `{a = 1}`; an empty text if absent.
     Config: BackendConfig = "a string or a dictionary",
         decode |attribute| match attribute {
@@ -433,8 +450,8 @@ codecs! {
             _ => None,
         },
         absent BackendConfig::default(),
+        default |value| matches!(value, BackendConfig::Bytes(bytes) if bytes.is_empty()),
         encode |value| match value {
-            BackendConfig::Bytes(bytes) if bytes.is_empty() => None,
             BackendConfig::Bytes(bytes) => Some(Attribute::Bytes(bytes.clone())),
             BackendConfig::Dictionary(entries) => Some(Attribute::Dictionary(entries.clone())),
         };
@@ -442,12 +459,14 @@ codecs! {
     OptionalLayouts: Option<Layouts> = "an array of layouts",
         decode |attribute| list(attribute, layout).map(Some),
         absent None,
-        encode |value| array(value.as_ref()?, layout_attribute);
+        default |value| value.is_none(),
+        encode |value| array(value.as_deref().unwrap_or_default(), layout_attribute);
     /// `[[dense<[8, 128]> : tensor<2xindex>]]`; optional.
     OptionalTilings: Option<Tilings> = "an array of tilings",
         decode |attribute| list(attribute, |tiling| list(tiling, layout)).map(Some),
         absent None,
-        encode |value| array(value.as_ref()?, |tiling| array(tiling, layout_attribute));
+        default |value| value.is_none(),
+        encode |value| array(value.as_deref().unwrap_or_default(), |tiling| array(tiling, layout_attribute));
     /// `[#stablehlo.output_operand_alias<...>]`; empty if absent.
     Aliases: Box<[OutputOperandAlias]> = "an array of output operand aliases",
         decode |attribute| list(attribute, |alias| match alias {
@@ -455,16 +474,14 @@ codecs! {
             _ => None,
         }),
         absent Box::default(),
-        encode |value| if value.is_empty() {
-            None
-        } else {
-            array(value, |alias| Some(Attribute::OutputOperandAlias(alias.clone().into())))
-        };
+        default |value| value.is_empty(),
+        encode |value| array(value, |alias| Some(Attribute::OutputOperandAlias(alias.clone().into())));
     /// `[...]`; optional.
     OptionalArray: Option<Box<[Attribute]>> = "an array",
         decode |attribute| Some(Some(attribute.as_array()?.into())),
         absent None,
-        encode |value| Some(Attribute::Array((**value.as_ref()?).into()));
+        default |value| value.is_none(),
+        encode |value| Some(Attribute::Array(value.as_deref().unwrap_or_default().into()));
     /// `#sdy.sharding<...>`.
     Sharding: TensorSharding = "a sharding",
         decode |attribute| match attribute {

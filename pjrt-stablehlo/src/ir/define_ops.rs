@@ -19,8 +19,11 @@ macro_rules! op_vhlo {
     (none) => {
         None
     };
-    ($major:literal, $minor:literal, $newest:literal) => {
-        Some(VhloForm { since: ($major, $minor), newest: $newest })
+    ($major:literal, $minor:literal) => {
+        Some(VhloForm { since: ($major, $minor), second_since: None })
+    };
+    ($major:literal, $minor:literal, second $second_major:literal, $second_minor:literal) => {
+        Some(VhloForm { since: ($major, $minor), second_since: Some(($second_major, $second_minor)) })
     };
 }
 
@@ -142,12 +145,18 @@ macro_rules! define_ops {
 
             /// Returns the inherent attributes by their StableHLO names, without those that equal their default.
             pub fn attributes(&self) -> Vec<(Str, Attribute)> {
+                self.encode_attributes(false)
+            }
+
+            /// Returns the inherent attributes by their StableHLO names, with those that equal their default if `all`
+            /// is `true`.
+            pub(crate) fn encode_attributes(&self, all: bool) -> Vec<(Str, Attribute)> {
                 match self {
                     $(
                         Op::$name(op) => {
-                            let _ = op;
+                            let _ = (op, all);
                             let attributes: Vec<Option<(Str, Attribute)>> =
-                                vec![$(codec::encode::<$codec>(stringify!($attr), &op.$attr)),*];
+                                vec![$(codec::encode::<$codec>(stringify!($attr), &op.$attr, all)),*];
                             attributes.into_iter().flatten().collect()
                         }
                     )*

@@ -81,6 +81,16 @@ macro_rules! enums {
             pub fn names(self) -> (&'static str, &'static str) {
                 match self { $(EnumValue::$name(value) => ($name::MLIR_NAME, value.name()),)* }
             }
+
+            /// Returns the number of the case in VHLO and StableHLO bytecode.
+            pub(crate) fn code(self) -> u64 {
+                match self { $(EnumValue::$name(value) => value.code(),)* }
+            }
+
+            /// Returns the case with this number of the enumeration with this MLIR name.
+            pub(crate) fn from_code(name: &str, code: u64) -> Option<EnumValue> {
+                match name { $($mlir => $name::from_code(code).map(Into::into),)* _ => None }
+            }
         }
     };
 }

@@ -109,6 +109,25 @@ impl Literal {
         Literal::new(ty, data)
     }
 
+    /// Returns the bytes that MLIR stores, the inverse of [`Literal::from_blob`]: one element if all equal it. An `i1`
+    /// takes a bit, as in all versions of MLIR.
+    pub(crate) fn to_blob(&self) -> Cow<'_, [u8]> {
+        let is_boolean = self.ty.element_type() == ElementType::I1;
+        match &self.data {
+            LiteralData::Splat(element) if is_boolean && self.num_elements() != 1 => {
+                Cow::Borrowed(if element[0] != 0 { &[0xff] } else { &[0] })
+            }
+            LiteralData::Dense(elements) | LiteralData::Splat(elements) if is_boolean => {
+                let byte =
+                    |bits: &[u8]| bits.iter().rev().fold(0, |byte, &bit| byte << 1 | u8::from(bit != 0));
+                Cow::Owned(elements.chunks(8).map(byte).collect())
+            }
+            LiteralData::Dense(bytes) | LiteralData::Splat(bytes) | LiteralData::Bits(bytes) => {
+                Cow::Borrowed(bytes)
+            }
+        }
+    }
+
     fn of_booleans(ty: TensorType, blob: Bytes, elements: u64) -> Result<Literal, LiteralError> {
         let len = blob.len() as u64;
         let data = match *blob {

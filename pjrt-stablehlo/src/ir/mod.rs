@@ -33,6 +33,7 @@ mod dim;
 mod element_type;
 mod enums;
 pub(crate) mod error;
+mod fields;
 mod floats;
 mod ids;
 mod ints;
@@ -62,6 +63,7 @@ pub use enums::{
     ComparisonDirection, ComparisonType, CustomCallApiVersion, EnumValue, FftType, Precision,
     ResultAccuracyMode, RngAlgorithm, RngDistribution, TransposeKind,
 };
+pub(crate) use fields::{FieldReader, FieldWriter, Fields};
 pub(crate) use floats::{float_bits, float_value};
 pub use ids::{BlockId, OpId, RegionId, ValueId, ValueRange};
 pub use ints::{IntPairs, Ints};

@@ -108,6 +108,16 @@ impl Visibility {
     }
 }
 
+impl MeshDeclaration {
+    /// Returns the inherent attributes of `sdy.mesh`.
+    pub(crate) fn own_attributes(&self) -> Vec<(Str, Attribute)> {
+        vec![
+            ("mesh".into(), Attribute::Mesh(self.mesh.clone().into())),
+            ("sym_name".into(), Attribute::String(self.name.clone())),
+        ]
+    }
+}
+
 impl Module {
     /// Creates an empty module.
     pub fn new() -> Self {
@@ -209,6 +219,26 @@ impl MeshReference {
 }
 
 impl Function {
+    /// Returns the inherent attributes of `func.func` that the function states.
+    pub(crate) fn own_attributes(&self) -> Vec<(Str, Attribute)> {
+        let mut attributes: Vec<(Str, Attribute)> = Vec::new();
+        let dictionaries = |dictionaries: &[DictionaryAttribute]| {
+            Attribute::Array(dictionaries.iter().cloned().map(Attribute::Dictionary).collect())
+        };
+        if !self.argument_attributes.is_empty() {
+            attributes.push(("arg_attrs".into(), dictionaries(&self.argument_attributes)));
+        }
+        attributes.push(("function_type".into(), Attribute::Type(Type::Function(self.ty.clone().into()))));
+        if !self.result_attributes.is_empty() {
+            attributes.push(("res_attrs".into(), dictionaries(&self.result_attributes)));
+        }
+        attributes.push(("sym_name".into(), Attribute::String(self.name.clone())));
+        if let Some(visibility) = self.visibility {
+            attributes.push(("sym_visibility".into(), visibility.name().into()));
+        }
+        attributes
+    }
+
     /// Returns the arguments of the entry block; empty for a declaration.
     pub fn arguments(&self) -> &[ValueId] {
         self.body.entry().map_or(&[], |entry| &*self.body.block(entry).arguments)

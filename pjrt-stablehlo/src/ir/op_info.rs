@@ -89,8 +89,16 @@ pub struct OpInfo {
 pub struct VhloForm {
     /// The first version of VHLO with the operation, as major and minor.
     pub since: (u32, u32),
-    /// The number of the newest form: 2 for `dot_general_v2`.
-    pub newest: u32,
+    /// The first version of VHLO with the operation's second form, such as `dot_general_v2`, as major and minor; `None`
+    /// if there is one form.
+    pub second_since: Option<(u32, u32)>,
+}
+
+impl VhloForm {
+    /// Returns the number of the newest form: 2 for `dot_general_v2`.
+    pub fn newest(&self) -> u32 {
+        1 + u32::from(self.second_since.is_some())
+    }
 }
 
 impl OpInfo {

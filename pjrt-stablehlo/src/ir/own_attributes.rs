@@ -161,6 +161,7 @@ pub(crate) fn own_attributes(name: &str) -> Option<&'static [(&'static str, Pres
         "arith.addi" | "arith.muli" | "arith.shli" | "arith.subi" | "arith.trunci" => OVERFLOW,
         "shape.broadcast" => &[("error", Optional)],
         "shape.const_shape" => &[("shape", Required)],
+        "chlo.broadcast_select" => &[],
         other if other.starts_with("chlo.broadcast_") && !is_unknown(other) => BROADCAST,
         other if other.strip_prefix("chlo.").is_some_and(|name| CHLO.binary_search(&name).is_ok()) => &[],
         _ => return None,

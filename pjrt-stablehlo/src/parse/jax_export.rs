@@ -1,7 +1,7 @@
 //! Serialized exports of JAX, which contain a program.
 
-use super::BYTECODE_MAGIC;
 use crate::Bytes;
+use crate::bytecode::MAGIC;
 
 /// The minimum size of a FlatBuffer's table of fields: the sizes of the two tables.
 const FIELDS_START: usize = 4;
@@ -33,7 +33,7 @@ pub fn program_of_jax_export(bytes: &Bytes) -> Option<Bytes> {
         let vector = vector.checked_add(u32_at(bytes, vector)?)?;
         let start = vector.checked_add(4)?;
         let contents = bytes.slice(start..start.checked_add(u32_at(bytes, vector)?)?)?;
-        contents.starts_with(BYTECODE_MAGIC).then_some(contents)
+        contents.starts_with(MAGIC).then_some(contents)
     })
 }
 
@@ -68,7 +68,7 @@ mod tests {
             let module = crate::parse(export).unwrap();
             assert_eq!(module.name.as_deref(), Some("jit_add"));
             assert_eq!(module.op_counts()["stablehlo.add"], 1);
-            assert!(program_of_jax_export(&Bytes::from(export)).unwrap().starts_with(BYTECODE_MAGIC));
+            assert!(program_of_jax_export(&Bytes::from(export)).unwrap().starts_with(MAGIC));
         }
     }
 

@@ -7,9 +7,6 @@ pub use jax_export::program_of_jax_export;
 use crate::verify::HandedOn;
 use crate::{Bytes, Error, ErrorKind, Module};
 
-/// The first bytes of MLIR bytecode.
-const BYTECODE_MAGIC: &[u8] = b"ML\xefR";
-
 /// Reads and verifies a program.
 ///
 /// The function detects the format from the content: MLIR bytecode and MLIR text by their first bytes, a serialized export of
@@ -32,7 +29,7 @@ const BYTECODE_MAGIC: &[u8] = b"ML\xefR";
 /// ```
 pub fn parse(program: impl Into<Bytes>) -> Result<Module, Error> {
     let program = program.into();
-    if program.starts_with(BYTECODE_MAGIC) {
+    if program.starts_with(crate::bytecode::MAGIC) {
         let module = crate::bytecode::read(program)?;
         crate::verify::check(&module, HandedOn::Equal)?;
         return Ok(module);

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::attribute::fmt_entries;
-use crate::ir::{Attribute, Body, Definition, Function, Location, Module, OpId, RegionId, Str, ValueId};
+use crate::ir::{Attribute, Body, Definition, Function, Location, Module, OpId, RegionId, ValueId};
 
 impl Display for Module {
     /// Writes the module in MLIR's generic form. `{:#}` adds locations.
@@ -20,12 +20,8 @@ impl Display for Module {
             f.write_str("^bb0:\n")?;
         }
         for declaration in self.meshes() {
-            let entries = [
-                ("mesh".into(), Attribute::Mesh(declaration.mesh.clone().into())),
-                ("sym_name".into(), Attribute::String(declaration.name.clone())),
-            ];
             f.write_str("  \"sdy.mesh\"() <")?;
-            fmt_entries(f, &entries)?;
+            fmt_entries(f, &declaration.own_attributes())?;
             f.write_str(">")?;
             if !declaration.attributes.is_empty() {
                 write!(f, " {}", declaration.attributes)?;
@@ -52,24 +48,8 @@ fn write_location(f: &mut Formatter<'_>, location: &Location) -> fmt::Result {
 }
 
 fn write_function(f: &mut Formatter<'_>, function: &Function) -> fmt::Result {
-    let mut entries: Vec<(Str, Attribute)> = Vec::new();
-    let dictionaries = |attributes: &[crate::ir::DictionaryAttribute]| {
-        Attribute::Array(attributes.iter().cloned().map(Attribute::Dictionary).collect())
-    };
-    if !function.argument_attributes.is_empty() {
-        entries.push(("arg_attrs".into(), dictionaries(&function.argument_attributes)));
-    }
-    let ty = crate::ir::Type::Function(function.ty.clone().into());
-    entries.push(("function_type".into(), Attribute::Type(ty)));
-    if !function.result_attributes.is_empty() {
-        entries.push(("res_attrs".into(), dictionaries(&function.result_attributes)));
-    }
-    entries.push(("sym_name".into(), Attribute::String(function.name.clone())));
-    if let Some(visibility) = function.visibility {
-        entries.push(("sym_visibility".into(), visibility.name().into()));
-    }
     f.write_str("  \"func.func\"() <")?;
-    fmt_entries(f, &entries)?;
+    fmt_entries(f, &function.own_attributes())?;
     f.write_str("> ({\n")?;
     write_body(f, &function.body)?;
     f.write_str("  })")?;

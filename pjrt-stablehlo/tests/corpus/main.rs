@@ -9,3 +9,4 @@ mod decompose;
 mod files;
 mod hlo;
 mod text;
+mod write;

@@ -4,7 +4,7 @@
 //! fills and transposes blocks.
 
 mod strided;
-mod transpose;
+pub(crate) mod transpose;
 
 use crate::few::Few;
 use crate::view::SyncPtr;

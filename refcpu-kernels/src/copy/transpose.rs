@@ -14,7 +14,7 @@ const BUFFER: usize = 16 << 10;
 /// # Safety
 /// All these elements must be readable and writable, the two areas must not overlap, and `size` must be 1, 2,
 /// 4, 8 or 16.
-pub(super) unsafe fn transpose_block(
+pub(crate) unsafe fn transpose_block(
     size: usize,
     src: *const u8,
     src_stride: isize,

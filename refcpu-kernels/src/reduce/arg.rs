@@ -2,17 +2,23 @@
 
 use super::ArgReduceOp;
 use super::kernel::rows;
+use crate::copy::transpose::transpose_block;
 use crate::isa::{Isa, multiversion};
 use crate::number::{Accumulator, Greatest, Least, Load, Monoid, Target};
 use crate::view::SyncPtr;
 use crate::{DType, Dst, Pool, Src};
 use half::{bf16, f16};
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// The number of elements of a chunk, which take some microseconds to read.
 const CHUNK: usize = 1 << 16;
 /// The number of columns that are searched at once.
 const TILE: usize = 256;
+/// The number of elements up to which rows are searched together.
+const SHORT: usize = 64;
+/// The number of bytes of the rows that are searched together.
+const BLOCK_BYTES: usize = 16 << 10;
 /// The number of rows that are counted in 32-bit indices at a time.
 const ROWS: usize = 1 << 31;
 
@@ -118,9 +124,26 @@ impl Found {
         // most 8) bytes.
         unsafe {
             let from = self.input.get().add(element * self.size);
-            std::ptr::copy_nonoverlapping(from, self.values.get().add(at * self.size), self.size);
-            let to = self.indices.get().add(at * self.index_size);
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, self.index_size);
+            copy_element(from, self.values.get().add(at * self.size), self.size);
+            copy_element(bytes.as_ptr(), self.indices.get().add(at * self.index_size), self.index_size);
+        }
+    }
+}
+
+/// Copies one element of `size` bytes.
+///
+/// # Safety
+/// `from` must be readable and `to` writable for `size` bytes.
+#[inline(always)]
+unsafe fn copy_element(from: *const u8, to: *mut u8, size: usize) {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        match size {
+            1 => to.write(from.read()),
+            2 => to.cast::<[u8; 2]>().write(from.cast::<[u8; 2]>().read()),
+            4 => to.cast::<[u8; 4]>().write(from.cast::<[u8; 4]>().read()),
+            8 => to.cast::<[u8; 8]>().write(from.cast::<[u8; 8]>().read()),
+            _ => std::ptr::copy_nonoverlapping(from, to, size),
         }
     }
 }
@@ -143,7 +166,12 @@ impl Task<'_> {
         if inner == 1 {
             let per_chunk = (CHUNK / n).max(1);
             pool.run(outer.div_ceil(per_chunk), &|chunk| {
-                for row in chunk * per_chunk..outer.min((chunk + 1) * per_chunk) {
+                let rows = chunk * per_chunk..outer.min((chunk + 1) * per_chunk);
+                if n <= SHORT {
+                    // SAFETY: the rows are in the input, and their results belong to this chunk.
+                    return unsafe { search_short_rows::<A, T, E>(src.get().cast(), n, rows, &found) };
+                }
+                for row in rows {
                     // SAFETY: the row is in the input, and result `row` belongs to this chunk.
                     unsafe { search_row::<A, T, E>(src.get().cast(), n, row, &found) };
                 }
@@ -181,6 +209,40 @@ unsafe fn search_row<A: Accumulator, T: Load<A>, E: Extreme<A>>(
         rows::<A, T, E>(elements, n, 1, n, &mut best);
         let index = first_equal::<A, T>(elements, n, best);
         found.store(row, row * n + index, index);
+    }
+}
+
+/// Searches rows of at most [`SHORT`] adjacent elements: as the columns of transposed blocks.
+///
+/// # Safety
+/// The rows must be readable, and nothing else may access their results.
+#[inline(always)]
+unsafe fn search_short_rows<A: Accumulator, T: Load<A>, E: Extreme<A>>(
+    src: *const T,
+    n: usize,
+    rows: Range<usize>,
+    found: &Found,
+) {
+    let mut block = MaybeUninit::<[u128; BLOCK_BYTES / 16]>::uninit();
+    let block = block.as_mut_ptr().cast::<T>();
+    let size = size_of::<T>();
+    let height = (BLOCK_BYTES / (n * size)).min(TILE);
+    for first in rows.clone().step_by(height) {
+        let count = height.min(rows.end - first);
+        let (mut best, mut at) = ([E::IDENTITY; TILE], [0u32; TILE]);
+        // SAFETY: the caller guarantees the rows; the block has room for `n` columns of `count` elements.
+        unsafe {
+            let (from, to) = (src.add(first * n).cast(), block.cast());
+            transpose_block(size, from, (n * size) as isize, to, (count * size) as isize, n, count);
+            for (b, j) in best.iter_mut().zip(0..count) {
+                *b = (*block.add(j)).load();
+            }
+            column_extremes::<A, T, E>(block, count, n, count, &mut best, &mut at);
+            for (j, index) in at[..count].iter().enumerate() {
+                let (row, index) = (first + j, *index as usize);
+                found.store(row, row * n + index, index);
+            }
+        }
     }
 }
 

@@ -231,7 +231,7 @@ fn check_arg(op: ArgReduceOp, dtype: DType, index: DType, dims: &[usize], dim: u
 #[test]
 fn arg_reduce_finds_the_first_extreme_or_nan() {
     for op in [ArgReduceOp::Minimum, ArgReduceOp::Maximum] {
-        for dims in [&[7][..], &[3, 200], &[200, 3], &[5, 130, 4], &[2, 70, 300]] {
+        for dims in [&[7][..], &[3, 200], &[200, 3], &[300, 16], &[5, 130, 4], &[2, 70, 300]] {
             for dim in 0..dims.len() {
                 check_arg(op, DType::F32, DType::S32, dims, dim, None);
                 check_arg(op, DType::F32, DType::S64, dims, dim, Some(40));

@@ -410,15 +410,8 @@ impl Frame<'_> {
                     }
                     Step::Gather { load } => {
                         let load = &self.program.loads[usize::from(load)];
-                        gather(
-                            at(load.slot),
-                            self.row_base(load, row),
-                            load.size,
-                            &g.inner,
-                            &load.inner,
-                            start,
-                            n,
-                        );
+                        let base = self.row_base(load, row);
+                        gather(at(load.slot), base, load.size, &load.dims, &load.inner, start, n);
                     }
                     Step::Iota { dst, dim, ty } => iota(at(dst), ty, &g.inner, usize::from(dim), start, n),
                     Step::RowIota { dst, dim, ty } => iota(at(dst), ty, &g.outer, usize::from(dim), row, 1),

@@ -1,9 +1,10 @@
 //! Gathering of elements that are not contiguous, and computation of coordinates.
 
 use crate::ComputeType;
+use crate::isa::{Isa, multiversion};
 
-/// The number of bytes that are written at once for short runs of one element.
-const SPLAT: usize = 32;
+/// The numbers of bytes that are written at once for short runs of one element.
+const SPLATS: [usize; 2] = [32, 64];
 
 /// Copies `n` elements of `size` bytes to a tile: the elements `start..start + n` in row-major order of
 /// `dims`. Element 0 is at `base`, and `strides` are in elements.
@@ -35,9 +36,23 @@ pub(super) unsafe fn gather(
     }
 }
 
+multiversion! {
+    /// # Safety
+    /// See [`gather`].
+    unsafe fn gather_as<T: Copy>(
+        dst: *mut u8,
+        base: *const u8,
+        dims: &[usize],
+        strides: &[isize],
+        start: usize,
+        n: usize,
+    ) = gather_body
+}
+
 /// # Safety
 /// See [`gather`].
-unsafe fn gather_as<T: Copy>(
+#[inline(always)]
+unsafe fn gather_body<I: Isa, T: Copy>(
     dst: *mut u8,
     base: *const u8,
     dims: &[usize],
@@ -47,39 +62,49 @@ unsafe fn gather_as<T: Copy>(
 ) {
     let mut dst = dst.cast::<T>();
     let base = base.cast::<T>();
-    let (Some(&last), Some(&step)) = (dims.last(), strides.last()) else {
+    let (Some(&period), Some(&step)) = (dims.last(), strides.last()) else {
         // SAFETY: an array without dimensions has one element.
         unsafe { dst.write(base.read()) };
         return;
     };
-    if step == 1 && strides[..strides.len() - 1].iter().all(|s| *s == 0) {
-        // SAFETY: guaranteed by the caller.
-        unsafe { repeat_run(dst, base, last, start, n) };
-        return;
-    }
-    let mut rows = Rows::new(&dims[..dims.len() - 1], &strides[..dims.len() - 1], start / last);
-    let mut column = start % last;
+    // Dimensions with stride 0 before the last one repeat its run.
+    let repeated = strides[..strides.len() - 1].iter().rev().take_while(|s| **s == 0).count();
+    let outer = dims.len() - 1 - repeated;
+    let block = period * dims[outer..dims.len() - 1].iter().product::<usize>();
+    let mut rows = Rows::new(&dims[..outer], &strides[..outer], start / block);
+    let mut phase = start % block;
     let mut left = n;
     while left > 0 {
-        let run = left.min(last - column);
+        let count = left.min(block - phase);
         // SAFETY: the elements of the run are among those that the caller guarantees.
         unsafe {
-            copy_run(dst, base.offset(rows.offset + column as isize * step), step, run, left);
-            dst = dst.add(run);
+            let run = base.offset(rows.offset);
+            if block == period {
+                copy_run(dst, run.offset(phase as isize * step), step, count, left);
+            } else {
+                repeat_run(dst, (run, step), period, phase, count);
+            }
+            dst = dst.add(count);
         }
-        left -= run;
-        column = 0;
+        left -= count;
+        phase = 0;
         rows.advance();
     }
 }
 
-/// Copies `n` elements of a run of `period` elements that is repeated, beginning with element `start` of the
-/// repetitions.
+/// Copies `n` elements of repetitions of a run, beginning with element `start` of the repetitions. The run has `period`
+/// elements, which are a number of elements apart.
 ///
 /// # Safety
 /// The run must be readable, and `dst` writable for `n` elements.
 #[inline(always)]
-unsafe fn repeat_run<T: Copy>(dst: *mut T, run: *const T, period: usize, start: usize, n: usize) {
+unsafe fn repeat_run<T: Copy>(
+    dst: *mut T,
+    (run, step): (*const T, isize),
+    period: usize,
+    start: usize,
+    n: usize,
+) {
     let phase = start % period;
     let first = n.min(period - phase);
     let rest = (n - first).min(phase);
@@ -87,8 +112,8 @@ unsafe fn repeat_run<T: Copy>(dst: *mut T, run: *const T, period: usize, start: 
     // SAFETY: these are elements of the run; `done <= n`, and the source of the copy ends before its
     // destination.
     unsafe {
-        std::ptr::copy_nonoverlapping(run.add(phase), dst, first);
-        std::ptr::copy_nonoverlapping(run, dst.add(first), rest);
+        copy_run(dst, run.offset(phase as isize * step), step, first, first);
+        copy_run(dst.add(first), run, step, rest, rest);
         // The period was written once, and is copied with doubled length.
         while done < n {
             let more = done.min(n - done);
@@ -108,12 +133,11 @@ unsafe fn copy_run<T: Copy>(dst: *mut T, from: *const T, step: isize, run: usize
     unsafe {
         if step == 1 && run >= 16 {
             std::ptr::copy_nonoverlapping(from, dst, run);
-        } else if step == 0 && run * size_of::<T>() <= SPLAT && left * size_of::<T>() >= SPLAT {
+        } else if step == 0 && run * size_of::<T>() <= SPLATS[0] && left * size_of::<T>() >= SPLATS[0] {
             // A fixed number of bytes is written; later runs overwrite the excess.
-            let value = *from;
-            for i in 0..SPLAT / size_of::<T>() {
-                *dst.add(i) = value;
-            }
+            splat_fixed::<T, { SPLATS[0] }>(dst, *from);
+        } else if step == 0 && run * size_of::<T>() <= SPLATS[1] && left * size_of::<T>() >= SPLATS[1] {
+            splat_fixed::<T, { SPLATS[1] }>(dst, *from);
         } else if step == 0 {
             std::slice::from_raw_parts_mut(dst, run).fill(*from);
         } else {
@@ -121,6 +145,18 @@ unsafe fn copy_run<T: Copy>(dst: *mut T, from: *const T, step: isize, run: usize
                 *dst.add(i) = *from.offset(i as isize * step);
             }
         }
+    }
+}
+
+/// Writes `BYTES` bytes of copies of an element.
+///
+/// # Safety
+/// `dst` must be writable for `BYTES` bytes.
+#[inline(always)]
+unsafe fn splat_fixed<T: Copy, const BYTES: usize>(dst: *mut T, value: T) {
+    for i in 0..BYTES / size_of::<T>() {
+        // SAFETY: guaranteed by the caller.
+        unsafe { *dst.add(i) = value };
     }
 }
 
@@ -205,32 +241,63 @@ pub(crate) unsafe fn splat(dst: *mut u8, src: *const u8, size: usize, n: usize) 
     }
 }
 
-/// Writes the coordinates along dimension `dim` of the elements `start..start + n` of an array of shape
-/// `dims`.
-///
+multiversion! {
+    /// Writes the coordinates along dimension `dim` of the elements `start..start + n` of an array of shape
+    /// `dims`.
+    ///
+    /// # Safety
+    /// `dst` must be writable for `n` elements of type `ty`.
+    pub(super) unsafe fn iota(dst: *mut u8, ty: ComputeType, dims: &[usize], dim: usize, start: usize, n: usize) = iota_body
+}
+
 /// # Safety
-/// `dst` must be writable for `n` elements of type `ty`.
-pub(super) unsafe fn iota(dst: *mut u8, ty: ComputeType, dims: &[usize], dim: usize, start: usize, n: usize) {
+/// See [`iota`].
+#[inline(always)]
+unsafe fn iota_body<I: Isa>(
+    dst: *mut u8,
+    ty: ComputeType,
+    dims: &[usize],
+    dim: usize,
+    start: usize,
+    n: usize,
+) {
     let repeat: usize = dims[dim + 1..].iter().product();
+    macro_rules! fill_run {
+        ($run:expr, $first:expr, $t:ty) => {
+            // Conversions of 32-bit integers are vector instructions everywhere.
+            match i32::try_from($first + $run.len()) {
+                Ok(_) => {
+                    let first = $first as i32;
+                    for (o, i) in $run.iter_mut().zip(0i32..) {
+                        *o = (first + i) as $t;
+                    }
+                }
+                Err(_) => {
+                    for (i, o) in $run.iter_mut().enumerate() {
+                        *o = ($first + i) as $t;
+                    }
+                }
+            }
+        };
+    }
     macro_rules! fill {
         ($t:ty) => {{
             // SAFETY: guaranteed by the caller: `n` elements of `ty`, which is `$t`.
             let out = unsafe { std::slice::from_raw_parts_mut(dst.cast::<$t>(), n) };
-            if dim == 0 && repeat == 1 {
-                for (i, o) in out.iter_mut().enumerate() {
-                    *o = (start + i) as $t;
+            // Runs of equal coordinates, or of consecutive ones.
+            let (mut value, mut phase) = (start / repeat % dims[dim], start % repeat);
+            let mut rest = out;
+            while !rest.is_empty() {
+                let length = if repeat == 1 { dims[dim] - value } else { repeat - phase };
+                let (run, next) = rest.split_at_mut(length.min(rest.len()));
+                if repeat == 1 {
+                    fill_run!(run, value, $t);
+                    value = 0;
+                } else {
+                    run.fill(value as $t);
+                    value = if value + 1 == dims[dim] { 0 } else { value + 1 };
                 }
-            } else {
-                let mut value = start / repeat % dims[dim];
-                let mut until = repeat - start % repeat;
-                for o in out {
-                    *o = value as $t;
-                    until -= 1;
-                    if until == 0 {
-                        until = repeat;
-                        value = if value + 1 == dims[dim] { 0 } else { value + 1 };
-                    }
-                }
+                (rest, phase) = (next, 0);
             }
         }};
     }

@@ -237,16 +237,9 @@ impl<'a> Lowering<'a> {
     fn input(&mut self, index: u32, size: usize) -> Result<Value, RegionError> {
         let access = &self.inputs[index as usize].access;
         let (outer, inner) = self.program.loops.strides(access);
-        let is_dense = || {
-            let mut step = 1isize;
-            inner.iter().zip(&self.program.loops.inner).rev().all(|(s, d)| {
-                let adjacent = *s == step;
-                step *= *d as isize;
-                adjacent
-            })
-        };
+        let (dims, inner) = merged(&self.program.loops.inner, &inner);
         let (kind, rate) = if inner.iter().any(|s| *s != 0) {
-            (if is_dense() { LoadKind::InPlace } else { LoadKind::Gather }, Rate::Element)
+            (if inner == [1] { LoadKind::InPlace } else { LoadKind::Gather }, Rate::Element)
         } else if outer.iter().any(|s| *s != 0) {
             (LoadKind::PerRow, Rate::Row)
         } else {
@@ -260,7 +253,8 @@ impl<'a> Lowering<'a> {
         } else {
             self.slot(Slot::Memory(u32::from(load)))?
         };
-        self.program.loads.push(Load { input: index, size, offset: access.offset, outer, inner, kind, slot });
+        let load = Load { input: index, size, offset: access.offset, outer, dims, inner, kind, slot };
+        self.program.loads.push(load);
         Ok(Value { slot, rate })
     }
 
@@ -407,4 +401,21 @@ impl<'a> Lowering<'a> {
             4.0 + self.hundredths as f64 * 0.01 * p.loops.tile as f64 + 3.0 * p.tile_code.len() as f64;
         self.program
     }
+}
+
+/// Merges adjacent dimensions that an access traverses as one. Returns their sizes and strides.
+fn merged(dims: &[usize], strides: &[isize]) -> (Vec<usize>, Vec<isize>) {
+    let (mut sizes, mut steps): (Vec<usize>, Vec<isize>) = (vec![], vec![]);
+    for (&size, &step) in dims.iter().zip(strides) {
+        match (sizes.last_mut(), steps.last_mut()) {
+            (Some(outer), Some(stride)) if step.checked_mul(size as isize) == Some(*stride) => {
+                (*outer, *stride) = (*outer * size, step);
+            }
+            _ => {
+                sizes.push(size);
+                steps.push(step);
+            }
+        }
+    }
+    (sizes, steps)
 }

@@ -13,6 +13,8 @@ pub(super) struct Load {
     pub(super) offset: usize,
     /// The strides along the outer dimensions.
     pub(super) outer: Vec<isize>,
+    /// The sizes of the inner dimensions. Those that the load traverses as one are merged.
+    pub(super) dims: Vec<usize>,
     /// The strides along the inner dimensions.
     pub(super) inner: Vec<isize>,
     pub(super) kind: LoadKind,

@@ -301,9 +301,10 @@ unsafe fn segments_body<M: Monoid>(dst: *mut u8, src: *const u8, count: usize, l
     }
 }
 
-fn of_monoid<M: Monoid>() -> Reducer {
+/// Returns the loop of [`accumulate_body`] for the instruction set of this machine.
+fn accumulate_loop<M: Monoid>() -> unsafe fn(&mut u128, *const u8, usize) {
     /// # Safety
-    /// `src` must be aligned and readable for `n` elements; the machine must have the features.
+    /// See [`accumulate_body`]; the machine must have the features.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(
         enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c"
@@ -313,7 +314,7 @@ fn of_monoid<M: Monoid>() -> Reducer {
         unsafe { accumulate_body::<M>(running, src, n) }
     }
     /// # Safety
-    /// `src` must be aligned and readable for `n` elements; the machine must have the features.
+    /// See [`accumulate_body`]; the machine must have the features.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
     unsafe fn avx2<M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
@@ -321,40 +322,59 @@ fn of_monoid<M: Monoid>() -> Reducer {
         unsafe { accumulate_body::<M>(running, src, n) }
     }
     /// # Safety
-    /// `src` must be aligned and readable for `n` elements.
+    /// See [`accumulate_body`].
     unsafe fn baseline<M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
         // SAFETY: guaranteed by the caller.
         unsafe { accumulate_body::<M>(running, src, n) }
     }
+    match isa::level() {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => avx512::<M>,
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => avx2::<M>,
+        _ => baseline::<M>,
+    }
+}
+
+/// Returns the loop of [`segments_body`] for the instruction set of this machine.
+fn segments_loop<M: Monoid>() -> unsafe fn(*mut u8, *const u8, usize, usize) {
     /// # Safety
     /// See [`segments_body`]; the machine must have the features.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(
         enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c"
     )]
-    unsafe fn avx512_segments<M: Monoid>(dst: *mut u8, src: *const u8, count: usize, length: usize) {
+    unsafe fn avx512<M: Monoid>(dst: *mut u8, src: *const u8, count: usize, length: usize) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { segments_body::<M>(dst, src, count, length) }
+    }
+    /// # Safety
+    /// See [`segments_body`]; the machine must have the features.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
+    unsafe fn avx2<M: Monoid>(dst: *mut u8, src: *const u8, count: usize, length: usize) {
         // SAFETY: guaranteed by the caller.
         unsafe { segments_body::<M>(dst, src, count, length) }
     }
     /// # Safety
     /// See [`segments_body`].
-    unsafe fn baseline_segments<M: Monoid>(dst: *mut u8, src: *const u8, count: usize, length: usize) {
+    unsafe fn baseline<M: Monoid>(dst: *mut u8, src: *const u8, count: usize, length: usize) {
         // SAFETY: guaranteed by the caller.
         unsafe { segments_body::<M>(dst, src, count, length) }
     }
+    match isa::level() {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => avx512::<M>,
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => avx2::<M>,
+        _ => baseline::<M>,
+    }
+}
+
+fn of_monoid<M: Monoid>() -> Reducer {
     Reducer {
-        accumulate: match isa::level() {
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => avx512::<M>,
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => avx2::<M>,
-            _ => baseline::<M>,
-        },
-        segments: match isa::level() {
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => avx512_segments::<M>,
-            _ => baseline_segments::<M>,
-        },
+        accumulate: accumulate_loop::<M>(),
+        segments: segments_loop::<M>(),
         merge: |running, further| *running = M::merge(M::W::of(*running), M::W::of(further)).bits(),
         value: |running| M::narrow(M::W::of(running)),
         identity: M::widen(M::IDENTITY).bits(),

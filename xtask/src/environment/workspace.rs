@@ -1,10 +1,11 @@
 //! The paths of the workspace, and builds of its crates.
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX, EXE_SUFFIX};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::run::run;
 
@@ -70,5 +71,17 @@ pub(crate) fn build_dev() -> Result<()> {
         "--example",
         "to_text",
     ];
-    run(cargo().args(["build", "--quiet", "--workspace"]).args(targets))
+    let steps = tutorial_steps()?;
+    let steps = steps.iter().flat_map(|step| ["--example", step]);
+    run(cargo().args(["build", "--quiet", "--workspace"]).args(targets).args(steps))
+}
+
+/// Returns the names of the states of the tutorial's plugin before the last one, in order. They are examples of Cargo.
+pub(crate) fn tutorial_steps() -> Result<Vec<String>> {
+    let folder = root().join("examples/tutorial/steps");
+    let files = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let name = |path: PathBuf| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let mut steps: Vec<String> = files.map(|file| Ok(name(file?.path()))).collect::<Result<_>>()?;
+    steps.sort();
+    Ok(steps)
 }

@@ -10,10 +10,13 @@ use serde::Deserialize;
 
 use crate::environment::run::output;
 
+/// The module of GoMLX's client of PJRT.
+const GO_XLA: &str = "github.com/gomlx/go-xla";
+
 /// The packages whose tests are run, by module.
 const PACKAGES: &[(&str, &[&str])] = &[
     ("github.com/gomlx/gomlx", &["./core/...", "./ml/..."]),
-    ("github.com/gomlx/go-xla", &["./pjrt", "./internal/tests", "./compute/xla/..."]),
+    (GO_XLA, &["./pjrt", "./internal/tests", "./compute/xla/..."]),
 ];
 
 /// A test that fails on refcpu and passes on OpenXLA's CPU plugin.
@@ -76,7 +79,12 @@ fn go(folder: &Path) -> Command {
 /// Returns the version in the name of the plugin's file. The tests download that version unless its file is in the home
 /// directory.
 fn plugin_version(suite: &Path) -> Result<String> {
-    let folder = output(go(suite).args(["list", "-m", "-f", "{{.Dir}}", "github.com/gomlx/go-xla"]))?;
+    let folder = || output(go(suite).args(["list", "-m", "-f", "{{.Dir}}", GO_XLA]));
+    // `go list` prints no folder for a module that has not been downloaded.
+    if folder()?.trim().is_empty() {
+        output(go(suite).args(["mod", "download", GO_XLA]))?;
+    }
+    let folder = folder()?;
     let file = Path::new(folder.trim()).join("internal/utils/utils.go");
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let value = text.lines().find_map(|line| line.strip_prefix("var DefaultCPUVersion = "));

@@ -18,6 +18,7 @@ pub(crate) const CRATES: &[&str] = &[
     "pjrt-stablehlo",
     "pjrt-plugin",
     "pjrt-sharding",
+    "pjrt-testing",
     "cargo-pjrt",
 ];
 

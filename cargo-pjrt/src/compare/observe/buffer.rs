@@ -3,7 +3,7 @@
 use super::contents::contents;
 use super::fact::{behavior, failed, identity, outcome, own};
 use super::observer::Observer;
-use crate::host::{Buffer, Client, CopyLayout, ElementType, HostArray, Layout, Result};
+use pjrt_testing::host::{Buffer, Client, CopyLayout, ElementType, HostArray, Layout, Result};
 
 /// The number of element types of the newest version of the interface. The first is invalid.
 const ELEMENT_TYPES: u32 = 34;

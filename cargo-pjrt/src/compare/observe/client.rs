@@ -2,7 +2,7 @@
 
 use super::fact::{behavior, failed, identity, outcome, own};
 use super::observer::Observer;
-use crate::host::{Client, Device, DeviceDescription, NamedValue, Topology, Value};
+use pjrt_testing::host::{Client, Device, DeviceDescription, NamedValue, Topology, Value};
 
 pub(super) fn of_plugin() -> Vec<String> {
     vec!["attributes".to_owned()]

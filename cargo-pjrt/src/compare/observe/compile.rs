@@ -2,8 +2,8 @@
 
 use super::fact::outcome;
 use super::observer::Observer;
-use crate::host::Program;
-use crate::protobuf::CompileOptions;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::Program;
 
 const GOOD: &str = "module {\n func.func public @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n \
                     %0 = stablehlo.add %x, %x : tensor<2xf32>\n return %0 : tensor<2xf32>\n }\n}\n";

@@ -2,8 +2,8 @@
 
 use super::fact::array;
 use super::observer::Observer;
-use crate::host::{Buffer, CopyLayout, Layout, Result};
 use crate::session::log::Shape;
+use pjrt_testing::host::{Buffer, CopyLayout, Layout, Result};
 
 /// Notes the contents of an array, in row-major order.
 pub(super) fn contents(observer: &Observer, what: &str, buffer: &Buffer) -> Result<()> {

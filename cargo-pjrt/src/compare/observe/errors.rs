@@ -2,8 +2,8 @@
 
 use super::fact::outcome;
 use super::observer::Observer;
-use crate::host::{Buffer, Client, ElementType, Error, HostArray, LoadedExecutable, Program, Result};
-use crate::protobuf::CompileOptions;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{Buffer, Client, ElementType, Error, HostArray, LoadedExecutable, Program, Result};
 
 /// A call of a host with a deleted or donated array.
 type Query = fn(&Buffer) -> Result<String>;
@@ -99,7 +99,7 @@ fn execution(client: &Client, name: &str) -> Result<String> {
         }
         "execution with an argument that is an error" => {
             let memory = client.device()?.default_memory()?;
-            let error = (crate::host::Code::INTERNAL, "an error of the host");
+            let error = (pjrt_testing::host::Code::INTERNAL, "an error of the host");
             executed(&program, &client.error_buffer(error, ElementType::F32, &[4], memory)?)
         }
         _ => {

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::fact::{Tally, failed, outcome};
 use super::observer::Observer;
-use crate::host::{
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{
     Client, CopyLayout, ElementType, HostArray, LoadedExecutable, Program, Result, Semantics, eventually,
 };
-use crate::protobuf::CompileOptions;
 
 /// The number of times that each order is observed.
 const TIMES: usize = 20;

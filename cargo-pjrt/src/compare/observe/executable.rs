@@ -5,9 +5,9 @@ use super::contents::contents;
 use super::fact::{behavior, failed, identity, outcome, own, skipped};
 use super::observer::Observer;
 use crate::array::Array;
-use crate::host::{Buffer, Executable, LoadedExecutable, Program};
-use crate::protobuf::CompileOptions;
 use crate::run;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{Buffer, Executable, LoadedExecutable, Program};
 
 /// A program that every plugin for hosts such as JAX can run: its name, arguments, results and operations.
 struct Sample {

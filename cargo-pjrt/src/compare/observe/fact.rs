@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use crate::host::{Error, Result};
 use crate::process::child;
 use crate::session::log::Shape;
+use pjrt_testing::host::{Error, Result};
 
 /// A message of a child.
 #[derive(Debug, Serialize, Deserialize)]

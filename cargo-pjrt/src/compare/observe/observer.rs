@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::fact::{Message, send};
-use crate::host::{Client, CreateOption, Plugin, Result};
+use pjrt_testing::host::{Client, CreateOption, Plugin, Result};
 
 /// The plugin and the client that are observed.
 pub(crate) struct Observer {

@@ -4,7 +4,7 @@ use pjrt_sys::SLOTS;
 
 use super::fact::{behavior, identity};
 use super::observer::Observer;
-use crate::host::SlotState;
+use pjrt_testing::host::SlotState;
 
 pub(super) fn names() -> Vec<String> {
     ["functions", "extensions"].map(str::to_owned).to_vec()

@@ -6,12 +6,12 @@ use crate::conform::harness::{
     Check, Context, Finding, Source, Verdict, add_program, compile_add, f32_bytes, numbers, upload_four,
     upload_to,
 };
-use crate::host::{
+use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{
     Buffer, Client, Code, CopyLayout, ElementType, Error, ExecuteOptions, HostArray, LoadedExecutable,
     Program,
 };
-use crate::protobuf::CompileOptions;
-use crate::requirements::Profile;
 
 /// A call that fails.
 struct Way {

@@ -2,10 +2,10 @@
 
 use super::upload::pattern;
 use crate::conform::harness::{Expected, Verdict, add_program, f32_bytes};
-use crate::host::{
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{
     Buffer, Client, ElementType, ExecuteOptions, HostArray, LoadedExecutable, Program, Result,
 };
-use crate::protobuf::CompileOptions;
 
 /// Arrays of one dimension of f32, and the program that adds two of them.
 pub(super) struct Floats<'c> {

@@ -4,8 +4,8 @@ use super::arrays::numbered;
 use super::entry::{ALL, Entry, check};
 use crate::array::float_format::{FloatFormat, FloatKind};
 use crate::conform::harness::{Context, Expected, Finding, ONE_DEVICE, Verdict};
-use crate::host::{Buffer, Client, Code, CopyLayout, ElementType, HostArray, Layout, Result};
 use crate::requirements::Profile;
+use pjrt_testing::host::{Buffer, Client, Code, CopyLayout, ElementType, HostArray, Layout, Result};
 
 const UPLOAD: &str = "PJRT_Client_BufferFromHostBuffer";
 const UPLOAD_TEXT: &str = "The function copies the host's data to a buffer; it does not convert it.";

@@ -5,8 +5,8 @@ use crate::conform::harness::{
     Context, Finding, ONE_DEVICE, Verdict, ensure, equal, f32_bytes, fails_with, numbers, refused_with,
     upload_four,
 };
-use crate::host::{Code, ElementType, HostArray};
 use crate::requirements::Profile;
+use pjrt_testing::host::{Code, ElementType, HostArray};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -286,7 +286,9 @@ fn element_type(context: &Context) -> Verdict {
     equal("the type", upload_four(&client, &[1.0; 4])?.element_type()?, ElementType::F32)
 }
 
-fn two_by_three(client: &crate::host::Client) -> Result<crate::host::Buffer, crate::host::Error> {
+fn two_by_three(
+    client: &pjrt_testing::host::Client,
+) -> Result<pjrt_testing::host::Buffer, pjrt_testing::host::Error> {
     let array = HostArray::new(&[0; 6], ElementType::U8, &[2, 3]);
     client.upload(&array, Some(client.device()?), None).map(|uploaded| uploaded.buffer)
 }

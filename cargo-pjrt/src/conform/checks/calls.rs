@@ -1,11 +1,11 @@
 //! A valid call of each function, for rules that apply to all functions.
 
 use crate::conform::harness::{Context, add_program, compile_add, upload_four};
-use crate::host::{
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{
     Client, Code, CopyLayout, ElementType, Error, Event, HostMemory, Layout, Plugin, Program, Topology,
     TransferManager, ViewMemory,
 };
-use crate::protobuf::CompileOptions;
 
 /// Calls one function of a plugin, and the functions that this call depends on.
 pub(super) type Call = fn(&Objects<'_>) -> Result<(), Error>;

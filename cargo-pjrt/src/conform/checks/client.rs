@@ -6,8 +6,8 @@ use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{
     Context, Finding, Message, Verdict, ensure, equal, refused, refused_with, send,
 };
-use crate::host::{Code, CreateOption, ElementType, NamedValue, Topology, Value};
 use crate::requirements::Profile;
+use pjrt_testing::host::{Code, CreateOption, ElementType, NamedValue, Topology, Value};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

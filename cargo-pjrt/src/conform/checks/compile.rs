@@ -6,9 +6,10 @@ use crate::conform::harness::{
     Compiled, Context, Finding, Verdict, add_program, compile_add, compile_and_keep_add, ensure, equal,
     numbers, refused, refused_with, upload_four,
 };
-use crate::host::{Client, Code, ElementType, LoadedExecutable, Program};
-use crate::protobuf::{CompileOptions, hlo_add};
+use crate::protobuf::hlo_add;
 use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{Client, Code, ElementType, LoadedExecutable, Program};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -414,7 +415,7 @@ fn unknown_device(context: &Context) -> Verdict {
     refused_options(context, "the device 77777", &elsewhere.encode())
 }
 
-fn executable(client: &Client) -> Result<Compiled, crate::host::Error> {
+fn executable(client: &Client) -> Result<Compiled, pjrt_testing::host::Error> {
     compile_and_keep_add(client)
 }
 

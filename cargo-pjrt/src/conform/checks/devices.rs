@@ -8,9 +8,10 @@ use super::program_text::{compiled, launch, launch_on_all, sums, with_main};
 use crate::conform::harness::{
     Context, Finding, ONE_DEVICE, PATIENCE, Verdict, add_program, ensure, equal, numbers, upload_to,
 };
-use crate::host::{Buffer, Client, Device, Error, LoadedExecutable};
-use crate::protobuf::{CompileOptions, DeviceAssignment};
+use crate::protobuf::DeviceAssignment;
 use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{Buffer, Client, Device, Error, LoadedExecutable};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

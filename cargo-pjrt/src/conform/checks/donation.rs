@@ -7,9 +7,9 @@ use super::program_text::{compiled, launch_on_all};
 use crate::conform::harness::{
     Context, Expected, Finding, Verdict, add_program, ensure, equal, numbers, upload_to,
 };
-use crate::host::{Buffer, CopyLayout};
-use crate::protobuf::CompileOptions;
 use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{Buffer, CopyLayout};
 
 const IS_DELETED: &str = "PJRT_Buffer_IsDeleted";
 const IS_DELETED_TEXT: &str = "The function returns true if the buffer was deleted, or donated to an execution. The data of all other buffers remains.";

@@ -8,8 +8,8 @@ use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{
     Context, Finding, PATIENCE, Verdict, ensure, equal, fails_with, numbers, upload_four,
 };
-use crate::host::{Client, Code, ElementType, Error, Event};
 use crate::requirements::Profile;
+use pjrt_testing::host::{Client, Code, ElementType, Error, Event};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -357,7 +357,7 @@ fn nested(context: &Context) -> Verdict {
     })?;
     event.set(Code::OK, "")?;
     ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called");
-    let done = crate::host::eventually(PATIENCE, || reached.load(Ordering::SeqCst));
+    let done = pjrt_testing::host::eventually(PATIENCE, || reached.load(Ordering::SeqCst));
     ensure!(done, "a callback that was registered within a callback was not called");
     Ok(())
 }
@@ -475,7 +475,7 @@ fn many_wait(context: &Context) -> Verdict {
     }
     std::thread::sleep(Duration::from_millis(20));
     event.set(Code::OK, "")?;
-    let all = crate::host::eventually(PATIENCE, || woken.load(Ordering::SeqCst) == 4);
+    let all = pjrt_testing::host::eventually(PATIENCE, || woken.load(Ordering::SeqCst) == 4);
     ensure!(all, "only {} of 4 waiting threads woke up", woken.load(Ordering::SeqCst));
     Ok(())
 }

@@ -6,9 +6,10 @@ use super::program_text::launch;
 use crate::conform::harness::{
     Context, Finding, Verdict, add_program, compile_add, ensure, equal, numbers, upload_four, upload_to,
 };
-use crate::host::{Client, Code, Error, ExecuteOptions, LoadedExecutable, Program};
-use crate::protobuf::{CompileOptions, DeviceAssignment};
+use crate::protobuf::DeviceAssignment;
 use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{Client, Code, Error, ExecuteOptions, LoadedExecutable, Program};
 
 const DESTROY: &str = "PJRT_LoadedExecutable_Destroy";
 const DESTROY_TEXT: &str =

@@ -7,9 +7,9 @@ use crate::conform::harness::{
     Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, f32_bytes, guarded,
     numbers, refused_with, upload_four, upload_to,
 };
-use crate::host::{Buffer, Client, Code, ElementType, ExecuteOptions, HostArray, Program};
-use crate::protobuf::CompileOptions;
 use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{Buffer, Client, Code, ElementType, ExecuteOptions, HostArray, Program};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -294,7 +294,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(&[Profile::Jax, Profile::Zml]),
 ];
 
-fn pair(client: &Client) -> Result<(Buffer, Buffer), crate::host::Error> {
+fn pair(client: &Client) -> Result<(Buffer, Buffer), pjrt_testing::host::Error> {
     Ok((upload_four(client, &[1.0, 2.0, 3.0, 4.0])?, upload_four(client, &[10.0, 20.0, 30.0, 40.0])?))
 }
 
@@ -541,7 +541,7 @@ fn no_elements(context: &Context) -> Verdict {
 }
 
 /// Returns a program whose output may overwrite its first argument.
-fn donating(client: &Client) -> Result<crate::host::LoadedExecutable, crate::host::Error> {
+fn donating(client: &Client) -> Result<pjrt_testing::host::LoadedExecutable, pjrt_testing::host::Error> {
     let text = add_program("4x").replacen(
         "%x: tensor<4xf32>",
         "%x: tensor<4xf32> {tf.aliasing_output = 0 : i32}",

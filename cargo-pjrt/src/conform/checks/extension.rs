@@ -7,9 +7,9 @@ use crate::conform::harness::{
     Check, Context, Finding, Source, Verdict, add_program, compile_and_keep_add, ensure, equal, f32_bytes,
     permutations, upload_four, upload_to,
 };
-use crate::host::{Buffer, EXTENSION_FUNCTIONS, ElementType, HostArray, Program};
-use crate::protobuf::CompileOptions;
 use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{Buffer, EXTENSION_FUNCTIONS, ElementType, HostArray, Program};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

@@ -6,8 +6,8 @@ use super::program_text::launch;
 use crate::conform::harness::{
     Context, Finding, PATIENCE, Verdict, compile_add, ensure, equal, numbers, upload_four,
 };
-use crate::host::{Client, Code, CopyLayout, ElementType, Error, Event, Launched, LoadedExecutable};
 use crate::requirements::Profile;
+use pjrt_testing::host::{Client, Code, CopyLayout, ElementType, Error, Event, Launched, LoadedExecutable};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

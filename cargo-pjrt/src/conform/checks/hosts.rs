@@ -5,13 +5,13 @@ use super::entry::{Entry, check};
 use crate::conform::harness::{
     Context, Finding, ONE_DEVICE, PATIENCE, Verdict, add_program, ensure, equal, f32_bytes,
 };
-use crate::host::{
+use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{
     Buffer, Client, Code, CopyLayout, CreateOption, Device, ElementType, Error, Event, ExecuteOptions,
     HostArray, HostMemory, HostSizes, Launched, Layout, LoadedExecutable, Memory, Program, Semantics, Value,
     with_host_sizes,
 };
-use crate::protobuf::CompileOptions;
-use crate::requirements::Profile;
 
 const ZML: &[Profile] = &[Profile::Zml];
 const PJRT_RS: &[Profile] = &[Profile::PjrtRs];
@@ -76,9 +76,6 @@ pub(super) const CHECKS: &[Entry] = &[
 const X: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
 const Y: [f32; 4] = [10.0, 20.0, 30.0, 40.0];
 const SUM: [f32; 4] = [11.0, 22.0, 33.0, 44.0];
-
-/// The byte that overwrites memory which the plugin must no longer read.
-const OVERWRITTEN: u8 = 0xEE;
 
 fn floats(memory: &HostMemory) -> Vec<f32> {
     memory.bytes().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
@@ -167,7 +164,7 @@ fn zml_upload(client: &Client, values: &[f32; 4], memory: Memory<'_>) -> Result<
     let uploaded = client.upload(&array, None, Some(memory))?;
     drop(uploaded.done);
     zml_wait(&uploaded.buffer.ready()?)?;
-    uploaded.memory.fill(OVERWRITTEN);
+    uploaded.memory.overwrite();
     Ok(uploaded.buffer)
 }
 
@@ -216,7 +213,7 @@ fn zml_weights(context: &Context) -> Verdict {
     for (part, offset) in [(&X[..2], 0), (&X[2..], 8)] {
         let piece = HostMemory::new(&f32_bytes(part), 0);
         let event = manager.write_from(0, &piece, offset, offset == 8)?;
-        let outcome = event.on_ready_then(move || piece.fill(OVERWRITTEN))?;
+        let outcome = event.on_ready_then(move || piece.overwrite())?;
         let last = previous.replace((event, outcome));
         zml_finish_piece(last)?;
     }
@@ -229,7 +226,7 @@ fn zml_weights(context: &Context) -> Verdict {
 }
 
 /// Waits for the callback of a piece, and destroys its event.
-fn zml_finish_piece(piece: Option<(Event, std::sync::Arc<crate::host::Outcome>)>) -> Verdict {
+fn zml_finish_piece(piece: Option<(Event, std::sync::Arc<pjrt_testing::host::Outcome>)>) -> Verdict {
     let Some((event, outcome)) = piece else { return Ok(()) };
     match outcome.wait(PATIENCE) {
         Some(outcome) => outcome?,
@@ -303,7 +300,7 @@ fn blocking(event: Event) -> Verdict {
 /// Waits for an event as a future of the crate: after the callback, it is polled once more.
 fn polling(event: Event) -> Verdict {
     if !event.is_ready()? {
-        let plugin = event.plugin;
+        let plugin = event.plugin();
         // The crate destroys the error of the callback without looking at it, even if it is null.
         let outcome = event.on_ready_then(move || drop(plugin.destroy_null("PJRT_Error_Destroy")))?;
         ensure!(outcome.wait(PATIENCE).is_some(), "the callback of an event was not called");
@@ -322,7 +319,7 @@ fn pjrt_rs_upload(client: &Client, values: &[f32; 4], wait: Wait) -> Result<Buff
     let uploaded = client.upload(&array, Some(client.device()?), None)?;
     wait(uploaded.done)?;
     wait(uploaded.buffer.ready()?)?;
-    uploaded.memory.fill(OVERWRITTEN);
+    uploaded.memory.overwrite();
     Ok(uploaded.buffer)
 }
 

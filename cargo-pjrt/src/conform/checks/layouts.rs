@@ -5,11 +5,11 @@ use super::entry::{Entry, check};
 use crate::conform::harness::{
     Context, Expected, Finding, Verdict, add_program, ensure, equal, f32_bytes, permutations, reading_order,
 };
-use crate::host::{
+use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{
     Buffer, Client, Code, CopyLayout, ElementType, Error, HostArray, Layout, Program, Tile, UNWRITTEN,
 };
-use crate::protobuf::CompileOptions;
-use crate::requirements::Profile;
 
 const STRIDES: &str = "PJRT_Client_BufferFromHostBuffer_Args::byte_strides";
 const STRIDES_TEXT: &str = "The number of bytes to traverse per dimension. They may be zero or negative; then data points to the element whose indices are all 0.";

@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::arrays::{FIRST, Floats, SECOND, launch, numbered};
 use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{Context, Expected, Finding, PATIENCE, Verdict};
-use crate::host::{
-    Buffer, Client, CopyLayout, ElementType, Event, HostArray, Semantics, UNWRITTEN, Uploaded,
-};
 use crate::requirements::Profile;
+use pjrt_testing::host::{
+    Buffer, Client, CopyLayout, ElementType, Event, HostArray, OVERWRITTEN, Semantics, UNWRITTEN, Uploaded,
+};
 
 const DURING: &str = "PJRT_HostBufferSemantics_kImmutableOnlyDuringCall";
 const DURING_TEXT: &str = "The host may change or free the memory as soon as the call returns.";
@@ -154,7 +154,7 @@ fn strides_after_call(context: &Context) -> Verdict {
     let strides = [4, 4 * DIMS[0]];
     let array = HostArray { strides: Some(&strides), ..HostArray::new(&bytes, ElementType::S32, &DIMS) };
     let uploaded = client.upload(&array, Some(client.device()?), None)?;
-    uploaded.memory.fill(UNWRITTEN);
+    uploaded.memory.overwrite();
     let elements = bytes.as_chunks::<4>().0;
     let [rows, columns] = DIMS.map(|dim| dim as usize);
     let expected: Vec<u8> = (0..rows)
@@ -163,7 +163,7 @@ fn strides_after_call(context: &Context) -> Verdict {
     let cause =
         "the plugin applied the strides after the call had returned, to memory that the host had overwritten";
     Expected::new("the array", &expected, ElementType::S32, &DIMS)
-        .suspect(vec![UNWRITTEN; expected.len()], cause)
+        .suspect(vec![OVERWRITTEN; expected.len()], cause)
         .check(&uploaded.buffer.read()?)
 }
 

@@ -154,7 +154,7 @@ fn event_after_buffer(context: &Context) -> Verdict {
 fn destroyed_argument(context: &Context) -> Verdict {
     let client = context.client()?;
     let memory = client.device()?.default_memory()?;
-    let (alias, handle) = client.alias(crate::host::ElementType::F32, &[4], memory)?;
+    let (alias, handle) = client.alias(pjrt_testing::host::ElementType::F32, &[4], memory)?;
     let four = upload_four(&client, &[1.0; 4])?;
     let launched = compile_add(&client)?.run(&[&alias, &four])?;
     drop(four);
@@ -193,13 +193,13 @@ fn threads(context: &Context) -> Verdict {
     }
     // One additional thread per client is a leak; a few additional threads in total are not.
     let settled =
-        crate::host::eventually(PATIENCE, || num_threads().is_some_and(|now| now < before + ROUNDS));
+        pjrt_testing::host::eventually(PATIENCE, || num_threads().is_some_and(|now| now < before + ROUNDS));
     ensure!(settled, "there were {before} threads, and {:?} after {ROUNDS} more clients", num_threads());
     Ok(())
 }
 
 /// Runs `work`, and compares the memory in use before and after.
-fn no_growth(context: &Context, work: impl Fn(&crate::host::Client) -> Verdict) -> Verdict {
+fn no_growth(context: &Context, work: impl Fn(&pjrt_testing::host::Client) -> Verdict) -> Verdict {
     let client = context.client()?;
     let device = client.device()?;
     work(&client)?;
@@ -207,7 +207,7 @@ fn no_growth(context: &Context, work: impl Fn(&crate::host::Client) -> Verdict) 
     for _ in 0..50 {
         work(&client)?;
     }
-    let settled = crate::host::eventually(PATIENCE, || {
+    let settled = pjrt_testing::host::eventually(PATIENCE, || {
         device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= before)
     });
     let after = device.memory_stats()?.bytes_in_use;
@@ -232,7 +232,7 @@ fn executions_leak(context: &Context) -> Verdict {
     for _ in 0..50 {
         work()?;
     }
-    let settled = crate::host::eventually(PATIENCE, || {
+    let settled = pjrt_testing::host::eventually(PATIENCE, || {
         device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= before)
     });
     ensure!(settled, "bytes_in_use grew from {before} to {}", device.memory_stats()?.bytes_in_use);

@@ -8,9 +8,9 @@ use crate::conform::harness::{
     Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, numbers, refused,
     upload_four,
 };
-use crate::host::{Client, Code, ElementType, Error, HostArray, Program, UserData};
-use crate::protobuf::CompileOptions;
 use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{Client, Code, ElementType, Error, HostArray, Program, UserData};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -173,7 +173,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "memory/too_large_output",
         "A program whose output does not fit into memory is refused with RESOURCE_EXHAUSTED, by the compilation, the execution or an event, and the client can be used afterwards.",
         too_large_output,
-        "PJRT_LoadedExecutable_Execute when options>launch_id=940 code INTERNAL",
+        "PJRT_LoadedExecutable_Execute when options>launch_id=871 code INTERNAL",
     )
     .host(EXHAUSTED, EXHAUSTED_TEXT),
     check(
@@ -195,8 +195,8 @@ pub(super) const CHECKS: &[Entry] = &[
 ];
 
 /// The host that depends on the code of an exhausted memory.
-const EXHAUSTED: &str = "TensorFlow, tensorflow/python/framework/errors_impl.py, ResourceExhaustedError, and JAX, jaxlib, XlaRuntimeError";
-const EXHAUSTED_TEXT: &str = "TensorFlow turns this code into the exception that programs catch to try a smaller batch; JAX begins the exception's message with the code, for which programs search.";
+const EXHAUSTED: &str = "DeePMD-kit on JAX, deepmd/jax/utils/auto_batch_size.py, AutoBatchSize.is_oom_error, and torch_tpu, torch_tpu/common/error_utils.cc, IsXlaOomError";
+const EXHAUSTED_TEXT: &str = "Recognize exhausted memory by this code, which begins the message of JAX's exception; DeePMD-kit then tries a smaller batch.";
 
 /// The number of elements of an array of f32 that fits into no memory.
 const TOO_MANY: i64 = 1 << 44;
@@ -332,7 +332,7 @@ fn at_the_end(context: &Context) -> Verdict {
     let data = UserData::default();
     client.device()?.default_memory()?.set_user_data(&KEYS[0], &data).ok_or_else(no_table)?;
     drop(client);
-    let once = crate::host::eventually(PATIENCE, || data.dropped() > 0);
+    let once = pjrt_testing::host::eventually(PATIENCE, || data.dropped() > 0);
     ensure!(once, "the data was not destroyed although the client was");
     equal("the number of times that the data was destroyed", data.dropped(), 1)
 }
@@ -358,7 +358,7 @@ fn stats(context: &Context) -> Verdict {
         "bytes_in_use went from {before} to {with} with an output of {SIZE} bytes"
     );
     drop(launched);
-    let shrunk = crate::host::eventually(PATIENCE, || {
+    let shrunk = pjrt_testing::host::eventually(PATIENCE, || {
         device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= with - SIZE)
     });
     ensure!(shrunk, "bytes_in_use did not shrink from {with} after the output was destroyed");
@@ -387,7 +387,9 @@ fn peak(context: &Context) -> Verdict {
         let used = with.bytes_in_use;
         ensure!(peak >= used, "peak_bytes_in_use is {peak}; expected at least bytes_in_use, which is {used}");
         drop(buffer);
-        crate::host::eventually(SHORT, || device.memory_stats().is_ok_and(|stats| stats.bytes_in_use < used));
+        pjrt_testing::host::eventually(SHORT, || {
+            device.memory_stats().is_ok_and(|stats| stats.bytes_in_use < used)
+        });
         let after = device.memory_stats()?.peak_bytes_in_use;
         ensure!(
             after.is_some_and(|after| after >= peak),
@@ -411,7 +413,7 @@ fn stats_of_each(context: &Context) -> Verdict {
         devices
             .iter()
             .map(|device| Ok(device.memory_stats()?.bytes_in_use))
-            .collect::<Result<Vec<_>, crate::host::Error>>()
+            .collect::<Result<Vec<_>, pjrt_testing::host::Error>>()
     };
     let bytes = vec![1; SIZE as usize];
     for (index, device) in devices.iter().enumerate() {
@@ -510,7 +512,7 @@ fn too_large_output(context: &Context) -> Verdict {
                 Some(client.device()?),
                 None,
             )?;
-            let outcome = launch(&executable, &[&x.buffer], 940)
+            let outcome = launch(&executable, &[&x.buffer], 871)
                 .and_then(|launched| launched.outputs[0][0].ready()?.wait());
             exhausted(WHAT, outcome)?;
         }

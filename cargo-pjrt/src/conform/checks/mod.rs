@@ -3,7 +3,7 @@
 /// The functions that the language of the fault plugin can name.
 #[cfg(test)]
 mod functions {
-    pub(super) use crate::host::EXTENSION_FUNCTIONS;
+    pub(super) use pjrt_testing::host::EXTENSION_FUNCTIONS;
 }
 
 /// The language of the fault plugin.

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::calls::{CALLS, Call, Objects};
 use crate::conform::harness::{Check, Context, Finding, Source, Verdict, ensure};
-use crate::host::{Code, Error, prefilled};
 use crate::requirements::Profile;
 use pjrt_sys::{PJRT_API_MINOR, SLOTS, STRUCTS};
+use pjrt_testing::host::{Code, Error, prefilled};
 
 /// An output of a function, and the condition under which it has a meaning.
 #[derive(Debug, Clone, Copy)]

@@ -2,8 +2,8 @@
 
 use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{Context, Finding, Verdict, compile_add, ensure, equal};
-use crate::host::ReturnedBytes;
 use crate::requirements::Profile;
+use pjrt_testing::host::ReturnedBytes;
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

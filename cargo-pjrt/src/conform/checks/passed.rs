@@ -7,9 +7,9 @@ use crate::conform::harness::{
     Context, Finding, Verdict, add_program, compile_add, ensure, equal, f32_bytes, numbers, risky,
     upload_four,
 };
-use crate::host::{CreateOption, ElementType, ExecuteOptions, HostMemory, Program, Value};
-use crate::protobuf::CompileOptions;
 use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{CreateOption, ElementType, ExecuteOptions, HostMemory, Program, Value};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

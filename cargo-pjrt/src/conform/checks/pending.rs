@@ -1,7 +1,7 @@
 //! Arrays whose data the host withholds, and arrays that are in error.
 
 use crate::conform::harness::{Finding, f32_bytes, upload_four};
-use crate::host::{AliasHandle, Buffer, Client, Code, ElementType, Error, TransferManager};
+use pjrt_testing::host::{AliasHandle, Buffer, Client, Code, ElementType, Error, TransferManager};
 
 /// An array of four numbers whose data comes later.
 pub(super) struct Pending {

@@ -6,9 +6,11 @@ use super::program_text::{compiled, launch};
 use crate::conform::harness::{
     Context, Finding, ONE_DEVICE, Verdict, add_program, ensure, equal, f32_bytes, numbers, upload_to,
 };
-use crate::host::{Buffer, Client, Code, Device, ElementType, ExecuteOptions, Memory, Result, ViewMemory};
-use crate::protobuf::CompileOptions;
 use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{
+    Buffer, Client, Code, Device, ElementType, ExecuteOptions, Memory, Result, ViewMemory,
+};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

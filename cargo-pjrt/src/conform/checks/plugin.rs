@@ -6,9 +6,9 @@ use pjrt_sys::SLOTS;
 
 use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{Context, Finding, INITIALIZES, PROCESS_ENDS, Verdict, ensure};
-use crate::host::{SlotState, Value};
 use crate::requirements::Profile;
 use crate::requirements::table;
+use pjrt_testing::host::{SlotState, Value};
 
 pub(super) const CHECKS: &[Entry] = &[
     check("plugin/version_is_0", "The major version of the C API is 0.", major, "GetPjrtApi set major=1")

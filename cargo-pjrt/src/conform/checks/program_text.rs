@@ -1,8 +1,8 @@
 //! Programs of several parameters and outputs, which only add.
 
 use crate::conform::harness::Finding;
-use crate::host::{Buffer, Client, ExecuteOptions, Launched, LoadedExecutable, Program, Result};
-use crate::protobuf::CompileOptions;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{Buffer, Client, ExecuteOptions, Launched, LoadedExecutable, Program, Result};
 
 /// An addition of a program: the two values that it adds, such as `%p0`, and their type.
 pub(super) type Sum<'a> = (&'a str, &'a str, &'a str);

@@ -5,9 +5,10 @@ use super::program_text::{compiled, launch, sums, with_main};
 use crate::conform::harness::{
     Context, Finding, PATIENCE, Verdict, ensure, equal, f32_bytes, numbers, upload_four,
 };
-use crate::host::{Buffer, Client, Code, ElementType, Error, HostArray, LoadedExecutable, Program};
-use crate::protobuf::{CompileOptions, hlo_tuple};
+use crate::protobuf::hlo_tuple;
 use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{Buffer, Client, Code, ElementType, Error, HostArray, LoadedExecutable, Program};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

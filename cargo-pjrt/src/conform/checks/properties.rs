@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use super::entry::{Entry, check};
 use crate::conform::harness::{Context, Finding, Verdict, compile_add, ensure};
-use crate::host::{NamedValue, Value};
 use crate::requirements::Profile;
+use pjrt_testing::host::{NamedValue, Value};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

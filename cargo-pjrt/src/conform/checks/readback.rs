@@ -6,8 +6,8 @@ use crate::conform::harness::{
     Context, Finding, PATIENCE, Verdict, ensure, equal, f32_bytes, fails_with, numbers, refused_with,
     upload_four,
 };
-use crate::host::{Buffer, Client, Code, CopyLayout, ElementType, HostArray, Layout};
 use crate::requirements::Profile;
+use pjrt_testing::host::{Buffer, Client, Code, CopyLayout, ElementType, HostArray, Layout};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -164,14 +164,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(84),
 ];
 
-fn six(client: &Client) -> Result<Buffer, crate::host::Error> {
+fn six(client: &Client) -> Result<Buffer, pjrt_testing::host::Error> {
     let bytes = f32_bytes(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
     let array = HostArray::new(&bytes, ElementType::F32, &[2, 3]);
     client.upload(&array, Some(client.device()?), None).map(|uploaded| uploaded.buffer)
 }
 
 /// Uploads an array of `len` bytes. Each check uses a different length, so that faults recognize its array.
-fn of_len(client: &Client, len: i64) -> Result<Buffer, crate::host::Error> {
+fn of_len(client: &Client, len: i64) -> Result<Buffer, pjrt_testing::host::Error> {
     let bytes: Vec<u8> = (1..=len).map(|byte| byte as u8).collect();
     let dims = [len];
     let array = HostArray::new(&bytes, ElementType::U8, &dims);

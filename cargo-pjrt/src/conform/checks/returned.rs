@@ -4,12 +4,12 @@ use super::program_text::{compiled, sums};
 use crate::conform::harness::{
     Check, Context, Finding, Source, Verdict, compile_add, ensure, risky, upload_four,
 };
-use crate::host::{
+use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{
     Buffer, Client, DeviceDescription, ElementType, Error, Executable, HostArray, LoadedExecutable, Memory,
     ReadAgain, Topology,
 };
-use crate::protobuf::CompileOptions;
-use crate::requirements::Profile;
 
 /// A function that returns memory which the plugin owns.
 struct Function {

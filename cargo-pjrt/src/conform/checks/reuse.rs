@@ -4,8 +4,8 @@
 use super::arrays::{FIRST, Floats, OTHER, SECOND, launch};
 use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{Context, Expected, Finding, Verdict};
-use crate::host::{Buffer, Code, CopyLayout};
 use crate::requirements::Profile;
+use pjrt_testing::host::{Buffer, Code, CopyLayout};
 
 const DELETE: &str = "PJRT_Buffer_Delete";
 const DELETE_TEXT: &str = "The function drops the buffer's reference to its memory, which frees the memory once all computations and copies that use it have ended.";

@@ -4,8 +4,8 @@ use super::entry::{Entry, check};
 use crate::conform::harness::{
     Context, PATIENCE, Verdict, compile_add, ensure, equal, f32_bytes, fails_with, numbers, upload_four,
 };
-use crate::host::{Code, ElementType, ViewMemory};
 use crate::requirements::Profile;
+use pjrt_testing::host::{Code, ElementType, ViewMemory};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -141,7 +141,7 @@ fn error_read(context: &Context) -> Verdict {
     let client = context.client()?;
     let memory = client.device()?.default_memory()?;
     let buffer = client.error_buffer((Code::ABORTED, "given up"), ElementType::F32, &[4], memory)?;
-    let outcome = buffer.read_into(16, &crate::host::CopyLayout::Unsaid);
+    let outcome = buffer.read_into(16, &pjrt_testing::host::CopyLayout::Unsaid);
     fails_with("reading", outcome, Code::ABORTED, "given up")
 }
 
@@ -217,7 +217,7 @@ fn view_deleter(context: &Context) -> Verdict {
             view.delete()?;
         }
         drop(view);
-        let called = crate::host::eventually(PATIENCE, || memory.deleted() > 0);
+        let called = pjrt_testing::host::eventually(PATIENCE, || memory.deleted() > 0);
         ensure!(called, "the callback was not called although the array is destroyed");
         // A second call may come from another thread.
         std::thread::sleep(std::time::Duration::from_millis(2));

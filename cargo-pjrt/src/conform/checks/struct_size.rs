@@ -2,9 +2,9 @@
 
 use super::calls::{CALLS, Call, Objects};
 use crate::conform::harness::{Check, Context, Finding, Source, Verdict, ensure, guarded};
-use crate::host::{Code, Fence, fenced};
 use crate::requirements::Profile;
 use pjrt_sys::SLOTS;
+use pjrt_testing::host::{Code, Fence, fenced};
 
 /// The functions to which hosts pass extensions, so that `extension_start` must be valid.
 const EXTENDED: [&str; 3] = ["PJRT_Client_Compile", "PJRT_Compile", "PJRT_LoadedExecutable_Execute"];

@@ -5,8 +5,8 @@ use crate::conform::harness::{
     Context, Expected, Verdict, ensure, equal, f32_bytes, fails_with, numbers, permutations, reading_order,
     refused_with,
 };
-use crate::host::{Client, Code, ElementType, Layout, TransferManager};
 use crate::requirements::Profile;
+use pjrt_testing::host::{Client, Code, ElementType, Layout, TransferManager};
 
 const CREATE: &str = "PJRT_Client_CreateBuffersForAsyncHostToDevice fail INTERNAL";
 
@@ -123,7 +123,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["outputs/*", "struct_size/*", "transfer/*"]),
 ];
 
-fn manager(client: &Client) -> Result<TransferManager, crate::host::Error> {
+fn manager(client: &Client) -> Result<TransferManager, pjrt_testing::host::Error> {
     let shapes = [(ElementType::F32, vec![4]), (ElementType::F32, vec![2, 3])];
     client.transfer_manager(&shapes, client.device()?.default_memory()?)
 }

@@ -5,8 +5,8 @@ use super::threads::on_threads;
 use crate::conform::harness::{
     Check, Context, Expected, Finding, PATIENCE, Source, Verdict, ensure, equal, f32_bytes, refused_with,
 };
-use crate::host::{Code, ElementType, HostArray, HostMemory, Layout, Semantics};
 use crate::requirements::Profile;
+use pjrt_testing::host::{Code, ElementType, HostArray, HostMemory, Layout, Semantics};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -537,7 +537,7 @@ fn changed_afterwards(context: &Context, semantics: Semantics) -> Verdict {
         if semantics == Semantics::ImmutableUntilTransferCompletes {
             uploaded.done.wait()?;
         }
-        uploaded.memory.fill(0xEE);
+        uploaded.memory.overwrite();
         same_bytes(&uploaded.buffer.read()?, &bytes)?;
     }
     Ok(())

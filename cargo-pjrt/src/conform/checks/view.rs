@@ -6,12 +6,12 @@ use crate::conform::harness::{
     Check, Context, Finding, PATIENCE, Source, Verdict, add_program, ensure, equal, f32_bytes, numbers,
     refused,
 };
-use crate::host::{
+use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{
     Buffer, Client, Code, ElementType, ExecuteOptions, HostArray, LoadedExecutable, Program, Result,
     ViewMemory, eventually,
 };
-use crate::protobuf::CompileOptions;
-use crate::requirements::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

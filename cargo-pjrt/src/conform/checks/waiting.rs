@@ -11,12 +11,12 @@ use crate::conform::harness::{
     Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, f32_bytes, numbers,
     upload_four,
 };
-use crate::host::{
+use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{
     Buffer, Client, Code, CopyLayout, ElementType, Error, Event, HostArray, Launched, LoadedExecutable,
     Program, eventually,
 };
-use crate::protobuf::CompileOptions;
-use crate::requirements::Profile;
 
 pub(super) const CHECKS: &[Entry] = &[
     check(

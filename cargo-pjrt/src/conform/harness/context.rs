@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::message::{Step, in_step};
-use crate::host::{Client, CreateOption, Error, Plugin, Result};
+use pjrt_testing::host::{Client, CreateOption, Error, Plugin, Result};
 
 /// The maximum time that a check waits for a result that hosts wait for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);

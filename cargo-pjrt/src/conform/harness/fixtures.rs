@@ -1,10 +1,10 @@
 //! The program and the arrays that many checks use.
 
 use super::message::{Step, in_step};
-use crate::host::{
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{
     Buffer, Client, Device, ElementType, Executable, HostArray, LoadedExecutable, Program, Result, Uploaded,
 };
-use crate::protobuf::CompileOptions;
 
 /// Returns a program that adds two arrays of f32. All checks that execute a program use this one, so that
 /// plugins which support nothing else can still be checked.

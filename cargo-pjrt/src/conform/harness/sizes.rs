@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::comparison::Expected;
 use super::verdict::{Finding, Verdict};
-use crate::host::ElementType;
+use pjrt_testing::host::ElementType;
 
 /// Sizes in bytes: small ones, powers of two at which plugins divide copies, and sizes just beyond them, so that
 /// the last part of a divided copy is incomplete.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::host::{Code, Error, Result};
+use pjrt_testing::host::{Code, Error, Result};
 
 /// The result of a check.
 pub(crate) type Verdict = std::result::Result<(), Finding>;

@@ -1,8 +1,8 @@
 //! The difference between two arrays, such as a plugin's and the recorded one.
 
 use crate::array::{element_text, number, position};
-use crate::host::ElementType;
 use crate::session::log::Shape;
+use pjrt_testing::host::ElementType;
 
 /// Formats a shape as a StableHLO type.
 pub(crate) fn in_words(shape: &Shape) -> String {

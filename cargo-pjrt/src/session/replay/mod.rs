@@ -11,9 +11,9 @@ pub(crate) use options::tolerance;
 pub(crate) use replayer::{Observed, Replayer};
 
 use super::log::{Entry, Log};
-use crate::host::Plugin;
 use crate::process::child;
 use crate::process::output::{self, visible};
+use pjrt_testing::host::Plugin;
 
 /// Replays a log, and prints the outcome. Returns `true` if nothing differs.
 ///

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use super::difference::{Difference, difference, in_words};
 use super::options::Options;
 use super::report::Report;
-use crate::host::{
+use crate::session::log::{Entry, Failure, Log, Place, Shape};
+use pjrt_testing::host::{
     Buffer, Client, Code, CreateOption, Device, ElementType, Error, ExecuteOptions, HostArray,
     LoadedExecutable, Memory, NamedValue, Plugin, Program,
 };
-use crate::session::log::{Entry, Failure, Log, Place, Shape};
 
 /// The client that replaces a recorded one.
 struct ReplayClient {

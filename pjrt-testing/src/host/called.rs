@@ -18,7 +18,7 @@ static ON_FIRST_CALL: OnceLock<fn(&'static str)> = OnceLock::new();
 
 /// Registers a function that is called with the name of each function before its first call since the last
 /// [`take_called`], on the calling thread. Only the first registration counts.
-pub(crate) fn on_first_calls(report: fn(&'static str)) {
+pub fn on_first_calls(report: fn(&'static str)) {
     ON_FIRST_CALL.get_or_init(|| report);
 }
 
@@ -43,7 +43,7 @@ fn report(name: &'static str) {
 }
 
 /// Returns the functions that were called since the last call of this function, on any thread and any plugin.
-pub(crate) fn take_called() -> Vec<&'static str> {
+pub fn take_called() -> Vec<&'static str> {
     let slots = SLOTS.iter().zip(&SLOTS_CALLED);
     let slots = slots.filter(|(_, called)| called.swap(false, Ordering::Relaxed)).map(|(slot, _)| slot.name);
     let of_extensions =

@@ -96,13 +96,19 @@ impl Error {
         Self { code: Code::UNIMPLEMENTED, is_of_success: false, ..Self::broken(function, message) }
     }
 
+    /// Creates the error for arguments of this crate's own functions that are wrong.
+    pub(crate) fn of_caller(function: &'static str, message: impl Into<String>) -> Self {
+        Self { code: Code::INVALID_ARGUMENT, is_of_success: false, ..Self::broken(function, message) }
+    }
+
     /// Returns the code and a colon, or nothing if the plugin returned no error: the message says that.
     fn code_text(&self) -> String {
         if self.is_of_success { String::new() } else { format!("{}: ", self.code) }
     }
 
     /// Creates the error for a result that the interface does not allow.
-    pub(crate) fn broken(function: &'static str, message: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn broken(function: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self {
             function,

@@ -2,12 +2,12 @@
 
 /// A protocol buffer message that is being encoded.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Message(Vec<u8>);
+pub struct Message(Vec<u8>);
 
 impl Message {
     /// Appends a field with an integer or a boolean.
     #[must_use]
-    pub(super) fn int(mut self, field: u32, value: i64) -> Self {
+    pub fn int(mut self, field: u32, value: i64) -> Self {
         self.varint(u64::from(field) << 3);
         self.varint(value as u64);
         self
@@ -15,7 +15,7 @@ impl Message {
 
     /// Appends a field with bytes or a string.
     #[must_use]
-    pub(super) fn bytes(mut self, field: u32, value: &[u8]) -> Self {
+    pub fn bytes(mut self, field: u32, value: &[u8]) -> Self {
         self.varint(u64::from(field) << 3 | 2);
         self.varint(value.len() as u64);
         self.0.extend(value);
@@ -24,13 +24,13 @@ impl Message {
 
     /// Appends a field with a nested message.
     #[must_use]
-    pub(super) fn message(self, field: u32, value: &Self) -> Self {
+    pub fn message(self, field: u32, value: &Self) -> Self {
         self.bytes(field, &value.0)
     }
 
     /// Returns the encoded message.
     #[must_use]
-    pub(super) fn encode(self) -> Vec<u8> {
+    pub fn encode(self) -> Vec<u8> {
         self.0
     }
 

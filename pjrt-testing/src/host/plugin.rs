@@ -80,7 +80,7 @@ const EXTENSION_NAMES: &[&str] = &[
 const MAX_EXTENSIONS: usize = 256;
 
 /// The Args struct of a slot.
-pub(crate) trait SlotArgs: SizedStruct {
+pub trait SlotArgs: SizedStruct {
     /// The index of the slot in the table.
     const INDEX: usize;
 }
@@ -111,6 +111,22 @@ impl Plugin {
             ));
         }
         Ok(Self { table })
+    }
+
+    /// Wraps the table of a plugin that is part of this program, or returns the reason why it cannot be used.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the table is too small to have a version.
+    pub fn linked(table: &'static PJRT_Api) -> std::result::Result<Self, String> {
+        // SAFETY: a reference is not null, and lives as long as the process.
+        unsafe { Self::from_table(table) }
+    }
+
+    /// Returns the address of the table, which differs between plugins.
+    #[must_use]
+    pub fn address(self) -> usize {
+        self.table.addr()
     }
 
     /// Returns the major and minor version of the C API that the plugin reports.
@@ -183,7 +199,7 @@ impl Plugin {
     /// # Safety
     ///
     /// The table has the function, and a host may pass this struct to it.
-    pub(crate) unsafe fn forward<A: SlotArgs>(self, args: *mut A) -> *mut PJRT_Error {
+    pub unsafe fn forward<A: SlotArgs>(self, args: *mut A) -> *mut PJRT_Error {
         let function = self.typed_function::<A>().expect("the table has the function");
         // SAFETY: guaranteed by the caller.
         unsafe { function(args) }

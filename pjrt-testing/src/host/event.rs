@@ -64,6 +64,12 @@ impl Event {
         Ok(Self { plugin, raw })
     }
 
+    /// Returns the plugin.
+    #[must_use]
+    pub fn plugin(&self) -> Plugin {
+        self.plugin
+    }
+
     /// Creates an event that the host completes (`PJRT_Event_Create`).
     ///
     /// # Errors
@@ -217,7 +223,7 @@ unsafe extern "C" fn called_back(error: *mut PJRT_Error, user_arg: *mut c_void) 
 }
 
 /// Polls a condition until it holds or the timeout expires. Returns `true` if it held.
-pub(crate) fn eventually(timeout: Duration, mut holds: impl FnMut() -> bool) -> bool {
+pub fn eventually(timeout: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + timeout;
     loop {
         if holds() {

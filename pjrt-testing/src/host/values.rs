@@ -6,7 +6,7 @@ use pjrt_sys::*;
 use serde::{Deserialize, Serialize};
 
 use super::error::Result;
-use super::slices::{array, believed, given, text};
+use super::slices::{array, believed, given, given_text, text};
 
 /// A named value: an option, an attribute or a property (`PJRT_NamedValue`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,7 +53,8 @@ impl fmt::Display for Value {
 ///
 /// # Errors
 ///
-/// Returns INTERNAL if the size of the array, or of a name or value in it, is not credible.
+/// Returns INTERNAL if the size of the array, or of a name or value in it, is not credible, or if the size of a text
+/// is wrong.
 ///
 /// # Safety
 ///
@@ -68,9 +69,9 @@ pub(crate) unsafe fn named_values(
     // too.
     unsafe {
         for raw in given(function, start, len)? {
-            believed::<u8>(function, raw.name_size)?;
+            given_text(function, raw.name, raw.name_size)?;
             match raw.type_.0 {
-                0 => believed::<u8>(function, raw.value_size)?,
+                0 => drop(given_text(function, raw.u.string_value, raw.value_size)?),
                 2 => believed::<i64>(function, raw.value_size)?,
                 _ => {}
             }
@@ -88,7 +89,7 @@ pub(crate) unsafe fn named_values(
 /// # Safety
 ///
 /// The pointer is null, or valid for `len` named values whose names and values can be read.
-pub(crate) unsafe fn named_values_of_host(start: *const PJRT_NamedValue, len: usize) -> Vec<NamedValue> {
+pub unsafe fn named_values_of_host(start: *const PJRT_NamedValue, len: usize) -> Vec<NamedValue> {
     // SAFETY: guaranteed by the caller. The type says which field of the union is set.
     unsafe {
         let read = |raw: &PJRT_NamedValue| NamedValue {

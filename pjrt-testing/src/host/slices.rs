@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::slice;
 
 use super::error::{Error, Result};
+use super::passed::PAST_END;
 
 /// The largest credible size of a string or list in bytes.
 const MOST_BYTES: usize = 256 << 20;
@@ -45,7 +46,7 @@ pub(crate) unsafe fn given<'a, T>(function: &'static str, start: *const T, len: 
 ///
 /// # Errors
 ///
-/// The same as for [`given`].
+/// The same as for [`given`]. Also returns INTERNAL if the string has a [flaw](flaw_of).
 ///
 /// # Safety
 ///
@@ -53,7 +54,47 @@ pub(crate) unsafe fn given<'a, T>(function: &'static str, start: *const T, len: 
 pub(crate) unsafe fn given_text(function: &'static str, start: *const c_char, len: usize) -> Result<String> {
     believed::<u8>(function, len)?;
     // SAFETY: guaranteed by the caller.
+    let text = unsafe { text(start, len) };
+    match flaw_of(&text) {
+        None => Ok(text),
+        Some(flaw) => Err(Error::broken(function, format!("it succeeded, but it returned {flaw}"))),
+    }
+}
+
+/// Reads a string that may have any bytes, such as a fingerprint.
+///
+/// # Errors
+///
+/// The same as for [`given`].
+///
+/// # Safety
+///
+/// The same as for [`given`].
+pub(crate) unsafe fn given_bytes(function: &'static str, start: *const c_char, len: usize) -> Result<String> {
+    believed::<u8>(function, len)?;
+    // SAFETY: guaranteed by the caller.
     Ok(unsafe { text(start, len) })
+}
+
+/// Describes a string whose size is wrong: it contains a zero byte, or bytes after the end of a string that the
+/// host passed.
+pub(crate) fn flaw_of(text: &str) -> Option<String> {
+    let size = text.len();
+    if text.contains(PAST_END) {
+        return Some(format!(
+            "the text {text:?}, which continues past the end of a text that the host passed: the plugin probably reads the \
+             host's text up to a zero byte, and not up to its size"
+        ));
+    }
+    match text.find('\0')? {
+        at if at + 1 == size => Some(format!(
+            "the text {text:?}, whose size of {size} bytes includes a terminating zero byte; the size of a text is that of its \
+             characters"
+        )),
+        at => Some(format!(
+            "the text {text:?}, whose byte {at} of {size} is zero: the size is probably that of a larger buffer"
+        )),
+    }
 }
 
 /// Reads a string that a plugin returned. Bytes that are not UTF-8 are replaced.
@@ -61,7 +102,7 @@ pub(crate) unsafe fn given_text(function: &'static str, start: *const c_char, le
 /// # Safety
 ///
 /// The pointer is null, or valid for `len` bytes.
-pub(crate) unsafe fn text(start: *const c_char, len: usize) -> String {
+pub unsafe fn text(start: *const c_char, len: usize) -> String {
     // SAFETY: guaranteed by the caller.
     String::from_utf8_lossy(unsafe { bytes(start.cast(), len) }).into_owned()
 }
@@ -71,7 +112,7 @@ pub(crate) unsafe fn text(start: *const c_char, len: usize) -> String {
 /// # Safety
 ///
 /// The pointer is null, or valid for `len` bytes, for as long as the caller uses them.
-pub(crate) unsafe fn bytes<'a>(start: *const c_void, len: usize) -> &'a [u8] {
+pub unsafe fn bytes<'a>(start: *const c_void, len: usize) -> &'a [u8] {
     // SAFETY: guaranteed by the caller.
     unsafe { array(start.cast::<u8>(), len) }
 }
@@ -81,7 +122,7 @@ pub(crate) unsafe fn bytes<'a>(start: *const c_void, len: usize) -> &'a [u8] {
 /// # Safety
 ///
 /// The pointer is null, or valid for `len` elements, for as long as the caller uses them.
-pub(crate) unsafe fn array<'a, T>(start: *const T, len: usize) -> &'a [T] {
+pub unsafe fn array<'a, T>(start: *const T, len: usize) -> &'a [T] {
     if start.is_null() || len == 0 {
         return &[];
     }
@@ -92,6 +133,20 @@ pub(crate) unsafe fn array<'a, T>(start: *const T, len: usize) -> &'a [T] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_with_zero_bytes_and_bytes_past_the_end_are_refused() {
+        let of = |text: &str| {
+            // SAFETY: the size is that of the text.
+            unsafe { given_text("PJRT_Memory_Kind", text.as_ptr().cast(), text.len()) }
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(of("device"), Ok("device".to_owned()));
+        assert_eq!(of(""), Ok(String::new()));
+        assert!(of("device\0").unwrap_err().contains("7 bytes includes a terminating zero byte"));
+        assert!(of("device\0\0").unwrap_err().contains("byte 6 of 8 is zero"));
+        assert!(of(&format!("device{PAST_END}")).unwrap_err().contains("past the end of a text"));
+    }
 
     #[test]
     fn sizes_that_nobody_has_written_are_refused_with_function_and_number() {

@@ -1,0 +1,283 @@
+//! Step 4 of the tutorial: the device has a queue, and executes commands later than the plugin submits them.
+
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use pjrt_plugin::layout::dense_size;
+use pjrt_plugin::queue::{AddressSpace, Block, MemoryPool, Queue};
+use pjrt_plugin::stablehlo::{self, Signature};
+use pjrt_plugin::{
+    ArraySpec, ClientConfig, CompileRequest, CopyToHost, DeviceAssignment, DeviceDescription, Error,
+    Execution, HostBuffer, Input, Memory, Pending, PjrtBuffer, PjrtClient, PjrtDevice, PjrtExecutable,
+    Placement, PluginAttributes, Prepared, Result, pjrt_plugin,
+};
+use pjrt_stablehlo::ir::{ElementType, Function, Op, OpCode};
+use pjrt_stablehlo::passes::{CoreOps, decompose};
+
+/// The number of bytes of a device's memory, and the alignment of arrays in it.
+const MEMORY_SIZE: usize = 64 << 20;
+const ALIGNMENT: usize = 64;
+
+/// The plugin. A host creates one client, and obtains all other objects from it.
+pub struct Tutorial {
+    devices: Vec<Device>,
+}
+
+/// A device as hosts see it.
+pub struct Device {
+    description: DeviceDescription,
+    memories: [Memory; 1],
+    chip: Arc<Chip>,
+}
+
+/// A device as its driver sees it: a queue, whose thread owns the bytes of the memory, and the addresses of the memory.
+pub struct Chip {
+    queue: Arc<Queue<Vec<u8>>>,
+    memory: MemoryPool,
+}
+
+/// An array on the device, which is freed when the value is dropped.
+pub struct Buffer {
+    chip: Arc<Chip>,
+    block: Block,
+    size: usize,
+}
+
+/// A compiled program. Its values have numbers, and an address when the program is launched.
+pub struct Executable {
+    signature: Signature,
+    commands: Vec<Command>,
+    /// The offset of each value in the temporary memory, which arguments do not use, and its number of elements.
+    values: Vec<(usize, usize)>,
+    temporary_size: usize,
+    arguments: Vec<usize>,
+    results: Vec<usize>,
+}
+
+/// A command of the device: reads two arrays of f32, and writes one.
+struct Command {
+    kernel: Kernel,
+    operands: [usize; 2],
+    result: usize,
+}
+
+enum Kernel {
+    Add,
+    Multiply,
+}
+
+#[pjrt_plugin]
+impl PjrtClient for Tutorial {
+    type Device = Device;
+    type Buffer = Buffer;
+    type Executable = Executable;
+    type Loaded = Arc<Executable>;
+
+    const PLATFORM_NAME: &'static str = "tutorial";
+
+    fn plugin_attributes() -> PluginAttributes {
+        PluginAttributes::new().with_stablehlo_versions()
+    }
+
+    fn create(_: ClientConfig) -> Result<Self> {
+        Ok(Self { devices: vec![Device::start(0)?] })
+    }
+
+    fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    fn platform_version(&self) -> String {
+        env!("CARGO_PKG_VERSION").to_owned()
+    }
+
+    fn compile(request: CompileRequest<'_, Self>) -> Result<Executable> {
+        let module = decompose(&request.program.parse()?, &core_ops())?;
+        Executable::new(stablehlo::main(&module)?, Signature::of(&module)?)
+    }
+
+    fn load(&self, executable: &Arc<Executable>, _: &DeviceAssignment) -> Result<Arc<Executable>> {
+        Ok(Arc::clone(executable))
+    }
+
+    fn execute(&self, loaded: &Arc<Executable>, execution: Execution<Buffer>) -> Result<()> {
+        let (executable, chip) = (Arc::clone(loaded), Arc::clone(&self.devices[0].chip));
+        // The closure runs when the inputs have memory. Their data may be the result of commands that are still in the queue.
+        execution.when_allocated(move |ready| {
+            ready.enqueue(
+                |_, inputs| executable.prepare(&chip, inputs),
+                |_, launch| {
+                    chip.queue.submit(move |ram| {
+                        launch.carry_out(ram);
+                        Ok(())
+                    })
+                },
+            );
+        });
+        Ok(())
+    }
+
+    fn buffer_from_host(&self, data: HostBuffer, to: Placement<'_, Self>) -> Result<Pending<Buffer>> {
+        let buffer = Buffer::allocate(&to.device.chip, data.dense_size(), "array from the host")?;
+        let range = buffer.range();
+        // The command owns `data`, and so the right to read the host's memory.
+        let ready = buffer.chip.queue.submit(move |ram| data.copy_into(&mut ram[range]));
+        Ok(Pending::allocated(buffer, ready))
+    }
+}
+
+/// Returns the operations of the device, with the element types.
+fn core_ops() -> CoreOps {
+    CoreOps::from_ops([OpCode::Add, OpCode::Multiply])
+        .named("the tutorial device")
+        .for_elements([ElementType::F32])
+}
+
+impl Executable {
+    fn new(main: &Function, signature: Signature) -> Result<Self> {
+        let mut space = AddressSpace::new(usize::MAX, ALIGNMENT);
+        let mut values = Vec::new();
+        for (_, value) in main.body.values() {
+            let spec = ArraySpec::try_from(&value.ty)?;
+            let size = dense_size(spec.dims(), 4)?;
+            let offset = space.allocate(size).ok_or_else(|| Error::resource_exhausted("too many values"))?;
+            values.push((offset, size / 4));
+        }
+        let mut commands = Vec::new();
+        for (_, op) in main.ops() {
+            let kernel = match op.kind {
+                Op::Add(_) => Kernel::Add,
+                Op::Multiply(_) => Kernel::Multiply,
+                _ => continue, // `func.return`: `decompose` leaves no other operation.
+            };
+            let operands = [op.operand(0).index(), op.operand(1).index()];
+            commands.push(Command { kernel, operands, result: op.result().index() });
+        }
+        Ok(Self {
+            signature,
+            commands,
+            values,
+            temporary_size: space.highest(),
+            arguments: main.arguments().iter().map(|value| value.index()).collect(),
+            results: main.returned().iter().map(|value| value.index()).collect(),
+        })
+    }
+
+    /// Allocates the outputs and the temporary memory of a launch, and creates its command.
+    fn prepare(
+        self: &Arc<Self>,
+        chip: &Arc<Chip>,
+        inputs: &[Input<Buffer>],
+    ) -> Result<Prepared<Buffer, Launch, Block>> {
+        let temporary = chip.memory.allocate(self.temporary_size, "temporary memory")?;
+        let outputs = self.signature.outputs.iter();
+        let outputs = outputs.map(|spec| Buffer::allocate(chip, dense_size(spec.dims(), 4)?, "output"));
+        let outputs: Vec<Buffer> = outputs.collect::<Result<_>>()?;
+        let mut addresses: Vec<usize> =
+            self.values.iter().map(|(offset, _)| temporary.address() + offset).collect();
+        for (argument, input) in self.arguments.iter().zip(inputs) {
+            addresses[*argument] = input.block.address();
+        }
+        let targets = outputs.iter().map(|output| output.block.address()).collect();
+        let command = Launch { executable: Arc::clone(self), addresses, targets };
+        Ok(Prepared { outputs, command, until_submitted: temporary })
+    }
+}
+
+/// The command that runs a program. It contains addresses, and owns no memory.
+struct Launch {
+    executable: Arc<Executable>,
+    /// The address of each value of the program.
+    addresses: Vec<usize>,
+    /// The addresses of the outputs.
+    targets: Vec<usize>,
+}
+
+impl Launch {
+    /// Carries out the commands, and copies the results to their addresses: the work of the device.
+    fn carry_out(&self, ram: &mut [u8]) {
+        let Executable { commands, values, results, .. } = &*self.executable;
+        let read = |ram: &[u8], value: usize| ram[self.addresses[value]..][..4 * values[value].1].to_vec();
+        for Command { kernel, operands, result } in commands {
+            let [x, y] = operands.map(|operand| read(ram, operand));
+            let elements = x.as_chunks().0.iter().zip(y.as_chunks().0);
+            let result = &mut ram[self.addresses[*result]..][..x.len()];
+            for ((x, y), result) in elements.zip(result.as_chunks_mut().0) {
+                let (x, y) = (f32::from_le_bytes(*x), f32::from_le_bytes(*y));
+                *result = match kernel {
+                    Kernel::Add => x + y,
+                    Kernel::Multiply => x * y,
+                }
+                .to_le_bytes();
+            }
+        }
+        for (value, target) in results.iter().zip(&self.targets) {
+            let result = read(ram, *value);
+            ram[*target..][..result.len()].copy_from_slice(&result);
+        }
+    }
+}
+
+impl Device {
+    fn start(id: i32) -> Result<Self> {
+        let name = format!("tutorial device {id}");
+        let queue = Arc::new(Queue::start(&name, vec![0; MEMORY_SIZE])?);
+        let memory = MemoryPool::new(name, MEMORY_SIZE, ALIGNMENT, &queue);
+        Ok(Self {
+            description: DeviceDescription::new(id, "tutorial"),
+            memories: [Memory::new(id, Memory::DEVICE)],
+            chip: Arc::new(Chip { queue, memory }),
+        })
+    }
+}
+
+impl PjrtDevice for Device {
+    fn description(&self) -> &DeviceDescription {
+        &self.description
+    }
+
+    fn memories(&self) -> &[Memory] {
+        &self.memories
+    }
+}
+
+impl Buffer {
+    /// Allocates an array. `holder` describes it in errors about exhausted memory.
+    fn allocate(chip: &Arc<Chip>, size: usize, holder: &str) -> Result<Self> {
+        Ok(Self { chip: Arc::clone(chip), block: chip.memory.allocate(size, holder)?, size })
+    }
+
+    fn range(&self) -> Range<usize> {
+        self.block.address()..self.block.address() + self.size
+    }
+}
+
+impl PjrtBuffer for Buffer {
+    fn size_in_bytes(&self) -> usize {
+        self.size
+    }
+
+    fn copy_to_host(self: Arc<Self>, copy: CopyToHost) {
+        let range = self.range();
+        self.chip.queue.submit(move |ram| {
+            copy.finish_with(&ram[range]);
+            Ok(())
+        });
+    }
+}
+
+impl PjrtExecutable for Executable {
+    fn name(&self) -> &str {
+        &self.signature.name
+    }
+
+    fn parameters(&self) -> &[ArraySpec] {
+        &self.signature.parameters
+    }
+
+    fn outputs(&self) -> &[ArraySpec] {
+        &self.signature.outputs
+    }
+}
