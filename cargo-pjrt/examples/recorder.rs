@@ -2,12 +2,13 @@
 
 #![allow(missing_docs, reason = "no crate depends on this library")]
 
+use std::ffi::c_void;
+
 use cargo_pjrt::session;
-use pjrt_sys::PJRT_Api;
 
 /// The entry point that hosts look up.
 #[allow(unsafe_code, non_snake_case, reason = "a plugin exports this name")]
 #[unsafe(no_mangle)]
-extern "C" fn GetPjrtApi() -> *const PJRT_Api {
-    session::table()
+extern "C" fn GetPjrtApi() -> *const c_void {
+    session::table().cast()
 }

@@ -13,6 +13,7 @@
 //! | `record` | [`session::record`] | records the calls of a host to a plugin |
 //! | `replay` | [`session::replay`] | repeats a recording on another plugin and compares the results |
 //! | `numerics` | [`numerics`] | compares a plugin's results with known ones |
+//! | `test` | [`test`](mod@test) | runs programs on a plugin in JAX, PyTorch/XLA and GoMLX |
 //! | `compare` | [`compare`] | lists the differences between two plugins |
 //! | `stress` | [`stress`] | uses a plugin from several threads, and measures its memory |
 //! | `cat` | [`cat`] | checks and prints StableHLO programs |
@@ -37,4 +38,5 @@ pub mod requirements;
 pub mod run;
 pub mod session;
 pub mod stress;
+pub mod test;
 pub mod wheel;

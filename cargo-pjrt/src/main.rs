@@ -9,7 +9,7 @@ use cargo_pjrt::conform::Format;
 use cargo_pjrt::process::{child, output};
 use cargo_pjrt::requirements::Profile;
 use cargo_pjrt::session::{record, replay};
-use cargo_pjrt::{cat, compare, conform, doctor, inspect, needs, new, numerics, run, stress, wheel};
+use cargo_pjrt::{cat, compare, conform, doctor, inspect, needs, new, numerics, run, stress, test, wheel};
 use clap::{Args, Parser, Subcommand};
 use pjrt_testing::host::CreateOption;
 
@@ -41,6 +41,8 @@ enum Verb {
     Replay(replay::Options),
     /// Compare a plugin's results with known ones: each operation on each element type, and whole models
     Numerics(numerics::Options),
+    /// Run a plugin's programs inside JAX, PyTorch/XLA and GoMLX, and compare the results: cargo pjrt test plugin.so
+    Test(test::Options),
     /// List the differences between two plugins: checks, attributes, events, programs and recorded sessions
     Compare(compare::Options),
     /// Use a plugin from several threads, measure its memory over many rounds, and end in the middle
@@ -189,6 +191,7 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
             supervise("numerics-record-child", options.plugin, options.timeout)
         }
         Verb::Numerics(options) => check_numerics(&options),
+        Verb::Test(options) => test_in_hosts(&options),
         Verb::Compare(options) => compare_plugins(&options),
         Verb::Stress(options) => stress_plugin(&options),
         Verb::Cat(options) => cat::cat(&options),
@@ -339,6 +342,21 @@ fn check_numerics(options: &numerics::Options) -> Result<u8, String> {
             "nothing was compared, because the plugin refused every program; --refused prints its messages"
                 .to_owned(),
         );
+    }
+    Ok(u8::from(report.failures() > 0))
+}
+
+/// Runs programs in hosts, and returns the exit status.
+fn test_in_hosts(options: &test::Options) -> Result<u8, String> {
+    let report = test::test(options, &this_program()?)?;
+    if options.json {
+        print_json(&report)?;
+    } else {
+        output::print(&report.text())?;
+    }
+    if report.failures() == 0 && report.compared_nothing() {
+        return Err("nothing was compared, because no host is installed or the plugin refused every program"
+            .to_owned());
     }
     Ok(u8::from(report.failures() > 0))
 }

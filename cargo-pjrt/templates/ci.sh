@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks the plugin: formatting, lints, tests, the rules of PJRT, and the wheel in JAX.
+# Checks the plugin: formatting, lints, tests, the rules of PJRT, the wheel, and programs in JAX.
 set -eu
 cd "$(dirname "$0")"
 cargo fmt --check
@@ -8,3 +8,4 @@ cargo test
 cargo build
 cargo pjrt conform target/debug/@LIBRARY@ --profile jax
 cargo pjrt wheel
+cargo pjrt test target/debug/@LIBRARY@ --host jax

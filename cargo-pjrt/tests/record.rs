@@ -1,7 +1,7 @@
 //! Tests of `cargo pjrt record` and `replay` with hello, with this project's own host, and with a faulty
 //! plugin.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cargo_pjrt::conform::{Report, Status};
@@ -179,4 +179,43 @@ fn without_a_host_its_environment_is_printed() {
     assert!(printed.contains("export PJRT_NAMES_AND_LIBRARY_PATHS='hello:"), "{printed}");
     assert!(printed.contains("export JAX_PLATFORMS='hello,cpu'"), "{printed}");
     assert!(printed.contains("/log file'"), "{printed}");
+}
+
+/// Makes an executable script.
+fn script(scratch: &Scratch, name: &str, text: &str) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let path = scratch.write(name, text);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))
+        .expect("a script can be made executable");
+    path
+}
+
+/// As after `cargo install`, which installs the program alone, the recorder is built in the cache folder. This cargo takes the
+/// library that is already built, if the real one accepts the package.
+#[test]
+fn the_recorder_of_an_installed_program_is_built_on_first_use() {
+    let scratch = Scratch::new("installed");
+    let program = scratch.path("bin/cargo-pjrt");
+    std::fs::create_dir_all(scratch.path("bin")).unwrap();
+    std::fs::copy(env!("CARGO_BIN_EXE_cargo-pjrt"), &program).unwrap();
+    let text = format!(
+        "#!/bin/sh\nset -e\n'{}' metadata --no-deps --offline --format-version 1\ngrep -q GetPjrtApi lib.rs\nmkdir -p target/debug\ncp '{}' target/debug/\n",
+        env!("CARGO"),
+        example("recorder").display()
+    );
+    let cargo = script(&scratch, "cargo", &text);
+    let log = scratch.path("log");
+    let record = |cargo: &Path| {
+        let mut command = Command::new(&program);
+        command.env("XDG_CACHE_HOME", scratch.path("cache")).env("CARGO", cargo).env_remove("PJRT_RECORDER");
+        command.arg("record").arg(hello()).arg("-o").arg(&log).env_remove("JAX_PLATFORMS");
+        command
+    };
+    let error = fail(&mut record(Path::new("/no/cargo")));
+    assert!(error.contains("/no/cargo cannot be started") && error.contains("https://rustup.rs"), "{error}");
+    let error = fail(&mut record(&script(&scratch, "failing", "#!/bin/sh\nexit 101\n")));
+    assert!(error.contains("the recorder cannot be built") && error.contains("--recorder"), "{error}");
+    let printed = run(&mut record(&cargo));
+    assert!(printed.contains("building the recorder in"), "{printed}");
+    assert!(printed.contains("/cache/cargo-pjrt/recorder/"), "{printed}");
 }

@@ -111,6 +111,46 @@ fn the_code_in_the_tutorial_is_that_of_its_steps() {
     assert!(blocks > 20, "the code of the tutorial is not where this test looks");
 }
 
+/// Adds the texts of the Rust files in a folder.
+fn sources(folder: &Path, text: &mut String) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, text);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            text.push_str(&fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn the_messages_of_the_chapter_on_debugging_exist() {
+    let mut text = String::new();
+    for folder in ["pjrt-plugin/src", "pjrt-stablehlo/src", "cargo-pjrt/src"] {
+        sources(&root().join(folder), &mut text);
+    }
+    // A long message continues in the next line.
+    let text = text.split("\\\n").map(str::trim_start).collect::<String>();
+    let chapter = read("docs/debugging.md");
+    let table = chapter.split("| message | cause and fix |\n|---|---|\n").nth(1).unwrap();
+    let mut messages = 0;
+    for row in table.lines() {
+        let cell = row.split('|').nth(1).unwrap();
+        for message in cell.split('`').skip(1).step_by(2) {
+            for part in
+                message.split("...").map(str::trim).filter(|part| part.len() > 10 && part.contains(' '))
+            {
+                assert!(
+                    text.contains(part),
+                    "no message contains '{part}', which docs/debugging.md explains"
+                );
+                messages += 1;
+            }
+        }
+    }
+    assert!(messages > 20, "{messages}");
+}
+
 #[test]
 fn every_dependency_has_its_reason() {
     let manifest = read("Cargo.toml");

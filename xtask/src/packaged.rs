@@ -12,7 +12,8 @@ use crate::environment::run::run;
 use crate::environment::workspace;
 
 /// The crates of the SDK that a plugin depends on, directly or indirectly.
-const CRATES: &[&str] = &["pjrt-plugin-sys", "pjrt-plugin-macros", "pjrt-plugin", "pjrt-stablehlo"];
+const CRATES: &[&str] =
+    &["pjrt-plugin-sys", "pjrt-plugin-macros", "pjrt-plugin", "pjrt-stablehlo", "pjrt-testing"];
 
 /// A plugin that was created and built.
 pub(crate) struct Built {
@@ -20,7 +21,7 @@ pub(crate) struct Built {
     pub(crate) library: PathBuf,
 }
 
-/// Creates a plugin from each template, checks its format, and builds it.
+/// Creates a plugin from each template, checks its format, builds it, and runs its tests.
 pub(crate) fn build_new_plugins() -> Result<Vec<Built>> {
     workspace::build_dev()?;
     let folder = workspace::target().join("packaged");
@@ -37,12 +38,14 @@ pub(crate) fn build_new_plugins() -> Result<Vec<Built>> {
     }
     for plugin in std::iter::once(&registry).chain(checkouts.iter().map(|(_, plugin)| plugin)) {
         run(workspace::cargo().args(["fmt", "--check"]).current_dir(plugin))?;
-        // The target folder is shared, so that common dependencies are not built again.
-        run(workspace::cargo()
-            .args(["build", "--quiet", "--target-dir"])
-            .arg(workspace::target())
-            .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
-            .current_dir(plugin))?;
+        for verb in ["build", "test"] {
+            // The target folder is shared, so that common dependencies are not built again.
+            run(workspace::cargo()
+                .args([verb, "--quiet", "--target-dir"])
+                .arg(workspace::target())
+                .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
+                .current_dir(plugin))?;
+        }
     }
     let built = |platform| Built { platform, library: workspace::shared_library("debug", platform) };
     Ok(["new_hello", "new_queue", "new_mlir"].map(built).into())

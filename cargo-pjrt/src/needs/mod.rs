@@ -15,5 +15,6 @@ mod trials;
 
 pub use child::child;
 pub use options::{ChildOptions, Options};
+pub(crate) use parent::accepted;
 pub use parent::needs;
 pub use report::{OpRow, Outcome, ProgramRow, Report, Tier};

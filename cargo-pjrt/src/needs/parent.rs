@@ -10,6 +10,7 @@ use pjrt_stablehlo::passes::decompositions;
 
 use super::child::Message;
 use super::options::Options;
+use super::recorded::recorded;
 use super::report::{OpRow, Outcome, ProgramRow, Report, Tier};
 use super::source::Source;
 use super::sources::sources;
@@ -40,6 +41,30 @@ pub fn needs(options: &Options, program: &Path) -> Result<Report, String> {
         answers = ask(&compiler, &sources, &mut programs)?;
     }
     Ok(Report { plugin: options.plugin.clone(), tiers: tiers(&programs, &answers) })
+}
+
+/// Returns those of the recorded programs, given by their tiers and names, that a plugin compiles. `program` is the path of this
+/// program.
+///
+/// # Errors
+///
+/// Returns an error if a child cannot be started, or if the plugin cannot be used.
+pub(crate) fn accepted<'a>(
+    names: &[(&'a str, &'a str)],
+    plugin: &Path,
+    options: &[String],
+    program: &Path,
+    timeout: Duration,
+) -> Result<Vec<(&'a str, &'a str)>, String> {
+    let recorded = recorded(&[]);
+    let found = names.iter().filter_map(|name| {
+        let source = recorded.iter().find(|source| (source.tier.as_str(), source.name.as_str()) == *name)?;
+        Some((*name, source.job.as_ref().ok()?))
+    });
+    let (names, jobs): (Vec<_>, Vec<&Job>) = found.unzip();
+    let outcomes = Compiler { plugin, options, program, timeout }.compile(&jobs, "recorded programs")?;
+    let compiled = names.into_iter().zip(outcomes).filter(|(_, outcome)| *outcome == Outcome::Accepted);
+    Ok(compiled.map(|(name, _)| name).collect())
 }
 
 /// Reads a program and lists its operations.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use name::Name;
-use sdk::Sdk;
+pub(crate) use sdk::Sdk;
 use template::Template;
 
 /// The arguments of `cargo pjrt new`.

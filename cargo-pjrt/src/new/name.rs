@@ -31,6 +31,7 @@ const RESERVED: &[&str] = &[
     "target",
     "pjrt_plugin",
     "pjrt_stablehlo",
+    "pjrt_testing",
 ];
 
 impl Name {
@@ -85,7 +86,7 @@ impl Name {
         let capital = Self::new(example).map(|name| name.camel).unwrap_or_default();
         // The common noun in comments stays.
         let forms = [
-            (format!("{example}_pjrt"), self.platform.clone()),
+            (template.crate_name().to_owned(), self.platform.clone()),
             (format!("\"{example}"), format!("\"{}", self.platform)),
             (format!("={example}"), format!("={}", self.platform)),
             (format!("{example}:"), format!("{}:", self.platform)),
@@ -96,7 +97,19 @@ impl Name {
         ];
         let is_noun = template == Template::Queue;
         let forms = forms.iter().filter(|(from, _)| !is_noun || *from != format!("{example} "));
-        forms.fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+        let forms: Vec<&(String, String)> = forms.collect();
+        let (mut result, mut rest) = (String::new(), text);
+        // In one pass, because the new name may contain the old one.
+        while let Some(first) = rest.chars().next() {
+            let form = forms.iter().find(|(from, _)| rest.starts_with(from.as_str()));
+            let (taken, to) = match form {
+                Some((from, to)) => (from.len(), to.as_str()),
+                None => (first.len_utf8(), &rest[..first.len_utf8()]),
+            };
+            result.push_str(to);
+            rest = &rest[taken..];
+        }
+        result
     }
 }
 
@@ -120,5 +133,7 @@ mod tests {
         let expected =
             "A simulated accelerator: `libmy_chip.so`, \"my_chip has\", struct MyChip, MY_CHIP_LIMIT";
         assert_eq!(name.apply(text, Template::Queue).replace("my_chip: `", "accelerator: `"), expected);
+        let name = Name::new("hello-2").unwrap();
+        assert_eq!(name.apply("use hello_pjrt::Hello;", Template::Hello), "use hello_2::Hello2;");
     }
 }

@@ -7,7 +7,7 @@ use super::template::Template;
 
 /// The origin of the SDK's crates.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Sdk {
+pub(crate) enum Sdk {
     /// The published crates, of the same version as this program.
     Registry,
     /// A checkout of the repository.
@@ -16,6 +16,9 @@ pub(super) enum Sdk {
 
 /// The crates of the SDK that the templates use, and the rest of their entries in the manifest.
 const CRATES: &[(&str, &str)] = &[("pjrt-plugin", ", features = [\"stablehlo\"]"), ("pjrt-stablehlo", "")];
+
+/// The crates that the tests of the templates use.
+const TEST_CRATES: &[(&str, &str)] = &[("pjrt-testing", "")];
 
 /// The build dependencies of a template with code in C++.
 const BUILD_DEPENDENCIES: &str = "\n[build-dependencies]\ncc = \"1.2.62\"\n";
@@ -35,7 +38,7 @@ impl Sdk {
     ///
     /// Returns an error if a crate is missing.
     pub(super) fn checkout(folder: &Path) -> Result<Self, String> {
-        for (name, _) in CRATES {
+        for (name, _) in CRATES.iter().chain(TEST_CRATES) {
             let manifest = folder.join(name).join("Cargo.toml");
             if !manifest.is_file() {
                 return Err(format!(
@@ -48,9 +51,9 @@ impl Sdk {
         Ok(Self::Checkout(folder))
     }
 
-    /// Returns the manifest of a plugin.
-    pub(super) fn manifest(&self, name: &Name, template: Template) -> String {
-        let dependency = |(crate_name, rest): &(&str, &str)| match self {
+    /// Returns the entry of a manifest that makes a package depend on a crate of the SDK. `rest` is the end of the entry's table.
+    pub(crate) fn dependency(&self, crate_name: &str, rest: &str) -> String {
+        match self {
             Self::Registry => {
                 format!("{crate_name} = {{ version = \"{}\"{rest} }}\n", env!("CARGO_PKG_VERSION"))
             }
@@ -58,8 +61,14 @@ impl Sdk {
             Self::Checkout(folder) => {
                 format!("{crate_name} = {{ path = '{}'{rest} }}\n", folder.join(crate_name).display())
             }
-        };
+        }
+    }
+
+    /// Returns the manifest of a plugin.
+    pub(super) fn manifest(&self, name: &Name, template: Template) -> String {
+        let dependency = |(crate_name, rest): &(&str, &str)| self.dependency(crate_name, rest);
         let dependencies: String = CRATES.iter().map(dependency).collect();
+        let test_dependencies: String = TEST_CRATES.iter().map(dependency).collect();
         let (build, lints) = match template.has_foreign_code() {
             true => (BUILD_DEPENDENCIES, "deny\"\n\n[lints.clippy]\nundocumented_unsafe_blocks = \"deny"),
             false => ("", "forbid"),
@@ -76,7 +85,9 @@ name = "{}"
 crate-type = ["cdylib", "rlib"]
 
 [dependencies]
-{dependencies}{build}
+{dependencies}
+[dev-dependencies]
+{test_dependencies}{build}
 [lints.rust]
 unsafe_code = "{lints}"
 

@@ -38,6 +38,15 @@ impl Template {
         }
     }
 
+    /// Returns the name of the example's crate.
+    pub(super) fn crate_name(self) -> &'static str {
+        match self {
+            Self::Hello => "hello_pjrt",
+            Self::Queue => "accelerator_pjrt",
+            Self::Mlir => "mlir_pjrt",
+        }
+    }
+
     /// Returns the description of the new package.
     pub(super) fn description(self) -> &'static str {
         match self {
@@ -74,16 +83,16 @@ impl Template {
     /// Returns the source files, with their paths in the package.
     pub(super) fn sources(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Hello => sources!("hello": "src/lib.rs"),
+            Self::Hello => sources!("hello": "src/lib.rs" "tests/programs.rs"),
             Self::Queue => sources!("queue":
                 "src/arithmetic.rs" "src/array.rs" "src/buffer.rs" "src/chip.rs" "src/client.rs" "src/commands.rs" "src/contraction.rs"
                 "src/cost.rs" "src/device.rs" "src/element_type.rs" "src/executable.rs" "src/fusion.rs" "src/indexing.rs" "src/kernel.rs"
                 "src/launch.rs" "src/lib.rs" "src/lowering.rs" "src/movement.rs" "src/operations.rs" "src/options.rs" "src/planner.rs"
-                "src/processor.rs" "src/ram.rs" "src/timeline.rs"
+                "src/processor.rs" "src/ram.rs" "src/timeline.rs" "tests/programs.rs"
             ),
             Self::Mlir => sources!("mlir":
                 "build.rs" "compiler/compiler.cc" "compiler/compiler.h"
-                "src/client.rs" "src/compiler.rs" "src/executable.rs" "src/lib.rs" "src/options.rs"
+                "src/client.rs" "src/compiler.rs" "src/executable.rs" "src/lib.rs" "src/options.rs" "tests/programs.rs"
             ),
         }
     }

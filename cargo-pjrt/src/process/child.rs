@@ -126,9 +126,19 @@ impl Worker {
         arguments: impl IntoIterator<Item = S>,
         prints: Prints,
     ) -> std::io::Result<Self> {
-        let (from_child, to_parent) = std::io::pipe()?;
         let mut command = Command::new(program);
-        command.args(arguments).stdin(to_parent);
+        command.args(arguments);
+        Self::start_command(command, prints)
+    }
+
+    /// Starts another program, whose standard input is the pipe to which it writes its lines.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the system cannot start the process.
+    pub fn start_command(mut command: Command, prints: Prints) -> std::io::Result<Self> {
+        let (from_child, to_parent) = std::io::pipe()?;
+        command.stdin(to_parent);
         let mut printed = None;
         if prints == Prints::Kept {
             let (reader, writer) = std::io::pipe()?;

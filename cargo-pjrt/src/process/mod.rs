@@ -1,5 +1,6 @@
 //! Processes and their standard streams: child processes that call a plugin, and what is printed.
 
+pub(crate) mod cache;
 pub mod child;
 pub mod output;
 mod scratch;

@@ -4,6 +4,7 @@ pub mod log;
 pub mod record;
 #[allow(unsafe_code, reason = "the only module whose functions are called by hosts")]
 mod recorder;
+mod recorder_library;
 mod recorder_state;
 pub mod replay;
 

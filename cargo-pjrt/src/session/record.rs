@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use super::log::{Entry, Log};
 use super::recorder::{LOG, PLUGIN};
+use super::recorder_library;
 use crate::inspect;
 use crate::process::output;
 
@@ -30,7 +31,8 @@ pub struct Options {
     /// Platform name that the host should use; by default, the name that the plugin reports
     #[arg(long)]
     pub name: Option<String>,
-    /// Path of the recorder's shared library; by default, the one in the folder of this program
+    /// Path of the recorder's shared library; by default, the one in the folder of this program, or one that cargo builds in the
+    /// user's cache folder at the first use
     #[arg(long, env = "PJRT_RECORDER")]
     pub recorder: Option<PathBuf>,
     /// Command line of the host; if absent, the environment variables for the host are printed
@@ -94,10 +96,7 @@ fn environment(options: &Options, program: &Path) -> Result<Vec<(String, String)
     };
     let recorder = match &options.recorder {
         Some(path) => path.clone(),
-        None => beside(program).ok_or(
-            "the recorder is not in the folder of this program; build it with \
-             `cargo build --package cargo-pjrt --example recorder`, and pass the path of the library with --recorder",
-        )?,
+        None => recorder_library::find(program)?,
     };
     if !recorder.exists() {
         return Err(format!("{}: no such file", recorder.display()));
@@ -120,12 +119,4 @@ fn environment(options: &Options, program: &Path) -> Result<Vec<(String, String)
         ("PJRT_NAMES_AND_LIBRARY_PATHS".to_owned(), format!("{name}:{}", absolute(&recorder)?)),
         ("JAX_PLATFORMS".to_owned(), platforms.unwrap_or(format!("{name},cpu"))),
     ])
-}
-
-/// Returns the path of the recorder in the folder of this program, where cargo puts it if both are built
-/// together.
-fn beside(program: &Path) -> Option<PathBuf> {
-    let name = format!("{}recorder{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    let folder = program.parent()?;
-    [folder.join("examples").join(&name), folder.join(&name)].into_iter().find(|path| path.exists())
 }

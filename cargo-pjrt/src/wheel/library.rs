@@ -9,6 +9,7 @@ use object::{Architecture, Object, ObjectSymbol};
 use super::linux::Requirements;
 use super::manifest::Package;
 use super::smoke::venv;
+use crate::process::output;
 
 /// The packages of PyPI with which cargo builds for older versions of glibc.
 const ZIG_PACKAGES: &[&str] = &["cargo-zigbuild", "ziglang"];
@@ -41,7 +42,7 @@ pub(super) fn build(
         .arg(&package.manifest)
         .args(["--lib", "--profile", profile, "--message-format=json-render-diagnostics"])
         .stdout(Stdio::piped());
-    println!("Building {} {} (profile {profile})", package.name, package.version);
+    output::print_error(&format!("building {} {} (profile {profile})", package.name, package.version));
     let mut child = command.spawn().map_err(|error| format!("cannot run {command:?}: {error}"))?;
     let output = child.stdout.take().ok_or("the build has no output")?;
     let mut library = None;

@@ -8,13 +8,14 @@ mod library;
 pub(crate) mod linux;
 mod manifest;
 mod metadata;
-mod modules;
+pub(crate) mod modules;
 mod smoke;
 
 use std::path::{Path, PathBuf};
 
 use archive::Archive;
 use manifest::Package;
+pub(crate) use smoke::venv;
 
 /// The arguments of `cargo pjrt wheel`.
 #[derive(Debug, Clone, clap::Args)]
@@ -72,6 +73,20 @@ pub fn wheel(options: &Options) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Builds the plugin of the current folder with a Cargo profile, and returns the path of its library.
+///
+/// # Errors
+///
+/// Returns an error if the folder contains no plugin, or if the build fails.
+pub(crate) fn build_current(profile: &str) -> Result<PathBuf, String> {
+    let package = Package::read(None, None).map_err(|error| {
+        format!(
+            "{error}\n(hint: pass the path of the plugin's library, or change to the folder of its package)"
+        )
+    })?;
+    library::build(&package, profile, None, Path::new("python3"))
 }
 
 /// Writes the wheel of a library that is already built, and returns the wheel's path. With `glibc`, the library must

@@ -7,7 +7,7 @@ use super::archive::Archive;
 use super::manifest::{Jax, Package};
 
 /// The modules of the package that all plugins share.
-const SUPPORT: &[(&str, &str)] = &[
+pub(crate) const SUPPORT: &[(&str, &str)] = &[
     ("__init__.py", include_str!("../../python/pjrt_plugin_support/__init__.py")),
     ("buffer_callback.py", include_str!("../../python/pjrt_plugin_support/buffer_callback.py")),
     ("ffi.py", include_str!("../../python/pjrt_plugin_support/ffi.py")),

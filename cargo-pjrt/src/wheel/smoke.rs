@@ -73,18 +73,18 @@ pub(super) fn test(package: &Package, wheel: &Path, host: Host, python: &Path) -
 }
 
 /// Virtual environments.
-pub(super) mod venv {
+pub(crate) mod venv {
     use super::{Command, Path};
 
     /// Creates a virtual environment.
-    pub(in crate::wheel) fn create(folder: &Path, python: &Path) -> Result<(), String> {
+    pub(crate) fn create(folder: &Path, python: &Path) -> Result<(), String> {
         run(Command::new(python).args(["-m", "venv"]).arg(folder)).map_err(|error| {
             format!("{error}\n(hint: Python 3.10 or newer with the module venv is required; select one with --python)")
         })
     }
 
     /// Installs packages into a virtual environment.
-    pub(in crate::wheel) fn install(folder: &Path, packages: &[&str]) -> Result<(), String> {
+    pub(crate) fn install(folder: &Path, packages: &[&str]) -> Result<(), String> {
         let mut command = Command::new(folder.join("bin/python"));
         command.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(packages);
         run(&mut command)

@@ -77,6 +77,11 @@ impl PjrtExecutable for Executable {
         self.replicas
     }
 
+    /// The compiler supports no collective operations, so each device can run a program alone. PyTorch/XLA launches one device.
+    fn devices_communicate(&self) -> bool {
+        false
+    }
+
     fn parameters(&self) -> &[ArraySpec] {
         &self.signature.parameters
     }

@@ -92,6 +92,8 @@ pub(super) struct Encoder {
     known_locations: HashMap<*const LocationKind, u64>,
     /// The number of attributes and types that contain the current one.
     depth: u32,
+    /// The number of locations that contain the current one.
+    location_depth: u32,
 }
 
 impl Encoder {
@@ -106,6 +108,7 @@ impl Encoder {
             known_types: HashMap::new(),
             known_locations: HashMap::new(),
             depth: 0,
+            location_depth: 0,
         }
     }
 
@@ -155,13 +158,9 @@ impl Encoder {
     }
 
     /// Runs a function for the parts of an attribute or type. The depth is limited because the function recurses.
-    fn nested<T>(
-        &mut self,
-        limit: u32,
-        encode: impl FnOnce(&mut Self) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        if self.depth >= limit {
-            let message = format!("an attribute or type is nested more than {limit} deep");
+    fn nested<T>(&mut self, encode: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        if self.depth >= MAX_NESTING {
+            let message = format!("an attribute or type is nested more than {MAX_NESTING} deep");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         self.depth += 1;
@@ -185,7 +184,7 @@ impl Encoder {
         if let Attribute::Location(location) = attribute {
             return self.location(location);
         }
-        self.nested(MAX_NESTING, |encoder| {
+        self.nested(|encoder| {
             for writer in encoder.candidates(home) {
                 if let Some(out) = (writer.attribute)(encoder, attribute)? {
                     if home == Home::Vhlo && writer.name != "vhlo" {
@@ -222,7 +221,7 @@ impl Encoder {
         let writers = self.writers;
         let writer = writers.iter().find(|writer| writer.name == dialect);
         let out = match writer {
-            Some(writer) => self.nested(MAX_NESTING, |encoder| (writer.attribute)(encoder, attribute))?,
+            Some(writer) => self.nested(|encoder| (writer.attribute)(encoder, attribute))?,
             None => None,
         };
         let Some(out) = out else {
@@ -276,7 +275,7 @@ impl Encoder {
         if let Some(&index) = self.known_types.get(&key) {
             return Ok(index);
         }
-        let index = self.nested(MAX_NESTING, |encoder| {
+        let index = self.nested(|encoder| {
             for writer in encoder.candidates(home) {
                 if let Some(out) = (writer.ty)(encoder, ty)? {
                     if home == Home::Vhlo && writer.name != "vhlo" {
@@ -339,7 +338,14 @@ impl Encoder {
         let writers = self.writers;
         let encode = writers.iter().find_map(|writer| Some((writer.name, writer.location?)));
         let (dialect, encode) = encode.expect("the dialect 'builtin' has locations");
-        let out = self.nested(MAX_LOCATION_NESTING, |encoder| encode(encoder, location))?;
+        if self.location_depth >= MAX_LOCATION_NESTING {
+            let message = format!("a location is nested more than {MAX_LOCATION_NESTING} deep");
+            return Err(Error::new(ErrorKind::TooLarge, message));
+        }
+        self.location_depth += 1;
+        let out = encode(self, location);
+        self.location_depth -= 1;
+        let out = out?;
         let index = self.add_attribute(dialect, out);
         self.known_locations.insert(address, index);
         Ok(index)
