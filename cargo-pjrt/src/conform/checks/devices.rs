@@ -324,18 +324,24 @@ fn expect_per_device(outputs: &[Vec<Buffer>], devices: &[Device<'_>], expected: 
     Ok(())
 }
 
-/// Executes a program with different values on each of its devices, which are in this order, and checks the outputs.
-fn run_on(client: &Client, executable: &LoadedExecutable, devices: &[Device<'_>], id: i32) -> Verdict {
-    let values = |index: usize| [index as f32 + 1.0; 4];
+/// Executes a program on its devices, which are in this order, with one value for each replica, and checks the outputs.
+fn run_on(
+    client: &Client,
+    executable: &LoadedExecutable,
+    devices: &[Device<'_>],
+    replicas: &[i32],
+    id: i32,
+) -> Verdict {
+    let value = |index: usize| replicas[index] as f32 + 1.0;
     let arrays = devices
         .iter()
         .enumerate()
-        .map(|(index, device)| Ok(upload_to(client, &values(index), *device)?.buffer))
+        .map(|(index, device)| Ok(upload_to(client, &[value(index); 4], *device)?.buffer))
         .collect::<Result<Vec<_>, Error>>()?;
     let lists: Vec<Vec<&Buffer>> = arrays.iter().map(|array| vec![array, array]).collect();
     let launched = launch_on_all(executable, &lists, id)?;
     let expected: Vec<Vec<f32>> =
-        (0..devices.len()).map(|index| vec![2.0 * (index as f32 + 1.0); 4]).collect();
+        (0..devices.len()).map(|index| vec![2.0 * value(index); 4]).collect();
     expect_per_device(&launched.outputs, devices, &expected)
 }
 
@@ -360,7 +366,8 @@ fn cycled_replicas(context: &Context) -> Verdict {
         "PJRT_LoadedExecutable_AddressableDevices lists the devices {got:?}; the device assignment is {wanted:?}. The plugin \
          probably sorts the devices, or applies the inverse of the assignment"
     );
-    run_on(&client, &executable, &devices, 936)
+    let replicas: Vec<i32> = (0..).take(devices.len()).collect();
+    run_on(&client, &executable, &devices, &replicas, 936)
 }
 
 fn replicas_of_partitions(context: &Context) -> Verdict {
@@ -389,7 +396,9 @@ fn replicas_of_partitions(context: &Context) -> Verdict {
              two lists differently"
         );
     }
-    run_on(&client, &executable, &listed, 937)
+    // Partitions receive the same value, because an argument without a sharding is the same in all partitions.
+    let replicas: Vec<i32> = logical.iter().map(|(replica, _)| *replica).collect();
+    run_on(&client, &executable, &listed, &replicas, 937)
 }
 
 fn replicas(context: &Context) -> Verdict {
