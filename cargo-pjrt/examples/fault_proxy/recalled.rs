@@ -1,6 +1,8 @@
 //! Faults of plugins that use the memory or the arguments of earlier calls.
 
 use std::collections::HashMap;
+use std::ffi::{CStr, c_char};
+use std::ptr;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use pjrt_sys::*;
@@ -47,6 +49,28 @@ pub(crate) unsafe fn before(name: &str, words: &[String], slot: usize, args: *mu
                             calls.value = Some(new);
                         }
                     }
+                }
+                true
+            }
+            // A text is read up to a zero byte.
+            "up_to_zero" => {
+                let [text, size] = [0, 1].map(|at| Path::parse(args_of(slot), &words[at]).expect("a field"));
+                if let (Some(text_at), Some(size_at)) = (place(args, &text), place(args, &size)) {
+                    let start = ptr::with_exposed_provenance::<c_char>(read(text_at, &text) as usize);
+                    if !start.is_null() {
+                        write(size_at, &size, CStr::from_ptr(start).count_bytes() as i64);
+                    }
+                }
+                true
+            }
+            // The byte after the end of a list belongs to it.
+            "more_bytes" => {
+                let [list, size] = [0, 1].map(|at| Path::parse(args_of(slot), &words[at]).expect("a field"));
+                if let (Some(list_at), Some(size_at)) = (place(args, &list), place(args, &size)) {
+                    let start = ptr::with_exposed_provenance::<u8>(read(list_at, &list) as usize);
+                    let old = read(size_at, &size);
+                    let has_more = !start.is_null() && start.add(old as usize).read() != 0;
+                    write(size_at, &size, old + i64::from(has_more));
                 }
                 true
             }

@@ -16,6 +16,8 @@ type Block = (usize, usize);
 struct Blocks {
     /// The list that the faulty function returned last.
     last: Option<Block>,
+    /// The list that the faulty function returned first: its address and its length.
+    first: Option<(i64, i64)>,
     /// The bytes that belong to an executable, by the executable.
     of_executable: HashMap<usize, Vec<Block>>,
 }
@@ -110,6 +112,14 @@ pub(crate) unsafe fn after(name: &str, words: &[String], slot: usize, args: *mut
                 let list = copy(get(&words[0]), width * len);
                 (1..len).for_each(|index| ptr::copy_nonoverlapping(list, list.add(width * index), width));
                 put(&words[0], list.expose_provenance() as i64);
+            }
+            // All objects have the list of the first one.
+            "first_list" => {
+                let (list, len) = (get(&words[0]), get(&words[1]));
+                let copied = || (copy(list, 8 * len as usize).expose_provenance() as i64, len);
+                let (list, len) = *blocks().first.get_or_insert_with(copied);
+                put(&words[0], list);
+                put(&words[1], len);
             }
             // The list is freed by the next call of the function.
             "moving" => {

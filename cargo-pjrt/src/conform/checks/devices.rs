@@ -340,8 +340,7 @@ fn run_on(
         .collect::<Result<Vec<_>, Error>>()?;
     let lists: Vec<Vec<&Buffer>> = arrays.iter().map(|array| vec![array, array]).collect();
     let launched = launch_on_all(executable, &lists, id)?;
-    let expected: Vec<Vec<f32>> =
-        (0..devices.len()).map(|index| vec![2.0 * value(index); 4]).collect();
+    let expected: Vec<Vec<f32>> = (0..devices.len()).map(|index| vec![2.0 * value(index); 4]).collect();
     expect_per_device(&launched.outputs, devices, &expected)
 }
 

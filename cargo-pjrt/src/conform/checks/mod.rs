@@ -13,6 +13,7 @@ mod functions {
 mod fault;
 
 mod aftermath;
+mod agreement;
 mod arrays;
 mod bits;
 mod buffer;
@@ -48,6 +49,7 @@ mod reuse;
 mod sizes;
 mod special;
 mod struct_size;
+mod texts;
 mod threads;
 mod transfer;
 mod upload;
@@ -90,6 +92,8 @@ pub(super) fn all() -> Vec<Check> {
         properties::CHECKS,
         optimized::CHECKS,
         extension::CHECKS,
+        texts::CHECKS,
+        agreement::CHECKS,
     ];
     let mut checks: Vec<Check> = tables.into_iter().flatten().map(Check::from).collect();
     checks.extend(upload::by_type());
