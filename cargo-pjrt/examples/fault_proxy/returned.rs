@@ -113,6 +113,15 @@ pub(crate) unsafe fn after(name: &str, words: &[String], slot: usize, args: *mut
                 (1..len).for_each(|index| ptr::copy_nonoverlapping(list, list.add(width * index), width));
                 put(&words[0], list.expose_provenance() as i64);
             }
+            // The size of a text includes a zero byte at its end.
+            "with_zero" => {
+                let size = get(&words[1]);
+                let text = ptr::with_exposed_provenance::<u8>(get(&words[0]) as usize);
+                let longer = Vec::leak(vec![0_u8; size as usize + 1]).as_mut_ptr();
+                ptr::copy_nonoverlapping(text, longer, size as usize);
+                put(&words[0], longer.expose_provenance() as i64);
+                put(&words[1], size + 1);
+            }
             // All objects have the list of the first one.
             "first_list" => {
                 let (list, len) = (get(&words[0]), get(&words[1]));
