@@ -103,7 +103,7 @@ fn upload(client: &Client, bytes: &[u8], semantics: Semantics) -> Result<Uploade
 
 /// Compares an array that was computed from host memory which the host has overwritten.
 fn unaffected(floats: &Floats<'_>, what: &str, buffer: &Buffer, expected: &[u8]) -> Verdict {
-    let cause = "the plugin still read the host's memory after the host was permitted to overwrite it";
+    let cause = "the plugin still reads the host's memory after the host was permitted to overwrite it";
     Expected::floats(what, expected)
         .suspect(later(floats), cause)
         .suspect(floats.sum(5, 5), cause)

@@ -85,8 +85,12 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Jax]),
 ];
 
-/// Describes a crash of a plugin that uses the host's memory after the call.
-fn kept(what: &str, work: impl FnOnce() -> Verdict) -> Verdict {
+/// Describes a crash of a plugin that uses the host's memory after the call. A plugin that cannot run one program at
+/// all has another fault.
+fn kept(context: &Context, what: &str, work: impl FnOnce() -> Verdict) -> Verdict {
+    let client = context.client()?;
+    let x = upload_four(&client, &[1.0; 4])?;
+    compile_add(&client)?.run(&[&x, &x])?;
     let why = format!(
         "the plugin uses {what} after the call in which the host passed it, when the host has overwritten it; the plugin must \
          copy what it needs later"
@@ -98,7 +102,7 @@ fn kept(what: &str, work: impl FnOnce() -> Verdict) -> Verdict {
 }
 
 fn argument_lists(context: &Context) -> Verdict {
-    kept("`argument_lists`", || {
+    kept(context, "`argument_lists`", || {
         let client = context.client()?;
         let executable = compile_add(&client)?;
         let arrays = [1.0, 2.0, 3.0].map(|value| upload_four(&client, &[value; 4]));
@@ -120,7 +124,7 @@ fn argument_lists(context: &Context) -> Verdict {
 }
 
 fn execute_options(context: &Context) -> Verdict {
-    kept("the lists in `options`", || {
+    kept(context, "the lists in `options`", || {
         let client = context.client()?;
         let text = add_program("4x").replacen(
             "%x: tensor<4xf32>",
@@ -167,11 +171,11 @@ fn compile_several(context: &Context) -> Verdict {
 }
 
 fn compile_options(context: &Context) -> Verdict {
-    kept("the bytes of `compile_options`", || compile_several(context))
+    kept(context, "the bytes of `compile_options`", || compile_several(context))
 }
 
 fn program(context: &Context) -> Verdict {
-    kept("`program`", || compile_several(context))
+    kept(context, "`program`", || compile_several(context))
 }
 
 fn create_options(context: &Context) -> Verdict {
@@ -180,7 +184,7 @@ fn create_options(context: &Context) -> Verdict {
     let Some(Value::Int64(count @ 2..)) = given else {
         return Err(Finding::NotApplicable(format!("no option {NAME} of at least 2 was passed")));
     };
-    kept("`create_options`", || {
+    kept(context, "`create_options`", || {
         let counts = [*count, 1, *count];
         let clients = counts
             .map(|count| {
