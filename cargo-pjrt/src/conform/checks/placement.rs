@@ -85,7 +85,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "placement/outputs",
         "The outputs of a program are on the device that it was compiled for, in the device's default memory, for each device.",
         outputs,
-        "PJRT_Client_Compile first compile_options",
+        "PJRT_Client_Compile first_options",
     )
     .header("PJRT_LoadedExecutable_Execute_Args::execute_device", "If nullptr, will execute on the device(s) specified at compile time.")
     .used_by(&[Profile::Jax, Profile::TorchXla])
