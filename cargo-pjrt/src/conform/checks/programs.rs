@@ -116,7 +116,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>launch_id=925 copy_argument 0 39",
     )
     .header("PJRT_LoadedExecutable_Execute_Args::argument_lists", "Execution input of size [`num_devices`, `num_args`].")
-    .needed_by(ALL),
+    .needed_by(ALL)
+    .also(&["programs/forty_outputs", "programs/a_thousand_arguments"]),
     check(
         "programs/forty_outputs",
         "A program of 40 parameters and outputs returns all outputs in order.",

@@ -142,7 +142,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when num_byte_strides=1 byte_strides.0=0 give byte_strides=null num_byte_strides=0",
     )
     .host("JAX, jaxlib/py_values.cc, HandleNumpyArray", "Passes NumPy's strides, which are 0 in arrays of numpy.broadcast_to.")
-    .needed_by(&[Profile::Jax]),
+    .needed_by(&[Profile::Jax])
+    .also(&["layouts/strides_of_zero_at_rank_3"]),
     check(
         "upload/with_too_few_strides",
         "If the number of strides is neither zero nor that of the dimensions, the array is refused with INVALID_ARGUMENT.",
