@@ -131,6 +131,9 @@ struct Conform {
     /// Run all checks in one process, and start another only if it ends
     #[arg(long)]
     shared: bool,
+    /// List the advice in the text of a whole run, and not only its number
+    #[arg(long)]
+    advice: bool,
     /// List the selected checks and their rules, as text or JSON, without running them
     #[arg(long, conflicts_with_all = ["junit", "html"])]
     list: bool,
@@ -277,6 +280,7 @@ fn conform_plugin(options: &Conform) -> Result<u8, String> {
         only: options.checks.clone(),
         timeout: options.timeout,
         isolation: if options.shared { conform::Isolation::Shared } else { conform::Isolation::Each },
+        lists_advice: options.advice,
     };
     let report = conform::run(&run, &this_program()?)?;
     output::print(&report.print(format))?;

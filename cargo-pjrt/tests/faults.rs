@@ -30,12 +30,27 @@ const SENTINELS: &[&str] = &[
     "execute/adds",
 ];
 
+/// A plugin, and the options of its clients.
+#[derive(Clone, Copy)]
+struct Subject<'a> {
+    plugin: &'a Path,
+    options: &'a [&'a str],
+}
+
+impl<'a> From<&'a Path> for Subject<'a> {
+    fn from(plugin: &'a Path) -> Self {
+        Self { plugin, options: &[] }
+    }
+}
+
 /// Returns the kit's report about a plugin with a fault, or without one if the text is empty. If no names are
 /// given, all checks run.
-fn conform_with(plugin: &Path, fault: &str, only: &[&str], timeout: u64) -> Report {
+fn conform_with<'a>(subject: impl Into<Subject<'a>>, fault: &str, only: &[&str], timeout: u64) -> Report {
+    let Subject { plugin, options } = subject.into();
     let output = cargo_pjrt()
         .args(["conform", "--json", &format!("--timeout={timeout}")])
         .args(only.iter().map(|name| format!("--check={name}")))
+        .args(options.iter().map(|option| format!("--option={option}")))
         .arg(example("fault_proxy"))
         .env("FAULT_PROXY_INNER", plugin)
         .env("FAULT_PROXY", fault)
@@ -82,21 +97,43 @@ fn spectators<'a>(check: &Check, good: &'a Report, full: bool) -> Vec<&'a str> {
 }
 
 /// The areas whose faults are also tried in plugins with two devices.
-const OF_TWO_DEVICES: &[&str] =
-    &["devices/", "executables/", "donation/", "programs/", "failures/", "waiting/", "ownership/"];
+const OF_TWO_DEVICES: &[&str] = &[
+    "devices/",
+    "executables/",
+    "donation/",
+    "programs/",
+    "failures/",
+    "waiting/",
+    "ownership/",
+    "placement/",
+    "passed/",
+    "memory/",
+    "agreement/",
+];
+
+/// The areas whose faults are also tried in a plugin with four devices, whose number is an option.
+const OF_FOUR_DEVICES: &[&str] = &[
+    "agreement/",
+    "client/options_are_of_each_client",
+    "devices/replicas_",
+    "memory/stats_",
+    "passed/create_options",
+    "placement/",
+    "texts/",
+];
 
 /// Injects all faults into a plugin that passes, if their checks apply to it.
 fn plant_all(plugin: &Path) {
-    plant(plugin, &[""]);
+    plant(plugin.into(), &[""]);
 }
 
 /// Injects the faults of these areas.
-fn plant(plugin: &Path, areas: &[&str]) {
+fn plant(subject: Subject<'_>, areas: &[&str]) {
     let exists = |name: &&&str| checks().iter().any(|check| check.name == **name);
     assert_eq!(SENTINELS.iter().filter(exists).count(), SENTINELS.len());
     let full = std::env::var("FAULT_MATRIX").is_ok_and(|matrix| matrix == "full");
     let only = std::env::var("FAULT_FILTER").unwrap_or_default();
-    let good = conform_with(plugin, "", &[], 60);
+    let good = conform_with(subject, "", &[], 60);
     let passes =
         |check: &Check| good.rows.iter().any(|row| row.name == check.name && row.status == Status::Passed);
     let mut complaints: Vec<String> =
@@ -110,7 +147,7 @@ fn plant(plugin: &Path, areas: &[&str]) {
     let work = || {
         let mut complaints = Vec::new();
         while let Some(check) = checks.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let report = conform_with(plugin, &check.fault, &spectators(check, &good, full), 60);
+            let report = conform_with(subject, &check.fault, &spectators(check, &good, full), 60);
             complaints.extend(seen(check, &report).err());
         }
         complaints
@@ -122,7 +159,7 @@ fn plant(plugin: &Path, areas: &[&str]) {
         }
     });
     complaints.sort_unstable();
-    println!("{}: {} faults injected", plugin.display(), checks.len());
+    println!("{} {}: {} faults injected", subject.plugin.display(), subject.options.join(" "), checks.len());
     assert!(complaints.is_empty(), "of {} faults:\n{}", checks.len(), complaints.join("\n"));
     assert!(!checks.is_empty(), "no fault could be injected");
 }
@@ -143,8 +180,19 @@ fn every_fault_in_what_hello_lacks_is_noticed_too() {
 #[test]
 fn every_fault_of_two_devices_is_noticed_too() {
     match std::env::var_os("TEST_ACCELERATOR") {
-        Some(accelerator) => plant(Path::new(&accelerator), OF_TWO_DEVICES),
+        Some(accelerator) => plant(Path::new(&accelerator).into(), OF_TWO_DEVICES),
         None => println!("TEST_ACCELERATOR does not name the accelerator's library, which has two devices"),
+    }
+}
+
+#[test]
+fn every_fault_of_four_devices_and_of_options_is_noticed_too() {
+    match std::env::var_os("TEST_REFCPU") {
+        Some(refcpu) => {
+            let plugin = Path::new(&refcpu);
+            plant(Subject { plugin, options: &["num_devices=4"] }, OF_FOUR_DEVICES);
+        }
+        None => println!("TEST_REFCPU does not name refcpu's library, which can have four devices"),
     }
 }
 
@@ -153,7 +201,7 @@ fn a_plugin_whose_client_crashes_is_one_failure_and_is_tried_once() {
     for fault in ["PJRT_Client_Create crash", "PJRT_Client_Create exit"] {
         let names =
             ["plugin/process_ends", "execute/adds", "client/two_at_once", "event/created_one_is_not_ready"];
-        let report = conform_with(&hello(), fault, &names, 60);
+        let report = conform_with(hello().as_path(), fault, &names, 60);
         let statuses: Vec<_> = report.rows.iter().map(|row| (row.name.as_str(), row.status)).collect();
         assert_eq!(
             statuses,
@@ -179,7 +227,7 @@ fn without_a_client_one_check_fails_and_most_do_not_apply() {
         "execute/adds",
         "event/set_ok",
     ];
-    let report = conform_with(&hello(), "PJRT_Client_Create fail FAILED_PRECONDITION", &names, 60);
+    let report = conform_with(hello().as_path(), "PJRT_Client_Create fail FAILED_PRECONDITION", &names, 60);
     let statuses: Vec<Status> = report.rows.iter().map(|row| row.status).collect();
     let (passed, blocked) = (Status::Passed, Status::NotApplicable);
     assert_eq!(statuses, [passed, Status::Wrong, blocked, blocked, passed, blocked], "{report:?}");

@@ -122,6 +122,20 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 None
             }
             "early_event" => early_event(args.cast()),
+            // An array without data is read as the bytes that are in the host's memory already.
+            "unwaited" => {
+                let read = &mut *args.cast::<PJRT_Buffer_ToHostBuffer_Args>();
+                let (ready, _) =
+                    inner!(PJRT_Buffer_ReadyEvent PJRT_Buffer_ReadyEvent_Args { buffer: read.src });
+                let (is_ready, _) = inner!(PJRT_Event_IsReady PJRT_Event_IsReady_Args { event: ready.event });
+                let is_read = is_ready.is_ready || read.dst.is_null();
+                inner!(PJRT_Event_Destroy PJRT_Event_Destroy_Args { event: ready.event });
+                if is_read {
+                    return None;
+                }
+                read.event = event(true);
+                Some(ptr::null_mut())
+            }
             "first_options" => {
                 first_options(&mut *args.cast());
                 None
@@ -206,7 +220,10 @@ pub(crate) unsafe fn after(
                 let list = outputs(0);
                 ptr::swap(list.add(number(words, 0)), list.add(number(words, 1)));
             }
-            "swap_devices" if error.is_null() => ptr::swap(outputs(0), outputs(1)),
+            "swap_devices" if error.is_null() => {
+                let device = |index| if words.is_empty() { index } else { number(words, index) };
+                ptr::swap(outputs(device(0)), outputs(device(1)));
+            }
             // Both outputs are one object.
             "output_twice" if error.is_null() => outputs(0).add(1).write(outputs(0).read()),
             // The event of one device never completes.

@@ -29,6 +29,8 @@ pub(crate) enum Condition {
     After(usize),
     /// This function was called since the newest client was created.
     Since(usize),
+    /// This function was not called since the newest client was created.
+    Without(usize),
     /// This function returned an error since the newest client was created.
     Failed(usize),
 }
@@ -140,6 +142,7 @@ impl Fault {
                 "inside_callback" => conditions.push(Condition::InsideCallback),
                 "after" => conditions.push(Condition::After(slot_of(words.next())?)),
                 "since" => conditions.push(Condition::Since(slot_of(words.next())?)),
+                "without" => conditions.push(Condition::Without(slot_of(words.next())?)),
                 "failed" => conditions.push(Condition::Failed(slot_of(words.next())?)),
                 "give" | "set" => {
                     while let Some((path, value)) = words.peek().and_then(|word| assignment(word)) {
@@ -223,7 +226,7 @@ fn assignment(word: &str) -> Option<(&str, Value)> {
 }
 
 impl Path {
-    fn parse(args: &StructLayout, text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(args: &StructLayout, text: &str) -> Result<Self, String> {
         let field = |layout: &StructLayout, name: &str| {
             layout.field(name).copied().ok_or_else(|| format!("{} has no field {name}", layout.name))
         };

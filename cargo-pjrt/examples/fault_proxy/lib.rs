@@ -10,9 +10,9 @@
 //!
 //! A fault consists of a function; the conditions under which it occurs (`when FIELD=NUMBER...`, `call N`,
 //! `inside_callback`, `at_once` for a call while another thread is in the same function, `after FUNCTION` for an earlier call with the same object, `since FUNCTION` for a call
-//! since the newest client was created, `failed FUNCTION` for a call that failed since then); and an action. A field can be a field of a struct that is pointed to
+//! since the newest client was created, `without FUNCTION` for no such call, `failed FUNCTION` for a call that failed since then); and an action. A field can be a field of a struct that is pointed to
 //! (`program>format_size`) or an element of an array of 64-bit numbers (`dims.0`). `fault.rs`,
-//! `special.rs`, `executions.rs`, `returned.rs`, `memory.rs`, `lent.rs`, `bits.rs`, `values.rs` and `rewrites.rs` define
+//! `special.rs`, `executions.rs`, `returned.rs`, `memory.rs`, `lent.rs`, `bits.rs`, `values.rs`, `recalled.rs` and `rewrites.rs` define
 //! the actions, and `table.rs` those of `GetPjrtApi`.
 
 #![allow(missing_docs, reason = "no crate depends on this library")]
@@ -32,6 +32,8 @@ mod functions {
 mod lent;
 #[allow(unsafe_code, reason = "calls the foreign library, as `table` does")]
 mod memory;
+#[allow(unsafe_code, reason = "reads the structs of the host, as `table` does")]
+mod recalled;
 #[allow(unsafe_code, reason = "changes the memory of the foreign library")]
 mod returned;
 mod rewrites;

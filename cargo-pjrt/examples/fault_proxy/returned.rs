@@ -16,6 +16,8 @@ type Block = (usize, usize);
 struct Blocks {
     /// The list that the faulty function returned last.
     last: Option<Block>,
+    /// The list that the faulty function returned first: its address and its length.
+    first: Option<(i64, i64)>,
     /// The bytes that belong to an executable, by the executable.
     of_executable: HashMap<usize, Vec<Block>>,
 }
@@ -95,12 +97,38 @@ pub(crate) unsafe fn after(name: &str, words: &[String], slot: usize, args: *mut
                 std::slice::from_raw_parts_mut(list, len).reverse();
                 put(&words[0], list.expose_provenance() as i64);
             }
+            // The numbers of a list have 32 bits.
+            "low_32_bits" => {
+                let len = number(1) as usize;
+                let list = copy(get(&words[0]), 8 * len).cast::<u64>();
+                std::slice::from_raw_parts_mut(list, len)
+                    .iter_mut()
+                    .for_each(|number| *number &= u64::from(u32::MAX));
+                put(&words[0], list.expose_provenance() as i64);
+            }
             // All elements of a list are like the first.
             "repeat_first" => {
                 let (len, width) = (get(&words[1]) as usize, number(2) as usize);
                 let list = copy(get(&words[0]), width * len);
                 (1..len).for_each(|index| ptr::copy_nonoverlapping(list, list.add(width * index), width));
                 put(&words[0], list.expose_provenance() as i64);
+            }
+            // The size of a text includes a zero byte at its end.
+            "with_zero" => {
+                let size = get(&words[1]);
+                let text = ptr::with_exposed_provenance::<u8>(get(&words[0]) as usize);
+                let longer = Vec::leak(vec![0_u8; size as usize + 1]).as_mut_ptr();
+                ptr::copy_nonoverlapping(text, longer, size as usize);
+                put(&words[0], longer.expose_provenance() as i64);
+                put(&words[1], size + 1);
+            }
+            // All objects have the list of the first one.
+            "first_list" => {
+                let (list, len) = (get(&words[0]), get(&words[1]));
+                let copied = || (copy(list, 8 * len as usize).expose_provenance() as i64, len);
+                let (list, len) = *blocks().first.get_or_insert_with(copied);
+                put(&words[0], list);
+                put(&words[1], len);
             }
             // The list is freed by the next call of the function.
             "moving" => {

@@ -8,7 +8,7 @@ use pjrt_sys::*;
 
 use crate::fault::args_of;
 use crate::table::{FAULT, INNER, Mode, event, field, inner, on_ready, own_error, place, read, state, write};
-use crate::{bits, executions, lent, memory, returned, rewritten, values};
+use crate::{bits, executions, lent, memory, recalled, returned, rewritten, values};
 
 /// Performs an action instead of the call. Returns `None` if the good plugin is to be called nevertheless.
 ///
@@ -144,6 +144,7 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 }
                 None
             }
+            _ if recalled::before(name, words, slot, args) => None,
             _ => executions::before(name, words, args),
         }
     }

@@ -42,8 +42,8 @@ pub(crate) static FAULT: LazyLock<Option<Fault>> = LazyLock::new(|| {
 #[derive(Default)]
 pub(crate) struct State {
     errors: HashSet<usize>,
-    /// The functions, with the objects that they were called with.
-    called: HashSet<(usize, usize)>,
+    /// The functions that were called with each object.
+    called: HashMap<usize, HashSet<usize>>,
     /// The functions that were called since the newest client was created.
     since: HashSet<usize>,
     /// The functions that failed since the newest client was created.
@@ -208,9 +208,9 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
             state.viewing = object;
         }
         state.since.insert(slot);
-        state.called.insert((slot, object));
+        state.called.entry(object).or_default().insert(slot);
         if name_of(slot).ends_with("_Destroy") {
-            state.called.retain(|(_, of)| *of != object);
+            state.called.remove(&object);
             returned::destroyed(object);
             executions::destroyed(object);
         }
@@ -361,8 +361,9 @@ unsafe fn happens(fault: &Fault, args: *mut u8, object: usize) -> bool {
             Condition::Clients(least) => state().clients >= *least,
             Condition::AtOnce => INSIDE.load(Ordering::SeqCst) > 1,
             Condition::InsideCallback => DEPTH.get() > 0,
-            Condition::After(slot) => state().called.contains(&(*slot, object)),
+            Condition::After(slot) => state().called.get(&object).is_some_and(|called| called.contains(slot)),
             Condition::Since(slot) => state().since.contains(slot),
+            Condition::Without(slot) => !state().since.contains(slot),
             Condition::Failed(slot) => state().failed.contains(slot),
         };
         if !holds {

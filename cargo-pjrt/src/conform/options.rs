@@ -23,6 +23,8 @@ pub struct Options {
     pub timeout: Duration,
     /// The isolation of the checks from each other.
     pub isolation: Isolation,
+    /// `true` if the report as text lists the advice of a whole run, and not only the number.
+    pub lists_advice: bool,
 }
 
 /// The isolation of the checks from each other.

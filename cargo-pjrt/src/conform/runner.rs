@@ -42,6 +42,7 @@ pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
         version: run.version.unwrap_or_default(),
         profile: options.profile.map(|profile| profile.name().to_owned()),
         unknown_option: run.unknown_option,
+        lists_advice: options.lists_advice || options.filter.is_some() || !options.only.is_empty(),
         rows: run.rows,
     })
 }

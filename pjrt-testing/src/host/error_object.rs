@@ -6,7 +6,7 @@ use pjrt_sys::*;
 
 use super::error::{Code, Error, Result};
 use super::plugin::{Plugin, SlotState};
-use super::slices::{bytes, text};
+use super::slices::{bytes, flaw_of, text};
 
 /// Reads an error of the plugin and destroys it. A null pointer means success.
 pub(super) fn take(plugin: Plugin, slot: usize, error: *mut PJRT_Error) -> Option<Error> {
@@ -64,7 +64,8 @@ unsafe fn message_of(start: *const c_char, size: usize) -> std::result::Result<S
         return Err(format!("a message of {size} bytes; expected at most {MAX_MESSAGE}"));
     }
     // SAFETY: guaranteed by the caller.
-    Ok(unsafe { text(start, size) })
+    let message = unsafe { text(start, size) };
+    flaw_of(&message).map_or(Ok(message), Err)
 }
 
 fn payloads(plugin: Plugin, error: *mut PJRT_Error) -> Vec<(String, Vec<u8>)> {

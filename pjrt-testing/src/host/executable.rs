@@ -13,7 +13,7 @@ use super::event::Event;
 use super::host_memory::HostMemory;
 use super::objects::Device;
 use super::plugin::Plugin;
-use super::slices::{believed, given, given_text};
+use super::slices::{believed, given, given_bytes, given_text};
 use super::values::{NamedValue, named_values};
 
 /// A program to compile (`PJRT_Program`).
@@ -93,11 +93,21 @@ impl Executable {
         Ok(Self { plugin, raw })
     }
 
+    /// Returns the fingerprint, which differs between programs (`PJRT_Executable_Fingerprint`).
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn fingerprint(&self) -> Result<String> {
+        let args = call!(self.plugin, PJRT_Executable_Fingerprint_Args { executable: self.raw })?;
+        let (start, size) = (args.executable_fingerprint, args.executable_fingerprint_size);
+        // SAFETY: the plugin returned the pointer and the length of bytes that live as long as the executable.
+        unsafe { given_bytes("PJRT_Executable_Fingerprint", start, size) }
+    }
+
     text_of! {
         /// Returns the name (`PJRT_Executable_Name`).
         name PJRT_Executable_Name_Args executable -> executable_name executable_name_size;
-        /// Returns the fingerprint, which differs between programs (`PJRT_Executable_Fingerprint`).
-        fingerprint PJRT_Executable_Fingerprint_Args executable -> executable_fingerprint executable_fingerprint_size;
     }
 
     value_of! {
@@ -382,10 +392,17 @@ impl LoadedExecutable {
         Ok(Self { plugin, raw })
     }
 
-    text_of! {
-        /// Returns the fingerprint (`PJRT_LoadedExecutable_Fingerprint`), which hosts called before
-        /// [`Executable::fingerprint`] existed.
-        fingerprint PJRT_LoadedExecutable_Fingerprint_Args executable -> executable_fingerprint executable_fingerprint_size;
+    /// Returns the fingerprint (`PJRT_LoadedExecutable_Fingerprint`), which hosts called before
+    /// [`Executable::fingerprint`] existed.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn fingerprint(&self) -> Result<String> {
+        let args = call!(self.plugin, PJRT_LoadedExecutable_Fingerprint_Args { executable: self.raw })?;
+        let (start, size) = (args.executable_fingerprint, args.executable_fingerprint_size);
+        // SAFETY: the plugin returned the pointer and the length of bytes that live as long as the executable.
+        unsafe { given_bytes("PJRT_LoadedExecutable_Fingerprint", start, size) }
     }
 
     value_of! {

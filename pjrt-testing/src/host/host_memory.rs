@@ -11,6 +11,9 @@ use super::error::{Error, Result};
 /// The initial value of the bytes that a plugin writes.
 pub const UNWRITTEN: u8 = 0xEE;
 
+/// The value of the bytes of memory that the host passed to a transfer, and then [overwrote](HostMemory::overwrite).
+pub const OVERWRITTEN: u8 = 0xC7;
+
 /// Memory that [`HostMemory::recycle`] returned, by its size: addresses that are multiples of 64.
 static RECYCLED: Mutex<BTreeMap<usize, Vec<usize>>> = Mutex::new(BTreeMap::new());
 
@@ -118,6 +121,11 @@ impl HostMemory {
     pub fn fill(&self, byte: u8) {
         // SAFETY: this object owns the memory, which is never freed.
         unsafe { self.start.write_bytes(byte, self.len) };
+    }
+
+    /// Sets all bytes to [`OVERWRITTEN`], as a host does that uses its memory for something else.
+    pub fn overwrite(&self) {
+        self.fill(OVERWRITTEN);
     }
 
     /// Returns the contents.

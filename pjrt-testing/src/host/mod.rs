@@ -49,11 +49,12 @@ pub use executable::{
 };
 pub use extension::{EXTENSION_FUNCTIONS, ExtensionFunction};
 pub use fence::{Fence, HostSizes, Watched, fenced, prefilled, with_host_sizes};
-pub use host_memory::{HostMemory, UNWRITTEN, ViewMemory};
+pub use host_memory::{HostMemory, OVERWRITTEN, UNWRITTEN, ViewMemory};
 pub use layout::{Layout, Tile};
 pub use lent::{read_error, take_error};
 pub use library::LoadError;
 pub use objects::{Device, DeviceDescription, Memory, MemoryStats, UserData};
+pub use passed::{PAST_END, with_terminated};
 pub use plugin::SlotArgs;
 pub use plugin::{ExtensionInfo, Plugin, SlotState};
 pub use returned::{HeldError, ReadAgain, Returned, ReturnedBytes};

@@ -6,7 +6,12 @@
 //! copies are overwritten, and remain allocated for a while, so that a plugin that still reads them gets wrong
 //! values instead of freed memory. The fields are found by the layouts of the structs, so that new functions
 //! need no code here.
+//!
+//! The interface passes texts with their sizes, and without a terminating zero byte. Each copy of a text or a list
+//! is therefore followed by the bytes [`PAST_END`], so that a plugin that reads a text up to a zero byte finds a
+//! different text.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ffi::{CStr, c_char};
 use std::ptr;
@@ -18,6 +23,24 @@ use super::fence;
 
 /// The value of the bytes of copies after the call.
 const OVERWRITTEN: u8 = 0xA7;
+
+/// The bytes after the end of each text and list.
+pub const PAST_END: &str = "PAST_END";
+
+thread_local! {
+    /// The name of the field whose texts are followed by a zero byte instead.
+    static TERMINATED_FIELD: Cell<&'static str> = const { Cell::new("") };
+}
+
+/// Runs `run`, and ends the texts in fields of this name, such as `error_message`, with a zero byte.
+///
+/// Only calls on this thread are affected.
+pub fn with_terminated<T>(field: &'static str, run: impl FnOnce() -> T) -> T {
+    let outer = TERMINATED_FIELD.replace(field);
+    let result = run();
+    TERMINATED_FIELD.set(outer);
+    result
+}
 
 /// The number of bytes of overwritten copies that remain allocated.
 const KEPT: usize = 1 << 16;
@@ -57,7 +80,7 @@ pub(super) fn with_copies<A: SizedStruct, R>(args: &mut A, run: impl FnOnce(&mut
     // structs, so that each list has the length in its field. The pointers that are replaced are restored
     // before the struct is copied back.
     unsafe {
-        let copy = copies.of(original.cast(), size_of::<A>()).cast::<A>();
+        let copy = copies.of(original.cast(), size_of::<A>(), "").cast::<A>();
         copies.replace_lists(copy.cast(), A::LAYOUT);
         let result = run(&mut *copy);
         for (place, old, new) in copies.replaced.drain(..) {
@@ -80,34 +103,39 @@ struct Copies {
 }
 
 impl Copies {
-    /// Copies `size` bytes, and returns the address of the copy.
+    /// Copies `size` bytes, and returns the address of the copy. `after` follows the bytes, and then a zero byte.
     ///
     /// # Safety
     ///
     /// The pointer is valid for reads of `size` bytes.
-    unsafe fn of(&mut self, start: *const u8, size: usize) -> *mut u8 {
-        let mut block = vec![0_u64; size.div_ceil(8).max(1)];
+    unsafe fn of(&mut self, start: *const u8, size: usize, after: &str) -> *mut u8 {
+        let mut block = vec![0_u64; (size + after.len()) / 8 + 1];
         let copy = block.as_mut_ptr().cast::<u8>();
-        // SAFETY: guaranteed by the caller; the block has room for the bytes. Its address does not change when
-        // the block is moved.
-        unsafe { ptr::copy_nonoverlapping(start, copy, size) };
+        // SAFETY: guaranteed by the caller; the block has room for the bytes and for a zero byte. Its address does not
+        // change when the block is moved.
+        unsafe {
+            ptr::copy_nonoverlapping(start, copy, size);
+            ptr::copy_nonoverlapping(after.as_ptr(), copy.add(size), after.len());
+        }
         self.blocks.push(block);
         copy
     }
 
-    /// Replaces the pointer at `place` with that of a copy, and returns the copy.
+    /// Replaces the pointer at `place`, which is in the field with this name, with that of a copy, and returns the
+    /// copy.
     ///
     /// # Safety
     ///
     /// The place holds a pointer that is null or valid for reads of `size` bytes.
-    unsafe fn replace(&mut self, place: *mut u8, size: usize) -> Option<*mut u8> {
+    unsafe fn replace(&mut self, place: *mut u8, field: &str, size: usize) -> Option<*mut u8> {
         // SAFETY: guaranteed by the caller.
         unsafe {
             let old = place.cast::<*const u8>().read();
-            if old.is_null() || size == 0 {
+            if old.is_null() {
                 return None;
             }
-            let copy = self.of(old, size);
+            let after = if field == TERMINATED_FIELD.get() { "" } else { PAST_END };
+            let copy = self.of(old, size, after);
             self.replaced.push((place.cast(), old.expose_provenance(), copy.expose_provenance()));
             place.cast::<*mut u8>().write(copy);
             Some(copy)
@@ -132,12 +160,13 @@ impl Copies {
                     self.replace_text(place);
                 } else if let (Some(size), Some(len)) = (element_size(&ty), length_of(layout, field.name)) {
                     let len = args.add(len.offset).cast::<usize>().read();
-                    let Some(copy) = self.replace(place, len.saturating_mul(size)) else { continue };
+                    let len_of_list = len.saturating_mul(size);
+                    let Some(copy) = self.replace(place, field.name, len_of_list) else { continue };
                     if let Some(inner) = LISTS_OF_LISTS.iter().find(|(name, _)| *name == field.name) {
                         let inner = layout.field(inner.1).map_or(0, |inner| inner.offset);
                         let inner_size = args.add(inner).cast::<usize>().read() * size_of::<usize>();
                         for index in 0..len {
-                            self.replace(copy.add(index * size), inner_size);
+                            self.replace(copy.add(index * size), field.name, inner_size);
                         }
                     } else if let Some(of_element) = struct_of(&ty) {
                         (0..len).for_each(|index| self.replace_lists(copy.add(index * size), of_element));
@@ -159,13 +188,13 @@ impl Copies {
     unsafe fn replace_value(&mut self, value: *mut PJRT_NamedValue) {
         // SAFETY: guaranteed by the caller.
         unsafe {
-            let size = match (*value).type_ {
-                kind if kind == PJRT_NamedValue_kString => 1,
-                kind if kind == PJRT_NamedValue_kInt64List => size_of::<i64>(),
+            let (size, field) = match (*value).type_ {
+                kind if kind == PJRT_NamedValue_kString => (1, "string_value"),
+                kind if kind == PJRT_NamedValue_kInt64List => (size_of::<i64>(), "int64_array_value"),
                 _ => return,
             };
             let len = (*value).value_size;
-            self.replace((&raw mut (*value).u).cast(), size * len);
+            self.replace((&raw mut (*value).u).cast(), field, size * len);
         }
     }
 
@@ -180,7 +209,7 @@ impl Copies {
             let text = place.cast::<*const c_char>().read();
             if !text.is_null() {
                 let size = CStr::from_ptr(text).to_bytes_with_nul().len();
-                self.replace(place, size);
+                self.replace(place, "", size);
             }
         }
     }
@@ -198,11 +227,11 @@ impl Copies {
             if fence::is_guarded(place.cast::<*const u8>().read()) {
                 return;
             }
-            let Some(copy) = self.replace(place, layout.size) else { return };
+            let Some(copy) = self.replace(place, "", layout.size) else { return };
             self.replace_lists(copy, layout);
             if let Some(code) = layout.field("code").filter(|_| layout.name == "PJRT_Program") {
                 let size = (*copy.cast::<PJRT_Program>()).code_size;
-                self.replace(copy.add(code.offset), size);
+                self.replace(copy.add(code.offset), code.name, size);
             }
             if layout.name == "PJRT_Buffer_MemoryLayout" {
                 let memory = copy.cast::<PJRT_Buffer_MemoryLayout>();
@@ -264,6 +293,23 @@ fn length_of(layout: &StructLayout, list: &str) -> Option<&'static FieldLayout> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_that_are_not_zero_follow_each_text() {
+        let message = "a message";
+        let seen = || {
+            let mut args = PJRT_Event_Set_Args {
+                error_message: message.as_ptr().cast(),
+                error_message_size: message.len(),
+                ..PJRT_Event_Set_Args::zeroed()
+            };
+            // SAFETY: a zero byte follows the copy and the bytes after it.
+            with_copies(&mut args, |args| unsafe { CStr::from_ptr(args.error_message).to_owned() })
+        };
+        assert_eq!(seen().to_bytes(), b"a messagePAST_END");
+        assert_eq!(with_terminated("error_message", seen).to_bytes(), b"a message");
+        assert_eq!(with_terminated("format", seen).to_bytes(), b"a messagePAST_END");
+    }
 
     #[test]
     fn options_arguments_and_values_are_overwritten_after_the_call() {

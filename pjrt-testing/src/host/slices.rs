@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::slice;
 
 use super::error::{Error, Result};
+use super::passed::PAST_END;
 
 /// The largest credible size of a string or list in bytes.
 const MOST_BYTES: usize = 256 << 20;
@@ -45,7 +46,7 @@ pub(crate) unsafe fn given<'a, T>(function: &'static str, start: *const T, len: 
 ///
 /// # Errors
 ///
-/// The same as for [`given`].
+/// The same as for [`given`]. Also returns INTERNAL if the string has a [flaw](flaw_of).
 ///
 /// # Safety
 ///
@@ -53,7 +54,47 @@ pub(crate) unsafe fn given<'a, T>(function: &'static str, start: *const T, len: 
 pub(crate) unsafe fn given_text(function: &'static str, start: *const c_char, len: usize) -> Result<String> {
     believed::<u8>(function, len)?;
     // SAFETY: guaranteed by the caller.
+    let text = unsafe { text(start, len) };
+    match flaw_of(&text) {
+        None => Ok(text),
+        Some(flaw) => Err(Error::broken(function, format!("it succeeded, but it returned {flaw}"))),
+    }
+}
+
+/// Reads a string that may have any bytes, such as a fingerprint.
+///
+/// # Errors
+///
+/// The same as for [`given`].
+///
+/// # Safety
+///
+/// The same as for [`given`].
+pub(crate) unsafe fn given_bytes(function: &'static str, start: *const c_char, len: usize) -> Result<String> {
+    believed::<u8>(function, len)?;
+    // SAFETY: guaranteed by the caller.
     Ok(unsafe { text(start, len) })
+}
+
+/// Describes a string whose size is wrong: it contains a zero byte, or bytes after the end of a string that the
+/// host passed.
+pub(crate) fn flaw_of(text: &str) -> Option<String> {
+    let size = text.len();
+    if text.contains(PAST_END) {
+        return Some(format!(
+            "the text {text:?}, which continues past the end of a text that the host passed: the plugin probably reads the \
+             host's text up to a zero byte, and not up to its size"
+        ));
+    }
+    match text.find('\0')? {
+        at if at + 1 == size => Some(format!(
+            "the text {text:?}, whose size of {size} bytes includes a terminating zero byte; the size of a text is that of its \
+             characters"
+        )),
+        at => Some(format!(
+            "the text {text:?}, whose byte {at} of {size} is zero: the size is probably that of a larger buffer"
+        )),
+    }
 }
 
 /// Reads a string that a plugin returned. Bytes that are not UTF-8 are replaced.
@@ -92,6 +133,20 @@ pub unsafe fn array<'a, T>(start: *const T, len: usize) -> &'a [T] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_with_zero_bytes_and_bytes_past_the_end_are_refused() {
+        let of = |text: &str| {
+            // SAFETY: the size is that of the text.
+            unsafe { given_text("PJRT_Memory_Kind", text.as_ptr().cast(), text.len()) }
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(of("device"), Ok("device".to_owned()));
+        assert_eq!(of(""), Ok(String::new()));
+        assert!(of("device\0").unwrap_err().contains("7 bytes includes a terminating zero byte"));
+        assert!(of("device\0\0").unwrap_err().contains("byte 6 of 8 is zero"));
+        assert!(of(&format!("device{PAST_END}")).unwrap_err().contains("past the end of a text"));
+    }
 
     #[test]
     fn sizes_that_nobody_has_written_are_refused_with_function_and_number() {

@@ -132,6 +132,38 @@ impl Client {
         })
     }
 
+    /// Transfers all bytes of host memory to a device, with `ImmutableUntilTransferCompletes`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn upload_from(
+        &self,
+        memory: &HostMemory,
+        element_type: ElementType,
+        dims: &[i64],
+        device: Device<'_>,
+    ) -> Result<Uploaded> {
+        const FUNCTION: &str = "PJRT_Client_BufferFromHostBuffer";
+        let args = call!(
+            self.plugin,
+            PJRT_Client_BufferFromHostBuffer_Args {
+                client: self.raw,
+                data: memory.start.cast(),
+                type_: PJRT_Buffer_Type(element_type.0),
+                dims: dims.as_ptr(),
+                num_dims: dims.len(),
+                host_buffer_semantics: Semantics::ImmutableUntilTransferCompletes.raw(),
+                device: device.raw,
+            }
+        )?;
+        Ok(Uploaded {
+            buffer: Buffer::from_raw(self.plugin, args.buffer, FUNCTION)?,
+            done: Event::from_raw(self.plugin, args.done_with_host_buffer, FUNCTION)?,
+            memory: HostMemory { start: memory.start, len: memory.len },
+        })
+    }
+
     /// Creates a buffer that is a view of host memory (`PJRT_Client_CreateViewOfDeviceBuffer`).
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use pjrt_sys::*;
 use serde::{Deserialize, Serialize};
 
 use super::error::Result;
-use super::slices::{array, believed, given, text};
+use super::slices::{array, believed, given, given_text, text};
 
 /// A named value: an option, an attribute or a property (`PJRT_NamedValue`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,7 +53,8 @@ impl fmt::Display for Value {
 ///
 /// # Errors
 ///
-/// Returns INTERNAL if the size of the array, or of a name or value in it, is not credible.
+/// Returns INTERNAL if the size of the array, or of a name or value in it, is not credible, or if the size of a text
+/// is wrong.
 ///
 /// # Safety
 ///
@@ -68,9 +69,9 @@ pub(crate) unsafe fn named_values(
     // too.
     unsafe {
         for raw in given(function, start, len)? {
-            believed::<u8>(function, raw.name_size)?;
+            given_text(function, raw.name, raw.name_size)?;
             match raw.type_.0 {
-                0 => believed::<u8>(function, raw.value_size)?,
+                0 => drop(given_text(function, raw.u.string_value, raw.value_size)?),
                 2 => believed::<i64>(function, raw.value_size)?,
                 _ => {}
             }

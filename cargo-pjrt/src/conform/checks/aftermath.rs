@@ -241,7 +241,6 @@ impl Failure {
 
 /// The objects that a failed call must not change.
 struct State {
-    client: Client,
     executable: LoadedExecutable,
     is_donating: bool,
     x: Buffer,
@@ -250,6 +249,8 @@ struct State {
     output: Buffer,
     /// A serialized program, if the plugin can load one.
     serialized: Option<Vec<u8>>,
+    /// The last field, because the client is destroyed after its objects.
+    client: Client,
 }
 
 const X: [f32; 4] = [1.0, 2.0, 3.0, 4.0];

@@ -111,7 +111,8 @@ pub(super) const CHECKS: &[Entry] = &[
         lookup_unknown,
         "PJRT_Client_LookupDevice when id=12345 code NOT_FOUND",
     )
-    .header("PJRT_Client_LookupDevice", "Returns a PJRT_Device* with the specified ID. There is none."),
+    .header("PJRT_Client_LookupDevice", "Returns a PJRT_Device* with the specified ID. There is none.")
+    .also(&["client/lookup_of_a_negative_id"]),
     check(
         "client/lookup_of_a_negative_id",
         "A negative id is refused with INVALID_ARGUMENT, and the message names it.",

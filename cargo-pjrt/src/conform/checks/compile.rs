@@ -1,6 +1,9 @@
 //! Checks of compilation and of compiled programs.
 
+use std::sync::Barrier;
+
 use super::entry::{ALL, Entry, check};
+use super::program_text::{compiled, with_main};
 use super::threads::on_threads;
 use crate::conform::harness::{
     Compiled, Context, Finding, Verdict, add_program, compile_add, compile_and_keep_add, ensure, equal,
@@ -330,6 +333,14 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .host("JAX, jaxlib/py_client.cc, PyClient::CompileAndLoadIfrtProgram", "Releases Python's lock while it compiles, so that several threads of a program compile at the same time.")
     .needed_by(&[Profile::Jax]),
+    check(
+        "compile/different_programs_by_many_threads",
+        "Several threads can compile different programs at the same time, and each gets the program that it passed.",
+        different_programs,
+        "PJRT_Client_Compile when program>code_size=383 first_program",
+    )
+    .host("JAX, jaxlib/py_client.cc, PyClient::CompileAndLoadIfrtProgram", "Releases Python's lock while it compiles, so that several threads of a program compile at the same time.")
+    .needed_by(&[Profile::Jax]),
 ];
 
 fn options() -> Vec<u8> {
@@ -632,6 +643,41 @@ fn ahead(context: &Context) -> Verdict {
     let text = add_program("4x");
     let executable = client.compile_ahead(&client.topology()?, &Program::mlir(&text), &options())?;
     sum(&client, &client.load(&executable)?)
+}
+
+/// Returns a program that adds one of its two parameters in each of five additions, as the bits of `number` say.
+fn chosen_sums(number: u8) -> String {
+    let chosen = |step: u8| number >> step & 1;
+    let line = |step: u8| {
+        let before = if step == 0 { "%p0".to_owned() } else { format!("%s{}", step - 1) };
+        format!("    %s{step} = stablehlo.add {before}, %p{} : tensor<4xf32>\n", chosen(step))
+    };
+    let lines: String = (0..5).map(line).collect();
+    with_main("%p0: tensor<4xf32>, %p1: tensor<4xf32>", &lines, "%s4", "tensor<4xf32>")
+}
+
+fn different_programs(context: &Context) -> Verdict {
+    const THREADS: u8 = 8;
+    let client = context.client()?;
+    compiled(&client, &chosen_sums(0), &CompileOptions::default())?;
+    let start = Barrier::new(THREADS.into());
+    on_threads(THREADS, |thread| {
+        start.wait();
+        for round in 0..4 {
+            let number = round * THREADS + thread;
+            let executable = client.compile(&Program::mlir(&chosen_sums(number)), &options())?;
+            let arrays = (upload_four(&client, &[1.0; 4])?, upload_four(&client, &[10.0; 4])?);
+            let got = numbers(&executable.run(&[&arrays.0, &arrays.1])?.outputs[0][0])?;
+            let tens = number.count_ones() as f32;
+            let expected = [1.0 + 10.0 * tens + (5.0 - tens); 4];
+            ensure!(
+                got == expected,
+                "a program that was compiled while other threads compiled others returned {got:?}; expected {expected:?}. The \
+                 plugin probably compiles from memory that all compilations share"
+            );
+        }
+        Ok(())
+    })
 }
 
 fn storm(context: &Context) -> Verdict {

@@ -92,6 +92,22 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device.")
     .used_by(&[Profile::Jax]),
     check(
+        "devices/replicas_in_a_cycle",
+        "If the device assignment is a cycle of all devices, of which there are at least three, the lists of devices, arguments and outputs are in its order, not in the inverse one.",
+        cycled_replicas,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=936 swap_devices 1 2",
+    )
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device.")
+    .used_by(&[Profile::Jax]),
+    check(
+        "devices/replicas_of_partitions",
+        "A program of two replicas with two partitions each runs on the devices of its assignment: the lists of devices, logical ids, arguments and outputs have the same order.",
+        replicas_of_partitions,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=937 swap_devices 1 2",
+    )
+    .header("PJRT_LoadedExecutable_AddressableDeviceLogicalIds", "Returns a list of logical device ids this executable will run on.")
+    .used_by(&[Profile::Jax]),
+    check(
         "devices/split_array",
         "The parts of an array that is split over two partitions are the outputs of their devices, in order.",
         split_array,
@@ -281,11 +297,11 @@ fn run_replicas(client: &Client, devices: [Device<'_>; 2], id: i32) -> Verdict {
         [upload_to(client, &[1.0; 4], devices[0])?.buffer, upload_to(client, &[2.0; 4], devices[1])?.buffer];
     let lists = [vec![&x[0], &x[0]], vec![&x[1], &x[1]]];
     let launched = launch_on_all(&executable, &lists, id)?;
-    expect_per_device(&launched.outputs, devices, &[vec![2.0; 4], vec![4.0; 4]])
+    expect_per_device(&launched.outputs, &devices, &[vec![2.0; 4], vec![4.0; 4]])
 }
 
 /// Checks that each device has its own output.
-fn expect_per_device(outputs: &[Vec<Buffer>], devices: [Device<'_>; 2], expected: &[Vec<f32>]) -> Verdict {
+fn expect_per_device(outputs: &[Vec<Buffer>], devices: &[Device<'_>], expected: &[Vec<f32>]) -> Verdict {
     const SIZE: &str =
         "`output_lists` has the size [num_devices, num_outputs], in the order of `argument_lists`";
     let all = outputs.iter().map(|of_device| numbers(&of_device[0])).collect::<Result<Vec<_>, _>>()?;
@@ -306,6 +322,82 @@ fn expect_per_device(outputs: &[Vec<Buffer>], devices: [Device<'_>; 2], expected
         ensure!(*got == expected[index], "{what} is {got:?}; expected {:?}. {cause}", expected[index]);
     }
     Ok(())
+}
+
+/// Executes a program on its devices, which are in this order, with one value for each replica, and checks the outputs.
+fn run_on(
+    client: &Client,
+    executable: &LoadedExecutable,
+    devices: &[Device<'_>],
+    replicas: &[i32],
+    id: i32,
+) -> Verdict {
+    let value = |index: usize| replicas[index] as f32 + 1.0;
+    let arrays = devices
+        .iter()
+        .enumerate()
+        .map(|(index, device)| Ok(upload_to(client, &[value(index); 4], *device)?.buffer))
+        .collect::<Result<Vec<_>, Error>>()?;
+    let lists: Vec<Vec<&Buffer>> = arrays.iter().map(|array| vec![array, array]).collect();
+    let launched = launch_on_all(executable, &lists, id)?;
+    let expected: Vec<Vec<f32>> = (0..devices.len()).map(|index| vec![2.0 * value(index); 4]).collect();
+    expect_per_device(&launched.outputs, devices, &expected)
+}
+
+/// Returns all devices, at most eight, or a finding if there are fewer than this number.
+fn at_least(client: &Client, least: usize) -> Result<Vec<Device<'_>>, Finding> {
+    let mut devices = client.addressable_devices()?;
+    devices.truncate(8);
+    if devices.len() < least {
+        return Err(Finding::NotApplicable(format!("there are fewer than {least} devices")));
+    }
+    Ok(devices)
+}
+
+fn cycled_replicas(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let mut devices = at_least(&client, 3)?;
+    devices.rotate_left(1);
+    let executable = replicated(&client, &devices)?;
+    let (got, wanted) = (executable.devices()?.to_vec_of_ids()?, devices.to_vec_of_ids()?);
+    ensure!(
+        got == wanted,
+        "PJRT_LoadedExecutable_AddressableDevices lists the devices {got:?}; the device assignment is {wanted:?}. The plugin \
+         probably sorts the devices, or applies the inverse of the assignment"
+    );
+    let replicas: Vec<i32> = (0..).take(devices.len()).collect();
+    run_on(&client, &executable, &devices, &replicas, 936)
+}
+
+fn replicas_of_partitions(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let all = at_least(&client, 4)?;
+    let devices = [all[2], all[0], all[3], all[1]];
+    let ids = devices.to_vec().to_vec_of_ids()?;
+    let text = add_program("4x").replacen(
+        "module @add",
+        "module @add attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 2 : i32}",
+        1,
+    );
+    let options =
+        CompileOptions { replicas: 2, partitions: 2, devices: ids.clone(), ..CompileOptions::default() };
+    let executable = compiled(&client, &text, &options)?;
+    let (listed, logical) = (executable.devices()?, executable.logical_ids()?);
+    equal("the number of devices of two replicas with two partitions", listed.len(), 4)?;
+    equal("the number of logical ids of two replicas with two partitions", logical.len(), 4)?;
+    let listed_ids = listed.to_vec_of_ids()?;
+    for (device, (replica, partition)) in listed_ids.iter().zip(&logical) {
+        let of_assignment = ids.get((2 * replica + partition) as usize);
+        ensure!(
+            of_assignment == Some(device),
+            "PJRT_LoadedExecutable_AddressableDevices lists the devices {listed_ids:?} with the logical ids {logical:?}; the \
+             device assignment, replica by replica, is {ids:?}. The plugin probably transposes the assignment, or orders the \
+             two lists differently"
+        );
+    }
+    // Partitions receive the same value, because an argument without a sharding is the same in all partitions.
+    let replicas: Vec<i32> = logical.iter().map(|(replica, _)| *replica).collect();
+    run_on(&client, &executable, &listed, &replicas, 937)
 }
 
 fn replicas(context: &Context) -> Verdict {
@@ -336,7 +428,7 @@ fn split_array(context: &Context) -> Verdict {
     ];
     let launched = launch_on_all(&executable, &[vec![&parts[0]], vec![&parts[1]]], 933)?;
     let expected = [vec![2.0, 4.0, 6.0, 8.0], vec![10.0, 12.0, 14.0, 16.0]];
-    expect_per_device(&launched.outputs, devices, &expected)
+    expect_per_device(&launched.outputs, &devices, &expected)
 }
 
 fn events(context: &Context) -> Verdict {

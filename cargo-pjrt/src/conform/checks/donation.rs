@@ -3,13 +3,13 @@
 use super::arrays::{FIRST, Floats, OTHER, SECOND, launch};
 use super::devices::{id_of, two};
 use super::entry::{Entry, check};
-use super::program_text::{compiled, launch_on_all};
+use super::program_text::{compiled, launch_on_all, with_main};
 use crate::conform::harness::{
-    Context, Expected, Finding, Verdict, add_program, ensure, equal, numbers, upload_to,
+    Context, Expected, Finding, Verdict, add_program, ensure, equal, numbers, upload_four, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
-use pjrt_testing::host::{Buffer, CopyLayout};
+use pjrt_testing::host::{Buffer, CopyLayout, ExecuteOptions};
 
 const IS_DELETED: &str = "PJRT_Buffer_IsDeleted";
 const IS_DELETED_TEXT: &str = "The function returns true if the buffer was deleted, or donated to an execution. The data of all other buffers remains.";
@@ -87,6 +87,14 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>launch_id=822 hide_deleted 1",
     )
     .header(IS_DELETED, IS_DELETED_TEXT)
+    .used_by(&[Profile::Jax]),
+    check(
+        "donation/several_protected_arguments",
+        "Each argument in non_donatable_input_indices keeps its data, in whatever order the indices are.",
+        several_protected,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=861 give options>num_non_donatable_input_indices=1",
+    )
+    .header("PJRT_ExecuteOptions::non_donatable_input_indices", "A list of indices denoting the input buffers that should not be donated.")
     .used_by(&[Profile::Jax]),
     check(
         "donation/in_a_loop",
@@ -286,6 +294,59 @@ fn twice(context: &Context) -> Verdict {
         "an execution with an argument that was donated before succeeded; expected an error"
     );
     Ok(())
+}
+
+/// Returns a program that donates all of its three parameters.
+fn donating_three() -> String {
+    let parameters: Vec<String> =
+        (0..3).map(|at| format!("%p{at}: tensor<4xf32> {{tf.aliasing_output = {at} : i32}}")).collect();
+    let lines: String = (0..3)
+        .map(|at| format!("    %s{at} = stablehlo.add %p{at}, %p{} : tensor<4xf32>\n", (at + 1) % 3))
+        .collect();
+    let types = ["tensor<4xf32>"; 3].join(", ");
+    with_main(&parameters.join(", "), &lines, "%s0, %s1, %s2", &types)
+}
+
+fn several_protected(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let program = compiled(&client, &donating_three(), &CompileOptions::default())?;
+    let run = |protected: &[i64]| -> Result<Vec<bool>, Finding> {
+        let values = [1.0, 10.0, 100.0];
+        let arrays = values.map(|value| upload_four(&client, &[value; 4]));
+        let arrays = arrays.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let options =
+            ExecuteOptions { launch_id: 861, non_donatable: protected.to_vec(), ..Default::default() };
+        let arguments = vec![arrays.iter().collect::<Vec<_>>()];
+        let launched = program.launch(&arguments, &options, None, true).map_err(|refused| refused.error)?;
+        for (output, sum) in launched.outputs[0].iter().zip([11.0, 110.0, 101.0]) {
+            equal(
+                &format!("a sum with the protected arguments {protected:?}"),
+                numbers(output)?,
+                vec![sum; 4],
+            )?;
+        }
+        for &index in protected {
+            let (array, value) = (&arrays[index as usize], values[index as usize]);
+            ensure!(
+                !array.is_deleted()?,
+                "the argument {index} was donated, although non_donatable_input_indices is {protected:?}; the plugin probably \
+                 honors only some of the indices"
+            );
+            let what = format!(
+                "the argument {index} after the execution with non_donatable_input_indices {protected:?}"
+            );
+            equal(&what, numbers(array)?, vec![value; 4])?;
+        }
+        arrays.iter().map(|array| Ok(array.is_deleted()?)).collect()
+    };
+    let donated = run(&[])?;
+    for protected in [&[0, 1][..], &[2, 0], &[2, 1], &[0, 1, 2]] {
+        run(protected)?;
+    }
+    if donated.contains(&true) {
+        return Ok(());
+    }
+    Err(Finding::Unsupported("the plugin does not donate arguments".to_owned()))
 }
 
 fn in_a_loop(context: &Context) -> Verdict {

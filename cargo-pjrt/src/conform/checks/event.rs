@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::entry::{ALL, Entry, check};
+use super::pending::Pending;
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, ensure, equal, fails_with, numbers, upload_four,
+    Context, Finding, PATIENCE, Verdict, any_error, ensure, equal, fails_with, numbers, upload_four,
 };
 use crate::requirements::Profile;
-use pjrt_testing::host::{Client, Code, ElementType, Error, Event};
+use pjrt_testing::host::{Client, Code, ElementType, Error, Event, Outcome};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -60,6 +61,24 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready.")
     .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["event/completing_races_with_callbacks"]),
+    check(
+        "event/callbacks_of_a_pending_one",
+        "All callbacks that are registered before and after an event completes are called once, also those of other events of the same array.",
+        pending_callbacks,
+        "PJRT_Event_OnReady after PJRT_Event_OnReady callback never",
+    )
+    .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready.")
+    .used_by(&[Profile::Jax, Profile::TorchXla])
+    .also(&["event/callbacks_of_a_created_one", "event/many_callbacks", "failures/callbacks_come_once"]),
+    check(
+        "event/callbacks_of_a_created_one",
+        "All callbacks of an event that the host created are called once when the host completes it.",
+        created_callbacks,
+        "PJRT_Event_OnReady since PJRT_Event_Create after PJRT_Event_OnReady callback never",
+    )
+    .header("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready.")
+    .since(89)
+    .also(&["event/callbacks_of_a_pending_one", "event/many_callbacks", "failures/callbacks_come_once"]),
     check(
         "event/destroyed_before_its_callback",
         "A callback is called even if its event is destroyed right after the registration, as XLA's client does.",
@@ -261,9 +280,11 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(112).also(&["buffer/donate_with_failed_dependency", "event/callback_gets_the_error", "event/set_an_error", "readback/raw_never", "special/alias_fails", "special/error_cannot_be_read", "special/error_is_ready", "special/error_spreads", "transfer/error", "failures/error_spreads", "failures/event_has_the_error", "failures/event_of_a_later_failure", "failures/outputs_are_ready_with_the_error", "failures/outputs_cannot_be_read"]),
 ];
 
-/// Returns the error of a call that always fails: a lookup of a device that does not exist.
+/// Returns the error of a call that must fail.
 fn failure(client: &Client) -> Result<Error, Finding> {
-    client.lookup_device(-2).err().ok_or_else(|| Finding::Wrong("the device -2 was found".to_owned()))
+    let accepted =
+        "the plugin accepts an unknown device, a program and an executable of garbage, so that no call fails";
+    any_error(client).ok_or_else(|| Finding::NotApplicable(accepted.to_owned()))
 }
 
 fn wait(context: &Context) -> Verdict {
@@ -307,6 +328,60 @@ fn many(context: &Context) -> Verdict {
     std::thread::sleep(Duration::from_millis(20));
     for outcome in outcomes {
         equal("the number of calls of a callback", outcome.calls(), 1)?;
+    }
+    Ok(())
+}
+
+/// Checks that each callback is called exactly once.
+fn called_once(what: &str, outcomes: &[Arc<Outcome>]) -> Verdict {
+    for (index, outcome) in outcomes.iter().enumerate() {
+        ensure!(
+            outcome.wait(PATIENCE).is_some(),
+            "callback {index} of {}, {what}, was not called; the plugin probably stores one callback for each event",
+            outcomes.len()
+        );
+    }
+    std::thread::sleep(Duration::from_millis(20));
+    for (index, outcome) in outcomes.iter().enumerate() {
+        equal(&format!("the number of calls of callback {index}, {what},"), outcome.calls(), 1)?;
+    }
+    Ok(())
+}
+
+/// Registers several callbacks.
+fn registered(event: &Event, what: &str) -> Result<Vec<Arc<Outcome>>, Finding> {
+    let outcomes = (0..3).map(|_| event.on_ready()).collect::<Result<Vec<_>, _>>()?;
+    for outcome in &outcomes {
+        equal(&format!("the number of calls of a callback of {what}"), outcome.calls(), 0)?;
+    }
+    Ok(outcomes)
+}
+
+fn pending_callbacks(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let pending = Pending::new(&client)?;
+    let events = [pending.array.ready()?, pending.array.ready()?];
+    let before = events
+        .iter()
+        .map(|event| registered(event, "an array whose data the host has not provided"))
+        .collect::<Result<Vec<_>, _>>()?;
+    let _array = pending.provide(&client, &[1.0; 4])?;
+    called_once("registered before the event completed", &before.concat())?;
+    let after = (0..2).map(|_| events[0].on_ready()).collect::<Result<Vec<_>, _>>()?;
+    called_once("registered after the event completed", &after)?;
+    called_once("registered before the event completed", &before.concat())
+}
+
+fn created_callbacks(context: &Context) -> Verdict {
+    for (code, message) in [(Code::OK, ""), (Code::ABORTED, "given up")] {
+        let event = Event::create(context.plugin)?;
+        let outcomes = registered(&event, "an event that the host has not completed")?;
+        event.set(code, message)?;
+        called_once("of an event that the host completed", &outcomes)?;
+        for outcome in &outcomes {
+            let error = outcome.wait(PATIENCE).and_then(std::result::Result::err);
+            equal("the code that a callback received", error.map_or(Code::OK, |error| error.code), code)?;
+        }
     }
     Ok(())
 }

@@ -45,7 +45,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when execute_device!=0 fail INTERNAL",
     )
     .header("PJRT_LoadedExecutable_Execute_Args::execute_device", "If set, must be an addressable device, and `num_devices` should be 1 with `argument_lists` only containing arguments for `execute_device`.")
-    .needed_by(&[Profile::TorchXla, Profile::Gomlx]),
+    .needed_by(&[Profile::TorchXla, Profile::Gomlx])
+    .also(&["placement/outputs_of_a_named_device"]),
     check(
         "execute/output_types",
         "Outputs have the program's types and dimensions.",

@@ -77,9 +77,6 @@ const X: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
 const Y: [f32; 4] = [10.0, 20.0, 30.0, 40.0];
 const SUM: [f32; 4] = [11.0, 22.0, 33.0, 44.0];
 
-/// The byte that overwrites memory which the plugin must no longer read.
-const OVERWRITTEN: u8 = 0xEE;
-
 fn floats(memory: &HostMemory) -> Vec<f32> {
     memory.bytes().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
 }
@@ -167,7 +164,7 @@ fn zml_upload(client: &Client, values: &[f32; 4], memory: Memory<'_>) -> Result<
     let uploaded = client.upload(&array, None, Some(memory))?;
     drop(uploaded.done);
     zml_wait(&uploaded.buffer.ready()?)?;
-    uploaded.memory.fill(OVERWRITTEN);
+    uploaded.memory.overwrite();
     Ok(uploaded.buffer)
 }
 
@@ -216,7 +213,7 @@ fn zml_weights(context: &Context) -> Verdict {
     for (part, offset) in [(&X[..2], 0), (&X[2..], 8)] {
         let piece = HostMemory::new(&f32_bytes(part), 0);
         let event = manager.write_from(0, &piece, offset, offset == 8)?;
-        let outcome = event.on_ready_then(move || piece.fill(OVERWRITTEN))?;
+        let outcome = event.on_ready_then(move || piece.overwrite())?;
         let last = previous.replace((event, outcome));
         zml_finish_piece(last)?;
     }
@@ -322,7 +319,7 @@ fn pjrt_rs_upload(client: &Client, values: &[f32; 4], wait: Wait) -> Result<Buff
     let uploaded = client.upload(&array, Some(client.device()?), None)?;
     wait(uploaded.done)?;
     wait(uploaded.buffer.ready()?)?;
-    uploaded.memory.fill(OVERWRITTEN);
+    uploaded.memory.overwrite();
     Ok(uploaded.buffer)
 }
 

@@ -8,7 +8,7 @@ use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{Context, Expected, Finding, PATIENCE, Verdict};
 use crate::requirements::Profile;
 use pjrt_testing::host::{
-    Buffer, Client, CopyLayout, ElementType, Event, HostArray, Semantics, UNWRITTEN, Uploaded,
+    Buffer, Client, CopyLayout, ElementType, Event, HostArray, OVERWRITTEN, Semantics, UNWRITTEN, Uploaded,
 };
 
 const DURING: &str = "PJRT_HostBufferSemantics_kImmutableOnlyDuringCall";
@@ -103,7 +103,7 @@ fn upload(client: &Client, bytes: &[u8], semantics: Semantics) -> Result<Uploade
 
 /// Compares an array that was computed from host memory which the host has overwritten.
 fn unaffected(floats: &Floats<'_>, what: &str, buffer: &Buffer, expected: &[u8]) -> Verdict {
-    let cause = "the plugin still read the host's memory after the host was permitted to overwrite it";
+    let cause = "the plugin still reads the host's memory after the host was permitted to overwrite it";
     Expected::floats(what, expected)
         .suspect(later(floats), cause)
         .suspect(floats.sum(5, 5), cause)
@@ -154,7 +154,7 @@ fn strides_after_call(context: &Context) -> Verdict {
     let strides = [4, 4 * DIMS[0]];
     let array = HostArray { strides: Some(&strides), ..HostArray::new(&bytes, ElementType::S32, &DIMS) };
     let uploaded = client.upload(&array, Some(client.device()?), None)?;
-    uploaded.memory.fill(UNWRITTEN);
+    uploaded.memory.overwrite();
     let elements = bytes.as_chunks::<4>().0;
     let [rows, columns] = DIMS.map(|dim| dim as usize);
     let expected: Vec<u8> = (0..rows)
@@ -163,7 +163,7 @@ fn strides_after_call(context: &Context) -> Verdict {
     let cause =
         "the plugin applied the strides after the call had returned, to memory that the host had overwritten";
     Expected::new("the array", &expected, ElementType::S32, &DIMS)
-        .suspect(vec![UNWRITTEN; expected.len()], cause)
+        .suspect(vec![OVERWRITTEN; expected.len()], cause)
         .check(&uploaded.buffer.read()?)
 }
 

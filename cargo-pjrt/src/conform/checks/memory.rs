@@ -3,10 +3,14 @@
 use std::collections::HashSet;
 
 use super::entry::{Entry, check};
-use crate::conform::harness::{Context, Finding, PATIENCE, Verdict, add_program, ensure, equal, refused};
+use super::program_text::{compiled, launch, with_main};
+use crate::conform::harness::{
+    Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, numbers, refused,
+    upload_four,
+};
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
-use pjrt_testing::host::{Code, ElementType, HostArray, Program, UserData};
+use pjrt_testing::host::{Client, Code, ElementType, Error, HostArray, Program, UserData};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -156,9 +160,49 @@ pub(super) const CHECKS: &[Entry] = &[
         too_large,
         "PJRT_Client_CreateUninitializedBuffer when shape_num_dims=1 code INTERNAL",
     )
-    .header("PJRT_Device_MemoryStats_Args::bytes_limit", "The upper limit on user-allocatable device memory in bytes. Users of JAX search messages for the code.")
+    .host(EXHAUSTED, EXHAUSTED_TEXT)
     .since(69),
+    check(
+        "memory/too_large_upload",
+        "An upload that does not fit into memory is refused with RESOURCE_EXHAUSTED, in the call or through an event, and the client can be used afterwards.",
+        too_large_upload,
+        "PJRT_Client_BufferFromHostBuffer when num_byte_strides=1 byte_strides.0=0 code INTERNAL",
+    )
+    .host(EXHAUSTED, EXHAUSTED_TEXT),
+    check(
+        "memory/too_large_output",
+        "A program whose output does not fit into memory is refused with RESOURCE_EXHAUSTED, by the compilation, the execution or an event, and the client can be used afterwards.",
+        too_large_output,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=871 code INTERNAL",
+    )
+    .host(EXHAUSTED, EXHAUSTED_TEXT),
+    check(
+        "memory/large_dims_of_programs",
+        "PJRT_Executable_OutputDimensions returns dimensions of more than 32 bits.",
+        large_dims_of_programs,
+        "PJRT_Executable_OutputDimensions low_32_bits dims 1",
+    )
+    .header("PJRT_Executable_OutputDimensions_Args::dims", "The dimensions are of type int64_t."),
+    check(
+        "memory/large_dims_of_arrays",
+        "PJRT_Buffer_Dimensions returns dimensions of more than 32 bits.",
+        large_dims_of_arrays,
+        "PJRT_Client_CreateErrorBuffer when shape_num_dims=1 give shape_dims.0=3",
+    )
+    .header("PJRT_Buffer_Dimensions_Args::dims", "The dimensions are of type int64_t.")
+    .since(82)
+    .also(&["placement/errors"]),
 ];
+
+/// The host that depends on the code of an exhausted memory.
+const EXHAUSTED: &str = "DeePMD-kit on JAX, deepmd/jax/utils/auto_batch_size.py, AutoBatchSize.is_oom_error, and torch_tpu, torch_tpu/common/error_utils.cc, IsXlaOomError";
+const EXHAUSTED_TEXT: &str = "Recognize exhausted memory by this code, which begins the message of JAX's exception; DeePMD-kit then tries a smaller batch.";
+
+/// The number of elements of an array of f32 that fits into no memory.
+const TOO_MANY: i64 = 1 << 44;
+
+/// A dimension of more than 32 bits.
+const LARGE: i64 = (1 << 32) + 3;
 
 fn exist(context: &Context) -> Verdict {
     for device in context.client()?.addressable_devices()? {
@@ -399,7 +443,102 @@ fn too_large(context: &Context) -> Verdict {
         let outcome = client
             .uninitialized(ElementType::U8, &[2 * limit], device.default_memory()?)
             .and_then(|buffer| buffer.ready()?.wait());
-        refused("an array of twice bytes_limit", outcome, Code::RESOURCE_EXHAUSTED, &[])?;
+        exhausted("an array of twice bytes_limit", outcome)?;
     }
+    usable(&client)
+}
+
+/// Fails the check unless the call failed with RESOURCE_EXHAUSTED.
+fn exhausted<T>(what: &str, outcome: Result<T, Error>) -> Verdict {
+    match refused(what, outcome, Code::RESOURCE_EXHAUSTED, &[]) {
+        Err(Finding::Advice(found)) => {
+            Err(Finding::Wrong(format!("{found}. Hosts recognize exhausted memory by this code")))
+        }
+        verdict => verdict,
+    }
+}
+
+/// Checks that arrays can be uploaded and programs run.
+fn usable(client: &Client) -> Verdict {
+    let run = || {
+        let x = upload_four(client, &[1.0; 4])?;
+        numbers(&compile_add(client)?.run(&[&x, &x])?.outputs[0][0])
+    };
+    match run() {
+        Ok(sum) => equal("the sum after memory was exhausted", sum, vec![2.0; 4]),
+        Err(error) => Err(Finding::Wrong(format!(
+            "after a request for too much memory failed, the client cannot be used: {error}"
+        ))),
+    }
+}
+
+fn too_large_upload(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let bytes = 1_f32.to_le_bytes();
+    let dims = [TOO_MANY];
+    // A stride of 0 repeats one element.
+    let array = HostArray { strides: Some(&[0]), ..HostArray::new(&bytes, ElementType::F32, &dims) };
+    let outcome = client.upload(&array, Some(client.device()?), None).and_then(|uploaded| {
+        uploaded.done.wait()?;
+        uploaded.buffer.ready()?.wait()
+    });
+    exhausted("an upload of 64 TiB", outcome)?;
+    usable(&client)
+}
+
+/// Returns a program that repeats a scalar in an array of this size.
+fn repeats(count: i64) -> String {
+    let ty = format!("tensor<{count}xf32>");
+    let lines = format!(
+        "    %s = \"stablehlo.broadcast_in_dim\"(%p0) {{broadcast_dimensions = array<i64>}} : (tensor<f32>) -> {ty}\n"
+    );
+    with_main("%p0: tensor<f32>", &lines, "%s", &ty)
+}
+
+fn too_large_output(context: &Context) -> Verdict {
+    const WHAT: &str = "a program with an output of 64 TiB";
+    let client = context.client()?;
+    let options = CompileOptions::default().encode();
+    // A plugin that cannot compile the operation does not support it.
+    client.compile(&Program::mlir(&repeats(4)), &options).map_err(|error| {
+        Finding::Unsupported(format!("a program that repeats a scalar cannot be compiled: {error}"))
+    })?;
+    match client.compile(&Program::mlir(&repeats(TOO_MANY)), &options) {
+        Err(error) => exhausted::<()>(WHAT, Err(error))?,
+        Ok(executable) => {
+            let bytes = 1_f32.to_le_bytes();
+            let x = client.upload(
+                &HostArray::new(&bytes, ElementType::F32, &[]),
+                Some(client.device()?),
+                None,
+            )?;
+            let outcome = launch(&executable, &[&x.buffer], 871)
+                .and_then(|launched| launched.outputs[0][0].ready()?.wait());
+            exhausted(WHAT, outcome)?;
+        }
+    }
+    usable(&client)
+}
+
+/// Checks dimensions of which the first has more than 32 bits.
+fn are_large(function: &str, dims: &[i64]) -> Verdict {
+    ensure!(
+        dims == [LARGE],
+        "{function} of an array of {LARGE} elements returns {dims:?}; the plugin probably keeps dimensions in 32 bits"
+    );
     Ok(())
+}
+
+fn large_dims_of_programs(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = compiled(&client, &repeats(LARGE), &CompileOptions::default())?.executable()?;
+    let dims = executable.output_dims()?;
+    are_large("PJRT_Executable_OutputDimensions", dims.first().map_or(&[], Vec::as_slice))
+}
+
+fn large_dims_of_arrays(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    let array = client.error_buffer((Code::ABORTED, "given up"), ElementType::F32, &[LARGE], memory)?;
+    are_large("PJRT_Buffer_Dimensions", &array.dims()?)
 }

@@ -13,6 +13,7 @@ mod functions {
 mod fault;
 
 mod aftermath;
+mod agreement;
 mod arrays;
 mod bits;
 mod buffer;
@@ -35,7 +36,9 @@ mod memory;
 mod optimized;
 mod outputs;
 mod ownership;
+mod passed;
 mod pending;
+mod placement;
 mod plugin;
 mod program_text;
 mod programs;
@@ -46,6 +49,7 @@ mod reuse;
 mod sizes;
 mod special;
 mod struct_size;
+mod texts;
 mod threads;
 mod transfer;
 mod upload;
@@ -73,6 +77,8 @@ pub(super) fn all() -> Vec<Check> {
         programs::CHECKS,
         executables::CHECKS,
         devices::CHECKS,
+        placement::CHECKS,
+        passed::CHECKS,
         failures::CHECKS,
         waiting::CHECKS,
         lifetime::CHECKS,
@@ -86,6 +92,8 @@ pub(super) fn all() -> Vec<Check> {
         properties::CHECKS,
         optimized::CHECKS,
         extension::CHECKS,
+        texts::CHECKS,
+        agreement::CHECKS,
     ];
     let mut checks: Vec<Check> = tables.into_iter().flatten().map(Check::from).collect();
     checks.extend(upload::by_type());

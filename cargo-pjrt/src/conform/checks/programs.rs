@@ -116,7 +116,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>launch_id=925 copy_argument 0 39",
     )
     .header("PJRT_LoadedExecutable_Execute_Args::argument_lists", "Execution input of size [`num_devices`, `num_args`].")
-    .needed_by(ALL),
+    .needed_by(ALL)
+    .also(&["programs/forty_outputs", "programs/a_thousand_arguments"]),
     check(
         "programs/forty_outputs",
         "A program of 40 parameters and outputs returns all outputs in order.",
@@ -125,6 +126,14 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`], where `num_outputs` is the number of outputs returned by this executable per device.")
     .needed_by(ALL),
+    check(
+        "programs/a_thousand_arguments",
+        "A program of 1000 parameters and outputs returns all outputs in order.",
+        a_thousand,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=938 swap_outputs 998 999",
+    )
+    .host("JAX, jaxlib/pjit.cc, PjitFunction::Call", "Passes each leaf of a function's arguments as an argument of the program: a model has thousands.")
+    .used_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "programs/hlo_tuple",
         "The elements of an HLO program's root tuple are its outputs, in order.",
@@ -414,6 +423,28 @@ const MANY: usize = 40;
 /// Uploads an array for each parameter, which has the number of the parameter in all elements.
 fn many_arguments(client: &Client) -> Result<Vec<Buffer>, Error> {
     (0..MANY).map(|index| upload_four(client, &[index as f32; 4])).collect()
+}
+
+fn a_thousand(context: &Context) -> Verdict {
+    const COUNT: usize = 1000;
+    let client = context.client()?;
+    let names: Vec<String> = (0..COUNT).map(|index| format!("%p{index}")).collect();
+    let all: Vec<_> = names.iter().map(|name| (name.as_str(), "%p0", "f32")).collect();
+    let executable = compiled(&client, &sums(&["f32"; COUNT], &all), &one_device())?;
+    let arguments =
+        (0..COUNT).map(|index| upload(&client, &[index as f32 + 0.5], &[])).collect::<Result<Vec<_>, _>>()?;
+    let arguments: Vec<&Buffer> = arguments.iter().collect();
+    let outputs = launch(&executable, &arguments, 938)?.outputs.remove(0);
+    equal("the number of outputs", outputs.len(), COUNT)?;
+    for (index, output) in outputs.iter().enumerate() {
+        let (got, wanted) = (numbers(output)?, [index as f32 + 1.0]);
+        ensure!(
+            got == wanted,
+            "output {index} of {COUNT} is {got:?}; expected {wanted:?}. The plugin probably mixes up the arguments or outputs of \
+             programs that have many"
+        );
+    }
+    Ok(())
 }
 
 fn forty_arguments(context: &Context) -> Verdict {

@@ -121,7 +121,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_CopyRawToHost when offset=4 transfer_size=8 give offset=0",
     )
     .header("PJRT_Buffer_CopyRawToHost", "Copies transfer_size bytes from offset to dst.")
-    .since(57),
+    .since(57)
+    .also(&["sizes/raw_copies_at_offsets"]),
     check(
         "readback/raw_nothing",
         "PJRT_Buffer_CopyRawToHost of no bytes succeeds.",

@@ -3,9 +3,7 @@
 use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{Context, Finding, Sample, Verdict, equal, for_each_size};
 use crate::requirements::Profile;
-use pjrt_testing::host::{
-    Buffer, Client, CopyLayout, Error, HostArray, Layout, Semantics, UNWRITTEN, ViewMemory,
-};
+use pjrt_testing::host::{Buffer, Client, CopyLayout, Error, HostArray, Layout, Semantics, ViewMemory};
 
 const UPLOAD: &str = "PJRT_Client_BufferFromHostBuffer";
 const UPLOAD_TEXT: &str = "Asynchronously copies a buffer stored on host to device memory.";
@@ -127,7 +125,7 @@ fn uploaded(context: &Context, semantics: Semantics) -> Verdict {
         let uploaded = client.upload(&array, Some(client.device()?), None)?;
         if semantics == Semantics::ImmutableUntilTransferCompletes {
             uploaded.done.wait()?;
-            uploaded.memory.fill(UNWRITTEN);
+            uploaded.memory.overwrite();
         }
         sample.check("an array that was uploaded and read back", &uploaded.buffer.read()?)
     })

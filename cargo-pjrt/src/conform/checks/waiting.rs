@@ -46,6 +46,15 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_Buffer_ToHostBuffer_Args::event", "Event that signals when the copy has completed.")
     .used_by(ALL),
     check(
+        "waiting/readback_waits_for_data",
+        "A readback, a copy and a partial readback of an array whose data the host has not provided yet wait for this data.",
+        readback_of_pending,
+        "PJRT_Buffer_ToHostBuffer unwaited",
+    )
+    .header("PJRT_Buffer_ToHostBuffer", "Asynchronously copies the buffer's value into a preallocated host buffer: the event completes when the value is there.")
+    .used_by(ALL)
+    .also(&["special/*", "transfer/*", "lent/*"]),
+    check(
         "waiting/event_comes_after_the_execution",
         "The event of a device does not complete while the execution waits for an argument.",
         done_is_late,
@@ -131,6 +140,40 @@ fn await_data(context: &Context) -> Verdict {
         array = Some(pending.provide(&client, &[1.0; 4])?);
         Ok(())
     })
+}
+
+/// Checks an event of a readback that began before the array had its data, and the bytes that were read.
+fn read_late(what: &str, event: &Event, bytes: impl Fn() -> Vec<u8>, expected: &[f32]) -> Verdict {
+    event.wait()?;
+    let (got, expected) = (bytes(), f32_bytes(expected));
+    ensure!(
+        got == expected,
+        "{what}, which began before the array had its data, returned {got:?}; expected {expected:?}. The plugin probably does not \
+         wait for the event of the array"
+    );
+    Ok(())
+}
+
+fn readback_of_pending(context: &Context) -> Verdict {
+    const VALUES: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
+    let client = context.client()?;
+    let pending = Pending::new(&client)?;
+    let (bytes, event) = pending.array.start_read(16, &CopyLayout::Unsaid)?;
+    std::thread::sleep(SHORT / 2);
+    let early = event.is_ready()?;
+    ensure!(
+        !early,
+        "the event of PJRT_Buffer_ToHostBuffer is complete although the host has not provided the data of the array, as an alias \
+         or a transfer does later; the plugin probably does not wait for the event of the array"
+    );
+    // A plugin may refuse to copy an array without data.
+    let copy = pending.array.copy_to_memory(client.device()?.default_memory()?);
+    let _array = pending.provide(&client, &VALUES)?;
+    read_late("PJRT_Buffer_ToHostBuffer", &event, || bytes.bytes(), &VALUES)?;
+    if let Ok(copy) = copy {
+        equal("a copy of an array that had no data when the copy began", numbers(&copy)?, VALUES.to_vec())?;
+    }
+    Ok(())
 }
 
 fn await_host(context: &Context) -> Verdict {

@@ -4,7 +4,7 @@
 use super::verdict::{Finding, Verdict};
 use crate::array::element_text;
 use crate::array::float_format::{FloatFormat, FloatKind};
-use pjrt_testing::host::{ElementType, UNWRITTEN};
+use pjrt_testing::host::{ElementType, OVERWRITTEN, UNWRITTEN};
 
 /// An array that a check expects to read.
 pub(crate) struct Expected<'a> {
@@ -78,7 +78,7 @@ impl<'a> Expected<'a> {
 
     /// Returns the probable cause of the differences.
     fn cause(&self, read: &[u8], differ: &[usize]) -> String {
-        let whole = [Self::suspected, Self::of_floats, Self::reordered];
+        let whole = [Self::suspected, Self::packed, Self::of_floats, Self::reordered];
         let found = whole.iter().find_map(|classify| classify(self, read, differ));
         found.or_else(|| self.incomplete(read, differ)).unwrap_or_else(|| self.otherwise.to_owned())
     }
@@ -93,6 +93,32 @@ impl<'a> Expected<'a> {
             .iter()
             .find(|(bytes, _)| differ.iter().all(|at| element(bytes, *at) == element(read, *at)))?;
         Some((*cause).to_owned())
+    }
+
+    /// Recognizes elements of less than a byte that share bytes.
+    fn packed(&self, read: &[u8], _: &[usize]) -> Option<String> {
+        let bits = match self.element_type.stablehlo_name() {
+            "i1s" | "ui1" => 1,
+            "i2" | "ui2" => 2,
+            "i4" | "ui4" | "f4E2M1FN" => 4,
+            _ => return None,
+        };
+        let in_a_byte = 8 / bits;
+        let mask = (1_u8 << bits) - 1;
+        let pack = |low_first: bool| -> Vec<u8> {
+            let byte = |elements: &[u8]| {
+                let place = |at: usize| if low_first { at } else { in_a_byte - 1 - at };
+                elements
+                    .iter()
+                    .enumerate()
+                    .fold(0, |byte, (at, element)| byte | (element & mask) << (bits * place(at)))
+            };
+            self.bytes.chunks(in_a_byte).map(byte).collect()
+        };
+        let is_packed = [true, false].into_iter().any(|low_first| read.starts_with(&pack(low_first)));
+        is_packed.then(|| {
+            format!("the elements are packed, {in_a_byte} to a byte; in host memory each occupies a byte of its own")
+        })
     }
 
     /// Recognizes the expected elements in a different order.
@@ -113,6 +139,10 @@ impl<'a> Expected<'a> {
         }
         for by in 1..=(got.len() / 2).min(64) {
             let end = got.len() - by;
+            // A part of an array that repeats itself looks like a shifted one.
+            if expected[by..] == expected[..end] {
+                continue;
+            }
             if got[by..] == expected[..end] || got[..end] == expected[by..] {
                 return Some(format!("the elements are shifted by {by}: an offset or a size is wrong"));
             }
@@ -156,6 +186,10 @@ impl<'a> Expected<'a> {
         };
         let state = match () {
             () if all(UNWRITTEN) => "are the kit's initial bytes: the plugin did not write them",
+            () if all(OVERWRITTEN) => {
+                "are the bytes with which the host overwrote its memory as soon as it was permitted to: the plugin still \
+                 reads the host's memory"
+            }
             () if all(0) => "are zero: the plugin did not copy them, or cleared them",
             () => return None,
         };
@@ -236,6 +270,20 @@ mod tests {
         for (read, expected) in cases {
             assert!(message(read).contains(expected), "{}: {expected}", message(read));
         }
+    }
+
+    #[test]
+    fn packed_elements_overwritten_memory_and_missing_repetitions_are_named() {
+        let of = |expected: &[u8], read: &[u8], element_type, dims: &[i64]| {
+            format!("{:?}", Expected::new("the array", expected, element_type, dims).check(read))
+        };
+        let (i4, packed) = ([1, 7, 0xf8, 0xff, 2], [0x71, 0xf8, 2, 0, 0]);
+        assert!(of(&i4, &packed, ElementType(21), &[5]).contains("packed, 2 to a byte"));
+        assert!(of(&i4, &[0x17, 0x8f, 0x20, 0, 0], ElementType(21), &[5]).contains("packed, 2 to a byte"));
+        let overwritten = of(&[1; 8], &[OVERWRITTEN; 8], ElementType::U8, &[8]);
+        assert!(overwritten.contains("still reads the host's memory"), "{overwritten}");
+        let repeated = of(&[1, 2, 1, 2], &[1, 2, 0, 0], ElementType::U8, &[2, 2]);
+        assert!(repeated.contains("elements, from number 2 to 3, are zero"), "{repeated}");
     }
 
     #[test]

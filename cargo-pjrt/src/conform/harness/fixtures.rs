@@ -3,7 +3,8 @@
 use super::message::{Step, in_step};
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
-    Buffer, Client, Device, ElementType, Executable, HostArray, LoadedExecutable, Program, Result, Uploaded,
+    Buffer, Client, Device, ElementType, Error, Executable, HostArray, LoadedExecutable, Program, Result,
+    Uploaded,
 };
 
 /// Returns a program that adds two arrays of f32. All checks that execute a program use this one, so that
@@ -40,6 +41,17 @@ impl std::ops::Deref for Compiled {
 pub(crate) fn compile_and_keep_add(client: &Client) -> Result<Compiled> {
     let loaded = compile_add(client)?;
     Ok(Compiled { executable: loaded.executable()?, _loaded: loaded })
+}
+
+/// Returns the error of a call that must fail. Several calls are tried, because a plugin may accept some of them.
+pub(crate) fn any_error(client: &Client) -> Option<Error> {
+    let options = CompileOptions::default().encode();
+    let calls: [&dyn Fn() -> Option<Error>; 3] = [
+        &|| client.lookup_device(-2).err().filter(|error| !error.is_of_success),
+        &|| client.compile(&Program::mlir("no program"), &options).err(),
+        &|| client.deserialize(b"no executable").err(),
+    ];
+    calls.iter().find_map(|call| call())
 }
 
 pub(crate) fn f32_bytes(values: &[f32]) -> Vec<u8> {

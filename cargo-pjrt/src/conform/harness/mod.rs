@@ -15,7 +15,8 @@ pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, matches};
 pub(crate) use comparison::{Expected, permutations, reading_order};
 pub(crate) use context::{Context, PATIENCE};
 pub(crate) use fixtures::{
-    Compiled, add_program, compile_add, compile_and_keep_add, f32_bytes, numbers, upload_four, upload_to,
+    Compiled, add_program, any_error, compile_add, compile_and_keep_add, f32_bytes, numbers, upload_four,
+    upload_to,
 };
 pub(crate) use message::{Finished, Message, Step, guarded, risky, send};
 pub(crate) use sizes::{Sample, for_each_size};

@@ -8,8 +8,9 @@ use crate::conform::harness::{Check, Source, Status, matches};
 /// * the table of checks says that a plugin which breaks the rule of the first breaks that of the second too
 ///   ([`Check::also`]; a pattern such as `compile/*` counts only if at least half of the checks that it matches failed,
 ///   because a plugin may have two bugs in one area),
+/// * both name the same [fault](FAULTS),
 /// * both have the same message, which is about what the plugin did, or the message of the first names a cause of the
-///   error that is the message of the second, or
+///   error with which the message of the second ends, or
 /// * the second is the scenario of a host, which called the function that the first one is about.
 ///
 /// The failure that explains most others is a cause, and the others are its echoes. This is repeated with the
@@ -22,7 +23,11 @@ pub(crate) fn group(rows: &mut [Row], checks: &[Check]) {
             let echo = |&i: &usize| i != cause && explains(rows, &rows[cause], check, &rows[i]);
             left.iter().copied().filter(echo).collect()
         };
-        let by_cause = left.iter().map(|&cause| (cause, echoes(cause)));
+        // An error is no cause if another failure says what causes this error.
+        let is_quoted = |i: usize| left.iter().any(|by| quotes(&rows[*by].message, &rows[i].message));
+        let unexplained: Vec<usize> = left.iter().copied().filter(|i| !is_quoted(*i)).collect();
+        let candidates = if unexplained.is_empty() { &left } else { &unexplained };
+        let by_cause = candidates.iter().map(|&cause| (cause, echoes(cause)));
         // Of those that explain equally many, one that does not depend on timing, of the function and the field that
         // the message names, or else the first.
         let rank = |(cause, echoes): &(usize, Vec<usize>)| {
@@ -47,7 +52,9 @@ fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bo
     // The message of a crash says something about the plugin only if it names the last function. A message that
     // quotes another one also says why.
     let same = cause.status == other.status
-        && (cause.message == other.message || quotes(&cause.message, &other.message))
+        && (cause.message == other.message
+            || quotes(&cause.message, &other.message)
+            || name_one_fault(&cause.message, &other.message))
         && !cause.message.is_empty()
         && (cause.status == Status::Wrong || !cause.functions.is_empty());
     let breaks = |check: &Check| {
@@ -65,10 +72,20 @@ fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bo
         && check.is_some_and(|check| breaks(check) || calls(check))
 }
 
-/// Returns `true` if a message names a probable cause of an error of the plugin, which is the whole other message.
-fn quotes(message: &str, error: &str) -> bool {
-    let is_error = error.starts_with("PJRT_") && error.contains(": ");
-    is_error && message.contains("probably") && message.contains(error)
+/// Phrases of messages that name one fault of a plugin, which many checks notice.
+const FAULTS: &[&str] = &["still reads the host's memory", "the elements are packed"];
+
+/// Returns `true` if both messages name the same fault.
+fn name_one_fault(first: &str, second: &str) -> bool {
+    FAULTS.iter().any(|fault| first.contains(fault) && second.contains(fault))
+}
+
+/// Returns `true` if a message names a probable cause of an error of the plugin, with which the other message ends.
+fn quotes(message: &str, other: &str) -> bool {
+    // Several functions may return one error.
+    let error = other.find("PJRT_").and_then(|at| other[at..].split_once(": "));
+    let error = error.map_or("", |(_, error)| error);
+    error.contains(": ") && message.contains("probably") && message != other && message.contains(error)
 }
 
 /// Returns `true` if the outcome of the check depends on the timing of threads.
@@ -154,6 +171,30 @@ mod tests {
         let error = "PJRT_LoadedExecutable_Execute: INTERNAL: not loaded";
         let named = format!("the other does not run: {error}; the plugin probably frees both");
         let found = causes(&[("execute/by_many_threads", error), ("area/b", error), ("area/named", &named)]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].0, "area/named");
+    }
+
+    #[test]
+    fn failures_that_name_one_fault_have_one_cause() {
+        let found = causes(&[
+            ("area/a", "all elements are 1: the plugin still reads the host's memory"),
+            ("area/b", "the plugin still reads the host's memory after the event"),
+        ]);
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
+
+    #[test]
+    fn an_error_whose_cause_is_named_is_no_cause() {
+        let error = "PJRT_Client_Compile: INVALID_ARGUMENT: unsupported program format";
+        let named = format!("{error}. The plugin probably reads `format` up to a zero byte");
+        let later = format!("the client cannot be used afterwards: {error}");
+        let found = causes(&[
+            ("memory/too_large_array", &later),
+            ("compile/name", error),
+            ("texts/serialized_executable", error),
+            ("area/named", &named),
+        ]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].0, "area/named");
     }

@@ -41,6 +41,9 @@ pub struct Report {
     /// The plugin's message about an option that it does not know, if that was checked. It often names the options
     /// that exist.
     pub unknown_option: Option<String>,
+    /// `true` if the text lists the advice, and not only the number.
+    #[serde(skip)]
+    pub lists_advice: bool,
     /// The outcomes of the checks, in order.
     pub rows: Vec<Row>,
 }
@@ -261,6 +264,7 @@ pub(super) mod tests {
             create_options,
             profile: None,
             unknown_option: Some("the options are: num_devices".into()),
+            lists_advice: false,
             rows,
         }
     }
@@ -291,6 +295,20 @@ pub(super) mod tests {
         assert!(text.contains("--option num_devices=2. The plugin says"), "{text}");
         assert!(report.print(Format::Html).contains("1 check needs two devices"));
         assert!(!self::report(Vec::new()).print(Format::Text).contains("two devices"));
+    }
+
+    #[test]
+    fn advice_is_counted_unless_it_is_asked_for() {
+        let rows = (0..30).map(|number| row(&format!("area/rule_{number}"), Status::Advice, "a code"));
+        let mut report = report(rows.collect());
+        let text = report.print(Format::Text);
+        assert!(
+            text.contains("30 pieces of advice: area/rule_0, ") && text.contains(" and 10 more"),
+            "{text}"
+        );
+        assert!(!text.contains("a code") && text.contains("--advice"), "{text}");
+        report.lists_advice = true;
+        assert_eq!(report.print(Format::Text).matches("a code").count(), 30);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(super) fn format(report: &Report) -> String {
         texts.push(format!("not needed by {profile}:"));
         texts.extend(causes(report, &tolerated));
     }
-    texts.extend(report.rows.iter().filter(|row| row.status == Status::Advice).map(complaint));
+    texts.extend(advice(report));
     let others: Vec<&Row> =
         report.rows.iter().filter(|row| row.status != Status::Passed && !row.status.is_complaint()).collect();
     texts.extend(without_complaint(&others));
@@ -78,6 +78,27 @@ pub(super) fn complaint(row: &Row) -> String {
         let _ = write!(text, "\n{INDENT}it printed: {}", indented(&row.printed));
     }
     text
+}
+
+/// Formats the advice, or its number and names if it was not asked for.
+fn advice(report: &Report) -> Vec<String> {
+    let rows: Vec<&Row> = report.rows.iter().filter(|row| row.status == Status::Advice).collect();
+    if report.lists_advice || rows.is_empty() {
+        return rows.into_iter().map(complaint).collect();
+    }
+    let named = rows.iter().take(NAMED).map(|row| row.name.as_str()).collect::<Vec<_>>().join(", ");
+    let more = match rows.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let count = match rows.len() {
+        1 => "1 piece of advice".to_owned(),
+        count => format!("{count} pieces of advice"),
+    };
+    vec![format!(
+        "{:<14} {count}: {named}{more}\n{INDENT}--advice lists them with their reasons",
+        Status::Advice.name()
+    )]
 }
 
 /// Formats the checks that are no complaint. Checks with the same status and reason are grouped.

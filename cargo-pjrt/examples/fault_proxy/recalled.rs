@@ -1,0 +1,112 @@
+//! Faults of plugins that use the memory or the arguments of earlier calls.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char};
+use std::ptr;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use pjrt_sys::*;
+
+use crate::fault::{Path, args_of};
+use crate::table::{place, read, write};
+
+/// What the faulty function was called with.
+#[derive(Default)]
+struct Calls {
+    /// The value of the field in the first call, and in the call before this one.
+    value: Option<i64>,
+    /// The contents of the host's memory when it was first passed, by its address.
+    memory: HashMap<(usize, usize), &'static [u8]>,
+    /// The first program of each length.
+    programs: HashMap<usize, &'static [u8]>,
+}
+
+fn calls() -> MutexGuard<'static, Calls> {
+    static CALLS: LazyLock<Mutex<Calls>> = LazyLock::new(Mutex::default);
+    CALLS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Performs an action before the call. Returns `false` if there is no such action.
+///
+/// # Safety
+///
+/// The struct is that of the slot.
+pub(crate) unsafe fn before(name: &str, words: &[String], slot: usize, args: *mut u8) -> bool {
+    // SAFETY: guaranteed by the caller. `remember_data` and `first_program` are used only with the functions whose
+    // structs they access.
+    unsafe {
+        match name {
+            // The field has the value of the first call, or of the call before this one.
+            "first" | "previous" => {
+                let path = Path::parse(args_of(slot), &words[0]).expect("a field");
+                if let Some(place) = place(args, &path) {
+                    let new = read(place, &path);
+                    if new != 0 {
+                        let mut calls = calls();
+                        let old = *calls.value.get_or_insert(new);
+                        write(place, &path, old);
+                        if name == "previous" {
+                            calls.value = Some(new);
+                        }
+                    }
+                }
+                true
+            }
+            // A text is read up to a zero byte.
+            "up_to_zero" => {
+                let [text, size] = [0, 1].map(|at| Path::parse(args_of(slot), &words[at]).expect("a field"));
+                if let (Some(text_at), Some(size_at)) = (place(args, &text), place(args, &size)) {
+                    let start = ptr::with_exposed_provenance::<c_char>(read(text_at, &text) as usize);
+                    if !start.is_null() {
+                        write(size_at, &size, CStr::from_ptr(start).count_bytes() as i64);
+                    }
+                }
+                true
+            }
+            // The byte after the end of a list belongs to it.
+            "more_bytes" => {
+                let [list, size] = [0, 1].map(|at| Path::parse(args_of(slot), &words[at]).expect("a field"));
+                if let (Some(list_at), Some(size_at)) = (place(args, &list), place(args, &size)) {
+                    let start = ptr::with_exposed_provenance::<u8>(read(list_at, &list) as usize);
+                    let old = read(size_at, &size);
+                    let has_more = !start.is_null() && start.add(old as usize).read() != 0;
+                    write(size_at, &size, old + i64::from(has_more));
+                }
+                true
+            }
+            "remember_data" => {
+                let args = &mut *args.cast::<PJRT_Client_BufferFromHostBuffer_Args>();
+                let dims = (0..args.num_dims).map(|index| args.dims.add(index).read());
+                let elements: i64 = dims.product();
+                let size = elements as usize * pjrt_testing::host::ElementType(args.type_.0).byte_size();
+                if args.num_byte_strides == 0 && size > 0 {
+                    let copy =
+                        || Vec::leak(std::slice::from_raw_parts(args.data.cast::<u8>(), size).to_vec());
+                    let mut calls = calls();
+                    args.data = calls
+                        .memory
+                        .entry((args.data.addr(), size))
+                        .or_insert_with(|| copy())
+                        .as_ptr()
+                        .cast();
+                }
+                true
+            }
+            "first_program" => {
+                let args = &mut *args.cast::<PJRT_Client_Compile_Args>();
+                let program = *args.program;
+                let copy = || {
+                    Vec::leak(
+                        std::slice::from_raw_parts(program.code.cast::<u8>(), program.code_size).to_vec(),
+                    )
+                };
+                let mut calls = calls();
+                let code = calls.programs.entry(program.code_size).or_insert_with(|| copy());
+                let code = code.as_ptr().cast_mut().cast();
+                args.program = Box::leak(Box::new(PJRT_Program { code, ..program }));
+                true
+            }
+            _ => false,
+        }
+    }
+}

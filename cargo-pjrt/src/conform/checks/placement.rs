@@ -1,0 +1,333 @@
+//! Checks of the places of arrays: each way to create an array puts it where the host says, on every device and in
+//! every memory.
+
+use super::entry::{Entry, check};
+use super::program_text::{compiled, launch};
+use crate::conform::harness::{
+    Context, Finding, ONE_DEVICE, Verdict, add_program, ensure, equal, f32_bytes, numbers, upload_to,
+};
+use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{
+    Buffer, Client, Code, Device, ElementType, ExecuteOptions, Memory, Result, ViewMemory,
+};
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "placement/uploads",
+        "An array that is uploaded to a device is on this device, in its default memory.",
+        uploads,
+        "PJRT_Client_BufferFromHostBuffer first device",
+    )
+    .header("PJRT_Client_BufferFromHostBuffer_Args::memory", "If nullptr, host data will be copied to `device`, otherwise we copy data to `memory`.")
+    .used_by(&[Profile::Jax, Profile::TorchXla])
+    .also(&["devices/*", "placement/*", "memory/stats_are_of_each_device", "buffer/copy_to_another_device"]),
+    check(
+        "placement/uninitialized",
+        "An array without initial data is in the memory that the host names, of any device.",
+        uninitialized,
+        "PJRT_Client_CreateUninitializedBuffer first memory",
+    )
+    .header("PJRT_Client_CreateUninitializedBuffer_Args::memory", "The destination of the array; PJRT_Buffer_Memory returns it.")
+    .since(69),
+    check(
+        "placement/errors",
+        "An array that is in error is in the memory that the host names, of any device.",
+        errors,
+        "PJRT_Client_CreateErrorBuffer first memory",
+    )
+    .header("PJRT_Client_CreateErrorBuffer", "Creates a buffer in the given memory space that carries an error future without allocating memory.")
+    .since(82),
+    check(
+        "placement/aliases",
+        "An alias is in the memory that the host names, of any device, before and after it is fulfilled.",
+        aliases,
+        "PJRT_Client_CreateAliasBuffer first memory",
+    )
+    .host("XLA's client, PjRtCApiClient::CreateAliasBuffer", "Returns a buffer in the memory that the caller names.")
+    .since(77),
+    check(
+        "placement/transfers",
+        "A transfer manager reports the device of its memory, and its arrays are in this memory, before and after the transfer.",
+        transfers,
+        "PJRT_Client_CreateBuffersForAsyncHostToDevice first memory",
+    )
+    .header("PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::memory", "The memory of the arrays; PJRT_AsyncHostToDeviceTransferManager_Device returns its device.")
+    .since(57)
+    .used_by(&[Profile::Zml]),
+    check(
+        "placement/views",
+        "A view is on the device that the host names.",
+        views,
+        "PJRT_Client_CreateViewOfDeviceBuffer first device",
+    )
+    .header("PJRT_Client_CreateViewOfDeviceBuffer_Args::device", "The device where the view is created.")
+    .since(33),
+    check(
+        "placement/copies_to_memories",
+        "A copy to a memory is in this memory, of any device, and has the type and the dimensions of its source.",
+        copies_to_memories,
+        "PJRT_Buffer_CopyToMemory first dst_memory",
+    )
+    .header("PJRT_Buffer_CopyToMemory", "Copies the buffer to memory `dst_memory`.")
+    .used_by(&[Profile::Jax])
+    .also(&["buffer/copy_to_each_memory"]),
+    check(
+        "placement/copies_to_devices",
+        "A copy to a device is on this device, in its default memory, and has the type and the dimensions of its source.",
+        copies_to_devices,
+        "PJRT_Buffer_CopyToDevice first dst_device",
+    )
+    .header("PJRT_Buffer_CopyToDevice", "Copies the buffer to device `dst_device` within the same client.")
+    .used_by(&[Profile::Jax])
+    .also(&["devices/*", "buffer/copy_to_another_device", "bits/copies_to_devices", "sizes/copies_to_devices"]),
+    check(
+        "placement/outputs",
+        "The outputs of a program are on the device that it was compiled for, in the device's default memory, for each device.",
+        outputs,
+        "PJRT_Client_Compile first_options",
+    )
+    .header("PJRT_LoadedExecutable_Execute_Args::execute_device", "If nullptr, will execute on the device(s) specified at compile time.")
+    .used_by(&[Profile::Jax, Profile::TorchXla])
+    .also(&["*"]),
+    check(
+        "placement/outputs_of_a_named_device",
+        "The outputs of an execution on a device that the host names are on this device, in its default memory, for each device.",
+        outputs_of_a_named_device,
+        "PJRT_LoadedExecutable_Execute first execute_device",
+    )
+    .header("PJRT_LoadedExecutable_Execute_Args::execute_device", "The device to execute on, for programs that were compiled for a portable executable.")
+    .used_by(&[Profile::TorchXla])
+    .also(&["executables/overridden_portable"]),
+];
+
+const VALUES: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
+
+/// Returns the devices, if there are several.
+fn several(client: &Client) -> std::result::Result<Vec<Device<'_>>, Finding> {
+    let devices = client.addressable_devices()?;
+    match devices.len() {
+        0 | 1 => Err(Finding::NotApplicable(ONE_DEVICE.to_owned())),
+        _ => Ok(devices),
+    }
+}
+
+/// Describes a device, for messages.
+fn name(device: Device<'_>) -> String {
+    device
+        .description()
+        .and_then(|description| description.id())
+        .map_or_else(|_| "a device without an id".to_owned(), |id| format!("the device {id}"))
+}
+
+/// Checks that an array is on a device and in a memory. `function` created it, with the argument `field`.
+fn is_in(array: &Buffer, (device, memory): (Device<'_>, Memory<'_>), function: &str, field: &str) -> Verdict {
+    let (on, inside) = (array.device()?, array.memory()?);
+    let cause = format!("the plugin probably ignores `{field}`, or uses that of an earlier call");
+    ensure!(
+        on == device,
+        "an array that {function} created for {} is on {} according to PJRT_Buffer_Device; {cause}",
+        name(device),
+        name(on)
+    );
+    ensure!(
+        inside == memory,
+        "an array that {function} created for the memory {} of {} is in another memory, {}, according to \
+         PJRT_Buffer_Memory; {cause}",
+        memory.kind()?,
+        name(device),
+        inside.kind()?
+    );
+    Ok(())
+}
+
+/// Runs a check for each place. A plugin may refuse memories that are not the default ones.
+fn for_each_place<'a>(
+    client: &'a Client,
+    work: impl Fn(Device<'a>, Memory<'a>) -> Result<Verdict>,
+) -> Verdict {
+    for (device, memory) in client.places()? {
+        match work(device, memory) {
+            Ok(verdict) => verdict?,
+            Err(error) if memory == device.default_memory()? => return Err(error.into()),
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn uploads(context: &Context) -> Verdict {
+    let client = context.client()?;
+    for device in client.addressable_devices()? {
+        let array = upload_to(&client, &VALUES, device)?.buffer;
+        is_in(&array, (device, device.default_memory()?), "PJRT_Client_BufferFromHostBuffer", "device")?;
+        equal("the array", numbers(&array)?, VALUES.to_vec())?;
+    }
+    Ok(())
+}
+
+fn uninitialized(context: &Context) -> Verdict {
+    let client = context.client()?;
+    for_each_place(&client, |device, memory| {
+        let array = client.uninitialized(ElementType::F32, &[2, 3], memory)?;
+        Ok(is_in(&array, (device, memory), "PJRT_Client_CreateUninitializedBuffer", "memory"))
+    })
+}
+
+fn errors(context: &Context) -> Verdict {
+    let client = context.client()?;
+    for_each_place(&client, |device, memory| {
+        let array = client.error_buffer((Code::ABORTED, "given up"), ElementType::F32, &[4], memory)?;
+        Ok(is_in(&array, (device, memory), "PJRT_Client_CreateErrorBuffer", "memory"))
+    })
+}
+
+fn aliases(context: &Context) -> Verdict {
+    const FUNCTION: &str = "PJRT_Client_CreateAliasBuffer";
+    let client = context.client()?;
+    for_each_place(&client, |device, memory| {
+        let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
+        let before = is_in(&alias, (device, memory), FUNCTION, "memory");
+        let source = upload_to(&client, &VALUES, device)?.buffer;
+        let source =
+            if memory == device.default_memory()? { source } else { source.copy_to_memory(memory)? };
+        client.fulfill(handle, Ok(&source))?;
+        alias.ready()?.wait()?;
+        Ok(before.and_then(|()| is_in(&alias, (device, memory), FUNCTION, "memory")))
+    })
+}
+
+fn transfers(context: &Context) -> Verdict {
+    const FUNCTION: &str = "PJRT_Client_CreateBuffersForAsyncHostToDevice";
+    let client = context.client()?;
+    for_each_place(&client, |device, memory| {
+        let manager = client.transfer_manager(&[(ElementType::F32, vec![4])], memory)?;
+        let on = manager.device()?;
+        let array = manager.retrieve(0)?;
+        let before = is_in(&array, (device, memory), FUNCTION, "memory");
+        manager.write(0, &f32_bytes(&VALUES), 0, true)?.wait()?;
+        array.ready()?.wait()?;
+        let read = numbers(&array)?;
+        Ok(before.and_then(|()| {
+            ensure!(
+                on == device,
+                "PJRT_AsyncHostToDeviceTransferManager_Device of a manager for a memory of {} is {}; the plugin probably \
+                 reports the first device",
+                name(device),
+                name(on)
+            );
+            is_in(&array, (device, memory), FUNCTION, "memory")?;
+            equal("the array that was transferred", read, VALUES.to_vec())
+        }))
+    })
+}
+
+fn views(context: &Context) -> Verdict {
+    let client = context.client()?;
+    for device in client.addressable_devices()? {
+        let memory = ViewMemory::new(&f32_bytes(&VALUES));
+        let view = client.view(&memory, ElementType::F32, &[4], device)?;
+        let on = view.device()?;
+        ensure!(
+            on == device,
+            "a view for {} is on {} according to PJRT_Buffer_Device; the plugin probably ignores `device`, or uses that of \
+             an earlier call",
+            name(device),
+            name(on)
+        );
+        ensure!(
+            device.memories()?.contains(&view.memory()?),
+            "the memory of a view on {} is not one of the device's memories",
+            name(device)
+        );
+    }
+    Ok(())
+}
+
+/// Checks that a copy has the type, the dimensions and the elements of [`VALUES`].
+fn is_copy(copy: &Buffer) -> Verdict {
+    equal("the type of the copy", copy.element_type()?, ElementType::F32)?;
+    equal("the dimensions of the copy", copy.dims()?, vec![4])?;
+    equal("the copy", numbers(copy)?, VALUES.to_vec())
+}
+
+fn copies_to_memories(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let sources = client
+        .addressable_devices()?
+        .into_iter()
+        .map(|device| Ok(upload_to(&client, &VALUES, device)?.buffer))
+        .collect::<Result<Vec<_>>>()?;
+    for source in &sources {
+        for_each_place(&client, |device, memory| {
+            let copy = source.copy_to_memory(memory)?;
+            let place = is_in(&copy, (device, memory), "PJRT_Buffer_CopyToMemory", "dst_memory");
+            Ok(place.and_then(|()| is_copy(&copy)))
+        })?;
+    }
+    Ok(())
+}
+
+fn copies_to_devices(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let devices = several(&client)?;
+    for from in &devices {
+        let source = upload_to(&client, &VALUES, *from)?.buffer;
+        for to in devices.iter().filter(|to| *to != from) {
+            let copy = source.copy_to_device(*to)?;
+            is_in(&copy, (*to, to.default_memory()?), "PJRT_Buffer_CopyToDevice", "dst_device")?;
+            is_copy(&copy)?;
+        }
+    }
+    Ok(())
+}
+
+fn outputs(context: &Context) -> Verdict {
+    let client = context.client()?;
+    for device in several(&client)? {
+        let id = i64::from(device.description()?.id()?);
+        let options = CompileOptions { devices: vec![id], ..CompileOptions::default() };
+        let executable = compiled(&client, &add_program("4x"), &options)?;
+        ensure!(
+            executable.devices()? == [device],
+            "a program that is compiled for {} reports other devices in PJRT_LoadedExecutable_AddressableDevices; the plugin \
+             probably ignores the device assignment in `compile_options`, or uses that of an earlier call",
+            name(device)
+        );
+        let x = upload_to(&client, &VALUES, device)?.buffer;
+        let output = launch(&executable, &[&x, &x], 0)?.outputs.remove(0).remove(0);
+        is_in(
+            &output,
+            (device, device.default_memory()?),
+            "PJRT_LoadedExecutable_Execute",
+            "compile_options",
+        )?;
+        equal("the sum", numbers(&output)?, vec![2.0, 4.0, 6.0, 8.0])?;
+    }
+    Ok(())
+}
+
+fn outputs_of_a_named_device(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let devices = several(&client)?;
+    let options = CompileOptions { portable: true, ..CompileOptions::default() };
+    let executable = compiled(&client, &add_program("4x"), &options)?;
+    for device in devices {
+        let x = upload_to(&client, &VALUES, device)?.buffer;
+        let launched = executable
+            .launch(&[vec![&x, &x]], &ExecuteOptions::default(), Some(device), true)
+            .map_err(|refused| match refused.error.code {
+                Code::UNIMPLEMENTED => Finding::from(refused.error),
+                _ => Finding::Wrong(format!(
+                    "a portable program does not run with `execute_device` {}: {}; the plugin probably ignores \
+                     `execute_device`, or uses that of an earlier call",
+                    name(device),
+                    refused.error
+                )),
+            })?;
+        let output = &launched.outputs[0][0];
+        is_in(output, (device, device.default_memory()?), "PJRT_LoadedExecutable_Execute", "execute_device")?;
+        equal("the sum", numbers(output)?, vec![2.0, 4.0, 6.0, 8.0])?;
+    }
+    Ok(())
+}
