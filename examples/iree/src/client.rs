@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use iree_runtime::{Code, Driver};
 use pjrt_plugin::{
-    ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceId, Error, Execution, HostBuffer,
-    OptionSpec, Pending, PjrtClient, PjrtDevice, Placement, PluginAttributes, ProgramFormat, Result, pjrt_plugin,
+    ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceId, Error, Execution,
+    HostBuffer, OptionSpec, Pending, PjrtClient, PjrtDevice, Placement, PluginAttributes, ProgramFormat,
+    Result, pjrt_plugin,
 };
 
 use crate::buffer::Buffer;
@@ -82,7 +83,11 @@ impl PjrtClient for Iree {
         let part = |id: &DeviceId| {
             let device = self.device(*id)?;
             let is_host_memory = device.memories()[0].is_host_accessible();
-            Ok(Part { program: loaded.program(device, *id)?, threads: Arc::clone(&device.threads), is_host_memory })
+            Ok(Part {
+                program: loaded.program(device, *id)?,
+                threads: Arc::clone(&device.threads),
+                is_host_memory,
+            })
         };
         let parts: Vec<Part> = execution.devices().iter().map(part).collect::<Result<_>>()?;
         let executable = Arc::clone(&loaded.executable);
@@ -107,7 +112,8 @@ fn start_devices(settings: &Settings) -> Result<Vec<Device>> {
     let ordinals = settings.ordinals.clone().unwrap_or_else(|| (0..infos.len()).collect());
     if infos.is_empty() || ordinals.is_empty() {
         let message = format!("the driver {kind} has no devices");
-        return Err(Error::not_found(message).with_hint("set the option device to another driver, such as local-task"));
+        return Err(Error::not_found(message)
+            .with_hint("set the option device to another driver, such as local-task"));
     }
     let start = |(id, ordinal): (DeviceId, usize)| {
         let name = infos.get(ordinal).map_or("", |info| &info.name);
@@ -120,7 +126,9 @@ fn start_devices(settings: &Settings) -> Result<Vec<Device>> {
 /// Returns the error of a driver that cannot be used.
 fn missing(kind: &str, error: iree_runtime::Error) -> Error {
     let hint = match (kind, error.code()) {
-        ("vulkan", _) => "install a Vulkan driver for the GPU, or Debian's mesa-vulkan-drivers for the processor",
+        ("vulkan", _) => {
+            "install a Vulkan driver for the GPU, or Debian's mesa-vulkan-drivers for the processor"
+        }
         ("cuda", Code::NotFound) => "build the plugin with the feature cuda, and install NVIDIA's driver",
         _ => "set the option device to another driver, such as local-task",
     };

@@ -7,7 +7,7 @@ use std::{fs, thread};
 use iree_runtime::{CompileError, Program, Severity};
 use pjrt_plugin::stablehlo::{LOCATION_PAYLOAD, OP_PAYLOAD};
 use pjrt_plugin::{Error, ErrorCode, Result};
-use pjrt_stablehlo::passes::decompose;
+use pjrt_stablehlo::passes::{decompose, without_annotations};
 use pjrt_stablehlo::{Module, write_bytecode};
 
 use crate::options::Settings;
@@ -26,7 +26,7 @@ const STACK: usize = 64 << 20;
 /// Returns UNIMPLEMENTED with the operation and its location in the user's program if IREE does not compile it, INVALID_ARGUMENT if
 /// a flag is invalid, or an error if there is no compiler.
 pub(crate) fn compile(module: &Module, settings: &Settings, flags: &[String]) -> Result<Vec<u8>> {
-    let module = decompose(module, &operations::supported())?;
+    let module = without_annotations(&decompose(module, &operations::supported())?);
     // The compiler reads bytecode faster than text, and it contains all locations, which diagnostics need.
     let program = write_bytecode(&module)?;
     let flags: Vec<String> = (FLAGS.iter().copied())
@@ -37,7 +37,8 @@ pub(crate) fn compile(module: &Module, settings: &Settings, flags: &[String]) ->
         .collect();
     let name = module.name.as_deref().unwrap_or("main");
     let compiler = library::compiler(&settings.compiler)?;
-    let compiled = on_own_thread(|| compiler.compile(&flags, name, &program))?.map_err(|error| convert(&error));
+    let compiled =
+        on_own_thread(|| compiler.compile(&flags, name, &program))?.map_err(|error| convert(&error));
     if !settings.dump.is_empty() {
         dump(settings.dump.as_ref(), &module, &flags, compiled.as_deref())?;
     }
@@ -81,7 +82,9 @@ fn convert(error: &CompileError) -> Error {
 fn located(text: &str) -> (Option<&str>, &str) {
     let split = text.find(": ").map(|end| (&text[..end], &text[end + 2..]));
     match split {
-        Some((location, rest)) if location.ends_with(|last: char| last.is_ascii_digit()) && location.contains(':') => {
+        Some((location, rest))
+            if location.ends_with(|last: char| last.is_ascii_digit()) && location.contains(':') =>
+        {
             (Some(location).filter(|location| !location.starts_with("<unknown>")), rest)
         }
         _ => (None, text),
@@ -109,7 +112,10 @@ fn dump(folder: &Path, module: &Module, flags: &[String], code: Result<&[u8], &E
         }
     };
     write_all().map_err(|error| {
-        Error::invalid_argument(format!("cannot write the files of the option dump={}: {error}", folder.display()))
+        Error::invalid_argument(format!(
+            "cannot write the files of the option dump={}: {error}",
+            folder.display()
+        ))
     })
 }
 
@@ -119,7 +125,9 @@ mod tests {
     use iree_runtime::Diagnostic;
 
     fn error(text: &str) -> Error {
-        convert(&CompileError { diagnostics: vec![Diagnostic { severity: Severity::Error, text: text.to_owned() }] })
+        convert(&CompileError {
+            diagnostics: vec![Diagnostic { severity: Severity::Error, text: text.to_owned() }],
+        })
     }
 
     fn payload<'e>(error: &'e Error, key: &str) -> Option<&'e [u8]> {
@@ -128,7 +136,9 @@ mod tests {
 
     #[test]
     fn a_diagnostic_becomes_an_error_with_operation_and_location() {
-        let error = error("model.py:3:7: failed to legalize operation 'stablehlo.fft' that was explicitly marked illegal\n\nnote");
+        let error = error(
+            "model.py:3:7: failed to legalize operation 'stablehlo.fft' that was explicitly marked illegal\n\nnote",
+        );
         assert_eq!(error.code(), ErrorCode::Unimplemented);
         assert_eq!(payload(&error, OP_PAYLOAD), Some(&b"stablehlo.fft"[..]));
         assert_eq!(payload(&error, LOCATION_PAYLOAD), Some(&b"model.py:3:7"[..]));

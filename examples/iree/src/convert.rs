@@ -63,7 +63,8 @@ mod tests {
 
     #[test]
     fn codes_are_preserved() {
-        let exhausted = iree_runtime::Error::new(iree_runtime::Code::ResourceExhausted, "RESOURCE_EXHAUSTED; full");
+        let exhausted =
+            iree_runtime::Error::new(iree_runtime::Code::ResourceExhausted, "RESOURCE_EXHAUSTED; full");
         let converted = error(exhausted);
         assert_eq!((converted.code(), converted.message()), (ErrorCode::ResourceExhausted, "IREE: full"));
     }

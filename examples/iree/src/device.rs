@@ -60,7 +60,13 @@ impl Device {
     /// # Errors
     ///
     /// Returns an error if the device cannot be used.
-    pub(crate) fn start(id: DeviceId, driver: &Driver, kind: &str, ordinal: usize, name: &str) -> Result<Self> {
+    pub(crate) fn start(
+        id: DeviceId,
+        driver: &Driver,
+        kind: &str,
+        ordinal: usize,
+        name: &str,
+    ) -> Result<Self> {
         let iree = driver.device(ordinal).map_err(convert::error)?;
         let memory = Memory::new(id, Memory::DEVICE);
         // Hosts read the memory in place if it is their own.
@@ -72,7 +78,8 @@ impl Device {
             launches: Queue::start(format!("iree-{id}-launch"), ())?,
             waits: Queue::start(format!("iree-{id}-wait"), ())?,
         };
-        let debug = if name.is_empty() { format!("{kind}:{ordinal}") } else { format!("{kind}:{ordinal} ({name})") };
+        let debug =
+            if name.is_empty() { format!("{kind}:{ordinal}") } else { format!("{kind}:{ordinal} ({name})") };
         Ok(Self {
             description: DeviceDescription::new(id, kind).with_debug(format!("IREE {debug}")),
             memories: [if is_host_memory { memory.with_host_access() } else { memory }],

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use iree_runtime::Program;
 use pjrt_plugin::stablehlo::Signature;
 use pjrt_plugin::{
-    ArraySpec, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceId, Error, PjrtClient, PjrtExecutable,
-    Result, ext,
+    ArraySpec, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceId, Error, PjrtClient,
+    PjrtExecutable, Result, ext,
 };
 
 use crate::client::Iree;
@@ -38,7 +38,9 @@ impl Executable {
         let settings = match request.client {
             Some(client) => &client.settings,
             None => {
-                of_topology = Settings::for_kind(request.topology.devices().first().map_or("", |device| device.kind()))?;
+                of_topology = Settings::for_kind(
+                    request.topology.devices().first().map_or("", |device| device.kind()),
+                )?;
                 &of_topology
             }
         };
@@ -58,9 +60,16 @@ impl Executable {
         let header = header(driver);
         let code = request.serialized.strip_prefix(header.as_bytes()).ok_or_else(|| {
             let header = header.trim_end();
-            Error::failed_precondition(format!("the program was saved for another version or device; expected '{header}'"))
+            Error::failed_precondition(format!(
+                "the program was saved for another version or device; expected '{header}'"
+            ))
         })?;
-        Ok(Self { code: code.to_vec(), signature: signature(&module)?, replicas: options.num_replicas, driver })
+        Ok(Self {
+            code: code.to_vec(),
+            signature: signature(&module)?,
+            replicas: options.num_replicas,
+            driver,
+        })
     }
 }
 
@@ -129,7 +138,11 @@ impl Loaded {
     /// # Errors
     ///
     /// Returns FAILED_PRECONDITION if the code does not fit to the device.
-    pub(crate) fn load(client: &Iree, executable: &Arc<Executable>, assignment: &DeviceAssignment) -> Result<Self> {
+    pub(crate) fn load(
+        client: &Iree,
+        executable: &Arc<Executable>,
+        assignment: &DeviceAssignment,
+    ) -> Result<Self> {
         let programs = client.devices().iter().map(|_| OnceLock::new()).collect();
         let loaded = Self { executable: Arc::clone(executable), programs };
         for id in assignment.devices() {

@@ -45,6 +45,7 @@ fn prepare(
         let found = call.results.len();
         return Err(Error::internal(format!("the code returned {found} results; expected {expected}")));
     }
-    let outputs = call.results.into_iter().map(|array| Buffer::new(array, &part.threads, part.is_host_memory));
+    let outputs =
+        call.results.into_iter().map(|array| Buffer::new(array, &part.threads, part.is_host_memory));
     Ok(Prepared { outputs: outputs.collect(), command: call.done, until_submitted: () })
 }

@@ -55,7 +55,8 @@ fn check_version(revision: &str) -> Result<()> {
     if !is_release || revision.starts_with(&format!("{minor}.")) {
         return Ok(());
     }
-    let message = format!("IREE's compiler has the version {revision}, but the plugin contains the runtime {VERSION}");
+    let message =
+        format!("IREE's compiler has the version {revision}, but the plugin contains the runtime {VERSION}");
     let hint = format!("pip install iree-base-compiler=={VERSION}");
     Err(Error::failed_precondition(message).with_hint(hint))
 }
@@ -67,7 +68,8 @@ fn search() -> PathBuf {
         return PathBuf::from(path);
     }
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let found = package_folders(&maps).into_iter().map(|folder| folder.join(IN_PACKAGES)).find(|path| path.exists());
+    let found =
+        package_folders(&maps).into_iter().map(|folder| folder.join(IN_PACKAGES)).find(|path| path.exists());
     found.unwrap_or_else(|| PathBuf::from(LIBRARY))
 }
 

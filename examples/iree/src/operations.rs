@@ -23,6 +23,10 @@ const REFUSED: &[(OpCode, &str)] = &[
     (OpCode::Recv, "failed to legalize"),
     (OpCode::ReduceScatter, "as all_gather"),
     (OpCode::ReplicaId, "as all_gather"),
+    (OpCode::ManualComputation, "the dialect of Shardy is not registered"),
+    (OpCode::Reshard, "as sdy.manual_computation"),
+    (OpCode::ShardingConstraint, "as sdy.manual_computation"),
+    (OpCode::ShardingGroup, "as sdy.manual_computation"),
     (OpCode::Send, "failed to legalize"),
     (OpCode::TriangularSolve, "failed to legalize"),
 ];

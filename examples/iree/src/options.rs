@@ -12,14 +12,21 @@ pub(crate) const CREATE_OPTIONS: &[OptionSpec] = &[
         "the driver, local-task, local-sync, vulkan or cuda, with the ordinals of its devices, as in vulkan:0,1; without \
          ordinals, all devices",
     ),
-    OptionSpec::string("compiler", "", "the path of libIREECompiler.so; if it is empty, the library is searched"),
+    OptionSpec::string(
+        "compiler",
+        "",
+        "the path of libIREECompiler.so; if it is empty, the library is searched",
+    ),
     COMPILER_FLAGS,
     OptionSpec::string("dump", "", "a folder for the programs, the flags and the code of all compilations"),
 ];
 
 /// The option with flags of IREE's compiler. It is an option of clients, and one of `jax.jit(f, compiler_options=...)`.
-const COMPILER_FLAGS: OptionSpec =
-    OptionSpec::string("compiler_flags", "", "flags of iree-compile, separated by spaces, as in --iree-opt-level=O3");
+const COMPILER_FLAGS: OptionSpec = OptionSpec::string(
+    "compiler_flags",
+    "",
+    "flags of iree-compile, separated by spaces, as in --iree-opt-level=O3",
+);
 
 /// The values of the client's options.
 #[derive(Debug)]
@@ -48,7 +55,8 @@ impl Settings {
         };
         let ordinals = ordinals.map(|list| list.split(',').map(|text| ordinal(&device, text)).collect());
         Ok(Self {
-            target: Target::named(driver).map_err(|error| error.context(format!("the option device={device}")))?,
+            target: Target::named(driver)
+                .map_err(|error| error.context(format!("the option device={device}")))?,
             ordinals: ordinals.transpose()?,
             compiler: options.string("compiler")?,
             compiler_flags: flags(&options.string("compiler_flags")?)?,
@@ -72,7 +80,9 @@ impl Settings {
 
 fn ordinal(device: &str, text: &str) -> Result<usize> {
     text.trim().parse().map_err(|_| {
-        let message = format!("the option device={device} is invalid; expected numbers after the colon, found '{text}'");
+        let message = format!(
+            "the option device={device} is invalid; expected numbers after the colon, found '{text}'"
+        );
         Error::invalid_argument(message)
     })
 }

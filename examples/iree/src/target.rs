@@ -34,7 +34,9 @@ impl Target {
         TARGETS.iter().find(|target| target.driver == name).ok_or_else(|| {
             let known: Vec<&str> = TARGETS.iter().map(|target| target.driver).collect();
             let known = known.join(", ");
-            Error::invalid_argument(format!("IREE has no devices of the kind '{name}'; expected one of {known}"))
+            Error::invalid_argument(format!(
+                "IREE has no devices of the kind '{name}'; expected one of {known}"
+            ))
         })
     }
 }

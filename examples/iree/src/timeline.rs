@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use pjrt_plugin::ext::{Profiler, Timeline, TimelineSpan};
 use pjrt_plugin::Result;
+use pjrt_plugin::ext::{Profiler, Timeline, TimelineSpan};
 
 use crate::client::Iree;
 

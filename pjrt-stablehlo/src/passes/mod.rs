@@ -47,6 +47,7 @@
 //!   signature states them, unless the function is called.
 //! * Operations without effects whose results are unused are removed, as are private functions whose calls are inlined.
 
+mod annotations;
 mod bounded_moves;
 mod core_ops;
 mod dynamic_calls;
@@ -63,6 +64,7 @@ mod rewrite;
 mod rules;
 mod sized;
 
+pub use annotations::without_annotations;
 pub use core_ops::{Condition, CoreOps};
 pub use isolate::isolate;
 pub use missing::{Missing, MissingOp, Replaced, missing};

@@ -48,7 +48,15 @@ impl Array {
             // returns: it waits for the transfer.
             unsafe {
                 let device = device.as_ptr();
-                check(sys::iree_hal_device_transfer_h2d(device, source, buffer.as_ptr(), 0, size, 0, forever()))?;
+                check(sys::iree_hal_device_transfer_h2d(
+                    device,
+                    source,
+                    buffer.as_ptr(),
+                    0,
+                    size,
+                    0,
+                    forever(),
+                ))?;
             }
         }
         Self::of_buffer(&buffer, element_type, dims)
@@ -78,10 +86,8 @@ impl Array {
         };
         external.handle.host_allocation.ptr = bytes.as_ptr().cast_mut().cast();
         let user_data = Box::into_raw(owner);
-        let callback = sys::iree_hal_buffer_release_callback_t {
-            fn_: Some(release::<O>),
-            user_data: user_data.cast(),
-        };
+        let callback =
+            sys::iree_hal_buffer_release_callback_t { fn_: Some(release::<O>), user_data: user_data.cast() };
         let params = parameters(sys::iree_hal_memory_access_bits_t_IREE_HAL_MEMORY_ACCESS_READ as _);
         let mut buffer = ptr::null_mut();
         // SAFETY: The allocator is alive, and the pointers are valid. The bytes are valid until `release` drops their owner, which
@@ -101,7 +107,8 @@ impl Array {
             return Err(*unsafe { Box::from_raw(user_data) });
         }
         // SAFETY: As above.
-        let array = unsafe { Handle::own(buffer) }.and_then(|buffer| Self::of_buffer(&buffer, element_type, dims));
+        let array =
+            unsafe { Handle::own(buffer) }.and_then(|buffer| Self::of_buffer(&buffer, element_type, dims));
         // The view is a small allocation. If it fails, there is no memory to report an error either.
         Ok(array.expect("there is memory for a view"))
     }
@@ -271,9 +278,8 @@ impl Mapping {
         let visible = sys::iree_hal_memory_type_bits_t_IREE_HAL_MEMORY_TYPE_HOST_VISIBLE;
         let usage = sys::iree_hal_buffer_usage_bits_t_IREE_HAL_BUFFER_USAGE_MAPPING_SCOPED;
         // SAFETY: The buffer is alive.
-        let (memory, allowed) = unsafe {
-            (sys::iree_hal_buffer_memory_type(buffer), sys::iree_hal_buffer_allowed_usage(buffer))
-        };
+        let (memory, allowed) =
+            unsafe { (sys::iree_hal_buffer_memory_type(buffer), sys::iree_hal_buffer_allowed_usage(buffer)) };
         if memory & visible as sys::iree_hal_memory_type_t == 0
             || allowed & usage as sys::iree_hal_buffer_usage_t == 0
         {

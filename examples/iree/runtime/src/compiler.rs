@@ -176,7 +176,12 @@ impl Session {
         let user_data = ptr::from_ref(diagnostics).cast_mut().cast();
         // SAFETY: Invocation and source are alive. The callback has this signature, and the diagnostics outlive the invocation.
         let is_compiled = unsafe {
-            api.ireeCompilerInvocationEnableCallbackDiagnostics(invocation.object, 0, Some(collect), user_data);
+            api.ireeCompilerInvocationEnableCallbackDiagnostics(
+                invocation.object,
+                0,
+                Some(collect),
+                user_data,
+            );
             let standard = sys::iree_compiler_pipeline_t_IREE_COMPILER_PIPELINE_STD;
             api.ireeCompilerInvocationParseSource(invocation.object, source.object)
                 && api.ireeCompilerInvocationPipeline(invocation.object, standard)
@@ -188,7 +193,10 @@ impl Session {
     }
 
     /// Returns the code of a program that was compiled.
-    fn output(&self, invocation: &Owned<'_, sys::iree_compiler_invocation_t>) -> Result<Vec<u8>, CompileError> {
+    fn output(
+        &self,
+        invocation: &Owned<'_, sys::iree_compiler_invocation_t>,
+    ) -> Result<Vec<u8>, CompileError> {
         let (api, mut output) = (self.api, ptr::null_mut());
         // SAFETY: The pointer is valid for writes, and the function has returned the error.
         unsafe { self.check(api.ireeCompilerOutputOpenMembuffer(&mut output))? };
@@ -237,7 +245,9 @@ unsafe extern "C" fn collect(
 ) {
     let severity = match severity {
         sys::iree_compiler_diagnostic_severity_t_IREE_COMPILER_DIAGNOSTIC_SEVERITY_ERROR => Severity::Error,
-        sys::iree_compiler_diagnostic_severity_t_IREE_COMPILER_DIAGNOSTIC_SEVERITY_WARNING => Severity::Warning,
+        sys::iree_compiler_diagnostic_severity_t_IREE_COMPILER_DIAGNOSTIC_SEVERITY_WARNING => {
+            Severity::Warning
+        }
         sys::iree_compiler_diagnostic_severity_t_IREE_COMPILER_DIAGNOSTIC_SEVERITY_NOTE => Severity::Note,
         _ => Severity::Remark,
     };

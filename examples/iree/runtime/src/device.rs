@@ -42,7 +42,8 @@ impl Device {
             let options = sys::iree_async_proactor_pool_options_default();
             check(sys::iree_async_proactor_pool_create(1, ptr::null(), options, allocator(), &mut pool))?;
             let pool = Handle::own(pool)?;
-            let params = sys::iree_hal_device_create_params_t { next: ptr::null(), proactor_pool: pool.as_ptr() };
+            let params =
+                sys::iree_hal_device_create_params_t { next: ptr::null(), proactor_pool: pool.as_ptr() };
             let (driver, none) = (driver.as_ptr(), ptr::null());
             check(sys::iree_hal_driver_create_device_by_ordinal(
                 driver,

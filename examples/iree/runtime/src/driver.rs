@@ -32,7 +32,9 @@ impl Driver {
     pub fn names() -> Result<Vec<String>> {
         let (mut count, mut infos) = (0, ptr::null_mut());
         // SAFETY: The registry is valid, and the pointers are valid for writes.
-        unsafe { check(sys::iree_hal_driver_registry_enumerate(drivers()?, allocator(), &mut count, &mut infos))? };
+        unsafe {
+            check(sys::iree_hal_driver_registry_enumerate(drivers()?, allocator(), &mut count, &mut infos))?
+        };
         // SAFETY: The function has allocated `count` elements, and their names are static.
         let names = unsafe { array(infos, count) }.iter().map(|info| {
             // SAFETY: As above.
@@ -54,7 +56,12 @@ impl Driver {
         // SAFETY: The registry and the name are valid for the call, and the pointer is valid for writes. The new driver belongs to
         // the handle.
         unsafe {
-            check(sys::iree_hal_driver_registry_try_create(drivers()?, view(name), allocator(), &mut driver))?;
+            check(sys::iree_hal_driver_registry_try_create(
+                drivers()?,
+                view(name),
+                allocator(),
+                &mut driver,
+            ))?;
             Ok(Self(Handle::own(driver)?))
         }
     }
@@ -91,7 +98,8 @@ impl Driver {
     pub fn device(&self, ordinal: usize) -> Result<Device> {
         let count = self.devices()?.len();
         if ordinal >= count {
-            let message = format!("the driver has {count} devices, so it has none with the ordinal {ordinal}");
+            let message =
+                format!("the driver has {count} devices, so it has none with the ordinal {ordinal}");
             return Err(Error::new(Code::NotFound, message));
         }
         Device::create(&self.0, ordinal)

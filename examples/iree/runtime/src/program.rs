@@ -113,7 +113,8 @@ impl Program {
         let count = unsafe { sys::iree_vm_list_size(outputs.as_ptr()) };
         let result = |index| {
             // SAFETY: The list is alive and has this index. The reference that is created belongs to the handle.
-            let view = unsafe { Handle::own(sys::iree_vm_list_get_buffer_view_retain(outputs.as_ptr(), index)) };
+            let view =
+                unsafe { Handle::own(sys::iree_vm_list_get_buffer_view_retain(outputs.as_ptr(), index)) };
             view.map(|view| Array::of_view(view, Some(done.clone())))
         };
         Ok(Call { results: (0..count).map(result).collect::<Result<_>>()?, done })
@@ -125,7 +126,12 @@ fn list(capacity: usize) -> Result<Handle<sys::iree_vm_list_t>> {
     let mut list = ptr::null_mut();
     // SAFETY: The pointer is valid for writes. The new list belongs to the handle.
     unsafe {
-        check(sys::iree_vm_list_create(sys::iree_vm_type_def_t::default(), capacity, allocator(), &mut list))?;
+        check(sys::iree_vm_list_create(
+            sys::iree_vm_type_def_t::default(),
+            capacity,
+            allocator(),
+            &mut list,
+        ))?;
         Handle::own(list)
     }
 }
@@ -162,7 +168,8 @@ fn module(bytes: &[u8]) -> Result<Handle<sys::iree_vm_module_t>> {
         chunk.0[..bytes.len()].copy_from_slice(bytes);
     }
     let code = Arc::new(Code { chunks, is_freed: AtomicBool::new(false) });
-    let contents = sys::iree_const_byte_span_t { data: code.chunks.as_ptr().cast(), data_length: bytes.len() };
+    let contents =
+        sys::iree_const_byte_span_t { data: code.chunks.as_ptr().cast(), data_length: bytes.len() };
     let share = Arc::into_raw(Arc::clone(&code));
     let archive = sys::iree_allocator_t { self_: share.cast_mut().cast(), ctl: Some(free_code) };
     let mut module = ptr::null_mut();
@@ -170,7 +177,8 @@ fn module(bytes: &[u8]) -> Result<Handle<sys::iree_vm_module_t>> {
     // it is destroyed. The new module belongs to the handle.
     unsafe {
         let instance = instance()?.as_ptr();
-        let created = sys::iree_vm_bytecode_module_create(instance, 0, contents, archive, allocator(), &mut module);
+        let created =
+            sys::iree_vm_bytecode_module_create(instance, 0, contents, archive, allocator(), &mut module);
         let created = check(created).and_then(|()| Handle::own(module));
         if created.is_err() && !code.is_freed.load(Ordering::Acquire) {
             // IREE has destroyed no module that would have given up its share.

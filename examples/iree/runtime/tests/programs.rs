@@ -12,7 +12,8 @@ const DRIVERS: [&str; 2] = ["local-task", "local-sync"];
 fn compiler() -> &'static Compiler {
     static COMPILER: OnceLock<Compiler> = OnceLock::new();
     COMPILER.get_or_init(|| {
-        let path = std::env::var_os("IREE_COMPILER_LIBRARY").expect("IREE_COMPILER_LIBRARY names libIREECompiler.so");
+        let path = std::env::var_os("IREE_COMPILER_LIBRARY")
+            .expect("IREE_COMPILER_LIBRARY names libIREECompiler.so");
         Compiler::load(&PathBuf::from(path)).unwrap()
     })
 }
@@ -55,7 +56,8 @@ fn a_call_computes_the_results_of_the_program_on_every_driver_of_the_processor()
         let (x, y) = (upload(&device, &[1.0, 2.0, 3.0, 4.0]), upload(&device, &[10.0, 20.0, 30.0, 40.0]));
         let call = program.call(&[&x, &y]).unwrap();
         call.done.wait().unwrap();
-        let results: Vec<Vec<u8>> = call.results.iter().map(|result| result.to_vec(&device).unwrap()).collect();
+        let results: Vec<Vec<u8>> =
+            call.results.iter().map(|result| result.to_vec(&device).unwrap()).collect();
         assert_eq!(results, [floats(&[11.0, 22.0, 33.0, 44.0]), floats(&[110.0])], "{driver}");
         assert!(call.results[0].bytes().unwrap().is_some(), "the host reads results in place");
         assert!(device.memory_statistics().in_use > 0, "{driver}");
