@@ -8,12 +8,14 @@ use pjrt_plugin::{CopyToHost, Error, HostBuffer, Pending, PjrtBuffer, Placement,
 use crate::client::Iree;
 use crate::convert;
 use crate::device::Threads;
+use crate::memory::Reserved;
 
 /// An array on a device.
 pub struct Buffer {
     pub(crate) array: Array,
     threads: Arc<Threads>,
     is_host_memory: bool,
+    _memory: Reserved,
 }
 
 /// Memory of the host that a device reads in place.
@@ -39,8 +41,8 @@ impl Drop for Lent {
 
 impl Buffer {
     /// Creates the buffer of an array on a device.
-    pub(crate) fn new(array: Array, threads: &Arc<Threads>, is_host_memory: bool) -> Self {
-        Self { array, threads: Arc::clone(threads), is_host_memory }
+    pub(crate) fn new(array: Array, memory: Reserved, threads: &Arc<Threads>, is_host_memory: bool) -> Self {
+        Self { array, threads: Arc::clone(threads), is_host_memory, _memory: memory }
     }
 
     /// Uploads an array, without a copy if the device can read the host's memory in place and the host permits it.
@@ -50,19 +52,20 @@ impl Buffer {
     /// Returns RESOURCE_EXHAUSTED if there is not enough memory, or UNIMPLEMENTED if IREE has no arrays of this type.
     pub(crate) fn upload(data: HostBuffer, to: Placement<'_, Iree>) -> Result<Pending<Self>> {
         let (ty, dims) = (convert::element_type(data.element_type())?, convert::dimensions(data.dims()));
-        let iree = to.device.iree();
+        let (iree, threads) = (to.device.iree(), &to.device.threads);
+        let memory = threads.memory.reserve(data.dense_size())?;
         let upload = |data: HostBuffer| match data.dense_bytes() {
             Some(bytes) => Array::upload(iree, ty, &dims, bytes).map_err(convert::error),
             None => Array::upload(iree, ty, &dims, &data.to_vec()?).map_err(convert::error),
         };
         let array = if data.may_alias() && data.is_dense() && to.memory.is_host_accessible() {
-            let lent = Lent { data: Some(data), threads: Arc::clone(&to.device.threads) };
+            let lent = Lent { data: Some(data), threads: Arc::clone(threads) };
             let imported = Array::import(iree, ty, &dims, lent);
             imported.or_else(|mut lent| lent.data.take().map_or_else(lost, upload))?
         } else {
             upload(data)?
         };
-        Ok(Pending::from(Self::new(array, &to.device.threads, to.memory.is_host_accessible())))
+        Ok(Pending::from(Self::new(array, memory, threads, to.memory.is_host_accessible())))
     }
 }
 

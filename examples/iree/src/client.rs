@@ -116,8 +116,8 @@ fn start_devices(settings: &Settings) -> Result<Vec<Device>> {
             .with_hint("set the option device to another driver, such as local-task"));
     }
     let start = |(id, ordinal): (DeviceId, usize)| {
-        let name = infos.get(ordinal).map_or("", |info| &info.name);
-        Device::start(id, &driver, kind, ordinal, name)
+        let model = infos.get(ordinal).map_or("", |info| &info.name);
+        Device::start(id, &driver, settings, ordinal, model)
             .map_err(|error| error.context(format!("cannot start the device {kind}:{ordinal}")))
     };
     (0..).zip(ordinals).map(start).collect()

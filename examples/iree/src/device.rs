@@ -7,6 +7,8 @@ use pjrt_plugin::queue::Queue;
 use pjrt_plugin::{DeviceDescription, DeviceId, Event, Memory, MemoryStats, PjrtDevice, Result};
 
 use crate::convert;
+use crate::memory::Account;
+use crate::options::Settings;
 
 /// A device of IREE.
 pub struct Device {
@@ -18,8 +20,9 @@ pub struct Device {
 /// A device, and the threads that use it. Buffers and launches share them.
 pub(crate) struct Threads {
     pub(crate) iree: iree_runtime::Device,
-    /// The name in profiles.
+    /// The name in profiles and errors.
     pub(crate) name: String,
+    pub(crate) memory: Arc<Account>,
     /// Starts calls, in the order of the launches. A program whose control flow depends on data starts its last operations when
     /// the device has computed these data.
     launches: Queue<()>,
@@ -63,25 +66,27 @@ impl Device {
     pub(crate) fn start(
         id: DeviceId,
         driver: &Driver,
-        kind: &str,
+        settings: &Settings,
         ordinal: usize,
-        name: &str,
+        model: &str,
     ) -> Result<Self> {
+        let kind = settings.target.driver;
         let iree = driver.device(ordinal).map_err(convert::error)?;
         let memory = Memory::new(id, Memory::DEVICE);
         // Hosts read the memory in place if it is their own.
         let probe = Array::upload(&iree, ElementType::I8, &[64], &[0; 64]).map_err(convert::error)?;
         let is_host_memory = kind.starts_with("local-") && probe.bytes().map_err(convert::error)?.is_some();
+        let name = format!("{kind}:{ordinal}");
         let threads = Threads {
             iree,
-            name: format!("{kind} {ordinal}"),
+            memory: Account::new(name.clone(), settings.memory_limit, is_host_memory),
+            name: name.clone(),
             launches: Queue::start(format!("iree-{id}-launch"), ())?,
             waits: Queue::start(format!("iree-{id}-wait"), ())?,
         };
-        let debug =
-            if name.is_empty() { format!("{kind}:{ordinal}") } else { format!("{kind}:{ordinal} ({name})") };
+        let debug = if model.is_empty() { format!("IREE {name}") } else { format!("IREE {name} ({model})") };
         Ok(Self {
-            description: DeviceDescription::new(id, kind).with_debug(format!("IREE {debug}")),
+            description: DeviceDescription::new(id, kind).with_debug(debug),
             memories: [if is_host_memory { memory.with_host_access() } else { memory }],
             threads: Arc::new(threads),
         })
@@ -102,11 +107,10 @@ impl PjrtDevice for Device {
     }
 
     fn memory_stats(&self) -> Option<MemoryStats> {
-        let statistics = self.iree().memory_statistics();
-        Some(MemoryStats {
-            bytes_in_use: statistics.in_use as i64,
-            peak_bytes_in_use: Some(statistics.peak as i64),
-            ..MemoryStats::default()
-        })
+        Some(self.threads.memory.stats())
+    }
+
+    fn clear_memory_stats(&self) {
+        self.threads.memory.clear_stats();
     }
 }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use iree_runtime::{Array, Fence, Program};
-use pjrt_plugin::{Error, Input, PjrtExecutable, Prepared, ReadyExecution, Result};
+use pjrt_plugin::layout::dense_size;
+use pjrt_plugin::{ArraySpec, Error, Input, PjrtExecutable, Prepared, ReadyExecution, Result};
 
 use crate::buffer::Buffer;
 use crate::convert;
 use crate::device::Threads;
 use crate::executable::Executable;
+use crate::memory::Reserved;
 use crate::timeline;
 
 /// The part of a launch on one device.
@@ -38,6 +40,9 @@ fn prepare(
     part: &Part,
     inputs: &mut Vec<Input<Buffer>>,
 ) -> Result<Prepared<Buffer, Fence, ()>> {
+    let size = |spec: &ArraySpec| dense_size(spec.dims(), spec.element_type().byte_size());
+    let reserve = |spec| part.threads.memory.reserve(size(spec)?);
+    let memory: Vec<Reserved> = executable.outputs().iter().map(reserve).collect::<Result<_>>()?;
     let arguments: Vec<&Array> = inputs.iter().map(|input| &input.get().array).collect();
     let call = part.program.call(&arguments).map_err(convert::error)?;
     let expected = executable.outputs().len();
@@ -45,7 +50,8 @@ fn prepare(
         let found = call.results.len();
         return Err(Error::internal(format!("the code returned {found} results; expected {expected}")));
     }
+    let outputs = call.results.into_iter().zip(memory);
     let outputs =
-        call.results.into_iter().map(|array| Buffer::new(array, &part.threads, part.is_host_memory));
+        outputs.map(|(array, memory)| Buffer::new(array, memory, &part.threads, part.is_host_memory));
     Ok(Prepared { outputs: outputs.collect(), command: call.done, until_submitted: () })
 }

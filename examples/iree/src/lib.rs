@@ -18,6 +18,7 @@
 //! | `compilation.rs` | from the bytes of a program to the code of IREE, and from diagnostics to errors |
 //! | `executable.rs` | a compiled program as hosts see it, `PjrtExecutable`; saving and loading it |
 //! | `device.rs` | a device as hosts see it, `PjrtDevice`, and its threads |
+//! | `memory.rs` | the memory of a device that arrays occupy, and its limit |
 //! | `buffer.rs` | an array on a device, `PjrtBuffer`; uploads and copies to the host |
 //! | `launch.rs` | launching a program |
 //! | `timeline.rs` | the measured times of launches, which profilers show |
@@ -33,6 +34,7 @@ mod device;
 mod executable;
 mod launch;
 mod library;
+mod memory;
 mod operations;
 mod options;
 mod target;

@@ -18,6 +18,11 @@ pub(crate) const CREATE_OPTIONS: &[OptionSpec] = &[
         "the path of libIREECompiler.so; if it is empty, the library is searched",
     ),
     COMPILER_FLAGS,
+    OptionSpec::integer(
+        "memory_limit",
+        0,
+        "bytes that the arrays of each device can occupy; 0 is the memory of the host, or no limit for other devices",
+    ),
     OptionSpec::string("dump", "", "a folder for the programs, the flags and the code of all compilations"),
 ];
 
@@ -37,6 +42,8 @@ pub(crate) struct Settings {
     /// The path of the compiler; empty if it is searched.
     pub(crate) compiler: String,
     pub(crate) compiler_flags: Vec<String>,
+    /// The bytes of memory of each device, or 0.
+    pub(crate) memory_limit: i64,
     /// The folder for the files of compilations; empty if there are none.
     pub(crate) dump: String,
 }
@@ -60,6 +67,7 @@ impl Settings {
             ordinals: ordinals.transpose()?,
             compiler: options.string("compiler")?,
             compiler_flags: flags(&options.string("compiler_flags")?)?,
+            memory_limit: memory_limit(options)?,
             dump: options.string("dump")?,
         })
     }
@@ -74,7 +82,17 @@ impl Settings {
     pub(crate) fn for_kind(kind: &str) -> Result<Self> {
         let target = Target::named(kind)?;
         let (compiler, dump) = (String::new(), String::new());
-        Ok(Self { target, ordinals: None, compiler, compiler_flags: Vec::new(), dump })
+        Ok(Self { target, ordinals: None, compiler, compiler_flags: Vec::new(), memory_limit: 0, dump })
+    }
+}
+
+fn memory_limit(options: &Options) -> Result<i64> {
+    match options.integer("memory_limit")? {
+        limit @ 0.. => Ok(limit),
+        limit => {
+            let message = format!("the option memory_limit={limit} is invalid; expected a number of bytes");
+            Err(Error::invalid_argument(message))
+        }
     }
 }
 

@@ -75,7 +75,7 @@ mod tests {
         let stripped = without_annotations(&module);
         let printed = format!("{stripped:#}");
         assert!(!printed.contains("mhlo."), "{printed}");
-        assert!(printed.contains("@m") && printed.contains("\"model.py\":3:7"), "{printed}");
+        assert!(printed.contains("sym_name = \"m\"") && printed.contains("\"model.py\":3:7"), "{printed}");
         assert_eq!(stripped.op_counts(), module.op_counts());
         crate::verify(&stripped).unwrap();
     }
