@@ -7,7 +7,7 @@ use std::{fs, thread};
 use iree_runtime::{CompileError, Program, Severity};
 use pjrt_plugin::stablehlo::{LOCATION_PAYLOAD, OP_PAYLOAD};
 use pjrt_plugin::{Error, ErrorCode, Result};
-use pjrt_stablehlo::passes::{decompose, without_annotations};
+use pjrt_stablehlo::passes::{decompose, split_elementwise, without_annotations};
 use pjrt_stablehlo::{Module, write_bytecode};
 
 use crate::options::Settings;
@@ -15,6 +15,9 @@ use crate::{library, operations};
 
 /// The flags of all compilations. Without the second one, IREE computes with f32 in place of f64.
 const FLAGS: &[&str] = &["--iree-input-type=stablehlo", "--iree-input-demote-f64-to-f32=false"];
+
+/// The number of arrays that one kernel may read. IREE has 32 bindings for a kernel's arguments and results together.
+const MAX_ARRAYS: usize = 24;
 
 /// The stack of the thread that compiles, in bytes. The compiler recurses along the operations of a program.
 const STACK: usize = 64 << 20;
@@ -27,6 +30,7 @@ const STACK: usize = 64 << 20;
 /// a flag is invalid, or an error if there is no compiler.
 pub(crate) fn compile(module: &Module, settings: &Settings, flags: &[String]) -> Result<Vec<u8>> {
     let module = without_annotations(&decompose(module, &operations::supported())?);
+    let module = split_elementwise(&module, MAX_ARRAYS)?;
     // The compiler reads bytecode faster than text, and it contains all locations, which diagnostics need.
     let program = write_bytecode(&module)?;
     let flags: Vec<String> = (FLAGS.iter().copied())

@@ -17,7 +17,6 @@ const REFUSED: &[(OpCode, &str)] = &[
     (OpCode::CollectiveReduce, "as all_gather"),
     (OpCode::CustomCall, "failed to legalize"),
     (OpCode::Infeed, "failed to legalize"),
-    (OpCode::OptimizationBarrier, "failed to legalize tokens; the operands have the same meaning"),
     (OpCode::Outfeed, "failed to legalize"),
     (OpCode::PartitionId, "as all_gather"),
     (OpCode::Recv, "failed to legalize"),
