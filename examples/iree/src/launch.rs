@@ -38,7 +38,7 @@ pub(crate) fn launch(executable: &Executable, parts: &[Part], ready: ReadyExecut
 fn prepare(
     executable: &Executable,
     part: &Part,
-    inputs: &mut Vec<Input<Buffer>>,
+    inputs: &[Input<Buffer>],
 ) -> Result<Prepared<Buffer, Fence, ()>> {
     let size = |spec: &ArraySpec| dense_size(spec.dims(), spec.element_type().byte_size());
     let reserve = |spec| part.threads.memory.reserve(size(spec)?);
