@@ -6,11 +6,11 @@ use std::{ptr, slice};
 
 use eerie_sys::runtime as sys;
 
+use crate::allocator::allocator;
 use crate::device::Device;
 use crate::element_type::ElementType;
 use crate::fence::{Fence, forever};
 use crate::handle::Handle;
-use crate::instance::allocator;
 use crate::status::{Code, Error, Result, check};
 
 /// An array in the memory of a device: a buffer view.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use eerie_sys::runtime as sys;
 
+use crate::allocator::allocator;
 use crate::handle::Handle;
-use crate::instance::{allocator, instance};
+use crate::instance::instance;
 use crate::status::{Result, check};
 use crate::strings::text_of;
 

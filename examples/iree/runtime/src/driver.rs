@@ -4,9 +4,10 @@ use std::{ptr, slice};
 
 use eerie_sys::runtime as sys;
 
+use crate::allocator::allocator;
 use crate::device::Device;
 use crate::handle::Handle;
-use crate::instance::{allocator, drivers};
+use crate::instance::drivers;
 use crate::status::{Code, Error, Result, check};
 use crate::strings::{text_of, view};
 

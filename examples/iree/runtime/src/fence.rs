@@ -4,9 +4,9 @@ use std::ptr;
 
 use eerie_sys::runtime as sys;
 
+use crate::allocator::allocator;
 use crate::device::Device;
 use crate::handle::Handle;
-use crate::instance::allocator;
 use crate::status::{Code, Result, check};
 
 /// A point in time: it is reached when all work that signals it is done. A clone is the same point.

@@ -44,6 +44,7 @@
 //! IREE documents devices, allocators and semaphores as thread-safe. Arrays and fences are not modified after they have
 //! been created. VM contexts are not thread-safe, so [`Program`] has a lock.
 
+mod allocator;
 mod array;
 mod compiler;
 mod device;

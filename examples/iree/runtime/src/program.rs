@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use eerie_sys::runtime as sys;
 
+use crate::allocator::allocator;
 use crate::array::Array;
 use crate::device::Device;
 use crate::fence::Fence;
 use crate::handle::Handle;
-use crate::instance::{allocator, instance};
+use crate::instance::instance;
 use crate::status::{Error, Result, check};
 use crate::strings::view;
 

@@ -5,7 +5,7 @@ use std::ptr;
 
 use eerie_sys::runtime as sys;
 
-use crate::instance::allocator;
+use crate::allocator::allocator;
 use crate::strings::text_of;
 
 /// The result of a function of this crate.
