@@ -13,8 +13,8 @@ use crate::device::Device;
 use crate::fence::Fence;
 use crate::handle::Handle;
 use crate::instance::instance;
-use crate::status::{Error, Result, check};
-use crate::strings::view;
+use crate::status::{Code as StatusCode, Error, Result, check};
+use crate::strings::{text_of, view};
 
 /// The code of a program, loaded for a device.
 pub struct Program {
@@ -47,7 +47,7 @@ impl Program {
     /// # Errors
     ///
     /// Returns INVALID_ARGUMENT if the bytes are not code of the compiler, INCOMPATIBLE or another error if the code does not fit to the
-    /// runtime or the device, or NOT_FOUND if it has no function `main`, or was compiled without
+    /// runtime or the device, NOT_FOUND if it has no function `main`, or FAILED_PRECONDITION if it was compiled without
     /// [these flags](Self::COMPILER_FLAGS).
     pub fn load(device: &Device, code: &[u8]) -> Result<Self> {
         let module = module(code)?;
@@ -55,12 +55,17 @@ impl Program {
         let export = sys::iree_vm_function_linkage_e_IREE_VM_FUNCTION_LINKAGE_EXPORT;
         let mut modules = [device.module(), module.as_ptr()];
         let mut context = ptr::null_mut();
-        // SAFETY: Instance and modules are alive, the list has this length, and the pointers are valid for writes. The context has
-        // references of its own to the modules, and belongs to the handle.
+        // SAFETY: Instance and modules are alive, the list has this length, and the pointers are valid for writes. The attribute is
+        // alive as long as the module. The context has references of its own to the modules, and belongs to the handle.
         let context = unsafe {
             let name = view("main");
             let (instance, count) = (instance()?.as_ptr(), modules.len());
             check(sys::iree_vm_module_lookup_function_by_name(module.as_ptr(), export, name, &mut function))?;
+            let model = sys::iree_vm_function_lookup_attr_by_name(&function, view("iree.abi.model"));
+            if text_of(model.data, model.size) != "coarse-fences" {
+                let message = format!("the code was compiled without {}", Self::COMPILER_FLAGS[0]);
+                return Err(Error::new(StatusCode::FailedPrecondition, message));
+            }
             check(sys::iree_vm_context_create_with_modules(
                 instance,
                 0,

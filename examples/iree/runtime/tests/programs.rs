@@ -136,6 +136,9 @@ fn wrong_arguments_and_damaged_code_are_errors() {
         assert!(Program::load(&device, &code[..end]).is_err(), "{end} bytes");
     }
     assert!(Program::load(&device, b"not code").is_err());
+    let flags: Vec<String> = flags().into_iter().filter(|flag| !flag.contains("execution-model")).collect();
+    let waits = compiler().compile(&flags, "test.mlir", SUM.as_bytes()).unwrap();
+    assert_eq!(Program::load(&device, &waits).err().unwrap().code(), Code::FailedPrecondition);
     assert_eq!(Driver::open("none").err().unwrap().code(), Code::NotFound);
     assert_eq!(Driver::open("local-sync").unwrap().device(7).err().unwrap().code(), Code::NotFound);
     let wrong = Array::upload(&device, ElementType::F32, &[4], &[0; 15]);
