@@ -21,6 +21,7 @@ mod fuzz;
 mod gomlx;
 mod host_matrix;
 mod host_suite;
+mod iree;
 mod jax_tests;
 mod libraries;
 mod loom;
@@ -52,6 +53,8 @@ enum Task {
     Test(test::Options),
     /// Build the wheel of pjrt-refcpu into dist/
     Wheel,
+    /// Build the plugin around IREE into target/iree, with the compiler and the tools that it needs
+    Iree(iree::Options),
     /// Run smoke tests on refcpu with many releases of JAX, each in its own virtual environment
     TestHosts(host_matrix::Options),
     /// Run programs of PyTorch/XLA on refcpu, and compare with PyTorch's own CPU device; or run PyTorch/XLA's
@@ -126,6 +129,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Demo => demo::train_digits()?,
         Task::Test(options) => return Ok(test::run(&options)),
         Task::Wheel => drop(wheel::build(wheel::Profile::Release, &workspace::root().join("dist"))?),
+        Task::Iree(options) => iree::build(&options)?,
         Task::TestHosts(options) => return host_matrix::run(&options),
         Task::TestTorch(options) => return torch::run(&options),
         Task::TestGomlx(options) => return gomlx::run(&options),

@@ -47,6 +47,7 @@
 //!   signature states them, unless the function is called.
 //! * Operations without effects whose results are unused are removed, as are private functions whose calls are inlined.
 
+mod annotations;
 mod bounded_moves;
 mod core_ops;
 mod dynamic_calls;
@@ -62,11 +63,14 @@ mod replace_types;
 mod rewrite;
 mod rules;
 mod sized;
+mod split_elementwise;
 
+pub use annotations::without_annotations;
 pub use core_ops::{Condition, CoreOps};
 pub use isolate::isolate;
 pub use missing::{Missing, MissingOp, Replaced, missing};
 pub use refine_shapes::{Argument, refine_shapes};
+pub use split_elementwise::split_elementwise;
 
 use crate::ir::{Function, Module, OpCode, OpId, Operation, TensorType};
 use crate::{Error, ErrorKind};

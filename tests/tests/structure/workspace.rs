@@ -34,6 +34,8 @@ const CRATES: &[(&str, &str)] = &[
     ("accelerator_pjrt", "examples/accelerator/src"),
     ("tutorial_pjrt", "examples/tutorial/src"),
     ("mlir_pjrt", "examples/mlir/src"),
+    ("iree_pjrt", "examples/iree/src"),
+    ("iree_runtime", "examples/iree/runtime/src"),
     ("null_pjrt", "examples/null/src"),
     ("refcpu", "examples/refcpu/src"),
     ("xtask", "xtask/src"),

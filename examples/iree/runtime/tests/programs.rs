@@ -1,0 +1,178 @@
+//! Compiles and runs programs. The environment variable `IREE_COMPILER_LIBRARY` names the compiler; `cargo xtask iree --test` sets it.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+
+use iree_runtime::{Array, Code, Compiler, Device, Driver, ElementType, Program, Severity};
+
+const DRIVERS: [&str; 2] = ["local-task", "local-sync"];
+
+fn compiler() -> &'static Compiler {
+    static COMPILER: OnceLock<Compiler> = OnceLock::new();
+    COMPILER.get_or_init(|| {
+        let path = std::env::var_os("IREE_COMPILER_LIBRARY")
+            .expect("IREE_COMPILER_LIBRARY names libIREECompiler.so");
+        Compiler::load(&PathBuf::from(path)).unwrap()
+    })
+}
+
+fn flags() -> Vec<String> {
+    let local = [
+        "--iree-hal-target-device=local",
+        "--iree-hal-local-target-device-backends=llvm-cpu",
+        "--iree-llvmcpu-target-cpu=host",
+        "--iree-input-demote-f64-to-f32=false",
+    ];
+    local.into_iter().chain(Program::COMPILER_FLAGS).map(str::to_owned).collect()
+}
+
+fn compile(text: &str) -> Vec<u8> {
+    compiler().compile(&flags(), "test.mlir", text.as_bytes()).unwrap()
+}
+
+const SUM: &str = "func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<f32>) {
+    %0 = stablehlo.add %x, %y : tensor<4xf32>
+    %c = stablehlo.constant dense<0.0> : tensor<f32>
+    %1 = stablehlo.reduce(%0 init: %c) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+    return %0, %1 : tensor<4xf32>, tensor<f32>
+}";
+
+fn floats(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn upload(device: &Device, values: &[f32]) -> Array {
+    Array::upload(device, ElementType::F32, &[values.len()], &floats(values)).unwrap()
+}
+
+#[test]
+fn a_call_computes_the_results_of_the_program_on_every_driver_of_the_processor() {
+    let code = compile(SUM);
+    for driver in DRIVERS {
+        let device = Driver::open(driver).unwrap().device(0).unwrap();
+        let program = Program::load(&device, &code).unwrap();
+        let (x, y) = (upload(&device, &[1.0, 2.0, 3.0, 4.0]), upload(&device, &[10.0, 20.0, 30.0, 40.0]));
+        let call = program.call(&[&x, &y]).unwrap();
+        call.done.wait().unwrap();
+        let results: Vec<Vec<u8>> =
+            call.results.iter().map(|result| result.to_vec(&device).unwrap()).collect();
+        assert_eq!(results, [floats(&[11.0, 22.0, 33.0, 44.0]), floats(&[110.0])], "{driver}");
+        assert!(call.results[0].bytes().unwrap().is_some(), "the host reads results in place");
+        assert!(device.memory_statistics().in_use > 0, "{driver}");
+    }
+}
+
+#[test]
+fn calls_from_several_threads_use_results_that_are_not_written_yet() {
+    let device = Driver::open("local-task").unwrap().device(0).unwrap();
+    let program = Arc::new(Program::load(&device, &compile(SUM)).unwrap());
+    let threads = (0..4).map(|_| {
+        let (device, program) = (device.clone(), Arc::clone(&program));
+        thread::spawn(move || {
+            let one = upload(&device, &[1.0; 4]);
+            let mut x = upload(&device, &[0.0; 4]);
+            for _ in 0..50 {
+                let mut call = program.call(&[&x, &one]).unwrap();
+                x = call.results.swap_remove(0);
+            }
+            assert_eq!(x.to_vec(&device).unwrap(), floats(&[50.0; 4]));
+        })
+    });
+    threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+#[repr(align(64))]
+struct Aligned([u8; 64]);
+
+struct Owner(Box<Aligned>, usize, Arc<AtomicUsize>);
+
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.0[self.1..self.1 + 16]
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.2.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn imported_memory_is_read_in_place_and_released_after_its_last_use() {
+    let device = Driver::open("local-task").unwrap().device(0).unwrap();
+    let program = Program::load(&device, &compile(SUM)).unwrap();
+    let drops = Arc::new(AtomicUsize::new(0));
+    let owner = |offset| Owner(Box::new(Aligned([0; 64])), offset, Arc::clone(&drops));
+    let unaligned = Array::import(&device, ElementType::F32, &[4], owner(4));
+    drop(unaligned.err().expect("the memory is not aligned"));
+    assert_eq!(drops.swap(0, Ordering::SeqCst), 1);
+
+    let owner = owner(0);
+    let address = owner.as_ref().as_ptr();
+    let x = Array::import(&device, ElementType::F32, &[4], owner).ok().expect("the memory is aligned");
+    assert_eq!(x.bytes().unwrap().map(<[u8]>::as_ptr), Some(address));
+    let call = program.call(&[&x, &upload(&device, &[1.0; 4])]).unwrap();
+    drop(x);
+    call.done.wait().unwrap();
+    assert_eq!(call.results[0].to_vec(&device).unwrap(), floats(&[1.0; 4]));
+    drop(call);
+    drop((program, device));
+    assert_eq!(drops.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn wrong_arguments_and_damaged_code_are_errors() {
+    let device = Driver::open("local-sync").unwrap().device(0).unwrap();
+    let code = compile(SUM);
+    let program = Program::load(&device, &code).unwrap();
+    let (x, short) = (upload(&device, &[0.0; 4]), upload(&device, &[0.0; 3]));
+    assert!(program.call(&[&x]).is_err(), "one argument of two");
+    let error = program.call(&[&x, &short]).and_then(|call| call.done.wait()).unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+    for end in (0..code.len() / 2).step_by(97) {
+        assert!(Program::load(&device, &code[..end]).is_err(), "{end} bytes");
+    }
+    assert!(Program::load(&device, b"not code").is_err());
+    let flags: Vec<String> = flags().into_iter().filter(|flag| !flag.contains("execution-model")).collect();
+    let waits = compiler().compile(&flags, "test.mlir", SUM.as_bytes()).unwrap();
+    assert_eq!(Program::load(&device, &waits).err().unwrap().code(), Code::FailedPrecondition);
+    assert_eq!(Driver::open("none").err().unwrap().code(), Code::NotFound);
+    assert_eq!(Driver::open("local-sync").unwrap().device(7).err().unwrap().code(), Code::NotFound);
+    let wrong = Array::upload(&device, ElementType::F32, &[4], &[0; 15]);
+    assert_eq!(wrong.err().unwrap().code(), Code::InvalidArgument);
+}
+
+#[test]
+fn too_large_an_array_is_resource_exhausted() {
+    let device = Driver::open("local-task").unwrap().device(0).unwrap();
+    let program = "func.func @main() -> tensor<1099511627776xf64> {
+        %0 = stablehlo.iota dim = 0 : tensor<1099511627776xf64>
+        return %0 : tensor<1099511627776xf64>
+    }";
+    let program = Program::load(&device, &compile(program)).unwrap();
+    let error = program.call(&[]).and_then(|call| call.done.wait()).unwrap_err();
+    assert_eq!(error.code(), Code::ResourceExhausted, "{error}");
+    let again = Program::load(&device, &compile(SUM)).unwrap();
+    let x = upload(&device, &[1.0; 4]);
+    again.call(&[&x, &x]).unwrap().done.wait().unwrap();
+}
+
+#[test]
+fn errors_of_the_compiler_have_the_location_in_the_program() {
+    let text = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+        %0 = \"stablehlo.custom_call\"(%x) {call_target_name = \"f\"} : (tensor<4xf32>) -> tensor<4xf32> loc(\"model.py\":3:7)
+        return %0 : tensor<4xf32>
+    }";
+    let error = compiler().compile(&flags(), "test.mlir", text.as_bytes()).unwrap_err();
+    let first = &error.diagnostics[0];
+    assert_eq!(first.severity, Severity::Error);
+    assert!(first.text.contains("model.py:3:7") || first.text.contains("\"model.py\":3:7"), "{error:?}");
+    assert!(first.text.contains("stablehlo.custom_call"), "{error:?}");
+    let error = compiler().compile(&["--no-such-flag".to_owned()], "test.mlir", b"").unwrap_err();
+    assert!(error.to_string().contains("option not found: no-such-flag"), "{error}");
+    let error = compiler().compile(&flags(), "test.mlir", b"func.func @main(").unwrap_err();
+    assert!(error.to_string().contains("test.mlir:1:16"), "{error}");
+}

@@ -1,0 +1,168 @@
+//! Compiled programs as hosts see them.
+
+use std::sync::{Arc, OnceLock};
+
+use iree_runtime::Program;
+use pjrt_plugin::stablehlo::Signature;
+use pjrt_plugin::{
+    ArraySpec, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceId, Error, PjrtClient,
+    PjrtExecutable, Result, ext,
+};
+
+use crate::client::Iree;
+use crate::device::Device;
+use crate::options::{Settings, compiler_flags};
+use crate::{compilation, convert, library};
+
+/// A compiled program. It contains no device, because it can run on any device of its kind.
+pub struct Executable {
+    code: Vec<u8>,
+    signature: Signature,
+    replicas: usize,
+    /// The kind of the devices.
+    driver: &'static str,
+}
+
+impl Executable {
+    /// Compiles a program.
+    ///
+    /// # Errors
+    ///
+    /// Returns INVALID_ARGUMENT if the program is invalid, or UNIMPLEMENTED if IREE does not compile it; the error names the
+    /// operation and its location in the user's program.
+    pub(crate) fn compile(request: CompileRequest<'_, Iree>) -> Result<Self> {
+        let module = request.program.parse()?;
+        let signature = signature(&module)?;
+        let flags = compiler_flags(request.options)?;
+        let of_topology;
+        let settings = match request.client {
+            Some(client) => &client.settings,
+            None => {
+                of_topology = Settings::for_kind(
+                    request.topology.devices().first().map_or("", |device| device.kind()),
+                )?;
+                &of_topology
+            }
+        };
+        let code = compilation::compile(&module, settings, &flags)?;
+        Ok(Self { code, signature, replicas: request.options.num_replicas, driver: settings.target.driver })
+    }
+
+    /// Restores a program that [`serialize`](PjrtExecutable::serialize) has saved. This does not start the compiler.
+    ///
+    /// # Errors
+    ///
+    /// Returns FAILED_PRECONDITION if it was saved for another version of IREE, or for another kind of devices.
+    pub(crate) fn deserialize(request: DeserializeRequest<'_, Iree>) -> Result<Self> {
+        let (module, options) = (request.compile.program.parse()?, request.compile.options);
+        let devices = request.compile.topology.devices();
+        let driver = Settings::for_kind(devices.first().map_or("", |device| device.kind()))?.target.driver;
+        let header = header(driver);
+        let code = request.serialized.strip_prefix(header.as_bytes()).ok_or_else(|| {
+            let header = header.trim_end();
+            Error::failed_precondition(format!(
+                "the program was saved for another version or device; expected '{header}'"
+            ))
+        })?;
+        Ok(Self {
+            code: code.to_vec(),
+            signature: signature(&module)?,
+            replicas: options.num_replicas,
+            driver,
+        })
+    }
+}
+
+/// Returns the signature of a program, whose arrays IREE can have.
+fn signature(module: &pjrt_stablehlo::Module) -> Result<Signature> {
+    let signature = Signature::of(module)?;
+    for spec in signature.parameters.iter().chain(&signature.outputs) {
+        convert::element_type(spec.element_type())?;
+    }
+    Ok(signature)
+}
+
+/// Returns the beginning of a saved program. Code for a processor is that of the processor that compiled it.
+fn header(driver: &str) -> String {
+    format!("iree {} {driver} {}\n", library::VERSION, env!("CARGO_PKG_VERSION"))
+}
+
+/// Programs have one partition, so no shardings are reported. JAX compiles faster if a plugin reports this.
+impl ext::Shardings for Iree {}
+
+impl PjrtExecutable for Executable {
+    fn name(&self) -> &str {
+        &self.signature.name
+    }
+
+    fn num_replicas(&self) -> usize {
+        self.replicas
+    }
+
+    /// Replicas do not communicate, because collectives are not supported.
+    fn devices_communicate(&self) -> bool {
+        false
+    }
+
+    fn parameters(&self) -> &[ArraySpec] {
+        &self.signature.parameters
+    }
+
+    fn outputs(&self) -> &[ArraySpec] {
+        &self.signature.outputs
+    }
+
+    fn donated_parameters(&self) -> &[usize] {
+        &self.signature.donated
+    }
+
+    fn serialize(&self) -> Result<Option<Vec<u8>>> {
+        Ok(Some([header(self.driver).as_bytes(), &self.code].concat()))
+    }
+
+    fn generated_code_size_in_bytes(&self) -> i64 {
+        self.code.len() as i64
+    }
+}
+
+/// A program that is loaded on devices.
+pub struct Loaded {
+    pub(crate) executable: Arc<Executable>,
+    /// The program on each device of the client, in their order, once it is loaded there.
+    programs: Vec<OnceLock<Arc<Program>>>,
+}
+
+impl Loaded {
+    /// Loads a program on the devices of an assignment.
+    ///
+    /// # Errors
+    ///
+    /// Returns FAILED_PRECONDITION if the code does not fit to the device.
+    pub(crate) fn load(
+        client: &Iree,
+        executable: &Arc<Executable>,
+        assignment: &DeviceAssignment,
+    ) -> Result<Self> {
+        let programs = client.devices().iter().map(|_| OnceLock::new()).collect();
+        let loaded = Self { executable: Arc::clone(executable), programs };
+        for id in assignment.devices() {
+            loaded.program(client.device(*id)?, *id)?;
+        }
+        Ok(loaded)
+    }
+
+    /// Returns the program on a device, which is loaded there if necessary.
+    ///
+    /// # Errors
+    ///
+    /// Returns FAILED_PRECONDITION if the code does not fit to the device.
+    pub(crate) fn program(&self, device: &Device, id: DeviceId) -> Result<Arc<Program>> {
+        let place = usize::try_from(id).ok().and_then(|index| self.programs.get(index));
+        let place = place.ok_or_else(|| Error::internal(format!("the client has no device {id}")))?;
+        if let Some(program) = place.get() {
+            return Ok(Arc::clone(program));
+        }
+        let program = Program::load(device.iree(), &self.executable.code).map_err(convert::error)?;
+        Ok(Arc::clone(place.get_or_init(|| Arc::new(program))))
+    }
+}

@@ -1,0 +1,57 @@
+//! Launching programs.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use iree_runtime::{Array, Fence, Program};
+use pjrt_plugin::layout::dense_size;
+use pjrt_plugin::{ArraySpec, Error, Input, PjrtExecutable, Prepared, ReadyExecution, Result};
+
+use crate::buffer::Buffer;
+use crate::convert;
+use crate::device::Threads;
+use crate::executable::Executable;
+use crate::memory::Reserved;
+use crate::timeline;
+
+/// The part of a launch on one device.
+pub(crate) struct Part {
+    pub(crate) program: Arc<Program>,
+    pub(crate) threads: Arc<Threads>,
+    pub(crate) is_host_memory: bool,
+}
+
+/// Starts the calls of an execution, whose inputs have memory but may not be written. Each call waits on its device until they are.
+pub(crate) fn launch(executable: &Executable, parts: &[Part], ready: ReadyExecution<Buffer>) {
+    let start = Instant::now();
+    ready.enqueue(
+        |device, inputs| prepare(executable, &parts[device], inputs),
+        |device, done| {
+            let (threads, name) = (&parts[device].threads, executable.name().to_owned());
+            let engine = threads.name.clone();
+            threads.completion(done, move || timeline::record(&engine, name, start))
+        },
+    );
+}
+
+/// Starts a call. Its arguments are released by the device when it does not need them any more.
+fn prepare(
+    executable: &Executable,
+    part: &Part,
+    inputs: &[Input<Buffer>],
+) -> Result<Prepared<Buffer, Fence, ()>> {
+    let size = |spec: &ArraySpec| dense_size(spec.dims(), spec.element_type().byte_size());
+    let reserve = |spec| part.threads.memory.reserve(size(spec)?);
+    let memory: Vec<Reserved> = executable.outputs().iter().map(reserve).collect::<Result<_>>()?;
+    let arguments: Vec<&Array> = inputs.iter().map(|input| &input.get().array).collect();
+    let call = part.program.call(&arguments).map_err(convert::error)?;
+    let expected = executable.outputs().len();
+    if call.results.len() != expected {
+        let found = call.results.len();
+        return Err(Error::internal(format!("the code returned {found} results; expected {expected}")));
+    }
+    let outputs = call.results.into_iter().zip(memory);
+    let outputs =
+        outputs.map(|(array, memory)| Buffer::new(array, memory, &part.threads, part.is_host_memory));
+    Ok(Prepared { outputs: outputs.collect(), command: call.done, until_submitted: () })
+}

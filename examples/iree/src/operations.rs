@@ -1,0 +1,36 @@
+//! The operations that IREE compiles.
+
+use pjrt_stablehlo::ir::OpCode;
+use pjrt_stablehlo::passes::CoreOps;
+
+/// The operations of [`CoreOps::default`] that IREE does not compile, with the reason. Programs that need them are refused with the
+/// operation and its location, unless `pjrt-stablehlo` has a decomposition.
+///
+/// "failed to legalize" is the answer of IREE 3.13. The other operations need something that this plugin does not have.
+const REFUSED: &[(OpCode, &str)] = &[
+    (OpCode::AllGather, "a channel between devices"),
+    (OpCode::AllReduce, "a channel between devices"),
+    (OpCode::AllToAll, "a channel between devices"),
+    (OpCode::Cholesky, "failed to legalize"),
+    (OpCode::CollectiveBroadcast, "a channel between devices"),
+    (OpCode::CollectivePermute, "a channel between devices"),
+    (OpCode::CollectiveReduce, "a channel between devices"),
+    (OpCode::CustomCall, "failed to legalize"),
+    (OpCode::Infeed, "a channel to the host"),
+    (OpCode::Outfeed, "a channel to the host"),
+    (OpCode::PartitionId, "a channel between devices"),
+    (OpCode::Recv, "a channel to the host"),
+    (OpCode::ReduceScatter, "a channel between devices"),
+    (OpCode::ReplicaId, "a channel between devices"),
+    (OpCode::ManualComputation, "the dialect of Shardy, which IREE does not register"),
+    (OpCode::Reshard, "the dialect of Shardy, which IREE does not register"),
+    (OpCode::ShardingConstraint, "the dialect of Shardy, which IREE does not register"),
+    (OpCode::ShardingGroup, "the dialect of Shardy, which IREE does not register"),
+    (OpCode::Send, "a channel to the host"),
+    (OpCode::TriangularSolve, "failed to legalize"),
+];
+
+/// Returns the operations that IREE compiles.
+pub(crate) fn supported() -> CoreOps {
+    REFUSED.iter().fold(CoreOps::default().named("IREE"), |core, (op, _)| core.without(*op))
+}

@@ -1,0 +1,42 @@
+//! The kinds of devices, and the flags with which the compiler makes code for them.
+
+use pjrt_plugin::{Error, Result};
+
+/// A kind of devices: a driver of IREE, and the flags of the compiler for it.
+#[derive(Debug)]
+pub(crate) struct Target {
+    /// The name of the driver, which is the kind of its devices.
+    pub(crate) driver: &'static str,
+    pub(crate) flags: &'static [&'static str],
+}
+
+const PROCESSOR: &[&str] = &[
+    "--iree-hal-target-device=local",
+    "--iree-hal-local-target-device-backends=llvm-cpu",
+    "--iree-llvmcpu-target-cpu=host",
+];
+
+/// All kinds.
+const TARGETS: &[Target] = &[
+    Target { driver: "local-task", flags: PROCESSOR },
+    Target { driver: "local-sync", flags: PROCESSOR },
+    Target { driver: "vulkan", flags: &["--iree-hal-target-device=vulkan"] },
+    Target { driver: "cuda", flags: &["--iree-hal-target-device=cuda"] },
+];
+
+impl Target {
+    /// Returns the kind with this name.
+    ///
+    /// # Errors
+    ///
+    /// Returns INVALID_ARGUMENT if there is none.
+    pub(crate) fn named(name: &str) -> Result<&'static Self> {
+        TARGETS.iter().find(|target| target.driver == name).ok_or_else(|| {
+            let known: Vec<&str> = TARGETS.iter().map(|target| target.driver).collect();
+            let known = known.join(", ");
+            Error::invalid_argument(format!(
+                "IREE has no devices of the kind '{name}'; expected one of {known}"
+            ))
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! `cargo xtask iree`: builds the plugin around IREE, in a workspace of its own, with the tools that it needs.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Instant, SystemTime};
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use crate::environment::run::{output, run};
+use crate::environment::venv::Venv;
+use crate::environment::workspace;
+
+/// The compiler, which has the version of the runtime in `eerie-sys`, and the tools that build the runtime.
+const REQUIREMENTS: &str = "iree-base-compiler==3.13.0\ncmake==4.4.5\nlibclang==18.1.1\nninja==1.13.2\n";
+
+/// The path of the compiler in the folder of Python's packages.
+const COMPILER: &str = "iree/compiler/_mlir_libs/libIREECompiler.so";
+
+/// The options of the task.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The devices besides the processor: vulkan, cuda
+    #[arg(long, value_delimiter = ',', default_value = "vulkan")]
+    devices: Vec<String>,
+    /// Run the tests of the plugin and of its runtime layer
+    #[arg(long)]
+    test: bool,
+}
+
+/// Builds the plugin, and prints how to use it.
+pub(crate) fn build(options: &Options) -> Result<()> {
+    let start = Instant::now();
+    let venv = Venv::with_requirements("iree", REQUIREMENTS)?;
+    let purelib = "import sysconfig; print(sysconfig.get_path('purelib'))";
+    let packages = PathBuf::from(output(venv.python().args(["-c", purelib]))?.trim());
+    let target = workspace::target().join("iree");
+    if !target.exists() {
+        println!(
+            "Building IREE's runtime into {}; the first time, this takes 4 minutes on two cores",
+            target.display()
+        );
+    }
+    let compiler = packages.join(COMPILER);
+    let cargo = |verb: &str| -> Result<Command> {
+        let mut command = workspace::cargo();
+        command.args([verb, "--release", "--manifest-path", "examples/iree/Cargo.toml", "--workspace"]);
+        command.arg("--target-dir").arg(&target).arg("--features").arg(options.devices.join(","));
+        command.env("PATH", path_with(&venv)?).env("LIBCLANG_PATH", packages.join("clang/native"));
+        command.env("BINDGEN_EXTRA_CLANG_ARGS", headers()?).env("CMAKE_GENERATOR", "Ninja");
+        command.env("IREE_COMPILER_LIBRARY", &compiler);
+        Ok(command)
+    };
+    run(&mut cargo("build")?)?;
+    keep_build_scripts(&target)?;
+    if options.test {
+        run(&mut cargo("test")?)?;
+        keep_build_scripts(&target)?;
+    }
+    println!("Built in {} s. To use the plugin with JAX:", start.elapsed().as_secs());
+    let library = target.join("release").join("libiree_pjrt.so");
+    println!("export PJRT_NAMES_AND_LIBRARY_PATHS=iree:{} JAX_PLATFORMS=iree", library.display());
+    println!("export IREE_COMPILER_LIBRARY={}", compiler.display());
+    Ok(())
+}
+
+/// Returns `PATH` with the programs of the environment first.
+fn path_with(venv: &Venv) -> Result<OsString> {
+    let programs = venv.program("cmake").parent().context("a program is in a folder")?.to_path_buf();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    Ok(std::env::join_paths([programs].into_iter().chain(std::env::split_paths(&path)))?)
+}
+
+/// Returns the option for the headers of the C compiler, which libclang's package lacks.
+fn headers() -> Result<String> {
+    let cc = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let include =
+        output(Command::new(cc).arg("-print-file-name=include")).context("a C compiler is needed")?;
+    Ok(format!("-I{}", include.trim()))
+}
+
+/// Marks the build scripts as up to date. The script of `eerie-sys` lets Cargo watch headers that it generates itself, so every
+/// build would begin with that of IREE's runtime.
+fn keep_build_scripts(target: &Path) -> Result<()> {
+    let scripts = target.join("release/build");
+    for entry in fs::read_dir(&scripts).with_context(|| format!("cannot read {}", scripts.display()))? {
+        let output = entry?.path().join("output");
+        if output.exists() {
+            File::options().append(true).open(&output)?.set_modified(SystemTime::now())?;
+        }
+    }
+    Ok(())
+}
