@@ -139,7 +139,11 @@ impl Process {
     /// Describes a check that made no progress, perhaps within a step.
     fn hang(&self, timeout: Duration, within: Option<Step>) -> String {
         let step = within.map(|step| format!(" while {}", step.name())).unwrap_or_default();
-        format!("the check made no progress for {:.0} s{step}{}", timeout.as_secs_f64(), self.last_call())
+        format!(
+            "the check made no progress for {:.0} s{step}{}; --timeout changes the limit for slow devices",
+            timeout.as_secs_f64(),
+            self.last_call()
+        )
     }
 
     /// Describes the end of a process. `risk` is the probable cause of an invalid access.

@@ -9,6 +9,7 @@ use super::list::{checks, select};
 use super::options::{Isolation, Options};
 use super::process::{End, Process, Reached, TRIES};
 use super::report::{Report, Row, cause};
+use crate::process::progress::Progress;
 use crate::requirements::Profile;
 
 /// Runs the checks.
@@ -24,17 +25,20 @@ pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
     let selected = select(options.filter.as_deref(), &options.only)?;
     let all = checks();
     let mut run = Run::new(options, &all, &selected);
+    let mut progress = Progress::new(selected.len(), "checks");
     while !run.waiting.is_empty() {
         let batch = run.batch();
         let mut process =
             Process::start(options, program, run.no_client.as_deref(), run.waiting.iter().take(batch))?;
         for _ in 0..batch {
             let Some(check) = run.waiting.pop_front() else { break };
+            progress.show(run.rows.len(), &check.name);
             if !run.finish(check, &mut process)? {
                 break;
             }
         }
     }
+    progress.end();
     cause::group(&mut run.rows, &all);
     Ok(Report {
         plugin: options.plugin.clone(),

@@ -64,11 +64,13 @@ pub fn new(options: &Options) -> Result<(), String> {
     format_sources(&options.path);
     let has_repository = initialize_git(&options.path);
     println!(
-        "Created {} from the template '{}'{}.\n\nNext:\n  cd {}\n  cargo build\n  cargo pjrt wheel\n",
+        "Created {} from the template '{}'{}.\n\nNext:\n  cd {}\n  cargo build\n  \
+         cargo pjrt conform {}\n  cargo pjrt wheel --profile dev    # without --profile, the wheel contains a release build\n",
         options.path.display(),
         options.template.name(),
         if has_repository { ", with a Git repository" } else { "" },
-        options.path.display()
+        options.path.display(),
+        Path::new("target/debug").join(name.library()).display()
     );
     Ok(())
 }

@@ -67,7 +67,7 @@ impl Name {
     }
 
     /// Returns the file name of the plugin's library.
-    fn library(&self) -> String {
+    pub(super) fn library(&self) -> String {
         format!("{}{}{}", std::env::consts::DLL_PREFIX, self.platform, std::env::consts::DLL_SUFFIX)
     }
 
@@ -91,6 +91,7 @@ impl Name {
             (format!("={example}"), format!("={}", self.platform)),
             (format!("{example}:"), format!("{}:", self.platform)),
             (format!("the {example} "), format!("{} ", self.platform)),
+            (format!("the {example}\""), format!("{}\"", self.platform)),
             (format!("{example} "), format!("{} ", self.platform)),
             (capital, self.camel.clone()),
             (example.to_uppercase(), self.platform.to_uppercase()),
@@ -129,9 +130,9 @@ mod tests {
     #[test]
     fn the_name_of_the_example_is_replaced_where_it_is_a_name() {
         let name = Name::new("my-chip").unwrap();
-        let text = "A simulated accelerator: `libaccelerator_pjrt.so`, \"the accelerator has\", struct Accelerator, ACCELERATOR_LIMIT";
-        let expected =
-            "A simulated accelerator: `libmy_chip.so`, \"my_chip has\", struct MyChip, MY_CHIP_LIMIT";
+        let text = "A simulated accelerator: `libaccelerator_pjrt.so`, \"the accelerator has\", named(\"the accelerator\"), struct Accelerator, \
+                    ACCELERATOR_LIMIT";
+        let expected = "A simulated accelerator: `libmy_chip.so`, \"my_chip has\", named(\"my_chip\"), struct MyChip, MY_CHIP_LIMIT";
         assert_eq!(name.apply(text, Template::Queue).replace("my_chip: `", "accelerator: `"), expected);
         let name = Name::new("hello-2").unwrap();
         assert_eq!(name.apply("use hello_pjrt::Hello;", Template::Hello), "use hello_2::Hello2;");

@@ -1,16 +1,15 @@
 //! The parent process, which survives a program that ends the plugin's process or never ends.
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::message::{Message, Outcome};
 use super::options::Options;
 use super::report::{Report, Row, Status};
 use super::suite::{Case, Suite};
 use crate::process::child::{Prints, Received, Worker};
-use crate::process::output;
+use crate::process::progress::Progress;
 
 /// The number of processes that may end in a row before a program ran.
 const TRIES: usize = 3;
@@ -32,7 +31,7 @@ pub fn numerics(options: &Options, program: &Path) -> Result<Report, String> {
         return Err(none_selected(&suites, options));
     }
     let started = Instant::now();
-    let mut progress = Progress::new(cases.len());
+    let mut progress = Progress::new(cases.len(), "programs");
     let mut rows: Vec<Row> = Vec::new();
     let mut broken = 0;
     while rows.len() < cases.len() {
@@ -136,44 +135,4 @@ fn start(options: &Options, program: &Path, first: usize) -> Result<Worker, Stri
     arguments.extend(options.selection.arguments());
     Worker::start(program, &arguments, Prints::Kept)
         .map_err(|error| format!("cannot start {}: {error}", program.display()))
-}
-
-/// Shows on standard error how far the run is: in place on a terminal, and otherwise a line from time to time.
-struct Progress {
-    total: usize,
-    is_terminal: bool,
-    next: Instant,
-}
-
-impl Progress {
-    fn new(total: usize) -> Self {
-        let is_terminal = std::io::stderr().is_terminal();
-        let mut new = Self { total, is_terminal, next: Instant::now() };
-        new.next += new.interval();
-        new
-    }
-
-    /// Returns the time between two lines.
-    fn interval(&self) -> Duration {
-        Duration::from_millis(if self.is_terminal { 100 } else { 10_000 })
-    }
-
-    fn show(&mut self, done: usize, what: &str) {
-        if Instant::now() < self.next {
-            return;
-        }
-        self.next = Instant::now() + self.interval();
-        let line = format!("{done} of {} programs: {what}", self.total);
-        if self.is_terminal {
-            eprint!("\r\x1b[K{}", output::visible(&line));
-        } else {
-            output::print_error(&line);
-        }
-    }
-
-    fn end(&self) {
-        if self.is_terminal {
-            eprint!("\r\x1b[K");
-        }
-    }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod cache;
 pub mod child;
 pub mod output;
+pub(crate) mod progress;
 mod scratch;
 #[allow(unsafe_code, reason = "the only module that calls libc")]
 mod system;

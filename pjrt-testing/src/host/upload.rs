@@ -29,6 +29,14 @@ pub enum Semantics {
 }
 
 impl Semantics {
+    /// All values.
+    pub const ALL: [Self; 4] = [
+        Self::ImmutableOnlyDuringCall,
+        Self::ImmutableUntilTransferCompletes,
+        Self::ImmutableZeroCopy,
+        Self::MutableZeroCopy,
+    ];
+
     fn raw(self) -> PJRT_HostBufferSemantics {
         PJRT_HostBufferSemantics(self as u32)
     }

@@ -39,6 +39,7 @@ def moves(e):
     yield move("reshape", e, "ordinary", "", (2, 6), x)
     yield move("transpose", e, "matrix", f"permutation = {array(1, 0)}", (4, 3), x)
     yield move("transpose", e, "rank 4", f"permutation = {array(2, 0, 3, 1)}", (2, 2, 3, 3), mixed(e, (2, 3, 2, 3), "rank"))
+    yield move("transpose", e, "cube", f"permutation = {array(1, 2, 0)}", (3, 3, 3), mixed(e, (3, 3, 3), "cube"))
     yield move("reverse", e, "two dimensions", f"dimensions = {array(0, 1)}", (3, 4), x)
     yield move("slice", e, "strides", f"start_indices = {array(0, 1)}, limit_indices = {array(3, 4)}, strides = {array(2, 2)}", (2, 2), x)
     yield move(
@@ -162,12 +163,12 @@ def initial(op, element):
     return str(info.min if op == "maximum" else info.max)
 
 
-def reducing(op, element, shape, dims):
+def reducing(op, element, shape, dims, start=None):
     result = [n for d, n in enumerate(shape) if d not in dims]
 
     def text(e):
         lines = [
-            f"%i = stablehlo.constant dense<{initial(op, e)}> : {tensor(e)}",
+            f"%i = stablehlo.constant dense<{start or initial(op, e)}> : {tensor(e)}",
             f'%r = "stablehlo.reduce"(%a0, %i) ({region(op, e)}) {{dimensions = {array(*dims)}}} : ({tensor(e, shape)}, {tensor(e)}) -> {tensor(e, result)}',
         ]
         return module([tensor(e, shape)], lines, [("%r", tensor(e, result))])
@@ -191,6 +192,11 @@ def reductions(e):
         if op == "multiply":
             numbers = numbers + (numbers == 0).astype(DTYPES[e]) * DTYPES[e](2)
         yield Case("reduce", e, f"{op} of whole numbers", reducing(op, e, shape, dims), [numbers], EXACT)
+        if op in ("add", "maximum") and e != "i1":
+            # Not the neutral element, and along a dimension of a cube, in which sizes do not tell the dimensions apart.
+            numbers = whole(e, (3, 3, 3), "cube", op, most=3)
+            text = reducing(op, e, (3, 3, 3), (1,), start=literal(e, 2))
+            yield Case("reduce", e, f"{op} of a cube and an initial value", text, [numbers], EXACT)
         if e in FLOATS and op in ("add", "multiply"):
             rule = rounded_sums(e, 9, "sum" if op == "add" else "product")
             rule.size = (lambda wide: 27.0) if op == "add" else (lambda wide: float(np.abs(wide[0]).max()))
@@ -333,6 +339,10 @@ def dots(e):
         "vectors": ((6,), (6,), (), "lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0]"),
         "outer product": ((3,), (4,), (3, 4), ""),
     }  # fmt: skip
+    # Sizes do not tell which dimensions are contracted.
+    for left, right in ((1, 0), (1, 1), (0, 0), (0, 1)):
+        numbers = f"lhs_contracting_dimensions = [{left}], rhs_contracting_dimensions = [{right}]"
+        forms[f"square matrices, {left} with {right},"] = ((3, 3), (3, 3), (3, 3), numbers)
     if e in SMALL:
         forms["empty"] = ((3, 0), (0, 2), (3, 2), "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]")
 

@@ -319,11 +319,13 @@ fn several_protected(context: &Context) -> Verdict {
         let arguments = vec![arrays.iter().collect::<Vec<_>>()];
         let launched = program.launch(&arguments, &options, None, true).map_err(|refused| refused.error)?;
         for (output, sum) in launched.outputs[0].iter().zip([11.0, 110.0, 101.0]) {
-            equal(
-                &format!("a sum with the protected arguments {protected:?}"),
-                numbers(output)?,
-                vec![sum; 4],
-            )?;
+            let found = numbers(output)?;
+            ensure!(
+                found == [sum; 4],
+                "a sum is {found:?}, expected {:?}, with the protected arguments {protected:?}. Probable cause: the memory of a \
+                 donated argument was reused before the program had read it, or an output took the memory of a protected argument",
+                [sum; 4]
+            );
         }
         for &index in protected {
             let (array, value) = (&arrays[index as usize], values[index as usize]);

@@ -8,7 +8,8 @@ use crate::conform::harness::{
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
-    Buffer, Client, Code, CopyLayout, ElementType, Error, HostArray, Layout, Program, Tile, UNWRITTEN,
+    Buffer, Client, Code, CopyLayout, ElementType, Error, HostArray, Layout, Program, Semantics, Tile,
+    UNWRITTEN,
 };
 
 const STRIDES: &str = "PJRT_Client_BufferFromHostBuffer_Args::byte_strides";
@@ -38,7 +39,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "layouts/strides_at_rank_4_and_5",
         "Strides are respected for each order of four and five dimensions.",
         rank_4_and_5,
-        "PJRT_Client_BufferFromHostBuffer when num_byte_strides=4 type_=4 give byte_strides=null num_byte_strides=0",
+        "PJRT_Client_BufferFromHostBuffer when num_byte_strides=4 type_=4 host_buffer_semantics=2 give byte_strides=null num_byte_strides=0",
     )
     .header(STRIDES, STRIDES_TEXT)
     .needed_by(JAX),
@@ -46,7 +47,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "layouts/strides_of_slices",
         "Strides can describe a part of an array: some columns, every second row, and an inner block.",
         slices,
-        "PJRT_Client_BufferFromHostBuffer when type_=4 num_byte_strides=2 byte_strides.0=44 give byte_strides=null num_byte_strides=0",
+        "PJRT_Client_BufferFromHostBuffer when type_=4 num_byte_strides=2 byte_strides.0=44 host_buffer_semantics=3 give byte_strides=null num_byte_strides=0",
     )
     .header(STRIDES, STRIDES_TEXT)
     .needed_by(JAX),
@@ -178,24 +179,30 @@ impl Strided {
     /// Transfers the array, reads it back, and compares it.
     fn check(&self, client: &Client) -> Verdict {
         let Self { element_type, dims, strides, memory, first, expected } = self;
-        let array = HostArray {
-            strides: Some(strides),
-            first: *first,
-            ..HostArray::new(memory, *element_type, dims)
-        };
-        let uploaded = client.upload(&array, Some(client.device()?), None)?;
-        let read = uploaded.buffer.read()?;
-        let what = format!("an array {element_type}{dims:?} that was uploaded with the strides {strides:?}");
-        Expected::new(&what, expected, *element_type, dims)
-            .suspect(
-                &memory[*first..*first + expected.len()],
-                "the strides were ignored: the plugin copied a dense array",
-            )
-            .suspect(
-                &memory[..expected.len()],
-                "the strides were ignored, and the plugin copied from the start of the memory",
-            )
-            .check(&read)
+        for semantics in Semantics::ALL {
+            let array = HostArray {
+                strides: Some(strides),
+                first: *first,
+                semantics,
+                ..HostArray::new(memory, *element_type, dims)
+            };
+            let uploaded = client.upload(&array, Some(client.device()?), None)?;
+            let read = uploaded.buffer.read()?;
+            let what = format!(
+                "an array {element_type}{dims:?} that was uploaded with the strides {strides:?} and {semantics:?}"
+            );
+            Expected::new(&what, expected, *element_type, dims)
+                .suspect(
+                    &memory[*first..*first + expected.len()],
+                    "the strides were ignored: the plugin copied a dense array",
+                )
+                .suspect(
+                    &memory[..expected.len()],
+                    "the strides were ignored, and the plugin copied from the start of the memory",
+                )
+                .check(&read)?;
+        }
+        Ok(())
     }
 }
 

@@ -98,7 +98,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "upload/with_column_major_strides",
         "Strides can describe a column-major array.",
         column_major,
-        "PJRT_Client_BufferFromHostBuffer when num_byte_strides=2 byte_strides.1=8 give byte_strides=null num_byte_strides=0",
+        "PJRT_Client_BufferFromHostBuffer when num_byte_strides=2 byte_strides.1=8 host_buffer_semantics=1 give byte_strides=null num_byte_strides=0",
     )
     .header("PJRT_Client_BufferFromHostBuffer_Args::byte_strides", "Number of bytes to traverse per dimension of the input data.")
     .needed_by(&[Profile::Jax])
@@ -349,9 +349,15 @@ pub(super) fn same_elements(element_type: ElementType, read: &[u8], sent: &[u8])
 /// Uploads an array, reads it back, and compares it with numbers.
 fn comes_back(context: &Context, array: &HostArray<'_>, expected: &[f32]) -> Verdict {
     let client = context.client()?;
-    let uploaded = client.upload(array, Some(client.device()?), None)?;
-    equal("the dimensions", uploaded.buffer.dims()?, array.dims.to_vec())?;
-    equal("the array that was read back", uploaded.buffer.read()?, f32_bytes(expected))
+    for semantics in Semantics::ALL {
+        let array = HostArray { semantics, ..array.clone() };
+        let uploaded = client.upload(&array, Some(client.device()?), None)?;
+        equal("the dimensions", uploaded.buffer.dims()?, array.dims.to_vec())?;
+        let what = format!("the array that was uploaded with {semantics:?}");
+        Expected::new(&what, &f32_bytes(expected), array.element_type, array.dims)
+            .check(&uploaded.buffer.read()?)?;
+    }
+    Ok(())
 }
 
 fn arrive(context: &Context) -> Verdict {

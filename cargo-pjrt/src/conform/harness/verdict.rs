@@ -96,8 +96,18 @@ pub(crate) use ensure;
 
 /// Fails the check unless the values are equal.
 pub(crate) fn equal<T: PartialEq + std::fmt::Debug>(what: &str, got: T, expected: T) -> Verdict {
-    ensure!(got == expected, "{what} is {got:?}; expected {expected:?}");
+    ensure!(got == expected, "{what} is {}; expected {}", shortened(&got), shortened(&expected));
     Ok(())
+}
+
+/// Returns the text of a value for a message. Of a long one, such as the bytes of an array, it is the beginning.
+fn shortened(value: &impl std::fmt::Debug) -> String {
+    const LONGEST: usize = 240;
+    let text = format!("{value:?}");
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}... ({} characters)", &text[..end], text.chars().count()),
+        None => text,
+    }
 }
 
 /// Fails the check unless the call returned an error. If it does not have this code, or its message does not
