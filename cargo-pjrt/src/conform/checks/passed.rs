@@ -1,6 +1,7 @@
 //! Checks of what a host passes to a call: the plugin copies what it needs later, because the host reuses the memory
 //! of its structs and lists when the call returns.
 
+use super::donation::unless_donated;
 use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, sums};
 use crate::conform::harness::{
@@ -132,6 +133,12 @@ fn execute_options(context: &Context) -> Verdict {
             1,
         );
         let executable = compiled(&client, &text, &CompileOptions::default())?;
+        let donated = upload_four(&client, &[1.0; 4])?;
+        let kept = upload_four(&client, &[1.0; 4])?;
+        let options = ExecuteOptions::default();
+        let launched = executable.launch(&[vec![&donated, &kept]], &options, None, true);
+        launched.map_err(|refused| refused.error)?;
+        unless_donated(&donated)?;
         let options = ExecuteOptions {
             non_donatable: vec![0],
             call_location: Some("a program".to_owned()),
