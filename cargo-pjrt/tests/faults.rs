@@ -107,7 +107,7 @@ const OF_TWO_DEVICES: &[&str] = &[
     "ownership/",
     "placement/",
     "passed/",
-    "memory/",
+    "memory/stats_",
     "agreement/",
 ];
 

@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_Client_BufferFromHostBuffer_Args::memory", "If nullptr, host data will be copied to `device`, otherwise we copy data to `memory`.")
     .used_by(&[Profile::Jax, Profile::TorchXla])
-    .also(&["devices/*", "placement/*", "memory/stats_are_of_each_device", "buffer/copy_to_another_device"]),
+    .also(&["devices/*", "placement/*", "memory/stats_are_of_each_device", "buffer/copy_to_another_device", "upload/of_each_rank"]),
     check(
         "placement/uninitialized",
         "An array without initial data is in the memory that the host names, of any device.",
