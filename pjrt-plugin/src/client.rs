@@ -284,8 +284,8 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     /// with INTERNAL.
     fn devices(&self) -> &[Self::Device];
 
-    /// Returns the device with an id, such as one of [`Execution::devices`](crate::Execution::devices). This method is for the plugin
-    /// itself; the SDK does not call it.
+    /// Returns the device with an id, such as one of [`Execution::devices`](crate::Execution::devices). This method is for the
+    /// plugin itself; the SDK does not call it.
     ///
     /// # Errors
     ///

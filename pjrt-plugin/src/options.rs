@@ -178,8 +178,8 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// Returns INVALID_ARGUMENT if a name is not declared, with the most similar name as a hint, or if a value has the wrong type or
-    /// is out of the option's range.
+    /// Returns INVALID_ARGUMENT if a name is not declared, with the most similar name as a hint, or if a value has the wrong
+    /// type or is out of the option's range.
     pub fn new(specs: &[OptionSpec], given: Vec<(String, OptionValue)>) -> Result<Self> {
         Self::read(specs, given, &CREATE)
     }

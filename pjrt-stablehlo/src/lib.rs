@@ -94,9 +94,10 @@
 //!
 //! # Command line
 //!
-//! `cargo pjrt cat` of the package `cargo-pjrt` reads programs from files or standard input, verifies them, and prints
-//! their text (with `--locations`, including source locations) or the numbers of their operations, constants and values
-//! (`--statistics`), or converts them (`--to bytecode`, `--to portable=1.9.0`). Errors show the line of the text or the byte of the bytecode.
+//! `cargo pjrt cat` of the package `cargo-pjrt` reads programs from files or standard input, verifies them, and prints their
+//! text (with `--locations`, including source locations) or the numbers of their operations, constants and values
+//! (`--statistics`), or converts them (`--to bytecode`, `--to portable=1.9.0`). Errors show the line of the text or the byte of
+//! the bytecode.
 //!
 //! # Hostile input
 //!

@@ -51,7 +51,8 @@ impl Program {
         finished(launched.map_err(|refused| refused.error)?)
     }
 
-    /// Serializes the compiled program (`PJRT_Executable_Serialize`), for [`Client::load_serialized`](crate::Client::load_serialized).
+    /// Serializes the compiled program (`PJRT_Executable_Serialize`), for
+    /// [`Client::load_serialized`](crate::Client::load_serialized).
     ///
     /// # Errors
     ///

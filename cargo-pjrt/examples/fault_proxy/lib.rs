@@ -8,12 +8,13 @@
 //! PJRT_Event_OnReady call 3 callback never
 //! ```
 //!
-//! A fault consists of a function; the conditions under which it occurs (`when FIELD=NUMBER...`, `call N`,
-//! `inside_callback`, `at_once` for a call while another thread is in the same function, `after FUNCTION` for an earlier call with the same object, `since FUNCTION` for a call
-//! since the newest client was created, `without FUNCTION` for no such call, `failed FUNCTION` for a call that failed since then); and an action. A field can be a field of a struct that is pointed to
-//! (`program>format_size`) or an element of an array of 64-bit numbers (`dims.0`). `fault.rs`,
-//! `special.rs`, `executions.rs`, `returned.rs`, `memory.rs`, `lent.rs`, `bits.rs`, `values.rs`, `recalled.rs` and `rewrites.rs` define
-//! the actions, and `table.rs` those of `GetPjrtApi`.
+//! A fault consists of a function; the conditions under which it occurs (`when FIELD=NUMBER...`, `call N`, `inside_callback`,
+//! `at_once` for a call while another thread is in the same function, `after FUNCTION` for an earlier call with the same
+//! object, `since FUNCTION` for a call since the newest client was created, `without FUNCTION` for no such call, `failed
+//! FUNCTION` for a call that failed since then); and an action. A field can be a field of a struct that is pointed to
+//! (`program>format_size`) or an element of an array of 64-bit numbers (`dims.0`). `fault.rs`, `special.rs`, `executions.rs`,
+//! `returned.rs`, `memory.rs`, `lent.rs`, `bits.rs`, `values.rs`, `recalled.rs` and `rewrites.rs` define the actions, and
+//! `table.rs` those of `GetPjrtApi`.
 
 #![allow(missing_docs, reason = "no crate depends on this library")]
 

@@ -10,7 +10,7 @@ use pjrt_sys::*;
 use crate::fault::{Path, args_of};
 use crate::table::{place, read, write};
 
-/// What the faulty function was called with.
+/// The arguments of earlier calls of the faulty function.
 #[derive(Default)]
 struct Calls {
     /// The value of the field in the first call, and in the call before this one.

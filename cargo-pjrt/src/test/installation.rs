@@ -28,7 +28,7 @@ const GO: &[(&str, &str)] = &[
 pub(super) enum Installation {
     /// The program and its first arguments.
     Found(PathBuf, Vec<PathBuf>),
-    /// What is missing, and what to do.
+    /// The reason, and the command that mends it.
     Missing(String, String),
 }
 

@@ -26,8 +26,8 @@ const STACK: usize = 64 << 20;
 ///
 /// # Errors
 ///
-/// Returns UNIMPLEMENTED with the operation and its location in the user's program if IREE does not compile it, INVALID_ARGUMENT if
-/// a flag is invalid, or an error if there is no compiler.
+/// Returns UNIMPLEMENTED with the operation and its location in the user's program if IREE does not compile it,
+/// INVALID_ARGUMENT if a flag is invalid, or an error if there is no compiler.
 pub(crate) fn compile(module: &Module, settings: &Settings, flags: &[String]) -> Result<Vec<u8>> {
     let module = without_annotations(&decompose(module, &operations::supported())?);
     let module = split_elementwise(&module, MAX_ARRAYS)?;

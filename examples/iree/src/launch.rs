@@ -21,7 +21,8 @@ pub(crate) struct Part {
     pub(crate) is_host_memory: bool,
 }
 
-/// Starts the calls of an execution, whose inputs have memory but may not be written. Each call waits on its device until they are.
+/// Starts the calls of an execution, whose inputs have memory but may not be written. Each call waits on its device until they
+/// are.
 pub(crate) fn launch(executable: &Executable, parts: &[Part], ready: ReadyExecution<Buffer>) {
     let start = Instant::now();
     ready.enqueue(

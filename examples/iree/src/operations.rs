@@ -3,8 +3,8 @@
 use pjrt_stablehlo::ir::OpCode;
 use pjrt_stablehlo::passes::CoreOps;
 
-/// The operations of [`CoreOps::default`] that IREE does not compile, with the reason. Programs that need them are refused with the
-/// operation and its location, unless `pjrt-stablehlo` has a decomposition.
+/// The operations of [`CoreOps::default`] that IREE does not compile, with the reason. Programs that need them are refused with
+/// the operation and its location, unless `pjrt-stablehlo` has a decomposition.
 ///
 /// "failed to legalize" is the answer of IREE 3.13. The other operations need something that this plugin does not have.
 const REFUSED: &[(OpCode, &str)] = &[

@@ -47,9 +47,9 @@ pub struct OtherOp {
     pub properties: DictionaryAttribute,
 }
 
-// Each entry has: the storage of the variant (`boxed` keeps `Op` small), struct name = operation name, vhlo(major and
-// minor version of its introduction, and of the introduction of its second form), operands, attributes (field: type = codec), regions, results and
-// traits.
+// Each entry has: the storage of the variant (`boxed` keeps `Op` small), struct name = operation name, vhlo(major and minor
+// version of its introduction, and of the introduction of its second form), operands, attributes (field: type = codec),
+// regions, results and traits.
 define_ops! {
     /// Absolute value. For complex numbers, the modulus.
     inline Abs = "stablehlo.abs" vhlo(0, 9)

@@ -9,9 +9,10 @@ use crate::ir::{Function, Module, Op, OpCode, OpId, Operation, Trait, ValueId, o
 
 /// Inserts `stablehlo.optimization_barrier` so that no expression of elementwise operations reads more than `max_arrays` arrays.
 ///
-/// A compiler that fuses an expression into one kernel passes each array to it as an argument, and devices limit their number: Vulkan
-/// guarantees 4 storage buffers for each stage, and IREE has 32 bindings for each dispatch. The expression consists of elementwise
-/// operations, and of the broadcasts, reshapes and transposes between them. The compiler must not move operations across the barriers.
+/// A compiler that fuses an expression into one kernel passes each array to it as an argument, and devices limit their number:
+/// Vulkan guarantees 4 storage buffers for each stage, and IREE has 32 bindings for each dispatch. The expression consists of
+/// elementwise operations, and of the broadcasts, reshapes and transposes between them. The compiler must not move operations
+/// across the barriers.
 ///
 /// ```
 /// use pjrt_stablehlo::passes::split_elementwise;

@@ -23,8 +23,8 @@ pub(crate) struct Options {
     suite: Option<PathBuf>,
 }
 
-/// Builds refcpu, and runs the tests of `tests/go` and the programs of `cargo pjrt test`. Go downloads the modules that `go.sum` pins; nothing else
-/// is installed.
+/// Builds refcpu, and runs the tests of `tests/go` and the programs of `cargo pjrt test`. Go downloads the modules that
+/// `go.sum` pins; nothing else is installed.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     check_go()?;
     let library = workspace::release_refcpu(options.library.as_deref())?;

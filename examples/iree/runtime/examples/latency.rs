@@ -1,4 +1,5 @@
-//! Measures the time of a call: `cargo run --release --example latency PROGRAM.vmfb`, with the code of a program of one matrix of f32.
+//! Measures the time of a call: `cargo run --release --example latency PROGRAM.vmfb`, with the code of a program of one matrix
+//! of f32.
 //!
 //! The option `dump` of the plugin writes such code. The result is a lower bound for the time of a call through the plugin.
 

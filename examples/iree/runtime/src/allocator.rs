@@ -6,7 +6,8 @@ use std::ptr;
 use eerie_sys::runtime as sys;
 
 unsafe extern "C" {
-    /// The functions of the C library as an allocator. IREE's headers name it in a macro only, so `eerie-sys` does not declare it.
+    /// The functions of the C library as an allocator. IREE's headers name it in a macro only, so `eerie-sys` does not declare
+    /// it.
     fn iree_allocator_libc_ctl(
         this: *mut c_void,
         command: sys::iree_allocator_command_t,

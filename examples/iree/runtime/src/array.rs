@@ -62,8 +62,8 @@ impl Array {
         Self::of_buffer(&buffer, element_type, dims)
     }
 
-    /// Creates an array whose elements are the bytes of `owner`, which the device reads in place. The owner is dropped when nothing
-    /// uses the array any more.
+    /// Creates an array whose elements are the bytes of `owner`, which the device reads in place. The owner is dropped when
+    /// nothing uses the array any more.
     ///
     /// # Errors
     ///
@@ -90,9 +90,9 @@ impl Array {
             sys::iree_hal_buffer_release_callback_t { fn_: Some(release::<O>), user_data: user_data.cast() };
         let params = parameters(sys::iree_hal_memory_access_bits_t_IREE_HAL_MEMORY_ACCESS_READ as _);
         let mut buffer = ptr::null_mut();
-        // SAFETY: The allocator is alive, and the pointers are valid. The bytes are valid until `release` drops their owner, which
-        // nobody else can access. They are only read: the access of the buffer does not permit writes, and programs do not write
-        // to their arguments. The new buffer belongs to the handle.
+        // SAFETY: The allocator is alive, and the pointers are valid. The bytes are valid until `release` drops their owner,
+        // which nobody else can access. They are only read: the access of the buffer does not permit writes, and programs do
+        // not write to their arguments. The new buffer belongs to the handle.
         let imported = unsafe {
             check(sys::iree_hal_allocator_import_buffer(
                 device.allocator(),
@@ -206,8 +206,8 @@ impl Array {
             return Ok(());
         }
         let (target, size) = (target.as_mut_ptr().cast(), size as _);
-        // SAFETY: Device and buffer are alive. The target is valid for writes of this size, which is that of the buffer, until the
-        // call returns: it waits for the transfer.
+        // SAFETY: Device and buffer are alive. The target is valid for writes of this size, which is that of the buffer, until
+        // the call returns: it waits for the transfer.
         unsafe {
             check(sys::iree_hal_device_transfer_d2h(
                 device.as_ptr(),
@@ -307,8 +307,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: The mapping was created by `iree_hal_buffer_map_range`, has a reference to its buffer, and this happens once. There is
-        // nothing to do about an error.
+        // SAFETY: The mapping was created by `iree_hal_buffer_map_range`, has a reference to its buffer, and this happens once.
+        // There is nothing to do about an error.
         let _ = unsafe { check(sys::iree_hal_buffer_unmap_range(&mut self.0)) };
     }
 }

@@ -63,7 +63,8 @@ impl Compiler {
     ///
     /// # Errors
     ///
-    /// Returns NOT_FOUND if the library cannot be loaded, or INCOMPATIBLE if it is not a compiler with the interface 1.4 or a newer minor version.
+    /// Returns NOT_FOUND if the library cannot be loaded, or INCOMPATIBLE if it is not a compiler with the interface 1.4 or a
+    /// newer minor version.
     pub fn load(path: &Path) -> Result<Self> {
         // SAFETY: The library is the one that the caller names as the compiler. Its initialization has no preconditions.
         let api = unsafe { sys::IreeCompiler::open(path) };

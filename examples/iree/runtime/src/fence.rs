@@ -30,8 +30,8 @@ impl Fence {
     /// Returns RESOURCE_EXHAUSTED if there is no memory for it.
     pub fn new(device: &Device) -> Result<Self> {
         let (mut semaphore, mut fence) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: The device is alive, and the pointers are valid for writes. The new objects belong to the handles; the fence has
-        // a reference of its own to the semaphore.
+        // SAFETY: The device is alive, and the pointers are valid for writes. The new objects belong to the handles; the fence
+        // has a reference of its own to the semaphore.
         unsafe {
             check(sys::iree_hal_semaphore_create(device.as_ptr(), u64::MAX, 0, 0, &mut semaphore))?;
             let semaphore = Handle::own(semaphore)?;
@@ -48,8 +48,8 @@ impl Fence {
     pub fn join(fences: &[&Fence]) -> Result<Self> {
         let mut joined = ptr::null_mut();
         let mut fences: Vec<_> = fences.iter().map(|fence| fence.0.as_ptr()).collect();
-        // SAFETY: The fences are alive, the list has this length, and the pointer is valid for writes. The new fence belongs to the
-        // handle.
+        // SAFETY: The fences are alive, the list has this length, and the pointer is valid for writes. The new fence belongs to
+        // the handle.
         unsafe {
             if fences.is_empty() {
                 check(sys::iree_hal_fence_create(0, allocator(), &mut joined))?;

@@ -46,17 +46,18 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// Returns INVALID_ARGUMENT if the bytes are not code of the compiler, INCOMPATIBLE or another error if the code does not fit to the
-    /// runtime or the device, NOT_FOUND if it has no function `main`, or FAILED_PRECONDITION if it was compiled without
-    /// [these flags](Self::COMPILER_FLAGS).
+    /// Returns INVALID_ARGUMENT if the bytes are not code of the compiler, INCOMPATIBLE or another error if the code does not
+    /// fit to the runtime or the device, NOT_FOUND if it has no function `main`, or FAILED_PRECONDITION if it was compiled
+    /// without [these flags](Self::COMPILER_FLAGS).
     pub fn load(device: &Device, code: &[u8]) -> Result<Self> {
         let module = module(code)?;
         let mut function = sys::iree_vm_function_t::default();
         let export = sys::iree_vm_function_linkage_e_IREE_VM_FUNCTION_LINKAGE_EXPORT;
         let mut modules = [device.module(), module.as_ptr()];
         let mut context = ptr::null_mut();
-        // SAFETY: Instance and modules are alive, the list has this length, and the pointers are valid for writes. The attribute is
-        // alive as long as the module. The context has references of its own to the modules, and belongs to the handle.
+        // SAFETY: Instance and modules are alive, the list has this length, and the pointers are valid for writes. The
+        // attribute is alive as long as the module. The context has references of its own to the modules, and belongs to the
+        // handle.
         let context = unsafe {
             let name = view("main");
             let (instance, count) = (instance()?.as_ptr(), modules.len());
@@ -84,8 +85,8 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// Returns INVALID_ARGUMENT if the arguments are not those of the program, RESOURCE_EXHAUSTED if there is not enough memory, or any other
-    /// error that prevents the start. Errors that occur later are those of [`Call::done`].
+    /// Returns INVALID_ARGUMENT if the arguments are not those of the program, RESOURCE_EXHAUSTED if there is not enough
+    /// memory, or any other error that prevents the start. Errors that occur later are those of [`Call::done`].
     pub fn call(&self, arguments: &[&Array]) -> Result<Call> {
         let pending: Vec<&Fence> = arguments.iter().filter_map(|argument| argument.pending()).collect();
         let (wait, done) = (Fence::join(&pending)?, Fence::new(&self.device)?);
@@ -179,8 +180,8 @@ fn module(bytes: &[u8]) -> Result<Handle<sys::iree_vm_module_t>> {
     let share = Arc::into_raw(Arc::clone(&code));
     let archive = sys::iree_allocator_t { self_: share.cast_mut().cast(), ctl: Some(free_code) };
     let mut module = ptr::null_mut();
-    // SAFETY: The instance is alive and the pointer valid for writes. The bytes are valid until the module calls `free_code`, when
-    // it is destroyed. The new module belongs to the handle.
+    // SAFETY: The instance is alive and the pointer valid for writes. The bytes are valid until the module calls `free_code`,
+    // when it is destroyed. The new module belongs to the handle.
     unsafe {
         let instance = instance()?.as_ptr();
         let created =

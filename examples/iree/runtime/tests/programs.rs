@@ -1,4 +1,5 @@
-//! Compiles and runs programs. The environment variable `IREE_COMPILER_LIBRARY` names the compiler; `cargo xtask iree --test` sets it.
+//! Compiles and runs programs. The environment variable `IREE_COMPILER_LIBRARY` names the compiler; `cargo xtask iree --test`
+//! sets it.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};

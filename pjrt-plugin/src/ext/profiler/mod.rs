@@ -63,8 +63,8 @@ use crate::error::{Error, Result};
 /// The SDK sets the global subscriber of `tracing` when a host first profiles. A plugin that sets its own subscriber adds
 /// [`profiler_layer`](crate::ext::profiler_layer) to it.
 pub trait Profiler: PjrtClient {
-    /// Returns the recorder of the devices' timelines, which the defaults of the other methods start and stop. The default returns
-    /// none.
+    /// Returns the recorder of the devices' timelines, which the defaults of the other methods start and stop. The default
+    /// returns none.
     fn timelines() -> Option<&'static Timelines> {
         None
     }

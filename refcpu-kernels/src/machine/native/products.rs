@@ -141,7 +141,8 @@ impl Translation<'_> {
         acc[0].unwrap_or(zero)
     }
 
-    /// Adds rows multiplied by the elements of a vector. If `add_zero`, the results are added to zero, as those of sums along rows.
+    /// Adds rows multiplied by the elements of a vector. If `add_zero`, the results are added to zero, as those of sums along
+    /// rows.
     fn rows_times(
         &mut self,
         m: &Operand,
