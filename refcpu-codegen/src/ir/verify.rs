@@ -66,16 +66,7 @@ fn instruction(f: &Function, inst: &Inst) -> Result<(), String> {
     let (dst, ty) = (dst.unwrap_or(Type::one(Scalar::I64)), |r: Reg| f.type_of(r));
     let boolean = Type::one(Scalar::Bool);
     match inst {
-        Inst::Constant { bits, .. } => {
-            let bytes = dst.scalar.size();
-            let fits = match dst.scalar {
-                Scalar::Bool => *bits <= 1,
-                _ => bytes == 8 || *bits >> (8 * bytes) == 0,
-            };
-            if !fits {
-                return Err(format!("the constant {bits:#x} does not fit into {dst}"));
-            }
-        }
+        Inst::Constant { bits, .. } => constant(*bits, dst)?,
         Inst::Unary { op, a, .. } => {
             if !op.is_defined(ty(*a), dst) {
                 return Err(format!("{op:?} from {} to {dst} is not defined", ty(*a)));
@@ -115,6 +106,15 @@ fn instruction(f: &Function, inst: &Inst) -> Result<(), String> {
         Inst::Call { .. } => expect("the answer", dst, Type::one(Scalar::I64))?,
     }
     Ok(())
+}
+
+fn constant(bits: u64, ty: Type) -> Result<(), String> {
+    let bytes = ty.scalar.size();
+    let fits = match ty.scalar {
+        Scalar::Bool => bits <= 1,
+        _ => bytes == 8 || bits >> (8 * bytes) == 0,
+    };
+    if fits { Ok(()) } else { Err(format!("the constant {bits:#x} does not fit into {ty}")) }
 }
 
 fn access(f: &Function, at: &Access, ty: Type) -> Result<(), String> {

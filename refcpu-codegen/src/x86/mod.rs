@@ -14,9 +14,7 @@ mod emitter;
 mod float;
 mod integer;
 
-use crate::ir::Error;
-use crate::ir::Liveness;
-use crate::ir::{Block, End, Function, Inst, Reg, Scalar, UnaryOp};
+use crate::ir::{Access, Block, End, Error, Function, Inst, Liveness, Reg, Scalar, UnaryOp};
 use allocate::{Pool, allocate};
 use emitter::{BASES, Emitter, FIRST_BASE, Label, RAX, RDX, RSP, memory, r8, r32, r64};
 use iced_x86::{Code, Instruction, Register};
@@ -152,37 +150,41 @@ fn instruction(e: &mut Emitter<'_>, inst: &Inst) {
             e.select_elements(*dst, *condition, *a, *b);
         }
         Inst::Select { dst, condition, a, b } => e.select_vector(*dst, *condition, *a, *b),
-        Inst::Load { dst, at } => {
-            let ty = e.ty(*dst);
-            let from = e.address(at);
-            let to = e.target(*dst, if ty.is_general() { RDX } else { emitter::V15 });
-            if !ty.is_general() {
-                e.load_vector(ty, to, from);
-                return e.set_vector(*dst, to);
-            }
-            e.add(match ty.scalar {
-                Scalar::Bool => Instruction::with2(Code::Movzx_r32_rm8, r32(to), from),
-                Scalar::I64 => Instruction::with2(Code::Mov_r64_rm64, r64(to), from),
-                _ => Instruction::with2(Code::Mov_r32_rm32, r32(to), from),
-            });
-            e.set_general(*dst, to);
-        }
-        Inst::Store { src, at } => {
-            let ty = e.ty(*src);
-            let to = e.address(at);
-            if !ty.is_general() {
-                let n = e.vector(*src, emitter::V15);
-                return e.store_vector(ty, n, to);
-            }
-            let n = e.general(*src, RDX);
-            e.add(match ty.scalar {
-                Scalar::Bool => Instruction::with2(Code::Mov_rm8_r8, to, r8(n)),
-                Scalar::I64 => Instruction::with2(Code::Mov_rm64_r64, to, r64(n)),
-                _ => Instruction::with2(Code::Mov_rm32_r32, to, r32(n)),
-            });
-        }
+        Inst::Load { dst, at } => load(e, *dst, at),
+        Inst::Store { src, at } => store(e, *src, at),
         Inst::Call { .. } => unreachable!("the frame emits calls"),
     }
+}
+
+fn load(e: &mut Emitter<'_>, dst: Reg, at: &Access) {
+    let ty = e.ty(dst);
+    let from = e.address(at);
+    let to = e.target(dst, if ty.is_general() { RDX } else { emitter::V15 });
+    if !ty.is_general() {
+        e.load_vector(ty, to, from);
+        return e.set_vector(dst, to);
+    }
+    e.add(match ty.scalar {
+        Scalar::Bool => Instruction::with2(Code::Movzx_r32_rm8, r32(to), from),
+        Scalar::I64 => Instruction::with2(Code::Mov_r64_rm64, r64(to), from),
+        _ => Instruction::with2(Code::Mov_r32_rm32, r32(to), from),
+    });
+    e.set_general(dst, to);
+}
+
+fn store(e: &mut Emitter<'_>, src: Reg, at: &Access) {
+    let ty = e.ty(src);
+    let to = e.address(at);
+    if !ty.is_general() {
+        let n = e.vector(src, emitter::V15);
+        return e.store_vector(ty, n, to);
+    }
+    let n = e.general(src, RDX);
+    e.add(match ty.scalar {
+        Scalar::Bool => Instruction::with2(Code::Mov_rm8_r8, to, r8(n)),
+        Scalar::I64 => Instruction::with2(Code::Mov_rm64_r64, to, r64(n)),
+        _ => Instruction::with2(Code::Mov_rm32_r32, to, r32(n)),
+    });
 }
 
 fn branch(e: &mut Emitter<'_>, end: &End, labels: &[Label], next: Option<Label>) {

@@ -167,14 +167,8 @@ impl<'a> Translation<'a> {
                 let condition = self.value(i.a, Scalar::Bool);
                 self.back_jump(target, |then, otherwise| End::If { condition, then, otherwise });
             }
-            Op::AddJumpLtS32 | Op::AddJumpLtS64 => {
-                let ty = if i.op == Op::AddJumpLtS32 { Scalar::I32 } else { Scalar::I64 };
-                let [x, step, b] = [i.dst, i.a, i.b].map(|c| self.value(c, ty));
-                let a = self.target(i.dst, ty);
-                self.f.push(Inst::Binary { op: BinaryOp::Add, dst: a, a: x, b: step });
-                self.assigned(i.dst, a);
-                self.compare_and_jump(target, Relation::Lt, a, b);
-            }
+            Op::AddJumpLtS32 => self.add_and_jump(i, Scalar::I32),
+            Op::AddJumpLtS64 => self.add_and_jump(i, Scalar::I64),
             Op::Switch => return self.switch(i),
             Op::Load | Op::Store | Op::Vector | Op::Copy | Op::Splat | Op::Call if self.is_long() => {
                 self.interpreted(at, i);
@@ -210,6 +204,15 @@ impl<'a> Translation<'a> {
     /// Returns whether the code is so long that further operations on arrays become calls.
     fn is_long(&self) -> bool {
         self.f.instructions() > MAX_CODE
+    }
+
+    /// Adds to a counter, and jumps if it is less than its limit.
+    fn add_and_jump(&mut self, i: &Instr, ty: Scalar) {
+        let [x, step, limit] = [i.dst, i.a, i.b].map(|c| self.value(c, ty));
+        let counter = self.target(i.dst, ty);
+        self.f.push(Inst::Binary { op: BinaryOp::Add, dst: counter, a: x, b: step });
+        self.assigned(i.dst, counter);
+        self.compare_and_jump(usize::from(i.x), Relation::Lt, counter, limit);
     }
 
     fn compare_and_jump(&mut self, target: usize, relation: Relation, a: Reg, b: Reg) {
