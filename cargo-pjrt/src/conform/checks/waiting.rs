@@ -53,7 +53,7 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_Buffer_ToHostBuffer", "Asynchronously copies the buffer's value into a preallocated host buffer: the event completes when the value is there.")
     .used_by(ALL)
-    .also(&["special/*", "transfer/*", "lent/*", "upload/of_each_rank"]),
+    .also(&["*"]),
     check(
         "waiting/event_comes_after_the_execution",
         "The event of a device does not complete while the execution waits for an argument.",
