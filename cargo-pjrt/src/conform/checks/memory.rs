@@ -458,22 +458,28 @@ fn exhausted<T>(what: &str, outcome: Result<T, Error>) -> Verdict {
     }
 }
 
-/// Checks that arrays can be uploaded and programs run.
+/// Uploads an array and runs a program, whose result is [`SUM`].
+fn sum(client: &Client) -> Result<Vec<f32>, Finding> {
+    let x = upload_four(client, &[1.0; 4])?;
+    Ok(numbers(&compile_add(client)?.run(&[&x, &x])?.outputs[0][0])?)
+}
+
+const SUM: [f32; 4] = [2.0; 4];
+
+/// Checks that arrays can be uploaded and programs run, which was possible before.
 fn usable(client: &Client) -> Verdict {
-    let run = || {
-        let x = upload_four(client, &[1.0; 4])?;
-        numbers(&compile_add(client)?.run(&[&x, &x])?.outputs[0][0])
-    };
-    match run() {
-        Ok(sum) => equal("the sum after memory was exhausted", sum, vec![2.0; 4]),
-        Err(error) => Err(Finding::Wrong(format!(
+    match sum(client) {
+        Ok(sum) => equal("the sum after memory was exhausted", sum, SUM.to_vec()),
+        Err(Finding::Unsupported(error) | Finding::Wrong(error)) => Err(Finding::Wrong(format!(
             "after a request for too much memory failed, the client cannot be used: {error}"
         ))),
+        Err(finding) => Err(finding),
     }
 }
 
 fn too_large_upload(context: &Context) -> Verdict {
     let client = context.client()?;
+    equal("a sum", sum(&client)?, SUM.to_vec())?;
     let bytes = 1_f32.to_le_bytes();
     let dims = [TOO_MANY];
     // A stride of 0 repeats one element.
@@ -498,6 +504,7 @@ fn repeats(count: i64) -> String {
 fn too_large_output(context: &Context) -> Verdict {
     const WHAT: &str = "a program with an output of 64 TiB";
     let client = context.client()?;
+    equal("a sum", sum(&client)?, SUM.to_vec())?;
     let options = CompileOptions::default().encode();
     // A plugin that cannot compile the operation does not support it.
     client.compile(&Program::mlir(&repeats(4)), &options).map_err(|error| {
