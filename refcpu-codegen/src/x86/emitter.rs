@@ -1,9 +1,8 @@
 //! The list of instructions under construction, and the moves between registers and memory.
 
 use super::allocate::{Allocation, Place};
-use super::codes;
-use crate::ir::Error;
-use crate::ir::{Access, Function, Reg, Scalar, Type};
+use super::{avx512_codes, codes};
+use crate::ir::{Access, Error, Function, InstructionSet, Reg, Scalar, Type};
 use iced_x86::{
     BlockEncoder, BlockEncoderOptions, Code, IcedError, Instruction, InstructionBlock, MemoryOperand,
     Register,
@@ -28,6 +27,9 @@ pub(super) const V12: u8 = 12;
 pub(super) const V13: u8 = 13;
 pub(super) const V14: u8 = 14;
 pub(super) const V15: u8 = 15;
+/// The masks that hold no values between instructions of the function.
+pub(super) const K6: u8 = 6;
+pub(super) const K7: u8 = 7;
 
 /// Returns a 64-bit register.
 pub(super) fn r64(n: u8) -> Register {
@@ -50,7 +52,16 @@ pub(super) fn r8(n: u8) -> Register {
 
 /// Returns the vector register of the width that a type needs.
 pub(super) fn v(ty: Type, n: u8) -> Register {
-    if ty.size() == 32 { Register::YMM0 + u32::from(n) } else { xmm(n) }
+    match ty.size() {
+        64 => Register::ZMM0 + u32::from(n),
+        32 => Register::YMM0 + u32::from(n),
+        _ => xmm(n),
+    }
+}
+
+/// Returns a mask register.
+pub(super) fn mask(n: u8) -> Register {
+    Register::K0 + u32::from(n)
 }
 
 /// Returns a vector register of 16 bytes.
@@ -201,18 +212,34 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    /// Loads booleans to [`V15`].
+    pub(super) fn load_bytes(&mut self, ty: Type, from: MemoryOperand) {
+        if ty.size() == 2 {
+            return self.load_pair(V15, from);
+        }
+        self.add(Instruction::with2(codes::moves(ty).0, xmm(V15), from));
+    }
+
+    /// Stores booleans from [`V15`].
+    pub(super) fn store_bytes(&mut self, ty: Type, to: MemoryOperand) {
+        if ty.size() == 2 {
+            return self.store_pair(V15, to);
+        }
+        self.add(Instruction::with2(codes::moves(ty).1, to, xmm(V15)));
+    }
+
     pub(super) fn load_vector(&mut self, ty: Type, n: u8, from: MemoryOperand) {
         if ty.size() == 2 {
             return self.load_pair(n, from);
         }
-        self.add(Instruction::with2(codes::moves(ty).0, v(ty, n), from));
+        self.add(Instruction::with2(self.moves(ty).0, v(ty, n), from));
     }
 
     pub(super) fn store_vector(&mut self, ty: Type, n: u8, to: MemoryOperand) {
         if ty.size() == 2 {
             return self.store_pair(n, to);
         }
-        self.add(Instruction::with2(codes::moves(ty).1, to, v(ty, n)));
+        self.add(Instruction::with2(self.moves(ty).1, to, v(ty, n)));
     }
 
     /// Assigns the value in a machine register to a vector register.
@@ -220,8 +247,52 @@ impl<'a> Emitter<'a> {
         let ty = self.ty(r);
         match self.place(r) {
             Place::Machine(own) if own == n => {}
-            Place::Machine(own) => self.op2(codes::moves(ty).2, v(ty, own), v(ty, n)),
+            Place::Machine(own) => self.op2(self.moves(ty).2, v(ty, own), v(ty, n)),
             Place::Frame(at) => self.store_vector(ty, n, memory(RSP, i64::from(at))),
+        }
+    }
+
+    /// Returns the load, the store and the move between registers for vector registers of this type.
+    fn moves(&self, ty: Type) -> (Code, Code, Code) {
+        if self.is_avx512(ty) { avx512_codes::moves(ty) } else { codes::moves(ty) }
+    }
+
+    /// Returns whether values of the type are vectors of AVX-512, or masks.
+    pub(super) fn is_avx512(&self, ty: Type) -> bool {
+        self.f.set == InstructionSet::Avx512 && ty.lanes > 1
+    }
+
+    /// Returns whether a register is in a mask.
+    pub(super) fn is_mask(&self, r: Reg) -> bool {
+        let ty = self.ty(r);
+        ty.scalar == Scalar::Bool && self.is_avx512(ty)
+    }
+
+    /// Returns a mask with the value of a register: its own, or `scratch` after loading the value.
+    pub(super) fn mask(&mut self, r: Reg, scratch: u8) -> u8 {
+        match self.place(r) {
+            Place::Machine(n) => n,
+            Place::Frame(at) => {
+                let from = memory(RSP, i64::from(at));
+                self.add(Instruction::with2(Code::VEX_Kmovw_kr_km16, mask(scratch), from));
+                scratch
+            }
+        }
+    }
+
+    /// Returns the mask in which to compute the value of a register: its own, or [`K6`].
+    pub(super) fn mask_target(&self, r: Reg) -> u8 {
+        self.target(r, K6)
+    }
+
+    /// Assigns the value in a mask to a register.
+    pub(super) fn set_mask(&mut self, r: Reg, n: u8) {
+        match self.place(r) {
+            Place::Machine(own) if own == n => {}
+            Place::Machine(own) => self.op2(Code::VEX_Kmovw_kr_km16, mask(own), mask(n)),
+            Place::Frame(at) => {
+                self.add(Instruction::with2(Code::VEX_Kmovw_m16_kr, memory(RSP, i64::from(at)), mask(n)));
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use super::types::Storage;
 use crate::DType;
 use crate::machine::program::instr::Instr;
 use crate::machine::program::{Base, Outside, Place, Window};
-use refcpu_codegen::{Access, BinaryOp, End, Index, Inst, MAX_VECTOR, Reg, Relation, Scalar, Type, UnaryOp};
+use refcpu_codegen::{Access, BinaryOp, End, Index, Inst, Reg, Relation, Scalar, Type, UnaryOp};
 
 /// The longest array in bytes on which operations are part of the code. Longer ones take the interpreter longer than its calls.
 const MAX_BYTES: usize = 256;
@@ -87,7 +87,7 @@ fn window_pieces(dtype: DType, w: &Window, repeats: bool) -> Option<Vec<Piece>> 
 fn vector_lanes(scalar: Scalar) -> [usize; 3] {
     match scalar {
         Scalar::Bool => [8, 4, 2],
-        _ => [MAX_VECTOR / scalar.size(), 16 / scalar.size(), 8 / scalar.size()],
+        _ => [SET.vector() / scalar.size(), 16 / scalar.size(), 8 / scalar.size()],
     }
 }
 
@@ -300,12 +300,12 @@ fn vector_pieces(op: Arithmetic, n: usize) -> Option<Vec<(usize, u8)>> {
     let is_defined = |lanes: u8| {
         let of = |scalar| Type::vector(scalar, lanes);
         match op {
-            Arithmetic::Unary(op, from, to) => op.is_defined(of(from), of(to)),
-            Arithmetic::Binary(op, s) => op.is_defined(of(s)),
-            Arithmetic::Fused(op, _, s) => op.is_defined(of(s)) && BinaryOp::Multiply.is_defined(of(s)),
-            Arithmetic::Clamp(s) => BinaryOp::Maximum.is_defined(of(s)),
-            Arithmetic::Compare(relation, s) => relation.is_defined(of(s)),
-            Arithmetic::Not(s) => BinaryOp::Xor.is_defined(of(s)),
+            Arithmetic::Unary(op, from, to) => op.is_defined(of(from), of(to), SET),
+            Arithmetic::Binary(op, s) => op.is_defined(of(s), SET),
+            Arithmetic::Fused(op, _, s) => op.is_defined(of(s), SET) && BinaryOp::Multiply.is_defined(of(s), SET),
+            Arithmetic::Clamp(s) => BinaryOp::Maximum.is_defined(of(s), SET),
+            Arithmetic::Compare(relation, s) => relation.is_defined(of(s), SET),
+            Arithmetic::Not(s) => BinaryOp::Xor.is_defined(of(s), SET),
             Arithmetic::IsFinite(_) | Arithmetic::Select(_) => true,
         }
     };

@@ -16,9 +16,12 @@ mod types;
 
 use super::program::Program;
 use crate::isa::{Level, level};
-use refcpu_codegen::{Compiled, Error};
+use refcpu_codegen::{Compiled, Error, InstructionSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Once, OnceLock};
+
+/// The instruction set of the code: short arrays in loops have at most a few vectors.
+const SET: InstructionSet = InstructionSet::Avx2;
 
 /// The number of iterations after which a program is compiled: interpreting them takes about as long as compiling.
 const WARM: u32 = 512;

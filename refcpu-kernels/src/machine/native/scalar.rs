@@ -180,7 +180,7 @@ pub(super) fn tile_operation(opcode: Opcode, to: ComputeType, from: ComputeType)
         Opcode::Convert
             if !unsigned && (!scalar.is_float() || matches!(to, ComputeType::S32 | ComputeType::S64)) =>
         {
-            let is_defined = UnaryOp::Convert.is_defined(Type::one(scalar), Type::one(result));
+            let is_defined = UnaryOp::Convert.is_defined(Type::one(scalar), Type::one(result), SET);
             is_defined.then_some(Arithmetic::Unary(UnaryOp::Convert, scalar, result))
         }
         Opcode::MulAdd if from == to => Some(Arithmetic::Fused(BinaryOp::Add, false, scalar)),
