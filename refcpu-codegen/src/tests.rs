@@ -106,6 +106,8 @@ struct Generator {
     f: Function,
     /// The registers that have values.
     regs: Vec<Reg>,
+    /// The counter of the loop, which only its end changes.
+    counter: Reg,
     arrays: Vec<Array>,
 }
 
@@ -136,7 +138,8 @@ impl Generator {
         let mut indices = Vec::new();
         for _ in 0..self.r.below(3) {
             let integer = |t: Type| t.lanes == 1 && matches!(t.scalar, Scalar::I32 | Scalar::I64);
-            let Some(reg) = self.of(integer) else { break };
+            let random = if self.r.below(2) == 0 { self.of(integer) } else { None };
+            let reg = random.unwrap_or(self.counter);
             let step = self.r.next() % 4;
             let most = left.checked_div(step).unwrap_or(1 << 39);
             let limit = self.r.next() % (most + 1);
@@ -229,19 +232,16 @@ impl Generator {
 /// Generates a function: straight blocks with branches forward, in a loop of a few iterations. Registers that have values at its end
 /// are stored.
 fn generate(seed: u64, set: InstructionSet) -> Function {
-    let f = Function::with_instruction_set(set);
-    let mut g = Generator { r: Random(seed | 1), f, regs: Vec::new(), arrays: Vec::new() };
+    let mut f = Function::with_instruction_set(set);
+    let counter = f.reg(Type::one(Scalar::I64));
+    let mut g = Generator { r: Random(seed | 1), f, regs: Vec::new(), counter, arrays: Vec::new() };
     g.r.next();
     g.arrays = SCALARS.iter().map(|s| g.f.array(LEN * s.size())).collect();
     let count = 1 + g.r.below(4);
     let blocks: Vec<Block> = (0..count + 3).map(|_| g.f.block()).collect();
     g.f.select(blocks[0]);
-    let counter = g.f.reg(Type::one(Scalar::I32));
-    let one = g.f.reg(Type::one(Scalar::I32));
-    let zero = g.f.reg(Type::one(Scalar::I32));
-    for (dst, bits) in [(counter, 3), (one, 1), (zero, 0)] {
-        g.f.push(Inst::Constant { dst, bits });
-    }
+    let (step, iterations) = (1 + g.r.below(3) as u32, g.r.below(4) as u32);
+    g.f.push(Inst::Constant { dst: counter, bits: 0 });
     for _ in 0..3 + g.r.below(40) {
         let ty = g.random_type();
         let dst = g.f.reg(ty);
@@ -262,9 +262,8 @@ fn generate(seed: u64, set: InstructionSet) -> Function {
     }
     g.f.select(blocks[count + 1]);
     g.regs = everywhere;
-    g.f.push(Inst::Binary { op: BinaryOp::Subtract, dst: counter, a: counter, b: one });
     let (then, otherwise) = (blocks[1], blocks[count + 2]);
-    g.f.end(End::Compare { relation: Relation::Lt, a: zero, b: counter, then, otherwise });
+    g.f.end(End::Count { counter, step, limit: step * iterations, then, otherwise });
     g.f.select(blocks[count + 2]);
     for src in g.regs.clone() {
         let at = g.access(g.f.type_of(src));
@@ -430,7 +429,10 @@ fn what_breaks_a_rule_is_refused() {
             }),
         ),
         ("expected", error_of(|[a, b, c], _| Inst::Binary { op: BinaryOp::Add, dst: a, a: b, b: c })),
-        ("not defined", error_of(|[_, _, c], _| Inst::Binary { op: BinaryOp::ShiftLeft, dst: c, a: c, b: c })),
+        (
+            "not defined",
+            error_of(|[_, _, c], _| Inst::Binary { op: BinaryOp::ShiftLeft, dst: c, a: c, b: c }),
+        ),
         ("does not exist", error_of(|[a, ..], _| Inst::Unary { op: UnaryOp::Copy, dst: a, a: Reg(9) })),
         ("does not exist", error_of(|[a, ..], _| Inst::Load { dst: a, at: fixed(Array(3), 0) })),
         ("does not fit", error_of(|[a, ..], _| Inst::Constant { dst: a, bits: 1 << 32 })),

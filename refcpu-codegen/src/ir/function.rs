@@ -481,6 +481,22 @@ pub enum End {
         /// The next block if it is false.
         otherwise: Block,
     },
+    /// Adds `step` to a counter of I64, and continues with `then` if it is at most `limit`. Otherwise the counter becomes 0, and
+    /// the function continues with `otherwise`.
+    ///
+    /// If only constants and such ends assign a register, accesses do not check it as an index whose limit is at least theirs.
+    Count {
+        /// The counter.
+        counter: Reg,
+        /// The distance between two values of the counter.
+        step: u32,
+        /// The largest value of the counter.
+        limit: u32,
+        /// The next block if there are more values.
+        then: Block,
+        /// The next block otherwise.
+        otherwise: Block,
+    },
     /// Ends the function with a value.
     Return(u32),
 }
@@ -494,7 +510,9 @@ impl End {
     fn targets_mut(&mut self, mut f: impl FnMut(&mut Block)) {
         match self {
             Self::Jump(b) => f(b),
-            Self::Compare { then, otherwise, .. } | Self::If { then, otherwise, .. } => {
+            Self::Compare { then, otherwise, .. }
+            | Self::If { then, otherwise, .. }
+            | Self::Count { then, otherwise, .. } => {
                 f(then);
                 f(otherwise);
             }
@@ -510,6 +528,7 @@ impl End {
                 f(*b);
             }
             Self::If { condition, .. } => f(*condition),
+            Self::Count { counter, .. } => f(*counter),
             Self::Jump(_) | Self::Return(_) => {}
         }
     }
@@ -653,6 +672,26 @@ impl Function {
             end.targets_mut(|b| *b = Block(number[b.0 as usize]));
         }
         self.at = 0;
+    }
+
+    /// Returns the largest value of each register that only constants and [`End::Count`] assign.
+    pub(crate) fn largest(&self) -> Vec<Option<u64>> {
+        let mut largest = vec![Some(0); self.regs.len()];
+        for block in &self.blocks {
+            for inst in &block.insts {
+                let Some(dst) = inst.def() else { continue };
+                let old = &mut largest[dst.0 as usize];
+                *old = match inst {
+                    Inst::Constant { bits, .. } => old.map(|old| old.max(*bits)),
+                    _ => None,
+                };
+            }
+            if let Some(End::Count { counter, limit, .. }) = &block.end {
+                let old = &mut largest[counter.0 as usize];
+                *old = old.map(|old| old.max(u64::from(*limit)));
+            }
+        }
+        largest
     }
 
     /// Returns the number of instructions.

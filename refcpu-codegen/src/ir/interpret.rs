@@ -48,6 +48,12 @@ pub fn interpret(
                     otherwise.0
                 }
             }
+            End::Count { counter, step, limit, then, otherwise } => {
+                let next = state.word(*counter, 0).wrapping_add(u64::from(*step));
+                let more = next <= u64::from(*limit);
+                state.assign(*counter, |_, _| if more { next } else { 0 });
+                if more { then.0 } else { otherwise.0 }
+            }
             End::Return(value) => return Ok(*value),
         } as usize;
     }

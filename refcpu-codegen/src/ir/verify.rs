@@ -156,6 +156,12 @@ fn end(f: &Function, end: Option<&End>) -> Result<(), String> {
                 return Err(format!("a branch by {relation:?} of {ty} is not defined"));
             }
         }
+        End::Count { counter, step, limit, .. } => {
+            expect("the counter", f.type_of(*counter), Type::one(Scalar::I64))?;
+            if [*step, *limit].iter().any(|n| i32::try_from(*n).is_err()) {
+                return Err(format!("a counter with step {step} and limit {limit} exceeds 31 bits"));
+            }
+        }
         End::If { condition, .. } => expect("the condition", f.type_of(*condition), Type::one(Scalar::Bool))?,
         End::Jump(_) | End::Return(_) => {}
     }

@@ -45,11 +45,7 @@ struct Active {
 
 /// Assigns a place to each register of a function. Registers whose intervals overlap have different places. `pool` returns the
 /// machine registers for values of a type.
-pub(crate) fn allocate<'a>(
-    f: &Function,
-    liveness: &Liveness,
-    pool: impl Fn(Type) -> Pool<'a>,
-) -> Allocation {
+pub(crate) fn allocate<'a>(f: &Function, liveness: &Liveness, pool: impl Fn(Type) -> Pool<'a>) -> Allocation {
     let mut result = Allocation { places: vec![Place::Frame(u32::MAX); f.regs.len()], frame: 0 };
     let mut active: Vec<Active> = Vec::new();
     for interval in &liveness.intervals {

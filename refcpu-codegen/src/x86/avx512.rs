@@ -25,7 +25,9 @@ impl Emitter<'_> {
                 self.set_mask(*dst, to);
             }
             Inst::Select { dst, condition, a, b } => self.wide_select(*dst, *condition, *a, *b),
-            Inst::Load { .. } | Inst::Store { .. } | Inst::Call { .. } => unreachable!("other functions emit these"),
+            Inst::Load { .. } | Inst::Store { .. } | Inst::Call { .. } => {
+                unreachable!("other functions emit these")
+            }
         }
     }
 
@@ -86,7 +88,11 @@ impl Emitter<'_> {
                 // With its operands swapped, the instruction returns the first value if one is NaN or both are zero.
                 self.op3(code, v(ty, V15), v(ty, y), v(ty, x));
                 self.unordered(K6, ty, y, y);
-                self.masked(Instruction::with3(codes::blend(ty), v(ty, V15), v(ty, V15), v(ty, y)), K6, false);
+                self.masked(
+                    Instruction::with3(codes::blend(ty), v(ty, V15), v(ty, V15), v(ty, y)),
+                    K6,
+                    false,
+                );
                 self.set_vector(dst, V15);
             }
             BinaryOp::Maximum | BinaryOp::Minimum if ty.scalar.is_float() => {

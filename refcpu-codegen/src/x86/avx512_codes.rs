@@ -207,7 +207,9 @@ pub(super) fn convert(from: Scalar, to: Type, unsigned: bool) -> Code {
             EVEX_Vpmovzxdq_zmm_k1z_ymmm256),
         (I32, I64) => forms!(EVEX_Vpmovsxdq_xmm_k1z_xmmm64 EVEX_Vpmovsxdq_ymm_k1z_xmmm128
             EVEX_Vpmovsxdq_zmm_k1z_ymmm256),
-        (I64, I32) => forms!(EVEX_Vpmovqd_xmmm64_k1z_xmm EVEX_Vpmovqd_xmmm128_k1z_ymm EVEX_Vpmovqd_ymmm256_k1z_zmm),
+        (I64, I32) => {
+            forms!(EVEX_Vpmovqd_xmmm64_k1z_xmm EVEX_Vpmovqd_xmmm128_k1z_ymm EVEX_Vpmovqd_ymmm256_k1z_zmm)
+        }
         (F32, F64) => forms!(EVEX_Vcvtps2pd_xmm_k1z_xmmm64b32 EVEX_Vcvtps2pd_ymm_k1z_xmmm128b32
             EVEX_Vcvtps2pd_zmm_k1z_ymmm256b32_sae),
         (F64, F32) => forms!(EVEX_Vcvtpd2ps_xmm_k1z_xmmm128b64 EVEX_Vcvtpd2ps_xmm_k1z_ymmm256b64
@@ -224,8 +226,12 @@ pub(super) fn convert(from: Scalar, to: Type, unsigned: bool) -> Code {
 /// Returns the load, the store and the move between registers for vectors and floats of this type.
 pub(super) fn moves(ty: Type) -> (Code, Code, Code) {
     match ty.size() {
-        0..=4 => (Code::EVEX_Vmovss_xmm_k1z_m32, Code::EVEX_Vmovss_m32_k1_xmm, Code::EVEX_Vmovups_xmm_k1z_xmmm128),
-        8 => (Code::EVEX_Vmovsd_xmm_k1z_m64, Code::EVEX_Vmovsd_m64_k1_xmm, Code::EVEX_Vmovups_xmm_k1z_xmmm128),
+        0..=4 => {
+            (Code::EVEX_Vmovss_xmm_k1z_m32, Code::EVEX_Vmovss_m32_k1_xmm, Code::EVEX_Vmovups_xmm_k1z_xmmm128)
+        }
+        8 => {
+            (Code::EVEX_Vmovsd_xmm_k1z_m64, Code::EVEX_Vmovsd_m64_k1_xmm, Code::EVEX_Vmovups_xmm_k1z_xmmm128)
+        }
         16 => (
             Code::EVEX_Vmovups_xmm_k1z_xmmm128,
             Code::EVEX_Vmovups_xmmm128_k1z_xmm,

@@ -74,6 +74,12 @@ pub(super) fn memory(base: u8, offset: i64) -> MemoryOperand {
     MemoryOperand::new(r64(base), Register::None, 1, offset, u32::from(offset != 0), false, Register::None)
 }
 
+/// Returns the operand for the memory at a register plus an index, which counts steps, plus an offset.
+fn indexed(base: u8, index: u8, step: u64, offset: u64) -> MemoryOperand {
+    let size = u32::from(offset != 0);
+    MemoryOperand::new(r64(base), r64(index), step as u32, offset as i64, size, false, Register::None)
+}
+
 /// Returns whether values of the type have 64-bit operations.
 pub(super) fn is_wide(ty: Type) -> bool {
     ty.scalar == Scalar::I64
@@ -82,6 +88,8 @@ pub(super) fn is_wide(ty: Type) -> bool {
 pub(super) struct Emitter<'a> {
     pub(super) f: &'a Function,
     pub(super) allocation: &'a Allocation,
+    /// The largest value of each register for which it is known.
+    largest: Vec<Option<u64>>,
     code: Vec<Instruction>,
     labels: u64,
     bound: Option<Label>,
@@ -90,7 +98,7 @@ pub(super) struct Emitter<'a> {
 
 impl<'a> Emitter<'a> {
     pub(super) fn new(f: &'a Function, allocation: &'a Allocation) -> Self {
-        Self { f, allocation, code: Vec::new(), labels: 0, bound: None, error: None }
+        Self { f, allocation, largest: f.largest(), code: Vec::new(), labels: 0, bound: None, error: None }
     }
 
     /// Adds an instruction.
@@ -324,31 +332,24 @@ impl<'a> Emitter<'a> {
         }
         let moving: Vec<_> = at.indices.iter().filter(|i| i.limit != 0 && i.step != 0).collect();
         for i in &moving {
+            if self.largest[i.reg.0 as usize].is_some_and(|n| n <= i.limit) {
+                let index = self.general(i.reg, RCX);
+                if moving.len() == 1 && matches!(i.step, 1 | 2 | 4 | 8) {
+                    return indexed(base, index, i.step, offset);
+                }
+                self.move_general(index, RCX);
+                self.advance(&mut base, i.step);
+                continue;
+            }
             self.general_into(i.reg, RCX);
             if !is_wide(self.ty(i.reg)) {
                 self.op2(Code::Movsxd_r64_rm32, r64(RCX), r32(RCX));
             }
             self.limit_index(i.limit);
             if moving.len() == 1 && matches!(i.step, 1 | 2 | 4 | 8) {
-                let (scale, size) = (i.step as u32, u32::from(offset != 0));
-                return MemoryOperand::new(
-                    r64(base),
-                    r64(RCX),
-                    scale,
-                    offset as i64,
-                    size,
-                    false,
-                    Register::None,
-                );
+                return indexed(base, RCX, i.step, offset);
             }
-            match i32::try_from(i.step) {
-                Ok(step) => self.add(Instruction::with3(Code::Imul_r64_rm64_imm32, r64(RCX), r64(RCX), step)),
-                Err(_) => {
-                    self.set(RDX, i.step);
-                    self.op2(Code::Imul_r64_rm64, r64(RCX), r64(RDX));
-                }
-            }
-            self.add_to_address(&mut base, RCX);
+            self.advance(&mut base, i.step);
         }
         memory(base, offset as i64)
     }
@@ -372,6 +373,18 @@ impl<'a> Emitter<'a> {
         self.op2(Code::Cmp_r64_rm64, r64(RCX), r64(RDX));
         self.op2(Code::Cmovg_r64_rm64, r64(RCX), r64(RDX));
         self.bind(inside);
+    }
+
+    /// Adds RCX times a step to the address.
+    fn advance(&mut self, base: &mut u8, step: u64) {
+        match i32::try_from(step) {
+            Ok(step) => self.add(Instruction::with3(Code::Imul_r64_rm64_imm32, r64(RCX), r64(RCX), step)),
+            Err(_) => {
+                self.set(RDX, step);
+                self.op2(Code::Imul_r64_rm64, r64(RCX), r64(RDX));
+            }
+        }
+        self.add_to_address(base, RCX);
     }
 
     fn add_to_address(&mut self, base: &mut u8, n: u8) {

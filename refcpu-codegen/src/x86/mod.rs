@@ -20,7 +20,7 @@ use crate::ir::{
     Access, Block, End, Error, Function, Inst, InstructionSet, Liveness, Reg, Scalar, Type, UnaryOp,
 };
 use allocate::{Kind, Pool, allocate};
-use emitter::{BASES, Emitter, FIRST_BASE, Label, RAX, RDX, RSP, memory, r8, r32, r64};
+use emitter::{BASES, Emitter, FIRST_BASE, Label, RAX, RCX, RDX, RSP, memory, r8, r32, r64};
 use iced_x86::{Code, Instruction, Register};
 
 /// The general-purpose registers of values: those that a call keeps, and others.
@@ -251,6 +251,28 @@ fn store(e: &mut Emitter<'_>, src: Reg, at: &Access) {
     });
 }
 
+/// Adds a step to a counter, and jumps to `then` if it is within its limit.
+fn count(
+    e: &mut Emitter<'_>,
+    counter: Reg,
+    [step, limit]: [u32; 2],
+    then: Label,
+    otherwise: Label,
+    next: Option<Label>,
+) {
+    let n = e.general(counter, RCX);
+    let (step, limit) = (Instruction::with2(Code::Add_rm64_imm32, r64(n), step as i32), limit as i32);
+    e.add(step);
+    e.set_general(counter, n);
+    e.add(Instruction::with2(Code::Cmp_rm64_imm32, r64(n), limit));
+    e.jump(Code::Jbe_rel32_64, then);
+    e.op2(Code::Xor_r32_rm32, r32(RAX), r32(RAX));
+    e.set_general(counter, RAX);
+    if next != Some(otherwise) {
+        e.jump(Code::Jmp_rel32_64, otherwise);
+    }
+}
+
 fn branch(e: &mut Emitter<'_>, end: &End, labels: &[Label], next: Option<Label>) {
     let label = |b: &Block| labels[b.0 as usize];
     let (holds, fails, then, otherwise) = match end {
@@ -272,6 +294,9 @@ fn branch(e: &mut Emitter<'_>, end: &End, labels: &[Label], next: Option<Label>)
             let c = e.general(*condition, RAX);
             e.op2(Code::Test_rm32_r32, r32(c), r32(c));
             (Code::Jne_rel32_64, Code::Je_rel32_64, label(then), label(otherwise))
+        }
+        End::Count { counter, step, limit, then, otherwise } => {
+            return count(e, *counter, [*step, *limit], label(then), label(otherwise), next);
         }
         End::Return(_) => unreachable!("the frame ends the function"),
     };

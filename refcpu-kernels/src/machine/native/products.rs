@@ -1,5 +1,6 @@
 //! Products of small matrices and vectors.
 
+use super::SET;
 use super::memory::pieces;
 use super::translate::Translation;
 use crate::machine::program::{Call, Formula, Matrices, Operand};

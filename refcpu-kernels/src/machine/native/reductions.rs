@@ -1,10 +1,11 @@
 //! Reductions, cumulative operations and the positions of extremes, of few elements.
 
+use super::SET;
 use super::memory::pieces;
-use super::scalar::scalar_of;
 use super::translate::Translation;
 use crate::ReduceOp;
 use crate::machine::program::{Call, Operand};
+use crate::native::scalar_of;
 use refcpu_codegen::{BinaryOp, Inst, Reg, Relation, Scalar, Type, UnaryOp};
 
 /// The number of accumulators of a row that is reduced; shorter rows are combined one element after the other.
