@@ -45,6 +45,7 @@ mod lower;
 mod native;
 pub(crate) mod node;
 mod program;
+mod rows;
 mod schedule;
 mod simplify;
 #[cfg(test)]
@@ -53,6 +54,7 @@ mod tests;
 pub use builder::{Builder, MAX_NODES, Val};
 pub use exec::{run, run_scalar};
 pub(crate) use gather::splat;
+pub use rows::RowAccess;
 
 pub use crate::tile::{Direction, Order};
 

@@ -56,7 +56,7 @@ pub(super) fn assign(
 }
 
 /// Returns the first and the last step that uses each buffer.
-fn lives(steps: &[Step], buffers: usize) -> Vec<Option<(usize, usize)>> {
+pub(super) fn lives(steps: &[Step], buffers: usize) -> Vec<Option<(usize, usize)>> {
     let mut lives: Vec<Option<(usize, usize)>> = vec![None; buffers];
     for (at, step) in steps.iter().enumerate() {
         let mut touch = |slot: u32| {
@@ -76,6 +76,7 @@ fn touched(step: &Step, touch: &mut dyn FnMut(u32)) {
             views(&call.reads);
             views(&call.writes);
         }
+        Step::RowBlocks(step) => step.rows.parts.iter().for_each(|p| touch(p.view.slot)),
         Step::JumpIfNot { predicate, .. } => touch(predicate.slot),
         Step::Branch { index, .. } => touch(index.slot),
         Step::Swap(a, b) => {
