@@ -49,8 +49,12 @@ pub(super) fn assign(
     }
     let slots = buffers
         .iter()
-        .zip(places)
-        .map(|(b, place)| Slot { bytes: b.bytes, home: b.home.unwrap_or(Home::Arena(place)) })
+        .zip(places.iter().zip(&lives))
+        .map(|(b, (place, live))| {
+            // A buffer that no step uses exists only within a block of rows.
+            let bytes = if b.home.is_none() && live.is_none() { 0 } else { b.bytes };
+            Slot { bytes, home: b.home.unwrap_or(Home::Arena(*place)) }
+        })
         .collect();
     (slots, arena.size)
 }
