@@ -22,6 +22,12 @@ pub(crate) enum Arithmetic {
     Not(Scalar),
     /// `true` for floats that are neither infinite nor NaN.
     IsFinite(Scalar),
+    /// `true` for NaN.
+    IsNan(Scalar),
+    /// 1 with the sign of a float; zeros and NaN unchanged.
+    Sign(Scalar),
+    /// An F32 rounded to a value of BF16.
+    RoundToBf16,
     /// The second value if the first one, a boolean, is true, otherwise the third.
     Select(Scalar),
 }
@@ -38,7 +44,10 @@ impl Arithmetic {
             | Self::Compare(_, s)
             | Self::Not(s)
             | Self::IsFinite(s)
+            | Self::IsNan(s)
+            | Self::Sign(s)
             | Self::Select(s) => s,
+            Self::RoundToBf16 => Scalar::F32,
         }
     }
 
@@ -50,8 +59,10 @@ impl Arithmetic {
             | Self::Fused(_, _, s)
             | Self::Clamp(s)
             | Self::Not(s)
+            | Self::Sign(s)
             | Self::Select(s) => s,
-            Self::Compare(..) | Self::IsFinite(_) => Scalar::Bool,
+            Self::RoundToBf16 => Scalar::F32,
+            Self::Compare(..) | Self::IsFinite(_) | Self::IsNan(_) => Scalar::Bool,
         }
     }
 
@@ -65,7 +76,7 @@ impl Arithmetic {
             Self::Clamp(s) => BinaryOp::Maximum.is_defined(of(s), set),
             Self::Compare(relation, s) => relation.is_defined(of(s), set),
             Self::Not(s) => BinaryOp::Xor.is_defined(of(s), set),
-            Self::IsFinite(_) | Self::Select(_) => true,
+            Self::IsFinite(_) | Self::IsNan(_) | Self::Sign(_) | Self::RoundToBf16 | Self::Select(_) => true,
         }
     }
 
@@ -98,6 +109,9 @@ impl Arithmetic {
                 let b = constant(f, ty, infinity);
                 f.push(Inst::Compare { relation: Relation::Lt, dst, a: size, b });
             }
+            Self::IsNan(_) => f.push(Inst::Compare { relation: Relation::Ne, dst, a, b: a }),
+            Self::Sign(scalar) => sign(f, dst, a, scalar, constant),
+            Self::RoundToBf16 => round_to_bf16(f, dst, a, constant),
             Self::Fused(op, reversed, _) => {
                 let product = f.reg(ty);
                 f.push(Inst::Binary { op: BinaryOp::Multiply, dst: product, a, b });
@@ -115,11 +129,63 @@ impl Arithmetic {
     /// Returns the number of operands.
     pub(crate) fn arity(self) -> usize {
         match self {
-            Self::Unary(..) | Self::Not(_) | Self::IsFinite(_) => 1,
+            Self::Unary(..)
+            | Self::Not(_)
+            | Self::IsFinite(_)
+            | Self::IsNan(_)
+            | Self::Sign(_)
+            | Self::RoundToBf16 => 1,
             Self::Binary(..) | Self::Compare(..) => 2,
             Self::Fused(..) | Self::Clamp(..) | Self::Select(_) => 3,
         }
     }
+}
+
+/// Adds the sign of a float.
+fn sign(
+    f: &mut Function,
+    dst: Reg,
+    a: Reg,
+    scalar: Scalar,
+    mut constant: impl FnMut(&mut Function, Type, u64) -> Reg,
+) {
+    let ty = f.type_of(a);
+    let one = if scalar == Scalar::F32 { u64::from(1f32.to_bits()) } else { 1f64.to_bits() };
+    let [sign, one, zero] = [1 << (8 * scalar.size() - 1), one, 0].map(|bits| constant(f, ty, bits));
+    let [bit, signed] = [(); 2].map(|()| f.reg(ty));
+    f.push(Inst::Binary { op: BinaryOp::And, dst: bit, a, b: sign });
+    f.push(Inst::Binary { op: BinaryOp::Or, dst: signed, a: bit, b: one });
+    let boolean = Type { scalar: Scalar::Bool, ..ty };
+    let [is_zero, is_nan, unchanged] = [(); 3].map(|()| f.reg(boolean));
+    f.push(Inst::Compare { relation: Relation::Eq, dst: is_zero, a, b: zero });
+    f.push(Inst::Compare { relation: Relation::Ne, dst: is_nan, a, b: a });
+    f.push(Inst::Binary { op: BinaryOp::Or, dst: unchanged, a: is_zero, b: is_nan });
+    f.push(Inst::Select { dst, condition: unchanged, a, b: signed });
+}
+
+/// Adds the rounding of F32 to the nearest value of BF16, the even one of two. The upper half of its bits is the result.
+fn round_to_bf16(
+    f: &mut Function,
+    dst: Reg,
+    a: Reg,
+    mut constant: impl FnMut(&mut Function, Type, u64) -> Reg,
+) {
+    let ty = f.type_of(a);
+    let integer = Type { scalar: Scalar::I32, ..ty };
+    let constants = [16, 1, 0x7fff, 0xffff_0000, 0x40_0000].map(|bits| constant(f, integer, bits));
+    let [distance, one, half, upper, quiet] = constants;
+    let [bits, shifted, last, addend, sum, nan, chosen, rounded] = [(); 8].map(|()| f.reg(integer));
+    let is_nan = f.reg(Type { scalar: Scalar::Bool, ..ty });
+    f.push(Inst::Unary { op: UnaryOp::Reinterpret, dst: bits, a });
+    f.push(Inst::Binary { op: BinaryOp::ShiftRight, dst: shifted, a: bits, b: distance });
+    f.push(Inst::Binary { op: BinaryOp::And, dst: last, a: shifted, b: one });
+    f.push(Inst::Binary { op: BinaryOp::Add, dst: addend, a: last, b: half });
+    f.push(Inst::Binary { op: BinaryOp::Add, dst: sum, a: bits, b: addend });
+    f.push(Inst::Binary { op: BinaryOp::Or, dst: nan, a: bits, b: quiet });
+    f.push(Inst::Compare { relation: Relation::Ne, dst: is_nan, a, b: a });
+    f.push(Inst::Select { dst: chosen, condition: is_nan, a: nan, b: sum });
+    f.push(Inst::Binary { op: BinaryOp::And, dst: rounded, a: chosen, b: upper });
+    f.push(Inst::Unary { op: UnaryOp::Reinterpret, dst, a: rounded });
 }
 
 /// Returns the type of a register for elements of this type in memory, if there is one.
@@ -215,6 +281,9 @@ pub(crate) fn tile_operation(opcode: Opcode, to: ComputeType, from: ComputeType)
     match opcode {
         Opcode::Tile(TileOp::Not) if from == to => Some(Arithmetic::Not(scalar)),
         Opcode::Tile(TileOp::IsFinite) => Some(Arithmetic::IsFinite(scalar)),
+        Opcode::Tile(TileOp::IsNan) => Some(Arithmetic::IsNan(scalar)),
+        Opcode::Tile(TileOp::Sign) if scalar.is_float() => Some(Arithmetic::Sign(scalar)),
+        Opcode::Round(DType::BF16) if [from, to] == [ComputeType::F32; 2] => Some(Arithmetic::RoundToBf16),
         Opcode::Tile(op) if from == to && from == ComputeType::Pred => {
             logic(op).map(|op| Arithmetic::Binary(op, scalar))
         }

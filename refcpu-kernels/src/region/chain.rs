@@ -214,13 +214,15 @@ impl<'a> Generator<'a> {
             let b = self.single(ty, Single::Bits(bits));
             return self.f.push(Inst::Binary { op, dst, a: args[0], b });
         }
-        let (start, body) = (self.start, self.body);
-        op.emit(&mut self.f, dst, args, |f, ty, bits| {
-            f.select(start);
-            let dst = f.reg(ty);
-            f.push(Inst::Constant { dst, bits });
-            f.select(body);
-            dst
+        let Self { f, singles, start, body, .. } = self;
+        op.emit(f, dst, args, |f, ty, bits| {
+            *singles.entry((ty, Single::Bits(bits))).or_insert_with(|| {
+                f.select(*start);
+                let dst = f.reg(ty);
+                f.push(Inst::Constant { dst, bits });
+                f.select(*body);
+                dst
+            })
         });
     }
 
