@@ -40,7 +40,7 @@ impl Compiled {
 
     #[cfg(all(target_arch = "x86_64", unix))]
     fn assemble(f: &Function, liveness: &Liveness) -> Result<Self, Error> {
-        if !x86::is_supported() {
+        if !x86::is_supported(f.set) {
             return Err(Error::Unsupported);
         }
         let code = x86::assemble(f, liveness)?;

@@ -41,6 +41,6 @@ mod x86;
 
 pub use compiled::Compiled;
 pub use ir::{
-    Access, Array, BinaryOp, Block, End, Error, Function, Index, Inst, MAX_VECTOR, Reg, Relation, Scalar,
+    Access, Array, BinaryOp, Block, End, Error, Function, Index, Inst, InstructionSet, Reg, Relation, Scalar,
     Type, UnaryOp, interpret,
 };

@@ -48,6 +48,12 @@ pub fn interpret(
                     otherwise.0
                 }
             }
+            End::Count { counter, step, limit, then, otherwise } => {
+                let next = state.word(*counter, 0).wrapping_add(u64::from(*step));
+                let more = next <= u64::from(*limit);
+                state.assign(*counter, |_, _| if more { next } else { 0 });
+                if more { then.0 } else { otherwise.0 }
+            }
             End::Return(value) => return Ok(*value),
         } as usize;
     }
@@ -185,7 +191,12 @@ fn unary(op: UnaryOp, from: Type, to: Type, x: u64) -> u64 {
         _ => f64s(f64::from_bits(x)).to_bits(),
     };
     match op {
-        UnaryOp::Copy | UnaryOp::Splat | UnaryOp::Low | UnaryOp::High | UnaryOp::Extend => x,
+        UnaryOp::Copy
+        | UnaryOp::Splat
+        | UnaryOp::Low
+        | UnaryOp::High
+        | UnaryOp::Extend
+        | UnaryOp::Reinterpret => x,
         UnaryOp::Negate if from.scalar.is_float() => float(|x| -x, |x| -x),
         UnaryOp::Negate => x.wrapping_neg(),
         UnaryOp::Abs => float(f32::abs, f64::abs),
@@ -297,6 +308,7 @@ floats!(float64, f64);
 
 fn binary(op: BinaryOp, scalar: Scalar, a: u64, b: u64) -> u64 {
     match scalar {
+        _ if matches!(op, BinaryOp::And | BinaryOp::Or | BinaryOp::Xor) => binary64(op, a, b),
         Scalar::F32 => u64::from(float32(op, f32::from_bits(a as u32), f32::from_bits(b as u32)).to_bits()),
         Scalar::F64 => float64(op, f64::from_bits(a), f64::from_bits(b)).to_bits(),
         Scalar::I64 => binary64(op, a, b),

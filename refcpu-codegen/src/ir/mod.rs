@@ -8,7 +8,7 @@ mod verify;
 
 pub use error::Error;
 pub use function::{
-    Access, Array, BinaryOp, Block, End, Function, Index, Inst, MAX_VECTOR, Reg, Relation, Scalar, Type,
+    Access, Array, BinaryOp, Block, End, Function, Index, Inst, InstructionSet, Reg, Relation, Scalar, Type,
     UnaryOp,
 };
 pub use interpret::interpret;

@@ -1,7 +1,6 @@
 //! Linear-scan register allocation.
 
-use crate::ir::{Function, Type};
-use crate::ir::{Interval, Liveness};
+use crate::ir::{Function, Interval, Liveness, Type};
 
 /// The place of a register's value in the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,9 +11,18 @@ pub(crate) enum Place {
     Frame(u32),
 }
 
-/// The registers of a kind that can be allocated. Those of `kept` have the same values after a call.
+/// A kind of machine registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    General,
+    Vector,
+    Mask,
+}
+
+/// The registers of a kind that can be allocated for a type. Those of `kept` have the same values after a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pool<'a> {
+    pub(crate) kind: Kind,
     pub(crate) kept: &'a [u8],
     pub(crate) lost: &'a [u8],
 }
@@ -32,29 +40,30 @@ pub(crate) struct Allocation {
 struct Active {
     interval: Interval,
     number: u8,
-    general: bool,
+    kind: Kind,
 }
 
-/// Assigns a place to each register of a function. Registers whose intervals overlap have different places.
-pub(crate) fn allocate(f: &Function, liveness: &Liveness, general: Pool<'_>, vector: Pool<'_>) -> Allocation {
+/// Assigns a place to each register of a function. Registers whose intervals overlap have different places. `pool` returns the
+/// machine registers for values of a type.
+pub(crate) fn allocate<'a>(f: &Function, liveness: &Liveness, pool: impl Fn(Type) -> Pool<'a>) -> Allocation {
     let mut result = Allocation { places: vec![Place::Frame(u32::MAX); f.regs.len()], frame: 0 };
     let mut active: Vec<Active> = Vec::new();
     for interval in &liveness.intervals {
         // A register that is last read by the instruction that assigns this one is free: reads come first.
         active.retain(|a| a.interval.end >= interval.start);
         let ty = f.type_of(interval.reg);
-        let is_general = ty.is_general();
-        let pool = if is_general { general } else { vector };
+        let pool = pool(ty);
+        let kind = pool.kind;
         let lost = if interval.crosses_call { &[] } else { pool.lost };
         let usable = || lost.iter().chain(pool.kept).copied();
-        let taken = |n: u8| active.iter().any(|a| a.general == is_general && a.number == n);
+        let taken = |n: u8| active.iter().any(|a| a.kind == kind && a.number == n);
         if let Some(number) = usable().find(|n| !taken(*n)) {
             result.places[interval.reg.0 as usize] = Place::Machine(number);
-            active.push(Active { interval: *interval, number, general: is_general });
+            active.push(Active { interval: *interval, number, kind });
             continue;
         }
         let victim = (0..active.len())
-            .filter(|i| active[*i].general == is_general && usable().any(|n| n == active[*i].number))
+            .filter(|i| active[*i].kind == kind && usable().any(|n| n == active[*i].number))
             .min_by(|i, j| density(&active[*i].interval).total_cmp(&density(&active[*j].interval)));
         match victim.filter(|v| density(&active[*v].interval) < density(interval)) {
             Some(v) => {

@@ -16,6 +16,7 @@ mod lane;
 mod manual;
 mod process;
 mod rendezvous;
+mod row_blocks;
 
 pub use foreign::ForeignHandlers;
 pub use host::HostTransfer;

@@ -1,9 +1,11 @@
 //! The memory of one run of a program on one device, and the views of it that kernels receive.
 
-use super::allocator::{ALIGN, Block};
+use super::allocator::{ALIGN, Allocator, Block, OutOfMemory};
 use super::array::{Array, byte_len};
+use super::rows::{Part, Rows};
 use refcpu_kernels::{DType, Dst, Src};
 use std::ptr::NonNull;
+use std::sync::PoisonError;
 
 /// An array inside a slot: the operand or result of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -64,6 +66,18 @@ struct Slot {
 
 // SAFETY: the pointers in `slots` point into blocks and arrays that the frame holds, which are `Send`. `views` is empty.
 unsafe impl Send for Frame {}
+
+/// The arrays of which blocks use parts.
+struct Parts(Vec<Slot>);
+
+impl Parts {
+    fn slots(&self) -> &[Slot] {
+        &self.0
+    }
+}
+
+// SAFETY: the pointers refer to memory that a frame holds, which may be used from any thread.
+unsafe impl Sync for Parts {}
 
 const UNBOUND: Slot = Slot { ptr: NonNull::dangling(), len: 0, writable: false, alias: false };
 
@@ -231,6 +245,78 @@ impl Frame {
         dsts.clear();
         self.views = (srcs, dsts);
         result
+    }
+
+    /// Calls `work` with each block of rows, and with a frame whose slots are the parts of the arrays that belong to the
+    /// block. `run` calls its function once for each block, possibly on several threads.
+    ///
+    /// # Errors
+    /// Returns an error if there is not enough memory for the local arrays of a block.
+    ///
+    /// # Panics
+    /// Panics if a part exceeds its array or its slot, if the slot of a written part is read-only, or if a written part overlaps
+    /// another part other than itself.
+    pub fn row_blocks(
+        &mut self,
+        rows: &Rows,
+        allocator: &Allocator,
+        run: impl FnOnce(usize, &(dyn Fn(usize) + Sync)),
+        work: &(dyn Fn(&mut Frame, usize) + Sync),
+    ) -> Result<(), OutOfMemory> {
+        let slots: Vec<Slot> = rows.parts.iter().map(|p| self.part(rows, p)).collect();
+        let parts = Parts(slots);
+        let local: usize = rows.local.iter().map(|row| (row * rows.block).next_multiple_of(ALIGN)).sum();
+        let failure = std::sync::Mutex::new(None);
+        run(rows.blocks(), &|block| {
+            let arena = match allocator.allocate(local) {
+                Ok(arena) => arena,
+                Err(e) => return *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(e),
+            };
+            let mut inner = Frame::default();
+            inner.begin(rows.parts.len() + rows.local.len(), arena);
+            let (first, count) = (block * rows.block, rows.rows_of(block));
+            for (slot, (part, whole)) in rows.parts.iter().zip(parts.slots()).enumerate() {
+                let start = first * part.row;
+                let len = if part.is_contained { count * part.row } else { whole.len - start };
+                // SAFETY: `part` checked that the rows are in the slot. Its memory belongs to this frame, which is borrowed until all
+                // blocks have run, and the inner frame ends before. Only this block has access to these bytes, unless they are
+                // not written: written parts have only the bytes of their rows, and overlap only parts with the same rows.
+                let ptr = unsafe { whole.ptr.add(start) };
+                inner.slots[slot] = Slot { ptr, len, writable: part.is_written, alias: false };
+            }
+            let mut offset = 0;
+            for (k, row) in rows.local.iter().enumerate() {
+                inner.bind_arena((rows.parts.len() + k) as u32, offset, row * count);
+                offset += (row * rows.block).next_multiple_of(ALIGN);
+            }
+            work(&mut inner, block);
+        });
+        failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+
+    /// Returns the memory of an array of which blocks use parts, after checking that the parts of different blocks are apart if they
+    /// are written.
+    fn part(&self, rows: &Rows, part: &Part) -> Slot {
+        let (ptr, writable) = self.place(&part.view);
+        let len = part.view.byte_len();
+        let count = if part.is_contained { rows.count } else { rows.count - 1 };
+        assert!(count.checked_mul(part.row).is_some_and(|end| end <= len), "the rows exceed {:?}", part.view);
+        if part.is_written {
+            assert!(writable && part.is_contained, "slot {} is read-only", part.view.slot);
+            let (start, end) = (ptr.addr().get(), ptr.addr().get() + len);
+            for other in rows.parts.iter().filter(|other| !std::ptr::eq(*other, part)) {
+                let at = self.place(&other.view).0.addr().get();
+                let apart = at >= end || at + other.view.byte_len() <= start;
+                let same_rows = at == start && other.is_contained && other.row == part.row;
+                assert!(
+                    apart || same_rows,
+                    "the parts in slots {} and {} overlap",
+                    part.view.slot,
+                    other.view.slot
+                );
+            }
+        }
+        Slot { ptr, len, writable, alias: false }
     }
 
     /// Returns the bytes of an array for reading.

@@ -13,7 +13,9 @@
 mod allocator;
 mod array;
 mod frame;
+mod rows;
 
 pub use allocator::{Allocator, AllocatorOptions, Block, OutOfMemory, Statistics};
 pub use array::{Array, ForeignBytes, HUGE_ARRAY, byte_len};
 pub use frame::{Frame, View};
+pub use rows::{Part, Rows};

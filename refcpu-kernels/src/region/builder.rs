@@ -443,7 +443,7 @@ impl Builder {
             return fail(format!("the size of the iteration space {dims:?} overflows"));
         }
         let (nodes, outputs) = compacted(nodes, outputs);
-        let program = lower(&dims, trailing, &inputs, nodes.clone(), &outputs)?;
+        let program = lower(&dims, trailing, &inputs, nodes.clone(), &outputs, None)?;
         let input_lens = inputs
             .iter()
             .map(|i| match i.access.bounds(&dims) {
@@ -451,7 +451,8 @@ impl Builder {
                 _ => 0,
             })
             .collect();
-        Ok(Region { dims, inputs, outputs, trailing, nodes, program, input_lens })
+        let native = std::sync::Arc::default();
+        Ok(Region { dims, inputs, outputs, trailing, nodes, program, native, input_lens })
     }
 
     fn check(&self, v: Val) -> Result<(), RegionError> {
