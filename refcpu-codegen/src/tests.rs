@@ -229,8 +229,8 @@ impl Generator {
     }
 }
 
-/// Generates a function: straight blocks with branches forward, in a loop of a few iterations. Registers that have values at its end
-/// are stored.
+/// Generates a function: straight blocks with branches forward, in a loop of a few iterations. Registers that have values at
+/// its end are stored.
 fn generate(seed: u64, set: InstructionSet) -> Function {
     let mut f = Function::with_instruction_set(set);
     let counter = f.reg(Type::one(Scalar::I64));

@@ -82,7 +82,8 @@ impl Program {
                 let (x, ty, reduced) = (self.of(Kind::Whole)?, whole, self.ty(Kind::Leading));
                 let (op, initial) = self.r.choose(&[("add", "%zero"), ("maximum", "%low")]);
                 let text = format!(
-                    "stablehlo.reduce({x} init: {initial}) applies stablehlo.{op} across dimensions = [{last}] : ({ty}, tensor<i32>) -> {reduced}"
+                    "stablehlo.reduce({x} init: {initial}) applies stablehlo.{op} across dimensions = [{last}] \
+                     : ({ty}, tensor<i32>) -> {reduced}"
                 );
                 self.add(Kind::Leading, &text);
             }

@@ -9,8 +9,8 @@ use super::verify::verify;
 /// The value of a register: its elements, one after the other as in memory.
 type Value = [u8; MAX_VECTOR];
 
-/// Executes a function on its arrays. `call` answers the function's calls: it receives the number and the arrays. Returns the value
-/// that the function returns.
+/// Executes a function on its arrays. `call` answers the function's calls: it receives the number and the arrays. Returns the
+/// value that the function returns.
 ///
 /// # Errors
 /// Returns an error if the function is invalid.

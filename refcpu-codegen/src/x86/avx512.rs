@@ -227,8 +227,8 @@ impl Emitter<'_> {
         self.set_vector(dst, to);
     }
 
-    /// Corrects V15, the float vector `x` as integers, where the instruction returned the smallest integer for NaN or for values that
-    /// are too large.
+    /// Corrects V15, the float vector `x` as integers, where the instruction returned the smallest integer for NaN or for
+    /// values that are too large.
     fn saturate(&mut self, from: Type, ty: Type, x: u8) {
         let (limit, largest) = match from.scalar {
             Scalar::F32 => (u64::from(2_147_483_648f32.to_bits()), u64::from(i32::MAX.cast_unsigned())),

@@ -29,7 +29,8 @@ const GENERAL: Pool<'static> =
 /// The vector registers of values.
 const VECTOR: Pool<'static> =
     Pool { kind: Kind::Vector, kept: &[], lost: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11] };
-/// The vector registers of vectors in functions that need AVX-512. Instructions on single floats have only the first 16 registers.
+/// The vector registers of vectors in functions that need AVX-512. Instructions on single floats have only the first 16
+/// registers.
 const VECTOR_OF_AVX512: Pool<'static> = Pool {
     kind: Kind::Vector,
     kept: &[],
@@ -95,7 +96,8 @@ pub(crate) fn assemble(f: &Function, liveness: &Liveness) -> Result<Vec<u8>, Err
     e.finish()
 }
 
-/// The layout of the stack frame: spilled values, the state of calls, the function that answers them, the stack pointer of the caller.
+/// The layout of the stack frame: spilled values, the state of calls, the function that answers them, the stack pointer of the
+/// caller.
 struct Frame {
     /// The offset of the state; the function and the stack pointer follow.
     state: u32,

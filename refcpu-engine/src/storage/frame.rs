@@ -278,9 +278,10 @@ impl Frame {
             for (slot, (part, whole)) in rows.parts.iter().zip(parts.slots()).enumerate() {
                 let start = first * part.row;
                 let len = if part.is_contained { count * part.row } else { whole.len - start };
-                // SAFETY: `part` checked that the rows are in the slot. Its memory belongs to this frame, which is borrowed until all
-                // blocks have run, and the inner frame ends before. Only this block has access to these bytes, unless they are
-                // not written: written parts have only the bytes of their rows, and overlap only parts with the same rows.
+                // SAFETY: `part` checked that the rows are in the slot. Its memory belongs to this frame, which is borrowed
+                // until all blocks have run, and the inner frame ends before. Only this block has access to these bytes, unless
+                // they are not written: written parts have only the bytes of their rows, and overlap only parts with the same
+                // rows.
                 let ptr = unsafe { whole.ptr.add(start) };
                 inner.slots[slot] = Slot { ptr, len, writable: part.is_written, alias: false };
             }
@@ -294,8 +295,8 @@ impl Frame {
         failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 
-    /// Returns the memory of an array of which blocks use parts, after checking that the parts of different blocks are apart if they
-    /// are written.
+    /// Returns the memory of an array of which blocks use parts, after checking that the parts of different blocks are apart if
+    /// they are written.
     fn part(&self, rows: &Rows, part: &Part) -> Slot {
         let (ptr, writable) = self.place(&part.view);
         let len = part.view.byte_len();

@@ -25,7 +25,8 @@ pub(crate) fn instruction_set() -> Option<InstructionSet> {
     })
 }
 
-/// Reports that the system refuses executable memory, once per process. Code that is too large stays interpreted without a message.
+/// Reports that the system refuses executable memory, once per process. Code that is too large stays interpreted without a
+/// message.
 pub(crate) fn report(error: &Error) {
     static REPORTED: Once = Once::new();
     if matches!(error, Error::Memory(_)) {

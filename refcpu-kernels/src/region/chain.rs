@@ -84,13 +84,13 @@ impl ChainCode {
     /// Executes the chain on a tile of `n` elements.
     ///
     /// # Safety
-    /// `table` must have the address of each slot, and the slots that the chain names must refer to `n` elements of their types, or to
-    /// one element if they are single.
+    /// `table` must have the address of each slot, and the slots that the chain names must refer to `n` elements of their
+    /// types, or to one element if they are single.
     pub(super) unsafe fn run(&self, table: *const *mut u8, n: usize) {
         let (_, code) =
             self.functions.iter().find(|(length, _)| *length == n).expect("tiles have known lengths");
-        // SAFETY: the table has at least `slots` entries. The functions were declared with the sizes that the caller guarantees, and
-        // with no bytes for other slots; they make no calls.
+        // SAFETY: the table has at least `slots` entries. The functions were declared with the sizes that the caller
+        // guarantees, and with no bytes for other slots; they make no calls.
         unsafe {
             let bases = std::slice::from_raw_parts(table, self.slots);
             code.call_at(bases, &mut |_| unreachable!("chains make no calls"));

@@ -182,8 +182,8 @@ impl<'a> Lowering<'a> {
 
     /// Divides the nodes into groups in an order in which they can be computed: chains, and all other nodes alone.
     ///
-    /// The level of a node is the number of changes between chains and other nodes on a path to it, so that all operations of a level
-    /// can be computed together.
+    /// The level of a node is the number of changes between chains and other nodes on a path to it, so that all operations of a
+    /// level can be computed together.
     fn groups(&self, order: &[u32], set: InstructionSet) -> Vec<Vec<u32>> {
         let mut rates = vec![Rate::Once; self.nodes.len()];
         let mut levels = vec![0usize; self.nodes.len()];

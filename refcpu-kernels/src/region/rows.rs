@@ -17,8 +17,8 @@ impl Region {
     /// Returns the region for `block` of `rows` rows, which is the same for all blocks. The leading dimensions with `rows` points
     /// become one dimension, the first.
     ///
-    /// Returns `None` if no leading dimensions have this number of points, if a reduction is over one of them, or if the rows do not
-    /// have the same code and equal distances in all inputs.
+    /// Returns `None` if no leading dimensions have this number of points, if a reduction is over one of them, or if the rows
+    /// do not have the same code and equal distances in all inputs.
     pub fn row_block(&self, rows: usize, block: usize) -> Option<Region> {
         let leading = self.leading(rows)?;
         let inputs: Option<Vec<InputSpec>> = self

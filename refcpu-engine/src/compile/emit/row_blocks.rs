@@ -246,7 +246,8 @@ impl<'a> Group<'a> {
         Some((reads, writes))
     }
 
-    /// Returns the part for an array that is read or written. There is none if another part overlaps it, and one of them is written.
+    /// Returns the part for an array that is read or written. There is none if another part overlaps it, and one of them is
+    /// written.
     fn part(&mut self, view: &View, row: usize, is_contained: bool, is_written: bool) -> Option<usize> {
         let range = Range::of(view);
         let same = |(r, p): &(Range, Part)| *r == range && p.row == row && p.is_contained == is_contained;

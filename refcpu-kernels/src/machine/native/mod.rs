@@ -92,11 +92,12 @@ impl Native {
 }
 
 impl MachineCode {
-    /// Executes the code from an instruction at which it can start. `call` executes the instruction of a number on the cells and the
-    /// arrays, and returns 0 if it succeeded.
+    /// Executes the code from an instruction at which it can start. `call` executes the instruction of a number on the cells
+    /// and the arrays, and returns 0 if it succeeded.
     ///
     /// # Safety
-    /// `cells` and `bases` must point to the cells and arrays that the program was created for, which nothing else uses but `call`.
+    /// `cells` and `bases` must point to the cells and arrays that the program was created for, which nothing else uses but
+    /// `call`.
     pub(super) unsafe fn run(
         &self,
         cells: *mut u64,
