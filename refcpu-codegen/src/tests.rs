@@ -2,7 +2,7 @@
 
 use crate::ir::{
     Access, Array, BinaryOp, Block, End, Function, Index, Inst, InstructionSet, Reg, Relation, Scalar, Type,
-    UnaryOp,
+    UnaryOp, is_type,
 };
 use crate::{Compiled, Error, interpret};
 
@@ -27,7 +27,8 @@ impl Random {
 }
 
 const SETS: [InstructionSet; 2] = [InstructionSet::Avx2, InstructionSet::Avx512];
-const SCALARS: [Scalar; 5] = [Scalar::Bool, Scalar::I32, Scalar::I64, Scalar::F32, Scalar::F64];
+const SCALARS: [Scalar; 7] =
+    [Scalar::Bool, Scalar::I32, Scalar::I64, Scalar::F32, Scalar::F64, Scalar::I8, Scalar::I16];
 /// The number of elements of each array.
 const LEN: usize = 41;
 
@@ -35,6 +36,8 @@ const LEN: usize = 41;
 fn number(r: &mut Random, scalar: Scalar) -> u64 {
     match scalar {
         Scalar::Bool => r.next() & 1,
+        Scalar::I8 => r.next() & 0xff,
+        Scalar::I16 => r.next() & 0xffff,
         Scalar::I32 => u64::from(match r.below(4) {
             0 => r.next() as u32,
             1 => (r.below(40) as i32 - 4).cast_unsigned(),
@@ -121,7 +124,8 @@ impl Generator {
             return Type::vector(scalar, self.r.choose(booleans(self.f.set)));
         }
         let bytes = self.r.choose(vectors(self.f.set));
-        Type::vector(scalar, (bytes / scalar.size()) as u8)
+        let ty = Type::vector(scalar, (bytes / scalar.size()) as u8);
+        if is_type(ty, self.f.set) { ty } else { Type::one(scalar) }
     }
 
     fn of(&mut self, wanted: impl Fn(Type) -> bool) -> Option<Reg> {
@@ -189,6 +193,7 @@ impl Generator {
             5 => {
                 let condition =
                     self.of(|t| t.scalar == Scalar::Bool && (t.lanes == 1 || t.lanes == ty.lanes))?;
+                let ty = if ty.scalar.is_narrow() { Type { scalar: Scalar::I32, ..ty } } else { ty };
                 let (a, b) = (self.of(|t| t == ty)?, self.of(|t| t == ty)?);
                 Inst::Select { condition, a, b, dst: self.result(ty) }
             }
@@ -373,6 +378,7 @@ fn every_operation_has_the_results_of_the_interpreter() {
         for scalar in &SCALARS[1..] {
             types.extend(vectors(set).iter().map(|b| Type::vector(*scalar, (b / scalar.size()) as u8)));
         }
+        types.retain(|t| is_type(*t, set));
         types.extend(booleans(set).iter().map(|lanes| Type::vector(Scalar::Bool, *lanes)));
         types.retain(|t| t.lanes != 1 || t.size() <= 8);
         for ty in types.clone() {

@@ -20,13 +20,18 @@ pub enum Scalar {
     F32,
     /// A 64-bit float.
     F64,
+    /// An 8-bit integer, which can only be moved and converted.
+    I8,
+    /// A 16-bit integer, which can only be moved and converted.
+    I16,
 }
 
 impl Scalar {
     /// Returns the size of an element in memory in bytes.
     pub const fn size(self) -> usize {
         match self {
-            Self::Bool => 1,
+            Self::Bool | Self::I8 => 1,
+            Self::I16 => 2,
             Self::I32 | Self::F32 => 4,
             Self::I64 | Self::F64 => 8,
         }
@@ -37,10 +42,15 @@ impl Scalar {
         matches!(self, Self::F32 | Self::F64)
     }
 
+    /// Returns whether the type has only moves and conversions.
+    pub const fn is_narrow(self) -> bool {
+        matches!(self, Self::I8 | Self::I16)
+    }
+
     /// Returns the bits of the number 1.
     pub(crate) const fn one(self) -> u64 {
         match self {
-            Self::Bool | Self::I32 | Self::I64 => 1,
+            Self::Bool | Self::I32 | Self::I64 | Self::I8 | Self::I16 => 1,
             Self::F32 => 1f32.to_bits() as u64,
             Self::F64 => 1f64.to_bits(),
         }
@@ -72,7 +82,7 @@ impl InstructionSet {
 pub struct Type {
     /// The element type.
     pub scalar: Scalar,
-    /// The number of elements: 1, or a power of two that makes the vector 8, 16, 32 or 64 bytes long; of booleans, 2, 4, 8 or 16.
+    /// The number of elements: 1, or a power of two that makes the vector 8, 16, 32 or 64 bytes long; at most 16 of less than 4 bytes.
     pub lanes: u8,
 }
 
@@ -142,7 +152,7 @@ pub enum UnaryOp {
     /// The value converted to the type of the result. Integers are signed; floats are truncated and saturate, and NaN becomes 0.
     /// Without AVX-512, only vectors of booleans become vectors of any type, and vectors of I32 become those of F32.
     Convert,
-    /// An unsigned I32 as I64; vectors with AVX-512.
+    /// An unsigned integer as a wider one; vectors with AVX-512.
     Extend,
     /// The bits of the value as a type of the same size.
     Reinterpret,
@@ -174,12 +184,13 @@ impl UnaryOp {
 
     /// Returns whether the operation is defined from values of one type to values of another.
     pub fn is_defined(self, from: Type, to: Type, set: InstructionSet) -> bool {
-        use Scalar::{Bool, F32, F64, I32, I64};
+        use Scalar::{Bool, F32, F64, I8, I16, I32, I64};
         let avx512 = set == InstructionSet::Avx512;
         match self {
             Self::Copy => from == to,
             Self::Negate => {
-                from == to && (from.scalar.is_float() || from.is_general() && from.scalar != Bool)
+                let integer = from.is_general() && matches!(from.scalar, I32 | I64);
+                from == to && (from.scalar.is_float() || integer)
             }
             Self::Abs | Self::Sqrt | Self::Floor | Self::Ceil | Self::RoundEven => {
                 from == to && from.scalar.is_float()
@@ -188,7 +199,8 @@ impl UnaryOp {
                 from.lanes == to.lanes
                     && match (from.scalar, to.scalar) {
                         (Bool, I32 | I64 | F32 | F64) | (I32, F32) => true,
-                        (I32, I64 | F64) | (I64, I32 | F64) | (F32, F64 | I32) | (F64, F32 | I64) => avx512,
+                        (I32, I8 | I16 | I64 | F64) | (I8 | I16, I32) => avx512,
+                        (I64, I32 | F64) | (F32, F64 | I32) | (F64, F32 | I64) => avx512,
                         _ => false,
                     }
             }
@@ -198,7 +210,8 @@ impl UnaryOp {
                     && matches!(
                         (from.scalar, to.scalar),
                         (Bool, I32 | I64 | F32 | F64)
-                            | (I32, I64 | F32 | F64)
+                            | (I32, I8 | I16 | I64 | F32 | F64)
+                            | (I8 | I16, I32)
                             | (I64, I32 | F32 | F64)
                             | (F32, F64 | I32)
                             | (F64, F32 | I64)
@@ -207,7 +220,7 @@ impl UnaryOp {
             Self::Extend => {
                 from.lanes == to.lanes
                     && (from.lanes == 1 || avx512)
-                    && (from.scalar, to.scalar) == (I32, I64)
+                    && matches!((from.scalar, to.scalar), (I32, I64) | (I8 | I16, I32))
             }
             Self::Reinterpret => {
                 from.lanes == to.lanes
@@ -286,6 +299,9 @@ impl BinaryOp {
         // AVX2 lacks these operations on vectors of I64.
         let lacking = vector && scalar == Scalar::I64 && set == InstructionSet::Avx2;
         let integer = matches!(scalar, Scalar::I32 | Scalar::I64);
+        if scalar.is_narrow() {
+            return false;
+        }
         match self {
             Self::Add | Self::Subtract => scalar != Scalar::Bool,
             Self::Multiply | Self::Maximum | Self::Minimum => scalar != Scalar::Bool && !lacking,
@@ -326,7 +342,8 @@ impl Relation {
     pub fn is_defined(self, ty: Type, set: InstructionSet) -> bool {
         let unsigned = matches!(self, Self::LtUnsigned | Self::LeUnsigned);
         let lacking = ty.lanes > 1 && set == InstructionSet::Avx2;
-        ty.scalar != Scalar::Bool && !(unsigned && (ty.scalar.is_float() || lacking))
+        let has_order = ty.scalar != Scalar::Bool && !ty.scalar.is_narrow();
+        has_order && !(unsigned && (ty.scalar.is_float() || lacking))
     }
 }
 

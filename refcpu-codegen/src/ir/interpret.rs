@@ -209,10 +209,12 @@ fn unary(op: UnaryOp, from: Type, to: Type, x: u64) -> u64 {
 }
 
 fn convert(from: Scalar, to: Scalar, x: u64) -> u64 {
-    use Scalar::{Bool, F32, F64, I32, I64};
+    use Scalar::{Bool, F32, F64, I8, I16, I32, I64};
     let f32s = |x: f32| u64::from(x.to_bits());
     match (from, to) {
-        (Bool | I64, I32 | I64) => x,
+        (Bool | I64, I32 | I64) | (I32, I8 | I16) => x,
+        (I8, I32) => u64::from(i32::from(x as i8).cast_unsigned()),
+        (I16, I32) => u64::from(i32::from(x as i16).cast_unsigned()),
         (I32, I64) => i64::from(x as i32).cast_unsigned(),
         (Bool | I64, F32) => f32s(x.cast_signed() as f32),
         (Bool | I64, F64) => (x.cast_signed() as f64).to_bits(),
@@ -312,6 +314,6 @@ fn binary(op: BinaryOp, scalar: Scalar, a: u64, b: u64) -> u64 {
         Scalar::F32 => u64::from(float32(op, f32::from_bits(a as u32), f32::from_bits(b as u32)).to_bits()),
         Scalar::F64 => float64(op, f64::from_bits(a), f64::from_bits(b)).to_bits(),
         Scalar::I64 => binary64(op, a, b),
-        Scalar::I32 | Scalar::Bool => u64::from(binary32(op, a as u32, b as u32)),
+        Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::Bool => u64::from(binary32(op, a as u32, b as u32)),
     }
 }

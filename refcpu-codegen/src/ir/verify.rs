@@ -39,9 +39,10 @@ fn fail(block: usize, instruction: usize, rule: String) -> Error {
     Error::Invalid { block, instruction, rule }
 }
 
-fn is_type(ty: Type, set: InstructionSet) -> bool {
+pub(crate) fn is_type(ty: Type, set: InstructionSet) -> bool {
     match ty.scalar {
         _ if ty.lanes == 1 => true,
+        Scalar::I8 | Scalar::I16 if set == InstructionSet::Avx2 || ty.lanes > 16 => false,
         Scalar::Bool => matches!(ty.lanes, 2 | 4 | 8) || ty.lanes == 16 && set == InstructionSet::Avx512,
         _ => ty.lanes.is_power_of_two() && (8..=set.vector()).contains(&ty.size()),
     }
@@ -98,6 +99,9 @@ fn instruction(f: &Function, inst: &Inst) -> Result<(), String> {
         Inst::Select { condition, a, b, .. } => {
             if ty(*condition) != boolean {
                 expect("the condition", ty(*condition), Type { lanes: dst.lanes, ..boolean })?;
+            }
+            if dst.scalar.is_narrow() {
+                return Err(format!("a selection of {dst} is not defined"));
             }
             expect("the first value", ty(*a), dst)?;
             expect("the second value", ty(*b), dst)?;

@@ -67,7 +67,8 @@ impl Emitter<'_> {
     /// Sets each element of a machine register to these bits.
     fn repeat(&mut self, ty: Type, to: u8, bits: u64) {
         if bits == 0 {
-            return self.op3(codes::binary(BinaryOp::Xor, ty), v(ty, to), v(ty, to), v(ty, to));
+            // This also clears the rest of a longer register.
+            return self.op3(Code::EVEX_Vpxord_xmm_k1z_xmm_xmmm128b32, xmm(to), xmm(to), xmm(to));
         }
         self.set(RAX, bits);
         self.op2(codes::broadcast_general(ty), v(ty, to), self.general_of(ty, RAX));

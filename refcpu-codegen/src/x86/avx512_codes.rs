@@ -99,6 +99,7 @@ fn width(ty: Type) -> usize {
 }
 
 fn form(forms: &Forms, ty: Type) -> Code {
+    debug_assert!(!ty.scalar.is_narrow(), "narrow integers have only moves and conversions");
     forms[width(ty) + if ty.scalar.size() == 8 { 3 } else { 0 }]
 }
 
@@ -155,7 +156,14 @@ pub(super) fn broadcast(ty: Type) -> Code {
 
 /// Returns the instruction that repeats a general-purpose register.
 pub(super) fn broadcast_general(ty: Type) -> Code {
-    form(&BROADCAST_GENERAL, ty)
+    let wide = width(ty) == 1;
+    match ty.scalar {
+        Scalar::I8 if wide => Code::EVEX_Vpbroadcastb_ymm_k1z_r32,
+        Scalar::I8 => Code::EVEX_Vpbroadcastb_xmm_k1z_r32,
+        Scalar::I16 if wide => Code::EVEX_Vpbroadcastw_ymm_k1z_r32,
+        Scalar::I16 => Code::EVEX_Vpbroadcastw_xmm_k1z_r32,
+        _ => form(&BROADCAST_GENERAL, ty),
+    }
 }
 
 /// Returns the instruction for the larger or smaller one of two floats, by an immediate.
@@ -193,10 +201,24 @@ pub(super) fn float_unary(op: UnaryOp, ty: Type) -> (Code, Option<u32>) {
 
 /// Returns the instruction that converts vectors of one element type to those of another, which has the type `to`.
 pub(super) fn convert(from: Scalar, to: Type, unsigned: bool) -> Code {
-    use Scalar::{F32, F64, I32, I64};
+    use Scalar::{F32, F64, I8, I16, I32, I64};
     // The width of a conversion is that of its longer side.
     let longer = if from.size() > to.scalar.size() { Type { scalar: from, ..to } } else { to };
     let forms = match (from, to.scalar) {
+        (I8, I32) if unsigned => forms!(EVEX_Vpmovzxbd_xmm_k1z_xmmm32 EVEX_Vpmovzxbd_ymm_k1z_xmmm64
+            EVEX_Vpmovzxbd_zmm_k1z_xmmm128),
+        (I8, I32) => forms!(EVEX_Vpmovsxbd_xmm_k1z_xmmm32 EVEX_Vpmovsxbd_ymm_k1z_xmmm64
+            EVEX_Vpmovsxbd_zmm_k1z_xmmm128),
+        (I16, I32) if unsigned => forms!(EVEX_Vpmovzxwd_xmm_k1z_xmmm64 EVEX_Vpmovzxwd_ymm_k1z_xmmm128
+            EVEX_Vpmovzxwd_zmm_k1z_ymmm256),
+        (I16, I32) => forms!(EVEX_Vpmovsxwd_xmm_k1z_xmmm64 EVEX_Vpmovsxwd_ymm_k1z_xmmm128
+            EVEX_Vpmovsxwd_zmm_k1z_ymmm256),
+        (I32, I8) => {
+            forms!(EVEX_Vpmovdb_xmmm32_k1z_xmm EVEX_Vpmovdb_xmmm64_k1z_ymm EVEX_Vpmovdb_xmmm128_k1z_zmm)
+        }
+        (I32, I16) => {
+            forms!(EVEX_Vpmovdw_xmmm64_k1z_xmm EVEX_Vpmovdw_xmmm128_k1z_ymm EVEX_Vpmovdw_ymmm256_k1z_zmm)
+        }
         (I32, F32) => forms!(EVEX_Vcvtdq2ps_xmm_k1z_xmmm128b32 EVEX_Vcvtdq2ps_ymm_k1z_ymmm256b32
             EVEX_Vcvtdq2ps_zmm_k1z_zmmm512b32_er),
         (I32, F64) => forms!(EVEX_Vcvtdq2pd_xmm_k1z_xmmm64b32 EVEX_Vcvtdq2pd_ymm_k1z_xmmm128b32

@@ -41,6 +41,11 @@ pub(super) fn r32(n: u8) -> Register {
     Register::EAX + u32::from(n)
 }
 
+/// Returns the lowest two bytes of a 64-bit register.
+pub(super) fn r16(n: u8) -> Register {
+    Register::AX + u32::from(n)
+}
+
 /// Returns the lowest byte of a 64-bit register.
 pub(super) fn r8(n: u8) -> Register {
     match n {

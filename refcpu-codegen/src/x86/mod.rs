@@ -20,7 +20,7 @@ use crate::ir::{
     Access, Block, End, Error, Function, Inst, InstructionSet, Liveness, Reg, Scalar, Type, UnaryOp,
 };
 use allocate::{Kind, Pool, allocate};
-use emitter::{BASES, Emitter, FIRST_BASE, Label, RAX, RCX, RDX, RSP, memory, r8, r32, r64};
+use emitter::{BASES, Emitter, FIRST_BASE, Label, RAX, RCX, RDX, RSP, memory, r8, r16, r32, r64};
 use iced_x86::{Code, Instruction, Register};
 
 /// The general-purpose registers of values: those that a call keeps, and others.
@@ -227,7 +227,8 @@ fn load(e: &mut Emitter<'_>, dst: Reg, at: &Access) {
         return e.set_vector(dst, to);
     }
     e.add(match ty.scalar {
-        Scalar::Bool => Instruction::with2(Code::Movzx_r32_rm8, r32(to), from),
+        Scalar::Bool | Scalar::I8 => Instruction::with2(Code::Movzx_r32_rm8, r32(to), from),
+        Scalar::I16 => Instruction::with2(Code::Movzx_r32_rm16, r32(to), from),
         Scalar::I64 => Instruction::with2(Code::Mov_r64_rm64, r64(to), from),
         _ => Instruction::with2(Code::Mov_r32_rm32, r32(to), from),
     });
@@ -247,7 +248,8 @@ fn store(e: &mut Emitter<'_>, src: Reg, at: &Access) {
     }
     let n = e.general(src, RDX);
     e.add(match ty.scalar {
-        Scalar::Bool => Instruction::with2(Code::Mov_rm8_r8, to, r8(n)),
+        Scalar::Bool | Scalar::I8 => Instruction::with2(Code::Mov_rm8_r8, to, r8(n)),
+        Scalar::I16 => Instruction::with2(Code::Mov_rm16_r16, to, r16(n)),
         Scalar::I64 => Instruction::with2(Code::Mov_rm64_r64, to, r64(n)),
         _ => Instruction::with2(Code::Mov_rm32_r32, to, r32(n)),
     });

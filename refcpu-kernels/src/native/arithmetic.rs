@@ -28,6 +28,14 @@ pub(crate) enum Arithmetic {
     Sign(Scalar),
     /// An F32 rounded to a value of BF16.
     RoundToBf16,
+    /// The bits of the BF16 to which an F32 is rounded, as an I16.
+    EncodeBf16,
+    /// The F32 of the bits of a BF16.
+    DecodeBf16,
+    /// An integer of the first type, signed if `true`, as an I32 or F32.
+    Widen(Scalar, bool, Scalar),
+    /// The low bits of an I32 as a narrower integer.
+    Narrow(Scalar),
     /// The second value if the first one, a boolean, is true, otherwise the third.
     Select(Scalar),
 }
@@ -47,7 +55,10 @@ impl Arithmetic {
             | Self::IsNan(s)
             | Self::Sign(s)
             | Self::Select(s) => s,
-            Self::RoundToBf16 => Scalar::F32,
+            Self::RoundToBf16 | Self::EncodeBf16 => Scalar::F32,
+            Self::DecodeBf16 => Scalar::I16,
+            Self::Widen(from, ..) => from,
+            Self::Narrow(_) => Scalar::I32,
         }
     }
 
@@ -61,7 +72,9 @@ impl Arithmetic {
             | Self::Not(s)
             | Self::Sign(s)
             | Self::Select(s) => s,
-            Self::RoundToBf16 => Scalar::F32,
+            Self::RoundToBf16 | Self::DecodeBf16 => Scalar::F32,
+            Self::EncodeBf16 => Scalar::I16,
+            Self::Widen(.., to) | Self::Narrow(to) => to,
             Self::Compare(..) | Self::IsFinite(_) | Self::IsNan(_) => Scalar::Bool,
         }
     }
@@ -77,6 +90,9 @@ impl Arithmetic {
             Self::Compare(relation, s) => relation.is_defined(of(s), set),
             Self::Not(s) => BinaryOp::Xor.is_defined(of(s), set),
             Self::IsFinite(_) | Self::IsNan(_) | Self::Sign(_) | Self::RoundToBf16 | Self::Select(_) => true,
+            Self::EncodeBf16 | Self::DecodeBf16 | Self::Widen(..) | Self::Narrow(_) => {
+                lanes == 1 || set == InstructionSet::Avx512
+            }
         }
     }
 
@@ -111,7 +127,34 @@ impl Arithmetic {
             }
             Self::IsNan(_) => f.push(Inst::Compare { relation: Relation::Ne, dst, a, b: a }),
             Self::Sign(scalar) => sign(f, dst, a, scalar, constant),
-            Self::RoundToBf16 => round_to_bf16(f, dst, a, constant),
+            Self::RoundToBf16 => {
+                let a = bits_of_bf16(f, a, constant);
+                f.push(Inst::Unary { op: UnaryOp::Reinterpret, dst, a });
+            }
+            Self::EncodeBf16 => {
+                let distance = constant(f, Type { scalar: Scalar::I32, ..ty }, 16);
+                let a = bits_of_bf16(f, a, constant);
+                let upper = f.reg(f.type_of(a));
+                f.push(Inst::Binary { op: BinaryOp::ShiftRight, dst: upper, a, b: distance });
+                f.push(Inst::Unary { op: UnaryOp::Convert, dst, a: upper });
+            }
+            Self::DecodeBf16 => {
+                let integer = Type { scalar: Scalar::I32, ..ty };
+                let (wide, bits, distance) = (f.reg(integer), f.reg(integer), constant(f, integer, 16));
+                f.push(Inst::Unary { op: UnaryOp::Extend, dst: wide, a });
+                f.push(Inst::Binary { op: BinaryOp::ShiftLeft, dst: bits, a: wide, b: distance });
+                f.push(Inst::Unary { op: UnaryOp::Reinterpret, dst, a: bits });
+            }
+            Self::Widen(_, signed, to) => {
+                let op = if signed { UnaryOp::Convert } else { UnaryOp::Extend };
+                let is_float = to.is_float();
+                let wide = if is_float { f.reg(Type { scalar: Scalar::I32, ..ty }) } else { dst };
+                f.push(Inst::Unary { op, dst: wide, a });
+                if is_float {
+                    f.push(Inst::Unary { op: UnaryOp::Convert, dst, a: wide });
+                }
+            }
+            Self::Narrow(_) => f.push(Inst::Unary { op: UnaryOp::Convert, dst, a }),
             Self::Fused(op, reversed, _) => {
                 let product = f.reg(ty);
                 f.push(Inst::Binary { op: BinaryOp::Multiply, dst: product, a, b });
@@ -134,7 +177,11 @@ impl Arithmetic {
             | Self::IsFinite(_)
             | Self::IsNan(_)
             | Self::Sign(_)
-            | Self::RoundToBf16 => 1,
+            | Self::RoundToBf16
+            | Self::EncodeBf16
+            | Self::DecodeBf16
+            | Self::Widen(..)
+            | Self::Narrow(_) => 1,
             Self::Binary(..) | Self::Compare(..) => 2,
             Self::Fused(..) | Self::Clamp(..) | Self::Select(_) => 3,
         }
@@ -163,13 +210,8 @@ fn sign(
     f.push(Inst::Select { dst, condition: unchanged, a, b: signed });
 }
 
-/// Adds the rounding of F32 to the nearest value of BF16, the even one of two. The upper half of its bits is the result.
-fn round_to_bf16(
-    f: &mut Function,
-    dst: Reg,
-    a: Reg,
-    mut constant: impl FnMut(&mut Function, Type, u64) -> Reg,
-) {
+/// Adds the rounding of F32 to the nearest value of BF16, the even one of two. Returns its bits as an F32.
+fn bits_of_bf16(f: &mut Function, a: Reg, mut constant: impl FnMut(&mut Function, Type, u64) -> Reg) -> Reg {
     let ty = f.type_of(a);
     let integer = Type { scalar: Scalar::I32, ..ty };
     let constants = [16, 1, 0x7fff, 0xffff_0000, 0x40_0000].map(|bits| constant(f, integer, bits));
@@ -185,7 +227,7 @@ fn round_to_bf16(
     f.push(Inst::Compare { relation: Relation::Ne, dst: is_nan, a, b: a });
     f.push(Inst::Select { dst: chosen, condition: is_nan, a: nan, b: sum });
     f.push(Inst::Binary { op: BinaryOp::And, dst: rounded, a: chosen, b: upper });
-    f.push(Inst::Unary { op: UnaryOp::Reinterpret, dst, a: rounded });
+    rounded
 }
 
 /// Returns the type of a register for elements of this type in memory, if there is one.
@@ -271,6 +313,28 @@ pub(crate) fn relation(direction: Direction, unsigned: bool) -> Relation {
 /// Returns whether the equivalent of an operation has its first two operands in the other order.
 pub(crate) fn is_swapped(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::Compare(Direction::Gt | Direction::Ge, _))
+}
+
+/// Returns the equivalent of a conversion from or to a type that has no arithmetic in machine code.
+pub(crate) fn narrow_operation(opcode: Opcode, to: ComputeType, from: ComputeType) -> Option<Arithmetic> {
+    use ComputeType::{F32, S8, S16, S32, U8, U16, U32};
+    let narrow = |ty: ComputeType| match ty {
+        S8 | U8 => Some(Scalar::I8),
+        S16 | U16 => Some(Scalar::I16),
+        _ => None,
+    };
+    match (opcode, from, to) {
+        (Opcode::FromBits(DType::BF16), U16, F32) => Some(Arithmetic::DecodeBf16),
+        (Opcode::ToBits(DType::BF16), F32, U16) => Some(Arithmetic::EncodeBf16),
+        (Opcode::Convert, _, S32 | U32) => {
+            narrow(from).map(|scalar| Arithmetic::Widen(scalar, from.is_signed_integer(), Scalar::I32))
+        }
+        (Opcode::Convert, _, F32) => {
+            narrow(from).map(|scalar| Arithmetic::Widen(scalar, from.is_signed_integer(), Scalar::F32))
+        }
+        (Opcode::Convert, S32 | U32, _) => narrow(to).map(Arithmetic::Narrow),
+        _ => None,
+    }
 }
 
 /// Returns the equivalent of an operation of tiles on operands of type `from` with a result of type `to`.

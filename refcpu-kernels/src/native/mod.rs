@@ -3,7 +3,7 @@
 mod arithmetic;
 
 pub(crate) use arithmetic::{
-    Arithmetic, binary, compute_scalar, is_swapped, relation, scalar_of, tile_operation,
+    Arithmetic, binary, compute_scalar, is_swapped, narrow_operation, relation, scalar_of, tile_operation,
 };
 
 use crate::isa::{Level, level};

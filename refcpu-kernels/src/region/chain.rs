@@ -1,7 +1,8 @@
 //! Chains: operations of a region that run as one piece of machine code, whose values stay in registers.
 
 use super::node::Node;
-use crate::native::{Arithmetic, compute_scalar, is_swapped, tile_operation};
+use crate::ComputeType;
+use crate::native::{Arithmetic, compute_scalar, is_swapped, narrow_operation, tile_operation};
 use crate::tile::Opcode;
 use refcpu_codegen::{
     Access, Array, BinaryOp, Block, Compiled, End, Error, Function, Index, Inst, InstructionSet, Reg, Scalar,
@@ -49,11 +50,20 @@ pub(super) fn operation(nodes: &[Node], node: &Node, set: InstructionSet) -> Opt
             let op = if from == to { UnaryOp::Copy } else { UnaryOp::Reinterpret };
             Arithmetic::Unary(op, from, to)
         }
-        _ => tile_operation(opcode, ty, types[0])?,
+        _ => narrow_operation(opcode, ty, types[0]).or_else(|| tile_operation(opcode, ty, types[0]))?,
     };
-    let is_typed = types.iter().enumerate().all(|(k, t)| compute_scalar(*t) == Some(op.operand(k)));
+    let is_typed = types.iter().enumerate().all(|(k, t)| scalar(*t) == Some(op.operand(k)));
     let is_defined = [1, 4].iter().all(|lanes| op.is_defined(*lanes, set));
-    (is_typed && is_defined && compute_scalar(ty) == Some(op.result())).then_some(op)
+    (is_typed && is_defined && scalar(ty) == Some(op.result())).then_some(op)
+}
+
+/// Returns the type of a register for elements of this type in a tile.
+fn scalar(ty: ComputeType) -> Option<Scalar> {
+    match ty {
+        ComputeType::S8 | ComputeType::U8 => Some(Scalar::I8),
+        ComputeType::S16 | ComputeType::U16 => Some(Scalar::I16),
+        _ => compute_scalar(ty),
+    }
 }
 
 impl Chain<'_> {
@@ -76,7 +86,7 @@ impl Chain<'_> {
     }
 
     fn scalar(&self, id: u32) -> Scalar {
-        compute_scalar(self.nodes[id as usize].ty()).expect("a chain has only types of the code generator")
+        scalar(self.nodes[id as usize].ty()).expect("a chain has only types of the code generator")
     }
 }
 

@@ -25,7 +25,7 @@ impl Random {
     }
 }
 
-const TYPES: [DType; 10] = [
+const TYPES: [DType; 14] = [
     DType::Pred,
     DType::S32,
     DType::U32,
@@ -35,7 +35,11 @@ const TYPES: [DType; 10] = [
     DType::F32,
     DType::F64,
     DType::BF16,
+    DType::BF16,
     DType::S8,
+    DType::U8,
+    DType::S16,
+    DType::U16,
 ];
 
 /// Returns the bytes of a number of the type, often one that operations treat specially.
