@@ -293,6 +293,11 @@ impl BinaryOp {
         Self::ShiftRightSigned,
     ];
 
+    /// Returns whether the operation has the same result if its operands are exchanged. That of floats may be another NaN.
+    pub(crate) fn is_commutative(self) -> bool {
+        matches!(self, Self::Add | Self::Multiply | Self::And | Self::Or | Self::Xor)
+    }
+
     /// Returns whether the operation is defined on values of a type.
     pub fn is_defined(self, ty: Type, set: InstructionSet) -> bool {
         let (scalar, vector) = (ty.scalar, ty.lanes > 1);
