@@ -657,6 +657,30 @@ impl Function {
         self.blocks[self.at].insts.push(inst);
     }
 
+    /// Removes the instructions of the selected block, and returns them.
+    ///
+    /// # Panics
+    /// Panics if no block exists.
+    pub fn take(&mut self) -> Vec<Inst> {
+        std::mem::take(&mut self.blocks[self.at].insts)
+    }
+
+    /// Adds lists of instructions to the selected block in turn: the first one of each, the second one of each, and so on. The lists
+    /// must be independent of each other; a processor then executes them at the same time.
+    ///
+    /// # Panics
+    /// Panics if no block exists.
+    pub fn interleave(&mut self, lists: Vec<Vec<Inst>>) {
+        let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
+        loop {
+            let next: Vec<Inst> = lists.iter_mut().filter_map(Iterator::next).collect();
+            if next.is_empty() {
+                return;
+            }
+            self.blocks[self.at].insts.extend(next);
+        }
+    }
+
     /// Ends the selected block.
     ///
     /// # Panics
