@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 use environment::workspace;
 
 mod accuracy;
+mod bench;
 mod bindgen;
 mod book;
 mod conform_faults;
@@ -67,6 +68,8 @@ enum Task {
     /// Run programs that use libraries on JAX, such as Flax and NumPyro, on refcpu and on XLA's CPU backend,
     /// compare their results, and write docs/libraries.md
     Libraries(libraries::Options),
+    /// Time refcpu beside XLA's CPU backend on random programs: chains of operations, loop nests and loops
+    Bench(bench::Options),
     /// Measure the errors of refcpu's functions and of XLA's, and write docs/accuracy.md
     Accuracy(accuracy::Options),
     /// Make the suites of `cargo pjrt numerics`, and compare their results with XLA's CPU backend
@@ -135,6 +138,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::TestGomlx(options) => return gomlx::run(&options),
         Task::JaxTests(options) => return jax_tests::run(&options),
         Task::Libraries(options) => return libraries::run(&options),
+        Task::Bench(options) => return bench::run(&options),
         Task::Accuracy(options) => return accuracy::run(&options),
         Task::NumericsSuites(options) => return numerics_suites::run(&options),
         Task::ShardingAgreement(options) => return sharding_agreement::run(&options),

@@ -293,6 +293,11 @@ impl BinaryOp {
         Self::ShiftRightSigned,
     ];
 
+    /// Returns whether the operation has the same result if its operands are exchanged. That of floats may be another NaN.
+    pub(crate) fn is_commutative(self) -> bool {
+        matches!(self, Self::Add | Self::Multiply | Self::And | Self::Or | Self::Xor)
+    }
+
     /// Returns whether the operation is defined on values of a type.
     pub fn is_defined(self, ty: Type, set: InstructionSet) -> bool {
         let (scalar, vector) = (ty.scalar, ty.lanes > 1);
@@ -650,6 +655,30 @@ impl Function {
     /// Panics if no block exists.
     pub fn push(&mut self, inst: Inst) {
         self.blocks[self.at].insts.push(inst);
+    }
+
+    /// Removes the instructions of the selected block, and returns them.
+    ///
+    /// # Panics
+    /// Panics if no block exists.
+    pub fn take(&mut self) -> Vec<Inst> {
+        std::mem::take(&mut self.blocks[self.at].insts)
+    }
+
+    /// Adds lists of instructions to the selected block in turn: the first one of each, the second one of each, and so on. The lists
+    /// must be independent of each other; a processor then executes them at the same time.
+    ///
+    /// # Panics
+    /// Panics if no block exists.
+    pub fn interleave(&mut self, lists: Vec<Vec<Inst>>) {
+        let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
+        loop {
+            let next: Vec<Inst> = lists.iter_mut().filter_map(Iterator::next).collect();
+            if next.is_empty() {
+                return;
+            }
+            self.blocks[self.at].insts.extend(next);
+        }
     }
 
     /// Ends the selected block.

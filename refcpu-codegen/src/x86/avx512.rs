@@ -1,7 +1,7 @@
 //! Vectors in functions that need AVX-512: instructions on all vectors, whose booleans are masks.
 
 use super::avx512_codes as codes;
-use super::emitter::{Emitter, K6, K7, RAX, V13, V14, V15, is_wide, mask, r32, r64, v, xmm};
+use super::emitter::{Emitter, K6, K7, RAX, V12, V13, V14, V15, is_wide, mask, r32, r64, v, xmm};
 use crate::ir::{BinaryOp, Inst, Reg, Relation, Scalar, Type, UnaryOp};
 use iced_x86::{Code, Instruction, Register};
 
@@ -20,8 +20,17 @@ impl Emitter<'_> {
             Inst::Fma { dst, a, b, c } => self.wide_fma(*dst, [*a, *b, *c]),
             Inst::Compare { relation, dst, a, b } => {
                 let ty = self.ty(*a);
-                let (x, y, to) = (self.vector(*a, V13), self.vector(*b, V14), self.mask_target(*dst));
-                self.compare_to(to, *relation, ty, x, y);
+                let (x, to) = (self.vector(*a, V13), self.mask_target(*dst));
+                match self.in_memory(*b) {
+                    Some(b) => {
+                        let (code, predicate) = codes::compare(*relation, ty);
+                        self.add(Instruction::with4(code, mask(to), v(ty, x), b, predicate));
+                    }
+                    None => {
+                        let y = self.vector(*b, V14);
+                        self.compare_to(to, *relation, ty, x, y);
+                    }
+                }
                 self.set_mask(*dst, to);
             }
             Inst::Select { dst, condition, a, b } => self.wide_select(*dst, *condition, *a, *b),
@@ -59,6 +68,9 @@ impl Emitter<'_> {
             self.op3(code, mask(to), mask(to), mask(to));
             return self.set_mask(dst, to);
         }
+        if self.set_repeated(dst, bits) {
+            return;
+        }
         let to = self.target(dst, V15);
         self.repeat(ty, to, bits);
         self.set_vector(dst, to);
@@ -81,9 +93,24 @@ impl Emitter<'_> {
 
     fn wide_binary(&mut self, op: BinaryOp, dst: Reg, a: Reg, b: Reg) {
         let ty = self.ty(dst);
-        let (x, y) = (self.vector(a, V13), self.vector(b, V14));
         let code = codes::binary(op, ty);
         let to = self.target(dst, V15);
+        let limits = matches!(op, BinaryOp::Maximum | BinaryOp::Minimum) && ty.scalar.is_float();
+        if !limits && !matches!(op, BinaryOp::Least | BinaryOp::Greatest) {
+            // The second operand can be in memory.
+            let swaps = op.is_commutative() && self.in_memory(a).is_some();
+            let (a, b) = if swaps { (b, a) } else { (a, b) };
+            let x = self.vector(a, V13);
+            match self.in_memory(b) {
+                Some(b) => self.add(Instruction::with3(code, v(ty, to), v(ty, x), b)),
+                None => {
+                    let y = self.vector(b, V14);
+                    self.op3(code, v(ty, to), v(ty, x), v(ty, y));
+                }
+            }
+            return self.set_vector(dst, to);
+        }
+        let (x, y) = (self.vector(a, V13), self.vector(b, V14));
         match op {
             BinaryOp::Least | BinaryOp::Greatest => {
                 // With its operands swapped, the instruction returns the first value if one is NaN or both are zero.
@@ -96,7 +123,7 @@ impl Emitter<'_> {
                 );
                 self.set_vector(dst, V15);
             }
-            BinaryOp::Maximum | BinaryOp::Minimum if ty.scalar.is_float() => {
+            _ => {
                 // The instruction orders zeros by their signs, and ignores NaN.
                 let range = codes::range(ty);
                 let largest = u32::from(op == BinaryOp::Maximum);
@@ -106,22 +133,38 @@ impl Emitter<'_> {
                 self.masked(Instruction::with3(sum, v(ty, V15), v(ty, x), v(ty, y)), K6, false);
                 self.set_vector(dst, V15);
             }
-            _ => {
-                self.op3(code, v(ty, to), v(ty, x), v(ty, y));
-                self.set_vector(dst, to);
-            }
         }
     }
 
     fn wide_fma(&mut self, dst: Reg, [a, b, c]: [Reg; 3]) {
         let ty = self.ty(dst);
-        let (x, y, z) = (self.vector(a, V13), self.vector(b, V14), self.vector(c, V15));
         let own = self.target(dst, V15);
-        let to = if own == x || own == y { V15 } else { own };
-        if to != z {
-            self.op2(codes::moves(ty).2, v(ty, to), v(ty, z));
+        // The instruction replaces one of its operands, and reads another one from memory.
+        let (a, b) = if self.in_memory(a).is_some() { (b, a) } else { (a, b) };
+        let x = self.vector(a, V13);
+        let summand = self.in_memory(c);
+        if summand.is_none() && self.vector(c, V15) == own {
+            match self.in_memory(b) {
+                Some(b) => self.add(Instruction::with3(codes::fma(ty), v(ty, own), v(ty, x), b)),
+                None => {
+                    let y = self.vector(b, V14);
+                    self.op3(codes::fma(ty), v(ty, own), v(ty, x), v(ty, y));
+                }
+            }
+            return self.set_vector(dst, own);
         }
-        self.op3(codes::fma(ty), v(ty, to), v(ty, x), v(ty, y));
+        let y = self.vector(b, V14);
+        let z = if summand.is_some() { None } else { Some(self.vector(c, V15)) };
+        let (kept, other) = if y == own { (y, x) } else { (x, y) };
+        let to = if kept == own { own } else { V12 };
+        if kept != to {
+            self.op2(codes::moves(ty).2, v(ty, to), v(ty, kept));
+        }
+        match (summand, z) {
+            (Some(c), _) => self.add(Instruction::with3(codes::fma_213(ty), v(ty, to), v(ty, other), c)),
+            (None, Some(z)) => self.op3(codes::fma_213(ty), v(ty, to), v(ty, other), v(ty, z)),
+            (None, None) => unreachable!("the summand is in memory or in a register"),
+        }
         self.set_vector(dst, to);
     }
 

@@ -31,6 +31,9 @@ const MINIMUM: Forms = forms!(EVEX_Vminps_xmm_k1z_xmm_xmmm128b32 EVEX_Vminps_ymm
 const FMA: Forms = forms!(EVEX_Vfmadd231ps_xmm_k1z_xmm_xmmm128b32 EVEX_Vfmadd231ps_ymm_k1z_ymm_ymmm256b32
     EVEX_Vfmadd231ps_zmm_k1z_zmm_zmmm512b32_er EVEX_Vfmadd231pd_xmm_k1z_xmm_xmmm128b64 EVEX_Vfmadd231pd_ymm_k1z_ymm_ymmm256b64
     EVEX_Vfmadd231pd_zmm_k1z_zmm_zmmm512b64_er);
+const FMA_213: Forms = forms!(EVEX_Vfmadd213ps_xmm_k1z_xmm_xmmm128b32 EVEX_Vfmadd213ps_ymm_k1z_ymm_ymmm256b32
+    EVEX_Vfmadd213ps_zmm_k1z_zmm_zmmm512b32_er EVEX_Vfmadd213pd_xmm_k1z_xmm_xmmm128b64 EVEX_Vfmadd213pd_ymm_k1z_ymm_ymmm256b64
+    EVEX_Vfmadd213pd_zmm_k1z_zmm_zmmm512b64_er);
 const BLEND: Forms = forms!(EVEX_Vblendmps_xmm_k1z_xmm_xmmm128b32 EVEX_Vblendmps_ymm_k1z_ymm_ymmm256b32
     EVEX_Vblendmps_zmm_k1z_zmm_zmmm512b32 EVEX_Vblendmpd_xmm_k1z_xmm_xmmm128b64 EVEX_Vblendmpd_ymm_k1z_ymm_ymmm256b64
     EVEX_Vblendmpd_zmm_k1z_zmm_zmmm512b64);
@@ -142,6 +145,11 @@ pub(super) fn mask_binary(op: BinaryOp) -> Code {
 /// Returns the instruction for `dst = dst + a * b`.
 pub(super) fn fma(ty: Type) -> Code {
     form(&FMA, ty)
+}
+
+/// Returns the instruction for `dst = dst * a + b`.
+pub(super) fn fma_213(ty: Type) -> Code {
+    form(&FMA_213, ty)
 }
 
 /// Returns the instruction that selects elements by a mask.

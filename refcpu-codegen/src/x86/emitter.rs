@@ -180,6 +180,7 @@ impl<'a> Emitter<'a> {
                 self.add(Instruction::with2(Code::Mov_r64_rm64, r64(scratch), memory(RSP, i64::from(at))));
                 scratch
             }
+            Place::Repeated(_) => unreachable!("only vectors are repeated"),
         }
     }
 
@@ -202,6 +203,7 @@ impl<'a> Emitter<'a> {
             Place::Frame(at) => {
                 self.add(Instruction::with2(Code::Mov_rm64_r64, memory(RSP, i64::from(at)), r64(n)))
             }
+            Place::Repeated(_) => unreachable!("only vectors are repeated"),
         }
     }
 
@@ -209,7 +211,7 @@ impl<'a> Emitter<'a> {
     pub(super) fn target(&self, r: Reg, scratch: u8) -> u8 {
         match self.place(r) {
             Place::Machine(n) => n,
-            Place::Frame(_) => scratch,
+            Place::Frame(_) | Place::Repeated(_) => scratch,
         }
     }
 
@@ -220,6 +222,12 @@ impl<'a> Emitter<'a> {
             Place::Frame(at) => {
                 let ty = self.ty(r);
                 self.load_vector(ty, scratch, memory(RSP, i64::from(at)));
+                scratch
+            }
+            Place::Repeated(at) => {
+                let ty = self.ty(r);
+                let code = avx512_codes::broadcast(ty);
+                self.add(Instruction::with2(code, v(ty, scratch), memory(RSP, i64::from(at))));
                 scratch
             }
         }
@@ -262,7 +270,35 @@ impl<'a> Emitter<'a> {
             Place::Machine(own) if own == n => {}
             Place::Machine(own) => self.op2(self.moves(ty).2, v(ty, own), v(ty, n)),
             Place::Frame(at) => self.store_vector(ty, n, memory(RSP, i64::from(at))),
+            Place::Repeated(_) => unreachable!("only constants are repeated"),
         }
+    }
+
+    /// Returns the operand for the value of a vector of AVX-512 that is in memory.
+    pub(super) fn in_memory(&self, r: Reg) -> Option<MemoryOperand> {
+        let (at, is_repeated) = match self.place(r) {
+            Place::Machine(_) => return None,
+            Place::Frame(at) => (at, false),
+            Place::Repeated(at) => (at, true),
+        };
+        let size = u32::from(at != 0);
+        Some(MemoryOperand::new(
+            r64(RSP),
+            Register::None,
+            1,
+            i64::from(at),
+            size,
+            is_repeated,
+            Register::None,
+        ))
+    }
+
+    /// Writes the element of a constant vector that is in memory. Returns `false` if it is in a machine register.
+    pub(super) fn set_repeated(&mut self, r: Reg, bits: u64) -> bool {
+        let Place::Repeated(at) = self.place(r) else { return false };
+        self.set(RAX, bits);
+        self.add(Instruction::with2(Code::Mov_rm64_r64, memory(RSP, i64::from(at)), r64(RAX)));
+        true
     }
 
     /// Returns the load, the store and the move between registers for vector registers of this type.
@@ -290,6 +326,7 @@ impl<'a> Emitter<'a> {
                 self.add(Instruction::with2(Code::VEX_Kmovw_kr_km16, mask(scratch), from));
                 scratch
             }
+            Place::Repeated(_) => unreachable!("only vectors of numbers are repeated"),
         }
     }
 
@@ -306,6 +343,7 @@ impl<'a> Emitter<'a> {
             Place::Frame(at) => {
                 self.add(Instruction::with2(Code::VEX_Kmovw_m16_kr, memory(RSP, i64::from(at)), mask(n)));
             }
+            Place::Repeated(_) => unreachable!("only vectors of numbers are repeated"),
         }
     }
 

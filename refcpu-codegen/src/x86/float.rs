@@ -61,9 +61,10 @@ impl Emitter<'_> {
 
     pub(super) fn fma(&mut self, dst: Reg, a: Reg, b: Reg, c: Reg) {
         let ty = self.ty(dst);
-        let (x, y, z) = (self.vector(a, V13), self.vector(b, V14), self.vector(c, V15));
+        let (x, y) = (self.vector(a, V13), self.vector(b, V14));
         let own = self.target(dst, V15);
         let to = if own == x || own == y { V15 } else { own };
+        let z = self.vector(c, to);
         if to != z {
             self.op2(codes::moves(ty).2, v(ty, to), v(ty, z));
         }

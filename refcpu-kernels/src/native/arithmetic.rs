@@ -1,5 +1,6 @@
 //! The operations of tiles that have an equivalent in the code generator.
 
+use super::functions;
 use crate::tile::{Direction, Opcode, Order, TileOp};
 use crate::{ComputeType, DType};
 use refcpu_codegen::{BinaryOp, Function, Inst, InstructionSet, Reg, Relation, Scalar, Type, UnaryOp};
@@ -28,6 +29,8 @@ pub(crate) enum Arithmetic {
     Sign(Scalar),
     /// An F32 rounded to a value of BF16.
     RoundToBf16,
+    /// A function of an F32.
+    Function(TileOp),
     /// The bits of the BF16 to which an F32 is rounded, as an I16.
     EncodeBf16,
     /// The F32 of the bits of a BF16.
@@ -55,7 +58,7 @@ impl Arithmetic {
             | Self::IsNan(s)
             | Self::Sign(s)
             | Self::Select(s) => s,
-            Self::RoundToBf16 | Self::EncodeBf16 => Scalar::F32,
+            Self::RoundToBf16 | Self::EncodeBf16 | Self::Function(_) => Scalar::F32,
             Self::DecodeBf16 => Scalar::I16,
             Self::Widen(from, ..) => from,
             Self::Narrow(_) => Scalar::I32,
@@ -72,7 +75,7 @@ impl Arithmetic {
             | Self::Not(s)
             | Self::Sign(s)
             | Self::Select(s) => s,
-            Self::RoundToBf16 | Self::DecodeBf16 => Scalar::F32,
+            Self::RoundToBf16 | Self::DecodeBf16 | Self::Function(_) => Scalar::F32,
             Self::EncodeBf16 => Scalar::I16,
             Self::Widen(.., to) | Self::Narrow(to) => to,
             Self::Compare(..) | Self::IsFinite(_) | Self::IsNan(_) => Scalar::Bool,
@@ -89,7 +92,12 @@ impl Arithmetic {
             Self::Clamp(s) => BinaryOp::Maximum.is_defined(of(s), set),
             Self::Compare(relation, s) => relation.is_defined(of(s), set),
             Self::Not(s) => BinaryOp::Xor.is_defined(of(s), set),
-            Self::IsFinite(_) | Self::IsNan(_) | Self::Sign(_) | Self::RoundToBf16 | Self::Select(_) => true,
+            Self::IsFinite(_)
+            | Self::IsNan(_)
+            | Self::Sign(_)
+            | Self::RoundToBf16
+            | Self::Function(_)
+            | Self::Select(_) => true,
             Self::EncodeBf16 | Self::DecodeBf16 | Self::Widen(..) | Self::Narrow(_) => {
                 lanes == 1 || set == InstructionSet::Avx512
             }
@@ -131,6 +139,7 @@ impl Arithmetic {
                 let a = bits_of_bf16(f, a, constant);
                 f.push(Inst::Unary { op: UnaryOp::Reinterpret, dst, a });
             }
+            Self::Function(op) => functions::emit(op, f, dst, a, &mut constant),
             Self::EncodeBf16 => {
                 let distance = constant(f, Type { scalar: Scalar::I32, ..ty }, 16);
                 let a = bits_of_bf16(f, a, constant);
@@ -180,6 +189,7 @@ impl Arithmetic {
             | Self::RoundToBf16
             | Self::EncodeBf16
             | Self::DecodeBf16
+            | Self::Function(_)
             | Self::Widen(..)
             | Self::Narrow(_) => 1,
             Self::Binary(..) | Self::Compare(..) => 2,
@@ -352,6 +362,7 @@ pub(crate) fn tile_operation(opcode: Opcode, to: ComputeType, from: ComputeType)
             logic(op).map(|op| Arithmetic::Binary(op, scalar))
         }
         Opcode::Tile(op) if from == to => match op.arity() {
+            1 if functions::is_function(op) => (from == ComputeType::F32).then_some(Arithmetic::Function(op)),
             1 => unary(op, scalar).map(|op| Arithmetic::Unary(op, scalar, result)),
             _ if op == TileOp::Remainder && scalar.is_float() => None,
             _ => binary(op, unsigned).map(|op| Arithmetic::Binary(op, scalar)),

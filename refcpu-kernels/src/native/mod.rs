@@ -1,6 +1,7 @@
 //! Machine code for kernels: the operations that the code generator has, and the decision to use it.
 
 mod arithmetic;
+mod functions;
 
 pub(crate) use arithmetic::{
     Arithmetic, binary, compute_scalar, is_swapped, narrow_operation, relation, scalar_of, tile_operation,

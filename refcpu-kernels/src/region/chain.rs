@@ -108,6 +108,9 @@ impl ChainCode {
     }
 }
 
+/// The number of vectors that an iteration computes at the same time, because an operation takes several cycles.
+const VECTORS: usize = 2;
+
 /// The construction of the function for one length.
 struct Generator<'a> {
     chain: &'a Chain<'a>,
@@ -165,22 +168,28 @@ impl<'a> Generator<'a> {
         let own = self.chain.ids.iter().chain(self.chain.sources.keys());
         let largest = own.map(|id| self.chain.scalar(*id).size()).max().unwrap_or(8).max(4);
         let lanes = self.set.vector() / largest;
-        let whole = self.length / lanes * lanes;
-        let loops = [(0, whole, lanes), (whole, self.length, 1)];
+        let vectors = self.length / lanes * lanes;
+        let together = self.length / (VECTORS * lanes) * (VECTORS * lanes);
+        let loops =
+            [(0, together, lanes, VECTORS), (together, vectors, lanes, 1), (vectors, self.length, 1, 1)];
         let mut before = self.start;
-        for (first, end, lanes) in loops.into_iter().filter(|(first, end, _)| first < end) {
+        for (first, end, lanes, count) in loops.into_iter().filter(|l| l.0 < l.1) {
             let (body, after) = (self.f.block(), self.f.block());
             let counter = self.f.reg(Type::one(Scalar::I64));
             self.f.select(self.start);
             self.f.push(Inst::Constant { dst: counter, bits: 0 });
             self.f.select(before);
             self.f.end(End::Jump(body));
+            let limit = end - first - count * lanes;
             self.body = body;
             self.f.select(body);
-            let limit = end - first - lanes;
-            self.elements(Elements { first, counter, limit, lanes });
-            self.f.select(body);
-            let (step, limit) = (lanes as u32, limit as u32);
+            let parts = (0..count).map(|k| {
+                self.elements(Elements { first: first + k * lanes, counter, limit, lanes });
+                self.f.take()
+            });
+            let parts = parts.collect();
+            self.f.interleave(parts);
+            let (step, limit) = ((count * lanes) as u32, limit as u32);
             self.f.end(End::Count { counter, step, limit, then: body, otherwise: after });
             before = after;
         }

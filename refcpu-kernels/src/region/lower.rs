@@ -13,6 +13,10 @@ use refcpu_codegen::InstructionSet;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+/// The largest number of roundings to narrow floats in a region for which they are part of chains. Chains of many roundings, each
+/// of which waits for the one before, take longer than loops over tiles.
+const MAX_ROUNDINGS: usize = 4;
+
 /// Returns the program that computes the outputs from the inputs over the iteration space `dims`. Reductions
 /// are over the `trailing` innermost dimensions. With an instruction set, operations are combined to chains of machine code where
 /// it has them.
@@ -188,6 +192,9 @@ impl<'a> Lowering<'a> {
         let mut rates = vec![Rate::Once; self.nodes.len()];
         let mut levels = vec![0usize; self.nodes.len()];
         let mut groups: Vec<Vec<Vec<u32>>> = vec![];
+        let is_rounding = |node: &Node| matches!(node, Node::Op { opcode: Opcode::Round(_), .. });
+        let rounds =
+            order.iter().filter(|id| is_rounding(&self.nodes[**id as usize])).count() <= MAX_ROUNDINGS;
         for &id in order {
             let node = &self.nodes[id as usize];
             let args = node.args().iter().map(|a| *a as usize);
@@ -204,7 +211,9 @@ impl<'a> Lowering<'a> {
                     Some(LoopIndex::Inner(_)) => Rate::Element,
                 },
             };
-            let in_chain = rate == Rate::Element && chain::operation(self.nodes, node, set).is_some();
+            let in_chain = rate == Rate::Element
+                && (rounds || !is_rounding(node))
+                && chain::operation(self.nodes, node, set).is_some();
             let below = args.map(|a| levels[a]).max().unwrap_or(0);
             let level = if in_chain == (below % 2 == 1) { below } else { below + 1 };
             (rates[id as usize], levels[id as usize]) = (rate, level);

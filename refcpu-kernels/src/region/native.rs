@@ -7,8 +7,8 @@ use crate::native::instruction_set;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The estimated time to compile an operation, in nanoseconds.
-const NS_PER_OPERATION: f64 = 3000.0;
+/// The estimated time to compile an operation, in nanoseconds per hundredth of a nanosecond of its estimated time.
+const NS_PER_COST: f64 = 1000.0;
 /// The estimated time to compile a region without operations, in nanoseconds.
 const NS_PER_REGION: f64 = 20_000.0;
 
@@ -28,7 +28,7 @@ impl Native {
         }
         let ns = region.estimated_ns();
         let before = self.spent.fetch_add(ns as u64, Ordering::Relaxed);
-        if before as f64 + ns < NS_PER_REGION + NS_PER_OPERATION * region.ops() as f64 {
+        if before as f64 + ns < NS_PER_REGION + NS_PER_COST * region.cost() as f64 {
             return None;
         }
         self.compiled(region)
