@@ -82,7 +82,8 @@ impl InstructionSet {
 pub struct Type {
     /// The element type.
     pub scalar: Scalar,
-    /// The number of elements: 1, or a power of two that makes the vector 8, 16, 32 or 64 bytes long; at most 16 of less than 4 bytes.
+    /// The number of elements: 1, or a power of two that makes the vector 8, 16, 32 or 64 bytes long; at most 16 of less than 4
+    /// bytes.
     pub lanes: u8,
 }
 
@@ -665,8 +666,8 @@ impl Function {
         std::mem::take(&mut self.blocks[self.at].insts)
     }
 
-    /// Adds lists of instructions to the selected block in turn: the first one of each, the second one of each, and so on. The lists
-    /// must be independent of each other; a processor then executes them at the same time.
+    /// Adds lists of instructions to the selected block in turn: the first one of each, the second one of each, and so on. The
+    /// lists must be independent of each other; a processor then executes them at the same time.
     ///
     /// # Panics
     /// Panics if no block exists.

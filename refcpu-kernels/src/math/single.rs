@@ -1,5 +1,5 @@
-//! Functions of one f32 that are both compiled loops and machine code: each is written once over [`Single`], which is a number in a
-//! loop, or a register in a function of the code generator. Both therefore have the same results.
+//! Functions of one f32 that are both compiled loops and machine code: each is written once over [`Single`], which is a number
+//! in a loop, or a register in a function of the code generator. Both therefore have the same results.
 
 use super::MulAdd;
 use crate::isa::Isa;
