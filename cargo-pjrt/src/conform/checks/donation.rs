@@ -341,7 +341,8 @@ fn several_protected(context: &Context) -> Verdict {
             ensure!(
                 found == [sum; 4],
                 "a sum is {found:?}, expected {:?}, with the protected arguments {protected:?}. Probable cause: the memory of a \
-                 donated argument was reused before the program had read it, or an output took the memory of a protected argument",
+                 donated argument was reused before the program had read it, or an output took the memory of a protected \
+                 argument",
                 [sum; 4]
             );
         }
@@ -477,9 +478,9 @@ fn equal_numbers(context: &Context) -> Verdict {
             let (got, dims) = (numbers(array)?, array.dims()?);
             ensure!(
                 got == [expected; 12],
-                "{what}, f32{dims:?}, of a program that donates arrays of 12 elements with the dimensions {DIMS:?} is {got:?}; expected \
-                 {expected} everywhere. The plugin probably gives a donated array's memory to an output with as many elements, whose size \
-                 with padding is larger"
+                "{what}, f32{dims:?}, of a program that donates arrays of 12 elements with the dimensions {DIMS:?} is \
+                 {got:?}; expected {expected} everywhere. The plugin probably gives a donated array's memory to an output with as many \
+                 elements, whose size with padding is larger"
             );
         }
     }

@@ -572,7 +572,8 @@ fn donation(context: &Context) -> Verdict {
     equal("PJRT_Buffer_IsDeleted of the other argument", y.is_deleted()?, false)?;
     match unless_donated(&x) {
         Err(Finding::Unsupported(_)) => Err(Finding::Advice(
-            "the program states with tf.aliasing_output that argument 0 may be donated, and the plugin donates no argument (its list \
+            "the program states with tf.aliasing_output that argument 0 may be donated, and the plugin donates no argument \
+             (its list \
              of donated parameters is probably empty): a training step then needs twice the memory for its parameters"
                 .to_owned(),
         )),

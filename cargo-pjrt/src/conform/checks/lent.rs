@@ -268,7 +268,8 @@ fn unaligned_destination(context: &Context) -> Verdict {
             Expected::floats(&what, &expected)
                 .suspect(
                     vec![UNWRITTEN; expected.len()],
-                    "the event was complete before the bytes were written, perhaps because the plugin copies to an aligned buffer first",
+                    "the event was complete before the bytes were written, perhaps because the plugin copies to an aligned \
+                     buffer first",
                 )
                 .check(&memory.bytes())?;
         }

@@ -344,7 +344,8 @@ fn future_waits(context: &Context) -> Verdict {
     ensure!(
         !copy.is_complete()?,
         "the event of PJRT_Buffer_CopyRawToHostFuture is complete before the host named the destination with \
-         `future_ready_callback`; the plugin probably completes it in the call. It signals that the bytes are in the host's memory"
+         `future_ready_callback`; the plugin probably completes it in the call. It signals that the bytes are in the host's \
+         memory"
     );
     let expected = f32_bytes(&[1.0, 2.0, 3.0, 4.0]);
     Expected::floats("the bytes of a raw copy when its event was complete", &expected).check(&copy.finish()?)

@@ -149,6 +149,38 @@ fn of_programs() -> Check {
     }
 }
 
+/// Checks what functions report about a program with two arguments and two outputs like this array.
+fn describes(program: &LoadedExecutable, sample: &Shaped) -> Verdict {
+    let executable = program.executable()?;
+    let [types, dims] = [
+        executable.output_types().map(|types| format!("{types:?}")),
+        executable.output_dims().map(|dims| format!("{dims:?}")),
+    ];
+    let expected = (format!("{:?}", [sample.element_type; 2]), format!("{:?}", [&sample.dims; 2]));
+    for (function, got, expected) in [
+        ("PJRT_Executable_OutputElementTypes", types, expected.0),
+        ("PJRT_Executable_OutputDimensions", dims, expected.1),
+    ] {
+        match got {
+            Err(error) if error.code == Code::UNIMPLEMENTED => {}
+            got => {
+                equal(&format!("{function} of a program that returns two arrays {sample}"), got?, expected)?
+            }
+        }
+    }
+    let least = 2 * sample.least_size() as i64;
+    if let Ok(stats) = executable.memory_stats() {
+        ensure!(
+            stats.arguments >= least && stats.outputs >= least,
+            "PJRT_Executable_GetCompiledMemoryStats of a program with two arguments and two outputs {sample} reports {} bytes of \
+             arguments and {} of outputs; expected at least {least} of each",
+            stats.arguments,
+            stats.outputs
+        );
+    }
+    Ok(())
+}
+
 fn programs(context: &Context) -> Verdict {
     let client = context.client()?;
     let first = client.device()?;
@@ -163,35 +195,7 @@ fn programs(context: &Context) -> Verdict {
                 "no program that returns its arguments can be compiled".to_owned(),
             ));
         };
-        let executable = program.executable()?;
-        let [types, dims] = [
-            executable.output_types().map(|types| format!("{types:?}")),
-            executable.output_dims().map(|dims| format!("{dims:?}")),
-        ];
-        let expected = (format!("{:?}", [sample.element_type; 2]), format!("{:?}", [&sample.dims; 2]));
-        for (function, got, expected) in [
-            ("PJRT_Executable_OutputElementTypes", types, expected.0),
-            ("PJRT_Executable_OutputDimensions", dims, expected.1),
-        ] {
-            match got {
-                Err(error) if error.code == Code::UNIMPLEMENTED => {}
-                got => equal(
-                    &format!("{function} of a program that returns two arrays {sample}"),
-                    got?,
-                    expected,
-                )?,
-            }
-        }
-        let least = 2 * sample.least_size() as i64;
-        if let Ok(stats) = executable.memory_stats() {
-            ensure!(
-                stats.arguments >= least && stats.outputs >= least,
-                "PJRT_Executable_GetCompiledMemoryStats of a program with two arguments and two outputs {sample} reports {} bytes of \
-                 arguments and {} of outputs; expected at least {least} of each",
-                stats.arguments,
-                stats.outputs
-            );
-        }
+        describes(&program, sample)?;
         for round in 0..2 {
             let other = Shaped::new(sample.element_type, &sample.dims, 100 + round);
             let y = client.upload(&other.host(), Some(device), None)?.buffer;

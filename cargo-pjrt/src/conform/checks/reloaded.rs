@@ -209,8 +209,8 @@ fn report_the_same(name: &str, Pair { loaded, expected, .. }: &Pair) -> Verdict 
         };
         ensure!(
             got == *expected,
-            "{function} of the program {name} is {got} after the program was loaded; it was {expected} for the compiled program. The \
-             plugin probably does not store this with the executable"
+            "{function} of the program {name} is {got} after the program was loaded; it was {expected} for the compiled \
+             program. The plugin probably does not store this with the executable"
         );
     }
     Ok(())
@@ -282,7 +282,8 @@ fn results(context: &Context, load: Loader) -> Verdict {
             })?;
             ensure!(
                 got == expected,
-                "run {} of the program {name}, after the program was loaded, returns {got:?}; the compiled program returns {expected:?}",
+                "run {} of the program {name}, after the program was loaded, returns {got:?}; the compiled program returns \
+                 {expected:?}",
                 round + 1
             );
         }
@@ -308,8 +309,8 @@ fn donation(context: &Context, load: Loader) -> Verdict {
         donates |= expected.contains(&true);
         ensure!(
             got == expected,
-            "after a program was loaded, its arguments are donated as {got:?}; those of the compiled program as {expected:?}. The \
-             plugin probably does not store which parameters are donated"
+            "after a program was loaded, its arguments are donated as {got:?}; those of the compiled program as {expected:?}. \
+             The plugin probably does not store which parameters are donated"
         );
     }
     match donates {
@@ -352,8 +353,8 @@ fn several_devices(context: &Context, load: Loader) -> Verdict {
     match differs {
         None => Ok(()),
         Some((got, expected)) => Err(Finding::Wrong(format!(
-            "a program of two replicas on the second and the first device differs after it was loaded: {got}; the compiled program: \
-             {expected}"
+            "a program of two replicas on the second and the first device differs after it was loaded: {got}; the compiled \
+             program: {expected}"
         ))),
     }
 }

@@ -369,8 +369,8 @@ fn several_ranks(context: &Context) -> Verdict {
             let got = numbers(output)?;
             ensure!(
                 !got.is_empty() && got.iter().all(|got| *got == 2.0 * values[index]),
-                "run {} of a program of f32[], f32[4] and f32[2,3] with the values {values:?}: output {index} is {got:?}; expected \
-                 {} everywhere. The plugin probably keeps an argument of an earlier run",
+                "run {} of a program of f32[], f32[4] and f32[2,3] with the values {values:?}: output {index} is {got:?}; \
+                 expected {} everywhere. The plugin probably keeps an argument of an earlier run",
                 round + 1,
                 2.0 * values[index]
             );

@@ -219,7 +219,8 @@ const WAYS: &[Way] = &[
         function: "PJRT_AsyncHostToDeviceTransferManager_TransferLiteral",
         contents: Contents::Elements,
         make: |maker| maker.here(by_literal(maker)),
-        fault: "PJRT_AsyncHostToDeviceTransferManager_TransferLiteral when shape_element_type=15 shape_num_dims=0 give data=zeros",
+        fault: "PJRT_AsyncHostToDeviceTransferManager_TransferLiteral when shape_element_type=15 shape_num_dims=0 give \
+        data=zeros",
         also: &[],
     },
     Way {
