@@ -56,7 +56,7 @@ pub fn child(
         let in_vain = status.is_failure() && take_waits_in_vain() > 0;
         waited += usize::from(in_vain);
         let functions = take_called().into_iter().map(str::to_owned).collect();
-        if in_vain && misses_callbacks(&context) {
+        if in_vain && !message.contains(MISSED_CALLBACKS) && misses_callbacks(&context) {
             message = format!("{message}. {MISSED_CALLBACKS}");
         }
         let lacks_client = status == Status::NotApplicable && context.why_no_client().is_some();

@@ -474,7 +474,8 @@ fn host_memories(context: &Context) -> Verdict {
 fn parameter_shardings(context: &Context) -> Verdict {
     let client = context.client()?;
     let text = sums(&["4xf32"; 3], &[("%p0", "%p1", "4xf32"), ("%p1", "%p2", "4xf32")]);
-    let program = compiled(&client, &text, &CompileOptions::default())?.executable()?;
+    let loaded = compiled(&client, &text, &CompileOptions::default())?;
+    let program = loaded.executable()?;
     if let Some(shardings) = program.parameter_shardings()? {
         equal("the number of shardings of three parameters", shardings.len(), 3)?;
     }

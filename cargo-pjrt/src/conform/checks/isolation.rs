@@ -229,9 +229,10 @@ fn transfers(context: &Context) -> Verdict {
 fn aliases(context: &Context) -> Verdict {
     let client = context.client()?;
     let memory = client.device()?.default_memory()?;
-    let sources =
-        (0..COUNT).map(|index| upload_four(&client, &values(index))).collect::<Result<Vec<_>, _>>()?;
     for failing in 0..COUNT {
+        // A plugin may donate the array that an alias is fulfilled with.
+        let sources =
+            (0..COUNT).map(|index| upload_four(&client, &values(index))).collect::<Result<Vec<_>, _>>()?;
         let (mut arrays, mut handles) = (Vec::new(), Vec::new());
         for _ in 0..COUNT {
             let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
@@ -253,9 +254,6 @@ fn aliases(context: &Context) -> Verdict {
                 true => has_error(array, LOST, &what)?,
                 false => has_own(array, index, &what)?,
             }
-        }
-        for (index, source) in sources.iter().enumerate() {
-            has_own(source, index, "the array that an alias was fulfilled with")?;
         }
     }
     Ok(())

@@ -115,10 +115,11 @@ fn reads(context: &Context, reader: &Reader) -> Verdict {
 }
 
 /// The name of a type in programs, or `None` if no program has it.
-fn in_programs(element_type: ElementType) -> Option<&'static str> {
+pub(super) fn in_programs(element_type: ElementType) -> Option<&'static str> {
     let name = element_type.stablehlo_name();
-    // Types of StableHLO that hosts read as booleans, or that do not exist there.
-    (!matches!(name, "ui1" | "i1s")).then_some(name)
+    // Types of StableHLO that hosts read as booleans, or that do not exist there, and types with which XLA's compiler ends the
+    // process.
+    (!matches!(name, "ui1" | "i1s" | "f6E2M3FN" | "f6E3M2FN")).then_some(name)
 }
 
 /// Compiles a program that returns its two arguments in reverse, for a device. Returns `None` if the plugin does not

@@ -242,6 +242,7 @@ const WAYS: &[Way] = &[
         function: "PJRT_Client_CreateAliasBuffer",
         contents: Contents::Elements,
         make: |maker| {
+            unless_packed(maker)?;
             let (alias, handle) =
                 maker.client.alias(maker.sample.element_type, maker.dims(), maker.memory)?;
             maker.client.fulfill(handle, Ok(maker.source))?;
