@@ -4,7 +4,7 @@ use super::entry::{Entry, check};
 use super::samples::{Shaped, element_types, uploaded};
 use super::shapes::PROPERTIES;
 use crate::conform::harness::{Context, Finding, Verdict, equal};
-use pjrt_testing::host::{Client, Code, Device, ElementType, Layout};
+use pjrt_testing::host::{Client, Code, CopyLayout, Device, ElementType, Layout};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -88,7 +88,9 @@ fn with_a_layout(client: &Client, device: Device<'_>) -> Verdict {
         let at = |index: usize| if order == [1, 0] { index } else { index % 3 * 2 + index / 3 };
         let bytes = (0..6).flat_map(|index| from.bytes[4 * at(index)..4 * at(index) + 4].to_vec()).collect();
         let expected = Shaped { bytes, ..Shaped::new(ElementType::F32, &[2, 3], 0) };
-        expected.check(&format!("a bitcast with the layout {order:?}"), &cast.read()?)?;
+        // Without a layout, the host would receive the elements in the order of the device.
+        let read = cast.read_into(expected.bytes.len(), &CopyLayout::Layout(Layout::dense(2)))?;
+        expected.check(&format!("a bitcast with the layout {order:?}"), &read)?;
         if let Ok(Some(got)) = cast.memory_layout() {
             equal("the layout of a bitcast with a layout", got, order)?;
         }

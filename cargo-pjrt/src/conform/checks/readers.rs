@@ -186,9 +186,10 @@ fn programs(context: &Context) -> Verdict {
     let client = context.client()?;
     let first = client.device()?;
     for_each_sample(context, &client, |device, sample, x| {
-        // Compilation takes time.
+        // Compilation takes time: most types have two shapes, and the other devices two types.
         let is_few = [ElementType::F32, ElementType::PRED].contains(&sample.element_type);
-        if device != first && !is_few || !is_good(device, sample, x) {
+        let is_tried = is_few || device == first && [&[][..], &[2, 1, 3]].contains(&&sample.dims[..]);
+        if !is_tried || !is_good(device, sample, x) {
             return Ok(());
         }
         let Some(program) = reversing(&client, device, sample)? else {

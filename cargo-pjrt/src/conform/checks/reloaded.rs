@@ -121,8 +121,11 @@ fn compiled_ahead(
     options: &[u8],
     _: &LoadedExecutable,
 ) -> Result<LoadedExecutable, Finding> {
-    let executable = client.compile_ahead(&client.topology()?, &Program::mlir(text), options)?;
-    Ok(client.load(&executable)?)
+    let executable = client.compile_ahead(&client.topology()?, &Program::mlir(text), options);
+    // Another check tests that programs can be compiled and loaded so.
+    let lacking =
+        |error: Error| Finding::Unsupported(format!("the program cannot be compiled ahead of time: {error}"));
+    client.load(&executable.map_err(lacking)?).map_err(lacking)
 }
 
 /// A compiled program, and the same program that was loaded in another way.
