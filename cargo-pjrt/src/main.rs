@@ -61,6 +61,9 @@ enum Verb {
         option: Vec<CreateOption>,
         #[arg(long)]
         no_client: Option<String>,
+        /// Number of earlier checks that waited in vain
+        #[arg(long, default_value_t = 0)]
+        waited: usize,
         plugin: PathBuf,
         checks: Vec<String>,
     },
@@ -204,8 +207,8 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
             Ok(0)
         }
         Verb::RunChild(options) => run::run(&options).map(|()| 0),
-        Verb::ConformChild { plugin, option, no_client, checks } => {
-            conform::child(&plugin, &option, &checks, no_client.as_deref());
+        Verb::ConformChild { plugin, option, no_client, waited, checks } => {
+            conform::child(&plugin, &option, &checks, no_client.as_deref(), waited);
             Ok(0)
         }
         Verb::ReplayChild(options) => replay::replay(&options).map(status),

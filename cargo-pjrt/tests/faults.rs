@@ -109,6 +109,9 @@ const OF_TWO_DEVICES: &[&str] = &[
     "passed/",
     "memory/stats_",
     "agreement/",
+    "repeats/",
+    "reloaded/",
+    "shapes/",
 ];
 
 /// The areas whose faults are also tried in a plugin with four devices, whose number is an option.
@@ -119,6 +122,8 @@ const OF_FOUR_DEVICES: &[&str] = &[
     "memory/stats_",
     "passed/create_options",
     "placement/",
+    "repeats/on_each_device",
+    "shapes/copies_to_devices",
     "texts/",
 ];
 

@@ -42,7 +42,7 @@ pub(crate) fn destroyed(object: usize) {
 }
 
 /// Makes later readbacks of an array return zeros.
-fn read_as_zeros(array: *mut PJRT_Buffer) {
+pub(crate) fn read_as_zeros(array: *mut PJRT_Buffer) {
     let zeros = Vec::leak(vec![0_u8; 1 << 20]).as_ptr().expose_provenance() as i64;
     state().late.insert(array.addr() as i64, zeros);
 }
@@ -122,6 +122,10 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 None
             }
             "early_event" => early_event(args.cast()),
+            "late_transfer" => {
+                late_transfer(&mut *args.cast());
+                Some(ptr::null_mut())
+            }
             // An array without data is read as the bytes that are in the host's memory already.
             "unwaited" => {
                 let read = &mut *args.cast::<PJRT_Buffer_ToHostBuffer_Args>();
@@ -138,6 +142,10 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
             }
             "first_options" => {
                 first_options(&mut *args.cast());
+                None
+            }
+            "first_arguments" => {
+                first_arguments(&mut *execute);
                 None
             }
             _ => None,
@@ -163,6 +171,59 @@ unsafe fn first_options(args: &mut PJRT_Client_Compile_Args) {
     let options = *first.entry(code).or_insert_with(|| Vec::leak(options));
     args.compile_options = options.as_ptr().cast();
     args.compile_options_size = options.len();
+}
+
+/// Passes copies of the arguments that the same program was first executed with.
+///
+/// # Safety
+///
+/// The struct is one that the host passed.
+unsafe fn first_arguments(execute: &mut PJRT_LoadedExecutable_Execute_Args) {
+    static FIRST: LazyLock<Mutex<HashMap<usize, Vec<usize>>>> = LazyLock::new(Mutex::default);
+    let copy = |array: *mut PJRT_Buffer| {
+        let (memory, _) = inner!(PJRT_Buffer_Memory PJRT_Buffer_Memory_Args { buffer: array });
+        let (copied, _) = inner!(PJRT_Buffer_CopyToMemory PJRT_Buffer_CopyToMemory_Args {
+            buffer: array,
+            dst_memory: memory.memory,
+        });
+        copied.dst_buffer.expose_provenance()
+    };
+    // SAFETY: the host passed as many arguments as it says, for one device.
+    unsafe {
+        let list = execute.argument_lists.read().cast_mut();
+        let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
+        let copies = || (0..execute.num_args).map(|at| copy(list.add(at).read())).collect();
+        let kept = first.entry(execute.executable.addr()).or_insert_with(copies);
+        for (at, array) in kept.iter().enumerate() {
+            list.add(at).write(ptr::with_exposed_provenance_mut(*array));
+        }
+    }
+}
+
+/// Transfers a piece after its event is complete, from the host's memory as it is then.
+///
+/// # Safety
+///
+/// The struct is one that the host passed. Hosts that use this example never free their memory, nor the manager in this time.
+unsafe fn late_transfer(args: &mut PJRT_AsyncHostToDeviceTransferManager_TransferData_Args) {
+    let (manager, data) = (args.transfer_manager.expose_provenance(), args.data.expose_provenance());
+    let (buffer_index, offset, transfer_size, is_last_transfer) =
+        (args.buffer_index, args.offset, args.transfer_size, args.is_last_transfer);
+    args.done_with_h2d_transfer = event(true);
+    std::thread::spawn(move || {
+        std::thread::sleep(LATE);
+        inner!(
+            PJRT_AsyncHostToDeviceTransferManager_TransferData
+                PJRT_AsyncHostToDeviceTransferManager_TransferData_Args {
+                    transfer_manager: ptr::with_exposed_provenance_mut(manager),
+                    buffer_index: buffer_index,
+                    data: ptr::with_exposed_provenance(data),
+                    offset: offset,
+                    transfer_size: transfer_size,
+                    is_last_transfer: is_last_transfer,
+                }
+        );
+    });
 }
 
 /// Reads an array, and completes the event before the bytes are in the host's memory.
@@ -226,6 +287,7 @@ pub(crate) unsafe fn after(
             }
             // Both outputs are one object.
             "output_twice" if error.is_null() => outputs(0).add(1).write(outputs(0).read()),
+            "zeroed_output" if error.is_null() => read_as_zeros(outputs(0).add(number(words, 0)).read()),
             // The event of one device never completes.
             "lose_event" if error.is_null() && !(*execute).device_complete_events.is_null() => {
                 (*execute).device_complete_events.add(number(words, 0)).write(event(false));

@@ -33,6 +33,10 @@ pub(crate) enum Condition {
     Without(usize),
     /// This function returned an error since the newest client was created.
     Failed(usize),
+    /// The array of the call, or the first argument of an execution, has this element type.
+    OfType(i64),
+    /// The array of the call, or the first argument of an execution, has this number of dimensions.
+    OfRank(i64),
 }
 
 /// The misbehavior.
@@ -143,6 +147,8 @@ impl Fault {
                 "after" => conditions.push(Condition::After(slot_of(words.next())?)),
                 "since" => conditions.push(Condition::Since(slot_of(words.next())?)),
                 "without" => conditions.push(Condition::Without(slot_of(words.next())?)),
+                "of_type" => conditions.push(Condition::OfType(number(words.next().unwrap_or(""))?)),
+                "of_rank" => conditions.push(Condition::OfRank(number(words.next().unwrap_or(""))?)),
                 "failed" => conditions.push(Condition::Failed(slot_of(words.next())?)),
                 "give" | "set" => {
                     while let Some((path, value)) = words.peek().and_then(|word| assignment(word)) {

@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 use pjrt_sys::*;
 
 use crate::fault::args_of;
-use crate::table::{FAULT, INNER, Mode, event, field, inner, on_ready, own_error, place, read, state, write};
+use crate::table::{
+    FAULT, INNER, Mode, event, field, inner, on_ready, own_error, place, read, state, type_and_rank, write,
+};
 use crate::{bits, executions, lent, memory, recalled, returned, rewritten, values};
 
 /// Performs an action instead of the call. Returns `None` if the good plugin is to be called nevertheless.
@@ -131,6 +133,15 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 let copy = copy.add(copy.align_offset(64) + args.device_buffer_ptr.addr() % 64);
                 ptr::copy_nonoverlapping(args.device_buffer_ptr.cast::<u8>(), copy, size);
                 args.device_buffer_ptr = copy.cast();
+                None
+            }
+            "swapped_callback" => {
+                let view = &mut *args.cast::<PJRT_Client_CreateViewOfDeviceBuffer_Args>();
+                if let Some(callback) = view.on_delete_callback {
+                    let own = Box::new((callback, view.on_delete_callback_arg));
+                    view.on_delete_callback = Some(swapped);
+                    view.on_delete_callback_arg = Box::into_raw(own).cast();
+                }
                 None
             }
             "scribble_held" => {
@@ -331,6 +342,39 @@ pub(crate) unsafe fn after(
                 put("attributes", Box::into_raw(Box::new(value)).expose_provenance() as i64);
                 put("num_attributes", 1);
             }
+            // The new array has no elements but zeros, if it has this type and this number of dimensions.
+            "zeroed" if error.is_null() => {
+                let array = ptr::with_exposed_provenance_mut::<PJRT_Buffer>(get(&words[0]) as usize);
+                let wanted = [1, 2].map(|word| words[word].parse::<i64>().expect("a number"));
+                let (type_, rank) = type_and_rank(array);
+                if [type_, rank] == wanted {
+                    executions::read_as_zeros(array);
+                }
+            }
+            // The next array of the transfer manager fails too.
+            "fail_next_buffer" if error.is_null() => {
+                let failed = &*args.cast::<PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args>();
+                let (count, _) = inner!(
+                    PJRT_AsyncHostToDeviceTransferManager_BufferCount
+                        PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args {
+                            transfer_manager: failed.transfer_manager,
+                        }
+                );
+                inner!(
+                    PJRT_AsyncHostToDeviceTransferManager_SetBufferError
+                        PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args {
+                            transfer_manager: failed.transfer_manager,
+                            buffer_index: (failed.buffer_index + 1) % count.buffer_count.max(1) as i32,
+                            error_code: failed.error_code,
+                            error_message: failed.error_message,
+                            error_message_size: failed.error_message_size,
+                        }
+                );
+            }
+            "shorten_layout" if error.is_null() => {
+                let layout = &mut (*args.cast::<PJRT_Buffer_GetMemoryLayout_Args>()).layout;
+                layout.u.tiled.minor_to_major_size -= 1;
+            }
             "toggle" if error.is_null() => put(&words[0], 1 - get(&words[0])),
             "stale" if error.is_null() && !words.is_empty() => {
                 let last = state().last_value;
@@ -434,6 +478,21 @@ unsafe extern "C" fn without_error(args: *mut PJRT_Buffer_DonateWithControlDepen
         (*args).error_code = PJRT_Error_Code_OK;
         std::mem::transmute::<usize, Callback>(callback)(args);
     }
+}
+
+/// The function and the argument of a host's callback for a view.
+type ViewCallback = (unsafe extern "C" fn(*mut c_void, *mut c_void), *mut c_void);
+
+/// Calls a view's callback with its arguments in the wrong order.
+///
+/// # Safety
+///
+/// The good plugin calls this function once, with the box of `swapped_callback`.
+unsafe extern "C" fn swapped(memory: *mut c_void, own: *mut c_void) {
+    // SAFETY: the argument is the box, and the good plugin calls this function once.
+    let (callback, argument) = *unsafe { Box::from_raw(own.cast::<ViewCallback>()) };
+    // SAFETY: this is the host's callback.
+    unsafe { callback(argument, memory) };
 }
 
 static MEMORY_TABLE: OnceLock<usize> = OnceLock::new();

@@ -365,12 +365,45 @@ unsafe fn happens(fault: &Fault, args: *mut u8, object: usize) -> bool {
             Condition::Since(slot) => state().since.contains(slot),
             Condition::Without(slot) => !state().since.contains(slot),
             Condition::Failed(slot) => state().failed.contains(slot),
+            // SAFETY: the host calls this slot with this struct.
+            Condition::OfType(wanted) => {
+                unsafe { array_of(fault.slot, args) }.is_some_and(|array| type_and_rank(array).0 == *wanted)
+            }
+            // SAFETY: as above.
+            Condition::OfRank(wanted) => {
+                unsafe { array_of(fault.slot, args) }.is_some_and(|array| type_and_rank(array).1 == *wanted)
+            }
         };
         if !holds {
             return false;
         }
     }
     true
+}
+
+/// Returns the array of a call, or the first argument of an execution.
+///
+/// # Safety
+///
+/// The struct is that of the slot, which is an execution or a function of arrays.
+unsafe fn array_of(slot: Option<usize>, args: *mut u8) -> Option<*mut PJRT_Buffer> {
+    // SAFETY: guaranteed by the caller.
+    let array = unsafe {
+        if slot.is_some_and(|slot| name_of(slot) == "PJRT_LoadedExecutable_Execute") {
+            let execute = &*args.cast::<PJRT_LoadedExecutable_Execute_Args>();
+            if execute.num_args == 0 { ptr::null_mut() } else { execute.argument_lists.read().read() }
+        } else {
+            ptr::with_exposed_provenance_mut(object_of(args))
+        }
+    };
+    Some(array).filter(|array| !array.is_null())
+}
+
+/// Returns the element type and the number of dimensions of an array of the good plugin.
+pub(crate) fn type_and_rank(array: *mut PJRT_Buffer) -> (i64, i64) {
+    let (type_, _) = inner!(PJRT_Buffer_ElementType PJRT_Buffer_ElementType_Args { buffer: array });
+    let (dims, _) = inner!(PJRT_Buffer_Dimensions PJRT_Buffer_Dimensions_Args { buffer: array });
+    (i64::from(type_.type_.0), dims.num_dims as i64)
 }
 
 /// The lowest address that can be mapped.

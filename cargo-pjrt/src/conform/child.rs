@@ -2,15 +2,28 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::time::Duration;
 
-use super::harness::{CLIENT, Check, Context, Finding, Finished, Message, Status, send};
+use super::harness::{
+    CLIENT, Check, Context, Finding, Finished, MISSED_CALLBACKS, Message, Status, send, upload_four,
+};
 use super::list::checks;
+use super::process::TRIES;
 use crate::process::child::mark;
-use pjrt_testing::host::{CreateOption, Plugin, on_first_calls, take_called};
+use pjrt_testing::host::{
+    CreateOption, Error, Plugin, limit_waiting, on_first_calls, take_called, take_waits_in_vain,
+};
 
 /// Runs the checks with these names in the child process, and reports the outcome of each. The caller then
-/// returns from the main function. If `no_client` is set, checks create no client, for this reason.
-pub fn child(path: &Path, create_options: &[CreateOption], names: &[String], no_client: Option<&str>) {
+/// returns from the main function. If `no_client` is set, checks create no client, for this reason. `waited` is the
+/// number of earlier checks that waited in vain.
+pub fn child(
+    path: &Path,
+    create_options: &[CreateOption],
+    names: &[String],
+    no_client: Option<&str>,
+    mut waited: usize,
+) {
     let plugin = match Plugin::load(path) {
         Ok(plugin) => plugin,
         Err(error) => return send(&Message::Unusable(error.to_string())),
@@ -34,12 +47,35 @@ pub fn child(path: &Path, create_options: &[CreateOption], names: &[String], no_
         mark(name);
         send(&Message::Started(name.clone()));
         drop(take_called());
+        take_waits_in_vain();
+        if waited >= TRIES {
+            limit_waiting(IMPATIENCE);
+        }
         let context = Context::new(plugin, path, create_options.to_vec(), no_client);
-        let (status, message) = one(check, &context);
+        let (status, mut message) = one(check, &context);
+        let in_vain = status.is_failure() && take_waits_in_vain() > 0;
+        waited += usize::from(in_vain);
         let functions = take_called().into_iter().map(str::to_owned).collect();
+        if in_vain && !message.contains(MISSED_CALLBACKS) && misses_callbacks(&context) {
+            message = format!("{message}. {MISSED_CALLBACKS}");
+        }
         let lacks_client = status == Status::NotApplicable && context.why_no_client().is_some();
-        send(&Message::Finished(Finished { status, message, functions, lacks_client }));
+        send(&Message::Finished(Finished { status, message, functions, lacks_client, in_vain }));
     }
+}
+
+/// The maximum time that checks wait after several of them waited in vain.
+const IMPATIENCE: Duration = Duration::from_secs(1);
+
+/// Returns `true` if the plugin does not call the callback of an event that is ready already.
+fn misses_callbacks(context: &Context) -> bool {
+    let of_ready_event = || -> Result<bool, Error> {
+        let client = context.client()?;
+        let event = upload_four(&client, &[1.0; 4])?.ready()?;
+        event.wait()?;
+        Ok(event.on_ready()?.wait(IMPATIENCE).is_none())
+    };
+    of_ready_event().unwrap_or(false)
 }
 
 /// Runs one check, and returns its outcome and the reason, unless the check passed.

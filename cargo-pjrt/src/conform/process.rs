@@ -54,11 +54,13 @@ impl Process {
         options: &Options,
         program: &Path,
         no_client: Option<&str>,
+        waited: usize,
         checks: impl Iterator<Item = &'c &'c Check>,
     ) -> Result<Self, String> {
         let mut arguments: Vec<OsString> = vec!["conform-child".into(), options.plugin.clone().into()];
         arguments.extend(options.create_options.iter().map(|option| format!("--option={option}").into()));
         arguments.extend(no_client.map(|why| format!("--no-client={why}").into()));
+        arguments.push(format!("--waited={waited}").into());
         arguments.extend(checks.map(|check| OsString::from(&check.name)));
         let worker = Worker::start(program, &arguments, Prints::Kept);
         let worker = worker.map_err(|error| format!("cannot start {}: {error}", program.display()))?;

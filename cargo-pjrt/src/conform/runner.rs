@@ -28,8 +28,13 @@ pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
     let mut progress = Progress::new(selected.len(), "checks");
     while !run.waiting.is_empty() {
         let batch = run.batch();
-        let mut process =
-            Process::start(options, program, run.no_client.as_deref(), run.waiting.iter().take(batch))?;
+        let mut process = Process::start(
+            options,
+            program,
+            run.no_client.as_deref(),
+            run.waited,
+            run.waiting.iter().take(batch),
+        )?;
         for _ in 0..batch {
             let Some(check) = run.waiting.pop_front() else { break };
             progress.show(run.rows.len(), &check.name);
@@ -69,6 +74,8 @@ struct Run<'c> {
     no_client: Option<String>,
     /// The plugin's message about an option that it does not know.
     unknown_option: Option<String>,
+    /// The number of checks that failed after they had waited for a callback or a condition in vain.
+    waited: usize,
     /// The number of consecutive checks whose process lost its connection.
     lost: usize,
 }
@@ -85,6 +92,7 @@ impl<'c> Run<'c> {
             client_made: false,
             no_client: None,
             unknown_option: None,
+            waited: 0,
             lost: 0,
         }
     }
@@ -188,7 +196,8 @@ impl<'c> Run<'c> {
         if check.name == PROCESS_ENDS && finished.status == Status::Passed {
             (finished.status, finished.message) = process.end(self.options.timeout);
         }
-        let Finished { status, message, functions, lacks_client } = finished;
+        let Finished { status, message, functions, lacks_client, in_vain } = finished;
+        self.waited += usize::from(in_vain);
         self.end(check, status, message, functions, process.printed(status), started);
         let is_known = self.rows.iter().any(|row| row.name == CLIENT)
             || self.waiting.iter().any(|check| check.name == CLIENT);

@@ -10,8 +10,11 @@ use super::random::Random;
 use super::scenario::{AFTER_KILLED, KILLED};
 use pjrt_testing::host::{Buffer, Client, ExecuteOptions, Launched, LoadedExecutable, Semantics};
 
-/// The arrays: 4 MiB each, so that an execution takes a measurable time.
-const NUMBERS: Numbers = Numbers { len: 1 << 20, start: 1, step: 1 };
+/// The number of elements of the arrays: 4 MiB each, so that an execution takes a measurable time.
+const MOST: usize = 1 << 20;
+
+/// The number of elements of the arrays on a device with little memory.
+const LEAST: usize = 1 << 10;
 
 /// The number of executions in flight.
 const LAUNCHES: usize = 16;
@@ -21,7 +24,16 @@ struct Host {
     launched: Vec<Launched>,
     program: LoadedExecutable,
     argument: Buffer,
+    numbers: Numbers,
     client: Client,
+}
+
+/// Returns the number of elements with which all arrays of the executions in flight, and as many temporary ones, fit into
+/// this many bytes.
+fn fitting(free: Option<i64>) -> usize {
+    let arrays = 2 * (LAUNCHES + 1);
+    let elements = free.and_then(|free| usize::try_from(free).ok()).map_or(MOST, |free| free / arrays / 4);
+    elements.clamp(LEAST, MOST)
 }
 
 /// Launches executions, and ends the process in the way that the scenario names.
@@ -34,7 +46,7 @@ pub(super) fn run(client: Client, options: &ChildOptions) -> Verdict {
         "ending/main_returns" => drop(host),
         "ending/main_returns_without_destroying" => mem::forget(host),
         "ending/client_destroyed_first" => {
-            let Host { launched, program, argument, client } = host;
+            let Host { launched, program, argument, client, .. } = host;
             drop((client, program, argument, launched));
         }
         "ending/exit_on_another_thread" => {
@@ -45,7 +57,7 @@ pub(super) fn run(client: Client, options: &ChildOptions) -> Verdict {
             loop {
                 let last = &host.launched[LAUNCHES - 1];
                 last.done[0].wait()?;
-                read_and_check(&last.outputs[0][0], NUMBERS.plus(NUMBERS), "a result")?;
+                read_and_check(&last.outputs[0][0], host.numbers.plus(host.numbers), "a result")?;
             }
         }
         KILLED => loop {
@@ -53,7 +65,7 @@ pub(super) fn run(client: Client, options: &ChildOptions) -> Verdict {
         },
         AFTER_KILLED => {
             for launched in &host.launched {
-                read_and_check(&launched.outputs[0][0], NUMBERS.plus(NUMBERS), "a result")?;
+                read_and_check(&launched.outputs[0][0], host.numbers.plus(host.numbers), "a result")?;
             }
         }
         _ => {}
@@ -62,13 +74,30 @@ pub(super) fn run(client: Client, options: &ChildOptions) -> Verdict {
 }
 
 fn launch(client: Client) -> Verdict<Host> {
-    let program = compile(&client, NUMBERS.len, false)?;
-    let argument = arrays::upload(&client, NUMBERS, client.device()?, Semantics::ImmutableOnlyDuringCall)?;
+    let stats = client.device()?.memory_stats().ok();
+    let free = stats.and_then(|stats| Some(stats.bytes_limit? - stats.bytes_in_use));
+    let numbers = Numbers { len: fitting(free), start: 1, step: 1 };
+    let program = compile(&client, numbers.len, false)?;
+    let argument = arrays::upload(&client, numbers, client.device()?, Semantics::ImmutableOnlyDuringCall)?;
     let mut launched = Vec::new();
     for _ in 0..LAUNCHES {
         let lists = [vec![&argument, &argument]];
         let one = program.launch(&lists, &ExecuteOptions::default(), None, true);
         launched.push(one.map_err(|refused| refused.error)?);
     }
-    Ok(Host { launched, program, argument, client })
+    Ok(Host { launched, program, argument, numbers, client })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arrays_fit_into_the_memory_of_a_device() {
+        assert_eq!(fitting(None), MOST);
+        assert_eq!(fitting(Some(1 << 40)), MOST);
+        let small = fitting(Some(16 << 20));
+        assert!(small > LEAST && 4 * small * 2 * (LAUNCHES + 1) <= 16 << 20, "{small}");
+        assert_eq!(fitting(Some(0)), LEAST);
+    }
 }

@@ -64,6 +64,15 @@ impl FutureCopy {
         destination.written("PJRT_Buffer_CopyRawToHostFuture")
     }
 
+    /// Returns `true` if the event of the copy is complete.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn is_complete(&self) -> Result<bool> {
+        self.event.is_ready()
+    }
+
     /// Notifies the plugin that there is no destination, and returns the outcome of the event.
     ///
     /// # Errors
@@ -505,6 +514,21 @@ impl Buffer {
     ///
     /// Returns the plugin's error.
     pub fn bitcast(&self, element_type: ElementType, dims: &[i64]) -> Result<Self> {
+        self.bitcast_to(element_type, dims, None)
+    }
+
+    /// The same as [`bitcast`](Self::bitcast), with a layout that the host names.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn bitcast_to(
+        &self,
+        element_type: ElementType,
+        dims: &[i64],
+        layout: Option<&Layout>,
+    ) -> Result<Self> {
+        let mut layout = layout.map(Layout::raw);
         let args = call!(
             self.plugin,
             PJRT_Buffer_Bitcast_Args {
@@ -512,6 +536,7 @@ impl Buffer {
                 element_type: PJRT_Buffer_Type(element_type.0),
                 dims: dims.as_ptr(),
                 num_dims: dims.len(),
+                device_layout: layout.as_mut().map_or(ptr::null_mut(), ptr::from_mut),
             }
         )?;
         Self::from_raw(self.plugin, args.out_buffer, "PJRT_Buffer_Bitcast")

@@ -1,6 +1,7 @@
 //! Events.
 
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -32,8 +33,11 @@ impl Outcome {
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> Option<Result<()>> {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = self.changed.wait_timeout_while(calls, timeout, |calls| calls.is_empty());
+        let waiting = self.changed.wait_timeout_while(calls, limited(timeout), |calls| calls.is_empty());
         let (calls, _) = waiting.unwrap_or_else(PoisonError::into_inner);
+        if calls.is_empty() {
+            IN_VAIN.fetch_add(1, Ordering::SeqCst);
+        }
         calls.first().cloned()
     }
 
@@ -222,14 +226,35 @@ unsafe extern "C" fn called_back(error: *mut PJRT_Error, user_arg: *mut c_void) 
     callback.outcome.note(outcome);
 }
 
+/// The maximum time of all waiting, in milliseconds.
+static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// The number of times that a callback or a condition was waited for in vain.
+static IN_VAIN: AtomicUsize = AtomicUsize::new(0);
+
+/// Limits the time of all later waiting for callbacks and conditions, for a plugin with which waiting is often in vain.
+pub fn limit_waiting(limit: Duration) {
+    LIMIT.store(limit.as_millis().try_into().unwrap_or(u64::MAX), Ordering::SeqCst);
+}
+
+/// Returns the number of times that a callback or a condition was waited for in vain since the last call of this function.
+pub fn take_waits_in_vain() -> usize {
+    IN_VAIN.swap(0, Ordering::SeqCst)
+}
+
+fn limited(timeout: Duration) -> Duration {
+    timeout.min(Duration::from_millis(LIMIT.load(Ordering::SeqCst)))
+}
+
 /// Polls a condition until it holds or the timeout expires. Returns `true` if it held.
 pub fn eventually(timeout: Duration, mut holds: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + timeout;
+    let end = Instant::now() + limited(timeout);
     loop {
         if holds() {
             return true;
         }
         if Instant::now() >= end {
+            IN_VAIN.fetch_add(1, Ordering::SeqCst);
             return false;
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -14,10 +14,10 @@ use super::error_object;
 use super::event::Event;
 use super::executable::Executable;
 use super::host_memory::HostMemory;
-use super::objects::DeviceDescription;
+use super::objects::{DeviceDescription, Memory};
 use super::plugin::Plugin;
 use super::slices::{given, given_text};
-use super::{called, fence, passed};
+use super::{called, fence, passed, slices};
 
 /// A function of an extension that takes a struct with its size, and returns an error or null.
 #[derive(Debug)]
@@ -310,6 +310,22 @@ impl Client {
         self.plugin.layout_text(args.layout, true)
     }
 
+    /// Returns the default layout of an array on the topology's devices, as text
+    /// (`PJRT_Layouts_PJRT_Topology_GetDefaultLayout`).
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn default_layout_of_topology(&self, element_type: ElementType, dims: &[i64]) -> Result<String> {
+        let (type_, topology_description) = (PJRT_Buffer_Type(element_type.0), self.topology()?.raw);
+        let (dims, num_dims) = (dims.as_ptr(), dims.len());
+        let args = call!(
+            self.plugin,
+            PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args { topology_description, type_, dims, num_dims }
+        )?;
+        self.plugin.layout_text(args.layout, true)
+    }
+
     /// Allocates host memory, writes to all of it, and frees it (`PJRT_HostMemoryAllocator_Allocate`).
     /// Returns whether the plugin returned memory, and whether it returned a function that frees it.
     ///
@@ -334,6 +350,46 @@ impl Client {
             }
         }
         Ok((!args.ptr.is_null(), args.deleter.is_some()))
+    }
+
+    /// Allocates host memory of several sizes at once, writes to all of it, reads it, and frees it. Returns the sizes of the
+    /// blocks that changed when other blocks were written, and of those that are null.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn use_host_memories(&self, sizes: &[usize]) -> Result<Vec<usize>> {
+        let allocate = |size: &usize| {
+            self.plugin.call_extension(PJRT_HostMemoryAllocator_Allocate_Args {
+                client: self.raw,
+                size: *size,
+                numa_node: -1,
+                ..SizedStruct::zeroed()
+            })
+        };
+        let blocks = sizes.iter().map(allocate).collect::<Result<Vec<_>>>()?;
+        let pattern = |index: usize| 0x31 + index as u8;
+        // SAFETY: the plugin returned memory of these sizes, and the functions that free it.
+        unsafe {
+            for (index, block) in blocks.iter().enumerate().filter(|(_, block)| !block.ptr.is_null()) {
+                block.ptr.write_bytes(pattern(index), block.size);
+            }
+            let is_right = |index: usize, block: &PJRT_HostMemoryAllocator_Allocate_Args| {
+                !block.ptr.is_null()
+                    && slices::bytes(block.ptr.cast(), block.size).iter().all(|byte| *byte == pattern(index))
+            };
+            let indexed = blocks.iter().enumerate();
+            let wrong = indexed
+                .filter(|(index, block)| !is_right(*index, block))
+                .map(|(_, block)| block.size)
+                .collect();
+            for block in &blocks {
+                if let Some(free) = block.deleter {
+                    free(block.ptr.cast(), block.deleter_arg);
+                }
+            }
+            Ok(wrong)
+        }
     }
 
     /// Registers a callback for fatal errors, invokes it (`PJRT_Callback_InvokeCallback`), and returns the
@@ -385,10 +441,8 @@ impl Buffer {
     ///
     /// Returns the plugin's error.
     pub fn read_as_raw_buffer(&self, offset: i64, transfer_size: i64) -> Result<(usize, Vec<u8>)> {
-        let raw = call!(self.plugin, PJRT_RawBuffer_CreateRawAliasOfBuffer_Args { buffer: self.raw })?;
-        let buffer = raw.raw_buffer;
         let destination = HostMemory::destination(usize::try_from(transfer_size).unwrap_or(0), 0);
-        let read = || {
+        self.with_raw_buffer(|buffer| {
             let size = call!(self.plugin, PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args { buffer })?;
             let dst = ptr::with_exposed_provenance_mut(destination.exposed());
             let copied = call!(
@@ -397,10 +451,53 @@ impl Buffer {
             )?;
             Event::from_raw(self.plugin, copied.event, "PJRT_RawBuffer_CopyRawDeviceToHost")?.wait()?;
             Ok((size.on_device_size_in_bytes, destination.written("PJRT_RawBuffer_CopyRawDeviceToHost")?))
-        };
-        let read = read();
+        })
+    }
+
+    /// Writes bytes into the array through a raw buffer, and waits until they are there
+    /// (`PJRT_RawBuffer_CopyRawHostToDevice`).
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn write_as_raw_buffer(&self, offset: i64, bytes: &[u8]) -> Result<()> {
+        let source = HostMemory::new(bytes, 0);
+        self.with_raw_buffer(|buffer| {
+            let (src, transfer_size) = (ptr::with_exposed_provenance(source.exposed()), bytes.len() as i64);
+            let copied = call!(
+                self.plugin,
+                PJRT_RawBuffer_CopyRawHostToDevice_Args { buffer, src, offset, transfer_size }
+            )?;
+            Event::from_raw(self.plugin, copied.event, "PJRT_RawBuffer_CopyRawHostToDevice")?.wait()
+        })
+    }
+
+    /// Returns the memory of a raw buffer of the array, and its address in host memory, which is 0 if the host cannot
+    /// read it (`PJRT_RawBuffer_GetMemorySpace`, `PJRT_RawBuffer_GetHostPointer`).
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn place_of_raw_buffer(&self) -> Result<(Memory<'_>, usize)> {
+        self.with_raw_buffer(|buffer| {
+            let space = call!(self.plugin, PJRT_RawBuffer_GetMemorySpace_Args { buffer })?.memory_space;
+            let memory = Memory::new(self.plugin, space, "PJRT_RawBuffer_GetMemorySpace")?;
+            let host = call!(self.plugin, PJRT_RawBuffer_GetHostPointer_Args { buffer })?.host_pointer;
+            Ok((memory, host.addr()))
+        })
+    }
+
+    /// Creates a raw buffer, uses it, and destroys it.
+    fn with_raw_buffer<T>(&self, work: impl FnOnce(*mut PJRT_RawBuffer) -> Result<T>) -> Result<T> {
+        const CREATE: &str = "PJRT_RawBuffer_CreateRawAliasOfBuffer";
+        let buffer =
+            call!(self.plugin, PJRT_RawBuffer_CreateRawAliasOfBuffer_Args { buffer: self.raw })?.raw_buffer;
+        if buffer.is_null() {
+            return Err(Error::broken(CREATE, "it succeeded, but the raw buffer is a null pointer"));
+        }
+        let done = work(buffer);
         call!(self.plugin, PJRT_RawBuffer_Destroy_Args { buffer })?;
-        read
+        done
     }
 }
 
@@ -419,6 +516,38 @@ impl Executable {
         layouts.iter().map(|layout| self.plugin.layout_text(*layout, false)).collect()
     }
 
+    /// Returns the layouts of the parameters as text (`PJRT_Layouts_PJRT_Executable_GetParameterLayouts`).
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn parameter_layouts(&self) -> Result<Vec<String>> {
+        let args = call!(
+            self.plugin,
+            PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args { executable: self.raw }
+        )?;
+        const FUNCTION: &str = "PJRT_Layouts_PJRT_Executable_GetParameterLayouts";
+        // SAFETY: the plugin returned this many layouts, which belong to the executable.
+        let layouts = unsafe { given(FUNCTION, args.layouts.cast_const(), args.num_parameters) }?;
+        layouts.iter().map(|layout| self.plugin.layout_text(*layout, false)).collect()
+    }
+
+    /// Returns the shardings of the parameters as `OpSharding` messages, or `None` if the plugin reports none
+    /// (`PJRT_Shardings_PJRT_Executable_ParameterShardings`).
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn parameter_shardings(&self) -> Result<Option<Vec<Vec<u8>>>> {
+        const FUNCTION: &str = "PJRT_Shardings_PJRT_Executable_ParameterShardings";
+        let args = call!(
+            self.plugin,
+            PJRT_Shardings_PJRT_Executable_ParameterShardings_Args { executable: self.raw }
+        )?;
+        // SAFETY: the plugin returned as many pointers and sizes as it says.
+        unsafe { shardings(FUNCTION, args.shardings, args.sharding_sizes, args.num_parameters) }
+    }
+
     /// Returns the shardings of the outputs as `OpSharding` messages, or `None` if the plugin reports none
     /// (`PJRT_Shardings_PJRT_Executable_OutputShardings`).
     ///
@@ -426,22 +555,35 @@ impl Executable {
     ///
     /// Returns the plugin's error.
     pub fn output_shardings(&self) -> Result<Option<Vec<Vec<u8>>>> {
+        const FUNCTION: &str = "PJRT_Shardings_PJRT_Executable_OutputShardings";
         let args =
             call!(self.plugin, PJRT_Shardings_PJRT_Executable_OutputShardings_Args { executable: self.raw })?;
-        if args.shardings.is_null() {
-            return Ok(None);
-        }
         // SAFETY: the plugin returned as many pointers and sizes as it says.
-        unsafe {
-            const FUNCTION: &str = "PJRT_Shardings_PJRT_Executable_OutputShardings";
-            let starts = given(FUNCTION, args.shardings, args.num_outputs)?;
-            let sizes = given(FUNCTION, args.sharding_sizes, args.num_outputs)?;
-            let shardings = starts.iter().zip(sizes);
-            let read = |(start, size): (&*const c_char, &usize)| {
-                Ok(given::<u8>(FUNCTION, start.cast(), *size)?.to_vec())
-            };
-            shardings.map(read).collect::<Result<_>>().map(Some)
-        }
+        unsafe { shardings(FUNCTION, args.shardings, args.sharding_sizes, args.num_outputs) }
+    }
+}
+
+/// Reads the shardings that a plugin returned, or `None` for a null pointer.
+///
+/// # Safety
+///
+/// The pointers are null, or valid for `len` elements, which are the pointers and the sizes of messages.
+unsafe fn shardings(
+    function: &'static str,
+    starts: *const *const c_char,
+    sizes: *const usize,
+    len: usize,
+) -> Result<Option<Vec<Vec<u8>>>> {
+    if starts.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let pairs = given(function, starts, len)?.iter().zip(given(function, sizes, len)?);
+        let read = |(start, size): (&*const c_char, &usize)| {
+            Ok(given::<u8>(function, start.cast(), *size)?.to_vec())
+        };
+        pairs.map(read).collect::<Result<_>>().map(Some)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Memory of the host.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -152,12 +152,47 @@ fn recycled(len: usize) -> Option<usize> {
     RECYCLED.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&len)?.pop()
 }
 
+/// The calls of a view's callback.
+#[derive(Debug)]
+pub(super) struct Deletions {
+    /// The address of the view's memory.
+    start: usize,
+    calls: AtomicUsize,
+    /// The calls in which the two arguments were swapped.
+    swapped: AtomicUsize,
+    /// The calls with the address of other memory.
+    of_other_memory: AtomicUsize,
+}
+
+/// The addresses of all [`Deletions`], which are never freed.
+static DELETIONS: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+
+impl Deletions {
+    fn new(start: usize) -> &'static Self {
+        let zero = || AtomicUsize::new(0);
+        let new: &'static Self =
+            Box::leak(Box::new(Self { start, calls: zero(), swapped: zero(), of_other_memory: zero() }));
+        DELETIONS
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(ptr::from_ref(new).expose_provenance());
+        new
+    }
+
+    /// Returns the object at this address, or `None` if there is none.
+    fn at(address: usize) -> Option<&'static Self> {
+        let known = DELETIONS.lock().unwrap_or_else(PoisonError::into_inner).contains(&address);
+        // SAFETY: only the addresses of objects that are never freed are in the set.
+        known.then(|| unsafe { &*ptr::with_exposed_provenance::<Self>(address) })
+    }
+}
+
 /// Memory for views.
 #[derive(Debug)]
 pub struct ViewMemory {
     /// `None` is a null pointer.
     memory: Option<HostMemory>,
-    pub(super) deleted: &'static AtomicUsize,
+    pub(super) deleted: &'static Deletions,
 }
 
 impl ViewMemory {
@@ -170,13 +205,15 @@ impl ViewMemory {
     /// Allocates memory with these bytes, `skew` bytes after an address that is a multiple of 64.
     #[must_use]
     pub fn skewed(bytes: &[u8], skew: usize) -> Self {
-        Self { memory: Some(HostMemory::new(bytes, skew)), deleted: Box::leak(Box::default()) }
+        let memory = HostMemory::new(bytes, skew);
+        let deleted = Deletions::new(memory.address());
+        Self { memory: Some(memory), deleted }
     }
 
     /// Returns no memory, which is a null pointer.
     #[must_use]
     pub fn null() -> Self {
-        Self { memory: None, deleted: Box::leak(Box::default()) }
+        Self { memory: None, deleted: Deletions::new(0) }
     }
 
     pub(super) fn start(&self) -> *mut u8 {
@@ -204,7 +241,20 @@ impl ViewMemory {
     /// Returns the number of times that the plugin released the memory.
     #[must_use]
     pub fn deleted(&self) -> usize {
-        self.deleted.load(Ordering::SeqCst)
+        self.deleted.calls.load(Ordering::SeqCst)
+    }
+
+    /// Describes a call of the view's callback with wrong arguments, if there was one.
+    #[must_use]
+    pub fn wrong_arguments(&self) -> Option<&'static str> {
+        let Deletions { swapped, of_other_memory, .. } = self.deleted;
+        if swapped.load(Ordering::SeqCst) > 0 {
+            return Some(
+                "the two arguments are swapped: the first one is the address of the memory, and the second one is `user_arg`",
+            );
+        }
+        (of_other_memory.load(Ordering::SeqCst) > 0)
+            .then_some("the first argument is not the address of the view's memory, `device_buffer_ptr`")
     }
 
     /// Returns the contents.
@@ -219,7 +269,21 @@ impl ViewMemory {
 /// # Safety
 ///
 /// The plugin calls this function with the argument of `view`.
-pub(super) unsafe extern "C" fn view_deleted(_: *mut c_void, user_arg: *mut c_void) {
-    // SAFETY: the argument is a counter that is never freed.
-    unsafe { &*user_arg.cast::<AtomicUsize>() }.fetch_add(1, Ordering::SeqCst);
+pub(super) unsafe extern "C" fn view_deleted(memory: *mut c_void, user_arg: *mut c_void) {
+    let count = |of: &AtomicUsize| {
+        of.fetch_add(1, Ordering::SeqCst);
+    };
+    match (Deletions::at(user_arg.addr()), Deletions::at(memory.addr())) {
+        (Some(view), _) => {
+            if memory.addr() != view.start {
+                count(&view.of_other_memory);
+            }
+            count(&view.calls);
+        }
+        (None, Some(view)) => {
+            count(&view.swapped);
+            count(&view.calls);
+        }
+        (None, None) => {}
+    }
 }

@@ -42,8 +42,8 @@ pub use called::{on_first_calls, take_called};
 pub use client::{AliasHandle, Client, CreateOption};
 pub use element_type::ElementType;
 pub use error::{Code, Error, Result};
-pub use event::eventually;
 pub use event::{Event, Outcome};
+pub use event::{eventually, limit_waiting, take_waits_in_vain};
 pub use executable::{
     CompiledMemory, Executable, ExecuteOptions, Launched, LoadedExecutable, Program, Refused, Serialized,
 };

@@ -157,7 +157,22 @@ impl TransferManager {
         dims: &[i64],
         layout: &Layout,
     ) -> Result<Event> {
-        let memory = HostMemory::new(data, 0);
+        self.write_array_from(index, &HostMemory::new(data, 0), element_type, dims, layout)
+    }
+
+    /// The same as [`write_array`](Self::write_array), with an array in memory that the caller overwrites after the event.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn write_array_from(
+        &self,
+        index: usize,
+        memory: &HostMemory,
+        element_type: ElementType,
+        dims: &[i64],
+        layout: &Layout,
+    ) -> Result<Event> {
         let mut layout = layout.raw();
         let args = call!(
             self.plugin,

@@ -2,8 +2,8 @@
 
 use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{
-    Context, Finding, ONE_DEVICE, Verdict, ensure, equal, f32_bytes, fails_with, numbers, refused_with,
-    upload_four,
+    Context, Finding, ONE_DEVICE, Verdict, compile_add, ensure, equal, f32_bytes, fails_with, narrowest,
+    numbers, refused_with, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Code, ElementType, HostArray};
@@ -160,6 +160,15 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Jax])
     .also(&["view/address"]),
     check(
+        "buffer/pointers_differ",
+        "Uploaded arrays and outputs that exist at the same time have different addresses, also if their elements are equal.",
+        pointers_differ,
+        "PJRT_Buffer_UnsafePointer set buffer_pointer=4096",
+    )
+    .header("PJRT_Buffer_UnsafePointer", "Returns platform-dependent address for the given buffer.")
+    .used_by(&[Profile::Jax])
+    .also(&["view/address"]),
+    check(
         "buffer/hold_and_release",
         "Holding an array's data and releasing it succeed.",
         hold,
@@ -289,7 +298,9 @@ fn element_type(context: &Context) -> Verdict {
 fn two_by_three(
     client: &pjrt_testing::host::Client,
 ) -> Result<pjrt_testing::host::Buffer, pjrt_testing::host::Error> {
-    let array = HostArray::new(&[0; 6], ElementType::U8, &[2, 3]);
+    let element_type = narrowest(client)?;
+    let bytes = vec![0; 6 * element_type.byte_size()];
+    let array = HostArray::new(&bytes, element_type, &[2, 3]);
     client.upload(&array, Some(client.device()?), None).map(|uploaded| uploaded.buffer)
 }
 
@@ -403,6 +414,25 @@ fn pointer(context: &Context) -> Verdict {
     let address = buffer.unsafe_pointer()?;
     ensure!(address != 0, "the address is 0");
     equal("the address on the second call", buffer.unsafe_pointer()?, address)
+}
+
+fn pointers_differ(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (x, y) = (upload_four(&client, &[1.0; 4])?, upload_four(&client, &[1.0; 4])?);
+    let mut all =
+        vec![("an array", x.unsafe_pointer()?), ("an array with equal elements", y.unsafe_pointer()?)];
+    let launched = compile_add(&client)?.run(&[&x, &y])?;
+    launched.outputs[0][0].ready()?.wait()?;
+    all.push(("an output", launched.outputs[0][0].unsafe_pointer()?));
+    for (at, (what, address)) in all.iter().enumerate() {
+        let same = all[..at].iter().find(|(_, other)| other == address);
+        ensure!(
+            same.is_none(),
+            "PJRT_Buffer_UnsafePointer returns {address:#x} for {what} and for {}; they would share their memory",
+            same.map_or("", |(what, _)| what)
+        );
+    }
+    Ok(())
 }
 
 fn hold(context: &Context) -> Verdict {

@@ -4,12 +4,15 @@ use super::arrays::{FIRST, Floats, OTHER, SECOND, launch};
 use super::devices::{id_of, two};
 use super::entry::{Entry, check};
 use super::program_text::{compiled, launch_on_all, with_main};
+use super::readers::in_programs;
+use super::samples::{Shaped, for_each_sample};
 use crate::conform::harness::{
-    Context, Expected, Finding, Verdict, add_program, ensure, equal, numbers, upload_four, upload_to,
+    Context, Expected, Finding, Verdict, add_program, ensure, equal, f32_bytes, numbers, upload_four,
+    upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
-use pjrt_testing::host::{Buffer, CopyLayout, ExecuteOptions};
+use pjrt_testing::host::{Buffer, CopyLayout, ElementType, Error, ExecuteOptions, HostArray};
 
 const IS_DELETED: &str = "PJRT_Buffer_IsDeleted";
 const IS_DELETED_TEXT: &str = "The function returns true if the buffer was deleted, or donated to an execution. The data of all other buffers remains.";
@@ -96,6 +99,22 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_ExecuteOptions::non_donatable_input_indices", "A list of indices denoting the input buffers that should not be donated.")
     .used_by(&[Profile::Jax]),
+    check(
+        "donation/of_each_type",
+        "An argument of each element type, of rank 0, 1 and 3, that a program donates and returns is right, is deleted or unchanged, and its memory is not used for other arrays.",
+        of_each_type,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=613 of_type 5 of_rank 0 zeroed_output 1",
+    )
+    .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "Execution output of size [`num_devices`, num_outputs`].")
+    .used_by(&[Profile::Jax, Profile::TorchXla]),
+    check(
+        "donation/equal_numbers_of_elements",
+        "If a program donates arrays of different dimensions with equal numbers of elements, its outputs are right, and no other array changes: their sizes with padding may differ.",
+        equal_numbers,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=612 zeroed_output 1",
+    )
+    .header("PJRT_ExecuteOptions::non_donatable_input_indices", "The compiler might mark the input as `may-alias`, which could lead PjRt to donate the input buffer: the output must fit into it.")
+    .used_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "donation/in_a_loop",
         "A value that a loop of donating executions updates is right after each execution, while other arrays of its size come and go.",
@@ -323,7 +342,8 @@ fn several_protected(context: &Context) -> Verdict {
             ensure!(
                 found == [sum; 4],
                 "a sum is {found:?}, expected {:?}, with the protected arguments {protected:?}. Probable cause: the memory of a \
-                 donated argument was reused before the program had read it, or an output took the memory of a protected argument",
+                 donated argument was reused before the program had read it, or an output took the memory of a protected \
+                 argument",
                 [sum; 4]
             );
         }
@@ -369,4 +389,99 @@ fn in_a_loop(context: &Context) -> Verdict {
         floats.check(&format!("the value after {round} donating executions"), &x, &expected, cause)?;
     }
     floats.check("the newest other array", &y, &floats.bytes(OTHER), "")
+}
+
+fn of_each_type(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let first = client.device()?;
+    for_each_sample(context, &client, |device, sample, other| {
+        let is_tried = [&[][..], &[11], &[2, 1, 3]].contains(&&sample.dims[..]);
+        let Some(name) = in_programs(sample.element_type).filter(|_| is_tried && device == first) else {
+            return Ok(());
+        };
+        let dims: String = sample.dims.iter().map(|dim| format!("{dim}x")).collect();
+        let ty = format!("tensor<{dims}{name}>");
+        let parameters = format!("%p0: {ty} {{tf.aliasing_output = 1 : i32}}, %p1: {ty}");
+        let text = with_main(&parameters, "", "%p1, %p0", &format!("{ty}, {ty}"));
+        let program = compiled(&client, &text, &CompileOptions::default())?;
+        for round in 0..2 {
+            let donated = Shaped::new(sample.element_type, &sample.dims, 20 + round);
+            let x = client.upload(&donated.host(), Some(device), None)?.buffer;
+            let launched = launch_on_all(&program, &[vec![&x, other]], 613)?;
+            launched.done[0].wait()?;
+            let what = format!("an argument {sample} that the program donates");
+            if !is_donated(&x, &what)? {
+                donated.check("an argument that is not deleted after a program donated it", &x.read()?)?;
+            }
+            drop(x);
+            // These use the memory if it was freed.
+            let noise = Shaped::new(sample.element_type, &sample.dims, 40);
+            let _others = (0..3)
+                .map(|_| client.upload(&noise.host(), Some(device), None))
+                .collect::<Result<Vec<_>, _>>()?;
+            for (output, expected) in launched.outputs[0].iter().zip([sample, &donated]) {
+                expected.check("an output of a program that donates an argument", &output.read()?)?;
+            }
+            sample.check("an argument that the program does not donate", &other.read()?)?;
+        }
+        Ok(())
+    })
+}
+
+fn equal_numbers(context: &Context) -> Verdict {
+    // The sizes of these differ if dimensions are padded.
+    const DIMS: [&[i64]; 4] = [&[12, 1], &[1, 12], &[3, 4], &[12]];
+    let client = context.client()?;
+    let device = client.device()?;
+    let of = |dims: &[i64]| dims.iter().map(|dim| format!("{dim}x")).collect::<String>();
+    let types = DIMS.map(|dims| format!("tensor<{}f32>", of(dims)));
+    let parameters: Vec<String> = types
+        .iter()
+        .enumerate()
+        .map(|(at, ty)| format!("%p{at}: {ty} {{jax.buffer_donor = true}}"))
+        .collect();
+    // Output `at` has the dimensions of the next parameter.
+    let next = |at: usize| (at + 1) % DIMS.len();
+    let lines: String = (0..DIMS.len())
+        .map(|at| format!("    %s{at} = stablehlo.add %p{0}, %p{0} : {1}\n", next(at), types[next(at)]))
+        .collect();
+    let results: Vec<&str> = (0..DIMS.len()).map(|at| types[next(at)].as_str()).collect();
+    let text = with_main(&parameters.join(", "), &lines, "%s0, %s1, %s2, %s3", &results.join(", "));
+    let program = compiled(&client, &text, &CompileOptions::default())?;
+    let upload = |dims: &[i64], value: f32| {
+        let bytes = f32_bytes(&[value; 12]);
+        Ok::<_, Error>(
+            client.upload(&HostArray::new(&bytes, ElementType::F32, dims), Some(device), None)?.buffer,
+        )
+    };
+    for round in 0..3 {
+        let value = |at: usize| (10 * round + at + 1) as f32;
+        let mut arrays = Vec::new();
+        let mut neighbors = Vec::new();
+        for (at, dims) in DIMS.iter().enumerate() {
+            arrays.push(upload(dims, value(at))?);
+            neighbors.push((upload(dims, -value(at))?, -value(at)));
+        }
+        let launched = launch_on_all(&program, &[arrays.iter().collect()], 612)?;
+        launched.done[0].wait()?;
+        drop(arrays);
+        for (at, dims) in DIMS.iter().enumerate() {
+            neighbors.push((upload(dims, 100.0 + value(at))?, 100.0 + value(at)));
+        }
+        let outputs = launched.outputs[0]
+            .iter()
+            .enumerate()
+            .map(|(at, output)| (output, 2.0 * value(next(at)), "an output"));
+        let others = neighbors.iter().map(|(array, value)| (array, *value, "another array"));
+        for (array, expected, what) in outputs.chain(others) {
+            let (got, dims) = (numbers(array)?, array.dims()?);
+            ensure!(
+                got == [expected; 12],
+                "{what}, f32{dims:?}, of a program that donates arrays of 12 elements with the dimensions {DIMS:?} is \
+                 {got:?}; expected {expected} everywhere. The plugin probably gives a donated array's memory to an output with as many \
+                 elements, whose size with padding is larger"
+            );
+        }
+    }
+    Ok(())
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::entry::{ALL, Entry, check};
 use super::pending::Pending;
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, any_error, ensure, equal, fails_with, numbers, upload_four,
+    Context, Finding, MISSED_CALLBACKS, PATIENCE, Verdict, any_error, ensure, equal, fails_with, numbers,
+    upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Client, Code, ElementType, Error, Event, Outcome};
@@ -305,7 +306,7 @@ fn callback(context: &Context) -> Verdict {
     event.wait()?;
     match event.on_ready()?.wait(PATIENCE) {
         Some(outcome) => Ok(outcome?),
-        None => Err(Finding::Wrong("the callback was not called".to_owned())),
+        None => Err(Finding::Wrong(MISSED_CALLBACKS.to_owned())),
     }
 }
 
@@ -333,11 +334,11 @@ fn many(context: &Context) -> Verdict {
 }
 
 /// Checks that each callback is called exactly once.
-fn called_once(what: &str, outcomes: &[Arc<Outcome>]) -> Verdict {
+fn called_once(what: &str, outcomes: &[Arc<Outcome>], cause: &str) -> Verdict {
     for (index, outcome) in outcomes.iter().enumerate() {
         ensure!(
             outcome.wait(PATIENCE).is_some(),
-            "callback {index} of {}, {what}, was not called; the plugin probably stores one callback for each event",
+            "callback {index} of {}, {what}, was not called; the plugin probably {cause}",
             outcomes.len()
         );
     }
@@ -347,6 +348,9 @@ fn called_once(what: &str, outcomes: &[Arc<Outcome>]) -> Verdict {
     }
     Ok(())
 }
+
+/// The probable cause of callbacks that are lost.
+const ONE_CALLBACK: &str = "stores one callback for each event";
 
 /// Registers several callbacks.
 fn registered(event: &Event, what: &str) -> Result<Vec<Arc<Outcome>>, Finding> {
@@ -366,10 +370,11 @@ fn pending_callbacks(context: &Context) -> Verdict {
         .map(|event| registered(event, "an array whose data the host has not provided"))
         .collect::<Result<Vec<_>, _>>()?;
     let _array = pending.provide(&client, &[1.0; 4])?;
-    called_once("registered before the event completed", &before.concat())?;
+    called_once("registered before the event completed", &before.concat(), ONE_CALLBACK)?;
     let after = (0..2).map(|_| events[0].on_ready()).collect::<Result<Vec<_>, _>>()?;
-    called_once("registered after the event completed", &after)?;
-    called_once("registered before the event completed", &before.concat())
+    let cause = "keeps callbacks of an event that is ready already, and calls them when it completes, which it does not again";
+    called_once("registered after the event completed", &after, cause)?;
+    called_once("registered before the event completed", &before.concat(), ONE_CALLBACK)
 }
 
 fn created_callbacks(context: &Context) -> Verdict {
@@ -377,7 +382,7 @@ fn created_callbacks(context: &Context) -> Verdict {
         let event = Event::create(context.plugin)?;
         let outcomes = registered(&event, "an event that the host has not completed")?;
         event.set(code, message)?;
-        called_once("of an event that the host completed", &outcomes)?;
+        called_once("of an event that the host completed", &outcomes, ONE_CALLBACK)?;
         for outcome in &outcomes {
             let error = outcome.wait(PATIENCE).and_then(std::result::Result::err);
             equal("the code that a callback received", error.map_or(Code::OK, |error| error.code), code)?;

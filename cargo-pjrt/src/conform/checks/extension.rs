@@ -3,6 +3,7 @@
 use pjrt_sys::STRUCTS;
 
 use super::entry::{Entry, check};
+use super::program_text::{compiled, sums};
 use crate::conform::harness::{
     Check, Context, Finding, Source, Verdict, add_program, compile_and_keep_add, ensure, equal, f32_bytes,
     permutations, upload_four, upload_to,
@@ -103,6 +104,24 @@ pub(super) const CHECKS: &[Entry] = &[
         "host_memory_allocator_extension.h",
         "Allocates memory of the host, and returns a function that frees it.",
     ),
+    check(
+        "extension/host_memories_of_all_sizes",
+        "HostMemoryAllocator returns memory of all sizes from 1 byte to 4 MiB, and several blocks do not overlap.",
+        host_memories,
+        "PJRT_HostMemoryAllocator_Allocate when size=4097 set ptr=null deleter=null",
+    )
+    .header(
+        "host_memory_allocator_extension.h",
+        "Allocates memory of the host, and returns a function that frees it.",
+    ),
+    check(
+        "extension/parameter_shardings",
+        "Shardings reports no shardings, or one for each parameter, and one for each of several outputs.",
+        parameter_shardings,
+        "PJRT_Shardings_PJRT_Executable_ParameterShardings set shardings=zeros num_parameters=1",
+    )
+    .header("pjrt_c_api_shardings_extension.h", "Returns the shardings of a program's parameters.")
+    .used_by(&[Profile::Jax]),
     check(
         "extension/compile_phases",
         "PhaseCompile has at least one phase, and each has a name.",
@@ -440,6 +459,30 @@ fn host_memory(context: &Context) -> Verdict {
     ensure!(memory, "the allocation of 1000 bytes returned a null pointer");
     ensure!(freed, "the allocation returned no function that frees the memory");
     Ok(())
+}
+
+fn host_memories(context: &Context) -> Verdict {
+    const SIZES: &[usize] = &[1, 2, 7, 64, 65, 4096, 4097, 1 << 16, (1 << 20) + 3, 4 << 20, 64, 4096];
+    let wrong = context.client()?.use_host_memories(SIZES)?;
+    ensure!(
+        wrong.is_empty(),
+        "of the blocks of the sizes {SIZES:?}, those of the sizes {wrong:?} are null, or changed when others were written"
+    );
+    Ok(())
+}
+
+fn parameter_shardings(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let text = sums(&["4xf32"; 3], &[("%p0", "%p1", "4xf32"), ("%p1", "%p2", "4xf32")]);
+    let loaded = compiled(&client, &text, &CompileOptions::default())?;
+    let program = loaded.executable()?;
+    if let Some(shardings) = program.parameter_shardings()? {
+        equal("the number of shardings of three parameters", shardings.len(), 3)?;
+    }
+    match program.output_shardings()? {
+        None => Ok(()),
+        Some(shardings) => equal("the number of shardings of two outputs", shardings.len(), 2),
+    }
 }
 
 fn compile_phases(context: &Context) -> Verdict {

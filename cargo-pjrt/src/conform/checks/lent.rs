@@ -8,7 +8,8 @@ use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{Context, Expected, Finding, PATIENCE, Verdict};
 use crate::requirements::Profile;
 use pjrt_testing::host::{
-    Buffer, Client, CopyLayout, ElementType, Event, HostArray, OVERWRITTEN, Semantics, UNWRITTEN, Uploaded,
+    Buffer, Client, Code, CopyLayout, ElementType, Event, HostArray, HostMemory, Layout, OVERWRITTEN,
+    Semantics, UNWRITTEN, Uploaded,
 };
 
 const DURING: &str = "PJRT_HostBufferSemantics_kImmutableOnlyDuringCall";
@@ -75,6 +76,16 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_BufferFromHostBuffer when host_buffer_semantics=3 dims.0=1151 set done_with_host_buffer=complete read_later",
     )
     .header(MUTABLE, MUTABLE_TEXT),
+    check(
+        "lent/transfers_after_their_events",
+        "A piece or a literal that a transfer manager copies does not change if the host overwrites its memory once the event is complete.",
+        transfers,
+        "PJRT_AsyncHostToDeviceTransferManager_TransferData late_transfer",
+    )
+    .header("PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::done_with_h2d_transfer", "The event is ready when the piece is transferred; the host may then use its memory for something else.")
+    .used_by(&[Profile::Zml])
+    .since(62)
+    .also(&["host/zml_weights", "waiting/*", "event/*"]),
     check(
         "lent/unaligned_destination",
         "A readback can write to memory of any alignment, and its event is complete only after the bytes are there.",
@@ -257,9 +268,38 @@ fn unaligned_destination(context: &Context) -> Verdict {
             Expected::floats(&what, &expected)
                 .suspect(
                     vec![UNWRITTEN; expected.len()],
-                    "the event was complete before the bytes were written, perhaps because the plugin copies to an aligned buffer first",
+                    "the event was complete before the bytes were written, perhaps because the plugin copies to an aligned \
+                     buffer first",
                 )
                 .check(&memory.bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// Waits for the event of a transfer, overwrites the host's memory, and compares the array.
+fn stays(what: &str, array: &Buffer, done: &Event, memory: &HostMemory, expected: &[u8]) -> Verdict {
+    wait(done, "a transfer")?;
+    memory.overwrite();
+    Expected::floats(what, expected).check(&array.read()?)
+}
+
+fn transfers(context: &Context) -> Verdict {
+    let client = context.client()?;
+    // Small pieces may be copied during the call, and large ones later by other threads.
+    for len in [4, 1000, 1 << 18] {
+        let bytes = numbered(ElementType::F32, len);
+        let shapes = [(ElementType::F32, vec![len as i64]), (ElementType::F32, vec![len as i64])];
+        let manager = client.transfer_manager(&shapes, client.device()?.default_memory()?)?;
+        let (array, memory) = (manager.retrieve(0)?, HostMemory::new(&bytes, 0));
+        let done = manager.write_from(0, &memory, 0, true)?;
+        let what = "an array whose transfer's event was complete before the host overwrote its memory";
+        stays(what, &array, &done, &memory, &bytes)?;
+        let (array, memory) = (manager.retrieve(1)?, HostMemory::new(&bytes, 0));
+        let dims = [len as i64];
+        match manager.write_array_from(1, &memory, ElementType::F32, &dims, &Layout::dense(1)) {
+            Err(error) if error.code == Code::UNIMPLEMENTED => {}
+            done => stays(&what.replace("transfer's", "literal's"), &array, &done?, &memory, &bytes)?,
         }
     }
     Ok(())

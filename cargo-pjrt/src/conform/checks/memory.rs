@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use super::entry::{Entry, check};
 use super::program_text::{compiled, launch, with_main};
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, numbers, refused,
-    upload_four,
+    Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, narrowest, numbers,
+    refused, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -366,12 +366,14 @@ fn stats(context: &Context) -> Verdict {
 }
 
 fn limit(context: &Context) -> Verdict {
-    let stats = context.client()?.device()?.memory_stats()?;
-    ensure!(
-        stats.bytes_limit.is_some_and(|limit| limit > 0),
-        "bytes_limit is {:?}; expected a positive number",
-        stats.bytes_limit
-    );
+    for device in context.client()?.addressable_devices()? {
+        let stats = device.memory_stats()?;
+        ensure!(
+            stats.bytes_limit.is_some_and(|limit| limit > 0),
+            "bytes_limit is {:?}; expected a positive number",
+            stats.bytes_limit
+        );
+    }
     Ok(())
 }
 
@@ -379,7 +381,9 @@ fn peak(context: &Context) -> Verdict {
     let client = context.client()?;
     for device in client.addressable_devices()? {
         let bytes = vec![1; 1 << 20];
-        let array = HostArray::new(&bytes, ElementType::U8, &[1 << 20]);
+        let element_type = narrowest(&client)?;
+        let dims = [bytes.len() as i64 / element_type.byte_size() as i64];
+        let array = HostArray::new(&bytes, element_type, &dims);
         let buffer = client.upload(&array, Some(device), None)?.buffer;
         buffer.ready()?.wait()?;
         let with = device.memory_stats()?;
@@ -418,7 +422,9 @@ fn stats_of_each(context: &Context) -> Verdict {
     let bytes = vec![1; SIZE as usize];
     for (index, device) in devices.iter().enumerate() {
         let before = in_use()?;
-        let array = HostArray::new(&bytes, ElementType::U8, &[SIZE]);
+        let element_type = narrowest(&client)?;
+        let dims = [SIZE / element_type.byte_size() as i64];
+        let array = HostArray::new(&bytes, element_type, &dims);
         let buffer = client.upload(&array, Some(*device), None)?.buffer;
         buffer.ready()?.wait()?;
         let with = in_use()?;
@@ -440,8 +446,13 @@ fn too_large(context: &Context) -> Verdict {
         else {
             return Err(Finding::NotApplicable("the device reports no limit".to_owned()));
         };
+        let element_type = narrowest(&client)?;
         let outcome = client
-            .uninitialized(ElementType::U8, &[2 * limit], device.default_memory()?)
+            .uninitialized(
+                element_type,
+                &[2 * limit / element_type.byte_size() as i64],
+                device.default_memory()?,
+            )
             .and_then(|buffer| buffer.ready()?.wait());
         exhausted("an array of twice bytes_limit", outcome)?;
     }

@@ -15,11 +15,14 @@ mod fault;
 mod aftermath;
 mod agreement;
 mod arrays;
+mod bitcasts;
 mod bits;
 mod buffer;
 mod calls;
 mod client;
+mod codes;
 mod compile;
+mod default_layouts;
 mod devices;
 mod donation;
 mod entry;
@@ -29,6 +32,7 @@ mod execute;
 mod extension;
 mod failures;
 mod hosts;
+mod isolation;
 mod layouts;
 mod lent;
 mod lifetime;
@@ -43,9 +47,16 @@ mod plugin;
 mod program_text;
 mod programs;
 mod properties;
+mod raw_buffers;
 mod readback;
+mod readers;
+mod reloaded;
+mod repeats;
+mod reports;
 mod returned;
 mod reuse;
+mod samples;
+mod shapes;
 mod sizes;
 mod special;
 mod struct_size;
@@ -55,6 +66,7 @@ mod transfer;
 mod upload;
 mod view;
 mod waiting;
+mod ways;
 
 use crate::conform::harness::Check;
 
@@ -94,10 +106,21 @@ pub(super) fn all() -> Vec<Check> {
         extension::CHECKS,
         texts::CHECKS,
         agreement::CHECKS,
+        repeats::CHECKS,
+        isolation::CHECKS,
+        reloaded::CHECKS,
+        reports::CHECKS,
+        codes::CHECKS,
+        default_layouts::CHECKS,
+        bitcasts::CHECKS,
+        raw_buffers::CHECKS,
     ];
     let mut checks: Vec<Check> = tables.into_iter().flatten().map(Check::from).collect();
     checks.extend(upload::by_type());
     checks.extend(view::by_type());
+    checks.extend(shapes::by_property());
+    checks.extend(ways::by_way());
+    checks.extend(readers::by_reader());
     checks.extend(struct_size::by_function());
     checks.extend(outputs::by_function());
     checks.extend(returned::by_function());

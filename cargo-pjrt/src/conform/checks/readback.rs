@@ -3,8 +3,8 @@
 use super::entry::{ALL, Entry, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, ensure, equal, f32_bytes, fails_with, numbers, refused_with,
-    upload_four,
+    Context, Expected, Finding, PATIENCE, Verdict, ensure, equal, f32_bytes, fails_with, narrowest, numbers,
+    refused_with, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Buffer, Client, Code, CopyLayout, ElementType, HostArray, Layout};
@@ -156,6 +156,15 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_Buffer_CopyRawToHostFuture", "Similar to PJRT_Buffer_CopyRawToHost, but the transfer will not happen until `future_ready_callback` is invoked.")
     .since(84),
     check(
+        "readback/raw_later_waits",
+        "The event of PJRT_Buffer_CopyRawToHostFuture is not complete before the host names the destination, and the bytes are there when it is.",
+        future_waits,
+        "PJRT_Buffer_CopyRawToHostFuture when transfer_size=16 set event=complete",
+    )
+    .header("PJRT_Buffer_CopyRawToHostFuture_Args::event", "Event that signals when the copy has completed.")
+    .since(84)
+    .also(&["readback/raw_later", "isolation/raw_copies", "sizes/raw_copies_later"]),
+    check(
         "readback/raw_never",
         "PJRT_Buffer_CopyRawToHostFuture completes with the host's error if the host provides no destination.",
         future_error,
@@ -174,8 +183,9 @@ fn six(client: &Client) -> Result<Buffer, pjrt_testing::host::Error> {
 /// Uploads an array of `len` bytes. Each check uses a different length, so that faults recognize its array.
 fn of_len(client: &Client, len: i64) -> Result<Buffer, pjrt_testing::host::Error> {
     let bytes: Vec<u8> = (1..=len).map(|byte| byte as u8).collect();
-    let dims = [len];
-    let array = HostArray::new(&bytes, ElementType::U8, &dims);
+    let element_type = narrowest(client)?;
+    let dims = [len / element_type.byte_size() as i64];
+    let array = HostArray::new(&bytes, element_type, &dims);
     client.upload(&array, Some(client.device()?), None).map(|uploaded| uploaded.buffer)
 }
 
@@ -207,7 +217,9 @@ fn column_major(context: &Context) -> Verdict {
 fn row_major(context: &Context) -> Verdict {
     let client = context.client()?;
     let bytes: Vec<u8> = (0..48).collect();
-    let array = HostArray::new(&bytes, ElementType::U8, &[6, 8]);
+    let element_type = narrowest(&client)?;
+    let dims = [6, 8 / element_type.byte_size() as i64];
+    let array = HostArray::new(&bytes, element_type, &dims);
     let buffer = client.upload(&array, Some(client.device()?), None)?.buffer;
     let layout = CopyLayout::Layout(Layout::MinorToMajor(vec![1, 0]));
     equal("the row-major bytes", buffer.read_into(48, &layout)?, bytes)
@@ -271,7 +283,9 @@ fn deleted(context: &Context) -> Verdict {
 fn storm(context: &Context) -> Verdict {
     let client = context.client()?;
     let bytes: Vec<u8> = (0..=255).collect();
-    let array = HostArray::new(&bytes, ElementType::U8, &[256]);
+    let element_type = narrowest(&client)?;
+    let dims = [256 / element_type.byte_size() as i64];
+    let array = HostArray::new(&bytes, element_type, &dims);
     let buffer = client.upload(&array, Some(client.device()?), None)?.buffer;
     on_threads(8, |_| {
         for _ in 0..10 {
@@ -320,6 +334,21 @@ fn future(context: &Context) -> Verdict {
     let client = context.client()?;
     let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
     equal("the raw bytes", buffer.read_raw_later(0, 16)?.finish()?, f32_bytes(&[1.0, 2.0, 3.0, 4.0]))
+}
+
+fn future_waits(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
+    let copy = buffer.read_raw_later(0, 16)?;
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    ensure!(
+        !copy.is_complete()?,
+        "the event of PJRT_Buffer_CopyRawToHostFuture is complete before the host named the destination with \
+         `future_ready_callback`; the plugin probably completes it in the call. It signals that the bytes are in the host's \
+         memory"
+    );
+    let expected = f32_bytes(&[1.0, 2.0, 3.0, 4.0]);
+    Expected::floats("the bytes of a raw copy when its event was complete", &expected).check(&copy.finish()?)
 }
 
 fn future_error(context: &Context) -> Verdict {

@@ -66,6 +66,14 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_Buffer_CopyRawToHost_Args::offset", "The offset in the buffer at which the copy begins."),
     check(
+        "sizes/raw_copies_later",
+        "PJRT_Buffer_CopyRawToHostFuture copies arrays of all sizes completely before its event completes.",
+        raw_later,
+        "PJRT_Buffer_CopyRawToHostFuture when transfer_size=16777220 give transfer_size=16777216",
+    )
+    .header("PJRT_Buffer_CopyRawToHostFuture_Args::event", "Event that signals when the copy has completed.")
+    .since(84),
+    check(
         "sizes/copies_to_memories",
         "PJRT_Buffer_CopyToMemory copies arrays of all sizes completely, to each memory of each device.",
         to_memories,
@@ -119,7 +127,7 @@ fn upload(client: &Client, sample: &Sample) -> Result<Buffer, Error> {
 
 fn uploaded(context: &Context, semantics: Semantics) -> Verdict {
     let client = context.client()?;
-    for_each_size(|sample| {
+    for_each_size(&client, |sample| {
         let array =
             HostArray { semantics, ..HostArray::new(sample.bytes, sample.element_type, &sample.dims) };
         let uploaded = client.upload(&array, Some(client.device()?), None)?;
@@ -133,7 +141,7 @@ fn uploaded(context: &Context, semantics: Semantics) -> Verdict {
 
 fn readback(context: &Context) -> Verdict {
     let client = context.client()?;
-    for_each_size(|sample| {
+    for_each_size(&client, |sample| {
         let buffer = upload(&client, sample)?;
         equal("the size of a readback", buffer.host_size(&CopyLayout::Unsaid)?, sample.bytes.len())?;
         let layout = CopyLayout::Layout(Layout::dense(1));
@@ -143,15 +151,23 @@ fn readback(context: &Context) -> Verdict {
 
 fn raw(context: &Context) -> Verdict {
     let client = context.client()?;
-    for_each_size(|sample| {
+    for_each_size(&client, |sample| {
         let size = sample.bytes.len() as i64;
         sample.check("a raw copy", &upload(&client, sample)?.read_raw(0, size)??)
     })
 }
 
+fn raw_later(context: &Context) -> Verdict {
+    let client = context.client()?;
+    for_each_size(&client, |sample| {
+        let copy = upload(&client, sample)?.read_raw_later(0, sample.bytes.len() as i64)?;
+        sample.check("a raw copy whose destination the host named later", &copy.finish()?)
+    })
+}
+
 fn raw_offsets(context: &Context) -> Verdict {
     let client = context.client()?;
-    let sample = Sample::new(8209);
+    let sample = Sample::new(&client, 8209)?;
     let buffer = upload(&client, &sample)?;
     let last = sample.bytes.len() - 1;
     for offset in [1, 63, 64, 65, 100, 255, 4095, 4097, last] {
@@ -180,7 +196,7 @@ fn to_memories(context: &Context) -> Verdict {
         memories.push(device.default_memory()?);
     }
     for memory in memories {
-        for_each_size(|sample| {
+        for_each_size(&client, |sample| {
             sample.check("a copy to a memory", &upload(&client, sample)?.copy_to_memory(memory)?.read()?)
         })?;
     }
@@ -193,7 +209,7 @@ fn to_devices(context: &Context) -> Verdict {
     if devices.len() < 2 {
         return Err(Finding::NotApplicable("there is only one device".to_owned()));
     }
-    for_each_size(|sample| {
+    for_each_size(&client, |sample| {
         let buffer = upload(&client, sample)?;
         // Large arrays are copied to the second and the last device only.
         let all = if sample.bytes.len() < 1 << 20 { &devices[1..] } else { &devices[devices.len() - 1..] };
@@ -209,7 +225,7 @@ fn to_devices(context: &Context) -> Verdict {
 
 fn transfers(context: &Context) -> Verdict {
     let client = context.client()?;
-    for_each_size(|sample| {
+    for_each_size(&client, |sample| {
         let shape = (sample.element_type, sample.dims.to_vec());
         let memory = client.device()?.default_memory()?;
         let manager = client.transfer_manager(&[shape.clone(), shape], memory)?;
@@ -228,7 +244,7 @@ fn transfers(context: &Context) -> Verdict {
 
 fn literals(context: &Context) -> Verdict {
     let client = context.client()?;
-    for_each_size(|sample| {
+    for_each_size(&client, |sample| {
         let shape = (sample.element_type, sample.dims.to_vec());
         let manager = client.transfer_manager(&[shape], client.device()?.default_memory()?)?;
         let buffer = manager.retrieve(0)?;
@@ -240,7 +256,7 @@ fn literals(context: &Context) -> Verdict {
 
 fn views(context: &Context) -> Verdict {
     let client = context.client()?;
-    for_each_size(|sample| {
+    for_each_size(&client, |sample| {
         let memory = ViewMemory::new(sample.bytes);
         let view = client.view(&memory, sample.element_type, &sample.dims, client.device()?)?;
         sample.check("a view", &view.read()?)

@@ -2,7 +2,8 @@
 
 use super::entry::{Entry, check};
 use crate::conform::harness::{
-    Context, PATIENCE, Verdict, compile_add, ensure, equal, f32_bytes, fails_with, numbers, upload_four,
+    Context, Finding, PATIENCE, Verdict, compile_add, ensure, equal, f32_bytes, fails_with, numbers,
+    upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Code, ElementType, ViewMemory};
@@ -110,6 +111,15 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(33)
     .also(&["view/of_no_elements", "view/is_needed_by_executions"]),
     check(
+        "special/view_names_its_memory",
+        "A view's callback receives the address of the view's memory and then the host's argument.",
+        view_arguments,
+        "PJRT_Client_CreateViewOfDeviceBuffer swapped_callback",
+    )
+    .header("PJRT_Client_CreateViewOfDeviceBuffer_Args::on_delete_callback", "The callback is called with device_buffer_ptr and on_delete_callback_arg.")
+    .used_by(&[Profile::Jax])
+    .since(33),
+    check(
         "special/view_is_not_written",
         "A program that reads a view does not write to its memory.",
         view_not_written,
@@ -207,18 +217,25 @@ fn view_reads(context: &Context) -> Verdict {
     equal("the view", numbers(&view)?, vec![1.0, 2.0, 3.0, 4.0])
 }
 
-fn view_deleter(context: &Context) -> Verdict {
+/// Creates and destroys a view, and waits for its callback.
+fn let_go(context: &Context, is_deleted_first: bool) -> Result<ViewMemory, Finding> {
     let client = context.client()?;
+    let memory = ViewMemory::new(&f32_bytes(&[1.0; 4]));
+    let view = client.view(&memory, ElementType::F32, &[4], client.device()?)?;
+    view.ready()?.wait()?;
+    equal("the number of calls of the callback of a view that exists", memory.deleted(), 0)?;
+    if is_deleted_first {
+        view.delete()?;
+    }
+    drop(view);
+    let called = pjrt_testing::host::eventually(PATIENCE, || memory.deleted() > 0);
+    ensure!(called, "the callback was not called although the array is destroyed");
+    Ok(memory)
+}
+
+fn view_deleter(context: &Context) -> Verdict {
     for is_deleted_first in [false, true] {
-        let memory = ViewMemory::new(&f32_bytes(&[1.0; 4]));
-        let view = client.view(&memory, ElementType::F32, &[4], client.device()?)?;
-        view.ready()?.wait()?;
-        if is_deleted_first {
-            view.delete()?;
-        }
-        drop(view);
-        let called = pjrt_testing::host::eventually(PATIENCE, || memory.deleted() > 0);
-        ensure!(called, "the callback was not called although the array is destroyed");
+        let memory = let_go(context, is_deleted_first)?;
         // A second call may come from another thread.
         std::thread::sleep(std::time::Duration::from_millis(2));
         let what = match is_deleted_first {
@@ -228,6 +245,16 @@ fn view_deleter(context: &Context) -> Verdict {
         equal(what, memory.deleted(), 1)?;
     }
     Ok(())
+}
+
+fn view_arguments(context: &Context) -> Verdict {
+    match let_go(context, false)?.wrong_arguments() {
+        None => Ok(()),
+        Some(wrong) => Err(Finding::Wrong(format!(
+            "the plugin called the callback of a view with wrong arguments: {wrong}. Its type is \
+             void (*)(void* device_buffer_ptr, void* user_arg)"
+        ))),
+    }
 }
 
 fn view_not_written(context: &Context) -> Verdict {

@@ -3,7 +3,8 @@
 use super::entry::{ALL, Entry, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Check, Context, Expected, Finding, PATIENCE, Source, Verdict, ensure, equal, f32_bytes, refused_with,
+    Check, Context, Expected, Finding, PATIENCE, Source, Verdict, ensure, equal, f32_bytes, narrowest,
+    refused_with,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Code, ElementType, HostArray, HostMemory, Layout, Semantics};
@@ -422,14 +423,19 @@ fn megabytes(context: &Context) -> Verdict {
 fn around_pages(context: &Context) -> Verdict {
     const KIB: usize = 1 << 10;
     let client = context.client()?;
+    let element_type = narrowest(&client)?;
+    let width = element_type.byte_size();
     for size in [4, 16, 64, 256, 1024]
         .map(|kib| kib * KIB)
         .into_iter()
         .flat_map(|size| [size - 1, size, size + 1, size + 4])
     {
+        if size % width != 0 {
+            continue;
+        }
         let bytes = many_bytes(size);
-        let dims = [size as i64];
-        let array = HostArray::new(&bytes, ElementType::U8, &dims);
+        let dims = [(size / width) as i64];
+        let array = HostArray::new(&bytes, element_type, &dims);
         same_bytes(&client.upload(&array, Some(client.device()?), None)?.buffer.read()?, &bytes)?;
     }
     Ok(())
@@ -545,8 +551,9 @@ fn changed_afterwards(context: &Context, semantics: Semantics) -> Verdict {
     // Small arrays may be copied during the call, and large ones later by other threads.
     for size in [16, 3000, 2 << 20] {
         let bytes = many_bytes(size);
-        let dims = [size as i64];
-        let array = HostArray { semantics, ..HostArray::new(&bytes, ElementType::U8, &dims) };
+        let element_type = narrowest(&client)?;
+        let dims = [(size / element_type.byte_size()) as i64];
+        let array = HostArray { semantics, ..HostArray::new(&bytes, element_type, &dims) };
         let uploaded = client.upload(&array, Some(client.device()?), None)?;
         if semantics == Semantics::ImmutableUntilTransferCompletes {
             uploaded.done.wait()?;
@@ -637,10 +644,12 @@ fn null_data(context: &Context) -> Verdict {
 
 fn storm(context: &Context) -> Verdict {
     let client = &context.client()?;
+    let element_type = narrowest(client)?;
     let work = |thread: u8| -> Verdict {
         for round in 0..25 {
             let bytes = vec![thread.wrapping_mul(31).wrapping_add(round); 64];
-            let array = HostArray::new(&bytes, ElementType::U8, &[64]);
+            let dims = [(64 / element_type.byte_size()) as i64];
+            let array = HostArray::new(&bytes, element_type, &dims);
             let uploaded = client.upload(&array, Some(client.device()?), None)?;
             equal("the array that was read back", uploaded.buffer.read()?, bytes)?;
         }

@@ -43,7 +43,13 @@ pub(crate) struct Finished {
     pub(crate) functions: Vec<String>,
     /// `true` if the check did not apply because no client can be created.
     pub(crate) lacks_client: bool,
+    /// `true` if the check failed after it had waited for a callback or a condition in vain.
+    pub(crate) in_vain: bool,
 }
+
+/// The sentence about a plugin that does not call the callbacks of events that are ready already, which many checks notice.
+pub(crate) const MISSED_CALLBACKS: &str = "PJRT_Event_OnReady does not call the callback of an event that is ready already: the \
+                                           plugin probably keeps it for a completion that does not come again";
 
 /// Sends a message to the parent.
 pub(crate) fn send(message: &Message) {

@@ -8,6 +8,7 @@ mod fixtures;
 mod message;
 mod sizes;
 mod source;
+mod types;
 mod verdict;
 
 pub use check::Check;
@@ -18,8 +19,9 @@ pub(crate) use fixtures::{
     Compiled, add_program, any_error, compile_add, compile_and_keep_add, f32_bytes, numbers, upload_four,
     upload_to,
 };
-pub(crate) use message::{Finished, Message, Step, guarded, risky, send};
+pub(crate) use message::{Finished, MISSED_CALLBACKS, Message, Step, guarded, risky, send};
 pub(crate) use sizes::{Sample, for_each_size};
 pub use source::Source;
+pub(crate) use types::{accepts, narrowest};
 pub use verdict::Status;
 pub(crate) use verdict::{Finding, ONE_DEVICE, Verdict, ensure, equal, fails_with, refused, refused_with};

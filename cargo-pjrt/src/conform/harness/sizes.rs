@@ -4,8 +4,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::comparison::Expected;
+use super::types::{accepted_widths, narrowest};
 use super::verdict::{Finding, Verdict};
-use pjrt_testing::host::ElementType;
+use pjrt_testing::host::{Client, ElementType, Result};
 
 /// Sizes in bytes: small ones, powers of two at which plugins divide copies, and sizes just beyond them, so that
 /// the last part of a divided copy is incomplete.
@@ -15,10 +16,7 @@ pub(crate) const SIZES: &[usize] = &[
     20_971_528,
 ];
 
-/// Types of each width. The values of integers are copied unchanged by all plugins.
-const TYPES: [ElementType; 4] = [ElementType(9), ElementType(8), ElementType(7), ElementType::U8];
-
-/// The largest size that is tried with all types. Larger arrays have the widest type that divides their size.
+/// The largest size that is tried with types of all widths. Larger arrays have the widest type that divides their size.
 const ALL_TYPES: usize = 65_540;
 
 /// An array with which a copy is checked: no two words of its bytes are equal, and no other array has the
@@ -30,9 +28,11 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Returns an array of one-byte elements.
-    pub(crate) fn new(size: usize) -> Self {
-        Self::of_type(size, ElementType::U8)
+    /// Returns an array of the narrowest elements, which has at most this many bytes.
+    pub(crate) fn new(client: &Client, size: usize) -> Result<Self> {
+        let element_type = narrowest(client)?;
+        let width = element_type.byte_size();
+        Ok(Self::of_type(size / width * width, element_type))
     }
 
     fn of_type(size: usize, element_type: ElementType) -> Self {
@@ -58,26 +58,25 @@ impl Sample {
     }
 }
 
-/// Runs a check with arrays of all sizes. Types that the plugin does not support are omitted, unless it
-/// supports none.
-pub(crate) fn for_each_size(work: impl Fn(&Sample) -> Verdict) -> Verdict {
-    let mut unsupported = None;
+/// Runs a check with arrays of all sizes, and with a type of each width that the plugin accepts.
+pub(crate) fn for_each_size(client: &Client, work: impl Fn(&Sample) -> Verdict) -> Verdict {
+    let types = accepted_widths(client)?;
     let mut supported = false;
     for &size in SIZES {
-        let types = TYPES.into_iter().filter(|element_type| size % element_type.byte_size() == 0);
-        for element_type in types.take(if size <= ALL_TYPES { TYPES.len() } else { 1 }) {
-            match work(&Sample::of_type(size, element_type)) {
-                Err(Finding::Unsupported(why)) => unsupported = Some(Finding::Unsupported(why)),
+        let fitting = types.iter().filter(|element_type| size % element_type.byte_size() == 0);
+        for element_type in fitting.take(if size <= ALL_TYPES { types.len() } else { 1 }) {
+            match work(&Sample::of_type(size, *element_type)) {
+                // The function may lack a type. One that the plugin lacks altogether is tried once.
+                Err(Finding::Unsupported(_)) if supported => {}
                 outcome => {
                     outcome?;
                     supported = true;
                 }
             }
-            // A function that the plugin lacks is tried once.
-            if unsupported.is_some() && !supported && element_type == ElementType::U8 {
-                return Err(unsupported.take().unwrap_or_else(|| Finding::Unsupported(String::new())));
-            }
         }
     }
-    Ok(())
+    match supported {
+        true => Ok(()),
+        false => Err(Finding::Unsupported("the plugin accepts no array of numbers".to_owned())),
+    }
 }

@@ -1,7 +1,7 @@
 //! Groups failures that probably have one cause.
 
 use super::Row;
-use crate::conform::harness::{Check, Source, Status, matches};
+use crate::conform::harness::{Check, MISSED_CALLBACKS, Source, Status, matches};
 
 /// Sets [`Row::echo_of`] of each failure that another failure explains. One failure explains another if
 ///
@@ -73,7 +73,7 @@ fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bo
 }
 
 /// Phrases of messages that name one fault of a plugin, which many checks notice.
-const FAULTS: &[&str] = &["still reads the host's memory", "the elements are packed"];
+const FAULTS: &[&str] = &["still reads the host's memory", "the elements are packed", MISSED_CALLBACKS];
 
 /// Returns `true` if both messages name the same fault.
 fn name_one_fault(first: &str, second: &str) -> bool {

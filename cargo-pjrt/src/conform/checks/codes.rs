@@ -1,0 +1,168 @@
+//! Checks of the errors that the host passes: every code and message comes back as it was, through each function.
+
+use super::entry::{Entry, check};
+use crate::conform::harness::{Context, Finding, PATIENCE, Verdict, ensure, upload_four};
+use pjrt_testing::host::{Client, Code, ElementType, Error, Event};
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "codes/of_events",
+        "PJRT_Event_Set accepts every code and message, and PJRT_Event_Await, PJRT_Event_Error and callbacks return them.",
+        of_events,
+        "PJRT_Event_Set when error_code=7 give error_code=13",
+    )
+    .header("PJRT_Event_Set", "Sets the PJRT_Event as completed with the given error code and message.")
+    .since(89),
+    check(
+        "codes/of_error_arrays",
+        "An array of PJRT_Client_CreateErrorBuffer has the code and the message that the host passed, whichever they are.",
+        |context| {
+            of_arrays(context, "PJRT_Client_CreateErrorBuffer", |client, error| {
+                client.error_buffer(error, ElementType::F32, &[4], client.device()?.default_memory()?)?.ready()
+            })
+        },
+        "PJRT_Client_CreateErrorBuffer when error_code=7 give error_code=13",
+    )
+    .header("PJRT_Client_CreateErrorBuffer", "Creates a buffer in the given memory space that carries an error future without allocating memory.")
+    .since(82),
+    check(
+        "codes/of_transfers",
+        "PJRT_AsyncHostToDeviceTransferManager_SetBufferError keeps the code and the message, whichever they are.",
+        |context| {
+            of_arrays(context, "PJRT_AsyncHostToDeviceTransferManager_SetBufferError", |client, (code, message)| {
+                let shapes = [(ElementType::F32, vec![4])];
+                let manager = client.transfer_manager(&shapes, client.device()?.default_memory()?)?;
+                let ready = manager.retrieve(0)?.ready()?;
+                manager.fail(0, code, message)?;
+                Ok(ready)
+            })
+        },
+        "PJRT_AsyncHostToDeviceTransferManager_SetBufferError when error_code=7 give error_code=2",
+    )
+    .header("PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args", "The host passes an error code and a message for a buffer.")
+    .since(62),
+    check(
+        "codes/of_aliases",
+        "PJRT_Client_FulfillAliasBuffer keeps the code and the message, whichever they are.",
+        |context| {
+            of_arrays(context, "PJRT_Client_FulfillAliasBuffer", |client, error| {
+                let memory = client.device()?.default_memory()?;
+                let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
+                let ready = alias.ready()?;
+                // The call may return the host's error too.
+                match client.fulfill(handle, Err(error)) {
+                    Err(own) if own.code != error.0 => Err(own),
+                    _ => Ok(ready),
+                }
+            })
+        },
+        "PJRT_Client_FulfillAliasBuffer when status_code=7 give status_code=13",
+    )
+    .header("PJRT_Client_FulfillAliasBuffer_Args", "The host passes an error code and a message instead of a buffer.")
+    .since(77),
+    check(
+        "codes/of_dependencies",
+        "The callback of PJRT_Buffer_DonateWithControlDependency keeps the code and the message, whichever they are.",
+        |context| {
+            of_arrays(context, "The callback of PJRT_Buffer_DonateWithControlDependency", |client, error| {
+                let (array, dependency) = upload_four(client, &[1.0; 4])?.donate()?;
+                dependency.finish(Err(error));
+                array.ready()
+            })
+        },
+        "PJRT_Buffer_DonateWithControlDependency swallow_error",
+    )
+    .header("PJRT_Buffer_DonateWithControlDependency_Callback_Args", "The host passes an error code and a message to the callback.")
+    .since(88)
+    .also(&["buffer/donate_with_failed_dependency", "isolation/dependencies"]),
+    check(
+        "codes/of_raw_copies",
+        "The callback of PJRT_Buffer_CopyRawToHostFuture keeps the code and the message, whichever they are.",
+        of_raw_copies,
+        "PJRT_Buffer_CopyRawToHostFuture when offset=12 set event=complete",
+    )
+    .header("PJRT_Buffer_CopyRawToHostFuture_Callback_Args", "dst is only valid if error_code is PJRT_ERROR_CODE_OK.")
+    .since(84),
+];
+
+/// Calls a function with each code, and with messages of several kinds.
+fn for_each_error(work: impl Fn((Code, &str)) -> Verdict) -> Verdict {
+    let long = "a long message; ".repeat(400);
+    for code in 1..=16 {
+        work((Code(code), "an error of the host"))?;
+    }
+    for message in ["x", "größer – 数", "two\nlines", "100% %s %n", &long] {
+        work((Code(Code::ABORTED.0), message))?;
+    }
+    Ok(())
+}
+
+/// Fails unless an error is the host's.
+fn is_own(function: &str, how: &str, error: (Code, &str), got: Result<(), Error>) -> Verdict {
+    let is_right = got.as_ref().is_err_and(|got| got.code == error.0 && got.message.contains(error.1));
+    let shown: String = error.1.chars().take(40).collect();
+    let got = match got {
+        Ok(()) => "no error".to_owned(),
+        Err(got) => format!(
+            "{} with a message of {} bytes, {:?}",
+            got.code,
+            got.message.len(),
+            got.message.chars().take(40).collect::<String>()
+        ),
+    };
+    ensure!(
+        is_right,
+        "{function} with the code {} and a message of {} bytes, {shown:?}: {how} returns {got}; the plugin probably replaces the code \
+         or cuts the message",
+        error.0,
+        error.1.len()
+    );
+    Ok(())
+}
+
+fn of_events(context: &Context) -> Verdict {
+    for_each_error(|error| {
+        let event = Event::create(context.plugin)?;
+        let early = event.on_ready()?;
+        event.set(error.0, error.1)?;
+        let late = event.on_ready()?;
+        is_own("PJRT_Event_Set", "PJRT_Event_Await", error, event.wait())?;
+        is_own("PJRT_Event_Set", "PJRT_Event_Error", error, event.error())?;
+        for (how, outcome) in [("a callback of before", early), ("a callback of after", late)] {
+            let got = outcome
+                .wait(PATIENCE)
+                .ok_or_else(|| Finding::Wrong(format!("{how} PJRT_Event_Set was not called")))?;
+            is_own("PJRT_Event_Set", how, error, got)?;
+        }
+        Ok(())
+    })
+}
+
+/// Checks the errors of arrays whose ready event this function returns.
+fn of_arrays(
+    context: &Context,
+    function: &str,
+    make: impl Fn(&Client, (Code, &str)) -> Result<Event, Error>,
+) -> Verdict {
+    let client = context.client()?;
+    for_each_error(|error| {
+        let ready = make(&client, error).map_err(|own| match own.code {
+            Code::UNIMPLEMENTED if error.0 != Code::UNIMPLEMENTED => Finding::from(own),
+            _ => Finding::Wrong(format!("{function} with the code {} failed: {own}", error.0)),
+        })?;
+        let called = ready.on_ready()?.wait(PATIENCE);
+        let called =
+            called.ok_or_else(|| Finding::Wrong(format!("{function}: the ready event does not complete")))?;
+        is_own(function, "the callback of the ready event", error, called)?;
+        is_own(function, "PJRT_Event_Await", error, ready.wait())
+    })
+}
+
+fn of_raw_copies(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let array = upload_four(&client, &[1.0; 4])?;
+    for_each_error(|error| {
+        let outcome = array.read_raw_later(12, 4)?.cancel(error.0, error.1);
+        is_own("The callback of PJRT_Buffer_CopyRawToHostFuture", "PJRT_Event_Await", error, outcome)
+    })
+}
