@@ -10,6 +10,7 @@ pub(crate) mod elementwise;
 pub(crate) mod erf;
 pub(crate) mod gamma;
 pub(crate) mod hyperbolic;
+pub(crate) mod linear_algebra;
 pub(crate) mod ragged_all_to_all;
 pub(crate) mod ragged_dot;
 pub(crate) mod scan;

@@ -6,6 +6,7 @@ mod chlo;
 mod dynamic;
 mod einsum;
 mod legacy;
+mod linear_algebra;
 mod ragged_all_to_all;
 mod rule;
 mod scan;

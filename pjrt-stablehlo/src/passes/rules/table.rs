@@ -1,7 +1,9 @@
 //! The table of rules for the operations of the op table.
 
 use super::rule::Rewrite;
-use super::{batch_norm, chlo, dynamic, einsum, legacy, ragged_all_to_all, select_and_scatter};
+use super::{
+    batch_norm, chlo, dynamic, einsum, legacy, linear_algebra, ragged_all_to_all, select_and_scatter,
+};
 use crate::Error;
 use crate::formulas::elementwise;
 use crate::ir::ops::{CustomCall, FuncCall};
@@ -99,6 +101,16 @@ pub(crate) const RULES: &[Rule] = {
         on_demand(O::ShardingConstraint, "its operand", Values(legacy::operands)),
         on_demand(O::Reshard, "its operand", Values(legacy::operands)),
         on_demand(O::ShardingGroup, "nothing", Values(legacy::nothing)),
+        on_demand(
+            O::Cholesky,
+            "`while`, with `dot_general` and `sqrt` for each column",
+            Value(linear_algebra::cholesky),
+        ),
+        on_demand(
+            O::TriangularSolve,
+            "`while`, with `dot_general` and `divide` for each row",
+            Value(linear_algebra::triangular_solve),
+        ),
         on_demand(O::Clamp, "`maximum`, `minimum`", Value(clamp)),
         on_demand(O::Cbrt, "`power` and a step of Newton's method", Real(elementwise::cbrt)),
         on_demand(
@@ -185,7 +197,8 @@ fn types_are_kept(_: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error
 /// Returns the name of the function that a custom call represents.
 pub(crate) fn function_of_call(call: &CustomCall) -> Option<&'static str> {
     let is_ragged = ragged_all_to_all::is_call(call);
-    chlo::rule_of_call(call).map(|rule| rule.name).or(is_ragged.then_some(ragged_all_to_all::TARGET))
+    let target = is_ragged.then_some(ragged_all_to_all::TARGET).or(linear_algebra::target_of_call(call));
+    chlo::rule_of_call(call).map(|rule| rule.name).or(target)
 }
 
 /// Returns the rule for an operation that is not in the set; `None` if it cannot be decomposed.
@@ -196,6 +209,9 @@ pub(crate) fn rewrite_of(kind: &Op) -> Option<Rewrite> {
         }
         Op::CustomCall(call) if ragged_all_to_all::is_call(call) => {
             Some(Rewrite::Values(ragged_all_to_all::custom_call))
+        }
+        Op::CustomCall(call) if linear_algebra::target_of_call(call).is_some() => {
+            Some(Rewrite::Values(linear_algebra::custom_call))
         }
         Op::CustomCall(call) => chlo::rule_of_call(call).map(|_| Rewrite::Values(chlo::custom_call)),
         kind => RULES.iter().find(|rule| rule.op == kind.code()).map(|rule| rule.rewrite),
