@@ -48,8 +48,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Train a classifier of handwritten digits with JAX on refcpu, and compare with XLA's CPU backend
-    Demo,
+    /// Train a classifier of handwritten digits with JAX on refcpu or the plugin around IREE, and compare with XLA's CPU backend
+    Demo(demo::Options),
     /// Set up and run all tests
     Test(test::Options),
     /// Build the wheel of pjrt-refcpu into dist/
@@ -63,7 +63,7 @@ enum Task {
     TestTorch(torch::Options),
     /// Test refcpu with GoMLX's client, as a CPU plugin; needs Go
     TestGomlx(gomlx::Options),
-    /// Run JAX's own tests on refcpu, and compare their outcomes with those on XLA's CPU backend
+    /// Run JAX's own tests on refcpu or another plugin, and compare their outcomes with those on XLA's CPU backend
     JaxTests(jax_tests::Options),
     /// Run programs that use libraries on JAX, such as Flax and NumPyro, on refcpu and on XLA's CPU backend,
     /// compare their results, and write docs/libraries.md
@@ -129,7 +129,7 @@ fn main() -> ExitCode {
 
 fn run(task: Task) -> Result<ExitCode> {
     match task {
-        Task::Demo => demo::train_digits()?,
+        Task::Demo(options) => demo::train_digits(&options)?,
         Task::Test(options) => return Ok(test::run(&options)),
         Task::Wheel => drop(wheel::build(wheel::Profile::Release, &workspace::root().join("dist"))?),
         Task::Iree(options) => iree::build(&options)?,

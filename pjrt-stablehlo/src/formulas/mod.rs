@@ -11,6 +11,7 @@ pub(crate) mod elementwise;
 pub(crate) mod erf;
 pub(crate) mod gamma;
 pub(crate) mod hyperbolic;
+pub(crate) mod linear_algebra;
 pub(crate) mod power;
 pub(crate) mod ragged_all_to_all;
 pub(crate) mod ragged_dot;

@@ -230,7 +230,8 @@ impl CoreOps {
 
     /// Returns `true` if the set contains the operation, perhaps with limits. Composites and operations outside the op table are
     /// identified by name. Custom calls that represent functions of CHLO, such as `mhlo.erf`, are identified by that
-    /// function's name, and those that represent HLO's `ragged-all-to-all` by `ragged_all_to_all`.
+    /// function's name, and those that represent operations of HLO by their targets: `ragged_all_to_all`, `Qr` and
+    /// `ProductOfElementaryHouseholderReflectors`.
     pub fn contains_op(&self, op: &Op) -> bool {
         match op {
             Op::Other(other) => self.others.contains(&other.name),

@@ -141,6 +141,17 @@ fn stablehlo_sample(mnemonic: &str) -> Option<String> {
              (tensor<3xf32>) -> tensor<3xf32>",
             "tensor<3xf32>",
         ),
+        "cholesky" => one(
+            "%x: tensor<2x4x4xf32>",
+            "\"stablehlo.cholesky\"(%x) {lower = true} : (tensor<2x4x4xf32>) -> tensor<2x4x4xf32>",
+            "tensor<2x4x4xf32>",
+        ),
+        "triangular_solve" => one(
+            "%x: tensor<4x4xf32>, %y: tensor<4x3xf32>",
+            "\"stablehlo.triangular_solve\"(%x, %y) {left_side = true, lower = true, unit_diagonal = false, \
+             transpose_a = #stablehlo<transpose NO_TRANSPOSE>} : (tensor<4x4xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>",
+            "tensor<4x3xf32>",
+        ),
         "dot" => one(
             "%x: tensor<2x3xf32>, %y: tensor<3x4xf32>",
             "stablehlo.dot %x, %y : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>",

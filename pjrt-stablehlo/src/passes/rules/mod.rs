@@ -8,6 +8,7 @@ mod einsum;
 mod elementwise;
 mod indexing;
 mod legacy;
+mod linear_algebra;
 mod movement;
 mod products;
 mod ragged_all_to_all;

@@ -2,8 +2,8 @@
 
 use super::rule::Rewrite;
 use super::{
-    batch_norm, chlo, dynamic, einsum, elementwise, indexing, legacy, movement, products, ragged_all_to_all,
-    reductions, select_and_scatter,
+    batch_norm, chlo, dynamic, einsum, elementwise, indexing, legacy, linear_algebra, movement, products,
+    ragged_all_to_all, reductions, select_and_scatter,
 };
 use crate::Error;
 use crate::formulas::{arithmetic, complex, elementwise as formulas};
@@ -102,6 +102,16 @@ pub(crate) const RULES: &[Rule] = {
         on_demand(O::ShardingConstraint, "its operand", Values(legacy::operands)),
         on_demand(O::Reshard, "its operand", Values(legacy::operands)),
         on_demand(O::ShardingGroup, "nothing", Values(legacy::nothing)),
+        on_demand(
+            O::Cholesky,
+            "`while`, with `dot_general` and `sqrt` for each column",
+            Value(linear_algebra::cholesky),
+        ),
+        on_demand(
+            O::TriangularSolve,
+            "`while`, with `dot_general` and `divide` for each row",
+            Value(linear_algebra::triangular_solve),
+        ),
         on_demand(O::Clamp, "`maximum`, `minimum`", Value(elementwise::clamp)),
         on_demand(O::Cbrt, "`power` and a step of Newton's method", Real(formulas::cbrt)),
         on_demand(
@@ -280,7 +290,8 @@ fn types_are_kept(_: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error
 /// Returns the name of the function that a custom call represents.
 pub(crate) fn function_of_call(call: &CustomCall) -> Option<&'static str> {
     let is_ragged = ragged_all_to_all::is_call(call);
-    chlo::rule_of_call(call).map(|rule| rule.name).or(is_ragged.then_some(ragged_all_to_all::TARGET))
+    let target = is_ragged.then_some(ragged_all_to_all::TARGET).or(linear_algebra::target_of_call(call));
+    chlo::rule_of_call(call).map(|rule| rule.name).or(target)
 }
 
 /// Returns the rule for an operation that is not in the set; `None` if it cannot be decomposed.
@@ -291,6 +302,9 @@ pub(crate) fn rewrite_of(kind: &Op) -> Option<Rewrite> {
         }
         Op::CustomCall(call) if ragged_all_to_all::is_call(call) => {
             Some(Rewrite::Values(ragged_all_to_all::custom_call))
+        }
+        Op::CustomCall(call) if linear_algebra::target_of_call(call).is_some() => {
+            Some(Rewrite::Values(linear_algebra::custom_call))
         }
         Op::CustomCall(call) => chlo::rule_of_call(call).map(|_| Rewrite::Values(chlo::custom_call)),
         kind => RULES.iter().find(|rule| rule.op == kind.code()).map(|rule| rule.rewrite),
