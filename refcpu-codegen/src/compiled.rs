@@ -40,7 +40,7 @@ impl Compiled {
 
     #[cfg(all(target_arch = "x86_64", unix))]
     fn assemble(f: &Function, liveness: &Liveness) -> Result<Self, Error> {
-        if !x86::is_supported() {
+        if !x86::is_supported(f.set) {
             return Err(Error::Unsupported);
         }
         let code = x86::assemble(f, liveness)?;
@@ -69,12 +69,12 @@ impl Compiled {
         }
     }
 
-    /// Executes the code on arrays at these addresses. `call` answers the function's calls, and may access the arrays. Returns the
-    /// value that the function returns.
+    /// Executes the code on arrays at these addresses. `call` answers the function's calls, and may access the arrays. Returns
+    /// the value that the function returns.
     ///
     /// # Safety
-    /// Each address must be that of the declared number of bytes, which are readable, writable if the function stores to them, and
-    /// used by nothing else except `call` during the execution. Arrays may overlap.
+    /// Each address must be that of the declared number of bytes, which are readable, writable if the function stores to them,
+    /// and used by nothing else except `call` during the execution. Arrays may overlap.
     ///
     /// # Panics
     /// Panics if the number of addresses is wrong, and with a panic of `call`.

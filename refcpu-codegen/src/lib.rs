@@ -1,8 +1,8 @@
 //! A small code generator: functions over typed registers and byte arrays, as x86-64 machine code.
 //!
 //! A [`Function`] consists of blocks of instructions. [`interpret`] executes it; [`Compiled::new`] translates it to machine code
-//! that has the same results, bit for bit. Both verify the function first: types match, no register is read before it is assigned,
-//! and no access can leave its array. Machine code is therefore as safe as the interpreter.
+//! that has the same results, bit for bit. Both verify the function first: types match, no register is read before it is
+//! assigned, and no access can leave its array. Machine code is therefore as safe as the interpreter.
 //!
 //! ```
 //! use refcpu_codegen::*;
@@ -41,6 +41,6 @@ mod x86;
 
 pub use compiled::Compiled;
 pub use ir::{
-    Access, Array, BinaryOp, Block, End, Error, Function, Index, Inst, MAX_VECTOR, Reg, Relation, Scalar,
+    Access, Array, BinaryOp, Block, End, Error, Function, Index, Inst, InstructionSet, Reg, Relation, Scalar,
     Type, UnaryOp, interpret,
 };

@@ -1,7 +1,8 @@
 //! Random functions, which the interpreter and machine code must execute alike.
 
 use crate::ir::{
-    Access, Array, BinaryOp, Block, End, Function, Index, Inst, Reg, Relation, Scalar, Type, UnaryOp,
+    Access, Array, BinaryOp, Block, End, Function, Index, Inst, InstructionSet, Reg, Relation, Scalar, Type,
+    UnaryOp, is_type,
 };
 use crate::{Compiled, Error, interpret};
 
@@ -25,7 +26,9 @@ impl Random {
     }
 }
 
-const SCALARS: [Scalar; 5] = [Scalar::Bool, Scalar::I32, Scalar::I64, Scalar::F32, Scalar::F64];
+const SETS: [InstructionSet; 2] = [InstructionSet::Avx2, InstructionSet::Avx512];
+const SCALARS: [Scalar; 7] =
+    [Scalar::Bool, Scalar::I32, Scalar::I64, Scalar::F32, Scalar::F64, Scalar::I8, Scalar::I16];
 /// The number of elements of each array.
 const LEN: usize = 41;
 
@@ -33,6 +36,8 @@ const LEN: usize = 41;
 fn number(r: &mut Random, scalar: Scalar) -> u64 {
     match scalar {
         Scalar::Bool => r.next() & 1,
+        Scalar::I8 => r.next() & 0xff,
+        Scalar::I16 => r.next() & 0xffff,
         Scalar::I32 => u64::from(match r.below(4) {
             0 => r.next() as u32,
             1 => (r.below(40) as i32 - 4).cast_unsigned(),
@@ -88,12 +93,24 @@ fn arrays(r: &mut Random) -> Vec<Vec<u8>> {
         .collect()
 }
 
+/// Returns the lengths of vectors of booleans.
+fn booleans(set: InstructionSet) -> &'static [u8] {
+    &[2, 4, 8, 16][..if set == InstructionSet::Avx512 { 4 } else { 3 }]
+}
+
+/// Returns the sizes of vectors in bytes.
+fn vectors(set: InstructionSet) -> &'static [usize] {
+    &[8, 16, 32, 64][..if set == InstructionSet::Avx512 { 4 } else { 3 }]
+}
+
 /// A random function under construction.
 struct Generator {
     r: Random,
     f: Function,
     /// The registers that have values.
     regs: Vec<Reg>,
+    /// The counter of the loop, which only its end changes.
+    counter: Reg,
     arrays: Vec<Array>,
 }
 
@@ -104,10 +121,11 @@ impl Generator {
             return Type::one(scalar);
         }
         if scalar == Scalar::Bool {
-            return Type::vector(scalar, self.r.choose(&[2, 4, 8]));
+            return Type::vector(scalar, self.r.choose(booleans(self.f.set)));
         }
-        let bytes = self.r.choose(&[8, 16, 32]);
-        Type::vector(scalar, (bytes / scalar.size()) as u8)
+        let bytes = self.r.choose(vectors(self.f.set));
+        let ty = Type::vector(scalar, (bytes / scalar.size()) as u8);
+        if is_type(ty, self.f.set) { ty } else { Type::one(scalar) }
     }
 
     fn of(&mut self, wanted: impl Fn(Type) -> bool) -> Option<Reg> {
@@ -124,7 +142,8 @@ impl Generator {
         let mut indices = Vec::new();
         for _ in 0..self.r.below(3) {
             let integer = |t: Type| t.lanes == 1 && matches!(t.scalar, Scalar::I32 | Scalar::I64);
-            let Some(reg) = self.of(integer) else { break };
+            let random = if self.r.below(2) == 0 { self.of(integer) } else { None };
+            let reg = random.unwrap_or(self.counter);
             let step = self.r.next() % 4;
             let most = left.checked_div(step).unwrap_or(1 << 39);
             let limit = self.r.next() % (most + 1);
@@ -148,24 +167,25 @@ impl Generator {
     }
 
     fn instruction(&mut self) -> Option<()> {
+        let set = self.f.set;
         let ty = self.random_type();
         let inst = match self.r.below(9) {
             0 => Inst::Constant { bits: number(&mut self.r, ty.scalar), dst: self.result(ty) },
             1 => {
                 let op = self.r.choose(UnaryOp::ALL);
-                let a = self.of(|from| op.is_defined(from, ty))?;
+                let a = self.of(|from| op.is_defined(from, ty, set))?;
                 Inst::Unary { op, a, dst: self.result(ty) }
             }
             2 | 3 => {
                 let op = self.r.choose(BinaryOp::ALL);
-                let a = self.of(|t| op.is_defined(t))?;
+                let a = self.of(|t| op.is_defined(t, set))?;
                 let ty = self.f.type_of(a);
                 let b = self.of(|t| t == ty)?;
                 Inst::Binary { op, a, b, dst: self.result(ty) }
             }
             4 => {
                 let relation = self.r.choose(Relation::ALL);
-                let a = self.of(|t| relation.is_defined(t))?;
+                let a = self.of(|t| relation.is_defined(t, set))?;
                 let ty = self.f.type_of(a);
                 let b = self.of(|t| t == ty)?;
                 Inst::Compare { relation, a, b, dst: self.result(Type { scalar: Scalar::Bool, ..ty }) }
@@ -173,6 +193,7 @@ impl Generator {
             5 => {
                 let condition =
                     self.of(|t| t.scalar == Scalar::Bool && (t.lanes == 1 || t.lanes == ty.lanes))?;
+                let ty = if ty.scalar.is_narrow() { Type { scalar: Scalar::I32, ..ty } } else { ty };
                 let (a, b) = (self.of(|t| t == ty)?, self.of(|t| t == ty)?);
                 Inst::Select { condition, a, b, dst: self.result(ty) }
             }
@@ -198,9 +219,9 @@ impl Generator {
 
     /// Ends a block by going on to one of two later blocks.
     fn forward(&mut self, then: Block, otherwise: Block) -> End {
-        let relation = self.r.choose(Relation::ALL);
+        let (relation, set) = (self.r.choose(Relation::ALL), self.f.set);
         if self.r.below(3) > 0
-            && let Some(a) = self.of(|t| relation.is_defined(t) && t.lanes == 1)
+            && let Some(a) = self.of(|t| relation.is_defined(t, set) && t.lanes == 1)
         {
             let ty = self.f.type_of(a);
             let b = self.of(|t| t == ty).unwrap_or(a);
@@ -213,21 +234,19 @@ impl Generator {
     }
 }
 
-/// Generates a function: straight blocks with branches forward, in a loop of a few iterations. Registers that have values at its end
-/// are stored.
-fn generate(seed: u64) -> Function {
-    let mut g = Generator { r: Random(seed | 1), f: Function::new(), regs: Vec::new(), arrays: Vec::new() };
+/// Generates a function: straight blocks with branches forward, in a loop of a few iterations. Registers that have values at
+/// its end are stored.
+fn generate(seed: u64, set: InstructionSet) -> Function {
+    let mut f = Function::with_instruction_set(set);
+    let counter = f.reg(Type::one(Scalar::I64));
+    let mut g = Generator { r: Random(seed | 1), f, regs: Vec::new(), counter, arrays: Vec::new() };
     g.r.next();
     g.arrays = SCALARS.iter().map(|s| g.f.array(LEN * s.size())).collect();
     let count = 1 + g.r.below(4);
     let blocks: Vec<Block> = (0..count + 3).map(|_| g.f.block()).collect();
     g.f.select(blocks[0]);
-    let counter = g.f.reg(Type::one(Scalar::I32));
-    let one = g.f.reg(Type::one(Scalar::I32));
-    let zero = g.f.reg(Type::one(Scalar::I32));
-    for (dst, bits) in [(counter, 3), (one, 1), (zero, 0)] {
-        g.f.push(Inst::Constant { dst, bits });
-    }
+    let (step, iterations) = (1 + g.r.below(3) as u32, g.r.below(4) as u32);
+    g.f.push(Inst::Constant { dst: counter, bits: 0 });
     for _ in 0..3 + g.r.below(40) {
         let ty = g.random_type();
         let dst = g.f.reg(ty);
@@ -248,9 +267,8 @@ fn generate(seed: u64) -> Function {
     }
     g.f.select(blocks[count + 1]);
     g.regs = everywhere;
-    g.f.push(Inst::Binary { op: BinaryOp::Subtract, dst: counter, a: counter, b: one });
     let (then, otherwise) = (blocks[1], blocks[count + 2]);
-    g.f.end(End::Compare { relation: Relation::Lt, a: zero, b: counter, then, otherwise });
+    g.f.end(End::Count { counter, step, limit: step * iterations, then, otherwise });
     g.f.select(blocks[count + 2]);
     for src in g.regs.clone() {
         let at = g.access(g.f.type_of(src));
@@ -291,7 +309,7 @@ fn compare(f: &Function, seed: u64, run: Run<'_>) {
     let result = interpret(f, &mut slices, &mut |n, _| answer(n, &mut calls)).unwrap();
     let code = match Compiled::new(f) {
         Err(Error::Unsupported) => return,
-        code => code.unwrap(),
+        code => code.unwrap_or_else(|e| panic!("{e}\n{f}")),
     };
     let mut answered = Vec::new();
     assert_eq!(run(&code, &mut found, &mut |n| answer(n, &mut answered)), result);
@@ -308,7 +326,7 @@ fn on_slices(code: &Compiled, arrays: &mut [Vec<u8>], call: &mut dyn FnMut(u32) 
 #[test]
 fn machine_code_has_the_results_of_the_interpreter() {
     for seed in 0..3000u64 {
-        compare(&generate(seed * 0x9e37_79b9 + 1), seed, &on_slices);
+        compare(&generate(seed * 0x9e37_79b9 + 1, SETS[seed as usize % 2]), seed, &on_slices);
     }
 }
 
@@ -328,15 +346,15 @@ fn on_guarded(at_end: bool) -> impl Fn(&Compiled, &mut [Vec<u8>], &mut dyn FnMut
 #[test]
 fn machine_code_stays_inside_its_arrays() {
     for seed in 0..300u64 {
-        let f = generate(seed * 0x1234_5677 + 3);
+        let f = generate(seed * 0x1234_5677 + 3, SETS[seed as usize % 2]);
         compare(&f, seed, &on_guarded(true));
         compare(&f, seed, &on_guarded(false));
     }
 }
 
 /// Executes `op` on every pair of special numbers.
-fn exhaust(ty: Type, inst: impl Fn(Reg, Reg, Reg) -> Inst, result: Type) {
-    let mut f = Function::new();
+fn exhaust(set: InstructionSet, ty: Type, inst: impl Fn(Reg, Reg, Reg) -> Inst, result: Type) {
+    let mut f = Function::with_instruction_set(set);
     let arrays: Vec<Array> = SCALARS.iter().map(|s| f.array(LEN * s.size())).collect();
     let array = |s: Scalar| arrays[SCALARS.iter().position(|t| *t == s).unwrap()];
     let (a, b, dst) = (f.reg(ty), f.reg(ty), f.reg(result));
@@ -346,7 +364,7 @@ fn exhaust(ty: Type, inst: impl Fn(Reg, Reg, Reg) -> Inst, result: Type) {
     f.push(Inst::Load { dst: a, at: Access::fixed(array(ty.scalar), 0) });
     f.push(Inst::Load { dst: b, at: Access::fixed(array(ty.scalar), size * 20) });
     f.push(inst(dst, a, b));
-    f.push(Inst::Store { src: dst, at: Access::fixed(array(result.scalar), result.scalar.size() * 30) });
+    f.push(Inst::Store { src: dst, at: Access::fixed(array(result.scalar), result.scalar.size() * 25) });
     f.end(End::Return(0));
     for seed in 0..100 {
         compare(&f, seed * 977 + 13, &on_slices);
@@ -355,23 +373,26 @@ fn exhaust(ty: Type, inst: impl Fn(Reg, Reg, Reg) -> Inst, result: Type) {
 
 #[test]
 fn every_operation_has_the_results_of_the_interpreter() {
-    let mut types: Vec<Type> = SCALARS.map(Type::one).to_vec();
-    for scalar in &SCALARS[1..] {
-        types.extend([8, 16, 32].map(|bytes| Type::vector(*scalar, (bytes / scalar.size()) as u8)));
-    }
-    types.extend([2, 4, 8].map(|lanes| Type::vector(Scalar::Bool, lanes)));
-    types.retain(|t| t.lanes != 1 || t.size() <= 8);
-    for ty in types.clone() {
-        for op in BinaryOp::ALL.iter().copied().filter(|op| op.is_defined(ty)) {
-            exhaust(ty, |dst, a, b| Inst::Binary { op, dst, a, b }, ty);
+    for set in SETS {
+        let mut types: Vec<Type> = SCALARS.map(Type::one).to_vec();
+        for scalar in &SCALARS[1..] {
+            types.extend(vectors(set).iter().map(|b| Type::vector(*scalar, (b / scalar.size()) as u8)));
         }
-        for relation in Relation::ALL.iter().copied().filter(|r| r.is_defined(ty)) {
-            let result = Type { scalar: Scalar::Bool, ..ty };
-            exhaust(ty, |dst, a, b| Inst::Compare { relation, dst, a, b }, result);
-        }
-        for to in &types {
-            for op in UnaryOp::ALL.iter().copied().filter(|op| op.is_defined(ty, *to)) {
-                exhaust(ty, |dst, a, _| Inst::Unary { op, dst, a }, *to);
+        types.retain(|t| is_type(*t, set));
+        types.extend(booleans(set).iter().map(|lanes| Type::vector(Scalar::Bool, *lanes)));
+        types.retain(|t| t.lanes != 1 || t.size() <= 8);
+        for ty in types.clone() {
+            for op in BinaryOp::ALL.iter().copied().filter(|op| op.is_defined(ty, set)) {
+                exhaust(set, ty, |dst, a, b| Inst::Binary { op, dst, a, b }, ty);
+            }
+            for relation in Relation::ALL.iter().copied().filter(|r| r.is_defined(ty, set)) {
+                let result = Type { scalar: Scalar::Bool, ..ty };
+                exhaust(set, ty, |dst, a, b| Inst::Compare { relation, dst, a, b }, result);
+            }
+            for to in &types {
+                for op in UnaryOp::ALL.iter().copied().filter(|op| op.is_defined(ty, *to, set)) {
+                    exhaust(set, ty, |dst, a, _| Inst::Unary { op, dst, a }, *to);
+                }
             }
         }
     }
@@ -414,7 +435,10 @@ fn what_breaks_a_rule_is_refused() {
             }),
         ),
         ("expected", error_of(|[a, b, c], _| Inst::Binary { op: BinaryOp::Add, dst: a, a: b, b: c })),
-        ("not defined", error_of(|[_, _, c], _| Inst::Binary { op: BinaryOp::And, dst: c, a: c, b: c })),
+        (
+            "not defined",
+            error_of(|[_, _, c], _| Inst::Binary { op: BinaryOp::ShiftLeft, dst: c, a: c, b: c }),
+        ),
         ("does not exist", error_of(|[a, ..], _| Inst::Unary { op: UnaryOp::Copy, dst: a, a: Reg(9) })),
         ("does not exist", error_of(|[a, ..], _| Inst::Load { dst: a, at: fixed(Array(3), 0) })),
         ("does not fit", error_of(|[a, ..], _| Inst::Constant { dst: a, bits: 1 << 32 })),

@@ -28,6 +28,7 @@ pub mod isa;
 pub mod linalg;
 pub mod machine;
 mod math;
+mod native;
 mod number;
 pub mod pool;
 pub mod reduce;

@@ -50,6 +50,40 @@ fn every_relative_link_leads_to_a_file() {
     assert!(broken.is_empty(), "broken links:\n{}", broken.join("\n"));
 }
 
+/// The anchors of a page's headings.
+fn anchors(page: &str) -> Vec<String> {
+    let headings =
+        page.lines().filter_map(|line| line.strip_prefix('#')).map(|line| line.trim_start_matches('#'));
+    let is_kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    headings
+        .map(|heading| {
+            heading.trim().to_lowercase().chars().filter(is_kept).collect::<String>().replace(' ', "-")
+        })
+        .collect()
+}
+
+#[test]
+fn every_answer_to_a_question_is_two_clicks_from_the_introduction() {
+    assert!(read("docs/introduction.md").contains("](questions.md)"));
+    let page = read("docs/questions.md");
+    let questions: Vec<&str> =
+        page.lines().filter(|line| line.starts_with("| ") && line.contains("](")).collect();
+    let rows = page.lines().filter(|line| line.starts_with("| ")).count();
+    assert!(
+        questions.len() >= 20 && questions.len() + 1 == rows,
+        "{} of {rows} have a link",
+        questions.len()
+    );
+    for question in questions {
+        for (start, _) in question.match_indices("](") {
+            let target = question[start + 2..].split(')').next().unwrap();
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let found = anchors(&read(Path::new("docs").join(file)));
+            assert!(anchor.is_empty() || found.iter().any(|known| known == anchor), "{target}: {found:?}");
+        }
+    }
+}
+
 #[test]
 fn every_chapter_is_in_the_summary() {
     let summary = read("docs/SUMMARY.md");

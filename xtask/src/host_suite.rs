@@ -1,4 +1,4 @@
-//! Runs a host's own tests on refcpu, and compares their outcomes with those on XLA's CPU backend.
+//! Runs a host's own tests on refcpu or another plugin, and compares their outcomes with those on XLA's CPU backend.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,6 +21,12 @@ pub(crate) struct Options {
     /// Test this build of refcpu instead of building it
     #[arg(long, value_name = "FILE")]
     pub(crate) library: Option<PathBuf>,
+    /// Test another plugin than refcpu: the host's name for its platform
+    #[arg(long, value_name = "NAME", requires = "wheel", conflicts_with_all = ["page", "library", "write_baseline"])]
+    plugin: Option<String>,
+    /// The wheel of the other plugin, which `cargo pjrt wheel` has built; it is installed with the packages that it requires
+    #[arg(long, value_name = "FILE", requires = "plugin")]
+    wheel: Option<PathBuf>,
     /// Run no tests; only compare the outcomes of earlier runs
     #[arg(long)]
     report_only: bool,
@@ -54,18 +60,14 @@ pub(crate) struct Suite<'a> {
 
 /// Runs the tests that earlier runs have not run, and prints a line for each file. The outcomes are kept in a
 /// folder of `target/`. Fails if too few tests of a file pass, or if other tests fail than those that
-/// the host's list in `tests/python/host_suites` names.
+/// the host's list in `tests/python/host_suites` names, which is that of refcpu.
 pub(crate) fn run(suite: &Suite<'_>, venv: &Venv, options: &Options) -> Result<ExitCode> {
     let root = workspace::root();
     if !options.report_only {
-        let dist = root.join("dist");
-        let wheel = match &options.library {
-            Some(library) => wheel::pack(library, &dist)?,
-            None => wheel::build(wheel::Profile::Release, &dist)?,
-        };
-        venv.install_wheel(&wheel)?;
+        install(venv, options)?;
     }
-    let platform = if options.write_baseline { "anchor" } else { "refcpu" };
+    let own = options.plugin.as_deref().unwrap_or("refcpu");
+    let platform = if options.write_baseline { "anchor" } else { own };
     let mut runner = venv.python();
     runner.arg(root.join("tests/python/host_suites/run.py")).args(&options.files);
     runner.args(["--host", suite.host]).arg("--tests").arg(suite.tests).arg("--baseline").arg(suite.baseline);
@@ -77,9 +79,27 @@ pub(crate) fn run(suite: &Suite<'_>, venv: &Venv, options: &Options) -> Result<E
     if options.write_baseline {
         runner.arg("--write-baseline");
     }
+    if let Some(plugin) = &options.plugin {
+        runner.args(["--platform", plugin.as_str()]);
+    }
     if options.page {
         runner.arg("--page").arg(root.join("docs").join(suite.page)).args(["--release", suite.release]);
     }
     let (status, _) = watch(&mut runner)?;
     Ok(ExitCode::from(u8::from(!status.success())))
+}
+
+/// Installs the wheel of the plugin.
+fn install(venv: &Venv, options: &Options) -> Result<()> {
+    let dist = workspace::root().join("dist");
+    let wheel = match (&options.wheel, &options.library) {
+        (Some(wheel), _) => {
+            // The packages that the wheel requires are installed first, and then the wheel, even if its version is installed.
+            venv.pip_install(&[&wheel.to_string_lossy()])?;
+            std::path::absolute(wheel)?
+        }
+        (None, Some(library)) => wheel::pack(library, &dist)?,
+        (None, None) => wheel::build(wheel::Profile::Release, &dist)?,
+    };
+    venv.install_wheel(&wheel)
 }

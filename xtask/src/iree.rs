@@ -12,6 +12,7 @@ use clap::Args;
 use crate::environment::run::{output, run};
 use crate::environment::venv::Venv;
 use crate::environment::workspace;
+use crate::wheel;
 
 /// The compiler, which has the version of the runtime in `eerie-sys`, and the tools that build the runtime.
 const REQUIREMENTS: &str = "iree-base-compiler==3.13.0\ncmake==4.4.5\nlibclang==18.1.1\nninja==1.13.2\n";
@@ -28,11 +29,50 @@ pub(crate) struct Options {
     /// Run the tests of the plugin and of its runtime layer
     #[arg(long)]
     test: bool,
+    /// Run clippy and rustdoc on both, with warnings as errors
+    #[arg(long)]
+    lint: bool,
+    /// Measure the time that the plugin adds to a call
+    #[arg(long)]
+    latency: bool,
+    /// Build the wheel pjrt-iree into dist/
+    #[arg(long)]
+    wheel: bool,
 }
 
 /// Builds the plugin, and prints how to use it.
 pub(crate) fn build(options: &Options) -> Result<()> {
     let start = Instant::now();
+    let built = build_and_check(options)?;
+    println!("Built in {} s. To use the plugin with JAX:", start.elapsed().as_secs());
+    println!("export PJRT_NAMES_AND_LIBRARY_PATHS=iree:{} JAX_PLATFORMS=iree", built.library.display());
+    println!("export IREE_COMPILER_LIBRARY={}", built.compiler.display());
+    if options.wheel {
+        pack(&built.library)?;
+    }
+    Ok(())
+}
+
+/// Builds the plugin with the devices of the default, and its wheel, and returns the path of the wheel.
+pub(crate) fn wheel() -> Result<PathBuf> {
+    let devices = vec!["vulkan".to_owned()];
+    let built = build_and_check(&Options { devices, test: false, lint: false, latency: false, wheel: true })?;
+    pack(&built.library)
+}
+
+/// Writes the wheel of a library into dist/.
+fn pack(library: &Path) -> Result<PathBuf> {
+    wheel::pack_manifest("examples/iree/Cargo.toml", "iree-pjrt", library, &workspace::root().join("dist"))
+}
+
+/// The files that a build provides.
+struct Built {
+    library: PathBuf,
+    compiler: PathBuf,
+}
+
+/// Builds the plugin, and runs the checks of the options.
+fn build_and_check(options: &Options) -> Result<Built> {
     let venv = Venv::with_requirements("iree", REQUIREMENTS)?;
     let purelib = "import sysconfig; print(sysconfig.get_path('purelib'))";
     let packages = PathBuf::from(output(venv.python().args(["-c", purelib]))?.trim());
@@ -44,26 +84,32 @@ pub(crate) fn build(options: &Options) -> Result<()> {
         );
     }
     let compiler = packages.join(COMPILER);
-    let cargo = |verb: &str| -> Result<Command> {
+    let cargo = |verb: &[&str]| -> Result<Command> {
         let mut command = workspace::cargo();
-        command.args([verb, "--release", "--manifest-path", "examples/iree/Cargo.toml", "--workspace"]);
+        command.args(verb).args(["--release", "--manifest-path", "examples/iree/Cargo.toml", "--workspace"]);
         command.arg("--target-dir").arg(&target).arg("--features").arg(options.devices.join(","));
         command.env("PATH", path_with(&venv)?).env("LIBCLANG_PATH", packages.join("clang/native"));
         command.env("BINDGEN_EXTRA_CLANG_ARGS", headers()?).env("CMAKE_GENERATOR", "Ninja");
         command.env("IREE_COMPILER_LIBRARY", &compiler);
         Ok(command)
     };
-    run(&mut cargo("build")?)?;
-    keep_build_scripts(&target)?;
-    if options.test {
-        run(&mut cargo("test")?)?;
-        keep_build_scripts(&target)?;
+    let checked = |command: &mut Command| -> Result<()> {
+        run(command)?;
+        keep_build_scripts(&target)
+    };
+    checked(&mut cargo(&["build"])?)?;
+    if options.lint {
+        checked(cargo(&["clippy", "--all-targets"])?.args(["--", "-D", "warnings"]))?;
+        checked(cargo(&["doc", "--no-deps"])?.env("RUSTDOCFLAGS", "-D warnings"))?;
     }
-    println!("Built in {} s. To use the plugin with JAX:", start.elapsed().as_secs());
-    let library = target.join("release").join("libiree_pjrt.so");
-    println!("export PJRT_NAMES_AND_LIBRARY_PATHS=iree:{} JAX_PLATFORMS=iree", library.display());
-    println!("export IREE_COMPILER_LIBRARY={}", compiler.display());
-    Ok(())
+    if options.test {
+        checked(&mut cargo(&["test"])?)?;
+    }
+    if options.latency {
+        checked(&mut cargo(&["build", "--examples"])?)?;
+        run(Command::new(target.join("release/examples/latency")).env("IREE_COMPILER_LIBRARY", &compiler))?;
+    }
+    Ok(Built { library: target.join("release").join("libiree_pjrt.so"), compiler })
 }
 
 /// Returns `PATH` with the programs of the environment first.

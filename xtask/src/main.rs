@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 use environment::workspace;
 
 mod accuracy;
+mod bench;
 mod bindgen;
 mod book;
 mod conform_faults;
@@ -47,8 +48,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Train a classifier of handwritten digits with JAX on refcpu, and compare with XLA's CPU backend
-    Demo,
+    /// Train a classifier of handwritten digits with JAX on refcpu or the plugin around IREE, and compare with XLA's CPU backend
+    Demo(demo::Options),
     /// Set up and run all tests
     Test(test::Options),
     /// Build the wheel of pjrt-refcpu into dist/
@@ -62,11 +63,13 @@ enum Task {
     TestTorch(torch::Options),
     /// Test refcpu with GoMLX's client, as a CPU plugin; needs Go
     TestGomlx(gomlx::Options),
-    /// Run JAX's own tests on refcpu, and compare their outcomes with those on XLA's CPU backend
+    /// Run JAX's own tests on refcpu or another plugin, and compare their outcomes with those on XLA's CPU backend
     JaxTests(jax_tests::Options),
     /// Run programs that use libraries on JAX, such as Flax and NumPyro, on refcpu and on XLA's CPU backend,
     /// compare their results, and write docs/libraries.md
     Libraries(libraries::Options),
+    /// Time refcpu beside XLA's CPU backend on random programs: chains of operations, loop nests and loops
+    Bench(bench::Options),
     /// Measure the errors of refcpu's functions and of XLA's, and write docs/accuracy.md
     Accuracy(accuracy::Options),
     /// Make the suites of `cargo pjrt numerics`, and compare their results with XLA's CPU backend
@@ -126,7 +129,7 @@ fn main() -> ExitCode {
 
 fn run(task: Task) -> Result<ExitCode> {
     match task {
-        Task::Demo => demo::train_digits()?,
+        Task::Demo(options) => demo::train_digits(&options)?,
         Task::Test(options) => return Ok(test::run(&options)),
         Task::Wheel => drop(wheel::build(wheel::Profile::Release, &workspace::root().join("dist"))?),
         Task::Iree(options) => iree::build(&options)?,
@@ -135,6 +138,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::TestGomlx(options) => return gomlx::run(&options),
         Task::JaxTests(options) => return jax_tests::run(&options),
         Task::Libraries(options) => return libraries::run(&options),
+        Task::Bench(options) => return bench::run(&options),
         Task::Accuracy(options) => return accuracy::run(&options),
         Task::NumericsSuites(options) => return numerics_suites::run(&options),
         Task::ShardingAgreement(options) => return sharding_agreement::run(&options),

@@ -21,10 +21,16 @@ pub(crate) fn build(profile: Profile, out: &Path) -> Result<PathBuf> {
     pack(&build_library(profile)?, out)
 }
 
-/// Creates the wheel of a library that is already built, and returns the wheel's path.
+/// Creates the wheel of a build of refcpu, and returns the wheel's path.
 pub(crate) fn pack(library: &Path, out: &Path) -> Result<PathBuf> {
+    pack_manifest("Cargo.toml", "refcpu", library, out)
+}
+
+/// Creates the wheel of a library of a package, which is already built, and returns the wheel's path.
+pub(crate) fn pack_manifest(manifest: &str, package: &str, library: &Path, out: &Path) -> Result<PathBuf> {
     let mut command = workspace::cargo();
-    command.args(["run", "--quiet", "--package", "cargo-pjrt", "--", "wheel", "--package", "refcpu"]);
+    command.args(["run", "--quiet", "--package", "cargo-pjrt", "--", "wheel", "--manifest-path", manifest]);
+    command.args(["--package", package]);
     let printed = output(command.args(["--no-test", "--library"]).arg(library).arg("--out").arg(out))?;
     let wheel = printed.lines().find_map(|line| line.strip_prefix("Wheel: "));
     let wheel = PathBuf::from(wheel.context("cargo pjrt wheel does not report the path of the wheel")?);

@@ -70,7 +70,9 @@ fn judge(
 ) -> (Option<Measure>, bool) {
     let name = element_type.stablehlo_name();
     let (Some(w), Some(g)) = (number::reals(name, wanted), number::reals(name, given)) else {
-        return (None, wanted == given);
+        let used = element_type.used_bits();
+        let is_equal = wanted.iter().zip(given).all(|(w, g)| w & used == g & used);
+        return (None, is_equal);
     };
     let is_same = |(w, g): (&f64, &f64)| {
         let same_zero = tolerance.any_zero || *w != 0.0 || w.is_sign_negative() == g.is_sign_negative();
@@ -79,11 +81,18 @@ fn judge(
     if w.iter().zip(&g).all(is_same) {
         return (Some(Measure::default()), true);
     }
-    let distance = w.iter().zip(&g).map(|(w, g)| w - g).fold(0.0, f64::hypot);
-    let magnitude = w.iter().copied().fold(0.0, f64::hypot);
+    // Equal infinities have no distance, and the other part of a complex number has its own magnitude.
+    let apart = |(w, g): (&f64, &f64)| if w == g { 0.0 } else { w - g };
+    let distance = w.iter().zip(&g).map(apart).fold(0.0, f64::hypot);
+    let magnitude = w.iter().copied().filter(|part| part.is_finite()).fold(0.0, f64::hypot);
     // NaN where a number is expected, and the other way round, is infinitely far.
     let distance = if distance.is_nan() { f64::INFINITY } else { distance };
-    let relative = if magnitude > 0.0 { distance / magnitude } else { f64::INFINITY };
+    let relative = match distance / magnitude {
+        // The quotient of different numbers is not zero, although it may be rounded to zero.
+        0.0 if distance > 0.0 => f64::MIN_POSITIVE,
+        quotient if magnitude > 0.0 => quotient,
+        _ => f64::INFINITY,
+    };
     let ulps = if distance == 0.0 { 0.0 } else { steps(element_type, (wanted, given), (&w, &g), relative) };
     let share = |error: f64, bound: f64| if error == 0.0 { f64::INFINITY } else { error / bound };
     // A zero of the wrong sign has no distance, and no tolerance permits it.
@@ -176,8 +185,20 @@ mod tests {
         let right = |a: &Array, b: &Array| compare(0, a, b, &within(4, 0.0, true)).fault.is_none();
         assert!(right(&complex(1.0, 0.0), &complex(1.0, f32::EPSILON)));
         assert!(!right(&complex(1.0, 0.0), &complex(1.0, 1e-4)));
+        let infinite = complex(f32::INFINITY, 1.0);
+        assert!(right(&infinite, &complex(f32::INFINITY, 1.0 + f32::EPSILON)));
+        assert!(!right(&infinite, &complex(f32::INFINITY, 2.0)) && !right(&infinite, &complex(1e38, 1.0)));
+        let wide = |im: f64| Array {
+            element_type: ElementType::by_stablehlo_name("complex<f64>").unwrap(),
+            dims: vec![],
+            bytes: [1e300_f64.to_le_bytes(), im.to_le_bytes()].concat(),
+        };
+        assert!(right(&wide(0.0), &wide(1e-300)), "the quotient is rounded to zero");
         let integer =
             |n: i32| Array { element_type: ElementType::S32, dims: vec![], bytes: n.to_le_bytes().into() };
         assert!(right(&integer(3), &integer(3)) && !right(&integer(3), &integer(4)));
+        let element_type = ElementType::by_stablehlo_name("i4").unwrap();
+        let small = |byte: u8| Array { element_type, dims: vec![], bytes: vec![byte] };
+        assert!(right(&small(0xF8), &small(0x08)) && !right(&small(0xF8), &small(0x07)));
     }
 }

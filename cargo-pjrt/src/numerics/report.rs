@@ -29,6 +29,9 @@ const COLUMNS: [(&str, &str); 15] = [
     ("complex<f64>", "c128"),
 ];
 
+/// The maximum number of programs of a suite that are printed one by one, unless they are in the table.
+const LISTED: usize = 64;
+
 /// The number of elements of a message about a program that are printed for each operation and element type.
 const SHOWN: usize = 4;
 
@@ -174,7 +177,11 @@ impl Report {
             self.rows.iter().partition(|row| row.suite == "operations" && is_of_table(row));
         let mut text = String::new();
         write_table(&mut text, &table);
-        for row in others {
+        let (counted, listed): (Vec<&Row>, Vec<&Row>) = others
+            .into_iter()
+            .partition(|row| self.rows.iter().filter(|other| other.suite == row.suite).count() > LISTED);
+        write_counts(&mut text, &counted);
+        for row in listed {
             let percent =
                 |largest: Measure| format!(", with {:.1} % of the tolerance", largest.of_tolerance * 100.0);
             let largest = row.largest.map(percent);
@@ -261,6 +268,30 @@ fn write_table(text: &mut String, rows: &[&Row]) {
     );
 }
 
+/// Writes the numbers of outcomes for each operation of each suite.
+fn write_counts(text: &mut String, rows: &[&Row]) {
+    if rows.is_empty() {
+        return;
+    }
+    let mut by_op: BTreeMap<(&str, &str), [usize; 4]> = BTreeMap::new();
+    for row in rows {
+        let place = match row.status {
+            Status::Right => 1,
+            Status::Refused => 2,
+            _ => 3,
+        };
+        let counts = by_op.entry((&row.suite, &row.op)).or_default();
+        counts[0] += 1;
+        counts[place] += 1;
+    }
+    let _ = writeln!(text, "{:<36}{:>9}{:>9}{:>9}{:>9}", "", "programs", "right", "refused", "wrong");
+    for ((suite, op), [programs, right, refused, wrong]) in by_op {
+        let name = format!("{suite}: {op}");
+        let _ = writeln!(text, "{name:<36}{programs:>9}{right:>9}{refused:>9}{wrong:>9}");
+    }
+    text.push('\n');
+}
+
 /// Returns the word for all programs of an operation and element type.
 fn cell(rows: &[&Row]) -> &'static str {
     let refused = rows.iter().filter(|row| row.status == Status::Refused).count();
@@ -316,6 +347,22 @@ mod tests {
         assert_eq!((report.failures(), report.compared_nothing()), (1, false));
         let text = report.text(true);
         assert!(text.contains("1 right, 1 wrong, 1 refused") && text.contains("no such type"), "{text}");
+    }
+
+    #[test]
+    fn a_large_suite_is_counted_by_operation() {
+        let own = |index: usize| {
+            let status = if index == 0 { Status::Crashed } else { Status::Right };
+            Row { suite: "mine".into(), name: format!("case-{index}"), ..row("dynamic", "f32", status) }
+        };
+        let text = |count| {
+            Report { plugin: "p.so".into(), rows: (0..count).map(own).collect(), seconds: 1.0 }.text(false)
+        };
+        assert!(text(LISTED).contains("case-1 "), "{}", text(LISTED));
+        let large = text(LISTED + 1);
+        let counts: Vec<&str> = large.lines().nth(1).unwrap().split_whitespace().collect();
+        assert_eq!(counts, ["mine:", "dynamic", "65", "64", "0", "1"]);
+        assert!(!large.contains("case-1 "), "{large}");
     }
 
     #[test]

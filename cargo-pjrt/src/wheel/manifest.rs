@@ -35,6 +35,8 @@ pub(super) struct Settings {
     pub(super) jax_package: Option<PathBuf>,
     /// The README of the wheel; by default, that of the package.
     pub(super) readme: Option<PathBuf>,
+    /// The packages from PyPI that the plugin needs, such as its compiler, as requirements of pip.
+    pub(super) requires: Vec<String>,
     pub(super) jax: Jax,
 }
 

@@ -30,6 +30,16 @@ pub(super) fn add(package: &Package, version: &str, archive: &mut Archive) -> Re
         lines.push(format!("License-File: {file}"));
         archive.add_metadata(&format!("licenses/{file}"), text);
     }
+    for requirement in &package.settings.requires {
+        if requirement.trim().is_empty() || requirement.contains(['\n', '\r']) {
+            return Err(format!(
+                "{}: `requires` in [package.metadata.pjrt] contains {requirement:?}; expected a requirement of pip, such as \
+                 \"mychip-compiler>=2.1\"",
+                package.manifest.display()
+            ));
+        }
+        lines.push(format!("Requires-Dist: {}", requirement.trim()));
+    }
     for (extra, requirement) in EXTRAS {
         lines.push(format!("Provides-Extra: {extra}"));
         lines.push(format!("Requires-Dist: {requirement}; extra == \"{extra}\""));

@@ -53,6 +53,7 @@ impl Buffer {
     pub(crate) fn upload(data: HostBuffer, to: Placement<'_, Iree>) -> Result<Pending<Self>> {
         let (ty, dims) = (convert::element_type(data.element_type())?, convert::dimensions(data.dims()));
         let (iree, threads) = (to.device.iree(), &to.device.threads);
+        threads.health.check()?;
         let memory = threads.memory.reserve(data.dense_size())?;
         let upload = |data: HostBuffer| match data.dense_bytes() {
             Some(bytes) => Array::upload(iree, ty, &dims, bytes).map_err(convert::error),
@@ -85,7 +86,7 @@ impl PjrtBuffer for Buffer {
                 let threads = Arc::clone(&self.threads);
                 threads.transfer(move || match self.array.to_vec(&self.threads.iree) {
                     Ok(bytes) => copy.finish_with(&bytes),
-                    Err(error) => copy.fail(convert::error(error)),
+                    Err(error) => copy.fail(self.threads.health.failed(error)),
                 });
             }
             Err(error) => copy.fail(error),

@@ -1,8 +1,11 @@
 //! From the bytes of a program to the code of IREE.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{fs, thread};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
 use iree_runtime::{CompileError, Program, Severity};
 use pjrt_plugin::stablehlo::{LOCATION_PAYLOAD, OP_PAYLOAD};
@@ -21,6 +24,9 @@ const MAX_ARRAYS: usize = 24;
 
 /// The stack of the thread that compiles, in bytes. The compiler recurses along the operations of a program.
 const STACK: usize = 64 << 20;
+
+/// The time between two reports of a compilation.
+const PROGRESS: Duration = Duration::from_secs(20);
 
 /// Compiles a program.
 ///
@@ -42,20 +48,32 @@ pub(crate) fn compile(module: &Module, settings: &Settings, flags: &[String]) ->
     let name = module.name.as_deref().unwrap_or("main");
     let compiler = library::compiler(&settings.compiler)?;
     let compiled =
-        on_own_thread(|| compiler.compile(&flags, name, &program))?.map_err(|error| convert(&error));
+        on_own_thread(name, || compiler.compile(&flags, name, &program))?.map_err(|error| convert(&error));
     if !settings.dump.is_empty() {
         dump(settings.dump.as_ref(), &module, &flags, compiled.as_deref())?;
     }
     compiled
 }
 
-/// Runs a function on a thread with a large stack.
-fn on_own_thread<T: Send>(run: impl FnOnce() -> T + Send) -> Result<T> {
+/// Runs the compiler on a thread with a large stack, and reports a long compilation.
+fn on_own_thread<T: Send>(name: &str, run: impl FnOnce() -> T + Send) -> Result<T> {
+    let start = Instant::now();
+    let (ends, ended) = mpsc::channel::<()>();
     thread::scope(|scope| {
         let builder = thread::Builder::new().name("iree-compiler".to_owned()).stack_size(STACK);
-        let thread = builder.spawn_scoped(scope, run).map_err(|error| {
+        let compile = || {
+            // The channel is closed when the function returns or panics.
+            let _ends = ends;
+            run()
+        };
+        let thread = builder.spawn_scoped(scope, compile).map_err(|error| {
             Error::resource_exhausted(format!("cannot create the thread of the compiler: {error}"))
         })?;
+        while ended.recv_timeout(PROGRESS) == Err(mpsc::RecvTimeoutError::Timeout) {
+            let seconds = start.elapsed().as_secs();
+            // A host without a standard error stream misses the line.
+            let _ = writeln!(io::stderr(), "iree: compiling {name} takes {seconds} s so far");
+        }
         thread.join().map_err(|_| Error::internal("the thread of the compiler panicked"))
     })
 }

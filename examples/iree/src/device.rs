@@ -1,10 +1,10 @@
 //! Devices as hosts see them, and their threads.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use iree_runtime::{Array, Driver, ElementType, Fence};
+use iree_runtime::{Array, Code, Driver, ElementType, Fence};
 use pjrt_plugin::queue::Queue;
-use pjrt_plugin::{DeviceDescription, DeviceId, Event, Memory, MemoryStats, PjrtDevice, Result};
+use pjrt_plugin::{DeviceDescription, DeviceId, Error, Event, Memory, MemoryStats, PjrtDevice, Result};
 
 use crate::convert;
 use crate::memory::Account;
@@ -20,14 +20,42 @@ pub struct Device {
 /// A device, and the threads that use it. Buffers and launches share them.
 pub(crate) struct Threads {
     pub(crate) iree: iree_runtime::Device,
-    /// The name in profiles and errors.
-    pub(crate) name: String,
     pub(crate) memory: Arc<Account>,
+    pub(crate) health: Arc<Health>,
     /// Starts calls, in the order of the launches. A program whose control flow depends on data starts its last operations when
     /// the device has computed these data.
     launches: Queue<()>,
     /// Waits for calls, in the order in which they were started, and for transfers.
     waits: Queue<()>,
+}
+
+/// The state of a device, which is lost for good after some errors.
+pub(crate) struct Health {
+    /// The name of the device in profiles and errors.
+    pub(crate) name: String,
+    /// The error with which the device was lost.
+    lost: OnceLock<Error>,
+}
+
+impl Health {
+    /// Converts an error of the device. If the device is lost, all later uses of it fail.
+    pub(crate) fn failed(&self, error: iree_runtime::Error) -> Error {
+        if !is_lost(error.code()) {
+            return convert::error(error);
+        }
+        let lost = convert::error(error).context(format!("the device {} is lost", self.name));
+        let hint = "end the process: what this device has computed cannot be used any more";
+        self.lost.get_or_init(|| lost.with_hint(hint)).clone()
+    }
+
+    /// Checks that the device can be used.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error with which the device was lost.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.lost.get().map_or(Ok(()), |lost| Err(lost.clone()))
+    }
 }
 
 impl Threads {
@@ -41,10 +69,11 @@ impl Threads {
 
     /// Returns an event that completes when a call is done.
     pub(crate) fn completion(&self, done: Fence, then: impl FnOnce() + Send + 'static) -> Event {
+        let health = Arc::clone(&self.health);
         self.waits.submit(move |()| {
             let outcome = done.wait();
             then();
-            outcome.map_err(convert::error)
+            outcome.map_err(|error| health.failed(error))
         })
     }
 
@@ -55,6 +84,12 @@ impl Threads {
             Ok(())
         });
     }
+}
+
+/// Returns `true` if a device that reports an error with this code does not work any more: Vulkan's drivers report
+/// VK_ERROR_DEVICE_LOST as DATA_LOSS, and CUDA's report a fault of a kernel, which ends the context, as ABORTED.
+fn is_lost(code: Code) -> bool {
+    matches!(code, Code::DataLoss | Code::Aborted)
 }
 
 impl Device {
@@ -80,7 +115,7 @@ impl Device {
         let threads = Threads {
             iree,
             memory: Account::new(name.clone(), settings.memory_limit, is_host_memory),
-            name: name.clone(),
+            health: Arc::new(Health { name: name.clone(), lost: OnceLock::new() }),
             launches: Queue::start(format!("iree-{id}-launch"), ())?,
             waits: Queue::start(format!("iree-{id}-wait"), ())?,
         };
@@ -112,5 +147,23 @@ impl PjrtDevice for Device {
 
     fn clear_memory_stats(&self) {
         self.threads.memory.clear_stats();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pjrt_plugin::ErrorCode;
+
+    #[test]
+    fn a_lost_device_stays_lost_and_other_errors_are_errors_of_one_call() {
+        let health = Health { name: "vulkan:0".to_owned(), lost: OnceLock::new() };
+        let error = |code| iree_runtime::Error::new(code, "a message");
+        assert_eq!(health.failed(error(Code::ResourceExhausted)).code(), ErrorCode::ResourceExhausted);
+        health.check().unwrap();
+        let lost = health.failed(error(Code::DataLoss));
+        assert!(lost.message().contains("vulkan:0 is lost") && lost.hint().is_some(), "{lost}");
+        assert_eq!(health.check().unwrap_err().message(), lost.message());
+        assert_eq!(health.failed(error(Code::Aborted)).message(), lost.message());
     }
 }

@@ -8,7 +8,6 @@ use pjrt_plugin::layout::dense_size;
 use pjrt_plugin::{ArraySpec, Error, Input, PjrtExecutable, Prepared, ReadyExecution, Result};
 
 use crate::buffer::Buffer;
-use crate::convert;
 use crate::device::Threads;
 use crate::executable::Executable;
 use crate::memory::Reserved;
@@ -29,7 +28,7 @@ pub(crate) fn launch(executable: &Executable, parts: &[Part], ready: ReadyExecut
         |device, inputs| prepare(executable, &parts[device], inputs),
         |device, done| {
             let (threads, name) = (&parts[device].threads, executable.name().to_owned());
-            let engine = threads.name.clone();
+            let engine = threads.health.name.clone();
             threads.completion(done, move || timeline::record(&engine, name, start))
         },
     );
@@ -41,11 +40,12 @@ fn prepare(
     part: &Part,
     inputs: &[Input<Buffer>],
 ) -> Result<Prepared<Buffer, Fence, ()>> {
+    part.threads.health.check()?;
     let size = |spec: &ArraySpec| dense_size(spec.dims(), spec.element_type().byte_size());
     let reserve = |spec| part.threads.memory.reserve(size(spec)?);
     let memory: Vec<Reserved> = executable.outputs().iter().map(reserve).collect::<Result<_>>()?;
     let arguments: Vec<&Array> = inputs.iter().map(|input| &input.get().array).collect();
-    let call = part.program.call(&arguments).map_err(convert::error)?;
+    let call = part.program.call(&arguments).map_err(|error| part.threads.health.failed(error))?;
     let expected = executable.outputs().len();
     if call.results.len() != expected {
         let found = call.results.len();

@@ -103,6 +103,19 @@ mod tests {
     }
 
     #[test]
+    fn the_wheel_and_the_build_install_the_version_of_the_runtime() {
+        let requirement = format!("iree-base-compiler=={VERSION}");
+        for file in [include_str!("../Cargo.toml"), include_str!("../../../xtask/src/iree.rs")] {
+            assert!(file.contains(&requirement), "{requirement}");
+        }
+        let runtime = include_str!("../runtime/Cargo.toml");
+        assert!(
+            runtime.contains("eerie-sys = { version = \"=0.5.0\""),
+            "eerie-sys 0.5.0 contains IREE {VERSION}"
+        );
+    }
+
+    #[test]
     fn another_version_of_the_compiler_is_refused() {
         assert!(check_version("3.13.0rc20261016").is_ok() && check_version("").is_ok());
         let error = check_version("3.12.0").unwrap_err();

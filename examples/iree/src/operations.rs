@@ -3,19 +3,22 @@
 use pjrt_stablehlo::ir::OpCode;
 use pjrt_stablehlo::passes::CoreOps;
 
+/// The compiler's reason: it cannot convert the operation to those of its own dialects.
+const FAILED: &str = "failed to legalize";
+
 /// The operations of [`CoreOps::default`] that IREE does not compile, with the reason. Programs that need them are refused with
 /// the operation and its location, unless `pjrt-stablehlo` has a decomposition.
 ///
-/// "failed to legalize" is the answer of IREE 3.13. The other operations need something that this plugin does not have.
+/// [`FAILED`] is the answer of IREE 3.13, which a test compares. The other operations need something that this plugin does not have.
 const REFUSED: &[(OpCode, &str)] = &[
     (OpCode::AllGather, "a channel between devices"),
     (OpCode::AllReduce, "a channel between devices"),
     (OpCode::AllToAll, "a channel between devices"),
-    (OpCode::Cholesky, "failed to legalize"),
+    (OpCode::Cholesky, FAILED),
     (OpCode::CollectiveBroadcast, "a channel between devices"),
     (OpCode::CollectivePermute, "a channel between devices"),
     (OpCode::CollectiveReduce, "a channel between devices"),
-    (OpCode::CustomCall, "failed to legalize"),
+    (OpCode::CustomCall, FAILED),
     (OpCode::Infeed, "a channel to the host"),
     (OpCode::Outfeed, "a channel to the host"),
     (OpCode::PartitionId, "a channel between devices"),
@@ -27,7 +30,7 @@ const REFUSED: &[(OpCode, &str)] = &[
     (OpCode::ShardingConstraint, "the dialect of Shardy, which IREE does not register"),
     (OpCode::ShardingGroup, "the dialect of Shardy, which IREE does not register"),
     (OpCode::Send, "a channel to the host"),
-    (OpCode::TriangularSolve, "failed to legalize"),
+    (OpCode::TriangularSolve, FAILED),
 ];
 
 /// Returns the operations that IREE compiles.

@@ -91,10 +91,14 @@ impl Builder {
         self.op_of_type(Convert {}, &[operand], TensorType::new(element, ty.dims()))
     }
 
-    /// Adds a `stablehlo.bitcast_convert` to an element type of the same width.
+    /// Adds a `stablehlo.bitcast_convert` to an element type of the same width. Returns the operand if it has the element
+    /// type.
     pub fn bitcast_convert(&mut self, operand: ValueId, element: ElementType) -> ValueId {
-        let dims = self.dims(operand);
-        self.op_of_type(BitcastConvert {}, &[operand], TensorType::new(element, dims))
+        let ty = self.tensor(operand);
+        if ty.element_type() == element {
+            return operand;
+        }
+        self.op_of_type(BitcastConvert {}, &[operand], TensorType::new(element, ty.dims()))
     }
 }
 

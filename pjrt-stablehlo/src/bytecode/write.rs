@@ -4,7 +4,7 @@ use super::body::write_body;
 use super::correspondence::VHLO_FUNCTION;
 use super::file_writer::{OpHead, Writer};
 use super::output::Output;
-use super::sections::NEWEST_FORMAT;
+use super::sections::FORMAT_PROPERTIES;
 use crate::ir::{Attribute, Function, MeshDeclaration, Module, Presence};
 use crate::versions::{CURRENT_VERSION, MINIMUM_VERSION, Version};
 use crate::{Error, ErrorKind};
@@ -12,14 +12,20 @@ use crate::{Error, ErrorKind};
 /// The writer that files without VHLO name.
 const PRODUCER: &str = concat!("pjrt-stablehlo ", env!("CARGO_PKG_VERSION"));
 
+/// The format of files without VHLO: the newest one in which dictionaries contain the attributes of operations. Properties,
+/// which replace these, are encoded without names, so that a reader whose form of an operation has one attribute more
+/// or less refuses them.
+const UNVERSIONED_FORMAT: u64 = FORMAT_PROPERTIES - 1;
+
 /// The first versions of VHLO with the formats of bytecode in which they are written.
 const FORMATS: &[((u32, u32), u64)] = &[((0, 9), 0), ((0, 10), 1), ((0, 12), 3), ((0, 14), 4), ((0, 15), 6)];
 
 /// Writes a module as StableHLO bytecode: MLIR bytecode with the operations, attributes and types of the `stablehlo`
 /// dialect and the others that the module uses.
 ///
-/// The bytecode has no compatibility guarantee, like that of MLIR's own writer: the reader must have the newest form of
-/// each operation that the module contains. [`write_portable_artifact`] writes for readers of other versions.
+/// The bytecode has no compatibility guarantee, like that of MLIR's own writer: the reader must have the operations, and the
+/// attributes that they state. It may have further optional attributes, because attributes are written with their names.
+/// [`write_portable_artifact`] writes for readers of other versions.
 /// [`parse`](crate::parse) reads an equal module from the result, except that resources become dense elements.
 ///
 /// # Errors
@@ -38,7 +44,7 @@ const FORMATS: &[((u32, u32), u64)] = &[((0, 9), 0), ((0, 10), 1), ((0, 12), 3),
 /// # Ok::<(), pjrt_stablehlo::Error>(())
 /// ```
 pub fn write_bytecode(module: &Module) -> Result<Vec<u8>, Error> {
-    write(Writer::new(None, NEWEST_FORMAT), module, PRODUCER)
+    write(Writer::new(None, UNVERSIONED_FORMAT), module, PRODUCER)
 }
 
 /// Writes a module as a portable artifact: StableHLO in its versioned form VHLO, as MLIR bytecode.

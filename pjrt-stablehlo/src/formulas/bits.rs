@@ -1,4 +1,4 @@
-//! CHLO's operations on the bits of numbers.
+//! Operations on booleans, and on the bits of numbers.
 
 use crate::build::Builder;
 use crate::ir::{ComparisonDirection as Cmp, ElementKind, ElementType, OpCode, ValueId};
@@ -89,4 +89,177 @@ fn mulhi_64(b: &mut Builder, x: ValueId, y: ValueId, is_signed: bool) -> ValueId
     let (from_x, from_y) = (correction(b, x, y), correction(b, y, x));
     let product = b.subtract(product, from_x);
     b.subtract(product, from_y)
+}
+
+/// `not`: a selection of booleans, or the difference from -1, whose bits are all set.
+pub(crate) fn not(b: &mut Builder, x: ValueId) -> ValueId {
+    let ty = b.tensor(x);
+    if ty.element_type() == ElementType::I1 {
+        let (no, yes) = (b.number(0.0, x), b.number(1.0, x));
+        return b.select(x, no, yes);
+    }
+    let ones = b.integer(-1, ty);
+    b.subtract(ones, x)
+}
+
+/// `and` of booleans.
+pub(crate) fn and_of_booleans(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
+    let no = b.number(0.0, x);
+    b.select(x, y, no)
+}
+
+/// `or`: a selection of booleans, or the sum without the bits that are set in both.
+pub(crate) fn or(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
+    if b.element(x) == ElementType::I1 {
+        let yes = b.number(1.0, x);
+        return b.select(x, yes, y);
+    }
+    let common = b.and(x, y);
+    let sum = b.add(x, y);
+    b.subtract(sum, common)
+}
+
+/// `xor`: a selection of booleans, or the bits that are set in one but not in both.
+pub(crate) fn xor(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
+    if b.element(x) == ElementType::I1 {
+        let negative = b.not(y);
+        return b.select(x, negative, y);
+    }
+    let (all, common) = (b.or(x, y), b.and(x, y));
+    b.subtract(all, common)
+}
+
+/// `popcnt`: sums of ever wider fields of bits.
+pub(crate) fn population_count(b: &mut Builder, x: ValueId) -> ValueId {
+    let ty = b.tensor(x);
+    let bits = ty.element_type().bits();
+    let mut counts = x;
+    for width in (0..bits.ilog2()).map(|stage| 1 << stage) {
+        // Fields of this width alternate with fields of zeros.
+        let mask = u64::MAX / ((1 << width) + 1);
+        let mask = b.integer(mask as i64, ty.clone());
+        let shift = b.integer(width, ty.clone());
+        let high = b.shift_right_logical(counts, shift);
+        let (low, high) = (b.and(counts, mask), b.and(high, mask));
+        counts = b.add(low, high);
+    }
+    counts
+}
+
+/// `count_leading_zeros`: the bits that are not set after every bit below the first one is.
+pub(crate) fn count_leading_zeros(b: &mut Builder, x: ValueId) -> ValueId {
+    let ty = b.tensor(x);
+    let bits = ty.element_type().bits();
+    let mut filled = x;
+    for distance in (0..bits.ilog2()).map(|stage| 1 << stage) {
+        let distance = b.integer(distance, ty.clone());
+        let moved = b.shift_right_logical(filled, distance);
+        filled = b.or(filled, moved);
+    }
+    let zeros = b.not(filled);
+    b.popcnt(zeros)
+}
+
+/// A shift of integers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shift {
+    Left,
+    RightLogical,
+    RightArithmetic,
+}
+
+/// A shift as products with, or quotients of, powers of two: one for each bit of the distance. Returns `None` for elements that
+/// are not integers.
+pub(crate) fn shift(b: &mut Builder, kind: Shift, x: ValueId, distance: ValueId) -> Option<ValueId> {
+    let element = b.element(x);
+    let unsigned = unsigned_of(element)?;
+    if kind == Shift::RightArithmetic {
+        let signed = b.bitcast_convert(x, signed_of(element)?);
+        let distance = b.bitcast_convert(distance, unsigned);
+        // The complement of a negative number is not negative, and its quotient is the complement of the result.
+        let complement = b.not(signed);
+        let is_negative = b.compare_with(Cmp::Lt, signed, 0.0);
+        let size = b.select(is_negative, complement, signed);
+        let size = b.bitcast_convert(size, unsigned);
+        let size = shifted(b, size, distance, false);
+        let size = b.bitcast_convert(size, signed_of(element)?);
+        let complement = b.not(size);
+        let result = b.select(is_negative, complement, size);
+        return Some(b.bitcast_convert(result, element));
+    }
+    let (x, distance) = (b.bitcast_convert(x, unsigned), b.bitcast_convert(distance, unsigned));
+    let result = shifted(b, x, distance, kind == Shift::Left);
+    Some(b.bitcast_convert(result, element))
+}
+
+/// Shifts unsigned integers. Distances of at least the width give 0.
+fn shifted(b: &mut Builder, x: ValueId, distance: ValueId, is_left: bool) -> ValueId {
+    let ty = b.tensor(x);
+    let bits = ty.element_type().bits();
+    let (mut result, mut rest) = (x, distance);
+    for step in (0..bits.ilog2()).rev().map(|stage| 1i64 << stage) {
+        let limit = b.integer(step, ty.clone());
+        let factor = b.integer(1 << step, ty.clone());
+        let is_more = b.compare(Cmp::Ge, rest, limit);
+        let less = b.subtract(rest, limit);
+        let moved = if is_left { b.multiply(result, factor) } else { b.divide(result, factor) };
+        result = b.select(is_more, moved, result);
+        rest = b.select(is_more, less, rest);
+    }
+    let zero = b.zeros(ty);
+    let is_all = b.compare(Cmp::Ne, rest, zero);
+    b.select(is_all, zero, result)
+}
+
+/// Returns the unsigned integer type of the same width; `None` if the element is not an integer.
+fn unsigned_of(element: ElementType) -> Option<ElementType> {
+    Some(match element {
+        ElementType::I2 | ElementType::Ui2 => ElementType::Ui2,
+        ElementType::I4 | ElementType::Ui4 => ElementType::Ui4,
+        ElementType::I8 | ElementType::Ui8 => ElementType::Ui8,
+        ElementType::I16 | ElementType::Ui16 => ElementType::Ui16,
+        ElementType::I32 | ElementType::Ui32 => ElementType::Ui32,
+        ElementType::I64 | ElementType::Ui64 => ElementType::Ui64,
+        _ => return None,
+    })
+}
+
+/// Returns the signed integer type of the same width; `None` if the element is not an integer.
+fn signed_of(element: ElementType) -> Option<ElementType> {
+    Some(match unsigned_of(element)? {
+        ElementType::Ui2 => ElementType::I2,
+        ElementType::Ui4 => ElementType::I4,
+        ElementType::Ui8 => ElementType::I8,
+        ElementType::Ui16 => ElementType::I16,
+        ElementType::Ui32 => ElementType::I32,
+        _ => ElementType::I64,
+    })
+}
+
+/// `compare` of floats by the total order of IEEE 754, as a comparison of integers. Returns `None` for elements without the
+/// encoding of IEEE 754 or an integer type of the same width.
+pub(crate) fn compare_total_order(
+    b: &mut Builder,
+    direction: Cmp,
+    x: ValueId,
+    y: ValueId,
+) -> Option<ValueId> {
+    let bits = match b.element(x) {
+        ElementType::F8E3M4 | ElementType::F8E4M3 | ElementType::F8E4M3FN | ElementType::F8E5M2 => {
+            ElementType::I8
+        }
+        ElementType::F16 | ElementType::BF16 => ElementType::I16,
+        ElementType::F32 => ElementType::I32,
+        ElementType::F64 => ElementType::I64,
+        _ => return None,
+    };
+    let [x, y] = [x, y].map(|value| {
+        let value = b.bitcast_convert(value, bits);
+        // The order of negative numbers is the opposite of that of their bits.
+        let greatest = b.integer(!(i64::MIN >> (64 - bits.bits())), b.tensor(value));
+        let reversed = b.subtract(greatest, value);
+        let is_negative = b.compare_with(Cmp::Lt, value, 0.0);
+        b.select(is_negative, reversed, value)
+    });
+    Some(b.compare(direction, x, y))
 }

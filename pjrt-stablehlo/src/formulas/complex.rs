@@ -49,6 +49,43 @@ fn hypotenuse(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
     b.select(is_flat, long, value)
 }
 
+/// `abs`: the modulus, which is infinite if a part is.
+pub(crate) fn modulus(b: &mut Builder, z: ValueId) -> ValueId {
+    let (x, y) = parts(b, z);
+    let (x, y) = (b.abs(x), b.abs(y));
+    let modulus = hypotenuse(b, x, y);
+    let infinity = b.number(f64::INFINITY, x);
+    let is_infinite = is_infinite(b, x, y);
+    b.select(is_infinite, infinity, modulus)
+}
+
+/// `tan`: sine over cosine, or the limit where both are large: `2 sin(2x) exp(-2|y|) + i sign(y)`.
+pub(crate) fn tan(b: &mut Builder, z: ValueId) -> ValueId {
+    let (sine, cosine) = (b.sine(z), b.cosine(z));
+    let quotient = b.divide(sine, cosine);
+    let (x, y) = parts(b, z);
+    let (one, two, zero) = (b.number(1.0, x), b.number(2.0, x), b.number(0.0, x));
+    let size = b.abs(y);
+    let double = b.add(x, x);
+    let wave = b.sine(double);
+    let exponent = b.multiply(size, two);
+    let exponent = b.negate(exponent);
+    let decay = b.exponential(exponent);
+    let product = b.multiply(wave, decay);
+    let real = b.multiply(product, two);
+    // A real part without a sine makes both parts NaN, unless the imaginary part is infinite.
+    let nothing = b.multiply(wave, zero);
+    let imag = b.add(one, nothing);
+    let is_infinite = b.compare_with(Cmp::Eq, size, f64::INFINITY);
+    let (real, imag) = (b.select(is_infinite, zero, real), b.select(is_infinite, one, imag));
+    let imag = times_sign(b, imag, y);
+    let limit = b.complex(real, imag);
+    // From here on, the square of the decay is less than the rounding error.
+    let least = if b.element(x) == ElementType::F64 { 20.0 } else { 10.0 };
+    let is_large = b.compare_with(Cmp::Gt, size, least);
+    b.select(is_large, limit, quotient)
+}
+
 /// `log(2 sqrt(x^2 + y^2))` for large numbers.
 fn log_of_double_modulus(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
     let (long, short) = (b.maximum(x, y), b.minimum(x, y));

@@ -8,7 +8,11 @@ use crate::build::Builder;
 use crate::ir::{ComparisonDirection as Cmp, ElementType, ValueId};
 
 /// Applies `compute` to the magnitude, and restores the sign of the operand. Zeros are returned unchanged.
-fn odd(b: &mut Builder, x: ValueId, compute: impl FnOnce(&mut Builder, ValueId) -> ValueId) -> ValueId {
+pub(super) fn odd(
+    b: &mut Builder,
+    x: ValueId,
+    compute: impl FnOnce(&mut Builder, ValueId) -> ValueId,
+) -> ValueId {
     let magnitude = b.abs(x);
     let value = compute(b, magnitude);
     let negative = b.negate(value);

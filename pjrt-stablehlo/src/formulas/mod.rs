@@ -3,6 +3,7 @@
 //! Each formula adds operations with a [`Builder`] and returns their result. Passes use the formulas for operations
 //! that a device lacks, and readers use them for operations that StableHLO lacks.
 
+pub(crate) mod arithmetic;
 pub(crate) mod bessel;
 pub(crate) mod bits;
 pub(crate) mod complex;
@@ -10,6 +11,8 @@ pub(crate) mod elementwise;
 pub(crate) mod erf;
 pub(crate) mod gamma;
 pub(crate) mod hyperbolic;
+pub(crate) mod linear_algebra;
+pub(crate) mod power;
 pub(crate) mod ragged_all_to_all;
 pub(crate) mod ragged_dot;
 pub(crate) mod scan;
@@ -41,6 +44,21 @@ pub(crate) fn both_at_least_f32(b: &mut Builder, function: Binary, x: ValueId, y
     let (x, y) = (widened(b, x), widened(b, y));
     let result = function(b, x, y);
     b.convert(result, element)
+}
+
+/// Applies a function of numbers, in `f32` if their type has neither signs nor a zero.
+pub(crate) fn with_sign(
+    b: &mut Builder,
+    operands: &[ValueId],
+    function: impl FnOnce(&mut Builder, &[ValueId]) -> ValueId,
+) -> ValueId {
+    let unsigned = ElementType::F8E8M0FNU;
+    if operands.iter().all(|&operand| b.element(operand) != unsigned) {
+        return function(b, operands);
+    }
+    let wide: Vec<ValueId> = operands.iter().map(|&operand| widened(b, operand)).collect();
+    let result = function(b, &wide);
+    if b.element(result) == ElementType::F32 { b.convert(result, unsigned) } else { result }
 }
 
 fn widened(b: &mut Builder, x: ValueId) -> ValueId {

@@ -34,19 +34,15 @@ use crate::ir::{Body, ElementType, Op, OpCode, Operation, Str, Trait};
 /// let core = CoreOps::default()
 ///     .named("mychip") // in errors
 ///     .for_elements([ElementType::F32, ElementType::BF16, ElementType::I32, ElementType::I1])
-///     .with_elements(OpCode::Sort, [ElementType::F32]);
-/// let program = "func.func @main(%x: tensor<4xi32>) -> tensor<4xi32> {
-///     %0 = \"stablehlo.sort\"(%x) <{dimension = 0 : i64}> ({
-///       ^bb0(%a: tensor<i32>, %b: tensor<i32>):
-///         %1 = stablehlo.compare LT, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>
-///         stablehlo.return %1 : tensor<i1>
-///     }) : (tensor<4xi32>) -> tensor<4xi32>
-///     return %0 : tensor<4xi32>
+///     .with_elements(OpCode::Sine, [ElementType::F32]);
+/// let program = "func.func @main(%x: tensor<4xbf16>) -> tensor<4xbf16> {
+///     %0 = stablehlo.sine %x : tensor<4xbf16>
+///     return %0 : tensor<4xbf16>
 /// }";
 /// let error = decompose(&pjrt_stablehlo::parse(program.to_owned())?, &core).unwrap_err();
 /// let message =
-///     "stablehlo.sort: mychip supports this operation for f32, but not for i32, and it cannot be decomposed";
-/// assert_eq!(error.message, message.trim_start_matches("stablehlo.sort: "));
+///     "stablehlo.sine: mychip supports this operation for f32, but not for bf16, and it cannot be decomposed";
+/// assert_eq!(error.message, message.trim_start_matches("stablehlo.sine: "));
 /// # Ok::<(), pjrt_stablehlo::Error>(())
 /// ```
 ///
@@ -234,7 +230,8 @@ impl CoreOps {
 
     /// Returns `true` if the set contains the operation, perhaps with limits. Composites and operations outside the op table are
     /// identified by name. Custom calls that represent functions of CHLO, such as `mhlo.erf`, are identified by that
-    /// function's name, and those that represent HLO's `ragged-all-to-all` by `ragged_all_to_all`.
+    /// function's name, and those that represent operations of HLO by their targets: `ragged_all_to_all`, `Qr` and
+    /// `ProductOfElementaryHouseholderReflectors`.
     pub fn contains_op(&self, op: &Op) -> bool {
         match op {
             Op::Other(other) => self.others.contains(&other.name),

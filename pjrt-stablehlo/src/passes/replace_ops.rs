@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::CoreOps;
 use super::functions::{called_functions, kept_functions};
 use super::rewrite::{Pass, Replacement, Rewriter, unsupported};
-use super::rules::rewrite_of;
+use super::rules::{is_core_by_default, rewrite_of};
 use crate::Error;
 use crate::ir::{Body, Function, Module, Op, OpCode, Operation, Str, Type};
 
@@ -41,7 +41,14 @@ impl Pass for ReplaceOps<'_> {
         let Some(refusal) = self.core.refusal(r.old_body(), op) else { return Ok(Replacement::Copy) };
         let rewrite = rewrite_of(&op.kind)
             .ok_or_else(|| unsupported(format!("{refusal}, and it cannot be decomposed")))?;
-        let values = rewrite.apply(r, op)?;
+        let values = rewrite.apply(r, op).map_err(|error| {
+            // The reason of a rule for some operands only does not tell that the device lacks the operation.
+            let message = match is_core_by_default(&op.kind) {
+                true => format!("{}; {refusal}", error.message),
+                false => error.message,
+            };
+            Error { message, ..error }
+        })?;
         Ok(values.map_or(Replacement::Blocks, Replacement::Values))
     }
 

@@ -39,7 +39,7 @@ fn every_missing_operation_is_listed_with_its_uses() {
         %0 = stablehlo.sine %x : tensor<4xf32> loc(\"first\")
         %1 = stablehlo.sine %0 : tensor<4xf32> loc(\"second\")
         %2 = stablehlo.sine %y : tensor<4xf64> loc(\"third\")
-        %3 = stablehlo.sqrt %2 : tensor<4xf64> loc(\"fourth\")
+        %3 = stablehlo.cosine %2 : tensor<4xf64> loc(\"fourth\")
         %4 = stablehlo.add %1, %1 : tensor<4xf32>
         return %4, %3 : tensor<4xf32>, tensor<4xf64>
     }";
@@ -51,7 +51,7 @@ fn every_missing_operation_is_listed_with_its_uses() {
         [
             format!("stablehlo.sine of f32: {reason} (2 times, at \"first\")"),
             format!("stablehlo.sine of f64: {reason} (once, at \"third\")"),
-            format!("stablehlo.sqrt of f64: {reason} (once, at \"fourth\")"),
+            format!("stablehlo.cosine of f64: {reason} (once, at \"fourth\")"),
         ]
     );
 }

@@ -121,7 +121,10 @@ pub(crate) fn sample(op: &str) -> String {
             return %0 : tensor<4xf32>
         }"
         .to_owned(),
-        ("stablehlo", mnemonic) => stablehlo_sample(mnemonic).unwrap_or_else(unary),
+        ("stablehlo", mnemonic) => {
+            let sample = stablehlo_sample(mnemonic).or_else(|| small_sample(mnemonic));
+            sample.unwrap_or_else(unary)
+        }
         _ => panic!("there is no sample for {op}"),
     }
 }
@@ -137,6 +140,17 @@ fn stablehlo_sample(mnemonic: &str) -> Option<String> {
             "\"stablehlo.cross-replica-sum\"(%x) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : \
              (tensor<3xf32>) -> tensor<3xf32>",
             "tensor<3xf32>",
+        ),
+        "cholesky" => one(
+            "%x: tensor<2x4x4xf32>",
+            "\"stablehlo.cholesky\"(%x) {lower = true} : (tensor<2x4x4xf32>) -> tensor<2x4x4xf32>",
+            "tensor<2x4x4xf32>",
+        ),
+        "triangular_solve" => one(
+            "%x: tensor<4x4xf32>, %y: tensor<4x3xf32>",
+            "\"stablehlo.triangular_solve\"(%x, %y) {left_side = true, lower = true, unit_diagonal = false, \
+             transpose_a = #stablehlo<transpose NO_TRANSPOSE>} : (tensor<4x4xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>",
+            "tensor<4x3xf32>",
         ),
         "dot" => one(
             "%x: tensor<2x3xf32>, %y: tensor<3x4xf32>",
@@ -338,6 +352,174 @@ fn stablehlo_sample(mnemonic: &str) -> Option<String> {
             "%l: tensor<f32>, %x: tensor<2x3xf32>",
             "stablehlo.clamp %l, %x, %x : (tensor<f32>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>",
             F32,
+        ),
+        _ => None,
+    }
+}
+
+/// Programs with operations that only devices with few operations lack.
+fn small_sample(mnemonic: &str) -> Option<String> {
+    // One operation for each element type.
+    let same = |elements: &[&str], count: usize| {
+        let (mut arguments, mut ops, mut results, mut types) = (vec![], String::new(), vec![], vec![]);
+        for (index, element) in elements.iter().enumerate() {
+            let ty = format!("tensor<2x3x{element}>");
+            let names: Vec<String> = (0..count).map(|operand| format!("%x{index}_{operand}")).collect();
+            arguments.extend(names.iter().map(|name| format!("{name}: {ty}")));
+            ops += &format!("  %{index} = stablehlo.{mnemonic} {} : {ty}\n", names.join(", "));
+            results.push(format!("%{index}"));
+            types.push(ty);
+        }
+        let (arguments, results, types) = (arguments.join(", "), results.join(", "), types.join(", "));
+        Some(format!("func.func @main({arguments}) -> ({types}) {{\n{ops}  return {results} : {types}\n}}\n"))
+    };
+    match mnemonic {
+        "and" => same(&["i1"], 2),
+        "or" | "xor" => same(&["i32", "i1"], 2),
+        "shift_left" | "shift_right_arithmetic" | "shift_right_logical" => same(&["i32"], 2),
+        "not" => same(&["i32", "i1"], 1),
+        "popcnt" | "count_leading_zeros" => same(&["i32"], 1),
+        "maximum" | "minimum" | "subtract" => same(&["f32"], 2),
+        "convert" => Some(
+            "func.func @main(%x: tensor<4xi1>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xi1>) {
+                %0 = stablehlo.convert %x : (tensor<4xi1>) -> tensor<4xf32>
+                %1 = stablehlo.convert %y : (tensor<4xf32>) -> tensor<4xi1>
+                return %0, %1 : tensor<4xf32>, tensor<4xi1>
+            }"
+            .to_owned(),
+        ),
+        "compare" => Some(function(
+            "%x: tensor<4xf32>, %y: tensor<4xf32>",
+            "stablehlo.compare LT, %x, %y, TOTALORDER : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>",
+            "tensor<4xi1>",
+        )),
+        "select" => Some(function(
+            "%p: tensor<i1>, %x: tensor<4xf32>",
+            "stablehlo.select %p, %x, %x : tensor<i1>, tensor<4xf32>",
+            "tensor<4xf32>",
+        )),
+        "power" => Some(
+            "func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+                %c = stablehlo.constant dense<-1.5> : tensor<4xf32>
+                %0 = stablehlo.power %x, %c : tensor<4xf32>
+                %1 = stablehlo.power %x, %y : tensor<4xf32>
+                return %0, %1 : tensor<4xf32>, tensor<4xf32>
+            }"
+            .to_owned(),
+        ),
+        "remainder" => Some(
+            "func.func @main(%x: tensor<4xf32>, %i: tensor<4xi32>) -> (tensor<4xf32>, tensor<4xi32>) {
+                %0 = stablehlo.remainder %x, %x : tensor<4xf32>
+                %1 = stablehlo.remainder %i, %i : tensor<4xi32>
+                return %0, %1 : tensor<4xf32>, tensor<4xi32>
+            }"
+            .to_owned(),
+        ),
+        _ => moving_sample(mnemonic).or_else(|| combining_sample(mnemonic)),
+    }
+}
+
+/// Programs with operations that move elements.
+fn moving_sample(mnemonic: &str) -> Option<String> {
+    let one = |arguments: &str, op: &str, result: &str| Some(function(arguments, op, result));
+    match mnemonic {
+        "iota" => one("", "stablehlo.iota dim = 0 : tensor<4xi32>", "tensor<4xi32>"),
+        "pad" => one(
+            "%x: tensor<4xf32>, %v: tensor<f32>",
+            "stablehlo.pad %x, %v, low = [1], high = [2], interior = [1] : (tensor<4xf32>, tensor<f32>) -> tensor<10xf32>",
+            "tensor<10xf32>",
+        ),
+        "reverse" => Some(
+            "func.func @main(%x: tensor<4xf32>, %y: tensor<65xf32>) -> (tensor<4xf32>, tensor<65xf32>) {
+                %0 = stablehlo.reverse %x, dims = [0] : tensor<4xf32>
+                %1 = stablehlo.reverse %y, dims = [0] : tensor<65xf32>
+                return %0, %1 : tensor<4xf32>, tensor<65xf32>
+            }"
+            .to_owned(),
+        ),
+        "dynamic_slice" => one(
+            "%x: tensor<4xf32>, %i: tensor<i32>",
+            "stablehlo.dynamic_slice %x, %i, sizes = [2] : (tensor<4xf32>, tensor<i32>) -> tensor<2xf32>",
+            "tensor<2xf32>",
+        ),
+        "dynamic_update_slice" => one(
+            "%x: tensor<4xf32>, %u: tensor<2xf32>, %i: tensor<i32>",
+            "stablehlo.dynamic_update_slice %x, %u, %i : (tensor<4xf32>, tensor<2xf32>, tensor<i32>) -> tensor<4xf32>",
+            "tensor<4xf32>",
+        ),
+        "gather" => Some(
+            "func.func @main(%x: tensor<5x4xf32>, %i: tensor<3x1xi64>) -> (tensor<3x4xf32>, tensor<2x4xf32>) {
+                %0 = \"stablehlo.gather\"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+                  collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>,
+                  slice_sizes = array<i64: 1, 4>}> : (tensor<5x4xf32>, tensor<3x1xi64>) -> tensor<3x4xf32>
+                %c = stablehlo.constant dense<[[4], [0]]> : tensor<2x1xi64>
+                %1 = \"stablehlo.gather\"(%x, %c) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+                  collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>,
+                  slice_sizes = array<i64: 1, 4>}> : (tensor<5x4xf32>, tensor<2x1xi64>) -> tensor<2x4xf32>
+                return %0, %1 : tensor<3x4xf32>, tensor<2x4xf32>
+            }"
+            .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+/// Programs with operations that combine elements.
+fn combining_sample(mnemonic: &str) -> Option<String> {
+    const ADD: &str = "({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %s = stablehlo.add %a, %b : tensor<f32>
+          stablehlo.return %s : tensor<f32>
+        })";
+    let one = |arguments: &str, op: &str, result: &str| Some(function(arguments, op, result));
+    match mnemonic {
+        "dot_general" => one(
+            "%x: tensor<2x5x3xf32>, %y: tensor<2x3x4xf32>",
+            "stablehlo.dot_general %x, %y, batching_dims = [0] x [0], contracting_dims = [2] x [1] : \
+             (tensor<2x5x3xf32>, tensor<2x3x4xf32>) -> tensor<2x5x4xf32>",
+            "tensor<2x5x4xf32>",
+        ),
+        "convolution" => one(
+            "%x: tensor<1x4x4x1xf32>, %w: tensor<2x2x1x1xf32>",
+            "stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {} \
+             {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : \
+             (tensor<1x4x4x1xf32>, tensor<2x2x1x1xf32>) -> tensor<1x3x3x1xf32>",
+            "tensor<1x3x3x1xf32>",
+        ),
+        "reduce" => one(
+            "%x: tensor<5xf32>, %v: tensor<f32>",
+            &format!(
+                "\"stablehlo.reduce\"(%x, %v) {ADD} {{dimensions = array<i64: 0>}} : (tensor<5xf32>, tensor<f32>) -> tensor<f32>"
+            ),
+            "tensor<f32>",
+        ),
+        "reduce_window" => one(
+            "%x: tensor<5xf32>, %v: tensor<f32>",
+            &format!(
+                "\"stablehlo.reduce_window\"(%x, %v) {ADD} {{window_dimensions = array<i64: 3>}} : \
+                 (tensor<5xf32>, tensor<f32>) -> tensor<3xf32>"
+            ),
+            "tensor<3xf32>",
+        ),
+        "scatter" => one(
+            "%x: tensor<5xf32>, %i: tensor<2x1xi32>, %u: tensor<2xf32>",
+            &format!(
+                "\"stablehlo.scatter\"(%x, %i, %u) {ADD} {{scatter_dimension_numbers = #stablehlo.scatter<\
+                 inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}} : \
+                 (tensor<5xf32>, tensor<2x1xi32>, tensor<2xf32>) -> tensor<5xf32>"
+            ),
+            "tensor<5xf32>",
+        ),
+        "sort" => Some(
+            "func.func @main(%x: tensor<5xf32>) -> tensor<5xf32> {
+                %0 = \"stablehlo.sort\"(%x) ({
+                ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+                  %1 = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+                  stablehlo.return %1 : tensor<i1>
+                }) {dimension = 0 : i64} : (tensor<5xf32>) -> tensor<5xf32>
+                return %0 : tensor<5xf32>
+            }"
+            .to_owned(),
         ),
         _ => None,
     }

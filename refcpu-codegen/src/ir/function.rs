@@ -20,13 +20,18 @@ pub enum Scalar {
     F32,
     /// A 64-bit float.
     F64,
+    /// An 8-bit integer, which can only be moved and converted.
+    I8,
+    /// A 16-bit integer, which can only be moved and converted.
+    I16,
 }
 
 impl Scalar {
     /// Returns the size of an element in memory in bytes.
     pub const fn size(self) -> usize {
         match self {
-            Self::Bool => 1,
+            Self::Bool | Self::I8 => 1,
+            Self::I16 => 2,
             Self::I32 | Self::F32 => 4,
             Self::I64 | Self::F64 => 8,
         }
@@ -36,19 +41,54 @@ impl Scalar {
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64)
     }
+
+    /// Returns whether the type has only moves and conversions.
+    pub const fn is_narrow(self) -> bool {
+        matches!(self, Self::I8 | Self::I16)
+    }
+
+    /// Returns the bits of the number 1.
+    pub(crate) const fn one(self) -> u64 {
+        match self {
+            Self::Bool | Self::I32 | Self::I64 | Self::I8 | Self::I16 => 1,
+            Self::F32 => 1f32.to_bits() as u64,
+            Self::F64 => 1f64.to_bits(),
+        }
+    }
 }
 
-/// The type of a register: one element, or a vector of at most [`MAX_VECTOR`] bytes.
+/// The instruction set that a function needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum InstructionSet {
+    /// AVX2, FMA and BMI2: vectors of up to 32 bytes.
+    #[default]
+    Avx2,
+    /// AVX-512 F, VL, DQ and BW as well: vectors of up to 64 bytes, and more operations on vectors.
+    Avx512,
+}
+
+impl InstructionSet {
+    /// Returns the size of the longest vector in bytes.
+    pub const fn vector(self) -> usize {
+        match self {
+            Self::Avx2 => 32,
+            Self::Avx512 => 64,
+        }
+    }
+}
+
+/// The type of a register: one element, or a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Type {
     /// The element type.
     pub scalar: Scalar,
-    /// The number of elements: 1, or a power of two that makes the vector 8, 16 or 32 bytes long; of booleans, 2, 4 or 8.
+    /// The number of elements: 1, or a power of two that makes the vector 8, 16, 32 or 64 bytes long; at most 16 of less than 4
+    /// bytes.
     pub lanes: u8,
 }
 
-/// The size of the longest vector in bytes.
-pub const MAX_VECTOR: usize = 32;
+/// The size of the longest vector of all instruction sets in bytes.
+pub(crate) const MAX_VECTOR: usize = InstructionSet::Avx512.vector();
 
 impl Type {
     /// Returns the type of one element.
@@ -111,10 +151,12 @@ pub enum UnaryOp {
     /// The nearest integral float; the even one of two.
     RoundEven,
     /// The value converted to the type of the result. Integers are signed; floats are truncated and saturate, and NaN becomes 0.
-    /// Vectors of booleans become vectors of any type, and vectors of I32 become those of F32.
+    /// Without AVX-512, only vectors of booleans become vectors of any type, and vectors of I32 become those of F32.
     Convert,
-    /// An unsigned I32 as I64.
+    /// An unsigned integer as a wider one; vectors with AVX-512.
     Extend,
+    /// The bits of the value as a type of the same size.
+    Reinterpret,
     /// A vector of copies of one element.
     Splat,
     /// The first half of a vector.
@@ -135,25 +177,33 @@ impl UnaryOp {
         Self::RoundEven,
         Self::Convert,
         Self::Extend,
+        Self::Reinterpret,
         Self::Splat,
         Self::Low,
         Self::High,
     ];
 
     /// Returns whether the operation is defined from values of one type to values of another.
-    pub fn is_defined(self, from: Type, to: Type) -> bool {
-        use Scalar::{Bool, F32, F64, I32, I64};
+    pub fn is_defined(self, from: Type, to: Type, set: InstructionSet) -> bool {
+        use Scalar::{Bool, F32, F64, I8, I16, I32, I64};
+        let avx512 = set == InstructionSet::Avx512;
         match self {
             Self::Copy => from == to,
             Self::Negate => {
-                from == to && (from.scalar.is_float() || from.is_general() && from.scalar != Bool)
+                let integer = from.is_general() && matches!(from.scalar, I32 | I64);
+                from == to && (from.scalar.is_float() || integer)
             }
             Self::Abs | Self::Sqrt | Self::Floor | Self::Ceil | Self::RoundEven => {
                 from == to && from.scalar.is_float()
             }
             Self::Convert if from.lanes > 1 => {
                 from.lanes == to.lanes
-                    && matches!((from.scalar, to.scalar), (Bool, I32 | I64 | F32 | F64) | (I32, F32))
+                    && match (from.scalar, to.scalar) {
+                        (Bool, I32 | I64 | F32 | F64) | (I32, F32) => true,
+                        (I32, I8 | I16 | I64 | F64) | (I8 | I16, I32) => avx512,
+                        (I64, I32 | F64) | (F32, F64 | I32) | (F64, F32 | I64) => avx512,
+                        _ => false,
+                    }
             }
             Self::Convert => {
                 from.lanes == 1
@@ -161,13 +211,22 @@ impl UnaryOp {
                     && matches!(
                         (from.scalar, to.scalar),
                         (Bool, I32 | I64 | F32 | F64)
-                            | (I32, I64 | F32 | F64)
+                            | (I32, I8 | I16 | I64 | F32 | F64)
+                            | (I8 | I16, I32)
                             | (I64, I32 | F32 | F64)
                             | (F32, F64 | I32)
                             | (F64, F32 | I64)
                     )
             }
-            Self::Extend => from == Type::one(I32) && to == Type::one(I64),
+            Self::Extend => {
+                from.lanes == to.lanes
+                    && (from.lanes == 1 || avx512)
+                    && matches!((from.scalar, to.scalar), (I32, I64) | (I8 | I16, I32))
+            }
+            Self::Reinterpret => {
+                from.lanes == to.lanes
+                    && matches!((from.scalar, to.scalar), (I32, F32) | (F32, I32) | (I64, F64) | (F64, I64))
+            }
             Self::Splat => from == Type::one(to.scalar) && to.lanes > 1,
             Self::Low | Self::High => from == Type::vector(to.scalar, to.lanes.saturating_mul(2)),
         }
@@ -199,11 +258,11 @@ pub enum BinaryOp {
     Least,
     /// The first float if it is NaN or not below the second, otherwise the second.
     Greatest,
-    /// Bitwise and.
+    /// Bitwise and; also of the bits of floats.
     And,
-    /// Bitwise or.
+    /// Bitwise or; also of the bits of floats.
     Or,
-    /// Bitwise exclusive or.
+    /// Bitwise exclusive or; also of the bits of floats.
     Xor,
     /// The value shifted left; 0 if the distance is at least the width.
     ShiftLeft,
@@ -235,21 +294,29 @@ impl BinaryOp {
         Self::ShiftRightSigned,
     ];
 
+    /// Returns whether the operation has the same result if its operands are exchanged. That of floats may be another NaN.
+    pub(crate) fn is_commutative(self) -> bool {
+        matches!(self, Self::Add | Self::Multiply | Self::And | Self::Or | Self::Xor)
+    }
+
     /// Returns whether the operation is defined on values of a type.
-    pub fn is_defined(self, ty: Type) -> bool {
+    pub fn is_defined(self, ty: Type, set: InstructionSet) -> bool {
         let (scalar, vector) = (ty.scalar, ty.lanes > 1);
+        // AVX2 lacks these operations on vectors of I64.
+        let lacking = vector && scalar == Scalar::I64 && set == InstructionSet::Avx2;
         let integer = matches!(scalar, Scalar::I32 | Scalar::I64);
+        if scalar.is_narrow() {
+            return false;
+        }
         match self {
             Self::Add | Self::Subtract => scalar != Scalar::Bool,
-            Self::Multiply | Self::Maximum | Self::Minimum => {
-                scalar != Scalar::Bool && !(vector && scalar == Scalar::I64)
-            }
+            Self::Multiply | Self::Maximum | Self::Minimum => scalar != Scalar::Bool && !lacking,
             Self::Divide => scalar.is_float() || integer && !vector,
             Self::DivideUnsigned | Self::Remainder | Self::RemainderUnsigned => integer && !vector,
             Self::Least | Self::Greatest => scalar.is_float(),
-            Self::And | Self::Or | Self::Xor => !scalar.is_float(),
+            Self::And | Self::Or | Self::Xor => true,
             Self::ShiftLeft | Self::ShiftRight => integer,
-            Self::ShiftRightSigned => integer && !(vector && scalar == Scalar::I64),
+            Self::ShiftRightSigned => integer && !lacking,
         }
     }
 }
@@ -278,9 +345,11 @@ impl Relation {
         &[Self::Eq, Self::Ne, Self::Lt, Self::Le, Self::LtUnsigned, Self::LeUnsigned];
 
     /// Returns whether the relation is defined between values of a type.
-    pub fn is_defined(self, ty: Type) -> bool {
+    pub fn is_defined(self, ty: Type, set: InstructionSet) -> bool {
         let unsigned = matches!(self, Self::LtUnsigned | Self::LeUnsigned);
-        ty.scalar != Scalar::Bool && !(unsigned && (ty.scalar.is_float() || ty.lanes > 1))
+        let lacking = ty.lanes > 1 && set == InstructionSet::Avx2;
+        let has_order = ty.scalar != Scalar::Bool && !ty.scalar.is_narrow();
+        has_order && !(unsigned && (ty.scalar.is_float() || lacking))
     }
 }
 
@@ -435,6 +504,22 @@ pub enum End {
         /// The next block if it is false.
         otherwise: Block,
     },
+    /// Adds `step` to a counter of I64, and continues with `then` if it is at most `limit`. Otherwise the counter becomes 0, and
+    /// the function continues with `otherwise`.
+    ///
+    /// If only constants and such ends assign a register, accesses do not check it as an index whose limit is at least theirs.
+    Count {
+        /// The counter.
+        counter: Reg,
+        /// The distance between two values of the counter.
+        step: u32,
+        /// The largest value of the counter.
+        limit: u32,
+        /// The next block if there are more values.
+        then: Block,
+        /// The next block otherwise.
+        otherwise: Block,
+    },
     /// Ends the function with a value.
     Return(u32),
 }
@@ -448,7 +533,9 @@ impl End {
     fn targets_mut(&mut self, mut f: impl FnMut(&mut Block)) {
         match self {
             Self::Jump(b) => f(b),
-            Self::Compare { then, otherwise, .. } | Self::If { then, otherwise, .. } => {
+            Self::Compare { then, otherwise, .. }
+            | Self::If { then, otherwise, .. }
+            | Self::Count { then, otherwise, .. } => {
                 f(then);
                 f(otherwise);
             }
@@ -464,6 +551,7 @@ impl End {
                 f(*b);
             }
             Self::If { condition, .. } => f(*condition),
+            Self::Count { counter, .. } => f(*counter),
             Self::Jump(_) | Self::Return(_) => {}
         }
     }
@@ -513,6 +601,8 @@ pub(crate) struct BlockBody {
 /// A function. It begins with its first block.
 #[derive(Clone, Debug, Default)]
 pub struct Function {
+    /// The instruction set that the function needs.
+    pub(crate) set: InstructionSet,
     pub(crate) regs: Vec<Type>,
     /// The sizes of the arrays in bytes.
     pub(crate) arrays: Vec<u64>,
@@ -522,9 +612,14 @@ pub struct Function {
 }
 
 impl Function {
-    /// Creates a function without blocks.
+    /// Creates a function without blocks, for AVX2.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Creates a function without blocks, for an instruction set.
+    pub fn with_instruction_set(set: InstructionSet) -> Self {
+        Self { set, ..Self::default() }
     }
 
     /// Declares an array of a number of bytes. Callers pass the arrays in the order of their declaration.
@@ -561,6 +656,30 @@ impl Function {
     /// Panics if no block exists.
     pub fn push(&mut self, inst: Inst) {
         self.blocks[self.at].insts.push(inst);
+    }
+
+    /// Removes the instructions of the selected block, and returns them.
+    ///
+    /// # Panics
+    /// Panics if no block exists.
+    pub fn take(&mut self) -> Vec<Inst> {
+        std::mem::take(&mut self.blocks[self.at].insts)
+    }
+
+    /// Adds lists of instructions to the selected block in turn: the first one of each, the second one of each, and so on. The
+    /// lists must be independent of each other; a processor then executes them at the same time.
+    ///
+    /// # Panics
+    /// Panics if no block exists.
+    pub fn interleave(&mut self, lists: Vec<Vec<Inst>>) {
+        let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
+        loop {
+            let next: Vec<Inst> = lists.iter_mut().filter_map(Iterator::next).collect();
+            if next.is_empty() {
+                return;
+            }
+            self.blocks[self.at].insts.extend(next);
+        }
     }
 
     /// Ends the selected block.
@@ -600,6 +719,26 @@ impl Function {
             end.targets_mut(|b| *b = Block(number[b.0 as usize]));
         }
         self.at = 0;
+    }
+
+    /// Returns the largest value of each register that only constants and [`End::Count`] assign.
+    pub(crate) fn largest(&self) -> Vec<Option<u64>> {
+        let mut largest = vec![Some(0); self.regs.len()];
+        for block in &self.blocks {
+            for inst in &block.insts {
+                let Some(dst) = inst.def() else { continue };
+                let old = &mut largest[dst.0 as usize];
+                *old = match inst {
+                    Inst::Constant { bits, .. } => old.map(|old| old.max(*bits)),
+                    _ => None,
+                };
+            }
+            if let Some(End::Count { counter, limit, .. }) = &block.end {
+                let old = &mut largest[counter.0 as usize];
+                *old = old.map(|old| old.max(u64::from(*limit)));
+            }
+        }
+        largest
     }
 
     /// Returns the number of instructions.

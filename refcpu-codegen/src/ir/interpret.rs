@@ -9,8 +9,8 @@ use super::verify::verify;
 /// The value of a register: its elements, one after the other as in memory.
 type Value = [u8; MAX_VECTOR];
 
-/// Executes a function on its arrays. `call` answers the function's calls: it receives the number and the arrays. Returns the value
-/// that the function returns.
+/// Executes a function on its arrays. `call` answers the function's calls: it receives the number and the arrays. Returns the
+/// value that the function returns.
 ///
 /// # Errors
 /// Returns an error if the function is invalid.
@@ -47,6 +47,12 @@ pub fn interpret(
                 } else {
                     otherwise.0
                 }
+            }
+            End::Count { counter, step, limit, then, otherwise } => {
+                let next = state.word(*counter, 0).wrapping_add(u64::from(*step));
+                let more = next <= u64::from(*limit);
+                state.assign(*counter, |_, _| if more { next } else { 0 });
+                if more { then.0 } else { otherwise.0 }
             }
             End::Return(value) => return Ok(*value),
         } as usize;
@@ -185,7 +191,12 @@ fn unary(op: UnaryOp, from: Type, to: Type, x: u64) -> u64 {
         _ => f64s(f64::from_bits(x)).to_bits(),
     };
     match op {
-        UnaryOp::Copy | UnaryOp::Splat | UnaryOp::Low | UnaryOp::High | UnaryOp::Extend => x,
+        UnaryOp::Copy
+        | UnaryOp::Splat
+        | UnaryOp::Low
+        | UnaryOp::High
+        | UnaryOp::Extend
+        | UnaryOp::Reinterpret => x,
         UnaryOp::Negate if from.scalar.is_float() => float(|x| -x, |x| -x),
         UnaryOp::Negate => x.wrapping_neg(),
         UnaryOp::Abs => float(f32::abs, f64::abs),
@@ -198,10 +209,12 @@ fn unary(op: UnaryOp, from: Type, to: Type, x: u64) -> u64 {
 }
 
 fn convert(from: Scalar, to: Scalar, x: u64) -> u64 {
-    use Scalar::{Bool, F32, F64, I32, I64};
+    use Scalar::{Bool, F32, F64, I8, I16, I32, I64};
     let f32s = |x: f32| u64::from(x.to_bits());
     match (from, to) {
-        (Bool | I64, I32 | I64) => x,
+        (Bool | I64, I32 | I64) | (I32, I8 | I16) => x,
+        (I8, I32) => u64::from(i32::from(x as i8).cast_unsigned()),
+        (I16, I32) => u64::from(i32::from(x as i16).cast_unsigned()),
         (I32, I64) => i64::from(x as i32).cast_unsigned(),
         (Bool | I64, F32) => f32s(x.cast_signed() as f32),
         (Bool | I64, F64) => (x.cast_signed() as f64).to_bits(),
@@ -297,9 +310,10 @@ floats!(float64, f64);
 
 fn binary(op: BinaryOp, scalar: Scalar, a: u64, b: u64) -> u64 {
     match scalar {
+        _ if matches!(op, BinaryOp::And | BinaryOp::Or | BinaryOp::Xor) => binary64(op, a, b),
         Scalar::F32 => u64::from(float32(op, f32::from_bits(a as u32), f32::from_bits(b as u32)).to_bits()),
         Scalar::F64 => float64(op, f64::from_bits(a), f64::from_bits(b)).to_bits(),
         Scalar::I64 => binary64(op, a, b),
-        Scalar::I32 | Scalar::Bool => u64::from(binary32(op, a as u32, b as u32)),
+        Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::Bool => u64::from(binary32(op, a as u32, b as u32)),
     }
 }

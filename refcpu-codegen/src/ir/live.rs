@@ -1,6 +1,6 @@
 //! The positions at which registers hold values that are still needed.
 
-use super::function::{Block, Function, Reg};
+use super::function::{Block, End, Function, Reg};
 
 /// A set of registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +84,9 @@ pub(crate) fn liveness(f: &Function) -> Liveness {
         }
         if let Some(end) = &block.end {
             end.uses(|r| touch(r, at, weight));
+            if let End::Count { counter, .. } = end {
+                touch(*counter, at + 1, weight);
+            }
             end.targets(|t| live_in[t.0 as usize].iter().for_each(|r| touch(r, at + 1, 0.0)));
         }
         at += 2;

@@ -8,9 +8,11 @@ mod verify;
 
 pub use error::Error;
 pub use function::{
-    Access, Array, BinaryOp, Block, End, Function, Index, Inst, MAX_VECTOR, Reg, Relation, Scalar, Type,
+    Access, Array, BinaryOp, Block, End, Function, Index, Inst, InstructionSet, Reg, Relation, Scalar, Type,
     UnaryOp,
 };
 pub use interpret::interpret;
 pub(crate) use live::{Interval, Liveness};
+#[cfg(test)]
+pub(crate) use verify::is_type;
 pub(crate) use verify::verify;

@@ -1,7 +1,7 @@
 //! The rules of the intermediate representation.
 
 use super::error::Error;
-use super::function::{Access, End, Function, Inst, MAX_VECTOR, Reg, Scalar, Type};
+use super::function::{Access, End, Function, Inst, InstructionSet, Reg, Scalar, Type};
 use super::live::{Liveness, liveness};
 
 /// The largest size of an array, so that offsets fit into 32-bit displacements and products do not overflow.
@@ -15,8 +15,9 @@ pub(crate) fn verify(f: &Function) -> Result<Liveness, Error> {
     if f.blocks.is_empty() {
         return Err(fail(0, 0, "a function has at least one block".into()));
     }
-    if let Some(r) = f.regs.iter().position(|ty| !is_type(*ty)) {
-        return Err(fail(0, 0, format!("register {r} has the type {}, which does not exist", f.regs[r])));
+    if let Some(r) = f.regs.iter().position(|ty| !is_type(*ty, f.set)) {
+        let rule = format!("register {r} has the type {}, which {:?} does not have", f.regs[r], f.set);
+        return Err(fail(0, 0, rule));
     }
     if f.arrays.iter().any(|bytes| *bytes > MAX_ARRAY) {
         return Err(fail(0, 0, format!("an array has more than {MAX_ARRAY} bytes")));
@@ -38,11 +39,12 @@ fn fail(block: usize, instruction: usize, rule: String) -> Error {
     Error::Invalid { block, instruction, rule }
 }
 
-fn is_type(ty: Type) -> bool {
+pub(crate) fn is_type(ty: Type, set: InstructionSet) -> bool {
     match ty.scalar {
         _ if ty.lanes == 1 => true,
-        Scalar::Bool => matches!(ty.lanes, 2 | 4 | 8),
-        _ => ty.lanes.is_power_of_two() && (8..=MAX_VECTOR).contains(&ty.size()),
+        Scalar::I8 | Scalar::I16 if set == InstructionSet::Avx2 || ty.lanes > 16 => false,
+        Scalar::Bool => matches!(ty.lanes, 2 | 4 | 8) || ty.lanes == 16 && set == InstructionSet::Avx512,
+        _ => ty.lanes.is_power_of_two() && (8..=set.vector()).contains(&ty.size()),
     }
 }
 
@@ -68,14 +70,14 @@ fn instruction(f: &Function, inst: &Inst) -> Result<(), String> {
     match inst {
         Inst::Constant { bits, .. } => constant(*bits, dst)?,
         Inst::Unary { op, a, .. } => {
-            if !op.is_defined(ty(*a), dst) {
+            if !op.is_defined(ty(*a), dst, f.set) {
                 return Err(format!("{op:?} from {} to {dst} is not defined", ty(*a)));
             }
         }
         Inst::Binary { op, a, b, .. } => {
             expect("the first operand", ty(*a), dst)?;
             expect("the second operand", ty(*b), dst)?;
-            if !op.is_defined(dst) {
+            if !op.is_defined(dst, f.set) {
                 return Err(format!("{op:?} of {dst} is not defined"));
             }
         }
@@ -90,13 +92,16 @@ fn instruction(f: &Function, inst: &Inst) -> Result<(), String> {
         Inst::Compare { relation, a, b, .. } => {
             expect("the result", dst, Type { lanes: ty(*a).lanes, ..boolean })?;
             expect("the second operand", ty(*b), ty(*a))?;
-            if !relation.is_defined(ty(*a)) {
+            if !relation.is_defined(ty(*a), f.set) {
                 return Err(format!("{relation:?} of {} is not defined", ty(*a)));
             }
         }
         Inst::Select { condition, a, b, .. } => {
             if ty(*condition) != boolean {
                 expect("the condition", ty(*condition), Type { lanes: dst.lanes, ..boolean })?;
+            }
+            if dst.scalar.is_narrow() {
+                return Err(format!("a selection of {dst} is not defined"));
             }
             expect("the first value", ty(*a), dst)?;
             expect("the second value", ty(*b), dst)?;
@@ -151,8 +156,14 @@ fn end(f: &Function, end: Option<&End>) -> Result<(), String> {
         End::Compare { relation, a, b, .. } => {
             let ty = f.type_of(*a);
             expect("the second operand", f.type_of(*b), ty)?;
-            if !relation.is_defined(ty) || ty.lanes > 1 {
+            if !relation.is_defined(ty, f.set) || ty.lanes > 1 {
                 return Err(format!("a branch by {relation:?} of {ty} is not defined"));
+            }
+        }
+        End::Count { counter, step, limit, .. } => {
+            expect("the counter", f.type_of(*counter), Type::one(Scalar::I64))?;
+            if [*step, *limit].iter().any(|n| i32::try_from(*n).is_err()) {
+                return Err(format!("a counter with step {step} and limit {limit} exceeds 31 bits"));
             }
         }
         End::If { condition, .. } => expect("the condition", f.type_of(*condition), Type::one(Scalar::Bool))?,

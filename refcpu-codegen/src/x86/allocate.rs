@@ -1,7 +1,6 @@
 //! Linear-scan register allocation.
 
-use crate::ir::{Function, Type};
-use crate::ir::{Interval, Liveness};
+use crate::ir::{Function, Inst, InstructionSet, Interval, Liveness, Reg, Scalar, Type};
 
 /// The place of a register's value in the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,11 +9,22 @@ pub(crate) enum Place {
     Machine(u8),
     /// Memory of the frame, at this offset in bytes.
     Frame(u32),
+    /// One element in memory of the frame, at this offset in bytes, which instructions repeat: a constant vector of AVX-512.
+    Repeated(u32),
 }
 
-/// The registers of a kind that can be allocated. Those of `kept` have the same values after a call.
+/// A kind of machine registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    General,
+    Vector,
+    Mask,
+}
+
+/// The registers of a kind that can be allocated for a type. Those of `kept` have the same values after a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pool<'a> {
+    pub(crate) kind: Kind,
     pub(crate) kept: &'a [u8],
     pub(crate) lost: &'a [u8],
 }
@@ -32,38 +42,44 @@ pub(crate) struct Allocation {
 struct Active {
     interval: Interval,
     number: u8,
-    general: bool,
+    kind: Kind,
 }
 
-/// Assigns a place to each register of a function. Registers whose intervals overlap have different places.
-pub(crate) fn allocate(f: &Function, liveness: &Liveness, general: Pool<'_>, vector: Pool<'_>) -> Allocation {
+/// Assigns a place to each register of a function. Registers whose intervals overlap have different places. `pool` returns the
+/// machine registers for values of a type.
+pub(crate) fn allocate<'a>(f: &Function, liveness: &Liveness, pool: impl Fn(Type) -> Pool<'a>) -> Allocation {
     let mut result = Allocation { places: vec![Place::Frame(u32::MAX); f.regs.len()], frame: 0 };
     let mut active: Vec<Active> = Vec::new();
+    let constants = constants(f);
+    // A constant in memory costs less than another value, because instructions read it without a load of its own.
+    let value = |i: &Interval| density(i) * if constants[i.reg.0 as usize] { 0.25 } else { 1.0 };
     for interval in &liveness.intervals {
         // A register that is last read by the instruction that assigns this one is free: reads come first.
         active.retain(|a| a.interval.end >= interval.start);
         let ty = f.type_of(interval.reg);
-        let is_general = ty.is_general();
-        let pool = if is_general { general } else { vector };
+        let pool = pool(ty);
+        let kind = pool.kind;
         let lost = if interval.crosses_call { &[] } else { pool.lost };
         let usable = || lost.iter().chain(pool.kept).copied();
-        let taken = |n: u8| active.iter().any(|a| a.general == is_general && a.number == n);
+        let taken = |n: u8| active.iter().any(|a| a.kind == kind && a.number == n);
         if let Some(number) = usable().find(|n| !taken(*n)) {
             result.places[interval.reg.0 as usize] = Place::Machine(number);
-            active.push(Active { interval: *interval, number, general: is_general });
+            active.push(Active { interval: *interval, number, kind });
             continue;
         }
         let victim = (0..active.len())
-            .filter(|i| active[*i].general == is_general && usable().any(|n| n == active[*i].number))
-            .min_by(|i, j| density(&active[*i].interval).total_cmp(&density(&active[*j].interval)));
-        match victim.filter(|v| density(&active[*v].interval) < density(interval)) {
+            .filter(|i| active[*i].kind == kind && usable().any(|n| n == active[*i].number))
+            .min_by(|i, j| value(&active[*i].interval).total_cmp(&value(&active[*j].interval)));
+        match victim.filter(|v| value(&active[*v].interval) < value(interval)) {
             Some(v) => {
                 let old = active[v].interval;
-                result.places[old.reg.0 as usize] = result.slot(f.type_of(old.reg));
+                result.places[old.reg.0 as usize] = result.memory(f, old.reg, &constants);
                 result.places[interval.reg.0 as usize] = Place::Machine(active[v].number);
                 active[v].interval = *interval;
             }
-            None => result.places[interval.reg.0 as usize] = result.slot(ty),
+            None => {
+                result.places[interval.reg.0 as usize] = result.memory(f, interval.reg, &constants);
+            }
         }
     }
     result
@@ -74,7 +90,32 @@ fn density(i: &Interval) -> f32 {
     i.weight / (i.end - i.start + 1) as f32
 }
 
+/// Returns, for each register, whether it is a vector of AVX-512 that only one constant assigns.
+fn constants(f: &Function) -> Vec<bool> {
+    let is_vector = |ty: &Type| f.set == InstructionSet::Avx512 && ty.lanes > 1 && ty.scalar.size() >= 4;
+    let mut constants: Vec<bool> = f.regs.iter().map(is_vector).collect();
+    let mut assigned = vec![false; f.regs.len()];
+    for inst in f.blocks.iter().flat_map(|b| &b.insts) {
+        let Some(dst) = inst.def().map(|r| r.0 as usize) else { continue };
+        let again = std::mem::replace(&mut assigned[dst], true);
+        constants[dst] &= !again && matches!(inst, Inst::Constant { .. });
+    }
+    constants
+}
+
 impl Allocation {
+    /// Allocates memory of the frame for a register.
+    fn memory(&mut self, f: &Function, reg: Reg, constants: &[bool]) -> Place {
+        let ty = f.type_of(reg);
+        if !constants[reg.0 as usize] {
+            return self.slot(ty);
+        }
+        match self.slot(Type::one(Scalar::I64)) {
+            Place::Frame(at) => Place::Repeated(at),
+            place => place,
+        }
+    }
+
     /// Allocates memory of the frame.
     fn slot(&mut self, ty: Type) -> Place {
         let size = if ty.is_general() { 8 } else { ty.size().next_multiple_of(8) as u32 };

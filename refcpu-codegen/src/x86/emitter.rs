@@ -1,9 +1,8 @@
 //! The list of instructions under construction, and the moves between registers and memory.
 
 use super::allocate::{Allocation, Place};
-use super::codes;
-use crate::ir::Error;
-use crate::ir::{Access, Function, Reg, Scalar, Type};
+use super::{avx512_codes, codes};
+use crate::ir::{Access, Error, Function, InstructionSet, Reg, Scalar, Type};
 use iced_x86::{
     BlockEncoder, BlockEncoderOptions, Code, IcedError, Instruction, InstructionBlock, MemoryOperand,
     Register,
@@ -28,6 +27,9 @@ pub(super) const V12: u8 = 12;
 pub(super) const V13: u8 = 13;
 pub(super) const V14: u8 = 14;
 pub(super) const V15: u8 = 15;
+/// The masks that hold no values between instructions of the function.
+pub(super) const K6: u8 = 6;
+pub(super) const K7: u8 = 7;
 
 /// Returns a 64-bit register.
 pub(super) fn r64(n: u8) -> Register {
@@ -37,6 +39,11 @@ pub(super) fn r64(n: u8) -> Register {
 /// Returns the lower half of a 64-bit register.
 pub(super) fn r32(n: u8) -> Register {
     Register::EAX + u32::from(n)
+}
+
+/// Returns the lowest two bytes of a 64-bit register.
+pub(super) fn r16(n: u8) -> Register {
+    Register::AX + u32::from(n)
 }
 
 /// Returns the lowest byte of a 64-bit register.
@@ -50,7 +57,16 @@ pub(super) fn r8(n: u8) -> Register {
 
 /// Returns the vector register of the width that a type needs.
 pub(super) fn v(ty: Type, n: u8) -> Register {
-    if ty.size() == 32 { Register::YMM0 + u32::from(n) } else { xmm(n) }
+    match ty.size() {
+        64 => Register::ZMM0 + u32::from(n),
+        32 => Register::YMM0 + u32::from(n),
+        _ => xmm(n),
+    }
+}
+
+/// Returns a mask register.
+pub(super) fn mask(n: u8) -> Register {
+    Register::K0 + u32::from(n)
 }
 
 /// Returns a vector register of 16 bytes.
@@ -63,6 +79,12 @@ pub(super) fn memory(base: u8, offset: i64) -> MemoryOperand {
     MemoryOperand::new(r64(base), Register::None, 1, offset, u32::from(offset != 0), false, Register::None)
 }
 
+/// Returns the operand for the memory at a register plus an index, which counts steps, plus an offset.
+fn indexed(base: u8, index: u8, step: u64, offset: u64) -> MemoryOperand {
+    let size = u32::from(offset != 0);
+    MemoryOperand::new(r64(base), r64(index), step as u32, offset as i64, size, false, Register::None)
+}
+
 /// Returns whether values of the type have 64-bit operations.
 pub(super) fn is_wide(ty: Type) -> bool {
     ty.scalar == Scalar::I64
@@ -71,6 +93,8 @@ pub(super) fn is_wide(ty: Type) -> bool {
 pub(super) struct Emitter<'a> {
     pub(super) f: &'a Function,
     pub(super) allocation: &'a Allocation,
+    /// The largest value of each register for which it is known.
+    largest: Vec<Option<u64>>,
     code: Vec<Instruction>,
     labels: u64,
     bound: Option<Label>,
@@ -79,7 +103,7 @@ pub(super) struct Emitter<'a> {
 
 impl<'a> Emitter<'a> {
     pub(super) fn new(f: &'a Function, allocation: &'a Allocation) -> Self {
-        Self { f, allocation, code: Vec::new(), labels: 0, bound: None, error: None }
+        Self { f, allocation, largest: f.largest(), code: Vec::new(), labels: 0, bound: None, error: None }
     }
 
     /// Adds an instruction.
@@ -156,6 +180,7 @@ impl<'a> Emitter<'a> {
                 self.add(Instruction::with2(Code::Mov_r64_rm64, r64(scratch), memory(RSP, i64::from(at))));
                 scratch
             }
+            Place::Repeated(_) => unreachable!("only vectors are repeated"),
         }
     }
 
@@ -178,6 +203,7 @@ impl<'a> Emitter<'a> {
             Place::Frame(at) => {
                 self.add(Instruction::with2(Code::Mov_rm64_r64, memory(RSP, i64::from(at)), r64(n)))
             }
+            Place::Repeated(_) => unreachable!("only vectors are repeated"),
         }
     }
 
@@ -185,7 +211,7 @@ impl<'a> Emitter<'a> {
     pub(super) fn target(&self, r: Reg, scratch: u8) -> u8 {
         match self.place(r) {
             Place::Machine(n) => n,
-            Place::Frame(_) => scratch,
+            Place::Frame(_) | Place::Repeated(_) => scratch,
         }
     }
 
@@ -198,21 +224,43 @@ impl<'a> Emitter<'a> {
                 self.load_vector(ty, scratch, memory(RSP, i64::from(at)));
                 scratch
             }
+            Place::Repeated(at) => {
+                let ty = self.ty(r);
+                let code = avx512_codes::broadcast(ty);
+                self.add(Instruction::with2(code, v(ty, scratch), memory(RSP, i64::from(at))));
+                scratch
+            }
         }
+    }
+
+    /// Loads booleans to [`V15`].
+    pub(super) fn load_bytes(&mut self, ty: Type, from: MemoryOperand) {
+        if ty.size() == 2 {
+            return self.load_pair(V15, from);
+        }
+        self.add(Instruction::with2(codes::moves(ty).0, xmm(V15), from));
+    }
+
+    /// Stores booleans from [`V15`].
+    pub(super) fn store_bytes(&mut self, ty: Type, to: MemoryOperand) {
+        if ty.size() == 2 {
+            return self.store_pair(V15, to);
+        }
+        self.add(Instruction::with2(codes::moves(ty).1, to, xmm(V15)));
     }
 
     pub(super) fn load_vector(&mut self, ty: Type, n: u8, from: MemoryOperand) {
         if ty.size() == 2 {
             return self.load_pair(n, from);
         }
-        self.add(Instruction::with2(codes::moves(ty).0, v(ty, n), from));
+        self.add(Instruction::with2(self.moves(ty).0, v(ty, n), from));
     }
 
     pub(super) fn store_vector(&mut self, ty: Type, n: u8, to: MemoryOperand) {
         if ty.size() == 2 {
             return self.store_pair(n, to);
         }
-        self.add(Instruction::with2(codes::moves(ty).1, to, v(ty, n)));
+        self.add(Instruction::with2(self.moves(ty).1, to, v(ty, n)));
     }
 
     /// Assigns the value in a machine register to a vector register.
@@ -220,8 +268,82 @@ impl<'a> Emitter<'a> {
         let ty = self.ty(r);
         match self.place(r) {
             Place::Machine(own) if own == n => {}
-            Place::Machine(own) => self.op2(codes::moves(ty).2, v(ty, own), v(ty, n)),
+            Place::Machine(own) => self.op2(self.moves(ty).2, v(ty, own), v(ty, n)),
             Place::Frame(at) => self.store_vector(ty, n, memory(RSP, i64::from(at))),
+            Place::Repeated(_) => unreachable!("only constants are repeated"),
+        }
+    }
+
+    /// Returns the operand for the value of a vector of AVX-512 that is in memory.
+    pub(super) fn in_memory(&self, r: Reg) -> Option<MemoryOperand> {
+        let (at, is_repeated) = match self.place(r) {
+            Place::Machine(_) => return None,
+            Place::Frame(at) => (at, false),
+            Place::Repeated(at) => (at, true),
+        };
+        let size = u32::from(at != 0);
+        Some(MemoryOperand::new(
+            r64(RSP),
+            Register::None,
+            1,
+            i64::from(at),
+            size,
+            is_repeated,
+            Register::None,
+        ))
+    }
+
+    /// Writes the element of a constant vector that is in memory. Returns `false` if it is in a machine register.
+    pub(super) fn set_repeated(&mut self, r: Reg, bits: u64) -> bool {
+        let Place::Repeated(at) = self.place(r) else { return false };
+        self.set(RAX, bits);
+        self.add(Instruction::with2(Code::Mov_rm64_r64, memory(RSP, i64::from(at)), r64(RAX)));
+        true
+    }
+
+    /// Returns the load, the store and the move between registers for vector registers of this type.
+    fn moves(&self, ty: Type) -> (Code, Code, Code) {
+        if self.is_avx512(ty) { avx512_codes::moves(ty) } else { codes::moves(ty) }
+    }
+
+    /// Returns whether values of the type are vectors of AVX-512, or masks.
+    pub(super) fn is_avx512(&self, ty: Type) -> bool {
+        self.f.set == InstructionSet::Avx512 && ty.lanes > 1
+    }
+
+    /// Returns whether a register is in a mask.
+    pub(super) fn is_mask(&self, r: Reg) -> bool {
+        let ty = self.ty(r);
+        ty.scalar == Scalar::Bool && self.is_avx512(ty)
+    }
+
+    /// Returns a mask with the value of a register: its own, or `scratch` after loading the value.
+    pub(super) fn mask(&mut self, r: Reg, scratch: u8) -> u8 {
+        match self.place(r) {
+            Place::Machine(n) => n,
+            Place::Frame(at) => {
+                let from = memory(RSP, i64::from(at));
+                self.add(Instruction::with2(Code::VEX_Kmovw_kr_km16, mask(scratch), from));
+                scratch
+            }
+            Place::Repeated(_) => unreachable!("only vectors of numbers are repeated"),
+        }
+    }
+
+    /// Returns the mask in which to compute the value of a register: its own, or [`K6`].
+    pub(super) fn mask_target(&self, r: Reg) -> u8 {
+        self.target(r, K6)
+    }
+
+    /// Assigns the value in a mask to a register.
+    pub(super) fn set_mask(&mut self, r: Reg, n: u8) {
+        match self.place(r) {
+            Place::Machine(own) if own == n => {}
+            Place::Machine(own) => self.op2(Code::VEX_Kmovw_kr_km16, mask(own), mask(n)),
+            Place::Frame(at) => {
+                self.add(Instruction::with2(Code::VEX_Kmovw_m16_kr, memory(RSP, i64::from(at)), mask(n)));
+            }
+            Place::Repeated(_) => unreachable!("only vectors of numbers are repeated"),
         }
     }
 
@@ -253,31 +375,24 @@ impl<'a> Emitter<'a> {
         }
         let moving: Vec<_> = at.indices.iter().filter(|i| i.limit != 0 && i.step != 0).collect();
         for i in &moving {
+            if self.largest[i.reg.0 as usize].is_some_and(|n| n <= i.limit) {
+                let index = self.general(i.reg, RCX);
+                if moving.len() == 1 && matches!(i.step, 1 | 2 | 4 | 8) {
+                    return indexed(base, index, i.step, offset);
+                }
+                self.move_general(index, RCX);
+                self.advance(&mut base, i.step);
+                continue;
+            }
             self.general_into(i.reg, RCX);
             if !is_wide(self.ty(i.reg)) {
                 self.op2(Code::Movsxd_r64_rm32, r64(RCX), r32(RCX));
             }
             self.limit_index(i.limit);
             if moving.len() == 1 && matches!(i.step, 1 | 2 | 4 | 8) {
-                let (scale, size) = (i.step as u32, u32::from(offset != 0));
-                return MemoryOperand::new(
-                    r64(base),
-                    r64(RCX),
-                    scale,
-                    offset as i64,
-                    size,
-                    false,
-                    Register::None,
-                );
+                return indexed(base, RCX, i.step, offset);
             }
-            match i32::try_from(i.step) {
-                Ok(step) => self.add(Instruction::with3(Code::Imul_r64_rm64_imm32, r64(RCX), r64(RCX), step)),
-                Err(_) => {
-                    self.set(RDX, i.step);
-                    self.op2(Code::Imul_r64_rm64, r64(RCX), r64(RDX));
-                }
-            }
-            self.add_to_address(&mut base, RCX);
+            self.advance(&mut base, i.step);
         }
         memory(base, offset as i64)
     }
@@ -301,6 +416,18 @@ impl<'a> Emitter<'a> {
         self.op2(Code::Cmp_r64_rm64, r64(RCX), r64(RDX));
         self.op2(Code::Cmovg_r64_rm64, r64(RCX), r64(RDX));
         self.bind(inside);
+    }
+
+    /// Adds RCX times a step to the address.
+    fn advance(&mut self, base: &mut u8, step: u64) {
+        match i32::try_from(step) {
+            Ok(step) => self.add(Instruction::with3(Code::Imul_r64_rm64_imm32, r64(RCX), r64(RCX), step)),
+            Err(_) => {
+                self.set(RDX, step);
+                self.op2(Code::Imul_r64_rm64, r64(RCX), r64(RDX));
+            }
+        }
+        self.add_to_address(base, RCX);
     }
 
     fn add_to_address(&mut self, base: &mut u8, n: u8) {

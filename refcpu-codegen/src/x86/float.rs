@@ -61,9 +61,10 @@ impl Emitter<'_> {
 
     pub(super) fn fma(&mut self, dst: Reg, a: Reg, b: Reg, c: Reg) {
         let ty = self.ty(dst);
-        let (x, y, z) = (self.vector(a, V13), self.vector(b, V14), self.vector(c, V15));
+        let (x, y) = (self.vector(a, V13), self.vector(b, V14));
         let own = self.target(dst, V15);
         let to = if own == x || own == y { V15 } else { own };
+        let z = self.vector(c, to);
         if to != z {
             self.op2(codes::moves(ty).2, v(ty, to), v(ty, z));
         }
@@ -140,6 +141,42 @@ impl Emitter<'_> {
             _ => self.op2(Code::VEX_Vmovshdup_xmm_xmmm128, xmm(to), xmm(x)),
         }
         self.set_vector(dst, to);
+    }
+
+    /// Assigns the bits of a value to a register of another type.
+    pub(super) fn reinterpret(&mut self, dst: Reg, a: Reg) {
+        let (from, to) = (self.ty(a), self.ty(dst));
+        let double = from.scalar.size() == 8;
+        match (from.is_general(), to.is_general()) {
+            (true, false) => {
+                let x = self.general(a, RAX);
+                let n = self.target(dst, V15);
+                if double {
+                    self.op2(Code::VEX_Vmovq_xmm_rm64, xmm(n), r64(x));
+                } else {
+                    self.op2(Code::VEX_Vmovd_xmm_rm32, xmm(n), r32(x));
+                }
+                self.set_vector(dst, n);
+            }
+            (false, true) => {
+                let x = self.vector(a, V13);
+                let n = self.target(dst, RAX);
+                if double {
+                    self.op2(Code::VEX_Vmovq_rm64_xmm, r64(n), xmm(x));
+                } else {
+                    self.op2(Code::VEX_Vmovd_rm32_xmm, r32(n), xmm(x));
+                }
+                self.set_general(dst, n);
+            }
+            (true, true) => {
+                let x = self.general(a, RAX);
+                self.set_general(dst, x);
+            }
+            (false, false) => {
+                let x = self.vector(a, V13);
+                self.set_vector(dst, x);
+            }
+        }
     }
 
     /// Converts between integers and floats, and between floats.

@@ -1,8 +1,8 @@
 //! Operations on values in general-purpose registers.
 
 use super::codes;
-use super::emitter::{Emitter, RAX, RCX, RDX, is_wide, r8, r32, r64};
-use crate::ir::{BinaryOp, Reg, Relation, Type, UnaryOp};
+use super::emitter::{Emitter, RAX, RCX, RDX, is_wide, r8, r16, r32, r64};
+use crate::ir::{BinaryOp, Reg, Relation, Scalar, Type, UnaryOp};
 use iced_x86::{Code, Instruction, Register};
 
 /// Returns the register of the width of a type.
@@ -148,9 +148,15 @@ impl Emitter<'_> {
                 self.move_general(x, to);
                 self.op1(wide(ty, Code::Neg_rm32, Code::Neg_rm64), r(ty, to));
             }
-            UnaryOp::Convert if from.scalar == crate::ir::Scalar::I32 => {
-                self.op2(Code::Movsxd_r64_rm32, r64(to), r32(x));
-            }
+            UnaryOp::Convert => match (from.scalar, ty.scalar) {
+                (Scalar::I32, Scalar::I64) => self.op2(Code::Movsxd_r64_rm32, r64(to), r32(x)),
+                (Scalar::I8, _) => self.op2(Code::Movsx_r32_rm8, r32(to), r8(x)),
+                (Scalar::I16, _) => self.op2(Code::Movsx_r32_rm16, r32(to), r16(x)),
+                // Narrow values have zeros in the upper bits of their registers.
+                (_, Scalar::I8) => self.op2(Code::Movzx_r32_rm8, r32(to), r8(x)),
+                (_, Scalar::I16) => self.op2(Code::Movzx_r32_rm16, r32(to), r16(x)),
+                _ => self.move_general(x, to),
+            },
             UnaryOp::Extend => self.op2(Code::Mov_r32_rm32, r32(to), r32(x)),
             _ => self.move_general(x, to),
         }

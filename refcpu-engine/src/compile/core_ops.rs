@@ -24,6 +24,8 @@ static CORE_OPS: LazyLock<CoreOps> = LazyLock::new(|| {
         OpCode::UniformQuantize,
     ];
     let core = disguised.into_iter().fold(CoreOps::from_ops(OpCode::ALL.iter().copied()), CoreOps::without);
+    // The custom calls of QR factorizations, which are decomposed otherwise, have kernels.
+    let core = ["Qr", "ProductOfElementaryHouseholderReflectors"].into_iter().fold(core, CoreOps::with_other);
     composites_with_kernels().fold(core, CoreOps::with_composite).without_bounded_sizes()
 });
 

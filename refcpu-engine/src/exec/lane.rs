@@ -2,7 +2,7 @@
 
 use super::kernels::call;
 use super::process::Process;
-use super::{Cx, Input, Result, RunError, host, manual};
+use super::{Cx, Input, Result, RunError, host, manual, row_blocks};
 use crate::plan::{Home, Program, ResultSource, Step};
 use crate::storage::{Array, Frame};
 use crate::trace;
@@ -89,6 +89,11 @@ impl Lane {
                 Step::Run(c) => {
                     let _span = traced.then(|| trace::step(program, self.pc));
                     call(c, &mut self.frame, self.process, cx)?;
+                    self.pc += 1;
+                }
+                Step::RowBlocks(step) => {
+                    let _span = traced.then(|| trace::step(program, self.pc));
+                    row_blocks::run(step, &mut self.frame, self.process, cx)?;
                     self.pc += 1;
                 }
                 Step::Jump(to) => {

@@ -3,8 +3,8 @@
 //! A run is synchronous. It uses the calling thread, and kernels use the threads of the pool in addition. Each device of a run
 //! is a lane with its own frame. The lanes run in turn: each runs until it reaches a collective, and continues after all
 //! members of its group have reached it. No thread therefore waits for another in a collective. Two kinds of programs block
-//! the thread: those that communicate with the host, and those of which each device is run by itself, which wait for the runs on the
-//! other devices ([`Rendezvous`]).
+//! the thread: those that communicate with the host, and those of which each device is run by itself, which wait for the runs
+//! on the other devices ([`Rendezvous`]).
 
 mod collective;
 mod foreign;
@@ -16,6 +16,7 @@ mod lane;
 mod manual;
 mod process;
 mod rendezvous;
+mod row_blocks;
 
 pub use foreign::ForeignHandlers;
 pub use host::HostTransfer;

@@ -1,6 +1,7 @@
 //! Checks the memory of programs, independently of the compiler that assigned it.
 
 use super::{Home, Program, Step};
+use crate::storage::Part;
 
 impl Program {
     /// Checks that jumps stay inside the program, that views stay inside their slots, that slots are written before they are
@@ -71,6 +72,7 @@ impl Program {
     fn check_views(&self, step: &Step) -> Result<(), String> {
         let views = match step {
             Step::Run(call) => call.reads.iter().chain(&call.writes).collect(),
+            Step::RowBlocks(step) => step.rows.parts.iter().map(|p| &p.view).collect(),
             Step::JumpIfNot { predicate, .. } => vec![predicate],
             Step::Branch { index, .. } => vec![index],
             Step::Collective(c) => vec![&c.read, &c.write],
@@ -126,6 +128,12 @@ fn accesses(step: &Step) -> (Vec<u32>, Vec<u32>) {
     match step {
         Step::Run(call) => {
             (call.reads.iter().map(|v| v.slot).collect(), call.writes.iter().map(|v| v.slot).collect())
+        }
+        Step::RowBlocks(step) => {
+            let slots = |wanted: fn(&Part) -> bool| {
+                step.rows.parts.iter().filter(|p| wanted(p)).map(|p| p.view.slot).collect()
+            };
+            (slots(|p| p.is_read), slots(|p| p.is_written))
         }
         Step::JumpIfNot { predicate, .. } => (vec![predicate.slot], vec![]),
         Step::Branch { index, .. } => (vec![index.slot], vec![]),

@@ -39,6 +39,21 @@ impl Display for Step {
                 views(f, &call.reads)?;
                 write!(f, ")")
             }
+            Step::RowBlocks(step) => {
+                let parts = |written| step.rows.parts.iter().filter(move |p| p.is_written == written);
+                views(f, &parts(true).map(|p| p.view.clone()).collect::<Vec<_>>())?;
+                write!(f, " = {} (", self.name())?;
+                views(f, &parts(false).map(|p| p.view.clone()).collect::<Vec<_>>())?;
+                write!(f, ") {{")?;
+                for call in &step.full {
+                    write!(f, "\n         ")?;
+                    views(f, &call.writes)?;
+                    write!(f, " = {} (", name(&call.kernel))?;
+                    views(f, &call.reads)?;
+                    write!(f, ")")?;
+                }
+                write!(f, "}}")
+            }
             Step::Jump(to) => write!(f, "jump {to}"),
             Step::JumpIfNot { predicate, to } => {
                 write!(f, "unless ")?;
@@ -81,6 +96,14 @@ impl Step {
     pub(crate) fn name(&self) -> String {
         match self {
             Step::Run(call) => name(&call.kernel),
+            Step::RowBlocks(step) => {
+                format!(
+                    "{} kernels on blocks of {} of {} rows",
+                    step.full.len(),
+                    step.rows.block,
+                    step.rows.count
+                )
+            }
             Step::Collective(step) => format!("{:?}", step.collective),
             Step::Manual(_) => "manual computation".to_owned(),
             Step::Send { channel, .. } => format!("send to channel {channel}"),
@@ -93,6 +116,10 @@ impl Step {
     /// Returns the types of the arrays that the step writes.
     pub(crate) fn results(&self) -> String {
         let views = match self {
+            Step::RowBlocks(step) => {
+                let written = step.rows.parts.iter().filter(|p| p.is_written).map(|p| p.view.clone());
+                &written.collect::<Vec<_>>()[..]
+            }
             Step::Run(call) => &call.writes[..],
             Step::Manual(step) => &step.writes,
             Step::Collective(step) => std::slice::from_ref(&step.write),

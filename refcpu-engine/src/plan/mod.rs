@@ -3,9 +3,11 @@
 mod check;
 mod display;
 mod kernel;
+mod row_blocks;
 mod stats;
 
 pub use kernel::{Kernel, SmallLoop};
+pub use row_blocks::RowBlocks;
 pub use stats::Stats;
 
 use crate::graph::{Collective, Constant, Graph, ManualSpec, Shape};
@@ -140,6 +142,8 @@ pub enum ResultSource {
 pub enum Step {
     /// Runs a kernel.
     Run(Box<Call>),
+    /// Runs kernels on blocks of rows.
+    RowBlocks(Box<RowBlocks>),
     /// Continues at another step.
     Jump(usize),
     /// Continues at another step if a predicate is false.

@@ -1,39 +1,12 @@
 //! The memory of one run of a program on one device, and the views of it that kernels receive.
 
-use super::allocator::{ALIGN, Block};
-use super::array::{Array, byte_len};
-use refcpu_kernels::{DType, Dst, Src};
+use super::allocator::{ALIGN, Allocator, Block, OutOfMemory};
+use super::array::Array;
+use super::rows::{Part, Rows};
+use super::view::View;
+use refcpu_kernels::{Dst, Src};
 use std::ptr::NonNull;
-
-/// An array inside a slot: the operand or result of a step.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct View {
-    /// The index of the slot.
-    pub slot: u32,
-    /// The offset in bytes of the array within the slot.
-    pub offset: usize,
-    /// The element type.
-    pub dtype: DType,
-    /// The sizes of the dimensions, outermost first.
-    pub dims: Box<[usize]>,
-    bytes: usize,
-}
-
-impl View {
-    /// Creates a view of an array of this type and shape at `offset` bytes into a slot.
-    ///
-    /// # Panics
-    /// Panics if the array is too large to address. The compiler checks shapes before it creates plans.
-    pub fn new(slot: u32, offset: usize, dtype: DType, dims: &[usize]) -> Self {
-        let bytes = byte_len(dtype, dims).expect("the compiler checks shapes");
-        Self { slot, offset, dtype, dims: dims.into(), bytes }
-    }
-
-    /// Returns the size of the array in bytes.
-    pub fn byte_len(&self) -> usize {
-        self.bytes
-    }
-}
+use std::sync::PoisonError;
 
 /// The slots of a run. Each slot is a range of memory.
 ///
@@ -64,6 +37,18 @@ struct Slot {
 
 // SAFETY: the pointers in `slots` point into blocks and arrays that the frame holds, which are `Send`. `views` is empty.
 unsafe impl Send for Frame {}
+
+/// The arrays of which blocks use parts.
+struct Parts(Vec<Slot>);
+
+impl Parts {
+    fn slots(&self) -> &[Slot] {
+        &self.0
+    }
+}
+
+// SAFETY: the pointers refer to memory that a frame holds, which may be used from any thread.
+unsafe impl Sync for Parts {}
 
 const UNBOUND: Slot = Slot { ptr: NonNull::dangling(), len: 0, writable: false, alias: false };
 
@@ -190,7 +175,7 @@ impl Frame {
         let (mut srcs, mut dsts) = std::mem::take(&mut self.views);
         for view in reads {
             let (ptr, _) = self.place(view);
-            // SAFETY: `place` returns the address of `view.bytes` bytes inside a slot. The frame holds the memory of the slot
+            // SAFETY: `place` returns the address of `view.byte_len()` bytes inside a slot. The frame holds the memory of the slot
             // (in `arena`, `held` or `results`) and is borrowed for this call. The bytes are initialized: blocks always are,
             // and foreign memory is by its type. Nothing writes them during the call. In this frame only `dsts` below writes,
             // and its views are checked to be disjoint from this one, or to have the same address for a kernel that works in
@@ -202,10 +187,10 @@ impl Frame {
             let (ptr, writable) = self.place(view);
             assert!(writable, "slot {} is read-only", view.slot);
             let start = ptr.addr().get();
-            let end = start + view.bytes;
+            let end = start + view.byte_len();
             let apart = |other: &View| {
                 let at = self.place(other).0.addr().get();
-                at >= end || at + other.bytes <= start || view.bytes == 0 || other.bytes == 0
+                at >= end || at + other.byte_len() <= start || view.byte_len() == 0 || other.byte_len() == 0
             };
             for read in reads {
                 let same = in_place && self.place(read).0 == ptr;
@@ -233,6 +218,79 @@ impl Frame {
         result
     }
 
+    /// Calls `work` with each block of rows, and with a frame whose slots are the parts of the arrays that belong to the
+    /// block. `run` calls its function once for each block, possibly on several threads.
+    ///
+    /// # Errors
+    /// Returns an error if there is not enough memory for the local arrays of a block.
+    ///
+    /// # Panics
+    /// Panics if a part exceeds its array or its slot, if the slot of a written part is read-only, or if a written part overlaps
+    /// another part other than itself.
+    pub fn row_blocks(
+        &mut self,
+        rows: &Rows,
+        allocator: &Allocator,
+        run: impl FnOnce(usize, &(dyn Fn(usize) + Sync)),
+        work: &(dyn Fn(&mut Frame, usize) + Sync),
+    ) -> Result<(), OutOfMemory> {
+        let slots: Vec<Slot> = rows.parts.iter().map(|p| self.part(rows, p)).collect();
+        let parts = Parts(slots);
+        let local: usize = rows.local.iter().map(|row| (row * rows.block).next_multiple_of(ALIGN)).sum();
+        let failure = std::sync::Mutex::new(None);
+        run(rows.blocks(), &|block| {
+            let arena = match allocator.allocate(local) {
+                Ok(arena) => arena,
+                Err(e) => return *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(e),
+            };
+            let mut inner = Frame::default();
+            inner.begin(rows.parts.len() + rows.local.len(), arena);
+            let (first, count) = (block * rows.block, rows.rows_of(block));
+            for (slot, (part, whole)) in rows.parts.iter().zip(parts.slots()).enumerate() {
+                let start = first * part.row;
+                let len = if part.is_contained { count * part.row } else { whole.len - start };
+                // SAFETY: `part` checked that the rows are in the slot. Its memory belongs to this frame, which is borrowed
+                // until all blocks have run, and the inner frame ends before. Only this block has access to these bytes, unless
+                // they are not written: written parts have only the bytes of their rows, and overlap only parts with the same
+                // rows.
+                let ptr = unsafe { whole.ptr.add(start) };
+                inner.slots[slot] = Slot { ptr, len, writable: part.is_written, alias: false };
+            }
+            let mut offset = 0;
+            for (k, row) in rows.local.iter().enumerate() {
+                inner.bind_arena((rows.parts.len() + k) as u32, offset, row * count);
+                offset += (row * rows.block).next_multiple_of(ALIGN);
+            }
+            work(&mut inner, block);
+        });
+        failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+
+    /// Returns the memory of an array of which blocks use parts, after checking that the parts of different blocks are apart if
+    /// they are written.
+    fn part(&self, rows: &Rows, part: &Part) -> Slot {
+        let (ptr, writable) = self.place(&part.view);
+        let len = part.view.byte_len();
+        let count = if part.is_contained { rows.count } else { rows.count - 1 };
+        assert!(count.checked_mul(part.row).is_some_and(|end| end <= len), "the rows exceed {:?}", part.view);
+        if part.is_written {
+            assert!(writable && part.is_contained, "slot {} is read-only", part.view.slot);
+            let (start, end) = (ptr.addr().get(), ptr.addr().get() + len);
+            for other in rows.parts.iter().filter(|other| !std::ptr::eq(*other, part)) {
+                let at = self.place(&other.view).0.addr().get();
+                let apart = at >= end || at + other.view.byte_len() <= start;
+                let same_rows = at == start && other.is_contained && other.row == part.row;
+                assert!(
+                    apart || same_rows,
+                    "the parts in slots {} and {} overlap",
+                    part.view.slot,
+                    other.view.slot
+                );
+            }
+        }
+        Slot { ptr, len, writable, alias: false }
+    }
+
     /// Returns the bytes of an array for reading.
     ///
     /// # Panics
@@ -241,7 +299,7 @@ impl Frame {
         let (ptr, _) = self.place(view);
         // SAFETY: `place` returns the address of this number of initialized bytes, which the frame holds. Writing them requires
         // a mutable borrow of the frame, which this borrow excludes.
-        unsafe { std::slice::from_raw_parts(ptr.as_ptr(), view.bytes) }
+        unsafe { std::slice::from_raw_parts(ptr.as_ptr(), view.byte_len()) }
     }
 
     /// Returns the bytes of an array for writing.
@@ -252,7 +310,7 @@ impl Frame {
         let (ptr, writable) = self.place(view);
         assert!(writable, "slot {} is read-only", view.slot);
         // SAFETY: as in `bytes`. The slot is writable, so the frame is the sole owner, and it is borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(ptr.as_ptr(), view.bytes) }
+        unsafe { std::slice::from_raw_parts_mut(ptr.as_ptr(), view.byte_len()) }
     }
 
     /// Returns the address of a view's first byte, and whether its slot is writable.
@@ -260,9 +318,9 @@ impl Frame {
     fn place(&self, view: &View) -> (NonNull<u8>, bool) {
         let slot = &self.slots[view.slot as usize];
         assert!(
-            view.bytes <= slot.len && view.offset <= slot.len - view.bytes,
+            view.byte_len() <= slot.len && view.offset <= slot.len - view.byte_len(),
             "the view of {} bytes at offset {} exceeds slot {}, which has {} bytes",
-            view.bytes,
+            view.byte_len(),
             view.offset,
             view.slot,
             slot.len
@@ -277,6 +335,7 @@ impl Frame {
 mod tests {
     use super::*;
     use crate::storage::{Allocator, AllocatorOptions};
+    use refcpu_kernels::DType;
 
     fn view(slot: u32, offset: usize, len: usize) -> View {
         View::new(slot, offset, DType::U8, &[len])

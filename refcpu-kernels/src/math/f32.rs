@@ -1,177 +1,40 @@
 //! Functions of one or two f32.
 
 use super::f64 as wide;
+use super::single::Lane;
 use super::{fma, horner};
 use crate::isa::Isa;
-use std::f32::consts::{FRAC_PI_2, FRAC_PI_4, LOG2_E, PI};
+use std::f32::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 
-/// 2^23 * 1.5: adding and subtracting it rounds to an integer, which the low mantissa bits then hold.
-const ROUND: f32 = 12_582_912.0;
-/// ln 2 in two parts, the first with trailing zeros.
-const LN_2_HI: f32 = 0.693_359_4;
-const LN_2_LO: f32 = -2.121_944_4e-4;
-
-/// Splits `x` into `n` and `r` with x = n ln 2 + r, |r| <= ln 2 / 2; `n` also as an integer. |x| must be
-/// below 2^21.
-#[inline(always)]
-fn split_ln2<I: Isa>(x: f32) -> (f32, i32, f32) {
-    let t = fma::<I, _>(x, LOG2_E, ROUND);
-    let n = t - ROUND;
-    let r = fma::<I, _>(n, -LN_2_LO, fma::<I, _>(n, -LN_2_HI, x));
-    (n, t.to_bits().wrapping_sub(ROUND.to_bits()) as i32, r)
+/// The functions of [`single`](super::single) on single numbers.
+macro_rules! single {
+    ($($(#[doc = $doc:literal])* $name:ident;)*) => {$(
+        $(#[doc = $doc])*
+        #[inline(always)]
+        pub(crate) fn $name<I: Isa>(x: f32) -> f32 {
+            super::single::$name(Lane::<I>::new(x)).0
+        }
+    )*};
 }
-
-/// Returns 2^n for -126 <= n <= 127.
-#[inline(always)]
-fn exp2i(n: i32) -> f32 {
-    f32::from_bits((n.wrapping_add(127) as u32) << 23)
-}
-
-/// Limits a value to a range; NaN remains NaN.
-#[inline(always)]
-fn limited(x: f32, low: f32, high: f32) -> f32 {
-    let x = if x > high { high } else { x };
-    if x < low { low } else { x }
-}
-
-/// Returns e^x.
-#[inline(always)]
-pub(crate) fn exp<I: Isa>(x: f32) -> f32 {
-    let (_, n, r) = split_ln2::<I>(limited(x, -104.5, 89.0));
-    let q = horner::<I, _, 5>(r, [0.5, 0.166_665_2, 0.041_666_204, 0.008_368_918, 0.001_395_058_7]);
-    let p = fma::<I, _>(r * r, q, r) + 1.0;
-    // The scaling has two steps, so that subnormal results are rounded once.
-    let half = n >> 1;
-    p * exp2i(half) * exp2i(n - half)
-}
-
-/// Returns e^x - 1.
-#[inline(always)]
-pub(crate) fn exp_m1<I: Isa>(x: f32) -> f32 {
-    let x_limited = limited(x, -40.0, 89.0);
-    let (n, index, r) = split_ln2::<I>(x_limited);
-    // The rounding error of r.
-    let high = fma::<I, _>(n, -LN_2_HI, x_limited);
-    let lost = fma::<I, _>(n, -LN_2_LO, high - r);
-    let q = horner::<I, _, 6>(
-        r,
-        [0.5, 0.166_666_67, 0.041_666_354, 0.008_333_272, 0.001_394_104_1, 1.991_444_2e-4],
-    );
-    // The scale is halved, and doubled at the end, because f32 does not represent 2^128.
-    let scale = exp2i(index - 1);
-    // 2^n (1 + r) - 1 in two parts.
-    let (whole, part) = (scale - 0.5, r * scale);
-    let sum = whole + part;
-    let rest = (whole - sum) + part;
-    let value = 2.0 * (sum + fma::<I, _>(fma::<I, _>(r * r, q, lost), scale, rest));
-    // If the series rounds to its first term, halving the scale would round a subnormal number.
-    if x.abs() < 1e-8 { x } else { value }
-}
-
-/// Returns the exponent and mantissa of a positive number: x = 2^e (1 + f) with 1 + f in [sqrt 1/2, sqrt 2).
-#[inline(always)]
-fn split_float(x: f32) -> (i32, f32) {
-    let small = x < f32::MIN_POSITIVE;
-    let bits = if small { x * 8_388_608.0 } else { x }.to_bits();
-    let bias = if small { 127 + 23 } else { 127 };
-    // Aligns the cut at sqrt 1/2 with an exponent boundary.
-    let shifted = bits.wrapping_add(0x3f80_0000 - 0x3f35_04f3);
-    let e = (shifted >> 23) as i32 - bias;
-    let m = f32::from_bits((shifted & 0x7f_ffff).wrapping_add(0x3f35_04f3));
-    (e, m - 1.0)
-}
-
-/// Returns log(2^e (1 + f)) for f in the range of [`split_float`], where `lost` must be added to the result.
-#[inline(always)]
-fn log_of_split<I: Isa>(e: i32, f: f32, lost: f32) -> f32 {
-    let e = e as f32;
-    let p = horner::<I, _, 9>(
-        f,
-        [
-            0.333_333_1,
-            -0.249_999_86,
-            0.200_022_32,
-            -0.166_692_7,
-            0.142_185_32,
-            -0.123_839_29,
-            0.118_736_51,
-            -0.117_926_78,
-            0.069_170_89,
-        ],
-    );
-    let f2 = f * f;
-    let tail = fma::<I, _>(f2, -0.5, fma::<I, _>(f2 * f, p, fma::<I, _>(e, LN_2_LO, lost)));
-    fma::<I, _>(e, LN_2_HI, f + tail)
-}
-
-/// Returns the natural logarithm.
-#[inline(always)]
-pub(crate) fn log<I: Isa>(x: f32) -> f32 {
-    let (e, f) = split_float(x);
-    let value = log_of_split::<I>(e, f, 0.0);
-    let value = if x == f32::INFINITY { x } else { value };
-    let value = if x == 0.0 { f32::NEG_INFINITY } else { value };
-    if x >= 0.0 { value } else { f32::NAN }
-}
-
-/// Returns log(1 + x).
-#[inline(always)]
-pub(crate) fn log_1p<I: Isa>(x: f32) -> f32 {
-    let u = 1.0 + x;
-    // The rounding error of u.
-    let lost = if x.abs() > 1.0 { 1.0 - (u - x) } else { x - (u - 1.0) };
-    let (e, f) = split_float(u);
-    // 2^-e is a normal number except for huge x, where nothing relevant is lost.
-    let scale = if e < 120 { exp2i(e.wrapping_neg()) } else { 0.0 };
-    // d log(1 + f) = df / (1 + f), of which a quadratic is enough.
-    let slope = fma::<I, _>(f, fma::<I, _>(f, 0.8, -1.0), 1.0);
-    let value = log_of_split::<I>(e, f, lost * scale * slope);
-    let value = if x == f32::INFINITY { x } else { value };
-    let value = if x == -1.0 { f32::NEG_INFINITY } else { value };
-    let value = if x >= -1.0 { value } else { f32::NAN };
-    if x == 0.0 { x } else { value }
-}
-
-/// Returns 1 / (1 + e^-x).
-#[inline(always)]
-pub(crate) fn logistic<I: Isa>(x: f32) -> f32 {
-    // With z = e^-|x|: z / (1 + z) left of zero, 1 / (1 + z) right of it, each with one division.
-    let z = exp::<I>(-x.abs());
-    let sum = 1.0 + z;
-    let top = if x < 0.0 { z } else { 1.0 };
-    let inverse = 1.0 / sum;
-    let value = top * inverse;
-    // The rounding errors of the sum and of the division.
-    let lost = (1.0 - sum) + z;
-    let rest = fma::<I, _>(-value, lost, fma::<I, _>(-value, sum, top));
-    let value = if I::FMA { fma::<I, _>(rest, inverse, value) } else { top / sum };
-    if x.is_nan() { x } else { value }
-}
-
-/// Returns the hyperbolic tangent.
-#[inline(always)]
-pub(crate) fn tanh<I: Isa>(x: f32) -> f32 {
-    let a = x.abs();
-    let u = x * x;
-    let p = horner::<I, _, 6>(
-        u,
-        [-0.333_333_3, 0.133_331_58, -0.053_940_587, 0.021_666_45, -0.008_092_165, 0.002_064_803_6],
-    );
-    let small = fma::<I, _>(u * x, p, x);
-    // 1 - 2 / (e^2a + 1), which is 1 for a >= 9.02. The sum e^2a + 1 consists of 2^n + 1 and the rest.
-    let limit = if a > 9.1 { 9.1 } else { a };
-    let (_, n, r) = split_ln2::<I>(2.0 * limit);
-    let q = horner::<I, _, 5>(r, [0.5, 0.166_665_2, 0.041_666_204, 0.008_368_918, 0.001_395_058_7]);
-    let scale = exp2i(n);
-    let sum = fma::<I, _>(fma::<I, _>(r * r, q, r), scale, scale + 1.0);
-    let inverse = 1.0 / sum;
-    let part = 2.0 * inverse;
-    let high = 1.0 - part;
-    // The rounding errors of the division and of the subtraction.
-    let lost = if I::FMA { fma::<I, _>(-inverse, sum, 1.0) * part } else { 0.0 };
-    let large = (high + (((1.0 - high) - part) - lost)).copysign(x);
-    let value = if a < 0.7 { small.copysign(x) } else { large };
-    if x.is_nan() { x } else { value }
+single! {
+    /// Returns e^x.
+    exp;
+    /// Returns e^x - 1.
+    exp_m1;
+    /// Returns the natural logarithm.
+    log;
+    /// Returns log(1 + x).
+    log_1p;
+    /// Returns 1 / (1 + e^-x).
+    logistic;
+    /// Returns the hyperbolic tangent.
+    tanh;
+    /// Returns 1 / sqrt(x).
+    rsqrt;
+    /// Returns the error function.
+    erf;
+    /// Returns the inverse of the error function.
+    erf_inv;
 }
 
 /// The largest magnitude for which [`sin`], [`cos`] and [`tan`] are accurate; [`slow_trig`] handles larger
@@ -530,21 +393,6 @@ pub(crate) fn cbrt(x: f32) -> f32 {
     if plain { x } else { (y as f32).copysign(x) }
 }
 
-/// Returns 1 / sqrt(x).
-#[inline(always)]
-pub(crate) fn rsqrt<I: Isa>(x: f32) -> f32 {
-    let root = x.sqrt();
-    let y = 1.0 / root;
-    if !I::FMA {
-        return y;
-    }
-    // The rounding errors of the root and of the division. They are not numbers at zero and infinity.
-    let root_lost = fma::<I, _>(-root, root, x) * y * (0.5 * y);
-    let rest = fma::<I, _>(-root, y, 1.0) - root_lost;
-    let value = fma::<I, _>(y, rest, y);
-    if x > 0.0 && x < f32::INFINITY { value } else { y }
-}
-
 /// Returns x^y.
 #[inline(always)]
 pub(crate) fn pow<I: Isa>(x: f32, y: f32) -> f32 {
@@ -577,44 +425,6 @@ pub(crate) fn rem(a: f32, b: f32) -> f32 {
 /// See [`rem`].
 pub(crate) const REMAINDER_LIMIT: f32 = 1e8;
 
-/// Returns the error function.
-#[inline(always)]
-pub(crate) fn erf<I: Isa>(x: f32) -> f32 {
-    let a = x.abs();
-    let u = x * x;
-    let p = horner::<I, _, 7>(
-        u,
-        [
-            0.128_379_17,
-            -0.376_126_34,
-            0.112_836_94,
-            -0.026_859_27,
-            0.005_200_635,
-            -8.137_440_4e-4,
-            8.345_225e-5,
-        ],
-    );
-    let small = fma::<I, _>(x, p, x);
-    let t = if a > 3.95 { 3.95 } else { a };
-    let e = horner::<I, _, 8>(
-        t,
-        [
-            -1.746_900_6e-4,
-            1.129_515,
-            0.633_346_86,
-            0.108_280_16,
-            -0.025_119_475,
-            0.004_171_082,
-            -0.000_434_466_6,
-            2.109_540_6e-5,
-        ],
-    );
-    let large = (1.0 - exp::<I>(-e)).copysign(x);
-    let large = if a > 3.95 { 1f32.copysign(x) } else { large };
-    let value = if a < 0.93 { small } else { large };
-    if x.is_nan() { x } else { value }
-}
-
 /// Returns the complementary error function.
 #[inline(always)]
 pub(crate) fn erfc<I: Isa>(x: f32) -> f32 {
@@ -643,44 +453,4 @@ pub(crate) fn erfc<I: Isa>(x: f32) -> f32 {
     let positive = exp_narrow::<I>(-a * a) * p;
     let v = if x < 0.0 { 2.0 - positive } else { positive };
     if x.is_nan() { x } else { v as f32 }
-}
-
-/// Returns the inverse of the error function.
-#[inline(always)]
-pub(crate) fn erf_inv<I: Isa>(x: f32) -> f32 {
-    // A function of w = -log(1 - x^2) times x, in two pieces.
-    let a = x.abs();
-    let w = -log::<I>((1.0 - a) * (1.0 + a));
-    let s = w - 2.5;
-    let central = horner::<I, _, 9>(
-        s,
-        [
-            1.501_409_4,
-            0.246_640_73,
-            -0.004_177_707_7,
-            -0.001_253_707_6,
-            2.186_019_8e-4,
-            -4.396_737_5e-6,
-            -3.528_786_7e-6,
-            3.437_216_5e-7,
-            2.852_814_6e-8,
-        ],
-    );
-    let t = w.sqrt() - 3.0;
-    let tail = horner::<I, _, 9>(
-        t,
-        [
-            2.832_977,
-            1.001_674_6,
-            0.009_432_033,
-            -0.007_632_6,
-            0.005_783_996,
-            -0.003_633_868_4,
-            0.001_253_411,
-            6.091_815_6e-5,
-            -1.319_323_4e-4,
-        ],
-    );
-    let v = x * if w < 5.0 { central } else { tail };
-    if a == 1.0 { f32::INFINITY.copysign(x) } else { v }
 }

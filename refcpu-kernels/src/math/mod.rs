@@ -8,6 +8,7 @@
 pub(crate) mod complex;
 pub(crate) mod f32;
 pub(crate) mod f64;
+pub(crate) mod single;
 #[cfg(test)]
 mod tests;
 

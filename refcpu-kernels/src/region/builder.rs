@@ -1,6 +1,7 @@
 //! The typed front end that builds regions.
 
 use super::lower::lower;
+use super::native::Native;
 use super::node::Node;
 use super::schedule::compacted;
 use super::{Access, InputSpec, OutputSpec, Region, RegionError};
@@ -443,7 +444,7 @@ impl Builder {
             return fail(format!("the size of the iteration space {dims:?} overflows"));
         }
         let (nodes, outputs) = compacted(nodes, outputs);
-        let program = lower(&dims, trailing, &inputs, nodes.clone(), &outputs)?;
+        let program = lower(&dims, trailing, &inputs, nodes.clone(), &outputs, None)?;
         let input_lens = inputs
             .iter()
             .map(|i| match i.access.bounds(&dims) {
@@ -451,7 +452,8 @@ impl Builder {
                 _ => 0,
             })
             .collect();
-        Ok(Region { dims, inputs, outputs, trailing, nodes, program, input_lens })
+        let native = std::sync::Arc::new(Native::new(&nodes));
+        Ok(Region { dims, inputs, outputs, trailing, nodes, program, native, input_lens })
     }
 
     fn check(&self, v: Val) -> Result<(), RegionError> {

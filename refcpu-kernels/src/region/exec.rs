@@ -148,7 +148,7 @@ fn check(region: &Region, inputs: &[Src<'_>], outputs: &[Dst<'_>]) {
 }
 
 fn run_at(pool: &Pool, region: &Region, inputs: &[Src<'_>], outputs: &[*mut u8], bounced: &mut [bool]) {
-    let program = &region.program;
+    let program = region.program();
     let g = &program.loops;
     for (store, b) in program.stores.iter().zip(bounced.iter_mut()) {
         let at = outputs[store.output as usize].cast_const();
@@ -168,7 +168,7 @@ fn run_at(pool: &Pool, region: &Region, inputs: &[Src<'_>], outputs: &[*mut u8],
         }
     }
     let frame = Frame { program, inputs, outputs, bounced };
-    let total_ns = region.estimated_ns();
+    let total_ns = program.estimated_ns();
     if !program.reductions.is_empty() && g.segment == 0 {
         return frame.reduce_rows(pool, total_ns);
     }
@@ -408,6 +408,7 @@ impl Frame<'_> {
                     Step::Kernel { kernel, dst, src } => {
                         kernel.call(at(dst), [at(src[0]), at(src[1]), at(src[2])], n)
                     }
+                    Step::Chain { chain } => self.program.chains[usize::from(chain)].run(table, n),
                     Step::Gather { load } => {
                         let load = &self.program.loads[usize::from(load)];
                         let base = self.row_base(load, row);

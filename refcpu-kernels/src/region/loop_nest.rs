@@ -92,6 +92,12 @@ impl LoopNest {
         }
     }
 
+    /// Returns the lengths of tiles: that of full ones, and that of the last one of a row.
+    pub(super) fn tile_lengths(&self) -> Vec<usize> {
+        let lengths = [self.tile.min(self.row_len), self.row_len % self.tile];
+        lengths.into_iter().filter(|n| *n > 0).collect()
+    }
+
     /// Returns the number of tiles of all rows.
     pub(super) fn tiles(&self) -> usize {
         self.rows * self.tiles_per_row

@@ -1,5 +1,6 @@
 //! Lowers nodes to a program: assigns slots and registers to values, and selects kernels.
 
+use super::chain::{self, Chain, Source};
 use super::loop_nest::{LoopIndex, LoopNest};
 use super::node::Node;
 use super::program::{Load, LoadKind, Program, Reduction, Slot, Step, Store};
@@ -8,19 +9,27 @@ use super::{InputSpec, OutputSpec, RegionError};
 use crate::tile::reduce::reducer;
 use crate::tile::{self, Kernel, Opcode};
 use crate::{ComputeType, ReduceOp};
-use std::collections::{BTreeMap, HashMap};
+use refcpu_codegen::InstructionSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+/// The largest number of roundings to narrow floats in a region for which they are part of chains. Chains of many roundings, each
+/// of which waits for the one before, take longer than loops over tiles.
+const MAX_ROUNDINGS: usize = 4;
 
 /// Returns the program that computes the outputs from the inputs over the iteration space `dims`. Reductions
-/// are over the `trailing` innermost dimensions.
+/// are over the `trailing` innermost dimensions. With an instruction set, operations are combined to chains of machine code where
+/// it has them.
 ///
 /// # Errors
-/// Returns an error if there are too many values, or no kernel for an operation.
+/// Returns an error if there are too many values, or no kernel for an operation, or if a chain cannot be compiled.
 pub(super) fn lower(
     dims: &[usize],
     trailing: Option<usize>,
     inputs: &[InputSpec],
     mut nodes: Vec<Node>,
     outputs: &[OutputSpec],
+    set: Option<InstructionSet>,
 ) -> Result<Program, RegionError> {
     fuse_multiply_adds(&mut nodes, outputs);
     let order = schedule(&nodes, outputs);
@@ -34,10 +43,19 @@ pub(super) fn lower(
     }
     let loops = LoopNest::new(dims, trailing, &accesses, &iotas);
     let mut lowering = Lowering::new(loops, inputs, &nodes, outputs);
-    let last_use = last_uses(&nodes, &order, outputs);
-    for (at, &id) in order.iter().enumerate() {
-        lowering.node(id)?;
-        lowering.release(nodes[id as usize].args(), |a| last_use[a as usize] == at);
+    let groups = match set {
+        Some(set) => lowering.groups(&order, set),
+        None => order.iter().map(|id| vec![*id]).collect(),
+    };
+    let last_use = last_uses(&nodes, &groups, outputs);
+    for (at, group) in groups.iter().enumerate() {
+        match (&group[..], set) {
+            ([id], _) => lowering.node(*id)?,
+            (ids, Some(set)) => lowering.chain(ids, set, |id| last_use[id as usize] > at)?,
+            (_, None) => unreachable!("without machine code, groups have one node"),
+        }
+        let args = group.iter().flat_map(|id| nodes[*id as usize].args());
+        lowering.release(args.copied().filter(|a| !group.contains(a) && last_use[*a as usize] == at));
     }
     for (index, output) in outputs.iter().enumerate() {
         match output.reduce {
@@ -48,20 +66,19 @@ pub(super) fn lower(
     Ok(lowering.finish())
 }
 
-/// Returns the position in `order` of the last use of each node, or `usize::MAX` if its register cannot be
-/// reused.
-fn last_uses(nodes: &[Node], order: &[u32], outputs: &[OutputSpec]) -> Vec<usize> {
+/// Returns the last group of `groups` that uses each node, or `usize::MAX` if its register cannot be reused.
+fn last_uses(nodes: &[Node], groups: &[Vec<u32>], outputs: &[OutputSpec]) -> Vec<usize> {
     let mut last_use = vec![0; nodes.len()];
-    for (at, id) in order.iter().enumerate() {
-        for a in nodes[*id as usize].args() {
+    for (at, group) in groups.iter().enumerate() {
+        for a in group.iter().flat_map(|id| nodes[*id as usize].args()) {
             last_use[*a as usize] = at;
         }
     }
-    for id in order {
+    for id in groups.iter().filter(|g| g.len() == 1).map(|g| g[0]) {
         // Both values have the same register, which neither may release while the other has users.
-        if let Node::Op { opcode: Opcode::Reinterpret, args: [from, ..], .. } = nodes[*id as usize] {
+        if let Node::Op { opcode: Opcode::Reinterpret, args: [from, ..], .. } = nodes[id as usize] {
             last_use[from as usize] = usize::MAX;
-            last_use[*id as usize] = usize::MAX;
+            last_use[id as usize] = usize::MAX;
         }
     }
     for o in outputs {
@@ -76,6 +93,18 @@ enum Rate {
     Once,
     Row,
     Element,
+}
+
+impl Rate {
+    /// Returns the rate of an input with these strides along the outer and the inner loops.
+    fn of_strides(outer: &[isize], inner: &[isize]) -> Self {
+        let moves = |strides: &[isize]| strides.iter().any(|s| *s != 0);
+        match (moves(inner), moves(outer)) {
+            (true, _) => Self::Element,
+            (false, true) => Self::Row,
+            (false, false) => Self::Once,
+        }
+    }
 }
 
 /// A lowered value.
@@ -153,6 +182,96 @@ impl<'a> Lowering<'a> {
             read_at: BTreeMap::new(),
             hundredths: 0,
         }
+    }
+
+    /// Divides the nodes into groups in an order in which they can be computed: chains, and all other nodes alone.
+    ///
+    /// The level of a node is the number of changes between chains and other nodes on a path to it, so that all operations of a
+    /// level can be computed together.
+    fn groups(&self, order: &[u32], set: InstructionSet) -> Vec<Vec<u32>> {
+        let mut rates = vec![Rate::Once; self.nodes.len()];
+        let mut levels = vec![0usize; self.nodes.len()];
+        let mut groups: Vec<Vec<Vec<u32>>> = vec![];
+        let is_rounding = |node: &Node| matches!(node, Node::Op { opcode: Opcode::Round(_), .. });
+        let rounds =
+            order.iter().filter(|id| is_rounding(&self.nodes[**id as usize])).count() <= MAX_ROUNDINGS;
+        for &id in order {
+            let node = &self.nodes[id as usize];
+            let args = node.args().iter().map(|a| *a as usize);
+            let rate = match node {
+                Node::Op { .. } => args.clone().map(|a| rates[a]).max().unwrap_or(Rate::Once),
+                Node::Const { .. } => Rate::Once,
+                Node::Input { index, .. } => {
+                    let (outer, inner) = self.program.loops.strides(&self.inputs[*index as usize].access);
+                    Rate::of_strides(&outer, &inner)
+                }
+                Node::Iota { dim, .. } => match self.program.loops.loop_over(*dim as usize) {
+                    None => Rate::Once,
+                    Some(LoopIndex::Outer(_)) => Rate::Row,
+                    Some(LoopIndex::Inner(_)) => Rate::Element,
+                },
+            };
+            let in_chain = rate == Rate::Element
+                && (rounds || !is_rounding(node))
+                && chain::operation(self.nodes, node, set).is_some();
+            let below = args.map(|a| levels[a]).max().unwrap_or(0);
+            let level = if in_chain == (below % 2 == 1) { below } else { below + 1 };
+            (rates[id as usize], levels[id as usize]) = (rate, level);
+            groups.resize_with(groups.len().max(level + 1), Vec::new);
+            match groups[level].last_mut() {
+                Some(chain) if in_chain => chain.push(id),
+                _ => groups[level].push(vec![id]),
+            }
+        }
+        groups.into_iter().flatten().collect()
+    }
+
+    /// Adds the chain of these operations. `is_used` returns `true` for those whose values are used outside of it.
+    fn chain(
+        &mut self,
+        ids: &[u32],
+        set: InstructionSet,
+        is_used: impl Fn(u32) -> bool,
+    ) -> Result<(), RegionError> {
+        let own: HashSet<u32> = ids.iter().copied().collect();
+        let mut sources = HashMap::new();
+        for a in ids.iter().flat_map(|id| self.nodes[*id as usize].args()).filter(|a| !own.contains(a)) {
+            let source = match self.nodes[*a as usize] {
+                Node::Const { bits, .. } => Source::Constant(bits as u64),
+                _ if self.value(*a).rate != Rate::Element => Source::Single(self.value(*a).slot),
+                _ => {
+                    self.reads(self.value(*a).slot);
+                    Source::Tile(self.value(*a).slot)
+                }
+            };
+            sources.insert(*a, source);
+        }
+        let chain = self.program.chains.len() as u16;
+        self.program.tile_code.push(Step::Chain { chain });
+        let mut results = vec![];
+        for id in ids.iter().copied().filter(|id| is_used(*id)) {
+            let size = self.nodes[id as usize].ty().size();
+            // A chain reads each element before it writes it, so that the next step is the first to come after the store.
+            let slot = match self.direct.get(&id) {
+                Some(output) => self.store(*output, size)?,
+                None => self.tile(size)?,
+            };
+            self.values[id as usize] = Some(Value { slot, rate: Rate::Element });
+            results.push((id, slot));
+        }
+        for id in ids {
+            let node = &self.nodes[*id as usize];
+            let Node::Op { opcode, ty, .. } = *node else { continue };
+            let types: Vec<ComputeType> = node.args().iter().map(|a| self.nodes[*a as usize].ty()).collect();
+            self.hundredths += u64::from(tile::cost(opcode, ty, &types).div_ceil(2));
+        }
+        let parts = Chain { nodes: self.nodes, ids, sources, results };
+        let code = parts.compile(&self.program.loops.tile_lengths(), set).map_err(|e| {
+            crate::native::report(&e);
+            RegionError(e.to_string())
+        })?;
+        self.program.chains.push(Arc::new(code));
+        Ok(())
     }
 
     fn slot(&mut self, slot: Slot) -> Result<u16, RegionError> {
@@ -238,12 +357,12 @@ impl<'a> Lowering<'a> {
         let access = &self.inputs[index as usize].access;
         let (outer, inner) = self.program.loops.strides(access);
         let (dims, inner) = merged(&self.program.loops.inner, &inner);
-        let (kind, rate) = if inner.iter().any(|s| *s != 0) {
-            (if inner == [1] { LoadKind::InPlace } else { LoadKind::Gather }, Rate::Element)
-        } else if outer.iter().any(|s| *s != 0) {
-            (LoadKind::PerRow, Rate::Row)
-        } else {
-            (LoadKind::Once, Rate::Once)
+        let rate = Rate::of_strides(&outer, &inner);
+        let kind = match rate {
+            Rate::Element if inner == [1] => LoadKind::InPlace,
+            Rate::Element => LoadKind::Gather,
+            Rate::Row => LoadKind::PerRow,
+            Rate::Once => LoadKind::Once,
         };
         let load = self.program.loads.len() as u16;
         let slot = if kind == LoadKind::Gather {
@@ -330,9 +449,9 @@ impl<'a> Lowering<'a> {
         Ok((kernel, src))
     }
 
-    /// Releases the registers of the operands that are not used again.
-    fn release(&mut self, args: &[u32], is_last_use: impl Fn(u32) -> bool) {
-        let mut dead: Vec<u32> = args.iter().copied().filter(|a| is_last_use(*a)).collect();
+    /// Releases the registers of values that are not used again.
+    fn release(&mut self, dead: impl Iterator<Item = u32>) {
+        let mut dead: Vec<u32> = dead.collect();
         dead.sort_unstable();
         dead.dedup();
         for a in dead {

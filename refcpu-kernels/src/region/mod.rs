@@ -34,13 +34,18 @@
 //! ```
 
 mod builder;
+mod chain;
+#[cfg(test)]
+mod chain_tests;
 mod display;
 mod exec;
 mod gather;
 mod loop_nest;
 mod lower;
+mod native;
 pub(crate) mod node;
 mod program;
+mod rows;
 mod schedule;
 mod simplify;
 #[cfg(test)]
@@ -49,6 +54,7 @@ mod tests;
 pub use builder::{Builder, MAX_NODES, Val};
 pub use exec::{run, run_scalar};
 pub(crate) use gather::splat;
+pub use rows::RowAccess;
 
 pub use crate::tile::{Direction, Order};
 
@@ -153,6 +159,7 @@ pub struct Region {
     trailing: Option<usize>,
     nodes: Vec<Node>,
     program: program::Program,
+    native: std::sync::Arc<native::Native>,
     /// The largest element number that is read from each input, plus one.
     input_lens: Vec<usize>,
 }
@@ -191,7 +198,12 @@ impl Region {
 
     /// Returns the estimated time of a run on one thread with all arrays in cache, in nanoseconds.
     pub fn estimated_ns(&self) -> f64 {
-        self.program.ns_per_tile * self.program.loops.tiles() as f64
+        self.program.estimated_ns()
+    }
+
+    /// Returns the program for the next run: with machine code, if there is any.
+    fn program(&self) -> &program::Program {
+        self.native.program(self).unwrap_or(&self.program)
     }
 
     /// Returns `true` if the array of input `input` can have the address of output `output`, because each

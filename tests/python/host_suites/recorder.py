@@ -8,7 +8,6 @@ folder of the tests, and `HOST_SUITE_SAMPLE` the number of tests to run of each 
 import collections
 import functools
 import json
-import math
 import os
 import pathlib
 
@@ -42,7 +41,13 @@ def sample(items: list) -> list:
     files = collections.defaultdict(list)
     for item in items:
         files[item.path].append(item)
-    return [item for tests in files.values() for item in tests[:: math.ceil(len(tests) / most)]]
+    return [item for tests in files.values() for item in spread(tests, most)]
+
+
+def spread(tests: list, most: int) -> list:
+    """Exactly `most` elements at equal distances, or all if there are fewer."""
+    count = min(most, len(tests))
+    return [tests[at * len(tests) // count] for at in range(count)]
 
 
 def pytest_collection_modifyitems(config, items):

@@ -35,7 +35,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     }
     let mut go = Command::new("go");
     go.args(["test", "-count=1", "-mod=readonly", "./..."]).current_dir(workspace::root().join("tests/go"));
-    go.env("PJRT_PLUGIN_LIBRARY_PATH", &plugins);
+    go.env("PJRT_PLUGIN_LIBRARY_PATH", &plugins).env("GOMLX_BACKEND", "xla:cpu");
     // Without this variable, the client downloads a plugin of XLA's if it finds none.
     go.env("GOMLX_NO_AUTO_INSTALL", "1");
     let (status, _) = watch(&mut go)?;

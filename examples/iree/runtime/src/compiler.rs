@@ -66,6 +66,9 @@ impl Compiler {
     /// Returns NOT_FOUND if the library cannot be loaded, or INCOMPATIBLE if it is not a compiler with the interface 1.4 or a
     /// newer minor version.
     pub fn load(path: &Path) -> Result<Self> {
+        // The initialization of the library is not thread-safe.
+        static LOADING: Mutex<()> = Mutex::new(());
+        let _one_at_a_time = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: The library is the one that the caller names as the compiler. Its initialization has no preconditions.
         let api = unsafe { sys::IreeCompiler::open(path) };
         let api = api.map_err(|error| match error {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::ir::ops::Concatenate;
 use crate::ir::{
-    Body, ComparisonDirection, ElementKind, ElementType, Op, OpId, Operation, TensorType, ValueId,
-    integer_value,
+    Body, ComparisonDirection, ElementKind, ElementType, Literal, LiteralData, Op, OpId, Operation,
+    TensorType, ValueId, integer_value,
 };
 
 /// The maximum number of elements of a known value. Shapes have fewer.
@@ -52,6 +52,22 @@ impl Known {
             ElementType::I1 => cx.moved().or_else(|| cx.logical()),
             element if element.is_integer() => cx.moved().or_else(|| cx.arithmetic()),
             _ => None,
+        }
+    }
+}
+
+/// Returns the element that all elements of a value equal, as a scalar literal, if it is a constant or the broadcast of one.
+pub(crate) fn constant_splat(body: &Body, mut value: ValueId) -> Option<Literal> {
+    loop {
+        let op = body.op(body.defining_op(value)?);
+        match &op.kind {
+            Op::Constant(constant) => {
+                let element = constant.value.splat()?.into_owned();
+                let ty = constant.value.ty().with_dims([]);
+                return Literal::new(ty, LiteralData::Splat(element.into())).ok();
+            }
+            Op::BroadcastInDim(_) | Op::Reshape(_) => value = *op.operands.first()?,
+            _ => return None,
         }
     }
 }

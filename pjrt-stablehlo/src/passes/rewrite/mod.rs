@@ -10,6 +10,7 @@ mod rewriter;
 mod values;
 
 pub(super) use errors::{definite, mismatch, part_of, unsupported};
+pub(super) use known::constant_splat;
 pub(super) use narrow::{is_dynamic, meet};
 pub(super) use origins::Origins;
 pub(super) use rewriter::{Pass, Replacement, Rewriter, rewrite};

@@ -1,5 +1,7 @@
 //! Regions and calls of the program that is being rewritten.
 
+use std::collections::HashMap;
+
 use super::errors::unsupported;
 use super::rewriter::{Continuation, End, Frame, Rewriter, Values};
 use crate::Error;
@@ -27,7 +29,7 @@ impl<'m> Rewriter<'m> {
             let target = self.b.body.add_block(target_region);
             self.block_arguments(activation, block, target);
             self.pass.begin_region(&mut self.b, id, target);
-            self.frames.push(Frame { activation, block, next: 0, target, end: End::Copy, lift: None });
+            self.frames.push(Frame { activation, block, next: 0, target, end: End::Copy });
         }
     }
 
@@ -43,26 +45,97 @@ impl<'m> Rewriter<'m> {
         then: Box<Continuation>,
     ) -> Result<(), Error> {
         let block = self.region_block(op, index)?;
-        self.begin_block(block, arguments, target, End::Then(then), None)
+        self.begin_block(block, arguments, target, End::Then(then))
     }
 
-    /// Replaces a `map` by its computation on whole tensors.
-    pub(crate) fn lift_region(
+    /// Applies the computation of scalars in a region to whole tensors of one shape, element by element. Returns the values that
+    /// the region returns.
+    ///
+    /// # Errors
+    /// Returns an error if an operation of the region is not elementwise.
+    pub(crate) fn apply_region(
         &mut self,
         op: &'m Operation,
-        arguments: Vec<ValueId>,
+        index: usize,
+        arguments: &[ValueId],
+    ) -> Result<Vec<ValueId>, Error> {
+        let body = self.old_body();
+        let block = body.block(self.region_block(op, index)?);
+        if block.arguments.len() != arguments.len() {
+            let message = format!(
+                "expected a region with {} arguments, found {}",
+                arguments.len(),
+                block.arguments.len()
+            );
+            return Err(unsupported(message));
+        }
+        let dims = arguments.first().map_or_else(Vec::new, |&argument| self.b.dims(argument));
+        let mut values: HashMap<ValueId, ValueId> =
+            block.arguments.iter().copied().zip(arguments.iter().copied()).collect();
+        for &id in &block.ops {
+            let inner = body.op(id);
+            let operands = self.whole_operands(&inner.operands, &values, &dims);
+            if inner.info().has(Trait::Terminator) {
+                return Ok(operands);
+            }
+            let results = self.applied(op, inner, &operands, &dims)?;
+            values.extend(inner.results.zip(results));
+        }
+        Err(unsupported(format!("region {index} returns no values")))
+    }
+
+    /// Returns the tensors for operands in a region. Scalars from outside of the region are broadcast.
+    fn whole_operands(
+        &mut self,
+        operands: &[ValueId],
+        values: &HashMap<ValueId, ValueId>,
         dims: &[i64],
-    ) -> Result<(), Error> {
-        let block = self.region_block(op, 0)?;
-        let target = self.b.block;
-        self.begin_block(block, arguments, target, End::Results(op), Some(dims.into()))
+    ) -> Vec<ValueId> {
+        let mut whole = Vec::with_capacity(operands.len());
+        for operand in operands {
+            match values.get(operand) {
+                Some(&value) => whole.push(value),
+                None => whole.extend(self.flat(&[*operand])),
+            }
+        }
+        whole.into_iter().map(|value| self.b.broadcast_scalar(value, dims)).collect()
+    }
+
+    /// Adds an operation of a region of `outer`, whose scalars become tensors of these sizes. Returns its results.
+    fn applied(
+        &mut self,
+        outer: &Operation,
+        op: &Operation,
+        operands: &[ValueId],
+        dims: &[i64],
+    ) -> Result<Vec<ValueId>, Error> {
+        let is_constant = matches!(op.kind, Op::Constant(_));
+        if !is_constant && !op.info().has(Trait::Elementwise) && !matches!(op.kind, Op::BitcastConvert(_)) {
+            return Err(unsupported(format!(
+                "the computation of '{outer}' can be decomposed only if all its operations are elementwise, found '{}'; \
+                 keep '{outer}' in the set of core operations",
+                op.kind.name(),
+                outer = outer.kind.name()
+            )));
+        }
+        let location = op.location.clone();
+        let outer = std::mem::replace(&mut self.b.location, location);
+        let types = self.result_types(op).into_iter().map(|ty| match ty {
+            Type::Tensor(tensor) if !is_constant => tensor.with_dims(dims).into(),
+            other => other,
+        });
+        let types: Vec<Type> = types.collect();
+        let results = self.b.op_of_types(op.kind.clone(), operands, types);
+        let results = results.into_iter().map(|value| self.b.broadcast_scalar(value, dims)).collect();
+        self.b.location = outer;
+        Ok(results)
     }
 
     /// Replaces an `async_start` by the operation in its region.
     pub(crate) fn start(&mut self, op: &'m Operation) -> Result<(), Error> {
         let block = self.region_block(op, 0)?;
         let (arguments, target) = (self.flat(&op.operands), self.b.block);
-        self.begin_block(block, arguments, target, End::Results(op), None)
+        self.begin_block(block, arguments, target, End::Results(op))
     }
 
     /// Returns the current operation, for the rules of the verifier.
@@ -84,12 +157,11 @@ impl<'m> Rewriter<'m> {
         arguments: Vec<ValueId>,
         target: BlockId,
         end: End<'m>,
-        lift: Option<Box<[i64]>>,
     ) -> Result<(), Error> {
         let activation = self.frame().activation;
         let old = &self.activations[activation].function.body.block(block).arguments;
         self.bind_arguments(activation, old, arguments)?;
-        self.frames.push(Frame { activation, block, next: 0, target, end, lift });
+        self.frames.push(Frame { activation, block, next: 0, target, end });
         Ok(())
     }
 
@@ -133,7 +205,7 @@ impl<'m> Rewriter<'m> {
         let activation = self.activations.len() - 1;
         self.bind_arguments(activation, &function.body.block(block).arguments, arguments)?;
         let target = self.b.block;
-        self.frames.push(Frame { activation, block, next: 0, target, end: End::Inlined(op), lift: None });
+        self.frames.push(Frame { activation, block, next: 0, target, end: End::Inlined(op) });
         Ok(())
     }
 
@@ -150,35 +222,7 @@ impl<'m> Rewriter<'m> {
         self.activate(index, function, self.b.location.clone());
         let activation = self.activations.len() - 1;
         self.block_arguments(activation, block, target);
-        self.frames.push(Frame { activation, block, next: 0, target, end: End::Region, lift: None });
-        Ok(())
-    }
-
-    /// Copies an operation of a `map`'s computation, whose scalars become tensors of these sizes.
-    pub(super) fn lifted(&mut self, op: &'m Operation, dims: &[i64]) -> Result<(), Error> {
-        let is_constant = matches!(op.kind, Op::Constant(_));
-        if !is_constant && !op.info().has(Trait::Elementwise) && !matches!(op.kind, Op::BitcastConvert(_)) {
-            return Err(unsupported(
-                "the computation of 'stablehlo.map' can be decomposed only if all its operations are elementwise; \
-                 keep 'stablehlo.map' in the set of core operations",
-            ));
-        }
-        if is_constant {
-            self.copy(op)?;
-            let scalars = self.flat(&op.results.collect::<Vec<_>>());
-            let values = scalars.into_iter().map(|scalar| self.b.broadcast_scalar(scalar, dims)).collect();
-            self.bind(op, values);
-            return Ok(());
-        }
-        let operands = self.flat(&op.operands);
-        let operands: Vec<ValueId> = operands.into_iter().map(|x| self.b.broadcast_scalar(x, dims)).collect();
-        let results = self.result_types(op).into_iter().map(|ty| match ty {
-            Type::Tensor(tensor) => tensor.with_dims(dims).into(),
-            other => other,
-        });
-        let id = self.b.add_op(op.kind.clone(), &operands, results);
-        let values = self.b.body.op(id).results.collect();
-        self.bind(op, values);
+        self.frames.push(Frame { activation, block, next: 0, target, end: End::Region });
         Ok(())
     }
 

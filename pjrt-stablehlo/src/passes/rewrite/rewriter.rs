@@ -161,8 +161,6 @@ pub(super) struct Frame<'m> {
     pub(super) next: usize,
     pub(super) target: BlockId,
     pub(super) end: End<'m>,
-    /// The sizes that scalars are broadcast to in the computation of a `map`.
-    pub(super) lift: Option<Box<[i64]>>,
 }
 
 /// The action at the end of a block.
@@ -226,7 +224,7 @@ impl<'m> Rewriter<'m> {
     /// Copies a function from its entry block, whose arguments have been bound.
     pub(crate) fn run_from(&mut self, entry: BlockId) -> Result<(), Error> {
         let target = self.b.block;
-        self.frames.push(Frame { activation: 0, block: entry, next: 0, target, end: End::Copy, lift: None });
+        self.frames.push(Frame { activation: 0, block: entry, next: 0, target, end: End::Copy });
         self.run()
     }
 
@@ -319,10 +317,6 @@ impl<'m> Rewriter<'m> {
     }
 
     fn operation(&mut self, op: &'m Operation) -> Result<(), Error> {
-        let lift = self.frames.last().and_then(|frame| frame.lift.clone());
-        if let Some(dims) = lift {
-            return self.lifted(op, &dims);
-        }
         let first_new = self.b.body.num_ops();
         let values = match self.pass.replacement(self, op)? {
             Replacement::Copy => return self.copy(op),

@@ -92,9 +92,10 @@ pub(super) fn torch_index_select(r: &mut Rewriter<'_>, op: &Operation) -> Result
 }
 
 /// Decomposes `map`.
-pub(super) fn map<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<(), Error> {
-    let (operands, result) = (r.tensors(op)?, r.result(op)?);
-    r.lift_region(op, operands, result.dims())
+pub(super) fn map<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<ValueId>, Error> {
+    let operands = r.tensors(op)?;
+    r.result(op)?;
+    r.apply_region(op, 0, &operands)
 }
 
 /// Replaces an operation by its operands.

@@ -51,7 +51,7 @@ impl Rewrite {
             }
             Rewrite::Float(formula) => {
                 let x = real_operand(r, op)?;
-                formula(&mut r.b, x)
+                formulas::with_sign(&mut r.b, &[x], |b, x| formula(b, x[0]))
             }
             Rewrite::Value(rule) => rule(r, op)?,
             Rewrite::Values(rule) => return rule(r, op).map(Some),

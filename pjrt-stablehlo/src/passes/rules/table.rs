@@ -1,11 +1,14 @@
 //! The table of rules for the operations of the op table.
 
 use super::rule::Rewrite;
-use super::{batch_norm, chlo, dynamic, einsum, legacy, ragged_all_to_all, select_and_scatter};
+use super::{
+    batch_norm, chlo, dynamic, einsum, elementwise, indexing, legacy, linear_algebra, movement, products,
+    ragged_all_to_all, reductions, select_and_scatter,
+};
 use crate::Error;
-use crate::formulas::elementwise;
+use crate::formulas::{arithmetic, complex, elementwise as formulas};
 use crate::ir::ops::{CustomCall, FuncCall};
-use crate::ir::{ElementKind, Op, OpCode, Operation, ValueId};
+use crate::ir::{Op, OpCode, Operation, ValueId};
 use crate::passes::rewrite::{Rewriter, mismatch, unsupported};
 
 /// The rule for an operation of the op table.
@@ -39,7 +42,7 @@ pub(crate) const RULES: &[Rule] = {
         always(O::TorchIndexSelect, "`gather`", Value(legacy::torch_index_select)),
         always(O::Einsum, "`dot_general`, `reduce`, `transpose`", Value(einsum::einsum)),
         always(O::UnaryEinsum, "`reduce`, `transpose`", Value(einsum::unary_einsum)),
-        always(O::Map, "its computation on whole tensors, if it is elementwise", Blocks(legacy::map)),
+        always(O::Map, "its computation on whole tensors, if it is elementwise", Values(legacy::map)),
         always(
             O::BatchNormInference,
             "elementwise arithmetic and `broadcast_in_dim`, in f32 for narrower elements",
@@ -99,42 +102,144 @@ pub(crate) const RULES: &[Rule] = {
         on_demand(O::ShardingConstraint, "its operand", Values(legacy::operands)),
         on_demand(O::Reshard, "its operand", Values(legacy::operands)),
         on_demand(O::ShardingGroup, "nothing", Values(legacy::nothing)),
-        on_demand(O::Clamp, "`maximum`, `minimum`", Value(clamp)),
-        on_demand(O::Cbrt, "`power` and a step of Newton's method", Real(elementwise::cbrt)),
+        on_demand(
+            O::Cholesky,
+            "`while`, with `dot_general` and `sqrt` for each column",
+            Value(linear_algebra::cholesky),
+        ),
+        on_demand(
+            O::TriangularSolve,
+            "`while`, with `dot_general` and `divide` for each row",
+            Value(linear_algebra::triangular_solve),
+        ),
+        on_demand(O::Clamp, "`maximum`, `minimum`", Value(elementwise::clamp)),
+        on_demand(O::Cbrt, "`power` and a step of Newton's method", Real(formulas::cbrt)),
         on_demand(
             O::ExponentialMinusOne,
             "`exponential`, `tanh`, arithmetic",
-            Real(elementwise::exponential_minus_one),
+            Real(formulas::exponential_minus_one),
         ),
-        on_demand(O::IsFinite, "`subtract`, `compare`", Float(elementwise::is_finite)),
-        on_demand(O::LogPlusOne, "`log`, a polynomial", Real(elementwise::log_plus_one)),
-        on_demand(O::Logistic, "`exponential`, arithmetic", Real(elementwise::logistic)),
-        on_demand(O::RoundNearestAfz, "`floor`, `compare`, `select`", Float(elementwise::round_nearest_afz)),
+        on_demand(O::IsFinite, "`subtract`, `compare`", Float(formulas::is_finite)),
+        on_demand(O::LogPlusOne, "`log`, a polynomial", Real(formulas::log_plus_one)),
+        on_demand(O::Logistic, "`exponential`, arithmetic", Real(formulas::logistic)),
+        on_demand(O::RoundNearestAfz, "`floor`, `compare`, `select`", Float(formulas::round_nearest_afz)),
+        on_demand(O::RoundNearestEven, "`floor`, `compare`, `select`", Float(formulas::round_nearest_even)),
+        on_demand(O::Rsqrt, "`sqrt`, `divide`", Real(formulas::rsqrt)),
+        on_demand(O::Sign, "`compare`, `select`", Value(elementwise::sign)),
+        on_demand(O::Abs, "`compare`, `select`, `subtract`", Value(elementwise::abs)),
+        on_demand(O::And, "`select`, for booleans", Value(elementwise::and)),
+        on_demand(O::Ceil, "`floor`, `negate`", Float(arithmetic::ceil)),
         on_demand(
-            O::RoundNearestEven,
-            "`floor`, `compare`, `select`",
-            Float(elementwise::round_nearest_even),
+            O::Compare,
+            "`compare` of integers, for floats by their total order; of parts, for complex numbers",
+            Value(elementwise::compare),
         ),
-        on_demand(O::Rsqrt, "`sqrt`, `divide`", Float(elementwise::rsqrt)),
-        on_demand(O::Sign, "`compare`, `select`", Value(sign)),
-        on_demand(O::Tan, "`sine`, `cosine`, `divide`", RealOrComplex(elementwise::tan, elementwise::tan)),
+        on_demand(O::Convert, "`select`, `compare`, from and to booleans", Value(elementwise::convert)),
+        on_demand(
+            O::CountLeadingZeros,
+            "`shift_right_logical`, `or`, `not`, `popcnt`",
+            Value(elementwise::count_leading_zeros),
+        ),
+        on_demand(O::Floor, "`convert` to integers and back, `compare`, `select`", Real(arithmetic::floor)),
+        on_demand(O::Maximum, "`compare`, `select`, `add`", Value(elementwise::maximum)),
+        on_demand(O::Minimum, "`compare`, `select`, `negate`, `subtract`", Value(elementwise::minimum)),
+        on_demand(O::Negate, "`multiply`", Value(elementwise::negate)),
+        on_demand(O::Not, "`subtract`; `select`, for booleans", Value(elementwise::not)),
+        on_demand(O::Or, "`add`, `and`, `subtract`; `select`, for booleans", Value(elementwise::or)),
+        on_demand(
+            O::PopulationCount,
+            "`shift_right_logical`, `and`, `add`",
+            Value(elementwise::population_count),
+        ),
+        on_demand(
+            O::Power,
+            "`multiply`, `divide`, `sqrt` for constant exponents; `log`, `exponential`; for integers, products",
+            Value(elementwise::power),
+        ),
+        on_demand(
+            O::Remainder,
+            "`divide`, `multiply`, `subtract` of integers; long division of floats in a `while`",
+            Value(elementwise::remainder),
+        ),
+        on_demand(
+            O::Select,
+            "`broadcast_in_dim` of the predicate, if it is a scalar",
+            Value(elementwise::select),
+        ),
+        on_demand(
+            O::ShiftLeft,
+            "`multiply` by powers of two, `compare`, `select`",
+            Value(elementwise::shift_left),
+        ),
+        on_demand(
+            O::ShiftRightArithmetic,
+            "`divide` by powers of two, `not`, `compare`, `select`",
+            Value(elementwise::shift_right_arithmetic),
+        ),
+        on_demand(
+            O::ShiftRightLogical,
+            "`divide` by powers of two, `compare`, `select`",
+            Value(elementwise::shift_right_logical),
+        ),
+        on_demand(O::Sqrt, "`log`, `exponential` and a step of Newton's method", Real(arithmetic::sqrt)),
+        on_demand(O::Subtract, "`add`, `negate`", Value(elementwise::subtract)),
+        on_demand(O::Tanh, "`exponential`, a continued fraction", Real(arithmetic::tanh)),
+        on_demand(O::Xor, "`or`, `and`, `subtract`; `select`, for booleans", Value(elementwise::xor)),
+        on_demand(
+            O::Convolution,
+            "`dot_general` of the kernel and the windows, which are slices",
+            Value(products::convolution),
+        ),
+        on_demand(
+            O::DotGeneral,
+            "products of matrices, by `reshape`; then `multiply` and `reduce`",
+            Value(products::dot_general),
+        ),
+        on_demand(
+            O::DynamicSlice,
+            "`slice`, for constant starts; rotations by `concatenate` and `select`",
+            Value(movement::dynamic_slice),
+        ),
+        on_demand(
+            O::DynamicUpdateSlice,
+            "`slice`, `concatenate`, for constant starts; rotations and `select`",
+            Value(movement::dynamic_update_slice),
+        ),
+        on_demand(
+            O::Gather,
+            "`slice`, `concatenate`, for few constant indices; `dynamic_slice` in a `while`",
+            Value(indexing::gather),
+        ),
+        on_demand(O::Iota, "`constant`", Value(movement::iota)),
+        on_demand(O::Pad, "`concatenate`, `slice`, `reshape`", Value(movement::pad)),
+        on_demand(
+            O::Reduce,
+            "its computation on neighbors, by `slice`, if it is elementwise",
+            Values(reductions::reduce),
+        ),
+        on_demand(
+            O::ReduceWindow,
+            "its computation on windows of half the size, by `slice` and `pad`, if it is elementwise",
+            Values(reductions::reduce_window),
+        ),
+        on_demand(
+            O::Reverse,
+            "`slice`, `concatenate`; `gather`, for more than 64 elements",
+            Value(movement::reverse),
+        ),
+        on_demand(
+            O::Scatter,
+            "`dynamic_slice`, its computation and `dynamic_update_slice` in a `while`, if it is elementwise",
+            Values(indexing::scatter),
+        ),
+        on_demand(
+            O::Sort,
+            "its comparison of neighbors in a `while`, if it is elementwise",
+            Values(reductions::sort),
+        ),
+        on_demand(O::Tan, "`sine`, `cosine`, `divide`", RealOrComplex(formulas::tan, complex::tan)),
     ]
 };
-
-/// Decomposes `clamp`.
-fn clamp(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    let [min, x, max] = r.operands(op)?;
-    Ok(elementwise::clamp(&mut r.b, min, x, max))
-}
-
-/// Decomposes `sign` of real numbers.
-fn sign(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
-    let [x] = r.operands(op)?;
-    match r.b.element(x).kind() {
-        ElementKind::Float | ElementKind::SignedInteger => Ok(elementwise::sign(&mut r.b, x)),
-        _ => Err(mismatch(op)),
-    }
-}
 
 /// Decomposes `composite`: by the rule of CHLO's function with its name, or to a call of its decomposition.
 fn composite<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<(), Error> {
@@ -185,7 +290,8 @@ fn types_are_kept(_: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error
 /// Returns the name of the function that a custom call represents.
 pub(crate) fn function_of_call(call: &CustomCall) -> Option<&'static str> {
     let is_ragged = ragged_all_to_all::is_call(call);
-    chlo::rule_of_call(call).map(|rule| rule.name).or(is_ragged.then_some(ragged_all_to_all::TARGET))
+    let target = is_ragged.then_some(ragged_all_to_all::TARGET).or(linear_algebra::target_of_call(call));
+    chlo::rule_of_call(call).map(|rule| rule.name).or(target)
 }
 
 /// Returns the rule for an operation that is not in the set; `None` if it cannot be decomposed.
@@ -197,7 +303,15 @@ pub(crate) fn rewrite_of(kind: &Op) -> Option<Rewrite> {
         Op::CustomCall(call) if ragged_all_to_all::is_call(call) => {
             Some(Rewrite::Values(ragged_all_to_all::custom_call))
         }
+        Op::CustomCall(call) if linear_algebra::target_of_call(call).is_some() => {
+            Some(Rewrite::Values(linear_algebra::custom_call))
+        }
         Op::CustomCall(call) => chlo::rule_of_call(call).map(|_| Rewrite::Values(chlo::custom_call)),
         kind => RULES.iter().find(|rule| rule.op == kind.code()).map(|rule| rule.rewrite),
     }
+}
+
+/// Returns `true` if the default set of core operations contains the operation although it has a rule.
+pub(crate) fn is_core_by_default(kind: &Op) -> bool {
+    RULES.iter().any(|rule| rule.op == kind.code() && !rule.by_default)
 }

@@ -49,14 +49,18 @@ pub(super) fn assign(
     }
     let slots = buffers
         .iter()
-        .zip(places)
-        .map(|(b, place)| Slot { bytes: b.bytes, home: b.home.unwrap_or(Home::Arena(place)) })
+        .zip(places.iter().zip(&lives))
+        .map(|(b, (place, live))| {
+            // A buffer that no step uses exists only within a block of rows.
+            let bytes = if b.home.is_none() && live.is_none() { 0 } else { b.bytes };
+            Slot { bytes, home: b.home.unwrap_or(Home::Arena(*place)) }
+        })
         .collect();
     (slots, arena.size)
 }
 
 /// Returns the first and the last step that uses each buffer.
-fn lives(steps: &[Step], buffers: usize) -> Vec<Option<(usize, usize)>> {
+pub(super) fn lives(steps: &[Step], buffers: usize) -> Vec<Option<(usize, usize)>> {
     let mut lives: Vec<Option<(usize, usize)>> = vec![None; buffers];
     for (at, step) in steps.iter().enumerate() {
         let mut touch = |slot: u32| {
@@ -76,6 +80,7 @@ fn touched(step: &Step, touch: &mut dyn FnMut(u32)) {
             views(&call.reads);
             views(&call.writes);
         }
+        Step::RowBlocks(step) => step.rows.parts.iter().for_each(|p| touch(p.view.slot)),
         Step::JumpIfNot { predicate, .. } => touch(predicate.slot),
         Step::Branch { index, .. } => touch(index.slot),
         Step::Swap(a, b) => {

@@ -8,6 +8,7 @@ mod control;
 mod emitter;
 mod formula;
 mod in_place;
+mod row_blocks;
 mod select;
 mod small_loop;
 mod windows;
@@ -45,6 +46,9 @@ fn emit_nested(graph: &Graph, donations: &[Donation], fuse: bool, depth: usize) 
     debug_assert!(e.is_balanced(&places), "the counted uses of a buffer differ from the actual ones");
     let results = result_sources(&mut e, graph, &places, &result_buffers)?;
     let donors = e.donors.iter().map(|d| d.map(|d| d as usize)).collect();
+    if fuse {
+        row_blocks::row_blocks(&mut e);
+    }
     let (slots, arena) = assign(&e.steps, &e.buffers, &e.loops, &e.pairs);
     let program = Program {
         slots,

@@ -1,8 +1,8 @@
 //! The calls of kernels whose results have formulas. Their elements are combined in the order of the kernels.
 
-use super::scalar::scalar_of;
 use super::translate::Translation;
 use crate::machine::program::{Base, Call, Formula, Operand};
+use crate::native::scalar_of;
 use refcpu_codegen::{Access, BinaryOp, Inst, Reg, Type};
 
 impl Translation<'_> {

@@ -1,12 +1,13 @@
 //! The translation of instructions on short arrays and windows.
 
-use super::scalar::{Arithmetic, is_swapped, scalar_of, tile_operation};
+use super::SET;
 use super::translate::Translation;
 use super::types::Storage;
 use crate::DType;
 use crate::machine::program::instr::Instr;
 use crate::machine::program::{Base, Outside, Place, Window};
-use refcpu_codegen::{Access, BinaryOp, End, Index, Inst, MAX_VECTOR, Reg, Relation, Scalar, Type, UnaryOp};
+use crate::native::{Arithmetic, is_swapped, scalar_of, tile_operation};
+use refcpu_codegen::{Access, End, Index, Inst, Reg, Relation, Scalar, Type, UnaryOp};
 
 /// The longest array in bytes on which operations are part of the code. Longer ones take the interpreter longer than its calls.
 const MAX_BYTES: usize = 256;
@@ -87,7 +88,7 @@ fn window_pieces(dtype: DType, w: &Window, repeats: bool) -> Option<Vec<Piece>> 
 fn vector_lanes(scalar: Scalar) -> [usize; 3] {
     match scalar {
         Scalar::Bool => [8, 4, 2],
-        _ => [MAX_VECTOR / scalar.size(), 16 / scalar.size(), 8 / scalar.size()],
+        _ => [SET.vector() / scalar.size(), 16 / scalar.size(), 8 / scalar.size()],
     }
 }
 
@@ -297,17 +298,5 @@ fn vector_pieces(op: Arithmetic, n: usize) -> Option<Vec<(usize, u8)>> {
     }
     let pieces: Vec<(usize, u8)> =
         pieces(longest, n).into_iter().map(|(offset, ty)| (offset / longest.size(), ty.lanes)).collect();
-    let is_defined = |lanes: u8| {
-        let of = |scalar| Type::vector(scalar, lanes);
-        match op {
-            Arithmetic::Unary(op, from, to) => op.is_defined(of(from), of(to)),
-            Arithmetic::Binary(op, s) => op.is_defined(of(s)),
-            Arithmetic::Fused(op, _, s) => op.is_defined(of(s)) && BinaryOp::Multiply.is_defined(of(s)),
-            Arithmetic::Clamp(s) => BinaryOp::Maximum.is_defined(of(s)),
-            Arithmetic::Compare(relation, s) => relation.is_defined(of(s)),
-            Arithmetic::Not(s) => BinaryOp::Xor.is_defined(of(s)),
-            Arithmetic::IsFinite(_) | Arithmetic::Select(_) => true,
-        }
-    };
-    pieces.iter().all(|(_, lanes)| is_defined(*lanes)).then_some(pieces)
+    pieces.iter().all(|(_, lanes)| op.is_defined(*lanes, SET)).then_some(pieces)
 }

@@ -15,10 +15,13 @@ mod translate;
 mod types;
 
 use super::program::Program;
-use crate::isa::{Level, level};
-use refcpu_codegen::{Compiled, Error};
+use crate::native::{instruction_set, report};
+use refcpu_codegen::{Compiled, InstructionSet};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Once, OnceLock};
+
+/// The instruction set of the code: short arrays in loops have at most a few vectors.
+const SET: InstructionSet = InstructionSet::Avx2;
 
 /// The number of iterations after which a program is compiled: interpreting them takes about as long as compiling.
 const WARM: u32 = 512;
@@ -65,14 +68,6 @@ const ENDED: u32 = 0;
 /// The value that the code returns if a call failed. Other values are one more than the number of an entry.
 const FAILED: u32 = u32::MAX;
 
-/// Returns whether programs are compiled: not with `REFCPU_CODEGEN=0`.
-fn is_enabled() -> bool {
-    static ENABLED: OnceLock<bool> = OnceLock::new();
-    *ENABLED.get_or_init(|| {
-        level() >= Level::Avx2 && std::env::var_os("REFCPU_CODEGEN").is_none_or(|value| value != "0")
-    })
-}
-
 impl Native {
     /// Returns the machine code of a program if there is any, after `iterations` more that were interpreted.
     pub(super) fn after(&self, code: &Program, iterations: u32) -> Option<&MachineCode> {
@@ -89,28 +84,20 @@ impl Native {
     /// Returns the machine code of a program, after compiling it if necessary; `None` if it is not compiled.
     pub(super) fn compiled(&self, code: &Program) -> Option<&MachineCode> {
         let compile = || {
-            let compiles = is_enabled() && code.instrs.len() <= MAX_INSTRUCTIONS;
-            if compiles { translate::program(code).map_err(report).ok() } else { None }
+            let compiles = instruction_set().is_some() && code.instrs.len() <= MAX_INSTRUCTIONS;
+            if compiles { translate::program(code).map_err(|e| report(&e)).ok() } else { None }
         };
         self.program.get_or_init(compile).as_ref()
     }
 }
 
-/// Reports that the system refuses executable memory, once per process. Programs that are too large stay interpreted without a
-/// message.
-fn report(error: Error) {
-    static REPORTED: Once = Once::new();
-    if matches!(error, Error::Memory(_)) {
-        REPORTED.call_once(|| eprintln!("refcpu: loops are interpreted, because {error}"));
-    }
-}
-
 impl MachineCode {
-    /// Executes the code from an instruction at which it can start. `call` executes the instruction of a number on the cells and the
-    /// arrays, and returns 0 if it succeeded.
+    /// Executes the code from an instruction at which it can start. `call` executes the instruction of a number on the cells
+    /// and the arrays, and returns 0 if it succeeded.
     ///
     /// # Safety
-    /// `cells` and `bases` must point to the cells and arrays that the program was created for, which nothing else uses but `call`.
+    /// `cells` and `bases` must point to the cells and arrays that the program was created for, which nothing else uses but
+    /// `call`.
     pub(super) unsafe fn run(
         &self,
         cells: *mut u64,

@@ -1,9 +1,10 @@
 //! Products of small matrices and vectors.
 
+use super::SET;
 use super::memory::pieces;
 use super::translate::Translation;
 use crate::machine::program::{Call, Formula, Matrices, Operand};
-use refcpu_codegen::{BinaryOp, Inst, MAX_VECTOR, Reg, Scalar, Type};
+use refcpu_codegen::{BinaryOp, Inst, Reg, Scalar, Type};
 
 /// The number of accumulators of a sum of products along a row.
 const DOT_LANES: usize = 16;
@@ -23,7 +24,7 @@ impl Translation<'_> {
         let ([a, b], [result]) = (&*call.reads, &*call.writes) else { return false };
         let count: usize = result.dims.iter().product();
         let (matrix, vector) = if matrix == 0 { (a, b) } else { (b, a) };
-        let whole = depth.is_multiple_of(MAX_VECTOR / scalar.size()) || !adjacent;
+        let whole = depth.is_multiple_of(SET.vector() / scalar.size()) || !adjacent;
         let most = if whole { MAX_VECTOR_ELEMENTS } else { MAX_ELEMENTS };
         if !scalar.is_float() || depth * count > most {
             return false;
@@ -95,7 +96,7 @@ impl Translation<'_> {
 
     /// Returns the sum of the products along a row whose length is a multiple of a vector's.
     fn dot_of_vectors(&mut self, m: &Operand, from: usize, x: &Operand, depth: usize, scalar: Scalar) -> Reg {
-        let lanes = MAX_VECTOR / scalar.size();
+        let lanes = SET.vector() / scalar.size();
         let ty = Type::vector(scalar, lanes as u8);
         let zero = self.constant(ty, 0);
         let mut acc = vec![zero; DOT_LANES / lanes];

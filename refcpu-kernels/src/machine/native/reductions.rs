@@ -1,10 +1,11 @@
 //! Reductions, cumulative operations and the positions of extremes, of few elements.
 
+use super::SET;
 use super::memory::pieces;
-use super::scalar::scalar_of;
 use super::translate::Translation;
 use crate::ReduceOp;
 use crate::machine::program::{Call, Operand};
+use crate::native::scalar_of;
 use refcpu_codegen::{BinaryOp, Inst, Reg, Relation, Scalar, Type, UnaryOp};
 
 /// The number of accumulators of a row that is reduced; shorter rows are combined one element after the other.
@@ -38,7 +39,7 @@ fn operation(op: ReduceOp, is_float: bool) -> BinaryOp {
 fn defined_pieces(op: BinaryOp, scalar: Scalar, n: usize) -> Vec<(usize, Type)> {
     let one = Type::one(scalar);
     let all = pieces(scalar, n);
-    if all.iter().all(|(_, ty)| op.is_defined(*ty)) {
+    if all.iter().all(|(_, ty)| op.is_defined(*ty, SET)) {
         return all;
     }
     (0..n).map(|i| (i * scalar.size(), one)).collect()
@@ -50,7 +51,7 @@ impl Translation<'_> {
         let ([a, init], [result]) = (&*call.reads, &*call.writes) else { return false };
         let count: usize = result.dims.iter().product();
         let (op, one) = (operation(op, scalar.is_float()), Type::one(scalar));
-        if n >= LONG_ROW || n * count > MAX_OPERATIONS || !op.is_defined(one) {
+        if n >= LONG_ROW || n * count > MAX_OPERATIONS || !op.is_defined(one, SET) {
             return false;
         }
         let init = self.element(init, 0, one);
@@ -123,7 +124,7 @@ impl Translation<'_> {
         let outer = result.dims.iter().product::<usize>() / inner;
         let op = operation(op, scalar.is_float());
         let pieces = defined_pieces(op, scalar, inner);
-        if outer * rows * pieces.len() > MAX_OPERATIONS || !op.is_defined(Type::one(scalar)) {
+        if outer * rows * pieces.len() > MAX_OPERATIONS || !op.is_defined(Type::one(scalar), SET) {
             return false;
         }
         // The kernel reads several short rows as one longer row, and combines its parts at the end.
@@ -185,7 +186,7 @@ impl Translation<'_> {
         let outer = result.dims.iter().product::<usize>() / (n * inner);
         let op = operation(op, scalar.is_float());
         let pieces = defined_pieces(op, scalar, inner);
-        if outer * n * pieces.len() > MAX_OPERATIONS || !op.is_defined(Type::one(scalar)) {
+        if outer * n * pieces.len() > MAX_OPERATIONS || !op.is_defined(Type::one(scalar), SET) {
             return false;
         }
         let init = self.element(init, 0, Type::one(scalar));

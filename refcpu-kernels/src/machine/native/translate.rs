@@ -1,10 +1,11 @@
 //! The translation of a program to a function.
 
-use super::scalar::{Arithmetic, arithmetic, tile_operation};
+use super::scalar::arithmetic;
 use super::types::{Storage, storage};
 use super::{ENDED, FAILED, MachineCode, STEPS, STEPS_WITH_CALLS};
 use crate::machine::program::instr::{Instr, Op};
 use crate::machine::program::{Base, Cell, Program};
+use crate::native::{Arithmetic, tile_operation};
 use refcpu_codegen::{
     Access, Array, BinaryOp, Block, Compiled, End, Error, Function, Inst, Reg, Relation, Scalar, Type,
     UnaryOp,
@@ -309,40 +310,12 @@ impl<'a> Translation<'a> {
     }
 
     /// Adds the instructions of an operation on elements or vectors.
-    pub(super) fn operation(&mut self, op: Arithmetic, dst: Reg, [a, b, c]: [Reg; 3]) {
-        let ty = self.f.type_of(a);
-        match op {
-            Arithmetic::Unary(op, ..) => self.f.push(Inst::Unary { op, dst, a }),
-            Arithmetic::Binary(op, _) => self.f.push(Inst::Binary { op, dst, a, b }),
-            Arithmetic::Compare(relation, _) => self.f.push(Inst::Compare { relation, dst, a, b }),
-            Arithmetic::Select(_) => self.f.push(Inst::Select { dst, condition: a, a: b, b: c }),
-            Arithmetic::Not(scalar) => {
-                let bits = if scalar == Scalar::Bool { 1 } else { u64::MAX >> (64 - 8 * scalar.size()) };
-                let b = self.constant(ty, bits);
-                self.f.push(Inst::Binary { op: BinaryOp::Xor, dst, a, b });
-            }
-            Arithmetic::IsFinite(scalar) => {
-                let size = self.f.reg(ty);
-                self.f.push(Inst::Unary { op: UnaryOp::Abs, dst: size, a });
-                let infinity = match scalar {
-                    Scalar::F32 => u64::from(f32::INFINITY.to_bits()),
-                    _ => f64::INFINITY.to_bits(),
-                };
-                let b = self.constant(ty, infinity);
-                self.f.push(Inst::Compare { relation: Relation::Lt, dst, a: size, b });
-            }
-            Arithmetic::Fused(op, reversed, _) => {
-                let product = self.f.reg(ty);
-                self.f.push(Inst::Binary { op: BinaryOp::Multiply, dst: product, a, b });
-                let (a, b) = if reversed { (c, product) } else { (product, c) };
-                self.f.push(Inst::Binary { op, dst, a, b });
-            }
-            Arithmetic::Clamp(_) => {
-                let low = self.f.reg(ty);
-                self.f.push(Inst::Binary { op: BinaryOp::Maximum, dst: low, a: b, b: a });
-                self.f.push(Inst::Binary { op: BinaryOp::Minimum, dst, a: low, b: c });
-            }
-        }
+    pub(super) fn operation(&mut self, op: Arithmetic, dst: Reg, values: [Reg; 3]) {
+        op.emit(&mut self.f, dst, values, |f, ty, bits| {
+            let dst = f.reg(ty);
+            f.push(Inst::Constant { dst, bits });
+            dst
+        });
     }
 
     /// Returns the type in which whole cells are moved to a cell.

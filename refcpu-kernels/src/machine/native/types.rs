@@ -3,9 +3,10 @@
 //! Cells have no types of their own, so they are inferred from the instructions that access them. Cells that are copied to each
 //! other have one type. A cell stays in memory if it is part of an array, or if its accesses have different types.
 
-use super::scalar::{arithmetic, scalar_of, tile_operation};
+use super::scalar::arithmetic;
 use crate::machine::program::instr::{Instr, Op};
 use crate::machine::program::{Base, Cell, Program};
+use crate::native::{scalar_of, tile_operation};
 use refcpu_codegen::Scalar;
 
 /// The storage of a cell.

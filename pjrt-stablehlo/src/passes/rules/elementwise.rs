@@ -1,0 +1,237 @@
+//! Rules for elementwise operations whose decomposition depends on the element type or on constant operands.
+
+use crate::Error;
+use crate::build::Builder;
+use crate::formulas::{arithmetic, bits, both_at_least_f32, elementwise, power as powers, with_sign};
+use crate::ir::{
+    ComparisonDirection as Cmp, ComparisonType, ElementKind, ElementType, Op, Operation, ValueId,
+};
+use crate::passes::rewrite::{Rewriter, constant_splat, mismatch, unsupported};
+
+/// Returns the error for an element type for which a rule has no formula.
+fn no_formula(r: &Rewriter<'_>, op: &Operation, x: ValueId, expected: &str) -> Error {
+    unsupported(format!(
+        "{} of element type {} cannot be decomposed, expected {expected}",
+        op.kind.name(),
+        r.b.element(x)
+    ))
+}
+
+/// Decomposes `clamp`.
+pub(super) fn clamp(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [min, x, max] = r.operands(op)?;
+    Ok(elementwise::clamp(&mut r.b, min, x, max))
+}
+
+/// Decomposes `sign` of real numbers.
+pub(super) fn sign(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [x] = r.operands(op)?;
+    match r.b.element(x).kind() {
+        ElementKind::Float | ElementKind::SignedInteger => {
+            Ok(with_sign(&mut r.b, &[x], |b, x| elementwise::sign(b, x[0])))
+        }
+        _ => Err(mismatch(op)),
+    }
+}
+
+/// Decomposes `abs`.
+pub(super) fn abs(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [x] = r.operands(op)?;
+    match r.b.element(x).kind() {
+        ElementKind::Float | ElementKind::SignedInteger | ElementKind::Complex => {
+            Ok(with_sign(&mut r.b, &[x], |b, x| arithmetic::abs(b, x[0])))
+        }
+        _ => Err(mismatch(op)),
+    }
+}
+
+/// Decomposes `negate`.
+pub(super) fn negate(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [x] = r.operands(op)?;
+    Ok(with_sign(&mut r.b, &[x], |b, x| arithmetic::negate(b, x[0])))
+}
+
+/// Decomposes `subtract`.
+pub(super) fn subtract(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [x, y] = r.operands(op)?;
+    Ok(with_sign(&mut r.b, &[x, y], |b, x| arithmetic::subtract(b, x[0], x[1])))
+}
+
+/// Decomposes `maximum`.
+pub(super) fn maximum(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    extremum(r, op, Cmp::Gt)
+}
+
+/// Decomposes `minimum`.
+pub(super) fn minimum(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    extremum(r, op, Cmp::Lt)
+}
+
+fn extremum(r: &mut Rewriter<'_>, op: &Operation, direction: Cmp) -> Result<ValueId, Error> {
+    let [x, y] = r.operands(op)?;
+    if r.b.element(x).is_complex() {
+        return Err(no_formula(r, op, x, "a real type"));
+    }
+    Ok(with_sign(&mut r.b, &[x, y], |b, x| arithmetic::extremum(b, direction, x[0], x[1])))
+}
+
+/// Decomposes `remainder`.
+pub(super) fn remainder(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [x, y] = r.operands(op)?;
+    match r.b.element(x).kind() {
+        ElementKind::Float => Ok(both_at_least_f32(&mut r.b, arithmetic::remainder_of_floats, x, y)),
+        ElementKind::SignedInteger | ElementKind::UnsignedInteger => {
+            Ok(arithmetic::remainder_of_integers(&mut r.b, x, y))
+        }
+        _ => Err(no_formula(r, op, x, "a real type")),
+    }
+}
+
+/// Decomposes `power`.
+pub(super) fn power(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [x, y] = r.operands(op)?;
+    let element = r.b.element(x);
+    match element.kind() {
+        ElementKind::Float => float_power(r, op, x, y),
+        ElementKind::SignedInteger | ElementKind::UnsignedInteger => {
+            let exponent = constant_splat(r.b.body(), y);
+            let exponent = exponent.and_then(|value| value.to_i64s(1)).map(|values| u32::try_from(values[0]));
+            Ok(match exponent {
+                Some(Ok(exponent)) => powers::integer_constant(&mut r.b, x, exponent),
+                _ => powers::integer(&mut r.b, x, y),
+            })
+        }
+        _ => Err(no_formula(r, op, x, "a real type")),
+    }
+}
+
+fn float_power(r: &mut Rewriter<'_>, op: &Operation, x: ValueId, y: ValueId) -> Result<ValueId, Error> {
+    let element = r.b.element(x);
+    let exponent = constant_splat(r.b.body(), y);
+    if let Some(exponent) = exponent.and_then(|value| value.to_f64s(1)) {
+        let wide = if element == ElementType::F64 { x } else { r.b.convert(x, ElementType::F32) };
+        if let Some(value) = powers::float_constant(&mut r.b, wide, exponent[0]) {
+            return Ok(r.b.convert(value, element));
+        }
+    }
+    if !powers::is_accurate(element) {
+        return Err(unsupported(format!(
+            "{} of {element} can be decomposed only if the exponent is a constant up to 32 in magnitude and a multiple of \
+             0.5, because exp(y log(x)) would lose up to 10 bits",
+            op.kind.name()
+        )));
+    }
+    Ok(both_at_least_f32(&mut r.b, powers::float, x, y))
+}
+
+/// Decomposes `not`.
+pub(super) fn not(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [x] = r.operands(op)?;
+    Ok(bits::not(&mut r.b, x))
+}
+
+/// Decomposes `and` of booleans.
+pub(super) fn and(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [x, y] = r.operands(op)?;
+    match r.b.element(x) {
+        ElementType::I1 => Ok(bits::and_of_booleans(&mut r.b, x, y)),
+        _ => Err(no_formula(r, op, x, "i1")),
+    }
+}
+
+/// Decomposes `or`.
+pub(super) fn or(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [x, y] = r.operands(op)?;
+    Ok(bits::or(&mut r.b, x, y))
+}
+
+/// Decomposes `xor`.
+pub(super) fn xor(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [x, y] = r.operands(op)?;
+    Ok(bits::xor(&mut r.b, x, y))
+}
+
+/// Decomposes `popcnt`.
+pub(super) fn population_count(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [x] = r.operands(op)?;
+    Ok(bits::population_count(&mut r.b, x))
+}
+
+/// Decomposes `count_leading_zeros`.
+pub(super) fn count_leading_zeros(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let [x] = r.operands(op)?;
+    Ok(bits::count_leading_zeros(&mut r.b, x))
+}
+
+/// Decomposes `shift_left`.
+pub(super) fn shift_left(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    shift(r, op, bits::Shift::Left)
+}
+
+/// Decomposes `shift_right_logical`.
+pub(super) fn shift_right_logical(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    shift(r, op, bits::Shift::RightLogical)
+}
+
+/// Decomposes `shift_right_arithmetic`.
+pub(super) fn shift_right_arithmetic(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    shift(r, op, bits::Shift::RightArithmetic)
+}
+
+fn shift(r: &mut Rewriter<'_>, op: &Operation, kind: bits::Shift) -> Result<ValueId, Error> {
+    let [x, distance] = r.operands(op)?;
+    bits::shift(&mut r.b, kind, x, distance).ok_or_else(|| mismatch(op))
+}
+
+/// Decomposes `compare` of floats by their total order, and of complex numbers.
+pub(super) fn compare(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let Op::Compare(compare) = &op.kind else { return Err(mismatch(op)) };
+    let [x, y] = r.operands(op)?;
+    let direction = compare.comparison_direction;
+    let value = match r.b.element(x).kind() {
+        ElementKind::Float if compare.compare_type == ComparisonType::TotalOrder => {
+            bits::compare_total_order(&mut r.b, direction, x, y)
+        }
+        ElementKind::Complex => Some(compare_parts(&mut r.b, direction, x, y)),
+        _ => None,
+    };
+    value.ok_or_else(|| {
+        no_formula(r, op, x, "complex numbers, or floats that are compared by their total order")
+    })
+}
+
+/// Compares complex numbers, which are equal if both parts are.
+fn compare_parts(b: &mut Builder, direction: Cmp, x: ValueId, y: ValueId) -> ValueId {
+    let (x_real, y_real) = (b.real(x), b.real(y));
+    let (x_imag, y_imag) = (b.imag(x), b.imag(y));
+    let (real, imag) = (b.compare(direction, x_real, y_real), b.compare(direction, x_imag, y_imag));
+    if direction == Cmp::Eq { b.and(real, imag) } else { b.or(real, imag) }
+}
+
+/// Decomposes `convert` from and to booleans.
+pub(super) fn convert(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let ([x], result) = (r.operands(op)?, r.result(op)?);
+    let (from, to) = (r.b.element(x), result.element_type());
+    match (from, to) {
+        (ElementType::I1, ElementType::I1) => Ok(x),
+        (ElementType::I1, _) => Ok(arithmetic::from_boolean(&mut r.b, x, to)),
+        (_, ElementType::I1) => Ok(r.b.compare_with(Cmp::Ne, x, 0.0)),
+        _ => Err(unsupported(format!(
+            "{} from {from} to {to} cannot be decomposed, expected one of them to be i1",
+            op.kind.name()
+        ))),
+    }
+}
+
+/// Decomposes `select` with one predicate for all elements.
+pub(super) fn select(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let ([predicate, on_true, on_false], result) = (r.operands(op)?, r.result(op)?);
+    if r.b.tensor(predicate).rank() == result.rank() {
+        return Err(unsupported(format!(
+            "{} cannot be decomposed, unless the predicate is a scalar and the operands are not",
+            op.kind.name()
+        )));
+    }
+    let predicate = r.b.broadcast_scalar(predicate, result.dims());
+    Ok(r.b.select(predicate, on_true, on_false))
+}

@@ -1,0 +1,341 @@
+//! Combines steps that work on rows independently of each other, so that they run on blocks of rows that stay in the cache.
+
+use super::assign::lives;
+use super::emitter::{Buffer, Emitter};
+use crate::graph::ops::Reduce;
+use crate::graph::{Op, Reducer};
+use crate::plan::{Call, Home, Kernel, RowBlocks, Step};
+use crate::storage::{Part, Rows, View};
+use refcpu_kernels::region::{Region, RowAccess};
+use std::collections::BTreeSet;
+
+/// The size of the arrays of a block in bytes, which leaves half of a second-level cache to other data.
+const BLOCK_BYTES: usize = 192 << 10;
+/// The size of all arrays in bytes from which blocks save time.
+const MIN_BYTES: usize = 512 << 10;
+/// The number of blocks that balance the load of a few threads.
+const BLOCKS: usize = 16;
+
+/// Replaces sequences of steps by steps on blocks of rows.
+pub(super) fn row_blocks(e: &mut Emitter) {
+    let targets = targets(&e.steps);
+    let lives = lives(&e.steps, e.buffers.len());
+    let mut groups: Vec<(usize, usize, RowBlocks)> = vec![];
+    let mut at = 0;
+    while at < e.steps.len() {
+        let end = targets.range(at + 1..).next().map_or(e.steps.len(), |t| *t);
+        match best_group(&e.steps, at, end, &e.buffers, &lives) {
+            Some((end, group)) => {
+                groups.push((at, end, group));
+                at = end;
+            }
+            None => at += 1,
+        }
+    }
+    for (.., group) in &groups {
+        withdraw_donations(group, &e.buffers, &mut e.donors);
+    }
+    let removed =
+        |at: usize| groups.iter().map(|(s, e, _)| (*e).min(at).saturating_sub(s + 1)).sum::<usize>();
+    let new = |at: usize| at - removed(at);
+    for step in &mut e.steps {
+        match step {
+            Step::Jump(to) | Step::JumpIfNot { to, .. } => *to = new(*to),
+            Step::Branch { to, .. } => to.iter_mut().for_each(|to| *to = new(*to)),
+            _ => {}
+        }
+    }
+    e.loops.iter_mut().for_each(|(top, end)| (*top, *end) = (new(*top), new(*end)));
+    for (start, end, group) in groups.into_iter().rev() {
+        e.steps.splice(start..end, [Step::RowBlocks(Box::new(group))]);
+        e.locations.splice(start + 1..end, []);
+    }
+}
+
+/// Withdraws the donations of parameters to results of a group whose rows other blocks of the group read.
+fn withdraw_donations(group: &RowBlocks, buffers: &[Buffer], donors: &mut [Option<u32>]) {
+    let home = |p: &Part| buffers[p.view.slot as usize].home;
+    for written in group.rows.parts.iter().filter(|p| p.is_written) {
+        let Some(Home::Result(k)) = home(written) else { continue };
+        let Some(donor) = donors[k as usize] else { continue };
+        let conflicts =
+            |p: &Part| home(p) == Some(Home::Parameter(donor)) && !(p.is_contained && p.row == written.row);
+        if group.rows.parts.iter().any(conflicts) {
+            donors[k as usize] = None;
+        }
+    }
+}
+
+/// Returns the steps at which jumps continue.
+fn targets(steps: &[Step]) -> BTreeSet<usize> {
+    let mut targets = BTreeSet::new();
+    for (at, step) in steps.iter().enumerate() {
+        match step {
+            Step::Jump(to) => drop(targets.insert(*to)),
+            Step::JumpIfNot { to, .. } => drop(targets.insert(*to)),
+            Step::Branch { to, .. } => targets.extend(to),
+            _ => continue,
+        }
+        targets.insert(at + 1);
+    }
+    targets
+}
+
+/// The first and the last step that uses each buffer.
+type Lives = [Option<(usize, usize)>];
+
+/// Returns the longest group that begins at a step, and the step after it. The group ends before step `end`.
+fn best_group(
+    steps: &[Step],
+    at: usize,
+    end: usize,
+    buffers: &[Buffer],
+    lives: &Lives,
+) -> Option<(usize, RowBlocks)> {
+    let Step::Run(first) = &steps[at] else { return None };
+    // Only steps that work on the rows of some reduction are combined.
+    let reductions = steps[at..end].iter().take(6).filter_map(|s| match s {
+        Step::Run(call) => reduced_rows(call),
+        _ => None,
+    });
+    let mut best: Option<(usize, RowBlocks)> = None;
+    for rows in reductions {
+        if rows < 2 || on_rows(first, rows).is_none() {
+            continue;
+        }
+        let mut group = Group::new(rows);
+        let mut next = at;
+        while let Some(Step::Run(call)) = steps.get(next).filter(|_| next < end)
+            && group.add(call)
+        {
+            next += 1;
+        }
+        if best.as_ref().is_none_or(|(longest, _)| *longest < next)
+            && let Some(blocks) = group.finish(at..next, buffers, lives)
+        {
+            best = Some((next, blocks));
+        }
+    }
+    best
+}
+
+/// Returns the number of rows that a call reduces.
+fn reduced_rows(call: &Call) -> Option<usize> {
+    match &call.kernel {
+        Kernel::Op(Op::Reduce(reduce)) => reduce_on_rows(reduce, &call.reads[0]).map(|(kept, _)| kept),
+        Kernel::Region(region) => {
+            let reduced = region.outputs().iter().position(|o| o.reduce.is_some())?;
+            Some(region.output_dims(reduced).iter().product())
+        }
+        _ => None,
+    }
+}
+
+/// Returns the number of elements that a reduction keeps, and how many it reduces to one, if those follow each other in memory.
+fn reduce_on_rows(reduce: &Reduce, x: &View) -> Option<(usize, usize)> {
+    let kept = x.dims.len() - reduce.dims.len();
+    let trails = (kept..x.dims.len()).all(|d| reduce.dims.contains(&d));
+    let (outer, inner) = x.dims.split_at(kept);
+    (trails && matches!(reduce.reducer, Reducer::Op(_)))
+        .then(|| (outer.iter().product(), inner.iter().product()))
+}
+
+/// A call on rows: its operands, and its kernel for a number of rows.
+struct OnRows<'a> {
+    accesses: Vec<RowAccess>,
+    kernel: RowKernel<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum RowKernel<'a> {
+    Region(&'a Region),
+    /// A reduction of this many runs of this length in each row.
+    Reduce(&'a Reducer, usize, usize),
+}
+
+/// Returns a call as one on rows.
+fn on_rows(call: &Call, rows: usize) -> Option<OnRows<'_>> {
+    match &call.kernel {
+        Kernel::Region(region) => {
+            let accesses = region.row_accesses(rows)?;
+            Some(OnRows { accesses, kernel: RowKernel::Region(region) })
+        }
+        Kernel::Op(Op::Reduce(reduce)) => {
+            let (kept, length) = reduce_on_rows(reduce, &call.reads[0])?;
+            let runs = kept.checked_div(rows).filter(|runs| runs * rows == kept)?;
+            let kernel = RowKernel::Reduce(&reduce.reducer, runs, length);
+            let x = RowAccess { stride: runs * length, end: runs * length };
+            Some(OnRows { accesses: vec![x, RowAccess { stride: 0, end: 1 }], kernel })
+        }
+        _ => None,
+    }
+}
+
+/// An array of a group: a range of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Range {
+    buffer: u32,
+    offset: usize,
+    bytes: usize,
+}
+
+impl Range {
+    fn of(view: &View) -> Self {
+        Self { buffer: view.slot, offset: view.offset, bytes: view.byte_len() }
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        self.buffer == other.buffer
+            && self.offset < other.offset + other.bytes
+            && other.offset < self.offset + self.bytes
+    }
+}
+
+/// A group under construction.
+struct Group<'a> {
+    rows: usize,
+    parts: Vec<(Range, Part)>,
+    calls: Vec<Member<'a>>,
+}
+
+/// A call of a group. Its operands and results are parts.
+struct Member<'a> {
+    call: &'a Call,
+    kernel: RowKernel<'a>,
+    reads: Vec<usize>,
+    writes: Vec<usize>,
+}
+
+impl<'a> Group<'a> {
+    fn new(rows: usize) -> Self {
+        Self { rows, parts: vec![], calls: vec![] }
+    }
+
+    /// Adds a call, if it works on the rows of the group.
+    fn add(&mut self, call: &'a Call) -> bool {
+        let Some(on_rows) = on_rows(call, self.rows) else { return false };
+        let before = self.parts.clone();
+        match self.add_parts(&on_rows, call) {
+            Some((reads, writes)) => {
+                self.calls.push(Member { call, kernel: on_rows.kernel, reads, writes });
+                true
+            }
+            None => {
+                self.parts = before;
+                false
+            }
+        }
+    }
+
+    /// Adds the operands and the results of a call.
+    fn add_parts(&mut self, on_rows: &OnRows<'_>, call: &Call) -> Option<(Vec<usize>, Vec<usize>)> {
+        let mut reads = vec![];
+        for (view, access) in call.reads.iter().zip(&on_rows.accesses) {
+            let row = access.stride * view.dtype.size();
+            let is_contained = row > 0 && row * self.rows == view.byte_len() && access.end <= access.stride;
+            reads.push(self.part(view, row, is_contained, false)?);
+        }
+        let mut writes = vec![];
+        for view in &call.writes {
+            let row = view.byte_len() / self.rows;
+            if row * self.rows != view.byte_len() || row == 0 {
+                return None;
+            }
+            writes.push(self.part(view, row, true, true)?);
+        }
+        Some((reads, writes))
+    }
+
+    /// Returns the part for an array that is read or written. There is none if another part overlaps it, and one of them is
+    /// written.
+    fn part(&mut self, view: &View, row: usize, is_contained: bool, is_written: bool) -> Option<usize> {
+        let range = Range::of(view);
+        let same = |(r, p): &(Range, Part)| *r == range && p.row == row && p.is_contained == is_contained;
+        let known = self.parts.iter().position(same);
+        let mut others = self.parts.iter().enumerate().filter(|(i, _)| Some(*i) != known);
+        if others.any(|(_, (r, p))| r.overlaps(&range) && (is_written || p.is_written)) {
+            return None;
+        }
+        let index = known.unwrap_or_else(|| {
+            let (view, is_read) = (view.clone(), !is_written);
+            self.parts.push((range, Part { view, row, is_contained, is_read, is_written }));
+            self.parts.len() - 1
+        });
+        self.parts[index].1.is_written |= is_written;
+        Some(index)
+    }
+
+    /// Returns the step that replaces these steps, if it is worthwhile.
+    fn finish(self, steps: std::ops::Range<usize>, buffers: &[Buffer], lives: &Lives) -> Option<RowBlocks> {
+        let is_local = |p: &Part| {
+            let buffer = p.view.slot as usize;
+            let inside = lives[buffer].is_some_and(|(s, e)| steps.contains(&s) && steps.contains(&e));
+            p.is_written && !p.is_read && inside && buffers[buffer].home.is_none()
+        };
+        let per_row: usize = self.parts.iter().filter(|(_, p)| p.is_contained).map(|(_, p)| p.row).sum();
+        let has_local = self.parts.iter().any(|(_, p)| is_local(p));
+        let reduces = self.calls.iter().any(|member| reduced_rows(member.call).is_some());
+        if !reduces
+            || per_row == 0
+            || per_row * self.rows < MIN_BYTES
+            || per_row * 4 > BLOCK_BYTES * 3
+            || !has_local
+        {
+            return None;
+        }
+        let block = (BLOCK_BYTES / per_row).clamp(1, self.rows.div_ceil(BLOCKS));
+        let (local, outer): (Vec<usize>, Vec<usize>) =
+            (0..self.parts.len()).partition(|i| is_local(&self.parts[*i].1));
+        let order: Vec<usize> = outer.iter().chain(&local).copied().collect();
+        let slot = |part: usize| order.iter().position(|i| *i == part).expect("every part has a slot") as u32;
+        let calls = |count: usize| -> Option<Vec<Call>> {
+            self.calls.iter().map(|member| member.on_block(self.rows, count, &slot)).collect()
+        };
+        let rest = self.rows % block;
+        let (full, last) = (calls(block)?, if rest > 0 { calls(rest)? } else { vec![] });
+        let ns = full.iter().map(estimated_ns).sum();
+        let rows = Rows {
+            count: self.rows,
+            block,
+            parts: outer.iter().map(|i| self.parts[*i].1.clone()).collect(),
+            local: local.iter().map(|i| self.parts[*i].1.row).collect(),
+        };
+        Some(RowBlocks { rows, full, last, ns })
+    }
+}
+
+fn estimated_ns(call: &Call) -> f64 {
+    match &call.kernel {
+        Kernel::Region(region) => region.estimated_ns(),
+        _ => call.reads[0].byte_len() as f64 / 32.0,
+    }
+}
+
+impl Member<'_> {
+    /// Returns the call for `count` of `rows` rows. `slot` returns the slot of a part.
+    fn on_block(&self, rows: usize, count: usize, slot: &dyn Fn(usize) -> u32) -> Option<Call> {
+        let view = |part: usize, old: &View, dims: &[usize]| View::new(slot(part), 0, old.dtype, dims);
+        let old = self.reads.iter().zip(&self.call.reads);
+        let (kernel, reads) = match self.kernel {
+            RowKernel::Region(region) => {
+                let block = region.row_block(rows, count)?;
+                let reads = old.enumerate().map(|(k, (part, old))| view(*part, old, &[block.input_len(k)]));
+                let reads = reads.collect();
+                (Kernel::Region(Box::new(block)), reads)
+            }
+            RowKernel::Reduce(reducer, runs, length) => {
+                let reduce = Reduce { dims: vec![1], reducer: reducer.clone() };
+                let dims: [&[usize]; 2] = [&[count * runs, length], &[]];
+                let reads = old.zip(dims).map(|((part, old), dims)| view(*part, old, dims)).collect();
+                (Kernel::Op(Op::Reduce(reduce)), reads)
+            }
+        };
+        let of_rows = |old: &View| old.dims.iter().product::<usize>() / rows * count;
+        let old = self.writes.iter().zip(&self.call.writes).enumerate();
+        let writes = old.map(|(k, (part, old))| match &kernel {
+            Kernel::Region(region) => view(*part, old, region.output_dims(k)),
+            _ => view(*part, old, &[of_rows(old)]),
+        });
+        Some(Call { writes: writes.collect(), kernel, reads })
+    }
+}
