@@ -25,7 +25,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "extremes/null_lists",
         "A pointer to a list of no elements may be null: no arguments, no dimensions, no options, and no text.",
         null_lists,
-        "PJRT_LoadedExecutable_Execute when argument_lists=0 fail INVALID_ARGUMENT",
+        "PJRT_Event_Set when error_message=0 fail INVALID_ARGUMENT",
     )
     .host("go-xla, pjrt/loadedexecutables.go", "Passes null as the list of arguments of a program without parameters.")
     .used_by(&[Profile::Gomlx]),
