@@ -300,7 +300,7 @@ fn write_failures(text: &mut String, failures: &[&Row]) {
         );
     }
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for row in failures {
+    for row in &failures {
         let count = counts.entry((&row.op, &row.element)).or_default();
         *count += 1;
         if *count <= SHOWN {
