@@ -365,13 +365,15 @@ unsafe fn happens(fault: &Fault, args: *mut u8, object: usize) -> bool {
             Condition::Since(slot) => state().since.contains(slot),
             Condition::Without(slot) => !state().since.contains(slot),
             Condition::Failed(slot) => state().failed.contains(slot),
-            // SAFETY: the host calls this slot with this struct.
             Condition::OfType(wanted) => {
-                unsafe { array_of(fault.slot, args) }.is_some_and(|array| type_and_rank(array).0 == *wanted)
+                // SAFETY: the host calls this slot with this struct.
+                let array = unsafe { array_of(fault.slot, args) };
+                array.is_some_and(|array| type_and_rank(array).0 == *wanted)
             }
-            // SAFETY: as above.
             Condition::OfRank(wanted) => {
-                unsafe { array_of(fault.slot, args) }.is_some_and(|array| type_and_rank(array).1 == *wanted)
+                // SAFETY: as above.
+                let array = unsafe { array_of(fault.slot, args) };
+                array.is_some_and(|array| type_and_rank(array).1 == *wanted)
             }
         };
         if !holds {

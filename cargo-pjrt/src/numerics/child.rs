@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::comparison::compare;
+use super::identity;
 use super::message::{Message, Outcome, send};
 use super::options::ChildOptions;
 use super::suite::{Case, Suite};
@@ -34,7 +35,7 @@ pub fn child(options: &ChildOptions) {
 }
 
 fn prepare(options: &ChildOptions) -> Result<(Vec<Suite>, Client), String> {
-    let suites = Suite::selected(&options.selection)?;
+    let suites = identity::suites(&options.selection)?;
     let plugin = Plugin::load(&options.plugin).map_err(|error| error.to_string())?;
     plugin.initialize().map_err(|error| error.to_string())?;
     let client =
@@ -64,7 +65,7 @@ fn run(client: &Client, suite: &Suite, case: &Case, dump: Option<&Path>) -> Resu
     }
     let (mut largest, mut faults) = (None, Vec::new());
     for (index, (found, (wanted, tolerance))) in results.iter().zip(&expected).enumerate() {
-        let comparison = compare(index, wanted, found, tolerance);
+        let comparison = compare(&case.op, index, wanted, found, tolerance);
         largest =
             comparison.largest.map_or(largest, |measure| Some(measure.max(largest.unwrap_or_default())));
         faults.extend(comparison.fault);

@@ -1,6 +1,7 @@
 //! Comparison of a result with the expected one.
 
 use super::message::{Fault, Measure};
+use super::order::IDENTITY;
 use super::suite::Tolerance;
 use crate::array::float_format::FloatFormat;
 use crate::array::{Array, element_text, number, position};
@@ -15,8 +16,32 @@ pub(super) struct Comparison {
     pub(super) fault: Option<Fault>,
 }
 
-/// Compares a result with the expected one. `index` is the number of the result.
-pub(super) fn compare(index: usize, expected: &Array, found: &Array, tolerance: &Tolerance) -> Comparison {
+/// The operations that move elements without computing with them. Their results are compared bit by bit.
+const MOVES: [&str; 14] = [
+    IDENTITY,
+    "broadcast_in_dim",
+    "concatenate",
+    "constant",
+    "dynamic_slice",
+    "dynamic_update_slice",
+    "gather",
+    "optimization_barrier",
+    "pad",
+    "reshape",
+    "reverse",
+    "select",
+    "slice",
+    "transpose",
+];
+
+/// Compares a result of an operation or model with the expected one. `index` is the number of the result.
+pub(super) fn compare(
+    op: &str,
+    index: usize,
+    expected: &Array,
+    found: &Array,
+    tolerance: &Tolerance,
+) -> Comparison {
     let shape = |array: &Array| {
         let dims: String = array.dims.iter().map(|dim| format!("{dim}x")).collect();
         format!("tensor<{dims}{}>", array.element_type.stablehlo_name())
@@ -33,12 +58,16 @@ pub(super) fn compare(index: usize, expected: &Array, found: &Array, tolerance: 
     if expected.bytes.len() != found.bytes.len() {
         return whole(format!("{} bytes", expected.bytes.len()), format!("{} bytes", found.bytes.len()));
     }
+    let is_move = MOVES.contains(&op);
     let size = expected.element_type.byte_size().max(1);
     let name = expected.element_type.stablehlo_name();
     let (mut largest, mut first, mut wrong) = (None::<Measure>, None, 0);
     let pairs = expected.bytes.chunks_exact(size).zip(found.bytes.chunks_exact(size));
     for (at, (wanted, given)) in pairs.enumerate() {
-        let (measure, is_right) = judge(expected.element_type, wanted, given, tolerance);
+        let (measure, is_right) = match is_move {
+            true => (None, wanted == given),
+            false => judge(expected.element_type, wanted, given, tolerance),
+        };
         largest = match (largest, measure) {
             (Some(largest), Some(measure)) => Some(largest.max(measure)),
             (largest, measure) => largest.or(measure),
@@ -53,12 +82,22 @@ pub(super) fn compare(index: usize, expected: &Array, found: &Array, tolerance: 
         wrong,
         total: expected.bytes.len() / size,
         position: position(at, &expected.dims),
-        expected: element_text(name, wanted),
-        found: element_text(name, given),
+        expected: text(name, wanted, is_move),
+        found: text(name, given, is_move),
         largest,
         tolerance: tolerance.reason.clone(),
     });
     Comparison { largest, fault }
+}
+
+/// Formats an element, with its bits if these were compared.
+fn text(name: &str, element: &[u8], with_bits: bool) -> String {
+    let number = element_text(name, element);
+    if !with_bits {
+        return number;
+    }
+    let bits: String = element.iter().rev().map(|byte| format!("{byte:02x}")).collect();
+    format!("{number} (0x{bits})")
 }
 
 /// Returns the error of an element, if it is a floating-point or complex number, and whether the tolerance permits the element.
@@ -136,7 +175,7 @@ mod tests {
     }
 
     fn is_right(expected: f32, found: f32, tolerance: &Tolerance) -> bool {
-        compare(0, &f32s(&[expected]), &f32s(&[found]), tolerance).fault.is_none()
+        compare("add", 0, &f32s(&[expected]), &f32s(&[found]), tolerance).fault.is_none()
     }
 
     #[test]
@@ -164,15 +203,24 @@ mod tests {
         let mut expected = f32s(&[1.0, 2.0, 3.0, 4.0]);
         let mut found = f32s(&[1.0, 2.0, 3.5, 5.0]);
         (expected.dims, found.dims) = (vec![2, 2], vec![2, 2]);
-        let fault = compare(1, &expected, &found, &within(1, 0.0, true)).fault.unwrap();
+        let fault = compare("add", 1, &expected, &found, &within(1, 0.0, true)).fault.unwrap();
         assert_eq!((fault.result, fault.wrong, fault.total, &fault.position[..]), (1, 2, 4, &[1, 0][..]));
         assert_eq!((fault.expected.as_str(), fault.found.as_str()), ("3", "3.5"));
         assert_eq!(fault.largest.unwrap().relative, 0.25);
         found.dims = vec![4];
         assert_eq!(
-            compare(0, &expected, &found, &within(1, 0.0, true)).fault.unwrap().found,
+            compare("add", 0, &expected, &found, &within(1, 0.0, true)).fault.unwrap().found,
             "tensor<4xf32>"
         );
+    }
+
+    #[test]
+    fn moved_elements_are_compared_and_shown_as_bits() {
+        let exact = within(0, 0.0, false);
+        let nans = [f32::from_bits(0x7fc0_0001), f32::from_bits(0x7fc0_0002)].map(|nan| f32s(&[nan]));
+        let fault = compare("transpose", 0, &nans[0], &nans[1], &exact).fault.unwrap();
+        assert_eq!((fault.expected.as_str(), fault.largest), ("NaN (0x7fc00001)", None));
+        assert!(compare("add", 0, &nans[0], &nans[1], &exact).fault.is_none());
     }
 
     #[test]
@@ -182,7 +230,7 @@ mod tests {
             dims: vec![],
             bytes: [re.to_le_bytes(), im.to_le_bytes()].concat(),
         };
-        let right = |a: &Array, b: &Array| compare(0, a, b, &within(4, 0.0, true)).fault.is_none();
+        let right = |a: &Array, b: &Array| compare("add", 0, a, b, &within(4, 0.0, true)).fault.is_none();
         assert!(right(&complex(1.0, 0.0), &complex(1.0, f32::EPSILON)));
         assert!(!right(&complex(1.0, 0.0), &complex(1.0, 1e-4)));
         let infinite = complex(f32::INFINITY, 1.0);

@@ -5,8 +5,12 @@
 
 mod child;
 mod comparison;
+mod elements;
+mod features;
+mod identity;
 mod message;
 mod options;
+mod order;
 mod parent;
 mod record;
 mod report;

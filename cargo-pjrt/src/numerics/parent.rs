@@ -8,6 +8,7 @@ use super::message::{Message, Outcome};
 use super::options::Options;
 use super::report::{Report, Row, Status};
 use super::suite::{Case, Suite};
+use super::{features, identity};
 use crate::process::child::{Prints, Received, Worker};
 use crate::process::progress::Progress;
 
@@ -22,7 +23,7 @@ const TRIES: usize = 3;
 /// Returns an error if no program is selected, if a suite cannot be read, if a child cannot be started, or if the plugin cannot
 /// be used.
 pub fn numerics(options: &Options, program: &Path) -> Result<Report, String> {
-    let suites = Suite::selected(&options.selection)?;
+    let suites = identity::suites(&options.selection)?;
     let cases: Vec<(&Suite, &Case)> = suites
         .iter()
         .flat_map(|suite| suite.cases(&options.selection).map(move |case| (suite, case)))
@@ -48,6 +49,7 @@ pub fn numerics(options: &Options, program: &Path) -> Result<Report, String> {
         }
     }
     progress.end();
+    features::explain(&cases, &mut rows);
     Ok(Report { plugin: options.plugin.clone(), rows, seconds: started.elapsed().as_secs_f64() })
 }
 

@@ -6,28 +6,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::elements::COLUMNS;
 use super::message::{Fault, Measure};
+use super::order::{IDENTITY, Order};
 use super::suite::Case;
 use crate::process::output::visible;
-
-/// The element types of the table's columns, and their titles.
-const COLUMNS: [(&str, &str); 15] = [
-    ("f32", "f32"),
-    ("f64", "f64"),
-    ("bf16", "bf16"),
-    ("f16", "f16"),
-    ("i8", "i8"),
-    ("i16", "i16"),
-    ("i32", "i32"),
-    ("i64", "i64"),
-    ("ui8", "ui8"),
-    ("ui16", "ui16"),
-    ("ui32", "ui32"),
-    ("ui64", "ui64"),
-    ("i1", "i1"),
-    ("complex<f32>", "c64"),
-    ("complex<f64>", "c128"),
-];
 
 /// The maximum number of programs of a suite that are printed one by one, unless they are in the table.
 const LISTED: usize = 64;
@@ -248,15 +231,16 @@ fn write_table(text: &mut String, rows: &[&Row]) {
     if rows.is_empty() {
         return;
     }
-    let mut by_op: BTreeMap<&str, BTreeMap<&str, Vec<&Row>>> = BTreeMap::new();
+    let order = Order::new();
+    let mut by_op: BTreeMap<_, BTreeMap<&str, Vec<&Row>>> = BTreeMap::new();
     for row in rows {
-        by_op.entry(&row.op).or_default().entry(&row.element).or_default().push(row);
+        by_op.entry(order.key(&row.op)).or_default().entry(&row.element).or_default().push(row);
     }
     let used: Vec<&(&str, &str)> =
         COLUMNS.iter().filter(|(element, _)| rows.iter().any(|row| row.element == *element)).collect();
     let titles: String = used.iter().map(|(_, title)| format!(" {title:>5}")).collect();
     let _ = writeln!(text, "{:<22}{titles}", "");
-    for (op, elements) in by_op {
+    for ((_, _, op), elements) in by_op {
         let cell = |(element, _): &&(&str, &str)| {
             format!(" {:>5}", elements.get(element).map_or("", |rows| cell(rows)))
         };
@@ -303,14 +287,34 @@ fn cell(rows: &[&Row]) -> &'static str {
     }
 }
 
-/// Writes the failures, a few for each operation and element type.
+/// Writes the failures, a few for each operation and element type. Those of operations that others are decomposed into come
+/// first.
 fn write_failures(text: &mut String, failures: &[&Row]) {
+    let order = Order::new();
+    let mut failures = failures.to_vec();
+    failures.sort_by_cached_key(|row| order.key(&row.op));
+    let failed: BTreeSet<(&str, &str)> = failures.iter().map(|row| (&*row.op, &*row.element)).collect();
+    if failures.first().is_some_and(|row| row.op == IDENTITY) {
+        text.push_str(
+            "The device does not return the elements that it is given. As long as it does not, other results say little.\n",
+        );
+    }
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for row in failures {
+    for row in &failures {
         let count = counts.entry((&row.op, &row.element)).or_default();
         *count += 1;
         if *count <= SHOWN {
             let _ = writeln!(text, "{}", row.complaint());
+            let parts = order.parts(&row.op).into_iter();
+            let wrong: Vec<&str> = parts.filter(|part| failed.contains(&(*part, &*row.element))).collect();
+            if *count == 1 && !wrong.is_empty() {
+                let _ = writeln!(
+                    text,
+                    "      if it is decomposed, this may follow from the results of {} {}",
+                    wrong.join(", "),
+                    row.element
+                );
+            }
         } else if *count == SHOWN + 1 {
             let _ = writeln!(text, "... and more of {} {}: --op {} prints all", row.op, row.element, row.op);
         }
@@ -347,6 +351,18 @@ mod tests {
         assert_eq!((report.failures(), report.compared_nothing()), (1, false));
         let text = report.text(true);
         assert!(text.contains("1 right, 1 wrong, 1 refused") && text.contains("no such type"), "{text}");
+    }
+
+    #[test]
+    fn the_identity_comes_first_and_parts_before_what_is_decomposed_into_them() {
+        let rows = ["erf", "exponential", "identity"].map(|op| row(op, "f32", Status::Wrong));
+        let text = Report { plugin: "p.so".into(), rows: rows.to_vec(), seconds: 1.0 }.text(false);
+        let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
+        assert!(place("\nidentity") < place("\nexponential") && place("\nexponential") < place("\nerf"));
+        assert!(place("does not return the elements") < place("WRONG identity"));
+        assert!(place("WRONG identity") < place("WRONG exponential"));
+        assert!(place("WRONG exponential") < place("WRONG erf"));
+        assert!(place("WRONG erf") < place("may follow from the results of exponential f32"));
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub(super) struct Tolerance {
 }
 
 impl Suite {
-    /// Reads the suites that the selection names, or those of this program.
+    /// Reads the suites that the selection names, or those in this program's data.
     pub(super) fn selected(selection: &Selection) -> Result<Vec<Self>, String> {
         if selection.suite.is_empty() {
             return SUITES.iter().map(|(name, bytes)| Self::parse(name, bytes)).collect();
@@ -191,10 +191,22 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// Adds a case. All results have the same tolerance.
+    /// Adds a recorded case. All results have the same tolerance.
     pub(super) fn add(
         &mut self,
         op: &str,
+        program: &[u8],
+        inputs: &[Array],
+        results: &[Array],
+        tolerance: &Tolerance,
+    ) {
+        self.add_named((op, "recorded"), program, inputs, results, tolerance);
+    }
+
+    /// Adds a case of this operation and name. All results have the same tolerance.
+    pub(super) fn add_named(
+        &mut self,
+        (op, name): (&str, &str),
         program: &[u8],
         inputs: &[Array],
         results: &[Array],
@@ -209,7 +221,7 @@ impl Builder {
         let case = Case {
             op: op.to_owned(),
             element: element.to_owned(),
-            name: "recorded".to_owned(),
+            name: name.to_owned(),
             program: (self.push(program), program.len()),
             inputs: inputs.iter().map(|array| self.place(array)).collect(),
             results: results.iter().map(|array| Expected { place: self.place(array), within }).collect(),
@@ -228,13 +240,19 @@ impl Builder {
         at
     }
 
+    /// Returns the suite.
+    pub(super) fn finish(self, name: &str) -> Suite {
+        let index = Index { version: VERSION, tolerances: self.tolerances, cases: self.cases };
+        Suite { name: name.to_owned(), index, data: self.data }
+    }
+
     /// Writes the suite to a file.
     pub(super) fn write(self, path: &Path) -> Result<(), String> {
-        let index = Index { version: VERSION, tolerances: self.tolerances, cases: self.cases };
+        let Suite { index, data, .. } = self.finish("");
         let index = serde_json::to_vec(&index).map_err(|error| error.to_string())?;
         let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
         let options = SimpleFileOptions::default().last_modified_time(DateTime::default());
-        for (name, data) in [(INDEX, index), (DATA, self.data)] {
+        for (name, data) in [(INDEX, index), (DATA, data)] {
             archive.start_file(name, options).map_err(|error| error.to_string())?;
             archive.write_all(&data).map_err(|error| error.to_string())?;
         }

@@ -75,7 +75,13 @@ impl Package {
         if let Some(manifest) = manifest {
             command.manifest_path(manifest);
         }
-        let metadata = command.no_deps().exec().map_err(|error| error.to_string())?;
+        let metadata = command.no_deps().exec().map_err(|error| {
+            format!(
+                "{}\n(hint: change to the folder of the plugin's package, or name its manifest with --manifest-path; \
+                 `cargo pjrt new my-chip` creates a package)",
+                error.to_string().trim_end()
+            )
+        })?;
         let package = select(&metadata, manifest, name)?;
         let manifest = package.manifest_path.clone().into_std_path_buf();
         let library = package.targets.iter().find(|target| target.crate_types.contains(&CrateType::CDyLib));

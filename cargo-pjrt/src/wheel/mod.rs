@@ -81,11 +81,8 @@ pub fn wheel(options: &Options) -> Result<(), String> {
 ///
 /// Returns an error if the folder contains no plugin, or if the build fails.
 pub(crate) fn build_current(profile: &str) -> Result<PathBuf, String> {
-    let package = Package::read(None, None).map_err(|error| {
-        format!(
-            "{error}\n(hint: pass the path of the plugin's library, or change to the folder of its package)"
-        )
-    })?;
+    let package = Package::read(None, None)
+        .map_err(|error| format!("{error}\n(hint: or pass the path of the plugin's library)"))?;
     library::build(&package, profile, None, Path::new("python3"))
 }
 

@@ -75,7 +75,13 @@ pub fn compile(main: &Function) -> Result<Program> {
     let mut space = AddressSpace::new(usize::MAX, ALIGNMENT);
     let mut values = Vec::new();
     for (_, value) in main.body.values() {
-        let dims = ArraySpec::try_from(&value.ty)?.dims().to_vec();
+        let spec = ArraySpec::try_from(&value.ty)?;
+        if spec.element_type() != pjrt_plugin::ElementType::F32 {
+            return Err(Error::unimplemented(format!(
+                "the tutorial device computes f32, but found {spec:?}"
+            )));
+        }
+        let dims = spec.dims().to_vec();
         let offset = space.allocate(dense_size(&dims, 4)?);
         let offset = offset.ok_or_else(|| Error::resource_exhausted("the program has too many values"))?;
         values.push(Value { dims, offset });

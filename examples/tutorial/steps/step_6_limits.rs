@@ -175,6 +175,9 @@ impl Executable {
         let mut values = Vec::new();
         for (_, value) in main.body.values() {
             let spec = ArraySpec::try_from(&value.ty)?;
+            if spec.element_type() != pjrt_plugin::ElementType::F32 {
+                return Err(Error::unimplemented("the tutorial device computes f32 only"));
+            }
             let size = dense_size(spec.dims(), 4)?;
             let offset = space.allocate(size).ok_or_else(|| Error::resource_exhausted("too many values"))?;
             values.push((offset, size / 4));

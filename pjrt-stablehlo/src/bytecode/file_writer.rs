@@ -18,6 +18,10 @@ use crate::ir::{Attribute, DictionaryAttribute, ElementType, Location, Presence,
 use crate::versions::Version;
 use crate::{Error, ErrorKind};
 
+/// The largest [`Presence::Since`] whose attributes all readers have. Newer attributes are written only if an operation has them,
+/// because properties are encoded without names.
+const COMMON_AGE: u8 = 2;
+
 /// An operation name of the file.
 pub(super) struct Form {
     index: u64,
@@ -289,6 +293,7 @@ impl Writer {
                 None => None,
             };
             match (presence, index) {
+                (Presence::Since(since), None) if *since > COMMON_AGE => {}
                 (Presence::Optional | Presence::Since(_), index) => {
                     out.varint_with_flag(index.unwrap_or(0), index.is_some());
                 }

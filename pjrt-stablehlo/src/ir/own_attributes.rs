@@ -157,7 +157,7 @@ pub(crate) fn own_attributes(name: &str) -> Option<&'static [(&'static str, Pres
             ("resultSegmentSizes", SegmentSizes(2)),
             ("scan_dim_size", Optional),
         ],
-        "chlo.top_k" => &[("is_stable", Since(1)), ("k", Required)],
+        "chlo.top_k" => &[("is_stable", Since(3)), ("k", Required)],
         "arith.addi" | "arith.muli" | "arith.shli" | "arith.subi" | "arith.trunci" => OVERFLOW,
         "shape.broadcast" => &[("error", Optional)],
         "shape.const_shape" => &[("shape", Required)],

@@ -442,7 +442,7 @@ impl Buffer {
     /// Returns the plugin's error.
     pub fn read_as_raw_buffer(&self, offset: i64, transfer_size: i64) -> Result<(usize, Vec<u8>)> {
         let destination = HostMemory::destination(usize::try_from(transfer_size).unwrap_or(0), 0);
-        self.with_raw_buffer(|buffer| {
+        with_raw_buffer(self.plugin, self.raw, |buffer| {
             let size = call!(self.plugin, PJRT_RawBuffer_GetOnDeviceSizeInBytes_Args { buffer })?;
             let dst = ptr::with_exposed_provenance_mut(destination.exposed());
             let copied = call!(
@@ -462,7 +462,7 @@ impl Buffer {
     /// Returns the plugin's error.
     pub fn write_as_raw_buffer(&self, offset: i64, bytes: &[u8]) -> Result<()> {
         let source = HostMemory::new(bytes, 0);
-        self.with_raw_buffer(|buffer| {
+        with_raw_buffer(self.plugin, self.raw, |buffer| {
             let (src, transfer_size) = (ptr::with_exposed_provenance(source.exposed()), bytes.len() as i64);
             let copied = call!(
                 self.plugin,
@@ -479,7 +479,7 @@ impl Buffer {
     ///
     /// Returns the plugin's error.
     pub fn place_of_raw_buffer(&self) -> Result<(Memory<'_>, usize)> {
-        self.with_raw_buffer(|buffer| {
+        with_raw_buffer(self.plugin, self.raw, |buffer| {
             let space = call!(self.plugin, PJRT_RawBuffer_GetMemorySpace_Args { buffer })?.memory_space;
             let memory = Memory::new(self.plugin, space, "PJRT_RawBuffer_GetMemorySpace")?;
             let host = call!(self.plugin, PJRT_RawBuffer_GetHostPointer_Args { buffer })?.host_pointer;
@@ -487,18 +487,53 @@ impl Buffer {
         })
     }
 
-    /// Creates a raw buffer, uses it, and destroys it.
-    fn with_raw_buffer<T>(&self, work: impl FnOnce(*mut PJRT_RawBuffer) -> Result<T>) -> Result<T> {
-        const CREATE: &str = "PJRT_RawBuffer_CreateRawAliasOfBuffer";
-        let buffer =
-            call!(self.plugin, PJRT_RawBuffer_CreateRawAliasOfBuffer_Args { buffer: self.raw })?.raw_buffer;
-        if buffer.is_null() {
-            return Err(Error::broken(CREATE, "it succeeded, but the raw buffer is a null pointer"));
-        }
-        let done = work(buffer);
-        call!(self.plugin, PJRT_RawBuffer_Destroy_Args { buffer })?;
-        done
+    /// Creates a raw buffer, ends the array, runs `then`, and returns bytes of the raw buffer, which holds the memory
+    /// (`PJRT_RawBuffer_CreateRawAliasOfBuffer`, `PJRT_Buffer_Destroy`, `PJRT_RawBuffer_CopyRawDeviceToHost`).
+    /// `is_deleted` is `true` to delete the array before it is destroyed.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn read_as_raw_buffer_after_end(
+        self,
+        is_deleted: bool,
+        offset: i64,
+        transfer_size: i64,
+        then: impl FnOnce() -> Result<()>,
+    ) -> Result<Vec<u8>> {
+        let destination = HostMemory::destination(usize::try_from(transfer_size).unwrap_or(0), 0);
+        let (plugin, raw) = (self.plugin, self.raw);
+        with_raw_buffer(plugin, raw, |buffer| {
+            if is_deleted {
+                self.delete()?;
+            }
+            drop(self);
+            then()?;
+            let dst = ptr::with_exposed_provenance_mut(destination.exposed());
+            let copied = call!(
+                plugin,
+                PJRT_RawBuffer_CopyRawDeviceToHost_Args { buffer, dst, offset, transfer_size }
+            )?;
+            Event::from_raw(plugin, copied.event, "PJRT_RawBuffer_CopyRawDeviceToHost")?.wait()?;
+            destination.written("PJRT_RawBuffer_CopyRawDeviceToHost")
+        })
     }
+}
+
+/// Creates a raw buffer of a buffer, uses it, and destroys it.
+fn with_raw_buffer<T>(
+    plugin: Plugin,
+    of: *mut PJRT_Buffer,
+    work: impl FnOnce(*mut PJRT_RawBuffer) -> Result<T>,
+) -> Result<T> {
+    const CREATE: &str = "PJRT_RawBuffer_CreateRawAliasOfBuffer";
+    let buffer = call!(plugin, PJRT_RawBuffer_CreateRawAliasOfBuffer_Args { buffer: of })?.raw_buffer;
+    if buffer.is_null() {
+        return Err(Error::broken(CREATE, "it succeeded, but the raw buffer is a null pointer"));
+    }
+    let done = work(buffer);
+    call!(plugin, PJRT_RawBuffer_Destroy_Args { buffer })?;
+    done
 }
 
 impl Executable {

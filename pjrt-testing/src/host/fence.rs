@@ -19,6 +19,8 @@ pub enum Fence {
     Enlarged,
     /// `extension_start` is an invalid pointer, as some hosts leave it.
     WildExtension,
+    /// The pointers to lists of no elements are null.
+    NullLists,
 }
 
 impl fmt::Display for Fence {
@@ -30,6 +32,7 @@ impl fmt::Display for Fence {
             Self::Enlarged => {
                 write!(f, "a struct_size that is {MORE} bytes larger than the function expects")
             }
+            Self::NullLists => write!(f, "null pointers to lists of no elements"),
             Self::WildExtension => write!(f, "an extension_start that is an invalid pointer"),
         }
     }
@@ -177,6 +180,7 @@ pub(super) fn call<A: SizedStruct, R>(slot: &Slot, args: &mut A, function: impl 
     match fence {
         Fence::Guarded(size) => guarded(args, size.min(A::STRUCT_SIZE), function),
         Fence::Enlarged => enlarged(args, function),
+        Fence::NullLists => null_lists(A::LAYOUT, args, function),
         Fence::WildExtension => wild_extension(A::LAYOUT, args, function),
     }
 }
@@ -250,6 +254,36 @@ fn wild_extension<A: SizedStruct, R>(
     if let Some(field) = layout.field("extension_start") {
         // SAFETY: the field is in the struct and is a pointer.
         unsafe { ptr::from_mut(args).byte_add(field.offset).cast::<usize>().write(0x6) };
+    }
+    function(args)
+}
+
+/// The lists of structs, with the fields of their lengths.
+const LISTS: &[(&str, &str)] = &[
+    ("create_options", "num_options"),
+    ("dims", "num_dims"),
+    ("byte_strides", "num_byte_strides"),
+    ("shape_dims", "shape_num_dims"),
+    ("argument_lists", "num_args"),
+    ("compile_options", "compile_options_size"),
+    ("overridden_serialized_compile_options", "overridden_serialized_compile_options_size"),
+    ("error_message", "error_message_size"),
+];
+
+fn null_lists<A: SizedStruct, R>(
+    layout: &StructLayout,
+    args: &mut A,
+    function: impl FnOnce(*mut A) -> R,
+) -> R {
+    for (list, length) in LISTS {
+        let (Some(list), Some(length)) = (layout.field(list), layout.field(length)) else { continue };
+        let start = ptr::from_mut(args);
+        // SAFETY: both fields are in the struct; the length is a `usize`, and the list a pointer.
+        unsafe {
+            if start.byte_add(length.offset).cast::<usize>().read() == 0 {
+                start.byte_add(list.offset).cast::<*const u8>().write(ptr::null());
+            }
+        }
     }
     function(args)
 }

@@ -1,41 +1,12 @@
 //! The memory of one run of a program on one device, and the views of it that kernels receive.
 
 use super::allocator::{ALIGN, Allocator, Block, OutOfMemory};
-use super::array::{Array, byte_len};
+use super::array::Array;
 use super::rows::{Part, Rows};
-use refcpu_kernels::{DType, Dst, Src};
+use super::view::View;
+use refcpu_kernels::{Dst, Src};
 use std::ptr::NonNull;
 use std::sync::PoisonError;
-
-/// An array inside a slot: the operand or result of a step.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct View {
-    /// The index of the slot.
-    pub slot: u32,
-    /// The offset in bytes of the array within the slot.
-    pub offset: usize,
-    /// The element type.
-    pub dtype: DType,
-    /// The sizes of the dimensions, outermost first.
-    pub dims: Box<[usize]>,
-    bytes: usize,
-}
-
-impl View {
-    /// Creates a view of an array of this type and shape at `offset` bytes into a slot.
-    ///
-    /// # Panics
-    /// Panics if the array is too large to address. The compiler checks shapes before it creates plans.
-    pub fn new(slot: u32, offset: usize, dtype: DType, dims: &[usize]) -> Self {
-        let bytes = byte_len(dtype, dims).expect("the compiler checks shapes");
-        Self { slot, offset, dtype, dims: dims.into(), bytes }
-    }
-
-    /// Returns the size of the array in bytes.
-    pub fn byte_len(&self) -> usize {
-        self.bytes
-    }
-}
 
 /// The slots of a run. Each slot is a range of memory.
 ///
@@ -204,7 +175,7 @@ impl Frame {
         let (mut srcs, mut dsts) = std::mem::take(&mut self.views);
         for view in reads {
             let (ptr, _) = self.place(view);
-            // SAFETY: `place` returns the address of `view.bytes` bytes inside a slot. The frame holds the memory of the slot
+            // SAFETY: `place` returns the address of `view.byte_len()` bytes inside a slot. The frame holds the memory of the slot
             // (in `arena`, `held` or `results`) and is borrowed for this call. The bytes are initialized: blocks always are,
             // and foreign memory is by its type. Nothing writes them during the call. In this frame only `dsts` below writes,
             // and its views are checked to be disjoint from this one, or to have the same address for a kernel that works in
@@ -216,10 +187,10 @@ impl Frame {
             let (ptr, writable) = self.place(view);
             assert!(writable, "slot {} is read-only", view.slot);
             let start = ptr.addr().get();
-            let end = start + view.bytes;
+            let end = start + view.byte_len();
             let apart = |other: &View| {
                 let at = self.place(other).0.addr().get();
-                at >= end || at + other.bytes <= start || view.bytes == 0 || other.bytes == 0
+                at >= end || at + other.byte_len() <= start || view.byte_len() == 0 || other.byte_len() == 0
             };
             for read in reads {
                 let same = in_place && self.place(read).0 == ptr;
@@ -328,7 +299,7 @@ impl Frame {
         let (ptr, _) = self.place(view);
         // SAFETY: `place` returns the address of this number of initialized bytes, which the frame holds. Writing them requires
         // a mutable borrow of the frame, which this borrow excludes.
-        unsafe { std::slice::from_raw_parts(ptr.as_ptr(), view.bytes) }
+        unsafe { std::slice::from_raw_parts(ptr.as_ptr(), view.byte_len()) }
     }
 
     /// Returns the bytes of an array for writing.
@@ -339,7 +310,7 @@ impl Frame {
         let (ptr, writable) = self.place(view);
         assert!(writable, "slot {} is read-only", view.slot);
         // SAFETY: as in `bytes`. The slot is writable, so the frame is the sole owner, and it is borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(ptr.as_ptr(), view.bytes) }
+        unsafe { std::slice::from_raw_parts_mut(ptr.as_ptr(), view.byte_len()) }
     }
 
     /// Returns the address of a view's first byte, and whether its slot is writable.
@@ -347,9 +318,9 @@ impl Frame {
     fn place(&self, view: &View) -> (NonNull<u8>, bool) {
         let slot = &self.slots[view.slot as usize];
         assert!(
-            view.bytes <= slot.len && view.offset <= slot.len - view.bytes,
+            view.byte_len() <= slot.len && view.offset <= slot.len - view.byte_len(),
             "the view of {} bytes at offset {} exceeds slot {}, which has {} bytes",
-            view.bytes,
+            view.byte_len(),
             view.offset,
             view.slot,
             slot.len
@@ -364,6 +335,7 @@ impl Frame {
 mod tests {
     use super::*;
     use crate::storage::{Allocator, AllocatorOptions};
+    use refcpu_kernels::DType;
 
     fn view(slot: u32, offset: usize, len: usize) -> View {
         View::new(slot, offset, DType::U8, &[len])

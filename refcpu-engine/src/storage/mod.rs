@@ -14,8 +14,10 @@ mod allocator;
 mod array;
 mod frame;
 mod rows;
+mod view;
 
 pub use allocator::{Allocator, AllocatorOptions, Block, OutOfMemory, Statistics};
 pub use array::{Array, ForeignBytes, HUGE_ARRAY, byte_len};
-pub use frame::{Frame, View};
+pub use frame::Frame;
 pub use rows::{Part, Rows};
+pub use view::View;

@@ -1,6 +1,6 @@
 //! The division of arrays into blocks of rows.
 
-use super::View;
+use super::view::View;
 
 /// Arrays of which each block of rows uses a part.
 #[derive(Debug)]

@@ -135,11 +135,38 @@ impl Arithmetic {
             }
             Self::IsNan(_) => f.push(Inst::Compare { relation: Relation::Ne, dst, a, b: a }),
             Self::Sign(scalar) => sign(f, dst, a, scalar, constant),
+            Self::Function(op) => functions::emit(op, f, dst, a, &mut constant),
+            Self::RoundToBf16 | Self::EncodeBf16 | Self::DecodeBf16 | Self::Widen(..) | Self::Narrow(_) => {
+                self.emit_conversion(f, dst, a, constant);
+            }
+            Self::Fused(op, reversed, _) => {
+                let product = f.reg(ty);
+                f.push(Inst::Binary { op: BinaryOp::Multiply, dst: product, a, b });
+                let (a, b) = if reversed { (c, product) } else { (product, c) };
+                f.push(Inst::Binary { op, dst, a, b });
+            }
+            Self::Clamp(_) => {
+                let low = f.reg(ty);
+                f.push(Inst::Binary { op: BinaryOp::Maximum, dst: low, a: b, b: a });
+                f.push(Inst::Binary { op: BinaryOp::Minimum, dst, a: low, b: c });
+            }
+        }
+    }
+
+    /// Adds the instructions of a conversion from or to a type that has no arithmetic in machine code.
+    fn emit_conversion(
+        self,
+        f: &mut Function,
+        dst: Reg,
+        a: Reg,
+        mut constant: impl FnMut(&mut Function, Type, u64) -> Reg,
+    ) {
+        let ty = f.type_of(a);
+        match self {
             Self::RoundToBf16 => {
                 let a = bits_of_bf16(f, a, constant);
                 f.push(Inst::Unary { op: UnaryOp::Reinterpret, dst, a });
             }
-            Self::Function(op) => functions::emit(op, f, dst, a, &mut constant),
             Self::EncodeBf16 => {
                 let distance = constant(f, Type { scalar: Scalar::I32, ..ty }, 16);
                 let a = bits_of_bf16(f, a, constant);
@@ -164,17 +191,7 @@ impl Arithmetic {
                 }
             }
             Self::Narrow(_) => f.push(Inst::Unary { op: UnaryOp::Convert, dst, a }),
-            Self::Fused(op, reversed, _) => {
-                let product = f.reg(ty);
-                f.push(Inst::Binary { op: BinaryOp::Multiply, dst: product, a, b });
-                let (a, b) = if reversed { (c, product) } else { (product, c) };
-                f.push(Inst::Binary { op, dst, a, b });
-            }
-            Self::Clamp(_) => {
-                let low = f.reg(ty);
-                f.push(Inst::Binary { op: BinaryOp::Maximum, dst: low, a: b, b: a });
-                f.push(Inst::Binary { op: BinaryOp::Minimum, dst, a: low, b: c });
-            }
+            other => unreachable!("{other:?} is no conversion"),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The typed front end that builds regions.
 
 use super::lower::lower;
+use super::native::Native;
 use super::node::Node;
 use super::schedule::compacted;
 use super::{Access, InputSpec, OutputSpec, Region, RegionError};
@@ -451,7 +452,7 @@ impl Builder {
                 _ => 0,
             })
             .collect();
-        let native = std::sync::Arc::default();
+        let native = std::sync::Arc::new(Native::new(&nodes));
         Ok(Region { dims, inputs, outputs, trailing, nodes, program, native, input_lens })
     }
 

@@ -201,18 +201,6 @@ impl Region {
         self.program.estimated_ns()
     }
 
-    /// Returns the estimated time of an element, in hundredths of a nanosecond.
-    fn cost(&self) -> u64 {
-        let cost = |node: &Node| match *node {
-            Node::Op { opcode, ty, .. } => {
-                let types: Vec<_> = node.args().iter().map(|a| self.nodes[*a as usize].ty()).collect();
-                u64::from(crate::tile::cost(opcode, ty, &types))
-            }
-            _ => 0,
-        };
-        self.nodes.iter().map(cost).sum()
-    }
-
     /// Returns the program for the next run: with machine code, if there is any.
     fn program(&self) -> &program::Program {
         self.native.program(self).unwrap_or(&self.program)

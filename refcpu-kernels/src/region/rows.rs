@@ -1,6 +1,7 @@
 //! Parts of regions: blocks of rows, where a row is a point of the leading dimensions.
 
 use super::lower::lower;
+use super::native::Native;
 use super::node::Node;
 use super::{Access, InputSpec, Region};
 
@@ -50,9 +51,9 @@ impl Region {
             inputs,
             outputs: self.outputs.clone(),
             trailing: self.trailing,
+            native: std::sync::Arc::new(Native::new(&nodes)),
             nodes,
             program,
-            native: std::sync::Arc::default(),
             input_lens: lens?,
         })
     }

@@ -2,11 +2,12 @@
 
 use pjrt_sys::STRUCTS;
 
+use super::devices::id_of;
 use super::entry::{Entry, check};
-use super::program_text::{compiled, sums};
+use super::program_text::{compiled, sums, with_main};
 use crate::conform::harness::{
-    Check, Context, Finding, Source, Verdict, add_program, compile_and_keep_add, ensure, equal, f32_bytes,
-    permutations, upload_four, upload_to,
+    Check, Context, Finding, ONE_DEVICE, Source, Verdict, add_program, compile_and_keep_add, ensure, equal,
+    f32_bytes, permutations, upload_four, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -122,6 +123,15 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("pjrt_c_api_shardings_extension.h", "Returns the shardings of a program's parameters.")
     .used_by(&[Profile::Jax]),
+    check(
+        "extension/different_shardings",
+        "Shardings reports for each parameter of a partitioned program the parameter's own sharding.",
+        different_shardings,
+        "PJRT_Shardings_PJRT_Executable_ParameterShardings when num_parameters=3 set shardings=zeros sharding_sizes=zeros",
+    )
+    .header("pjrt_c_api_shardings_extension.h", "Returns the shardings of a program's parameters.")
+    .used_by(&[Profile::Jax])
+    .also(&["extension/parameter_shardings"]),
     check(
         "extension/compile_phases",
         "PhaseCompile has at least one phase, and each has a name.",
@@ -483,6 +493,40 @@ fn parameter_shardings(context: &Context) -> Verdict {
         None => Ok(()),
         Some(shardings) => equal("the number of shardings of two outputs", shardings.len(), 2),
     }
+}
+
+fn different_shardings(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let devices = client.addressable_devices()?;
+    let [first, second, ..] = &devices[..] else {
+        return Err(Finding::NotApplicable(ONE_DEVICE.to_owned()));
+    };
+    let ids = vec![id_of(*first)?, id_of(*second)?];
+    const SHARDINGS: [&str; 3] = ["{devices=[2,1]<=[2]}", "{replicated}", "{devices=[1,2]<=[2]}"];
+    let ty = "tensor<4x8xf32>";
+    let of = |at: usize, sharding: &str| format!("%p{at}: {ty} {{mhlo.sharding = \"{sharding}\"}}");
+    // The order of the parameters changes, so that each is once the first one.
+    for turn in 0..SHARDINGS.len() {
+        let parameters: Vec<String> = (0..3).map(|at| of(at, SHARDINGS[(at + turn) % 3])).collect();
+        let text = with_main(&parameters.join(", "), "", "%p0, %p1, %p2", &[ty; 3].join(", "));
+        let options = CompileOptions { partitions: 2, devices: ids.clone(), ..CompileOptions::default() };
+        let loaded = compiled(&client, &text, &options)?;
+        let Some(shardings) = loaded.executable()?.parameter_shardings()? else {
+            return Err(Finding::Unsupported("the plugin reports no shardings".to_owned()));
+        };
+        equal("the number of shardings of three parameters", shardings.len(), 3)?;
+        for (first, second) in [(0, 1), (0, 2), (1, 2)] {
+            ensure!(
+                shardings[first] != shardings[second],
+                "PJRT_Shardings_PJRT_Executable_ParameterShardings reports the same sharding, {:?}, for parameter {first}, which is \
+                 {}, and parameter {second}, which is {}",
+                shardings[first],
+                SHARDINGS[(first + turn) % 3],
+                SHARDINGS[(second + turn) % 3]
+            );
+        }
+    }
+    Ok(())
 }
 
 fn compile_phases(context: &Context) -> Verdict {

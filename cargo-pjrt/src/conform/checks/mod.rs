@@ -30,6 +30,7 @@ mod event;
 mod executables;
 mod execute;
 mod extension;
+mod extremes;
 mod failures;
 mod hosts;
 mod isolation;
@@ -38,6 +39,7 @@ mod lent;
 mod lifetime;
 mod memory;
 mod optimized;
+mod outliving;
 mod outputs;
 mod ownership;
 mod passed;
@@ -114,6 +116,8 @@ pub(super) fn all() -> Vec<Check> {
         default_layouts::CHECKS,
         bitcasts::CHECKS,
         raw_buffers::CHECKS,
+        outliving::CHECKS,
+        extremes::CHECKS,
     ];
     let mut checks: Vec<Check> = tables.into_iter().flatten().map(Check::from).collect();
     checks.extend(upload::by_type());

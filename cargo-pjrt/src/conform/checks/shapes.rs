@@ -6,12 +6,15 @@ use crate::conform::harness::{Check, Context, Finding, Source, Verdict, equal};
 use crate::requirements::Profile;
 use pjrt_testing::host::{Buffer, Code, CopyLayout, Device, Error};
 
+/// Returns a property as text, and the text that is expected. Returns `None` if the plugin does not have it.
+type Get = fn(&Buffer, &Shaped, Device<'_>) -> Result<Option<(String, String)>, Error>;
+
 /// A property of an array that a function of the plugin reports.
 pub(super) struct Property {
     pub(super) name: &'static str,
     function: &'static str,
     /// Returns the property as text, and the text that is expected. Returns `None` if the plugin does not have it.
-    get: fn(&Buffer, &Shaped, Device<'_>) -> Result<Option<(String, String)>, Error>,
+    get: Get,
     text: &'static str,
     fault: &'static str,
 }

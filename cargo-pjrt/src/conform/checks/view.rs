@@ -1,6 +1,7 @@
 //! Checks of views: buffers over memory that the host continues to write to.
 
 use super::entry::{Entry, check};
+use super::program_text::{compiled, with_main};
 use super::upload::{pattern, same_elements};
 use crate::conform::harness::{
     Check, Context, Finding, PATIENCE, Source, Verdict, add_program, ensure, equal, f32_bytes, numbers,
@@ -14,6 +15,14 @@ use pjrt_testing::host::{
 };
 
 pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "view/donated",
+        "The callback of a view that a program donates, or could donate, is called once after the view and the output are destroyed.",
+        donated,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=615 zeroed_output 0",
+    )
+    .header("PJRT_Client_CreateViewOfDeviceBuffer_Args::on_delete_callback", "The callback is called when the buffer is deleted or no longer needed.")
+    .used_by(&[Profile::Jax]),
     check(
         "view/seen_by_executions",
         "Every execution that starts after a write of the host to a view's memory sees the written values.",
@@ -269,6 +278,31 @@ fn unaligned(context: &Context) -> Verdict {
     let outcome = client.view(&memory, ElementType::F64, &[4], client.device()?);
     refused("a view of f64 at a multiple of 4 bytes", outcome, Code::INVALID_ARGUMENT, &[])?;
     equal("the number of calls of the callback of a view that was refused", memory.deleted(), 0)
+}
+
+fn donated(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let lines = "    %s = stablehlo.add %p0, %p0 : tensor<4xf32>\n";
+    let parameter = "%p0: tensor<4xf32> {tf.aliasing_output = 0 : i32}";
+    let program =
+        compiled(&client, &with_main(parameter, lines, "%s", "tensor<4xf32>"), &CompileOptions::default())?;
+    for is_protected in [false, true] {
+        let memory = ViewMemory::new(&f32_bytes(&[1.0; 4]));
+        let view = view_of(&client, &memory)?;
+        let non_donatable = if is_protected { vec![0] } else { Vec::new() };
+        let options = ExecuteOptions { launch_id: 615, non_donatable, ..ExecuteOptions::default() };
+        let launched =
+            program.launch(&[vec![&view]], &options, None, true).map_err(|refused| refused.error)?;
+        equal("the sum", numbers(&launched.outputs[0][0])?, vec![2.0; 4])?;
+        drop((view, launched));
+        ensure!(
+            eventually(PATIENCE, || memory.deleted() > 0),
+            "on_delete_callback of a view that was an argument of a donating program was not called after the view and the output \
+             were destroyed: the other owner of the memory never frees it"
+        );
+        equal("the number of calls of the callback", memory.deleted(), 1)?;
+    }
+    Ok(())
 }
 
 fn needed_by_executions(context: &Context) -> Verdict {

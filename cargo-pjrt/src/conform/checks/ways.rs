@@ -8,6 +8,9 @@ use pjrt_testing::host::{
     Buffer, Client, Code, Device, ElementType, Error, HostArray, Layout, Memory, Semantics, ViewMemory,
 };
 
+/// Arrays, with the devices that they must be on.
+type Made<'a> = Result<Vec<(Buffer, Device<'a>)>, Finding>;
+
 /// What a way creates an array from.
 struct Maker<'a> {
     client: &'a Client,
@@ -36,13 +39,13 @@ struct Way {
     function: &'static str,
     contents: Contents,
     /// Creates arrays, with the devices that they must be on.
-    make: for<'a> fn(&Maker<'a>) -> Result<Vec<(Buffer, Device<'a>)>, Finding>,
+    make: for<'a> fn(&Maker<'a>) -> Made<'a>,
     fault: &'static str,
     also: &'static [&'static str],
 }
 
 impl<'a> Maker<'a> {
-    fn here(&self, array: Result<Buffer, Error>) -> Result<Vec<(Buffer, Device<'a>)>, Finding> {
+    fn here(&self, array: Result<Buffer, Error>) -> Made<'a> {
         Ok(vec![(array?, self.device)])
     }
 
@@ -52,11 +55,7 @@ impl<'a> Maker<'a> {
 }
 
 /// Creates arrays by uploads with all host buffer semantics.
-fn by_upload<'a>(
-    maker: &Maker<'a>,
-    array: &HostArray<'_>,
-    named: Option<Memory<'_>>,
-) -> Result<Vec<(Buffer, Device<'a>)>, Finding> {
+fn by_upload<'a>(maker: &Maker<'a>, array: &HostArray<'_>, named: Option<Memory<'_>>) -> Made<'a> {
     let device = if named.is_some() { None } else { Some(maker.device) };
     let mut all = Vec::new();
     // Without strides and layouts, all semantics are tried with each array.

@@ -1,0 +1,85 @@
+//! The first programs: they return their arguments, so that a device that cannot move bytes is told so before anything else.
+
+use pjrt_stablehlo::build::Builder as Body;
+use pjrt_stablehlo::ir::{self, Module, TensorType};
+
+use super::elements::COLUMNS;
+use super::options::Selection;
+use super::order::IDENTITY;
+use super::suite::{Builder, Suite, Tolerance};
+use crate::array::{Array, number};
+use pjrt_testing::host::ElementType;
+
+/// The oldest version of VHLO, which every plugin reads.
+const VERSION: pjrt_stablehlo::versions::Version = pjrt_stablehlo::versions::MINIMUM_VERSION;
+
+/// The shapes of the arguments, by name.
+const SHAPES: [(&str, &[i64]); 4] =
+    [("scalar", &[]), ("vector", &[7]), ("cube", &[2, 3, 5]), ("empty", &[0])];
+
+/// Returns the suites that the selection names, or those of this program: the programs that return their arguments, and those in
+/// its data.
+///
+/// # Errors
+/// Returns an error if a suite cannot be read, or if a program cannot be written.
+pub(super) fn suites(selection: &Selection) -> Result<Vec<Suite>, String> {
+    let mut suites = Suite::selected(selection)?;
+    if selection.suite.is_empty() {
+        suites.insert(0, identity()?);
+    }
+    Ok(suites)
+}
+
+/// Returns the suite of programs that return their arguments.
+fn identity() -> Result<Suite, String> {
+    let tolerance = Tolerance {
+        reason: "no tolerance: the program returns its argument".to_owned(),
+        ulps: 0,
+        relative: 0.0,
+        absolute: 0.0,
+        any_zero: false,
+    };
+    let mut builder = Builder::default();
+    for (element, _) in COLUMNS {
+        let element_type = ElementType::by_stablehlo_name(element)
+            .ok_or_else(|| format!("there is no element type {element}"))?;
+        for (name, dims) in SHAPES {
+            let count = dims.iter().product::<i64>() as usize;
+            let array = Array { element_type, dims: dims.to_vec(), bytes: elements_of(element_type, count) };
+            let program = program(element, dims)?;
+            let arrays = std::slice::from_ref(&array);
+            builder.add_named((IDENTITY, name), &program, arrays, arrays, &tolerance);
+        }
+    }
+    Ok(builder.finish("operations"))
+}
+
+/// Returns the bytes of elements that are all different, as far as the type permits.
+fn elements_of(element_type: ElementType, count: usize) -> Vec<u8> {
+    let (name, size) = (element_type.stablehlo_name(), element_type.byte_size());
+    let mut bytes = Vec::with_capacity(count * size);
+    for at in 0..count {
+        let mut element = vec![0; size];
+        let integer = if name == "i1" { u64::from(at % 3 == 0) } else { at as u64 + 1 };
+        let part_size = if name.starts_with("complex") { size / 2 } else { size };
+        let mut parts = element.chunks_exact_mut(part_size).zip([0.0, 0.5]);
+        let is_real = parts.all(|(part, more)| number::set_real(name, part, integer as f64 + more));
+        if !is_real {
+            element.iter_mut().zip(integer.to_le_bytes()).for_each(|(byte, value)| *byte = value);
+        }
+        bytes.extend(element);
+    }
+    bytes
+}
+
+/// Returns a program that returns its argument, as a portable artifact.
+fn program(element: &str, dims: &[i64]) -> Result<Vec<u8>, String> {
+    let ty = ir::ElementType::from_name(element).map(|element| TensorType::new(element, dims));
+    let ty = ty.ok_or_else(|| format!("StableHLO has no element type {element}"))?;
+    let body = Body::new([ty.into()]);
+    let argument = body.argument(0);
+    let function = body.finish("main", &[argument]).map_err(|error| error.to_string())?;
+    let mut module = Module::new();
+    module.add_function(function).map_err(|function| format!("there are two functions {}", function.name))?;
+    pjrt_stablehlo::write_portable_artifact(&module, VERSION).map_err(|error| error.to_string())
+}

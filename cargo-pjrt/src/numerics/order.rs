@@ -1,0 +1,64 @@
+//! The order of operations in reports: those that others decompose into come first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pjrt_stablehlo::passes::decompositions;
+
+/// The name of the operation of programs that return their arguments.
+pub(super) const IDENTITY: &str = "identity";
+
+/// The operations that each operation may be decomposed into, by name without the dialect.
+pub(super) struct Order(BTreeMap<&'static str, Vec<&'static str>>);
+
+impl Order {
+    /// Reads the decompositions of `pjrt_stablehlo`.
+    pub(super) fn new() -> Self {
+        let all = decompositions().map(|rule| (without_dialect(rule.op), names(rule.into)));
+        Order(all.collect())
+    }
+
+    /// Returns the operations that an operation may be decomposed into, directly or by way of others.
+    pub(super) fn parts(&self, op: &str) -> BTreeSet<&'static str> {
+        let mut found = BTreeSet::new();
+        let mut open: Vec<&'static str> = self.0.get(op).cloned().unwrap_or_default();
+        while let Some(part) = open.pop() {
+            if part != op && found.insert(part) {
+                open.extend(self.0.get(part).into_iter().flatten());
+            }
+        }
+        found
+    }
+
+    /// Returns the key by which operations are sorted: the program that returns its argument, then those with fewer parts.
+    pub(super) fn key<'a>(&self, op: &'a str) -> (bool, usize, &'a str) {
+        (op != IDENTITY, self.parts(op).len(), op)
+    }
+}
+
+/// Returns the names of operations in a description, which are in backquotes.
+fn names(text: &'static str) -> Vec<&'static str> {
+    text.split('`').skip(1).step_by(2).map(without_dialect).collect()
+}
+
+fn without_dialect(name: &'static str) -> &'static str {
+    name.rsplit_once('.').map_or(name, |(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_comes_after_those_that_it_is_decomposed_into() {
+        let order = Order::new();
+        let mut names = ["tan", "erf", "exponential", "identity", "asin", "sine", "atan2", "multiply"];
+        names.sort_by_key(|op| order.key(op));
+        let place = |op: &str| names.iter().position(|name| *name == op);
+        assert_eq!(place("identity"), Some(0));
+        for (whole, part) in [("tan", "sine"), ("erf", "exponential"), ("asin", "atan2"), ("erf", "multiply")]
+        {
+            assert!(place(whole) > place(part), "{names:?}");
+        }
+        assert!(order.parts("acosh").contains("exponential"), "by way of sqrt");
+    }
+}
