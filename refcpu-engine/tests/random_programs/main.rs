@@ -1,18 +1,14 @@
 //! Random programs: those of `cargo xtask differential`, for every operation and element type, with special values.
 #![allow(dead_code, reason = "the driver of `cargo xtask differential` uses the rest of the generator")]
 
-mod decompositions;
-
 #[path = "../../examples/differential/generator.rs"]
 mod generator;
 #[path = "../../examples/differential/ops/mod.rs"]
 mod ops;
-mod powers;
 #[path = "../../examples/differential/program.rs"]
 mod program;
 #[path = "../../examples/differential/random.rs"]
 mod random;
-mod results;
 #[path = "../../examples/differential/table.rs"]
 mod table;
 #[path = "../../examples/differential/types.rs"]
