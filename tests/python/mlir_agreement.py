@@ -1,10 +1,9 @@
 """Asks MLIR itself, in jaxlib, whether it sees the same modules as this project's reader.
 
-    python mlir_agreement.py to_text [--lowerings FOLDER]... [--programs FOLDER]... [--only-lowerings] [--every-version]
+    python mlir_agreement.py to_text [--lowerings FOLDER]... [--only-lowerings] [--every-version]
 
 `to_text` is the example of that name of pjrt-stablehlo, built. The programs are those of the folders that PJRT_CORPUS
-and PJRT_CAPTURED name (without them a sample in this repository), those of the given folders of `lowerings.py`, and those
-of other folders with such a manifest.
+and PJRT_CAPTURED name (without them a sample in this repository), and those of the given folders of `lowerings.py`.
 
 For each program, in text or bytecode: it is read and printed by this project, the text is parsed by MLIR, and that is
 compared with the original, parsed by MLIR. The same holds for what this project writes of it: StableHLO bytecode, and a
@@ -403,12 +402,11 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("to_text")
     parser.add_argument("--lowerings", type=pathlib.Path, action="append", default=[], help="a folder that lowerings.py wrote")
-    parser.add_argument("--programs", type=pathlib.Path, action="append", default=[], help="a folder of other programs")
     parser.add_argument("--only-lowerings", action="store_true", help="nothing but those folders")
     parser.add_argument("--every-version", action="store_true", help="write each text in every version of the format")
     options = parser.parse_args()
     asked = [] if options.only_lowerings else list(programs())
-    for folder in options.lowerings + options.programs:
+    for folder in options.lowerings:
         asked += programs_of(folder)
     files, report = Files(), Report()
     with new_context() as context, ir.Location.unknown():

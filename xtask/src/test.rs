@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::environment::run::{self, watch};
+use crate::environment::run::watch;
 use crate::environment::venv::Venv;
 use crate::environment::workspace;
 use crate::{book, conform_faults, corpus, lowerings, packaged, wheel};
@@ -215,19 +215,12 @@ fn corpus_programs() -> Result<Outcome> {
 }
 
 /// Checks that MLIR's own reader, in jaxlib, reads the same modules as `pjrt-stablehlo`: in the corpus, in
-/// programs that hosts sent, in lowerings of many functions by this release of JAX, and in random programs.
+/// programs that hosts sent, and in lowerings of many functions by this release of JAX.
 fn mlir_agreement() -> Result<Outcome> {
     workspace::build_dev()?;
     let venv = Venv::of_tests()?;
     let folder = lowerings::write(&venv, "test")?;
-    let random = workspace::target().join("random-programs");
-    run::run(
-        workspace::cargo()
-            .args(["run", "--quiet", "--package", "refcpu-engine", "--example", "differential", "texts"])
-            .arg(&random),
-    )?;
-    let mut agreement = lowerings::agreement(&venv);
-    let (status, text) = watch(agreement.arg("--lowerings").arg(folder).arg("--programs").arg(random))?;
+    let (status, text) = watch(lowerings::agreement(&venv).arg("--lowerings").arg(folder))?;
     // `31531 passed, 0 failed, 8 exceptions`, or a traceback.
     let summary = text.lines().last().unwrap_or_default();
     let failed = count(summary, "failed").max(u64::from(!status.success()));

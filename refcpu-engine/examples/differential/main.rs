@@ -1,8 +1,8 @@
 //! Generates random StableHLO programs and runs them on refcpu, for `cargo xtask differential`.
 //!
 //! `generate` writes for each program a line with a JSON object, which contains the program and refcpu's results. `run` reads
-//! programs as lines of JSON, and writes the same object for each. `texts` writes programs as files. `table` writes the
-//! operations and element types that are tested. The driver, `tests/python/differential`, runs the other implementations and compares the results.
+//! programs as lines of JSON, and writes the same object for each. `table` writes the operations and element types that are
+//! tested. The driver, `tests/python/differential`, runs the other implementations and compares the results.
 #![forbid(unsafe_code)]
 
 mod execute;
@@ -21,7 +21,6 @@ use program::GeneratedProgram;
 use serde::Serialize;
 use serde_json::json;
 use std::io::{BufRead, Write};
-use std::path::{Path, PathBuf};
 use types::Element;
 
 /// Random programs on refcpu.
@@ -51,17 +50,6 @@ enum Command {
         #[arg(long)]
         element: Option<String>,
     },
-    /// Write programs without running them: a file with MLIR text for each, and a list of the files
-    Texts {
-        /// Seed of the random choices
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-        /// Number of programs
-        #[arg(long, default_value_t = 1000)]
-        programs: u64,
-        /// The folder, which is created
-        folder: PathBuf,
-    },
     /// Run the programs of standard input
     Run,
     /// Write the tested operations with their element types, and the reasons why others are not tested
@@ -86,37 +74,10 @@ fn main() -> Result<()> {
         Command::Generate { seed, start, programs, only, element } => {
             generate(seed, start..start + programs, only.as_deref(), element.as_deref())
         }
-        Command::Texts { seed, programs, folder } => write_texts(seed, programs, &folder),
         Command::Run => run(),
         Command::Table => write_table(),
     })?;
     worker.join().unwrap_or_else(|_| anyhow::bail!("the command panicked"))
-}
-
-/// Writes programs to a folder, with a manifest in the form of the folders of captured programs.
-fn write_texts(seed: u64, programs: u64, folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let pairs: Vec<(OpCode, Element)> = OpCode::ALL
-        .iter()
-        .flat_map(|&code| types::elements().into_iter().map(move |element| (code, element)))
-        .filter(|&(code, element)| table::is_allowed(code, element))
-        .collect();
-    let mut manifest = String::new();
-    // The steps are coprime to the number of pairs, so that few programs have many operations and types.
-    let step = (pairs.len() as u64 / 7..).find(|step| gcd(*step, pairs.len() as u64) == 1).unwrap_or(1);
-    for number in 0..programs {
-        let (code, element) = pairs[(number * step % pairs.len() as u64) as usize];
-        let Some(program) = generator::program(seed, number, code, element) else { continue };
-        let file = format!("{number}.mlir");
-        std::fs::write(folder.join(&file), program.text(false))?;
-        let name = format!("{number} {} {}", code.info().name, element.family());
-        manifest += &format!("{}\n", json!({ "name": name, "format": "mlir", "program": file }));
-    }
-    Ok(std::fs::write(folder.join("manifest.jsonl"), manifest)?)
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// Generates programs. The pairs of operation and element type rotate, so that each occurs equally often with every seed.
