@@ -42,7 +42,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "extremes/sizes",
         "A program returns every element of arrays of each element type, with sizes from 1 to 1025 around the widths of vectors.",
         sizes,
-        "PJRT_LoadedExecutable_Execute when options>launch_id=613 zeroed_output 7",
+        "PJRT_LoadedExecutable_Execute when options>launch_id=691 zeroed_output 7",
     )
     .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client.")
     .used_by(ALL),
@@ -199,7 +199,7 @@ fn sums_of(client: &Client, element_type: ElementType) -> Result<bool, Finding> 
         arrays.push(array);
     }
     let Ok(program) = compiled(client, &text, &CompileOptions::default()) else { return Ok(false) };
-    let options = ExecuteOptions { launch_id: 613, ..ExecuteOptions::default() };
+    let options = ExecuteOptions { launch_id: 691, ..ExecuteOptions::default() };
     let launched = match program.launch(&[arrays.iter().collect()], &options, None, true) {
         Err(refused) if refused.error.code == Code::UNIMPLEMENTED => return Ok(false),
         launched => launched.map_err(|refused| refused.error)?,

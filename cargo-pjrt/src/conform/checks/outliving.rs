@@ -15,7 +15,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "outliving/other_clients",
         "Everything that a client and its objects can do works after another client of the process was destroyed.",
         other_clients,
-        "PJRT_LoadedExecutable_Execute when options>launch_id=612 since PJRT_Client_Destroy fail UNAVAILABLE",
+        "PJRT_LoadedExecutable_Execute when options>launch_id=690 since PJRT_Client_Destroy fail UNAVAILABLE",
     )
     .header("PJRT_Client_Destroy", "Shuts down and frees `client`, and no other one.")
     .used_by(ALL),
@@ -73,7 +73,7 @@ fn works(client: &Client, program: &LoadedExecutable, when: &str) -> Verdict {
             FOUR.to_vec(),
         )?;
     }
-    let launched = launch(program, &[&x, &x], 612).map_err(failed("an execution"))?;
+    let launched = launch(program, &[&x, &x], 690).map_err(failed("an execution"))?;
     launched.done[0].wait().map_err(failed("the event of an execution"))?;
     let sums = numbers(&launched.outputs[0][0]).map_err(failed("the readback of an output"))?;
     equal(&format!("the output of an execution {when}"), sums, FOUR.map(|value| 2.0 * value).to_vec())?;
