@@ -9,7 +9,8 @@ const FAILED: &str = "failed to legalize";
 /// The operations of [`CoreOps::default`] that IREE does not compile, with the reason. Programs that need them are refused with
 /// the operation and its location, unless `pjrt-stablehlo` has a decomposition.
 ///
-/// [`FAILED`] is the answer of IREE 3.13, which a test compares. The other operations need something that this plugin does not have.
+/// [`FAILED`] is the answer of IREE 3.13, which a test compares. The other operations need something that this plugin does not
+/// have.
 const REFUSED: &[(OpCode, &str)] = &[
     (OpCode::AllGather, "a channel between devices"),
     (OpCode::AllReduce, "a channel between devices"),

@@ -12,8 +12,8 @@ use crate::ir::{
 /// The type of the indices of rows and columns.
 const INDEX: ElementType = ElementType::I32;
 
-/// `stablehlo.cholesky`: the factor of positive definite matrices, with zeros in the other triangle. The factor of any other matrix
-/// is NaN.
+/// `stablehlo.cholesky`: the factor of positive definite matrices, with zeros in the other triangle. The factor of any other
+/// matrix is NaN.
 ///
 /// Column `j` of the lower factor is `(a[:, j] - l l[j, :]^H) / sqrt(a[j, j] - |l[j, :]|^2)` with the columns of `l` before `j`.
 pub(crate) fn cholesky(b: &mut Builder, a: ValueId, lower: bool) -> ValueId {

@@ -175,12 +175,12 @@ impl Frame {
         let (mut srcs, mut dsts) = std::mem::take(&mut self.views);
         for view in reads {
             let (ptr, _) = self.place(view);
-            // SAFETY: `place` returns the address of `view.byte_len()` bytes inside a slot. The frame holds the memory of the slot
-            // (in `arena`, `held` or `results`) and is borrowed for this call. The bytes are initialized: blocks always are,
-            // and foreign memory is by its type. Nothing writes them during the call. In this frame only `dsts` below writes,
-            // and its views are checked to be disjoint from this one, or to have the same address for a kernel that works in
-            // place. Arenas and results have no other holder, and arrays with more than one holder are never written. The dims
-            // outlive the call, and `srcs` is emptied before it returns, so that no code sees the lifetime 'static.
+            // SAFETY: `place` returns the address of `view.byte_len()` bytes inside a slot. The frame holds the memory of the
+            // slot (in `arena`, `held` or `results`) and is borrowed for this call. The bytes are initialized: blocks always
+            // are, and foreign memory is by its type. Nothing writes them during the call. In this frame only `dsts` below
+            // writes, and its views are checked to be disjoint from this one, or to have the same address for a kernel that
+            // works in place. Arenas and results have no other holder, and arrays with more than one holder are never written.
+            // The dims outlive the call, and `srcs` is emptied before it returns, so that no code sees the lifetime 'static.
             srcs.push(unsafe { Src::from_raw(ptr, view.dtype, &*std::ptr::from_ref(&*view.dims)) });
         }
         for (i, view) in writes.iter().enumerate() {
