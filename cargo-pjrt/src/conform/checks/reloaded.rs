@@ -155,7 +155,7 @@ fn both(
 /// A function that describes a program as text.
 pub(super) type Describe = fn(&LoadedExecutable, &Executable) -> Result<String, Error>;
 
-/// What functions report about a program.
+/// The facts that functions report about a program.
 pub(super) const REPORTS: &[(&str, Describe)] = &[
     ("PJRT_Executable_Name", |_, program| program.name()),
     ("PJRT_Executable_NumReplicas", |_, program| program.num_replicas().map(|it| it.to_string())),

@@ -58,7 +58,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["topology/serialized_by_two_clients"]),
 ];
 
-/// What a function returned for an object: the function, the object, and the value or the error.
+/// The answer of a function for an object: the function, the object, and the value or the error.
 struct Report {
     function: &'static str,
     object: String,

@@ -11,7 +11,7 @@ use pjrt_testing::host::{
 /// Arrays, with the devices that they must be on.
 type Made<'a> = Result<Vec<(Buffer, Device<'a>)>, Finding>;
 
-/// What a way creates an array from.
+/// The source from which a way creates an array.
 struct Maker<'a> {
     client: &'a Client,
     device: Device<'a>,
