@@ -1,7 +1,7 @@
 //! The decompositions of linear algebra, compared with refcpu's kernels.
 
 use pjrt_stablehlo::Module;
-use pjrt_stablehlo::ir::OpCode;
+use pjrt_stablehlo::ir::{Op, OpCode};
 use pjrt_stablehlo::passes::{CoreOps, decompose};
 use refcpu_engine::compile::{CompileOptions, compile};
 use refcpu_engine::exec::{Input, RunOptions, Runtime, run};
@@ -175,4 +175,53 @@ fn reflectors_of_qr_and_their_products_are_those_of_the_kernel() {
             assert_same(&text, ty, &[(&dims, values)]);
         }
     }
+}
+
+/// A product of an 8x64 and a 64x4 matrix with an algorithm, which the decomposition does not have.
+fn product(x: &[f64], precision: &str, components: i64, products: i64) -> Vec<f64> {
+    let core = CoreOps::default().with_condition(
+        OpCode::DotGeneral,
+        |_, op| matches!(&op.kind, Op::DotGeneral(dot) if dot.algorithm.is_none()),
+    );
+    let text = format!(
+        "func.func @main(%x: tensor<8x64xf32>, %y: tensor<64x4xf32>) -> tensor<8x4xf32> {{
+           %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0], \
+             algorithm = <lhs_precision_type = {precision}, rhs_precision_type = {precision}, accumulation_type = f32, \
+             lhs_component_count = {components}, rhs_component_count = {components}, num_primitive_operations = {products}, \
+             allow_imprecise_accumulation = false> : (tensor<8x64xf32>, tensor<64x4xf32>) -> tensor<8x4xf32>
+           return %0 : tensor<8x4xf32>
+         }}"
+    );
+    let module = decompose(&parse(&text), &core).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let inputs: [(&[usize], _); 2] = [(&[8, 64], x.to_vec()), (&[64, 4], numbers(64 * 4))];
+    results(&module, DType::F32, &inputs).remove(0)
+}
+
+#[test]
+fn products_have_the_accuracy_of_their_algorithm() {
+    let (x, y) = (numbers(8 * 64), numbers(64 * 4));
+    let exact = |row: usize, column: usize| (0..64).map(|k| x[row * 64 + k] * y[k * 4 + column]).sum::<f64>();
+    for (precision, components, products, least, most) in [
+        ("bf16", 1, 1, 1e-3, 0.1),
+        ("tf32", 1, 1, 1e-4, 1e-2),
+        ("f16", 1, 1, 1e-4, 1e-2),
+        ("bf16", 2, 3, 1e-6, 1e-3),
+        ("bf16", 3, 6, 0.0, 1e-5),
+        ("bf16", 3, 9, 0.0, 1e-5),
+        ("f32", 1, 1, 0.0, 1e-5),
+    ] {
+        let found = product(&x, precision, components, products);
+        let errors = found.iter().enumerate().map(|(at, value)| (value - exact(at / 4, at % 4)).abs());
+        let error = errors.fold(0.0, f64::max);
+        assert!((least..most).contains(&error), "{precision} {components} {products}: {error}");
+    }
+}
+
+#[test]
+fn components_of_infinities_are_not_nan() {
+    let mut x = numbers(8 * 64);
+    x[0] = f64::INFINITY;
+    let found = product(&x, "bf16", 3, 6);
+    assert!(found[..4].iter().all(|value| value.is_infinite()), "{found:?}");
+    assert!(found[4..].iter().all(|value| value.is_finite()), "{found:?}");
 }

@@ -1,6 +1,6 @@
 //! The operations that IREE compiles.
 
-use pjrt_stablehlo::ir::OpCode;
+use pjrt_stablehlo::ir::{Op, OpCode};
 use pjrt_stablehlo::passes::CoreOps;
 
 /// The compiler's reason: it cannot convert the operation to those of its own dialects.
@@ -34,7 +34,11 @@ const REFUSED: &[(OpCode, &str)] = &[
     (OpCode::TriangularSolve, FAILED),
 ];
 
-/// Returns the operations that IREE compiles.
+/// Returns the operations that IREE compiles. Of the products, these are the ones without an algorithm.
 pub(crate) fn supported() -> CoreOps {
-    REFUSED.iter().fold(CoreOps::default().named("IREE"), |core, (op, _)| core.without(*op))
+    let core = CoreOps::default().named("IREE").with_condition(
+        OpCode::DotGeneral,
+        |_, op| matches!(&op.kind, Op::DotGeneral(dot) if dot.algorithm.is_none()),
+    );
+    REFUSED.iter().fold(core, |core, (op, _)| core.without(*op))
 }

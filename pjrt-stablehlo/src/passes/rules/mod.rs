@@ -3,6 +3,7 @@
 
 mod batch_norm;
 mod chlo;
+mod dot_algorithm;
 mod dynamic;
 mod einsum;
 mod elementwise;

@@ -1,5 +1,6 @@
 //! Rules for `dot_general` and `convolution`: to simpler forms of `dot_general`, and to products and sums.
 
+use super::dot_algorithm;
 use super::movement::{concatenate, strided_slice};
 use crate::Error;
 use crate::build::Builder;
@@ -13,12 +14,15 @@ const MAX_PRODUCTS: i64 = 1 << 24;
 /// The maximum number of matrices of a `dot_general` that is decomposed into products of single matrices.
 const MAX_MATRICES: i64 = 256;
 
-/// Decomposes `dot_general`, step by step: to products of matrices with at most one batching dimension, these to products
-/// of single matrices, and these to `multiply` and `reduce`. A device that supports one of these forms states so by
+/// Decomposes `dot_general`, step by step: to products without an algorithm, these to products of matrices with at most one
+/// batching dimension, these to products of single matrices, and these to `multiply` and `reduce`. A device that supports one of these forms states so by
 /// [`CoreOps::with_condition`](crate::passes::CoreOps::with_condition).
 pub(super) fn dot_general(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let Op::DotGeneral(dot) = &op.kind else { return Err(mismatch(op)) };
     let ([lhs, rhs], result) = (r.operands(op)?, r.result(op)?);
+    if let Some(algorithm) = &dot.algorithm {
+        return dot_algorithm::decompose(&mut r.b, dot, algorithm, [lhs, rhs], &result);
+    }
     let (lhs_dims, rhs_dims) = (r.b.dims(lhs), r.b.dims(rhs));
     let numbers = &dot.dot_dimension_numbers;
     let batches = numbers.lhs_batching_dimensions.len();
@@ -26,7 +30,7 @@ pub(super) fn dot_general(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueI
         return matrices(r, op, dot, [lhs, rhs], &result);
     }
     if *numbers == matrix_numbers(0) && lhs_dims.len() == 2 && rhs_dims.len() == 2 {
-        return products(r, op, dot, [lhs, rhs], &result);
+        return products(r, op, [lhs, rhs], &result);
     }
     let b = &mut r.b;
     let sizes = |dims: &[i64], which: &[i64]| -> i64 { which.iter().map(|&at| dims[at as usize]).product() };
@@ -106,7 +110,6 @@ fn matrices(
 fn products(
     r: &mut Rewriter<'_>,
     op: &Operation,
-    dot: &DotGeneral,
     [lhs, rhs]: [ValueId; 2],
     result: &TensorType,
 ) -> Result<ValueId, Error> {
@@ -114,10 +117,10 @@ fn products(
     let (rows, columns) = (result.dims()[0], result.dims()[1]);
     let terms = b.dims(lhs)[1];
     let count = rows.saturating_mul(columns).saturating_mul(terms);
-    if count > MAX_PRODUCTS || dot.algorithm.is_some() {
+    if count > MAX_PRODUCTS {
         return Err(unsupported(format!(
             "{} of a {rows}x{terms} and a {terms}x{columns} matrix cannot be decomposed into products and sums, which is \
-             possible for at most {MAX_PRODUCTS} products and without an algorithm",
+             possible for at most {MAX_PRODUCTS} products",
             op.kind.name()
         )));
     }
