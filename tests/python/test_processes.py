@@ -40,8 +40,6 @@ def outputs(num_processes: int, **variables: str | None) -> list[str]:
 
 # What loads a plugin: the Python package of refcpu, or the environment.
 WAYS = {
-    "refcpu, package": ("refcpu", None),
-    "refcpu, environment": ("refcpu", "TEST_REFCPU"),
     "hello, environment": ("hello", "TEST_HELLO"),
     "accelerator, environment": ("accelerator", "TEST_ACCELERATOR"),
 }

@@ -151,6 +151,14 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
+    /// Compares the headers of all processes, if the run has not reached a collective.
+    ///
+    /// # Errors
+    /// Returns FAILED_PRECONDITION if the processes run different programs, or UNAVAILABLE if one has failed.
+    pub(crate) fn check(&self) -> Result<(), RunError> {
+        if self.is_checked.load(Ordering::Relaxed) { Ok(()) } else { self.transfer(&mut []) }
+    }
+
     /// Ends the launch. If it has failed, the launches on the other processes fail with the same error.
     pub(crate) fn finish(mut self, outcome: Result<(), &Error>) {
         self.is_finished = true;

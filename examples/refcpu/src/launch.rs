@@ -234,7 +234,10 @@ fn outputs(
     let arguments =
         lanes.iter().map(|lane: &Vec<exec::Input>| lane.iter().map(|input| &input.array).collect());
     let noted = executable.dump.as_ref().and_then(|dump| dump.run(arguments, allocator));
-    let results = exec::run(plan, runtime, lanes, &options);
+    let results = exec::run(plan, runtime, lanes, &options).and_then(|results| {
+        // A process may not reach a collective that others reach.
+        if let With::Launch(launch) = with { launch.check().map(|()| results) } else { Ok(results) }
+    });
     if let Some(peers) = peers {
         peers.finish(results.as_ref().map(|_| ()));
     }

@@ -124,7 +124,7 @@ impl Meeting<'_> {
     }
 
     fn transfer(&self, mut transfers: Vec<Transfer<'_>>) -> Result<()> {
-        if transfers.is_empty() { Ok(()) } else { self.places.nodes.transport.transfer(&mut transfers) }
+        self.places.nodes.transport.transfer(&mut transfers)
     }
 
     fn send<'a>(&self, tag: u64, node: usize, array: &'a Array) -> Transfer<'a> {
