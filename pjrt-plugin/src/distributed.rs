@@ -209,7 +209,7 @@ impl Processes {
         let mut all = Vec::new();
         for (process, bytes) in self.exchange("devices", &own)?.iter().enumerate() {
             let topology = Topology::deserialize(bytes)
-                .map_err(|error| error.context(&format!("the devices of process {process}")))?;
+                .map_err(|error| error.context(format!("the devices of process {process}")))?;
             all.extend(topology.devices().iter().map(|device| (process, device.clone())));
         }
         let number = |value: usize| i32::try_from(value).map_err(|error| Error::internal(error.to_string()));
@@ -236,7 +236,7 @@ impl Processes {
 
     fn late(&self, name: &str, from: usize, error: Error) -> Error {
         if error.code() != ErrorCode::DeadlineExceeded {
-            return error.context(&format!("'{name}' of process {from}"));
+            return error.context(format!("'{name}' of process {from}"));
         }
         Error::deadline_exceeded(format!(
             "process {from} of {} did not reach the exchange '{name}' within {:?} of process {}: {}",

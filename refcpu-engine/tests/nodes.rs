@@ -12,9 +12,12 @@ use refcpu_engine::plan::Plan;
 use refcpu_engine::storage::{Allocator, AllocatorOptions, Array};
 use refcpu_kernels::{DType, Pool};
 
-/// The bytes that have been sent and not received, by sender, receiver and tag.
+/// The sender, the receiver and the tag of bytes.
+type Key = (usize, usize, u64);
+
+/// The bytes that have been sent and not received.
 #[derive(Default)]
-struct Mail(Mutex<HashMap<(usize, usize, u64), VecDeque<Vec<u8>>>>, Condvar);
+struct Mail(Mutex<HashMap<Key, VecDeque<Vec<u8>>>>, Condvar);
 
 /// The transport of one node.
 struct Post<'a> {

@@ -126,7 +126,9 @@ impl Library {
     /// Returns [`Error::Library`] if the file cannot be loaded, or is another library or another version.
     pub fn open(path: &Path) -> Result<Arc<Self>, Error> {
         let failed = |error: libloading::Error| {
-            Error::Library(format!("the library {} cannot be loaded: {error}", path.display()))
+            let reason =
+                std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+            Error::Library(format!("the library {} cannot be loaded: {reason}", path.display()))
         };
         let name: &OsStr = path.as_os_str();
         // SAFETY: the library is built from `shim/gloo.cc`. It and Gloo have no initializers besides those of C++'s streams and of

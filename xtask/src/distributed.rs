@@ -39,7 +39,9 @@ pub(crate) fn library() -> Result<PathBuf> {
     let library = folder.join("librefcpu_gloo.so");
     let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
     let mut command = Command::new(compiler);
-    command.args(["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-o"]).arg(&library);
+    command
+        .args(["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-o"])
+        .arg(&library);
     command.arg(root().join("refcpu-gloo/shim/gloo.cc")).arg("-lgloo");
     run(&mut command).context(
         "cannot build the library of refcpu-gloo: it needs a compiler for C++17 and Gloo, which is the package libgloo-dev of \
