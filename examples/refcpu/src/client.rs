@@ -61,6 +61,18 @@ impl RefcpuClient {
 }
 
 impl RefcpuClient {
+    /// Returns the connections to other processes, and the process of a device.
+    ///
+    /// # Errors
+    /// Returns INVALID_ARGUMENT if there is no such device or no other process.
+    pub(crate) fn cluster_with(&self, device: i32) -> Result<(Arc<Cluster>, usize)> {
+        let process = self.devices[self.position(device)?].description().process_index() as usize;
+        let cluster = self.cluster.as_ref().filter(|_| process != self.process).ok_or_else(|| {
+            Error::invalid_argument(format!("the device {device} does not belong to another process"))
+        })?;
+        Ok((Arc::clone(cluster), process))
+    }
+
     /// Runs a program that calls the host. Unless the configuration has asynchronous callbacks, the function returns when the
     /// program has ended.
     ///

@@ -1,6 +1,7 @@
 //! The processes of a distributed computation, and the launches of programs whose devices belong to several of them.
 
 use pjrt_plugin::distributed::Processes;
+use pjrt_plugin::ext::RemoteTransfer;
 use pjrt_plugin::{DeviceDescription, Error, ProcessInfo, ProcessState, Result};
 use refcpu_engine::exec::{self, Nodes, RunError, RunErrorKind, Transport};
 use refcpu_engine::plan::{Plan, Step};
@@ -67,6 +68,37 @@ impl Cluster {
                 info.error.as_ref().map_or_else(String::new, |error| format!(": {}", error.message()));
             self.mesh.fail(&format!("process {} has ended, according to the host{error}", info.task_id));
         }
+    }
+
+    /// Sends an array to a device of another process. If the array is in error, the connections break with the error, because the
+    /// receiver waits for the array.
+    ///
+    /// # Errors
+    /// Returns UNAVAILABLE if a process has failed, or the error of the array.
+    pub(crate) fn send(&self, peer: usize, transfer: RemoteTransfer, bytes: Result<Vec<u8>>) -> Result<()> {
+        let bytes = bytes.inspect_err(|error| {
+            let own = self.mesh.index();
+            self.mesh
+                .fail(&format!("process {own}: an array for device {} is in error: {error}", transfer.to));
+        })?;
+        let tag = tag_of(transfer);
+        let mut transfers = [refcpu_gloo::Transfer { peer, tag, bytes: refcpu_gloo::Bytes::Send(&bytes) }];
+        self.mesh.transfer(&mut transfers).map_err(|error| Error::unavailable(error.to_string()))
+    }
+
+    /// Receives an array from a device of another process.
+    ///
+    /// # Errors
+    /// Returns UNAVAILABLE if a process has failed, or RESOURCE_EXHAUSTED if there is not enough memory.
+    pub(crate) fn receive(&self, peer: usize, transfer: RemoteTransfer, size: usize) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(size).map_err(|error| Error::resource_exhausted(error.to_string()))?;
+        bytes.resize(size, 0);
+        let tag = tag_of(transfer);
+        let mut transfers =
+            [refcpu_gloo::Transfer { peer, tag, bytes: refcpu_gloo::Bytes::Receive(&mut bytes) }];
+        self.mesh.transfer(&mut transfers).map_err(|error| Error::unavailable(error.to_string()))?;
+        Ok(bytes)
     }
 
     /// Begins a launch of a program that communicates between processes. All of them launch such programs in the same order.
@@ -289,6 +321,12 @@ impl fmt::Display for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "'{}' (fingerprint {:016x}) as launch {}", self.name, self.fingerprint, self.number)
     }
+}
+
+/// Returns the tag of a transfer between two devices. It differs from those of launches.
+fn tag_of(transfer: RemoteTransfer) -> u64 {
+    let ids = [i64::from(transfer.from), i64::from(transfer.to), transfer.key];
+    ids.iter().fold(hash(0, b"transfer"), |tag, id| hash(tag, &id.to_le_bytes()))
 }
 
 /// Returns a hash that is the same on all processes (FNV-1a, 64 bits).

@@ -2,7 +2,7 @@
 
     python computations.py ADDRESS INDEX COUNT OUTPUT [NAME...]
 
-The names select computations; without them, all run.
+The names select computations; without them, all run that XLA's CPU backend can run too.
 """
 
 import sys
@@ -17,12 +17,14 @@ from jax.sharding import PartitionSpec as P
 address, index, count, output, *names = sys.argv[1:]
 jax.distributed.initialize(address, num_processes=int(count), process_id=int(index), initialization_timeout=60)
 
+NOT_ON_XLA = ["copies"]
+
 results = {}
 
 
 def computation(run):
     """Runs a function, and keeps its arrays: the shards of this process, in the order of the devices."""
-    if names and run.__name__ not in names:
+    if run.__name__ not in names and (names or run.__name__ in NOT_ON_XLA):
         return
     returned = run()
     for number, value in enumerate(returned if isinstance(returned, tuple) else (returned,)):
@@ -223,6 +225,26 @@ def reshardings():
         jax.device_put(x, NamedSharding(grid, P())),
         jax.device_put(numbers(8, 12), NamedSharding(grid, P("x", "y"))),
     )
+
+
+@computation
+def copies():
+    """Copies from the devices of the first process to those of the last one, and back."""
+    first, last = jax.devices()[0].process_index, jax.devices()[-1].process_index
+    line_of = [
+        jax.sharding.Mesh(np.array([device for device in jax.devices() if device.process_index == process]), "i")
+        for process in (first, last)
+    ]
+    results = []
+    for size in (8, 1 << 16):
+        sharding, target = (NamedSharding(mesh, P("i")) for mesh in line_of)
+        values = numbers(size, 3)
+        x = jax.make_array_from_callback(values.shape, sharding, lambda place: values[place], dtype=values.dtype)
+        if jax.process_index() in (first, last):
+            y = jax.device_put(x, target)
+            z = jax.device_put(y, sharding)
+            results += [array for array in (y, z) if array.addressable_shards]
+    return tuple(results)
 
 
 @computation
