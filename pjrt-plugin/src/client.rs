@@ -233,7 +233,7 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     const PROGRAM_FORMATS: &'static [ProgramFormat] = &[ProgramFormat::Mlir];
 
     /// Support for computations of several processes. If it is `true`, [`create`](Self::create) joins the other processes
-    /// through [`ClientConfig::kv_store`], [`devices`](Self::devices) returns the devices of all processes, and
+    /// with [`Processes::join`](crate::distributed::Processes::join), [`devices`](Self::devices) returns the devices of all processes, and
     /// [`process_index`](Self::process_index) returns the index of this process. If it is `false`, `PJRT_Client_Create` with
     /// several processes fails with UNIMPLEMENTED, because otherwise each process would run the whole computation alone,
     /// without an error.
@@ -499,15 +499,21 @@ pub struct ClientConfig {
     /// The number of processes. It is 1 if the computation is not distributed, and always 1 if [`PjrtClient::MULTI_PROCESS`]
     /// is `false`.
     pub num_nodes: i64,
-    /// The store that the processes share; `None` if there is one process.
+    /// The index of the group of processes, called partition or slice, that this process belongs to: the argument of that name of
+    /// `jax.distributed.initialize`. 0 unless the user sets it.
+    pub partition_index: i64,
+    /// The store that the processes share; `None` if there is one process. It fails with FAILED_PRECONDITION once the host has
+    /// destroyed the client. See [`distributed`](crate::distributed).
     pub kv_store: Option<KeyValueStore>,
+    /// The number of clients that the host created for this process index of a distributed computation before this one.
+    pub(crate) generation: u64,
 }
 
 impl ClientConfig {
     /// Creates the configuration of a client in a single process.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        Self { options, node_id: 0, num_nodes: 1, kv_store: None }
+        Self { options, node_id: 0, num_nodes: 1, partition_index: 0, kv_store: None, generation: 0 }
     }
 }
 

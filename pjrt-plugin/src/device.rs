@@ -129,6 +129,18 @@ impl DeviceDescription {
         }
     }
 
+    /// Replaces the id, also in the short and long forms that [`new`](Self::new) creates.
+    pub(crate) fn with_id(mut self, id: DeviceId) -> Self {
+        let [old, new] = [self.id, id].map(|id| Self::new(id, self.kind.clone()).display);
+        for text in [&mut self.display, &mut self.debug] {
+            if *text == old {
+                text.clone_from(&new);
+            }
+        }
+        self.id = id;
+        self
+    }
+
     /// Sets the index of the process that the device belongs to.
     #[must_use]
     pub fn with_process_index(mut self, process_index: i32) -> Self {

@@ -151,7 +151,7 @@
 //! * **Donation**: [`PjrtExecutable::donated_parameters`] and [`Input::into_donated`].
 //! * **Callbacks into the host** (JAX's `pure_callback` and `jax.debug.print`): [`Execution::host_callbacks`].
 //! * **Several devices**: [`PjrtClient::devices`]. An execution covers all of its devices at once.
-//! * **Several processes**: [`ClientConfig`] contains the index of the process and the [`KeyValueStore`] that they share.
+//! * **Several processes**: [`distributed`] exchanges their devices, through the [`KeyValueStore`] of the [`ClientConfig`].
 //! * **Options**: [`PjrtClient::CREATE_OPTIONS`], and [`CompileOptions::compiler_options`] for those of the compiler.
 //! * **Extensions** for features that only some devices have: a client implements traits of [`ext`], such as
 //!   [`ext::Profiler`] and [`ext::Ffi`].
@@ -190,6 +190,7 @@ pub mod compile_options;
 mod core;
 pub mod device;
 pub mod device_assignment;
+pub mod distributed;
 pub mod element_type;
 pub mod executable;
 pub mod execution;

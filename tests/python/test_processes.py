@@ -1,4 +1,4 @@
-"""Several processes: plugins that do not compute in several at once say so, however JAX finds them."""
+"""Several processes: plugins that cannot compute in several at once say so, however JAX finds them."""
 
 import os
 import socket
@@ -53,7 +53,7 @@ def loaded_in(way: str) -> dict[str, str | None]:
     return {"JAX_PLATFORMS": platform, "PJRT_NAMES_AND_LIBRARY_PATHS": named}
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [way for way in WAYS if "refcpu" not in way])
 def test_two_processes_are_refused_by_name(way):
     for index, output in enumerate(outputs(2, **loaded_in(way))):
         for text in ("UNIMPLEMENTED", WAYS[way][0], f"process {index} of 2", "in one process"):
@@ -61,8 +61,16 @@ def test_two_processes_are_refused_by_name(way):
         assert "sum:" not in output, output
 
 
-def test_two_processes_that_do_not_ask_for_refcpu_use_another_platform():
-    for output in outputs(2, JAX_PLATFORMS=None, PJRT_NAMES_AND_LIBRARY_PATHS=None):
+@pytest.mark.parametrize("way", [way for way in WAYS if "refcpu" in way])
+def test_two_processes_of_refcpu_need_gloo(way):
+    for output in outputs(2, **loaded_in(way), REFCPU_GLOO=None):
+        for text in ("FAILED_PRECONDITION", "Gloo", "libgloo-dev"):
+            assert text in output, output
+        assert "sum:" not in output, output
+
+
+def test_without_gloo_two_processes_that_do_not_ask_for_refcpu_use_another_platform():
+    for output in outputs(2, JAX_PLATFORMS=None, PJRT_NAMES_AND_LIBRARY_PATHS=None, REFCPU_GLOO=None):
         assert "refcpu does not support several processes" in output and "processes: 2" in output, output
 
 

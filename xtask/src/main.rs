@@ -17,6 +17,7 @@ mod conformance_ladder;
 mod corpus;
 mod demo;
 mod differential;
+mod distributed;
 mod environment;
 mod fuzz;
 mod gomlx;
@@ -50,6 +51,10 @@ struct Arguments {
 enum Task {
     /// Train a classifier of handwritten digits with JAX on refcpu or the plugin around IREE, and compare with XLA's CPU backend
     Demo(demo::Options),
+    /// Train the classifier in one, two and four processes on refcpu, and kill processes at random moments; needs Gloo
+    DemoDistributed(distributed::DemoOptions),
+    /// Build the library with which refcpu connects several processes into target/gloo; needs Gloo
+    Gloo(distributed::GlooOptions),
     /// Set up and run all tests
     Test(test::Options),
     /// Build the wheel of pjrt-refcpu into dist/
@@ -130,6 +135,8 @@ fn main() -> ExitCode {
 fn run(task: Task) -> Result<ExitCode> {
     match task {
         Task::Demo(options) => demo::train_digits(&options)?,
+        Task::DemoDistributed(options) => distributed::demo(&options)?,
+        Task::Gloo(options) => distributed::build(&options)?,
         Task::Test(options) => return Ok(test::run(&options)),
         Task::Wheel => drop(wheel::build(wheel::Profile::Release, &workspace::root().join("dist"))?),
         Task::Iree(options) => iree::build(&options)?,

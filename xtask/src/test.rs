@@ -10,7 +10,7 @@ use clap::Args;
 use crate::environment::run::watch;
 use crate::environment::venv::Venv;
 use crate::environment::workspace;
-use crate::{book, conform_faults, corpus, lowerings, packaged, wheel};
+use crate::{book, conform_faults, corpus, distributed, lowerings, packaged, wheel};
 
 /// The arguments of the task.
 #[derive(Args)]
@@ -111,6 +111,10 @@ fn jax() -> Result<Outcome> {
     let libraries = Libraries::build()?;
     let wheel = wheel::build(wheel::Profile::Dev, &workspace::target().join("test-wheel"))?;
     venv.install_wheel(&wheel)?;
+    // Without Gloo, the tests of several processes are skipped.
+    let gloo = distributed::library()
+        .inspect_err(|error| println!("test_distributed.py is skipped: {error:#}"))
+        .ok();
     let folder = workspace::root().join("tests/python");
     let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
         .with_context(|| format!("cannot read {}", folder.display()))?
@@ -132,7 +136,8 @@ fn jax() -> Result<Outcome> {
                 .env("TEST_TUTORIAL", &libraries.tutorial)
                 .env("TEST_FAULT_PLUGIN", &libraries.fault)
                 .env("TEST_CARGO_PJRT", &libraries.cargo_pjrt)
-                .env("TEST_RECORDER", &libraries.recorder),
+                .env("TEST_RECORDER", &libraries.recorder)
+                .envs(gloo.as_ref().map(|gloo| ("REFCPU_GLOO", gloo))),
         )?;
         let summary = text.lines().last().unwrap_or_default();
         let failed = count(summary, "failed") + count(summary, "error") + count(summary, "errors");

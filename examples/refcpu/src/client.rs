@@ -1,18 +1,20 @@
 //! The client of refcpu.
 
 use crate::buffer::RefcpuBuffer;
+use crate::cluster::{Cluster, Launch};
 use crate::config::{CPU_NAME, CREATE_OPTIONS, Config, PLATFORM_NAME};
-use crate::device::RefcpuDevice;
+use crate::device::{Place, RefcpuDevice};
 use crate::device_memory::DeviceMemory;
 use crate::executable::RefcpuExecutable;
 use crate::executor::{Executor, run_apart};
 use crate::host::is_inside_callback;
-use crate::launch::{Loaded, WhereToRun, run};
+use crate::launch::{Loaded, WhereToRun, With, run};
+use pjrt_plugin::distributed::Processes;
 use pjrt_plugin::ext::PrefatalCallbacks;
 use pjrt_plugin::{
-    BufferRef, ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, Error, Execution,
-    HostBuffer, HostView, OptionSpec, Pending, PjrtClient, Placement, PluginAttributes, ProgramFormat,
-    Result, pjrt_plugin,
+    BufferRef, ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceDescription, Error,
+    Execution, HostBuffer, HostView, OptionSpec, Pending, PjrtClient, PjrtDevice, Placement,
+    PluginAttributes, ProcessInfo, ProgramFormat, Result, pjrt_plugin,
 };
 use refcpu_engine::exec::{Rendezvous, Runtime};
 use refcpu_engine::storage::Allocator;
@@ -37,6 +39,13 @@ pub struct RefcpuClient {
     pub(crate) runtime: Arc<Runtime>,
     /// The collectives of programs that the host launches on one device at a time.
     rendezvous: Rendezvous,
+    /// The index of this process.
+    process: usize,
+    /// The connections to the other processes of the computation, if there are any.
+    cluster: Option<Arc<Cluster>>,
+    /// The executor of programs that communicate with other processes. They run in the order of their launches, which is the same on
+    /// all processes.
+    network_executor: Executor,
     /// The host's callbacks for fatal errors.
     pub(crate) prefatal_callbacks: PrefatalCallbacks,
 }
@@ -52,6 +61,18 @@ impl RefcpuClient {
 }
 
 impl RefcpuClient {
+    /// Returns the connections to other processes, and the process of a device.
+    ///
+    /// # Errors
+    /// Returns INVALID_ARGUMENT if there is no such device or no other process.
+    pub(crate) fn cluster_with(&self, device: i32) -> Result<(Arc<Cluster>, usize)> {
+        let process = self.devices[self.position(device)?].description().process_index() as usize;
+        let cluster = self.cluster.as_ref().filter(|_| process != self.process).ok_or_else(|| {
+            Error::invalid_argument(format!("the device {device} does not belong to another process"))
+        })?;
+        Ok((Arc::clone(cluster), process))
+    }
+
     /// Runs a program that calls the host. Unless the configuration has asynchronous callbacks, the function returns when the
     /// program has ended.
     ///
@@ -67,7 +88,7 @@ impl RefcpuClient {
         // The job owns the sender. It is dropped when the job ends, or if the job never starts because an argument failed.
         let (failure, failed) = channel();
         let job = move |ready| {
-            if let Some(error) = run(&runtime, &loaded, ready, None) {
+            if let Some(error) = run(&runtime, &loaded, ready, With::None) {
                 let _ = failure.send(error);
             }
         };
@@ -83,6 +104,43 @@ impl RefcpuClient {
         }
         failed.recv().map_or(Ok(()), Err)
     }
+
+    /// Runs a program that communicates with other processes, after those that were launched before it.
+    fn execute_between_processes(
+        &self,
+        loaded: Arc<Loaded>,
+        launch: Launch,
+        execution: Execution<RefcpuBuffer>,
+    ) {
+        let runtime = Arc::clone(&self.runtime);
+        let (sender, ready) = channel();
+        let job = Box::new(move || {
+            // There is no execution if an argument is in error. The launch then fails on all processes.
+            if let Ok(ready) = ready.recv() {
+                drop(run(&runtime, &loaded, ready, With::Launch(launch)));
+            }
+        });
+        if is_inside_callback() {
+            // The queue is blocked by the program that has called the host.
+            run_apart("refcpu-nested", job);
+        } else {
+            self.network_executor.submit(job);
+        }
+        execution.when_ready(move |ready| drop(sender.send(ready)));
+    }
+}
+
+/// Connects this process to the others. Returns the places of all devices.
+fn connect(processes: &Processes, num_devices: i32) -> Result<(Arc<Cluster>, Vec<Place>)> {
+    let local: Vec<_> = (0..num_devices).map(|id| DeviceDescription::new(id, PLATFORM_NAME)).collect();
+    let (cluster, devices) = Cluster::connect(processes, &local)?;
+    let own = processes.index() as i32;
+    let mut number = 0..;
+    let place = |device: &DeviceDescription| {
+        let process = device.process_index();
+        Place { process, number: if process == own { number.next() } else { None } }
+    };
+    Ok((cluster, devices.iter().map(place).collect()))
 }
 
 #[pjrt_plugin]
@@ -93,6 +151,7 @@ impl PjrtClient for RefcpuClient {
     type Loaded = Arc<Loaded>;
 
     const PLATFORM_NAME: &'static str = PLATFORM_NAME;
+    const MULTI_PROCESS: bool = true;
     const PLATFORM_ALIASES: &'static [&'static str] = &[CPU_NAME];
     const CREATE_OPTIONS: &'static [OptionSpec] = CREATE_OPTIONS;
     const PROGRAM_FORMATS: &'static [ProgramFormat] =
@@ -103,27 +162,51 @@ impl PjrtClient for RefcpuClient {
     }
 
     fn create(config: ClientConfig) -> Result<Self> {
+        let processes = Processes::join(&config, PLATFORM_NAME)?;
         let config = Config::new(&config.options)?;
+        let (process, cluster, places) = match &processes {
+            Some(processes) => {
+                let (cluster, places) = connect(processes, config.num_devices)?;
+                (processes.index(), Some(cluster), places)
+            }
+            None => {
+                let place = |number| Place { process: 0, number: Some(number) };
+                (0, None, (0..config.num_devices).map(place).collect())
+            }
+        };
         let allocator = Allocator::new(config.allocator);
         let memory = |id| Arc::new(DeviceMemory::new(id, config.memory_limit, allocator.clone()));
-        let memories: Arc<[_]> = (0..config.num_devices).map(memory).collect();
+        let memories: Arc<[_]> = (0..).take(places.len()).map(memory).collect();
         let executors = |name: &str| {
-            (0..config.num_devices).map(|id| Arc::new(Executor::new(format!("{name}-{id}")))).collect()
+            (0..places.len()).map(|id| Arc::new(Executor::new(format!("{name}-{id}")))).collect()
+        };
+        let device = |(memory, place): (&Arc<DeviceMemory>, &Place)| {
+            RefcpuDevice::new(config.as_cpu, config.opaque, Arc::clone(memory), *place)
         };
         Ok(Self {
-            devices: memories
-                .iter()
-                .map(|memory| RefcpuDevice::new(config.as_cpu, config.opaque, Arc::clone(memory)))
-                .collect(),
-            memories,
+            devices: memories.iter().zip(&places).map(device).collect(),
             executors: executors("refcpu"),
             host_executors: executors("refcpu-host"),
+            memories,
             as_cpu: config.as_cpu,
             async_callbacks: config.async_callbacks,
             runtime: Arc::new(Runtime::new(Pool::new(config.num_threads), allocator)),
             rendezvous: Rendezvous::new(config.collective_timeout),
+            process,
+            cluster,
+            network_executor: Executor::new("refcpu-network".to_owned()),
             prefatal_callbacks: PrefatalCallbacks::new(),
         })
+    }
+
+    fn process_index(&self) -> i32 {
+        self.process as i32
+    }
+
+    fn process_info_changed(&self, processes: &[ProcessInfo]) {
+        if let Some(cluster) = &self.cluster {
+            cluster.processes_changed(processes);
+        }
     }
 
     fn devices(&self) -> &[RefcpuDevice] {
@@ -147,10 +230,13 @@ impl PjrtClient for RefcpuClient {
     }
 
     fn load(&self, executable: &Arc<RefcpuExecutable>, assignment: &DeviceAssignment) -> Result<Arc<Loaded>> {
+        let mut processes = Vec::with_capacity(assignment.devices().len());
         for device in assignment.devices() {
-            self.position(*device)?;
+            let device = &self.devices[self.position(*device)?];
+            processes.push(device.description().process_index() as usize);
         }
-        Ok(Arc::new(Loaded::new(Arc::clone(executable), assignment.clone(), &self.memories)))
+        let (executable, assignment) = (Arc::clone(executable), assignment.clone());
+        Loaded::new(executable, assignment, &self.memories, self.process, processes).map(Arc::new)
     }
 
     fn execute(&self, loaded: &Arc<Loaded>, execution: Execution<RefcpuBuffer>) -> Result<()> {
@@ -162,10 +248,19 @@ impl PjrtClient for RefcpuClient {
             }
         };
         let (runtime, loaded) = (Arc::clone(&self.runtime), Arc::clone(loaded));
+        if let (Some(cluster), Some(spanning)) = (&self.cluster, loaded.communicates_between_processes()) {
+            let launch = cluster.launch(spanning, loaded.name());
+            if let Err(error) = loaded.check_limits(execution.devices()) {
+                launch.finish(Err(&error));
+                return Err(error);
+            }
+            self.execute_between_processes(loaded, launch, execution);
+            return Ok(());
+        }
         if let Some(peers) = loaded.join(&self.rendezvous, execution.devices()) {
             // The launch may wait for launches that are behind others in the queues of their devices, so it has its own thread.
             execution.when_ready(move |ready| {
-                let job = move || drop(run(&runtime, &loaded, ready, Some(peers)));
+                let job = move || drop(run(&runtime, &loaded, ready, With::Peers(peers)));
                 run_apart("refcpu-replica", Box::new(job));
             });
             return Ok(());
@@ -173,7 +268,7 @@ impl PjrtClient for RefcpuClient {
         loaded.check_limits(execution.devices())?;
         let executor = match loaded.where_to_run() {
             WhereToRun::Caller => {
-                execution.when_ready(move |ready| drop(run(&runtime, &loaded, ready, None)));
+                execution.when_ready(move |ready| drop(run(&runtime, &loaded, ready, With::None)));
                 return Ok(());
             }
             WhereToRun::HostQueue => {
@@ -182,7 +277,7 @@ impl PjrtClient for RefcpuClient {
             WhereToRun::Queue => Arc::clone(&self.executors[device]),
         };
         execution.when_ready(move |ready| {
-            executor.submit(Box::new(move || drop(run(&runtime, &loaded, ready, None))))
+            executor.submit(Box::new(move || drop(run(&runtime, &loaded, ready, With::None))))
         });
         Ok(())
     }

@@ -10,6 +10,16 @@ pub struct RefcpuDevice {
     description: DeviceDescription,
     memories: Vec<Memory>,
     memory: Arc<DeviceMemory>,
+    /// The number of the device in its process; `None` if it belongs to another process.
+    place: Option<i32>,
+}
+
+/// The place of a device among the processes of a computation.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) process: i32,
+    /// The number of the device in its process; `None` if that is not this process.
+    pub(crate) number: Option<i32>,
 }
 
 /// The memory kinds of a device, beginning with the default. All of them are the same memory. They exist for programs that
@@ -24,7 +34,7 @@ impl RefcpuDevice {
 
     /// Creates a device, with the kind and the texts of JAX's CPU backend if `as_cpu` is set. The memory of an opaque device is
     /// not host-accessible.
-    pub(crate) fn new(as_cpu: bool, opaque: bool, memory: Arc<DeviceMemory>) -> Self {
+    pub(crate) fn new(as_cpu: bool, opaque: bool, memory: Arc<DeviceMemory>, place: Place) -> Self {
         let id = memory.device();
         let first = id * KINDS.len() as i32;
         let of_kind = |(id, kind)| {
@@ -37,7 +47,9 @@ impl RefcpuDevice {
         } else {
             DeviceDescription::new(id, PLATFORM_NAME).with_display(format!("RefcpuDevice(id={id})"))
         };
-        Self { description, memories: (first..).zip(KINDS).map(of_kind).collect(), memory }
+        let description = description.with_process_index(place.process);
+        let memories = (first..).zip(KINDS).map(of_kind).collect();
+        Self { description, memories, memory, place: place.number }
     }
 }
 
@@ -48,6 +60,14 @@ impl PjrtDevice for RefcpuDevice {
 
     fn memories(&self) -> &[Memory] {
         &self.memories
+    }
+
+    fn is_addressable(&self) -> bool {
+        self.place.is_some()
+    }
+
+    fn local_hardware_id(&self) -> i32 {
+        self.place.unwrap_or(-1)
     }
 
     fn memory_stats(&self) -> Option<MemoryStats> {

@@ -36,6 +36,7 @@ pub(crate) fn run_error(error: &RunError, name: &str, plan: &Plan) -> Error {
         RunErrorKind::DeadlineExceeded => Error::deadline_exceeded(&error.message)
             .with_hint("REFCPU_COLLECTIVE_TIMEOUT sets the time in seconds"),
         RunErrorKind::FailedPrecondition => Error::failed_precondition(&error.message),
+        RunErrorKind::Unavailable => Error::unavailable(&error.message),
         RunErrorKind::Unimplemented => Error::unimplemented(&error.message),
     }
 }

@@ -6,14 +6,15 @@ use crate::errors::compile_error;
 use crate::sharding::{Cut, shardings};
 use pjrt_plugin::ext::ffi::Handler;
 use pjrt_plugin::{
-    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, DeserializeRequest, Memory, Options,
-    PjrtClient, PjrtExecutable, Program, ProgramFormat, Result,
+    ArraySpec, AttributeValue, CompileRequest, CompiledMemoryStats, DeserializeRequest, DeviceDescription,
+    Memory, Options, PjrtClient, PjrtExecutable, Program, ProgramFormat, Result, Topology,
 };
 use pjrt_sharding::Sharding;
 use refcpu_engine::compile::{self, ArrayInfo, CompileOptions, Compiled, Parts};
 use refcpu_engine::dump::Dump;
 use refcpu_engine::plan::{Donation, Stats};
 use refcpu_engine::trace::pass;
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 /// A compiled program, and the shards of its arrays on the devices.
@@ -56,7 +57,12 @@ impl RefcpuExecutable {
         }
         let compiled = by_name
             .and_then(|by_name| engine_options(request.options, &by_name, dump.clone()))
-            .and_then(|options| Self::compile_dumped(request, options));
+            .and_then(|mut options| {
+                if spans_processes(request.options, request.topology) {
+                    options.parts = Parts::Always;
+                }
+                Self::compile_dumped(request, options)
+            });
         if let (Some(dump), Err(error)) = (&dump, &compiled) {
             dump.error(error);
         }
@@ -132,6 +138,22 @@ impl RefcpuExecutable {
         compile.program = &program;
         Ok(Self { has_partitions_of_calls: true, ..Self::compile(compile)? })
     }
+}
+
+/// Returns whether the devices of a program belong to several processes, so that each process must run the parts of its own devices.
+fn spans_processes(options: &pjrt_plugin::CompileOptions, topology: &Topology) -> bool {
+    let devices = topology.devices();
+    let of_id = |id: &i32| devices.iter().find(|device| device.id() == *id);
+    let processes: BTreeSet<i32> = match &options.device_assignment {
+        Some(assignment) => {
+            assignment.devices().iter().filter_map(of_id).map(DeviceDescription::process_index).collect()
+        }
+        None => {
+            let count = options.num_replicas * options.num_partitions;
+            devices.iter().take(count).map(DeviceDescription::process_index).collect()
+        }
+    };
+    processes.len() > 1
 }
 
 /// Returns the specification of a shard of an array.

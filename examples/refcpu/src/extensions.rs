@@ -5,10 +5,12 @@ use crate::client::RefcpuClient;
 use crate::config::COMPILE_OPTIONS;
 use crate::errors::{compile_error, out_of_memory};
 use crate::executable::{RefcpuExecutable, engine_options};
+use crate::executor::run_apart;
 use crate::sharding::shardings;
 use pjrt_plugin::ext::{
     Callbacks, CrossHostTransfers, CustomPartitioners, ExecutableMetadata, Ffi, HostMemoryAllocator,
-    PartialProgram, PhaseCompile, PhaseRequest, PrefatalCallbacks, Profiler, RawBuffers, Sharding, Shardings,
+    PartialProgram, PhaseCompile, PhaseRequest, PrefatalCallbacks, Profiler, RawBuffers, Received,
+    RemoteTransfer, Sent, Sharding, Shardings,
 };
 use pjrt_plugin::{Error, Event, HostBuffer, Program, ProgramFormat, Result};
 use refcpu_engine::compile::{CompileOptions, Parts, compile, core_ops};
@@ -22,8 +24,25 @@ impl Profiler for RefcpuClient {}
 /// The module `crate::host` calls the handlers.
 impl Ffi for RefcpuClient {}
 
-/// All devices of a client belong to its process, as the extension requires.
-impl CrossHostTransfers for RefcpuClient {}
+impl CrossHostTransfers for RefcpuClient {
+    fn send_to_process(&self, transfer: RemoteTransfer, bytes: Result<Vec<u8>>, done: Sent) {
+        match self.cluster_with(transfer.to) {
+            Ok((cluster, peer)) => {
+                run_apart("refcpu-send", Box::new(move || done(cluster.send(peer, transfer, bytes))))
+            }
+            Err(error) => done(Err(error)),
+        }
+    }
+
+    fn receive_from_process(&self, transfer: RemoteTransfer, size: usize, done: Received) {
+        match self.cluster_with(transfer.from) {
+            Ok((cluster, peer)) => {
+                run_apart("refcpu-receive", Box::new(move || done(cluster.receive(peer, transfer, size))));
+            }
+            Err(error) => done(Err(error)),
+        }
+    }
+}
 
 /// The compiler calls the host's partitioners, through `crate::call_partitioner`. Handlers are called with whole arrays, so
 /// registrations of batch-partitionable calls are not needed.

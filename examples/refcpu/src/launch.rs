@@ -1,6 +1,7 @@
 //! Executions of loaded programs.
 
 use crate::buffer::RefcpuBuffer;
+use crate::cluster::{Launch, Spanning};
 use crate::device_memory::{DeviceMemory, MEMORY_HINT, Reservation};
 use crate::errors::{exhausted_while_running, out_of_memory, run_error};
 use crate::executable::RefcpuExecutable;
@@ -9,7 +10,9 @@ use crate::sharding::Cut;
 use pjrt_plugin::{
     ByDevice, DeviceAssignment, DeviceId, Error, Input, PjrtExecutable, ReadyExecution, Result,
 };
-use refcpu_engine::exec::{self, Peers, Rendezvous, RunOptions, Runtime};
+use refcpu_engine::exec::{
+    self, Peers, Rendezvous, RunError, RunErrorKind, RunOptions, Runtime, Transfer, Transport,
+};
 use refcpu_engine::storage::{Allocator, Array, OutOfMemory};
 use refcpu_engine::trace;
 use std::sync::Arc;
@@ -25,6 +28,8 @@ pub struct Loaded {
     where_to_run: WhereToRun,
     /// `true` if the program runs on several devices, which communicate.
     communicates: bool,
+    /// The processes of its devices, if they are several.
+    spanning: Option<Spanning>,
     /// The memory of each device of the client, by id.
     memories: Arc<[Arc<DeviceMemory>]>,
 }
@@ -41,11 +46,17 @@ pub(crate) enum WhereToRun {
 }
 
 impl Loaded {
+    /// Loads a program. `processes` are the processes of its devices, and `own` is this one.
+    ///
+    /// # Errors
+    /// Returns UNIMPLEMENTED if the program runs on whole arrays and its devices belong to several processes.
     pub(crate) fn new(
         executable: Arc<RefcpuExecutable>,
         assignment: DeviceAssignment,
         memories: &Arc<[Arc<DeviceMemory>]>,
-    ) -> Self {
+        own: usize,
+        processes: Vec<usize>,
+    ) -> Result<Self> {
         let plan = &executable.compiled.plan;
         let where_to_run = if plan.uses_host() {
             WhereToRun::HostQueue
@@ -55,13 +66,31 @@ impl Loaded {
             WhereToRun::Queue
         };
         let communicates = plan.lanes() > 1 && plan.lanes_communicate();
-        Self { executable, assignment, where_to_run, communicates, memories: Arc::clone(memories) }
+        if !plan.lanes_are_devices() && processes.iter().any(|process| *process != own) {
+            return Err(Error::unimplemented(format!(
+                "the program '{}' is partitioned automatically and calls the host, which refcpu runs only on devices of one process",
+                executable.name()
+            )));
+        }
+        let spanning = Spanning::new(plan, own, processes);
+        let memories = Arc::clone(memories);
+        Ok(Self { executable, assignment, where_to_run, communicates, spanning, memories })
+    }
+
+    /// Returns the name of the program.
+    pub(crate) fn name(&self) -> &str {
+        self.executable.name()
+    }
+
+    /// Returns the processes of the devices, if they are several and the program communicates between its devices.
+    pub(crate) fn communicates_between_processes(&self) -> Option<&Spanning> {
+        self.spanning.as_ref().filter(|_| self.communicates)
     }
 
     /// Returns the lane of the program that a launch on these devices runs if it is on one of several devices.
     fn lane(&self, devices: &[DeviceId]) -> Option<usize> {
         let [device] = *devices else { return None };
-        if self.executable.compiled.plan.lanes() == 1 {
+        if self.executable.compiled.plan.lanes() == 1 || self.spanning.is_some() {
             return None;
         }
         self.assignment.devices().iter().position(|id| *id == device)
@@ -114,17 +143,41 @@ impl Loaded {
     }
 }
 
-/// Runs the program and completes the execution. `peers` are the launches on the other devices that it communicates with. Returns
+/// The launches on other devices with which a launch communicates.
+pub(crate) enum With {
+    /// None.
+    None,
+    /// Launches on other devices of this process.
+    Peers(Peers),
+    /// The launches on other processes.
+    Launch(Launch),
+}
+
+impl With {
+    fn finish(self, outcome: Result<(), &Error>) {
+        if let Self::Launch(launch) = self {
+            launch.finish(outcome);
+        }
+    }
+}
+
+/// Runs the program and completes the execution. `with` are the launches on the other devices that it communicates with. Returns
 /// the error with which the execution fails.
 pub(crate) fn run(
     runtime: &Runtime,
     loaded: &Loaded,
     mut ready: ReadyExecution<RefcpuBuffer>,
-    peers: Option<Peers>,
+    with: With,
 ) -> Option<Error> {
     let _span = trace::program(loaded.executable.name());
     let inputs = ready.take_inputs();
-    match outputs(runtime, loaded, inputs, &ready, peers) {
+    let (peers, with) = match with {
+        With::Peers(peers) => (Some(peers), With::None),
+        with => (None, with),
+    };
+    let outputs = outputs(runtime, loaded, inputs, &ready, peers, &with);
+    with.finish(outputs.as_ref().map(drop));
+    match outputs {
         Ok(outputs) => {
             ready.complete(outputs);
             None
@@ -136,6 +189,16 @@ pub(crate) fn run(
     }
 }
 
+/// The transport of programs that do not communicate.
+struct NoTransport;
+
+impl Transport for NoTransport {
+    fn transfer(&self, _: &mut [Transfer<'_>]) -> Result<(), RunError> {
+        let message = "a program that does not communicate has executed a collective";
+        Err(RunError::new(RunErrorKind::Internal, message))
+    }
+}
+
 type PerDevice<T> = ByDevice<Vec<T>>;
 
 fn outputs(
@@ -144,6 +207,7 @@ fn outputs(
     inputs: PerDevice<Input<RefcpuBuffer>>,
     ready: &ReadyExecution<RefcpuBuffer>,
     peers: Option<Peers>,
+    with: &With,
 ) -> Result<PerDevice<RefcpuBuffer>> {
     let executable = &*loaded.executable;
     let allocator = &runtime.allocator;
@@ -158,17 +222,22 @@ fn outputs(
     };
     let mut reservations = loaded.reserve(ready.devices())?;
     let host = Host::new(ready, partitions);
+    let transport: &dyn Transport = if let With::Launch(launch) = with { launch } else { &NoTransport };
     let options = RunOptions {
         host: Some(&host),
         foreign: Some(&host),
         lane: loaded.lane(ready.devices()),
         peers: peers.as_ref(),
+        nodes: loaded.spanning.as_ref().map(|spanning| spanning.nodes(transport)),
         ..RunOptions::default()
     };
     let arguments =
         lanes.iter().map(|lane: &Vec<exec::Input>| lane.iter().map(|input| &input.array).collect());
     let noted = executable.dump.as_ref().and_then(|dump| dump.run(arguments, allocator));
-    let results = exec::run(plan, runtime, lanes, &options);
+    let results = exec::run(plan, runtime, lanes, &options).and_then(|results| {
+        // A process may not reach a collective that others reach.
+        if let With::Launch(launch) = with { launch.check().map(|()| results) } else { Ok(results) }
+    });
     if let Some(peers) = peers {
         peers.finish(results.as_ref().map(|_| ()));
     }

@@ -5,6 +5,7 @@ mod buffer;
 mod call_partitioner;
 mod canonical;
 mod client;
+mod cluster;
 mod config;
 mod device;
 mod device_memory;

@@ -6,7 +6,8 @@
 //! `PJRT_Client_DefaultDeviceAssignment`, `PJRT_Client_DmaMap`, `PJRT_Client_DmaUnmap`,
 //! `PJRT_Client_UpdateGlobalProcessInfo`, `PJRT_Client_TopologyDescription`.
 
-use std::sync::Once;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, Once};
 
 use pjrt_sys::{
     PJRT_Client_AddressableDevices_Args, PJRT_Client_AddressableMemories_Args, PJRT_Client_Create_Args,
@@ -26,11 +27,12 @@ use crate::abi::client_state::ClientState;
 use crate::abi::error::host_error;
 use crate::abi::exit::tell_at_exit;
 use crate::abi::handle;
-use crate::abi::kv::HostStore;
+use crate::abi::kv::{Callbacks, HostStore};
 use crate::client::{ClientConfig, PjrtClient, ProcessInfo, ProcessState};
 use crate::core::fork;
 use crate::core::host_memory::HostPointer;
 use crate::core::panic_guard;
+use crate::core::sync::lock;
 use crate::error::{Error, Result};
 use crate::kv_store::KeyValueStore;
 use crate::options::{OptionSpec, OptionValue, Options};
@@ -39,7 +41,13 @@ use crate::options::{OptionSpec, OptionValue, Options};
 const DISTRIBUTED: &[OptionSpec] = &[
     OptionSpec::integer("node_id", 0, "the index of this process"),
     OptionSpec::integer("num_nodes", 1, "the number of processes"),
+    OptionSpec::integer("partition_index", 0, "the index of the group of processes"),
+    OptionSpec::integer("slice_index", 0, "the name of partition_index in older releases of JAX"),
 ];
+
+/// The number of distributed clients that the host has created, by process index: tests of hosts create those of several
+/// processes in one.
+static CLIENTS: Mutex<BTreeMap<i64, u64>> = Mutex::new(BTreeMap::new());
 
 /// An option that hosts send to every plugin although their user did not request it.
 struct HostOption {
@@ -79,7 +87,9 @@ fn config<C: PjrtClient>(given: Vec<(String, OptionValue)>) -> Result<ClientConf
     let is_declared = |name: &str| C::CREATE_OPTIONS.iter().any(|spec| spec.name() == name);
     let own = own.into_iter().filter(|(name, _)| is_declared(name) || !is_ignored(C::PLATFORM_NAME, name));
     let options = Options::new(C::CREATE_OPTIONS, own.collect())?;
-    Ok(ClientConfig { node_id, num_nodes, ..ClientConfig::new(options) })
+    let (partition, slice) = (distributed.integer("partition_index")?, distributed.integer("slice_index")?);
+    let partition_index = if partition == 0 { slice } else { partition };
+    Ok(ClientConfig { node_id, num_nodes, partition_index, ..ClientConfig::new(options) })
 }
 
 /// Returns an error if a single-process plugin is asked for several processes, or if the process index is out of range.
@@ -113,14 +123,26 @@ pub(crate) fn client_create<C: PjrtClient>(args: View<'_, PJRT_Client_Create_Arg
     let given = unsafe { read_named_values(input!(args.create_options), input!(args.num_options)) }?;
     let mut config = config::<C>(given)?;
     fork::note_use(C::PLATFORM_NAME)?;
-    if config.num_nodes > 1 {
-        config.kv_store = Some(KeyValueStore::new(HostStore {
+    let host_store = (config.num_nodes > 1).then(|| {
+        Arc::new(HostStore::new(Callbacks {
             get: (input!(args.kv_get_callback), HostPointer(input!(args.kv_get_user_arg))),
             try_get: (input!(args.kv_try_get_callback), HostPointer(input!(args.kv_try_get_user_arg))),
             put: (input!(args.kv_put_callback), HostPointer(input!(args.kv_put_user_arg))),
-        }));
+        }))
+    });
+    if let Some(store) = &host_store {
+        config.kv_store = Some(KeyValueStore::new(Arc::clone(store)));
+        let mut clients = lock(&CLIENTS);
+        let created = clients.entry(config.node_id).or_default();
+        config.generation = *created;
+        *created += 1;
     }
-    let client = ClientState::new(C::create(config)?)?;
+    let created = C::create(config).and_then(|client| ClientState::new(client, host_store.clone()));
+    if let (Err(_), Some(store)) = (&created, &host_store) {
+        // Threads of the author may still have the store.
+        store.close();
+    }
+    let client = created?;
     tell_at_exit(&client);
     output!(args.client = handle::share_into_raw(client));
     Ok(())
@@ -134,6 +156,9 @@ pub(crate) fn client_destroy<C: PjrtClient>(args: View<'_, PJRT_Client_Destroy_A
     if let Some(client) = &client {
         for memory in &client.memories {
             memory.clear_user_data();
+        }
+        if let Some(store) = &client.host_store {
+            store.close();
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ use crate::abi::device_description::DescriptionHandle;
 use crate::abi::handle::{Handle, registry};
 use crate::abi::in_flight::InFlight;
 use crate::abi::joint_launch::JointLaunches;
+use crate::abi::kv::HostStore;
 use crate::abi::memory::MemoryHandle;
 use crate::abi::memory_usage::MemoryUsage;
 use crate::abi::topology::{TopologyHandle, check_own};
@@ -35,6 +36,8 @@ pub(crate) struct ClientState<C: PjrtClient> {
     pub(crate) joint_launches: JointLaunches<C::Buffer>,
     pub(crate) memory_usage: MemoryUsage<C>,
     pub(crate) in_flight: InFlight,
+    /// The host's store of a distributed client.
+    pub(crate) host_store: Option<Arc<HostStore>>,
 }
 
 // SAFETY: the pointers point into `devices` and `memories`, which never move or change; the rest is `Send` and `Sync`.
@@ -54,7 +57,7 @@ fn pointer_to<H: Handle>(start: *const H, index: usize) -> *mut H::Opaque {
 
 impl<C: PjrtClient> ClientState<C> {
     /// Creates the state, and reads everything from the author's client that does not change.
-    pub(crate) fn new(client: C) -> Result<Arc<Self>> {
+    pub(crate) fn new(client: C, host_store: Option<Arc<HostStore>>) -> Result<Arc<Self>> {
         let platform_version = client.platform_version();
         let process_index = client.process_index();
         let topology = client.topology();
@@ -85,6 +88,7 @@ impl<C: PjrtClient> ClientState<C> {
                 memory_usage: MemoryUsage::new(memories.len()),
                 in_flight: InFlight::new(devices.len()),
                 client,
+                host_store,
                 platform_version,
                 process_index,
                 devices,

@@ -1,6 +1,7 @@
 //! The host's key-value store, reached through callbacks.
 
 use std::ffi::{c_char, c_int};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use pjrt_sys::{
@@ -17,10 +18,37 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::kv_store::KeyValueBackend;
 
 /// The callbacks of `PJRT_Client_Create`.
-pub(crate) struct HostStore {
+pub(crate) struct Callbacks {
     pub(crate) get: (PJRT_KeyValueGetCallback, HostPointer),
     pub(crate) try_get: (PJRT_KeyValueTryGetCallback, HostPointer),
     pub(crate) put: (PJRT_KeyValuePutCallback, HostPointer),
+}
+
+/// The host's store, through its callbacks. The host keeps the callbacks until it destroys the client, but the author's client may
+/// live longer, because buffers and executables share it. The lock is held for reading during a call.
+pub(crate) struct HostStore(RwLock<Option<Callbacks>>);
+
+impl HostStore {
+    pub(crate) fn new(callbacks: Callbacks) -> Self {
+        Self(RwLock::new(Some(callbacks)))
+    }
+
+    /// Forgets the callbacks. Waits for the end of calls.
+    pub(crate) fn close(&self) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn call<T>(&self, call: impl FnOnce(&Callbacks) -> Result<T>) -> Result<T> {
+        let callbacks = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        callbacks.as_ref().map_or_else(
+            || {
+                Err(Error::failed_precondition(
+                    "the key-value store was used after the host had destroyed the client",
+                ))
+            },
+            call,
+        )
+    }
 }
 
 /// Copies and frees a value that a callback returned.
@@ -43,7 +71,7 @@ unsafe fn take_value(
     bytes
 }
 
-impl KeyValueBackend for HostStore {
+impl Callbacks {
     fn get(&self, key: &str, timeout: Duration) -> Result<Vec<u8>> {
         let callback = self.get.0.ok_or_else(|| {
             Error::unimplemented("the host passed no kv_get_callback to PJRT_Client_Create")
@@ -57,8 +85,8 @@ impl KeyValueBackend for HostStore {
             user_arg: self.get.1.get(),
             ..PJRT_KeyValueGetCallback_Args::zeroed()
         };
-        // SAFETY: the host allows calls of the callback from any thread while the client lives, with its argument. All
-        // inputs are initialized, and the returned error came from `callback_error`.
+        // SAFETY: the host allows calls of the callback from any thread until it destroys the client, which waits for this
+        // call (`HostStore::close`). All inputs are initialized, and the returned error came from `callback_error`.
         unsafe { error_from_raw(callback(&raw mut args)) }?;
         // SAFETY: the callback has filled in the value and how to free it.
         unsafe { take_value(args.value, args.value_size, args.value_deleter_callback) }
@@ -105,5 +133,39 @@ impl KeyValueBackend for HostStore {
         };
         // SAFETY: as in `get`.
         unsafe { error_from_raw(callback(&raw mut args)) }
+    }
+}
+
+impl KeyValueBackend for Arc<HostStore> {
+    fn get(&self, key: &str, timeout: Duration) -> Result<Vec<u8>> {
+        self.call(|callbacks| callbacks.get(key, timeout))
+    }
+
+    fn try_get(&self, key: &str) -> Result<Option<Vec<u8>>> {
+        self.call(|callbacks| callbacks.try_get(key))
+    }
+
+    fn put(&self, key: &str, value: &[u8]) -> Result<()> {
+        self.call(|callbacks| callbacks.put(key, value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_store_does_not_call_the_host() {
+        let none = HostPointer(std::ptr::null_mut());
+        let callbacks = Callbacks { get: (None, none), try_get: (None, none), put: (None, none) };
+        let store = Arc::new(HostStore::new(callbacks));
+        let codes = |store: &Arc<HostStore>| {
+            let get = store.get("key", Duration::ZERO).unwrap_err();
+            [get, store.try_get("key").unwrap_err(), store.put("key", b"").unwrap_err()]
+                .map(|error| error.code())
+        };
+        assert_eq!(codes(&store), [ErrorCode::Unimplemented; 3]);
+        store.close();
+        assert_eq!(codes(&store), [ErrorCode::FailedPrecondition; 3]);
     }
 }

@@ -192,7 +192,7 @@ use std::ptr;
 use pjrt_sys::PJRT_Extension_Base;
 
 pub use callbacks::{Callbacks, PrefatalCallbacks};
-pub use cross_host::CrossHostTransfers;
+pub use cross_host::{CrossHostTransfers, Received, RemoteTransfer, Sent};
 pub use custom_partitioner::{CustomPartitioner, CustomPartitioners, Partition, ShardedArray};
 pub use executable_metadata::ExecutableMetadata;
 pub use ffi::Ffi;

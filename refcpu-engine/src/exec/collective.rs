@@ -6,7 +6,7 @@ use super::process::Process;
 use super::rendezvous::Peers;
 use super::{Cx, Result, RunError, RunErrorKind};
 use crate::graph::{CollectiveKind, Groups};
-use crate::plan::{CollectiveStep, Program, Step};
+use crate::plan::{CollectiveStep, Program, REDUCTION_BLOCK, Step};
 use crate::storage::Array;
 use crate::trace;
 use refcpu_kernels::{Src, copy, region};
@@ -136,13 +136,13 @@ fn meet(step: &CollectiveStep, lanes: &mut [Lane], complete: &[bool], cx: &Cx<'_
 }
 
 /// Returns a copy of a lane's operand.
-fn read(step: &CollectiveStep, lane: &Lane, cx: &Cx<'_>) -> Result<Array> {
+pub(super) fn read(step: &CollectiveStep, lane: &Lane, cx: &Cx<'_>) -> Result<Array> {
     let (view, bytes) = (&step.read, lane.frame.bytes(&step.read));
     Ok(Array::from_bytes(&cx.runtime.allocator, view.dtype, &view.dims, bytes)?)
 }
 
 /// Writes a lane's result, which is zero without an array.
-fn write(step: &CollectiveStep, lane: &mut Lane, result: Option<&Array>) {
+pub(super) fn write(step: &CollectiveStep, lane: &mut Lane, result: Option<&Array>) {
     let out = lane.frame.bytes_mut(&step.write);
     match result {
         Some(array) => out.copy_from_slice(array.bytes().expect("dense")),
@@ -155,7 +155,7 @@ fn src(array: &Array) -> Src<'_> {
 }
 
 /// Returns the result of the member at `position`.
-fn combined(
+pub(super) fn combined(
     step: &CollectiveStep,
     kind: &CollectiveKind,
     members: &[&Array],
@@ -168,43 +168,64 @@ fn combined(
     let dst = "a new array has one holder";
     match kind {
         CollectiveKind::AllReduce(_) => reduced(step, members, cx),
-        CollectiveKind::ReduceScatter { dim, .. } => {
-            let all = reduced(step, members, cx)?;
-            let mut start = vec![0; all.dims().len()];
-            start[*dim] = position * step.write.dims[*dim];
-            let mut part = out()?;
-            copy::slice(pool, src(&all), part.dst().expect(dst), &start, &vec![1; start.len()]);
-            Ok(part)
-        }
+        CollectiveKind::ReduceScatter { .. } => part(step, &reduced(step, members, cx)?, position, cx),
         CollectiveKind::AllGather { dim } => {
             let mut all = out()?;
             let srcs: Vec<Src<'_>> = members.iter().map(|a| src(a)).collect();
             copy::concatenate(pool, &srcs, all.dst().expect(dst), *dim);
             Ok(all)
         }
-        CollectiveKind::AllToAll { split, concat, count } => {
-            let mut dims = members[0].dims().to_vec();
-            dims[*split] /= count;
-            let mut start = vec![0; dims.len()];
-            start[*split] = position * dims[*split];
-            let mut parts = Vec::with_capacity(members.len());
-            for member in members {
-                let mut part = Array::allocate(allocator, member.dtype(), dims.as_slice().into())?;
-                copy::slice(pool, src(member), part.dst().expect(dst), &start, &vec![1; start.len()]);
-                parts.push(part);
-            }
-            let mut all = out()?;
-            let srcs: Vec<Src<'_>> = parts.iter().map(src).collect();
-            copy::concatenate(pool, &srcs, all.dst().expect(dst), *concat);
-            Ok(all)
+        CollectiveKind::AllToAll { .. } => {
+            let parts = members.iter().map(|member| part(step, member, position, cx));
+            joined(step, &parts.collect::<Result<Vec<_>>>()?.iter().collect::<Vec<_>>(), cx)
         }
         CollectiveKind::Broadcast => Ok(members[0].clone()),
         CollectiveKind::Permute { .. } => unreachable!("a permutation is executed pair by pair"),
     }
 }
 
-/// Reduces the operands of a group, in the order of its members.
-fn reduced(step: &CollectiveStep, members: &[&Array], cx: &Cx<'_>) -> Result<Array> {
+/// Returns the type of the part of an operand that one member of the group needs.
+pub(super) fn part_dims(step: &CollectiveStep) -> Vec<usize> {
+    let mut dims = step.read.dims.to_vec();
+    match &step.collective.kind {
+        CollectiveKind::AllToAll { split, count, .. } => dims[*split] /= count,
+        CollectiveKind::ReduceScatter { dim, .. } => dims[*dim] = step.write.dims[*dim],
+        _ => {}
+    }
+    dims
+}
+
+/// Returns the part of an operand, or of the reduction of the operands, that the member at `position` needs.
+pub(super) fn part(step: &CollectiveStep, operand: &Array, position: usize, cx: &Cx<'_>) -> Result<Array> {
+    let dims = part_dims(step);
+    let mut start = vec![0; dims.len()];
+    if let CollectiveKind::AllToAll { split: dim, .. } | CollectiveKind::ReduceScatter { dim, .. } =
+        &step.collective.kind
+    {
+        start[*dim] = position * dims[*dim];
+    }
+    let mut part = Array::allocate(&cx.runtime.allocator, operand.dtype(), dims.into())?;
+    let dst = part.dst().expect("a new array has one holder");
+    copy::slice(&cx.runtime.pool, src(operand), dst, &start, &vec![1; start.len()]);
+    Ok(part)
+}
+
+/// Returns the result of the member whose parts of all operands are given, in the order of the group.
+pub(super) fn joined(step: &CollectiveStep, parts: &[&Array], cx: &Cx<'_>) -> Result<Array> {
+    let CollectiveKind::AllToAll { concat, .. } = &step.collective.kind else {
+        return reduced(step, parts, cx);
+    };
+    let mut all = Array::allocate(&cx.runtime.allocator, step.write.dtype, (*step.write.dims).into())?;
+    let srcs: Vec<Src<'_>> = parts.iter().map(|part| src(part)).collect();
+    copy::concatenate(&cx.runtime.pool, &srcs, all.dst().expect("a new array has one holder"), *concat);
+    Ok(all)
+}
+
+/// Reduces the operands of a group, or the same part of each of them, in the order of the members.
+pub(super) fn reduced(step: &CollectiveStep, members: &[&Array], cx: &Cx<'_>) -> Result<Array> {
+    if members[0].byte_len() != step.read.byte_len() {
+        return reduced_in_blocks(step, members, cx);
+    }
     let code = step.combine.as_deref().expect("a reduction has a region");
     let mut sum = members[0].clone();
     for member in &members[1..] {
@@ -218,6 +239,35 @@ fn reduced(step: &CollectiveStep, members: &[&Array], cx: &Cx<'_>) -> Result<Arr
         sum = next;
     }
     Ok(sum)
+}
+
+/// Reduces arrays of any size.
+fn reduced_in_blocks(step: &CollectiveStep, members: &[&Array], cx: &Cx<'_>) -> Result<Array> {
+    let code = step.combine_block.as_deref().expect("a reduction has a region");
+    let (dtype, allocator) = (members[0].dtype(), &cx.runtime.allocator);
+    let block = || Array::allocate(allocator, dtype, [REDUCTION_BLOCK].into());
+    let (mut sum, mut member, mut next) = (block()?, block()?, block()?);
+    let mut result = Array::allocate(allocator, dtype, members[0].dims().into())?;
+    // The elements after the end of the last block have any value, as do the results that are computed from them.
+    let fill = |block: &mut Array, part: &[u8]| {
+        block.bytes_mut().expect("one holder")[..part.len()].copy_from_slice(part);
+    };
+    let len = result.byte_len();
+    let mut start = 0;
+    while start < len {
+        let range = start..len.min(start + REDUCTION_BLOCK * dtype.size());
+        fill(&mut sum, &members[0].bytes().expect("dense")[range.clone()]);
+        for other in &members[1..] {
+            fill(&mut member, &other.bytes().expect("dense")[range.clone()]);
+            let out = &mut [next.dst().expect("one holder")];
+            region::run(&cx.runtime.pool, code, &[src(&sum), src(&member)], out);
+            std::mem::swap(&mut sum, &mut next);
+        }
+        let part = &sum.bytes().expect("dense")[..range.len()];
+        result.bytes_mut().expect("one holder")[range.clone()].copy_from_slice(part);
+        start = range.end;
+    }
+    Ok(result)
 }
 
 /// Converts groups of processes to groups of lane indices, without those that have no lane here.

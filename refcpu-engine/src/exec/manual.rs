@@ -29,7 +29,7 @@ pub(super) fn run(step: &ManualStep, frame: &mut Frame, process: Process, cx: &C
     }
     let of_lane = |lane: usize| Process { partition: device(spec, &positions[lane]), ..process };
     // The collectives of the parts are between the lanes of this run.
-    let results = run_program(&step.program, inputs, &of_lane, &Cx { peers: None, ..*cx })?;
+    let results = run_program(&step.program, inputs, &of_lane, &Cx { peers: None, places: None, ..*cx })?;
     for (k, (view, cuts)) in step.writes.iter().zip(&spec.outputs).enumerate() {
         for (position, results) in positions.iter().zip(&results) {
             let part = &results[k];

@@ -6,6 +6,7 @@
 //! the thread: those that communicate with the host, and those of which each device is run by itself, which wait for the runs
 //! on the other devices ([`Rendezvous`]).
 
+mod across;
 mod collective;
 mod foreign;
 mod generic;
@@ -14,18 +15,21 @@ mod host;
 mod kernels;
 mod lane;
 mod manual;
+mod nodes;
 mod process;
 mod rendezvous;
 mod row_blocks;
 
 pub use foreign::ForeignHandlers;
 pub use host::HostTransfer;
+pub use nodes::{Bytes, Nodes, Transfer, Transport};
 pub use process::Process;
 pub use rendezvous::{Peers, Rendezvous};
 
 use crate::plan::{Plan, Program};
 use crate::storage::{Allocator, Array, OutOfMemory};
 use lane::Lane;
+use nodes::Places;
 use refcpu_kernels::Pool;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -68,6 +72,8 @@ pub struct RunOptions<'a> {
     pub lane: Option<usize>,
     /// The runs on the other devices, if the program of a single lane communicates with them.
     pub peers: Option<&'a Peers>,
+    /// The nodes, if the lanes of the program run on several; this run then has the lanes of its own node.
+    pub nodes: Option<Nodes<'a>>,
 }
 
 /// The kinds of [`RunError`], which determine PJRT's error codes.
@@ -83,6 +89,8 @@ pub enum RunErrorKind {
     DeadlineExceeded,
     /// The devices did not reach the same collective, or the program needs a host or a handler and there is none.
     FailedPrecondition,
+    /// Another node has failed.
+    Unavailable,
     /// The program uses a feature that the executor does not implement.
     Unimplemented,
     /// The host or a handler returned an error.
@@ -131,10 +139,11 @@ struct Cx<'a> {
     host: Option<&'a dyn HostTransfer>,
     foreign: Option<&'a dyn ForeignHandlers>,
     peers: Option<&'a Peers>,
+    places: Option<&'a Places<'a>>,
 }
 
-/// Runs a plan. `inputs` contains one list of arguments for each lane of the plan ([`Plan::lanes`]), or for the lane of the
-/// options; the returned value contains one list of results for each.
+/// Runs a plan. `inputs` contains one list of arguments for each lane of the plan ([`Plan::lanes`]), or for the lanes that the
+/// options select; the returned value contains one list of results for each.
 ///
 /// The run takes ownership of the arguments. A result may use the memory of an argument that is donatable and has no other
 /// holder. No other run writes to the memory of results.
@@ -151,7 +160,12 @@ pub fn run(
     inputs: Vec<Vec<Input>>,
     options: &RunOptions<'_>,
 ) -> Result<Vec<Vec<Array>>> {
-    let expected = if options.lane.is_some() { 1 } else { plan.lanes() };
+    let places = options.nodes.map(|nodes| Places::new(plan, nodes)).transpose()?;
+    let expected = match &places {
+        Some(places) => places.own.len(),
+        None if options.lane.is_some() => 1,
+        None => plan.lanes(),
+    };
     let can_run_alone = || plan.lanes_are_devices() && (options.peers.is_some() || !plan.lanes_communicate());
     if inputs.len() != expected || options.lane.is_some() && !can_run_alone() {
         return Err(RunError::invalid(format!(
@@ -162,9 +176,10 @@ pub fn run(
     }
     let (host, foreign) = (options.host, options.foreign);
     let peers = options.lane.and(options.peers);
-    let cx = Cx { runtime, cancel: options.cancel, host, foreign, peers };
+    let cx = Cx { runtime, cancel: options.cancel, host, foreign, peers, places: places.as_ref() };
     let first = options.lane.unwrap_or(0);
-    run_program(&plan.program, inputs, &|i| Process::of_lane(plan, first + i), &cx)
+    let lane = |i: usize| places.as_ref().map_or(first + i, |places| places.own[i]);
+    run_program(&plan.program, inputs, &|i| Process::of_lane(plan, lane(i)), &cx)
 }
 
 /// Runs a program on one lane for each list of arguments. `ids` returns the replica and partition of a lane.
@@ -178,9 +193,10 @@ fn run_program(
     for (i, inputs) in inputs.into_iter().enumerate() {
         lanes.push(Lane::start(program, inputs, process(i), cx)?);
     }
-    match (cx.peers, &mut lanes[..]) {
-        (Some(peers), [lane]) => collective::drive_with_peers(program, lane, peers, cx)?,
-        _ => collective::drive(program, &mut lanes, cx)?,
+    match (cx.places, cx.peers, &mut lanes[..]) {
+        (Some(places), _, lanes) => across::drive(program, lanes, places, cx)?,
+        (None, Some(peers), [lane]) => collective::drive_with_peers(program, lane, peers, cx)?,
+        (None, _, lanes) => collective::drive(program, lanes, cx)?,
     }
     lanes.into_iter().map(|lane| lane.finish(program, cx)).collect()
 }

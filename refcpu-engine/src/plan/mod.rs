@@ -195,6 +195,9 @@ pub struct Call {
     pub writes: Vec<View>,
 }
 
+/// The number of elements of a block of [`CollectiveStep::combine_block`].
+pub const REDUCTION_BLOCK: usize = 16 << 10;
+
 /// A collective with its arrays.
 #[derive(Debug)]
 pub struct CollectiveStep {
@@ -202,6 +205,8 @@ pub struct CollectiveStep {
     pub collective: Collective,
     /// The region that combines two operands, for a reduction.
     pub combine: Option<Box<refcpu_kernels::region::Region>>,
+    /// The same for blocks of [`REDUCTION_BLOCK`] elements, of which reductions of parts of the operands consist.
+    pub combine_block: Option<Box<refcpu_kernels::region::Region>>,
     /// The operand.
     pub read: View,
     /// The result.

@@ -11,14 +11,8 @@ import os
 import sys
 import time
 
-# The minimum test accuracy of each model in percent, and the maximum difference between platforms in percentage points.
-LEAST = {"MLP": 96.0, "CNN": 97.0}
+# The maximum difference between platforms in percentage points.
 MAX_DIFFERENCE = 0.5
-
-BATCH = 64
-EPOCHS = {"MLP": 40, "CNN": 20}
-LEARNING_RATE = 2e-3
-SEED = 0
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -33,103 +27,19 @@ arguments = parse_arguments()
 os.environ["JAX_PLATFORMS"] = arguments.platforms
 
 import jax  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
-from sklearn.datasets import load_digits  # noqa: E402
-from sklearn.model_selection import train_test_split  # noqa: E402
-
-
-def load():
-    """Returns (train images, test images, train labels, test labels). Images have the shape [n, 8, 8, 1] and values in 0..1."""
-    digits = load_digits()
-    images = (digits.images / 16.0).astype(np.float32)[..., None]
-    labels = digits.target.astype(np.int32)
-    return train_test_split(images, labels, test_size=0.3, random_state=SEED, stratify=labels)
-
-
-def init_dense(key, inputs, outputs):
-    return {"w": jax.random.normal(key, (inputs, outputs)) * np.sqrt(2 / inputs), "b": jnp.zeros(outputs)}
-
-
-def init_conv(key, inputs, outputs):
-    kernel = jax.random.normal(key, (3, 3, inputs, outputs)) * np.sqrt(2 / (9 * inputs))
-    return {"w": kernel, "b": jnp.zeros(outputs)}
-
-
-def dense(layer, x):
-    return x @ layer["w"] + layer["b"]
-
-
-def conv(layer, x):
-    x = jax.lax.conv_general_dilated(
-        x, layer["w"], window_strides=(1, 1), padding="SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
-    )
-    return x + layer["b"]
-
-
-def max_pool(x):
-    return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
-
-
-def init_mlp(key):
-    sizes = (64, 128, 64, 10)
-    keys = jax.random.split(key, len(sizes) - 1)
-    return [init_dense(*spec) for spec in zip(keys, sizes, sizes[1:])]
-
-
-def mlp(params, x):
-    x = x.reshape(x.shape[0], -1)
-    for layer in params[:-1]:
-        x = jax.nn.relu(dense(layer, x))
-    return dense(params[-1], x)
-
-
-def init_cnn(key):
-    keys = jax.random.split(key, 3)
-    return {"conv1": init_conv(keys[0], 1, 16), "conv2": init_conv(keys[1], 16, 32), "out": init_dense(keys[2], 128, 10)}
-
-
-def cnn(params, x):
-    x = max_pool(jax.nn.relu(conv(params["conv1"], x)))
-    x = max_pool(jax.nn.relu(conv(params["conv2"], x)))
-    return dense(params["out"], x.reshape(x.shape[0], -1))
-
-
-MODELS = {"MLP": (init_mlp, mlp), "CNN": (init_cnn, cnn)}
+from models import BATCH, EPOCHS, LEAST, MODELS, SEED, load, training  # noqa: E402
 
 
 def train(name, data, device):
     """Trains a model on a device. Returns (test accuracy in percent, predictions of the test images)."""
-    init, model = MODELS[name]
     train_x, test_x, train_y, test_y = data
     steps = len(train_x) // BATCH
-    total_steps = EPOCHS[name] * steps
-
-    def loss(params, x, y):
-        log_probabilities = jax.nn.log_softmax(model(params, x))
-        return -jnp.mean(jnp.take_along_axis(log_probabilities, y[:, None], axis=1))
-
-    def step(state, x, y):
-        """Runs a step of Adam, with a cosine decay of the learning rate to zero."""
-        params, mean, square, count = state
-        value, gradient = jax.value_and_grad(loss)(params, x, y)
-        count = count + 1
-        rate = LEARNING_RATE * 0.5 * (1 + jnp.cos(jnp.pi * count / total_steps))
-        mean = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, gradient)
-        square = jax.tree.map(lambda s, g: 0.999 * s + 0.001 * g * g, square, gradient)
-        rate = rate * jnp.sqrt(1 - 0.999**count) / (1 - 0.9**count)
-        params = jax.tree.map(lambda p, m, s: p - rate * m / (jnp.sqrt(s) + 1e-8), params, mean, square)
-        return (params, mean, square, count), value
-
-    # The old state is donated, so that the new one can use its memory.
-    step = jax.jit(step, donate_argnums=0)
-    predict = jax.jit(lambda params, x: jnp.argmax(model(params, x), axis=-1))
+    start, step, predict = training(name, EPOCHS[name] * steps)
 
     started = time.perf_counter()
     with jax.default_device(device):
-        params = init(jax.random.key(SEED))
-        zeros = jax.tree.map(jnp.zeros_like, params)
-        state = (params, zeros, jax.tree.map(jnp.copy, zeros), jnp.float32(0))
+        state = start()
         order = np.random.default_rng(SEED)
         for epoch in range(1, EPOCHS[name] + 1):
             shuffled = order.permutation(len(train_x))

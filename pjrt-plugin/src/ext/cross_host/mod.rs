@@ -4,6 +4,7 @@ mod mailbox;
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mailbox::{Key, Message};
@@ -31,18 +32,60 @@ use crate::core::event::Event;
 use crate::core::host_memory::HostPointer;
 use crate::core::panic_guard;
 use crate::core::storage::{BufferState, Held, StoragePromise};
+use crate::device::DeviceId;
 use crate::error::{Error, Result};
 use crate::host_buffer::{CopyToHost, HostBuffer};
 use crate::shape::Shape;
 
-/// Sends buffers from one client to another of the same process (`PJRT_CrossHostTransfers_Extension`), through host memory.
-/// See the [example](crate::ext#example).
+/// Sends buffers from one client to another (`PJRT_CrossHostTransfers_Extension`), through host memory. See the
+/// [example](crate::ext#example).
 ///
-/// The trait has no methods: `impl CrossHostTransfers for MyClient {}`. Hosts assume that a plugin with this extension
-/// supports copies between all processes, so implement it only if every device belongs to one process, as in tests of
-/// distributed programs. A buffer that is sent to another process is never received. A buffer that is not received occupies
-/// memory until the process ends.
-pub trait CrossHostTransfers: PjrtClient {}
+/// Between clients of one process, the SDK does it: `impl CrossHostTransfers for MyClient {}`. A buffer that is not received occupies
+/// memory until the process ends. Hosts assume that a plugin with this extension supports copies between all processes, so a client
+/// with [`MULTI_PROCESS`](PjrtClient::MULTI_PROCESS) implements the two methods with its transport. The older functions of the
+/// extension, with descriptors, work only within a process.
+pub trait CrossHostTransfers: PjrtClient {
+    /// Sends an array to another process, where the client receives it with the same transfer, and calls `done`. The bytes are dense
+    /// and row-major. If they are an error, the receiver must fail too. The default returns UNIMPLEMENTED.
+    fn send_to_process(&self, transfer: RemoteTransfer, bytes: Result<Vec<u8>>, done: Sent) {
+        drop(bytes);
+        done(Err(no_transport::<Self>(transfer)));
+    }
+
+    /// Receives an array of `size` bytes from another process, and passes it to `done`. The call does not wait for the array. The
+    /// default returns UNIMPLEMENTED.
+    fn receive_from_process(&self, transfer: RemoteTransfer, size: usize, done: Received) {
+        let _ = size;
+        done(Err(no_transport::<Self>(transfer)));
+    }
+}
+
+/// The function that receives the outcome of [`CrossHostTransfers::send_to_process`].
+pub type Sent = Box<dyn FnOnce(Result<()>) + Send>;
+
+/// The function that receives the array of [`CrossHostTransfers::receive_from_process`].
+pub type Received = Box<dyn FnOnce(Result<Vec<u8>>) + Send>;
+
+/// A transfer of an array between devices of two processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct RemoteTransfer {
+    /// The device that sends.
+    pub from: DeviceId,
+    /// The device that receives.
+    pub to: DeviceId,
+    /// The host's key, which is the same on both sides, and no other transfer between these devices has.
+    pub key: i64,
+}
+
+fn no_transport<C: PjrtClient>(transfer: RemoteTransfer) -> Error {
+    Error::unimplemented(format!(
+        "the plugin '{}' cannot copy a buffer from device {} to device {} of another process",
+        C::PLATFORM_NAME,
+        transfer.from,
+        transfer.to
+    ))
+}
 
 pub(super) fn link<C: CrossHostTransfers>(next: *mut PJRT_Extension_Base) -> *mut PJRT_Extension_Base {
     super::leak(PJRT_CrossHostTransfers_Extension {
@@ -58,15 +101,49 @@ pub(super) fn link<C: CrossHostTransfers>(next: *mut PJRT_Extension_Base) -> *mu
     })
 }
 
+/// Returns the transfer of a key, if one of its devices belongs to another process.
+fn remote<C: PjrtClient>(client: &ClientState<C>, key: &Key) -> Option<RemoteTransfer> {
+    let Key::Numbered(_, from, to, key) = *key else { return None };
+    let is_remote = |id| client.device_index(id).is_some_and(|index| !client.devices[index].addressable);
+    (is_remote(from) || is_remote(to)).then_some(RemoteTransfer { from, to, key })
+}
+
+/// The beginning of the descriptors of this process.
+fn own_descriptors<C: PjrtClient>() -> String {
+    format!("{}/{}/", C::PLATFORM_NAME, std::process::id())
+}
+
+/// Returns an error for descriptors of other processes.
+fn check_descriptor<C: PjrtClient>(key: &Key) -> Result<()> {
+    match key {
+        Key::Described(bytes) if !bytes.starts_with(own_descriptors::<C>().as_bytes()) => {
+            Err(Error::unimplemented(format!(
+                "the plugin '{}' cannot copy a buffer to the descriptor '{}', which is not one of this process",
+                C::PLATFORM_NAME,
+                String::from_utf8_lossy(bytes)
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Sends a buffer when its data is ready, and passes the outcome to `done`.
-fn send<C: PjrtClient>(
+fn send<C: CrossHostTransfers>(
+    client: &Arc<ClientState<C>>,
     held: Held<C::Buffer>,
     shape: Shape,
     key: Key,
     done: impl FnOnce(Result<()>) + Send + 'static,
 ) {
+    if let Err(error) = check_descriptor::<C>(&key) {
+        return done(Err(error));
+    }
     let (element_type, dims) = (shape.element_type, shape.dims().to_vec());
+    let remote = remote(client, &key).map(|transfer| (transfer, Arc::clone(client)));
     let copy = CopyToHost::collected(shape, move |bytes| {
+        if let Some((transfer, client)) = remote {
+            return client.client.send_to_process(transfer, bytes, Box::new(done));
+        }
         // The receiving buffer gets the error of the sent one.
         let failed = bytes.as_ref().err().cloned();
         let sent = mailbox::send(key, bytes.map(|bytes| Message { element_type, dims, bytes }));
@@ -78,15 +155,26 @@ fn send<C: PjrtClient>(
 }
 
 /// Creates a buffer that waits for a transfer.
-fn receive<C: PjrtClient>(
+fn receive<C: CrossHostTransfers>(
     client: &ClientState<C>,
     place: Location,
     shape: Shape,
     key: Key,
 ) -> Result<*mut PJRT_Buffer> {
     let (state, promise) = BufferState::promised();
+    let size = shape.host_size();
     let buffer = buffer_to_raw(client, place, shape.clone(), state)?;
     let client = client.share()?;
+    if let Some(transfer) = remote(&client, &key) {
+        let receiver = Arc::clone(&client);
+        let done: Received = Box::new(move |bytes| {
+            let (element_type, dims) = (shape.element_type, shape.dims().to_vec());
+            let message = bytes.map(|bytes| Message { element_type, dims, bytes });
+            deliver(&receiver, place, &shape, message, promise);
+        });
+        client.client.receive_from_process(transfer, size, done);
+        return Ok(buffer);
+    }
     mailbox::receive(key, Box::new(move |message| deliver(&client, place, &shape, message, promise)));
     Ok(buffer)
 }
@@ -142,7 +230,7 @@ fn give_up<C: PjrtClient>(buffers: Vec<*mut PJRT_Buffer>) {
 /// # Safety
 ///
 /// `place_for` is null or valid for writes of as many buffers as there are shapes.
-unsafe fn receive_all<C: PjrtClient>(
+unsafe fn receive_all<C: CrossHostTransfers>(
     client: &ClientState<C>,
     device: *const pjrt_sys::PJRT_Device,
     shapes: Vec<Shape>,
@@ -196,7 +284,7 @@ fn send_buffers<C: CrossHostTransfers>(
         let from = client.devices[buffer.device].id();
         let (source, event) = Event::pending();
         let key = Key::Numbered(C::PLATFORM_NAME, from, to[index], keys[index]);
-        send::<C>(held, buffer.shape.clone(), key, move |outcome| source.complete(outcome));
+        send::<C>(&buffer.client, held, buffer.shape.clone(), key, move |outcome| source.complete(outcome));
         // SAFETY: the host's array is valid for writes of as many events as there are buffers.
         unsafe { place_for.add(index).write(event_to_raw(event)) };
     }
@@ -234,7 +322,7 @@ fn make_receive_buffers<C: CrossHostTransfers>(
     let shapes = unsafe { shapes(ranks, dims, types) }?;
     let describe = |_: &Shape| {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        format!("{}/{}/{number}", C::PLATFORM_NAME, std::process::id()).into_bytes()
+        format!("{}{number}", own_descriptors::<C>()).into_bytes()
     };
     let descriptions: Vec<Vec<u8>> = shapes.iter().map(describe).collect();
     let count = shapes.len();
@@ -318,11 +406,12 @@ unsafe extern "C" fn copy_to_remote_device<C: CrossHostTransfers>(
     let start = || {
         let buffer = handle!(args.buffer: BufferHandle<C>)?;
         let (shape, held) = (buffer.shape.clone(), buffer.state.share()?);
+        let client = Arc::clone(&buffer.client);
         // SAFETY: the host passes ownership of the event, which came from `PJRT_Event_Create`.
         let event = unsafe { take_event(input!(args.event)) }?.unwrap_or_else(Event::ready);
-        Ok((shape, held, event))
+        Ok((client, shape, held, event))
     };
-    let (shape, held, event) = match panic_guard::catch(start) {
+    let (client, shape, held, event) = match panic_guard::catch(start) {
         Ok(started) => started,
         Err(error) => return tell(Err(error)),
     };
@@ -337,7 +426,7 @@ unsafe extern "C" fn copy_to_remote_device<C: CrossHostTransfers>(
             unsafe { description.read() }
         });
         match description {
-            Ok(description) => send::<C>(held, shape, Key::Described(description), tell),
+            Ok(description) => send::<C>(&client, held, shape, Key::Described(description), tell),
             Err(error) => tell(Err(error)),
         }
     });

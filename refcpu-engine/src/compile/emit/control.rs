@@ -6,8 +6,8 @@ use super::select::combining_region;
 use super::small_loop::{Compiled, small_loop};
 use crate::compile::api::{CompileError, Result};
 use crate::compile::optimise::STORED_SPLAT;
-use crate::graph::{CollectiveKind, Graph, Node, Op, ValueId, ops};
-use crate::plan::{CollectiveStep, Donation, Home, Kernel, ManualStep, Step};
+use crate::graph::{Graph, Node, Op, ValueId, ops};
+use crate::plan::{CollectiveStep, Donation, Home, Kernel, ManualStep, REDUCTION_BLOCK, Step};
 use crate::storage::View;
 use refcpu_kernels::DType;
 
@@ -265,13 +265,11 @@ impl Emitter {
         let buffer = hint.unwrap_or_else(|| self.buffer(shape.bytes(), None));
         let write = View::new(buffer, 0, shape.dtype, &shape.dims);
         let place = Address { buffer: read.slot, offset: read.offset };
-        let combine = match &collective.kind {
-            CollectiveKind::AllReduce(reducer) | CollectiveKind::ReduceScatter { reducer, .. } => {
-                Some(combining_region(reducer, read.dtype, &read.dims)?)
-            }
-            _ => None,
+        let combine = |dims: &[usize]| {
+            collective.reducer().map(|reducer| combining_region(reducer, read.dtype, dims)).transpose()
         };
-        let step = CollectiveStep { collective: (**collective).clone(), combine, read, write };
+        let (combine, combine_block) = (combine(&read.dims)?, combine(&[REDUCTION_BLOCK])?);
+        let step = CollectiveStep { collective: (**collective).clone(), combine, combine_block, read, write };
         self.step(Step::Collective(Box::new(step)));
         self.consume(place);
         self.settle(cx, node.first_result, Address { buffer, offset: 0 });

@@ -18,6 +18,10 @@ AS_CPU = "REFCPU_AS_CPU"
 NUM_DEVICES = "REFCPU_NUM_DEVICES"
 NUM_CPU_DEVICES_FLAG = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 
+# The library that connects several processes: the variable with its path, and its name beside refcpu's.
+GLOO = "REFCPU_GLOO"
+GLOO_LIBRARY = "librefcpu_gloo.so"
+
 # The functions that refcpu computes more accurately than the formulas by which jaxlib would replace them.
 SPECIAL_FUNCTIONS = ("bessel_i1e", "digamma", "erf_inv", "erfc", "lgamma", "polygamma", "zeta")
 
@@ -49,6 +53,8 @@ _plugin = Refcpu(
     NAME,
     pathlib.Path(__file__).with_name("librefcpu.so"),
     callbacks=True,
+    # Without the library, a program that does not ask for refcpu by name runs on another platform.
+    multi_process=GLOO in os.environ or pathlib.Path(__file__).with_name(GLOO_LIBRARY).exists(),
     similar_platform=CPU,
     whole_functions=SPECIAL_FUNCTIONS,
     sharding_inspection=True,

@@ -1,0 +1,348 @@
+//! The processes of a distributed computation, and the launches of programs whose devices belong to several of them.
+
+use pjrt_plugin::distributed::Processes;
+use pjrt_plugin::ext::RemoteTransfer;
+use pjrt_plugin::{DeviceDescription, Error, ProcessInfo, ProcessState, Result};
+use refcpu_engine::exec::{self, Nodes, RunError, RunErrorKind, Transport};
+use refcpu_engine::plan::{Plan, Step};
+use refcpu_gloo::{Library, Listener, Mesh};
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The time in which each connection between two processes must be made.
+const CONNECT_LIMIT: Duration = Duration::from_secs(60);
+
+/// The host name or address at which the process listens.
+const HOST_VARIABLE: &str = "REFCPU_GLOO_HOST";
+
+/// The processes of a computation, with a connection between any two of them.
+pub(crate) struct Cluster {
+    mesh: Mesh,
+    /// For each set of processes, the number of launches of programs that communicate between them.
+    launches: Mutex<HashMap<Vec<usize>, u64>>,
+}
+
+impl Cluster {
+    /// Connects this process to all others. Returns the devices of all processes in addition, of which `local` are those of this
+    /// one.
+    ///
+    /// # Errors
+    /// Returns FAILED_PRECONDITION if the library of `refcpu-gloo` is missing, UNAVAILABLE if a process cannot be reached, and
+    /// DEADLINE_EXCEEDED if a process does not create its client.
+    pub(crate) fn connect(
+        processes: &Processes,
+        local: &[DeviceDescription],
+    ) -> Result<(Arc<Self>, Vec<DeviceDescription>)> {
+        let devices = processes.devices(local)?;
+        let library = Library::find().map_err(|error| {
+            Error::failed_precondition(format!("refcpu connects several processes with Gloo, but {error}")).with_hint(
+                "install Gloo (`apt install libgloo-dev` on Debian and Ubuntu), run `cargo xtask gloo`, and set REFCPU_GLOO to \
+                 the path of the library that it builds",
+            )
+        })?;
+        let unreachable = |error: refcpu_gloo::Error| {
+            Error::unavailable(error.to_string())
+                .with_hint(format!("{HOST_VARIABLE} sets the name or the address at which a process listens"))
+        };
+        let host = std::env::var(HOST_VARIABLE).ok().filter(|host| !host.is_empty());
+        let (index, count) = (processes.index(), processes.count());
+        let listener =
+            Listener::new(library, index, count, host.as_deref(), CONNECT_LIMIT).map_err(unreachable)?;
+        let addresses: Vec<Vec<u8>> = (0..count).map(|peer| listener.address(peer).to_vec()).collect();
+        let addresses = processes.exchange_each("addresses", &addresses)?;
+        let mesh = listener.connect(&addresses).map_err(unreachable)?;
+        Ok((Arc::new(Self { mesh, launches: Mutex::default() }), devices))
+    }
+
+    /// Fails the programs that communicate with processes of which the host knows that they have ended.
+    pub(crate) fn processes_changed(&self, processes: &[ProcessInfo]) {
+        let has_ended = |info: &&ProcessInfo| {
+            matches!(info.state, ProcessState::Disconnected | ProcessState::Error)
+                && usize::try_from(info.task_id) != Ok(self.mesh.index())
+        };
+        for info in processes.iter().filter(has_ended) {
+            let error =
+                info.error.as_ref().map_or_else(String::new, |error| format!(": {}", error.message()));
+            self.mesh.fail(&format!("process {} has ended, according to the host{error}", info.task_id));
+        }
+    }
+
+    /// Sends an array to a device of another process. If the array is in error, the connections break with the error, because the
+    /// receiver waits for the array.
+    ///
+    /// # Errors
+    /// Returns UNAVAILABLE if a process has failed, or the error of the array.
+    pub(crate) fn send(&self, peer: usize, transfer: RemoteTransfer, bytes: Result<Vec<u8>>) -> Result<()> {
+        let bytes = bytes.inspect_err(|error| {
+            let own = self.mesh.index();
+            self.mesh
+                .fail(&format!("process {own}: an array for device {} is in error: {error}", transfer.to));
+        })?;
+        let tag = tag_of(transfer);
+        let mut transfers = [refcpu_gloo::Transfer { peer, tag, bytes: refcpu_gloo::Bytes::Send(&bytes) }];
+        self.mesh.transfer(&mut transfers).map_err(|error| Error::unavailable(error.to_string()))
+    }
+
+    /// Receives an array from a device of another process.
+    ///
+    /// # Errors
+    /// Returns UNAVAILABLE if a process has failed, or RESOURCE_EXHAUSTED if there is not enough memory.
+    pub(crate) fn receive(&self, peer: usize, transfer: RemoteTransfer, size: usize) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(size).map_err(|error| Error::resource_exhausted(error.to_string()))?;
+        bytes.resize(size, 0);
+        let tag = tag_of(transfer);
+        let mut transfers =
+            [refcpu_gloo::Transfer { peer, tag, bytes: refcpu_gloo::Bytes::Receive(&mut bytes) }];
+        self.mesh.transfer(&mut transfers).map_err(|error| Error::unavailable(error.to_string()))?;
+        Ok(bytes)
+    }
+
+    /// Begins a launch of a program that communicates between processes. All of them launch such programs in the same order.
+    pub(crate) fn launch(self: &Arc<Self>, program: &Spanning, name: &str) -> Launch {
+        let mut launches = self.launches.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = launches.entry(program.processes.clone()).or_default();
+        *number += 1;
+        let header = Header::new(*number, program.fingerprint, name);
+        let set = program.processes.iter().map(|process| *process as u64);
+        let tag = set.chain([*number]).fold(0, |tag, part| hash(tag, &part.to_le_bytes()));
+        Launch {
+            cluster: Arc::clone(self),
+            peers: program.processes.iter().copied().filter(|peer| *peer != self.mesh.index()).collect(),
+            header,
+            tag,
+            is_checked: AtomicBool::new(false),
+            is_refused: AtomicBool::new(false),
+            is_finished: false,
+        }
+    }
+}
+
+/// The part of a loaded program that describes its processes, if its devices belong to several.
+pub(crate) struct Spanning {
+    /// The process of each lane.
+    of_lane: Vec<usize>,
+    /// This process.
+    own: usize,
+    /// The processes, in ascending order.
+    processes: Vec<usize>,
+    /// A hash of everything that must be equal on all processes.
+    fingerprint: u64,
+}
+
+impl Spanning {
+    /// Creates the description of a program; `None` if all of its devices belong to this process. `of_lane` are the processes of
+    /// its devices.
+    pub(crate) fn new(plan: &Plan, own: usize, of_lane: Vec<usize>) -> Option<Self> {
+        let processes: BTreeSet<usize> = of_lane.iter().copied().collect();
+        if processes.iter().eq([&own]) {
+            return None;
+        }
+        let fingerprint = fingerprint(plan);
+        Some(Self { of_lane, own, processes: processes.into_iter().collect(), fingerprint })
+    }
+
+    /// Returns the processes for a run with a transport.
+    pub(crate) fn nodes<'a>(&'a self, transport: &'a dyn Transport) -> Nodes<'a> {
+        Nodes { of_lane: &self.of_lane, own: self.own, transport }
+    }
+}
+
+/// Returns a hash of the parts of a program that must be equal on all processes: its arrays, and its collectives. The rest may
+/// differ, for example in machine code and in the numbers of callbacks.
+fn fingerprint(plan: &Plan) -> u64 {
+    let mut text = format!("{} {}", plan.num_replicas, plan.num_partitions);
+    let shapes = plan.parameters.iter().map(|parameter| &parameter.shape);
+    for shape in shapes.chain(plan.results.iter().map(|result| &result.shape)) {
+        let _ = write!(text, " {shape}");
+    }
+    for step in &plan.program.steps {
+        if let Step::Collective(step) = step {
+            let _ = write!(text, " {:?} {:?} {:?}", step.collective, step.read.dtype, step.read.dims);
+        }
+    }
+    hash(0, text.as_bytes())
+}
+
+/// A launch of a program that communicates between processes: the transport of its run. If it is dropped before
+/// [`finish`](Self::finish), the launches on the other processes fail.
+pub(crate) struct Launch {
+    cluster: Arc<Cluster>,
+    /// The other processes.
+    peers: Vec<usize>,
+    header: Header,
+    tag: u64,
+    /// `true` after the headers of the other processes have been compared with this one.
+    is_checked: AtomicBool,
+    /// `true` if a header differs. All processes know it then, and later launches can succeed.
+    is_refused: AtomicBool,
+    is_finished: bool,
+}
+
+impl Launch {
+    /// Compares the headers of all processes, if the run has not reached a collective.
+    ///
+    /// # Errors
+    /// Returns FAILED_PRECONDITION if the processes run different programs, or UNAVAILABLE if one has failed.
+    pub(crate) fn check(&self) -> Result<(), RunError> {
+        if self.is_checked.load(Ordering::Relaxed) { Ok(()) } else { self.transfer(&mut []) }
+    }
+
+    /// Ends the launch. If it has failed, the launches on the other processes fail with the same error.
+    pub(crate) fn finish(mut self, outcome: Result<(), &Error>) {
+        self.is_finished = true;
+        if let Err(error) = outcome {
+            self.fail(error.message());
+        }
+    }
+
+    fn fail(&self, message: &str) {
+        if !self.is_refused.load(Ordering::Relaxed) {
+            let own = self.cluster.mesh.index();
+            self.cluster
+                .mesh
+                .fail(&format!("process {own}: the program '{}' failed: {message}", self.header.name));
+        }
+    }
+
+    /// Executes the first transfers of the launch, together with the exchange of the headers.
+    fn transfer_first(&self, transfers: &mut [refcpu_gloo::Transfer<'_>]) -> Result<(), refcpu_gloo::Error> {
+        let own = self.header.to_bytes();
+        let mut others = vec![[0; Header::SIZE]; self.peers.len()];
+        let tag = hash(self.tag, b"header");
+        let mut headers = Vec::new();
+        for (&peer, other) in self.peers.iter().zip(&mut others) {
+            headers.push(refcpu_gloo::Transfer { peer, tag, bytes: refcpu_gloo::Bytes::Send(&own) });
+            headers.push(refcpu_gloo::Transfer { peer, tag, bytes: refcpu_gloo::Bytes::Receive(other) });
+        }
+        let check = |headers: &[refcpu_gloo::Transfer<'_>]| {
+            let received = headers.iter().filter_map(|header| match &header.bytes {
+                refcpu_gloo::Bytes::Receive(bytes) => Some((header.peer, Header::from_bytes(bytes))),
+                refcpu_gloo::Bytes::Send(_) => None,
+            });
+            received.into_iter().try_for_each(|(peer, other)| self.compare(peer, &other))
+        };
+        self.cluster.mesh.transfer_after(&mut headers, check, transfers)
+    }
+
+    fn compare(&self, peer: usize, other: &Header) -> Result<(), String> {
+        if *other == self.header {
+            return Ok(());
+        }
+        self.is_refused.store(true, Ordering::Relaxed);
+        let own = self.cluster.mesh.index();
+        Err(format!(
+            "the processes run different programs: process {own} runs {}, process {peer} runs {other}. All processes must launch the same programs in the \
+             same order",
+            self.header
+        ))
+    }
+}
+
+impl Transport for Launch {
+    fn transfer(&self, transfers: &mut [exec::Transfer<'_>]) -> Result<(), RunError> {
+        let of_launch = |transfer: &mut exec::Transfer<'_>| hash(self.tag, &transfer.tag.to_le_bytes());
+        let mut list = Vec::with_capacity(transfers.len());
+        for transfer in transfers {
+            let tag = of_launch(transfer);
+            let bytes = match &mut transfer.bytes {
+                exec::Bytes::Send(bytes) => refcpu_gloo::Bytes::Send(bytes),
+                exec::Bytes::Receive(bytes) => refcpu_gloo::Bytes::Receive(bytes),
+            };
+            list.push(refcpu_gloo::Transfer { peer: transfer.node, tag, bytes });
+        }
+        let outcome = if self.is_checked.swap(true, Ordering::Relaxed) {
+            self.cluster.mesh.transfer(&mut list)
+        } else {
+            self.transfer_first(&mut list)
+        };
+        outcome.map_err(|error| {
+            let kind = match error {
+                refcpu_gloo::Error::Refused(_) => RunErrorKind::FailedPrecondition,
+                _ => RunErrorKind::Unavailable,
+            };
+            RunError::new(kind, error.to_string())
+        })
+    }
+}
+
+impl Drop for Launch {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            self.fail("it was launched, but its arguments are in error");
+        }
+    }
+}
+
+/// The beginning of a launch, which all of its processes compare.
+#[derive(Debug, PartialEq, Eq)]
+struct Header {
+    /// The number of the launch among those of the same processes.
+    number: u64,
+    fingerprint: u64,
+    /// The beginning of the program's name.
+    name: String,
+}
+
+impl Header {
+    const SIZE: usize = 128;
+
+    /// The number of bytes of the name that are sent.
+    const NAME: usize = Self::SIZE - 16;
+
+    fn new(number: u64, fingerprint: u64, name: &str) -> Self {
+        // The name becomes as short as it is for the other processes.
+        Self::from_bytes(&Self { number, fingerprint, name: name.to_owned() }.to_bytes())
+    }
+
+    fn to_bytes(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        bytes[..8].copy_from_slice(&self.number.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.fingerprint.to_le_bytes());
+        let name = &self.name.as_bytes()[..self.name.len().min(Self::NAME)];
+        bytes[16..16 + name.len()].copy_from_slice(name);
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Self {
+        let number = |at: usize| {
+            let bytes = bytes.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+            u64::from_le_bytes(bytes.unwrap_or_default())
+        };
+        let name = String::from_utf8_lossy(bytes.get(16..).unwrap_or_default());
+        Self { number: number(0), fingerprint: number(8), name: name.trim_end_matches('\0').to_owned() }
+    }
+}
+
+impl fmt::Display for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' (fingerprint {:016x}) as launch {}", self.name, self.fingerprint, self.number)
+    }
+}
+
+/// Returns the tag of a transfer between two devices. It differs from those of launches.
+fn tag_of(transfer: RemoteTransfer) -> u64 {
+    let ids = [i64::from(transfer.from), i64::from(transfer.to), transfer.key];
+    ids.iter().fold(hash(0, b"transfer"), |tag, id| hash(tag, &id.to_le_bytes()))
+}
+
+/// Returns a hash that is the same on all processes (FNV-1a, 64 bits).
+fn hash(seed: u64, bytes: &[u8]) -> u64 {
+    let begin = 0xcbf2_9ce4_8422_2325 ^ seed;
+    bytes.iter().fold(begin, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_with_long_names_are_equal_on_both_sides() {
+        let header = Header::new(3, u64::MAX, &"ä".repeat(100));
+        assert_eq!(Header::from_bytes(&header.to_bytes()), header);
+        assert_ne!(Header::new(4, u64::MAX, &"ä".repeat(100)), header);
+    }
+}

@@ -1,0 +1,331 @@
+//! The connections between all processes, which are whole or broken.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::library::{Connections, Library, Outcome, Started};
+use crate::{Bytes, Error, Transfer};
+
+/// The tag of the messages with which a process tells the others why the mesh is broken.
+const REASON_TAG: u64 = u64::MAX;
+
+/// The size of such a message, which is padded with zeros.
+const REASON_SIZE: usize = 1024;
+
+/// The time that a process tries to tell the others why the mesh is broken.
+const REASON_LIMIT: Duration = Duration::from_secs(2);
+
+/// A process that listens, but is not connected to the others yet.
+pub struct Listener {
+    connections: Connections,
+    index: usize,
+    limit: Duration,
+}
+
+impl Listener {
+    /// Listens for connections of the other processes. `index` is the index of this process, and `count` the number of processes.
+    /// `host` is a name or an address of this machine, which selects the network interface; the default is the machine's host name.
+    /// `limit` limits the time that the process waits for each connection.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Connect`] if the host is not an address of this machine.
+    pub fn new(
+        library: Arc<Library>,
+        index: usize,
+        count: usize,
+        host: Option<&str>,
+        limit: Duration,
+    ) -> Result<Self, Error> {
+        let connections = Connections::open(library, index, count, host, limit).map_err(|message| {
+            let host = host.map_or("its host name".to_owned(), |host| format!("'{host}'"));
+            Error::Connect(format!("process {index} cannot listen on {host}: {message}"))
+        })?;
+        Ok(Self { connections, index, limit })
+    }
+
+    /// Returns the address to which another process connects; it is empty for this process itself.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such process.
+    pub fn address(&self, peer: usize) -> &[u8] {
+        self.connections.address(peer)
+    }
+
+    /// Connects this process to all others. `addresses` has, for each process, the [`address`](Self::address) that this process has
+    /// of this one. All processes must call this at about the same time.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Connect`], with the process that is missing, if a connection cannot be made within the time limit.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the number of addresses is wrong.
+    pub fn connect(self, addresses: &[Vec<u8>]) -> Result<Mesh, Error> {
+        assert_eq!(addresses.len(), self.connections.count(), "there is an address for each process");
+        let others = (0..addresses.len()).filter(|peer| *peer != self.index);
+        for peer in others.clone() {
+            self.connections.connect(peer, &addresses[peer]).map_err(|message| {
+                Error::Connect(format!(
+                    "process {} cannot connect to process {peer} within {:?}: {message}",
+                    self.index, self.limit
+                ))
+            })?;
+        }
+        let shared = Arc::new(Shared {
+            connections: self.connections,
+            index: self.index,
+            state: Mutex::new(State::default()),
+            changed: Condvar::new(),
+        });
+        let mut watchers = Vec::new();
+        for peer in others {
+            let shared = Arc::clone(&shared);
+            let started = thread::Builder::new()
+                .name(format!("refcpu-gloo-{peer}"))
+                .spawn(move || shared.watch(peer))
+                .map_err(|error| Error::Connect(format!("a thread cannot be started: {error}")))?;
+            watchers.push(started);
+        }
+        Ok(Mesh { shared, watchers })
+    }
+}
+
+/// The connections of this process to all others. See the documentation of the [crate](crate).
+pub struct Mesh {
+    shared: Arc<Shared>,
+    /// The threads that wait for the end of each other process.
+    watchers: Vec<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Mesh {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Mesh of process {} of {}", self.index(), self.count())
+    }
+}
+
+struct Shared {
+    connections: Connections,
+    index: usize,
+    state: Mutex<State>,
+    /// Signalled when the mesh breaks.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// The reason why the mesh is broken.
+    broken: Option<String>,
+    /// `true` once the mesh is dropped.
+    is_closed: bool,
+    /// The transfers that have not ended, by number.
+    active: HashMap<u64, Arc<Started>>,
+    /// The receives of the watchers.
+    watched: Vec<Arc<Started>>,
+    /// The number of transfers so far.
+    started: u64,
+    /// The thread that tells the other processes why the mesh is broken.
+    teller: Option<JoinHandle<()>>,
+}
+
+impl Mesh {
+    /// Returns the index of this process.
+    pub fn index(&self) -> usize {
+        self.shared.index
+    }
+
+    /// Returns the number of processes.
+    pub fn count(&self) -> usize {
+        self.shared.connections.count()
+    }
+
+    /// Executes transfers at the same time, and waits until all of them are complete. There is no time limit. Several threads may
+    /// call this at once.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Broken`] if the mesh is or becomes broken.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a transfer is with this process itself or with one that does not exist.
+    pub fn transfer(&self, transfers: &mut [Transfer<'_>]) -> Result<(), Error> {
+        self.shared.transfer(transfers, || Ok(()))
+    }
+
+    /// Does the same as [`transfer`](Self::transfer) for two lists, but calls a function as soon as the transfers of the first list
+    /// are complete. If the function returns an error, the transfers of the second list are abandoned, and the memory into which
+    /// they receive may contain anything. The processes on the other side must abandon them too, as they do if the function makes
+    /// the same decision on all of them.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Refused`] with the error of the function, or [`Error::Broken`] if the mesh is or becomes broken.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a transfer is with this process itself or with one that does not exist.
+    pub fn transfer_after(
+        &self,
+        first: &mut [Transfer<'_>],
+        check: impl FnOnce(&[Transfer<'_>]) -> Result<(), String>,
+        rest: &mut [Transfer<'_>],
+    ) -> Result<(), Error> {
+        // The second list is started before the first one is waited for.
+        self.shared.transfer(rest, || {
+            self.shared.transfer(first, || Ok(()))?;
+            check(first).map_err(Error::Refused)
+        })
+    }
+
+    /// Breaks the mesh on all processes, with a reason that says which process failed and why.
+    pub fn fail(&self, reason: &str) {
+        self.shared.fail(reason);
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts transfers, calls a function, and waits for the transfers unless the function returns an error.
+    fn transfer(
+        self: &Arc<Self>,
+        transfers: &mut [Transfer<'_>],
+        then: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if let Some(reason) = &self.lock().broken {
+            return Err(Error::Broken(reason.clone()));
+        }
+        let ended = self.connections.with_transfers(transfers, |waiter| {
+            let number = self.register(waiter.started());
+            let outcome = then().map(|()| waiter.wait(None));
+            self.lock().active.remove(&number);
+            outcome
+        });
+        match ended {
+            Ok(Ok(Outcome::Complete)) => Ok(()),
+            Ok(Ok(Outcome::Aborted)) => Err(self.broken()),
+            Ok(Ok(Outcome::Lost(peer, message))) | Err((peer, message)) => Err(self.lost(peer, &message)),
+            Ok(Err(error)) => Err(error),
+        }
+    }
+
+    /// Adds transfers to those that are aborted when the mesh breaks. Returns their number.
+    fn register(&self, started: Arc<Started>) -> u64 {
+        let mut state = self.lock();
+        state.started += 1;
+        let number = state.started;
+        if state.broken.is_some() {
+            started.abort();
+        }
+        state.active.insert(number, started);
+        number
+    }
+
+    fn broken(&self) -> Error {
+        Error::Broken(self.lock().broken.clone().unwrap_or_else(|| "the connections are closed".to_owned()))
+    }
+
+    /// Returns the error of transfers whose connection to a process is broken. The process may have closed it because another one has
+    /// failed. The watcher knows: it has received the reason before.
+    fn lost(self: &Arc<Self>, peer: usize, message: &str) -> Error {
+        let is_whole = |state: &mut State| state.broken.is_none() && !state.is_closed;
+        let waited = self.changed.wait_timeout_while(self.lock(), REASON_LIMIT, is_whole);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        self.lose(peer, message);
+        self.broken()
+    }
+
+    /// Breaks the mesh because the connection to a process is broken.
+    fn lose(self: &Arc<Self>, peer: usize, message: &str) {
+        self.fail(&format!("process {peer} has ended or cannot be reached: {}", without_place(message)));
+    }
+
+    /// Breaks the mesh, unless it is broken.
+    fn fail(self: &Arc<Self>, reason: &str) {
+        let mut state = self.lock();
+        if state.broken.is_some() || state.is_closed {
+            return;
+        }
+        state.broken = Some(reason.to_owned());
+        self.changed.notify_all();
+        state.active.values().for_each(|started| started.abort());
+        let (shared, reason) = (Arc::clone(self), reason.to_owned());
+        // Without this thread, the other processes only find that this one has ended.
+        let teller = thread::Builder::new().name("refcpu-gloo-reason".to_owned());
+        state.teller = teller.spawn(move || shared.tell(&reason)).ok();
+    }
+
+    /// Tells the other processes why the mesh is broken, and closes the connections. Gloo would otherwise use a processor to wait for
+    /// data that arrives for transfers that have been abandoned.
+    fn tell(&self, reason: &str) {
+        let mut bytes = [0; REASON_SIZE];
+        let mut end = reason.len().min(REASON_SIZE);
+        while !reason.is_char_boundary(end) {
+            end -= 1;
+        }
+        bytes[..end].copy_from_slice(&reason.as_bytes()[..end]);
+        thread::scope(|threads| {
+            for peer in (0..self.connections.count()).filter(|peer| *peer != self.index) {
+                let bytes = &bytes;
+                threads.spawn(move || {
+                    let mut message = [Transfer { peer, tag: REASON_TAG, bytes: Bytes::Send(bytes) }];
+                    // A process that has ended does not receive it.
+                    let _ = self
+                        .connections
+                        .with_transfers(&mut message, |waiter| waiter.wait(Some(REASON_LIMIT)));
+                });
+            }
+        });
+        self.connections.disconnect();
+    }
+
+    /// Waits until another process says why the mesh is broken, or until the connection to it is broken.
+    fn watch(self: &Arc<Self>, peer: usize) {
+        let mut bytes = [0; REASON_SIZE];
+        let mut message = [Transfer { peer, tag: REASON_TAG, bytes: Bytes::Receive(&mut bytes) }];
+        let outcome = self.connections.with_transfers(&mut message, |waiter| {
+            let started = waiter.started();
+            let mut state = self.lock();
+            if state.is_closed {
+                started.abort();
+            }
+            state.watched.push(started);
+            drop(state);
+            waiter.wait(None)
+        });
+        match outcome {
+            Ok(Outcome::Complete) => {
+                let reason = String::from_utf8_lossy(&bytes);
+                self.fail(reason.trim_end_matches('\0'));
+            }
+            Ok(Outcome::Aborted) => {}
+            Ok(Outcome::Lost(peer, message)) | Err((peer, message)) => self.lose(peer, &message),
+        }
+    }
+}
+
+/// Removes the place in Gloo's source from a message.
+fn without_place(message: &str) -> &str {
+    message.strip_prefix('[').and_then(|rest| rest.split_once("] ")).map_or(message, |(_, message)| message)
+}
+
+impl Drop for Mesh {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.is_closed = true;
+        state.watched.iter().for_each(|started| started.abort());
+        let teller = state.teller.take();
+        drop(state);
+        for thread in self.watchers.drain(..).chain(teller) {
+            // A thread that has panicked has ended.
+            let _ = thread.join();
+        }
+    }
+}

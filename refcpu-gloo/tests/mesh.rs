@@ -1,0 +1,146 @@
+//! Meshes of several processes, which are threads of the test. They need the library that `cargo xtask gloo` builds, in
+//! `REFCPU_GLOO`; without this variable, the tests only check the errors.
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use refcpu_gloo::{Bytes, Error, Library, Listener, Mesh, Transfer};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Connects a process with the others through channels, one for each process.
+fn connect(library: &std::sync::Arc<Library>, index: usize, ends: Ends) -> Mesh {
+    let count = ends.to.len();
+    let listener =
+        Listener::new(std::sync::Arc::clone(library), index, count, Some("127.0.0.1"), LIMIT).unwrap();
+    for (peer, to) in ends.to.iter().enumerate() {
+        to.send((index, listener.address(peer).to_vec())).unwrap();
+    }
+    let mut addresses = vec![vec![]; count];
+    for (peer, address) in ends.from.iter().take(count) {
+        addresses[peer] = address;
+    }
+    listener.connect(&addresses).unwrap()
+}
+
+struct Ends {
+    to: Vec<Sender<(usize, Vec<u8>)>>,
+    from: Receiver<(usize, Vec<u8>)>,
+}
+
+/// Runs a function on each process of a mesh, and returns the results. Does nothing without the library.
+fn on_each<R: Send>(count: usize, run: impl Fn(Mesh) -> R + Sync) -> Option<Vec<R>> {
+    let path = std::env::var_os("REFCPU_GLOO")?;
+    let library = Library::open(Path::new(&path)).unwrap();
+    let (to, from): (Vec<_>, Vec<_>) = (0..count).map(|_| channel()).unzip();
+    let (library, run) = (&library, &run);
+    Some(thread::scope(|threads| {
+        let start = |(index, from)| {
+            let ends = Ends { to: to.clone(), from };
+            threads.spawn(move || run(connect(library, index, ends)))
+        };
+        let started: Vec<_> = from.into_iter().enumerate().map(start).collect();
+        started.into_iter().map(|thread| thread.join().unwrap()).collect()
+    }))
+}
+
+/// Sends bytes to all other processes, and returns those that they sent.
+fn exchange(mesh: &Mesh, tag: u64, own: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
+    let mut all: Vec<Vec<u8>> = vec![vec![0; own.len()]; mesh.count()];
+    let mut transfers = Vec::new();
+    for (peer, bytes) in all.iter_mut().enumerate().filter(|(peer, _)| *peer != mesh.index()) {
+        transfers.push(Transfer { peer, tag, bytes: Bytes::Send(own) });
+        transfers.push(Transfer { peer, tag, bytes: Bytes::Receive(bytes) });
+    }
+    mesh.transfer(&mut transfers)?;
+    all[mesh.index()] = own.to_vec();
+    Ok(all)
+}
+
+#[test]
+fn a_file_that_is_no_library_is_an_error() {
+    let error = Library::open(Path::new("/nowhere/librefcpu_gloo.so")).unwrap_err();
+    assert!(matches!(&error, Error::Library(text) if text.contains("/nowhere/librefcpu_gloo.so")), "{error}");
+}
+
+#[test]
+fn bytes_arrive_by_tag_whatever_their_order_and_size() {
+    on_each(3, |mesh| {
+        for size in [0, 1, 5000, 3 << 20] {
+            let own = vec![mesh.index() as u8 + 1; size];
+            let all = exchange(&mesh, 5, &own).unwrap();
+            for (peer, bytes) in all.iter().enumerate() {
+                assert_eq!(*bytes, vec![peer as u8 + 1; size]);
+            }
+        }
+        // Two threads exchange at the same time.
+        thread::scope(|threads| {
+            for tags in [1..5_u64, 5..9] {
+                let mesh = &mesh;
+                threads.spawn(move || {
+                    for tag in tags {
+                        let own = [tag as u8, mesh.index() as u8];
+                        let all = exchange(mesh, tag, &own).unwrap();
+                        assert_eq!(all, (0..3).map(|peer| vec![tag as u8, peer]).collect::<Vec<_>>());
+                    }
+                });
+            }
+        });
+    });
+}
+
+#[test]
+fn a_process_that_ends_is_named_by_all_others() {
+    let results = on_each(4, |mesh| {
+        exchange(&mesh, 1, &[0]).unwrap();
+        if mesh.index() == 2 {
+            return None;
+        }
+        let begin = Instant::now();
+        let error = exchange(&mesh, 2, &[0]).unwrap_err();
+        assert!(begin.elapsed() < Duration::from_secs(10));
+        // Later transfers fail at once with the same reason.
+        assert_eq!(exchange(&mesh, 3, &[0]).unwrap_err(), error);
+        Some(error)
+    });
+    for error in results.into_iter().flatten().flatten() {
+        assert!(error.to_string().starts_with("process 2 has ended"), "{error}");
+    }
+}
+
+#[test]
+fn the_reason_of_a_failure_reaches_all_processes() {
+    on_each(3, |mesh| {
+        exchange(&mesh, 1, &[0]).unwrap();
+        if mesh.index() == 1 {
+            mesh.fail("process 1: the program 'jit_f' failed: out of memory");
+        }
+        let error = exchange(&mesh, 2, &[0]).unwrap_err();
+        let reason = "process 1: the program 'jit_f' failed: out of memory";
+        assert_eq!(error, Error::Broken(reason.to_owned()));
+    });
+}
+
+#[test]
+fn transfers_are_abandoned_if_the_check_of_the_first_ones_fails() {
+    on_each(2, |mesh| {
+        let (peer, own) = (1 - mesh.index(), [mesh.index() as u8]);
+        let (mut header, mut data) = ([9], [0; 100]);
+        let mut first = [
+            Transfer { peer, tag: 1, bytes: Bytes::Send(&own) },
+            Transfer { peer, tag: 1, bytes: Bytes::Receive(&mut header) },
+        ];
+        // The other process sends nothing with this tag.
+        let mut rest = [Transfer { peer, tag: 10 + mesh.index() as u64, bytes: Bytes::Receive(&mut data) }];
+        let refuse = |first: &[Transfer<'_>]| match &first[1].bytes {
+            Bytes::Receive(header) if header[0] as usize == peer => Err("they differ".to_owned()),
+            other => Err(format!("unexpected: {other:?}")),
+        };
+        let error = mesh.transfer_after(&mut first, refuse, &mut rest).unwrap_err();
+        assert_eq!(error, Error::Refused("they differ".to_owned()));
+        // The mesh is whole.
+        assert_eq!(exchange(&mesh, 3, &own).unwrap(), [[0], [1]]);
+    });
+}

@@ -1,0 +1,52 @@
+"""One process of a distributed computation that fails: prints the error with the seconds that passed since the failure.
+
+    python failures.py ADDRESS INDEX COUNT CASE
+
+The last process fails, but not the one with the service of JAX, which is process 0.
+"""
+
+import os
+import signal
+import sys
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+address, index, count, case = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+jax.distributed.initialize(address, num_processes=count, process_id=index, initialization_timeout=60)
+mesh = jax.sharding.Mesh(np.array(jax.devices()), "i")
+sharding = NamedSharding(mesh, P("i"))
+x = jax.make_array_from_callback((len(jax.devices()), 4), sharding, lambda place: np.ones((1, 4), np.float32))
+fails = index == count - 1
+
+
+def over_all(function):
+    return jax.jit(jax.shard_map(function, mesh=mesh, in_specs=P("i"), out_specs=P(), check_vma=False))
+
+
+total = over_all(lambda x: jax.lax.psum(x, "i"))
+total(x).block_until_ready()
+
+if case == "killed" and fails:
+    os.kill(os.getpid(), signal.SIGKILL)
+if case == "slow" and fails:
+    time.sleep(15)
+if case == "different" and fails:
+    total = over_all(lambda x: jax.lax.psum(x, "i") + jax.lax.pmax(x, "i"))
+
+begin = time.monotonic()
+try:
+    result = np.asarray(total(x).addressable_data(0))
+    print(f"result {result[0, 0]:g} after {time.monotonic() - begin:.1f} s", flush=True)
+except jax.errors.JaxRuntimeError as error:
+    print(f"failed after {time.monotonic() - begin:.1f} s: {error}", flush=True)
+    if case == "different":
+        # The processes can go on with equal programs.
+        again = over_all(lambda x: jax.lax.psum(2 * x, "i"))
+        print(f"then {np.asarray(again(x).addressable_data(0))[0, 0]:g}", flush=True)
+# JAX would wait at the end for processes that have ended.
+os._exit(0)

@@ -1,0 +1,104 @@
+"""Several processes of refcpu: the same values as with XLA's CPU backend, and errors that name the process that fails."""
+
+import os
+import re
+import sys
+import tempfile
+
+import numpy as np
+import pytest
+
+FOLDER = os.path.join(os.path.dirname(__file__), "distributed")
+sys.path.insert(0, FOLDER)
+
+import launch  # noqa: E402
+
+pytestmark = pytest.mark.skipif(
+    not os.path.exists(os.environ.get("REFCPU_GLOO", "")),
+    reason="REFCPU_GLOO does not name the library that `cargo xtask gloo` builds",
+)
+
+# `cargo xtask gloo --test` runs all tests, and the stage `jax` of `cargo xtask test` those that take little time.
+ALL = os.environ.get("TEST_DISTRIBUTED") == "all"
+
+# The numbers of processes, and of devices of each.
+SHAPES = [(2, 2), (4, 1)] if ALL else [(2, 2)]
+
+
+def computed(platform: str, shape: tuple[int, int], folder, *names: str) -> list[dict[str, np.ndarray]]:
+    """The values that each process computes, in all computations or those with the names."""
+    processes, devices = shape
+    output = f"{folder}/{platform}-INDEX.npz"
+    program = [f"{FOLDER}/computations.py", output, *names]
+    for index, text in enumerate(launch.outputs(launch.start(program, processes, devices, platform))):
+        # At the end, JAX logs that its service has ended.
+        assert "\ndone\n" in f"\n{text}", f"process {index} of {platform}:\n{text}"
+    return [dict(np.load(output.replace("INDEX", str(index)))) for index in range(processes)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape[0]}x{shape[1]}")
+def test_all_processes_compute_what_xla_computes(shape, tmp_path):
+    expected, actual = computed("cpu", shape, tmp_path), computed("refcpu", shape, tmp_path)
+    for process, (ours, theirs) in enumerate(zip(actual, expected)):
+        assert ours.keys() == theirs.keys()
+        for name, value in theirs.items():
+            assert ours[name].dtype == value.dtype and ours[name].shape == value.shape, (process, name)
+            if name.startswith("topology"):
+                # XLA's ids are not consecutive.
+                continue
+            np.testing.assert_allclose(
+                ours[name].astype(np.complex64), value.astype(np.complex64), rtol=1e-5, atol=1e-6, err_msg=f"{process}, {name}"
+            )
+
+
+def test_every_process_sees_the_devices_of_all(tmp_path):
+    for process, values in enumerate(computed("refcpu", (2, 2), tmp_path, "topology")):
+        assert values["topology.0"].tolist() == [2, process, 4, 2]
+        assert values["topology.1"].tolist() == [[0, 0], [1, 0], [2, 1], [3, 1]]
+        assert values["topology.2"].tolist() == [2 * process, 2 * process + 1]
+
+
+def test_arrays_are_copied_between_the_devices_of_different_processes(tmp_path):
+    for process, values in enumerate(computed("refcpu", (2, 2), tmp_path, "copies")):
+        assert len(values) == 2
+        for number, size in enumerate((8, 1 << 16)):
+            expected = (np.arange(size * 3) % 97).reshape(2, size // 2, 3)
+            np.testing.assert_array_equal(values[f"copies.{number}"], expected, err_msg=f"process {process}")
+
+
+def outcomes(case: str) -> list[str]:
+    """What three processes print, of which the last one fails."""
+    return launch.outputs(launch.start([f"{FOLDER}/failures.py", case], 3, 1, "refcpu"), timeout=120)
+
+
+def test_a_process_that_is_killed_is_named_by_all_others_within_ten_seconds():
+    for output in outcomes("killed")[:2]:
+        found = re.search(r"failed after ([0-9.]+) s: UNAVAILABLE: (.*)", output)
+        assert found and "process 2 has ended" in found[2] and float(found[1]) < 10, output
+
+
+@pytest.mark.skipif(not ALL, reason="it waits for 15 seconds; `cargo xtask gloo --test` runs it")
+def test_a_slow_process_is_waited_for():
+    for process, output in enumerate(outcomes("slow")):
+        found = re.search(r"result 3 after ([0-9.]+) s", output)
+        assert found and (process == 2 or float(found[1]) > 10), output
+
+
+def test_programs_that_differ_are_found_on_all_processes_which_can_go_on():
+    outputs = outcomes("different")
+    for output in outputs:
+        assert "FAILED_PRECONDITION: the processes run different programs: process" in output, output
+        assert "then 6" in output, output
+    assert "process 2 runs" in outputs[0] and "process 2 runs" in outputs[2]
+
+
+def test_the_absence_of_the_library_says_what_to_install():
+    program = "import sys, jax; jax.distributed.initialize(sys.argv[1], int(sys.argv[3]), int(sys.argv[2])); jax.devices()"
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+        script.write(program)
+        script.flush()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("REFCPU_GLOO", "/nowhere/librefcpu_gloo.so")
+            for output in launch.outputs(launch.start([script.name], 2, 1, "refcpu"), timeout=120):
+                for text in ("FAILED_PRECONDITION", "/nowhere/librefcpu_gloo.so", "libgloo-dev", "cargo xtask gloo"):
+                    assert text in output, output

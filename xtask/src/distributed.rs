@@ -1,0 +1,84 @@
+//! `cargo xtask gloo` and `cargo xtask demo-distributed`: computations of several processes, which Gloo connects.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use crate::environment::run::run;
+use crate::environment::venv::Venv;
+use crate::environment::workspace::{self, cargo, root, target};
+
+/// The arguments of `cargo xtask gloo`.
+#[derive(Args)]
+pub(crate) struct GlooOptions {
+    /// Run the tests of several processes, and compare with XLA's CPU backend over Gloo
+    #[arg(long)]
+    test: bool,
+    /// Test this build of refcpu instead of building it
+    #[arg(long, value_name = "FILE", requires = "test")]
+    library: Option<PathBuf>,
+}
+
+/// The arguments of `cargo xtask demo-distributed`.
+#[derive(Args)]
+pub(crate) struct DemoOptions {
+    /// The number of processes that are killed at random moments
+    #[arg(long, default_value_t = 6)]
+    kills: u32,
+    /// Use this build of refcpu instead of building it
+    #[arg(long, value_name = "FILE")]
+    library: Option<PathBuf>,
+}
+
+/// Builds the library of `refcpu-gloo/shim`, and returns its path.
+pub(crate) fn library() -> Result<PathBuf> {
+    let folder = target().join("gloo");
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let library = folder.join("librefcpu_gloo.so");
+    let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
+    let mut command = Command::new(compiler);
+    command
+        .args(["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-o"])
+        .arg(&library);
+    command.arg(root().join("refcpu-gloo/shim/gloo.cc")).arg("-lgloo");
+    run(&mut command).context(
+        "cannot build the library of refcpu-gloo: it needs a compiler for C++17 and Gloo, which is the package libgloo-dev of \
+         Debian and Ubuntu",
+    )?;
+    Ok(library)
+}
+
+/// Builds the library, and runs its tests.
+pub(crate) fn build(options: &GlooOptions) -> Result<()> {
+    let gloo = library()?;
+    println!("{}", gloo.display());
+    if !options.test {
+        return Ok(());
+    }
+    run(cargo().args(["test", "--quiet", "--package", "refcpu-gloo"]).env("REFCPU_GLOO", &gloo))?;
+    let venv = Venv::of_tests()?;
+    let refcpu = workspace::release_refcpu(options.library.as_deref())?;
+    let mut command = venv.python();
+    command.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "test_distributed.py"]);
+    command.current_dir(root().join("tests/python")).env("TEST_DISTRIBUTED", "all");
+    run(with_libraries(&mut command, &refcpu, &gloo))
+}
+
+/// Trains in several processes, and kills some of them.
+pub(crate) fn demo(options: &DemoOptions) -> Result<()> {
+    let gloo = library()?;
+    let refcpu = workspace::release_refcpu(options.library.as_deref())?;
+    let venv = Venv::with_requirements_file("demo", "examples/refcpu/python/demo/requirements.txt")?;
+    let program = root().join("examples/refcpu/python/demo/distributed.py");
+    let mut command = venv.python();
+    command.arg(root().join("tests/python/distributed/demo.py")).arg(program).arg(options.kills.to_string());
+    run(with_libraries(&mut command, &refcpu, &gloo))
+}
+
+/// Adds the variables with which JAX loads a build of refcpu that loads the library.
+fn with_libraries<'a>(command: &'a mut Command, refcpu: &Path, gloo: &Path) -> &'a mut Command {
+    let named = format!("refcpu:{}", refcpu.display());
+    command.env("PJRT_NAMES_AND_LIBRARY_PATHS", named).env("REFCPU_GLOO", gloo)
+}
