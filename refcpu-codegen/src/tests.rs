@@ -2,7 +2,7 @@
 
 use crate::ir::{
     Access, Array, BinaryOp, Block, End, Function, Index, Inst, InstructionSet, Reg, Relation, Scalar, Type,
-    UnaryOp, is_type,
+    UnaryOp, can_choose, is_type,
 };
 use crate::{Compiled, Error, interpret};
 
@@ -103,6 +103,28 @@ fn vectors(set: InstructionSet) -> &'static [usize] {
     &[8, 16, 32, 64][..if set == InstructionSet::Avx512 { 4 } else { 3 }]
 }
 
+/// Returns a choice of elements of two values, often one with an order that machine code treats specially.
+fn shuffled(r: &mut Random, dst: Type, operands: [Type; 2]) -> [u8; 16] {
+    let [a, b] = operands.map(|ty| usize::from(ty.lanes));
+    let (kind, first, swapped) = (r.below(7), r.below(a + b), r.below(2) * a);
+    let n = usize::from(dst.lanes);
+    let mut lanes = [0xff; 16];
+    for (i, lane) in lanes[..n].iter_mut().enumerate() {
+        let random = r.below(a + b);
+        let chosen = match kind {
+            0 => first,
+            1 => first + i,
+            2 => i / 2 + if i % 2 == 0 { 0 } else { a },
+            3 => if i < n / 2 { i } else { a + i - n / 2 },
+            4 => if i == first { a } else { i },
+            5 => swapped + (i & !3 | (i % 4) ^ (first % 4)),
+            _ => random,
+        };
+        *lane = (chosen % (a + b)) as u8;
+    }
+    lanes
+}
+
 /// A random function under construction.
 struct Generator {
     r: Random,
@@ -169,7 +191,7 @@ impl Generator {
     fn instruction(&mut self) -> Option<()> {
         let set = self.f.set;
         let ty = self.random_type();
-        let inst = match self.r.below(9) {
+        let inst = match self.r.below(12) {
             0 => Inst::Constant { bits: number(&mut self.r, ty.scalar), dst: self.result(ty) },
             1 => {
                 let op = self.r.choose(UnaryOp::ALL);
@@ -204,6 +226,25 @@ impl Generator {
                 Inst::Fma { a, b, c, dst: self.result(ty) }
             }
             7 => Inst::Load { at: self.access(ty), dst: self.result(ty) },
+            8 => {
+                let a = self.of(|t| t.scalar == ty.scalar && !t.scalar.is_narrow())?;
+                let b = self.of(|t| t.scalar == ty.scalar)?;
+                let lanes = shuffled(&mut self.r, ty, [a, b].map(|r| self.f.type_of(r)));
+                Inst::Shuffle { a, b, lanes, dst: self.result(ty) }
+            }
+            9 => {
+                let relation = self.r.choose(Relation::ALL);
+                let a = self.of(|t| !t.is_general() && !t.scalar.is_narrow())?;
+                let ty = self.f.type_of(a);
+                let b = self.of(|t| t == ty)?;
+                let x = self.of(|t| can_choose(relation, t, ty, set))?;
+                let compared = self.f.type_of(x);
+                let y = self.of(|t| t == compared)?;
+                Inst::Choose { relation, x, y, a, b, dst: self.result(ty) }
+            }
+            10 if matches!(ty.scalar, Scalar::I32 | Scalar::I64) => {
+                Inst::Sequence { first: self.r.next() as u32, dst: self.result(ty) }
+            }
             _ if self.r.below(12) == 0 => {
                 Inst::Call { number: self.r.next() as u32, dst: self.result(Type::one(Scalar::I64)) }
             }
@@ -352,8 +393,13 @@ fn machine_code_stays_inside_its_arrays() {
     }
 }
 
-/// Executes `op` on every pair of special numbers.
+/// Executes an instruction on every pair of special numbers.
 fn exhaust(set: InstructionSet, ty: Type, inst: impl Fn(Reg, Reg, Reg) -> Inst, result: Type) {
+    exhaust_few(set, ty, inst, result, 100);
+}
+
+/// Executes an instruction on arrays of random numbers.
+fn exhaust_few(set: InstructionSet, ty: Type, inst: impl Fn(Reg, Reg, Reg) -> Inst, result: Type, seeds: u64) {
     let mut f = Function::with_instruction_set(set);
     let arrays: Vec<Array> = SCALARS.iter().map(|s| f.array(LEN * s.size())).collect();
     let array = |s: Scalar| arrays[SCALARS.iter().position(|t| *t == s).unwrap()];
@@ -366,7 +412,7 @@ fn exhaust(set: InstructionSet, ty: Type, inst: impl Fn(Reg, Reg, Reg) -> Inst, 
     f.push(inst(dst, a, b));
     f.push(Inst::Store { src: dst, at: Access::fixed(array(result.scalar), result.scalar.size() * 25) });
     f.end(End::Return(0));
-    for seed in 0..100 {
+    for seed in 0..seeds {
         compare(&f, seed * 977 + 13, &on_slices);
     }
 }
@@ -385,8 +431,13 @@ fn every_operation_has_the_results_of_the_interpreter() {
             for op in BinaryOp::ALL.iter().copied().filter(|op| op.is_defined(ty, set)) {
                 exhaust(set, ty, |dst, a, b| Inst::Binary { op, dst, a, b }, ty);
             }
+            shuffles(set, ty, &types);
             for relation in Relation::ALL.iter().copied().filter(|r| r.is_defined(ty, set)) {
                 let result = Type { scalar: Scalar::Bool, ..ty };
+                if can_choose(relation, ty, ty, set) {
+                    let choice = |dst, a, b| Inst::Choose { relation, dst, x: a, y: b, a, b };
+                    exhaust_few(set, ty, choice, ty, 10);
+                }
                 exhaust(set, ty, |dst, a, b| Inst::Compare { relation, dst, a, b }, result);
             }
             for to in &types {
@@ -394,6 +445,18 @@ fn every_operation_has_the_results_of_the_interpreter() {
                     exhaust(set, ty, |dst, a, _| Inst::Unary { op, dst, a }, *to);
                 }
             }
+        }
+    }
+}
+
+/// Executes shuffles of two values of a type to all types with the same elements.
+fn shuffles(set: InstructionSet, ty: Type, types: &[Type]) {
+    let mut r = Random(u64::from(ty.lanes) + 99);
+    let same = |to: &&Type| to.scalar == ty.scalar && !ty.scalar.is_narrow();
+    for to in types.iter().filter(same) {
+        for _ in 0..40 {
+            let lanes = shuffled(&mut r, *to, [ty, ty]);
+            exhaust_few(set, ty, |dst, a, b| Inst::Shuffle { dst, a, b, lanes }, *to, 3);
         }
     }
 }

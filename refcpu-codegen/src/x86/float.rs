@@ -46,6 +46,12 @@ impl Emitter<'_> {
             self.op3(code, v(ty, to), v(ty, x), v(ty, y));
             return self.set_vector(dst, to);
         }
+        if self.is_ordinary(a) || self.is_ordinary(b) {
+            // The instruction returns its second operand if that is NaN.
+            let (x, y) = if self.is_ordinary(a) { (x, y) } else { (y, x) };
+            self.op3(code, v(ty, to), v(ty, x), v(ty, y));
+            return self.set_vector(dst, to);
+        }
         // The instruction returns the second operand if one is NaN or both are zero.
         self.op3(code, v(ty, V15), v(ty, x), v(ty, y));
         let compare = codes::float_compare(ty);
