@@ -9,7 +9,7 @@ use super::memory::vector_lanes;
 use super::translate::Translation;
 use super::types::Storage;
 use crate::machine::program::instr::{Instr, Op};
-use crate::machine::program::{Base, Cell, Outside, Place, Program, Window};
+use crate::machine::program::{Cell, Outside, Place, Program, Window};
 use refcpu_codegen::{Access, BinaryOp, Index, Inst, Reg, Relation, Scalar, Type, UnaryOp};
 use std::collections::{BTreeMap, HashMap, HashSet};
 

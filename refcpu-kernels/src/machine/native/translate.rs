@@ -423,7 +423,7 @@ impl<'a> Translation<'a> {
                     self.f.push(Inst::Load { dst: *r, at: at(*offset) });
                 }
             }
-            self.end(End::Jump(*body));
+            self.f.end(End::Jump(*body));
         }
         for (block, entry) in &self.pauses {
             self.f.select(*block);
@@ -432,7 +432,7 @@ impl<'a> Translation<'a> {
                     self.f.push(Inst::Store { src: *r, at: at(*offset) });
                 }
             }
-            self.end(End::Return(*entry as u32 + 1));
+            self.f.end(End::Return(*entry as u32 + 1));
         }
         self.dispatch(&needed);
         self.f.arrange(&self.order);
