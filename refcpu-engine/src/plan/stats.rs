@@ -30,8 +30,12 @@ const PRODUCTS_PER_NS: f64 = 40.0;
 const BYTES_PER_NS: f64 = 16.0;
 const TRANSCENDENTAL_NS: f64 = 0.3;
 const INSTRUCTION_NS: f64 = 50.0;
-/// The approximate time of an operation of a loop that runs on the register machine, which has no steps.
-const SMALL_INSTRUCTION_NS: f64 = 1.5;
+/// The approximate time of an operation of a loop that runs on the register machine, which has no steps, and the operations per
+/// nanosecond in it. Most of its arrays are in registers.
+const SMALL_INSTRUCTION_NS: f64 = 0.5;
+const SMALL_PER_NS: f64 = 16.0;
+/// The number of operations that take as long as a transcendental function.
+const PER_TRANSCENDENTAL: f64 = 16.0;
 
 impl Stats {
     /// Returns an equal part of the cost for each of several devices, each of which has all constants.
@@ -59,9 +63,8 @@ impl Plan {
         };
         // A loop that did not become a small one is a list of steps with jumps.
         let has_jumps = self.program.steps.iter().any(|s| matches!(s, Step::Jump(_) | Step::Branch { .. }));
-        let of_loops = if has_jumps { INSTRUCTION_NS } else { SMALL_INSTRUCTION_NS };
-        let once = Weights { times: 1.0, runs: 1.0, overhead: INSTRUCTION_NS };
-        add_graph(&mut stats, &self.graph, once, of_loops);
+        let once = Weights { times: 1.0, runs: 1.0, is_small: false };
+        add_graph(&mut stats, &self.graph, once, !has_jumps);
         stats
     }
 }
@@ -73,29 +76,29 @@ struct Weights {
     times: f64,
     /// The number of times that an operation runs, which is more precise.
     runs: f64,
-    /// The time of an operation in addition to its arithmetic.
-    overhead: f64,
+    /// `true` for the operations of a loop that runs on the register machine.
+    is_small: bool,
 }
 
-fn add_graph(stats: &mut Stats, graph: &Graph, weights: Weights, of_loops: f64) {
+fn add_graph(stats: &mut Stats, graph: &Graph, weights: Weights, small_loops: bool) {
     for node in graph.nodes() {
-        add_node(stats, graph, node, weights, of_loops);
+        add_node(stats, graph, node, weights, small_loops);
     }
 }
 
-fn add_node(stats: &mut Stats, graph: &Graph, node: &Node, weights: Weights, of_loops: f64) {
+fn add_node(stats: &mut Stats, graph: &Graph, node: &Node, weights: Weights, small_loops: bool) {
     let x: Vec<&Shape> = node.operands.iter().map(|v| graph.shape(*v)).collect();
     let y: Vec<&Shape> = node.results().map(|v| graph.shape(v)).collect();
-    let Weights { times, runs, overhead } = weights;
+    let Weights { times, runs, is_small } = weights;
     let is_loop = matches!(node.op, Op::While(_));
     let known = known_trips(graph, node);
     for (often, body) in node.op.operation().runs(&y) {
         let inner = Weights {
             times: times * often,
             runs: runs * known.unwrap_or(often),
-            overhead: if is_loop { of_loops } else { overhead },
+            is_small: is_small || is_loop && small_loops,
         };
-        add_graph(stats, body, inner, of_loops);
+        add_graph(stats, body, inner, small_loops);
     }
     let Some(cost) = node.op.operation().cost(&x, &y) else { return };
     let bytes: f64 = x.iter().chain(&y).map(|shape| shape.bytes() as f64).sum();
@@ -103,11 +106,16 @@ fn add_node(stats: &mut Stats, graph: &Graph, node: &Node, weights: Weights, of_
     stats.transcendentals += times * cost.transcendentals;
     stats.bytes_accessed += times * bytes;
     stats.nanoseconds += runs
-        * (overhead
-            + cost.flops / ELEMENTWISE_PER_NS
-            + cost.products / PRODUCTS_PER_NS
-            + bytes / BYTES_PER_NS
-            + cost.transcendentals * TRANSCENDENTAL_NS);
+        * if is_small {
+            let operations = cost.flops + cost.products + cost.transcendentals * PER_TRANSCENDENTAL;
+            SMALL_INSTRUCTION_NS + operations / SMALL_PER_NS
+        } else {
+            INSTRUCTION_NS
+                + cost.flops / ELEMENTWISE_PER_NS
+                + cost.products / PRODUCTS_PER_NS
+                + bytes / BYTES_PER_NS
+                + cost.transcendentals * TRANSCENDENTAL_NS
+        };
 }
 
 /// Returns the number of iterations of a loop with a counter that begins, ends and grows by constants.
