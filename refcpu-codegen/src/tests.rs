@@ -115,8 +115,20 @@ fn shuffled(r: &mut Random, dst: Type, operands: [Type; 2]) -> [u8; 16] {
             0 => first,
             1 => first + i,
             2 => i / 2 + if i % 2 == 0 { 0 } else { a },
-            3 => if i < n / 2 { i } else { a + i - n / 2 },
-            4 => if i == first { a } else { i },
+            3 => {
+                if i < n / 2 {
+                    i
+                } else {
+                    a + i - n / 2
+                }
+            }
+            4 => {
+                if i == first {
+                    a
+                } else {
+                    i
+                }
+            }
             5 => swapped + (i & !3 | (i % 4) ^ (first % 4)),
             _ => random,
         };
@@ -399,7 +411,13 @@ fn exhaust(set: InstructionSet, ty: Type, inst: impl Fn(Reg, Reg, Reg) -> Inst, 
 }
 
 /// Executes an instruction on arrays of random numbers.
-fn exhaust_few(set: InstructionSet, ty: Type, inst: impl Fn(Reg, Reg, Reg) -> Inst, result: Type, seeds: u64) {
+fn exhaust_few(
+    set: InstructionSet,
+    ty: Type,
+    inst: impl Fn(Reg, Reg, Reg) -> Inst,
+    result: Type,
+    seeds: u64,
+) {
     let mut f = Function::with_instruction_set(set);
     let arrays: Vec<Array> = SCALARS.iter().map(|s| f.array(LEN * s.size())).collect();
     let array = |s: Scalar| arrays[SCALARS.iter().position(|t| *t == s).unwrap()];

@@ -618,7 +618,9 @@ impl Inst {
         match self {
             Self::Constant { .. } | Self::Sequence { .. } | Self::Call { .. } => {}
             Self::Unary { a, .. } => all(&[*a]),
-            Self::Binary { a, b, .. } | Self::Compare { a, b, .. } | Self::Shuffle { a, b, .. } => all(&[*a, *b]),
+            Self::Binary { a, b, .. } | Self::Compare { a, b, .. } | Self::Shuffle { a, b, .. } => {
+                all(&[*a, *b])
+            }
             Self::Fma { a, b, c, .. } => all(&[*a, *b, *c]),
             Self::Choose { x, y, a, b, .. } => all(&[*x, *y, *a, *b]),
             Self::Select { condition, a, b, .. } => all(&[*condition, *a, *b]),

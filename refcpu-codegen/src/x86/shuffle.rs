@@ -173,11 +173,17 @@ impl Emitter<'_> {
         let wanted: Vec<u8> = wanted.map(|(a, b)| a.or(b.map(|b| count + b)).unwrap_or(0)).collect();
         let joined = |ty: Type, words: &[u8]| {
             let given = words.iter().map(|w| if *w >= 128 { count + w - 128 } else { *w });
-            wanted.len() <= words.len() && ty.size() >= wanted.len() * 4 && wanted.iter().copied().eq(given.take(wanted.len()))
+            wanted.len() <= words.len()
+                && ty.size() >= wanted.len() * 4
+                && wanted.iter().copied().eq(given.take(wanted.len()))
         };
         // The numbers of words of the second source have the highest bit here.
         let code = if joined(words(16), &[0, 128, 1, 129]) {
-            if evex { Code::EVEX_Vunpcklps_xmm_k1z_xmm_xmmm128b32 } else { Code::VEX_Vunpcklps_xmm_xmm_xmmm128 }
+            if evex {
+                Code::EVEX_Vunpcklps_xmm_k1z_xmm_xmmm128b32
+            } else {
+                Code::VEX_Vunpcklps_xmm_xmm_xmmm128
+            }
         } else if joined(words(16), &[0, 1, 128, 129]) {
             if evex { Code::EVEX_Vmovlhps_xmm_xmm_xmm } else { Code::VEX_Vmovlhps_xmm_xmm_xmm }
         } else {
@@ -233,7 +239,8 @@ impl Emitter<'_> {
 
     /// Returns a constant vector of the numbers of words.
     fn index(&mut self, ty: Type, word: impl Fn(usize) -> u8) -> iced_x86::MemoryOperand {
-        let bytes: Vec<u8> = (0..usize::from(ty.lanes)).flat_map(|i| u32::from(word(i)).to_le_bytes()).collect();
+        let bytes: Vec<u8> =
+            (0..usize::from(ty.lanes)).flat_map(|i| u32::from(word(i)).to_le_bytes()).collect();
         self.pooled(&bytes)
     }
 

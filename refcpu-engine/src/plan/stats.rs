@@ -123,7 +123,8 @@ fn known_trips(graph: &Graph, node: &Node) -> Option<f64> {
     let Op::While(ops::While { carried, condition, body }) = &node.op else { return None };
     let test = condition.node_of(condition.results()[0])?;
     let Op::Compare(ops::Compare(Direction::Lt, _)) = test.op else { return None };
-    let counter = condition.parameters().iter().position(|p| *p == test.operands[0]).filter(|p| p < carried)?;
+    let counter =
+        condition.parameters().iter().position(|p| *p == test.operands[0]).filter(|p| p < carried)?;
     // A constant that a body uses is part of the body, or an invariant operand.
     let of_body = |inner: &Graph, v: ValueId| {
         integer(inner, v).or_else(|| {

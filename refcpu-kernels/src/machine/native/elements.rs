@@ -67,7 +67,8 @@ impl Elements {
     pub(super) fn variables(&self) -> impl Iterator<Item = (Reg, usize)> + '_ {
         self.variables.iter().flat_map(|(home, regs)| {
             let home = self.home(*home);
-            let offsets = home.vectors().into_iter().map(|(first, _)| home.cell * 8 + first * home.scalar.size());
+            let offsets =
+                home.vectors().into_iter().map(|(first, _)| home.cell * 8 + first * home.scalar.size());
             regs.iter().copied().zip(offsets)
         })
     }
@@ -160,7 +161,11 @@ impl Translation<'_> {
             }
         });
         let dst = if is_uniform && list.len() > 1 {
-            let one = if from.lanes == 1 { first } else { self.shuffled([first; 2], &[(first, lane)], Type::one(ty.scalar)) };
+            let one = if from.lanes == 1 {
+                first
+            } else {
+                self.shuffled([first; 2], &[(first, lane)], Type::one(ty.scalar))
+            };
             self.repeated(one, ty)
         } else if sources.len() <= 2 {
             self.shuffled([sources[0], sources[sources.len() - 1]], list, ty)
@@ -171,8 +176,9 @@ impl Translation<'_> {
             let part = |n: usize| Type { lanes: if n == 1 { 1 } else { n.max(shortest) as u8 }, ..ty };
             let a = self.joined(&list[..half], part(half));
             let b = self.joined(&list[half..], part(half));
-            let halves: Vec<Element> =
-                (0..list.len()).map(|i| if i < half { (a, i as u8) } else { (b, (i - half) as u8) }).collect();
+            let halves: Vec<Element> = (0..list.len())
+                .map(|i| if i < half { (a, i as u8) } else { (b, (i - half) as u8) })
+                .collect();
             self.shuffled([a, b], &halves, ty)
         };
         self.elements.known.insert(key, dst);
@@ -186,7 +192,13 @@ impl Translation<'_> {
         for (i, lane) in lanes[..usize::from(ty.lanes)].iter_mut().enumerate() {
             // Elements behind the list are those that need no move.
             *lane = match list.get(i) {
-                Some((r, l)) => if *r == a { *l } else { count + l },
+                Some((r, l)) => {
+                    if *r == a {
+                        *l
+                    } else {
+                        count + l
+                    }
+                }
                 None => (i as u8).min(count - 1),
             };
         }
@@ -344,7 +356,8 @@ impl Translation<'_> {
         for (first, ty) in h.vectors() {
             let old = self.read_elements(home, first, ty);
             let of = |scalar| Type { scalar, ..ty };
-            let (number, condition, dst) = (self.f.reg(of(scalar)), self.f.reg(of(Scalar::Bool)), self.f.reg(ty));
+            let (number, condition, dst) =
+                (self.f.reg(of(scalar)), self.f.reg(of(Scalar::Bool)), self.f.reg(ty));
             self.f.push(Inst::Sequence { dst: number, first: first as u32 });
             let [b, a] = [(index, of(scalar)), (value, ty)].map(|(one, ty)| self.repeated(one, ty));
             self.f.push(Inst::Compare { relation: Relation::Eq, dst: condition, a: number, b });

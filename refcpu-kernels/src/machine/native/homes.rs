@@ -5,10 +5,10 @@
 
 use super::memory::vector_lanes;
 use super::scalar::arithmetic;
+use crate::DType;
 use crate::machine::program::instr::{Instr, Op};
 use crate::machine::program::{Base, Outside, Place, Program, Window};
 use crate::native::{scalar_of, tile_operation};
-use crate::DType;
 use refcpu_codegen::{Scalar, Type};
 use std::collections::HashMap;
 
@@ -85,7 +85,8 @@ impl Candidates {
     /// Notes an access of cells as an array.
     fn add(&mut self, place: &Place, is_written: bool) {
         let scalar = scalar_of(place.dtype);
-        let home = Home { cell: usize::from(place.cell), scalar: scalar.unwrap_or(Scalar::I8), len: place.len };
+        let home =
+            Home { cell: usize::from(place.cell), scalar: scalar.unwrap_or(Scalar::I8), len: place.len };
         let number = *self.numbers.entry(home).or_insert_with(|| {
             self.all.push(home);
             self.fits.push(scalar.is_some() && place.bytes() <= MAX_HOME);

@@ -1,7 +1,7 @@
 //! The translation of a program to a function.
 
-use super::scalar::arithmetic;
 use super::elements::Elements;
+use super::scalar::arithmetic;
 use super::types::{Storage, storage};
 use super::{ENDED, FAILED, MachineCode, STEPS, STEPS_WITH_CALLS};
 use crate::machine::program::instr::{Instr, Op};
@@ -412,9 +412,10 @@ impl<'a> Translation<'a> {
         self.f.join_selections();
         let bodies: Vec<Block> = self.entries.iter().map(|e| self.blocks[&usize::from(*e)]).collect();
         let needed = self.f.needed_at(&bodies);
-        let cells: HashMap<Reg, usize> = (self.registers.iter().map(|(cell, r)| (*r, usize::from(*cell) * 8)))
-            .chain(self.elements.variables())
-            .collect();
+        let cells: HashMap<Reg, usize> =
+            (self.registers.iter().map(|(cell, r)| (*r, usize::from(*cell) * 8)))
+                .chain(self.elements.variables())
+                .collect();
         let at = |offset: usize| Access::fixed(self.cells, offset);
         for ((start, body), needed) in self.starts.iter().zip(&bodies).zip(&needed) {
             self.f.select(*start);
