@@ -454,7 +454,9 @@ fn every_operation_has_the_results_of_the_interpreter() {
                 let result = Type { scalar: Scalar::Bool, ..ty };
                 if can_choose(relation, ty, ty, set) {
                     let choice = |dst, a, b| Inst::Choose { relation, dst, x: a, y: b, a, b };
-                    exhaust_few(set, ty, choice, ty, 10);
+                    exhaust_few(set, ty, choice, ty, 30);
+                    let other = |dst, a, b| Inst::Choose { relation, dst, x: a, y: b, a: b, b: a };
+                    exhaust_few(set, ty, other, ty, 30);
                 }
                 exhaust(set, ty, |dst, a, b| Inst::Compare { relation, dst, a, b }, result);
             }

@@ -1,6 +1,7 @@
 //! Vectors in functions that need AVX-512: instructions on all vectors, whose booleans are masks.
 
 use super::avx512_codes as codes;
+use super::booleans::as_limit;
 use super::emitter::{Emitter, K6, K7, RAX, V12, V13, V14, V15, is_wide, mask, r32, r64, v, xmm};
 use crate::ir::{BinaryOp, Inst, Reg, Relation, Scalar, Type, UnaryOp};
 use iced_x86::{Code, Instruction, Register};
@@ -208,6 +209,12 @@ impl Emitter<'_> {
 
     pub(super) fn wide_choose(&mut self, relation: Relation, dst: Reg, [x, y]: [Reg; 2], [a, b]: [Reg; 2]) {
         let (compared, ty) = (self.ty(x), self.ty(dst));
+        if let Some((op, first, second)) = as_limit(relation, ty, [x, y], [a, b]) {
+            let (first, second) = (self.vector(first, V13), self.vector(second, V14));
+            let to = self.target(dst, V15);
+            self.op3(codes::binary(op, ty), v(ty, to), v(ty, first), v(ty, second));
+            return self.set_vector(dst, to);
+        }
         let (x, y) = (self.vector(x, V13), self.vector(y, V14));
         self.compare_to(K6, relation, compared, x, y);
         let (a, b) = (self.vector(a, V13), self.vector(b, V14));

@@ -2,7 +2,7 @@
 
 use super::codes;
 use super::emitter::{Emitter, V12, V13, V14, V15, r32, v, xmm};
-use crate::ir::{Reg, Relation, Scalar, Type};
+use crate::ir::{BinaryOp, Reg, Relation, Scalar, Type};
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 /// Returns the instruction that extends bytes to the elements of a vector.
@@ -12,6 +12,22 @@ fn extend_bytes(ty: Type) -> Code {
         (4, _) => Code::VEX_Vpmovzxbd_xmm_xmmm32,
         (_, 32) => Code::VEX_Vpmovzxbq_ymm_xmmm32,
         _ => Code::VEX_Vpmovzxbq_xmm_xmmm16,
+    }
+}
+
+/// Returns the instruction that a choice between the two values that it compares is, and its operands. That instruction is `x` if
+/// it is less (or greater) than `y`, and otherwise `y`, also if one of them is NaN.
+pub(super) fn as_limit(
+    relation: Relation,
+    ty: Type,
+    [x, y]: [Reg; 2],
+    [a, b]: [Reg; 2],
+) -> Option<(BinaryOp, Reg, Reg)> {
+    match () {
+        () if relation != Relation::Lt || !ty.scalar.is_float() => None,
+        () if [a, b] == [x, y] => Some((BinaryOp::Minimum, x, y)),
+        () if [a, b] == [y, x] => Some((BinaryOp::Maximum, y, x)),
+        () => None,
     }
 }
 
@@ -54,6 +70,12 @@ impl Emitter<'_> {
         let ty = self.ty(dst);
         if self.is_avx512(ty) {
             return self.wide_choose(relation, dst, [x, y], [a, b]);
+        }
+        if let Some((op, first, second)) = as_limit(relation, ty, [x, y], [a, b]) {
+            let (first, second) = (self.vector(first, V13), self.vector(second, V14));
+            let to = self.target(dst, V15);
+            self.op3(codes::vector_binary(op, ty), v(ty, to), v(ty, first), v(ty, second));
+            return self.set_vector(dst, to);
         }
         let inverted = self.relation_to(V12, relation, x, y);
         let (a, b) = if inverted { (b, a) } else { (a, b) };

@@ -96,7 +96,7 @@ pub(super) struct Emitter<'a> {
     /// The largest value of each register for which it is known.
     largest: Vec<Option<u64>>,
     /// The bits of each register that is a constant.
-    constants: Vec<Option<u64>>,
+    pub(super) constants: Vec<Option<u64>>,
     code: Vec<Instruction>,
     labels: u64,
     bound: Option<Label>,
