@@ -222,7 +222,16 @@ impl Generator {
                 let a = self.of(|t| relation.is_defined(t, set))?;
                 let ty = self.f.type_of(a);
                 let b = self.of(|t| t == ty)?;
-                Inst::Compare { relation, a, b, dst: self.result(Type { scalar: Scalar::Bool, ..ty }) }
+                let boolean = Type { scalar: Scalar::Bool, ..ty };
+                if self.r.below(2) == 0 && can_choose(relation, ty, ty, set) {
+                    let condition = self.f.reg(boolean);
+                    self.f.push(Inst::Compare { relation, dst: condition, a, b });
+                    let (a, b) = (self.of(|t| t == ty)?, self.of(|t| t == ty)?);
+                    let dst = self.result(ty);
+                    self.f.push(Inst::Select { condition, a, b, dst });
+                    return Some(());
+                }
+                Inst::Compare { relation, a, b, dst: self.result(boolean) }
             }
             5 => {
                 let condition =
@@ -383,6 +392,30 @@ fn machine_code_has_the_results_of_the_interpreter() {
     }
 }
 
+#[test]
+fn removed_and_joined_instructions_change_no_result() {
+    let (mut removed, mut joined) = (0, 0);
+    for seed in 0..2000u64 {
+        let f = generate(seed * 0x2545_f491 + 11, SETS[seed as usize % 2]);
+        let mut g = f.clone();
+        g.remove_unused();
+        removed += f.instructions() - g.instructions();
+        let before = g.instructions();
+        g.join_selections();
+        joined += before - g.instructions();
+        let results = [&f, &g].map(|f| {
+            let mut arrays = arrays(&mut Random(seed | 1));
+            let mut calls = Vec::new();
+            let mut slices: Vec<&mut [u8]> = arrays.iter_mut().map(|a| &mut **a).collect();
+            let result = interpret(f, &mut slices, &mut |n, _| answer(n, &mut calls)).unwrap();
+            same_nan(&mut arrays);
+            (result, calls, arrays)
+        });
+        assert!(results[0] == results[1], "seed {seed}\n{f}\n{g}");
+    }
+    assert!(removed > 1000 && joined > 10, "{removed} removed, {joined} joined");
+}
+
 /// Executes machine code on arrays that begin behind, or end in front of, a page without access.
 #[cfg(all(target_arch = "x86_64", unix))]
 fn on_guarded(at_end: bool) -> impl Fn(&Compiled, &mut [Vec<u8>], &mut dyn FnMut(u32) -> u64) -> u32 {
@@ -410,6 +443,17 @@ fn exhaust(set: InstructionSet, ty: Type, inst: impl Fn(Reg, Reg, Reg) -> Inst, 
     exhaust_few(set, ty, inst, result, 100);
 }
 
+/// Executes an operation on random numbers and a constant.
+fn exhaust_constants(set: InstructionSet, op: BinaryOp, ty: Type) {
+    let mut r = Random(u64::from(ty.lanes) + 5);
+    for _ in 0..12 {
+        let bits = number(&mut r, ty.scalar);
+        let constant = |f: &mut Function, b: Reg| f.push(Inst::Constant { dst: b, bits });
+        exhaust_from(set, ty, |dst, a, b| Inst::Binary { op, dst, a, b }, ty, 8, constant);
+        exhaust_from(set, ty, |dst, a, b| Inst::Binary { op, dst, a: b, b: a }, ty, 8, constant);
+    }
+}
+
 /// Executes an instruction on arrays of random numbers.
 fn exhaust_few(
     set: InstructionSet,
@@ -417,6 +461,18 @@ fn exhaust_few(
     inst: impl Fn(Reg, Reg, Reg) -> Inst,
     result: Type,
     seeds: u64,
+) {
+    exhaust_from(set, ty, inst, result, seeds, |_, _| {});
+}
+
+/// Executes an instruction on arrays of random numbers, after another one that may assign its second operand.
+fn exhaust_from(
+    set: InstructionSet,
+    ty: Type,
+    inst: impl Fn(Reg, Reg, Reg) -> Inst,
+    result: Type,
+    seeds: u64,
+    assign: impl Fn(&mut Function, Reg),
 ) {
     let mut f = Function::with_instruction_set(set);
     let arrays: Vec<Array> = SCALARS.iter().map(|s| f.array(LEN * s.size())).collect();
@@ -426,7 +482,10 @@ fn exhaust_few(
     f.select(block);
     let size = ty.scalar.size();
     f.push(Inst::Load { dst: a, at: Access::fixed(array(ty.scalar), 0) });
-    f.push(Inst::Load { dst: b, at: Access::fixed(array(ty.scalar), size * 20) });
+    assign(&mut f, b);
+    if f.instructions() == 2 {
+        f.push(Inst::Load { dst: b, at: Access::fixed(array(ty.scalar), size * 20) });
+    }
     f.push(inst(dst, a, b));
     f.push(Inst::Store { src: dst, at: Access::fixed(array(result.scalar), result.scalar.size() * 25) });
     f.end(End::Return(0));
@@ -448,6 +507,7 @@ fn every_operation_has_the_results_of_the_interpreter() {
         for ty in types.clone() {
             for op in BinaryOp::ALL.iter().copied().filter(|op| op.is_defined(ty, set)) {
                 exhaust(set, ty, |dst, a, b| Inst::Binary { op, dst, a, b }, ty);
+                exhaust_constants(set, op, ty);
             }
             shuffles(set, ty, &types);
             for relation in Relation::ALL.iter().copied().filter(|r| r.is_defined(ty, set)) {
