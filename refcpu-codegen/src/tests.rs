@@ -2,7 +2,7 @@
 
 use crate::ir::{
     Access, Array, BinaryOp, Block, End, Function, Index, Inst, InstructionSet, Reg, Relation, Scalar, Type,
-    UnaryOp, is_type,
+    UnaryOp, can_choose, is_type,
 };
 use crate::{Compiled, Error, interpret};
 
@@ -103,6 +103,40 @@ fn vectors(set: InstructionSet) -> &'static [usize] {
     &[8, 16, 32, 64][..if set == InstructionSet::Avx512 { 4 } else { 3 }]
 }
 
+/// Returns a choice of elements of two values, often one with an order that machine code treats specially.
+fn shuffled(r: &mut Random, dst: Type, operands: [Type; 2]) -> [u8; 16] {
+    let [a, b] = operands.map(|ty| usize::from(ty.lanes));
+    let (kind, first, swapped) = (r.below(7), r.below(a + b), r.below(2) * a);
+    let n = usize::from(dst.lanes);
+    let mut lanes = [0xff; 16];
+    for (i, lane) in lanes[..n].iter_mut().enumerate() {
+        let random = r.below(a + b);
+        let chosen = match kind {
+            0 => first,
+            1 => first + i,
+            2 => i / 2 + if i % 2 == 0 { 0 } else { a },
+            3 => {
+                if i < n / 2 {
+                    i
+                } else {
+                    a + i - n / 2
+                }
+            }
+            4 => {
+                if i == first {
+                    a
+                } else {
+                    i
+                }
+            }
+            5 => swapped + (i & !3 | (i % 4) ^ (first % 4)),
+            _ => random,
+        };
+        *lane = (chosen % (a + b)) as u8;
+    }
+    lanes
+}
+
 /// A random function under construction.
 struct Generator {
     r: Random,
@@ -169,7 +203,7 @@ impl Generator {
     fn instruction(&mut self) -> Option<()> {
         let set = self.f.set;
         let ty = self.random_type();
-        let inst = match self.r.below(9) {
+        let inst = match self.r.below(12) {
             0 => Inst::Constant { bits: number(&mut self.r, ty.scalar), dst: self.result(ty) },
             1 => {
                 let op = self.r.choose(UnaryOp::ALL);
@@ -188,7 +222,16 @@ impl Generator {
                 let a = self.of(|t| relation.is_defined(t, set))?;
                 let ty = self.f.type_of(a);
                 let b = self.of(|t| t == ty)?;
-                Inst::Compare { relation, a, b, dst: self.result(Type { scalar: Scalar::Bool, ..ty }) }
+                let boolean = Type { scalar: Scalar::Bool, ..ty };
+                if self.r.below(2) == 0 && can_choose(relation, ty, ty, set) {
+                    let condition = self.f.reg(boolean);
+                    self.f.push(Inst::Compare { relation, dst: condition, a, b });
+                    let (a, b) = (self.of(|t| t == ty)?, self.of(|t| t == ty)?);
+                    let dst = self.result(ty);
+                    self.f.push(Inst::Select { condition, a, b, dst });
+                    return Some(());
+                }
+                Inst::Compare { relation, a, b, dst: self.result(boolean) }
             }
             5 => {
                 let condition =
@@ -204,6 +247,25 @@ impl Generator {
                 Inst::Fma { a, b, c, dst: self.result(ty) }
             }
             7 => Inst::Load { at: self.access(ty), dst: self.result(ty) },
+            8 => {
+                let a = self.of(|t| t.scalar == ty.scalar && !t.scalar.is_narrow())?;
+                let b = self.of(|t| t.scalar == ty.scalar)?;
+                let lanes = shuffled(&mut self.r, ty, [a, b].map(|r| self.f.type_of(r)));
+                Inst::Shuffle { a, b, lanes, dst: self.result(ty) }
+            }
+            9 => {
+                let relation = self.r.choose(Relation::ALL);
+                let a = self.of(|t| !t.is_general() && !t.scalar.is_narrow())?;
+                let ty = self.f.type_of(a);
+                let b = self.of(|t| t == ty)?;
+                let x = self.of(|t| can_choose(relation, t, ty, set))?;
+                let compared = self.f.type_of(x);
+                let y = self.of(|t| t == compared)?;
+                Inst::Choose { relation, x, y, a, b, dst: self.result(ty) }
+            }
+            10 if matches!(ty.scalar, Scalar::I32 | Scalar::I64) => {
+                Inst::Sequence { first: self.r.next() as u32, dst: self.result(ty) }
+            }
             _ if self.r.below(12) == 0 => {
                 Inst::Call { number: self.r.next() as u32, dst: self.result(Type::one(Scalar::I64)) }
             }
@@ -330,6 +392,30 @@ fn machine_code_has_the_results_of_the_interpreter() {
     }
 }
 
+#[test]
+fn removed_and_joined_instructions_change_no_result() {
+    let (mut removed, mut joined) = (0, 0);
+    for seed in 0..2000u64 {
+        let f = generate(seed * 0x2545_f491 + 11, SETS[seed as usize % 2]);
+        let mut g = f.clone();
+        g.remove_unused();
+        removed += f.instructions() - g.instructions();
+        let before = g.instructions();
+        g.join_selections();
+        joined += before - g.instructions();
+        let results = [&f, &g].map(|f| {
+            let mut arrays = arrays(&mut Random(seed | 1));
+            let mut calls = Vec::new();
+            let mut slices: Vec<&mut [u8]> = arrays.iter_mut().map(|a| &mut **a).collect();
+            let result = interpret(f, &mut slices, &mut |n, _| answer(n, &mut calls)).unwrap();
+            same_nan(&mut arrays);
+            (result, calls, arrays)
+        });
+        assert!(results[0] == results[1], "seed {seed}\n{f}\n{g}");
+    }
+    assert!(removed > 1000 && joined > 10, "{removed} removed, {joined} joined");
+}
+
 /// Executes machine code on arrays that begin behind, or end in front of, a page without access.
 #[cfg(all(target_arch = "x86_64", unix))]
 fn on_guarded(at_end: bool) -> impl Fn(&Compiled, &mut [Vec<u8>], &mut dyn FnMut(u32) -> u64) -> u32 {
@@ -352,8 +438,42 @@ fn machine_code_stays_inside_its_arrays() {
     }
 }
 
-/// Executes `op` on every pair of special numbers.
+/// Executes an instruction on every pair of special numbers.
 fn exhaust(set: InstructionSet, ty: Type, inst: impl Fn(Reg, Reg, Reg) -> Inst, result: Type) {
+    exhaust_few(set, ty, inst, result, 100);
+}
+
+/// Executes an operation on random numbers and a constant.
+fn exhaust_constants(set: InstructionSet, op: BinaryOp, ty: Type) {
+    let mut r = Random(u64::from(ty.lanes) + 5);
+    for _ in 0..12 {
+        let bits = number(&mut r, ty.scalar);
+        let constant = |f: &mut Function, b: Reg| f.push(Inst::Constant { dst: b, bits });
+        exhaust_from(set, ty, |dst, a, b| Inst::Binary { op, dst, a, b }, ty, 8, constant);
+        exhaust_from(set, ty, |dst, a, b| Inst::Binary { op, dst, a: b, b: a }, ty, 8, constant);
+    }
+}
+
+/// Executes an instruction on arrays of random numbers.
+fn exhaust_few(
+    set: InstructionSet,
+    ty: Type,
+    inst: impl Fn(Reg, Reg, Reg) -> Inst,
+    result: Type,
+    seeds: u64,
+) {
+    exhaust_from(set, ty, inst, result, seeds, |_, _| {});
+}
+
+/// Executes an instruction on arrays of random numbers, after another one that may assign its second operand.
+fn exhaust_from(
+    set: InstructionSet,
+    ty: Type,
+    inst: impl Fn(Reg, Reg, Reg) -> Inst,
+    result: Type,
+    seeds: u64,
+    assign: impl Fn(&mut Function, Reg),
+) {
     let mut f = Function::with_instruction_set(set);
     let arrays: Vec<Array> = SCALARS.iter().map(|s| f.array(LEN * s.size())).collect();
     let array = |s: Scalar| arrays[SCALARS.iter().position(|t| *t == s).unwrap()];
@@ -362,11 +482,14 @@ fn exhaust(set: InstructionSet, ty: Type, inst: impl Fn(Reg, Reg, Reg) -> Inst, 
     f.select(block);
     let size = ty.scalar.size();
     f.push(Inst::Load { dst: a, at: Access::fixed(array(ty.scalar), 0) });
-    f.push(Inst::Load { dst: b, at: Access::fixed(array(ty.scalar), size * 20) });
+    assign(&mut f, b);
+    if f.instructions() == 2 {
+        f.push(Inst::Load { dst: b, at: Access::fixed(array(ty.scalar), size * 20) });
+    }
     f.push(inst(dst, a, b));
     f.push(Inst::Store { src: dst, at: Access::fixed(array(result.scalar), result.scalar.size() * 25) });
     f.end(End::Return(0));
-    for seed in 0..100 {
+    for seed in 0..seeds {
         compare(&f, seed * 977 + 13, &on_slices);
     }
 }
@@ -384,9 +507,17 @@ fn every_operation_has_the_results_of_the_interpreter() {
         for ty in types.clone() {
             for op in BinaryOp::ALL.iter().copied().filter(|op| op.is_defined(ty, set)) {
                 exhaust(set, ty, |dst, a, b| Inst::Binary { op, dst, a, b }, ty);
+                exhaust_constants(set, op, ty);
             }
+            shuffles(set, ty, &types);
             for relation in Relation::ALL.iter().copied().filter(|r| r.is_defined(ty, set)) {
                 let result = Type { scalar: Scalar::Bool, ..ty };
+                if can_choose(relation, ty, ty, set) {
+                    let choice = |dst, a, b| Inst::Choose { relation, dst, x: a, y: b, a, b };
+                    exhaust_few(set, ty, choice, ty, 30);
+                    let other = |dst, a, b| Inst::Choose { relation, dst, x: a, y: b, a: b, b: a };
+                    exhaust_few(set, ty, other, ty, 30);
+                }
                 exhaust(set, ty, |dst, a, b| Inst::Compare { relation, dst, a, b }, result);
             }
             for to in &types {
@@ -394,6 +525,18 @@ fn every_operation_has_the_results_of_the_interpreter() {
                     exhaust(set, ty, |dst, a, _| Inst::Unary { op, dst, a }, *to);
                 }
             }
+        }
+    }
+}
+
+/// Executes shuffles of two values of a type to all types with the same elements.
+fn shuffles(set: InstructionSet, ty: Type, types: &[Type]) {
+    let mut r = Random(u64::from(ty.lanes) + 99);
+    let same = |to: &&Type| to.scalar == ty.scalar && !ty.scalar.is_narrow();
+    for to in types.iter().filter(same) {
+        for _ in 0..40 {
+            let lanes = shuffled(&mut r, *to, [ty, ty]);
+            exhaust_few(set, ty, |dst, a, b| Inst::Shuffle { dst, a, b, lanes }, *to, 3);
         }
     }
 }

@@ -562,3 +562,68 @@ module {
     let sum: i32 = (0..7).map(|a| (0..a).map(|j| j * a).sum::<i32>()).sum();
     assert_eq!(got, [7, 7, 107, 14, -7, sum]);
 }
+
+/// An inner loop that changes an array of its own, which the outer loop adds up. With `late`, the inner loop also reads the array
+/// as it was before the change, after the change.
+fn sums_of_changed_arrays(late: bool) -> String {
+    const T: &str = "tensor<40xi32>";
+    let old = if late { "%y" } else { "%z" };
+    format!(
+        "func.func public @main(%arg0: {T}) -> {T} {{
+         %zero = stablehlo.constant dense<0> : {I}
+         %one = stablehlo.constant dense<1> : {I}
+         %none = stablehlo.constant dense<7> : {T}
+         %0:2 = stablehlo.while(%i = %zero, %sum = %arg0) : {I}, {T}
+         cond {{
+           %n = stablehlo.constant dense<20> : {I}
+           %c = stablehlo.compare LT, %i, %n : ({I}, {I}) -> {P}
+           stablehlo.return %c : {P}
+         }} do {{
+           %1:3 = stablehlo.while(%j = %zero, %y = %none, %x = %i) : {I}, {T}, {I}
+           cond {{
+             %n = stablehlo.constant dense<40> : {I}
+             %c = stablehlo.compare LT, %j, %n : ({I}, {I}) -> {P}
+             stablehlo.return %c : {P}
+           }} do {{
+             %two = stablehlo.constant dense<2> : {I}
+             %k = stablehlo.remainder %j, %two : {I}
+             %u = stablehlo.add %x, %j : {I}
+             %v = stablehlo.reshape %u : ({I}) -> tensor<1xi32>
+             %z = stablehlo.dynamic_update_slice %y, %v, %j : ({T}, tensor<1xi32>, {I}) -> {T}
+             %w = stablehlo.dynamic_slice {old}, %k, sizes = [1] : ({T}, {I}) -> tensor<1xi32>
+             %x1 = stablehlo.reshape %w : (tensor<1xi32>) -> {I}
+             %next = stablehlo.add %j, %one : {I}
+             stablehlo.return %next, %z, %x1 : {I}, {T}, {I}
+           }}
+           %t = stablehlo.add %sum, %1#1 : {T}
+           %next = stablehlo.add %i, %one : {I}
+           stablehlo.return %next, %t : {I}, {T}
+         }}
+         return %0#1 : {T}
+         }}"
+    )
+}
+
+#[test]
+fn inner_loops_change_arrays_of_their_own() {
+    let rt = runtime();
+    for late in [false, true] {
+        let plan = plan(&sums_of_changed_arrays(late));
+        assert!(is_small_loop(&plan));
+        let mut sum: Vec<i32> = (0..40).collect();
+        let input = i32s(&rt, &[40], &sum);
+        for i in 0..20 {
+            let (mut y, mut x) = ([7; 40], i);
+            for j in 0..40 {
+                let old = y;
+                y[j] = x + j as i32;
+                x = if late { old[j % 2] } else { y[j % 2] };
+            }
+            sum.iter_mut().zip(y).for_each(|(s, y)| *s += y);
+        }
+        let expected: Vec<u8> = sum.iter().flat_map(|s| s.to_le_bytes()).collect();
+        for _ in 0..60 {
+            assert_eq!(execute(&plan, &rt, std::slice::from_ref(&input))[0], expected, "late: {late}");
+        }
+    }
+}

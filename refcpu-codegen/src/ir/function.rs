@@ -5,6 +5,8 @@
 //! is moved to the nearest one inside. An access whose offset and limits are in bounds therefore never leaves its array, whatever
 //! the values of the registers are.
 
+use super::verify::can_choose;
+use std::collections::HashMap;
 use std::fmt;
 
 /// The type of an element.
@@ -401,6 +403,13 @@ pub enum Inst {
         /// The bits of an element.
         bits: u64,
     },
+    /// Consecutive integers, one in each element.
+    Sequence {
+        /// The register to assign, of I32 or I64.
+        dst: Reg,
+        /// The first integer.
+        first: u32,
+    },
     /// An operation on one value.
     Unary {
         /// The operation.
@@ -453,6 +462,33 @@ pub enum Inst {
         a: Reg,
         /// The value if it is false.
         b: Reg,
+    },
+    /// `a` where two values are in a relation, otherwise `b`. The elements of all four have one size, and are not in general-purpose
+    /// registers.
+    Choose {
+        /// The relation.
+        relation: Relation,
+        /// The register to assign.
+        dst: Reg,
+        /// The first value of the relation.
+        x: Reg,
+        /// The second value of the relation.
+        y: Reg,
+        /// The value where the relation holds.
+        a: Reg,
+        /// The value elsewhere.
+        b: Reg,
+    },
+    /// A vector of elements of two values, or one of their elements.
+    Shuffle {
+        /// The register to assign.
+        dst: Reg,
+        /// The first value.
+        a: Reg,
+        /// The second value. It has the element type of the first one, but maybe another number of elements.
+        b: Reg,
+        /// For each element of the result, the number of an element of `a` followed by those of `b`. The rest is ignored.
+        lanes: [u8; 16],
     },
     /// Reads from an array.
     Load {
@@ -562,11 +598,14 @@ impl Inst {
     pub(crate) fn def(&self) -> Option<Reg> {
         match self {
             Self::Constant { dst, .. }
+            | Self::Sequence { dst, .. }
             | Self::Unary { dst, .. }
             | Self::Binary { dst, .. }
             | Self::Fma { dst, .. }
             | Self::Compare { dst, .. }
             | Self::Select { dst, .. }
+            | Self::Choose { dst, .. }
+            | Self::Shuffle { dst, .. }
             | Self::Load { dst, .. }
             | Self::Call { dst, .. } => Some(*dst),
             Self::Store { .. } => None,
@@ -577,10 +616,13 @@ impl Inst {
     pub(crate) fn uses(&self, mut f: impl FnMut(Reg)) {
         let mut all = |regs: &[Reg]| regs.iter().for_each(|r| f(*r));
         match self {
-            Self::Constant { .. } | Self::Call { .. } => {}
+            Self::Constant { .. } | Self::Sequence { .. } | Self::Call { .. } => {}
             Self::Unary { a, .. } => all(&[*a]),
-            Self::Binary { a, b, .. } | Self::Compare { a, b, .. } => all(&[*a, *b]),
+            Self::Binary { a, b, .. } | Self::Compare { a, b, .. } | Self::Shuffle { a, b, .. } => {
+                all(&[*a, *b])
+            }
             Self::Fma { a, b, c, .. } => all(&[*a, *b, *c]),
+            Self::Choose { x, y, a, b, .. } => all(&[*x, *y, *a, *b]),
             Self::Select { condition, a, b, .. } => all(&[*condition, *a, *b]),
             Self::Load { at, .. } => at.indices.iter().for_each(|i| f(i.reg)),
             Self::Store { src, at } => {
@@ -739,6 +781,66 @@ impl Function {
             }
         }
         largest
+    }
+
+    /// Returns the bits of each register that a single instruction assigns, a constant.
+    pub(crate) fn constants(&self) -> Vec<Option<u64>> {
+        let mut constants = vec![None; self.regs.len()];
+        let mut assigned = vec![false; self.regs.len()];
+        for block in &self.blocks {
+            for inst in &block.insts {
+                let Some(dst) = inst.def().map(|r| r.0 as usize) else { continue };
+                let again = std::mem::replace(&mut assigned[dst], true);
+                constants[dst] = match inst {
+                    Inst::Constant { bits, .. } if !again => Some(*bits),
+                    _ => None,
+                };
+            }
+            if let Some(End::Count { counter, .. }) = &block.end {
+                constants[counter.0 as usize] = None;
+                assigned[counter.0 as usize] = true;
+            }
+        }
+        constants
+    }
+
+    /// Joins comparisons with the selections that are their only users.
+    pub fn join_selections(&mut self) {
+        let mut uses = vec![0u32; self.regs.len()];
+        for block in &self.blocks {
+            block.insts.iter().for_each(|i| i.uses(|r| uses[r.0 as usize] += 1));
+            block.end.iter().for_each(|e| e.uses(|r| uses[r.0 as usize] += 1));
+        }
+        let (types, set) = (&self.regs, self.set);
+        for block in &mut self.blocks {
+            // The comparisons so far whose operands have not changed since, by result.
+            let mut compared: HashMap<Reg, (usize, Relation, Reg, Reg)> = HashMap::new();
+            let mut unused = Vec::new();
+            for at in 0..block.insts.len() {
+                if let Inst::Select { dst, condition, a, b } = block.insts[at]
+                    && let Some((first, relation, x, y)) = compared.get(&condition).copied()
+                    && uses[condition.0 as usize] == 1
+                    && can_choose(relation, types[x.0 as usize], types[dst.0 as usize], set)
+                {
+                    block.insts[at] = Inst::Choose { relation, dst, x, y, a, b };
+                    unused.push(first);
+                }
+                if let Some(dst) = block.insts[at].def() {
+                    compared.retain(|r, (_, _, x, y)| ![*r, *x, *y].contains(&dst));
+                }
+                if let Inst::Compare { relation, dst, a, b } = block.insts[at]
+                    && dst != a
+                    && dst != b
+                {
+                    compared.insert(dst, (at, relation, a, b));
+                }
+            }
+            let mut at = 0;
+            block.insts.retain(|_| {
+                at += 1;
+                !unused.contains(&(at - 1))
+            });
+        }
     }
 
     /// Returns the number of instructions.

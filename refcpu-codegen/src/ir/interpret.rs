@@ -129,6 +129,7 @@ impl State<'_, '_> {
         let ty = |s: &Self, r: &Reg| s.f.type_of(*r);
         match inst {
             Inst::Constant { dst, bits } => self.assign(*dst, |_, _| *bits),
+            Inst::Sequence { dst, first } => self.assign(*dst, |_, at| u64::from(*first) + at as u64),
             Inst::Unary { op, dst, a } => {
                 let (from, to) = (ty(self, a), ty(self, dst));
                 self.assign(*dst, |s, at| {
@@ -164,6 +165,16 @@ impl State<'_, '_> {
                 self.assign(*dst, |s, at| {
                     let condition = s.word(*condition, if single { 0 } else { at });
                     s.word(if condition != 0 { *a } else { *b }, at)
+                });
+            }
+            Inst::Choose { relation, dst, x, y, a, b } => {
+                self.assign(*dst, |s, at| s.word(if s.holds(*relation, *x, *y, at) { *a } else { *b }, at));
+            }
+            Inst::Shuffle { dst, a, b, lanes } => {
+                let first = usize::from(ty(self, a).lanes);
+                self.assign(*dst, |s, at| match usize::from(lanes[at]) {
+                    lane if lane < first => s.word(*a, lane),
+                    lane => s.word(*b, lane - first),
                 });
             }
             Inst::Load { dst, at } => {

@@ -1,6 +1,6 @@
 //! The positions at which registers hold values that are still needed.
 
-use super::function::{Block, End, Function, Reg};
+use super::function::{Block, End, Function, Inst, Reg};
 
 /// A set of registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,10 @@ impl Set {
 
     fn remove(&mut self, r: Reg) {
         self.0[r.0 as usize / 64] &= !(1 << (r.0 % 64));
+    }
+
+    fn contains(&self, r: Reg) -> bool {
+        self.0[r.0 as usize / 64] >> (r.0 % 64) & 1 != 0
     }
 
     fn add(&mut self, other: &Self) {
@@ -77,7 +81,7 @@ pub(crate) fn liveness(f: &Function) -> Liveness {
             if let Some(r) = inst.def() {
                 touch(r, at + 1, weight);
             }
-            if matches!(inst, super::function::Inst::Call { .. }) {
+            if matches!(inst, Inst::Call { .. }) {
                 calls.push(at);
             }
             at += 2;
@@ -109,6 +113,42 @@ impl Function {
     pub fn needed_at(&self, blocks: &[Block]) -> Vec<Vec<Reg>> {
         let live = live_in(self);
         blocks.iter().map(|b| live[b.0 as usize].iter().collect()).collect()
+    }
+}
+
+impl Function {
+    /// Removes the instructions whose results nothing needs. Blocks without an end need what their instructions need.
+    ///
+    /// # Panics
+    /// Panics if an end names a block that does not exist.
+    pub fn remove_unused(&mut self) {
+        let mut changed = true;
+        while changed {
+            changed = false;
+            let live = live_in(self);
+            for block in &mut self.blocks {
+                let mut set = Set::new(self.regs.len());
+                if let Some(end) = &block.end {
+                    end.targets(|t| set.add(&live[t.0 as usize]));
+                    end.uses(|r| set.insert(r));
+                }
+                let before = block.insts.len();
+                let mut kept = Vec::with_capacity(before);
+                for inst in std::mem::take(&mut block.insts).into_iter().rev() {
+                    if let Some(r) = inst.def() {
+                        if !set.contains(r) && !matches!(inst, Inst::Call { .. }) {
+                            continue;
+                        }
+                        set.remove(r);
+                    }
+                    inst.uses(|r| set.insert(r));
+                    kept.push(inst);
+                }
+                kept.reverse();
+                changed |= kept.len() < before;
+                block.insts = kept;
+            }
+        }
     }
 }
 

@@ -13,6 +13,6 @@ pub use function::{
 };
 pub use interpret::interpret;
 pub(crate) use live::{Interval, Liveness};
-#[cfg(test)]
-pub(crate) use verify::is_type;
 pub(crate) use verify::verify;
+#[cfg(test)]
+pub(crate) use verify::{can_choose, is_type};

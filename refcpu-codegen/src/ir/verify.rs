@@ -1,7 +1,7 @@
 //! The rules of the intermediate representation.
 
 use super::error::Error;
-use super::function::{Access, End, Function, Inst, InstructionSet, Reg, Scalar, Type};
+use super::function::{Access, End, Function, Inst, InstructionSet, Reg, Relation, Scalar, Type};
 use super::live::{Liveness, liveness};
 
 /// The largest size of an array, so that offsets fit into 32-bit displacements and products do not overflow.
@@ -69,6 +69,11 @@ fn instruction(f: &Function, inst: &Inst) -> Result<(), String> {
     let boolean = Type::one(Scalar::Bool);
     match inst {
         Inst::Constant { bits, .. } => constant(*bits, dst)?,
+        Inst::Sequence { .. } => {
+            if !matches!(dst.scalar, Scalar::I32 | Scalar::I64) {
+                return Err(format!("a sequence of {dst} is not defined"));
+            }
+        }
         Inst::Unary { op, a, .. } => {
             if !op.is_defined(ty(*a), dst, f.set) {
                 return Err(format!("{op:?} from {} to {dst} is not defined", ty(*a)));
@@ -106,11 +111,45 @@ fn instruction(f: &Function, inst: &Inst) -> Result<(), String> {
             expect("the first value", ty(*a), dst)?;
             expect("the second value", ty(*b), dst)?;
         }
+        Inst::Choose { relation, x, y, a, b, .. } => choose(f, *relation, dst, [*x, *y, *a, *b])?,
+        Inst::Shuffle { a, b, lanes, .. } => shuffle(dst, [ty(*a), ty(*b)], lanes)?,
         Inst::Load { at, .. } => access(f, at, dst)?,
         Inst::Store { src, at } => access(f, at, ty(*src))?,
         Inst::Call { .. } => expect("the answer", dst, Type::one(Scalar::I64))?,
     }
     Ok(())
+}
+
+/// Returns whether values of these types can be the operands of a choice and its result.
+pub(crate) fn can_choose(relation: Relation, compared: Type, result: Type, set: InstructionSet) -> bool {
+    let fits = compared.lanes == result.lanes && compared.scalar.size() == result.scalar.size();
+    let in_vectors = ![compared, result].iter().any(|ty| ty.is_general() || ty.scalar.is_narrow());
+    fits && in_vectors && relation.is_defined(compared, set)
+}
+
+fn choose(f: &Function, relation: Relation, dst: Type, [x, y, a, b]: [Reg; 4]) -> Result<(), String> {
+    let compared = f.type_of(x);
+    expect("the second operand", f.type_of(y), compared)?;
+    expect("the first value", f.type_of(a), dst)?;
+    expect("the second value", f.type_of(b), dst)?;
+    if can_choose(relation, compared, dst, f.set) {
+        return Ok(());
+    }
+    Err(format!("a choice of {dst} by {relation:?} of {compared} is not defined"))
+}
+
+fn shuffle(dst: Type, operands: [Type; 2], lanes: &[u8; 16]) -> Result<(), String> {
+    for (number, ty) in operands.into_iter().enumerate() {
+        expect("an operand of a shuffle", Type { lanes: 1, ..ty }, Type::one(dst.scalar))?;
+        if ty.scalar.is_narrow() {
+            return Err(format!("a shuffle of {ty}, its operand {number}, is not defined"));
+        }
+    }
+    let count = operands[0].lanes + operands[1].lanes;
+    match lanes[..usize::from(dst.lanes)].iter().find(|l| **l >= count) {
+        Some(lane) => Err(format!("element {lane} of a shuffle is not one of the {count} of its operands")),
+        None => Ok(()),
+    }
 }
 
 fn constant(bits: u64, ty: Type) -> Result<(), String> {

@@ -51,8 +51,8 @@ pub(crate) fn allocate<'a>(f: &Function, liveness: &Liveness, pool: impl Fn(Type
     let mut result = Allocation { places: vec![Place::Frame(u32::MAX); f.regs.len()], frame: 0 };
     let mut active: Vec<Active> = Vec::new();
     let constants = constants(f);
-    // A constant in memory costs less than another value, because instructions read it without a load of its own.
-    let value = |i: &Interval| density(i) * if constants[i.reg.0 as usize] { 0.25 } else { 1.0 };
+    let weights = weights(f);
+    let value = |i: &Interval| density(i) * weights[i.reg.0 as usize];
     for interval in &liveness.intervals {
         // A register that is last read by the instruction that assigns this one is free: reads come first.
         active.retain(|a| a.interval.end >= interval.start);
@@ -88,6 +88,20 @@ pub(crate) fn allocate<'a>(f: &Function, liveness: &Liveness, pool: impl Fn(Type
 /// Returns the accesses per unit of length, by which intervals are chosen for machine registers.
 fn density(i: &Interval) -> f32 {
     i.weight / (i.end - i.start + 1) as f32
+}
+
+/// Returns, for each register, the cost of its memory relative to other registers: less for a constant, which most instructions
+/// read without a load of its own, and more for a variable. A loop carries variables from one iteration to the next, which
+/// would begin with waiting for memory.
+fn weights(f: &Function) -> Vec<f32> {
+    let mut weights: Vec<f32> = f.constants().iter().map(|c| if c.is_some() { 0.25 } else { 1.0 }).collect();
+    let mut assigned = vec![false; f.regs.len()];
+    for dst in f.blocks.iter().flat_map(|b| &b.insts).filter_map(Inst::def) {
+        if std::mem::replace(&mut assigned[dst.0 as usize], true) {
+            weights[dst.0 as usize] = 4.0;
+        }
+    }
+    weights
 }
 
 /// Returns, for each register, whether it is a vector of AVX-512 that only one constant assigns.

@@ -1,6 +1,7 @@
 //! Vectors in functions that need AVX-512: instructions on all vectors, whose booleans are masks.
 
 use super::avx512_codes as codes;
+use super::booleans::as_limit;
 use super::emitter::{Emitter, K6, K7, RAX, V12, V13, V14, V15, is_wide, mask, r32, r64, v, xmm};
 use crate::ir::{BinaryOp, Inst, Reg, Relation, Scalar, Type, UnaryOp};
 use iced_x86::{Code, Instruction, Register};
@@ -34,7 +35,12 @@ impl Emitter<'_> {
                 self.set_mask(*dst, to);
             }
             Inst::Select { dst, condition, a, b } => self.wide_select(*dst, *condition, *a, *b),
-            Inst::Load { .. } | Inst::Store { .. } | Inst::Call { .. } => {
+            Inst::Load { .. }
+            | Inst::Store { .. }
+            | Inst::Sequence { .. }
+            | Inst::Choose { .. }
+            | Inst::Shuffle { .. }
+            | Inst::Call { .. } => {
                 unreachable!("other functions emit these")
             }
         }
@@ -95,7 +101,13 @@ impl Emitter<'_> {
         let ty = self.ty(dst);
         let code = codes::binary(op, ty);
         let to = self.target(dst, V15);
-        let limits = matches!(op, BinaryOp::Maximum | BinaryOp::Minimum) && ty.scalar.is_float();
+        let mut limits = matches!(op, BinaryOp::Maximum | BinaryOp::Minimum) && ty.scalar.is_float();
+        let (mut a, mut b) = (a, b);
+        if limits && [a, b].iter().any(|r| self.is_ordinary(*r)) {
+            // The instruction returns its second operand if that is NaN.
+            (a, b) = if self.is_ordinary(a) { (a, b) } else { (b, a) };
+            limits = false;
+        }
         if !limits && !matches!(op, BinaryOp::Least | BinaryOp::Greatest) {
             // The second operand can be in memory.
             let swaps = op.is_commutative() && self.in_memory(a).is_some();
@@ -192,6 +204,22 @@ impl Emitter<'_> {
         let (x, y) = (self.vector(a, V13), self.vector(b, V14));
         let to = self.target(dst, V15);
         self.masked(Instruction::with3(codes::blend(ty), v(ty, to), v(ty, y), v(ty, x)), c, false);
+        self.set_vector(dst, to);
+    }
+
+    pub(super) fn wide_choose(&mut self, relation: Relation, dst: Reg, [x, y]: [Reg; 2], [a, b]: [Reg; 2]) {
+        let (compared, ty) = (self.ty(x), self.ty(dst));
+        if let Some((op, first, second)) = as_limit(relation, ty, [x, y], [a, b]) {
+            let (first, second) = (self.vector(first, V13), self.vector(second, V14));
+            let to = self.target(dst, V15);
+            self.op3(codes::binary(op, ty), v(ty, to), v(ty, first), v(ty, second));
+            return self.set_vector(dst, to);
+        }
+        let (x, y) = (self.vector(x, V13), self.vector(y, V14));
+        self.compare_to(K6, relation, compared, x, y);
+        let (a, b) = (self.vector(a, V13), self.vector(b, V14));
+        let to = self.target(dst, V15);
+        self.masked(Instruction::with3(codes::blend(ty), v(ty, to), v(ty, b), v(ty, a)), K6, false);
         self.set_vector(dst, to);
     }
 

@@ -2,7 +2,7 @@
 
 use super::codes;
 use super::emitter::{Emitter, V12, V13, V14, V15, r32, v, xmm};
-use crate::ir::{Reg, Relation, Scalar, Type};
+use crate::ir::{BinaryOp, Reg, Relation, Scalar, Type};
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 /// Returns the instruction that extends bytes to the elements of a vector.
@@ -12,6 +12,22 @@ fn extend_bytes(ty: Type) -> Code {
         (4, _) => Code::VEX_Vpmovzxbd_xmm_xmmm32,
         (_, 32) => Code::VEX_Vpmovzxbq_ymm_xmmm32,
         _ => Code::VEX_Vpmovzxbq_xmm_xmmm16,
+    }
+}
+
+/// Returns the instruction that a choice between the two values that it compares is, and its operands. That instruction is `x` if
+/// it is less (or greater) than `y`, and otherwise `y`, also if one of them is NaN.
+pub(super) fn as_limit(
+    relation: Relation,
+    ty: Type,
+    [x, y]: [Reg; 2],
+    [a, b]: [Reg; 2],
+) -> Option<(BinaryOp, Reg, Reg)> {
+    match () {
+        () if relation != Relation::Lt || !ty.scalar.is_float() => None,
+        () if [a, b] == [x, y] => Some((BinaryOp::Minimum, x, y)),
+        () if [a, b] == [y, x] => Some((BinaryOp::Maximum, y, x)),
+        () => None,
     }
 }
 
@@ -27,14 +43,15 @@ impl Emitter<'_> {
         self.add(Instruction::with3(Code::VEX_Vpextrw_r32m16_xmm_imm8, to, xmm(n), 0u32));
     }
 
-    /// Assigns whether the elements of two vectors are in a relation.
-    pub(super) fn vector_relation(&mut self, relation: Relation, dst: Reg, a: Reg, b: Reg) {
+    /// Sets the elements of a machine register to -1 where two values are in a relation and to 0 elsewhere, or the reverse.
+    /// Returns whether it is the reverse.
+    fn relation_to(&mut self, to: u8, relation: Relation, a: Reg, b: Reg) -> bool {
         let ty = self.ty(a);
         let (x, y) = (self.vector(a, V13), self.vector(b, V14));
         let mut inverted = false;
         if ty.scalar.is_float() {
             let (code, predicate) = (codes::float_compare(ty), codes::float_predicate(relation));
-            self.add(Instruction::with4(code, v(ty, V15), v(ty, x), v(ty, y), predicate));
+            self.add(Instruction::with4(code, v(ty, to), v(ty, x), v(ty, y), predicate));
         } else {
             let (equal, greater) = codes::integer_compares(ty);
             let (code, x, y) = match relation {
@@ -43,8 +60,35 @@ impl Emitter<'_> {
                 Relation::Le | Relation::LeUnsigned => (greater, x, y),
             };
             inverted = !matches!(relation, Relation::Eq | Relation::Lt);
-            self.op3(code, v(ty, V15), v(ty, x), v(ty, y));
+            self.op3(code, v(ty, to), v(ty, x), v(ty, y));
         }
+        inverted
+    }
+
+    /// Assigns the elements of `a` where `x` and `y` are in a relation, and those of `b` elsewhere.
+    pub(super) fn choose(&mut self, relation: Relation, dst: Reg, [x, y]: [Reg; 2], [a, b]: [Reg; 2]) {
+        let ty = self.ty(dst);
+        if self.is_avx512(ty) {
+            return self.wide_choose(relation, dst, [x, y], [a, b]);
+        }
+        if let Some((op, first, second)) = as_limit(relation, ty, [x, y], [a, b]) {
+            let (first, second) = (self.vector(first, V13), self.vector(second, V14));
+            let to = self.target(dst, V15);
+            self.op3(codes::vector_binary(op, ty), v(ty, to), v(ty, first), v(ty, second));
+            return self.set_vector(dst, to);
+        }
+        let inverted = self.relation_to(V12, relation, x, y);
+        let (a, b) = if inverted { (b, a) } else { (a, b) };
+        let (a, b) = (self.vector(a, V13), self.vector(b, V14));
+        let to = self.target(dst, V15);
+        self.add(Instruction::with4(codes::blend(ty), v(ty, to), v(ty, b), v(ty, a), v(ty, V12)));
+        self.set_vector(dst, to);
+    }
+
+    /// Assigns whether the elements of two vectors are in a relation.
+    pub(super) fn vector_relation(&mut self, relation: Relation, dst: Reg, a: Reg, b: Reg) {
+        let ty = self.ty(a);
+        let inverted = self.relation_to(V15, relation, a, b);
         self.narrow_mask(ty);
         let to = self.target(dst, V15);
         if inverted {

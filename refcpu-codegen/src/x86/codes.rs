@@ -37,6 +37,9 @@ const MINIMUM: Forms = forms!(VEX_Vminss_xmm_xmm_xmmm32 VEX_Vminsd_xmm_xmm_xmmm6
 const FMA: Forms = forms!(VEX_Vfmadd231ss_xmm_xmm_xmmm32 VEX_Vfmadd231sd_xmm_xmm_xmmm64
     VEX_Vfmadd231ps_xmm_xmm_xmmm128 VEX_Vfmadd231pd_xmm_xmm_xmmm128
     VEX_Vfmadd231ps_ymm_ymm_ymmm256 VEX_Vfmadd231pd_ymm_ymm_ymmm256);
+const FMA_213: Forms = forms!(VEX_Vfmadd213ss_xmm_xmm_xmmm32 VEX_Vfmadd213sd_xmm_xmm_xmmm64
+    VEX_Vfmadd213ps_xmm_xmm_xmmm128 VEX_Vfmadd213pd_xmm_xmm_xmmm128
+    VEX_Vfmadd213ps_ymm_ymm_ymmm256 VEX_Vfmadd213pd_ymm_ymm_ymmm256);
 /// On the low elements of registers, these instructions give the same results as on single elements.
 const COMPARE: Forms = forms!(VEX_Vcmpps_xmm_xmm_xmmm128_imm8 VEX_Vcmppd_xmm_xmm_xmmm128_imm8
     VEX_Vcmpps_xmm_xmm_xmmm128_imm8 VEX_Vcmppd_xmm_xmm_xmmm128_imm8
@@ -140,6 +143,11 @@ pub(super) fn vector_binary(op: BinaryOp, ty: Type) -> Code {
 /// Returns the instruction for `dst = dst + a * b`.
 pub(super) fn fma(ty: Type) -> Code {
     form(&FMA, ty)
+}
+
+/// Returns the instruction for `dst = dst * a + b`.
+pub(super) fn fma_213(ty: Type) -> Code {
+    form(&FMA_213, ty)
 }
 
 /// Returns the instruction that compares elements of floats, with a predicate as immediate.

@@ -95,15 +95,29 @@ pub(super) struct Emitter<'a> {
     pub(super) allocation: &'a Allocation,
     /// The largest value of each register for which it is known.
     largest: Vec<Option<u64>>,
+    /// The bits of each register that is a constant.
+    pub(super) constants: Vec<Option<u64>>,
     code: Vec<Instruction>,
     labels: u64,
     bound: Option<Label>,
+    /// The constants that follow the code.
+    pool: Vec<(Label, Vec<u8>)>,
     error: Option<IcedError>,
 }
 
 impl<'a> Emitter<'a> {
     pub(super) fn new(f: &'a Function, allocation: &'a Allocation) -> Self {
-        Self { f, allocation, largest: f.largest(), code: Vec::new(), labels: 0, bound: None, error: None }
+        Self {
+            f,
+            allocation,
+            largest: f.largest(),
+            constants: f.constants(),
+            code: Vec::new(),
+            labels: 0,
+            bound: None,
+            pool: Vec::new(),
+            error: None,
+        }
     }
 
     /// Adds an instruction.
@@ -152,8 +166,25 @@ impl<'a> Emitter<'a> {
         self.add(Instruction::with_branch(code, to.0));
     }
 
+    /// Returns the operand for constant bytes, which follow the code.
+    pub(super) fn pooled(&mut self, bytes: &[u8]) -> MemoryOperand {
+        let label = match self.pool.iter().find(|(_, b)| b == bytes) {
+            Some((label, _)) => *label,
+            None => {
+                let label = self.label();
+                self.pool.push((label, bytes.to_vec()));
+                label
+            }
+        };
+        MemoryOperand::with_base_displ(Register::RIP, label.0 as i64)
+    }
+
     /// Returns the machine code, without the gaps of unencodable instructions.
-    pub(super) fn finish(self) -> Result<Vec<u8>, Error> {
+    pub(super) fn finish(mut self) -> Result<Vec<u8>, Error> {
+        for (label, bytes) in std::mem::take(&mut self.pool) {
+            self.bind(label);
+            bytes.chunks(16).for_each(|part| self.add(Instruction::with_declare_byte(part)));
+        }
         let encoding = |e: IcedError| Error::Encoding(e.to_string());
         if let Some(e) = self.error {
             return Err(encoding(e));
@@ -166,6 +197,16 @@ impl<'a> Emitter<'a> {
 
     pub(super) fn ty(&self, r: Reg) -> Type {
         self.f.type_of(r)
+    }
+
+    /// Returns whether a register is a constant float that is neither zero nor NaN.
+    pub(super) fn is_ordinary(&self, r: Reg) -> bool {
+        let Some(bits) = self.constants[r.0 as usize] else { return false };
+        let size = match self.ty(r).scalar {
+            Scalar::F32 => f64::from(f32::from_bits(bits as u32)).abs(),
+            _ => f64::from_bits(bits).abs(),
+        };
+        size > 0.0
     }
 
     fn place(&self, r: Reg) -> Place {

@@ -3,7 +3,7 @@
 use super::codes;
 use super::emitter::{Emitter, Label, RAX, RCX, V12, V13, V14, V15, is_wide, r32, r64, v, xmm};
 use crate::ir::{BinaryOp, Reg, Relation, Scalar, Type, UnaryOp};
-use iced_x86::{Code, Instruction};
+use iced_x86::{Code, Instruction, MemoryOperand};
 
 impl Emitter<'_> {
     pub(super) fn vector_constant(&mut self, dst: Reg, bits: u64) {
@@ -32,9 +32,25 @@ impl Emitter<'_> {
 
     pub(super) fn vector_binary(&mut self, op: BinaryOp, dst: Reg, a: Reg, b: Reg) {
         let ty = self.ty(dst);
-        let (x, y) = (self.vector(a, V13), self.vector(b, V14));
         let code = codes::vector_binary(op, ty);
         let to = self.target(dst, V15);
+        let limits =
+            matches!(op, BinaryOp::Maximum | BinaryOp::Minimum | BinaryOp::Least | BinaryOp::Greatest);
+        if !(limits && ty.scalar.is_float()) {
+            let bitwise = matches!(op, BinaryOp::And | BinaryOp::Or | BinaryOp::Xor);
+            let swaps = op.is_commutative() && self.operand_in_memory(a, !bitwise).is_some();
+            let (a, b) = if swaps { (b, a) } else { (a, b) };
+            let x = self.vector(a, V13);
+            match self.operand_in_memory(b, !bitwise) {
+                Some(b) => self.add(Instruction::with3(code, v(ty, to), v(ty, x), b)),
+                None => {
+                    let y = self.vector(b, V14);
+                    self.op3(code, v(ty, to), v(ty, x), v(ty, y));
+                }
+            }
+            return self.set_vector(dst, to);
+        }
+        let (x, y) = (self.vector(a, V13), self.vector(b, V14));
         if matches!(op, BinaryOp::Least | BinaryOp::Greatest) {
             // With its operands swapped, the instruction returns the first value if one is NaN or both are zero.
             self.op3(code, v(ty, V15), v(ty, y), v(ty, x));
@@ -42,7 +58,9 @@ impl Emitter<'_> {
             self.add(Instruction::with4(codes::blend(ty), v(ty, to), v(ty, V15), v(ty, y), v(ty, V12)));
             return self.set_vector(dst, to);
         }
-        if !(ty.scalar.is_float() && matches!(op, BinaryOp::Maximum | BinaryOp::Minimum)) {
+        if self.is_ordinary(a) || self.is_ordinary(b) {
+            // The instruction returns its second operand if that is NaN.
+            let (x, y) = if self.is_ordinary(a) { (x, y) } else { (y, x) };
             self.op3(code, v(ty, to), v(ty, x), v(ty, y));
             return self.set_vector(dst, to);
         }
@@ -59,10 +77,29 @@ impl Emitter<'_> {
         self.set_vector(dst, to);
     }
 
+    /// Returns the operand for a value in memory if an instruction reads no more than the value: all instructions on vectors of 8
+    /// bytes and all but arithmetic on single elements read 16 bytes.
+    fn operand_in_memory(&self, r: Reg, is_arithmetic: bool) -> Option<MemoryOperand> {
+        let ty = self.ty(r);
+        let is_whole = if ty.lanes == 1 { is_arithmetic } else { ty.size() >= 16 };
+        self.in_memory(r).filter(|_| is_whole)
+    }
+
     pub(super) fn fma(&mut self, dst: Reg, a: Reg, b: Reg, c: Reg) {
         let ty = self.ty(dst);
         let (x, y) = (self.vector(a, V13), self.vector(b, V14));
         let own = self.target(dst, V15);
+        if own == x || own == y {
+            let other = if own == x { y } else { x };
+            match self.operand_in_memory(c, true) {
+                Some(c) => self.add(Instruction::with3(codes::fma_213(ty), v(ty, own), v(ty, other), c)),
+                None => {
+                    let z = self.vector(c, V15);
+                    self.op3(codes::fma_213(ty), v(ty, own), v(ty, other), v(ty, z));
+                }
+            }
+            return self.set_vector(dst, own);
+        }
         let to = if own == x || own == y { V15 } else { own };
         let z = self.vector(c, to);
         if to != z {

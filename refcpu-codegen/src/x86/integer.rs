@@ -60,6 +60,17 @@ impl Emitter<'_> {
     fn shift(&mut self, op: BinaryOp, dst: Reg, a: Reg, b: Reg) {
         let ty = self.ty(dst);
         let width = 8 * ty.size() as u32;
+        if let Some(distance) = self.constants[b.0 as usize].filter(|d| *d < u64::from(width)) {
+            let code = match op {
+                BinaryOp::ShiftLeft => wide(ty, Code::Shl_rm32_imm8, Code::Shl_rm64_imm8),
+                BinaryOp::ShiftRight => wide(ty, Code::Shr_rm32_imm8, Code::Shr_rm64_imm8),
+                _ => wide(ty, Code::Sar_rm32_imm8, Code::Sar_rm64_imm8),
+            };
+            let to = self.target(dst, RAX);
+            self.general_into(a, to);
+            self.add(Instruction::with2(code, r(ty, to), distance as i32));
+            return self.set_general(dst, to);
+        }
         let x = self.general(a, RAX);
         self.general_into(b, RCX);
         let compare = wide(ty, Code::Cmp_rm32_imm32, Code::Cmp_rm64_imm32);

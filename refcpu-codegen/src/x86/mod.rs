@@ -15,6 +15,7 @@ mod codes;
 mod emitter;
 mod float;
 mod integer;
+mod shuffle;
 
 use crate::ir::{
     Access, Block, End, Error, Function, Inst, InstructionSet, Liveness, Reg, Scalar, Type, UnaryOp,
@@ -172,6 +173,9 @@ fn instruction(e: &mut Emitter<'_>, inst: &Inst) {
     match inst {
         Inst::Load { dst, at } => return load(e, *dst, at),
         Inst::Store { src, at } => return store(e, *src, at),
+        Inst::Sequence { dst, first } => return e.sequence(*dst, *first),
+        Inst::Choose { relation, dst, x, y, a, b } => return e.choose(*relation, *dst, [*x, *y], [*a, *b]),
+        Inst::Shuffle { dst, a, b, lanes } => return e.shuffle(*dst, [*a, *b], lanes),
         _ => {}
     }
     let mut vectors = inst.def().is_some_and(|r| e.is_avx512(e.ty(r)));
@@ -208,7 +212,12 @@ fn instruction(e: &mut Emitter<'_>, inst: &Inst) {
             e.select_elements(*dst, *condition, *a, *b);
         }
         Inst::Select { dst, condition, a, b } => e.select_vector(*dst, *condition, *a, *b),
-        Inst::Load { .. } | Inst::Store { .. } | Inst::Call { .. } => {
+        Inst::Load { .. }
+        | Inst::Store { .. }
+        | Inst::Sequence { .. }
+        | Inst::Choose { .. }
+        | Inst::Shuffle { .. }
+        | Inst::Call { .. } => {
             unreachable!("other functions emit these")
         }
     }

@@ -98,6 +98,27 @@ impl Constant {
             _ => self.as_integer() == Some(1),
         }
     }
+
+    /// Returns the reciprocal of a constant with equal elements, if these are powers of two: division by them is exactly the
+    /// multiplication by their reciprocals.
+    pub fn exact_reciprocal(&self) -> Option<Self> {
+        let element = self.element()?;
+        let exact = |x: f64, smallest: f64| {
+            let is_power = x.to_bits() & ((1 << 52) - 1) == 0 && x.is_normal();
+            (is_power && x.recip().abs() >= smallest && x.abs() >= smallest).then(|| x.recip())
+        };
+        let bytes = match self.shape.dtype {
+            DType::F32 => {
+                let x = f64::from(f32::from_le_bytes(element.try_into().ok()?));
+                (exact(x, f64::from(f32::MIN_POSITIVE))? as f32).to_le_bytes().to_vec()
+            }
+            DType::F64 => {
+                exact(f64::from_le_bytes(element.try_into().ok()?), f64::MIN_POSITIVE)?.to_le_bytes().to_vec()
+            }
+            _ => return None,
+        };
+        Some(Self::splat(self.shape.clone(), bytes))
+    }
 }
 
 impl Operation for Constant {

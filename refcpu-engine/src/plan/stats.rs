@@ -1,7 +1,10 @@
 //! Estimates the cost of a run of a plan from its graph.
 
-use super::Plan;
-use crate::graph::{Graph, Node, Shape};
+use super::{Plan, Step};
+use crate::graph::{Graph, Node, Op, Shape, ValueId, ops};
+use refcpu_kernels::DType;
+use refcpu_kernels::region::Direction;
+use refcpu_kernels::tile::TileOp;
 
 /// The estimated cost of one run on one lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,6 +30,12 @@ const PRODUCTS_PER_NS: f64 = 40.0;
 const BYTES_PER_NS: f64 = 16.0;
 const TRANSCENDENTAL_NS: f64 = 0.3;
 const INSTRUCTION_NS: f64 = 50.0;
+/// The approximate time of an operation of a loop that runs on the register machine, which has no steps, and the operations per
+/// nanosecond in it. Most of its arrays are in registers.
+const SMALL_INSTRUCTION_NS: f64 = 0.5;
+const SMALL_PER_NS: f64 = 16.0;
+/// The number of operations that take as long as a transcendental function.
+const PER_TRANSCENDENTAL: f64 = 16.0;
 
 impl Stats {
     /// Returns an equal part of the cost for each of several devices, each of which has all constants.
@@ -52,32 +61,94 @@ impl Plan {
             constant_bytes: self.program.constants.iter().map(|c| c.bytes.len()).sum(),
             ..Stats::default()
         };
-        add_graph(&mut stats, &self.graph, 1.0);
+        // A loop that did not become a small one is a list of steps with jumps.
+        let has_jumps = self.program.steps.iter().any(|s| matches!(s, Step::Jump(_) | Step::Branch { .. }));
+        let once = Weights { times: 1.0, runs: 1.0, is_small: false };
+        add_graph(&mut stats, &self.graph, once, !has_jumps);
         stats
     }
 }
 
-fn add_graph(stats: &mut Stats, graph: &Graph, times: f64) {
+/// The weights of the operations of a graph in the cost of a program.
+#[derive(Clone, Copy)]
+struct Weights {
+    /// The number of times that cost analysis counts an operation.
+    times: f64,
+    /// The number of times that an operation runs, which is more precise.
+    runs: f64,
+    /// `true` for the operations of a loop that runs on the register machine.
+    is_small: bool,
+}
+
+fn add_graph(stats: &mut Stats, graph: &Graph, weights: Weights, small_loops: bool) {
     for node in graph.nodes() {
-        add_node(stats, graph, node, times);
+        add_node(stats, graph, node, weights, small_loops);
     }
 }
 
-fn add_node(stats: &mut Stats, graph: &Graph, node: &Node, times: f64) {
+fn add_node(stats: &mut Stats, graph: &Graph, node: &Node, weights: Weights, small_loops: bool) {
     let x: Vec<&Shape> = node.operands.iter().map(|v| graph.shape(*v)).collect();
     let y: Vec<&Shape> = node.results().map(|v| graph.shape(v)).collect();
+    let Weights { times, runs, is_small } = weights;
+    let is_loop = matches!(node.op, Op::While(_));
+    let known = known_trips(graph, node);
     for (often, body) in node.op.operation().runs(&y) {
-        add_graph(stats, body, times * often);
+        let inner = Weights {
+            times: times * often,
+            runs: runs * known.unwrap_or(often),
+            is_small: is_small || is_loop && small_loops,
+        };
+        add_graph(stats, body, inner, small_loops);
     }
     let Some(cost) = node.op.operation().cost(&x, &y) else { return };
     let bytes: f64 = x.iter().chain(&y).map(|shape| shape.bytes() as f64).sum();
     stats.flops += times * (cost.flops + cost.products);
     stats.transcendentals += times * cost.transcendentals;
     stats.bytes_accessed += times * bytes;
-    stats.nanoseconds += times
-        * (INSTRUCTION_NS
-            + cost.flops / ELEMENTWISE_PER_NS
-            + cost.products / PRODUCTS_PER_NS
-            + bytes / BYTES_PER_NS
-            + cost.transcendentals * TRANSCENDENTAL_NS);
+    stats.nanoseconds += runs
+        * if is_small {
+            let operations = cost.flops + cost.products + cost.transcendentals * PER_TRANSCENDENTAL;
+            SMALL_INSTRUCTION_NS + operations / SMALL_PER_NS
+        } else {
+            INSTRUCTION_NS
+                + cost.flops / ELEMENTWISE_PER_NS
+                + cost.products / PRODUCTS_PER_NS
+                + bytes / BYTES_PER_NS
+                + cost.transcendentals * TRANSCENDENTAL_NS
+        };
+}
+
+/// Returns the number of iterations of a loop with a counter that begins, ends and grows by constants.
+fn known_trips(graph: &Graph, node: &Node) -> Option<f64> {
+    let Op::While(ops::While { carried, condition, body }) = &node.op else { return None };
+    let test = condition.node_of(condition.results()[0])?;
+    let Op::Compare(ops::Compare(Direction::Lt, _)) = test.op else { return None };
+    let counter =
+        condition.parameters().iter().position(|p| *p == test.operands[0]).filter(|p| p < carried)?;
+    // A constant that a body uses is part of the body, or an invariant operand.
+    let of_body = |inner: &Graph, v: ValueId| {
+        integer(inner, v).or_else(|| {
+            let p = inner.parameters().iter().position(|p| *p == v).filter(|p| p >= carried)?;
+            integer(graph, node.operands[p])
+        })
+    };
+    let limit = of_body(condition, test.operands[1])?;
+    let next = body.node_of(body.results()[counter]).filter(|n| n.op == Op::Tile(TileOp::Add))?;
+    let step = match *next.operands {
+        [a, b] if a == body.parameters()[counter] => of_body(body, b)?,
+        [a, b] if b == body.parameters()[counter] => of_body(body, a)?,
+        _ => return None,
+    };
+    let start = integer(graph, node.operands[counter])?;
+    (step > 0.0).then(|| ((limit - start) / step).ceil().max(0.0))
+}
+
+/// Returns the value of a constant that is a single signed integer.
+fn integer(graph: &Graph, v: ValueId) -> Option<f64> {
+    let constant = graph.constant(v).filter(|c| c.shape.len() == 1)?;
+    match (constant.shape.dtype, &*constant.bytes) {
+        (DType::S32, bytes) => Some(f64::from(i32::from_le_bytes(bytes.try_into().ok()?))),
+        (DType::S64, bytes) => Some(i64::from_le_bytes(bytes.try_into().ok()?) as f64),
+        _ => None,
+    }
 }

@@ -119,7 +119,9 @@ impl Assembler {
                 MAX_CELLS * 8
             ));
         }
-        let count = cells_of(dtype, len);
+        // Vectors that are longer than the rest of an array can be loaded and stored too.
+        let bytes = cells_of(dtype, len) * 8;
+        let count = if bytes <= 64 { bytes.next_power_of_two() } else { bytes.next_multiple_of(64) } / 8;
         // Short arrays are aligned to cache lines.
         let start = if count > 2 { self.cells.next_multiple_of(8) } else { self.cells };
         if start + count > MAX_CELLS {
@@ -680,7 +682,8 @@ impl Assembler {
             .iter()
             .map(|l| l.ok_or_else(|| RegionError("a label is not bound".into())))
             .collect::<Result<_, _>>()?;
-        let mut cells = vec![0u64; self.cells.max(1)];
+        // Vectors that begin with the last elements of an array can be loaded.
+        let mut cells = vec![0u64; self.cells + 8];
         for (cell, bytes) in &self.initial {
             for (to, word) in cells[usize::from(*cell)..].iter_mut().zip(bytes.chunks(8)) {
                 let mut all = [0; 8];

@@ -197,6 +197,15 @@ fn horner<S: Single, const N: usize>(x: S, coefficients: [f32; N]) -> S {
     r
 }
 
+/// Splits twice `x` as [`split_ln2`] does, without waiting for the product.
+#[inline(always)]
+fn split_ln2_of_double<S: Single>(x: S) -> (S::Bits, S) {
+    let t = x.fma(x.of(2.0 * LOG2_E), x.of(ROUND));
+    let n = t - x.of(ROUND);
+    let r = n.fma(x.of(-LN_2_LO), n.fma(x.of(-LN_2_HI), x.of(2.0) * x));
+    (t.bits().plus(ROUND.to_bits().wrapping_neg()), r)
+}
+
 /// Splits `x` into `n` and `r` with x = n ln 2 + r, |r| <= ln 2 / 2; `n` also as an integer. |x| must be below 2^21.
 #[inline(always)]
 fn split_ln2<S: Single>(x: S) -> (S, S::Bits, S) {
@@ -356,14 +365,14 @@ pub(crate) fn tanh<S: Single>(x: S) -> S {
     let small = (u * x).fma(p, x);
     // 1 - 2 / (e^2a + 1), which is 1 for a >= 9.02. The sum e^2a + 1 consists of 2^n + 1 and the rest.
     let limit = x.of(9.1).when(x.of(9.1).lt(a), a);
-    let (_, n, r) = split_ln2(x.of(2.0) * limit);
+    let (n, r) = split_ln2_of_double(limit);
     let q = horner(r, [0.5, 0.166_665_2, 0.041_666_204, 0.008_368_918, 0.001_395_058_7]);
     let scale: S = exp2i(n);
     let sum = (r * r).fma(q, r).fma(scale, scale + one);
-    let inverse = one / sum;
-    let part = x.of(2.0) * inverse;
+    let part = x.of(2.0) / sum;
     let high = one - part;
     // The rounding errors of the division and of the subtraction.
+    let inverse = x.of(0.5) * part;
     let lost = if S::FMA { (-inverse).fma(sum, one) * part } else { x.of(0.0) };
     let large = (high + (((one - high) - part) - lost)).copysign(x);
     let value = small.copysign(x).when(a.lt(x.of(0.7)), large);

@@ -19,6 +19,9 @@ use refcpu_kernels::region::Val;
 /// The maximum number of elements of an array that a step computes.
 const LONGEST: usize = 2048;
 
+/// The number of elements from which an array is long: shorter ones are in registers.
+const LONG: usize = 32;
+
 /// A compiled loop, and the operands that it reads as arrays, by index.
 pub(super) struct Compiled {
     pub(super) code: SmallLoop,
@@ -28,6 +31,27 @@ pub(super) struct Compiled {
 /// Compiles a loop; returns `None` if it does not qualify. The results are the carried values, which contain the initial values
 /// before the loop.
 pub(super) fn small_loop(graph: &Graph, node: &Node) -> Option<Compiled> {
+    let mut in_place = InPlace::Allowed;
+    let first = compiled(graph, node, &mut in_place);
+    // An inner loop that reads an array after a change of it needs copies.
+    if first.is_some() || in_place == InPlace::Allowed {
+        first
+    } else {
+        compiled(graph, node, &mut InPlace::Refused)
+    }
+}
+
+/// Whether inner loops change long arrays in place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum InPlace {
+    Refused,
+    Allowed,
+    /// Allowed, and a loop does.
+    Used,
+}
+
+/// Compiles a loop; returns `None` if it does not qualify.
+fn compiled(graph: &Graph, node: &Node, in_place: &mut InPlace) -> Option<Compiled> {
     let Op::While(ops::While { carried, condition, body }) = &node.op else { return None };
     let shapes: Vec<&Shape> = node.operands.iter().map(|v| graph.shape(*v)).collect();
     if shapes.iter().any(|s| s.is_empty()) {
@@ -41,6 +65,7 @@ pub(super) fn small_loop(graph: &Graph, node: &Node) -> Option<Compiled> {
         calls: Vec::new(),
         versions: Vec::new(),
         depth: 0,
+        in_place,
     };
     let mut bound = Vec::new();
     let mut kept = Vec::new();
@@ -114,15 +139,16 @@ struct Operands<'a> {
     shapes: &'a [&'a Shape],
 }
 
-struct Lowering {
+struct Lowering<'a> {
     asm: Assembler,
     calls: Vec<Kernel>,
     /// For each array, the number of its changes so far.
     versions: Vec<u32>,
     depth: usize,
+    in_place: &'a mut InPlace,
 }
 
-impl Lowering {
+impl Lowering<'_> {
     /// Allocates cells for a value; returns `None` if the value is too large.
     fn small(&mut self, shape: &Shape) -> Option<Place> {
         if shape.len() > LONGEST { None } else { self.asm.cells(shape.dtype, shape.len()).ok() }
@@ -606,6 +632,18 @@ impl Lowering {
             match loc {
                 Loc::Array(held) if changes_in_place(body, j) && held.changing.is_some() => {
                     bound.push(self.bound(*loc)?);
+                }
+                loc if *self.in_place != InPlace::Refused
+                    && shape.len() >= LONG
+                    && changes_in_place(body, j) =>
+                {
+                    *self.in_place = InPlace::Used;
+                    let v = self.val(*loc, shape)?;
+                    let from = self.asm.full(v, shape.len()).ok()?;
+                    let place = self.small(shape)?;
+                    let array = self.asm.array_of(place).ok()?;
+                    initial.push((from, place));
+                    bound.push(Bound::Array(self.changing(array)));
                 }
                 loc => {
                     let v = self.val(*loc, shape)?;

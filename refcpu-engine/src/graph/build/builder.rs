@@ -302,6 +302,27 @@ mod tests {
     }
 
     #[test]
+    fn division_by_a_power_of_two_is_a_product() {
+        let quotient = |divisor: f32| {
+            let mut b = Builder::new();
+            let x = b.parameter(f32s(&[4]));
+            let c = b.constant(Constant::splat(f32s(&[4]), divisor.to_le_bytes().to_vec()));
+            let y = b.tile(TileOp::Divide, &[x, c]);
+            let node = b.graph().node_of(y).unwrap();
+            let bytes = &b.graph().constant(node.operands[1]).unwrap().bytes;
+            (node.op.clone(), f32::from_le_bytes((&**bytes).try_into().unwrap()))
+        };
+        for (divisor, reciprocal) in [(4.0, 0.25), (-0.5, -2.0), (f32::MIN_POSITIVE, 2f32.powi(126))] {
+            assert_eq!(quotient(divisor), (Op::Tile(TileOp::Multiply), reciprocal));
+        }
+        // The reciprocals of these are rounded, or are not normal numbers.
+        for divisor in [3.0, 0.0, 2f32.powi(127), 2f32.powi(-130), f32::INFINITY] {
+            assert_eq!(quotient(divisor), (Op::Tile(TileOp::Divide), divisor));
+        }
+        assert!(matches!(quotient(f32::NAN), (Op::Tile(TileOp::Divide), x) if x.is_nan()));
+    }
+
+    #[test]
     fn dead_nodes_go() {
         let mut b = Builder::new();
         let x = b.parameter(f32s(&[4]));

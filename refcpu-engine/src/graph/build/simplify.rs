@@ -96,6 +96,12 @@ impl Builder {
             TileOp::Multiply if is(b, Constant::is_one) => Some(a),
             TileOp::Multiply if is(a, Constant::is_one) => Some(b),
             TileOp::Divide if is(b, Constant::is_one) => Some(a),
+            // The product is the same number, and takes less time.
+            TileOp::Divide => {
+                let reciprocal = self.constant_of(b)?.exact_reciprocal()?;
+                let reciprocal = self.constant(reciprocal);
+                Some(self.tile(TileOp::Multiply, &[a, reciprocal]))
+            }
             // JAX lowers the arc tangent to this form. The kernel of the arc tangent is more accurate.
             TileOp::Atan2 if is(b, Constant::is_one) => Some(self.tile(TileOp::Atan, &[a])),
             TileOp::And | TileOp::Or if a == b => Some(a),

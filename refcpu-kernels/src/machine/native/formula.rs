@@ -40,6 +40,9 @@ impl Translation<'_> {
     /// Loads the elements of an operand from an index on, even if they are in registers.
     pub(super) fn loaded(&mut self, o: &Operand, index: usize, ty: Type) -> Reg {
         match self.code.arrays[usize::from(o.array.0)].base {
+            Base::Cells(cell) if self.elements.at(usize::from(cell) * 8).is_some() => {
+                self.element(o, index, ty)
+            }
             Base::Cells(cell) => {
                 let at = Access::fixed(self.cells, usize::from(cell) * 8 + index * ty.scalar.size());
                 let dst = self.f.reg(ty);

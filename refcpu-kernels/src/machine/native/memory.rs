@@ -1,6 +1,7 @@
 //! The translation of instructions on short arrays and windows.
 
 use super::SET;
+use super::homes::padded_pieces;
 use super::translate::Translation;
 use super::types::Storage;
 use crate::DType;
@@ -85,7 +86,7 @@ fn window_pieces(dtype: DType, w: &Window, repeats: bool) -> Option<Vec<Piece>> 
 }
 
 /// Returns the numbers of elements of vectors, the longest one first.
-fn vector_lanes(scalar: Scalar) -> [usize; 3] {
+pub(super) fn vector_lanes(scalar: Scalar) -> [usize; 3] {
     match scalar {
         Scalar::Bool => [8, 4, 2],
         _ => [SET.vector() / scalar.size(), 16 / scalar.size(), 8 / scalar.size()],
@@ -149,6 +150,13 @@ impl Translation<'_> {
         let w = &self.code.windows[usize::from(i.x)];
         let Some((pieces, register)) = self.movable(w, i.dst, true) else { return self.interpreted(at, i) };
         let Some(indices) = self.indices(w) else { return self.interpreted(at, i) };
+        let array = self.offset_in_cells(w).and_then(|offset| self.elements.at(offset));
+        if let Some((home, _)) = array {
+            if indices.is_empty() {
+                return self.load_of_elements(home, w, i.dst);
+            }
+            self.store_array(home);
+        }
         if let Some(ty) = register {
             let dst = self.target(i.dst, ty);
             let at = self.place_in(w, w.runs[0], &indices);
@@ -177,6 +185,13 @@ impl Translation<'_> {
         let w = &self.code.windows[usize::from(i.x)];
         let Some((pieces, register)) = self.movable(w, i.a, false) else { return self.interpreted(at, i) };
         let Some(indices) = self.indices(w) else { return self.interpreted(at, i) };
+        let array = self.offset_in_cells(w).and_then(|offset| self.elements.at(offset));
+        if let Some((home, _)) = array {
+            return match *indices {
+                [] => self.store_to_elements(home, w, i.a),
+                [index, ..] => self.store_chosen(home, index, w.outside, i.a),
+            };
+        }
         let after = (w.outside == Outside::Skip && !indices.is_empty()).then(|| self.skip_outside(&indices));
         let in_cells = self.offset_in_cells(w);
         for p in pieces {
@@ -196,7 +211,7 @@ impl Translation<'_> {
             self.forget();
         }
         if let Some(after) = after {
-            self.f.end(End::Jump(after));
+            self.end(End::Jump(after));
             self.begin(after);
         }
     }
@@ -213,7 +228,7 @@ impl Translation<'_> {
             }
             let b = self.constant(Type::one(Scalar::I64), i.limit);
             let then = self.f.block();
-            self.f.end(End::Compare { relation: Relation::LeUnsigned, a, b, then, otherwise: after });
+            self.end(End::Compare { relation: Relation::LeUnsigned, a, b, then, otherwise: after });
             self.begin(then);
         }
         after
@@ -221,6 +236,9 @@ impl Translation<'_> {
 
     pub(super) fn copy(&mut self, at: usize, i: &Instr) {
         let (to, from) = self.code.copies[usize::from(i.x)];
+        if self.copy_elements(&to, &from) {
+            return;
+        }
         let Some(pieces) = moved_pieces(to.dtype, to.bytes()) else { return self.interpreted(at, i) };
         for (offset, ty) in pieces {
             let value = self.read_cells(usize::from(from.cell) * 8 + offset, ty);
@@ -238,6 +256,9 @@ impl Translation<'_> {
             return self.interpreted(at, i);
         };
         let one = self.value(from.cell, scalar);
+        if let Some((home, 0)) = self.elements.at(usize::from(to.cell) * 8) {
+            return self.repeat_element(home, one);
+        }
         for (offset, ty) in pieces(scalar, to.len) {
             let value = self.repeated(one, ty);
             self.write_cells(usize::from(to.cell) * 8 + offset, value);
@@ -249,6 +270,9 @@ impl Translation<'_> {
         if ty.lanes == 1 && self.f.type_of(a) == ty {
             return a;
         }
+        if let Some(bits) = self.constant_bits(a) {
+            return self.constant(ty, bits);
+        }
         let dst = self.f.reg(ty);
         self.f.push(Inst::Unary { op: UnaryOp::Splat, dst, a });
         dst
@@ -257,7 +281,8 @@ impl Translation<'_> {
     pub(super) fn vector(&mut self, at: usize, i: &Instr) {
         let v = &self.code.vectors[usize::from(i.x)];
         let Some(op) = tile_operation(v.opcode, v.to, v.from) else { return self.interpreted(at, i) };
-        let Some(pieces) = vector_pieces(op, v.n) else { return self.interpreted(at, i) };
+        let is_padded = self.elements.at(usize::from(v.dst.cell) * 8).is_some();
+        let Some(pieces) = vector_pieces(op, v.n, is_padded) else { return self.interpreted(at, i) };
         let (dst, mut src) = (v.dst, v.src);
         if is_swapped(v.opcode) {
             src.swap(0, 1);
@@ -290,13 +315,16 @@ impl Translation<'_> {
 }
 
 /// Returns the first elements and the numbers of elements of the vectors in which the code performs an operation on arrays of `n`
-/// elements, or `None` if it does not.
-fn vector_pieces(op: Arithmetic, n: usize) -> Option<Vec<(usize, u8)>> {
+/// elements, or `None` if it does not. If `is_padded`, the last vector may have more elements than are left.
+fn vector_pieces(op: Arithmetic, n: usize, is_padded: bool) -> Option<Vec<(usize, u8)>> {
     let longest = (0..op.arity()).map(|k| op.operand(k)).chain([op.result()]).max_by_key(|s| s.size())?;
     if n * longest.size() > MAX_BYTES {
         return None;
     }
-    let pieces: Vec<(usize, u8)> =
-        pieces(longest, n).into_iter().map(|(offset, ty)| (offset / longest.size(), ty.lanes)).collect();
+    let pieces: Vec<(usize, u8)> = if is_padded {
+        padded_pieces(longest, n).into_iter().map(|(first, ty)| (first, ty.lanes)).collect()
+    } else {
+        pieces(longest, n).into_iter().map(|(offset, ty)| (offset / longest.size(), ty.lanes)).collect()
+    };
     pieces.iter().all(|(_, lanes)| op.is_defined(*lanes, SET)).then_some(pieces)
 }

@@ -4,7 +4,9 @@
 //! [`refcpu_codegen`], whose registers hold the cells that only single elements use, and compiled. Whenever the code pauses, the
 //! cells contain these values again, so that interpreter and machine code can continue each other's work.
 
+mod elements;
 mod formula;
+mod homes;
 mod memory;
 mod products;
 mod reductions;

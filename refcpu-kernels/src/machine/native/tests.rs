@@ -96,6 +96,54 @@ impl Generator {
     }
 }
 
+impl Generator {
+    /// Moves elements of an array in cells, or one of them. Returns the result.
+    fn movement(&mut self, values: &[Val], len: usize, counter: Place) -> Val {
+        let v = values[self.r.below(values.len())];
+        let from = self.asm.full(v, len).unwrap();
+        let to = self.asm.cells(v.dtype(), len).unwrap();
+        let [source, target] = [from, to].map(|p| self.asm.array_of(p).unwrap());
+        let chosen = [Start { index: counter, limit: len - 1, step: 1 }];
+        match self.r.below(5) {
+            0 => {
+                let (first, step) = (self.r.below(len), self.r.below(len) + 1);
+                let runs: Vec<usize> = (0..len).map(|i| (first + i * step) % len).collect();
+                self.asm.load(source, &[], &runs, 1, to).unwrap();
+            }
+            1 => {
+                let part = self.asm.cells(v.dtype(), 1 + self.r.below(len)).unwrap();
+                let rest = len - part.len() + 1;
+                let [read, written] = [(); 2].map(|()| self.r.below(rest));
+                self.asm.copy(from, to).unwrap();
+                self.asm.load(source, &[], &[read], part.len(), part).unwrap();
+                self.asm.store(target, &[], &[written], part.len(), Outside::Clamp, part).unwrap();
+            }
+            2 => {
+                let one = self.asm.cells(v.dtype(), 1).unwrap();
+                let index = [Start { index: counter, limit: len - 1, step: 1 }];
+                let outside = [Outside::Clamp, Outside::Skip][self.r.below(2)];
+                self.asm.load(source, &[], &[self.r.below(len)], 1, one).unwrap();
+                self.asm.copy(from, to).unwrap();
+                self.asm.store(target, &index, &[0], 1, outside, one).unwrap();
+            }
+            3 => {
+                let one = self.asm.cells(v.dtype(), 1).unwrap();
+                self.asm.load(source, &chosen, &[0], 1, one).unwrap();
+                return self.asm.value(one).unwrap();
+            }
+            _ => {
+                let part = 1 + self.r.below(len);
+                let moving = [Start { index: counter, limit: len - part, step: 1 }];
+                let read = self.asm.cells(v.dtype(), part).unwrap();
+                self.asm.load(source, &moving, &[0], part, read).unwrap();
+                self.asm.copy(from, to).unwrap();
+                self.asm.store(target, &moving, &[0], part, Outside::Clamp, read).unwrap();
+            }
+        }
+        self.asm.value(to).unwrap()
+    }
+}
+
 /// Generates a program: a loop over values of one length, with branches, windows and operations.
 fn generate(seed: u64) -> Code {
     let mut g = Generator { r: Random(seed * 0x9e37_79b9 + 77), asm: Assembler::new(4, 4) };
@@ -121,6 +169,10 @@ fn generate(seed: u64) -> Code {
     for _ in 0..2 + g.r.below(14) {
         if let Some(v) = g.operation(&values) {
             values.push(v);
+        }
+        if g.r.below(3) == 0 {
+            let moved = g.movement(&values, len, counter);
+            values.push(moved);
         }
         if g.r.below(4) == 0 {
             let v = values[g.r.below(values.len())];
@@ -279,8 +331,8 @@ fn machine_code_continues_a_loop_that_the_interpreter_began() {
 
 type Kernel<'a> = &'a dyn Fn(&[Src<'_>], &mut [Dst<'_>]);
 
-/// Runs a program that makes one call, interpreted and as machine code, and compares the results.
-fn same_in_both(code: &Code, outputs: &[(DType, usize)], kernel: Kernel<'_>) {
+/// Runs a program that makes one call per iteration, interpreted and as machine code, and compares the results.
+fn same_in_both(code: &Code, outputs: &[(DType, usize)], iterations: u32, kernel: Kernel<'_>) {
     let mut calls = 0;
     let mut found: Vec<Vec<Vec<u8>>> = Vec::new();
     for compiled in [false, true] {
@@ -303,7 +355,7 @@ fn same_in_both(code: &Code, outputs: &[(DType, usize)], kernel: Kernel<'_>) {
         run(code, &[], &mut writes, &mut call, &|| false).unwrap();
         found.push(bytes);
     }
-    assert_eq!(calls, 1, "machine code calls no kernel: {code:?}");
+    assert_eq!(calls, iterations, "machine code calls no kernel: {code:?}");
     assert!(found.iter().all(|f| *f == found[0]), "{found:?} by {code:?}");
 }
 
@@ -329,23 +381,41 @@ fn same_as_kernel_from(
 ) {
     let len = dims.map(|d| d.iter().product::<usize>());
     let mut r = Random(seed + 5);
-    let mut asm = Assembler::new(0, 1);
-    let places = [0, 1].map(|k| {
-        let bytes = match init.filter(|_| k == 1) {
-            Some(init) => of_integer(dtype, init),
-            None => r.rounded(dtype, len[k]),
-        };
-        let place = asm.constant(dtype, &bytes).unwrap();
-        asm.array_of(place).unwrap()
+    let bytes = [0, 1].map(|k| match init.filter(|_| k == 1) {
+        Some(init) => of_integer(dtype, init),
+        None => r.rounded(dtype, len[k]),
     });
-    let result = asm.cells(dtype, len[2]).unwrap();
-    let array = asm.array_of(result).unwrap();
-    let reads = [(places[0], dims[0]), (places[1], dims[1])];
-    asm.call(0, Some(formula), &reads, &[(array, dims[2])]).unwrap();
-    let out = asm.write(0, dtype, len[2]).unwrap();
-    asm.store(out, &[], &[0], len[2], Outside::Clamp, result).unwrap();
-    let code = asm.finish().unwrap();
-    same_in_both(&code, &[(dtype, len[2])], &|r, w| kernel(r, w[0].reborrow()));
+    // Arrays that a loop writes are in registers.
+    for iterations in [1, 3] {
+        let mut asm = Assembler::new(0, 1);
+        let mut places = [0, 1].map(|k| asm.constant(dtype, &bytes[k]).unwrap());
+        let (zero, counter, top) =
+            (asm.constant(DType::S32, &[0; 4]).unwrap(), asm.cells(DType::S32, 1).unwrap(), asm.label());
+        asm.copy(zero, counter).unwrap();
+        asm.bind(top);
+        asm.enter();
+        if iterations > 1 {
+            places = [0, 1].map(|k| {
+                let place = asm.cells(dtype, len[k]).unwrap();
+                asm.copy(places[k], place).unwrap();
+                place
+            });
+        }
+        let arrays = places.map(|p| asm.array_of(p).unwrap());
+        let result = asm.cells(dtype, len[2]).unwrap();
+        let array = asm.array_of(result).unwrap();
+        let reads = [(arrays[0], dims[0]), (arrays[1], dims[1])];
+        asm.call(0, Some(formula), &reads, &[(array, dims[2])]).unwrap();
+        if iterations > 1 {
+            count(&mut asm, counter, iterations, top);
+        } else {
+            asm.leave();
+        }
+        let out = asm.write(0, dtype, len[2]).unwrap();
+        asm.store(out, &[], &[0], len[2], Outside::Clamp, result).unwrap();
+        let code = asm.finish().unwrap();
+        same_in_both(&code, &[(dtype, len[2])], iterations as u32, &|r, w| kernel(r, w[0].reborrow()));
+    }
 }
 
 fn of_integer(dtype: DType, value: u8) -> Vec<u8> {
@@ -466,7 +536,7 @@ fn extremes_are_the_first_ones_as_in_the_kernel() {
                         asm.store(out, &[], &[0], rows, Outside::Clamp, place).unwrap();
                     }
                     let code = asm.finish().unwrap();
-                    same_in_both(&code, &[(dtype, rows), (index, rows)], &|r, w| {
+                    same_in_both(&code, &[(dtype, rows), (index, rows)], 1, &|r, w| {
                         let [values, indices] = w else { panic!("two results") };
                         let (values, indices) = (values.reborrow(), indices.reborrow());
                         crate::reduce::arg_reduce(&Pool::inline(), op, r[0], values, indices, 1);

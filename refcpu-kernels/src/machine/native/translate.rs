@@ -1,5 +1,6 @@
 //! The translation of a program to a function.
 
+use super::elements::Elements;
 use super::scalar::arithmetic;
 use super::types::{Storage, storage};
 use super::{ENDED, FAILED, MachineCode, STEPS, STEPS_WITH_CALLS};
@@ -10,7 +11,7 @@ use refcpu_codegen::{
     Access, Array, BinaryOp, Block, Compiled, End, Error, Function, Inst, Reg, Relation, Scalar, Type,
     UnaryOp,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The number of instructions of the code from which operations on arrays become calls, so that compiling takes milliseconds.
 const MAX_CODE: usize = 12_000;
@@ -35,8 +36,9 @@ pub(super) struct Translation<'a> {
     storage: Vec<Storage>,
     /// The registers by cell.
     registers: HashMap<Cell, Reg>,
-    /// The registers of constants.
-    constants: HashMap<(Cell, Scalar), Reg>,
+    /// The registers of constants by type and bits, and the bits by register.
+    constants: HashMap<(Type, u64), Reg>,
+    constant_bits: HashMap<Reg, u64>,
     /// The iterations until the next pause.
     left: Reg,
     one: Reg,
@@ -51,9 +53,24 @@ pub(super) struct Translation<'a> {
     /// The blocks in which the code pauses, and the entries at which it continues.
     pauses: Vec<(Block, usize)>,
     /// The registers of cells.
-    variables: HashSet<Reg>,
+    pub(super) variables: HashSet<Reg>,
+    /// The arrays in registers.
+    pub(super) elements: Elements,
     /// The values of memory in cells that the present block knows, by offset and type.
-    known: HashMap<(usize, Type), Reg>,
+    pub(super) known: HashMap<(usize, Type), Reg>,
+}
+
+/// Returns the register of a constant.
+fn hoisted(
+    f: &mut Function,
+    constants: &mut HashMap<(Type, u64), Reg>,
+    known: &mut HashMap<Reg, u64>,
+    ty: Type,
+    bits: u64,
+) -> Reg {
+    let r = *constants.entry((ty, bits)).or_insert_with(|| f.reg(ty));
+    known.insert(r, bits);
+    r
 }
 
 /// Returns whether a jump ends an iteration.
@@ -82,6 +99,8 @@ impl<'a> Translation<'a> {
         entries.sort_unstable();
         entries.dedup();
         let starts = entries.iter().map(|_| f.block()).collect();
+        let storage = storage(code);
+        let elements = Elements::new(code, &storage);
         let [left, one, zero] = [(); 3].map(|()| f.reg(Type::one(Scalar::I64)));
         Self {
             code,
@@ -90,9 +109,11 @@ impl<'a> Translation<'a> {
             control,
             arrays,
             outside,
-            storage: storage(code),
+            storage,
+            elements,
             registers: HashMap::new(),
             constants: HashMap::new(),
+            constant_bits: HashMap::new(),
             left,
             one,
             zero,
@@ -131,7 +152,7 @@ impl<'a> Translation<'a> {
             if targets.binary_search(&at).is_ok() {
                 let block = self.block_of(at);
                 if open {
-                    self.f.end(End::Jump(block));
+                    self.end(End::Jump(block));
                 }
                 self.begin(block);
             }
@@ -150,18 +171,18 @@ impl<'a> Translation<'a> {
         match i.op {
             Op::Nop => {}
             Op::End => {
-                self.f.end(End::Return(ENDED));
+                self.end(End::Return(ENDED));
                 return false;
             }
             Op::Jump => {
                 let to = self.block_of(target);
-                self.f.end(End::Jump(to));
+                self.end(End::Jump(to));
                 return false;
             }
             Op::JumpIfNot => {
                 let condition = self.value(i.a, Scalar::Bool);
                 let (then, otherwise) = (self.f.block(), self.block_of(target));
-                self.f.end(End::If { condition, then, otherwise });
+                self.end(End::If { condition, then, otherwise });
                 self.begin(then);
             }
             Op::JumpIf => {
@@ -224,12 +245,13 @@ impl<'a> Translation<'a> {
     fn back_jump(&mut self, target: usize, end: impl FnOnce(Block, Block) -> End) {
         let to = self.block_of(target);
         let (edge, pause, after) = (self.f.block(), self.f.block(), self.f.block());
-        self.f.end(end(edge, after));
+        let end = end(edge, after);
+        self.end(end);
         self.begin(edge);
         self.order.push(pause);
         self.f.push(Inst::Binary { op: BinaryOp::Subtract, dst: self.left, a: self.left, b: self.one });
         let (a, b) = (self.left, self.zero);
-        self.f.end(End::Compare { relation: Relation::Ne, a, b, then: to, otherwise: pause });
+        self.end(End::Compare { relation: Relation::Ne, a, b, then: to, otherwise: pause });
         self.pauses.push((pause, self.number(target as u16)));
         self.begin(after);
     }
@@ -240,19 +262,28 @@ impl<'a> Translation<'a> {
         for (k, target) in to[..to.len() - 1].iter().enumerate() {
             let b = self.constant(Type::one(Scalar::I32), k as u64);
             let (then, otherwise) = (self.block_of(usize::from(*target)), self.f.block());
-            self.f.end(End::Compare { relation: Relation::Eq, a, b, then, otherwise });
+            self.end(End::Compare { relation: Relation::Eq, a, b, then, otherwise });
             self.begin(otherwise);
         }
         let last = self.block_of(usize::from(to[to.len() - 1]));
-        self.f.end(End::Jump(last));
+        self.end(End::Jump(last));
         false
     }
 
-    /// Returns a new register with a constant.
+    /// Returns a register with a constant, which is assigned once before all other blocks.
     pub(super) fn constant(&mut self, ty: Type, bits: u64) -> Reg {
-        let dst = self.f.reg(ty);
-        self.f.push(Inst::Constant { dst, bits });
-        dst
+        hoisted(&mut self.f, &mut self.constants, &mut self.constant_bits, ty, bits)
+    }
+
+    /// Returns the bits of a register that is a constant.
+    pub(super) fn constant_bits(&self, r: Reg) -> Option<u64> {
+        self.constant_bits.get(&r).copied()
+    }
+
+    /// Ends a block, after assigning the variables of arrays that the block has changed.
+    pub(super) fn end(&mut self, end: End) {
+        self.assign_variables();
+        self.f.end(end);
     }
 
     pub(super) fn storage(&self, cell: Cell) -> Storage {
@@ -277,8 +308,8 @@ impl<'a> Translation<'a> {
                 self.register(cell, own)
             }
             Storage::Constant => {
-                let f = &mut self.f;
-                *self.constants.entry((cell, ty)).or_insert_with(|| f.reg(Type::one(ty)))
+                let bits = self.code.cells[usize::from(cell)] & (u64::MAX >> (64 - 8 * ty.size()));
+                self.constant(Type::one(ty), bits)
             }
             Storage::Memory => self.read_cells(usize::from(cell) * 8, Type::one(ty)),
         }
@@ -311,11 +342,8 @@ impl<'a> Translation<'a> {
 
     /// Adds the instructions of an operation on elements or vectors.
     pub(super) fn operation(&mut self, op: Arithmetic, dst: Reg, values: [Reg; 3]) {
-        op.emit(&mut self.f, dst, values, |f, ty, bits| {
-            let dst = f.reg(ty);
-            f.push(Inst::Constant { dst, bits });
-            dst
-        });
+        let (constants, known) = (&mut self.constants, &mut self.constant_bits);
+        op.emit(&mut self.f, dst, values, |f, ty, bits| hoisted(f, constants, known, ty, bits));
     }
 
     /// Returns the type in which whole cells are moved to a cell.
@@ -325,7 +353,8 @@ impl<'a> Translation<'a> {
             Storage::Register(ty) => Some(ty),
             _ => None,
         });
-        types.next().unwrap_or(Scalar::I64)
+        let of_array = |c: &Cell| self.elements.scalar_of_cell(*c);
+        types.next().or_else(|| std::iter::once(&dst).chain(from).find_map(of_array)).unwrap_or(Scalar::I64)
     }
 
     fn mov(&mut self, i: &Instr) {
@@ -355,17 +384,19 @@ impl<'a> Translation<'a> {
                 }
             }
         }
+        self.store_read_arrays(i);
         self.known.clear();
         let a = self.f.reg(Type::one(Scalar::I64));
         self.f.push(Inst::Call { dst: a, number: at as u32 });
         if i.op == Op::Call {
             let (then, otherwise) = (self.f.block(), self.f.block());
             let (relation, b) = (Relation::Eq, self.zero);
-            self.f.end(End::Compare { relation, a, b, then, otherwise });
+            self.end(End::Compare { relation, a, b, then, otherwise });
             self.begin(otherwise);
-            self.f.end(End::Return(FAILED));
+            self.end(End::Return(FAILED));
             self.begin(then);
         }
+        self.load_written_arrays(i);
         for cell in self.code.writes_of(i).unwrap_or(0..0) {
             let cell = cell as Cell;
             if let Storage::Register(ty) = self.storage(cell) {
@@ -377,17 +408,20 @@ impl<'a> Translation<'a> {
 
     /// Adds the blocks that load registers where the code starts, and store them where it pauses.
     fn entries(&mut self) {
+        self.f.remove_unused();
+        self.f.join_selections();
         let bodies: Vec<Block> = self.entries.iter().map(|e| self.blocks[&usize::from(*e)]).collect();
         let needed = self.f.needed_at(&bodies);
-        let cells: HashMap<Reg, (Cell, bool)> = (self.registers.iter().map(|(cell, r)| (*r, (*cell, true))))
-            .chain(self.constants.iter().map(|((cell, _), r)| (*r, (*cell, false))))
-            .collect();
-        let at = |cell: Cell| Access::fixed(self.cells, usize::from(cell) * 8);
+        let cells: HashMap<Reg, usize> =
+            (self.registers.iter().map(|(cell, r)| (*r, usize::from(*cell) * 8)))
+                .chain(self.elements.variables())
+                .collect();
+        let at = |offset: usize| Access::fixed(self.cells, offset);
         for ((start, body), needed) in self.starts.iter().zip(&bodies).zip(&needed) {
             self.f.select(*start);
             for r in needed {
-                if let Some((cell, _)) = cells.get(r) {
-                    self.f.push(Inst::Load { dst: *r, at: at(*cell) });
+                if let Some(offset) = cells.get(r) {
+                    self.f.push(Inst::Load { dst: *r, at: at(*offset) });
                 }
             }
             self.f.end(End::Jump(*body));
@@ -395,18 +429,18 @@ impl<'a> Translation<'a> {
         for (block, entry) in &self.pauses {
             self.f.select(*block);
             for r in &needed[*entry] {
-                if let Some((cell, true)) = cells.get(r) {
-                    self.f.push(Inst::Store { src: *r, at: at(*cell) });
+                if let Some(offset) = cells.get(r) {
+                    self.f.push(Inst::Store { src: *r, at: at(*offset) });
                 }
             }
             self.f.end(End::Return(*entry as u32 + 1));
         }
-        self.dispatch();
+        self.dispatch(&needed);
         self.f.arrange(&self.order);
     }
 
     /// Adds the first blocks, which choose the entry.
-    fn dispatch(&mut self) {
+    fn dispatch(&mut self, needed: &[Vec<Reg>]) {
         let body = std::mem::take(&mut self.order);
         let first = self.f.block();
         self.begin(first);
@@ -414,20 +448,30 @@ impl<'a> Translation<'a> {
         for (dst, bits) in [(self.left, u64::from(steps)), (self.one, 1), (self.zero, 0)] {
             self.f.push(Inst::Constant { dst, bits });
         }
+        let constants: BTreeSet<Reg> = needed.iter().flatten().copied().collect();
+        for dst in constants {
+            if let Some(bits) = self.constant_bits(dst) {
+                self.f.push(Inst::Constant { dst, bits });
+            }
+        }
         let a = self.f.reg(Type::one(Scalar::I64));
         self.f.push(Inst::Load { dst: a, at: Access::fixed(self.control, 0) });
         for (number, then) in self.starts.clone().into_iter().enumerate().skip(1) {
-            let b = self.constant(Type::one(Scalar::I64), number as u64);
+            let b = self.f.reg(Type::one(Scalar::I64));
+            self.f.push(Inst::Constant { dst: b, bits: number as u64 });
             let otherwise = self.f.block();
-            self.f.end(End::Compare { relation: Relation::Eq, a, b, then, otherwise });
+            self.end(End::Compare { relation: Relation::Eq, a, b, then, otherwise });
             self.begin(otherwise);
         }
-        self.f.end(End::Jump(self.starts[0]));
+        self.end(End::Jump(self.starts[0]));
         self.order.extend(self.starts.iter().copied().chain(body));
     }
 
     /// Returns the value of memory in cells.
     pub(super) fn read_cells(&mut self, offset: usize, ty: Type) -> Reg {
+        if let Some((home, first)) = self.elements.at(offset) {
+            return self.read_elements(home, first, ty);
+        }
         if let Some(r) = self.known.get(&(offset, ty)) {
             return *r;
         }
@@ -439,6 +483,9 @@ impl<'a> Translation<'a> {
 
     /// Writes a value to memory in cells.
     pub(super) fn write_cells(&mut self, offset: usize, src: Reg) {
+        if let Some((home, first)) = self.elements.at(offset) {
+            return self.write_elements(home, first, src);
+        }
         let ty = self.f.type_of(src);
         self.f.push(Inst::Store { src, at: Access::fixed(self.cells, offset) });
         let end = offset + ty.size();
