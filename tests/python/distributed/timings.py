@@ -1,4 +1,5 @@
-"""Times an all-reduce over the devices of all processes, one of each: process 0 prints the size in bytes and the time in microseconds.
+"""Times an all-reduce over one device of each process: process 0 prints the size in bytes, and the median and the smallest time
+in microseconds.
 
     python timings.py ADDRESS INDEX COUNT
 """
