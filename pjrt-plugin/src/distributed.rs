@@ -1,10 +1,10 @@
 //! Computations of several processes: the exchange of data before the first program runs.
 //!
 //! A host that runs one computation in several processes passes a [`KeyValueStore`] to each client. A client that declares
-//! [`MULTI_PROCESS`](crate::PjrtClient::MULTI_PROCESS) creates a [`Processes`] from its [`ClientConfig`]. It exchanges the devices
-//! of all processes ([`Processes::devices`]), and then whatever its transport needs to connect them, such as network addresses
-//! ([`Processes::exchange`]). The store is for small values before and between programs; arrays of programs need a transport of the
-//! device's own.
+//! [`MULTI_PROCESS`](crate::PjrtClient::MULTI_PROCESS) creates a [`Processes`] from its [`ClientConfig`]. It exchanges the
+//! devices of all processes ([`Processes::devices`]), and then whatever its transport needs to connect them, such as network
+//! addresses ([`Processes::exchange`]). The store is for small values before and between programs; arrays of programs need a
+//! transport of the device's own.
 //!
 //! ```
 //! # use std::collections::HashMap;
@@ -142,8 +142,8 @@ impl Processes {
     ///
     /// # Errors
     ///
-    /// Returns DEADLINE_EXCEEDED, with the process that is missing, if a process does not come in time; ALREADY_EXISTS if the name
-    /// has been used; or any other error of the store.
+    /// Returns DEADLINE_EXCEEDED, with the process that is missing, if a process does not come in time; ALREADY_EXISTS if the
+    /// name has been used; or any other error of the store.
     pub fn exchange(&self, name: &str, value: &[u8]) -> Result<Vec<Vec<u8>>> {
         self.store.put(&self.key(&format!("{name}/{}", self.index)), value)?;
         self.collect(name, |from| format!("{name}/{from}"), value)

@@ -1,11 +1,11 @@
 //! Connections between the processes of a computation, over [Gloo](https://github.com/pytorch/gloo).
 //!
-//! Gloo is a C++ library. `shim/gloo.cc` contains the few functions of it that this crate needs, as C functions; `cargo xtask gloo`
-//! builds them into a shared library. This crate loads that library at run time, so that neither building a plugin nor running
-//! one process needs Gloo.
+//! Gloo is a C++ library. `shim/gloo.cc` contains the few functions of it that this crate needs, as C functions; `cargo xtask
+//! gloo` builds them into a shared library. This crate loads that library at run time, so that neither building a plugin nor
+//! running one process needs Gloo.
 //!
-//! A [`Mesh`] connects each process with every other over TCP, and transfers bytes between any two of them. The processes exchange
-//! the addresses at which they listen by other means, such as the key-value store of a host:
+//! A [`Mesh`] connects each process with every other over TCP, and transfers bytes between any two of them. The processes
+//! exchange the addresses at which they listen by other means, such as the key-value store of a host:
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -26,9 +26,9 @@
 //! # Ok::<(), refcpu_gloo::Error>(())
 //! ```
 //!
-//! A mesh is whole or broken. It breaks when the connection to any process breaks, because this process has ended, or when a process
-//! calls [`Mesh::fail`]. Then all transfers on all processes fail with the first reason that the process has learned, which names the
-//! process that failed. A broken mesh stays broken.
+//! A mesh is whole or broken. It breaks when the connection to any process breaks, because this process has ended, or when a
+//! process calls [`Mesh::fail`]. Then all transfers on all processes fail with the first reason that the process has learned,
+//! which names the process that failed. A broken mesh stays broken.
 
 #![deny(unsafe_code)]
 
@@ -40,8 +40,8 @@ pub use mesh::{Listener, Mesh};
 
 /// A transfer of bytes between this process and another.
 ///
-/// The n-th send to a process with a tag belongs to the n-th receive with that tag on the other side, from this process. Both must
-/// have the same size.
+/// The n-th send to a process with a tag belongs to the n-th receive with that tag on the other side, from this process. Both
+/// must have the same size.
 #[derive(Debug)]
 pub struct Transfer<'a> {
     /// The index of the other process.

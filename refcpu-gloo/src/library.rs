@@ -131,8 +131,8 @@ impl Library {
             Error::Library(format!("the library {} cannot be loaded: {reason}", path.display()))
         };
         let name: &OsStr = path.as_os_str();
-        // SAFETY: the library is built from `shim/gloo.cc`. It and Gloo have no initializers besides those of C++'s streams and of
-        // their constants.
+        // SAFETY: the library is built from `shim/gloo.cc`. It and Gloo have no initializers besides those of C++'s streams and
+        // of their constants.
         let library = unsafe { libloading::Library::new(name) }.map_err(failed)?;
         // SAFETY: a library with these names has the functions of `shim/gloo.h`; the version is checked before they are called.
         let functions = unsafe { Functions::load(&library) }.map_err(failed)?;
@@ -266,8 +266,8 @@ impl Connections {
         };
         let list: Vec<RawTransfer> = transfers.iter_mut().map(raw).collect();
         let (mut peer, mut started) = (-1, ptr::null_mut());
-        // SAFETY: the library only reads memory that is sent. All memory is borrowed until this function returns, and `guard` frees
-        // the transfers before that. The other processes exist.
+        // SAFETY: the library only reads memory that is sent. All memory is borrowed until this function returns, and `guard`
+        // frees the transfers before that. The other processes exist.
         let message = unsafe {
             let start = self.library.functions.start;
             start(self.mesh, list.as_ptr(), list.len(), &raw mut peer, &raw mut started)
@@ -343,8 +343,8 @@ impl Started {
         let raw = *self.lock();
         let limit = limit.map_or(-1, |limit| i64::try_from(limit.as_millis()).unwrap_or(i64::MAX));
         let (mut outcome, mut peer) = (ABORTED, -1);
-        // SAFETY: `Waiter::wait` is the only caller. It borrows the transfers, so `with_transfers` frees them later. The lock is not
-        // held, because `abort` ends the waiting.
+        // SAFETY: `Waiter::wait` is the only caller. It borrows the transfers, so `with_transfers` frees them later. The lock is
+        // not held, because `abort` ends the waiting.
         let message = unsafe {
             let wait = self.library.functions.wait;
             wait(raw, limit, &raw mut outcome, &raw mut peer)

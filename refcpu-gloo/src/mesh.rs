@@ -26,8 +26,8 @@ pub struct Listener {
 
 impl Listener {
     /// Listens for connections of the other processes. `index` is the index of this process, and `count` the number of processes.
-    /// `host` is a name or an address of this machine, which selects the network interface; the default is the machine's host name.
-    /// `limit` limits the time that the process waits for each connection.
+    /// `host` is a name or an address of this machine, which selects the network interface; the default is the machine's host
+    /// name. `limit` limits the time that the process waits for each connection.
     ///
     /// # Errors
     ///
@@ -55,8 +55,8 @@ impl Listener {
         self.connections.address(peer)
     }
 
-    /// Connects this process to all others. `addresses` has, for each process, the [`address`](Self::address) that this process has
-    /// of this one. All processes must call this at about the same time.
+    /// Connects this process to all others. `addresses` has, for each process, the [`address`](Self::address) that this process
+    /// has of this one. All processes must call this at about the same time.
     ///
     /// # Errors
     ///
@@ -157,10 +157,10 @@ impl Mesh {
         self.shared.transfer(transfers, || Ok(()))
     }
 
-    /// Does the same as [`transfer`](Self::transfer) for two lists, but calls a function as soon as the transfers of the first list
-    /// are complete. If the function returns an error, the transfers of the second list are abandoned, and the memory into which
-    /// they receive may contain anything. The processes on the other side must abandon them too, as they do if the function makes
-    /// the same decision on all of them.
+    /// Does the same as [`transfer`](Self::transfer) for two lists, but calls a function as soon as the transfers of the first
+    /// list are complete. If the function returns an error, the transfers of the second list are abandoned, and the memory into
+    /// which they receive may contain anything. The processes on the other side must abandon them too, as they do if the function
+    /// makes the same decision on all of them.
     ///
     /// # Errors
     ///
@@ -232,8 +232,8 @@ impl Shared {
         Error::Broken(self.lock().broken.clone().unwrap_or_else(|| "the connections are closed".to_owned()))
     }
 
-    /// Returns the error of transfers whose connection to a process is broken. The process may have closed it because another one has
-    /// failed. The watcher knows: it has received the reason before.
+    /// Returns the error of transfers whose connection to a process is broken. The process may have closed it because another one
+    /// has failed. The watcher knows: it has received the reason before.
     fn lost(self: &Arc<Self>, peer: usize, message: &str) -> Error {
         let is_whole = |state: &mut State| state.broken.is_none() && !state.is_closed;
         let waited = self.changed.wait_timeout_while(self.lock(), REASON_LIMIT, is_whole);
@@ -262,8 +262,8 @@ impl Shared {
         state.teller = teller.spawn(move || shared.tell(&reason)).ok();
     }
 
-    /// Tells the other processes why the mesh is broken, and closes the connections. Gloo would otherwise use a processor to wait for
-    /// data that arrives for transfers that have been abandoned.
+    /// Tells the other processes why the mesh is broken, and closes the connections. Gloo would otherwise use a processor to wait
+    /// for data that arrives for transfers that have been abandoned.
     fn tell(&self, reason: &str) {
         let mut bytes = [0; REASON_SIZE];
         let mut end = reason.len().min(REASON_SIZE);

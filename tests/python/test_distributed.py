@@ -84,6 +84,13 @@ def test_a_slow_process_is_waited_for():
         assert found and (process == 2 or float(found[1]) > 10), output
 
 
+def test_a_program_that_fails_on_one_process_fails_on_all_with_its_error():
+    outputs = outcomes("exhausted")
+    assert "s: RESOURCE_EXHAUSTED" in outputs[2], outputs[2]
+    for output in outputs[:2]:
+        assert re.search(r"s: UNAVAILABLE: process 2: the program 'jit_.*' failed: .*memory", output), output
+
+
 def test_programs_that_differ_are_found_on_all_processes_which_can_go_on():
     outputs = outcomes("different")
     for output in outputs:

@@ -16,8 +16,11 @@ pub(crate) struct GlooOptions {
     /// Run the tests of several processes, and compare with XLA's CPU backend over Gloo
     #[arg(long)]
     test: bool,
-    /// Test this build of refcpu instead of building it
-    #[arg(long, value_name = "FILE", requires = "test")]
+    /// Time all-reduces in two and four processes, beside XLA's CPU backend over Gloo
+    #[arg(long)]
+    times: bool,
+    /// Use this build of refcpu instead of building it
+    #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
 }
 
@@ -50,20 +53,28 @@ pub(crate) fn library() -> Result<PathBuf> {
     Ok(library)
 }
 
-/// Builds the library, and runs its tests.
+/// Builds the library, and runs its tests and timings.
 pub(crate) fn build(options: &GlooOptions) -> Result<()> {
     let gloo = library()?;
     println!("{}", gloo.display());
-    if !options.test {
+    if !options.test && !options.times {
         return Ok(());
     }
-    run(cargo().args(["test", "--quiet", "--package", "refcpu-gloo"]).env("REFCPU_GLOO", &gloo))?;
     let venv = Venv::of_tests()?;
     let refcpu = workspace::release_refcpu(options.library.as_deref())?;
-    let mut command = venv.python();
-    command.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "test_distributed.py"]);
-    command.current_dir(root().join("tests/python")).env("TEST_DISTRIBUTED", "all");
-    run(with_libraries(&mut command, &refcpu, &gloo))
+    if options.test {
+        run(cargo().args(["test", "--quiet", "--package", "refcpu-gloo"]).env("REFCPU_GLOO", &gloo))?;
+        let mut command = venv.python();
+        command.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "test_distributed.py"]);
+        command.current_dir(root().join("tests/python")).env("TEST_DISTRIBUTED", "all");
+        run(with_libraries(&mut command, &refcpu, &gloo))?;
+    }
+    if options.times {
+        let mut command = venv.python();
+        command.arg(root().join("tests/python/distributed/compare_times.py"));
+        run(with_libraries(&mut command, &refcpu, &gloo))?;
+    }
+    Ok(())
 }
 
 /// Trains in several processes, and kills some of them.

@@ -235,8 +235,8 @@ impl Launch {
         self.is_refused.store(true, Ordering::Relaxed);
         let own = self.cluster.mesh.index();
         Err(format!(
-            "the processes run different programs: process {own} runs {}, process {peer} runs {other}. All processes must launch the same programs in the \
-             same order",
+            "the processes run different programs: process {own} runs {}, process {peer} runs {other}. All \
+             processes must launch the same programs in the same order",
             self.header
         ))
     }

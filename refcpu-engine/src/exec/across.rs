@@ -1,8 +1,8 @@
 //! Collectives of programs whose lanes run on several nodes.
 //!
-//! The nodes exchange operands, or the parts of them that other nodes need, and each node computes the results of its own lanes. A
-//! reduction combines the operands in the order of the group, wherever they are, so the results are those of one process, bit by bit.
-//! In an all-reduce of a large array, each node reduces one part of the array, and sends it to the others.
+//! The nodes exchange operands, or the parts of them that other nodes need, and each node computes the results of its own lanes.
+//! A reduction combines the operands in the order of the group, wherever they are, so the results are those of one process, bit
+//! by bit. In an all-reduce of a large array, each node reduces one part of the array, and sends it to the others.
 
 use super::collective::{combined, joined, part, part_dims, read, reduced, write};
 use super::groups::processes;

@@ -6,11 +6,11 @@ use crate::plan::Plan;
 
 /// The connection of a run with the runs of the same program on other nodes.
 pub trait Transport: Sync {
-    /// Executes transfers at the same time, and returns when all of them are complete. A node without a part in a collective calls
-    /// this without transfers.
+    /// Executes transfers at the same time, and returns when all of them are complete. A node without a part in a collective
+    /// calls this without transfers.
     ///
-    /// The n-th send of this run to a node with a tag belongs to the n-th receive of that node's run with this tag from this node,
-    /// and has the same size.
+    /// The n-th send of this run to a node with a tag belongs to the n-th receive of that node's run with this tag from this
+    /// node, and has the same size.
     ///
     /// # Errors
     /// Returns an error if another node has failed.

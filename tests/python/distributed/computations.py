@@ -1,4 +1,4 @@
-"""One process of a distributed computation: computes values over the devices of all processes, and writes those of its own devices.
+"""One process of a distributed computation: computes values over the devices of all, and writes those of its own devices.
 
     python computations.py ADDRESS INDEX COUNT OUTPUT [NAME...]
 
@@ -109,8 +109,8 @@ def large_psum():
 @computation
 def psum_along_axes():
     x = split(numbers(4, 6), grid, P("x", "y"))
-    sums = [mapped(lambda x, axes=axes: jax.lax.psum(x, axes), grid, P("x", "y"), P("x", "y"))(x) for axes in ("x", "y", ("x", "y"))]
-    return tuple(sums)
+    both = P("x", "y")
+    return tuple(mapped(lambda x, axes=axes: jax.lax.psum(x, axes), grid, both, both)(x) for axes in ("x", "y", ("x", "y")))
 
 
 @computation

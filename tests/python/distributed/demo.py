@@ -89,7 +89,7 @@ def main():
     for count, value in accuracies.items():
         print(f"accuracy with {count}: {value:.2f} %")
         if value < LEAST_ACCURACY or abs(value - accuracies[1]) > MAX_DIFFERENCE:
-            sys.exit(f"expected at least {LEAST_ACCURACY} %, and a difference of at most {MAX_DIFFERENCE} points from one process")
+            sys.exit(f"expected at least {LEAST_ACCURACY} %, and at most {MAX_DIFFERENCE} points more or less than with one")
     times = []
     for number in range(kills):
         times.append(kill_one(program, (2, 4)[number % 2]))

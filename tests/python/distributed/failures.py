@@ -17,11 +17,15 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 address, index, count, case = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+fails = index == count - 1
+if case == "exhausted" and fails:
+    # Enough for the argument, but not for the result in addition.
+    os.environ["REFCPU_MEMORY_LIMIT"] = str(6 << 20)
 jax.distributed.initialize(address, num_processes=count, process_id=index, initialization_timeout=60)
 mesh = jax.sharding.Mesh(np.array(jax.devices()), "i")
 sharding = NamedSharding(mesh, P("i"))
-x = jax.make_array_from_callback((len(jax.devices()), 4), sharding, lambda place: np.ones((1, 4), np.float32))
-fails = index == count - 1
+width = 1 << 20 if case == "exhausted" else 4
+x = jax.make_array_from_callback((count, width), sharding, lambda place: np.ones((1, width), np.float32))
 
 
 def over_all(function):
@@ -29,7 +33,8 @@ def over_all(function):
 
 
 total = over_all(lambda x: jax.lax.psum(x, "i"))
-total(x).block_until_ready()
+if case != "exhausted":
+    total(x).block_until_ready()
 
 if case == "killed" and fails:
     os.kill(os.getpid(), signal.SIGKILL)

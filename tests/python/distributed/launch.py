@@ -26,8 +26,8 @@ def environment(platform: str, devices: int) -> dict[str, str]:
 
 
 def start(program: list[str], processes: int, devices: int, platform: str) -> list[subprocess.Popen]:
-    """Starts a Python program in several processes. Its first arguments are the address at which they meet, the index of the process
-    and the number of processes."""
+    """Starts a Python program in several processes. Its first arguments are the address at which they meet, the index of the
+    process and the number of processes."""
     address = free_address()
     script, *arguments = program
     return [

@@ -40,13 +40,13 @@ use crate::shape::Shape;
 /// Sends buffers from one client to another (`PJRT_CrossHostTransfers_Extension`), through host memory. See the
 /// [example](crate::ext#example).
 ///
-/// Between clients of one process, the SDK does it: `impl CrossHostTransfers for MyClient {}`. A buffer that is not received occupies
-/// memory until the process ends. Hosts assume that a plugin with this extension supports copies between all processes, so a client
-/// with [`MULTI_PROCESS`](PjrtClient::MULTI_PROCESS) implements the two methods with its transport. The older functions of the
-/// extension, with descriptors, work only within a process.
+/// Between clients of one process, the SDK does it: `impl CrossHostTransfers for MyClient {}`. A buffer that is not received
+/// occupies memory until the process ends. Hosts assume that a plugin with this extension supports copies between all processes,
+/// so a client with [`MULTI_PROCESS`](PjrtClient::MULTI_PROCESS) implements the two methods with its transport. The older
+/// functions of the extension, with descriptors, work only within a process.
 pub trait CrossHostTransfers: PjrtClient {
-    /// Sends an array to another process, where the client receives it with the same transfer, and calls `done`. The bytes are dense
-    /// and row-major. If they are an error, the receiver must fail too. The default returns UNIMPLEMENTED.
+    /// Sends an array to another process, where the client receives it with the same transfer, and calls `done`. The bytes are
+    /// dense and row-major. If they are an error, the receiver must fail too. The default returns UNIMPLEMENTED.
     fn send_to_process(&self, transfer: RemoteTransfer, bytes: Result<Vec<u8>>, done: Sent) {
         drop(bytes);
         done(Err(no_transport::<Self>(transfer)));
