@@ -627,3 +627,30 @@ fn inner_loops_change_arrays_of_their_own() {
         }
     }
 }
+
+#[test]
+fn the_estimated_duration_of_a_loop_counts_its_iterations() {
+    let nanoseconds = |steps: u32| {
+        let text = format!(
+            "func.func public @main(%arg0: {V}) -> {V} {{
+             %zero = stablehlo.constant dense<0> : {I}
+             %0:2 = stablehlo.while(%i = %zero, %x = %arg0) : {I}, {V}
+             cond {{
+               %n = stablehlo.constant dense<{steps}> : {I}
+               %c = stablehlo.compare LT, %i, %n : ({I}, {I}) -> {P}
+               stablehlo.return %c : {P}
+             }} do {{
+               %two = stablehlo.constant dense<2> : {I}
+               %y = stablehlo.tanh %x : {V}
+               %next = stablehlo.add %i, %two : {I}
+               stablehlo.return %next, %y : {I}, {V}
+             }}
+             return %0#1 : {V}
+             }}"
+        );
+        plan(&text).stats().nanoseconds
+    };
+    let (few, many) = (nanoseconds(1_000), nanoseconds(1_000_000));
+    assert!((500.0..50_000.0).contains(&few), "{few} ns for 500 iterations");
+    assert!((900.0..1_100.0).contains(&(many / few)), "{few} ns for 500 iterations, {many} ns for 500,000");
+}

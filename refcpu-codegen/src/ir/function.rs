@@ -5,8 +5,6 @@
 //! is moved to the nearest one inside. An access whose offset and limits are in bounds therefore never leaves its array, whatever
 //! the values of the registers are.
 
-use super::verify::can_choose;
-use std::collections::HashMap;
 use std::fmt;
 
 /// The type of an element.
@@ -463,8 +461,8 @@ pub enum Inst {
         /// The value if it is false.
         b: Reg,
     },
-    /// `a` where two values are in a relation, otherwise `b`. The elements of all four have one size, and are not in general-purpose
-    /// registers.
+    /// `a` where two values are in a relation, otherwise `b`. The elements of all four have one size, and none is in a
+    /// general-purpose register.
     Choose {
         /// The relation.
         relation: Relation,
@@ -761,86 +759,6 @@ impl Function {
             end.targets_mut(|b| *b = Block(number[b.0 as usize]));
         }
         self.at = 0;
-    }
-
-    /// Returns the largest value of each register that only constants and [`End::Count`] assign.
-    pub(crate) fn largest(&self) -> Vec<Option<u64>> {
-        let mut largest = vec![Some(0); self.regs.len()];
-        for block in &self.blocks {
-            for inst in &block.insts {
-                let Some(dst) = inst.def() else { continue };
-                let old = &mut largest[dst.0 as usize];
-                *old = match inst {
-                    Inst::Constant { bits, .. } => old.map(|old| old.max(*bits)),
-                    _ => None,
-                };
-            }
-            if let Some(End::Count { counter, limit, .. }) = &block.end {
-                let old = &mut largest[counter.0 as usize];
-                *old = old.map(|old| old.max(u64::from(*limit)));
-            }
-        }
-        largest
-    }
-
-    /// Returns the bits of each register that a single instruction assigns, a constant.
-    pub(crate) fn constants(&self) -> Vec<Option<u64>> {
-        let mut constants = vec![None; self.regs.len()];
-        let mut assigned = vec![false; self.regs.len()];
-        for block in &self.blocks {
-            for inst in &block.insts {
-                let Some(dst) = inst.def().map(|r| r.0 as usize) else { continue };
-                let again = std::mem::replace(&mut assigned[dst], true);
-                constants[dst] = match inst {
-                    Inst::Constant { bits, .. } if !again => Some(*bits),
-                    _ => None,
-                };
-            }
-            if let Some(End::Count { counter, .. }) = &block.end {
-                constants[counter.0 as usize] = None;
-                assigned[counter.0 as usize] = true;
-            }
-        }
-        constants
-    }
-
-    /// Joins comparisons with the selections that are their only users.
-    pub fn join_selections(&mut self) {
-        let mut uses = vec![0u32; self.regs.len()];
-        for block in &self.blocks {
-            block.insts.iter().for_each(|i| i.uses(|r| uses[r.0 as usize] += 1));
-            block.end.iter().for_each(|e| e.uses(|r| uses[r.0 as usize] += 1));
-        }
-        let (types, set) = (&self.regs, self.set);
-        for block in &mut self.blocks {
-            // The comparisons so far whose operands have not changed since, by result.
-            let mut compared: HashMap<Reg, (usize, Relation, Reg, Reg)> = HashMap::new();
-            let mut unused = Vec::new();
-            for at in 0..block.insts.len() {
-                if let Inst::Select { dst, condition, a, b } = block.insts[at]
-                    && let Some((first, relation, x, y)) = compared.get(&condition).copied()
-                    && uses[condition.0 as usize] == 1
-                    && can_choose(relation, types[x.0 as usize], types[dst.0 as usize], set)
-                {
-                    block.insts[at] = Inst::Choose { relation, dst, x, y, a, b };
-                    unused.push(first);
-                }
-                if let Some(dst) = block.insts[at].def() {
-                    compared.retain(|r, (_, _, x, y)| ![*r, *x, *y].contains(&dst));
-                }
-                if let Inst::Compare { relation, dst, a, b } = block.insts[at]
-                    && dst != a
-                    && dst != b
-                {
-                    compared.insert(dst, (at, relation, a, b));
-                }
-            }
-            let mut at = 0;
-            block.insts.retain(|_| {
-                at += 1;
-                !unused.contains(&(at - 1))
-            });
-        }
     }
 
     /// Returns the number of instructions.

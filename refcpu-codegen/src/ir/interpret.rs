@@ -125,6 +125,27 @@ impl State<'_, '_> {
         offset as usize
     }
 
+    fn fma(&mut self, dst: Reg, operands: [Reg; 3]) {
+        let scalar = self.f.type_of(dst).scalar;
+        self.assign(dst, |s, at| {
+            let [x, y, z] = operands.map(|r| s.word(r, at));
+            if scalar == Scalar::F32 {
+                let [x, y, z] = [x, y, z].map(|w| f32::from_bits(w as u32));
+                u64::from(x.mul_add(y, z).to_bits())
+            } else {
+                f64::from_bits(x).mul_add(f64::from_bits(y), f64::from_bits(z)).to_bits()
+            }
+        });
+    }
+
+    fn shuffle(&mut self, dst: Reg, [a, b]: [Reg; 2], lanes: &[u8; 16]) {
+        let first = usize::from(self.f.type_of(a).lanes);
+        self.assign(dst, |s, at| match usize::from(lanes[at]) {
+            lane if lane < first => s.word(a, lane),
+            lane => s.word(b, lane - first),
+        });
+    }
+
     fn execute(&mut self, inst: &Inst, call: &mut dyn FnMut(u32, &mut [&mut [u8]]) -> u64) {
         let ty = |s: &Self, r: &Reg| s.f.type_of(*r);
         match inst {
@@ -145,18 +166,7 @@ impl State<'_, '_> {
                 let scalar = ty(self, dst).scalar;
                 self.assign(*dst, |s, at| binary(*op, scalar, s.word(*a, at), s.word(*b, at)));
             }
-            Inst::Fma { dst, a, b, c } => {
-                let scalar = ty(self, dst).scalar;
-                self.assign(*dst, |s, at| {
-                    let [x, y, z] = [a, b, c].map(|r| s.word(*r, at));
-                    if scalar == Scalar::F32 {
-                        let [x, y, z] = [x, y, z].map(|w| f32::from_bits(w as u32));
-                        u64::from(x.mul_add(y, z).to_bits())
-                    } else {
-                        f64::from_bits(x).mul_add(f64::from_bits(y), f64::from_bits(z)).to_bits()
-                    }
-                });
-            }
+            Inst::Fma { dst, a, b, c } => self.fma(*dst, [*a, *b, *c]),
             Inst::Compare { relation, dst, a, b } => {
                 self.assign(*dst, |s, at| u64::from(s.holds(*relation, *a, *b, at)));
             }
@@ -170,13 +180,7 @@ impl State<'_, '_> {
             Inst::Choose { relation, dst, x, y, a, b } => {
                 self.assign(*dst, |s, at| s.word(if s.holds(*relation, *x, *y, at) { *a } else { *b }, at));
             }
-            Inst::Shuffle { dst, a, b, lanes } => {
-                let first = usize::from(ty(self, a).lanes);
-                self.assign(*dst, |s, at| match usize::from(lanes[at]) {
-                    lane if lane < first => s.word(*a, lane),
-                    lane => s.word(*b, lane - first),
-                });
-            }
+            Inst::Shuffle { dst, a, b, lanes } => self.shuffle(*dst, [*a, *b], lanes),
             Inst::Load { dst, at } => {
                 let (from, size) = (self.address(at), ty(self, dst).size());
                 let mut value = [0; MAX_VECTOR];

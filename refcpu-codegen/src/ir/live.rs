@@ -4,26 +4,26 @@ use super::function::{Block, End, Function, Inst, Reg};
 
 /// A set of registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Set(Vec<u64>);
+pub(super) struct Set(Vec<u64>);
 
 impl Set {
-    fn new(registers: usize) -> Self {
+    pub(super) fn new(registers: usize) -> Self {
         Self(vec![0; registers.div_ceil(64)])
     }
 
-    fn insert(&mut self, r: Reg) {
+    pub(super) fn insert(&mut self, r: Reg) {
         self.0[r.0 as usize / 64] |= 1 << (r.0 % 64);
     }
 
-    fn remove(&mut self, r: Reg) {
+    pub(super) fn remove(&mut self, r: Reg) {
         self.0[r.0 as usize / 64] &= !(1 << (r.0 % 64));
     }
 
-    fn contains(&self, r: Reg) -> bool {
+    pub(super) fn contains(&self, r: Reg) -> bool {
         self.0[r.0 as usize / 64] >> (r.0 % 64) & 1 != 0
     }
 
-    fn add(&mut self, other: &Self) {
+    pub(super) fn add(&mut self, other: &Self) {
         self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a |= b);
     }
 
@@ -116,44 +116,8 @@ impl Function {
     }
 }
 
-impl Function {
-    /// Removes the instructions whose results nothing needs. Blocks without an end need what their instructions need.
-    ///
-    /// # Panics
-    /// Panics if an end names a block that does not exist.
-    pub fn remove_unused(&mut self) {
-        let mut changed = true;
-        while changed {
-            changed = false;
-            let live = live_in(self);
-            for block in &mut self.blocks {
-                let mut set = Set::new(self.regs.len());
-                if let Some(end) = &block.end {
-                    end.targets(|t| set.add(&live[t.0 as usize]));
-                    end.uses(|r| set.insert(r));
-                }
-                let before = block.insts.len();
-                let mut kept = Vec::with_capacity(before);
-                for inst in std::mem::take(&mut block.insts).into_iter().rev() {
-                    if let Some(r) = inst.def() {
-                        if !set.contains(r) && !matches!(inst, Inst::Call { .. }) {
-                            continue;
-                        }
-                        set.remove(r);
-                    }
-                    inst.uses(|r| set.insert(r));
-                    kept.push(inst);
-                }
-                kept.reverse();
-                changed |= kept.len() < before;
-                block.insts = kept;
-            }
-        }
-    }
-}
-
 /// Returns the registers that are needed at the start of each block.
-fn live_in(f: &Function) -> Vec<Set> {
+pub(super) fn live_in(f: &Function) -> Vec<Set> {
     let n = f.regs.len();
     let mut live: Vec<Set> = vec![Set::new(n); f.blocks.len()];
     let mut changed = true;

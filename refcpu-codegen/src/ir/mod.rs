@@ -4,6 +4,7 @@ mod error;
 mod function;
 mod interpret;
 mod live;
+mod passes;
 mod verify;
 
 pub use error::Error;

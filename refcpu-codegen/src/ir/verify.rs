@@ -101,16 +101,7 @@ fn instruction(f: &Function, inst: &Inst) -> Result<(), String> {
                 return Err(format!("{relation:?} of {} is not defined", ty(*a)));
             }
         }
-        Inst::Select { condition, a, b, .. } => {
-            if ty(*condition) != boolean {
-                expect("the condition", ty(*condition), Type { lanes: dst.lanes, ..boolean })?;
-            }
-            if dst.scalar.is_narrow() {
-                return Err(format!("a selection of {dst} is not defined"));
-            }
-            expect("the first value", ty(*a), dst)?;
-            expect("the second value", ty(*b), dst)?;
-        }
+        Inst::Select { condition, a, b, .. } => select(dst, ty(*condition), [ty(*a), ty(*b)])?,
         Inst::Choose { relation, x, y, a, b, .. } => choose(f, *relation, dst, [*x, *y, *a, *b])?,
         Inst::Shuffle { a, b, lanes, .. } => shuffle(dst, [ty(*a), ty(*b)], lanes)?,
         Inst::Load { at, .. } => access(f, at, dst)?,
@@ -118,6 +109,18 @@ fn instruction(f: &Function, inst: &Inst) -> Result<(), String> {
         Inst::Call { .. } => expect("the answer", dst, Type::one(Scalar::I64))?,
     }
     Ok(())
+}
+
+fn select(dst: Type, condition: Type, [a, b]: [Type; 2]) -> Result<(), String> {
+    let boolean = Type::one(Scalar::Bool);
+    if condition != boolean {
+        expect("the condition", condition, Type { lanes: dst.lanes, ..boolean })?;
+    }
+    if dst.scalar.is_narrow() {
+        return Err(format!("a selection of {dst} is not defined"));
+    }
+    expect("the first value", a, dst)?;
+    expect("the second value", b, dst)
 }
 
 /// Returns whether values of these types can be the operands of a choice and its result.

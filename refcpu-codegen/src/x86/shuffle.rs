@@ -168,7 +168,7 @@ impl Emitter<'_> {
     fn shuffle_two(&mut self, to: u8, ty: Type, [x, y]: [u8; 2], parts: &[Words; 2]) {
         let evex = self.has_evex();
         // The word at each position, where those of the second source follow all words of the first.
-        let count = u8::from(ty.lanes);
+        let count = ty.lanes;
         let wanted = parts[0].iter().zip(&parts[1]);
         let wanted: Vec<u8> = wanted.map(|(a, b)| a.or(b.map(|b| count + b)).unwrap_or(0)).collect();
         let joined = |ty: Type, words: &[u8]| {

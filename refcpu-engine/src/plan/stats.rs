@@ -34,6 +34,8 @@ const INSTRUCTION_NS: f64 = 50.0;
 /// nanosecond in it. Most of its arrays are in registers.
 const SMALL_INSTRUCTION_NS: f64 = 0.5;
 const SMALL_PER_NS: f64 = 16.0;
+/// The number of iterations that an estimated duration contains for a loop whose number is unknown before it runs.
+const UNKNOWN_TRIPS: f64 = 1000.0;
 /// The number of operations that take as long as a transcendental function.
 const PER_TRANSCENDENTAL: f64 = 16.0;
 
@@ -95,7 +97,7 @@ fn add_node(stats: &mut Stats, graph: &Graph, node: &Node, weights: Weights, sma
     for (often, body) in node.op.operation().runs(&y) {
         let inner = Weights {
             times: times * often,
-            runs: runs * known.unwrap_or(often),
+            runs: runs * known.unwrap_or(if is_loop { UNKNOWN_TRIPS } else { often }),
             is_small: is_small || is_loop && small_loops,
         };
         add_graph(stats, body, inner, small_loops);

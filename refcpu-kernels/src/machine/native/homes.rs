@@ -3,7 +3,7 @@
 //! An array has a home in registers if every instruction that accesses its cells treats them as this array, and if a loop writes
 //! it. Other arrays stay in memory: those that loops only read are as fast there.
 
-use super::memory::vector_lanes;
+use super::pieces::padded_pieces;
 use super::scalar::arithmetic;
 use crate::DType;
 use crate::machine::program::instr::{Instr, Op};
@@ -36,22 +36,6 @@ impl Home {
     pub(super) fn cells(&self) -> std::ops::Range<usize> {
         self.cell..self.cell + (self.len * self.scalar.size()).div_ceil(8)
     }
-}
-
-/// Returns the vectors for `len` elements: the first element of each, and its type. The last one may have more elements than are
-/// left.
-pub(super) fn padded_pieces(scalar: Scalar, len: usize) -> Vec<(usize, Type)> {
-    let longest = vector_lanes(scalar)[0];
-    let shortest = vector_lanes(scalar)[2];
-    let mut all = Vec::new();
-    let mut at = 0;
-    while at < len {
-        let left = (len - at).min(longest);
-        let lanes = if left == 1 { 1 } else { left.next_power_of_two().max(shortest) };
-        all.push((at, Type::vector(scalar, lanes as u8)));
-        at += left;
-    }
-    all
 }
 
 /// The arrays in registers, and for each cell the number of the array that it belongs to.

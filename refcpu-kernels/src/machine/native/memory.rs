@@ -1,7 +1,7 @@
 //! The translation of instructions on short arrays and windows.
 
 use super::SET;
-use super::homes::padded_pieces;
+use super::pieces::{padded_pieces, pieces, vector_lanes};
 use super::translate::Translation;
 use super::types::Storage;
 use crate::DType;
@@ -16,20 +16,6 @@ const MAX_BYTES: usize = 256;
 const MAX_MOVED: usize = 1024;
 /// The largest number of pieces of a window.
 const MAX_PIECES: usize = 128;
-
-/// Returns the vectors and elements that `len` elements consist of: their offsets in bytes and types.
-pub(super) fn pieces(scalar: Scalar, len: usize) -> Vec<(usize, Type)> {
-    let size = scalar.size();
-    let mut all = Vec::new();
-    let mut at = 0;
-    while at < len {
-        let fits = |lanes: &usize| *lanes > 1 && *lanes <= len - at;
-        let lanes = vector_lanes(scalar).into_iter().find(fits).unwrap_or(1);
-        all.push((at * size, Type::vector(scalar, lanes as u8)));
-        at += lanes;
-    }
-    all
-}
 
 /// Returns the vectors and elements in which a number of bytes of this type is moved, if they are few.
 fn moved_pieces(dtype: DType, bytes: usize) -> Option<Vec<(usize, Type)>> {
@@ -83,14 +69,6 @@ fn window_pieces(dtype: DType, w: &Window, repeats: bool) -> Option<Vec<Piece>> 
         at += lanes;
     }
     (all.len() <= MAX_PIECES).then_some(all)
-}
-
-/// Returns the numbers of elements of vectors, the longest one first.
-pub(super) fn vector_lanes(scalar: Scalar) -> [usize; 3] {
-    match scalar {
-        Scalar::Bool => [8, 4, 2],
-        _ => [SET.vector() / scalar.size(), 16 / scalar.size(), 8 / scalar.size()],
-    }
 }
 
 impl Translation<'_> {

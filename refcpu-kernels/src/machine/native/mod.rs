@@ -4,10 +4,12 @@
 //! [`refcpu_codegen`], whose registers hold the cells that only single elements use, and compiled. Whenever the code pauses, the
 //! cells contain these values again, so that interpreter and machine code can continue each other's work.
 
+mod arrays;
 mod elements;
 mod formula;
 mod homes;
 mod memory;
+mod pieces;
 mod products;
 mod reductions;
 mod scalar;

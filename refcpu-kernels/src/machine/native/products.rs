@@ -1,7 +1,7 @@
 //! Products of small matrices and vectors.
 
 use super::SET;
-use super::memory::pieces;
+use super::pieces::pieces;
 use super::translate::Translation;
 use crate::machine::program::{Call, Formula, Matrices, Operand};
 use refcpu_codegen::{BinaryOp, Inst, Reg, Scalar, Type};

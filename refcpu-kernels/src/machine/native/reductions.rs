@@ -1,7 +1,7 @@
 //! Reductions, cumulative operations and the positions of extremes, of few elements.
 
 use super::SET;
-use super::memory::pieces;
+use super::pieces::pieces;
 use super::translate::Translation;
 use crate::ReduceOp;
 use crate::machine::program::{Call, Operand};
