@@ -25,7 +25,12 @@ pub(crate) fn before_call(function: &str) {
 /// # Safety
 ///
 /// The struct is that of the slot.
-pub(crate) unsafe fn before(name: &str, words: &[String], slot: usize, args: *mut u8) -> Option<*mut PJRT_Error> {
+pub(crate) unsafe fn before(
+    name: &str,
+    words: &[String],
+    slot: usize,
+    args: *mut u8,
+) -> Option<*mut PJRT_Error> {
     /// The value of a field in the newest call.
     static NEWEST: AtomicI64 = AtomicI64::new(0);
     // SAFETY: guaranteed by the caller.
@@ -49,7 +54,8 @@ pub(crate) unsafe fn before(name: &str, words: &[String], slot: usize, args: *mu
             // A function that describes an array waits for its data.
             "wait_for_data" => {
                 let buffer = ptr::with_exposed_provenance_mut(args.cast::<usize>().add(2).read());
-                let (ready, _) = inner!(PJRT_Buffer_ReadyEvent PJRT_Buffer_ReadyEvent_Args { buffer: buffer });
+                let (ready, _) =
+                    inner!(PJRT_Buffer_ReadyEvent PJRT_Buffer_ReadyEvent_Args { buffer: buffer });
                 inner!(PJRT_Event_Await PJRT_Event_Await_Args { event: ready.event });
                 None
             }

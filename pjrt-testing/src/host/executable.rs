@@ -401,7 +401,8 @@ fn taken_outputs(
             Ok(buffer) => taken.push(buffer),
             Err(error) => {
                 let place = format!("`output_lists`[{device}][{output}] (device {device}, output {output})");
-                wrong.get_or_insert_with(|| Error { message: format!("{place}: {}", error.message), ..error });
+                wrong
+                    .get_or_insert_with(|| Error { message: format!("{place}: {}", error.message), ..error });
             }
         }
     }

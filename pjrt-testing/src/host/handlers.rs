@@ -114,8 +114,12 @@ unsafe extern "C" fn weigh(frame: *mut CallFrame) -> *mut c_void {
         let result = |index: usize| (**frame.results.arrays.add(index)).data;
         if argument(0).read() < 0.0 {
             let message = c"the handler fails on purpose";
-            let mut args =
-                CreateError { struct_size: 28, extension: ptr::null_mut(), message: message.as_ptr(), code: 15 };
+            let mut args = CreateError {
+                struct_size: 28,
+                extension: ptr::null_mut(),
+                message: message.as_ptr(),
+                code: 15,
+            };
             let create: unsafe extern "C" fn(*mut CreateError) -> *mut c_void =
                 std::mem::transmute(function(frame, CREATE_ERROR));
             return create(&raw mut args);
@@ -160,11 +164,13 @@ unsafe fn data(frame: &CallFrame) -> f32 {
     };
     // SAFETY: guaranteed by the caller. An error belongs to this function, and is destroyed once.
     unsafe {
-        let get: unsafe extern "C" fn(*mut GetData) -> *mut c_void = std::mem::transmute(function(frame, GET_DATA));
+        let get: unsafe extern "C" fn(*mut GetData) -> *mut c_void =
+            std::mem::transmute(function(frame, GET_DATA));
         let error = get(&raw mut args);
         if !error.is_null() {
             let mut destroyed = [24, 0, error.expose_provenance()];
-            let destroy: unsafe extern "C" fn(*mut [usize; 3]) = std::mem::transmute(function(frame, DESTROY_ERROR));
+            let destroy: unsafe extern "C" fn(*mut [usize; 3]) =
+                std::mem::transmute(function(frame, DESTROY_ERROR));
             destroy(&raw mut destroyed);
         }
         if args.data.is_null() { 0.0 } else { args.data.read() }
@@ -190,13 +196,20 @@ impl CallData {
     pub fn new(plugin: Plugin, type_id: i64, number: &'static f32) -> Result<Self> {
         let raw = call!(plugin, PJRT_ExecuteContext_Create_Args {})?.context;
         if raw.is_null() {
-            return Err(Error::broken("PJRT_ExecuteContext_Create", "it succeeded, but the context is a null pointer"));
+            return Err(Error::broken(
+                "PJRT_ExecuteContext_Create",
+                "it succeeded, but the context is a null pointer",
+            ));
         }
         let context = Self { plugin, raw };
         TYPE.store(type_id, Ordering::SeqCst);
         let data = ptr::from_ref(number).cast_mut().cast();
         let user_data = PJRT_FFI_UserData { type_id, data };
-        plugin.call_extension(PJRT_FFI_UserData_Add_Args { context: raw, user_data, ..SizedStruct::zeroed() })?;
+        plugin.call_extension(PJRT_FFI_UserData_Add_Args {
+            context: raw,
+            user_data,
+            ..SizedStruct::zeroed()
+        })?;
         Ok(context)
     }
 }

@@ -368,7 +368,8 @@ impl State {
             self.has(&self.x, "argument 0", X)?;
             if self.copies_raw {
                 let copied = self.x.read_raw(0, 16).and_then(|copied| copied);
-                copied.map_err(|error| format!("argument 0 cannot be copied as raw bytes any more: {error}"))?;
+                copied
+                    .map_err(|error| format!("argument 0 cannot be copied as raw bytes any more: {error}"))?;
             }
         }
         self.has(&self.y, "argument 1, which the program does not donate,", Y)?;

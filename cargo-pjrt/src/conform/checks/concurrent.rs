@@ -87,17 +87,59 @@ const fn work(
 }
 
 const WORKS: &[Work] = &[
-    work("arguments", "PJRT_LoadedExecutable_Execute", "execute one program with arguments of their own", arguments, "mixed argument_lists"),
+    work(
+        "arguments",
+        "PJRT_LoadedExecutable_Execute",
+        "execute one program with arguments of their own",
+        arguments,
+        "mixed argument_lists",
+    ),
     work("copies", "PJRT_Buffer_CopyToMemory", "copy arrays", copies, "mixed buffer"),
     work("raw_copies", "PJRT_Buffer_CopyRawToHost", "read parts of arrays", raw_copies, "mixed buffer"),
-    work("transfers", "PJRT_AsyncHostToDeviceTransferManager_TransferData", "fill arrays of transfer managers", transfers, "mixed transfer_manager"),
-    work("readbacks_in_other_orders", "PJRT_Buffer_ToHostBuffer", "read arrays of other dimensions in another order", readbacks, "mixed host_layout"),
+    work(
+        "transfers",
+        "PJRT_AsyncHostToDeviceTransferManager_TransferData",
+        "fill arrays of transfer managers",
+        transfers,
+        "mixed transfer_manager",
+    ),
+    work(
+        "readbacks_in_other_orders",
+        "PJRT_Buffer_ToHostBuffer",
+        "read arrays of other dimensions in another order",
+        readbacks,
+        "mixed host_layout",
+    ),
     work("events", "PJRT_Event_Set", "complete events", events, "mixed event"),
     work("errors", "PJRT_Client_LookupDevice", "make calls that fail", errors, "mixed id"),
-    work("descriptions_of_arrays", "PJRT_Buffer_Dimensions", "ask for the dimensions of arrays", arrays, "set num_dims=1"),
-    work("descriptions_of_programs", "PJRT_Executable_OutputDimensions", "ask for the outputs of new programs", programs, "set num_outputs=0"),
-    work("serialized_programs", "PJRT_Executable_DeserializeAndLoad", "serialize and load programs", serialized, "fail INTERNAL"),
-    work("donations", "PJRT_LoadedExecutable_Execute", "execute programs that donate arrays", donations, "zeroed_output 0"),
+    work(
+        "descriptions_of_arrays",
+        "PJRT_Buffer_Dimensions",
+        "ask for the dimensions of arrays",
+        arrays,
+        "set num_dims=1",
+    ),
+    work(
+        "descriptions_of_programs",
+        "PJRT_Executable_OutputDimensions",
+        "ask for the outputs of new programs",
+        programs,
+        "set num_outputs=0",
+    ),
+    work(
+        "serialized_programs",
+        "PJRT_Executable_DeserializeAndLoad",
+        "serialize and load programs",
+        serialized,
+        "fail INTERNAL",
+    ),
+    work(
+        "donations",
+        "PJRT_LoadedExecutable_Execute",
+        "execute programs that donate arrays",
+        donations,
+        "zeroed_output 0",
+    ),
     work("clients", "PJRT_Client_Create", "create and destroy clients", clients, "fail RESOURCE_EXHAUSTED"),
 ];
 
@@ -125,9 +167,12 @@ pub(super) fn by_work() -> Vec<Check> {
 /// Returns the other checks that call the function on several threads.
 fn also(name: &str) -> &'static [&'static str] {
     match name {
-        "arguments" | "donations" => {
-            &["threads/arguments", "threads/donations", "threads/serialized_programs", "execute/by_many_threads"]
-        }
+        "arguments" | "donations" => &[
+            "threads/arguments",
+            "threads/donations",
+            "threads/serialized_programs",
+            "execute/by_many_threads",
+        ],
         _ => &[],
     }
 }
@@ -135,7 +180,8 @@ fn also(name: &str) -> &'static [&'static str] {
 /// Runs work on one thread, and then on several at once.
 fn at_once(context: &Context, work: &Work) -> Verdict {
     let client = context.client()?;
-    let adds = compiled(&client, &sums(&["4xf32"; 2], &[("%p0", "%p1", "4xf32")]), &CompileOptions::default());
+    let adds =
+        compiled(&client, &sums(&["4xf32"; 2], &[("%p0", "%p1", "4xf32")]), &CompileOptions::default());
     let shared = Shared { context, client, adds: adds.ok() };
     let alone = (work.run)(&shared, Turn { thread: 0, round: 0 });
     alone.map_err(|finding| match finding {
@@ -237,7 +283,11 @@ fn errors(shared: &Shared<'_>, turn: Turn) -> Verdict {
         .filter(|thread| *thread != turn.thread)
         .flat_map(|thread| (0..ROUNDS).map(move |round| 10_000 + 100 * i32::from(thread) + i32::from(round)))
         .find(|other| error.message.contains(&other.to_string()));
-    ensure!(other.is_none(), "the error of a lookup of the id {id} is {:?}, which is about another id", error.message);
+    ensure!(
+        other.is_none(),
+        "the error of a lookup of the id {id} is {:?}, which is about another id",
+        error.message
+    );
     Ok(())
 }
 

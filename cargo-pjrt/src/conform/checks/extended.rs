@@ -12,8 +12,8 @@ use crate::conform::harness::{
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
-    Buffer, CallData, Client, Code, ElementType, Error, Event, ExecuteOptions, HANDLER_ERROR, LoadedExecutable,
-    NamedValue, Program, Value, handler_calls,
+    Buffer, CallData, Client, Code, ElementType, Error, Event, ExecuteOptions, HANDLER_ERROR,
+    LoadedExecutable, NamedValue, Program, Value, handler_calls,
 };
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -69,7 +69,10 @@ fn received(array: &Buffer, sample: &Shaped, others: &[Shaped], when: &str) -> V
         "an array that one client sends to another, {when}, does not arrive: the plugin probably confuses keys, of which it may use \
          only some of the 64 bits"
     );
-    ensure!(outcome == Some(Ok(())), "an array that one client sends to another, {when}, completed with {outcome:?}");
+    ensure!(
+        outcome == Some(Ok(())),
+        "an array that one client sends to another, {when}, completed with {outcome:?}"
+    );
     let what = format!("an array that one client sent to another, {when},");
     equal(&format!("the type of {what}"), array.element_type()?, sample.element_type)?;
     equal(&format!("the dimensions of {what}"), array.dims()?, sample.dims.clone())?;
@@ -85,7 +88,9 @@ fn received(array: &Buffer, sample: &Shaped, others: &[Shaped], when: &str) -> V
 
 fn transfers(context: &Context) -> Verdict {
     let here = context.client()?;
-    let there = context.client().map_err(|error| Finding::NotApplicable(format!("there can be only one client: {error}")))?;
+    let there = context
+        .client()
+        .map_err(|error| Finding::NotApplicable(format!("there can be only one client: {error}")))?;
     let (source, target) = (here.device()?.description()?.id()?, there.device()?.description()?.id()?);
     let shape = |sample: &Shaped| (sample.element_type, sample.dims.clone());
     let upload = |sample: &Shaped| -> Result<Buffer, Error> {
@@ -161,10 +166,16 @@ fn with_handler(context: &Context, client: &Client) -> Result<LoadedExecutable, 
 }
 
 /// Runs the program, and compares its outputs.
-fn weighs(program: &LoadedExecutable, data: Option<&Arc<CallData>>, added: f32, arguments: [&Buffer; 2]) -> Verdict {
+fn weighs(
+    program: &LoadedExecutable,
+    data: Option<&Arc<CallData>>,
+    added: f32,
+    arguments: [&Buffer; 2],
+) -> Verdict {
     let options = ExecuteOptions { data: data.cloned(), ..ExecuteOptions::default() };
     let before = handler_calls();
-    let launched = program.launch(&[arguments.to_vec()], &options, None, true).map_err(|refused| refused.error)?;
+    let launched =
+        program.launch(&[arguments.to_vec()], &options, None, true).map_err(|refused| refused.error)?;
     let got = numbers(&launched.outputs[0][0])?;
     let (x, y) = (numbers(arguments[0])?, numbers(arguments[1])?);
     let of = |added: f32| x.iter().zip(&y).map(|(x, y)| x - 2.0 * y + added).collect::<Vec<f32>>();
@@ -172,8 +183,12 @@ fn weighs(program: &LoadedExecutable, data: Option<&Arc<CallData>>, added: f32, 
     let cause = match () {
         () if handler_calls() == before => ": the handler was not called",
         () if got == swapped => ": the arguments changed places",
-        () if got == of(0.0) => ": the handler did not find the data that PJRT_FFI_UserData_Add added to the context of the execution",
-        () if ADDED.iter().any(|other| got == of(*other)) => ": the handler found the data of another execution",
+        () if got == of(0.0) => {
+            ": the handler did not find the data that PJRT_FFI_UserData_Add added to the context of the execution"
+        }
+        () if ADDED.iter().any(|other| got == of(*other)) => {
+            ": the handler found the data of another execution"
+        }
         () => "",
     };
     ensure!(
@@ -182,14 +197,21 @@ fn weighs(program: &LoadedExecutable, data: Option<&Arc<CallData>>, added: f32, 
         of(added)
     );
     equal("the number of calls of the handler in one execution", handler_calls() - before, 1)?;
-    equal("the second result of the custom call, which is its second argument,", numbers(&launched.outputs[0][1])?, y)
+    equal(
+        "the second result of the custom call, which is its second argument,",
+        numbers(&launched.outputs[0][1])?,
+        y,
+    )
 }
 
 fn handlers(context: &Context) -> Verdict {
     let client = context.client()?;
-    let (x, y) = (upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?, upload_four(&client, &[10.0, 30.0, 20.0, 40.0])?);
+    let (x, y) =
+        (upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?, upload_four(&client, &[10.0, 30.0, 20.0, 40.0])?);
     if !x.is_on_cpu()? {
-        return Err(Finding::NotApplicable("the handler of the kit cannot read the memory of the device".to_owned()));
+        return Err(Finding::NotApplicable(
+            "the handler of the kit cannot read the memory of the device".to_owned(),
+        ));
     }
     let program = with_handler(context, &client)?;
     weighs(&program, None, 0.0, [&x, &y])?;
@@ -202,7 +224,8 @@ fn handlers(context: &Context) -> Verdict {
     }
     weighs(&program, None, 0.0, [&x, &y])?;
     let bad = upload_four(&client, &[-1.0; 4])?;
-    let outcome = launch(&program, &[&bad, &y], 0).and_then(|launched| launched.outputs[0][0].ready()?.wait());
+    let outcome =
+        launch(&program, &[&bad, &y], 0).and_then(|launched| launched.outputs[0][0].ready()?.wait());
     let error = outcome.err();
     ensure!(
         error.as_ref().is_some_and(|error| error.message.contains(HANDLER_ERROR)),
@@ -221,17 +244,30 @@ fn poison(context: &Context) -> Verdict {
     let pending = Pending::new(&client)?;
     let device = client.device()?;
     let unknown = device.poison_execution(770, MESSAGE)?;
-    ensure!(!unknown, "PJRT_Device_PoisonExecution reports that it poisoned an execution with an id that none has");
+    ensure!(
+        !unknown,
+        "PJRT_Device_PoisonExecution reports that it poisoned an execution with an id that none has"
+    );
     let launched = IDS.map(|id| launch(&program, &[&pending.array, &other], id));
     let [poisoned, healthy] = launched;
     let (poisoned, healthy) = (poisoned?, healthy?);
     let is_poisoned = device.poison_execution(IDS[0], MESSAGE)?;
     let _array = pending.provide(&client, &[2.0; 4])?;
-    equal("the output of an execution that was not poisoned", numbers(&healthy.outputs[0][0])?, vec![3.0; 4])?;
+    equal(
+        "the output of an execution that was not poisoned",
+        numbers(&healthy.outputs[0][0])?,
+        vec![3.0; 4],
+    )?;
     if !is_poisoned {
         return Err(Finding::NotApplicable("the plugin poisons no waiting execution".to_owned()));
     }
-    for (what, event) in [("output", poisoned.outputs[0][0].ready()?), ("event", poisoned.done.into_iter().next().ok_or_else(|| Finding::Wrong("there is no event".to_owned()))?)] {
+    for (what, event) in [
+        ("output", poisoned.outputs[0][0].ready()?),
+        (
+            "event",
+            poisoned.done.into_iter().next().ok_or_else(|| Finding::Wrong("there is no event".to_owned()))?,
+        ),
+    ] {
         let outcome = event.on_ready()?.wait(PATIENCE);
         ensure!(
             matches!(&outcome, Some(Err(error)) if error.message.contains(MESSAGE)),
@@ -258,7 +294,8 @@ fn payloads(context: &Context) -> Verdict {
     };
     for NamedValue { name, value, .. } in &passed {
         let found = error.payloads.iter().find(|(key, _)| key == name);
-        let is_right = matches!((found, value), (Some((_, found)), Value::String(value)) if found == value.as_bytes());
+        let is_right =
+            matches!((found, value), (Some((_, found)), Value::String(value)) if found == value.as_bytes());
         ensure!(
             is_right,
             "the error of an array to which the host attached the payload {name:?} with the value {value:?} has the payloads {:?}",

@@ -9,7 +9,8 @@ use crate::conform::harness::{
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
-    Buffer, Client, Code, CopyLayout, ElementType, Event, ExecuteOptions, Fence, HostArray, Layout, ViewMemory, fenced,
+    Buffer, Client, Code, CopyLayout, ElementType, Event, ExecuteOptions, Fence, HostArray, Layout,
+    ViewMemory, fenced,
 };
 
 pub(super) const CHECKS: &[Entry] = &[

@@ -88,13 +88,18 @@ const USES: &[Use] = &[
     ("PJRT_Buffer_CopyToMemory", |host, array| {
         Ok(array.copy_to_memory(host.client.device()?.default_memory()?)?.ready()?.wait()?)
     }),
-    ("PJRT_Buffer_IncreaseExternalReferenceCount and PJRT_Buffer_DecreaseExternalReferenceCount", |_, array| {
-        array.ready()?.wait()?;
-        array.hold()?;
-        Ok(array.release()?)
-    }),
+    (
+        "PJRT_Buffer_IncreaseExternalReferenceCount and PJRT_Buffer_DecreaseExternalReferenceCount",
+        |_, array| {
+            array.ready()?.wait()?;
+            array.hold()?;
+            Ok(array.release()?)
+        },
+    ),
     ("PJRT_Buffer_Delete", |_, array| Ok(array.delete()?)),
-    ("PJRT_Buffer_Bitcast", |_, array| Ok(array.bitcast(ElementType::S32, &[LEN as i64])?.ready()?.wait()?)),
+    ("PJRT_Buffer_Bitcast", |_, array| {
+        Ok(array.bitcast(ElementType::S32, &[LEN as i64])?.ready()?.wait()?)
+    }),
     ("PJRT_Buffer_DonateWithControlDependency", |_, array| {
         let (taken, dependency) = array.donate()?;
         dependency.finish(Ok(()));
@@ -120,16 +125,19 @@ const USES: &[Use] = &[
         }
         Ok(())
     }),
-    ("PJRT_LoadedExecutable_Execute with an argument whose data comes after the array is destroyed", |host, array| {
-        let pending = Pending::new(&host.client)?;
-        let launched = launch(host.adds()?, &[&array, &pending.array], 0);
-        drop(array);
-        drop(pending.provide(&host.client, &[1.0; 4])?);
-        if let Ok(launched) = launched {
-            drop(launched.outputs[0][0].ready()?.wait());
-        }
-        Ok(())
-    }),
+    (
+        "PJRT_LoadedExecutable_Execute with an argument whose data comes after the array is destroyed",
+        |host, array| {
+            let pending = Pending::new(&host.client)?;
+            let launched = launch(host.adds()?, &[&array, &pending.array], 0);
+            drop(array);
+            drop(pending.provide(&host.client, &[1.0; 4])?);
+            if let Ok(launched) = launched {
+                drop(launched.outputs[0][0].ready()?.wait());
+            }
+            Ok(())
+        },
+    ),
 ];
 
 /// Returns how much the memory in use grows when an array is uploaded, used and destroyed several times. Work that the plugin

@@ -2,7 +2,9 @@
 
 use super::entry::{Entry, check};
 use super::samples::{Shaped, element_types, uploaded};
-use crate::conform::harness::{Context, Expected, Finding, Verdict, ensure, equal, permutations, reading_order};
+use crate::conform::harness::{
+    Context, Expected, Finding, Verdict, ensure, equal, permutations, reading_order,
+};
 use crate::requirements::Profile;
 use pjrt_testing::host::{Buffer, Client, Code, CopyLayout, ElementType, HostArray, Layout};
 
@@ -59,7 +61,8 @@ fn misread(sample: &Shaped, strides: &[i64]) -> Vec<u8> {
     let size = sample.element_type.byte_size();
     let mut offsets = vec![0];
     for (dim, stride) in sample.dims.iter().zip(strides) {
-        offsets = offsets.iter().flat_map(|start| (0..*dim).map(move |index| start + index * stride)).collect();
+        offsets =
+            offsets.iter().flat_map(|start| (0..*dim).map(move |index| start + index * stride)).collect();
     }
     offsets.into_iter().flat_map(|at| sample.bytes[at as usize..at as usize + size].to_vec()).collect()
 }
@@ -69,11 +72,21 @@ fn layout(order: &[usize]) -> Layout {
 }
 
 /// Fails unless elements that were read are the expected ones.
-fn compare(what: &str, sample: &Shaped, expected: &[u8], dims: &[i64], read: &[u8], ignored: &[u8]) -> Verdict {
+fn compare(
+    what: &str,
+    sample: &Shaped,
+    expected: &[u8],
+    dims: &[i64],
+    read: &[u8],
+    ignored: &[u8],
+) -> Verdict {
     let used = sample.element_type.used_bits();
     let masked = |bytes: &[u8]| bytes.iter().map(|byte| byte & used).collect::<Vec<u8>>();
     Expected::new(what, &masked(expected), sample.element_type, dims)
-        .suspect(masked(ignored), "the strides or the layout were ignored: the elements are in the other order")
+        .suspect(
+            masked(ignored),
+            "the strides or the layout were ignored: the elements are in the other order",
+        )
         .check(&masked(read))
 }
 
@@ -81,7 +94,10 @@ fn compare(what: &str, sample: &Shaped, expected: &[u8], dims: &[i64], read: &[u
 fn in_each_order(client: &Client, sample: &Shaped, array: &Buffer) -> Verdict {
     for order in permutations(sample.dims.len()) {
         let (ordered, strides) = (stored(sample, &order), strides(sample, &order));
-        let host = HostArray { strides: Some(&strides), ..HostArray::new(&ordered, sample.element_type, &sample.dims) };
+        let host = HostArray {
+            strides: Some(&strides),
+            ..HostArray::new(&ordered, sample.element_type, &sample.dims)
+        };
         let strided = client.upload(&host, Some(client.device()?), None)?.buffer;
         let what = format!("an array {sample} that was uploaded with the strides {strides:?}");
         compare(&what, sample, &sample.bytes, &sample.dims, &strided.read()?, &ordered)?;
@@ -156,10 +172,15 @@ fn with_device_layout(client: &Client, sample: &Shaped, order: &[usize]) -> Resu
     let strided = HostArray { bytes: &ordered, strides: Some(&of_order), ..plain.clone() };
     for (how, host) in [("dense memory", plain), ("memory with strides", strided)] {
         let array = match client.upload(&host, Some(client.device()?), None) {
-            Err(error) if [Code::UNIMPLEMENTED, Code::INVALID_ARGUMENT].contains(&error.code) => return Ok(false),
+            Err(error) if [Code::UNIMPLEMENTED, Code::INVALID_ARGUMENT].contains(&error.code) => {
+                return Ok(false);
+            }
             uploaded => uploaded?.buffer,
         };
-        let what = format!("an array {sample} that was uploaded from {how} with the device_layout {:?}", layout(order));
+        let what = format!(
+            "an array {sample} that was uploaded from {how} with the device_layout {:?}",
+            layout(order)
+        );
         equal(&format!("the dimensions of {what}"), array.dims()?, sample.dims.clone())?;
         let row_major = CopyLayout::Layout(Layout::dense(sample.dims.len()));
         let read = array.read_into(sample.bytes.len(), &row_major)?;

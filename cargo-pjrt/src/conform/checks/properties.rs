@@ -82,7 +82,11 @@ fn memory_of(context: &Context, ty: &str, size: i64) -> Verdict {
         "argument_size_in_bytes of a program with two parameters of {size} bytes and a scalar one is {}; expected at least {}{}",
         stats.arguments,
         2 * size,
-        if stats.arguments == 2 * size % (1 << 32) + 4 { ": the plugin probably keeps it in 32 bits" } else { "" }
+        if stats.arguments == 2 * size % (1 << 32) + 4 {
+            ": the plugin probably keeps it in 32 bits"
+        } else {
+            ""
+        }
     );
     ensure!(
         (4..2 * size + PADDING).contains(&stats.outputs) && stats.outputs < stats.arguments,

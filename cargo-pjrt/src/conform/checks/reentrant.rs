@@ -168,10 +168,12 @@ fn in_callback_of(
     // The callback may run within the call that completes the event.
     std::thread::spawn(complete);
     let when = format!("within a callback of {what}");
-    steps.wait(&when, "holds a lock while it calls callbacks, or waits for the thread that calls them").inspect_err(|_| {
-        // Their destruction would wait for the same lock.
-        std::mem::forget(Arc::clone(host));
-    })?;
+    steps
+        .wait(&when, "holds a lock while it calls callbacks, or waits for the thread that calls them")
+        .inspect_err(|_| {
+            // Their destruction would wait for the same lock.
+            std::mem::forget(Arc::clone(host));
+        })?;
     let output = output.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(output) = output else { return Err(Finding::Wrong(format!("there is no output {when}"))) };
     equal(&format!("the output of an execution that was launched {when}"), numbers(&output)?, vec![3.0; 4])

@@ -179,7 +179,10 @@ fn pieces(context: &Context) -> Verdict {
         );
         let in_calls: Vec<u8> = order.into_iter().flat_map(part).copied().collect();
         Expected::floats(&what, &bytes)
-            .suspect(in_calls, "the pieces are in the order of the calls: the plugin probably ignores `offset`")
+            .suspect(
+                in_calls,
+                "the pieces are in the order of the calls: the plugin probably ignores `offset`",
+            )
             .check(&buffer.read()?)?;
     }
     Ok(())

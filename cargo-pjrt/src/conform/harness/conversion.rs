@@ -9,18 +9,51 @@ type Conversion = (&'static str, fn(u128) -> u128);
 
 /// Conversions of each type that loses information, by the type's name in StableHLO.
 const CONVERSIONS: &[(&str, &[Conversion])] = &[
-    ("ui64", &[("F64", |bits| u128::from(bits as u64 as f64 as u64)), ("F32", |bits| u128::from(bits as u64 as f32 as u64))]),
-    ("ui64", &[("U32", |bits| u128::from(bits as u32)), ("S32", |bits| u128::from(bits as i32 as i64 as u64))]),
-    ("i64", &[("F64", |bits| u128::from(bits as i64 as f64 as i64 as u64)), ("F32", |bits| u128::from(bits as i64 as f32 as i64 as u64))]),
-    ("i64", &[("S32", |bits| u128::from(bits as i32 as i64 as u64)), ("U32", |bits| u128::from(bits as u32))]),
-    ("ui32", &[("F32", |bits| u128::from(bits as u32 as f32 as u32)), ("U16", |bits| u128::from(bits as u16))]),
-    ("i32", &[("F32", |bits| u128::from(bits as i32 as f32 as i32 as u32)), ("S16", |bits| u128::from(bits as i16 as i32 as u32))]),
+    (
+        "ui64",
+        &[
+            ("F64", |bits| u128::from(bits as u64 as f64 as u64)),
+            ("F32", |bits| u128::from(bits as u64 as f32 as u64)),
+        ],
+    ),
+    (
+        "ui64",
+        &[("U32", |bits| u128::from(bits as u32)), ("S32", |bits| u128::from(bits as i32 as i64 as u64))],
+    ),
+    (
+        "i64",
+        &[
+            ("F64", |bits| u128::from(bits as i64 as f64 as i64 as u64)),
+            ("F32", |bits| u128::from(bits as i64 as f32 as i64 as u64)),
+        ],
+    ),
+    (
+        "i64",
+        &[("S32", |bits| u128::from(bits as i32 as i64 as u64)), ("U32", |bits| u128::from(bits as u32))],
+    ),
+    (
+        "ui32",
+        &[("F32", |bits| u128::from(bits as u32 as f32 as u32)), ("U16", |bits| u128::from(bits as u16))],
+    ),
+    (
+        "i32",
+        &[
+            ("F32", |bits| u128::from(bits as i32 as f32 as i32 as u32)),
+            ("S16", |bits| u128::from(bits as i16 as i32 as u32)),
+        ],
+    ),
     ("ui16", &[("U8", |bits| u128::from(bits as u8)), ("S8", |bits| u128::from(bits as i8 as i16 as u16))]),
     ("i16", &[("S8", |bits| u128::from(bits as i8 as i16 as u16)), ("U8", |bits| u128::from(bits as u8))]),
     ("f64", &[("F32", through_f32), ("BF16", |bits| through_f32(through_bf16_of_f64(bits)))]),
     ("complex<f64>", &[("C64", |bits| through_f32(bits & MASK_64) | through_f32(bits >> 64) << 64)]),
-    ("f32", &[("BF16, which rounds,", rounded_to_bf16), ("BF16, which truncates,", |bits| bits & 0xFFFF_0000)]),
-    ("complex<f32>", &[("pairs of BF16", |bits| rounded_to_bf16(bits & MASK_32) | rounded_to_bf16(bits >> 32) << 32)]),
+    (
+        "f32",
+        &[("BF16, which rounds,", rounded_to_bf16), ("BF16, which truncates,", |bits| bits & 0xFFFF_0000)],
+    ),
+    (
+        "complex<f32>",
+        &[("pairs of BF16", |bits| rounded_to_bf16(bits & MASK_32) | rounded_to_bf16(bits >> 32) << 32)],
+    ),
 ];
 
 const MASK_64: u128 = u64::MAX as u128;
@@ -66,7 +99,9 @@ pub(super) fn conversion(element_type: ElementType, pairs: &[(&[u8], &[u8])]) ->
     let pairs: Vec<(u128, u128)> =
         pairs.iter().map(|(got, expected)| (bits_of(got), bits_of(expected))).collect();
     let rows = CONVERSIONS.iter().filter(|(of, _)| *of == name).flat_map(|(_, all)| *all);
-    let (to, _) = rows.into_iter().find(|(_, convert)| pairs.iter().all(|(got, expected)| convert(*expected) == *got))?;
+    let (to, _) = rows
+        .into_iter()
+        .find(|(_, convert)| pairs.iter().all(|(got, expected)| convert(*expected) == *got))?;
     Some(format!("the elements went through a conversion: from {element_type} to {to} and back"))
 }
 
