@@ -4,7 +4,7 @@
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 use pjrt_sys::*;
 
@@ -81,8 +81,11 @@ const CREATE_ERROR: usize = 0;
 const DESTROY_ERROR: usize = 2;
 const GET_DATA: usize = 6;
 
-/// The type of the number that the handler adds, or 0 if it adds none.
+/// The type of the number that the handler adds.
 static TYPE: AtomicI64 = AtomicI64::new(0);
+
+/// `true` if the handler asks for the number. XLA's plugins crash if a handler asks in an execution without data.
+static ASKS: AtomicBool = AtomicBool::new(false);
 
 /// The number of executions of the handler.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -152,7 +155,7 @@ unsafe fn function(frame: &CallFrame, index: usize) -> usize {
 /// The frame is a runtime's.
 unsafe fn data(frame: &CallFrame) -> f32 {
     let type_id = TYPE.load(Ordering::SeqCst);
-    if type_id == 0 {
+    if !ASKS.load(Ordering::SeqCst) {
         return 0.0;
     }
     let mut args = GetData {
@@ -232,6 +235,11 @@ impl Plugin {
         };
         self.call_extension(args).map(drop)
     }
+}
+
+/// Sets whether the handler asks for the data of its execution, of which there then is some.
+pub fn handler_asks_for_data(asks: bool) {
+    ASKS.store(asks, Ordering::SeqCst);
 }
 
 /// Returns the number of executions of the handler.

@@ -276,6 +276,8 @@ struct State {
     serialized: Option<Vec<u8>>,
     /// `true` if the plugin can copy bytes as they are on the device.
     copies_raw: bool,
+    /// `true` if the plugin can reinterpret the bytes of arrays.
+    casts: bool,
     /// The options of clients, and whether there can be several clients.
     options: Vec<CreateOption>,
     makes_clients: bool,
@@ -306,6 +308,7 @@ impl State {
             compile_add(&client)?.executable()?.serialize().ok().map(|serialized| serialized.bytes);
         let serialized = serialized.filter(|bytes| client.deserialize(bytes).is_ok());
         let copies_raw = x.read_raw(0, 16).is_ok_and(|copied| copied.is_ok());
+        let casts = x.bitcast(ElementType::F32, &[4]).is_ok();
         let (options, makes_clients) = (context.options.clone(), context.client().is_ok());
         Ok(Self {
             client,
@@ -316,6 +319,7 @@ impl State {
             output,
             serialized,
             copies_raw,
+            casts,
             options,
             makes_clients,
         })
@@ -370,6 +374,10 @@ impl State {
                 let copied = self.x.read_raw(0, 16).and_then(|copied| copied);
                 copied
                     .map_err(|error| format!("argument 0 cannot be copied as raw bytes any more: {error}"))?;
+            }
+            if self.casts {
+                let cast = self.x.bitcast(ElementType::F32, &[4]);
+                cast.map_err(|error| format!("argument 0 cannot be reinterpreted any more: {error}"))?;
             }
         }
         self.has(&self.y, "argument 1, which the program does not donate,", Y)?;

@@ -13,7 +13,7 @@ use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
     Buffer, CallData, Client, Code, ElementType, Error, Event, ExecuteOptions, HANDLER_ERROR,
-    LoadedExecutable, NamedValue, Program, Value, handler_calls,
+    LoadedExecutable, NamedValue, Program, Value, handler_asks_for_data, handler_calls,
 };
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -37,7 +37,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "device/poisoned_executions_fail",
         "If PJRT_Device_PoisonExecution reports that it poisoned an execution, the outputs and the event of this execution have the host's error, and no other execution has it.",
         poison,
-        "PJRT_Device_PoisonExecution when launch_id=771 skip set poisoned=1",
+        "PJRT_Device_PoisonExecution when launch_id=770 set poisoned=1",
     )
     .header("PJRT_Device_PoisonExecution", "Poisons the earliest execution on this device with the given launch_id; returns whether it was poisoned.")
     .since(84),
@@ -173,6 +173,7 @@ fn weighs(
     arguments: [&Buffer; 2],
 ) -> Verdict {
     let options = ExecuteOptions { data: data.cloned(), ..ExecuteOptions::default() };
+    handler_asks_for_data(data.is_some());
     let before = handler_calls();
     let launched =
         program.launch(&[arguments.to_vec()], &options, None, true).map_err(|refused| refused.error)?;

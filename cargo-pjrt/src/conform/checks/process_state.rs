@@ -56,7 +56,7 @@ struct Start {
 static START: OnceLock<Start> = OnceLock::new();
 
 /// Notes the state of the process, before a plugin is loaded.
-pub(in crate::conform) fn note_start() {
+pub(crate) fn note_start() {
     START.get_or_init(|| Start {
         directory: std::env::current_dir().ok(),
         signals: handled().unwrap_or_default(),

@@ -51,10 +51,6 @@ pub(crate) struct Finished {
 pub(crate) const MISSED_CALLBACKS: &str = "PJRT_Event_OnReady does not call the callback of an event that is ready already: the \
                                            plugin probably keeps it for a completion that does not come again";
 
-/// The sentence about a plugin that keeps the pointer to a text of the host, which many checks notice.
-pub(crate) const KEPT_TEXT: &str = "the text consists of the bytes with which the host overwrote its memory after the call: the \
-                                    plugin probably keeps the pointer to the text instead of a copy";
-
 /// Sends a message to the parent.
 pub(crate) fn send(message: &Message) {
     if let Ok(json) = serde_json::to_string(message) {

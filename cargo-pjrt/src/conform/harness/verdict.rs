@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::message::KEPT_TEXT;
 use pjrt_testing::host::{Code, Error, Result};
 
 /// The result of a check.
@@ -139,6 +138,10 @@ pub(crate) fn refused_with<T>(what: &str, outcome: Result<T>, codes: &[Code], co
         ))),
     }
 }
+
+/// The sentence about a plugin that keeps the pointer to a text of the host, which many checks notice.
+pub(crate) const KEPT_TEXT: &str = "the text consists of the bytes with which the host overwrote its memory after the call: the \
+                                    plugin probably keeps the pointer to the text instead of a copy";
 
 /// Returns the sentence about a text that the plugin did not copy, if a message consists of the bytes with which the host
 /// overwrites what it passed. Such bytes are not UTF-8.
