@@ -13,8 +13,8 @@
 //! object, `since FUNCTION` for a call since the newest client was created, `without FUNCTION` for no such call, `failed
 //! FUNCTION` for a call that failed since then); and an action. A field can be a field of a struct that is pointed to
 //! (`program>format_size`) or an element of an array of 64-bit numbers (`dims.0`). `fault.rs`, `special.rs`, `executions.rs`,
-//! `returned.rs`, `memory.rs`, `lent.rs`, `bits.rs`, `values.rs`, `recalled.rs` and `rewrites.rs` define the actions, and
-//! `table.rs` those of `GetPjrtApi`.
+//! `returned.rs`, `memory.rs`, `lent.rs`, `bits.rs`, `values.rs`, `recalled.rs`, `threads.rs` and `rewrites.rs` define the
+//! actions, and `table.rs` those of `GetPjrtApi`.
 
 #![allow(missing_docs, reason = "no crate depends on this library")]
 
@@ -44,5 +44,7 @@ mod rewritten;
 mod special;
 #[allow(unsafe_code, reason = "calls the foreign library")]
 mod table;
+#[allow(unsafe_code, reason = "calls the foreign library, as `table` does")]
+mod threads;
 #[allow(unsafe_code, reason = "calls the foreign library, as `table` does")]
 mod values;

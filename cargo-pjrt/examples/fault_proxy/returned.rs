@@ -82,6 +82,12 @@ pub(crate) unsafe fn after(name: &str, words: &[String], slot: usize, args: *mut
     unsafe {
         match name {
             "replace" if get(&words[0]) == number(1) => put(&words[0], number(2)),
+            "exchange" => {
+                let (first, second) = (get(&words[0]), get(&words[1]));
+                put(&words[0], second);
+                put(&words[1], first);
+            }
+            "low_bits" => words.iter().for_each(|word| put(word, get(word) & i64::from(u32::MAX))),
             // The numbers of a layout such as {1,0} are reversed.
             "reverse_text" => {
                 let size = get("serialized_bytes_size") as usize;

@@ -10,7 +10,7 @@ use crate::fault::args_of;
 use crate::table::{
     FAULT, INNER, Mode, event, field, inner, on_ready, own_error, place, read, state, type_and_rank, write,
 };
-use crate::{bits, executions, lent, memory, recalled, returned, rewritten, values};
+use crate::{bits, executions, lent, memory, recalled, returned, rewritten, threads, values};
 
 /// Performs an action instead of the call. Returns `None` if the good plugin is to be called nevertheless.
 ///
@@ -154,6 +154,9 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                     data.device_memory_ptr.cast::<u8>().write_bytes(0x55, 4);
                 }
                 None
+            }
+            "mixed" | "with_lock_of" | "wait_for_data" | "flush_denormals" => {
+                threads::before(name, words, slot, args)
             }
             _ if recalled::before(name, words, slot, args) => None,
             _ => executions::before(name, words, args),

@@ -7,11 +7,12 @@ use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use pjrt_sys::*;
 
 use crate::fault::{Action, Condition, Fault, Path, Then, Value, args_of, name_of};
-use crate::{bits, executions, extension, lent, memory, returned, special};
+use crate::{bits, executions, extension, lent, memory, returned, special, threads};
 
 pub(crate) type Function = unsafe extern "C" fn(*mut u8) -> *mut PJRT_Error;
 
@@ -67,6 +68,9 @@ static STATE: LazyLock<Mutex<State>> = LazyLock::new(Mutex::default);
 static CALLS: AtomicU64 = AtomicU64::new(0);
 /// The number of threads in the faulty function.
 static INSIDE: AtomicU64 = AtomicU64::new(0);
+
+/// The time for which a call waits for others, if a fault depends on calls at the same time.
+pub(crate) const OVERLAP: Duration = Duration::from_millis(1);
 
 /// A call of the faulty function.
 struct Inside;
@@ -187,6 +191,7 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
     let object = unsafe { object_of(args) };
     let fault = FAULT.as_ref().filter(|fault| fault.slot == Some(slot));
     let _inside = fault.map(|_| Inside::enter());
+    threads::before_call(name_of(slot));
     // SAFETY: the host calls this slot with this struct.
     let happens = fault.is_some_and(|fault| unsafe { happens(fault, args, object) });
     {
@@ -359,7 +364,11 @@ unsafe fn happens(fault: &Fault, args: *mut u8, object: usize) -> bool {
             }
             Condition::Call(wanted) => CALLS.fetch_add(1, Ordering::SeqCst) + 1 == *wanted,
             Condition::Clients(least) => state().clients >= *least,
-            Condition::AtOnce => INSIDE.load(Ordering::SeqCst) > 1,
+            Condition::AtOnce => {
+                // Calls that began at the same time are in the function together.
+                std::thread::sleep(OVERLAP);
+                INSIDE.load(Ordering::SeqCst) > 1
+            }
             Condition::InsideCallback => DEPTH.get() > 0,
             Condition::After(slot) => state().called.get(&object).is_some_and(|called| called.contains(slot)),
             Condition::Since(slot) => state().since.contains(slot),

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::Duration;
 
+use super::checks::note_start;
 use super::harness::{
     CLIENT, Check, Context, Finding, Finished, MISSED_CALLBACKS, Message, Status, send, upload_four,
 };
@@ -24,6 +25,7 @@ pub fn child(
     no_client: Option<&str>,
     mut waited: usize,
 ) {
+    note_start();
     let plugin = match Plugin::load(path) {
         Ok(plugin) => plugin,
         Err(error) => return send(&Message::Unusable(error.to_string())),

@@ -10,6 +10,7 @@ use super::call::{call, destroyed_by, value_of};
 use super::element_type::ElementType;
 use super::error::{Code, Error, Result};
 use super::event::Event;
+use super::handles;
 use super::host_memory::HostMemory;
 use super::layout::Layout;
 use super::objects::{Device, Memory};
@@ -144,6 +145,7 @@ impl Buffer {
         if raw.is_null() {
             return Err(Error::broken(function, "it succeeded, but its buffer is a null pointer"));
         }
+        handles::take(raw, function)?;
         Ok(Self { plugin, raw })
     }
 

@@ -22,6 +22,7 @@ macro_rules! destroyed_by {
     ($type:ident $args:ident $field:ident) => {
         impl Drop for $type {
             fn drop(&mut self) {
+                $crate::host::handles::give_back(self.raw);
                 let args = pjrt_sys::$args {
                     $field: self.raw,
                     ..<pjrt_sys::$args as pjrt_sys::SizedStruct>::zeroed()

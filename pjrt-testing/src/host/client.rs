@@ -11,6 +11,7 @@ use super::call::{call, destroyed_by, text_of, value_of};
 use super::element_type::ElementType;
 use super::error::{Code, Error, Result};
 use super::executable::{Executable, LoadedExecutable, Program};
+use super::handles;
 use super::host_memory::HostMemory;
 use super::layout::Layout;
 use super::objects::{Device, Memory};
@@ -96,6 +97,7 @@ impl Plugin {
                 "it succeeded, but the client is a null pointer",
             ));
         }
+        handles::take(args.client, "PJRT_Client_Create")?;
         Ok(Client { plugin: self, raw: args.client })
     }
 
@@ -430,9 +432,26 @@ impl Client {
         dims: &[i64],
         memory: Memory<'_>,
     ) -> Result<Buffer> {
+        self.error_buffer_with(error, &[], element_type, dims, memory)
+    }
+
+    /// The same as [`error_buffer`](Self::error_buffer), with payloads of the error.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn error_buffer_with(
+        &self,
+        error: (Code, &str),
+        payloads: &[NamedValue],
+        element_type: ElementType,
+        dims: &[i64],
+        memory: Memory<'_>,
+    ) -> Result<Buffer> {
         // XLA's plugins require a layout.
         let dense = Layout::dense(dims.len());
         let mut layout = dense.raw();
+        let payload = to_raw(payloads);
         let args = call!(
             self.plugin,
             PJRT_Client_CreateErrorBuffer_Args {
@@ -445,6 +464,8 @@ impl Client {
                 shape_element_type: PJRT_Buffer_Type(element_type.0),
                 shape_layout: &raw mut layout,
                 memory: memory.raw,
+                payload: if payload.is_empty() { ptr::null() } else { payload.as_ptr() },
+                num_payload: payload.len(),
             }
         )?;
         Buffer::from_raw(self.plugin, args.buffer, "PJRT_Client_CreateErrorBuffer")
@@ -510,3 +531,6 @@ impl Client {
 pub struct AliasHandle {
     raw: *mut PJRT_FulfillAliasBufferCallback,
 }
+
+// SAFETY: the interface allows the call of its functions with its objects on every thread.
+unsafe impl Send for AliasHandle {}

@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, c_char, c_int};
 use std::ptr;
+use std::sync::Arc;
 
 use pjrt_sys::*;
 
@@ -10,6 +11,8 @@ use super::call::{call, destroyed_by, text_of, value_of};
 use super::element_type::ElementType;
 use super::error::{Error, Result};
 use super::event::Event;
+use super::handlers::CallData;
+use super::handles;
 use super::host_memory::HostMemory;
 use super::objects::Device;
 use super::plugin::Plugin;
@@ -311,6 +314,8 @@ pub struct ExecuteOptions {
     pub struct_size: Option<usize>,
     /// The location of the call in the user's program.
     pub call_location: Option<String>,
+    /// The data for the handlers of custom calls.
+    pub data: Option<Arc<CallData>>,
     /// `true` to leave garbage in the lists for outputs and events before the call, as hosts do that do not
     /// initialize them.
     pub garbage_in_lists: bool,
@@ -358,6 +363,7 @@ fn raw_options(options: &ExecuteOptions, location: Option<&CString>) -> PJRT_Exe
         non_donatable_input_indices: options.non_donatable.as_ptr(),
         num_non_donatable_input_indices: options.non_donatable.len(),
         call_location: location.map_or(ptr::null(), |text| text.as_ptr()),
+        context: options.data.as_ref().map_or(ptr::null_mut(), |data| data.raw),
         ..PJRT_ExecuteOptions::zeroed()
     }
 }
@@ -380,6 +386,29 @@ fn null_object(
     Some(Error::broken(function, format!("it succeeded, but {what} is a null pointer")))
 }
 
+/// Takes the outputs of one device, and sets `wrong` to the error of the first one that the host holds already, if there is no
+/// error yet.
+fn taken_outputs(
+    plugin: Plugin,
+    device: usize,
+    list: Vec<*mut PJRT_Buffer>,
+    wrong: &mut Option<Error>,
+) -> Vec<Buffer> {
+    const FUNCTION: &str = "PJRT_LoadedExecutable_Execute";
+    let mut taken = Vec::new();
+    for (output, raw) in list.into_iter().enumerate() {
+        match Buffer::from_raw(plugin, raw, FUNCTION) {
+            Ok(buffer) => taken.push(buffer),
+            Err(error) => {
+                let place = format!("`output_lists`[{device}][{output}] (device {device}, output {output})");
+                wrong
+                    .get_or_insert_with(|| Error { message: format!("{place}: {}", error.message), ..error });
+            }
+        }
+    }
+    taken
+}
+
 impl LoadedExecutable {
     pub(crate) fn from_raw(
         plugin: Plugin,
@@ -389,6 +418,7 @@ impl LoadedExecutable {
         if raw.is_null() {
             return Err(Error::broken(function, "it succeeded, but the executable is a null pointer"));
         }
+        handles::take(raw, function)?;
         Ok(Self { plugin, raw })
     }
 
@@ -566,14 +596,14 @@ impl LoadedExecutable {
             let events = events.iter().filter(|event| !event.is_null()).count();
             return Err(Refused { error, left_behind: outputs + events });
         }
-        let null = null_object(FUNCTION, &output_lists, if with_events { &events } else { &[] });
-        // All other objects are taken before a null pointer is reported, so that they are freed.
-        let buffer = |raw| Buffer::from_raw(self.plugin, raw, FUNCTION).ok();
+        let mut wrong = null_object(FUNCTION, &output_lists, if with_events { &events } else { &[] });
+        // All other objects are taken before a wrong one is reported, so that they are freed.
+        let outputs = output_lists.into_iter().enumerate();
         let outputs =
-            output_lists.into_iter().map(|list| list.into_iter().filter_map(buffer).collect()).collect();
+            outputs.map(|(device, list)| taken_outputs(self.plugin, device, list, &mut wrong)).collect();
         let event = |raw| Event::from_raw(self.plugin, raw, FUNCTION).ok();
         let done = if with_events { events.into_iter().filter_map(event).collect() } else { Vec::new() };
-        match null {
+        match wrong {
             Some(error) => Err(refused(error)),
             None => Ok(Launched { outputs, done }),
         }

@@ -19,7 +19,7 @@ pub enum Fence {
     Enlarged,
     /// `extension_start` is an invalid pointer, as some hosts leave it.
     WildExtension,
-    /// The pointers to lists of no elements are null.
+    /// The pointers to lists of no elements are null, also in the structs that the struct points to.
     NullLists,
 }
 
@@ -188,6 +188,11 @@ pub(super) fn call<A: SizedStruct, R>(slot: &Slot, args: &mut A, function: impl 
 /// Calls `run` with a copy of a struct that ends at `size` and is followed by an inaccessible page.
 pub(super) fn with_guarded<A: SizedStruct, R>(args: &mut A, size: usize, run: impl FnOnce(*mut A) -> R) -> R {
     guarded(args, size.min(A::STRUCT_SIZE), run)
+}
+
+/// Returns `true` if the lists of no elements that a call of this function passes are null pointers.
+pub(super) fn nulls_lists(function: &str) -> bool {
+    ACTIVE.get().is_some_and(|(name, fence)| name == function && fence == Fence::NullLists)
 }
 
 /// Returns `true` if the address is that of a struct before an inaccessible page.

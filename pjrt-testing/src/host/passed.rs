@@ -74,7 +74,8 @@ const STRUCTS_READ: &[&str] =
 
 /// Runs `run` with a copy of the struct and of what it points to, which is overwritten afterwards.
 pub(super) fn with_copies<A: SizedStruct, R>(args: &mut A, run: impl FnOnce(&mut A) -> R) -> R {
-    let mut copies = Copies::default();
+    let function = A::NAME.strip_suffix("_Args").unwrap_or(A::NAME);
+    let mut copies = Copies { nulls_lists: fence::nulls_lists(function), ..Copies::default() };
     let original = ptr::from_mut(args);
     // SAFETY: the copy has the size and alignment of the struct. The wrappers of this module fill in the
     // structs, so that each list has the length in its field. The pointers that are replaced are restored
@@ -100,6 +101,8 @@ struct Copies {
     blocks: Vec<Vec<u64>>,
     /// The pointers that were replaced: their places, and the old and the new pointers.
     replaced: Vec<(*mut usize, usize, usize)>,
+    /// `true` to replace the pointers to lists of no elements with null, also in structs that the struct points to.
+    nulls_lists: bool,
 }
 
 impl Copies {
@@ -132,6 +135,11 @@ impl Copies {
         unsafe {
             let old = place.cast::<*const u8>().read();
             if old.is_null() {
+                return None;
+            }
+            if self.nulls_lists && size == 0 {
+                self.replaced.push((place.cast(), old.expose_provenance(), 0));
+                place.cast::<*mut u8>().write(ptr::null_mut());
                 return None;
             }
             let after = if field == TERMINATED_FIELD.get() { "" } else { PAST_END };

@@ -10,6 +10,7 @@ use super::client::Client;
 use super::element_type::ElementType;
 use super::error::{Code, Error, Result};
 use super::event::Event;
+use super::handles;
 use super::host_memory::HostMemory;
 use super::layout::Layout;
 use super::objects::{Device, Memory};
@@ -55,6 +56,7 @@ impl Client {
         if args.transfer_manager.is_null() {
             return Err(Error::broken(FUNCTION, "it succeeded, but the manager is a null pointer"));
         }
+        handles::take(args.transfer_manager, FUNCTION)?;
         Ok(TransferManager { plugin: self.plugin, raw: args.transfer_manager })
     }
 }

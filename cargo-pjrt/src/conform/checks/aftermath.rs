@@ -9,8 +9,8 @@ use crate::conform::harness::{
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
-    Buffer, Client, Code, CopyLayout, ElementType, Error, ExecuteOptions, HostArray, LoadedExecutable,
-    Program,
+    Buffer, Client, Code, CopyLayout, CreateOption, ElementType, Error, ExecuteOptions, HostArray,
+    LoadedExecutable, Program, Value,
 };
 
 /// A call that fails.
@@ -176,6 +176,31 @@ const WAYS: &[Way] = &[
         },
         "PJRT_Buffer_ToHostBuffer failed PJRT_Buffer_CopyToMemory fail INTERNAL",
     ),
+    way(
+        "raw_copy_past_the_end",
+        "a raw copy past the end of an array",
+        |s| match s.x.read_raw(12, 9)? {
+            Err(error) => Ok(Failure::Later(error)),
+            Ok(_) => Ok(Failure::Accepted),
+        },
+        "PJRT_Buffer_CopyRawToHost when transfer_size=9 fail_from_then_on always",
+    ),
+    way(
+        "bitcast_of_another_size",
+        "a bitcast to a type of another size",
+        |s| Failure::of(s.x.bitcast(ElementType::S64, &[4])),
+        "PJRT_Buffer_Bitcast when element_type=5 fail_from_then_on",
+    ),
+    way(
+        "unknown_option",
+        "the creation of a client with an unknown option",
+        |s| {
+            let mut options = s.options.clone();
+            options.push(CreateOption::new("no_such_option_3c", Value::Int64(1)));
+            Failure::of(s.client.plugin().create_client(&options))
+        },
+        "PJRT_Client_Create failed PJRT_Client_Create fail INTERNAL",
+    ),
 ];
 
 /// The checks of executions that fail: a plugin usually handles all failures in the same way.
@@ -249,6 +274,13 @@ struct State {
     output: Buffer,
     /// A serialized program, if the plugin can load one.
     serialized: Option<Vec<u8>>,
+    /// `true` if the plugin can copy bytes as they are on the device.
+    copies_raw: bool,
+    /// `true` if the plugin can reinterpret the bytes of arrays.
+    casts: bool,
+    /// The options of clients, and whether there can be several clients.
+    options: Vec<CreateOption>,
+    makes_clients: bool,
     /// The last field, because the client is destroyed after its objects.
     client: Client,
 }
@@ -275,7 +307,22 @@ impl State {
         let serialized =
             compile_add(&client)?.executable()?.serialize().ok().map(|serialized| serialized.bytes);
         let serialized = serialized.filter(|bytes| client.deserialize(bytes).is_ok());
-        Ok(Self { client, executable, is_donating, x, y, output, serialized })
+        let copies_raw = x.read_raw(0, 16).is_ok_and(|copied| copied.is_ok());
+        let casts = x.bitcast(ElementType::F32, &[4]).is_ok();
+        let (options, makes_clients) = (context.options.clone(), context.client().is_ok());
+        Ok(Self {
+            client,
+            executable,
+            is_donating,
+            x,
+            y,
+            output,
+            serialized,
+            copies_raw,
+            casts,
+            options,
+            makes_clients,
+        })
     }
 
     fn upload(&self, array: &HostArray<'_>) -> Result<Buffer, Error> {
@@ -323,6 +370,15 @@ impl State {
     fn is_as_before(&self, may_be_donated: bool) -> Result<(), String> {
         if !may_be_donated {
             self.has(&self.x, "argument 0", X)?;
+            if self.copies_raw {
+                let copied = self.x.read_raw(0, 16).and_then(|copied| copied);
+                copied
+                    .map_err(|error| format!("argument 0 cannot be copied as raw bytes any more: {error}"))?;
+            }
+            if self.casts {
+                let cast = self.x.bitcast(ElementType::F32, &[4]);
+                cast.map_err(|error| format!("argument 0 cannot be reinterpreted any more: {error}"))?;
+            }
         }
         self.has(&self.y, "argument 1, which the program does not donate,", Y)?;
         self.has(&self.output, "the output of an earlier execution", SUM)?;
@@ -335,6 +391,10 @@ impl State {
         let next = compile_add(&self.client).map_err(fails("no program can be compiled any more"))?;
         let launched = next.run(&[&self.y, &self.y]).map_err(fails("another program cannot be executed"))?;
         self.has(&launched.outputs[0][0], "the output of another program", Y.map(|y| y + y))?;
+        if self.makes_clients {
+            let client = self.client.plugin().create_client(&self.options);
+            client.map(drop).map_err(fails("no client can be created any more"))?;
+        }
         let Some(bytes) = &self.serialized else { return Ok(()) };
         self.client
             .deserialize(bytes)
@@ -360,7 +420,8 @@ fn changes_nothing(context: &Context, way: &Way) -> Verdict {
         let program = if is_donating { " of a program that donates argument 0" } else { "" };
         state.is_as_before(error.1).map_err(|changed| {
             Finding::Wrong(format!(
-                "after {}{program} failed with \"{}\": {changed}. A call that fails changes nothing",
+                "after {}{program} failed with \"{}\": {changed}. A call that fails changes nothing: the plugin probably keeps \
+                 an error or a part of this call",
                 way.what, error.0
             ))
         })?;

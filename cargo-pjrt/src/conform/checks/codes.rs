@@ -1,7 +1,7 @@
 //! Checks of the errors that the host passes: every code and message comes back as it was, through each function.
 
 use super::entry::{Entry, check};
-use crate::conform::harness::{Context, Finding, PATIENCE, Verdict, ensure, upload_four};
+use crate::conform::harness::{Context, Finding, PATIENCE, Verdict, ensure, kept_text, upload_four};
 use pjrt_testing::host::{Client, Code, ElementType, Error, Event};
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -100,6 +100,8 @@ fn for_each_error(work: impl Fn((Code, &str)) -> Verdict) -> Verdict {
 /// Fails unless an error is the host's.
 fn is_own(function: &str, how: &str, error: (Code, &str), got: Result<(), Error>) -> Verdict {
     let is_right = got.as_ref().is_err_and(|got| got.code == error.0 && got.message.contains(error.1));
+    let cause = got.as_ref().err().and_then(|got| kept_text(&got.message));
+    let cause = cause.unwrap_or("the plugin probably replaces the code or cuts the message");
     let shown: String = error.1.chars().take(40).collect();
     let got = match got {
         Ok(()) => "no error".to_owned(),
@@ -112,8 +114,7 @@ fn is_own(function: &str, how: &str, error: (Code, &str), got: Result<(), Error>
     };
     ensure!(
         is_right,
-        "{function} with the code {} and a message of {} bytes, {shown:?}: {how} returns {got}; the plugin probably replaces the code \
-         or cuts the message",
+        "{function} with the code {} and a message of {} bytes, {shown:?}: {how} returns {got}; {cause}",
         error.0,
         error.1.len()
     );

@@ -7,12 +7,12 @@ use super::program_text::{compiled, with_main};
 use super::threads::on_threads;
 use crate::conform::harness::{
     Compiled, Context, Finding, Verdict, add_program, compile_add, compile_and_keep_add, ensure, equal,
-    numbers, refused, refused_with, upload_four,
+    f32_bytes, numbers, refused, refused_with, upload_four,
 };
 use crate::protobuf::hlo_add;
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
-use pjrt_testing::host::{Client, Code, ElementType, LoadedExecutable, Program};
+use pjrt_testing::host::{Client, Code, ElementType, HostArray, LoadedExecutable, Program};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -24,6 +24,22 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_Program", "\"mlir\": code string takes MLIR module bytecode (or string).")
     .needed_by(ALL)
     .also(&["*"]),
+    check(
+        "compile/bytecode",
+        "A StableHLO program in bytecode, the form that JAX and ZML send, compiles and computes the same results.",
+        bytecode,
+        "PJRT_Client_Compile when program>code_size=246 fail INVALID_ARGUMENT",
+    )
+    .header("PJRT_Program", "\"mlir\": code string takes MLIR module bytecode (or string).")
+    .needed_by(&[Profile::Jax, Profile::Zml]),
+    check(
+        "compile/unknown_field_of_options",
+        "A field of the compile options that the plugin does not know is ignored, as in all messages of Protocol Buffers.",
+        unknown_field,
+        "PJRT_Client_Compile when compile_options_size=20 fail INVALID_ARGUMENT",
+    )
+    .host("XLA, xla/pjrt/proto/compile_options.proto", "Hosts of a newer version write fields that an older plugin does not know; parsers of Protocol Buffers skip them.")
+    .needed_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "compile/hlo",
         "An HloModuleProto, the format that PyTorch/XLA sends, compiles and computes the same results.",
@@ -350,6 +366,30 @@ fn options() -> Vec<u8> {
 fn stablehlo(context: &Context) -> Verdict {
     drop(compile_add(&context.client()?)?);
     Ok(())
+}
+
+/// The program that adds two arrays f32[2, 3], in bytecode of version 1.0.0, which plugins of all later versions read.
+const BYTECODE: &[u8] = include_bytes!("../../../tests/data/add.mlirbc");
+
+fn bytecode(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = client.compile(&Program::mlir(BYTECODE), &options())?;
+    let bytes = f32_bytes(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let array = HostArray::new(&bytes, ElementType::F32, &[2, 3]);
+    let x = client.upload(&array, Some(client.device()?), None)?.buffer;
+    let sum = numbers(&executable.run(&[&x, &x])?.outputs[0][0])?;
+    equal("the sum", sum, vec![2.0, 4.0, 6.0, 8.0, 10.0, 12.0])
+}
+
+fn unknown_field(context: &Context) -> Verdict {
+    let client = context.client()?;
+    // Field 2000, the integer 1.
+    let with_field = [&options()[..], &[0x80, 0x7D, 1]].concat();
+    let executable = client.compile(&Program::mlir(&add_program("4x")), &with_field).map_err(|error| {
+        Finding::Wrong(format!("compile options with the unknown field 2000 were refused: {error}"))
+    })?;
+    let x = upload_four(&client, &[1.0; 4])?;
+    equal("the sum", numbers(&executable.run(&[&x, &x])?.outputs[0][0])?, vec![2.0; 4])
 }
 
 fn hlo(context: &Context) -> Verdict {

@@ -234,7 +234,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["waiting/many_launches_ahead"]),
     check(
         "execute/destroyed_while_it_runs",
-        "A program can be destroyed while one of its executions waits for an argument.",
+        "A program can be deleted and destroyed while one of its executions waits for an argument.",
         destroyed_running,
         "PJRT_LoadedExecutable_Destroy since PJRT_Client_CreateAliasBuffer crash",
     )
@@ -624,13 +624,25 @@ fn storm(context: &Context) -> Verdict {
 fn destroyed_running(context: &Context) -> Verdict {
     let client = context.client()?;
     let memory = client.device()?.default_memory()?;
-    let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
-    let four = upload_four(&client, &[1.0; 4])?;
-    let executable = compile_add(&client)?;
-    let launched = executable.run(&[&alias, &four])?;
-    drop(executable);
-    client.fulfill(handle, Ok(&four))?;
-    equal("the sum", numbers(&launched.outputs[0][0])?, vec![2.0; 4])
+    for is_deleted in [false, true] {
+        let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
+        let four = upload_four(&client, &[1.0; 4])?;
+        let executable = compile_add(&client)?;
+        let launched = executable.run(&[&alias, &four])?;
+        let kept = if is_deleted {
+            executable.delete()?;
+            Some(executable)
+        } else {
+            drop(executable);
+            None
+        };
+        client.fulfill(handle, Ok(&four))?;
+        let how = if is_deleted { "deleted" } else { "destroyed" };
+        let what = format!("the sum of an execution whose program was {how} while it waited for an argument");
+        equal(&what, numbers(&launched.outputs[0][0])?, vec![2.0; 4])?;
+        drop(kept);
+    }
+    Ok(())
 }
 
 fn of_size(context: &Context, size: usize) -> Verdict {

@@ -9,7 +9,8 @@ use crate::conform::harness::{
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
-    Buffer, Client, Code, ElementType, Event, ExecuteOptions, Fence, HostArray, ViewMemory, fenced,
+    Buffer, Client, Code, CopyLayout, ElementType, Event, ExecuteOptions, Fence, HostArray, Layout,
+    ViewMemory, fenced,
 };
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -29,6 +30,15 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .host("go-xla, pjrt/loadedexecutables.go", "Passes null as the list of arguments of a program without parameters.")
     .used_by(&[Profile::Gomlx]),
+    check(
+        "extremes/null_lists_in_structs",
+        "A pointer to a list of no elements may also be null in a struct that the host points to: options of executions, layouts and shapes of scalars.",
+        null_lists_in_structs,
+        "PJRT_LoadedExecutable_Execute when options>non_donatable_input_indices=0 fail INVALID_ARGUMENT",
+    )
+    .host("XLA's client, pjrt_c_api_client.cc", "Passes the data() of empty vectors and spans, which is null: without donated arguments, callbacks and dimensions.")
+    .used_by(&[Profile::Jax, Profile::TorchXla])
+    .also(&["extremes/null_lists"]),
     check(
         "extremes/offsets",
         "Raw copies read every range of an array, also at offsets that are no multiple of a vector's width, and the last byte.",
@@ -90,6 +100,11 @@ fn null_lists(context: &Context) -> Verdict {
         }),
         ("PJRT_Event_Set", &|| Ok(Event::create(context.plugin)?.set(Code::OK, "")?)),
     ];
+    each_with_null_lists(&calls)
+}
+
+/// Performs calls whose lists of no elements are null pointers.
+fn each_with_null_lists(calls: &[Empty<'_>]) -> Verdict {
     let mut checked = false;
     for (function, call) in calls {
         let work = || fenced(function, Fence::NullLists, call);
@@ -105,6 +120,49 @@ fn null_lists(context: &Context) -> Verdict {
         }
     }
     if checked { Ok(()) } else { Err(Finding::Unsupported("the plugin accepts no such call".to_owned())) }
+}
+
+fn null_lists_in_structs(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let device = client.device()?;
+    let memory = device.default_memory()?;
+    let bytes = 2.5_f32.to_le_bytes();
+    let scalar = HostArray::new(&bytes, ElementType::F32, &[]);
+    let with_layout = HostArray { device_layout: Some(Layout::dense(0)), ..scalar.clone() };
+    let is_scalar = |array: &Buffer| equal("a scalar", numbers(array)?, vec![2.5]);
+    let array = client.upload(&scalar, Some(device), None)?.buffer;
+    let program = compile_add(&client)?;
+    let x = upload_four(&client, &[1.0; 4])?;
+    let calls: [Empty<'_>; 7] = [
+        ("PJRT_LoadedExecutable_Execute", &|| {
+            equal("a sum", numbers(&launch(&program, &[&x, &x], 0)?.outputs[0][0])?, vec![2.0; 4])
+        }),
+        ("PJRT_Client_BufferFromHostBuffer", &|| {
+            is_scalar(&client.upload(&with_layout, Some(device), None)?.buffer)
+        }),
+        ("PJRT_Buffer_ToHostBuffer", &|| {
+            let layout = CopyLayout::Layout(Layout::dense(0));
+            equal("the bytes of a scalar", array.read_into(4, &layout)?, bytes.to_vec())
+        }),
+        ("PJRT_Client_CreateBuffersForAsyncHostToDevice", &|| {
+            let manager = client.transfer_manager(&[(ElementType::F32, Vec::new())], memory)?;
+            let array = manager.retrieve(0)?;
+            manager.write(0, &bytes, 0, true)?.wait()?;
+            is_scalar(&array)
+        }),
+        ("PJRT_Client_CreateUninitializedBuffer", &|| {
+            equal("the dimensions", client.uninitialized(ElementType::F32, &[], memory)?.dims()?, Vec::new())
+        }),
+        ("PJRT_Client_CreateErrorBuffer", &|| {
+            let array = client.error_buffer((Code::ABORTED, "no"), ElementType::F32, &[], memory)?;
+            equal("the dimensions", array.dims()?, Vec::new())
+        }),
+        ("PJRT_Buffer_Bitcast", &|| {
+            let bits = array.bitcast(ElementType::S32, &[])?;
+            equal("the bits of a scalar", bits.read()?, bytes.to_vec())
+        }),
+    ];
+    each_with_null_lists(&calls)
 }
 
 fn launch_ids(context: &Context) -> Verdict {

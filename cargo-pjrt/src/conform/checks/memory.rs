@@ -549,8 +549,8 @@ fn are_large(function: &str, dims: &[i64]) -> Verdict {
 
 fn large_dims_of_programs(context: &Context) -> Verdict {
     let client = context.client()?;
-    let executable = compiled(&client, &repeats(LARGE), &CompileOptions::default())?.executable()?;
-    let dims = executable.output_dims()?;
+    let loaded = compiled(&client, &repeats(LARGE), &CompileOptions::default())?;
+    let dims = loaded.executable()?.output_dims()?;
     are_large("PJRT_Executable_OutputDimensions", dims.first().map_or(&[], Vec::as_slice))
 }
 

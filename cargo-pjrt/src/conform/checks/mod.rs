@@ -22,6 +22,7 @@ mod calls;
 mod client;
 mod codes;
 mod compile;
+mod concurrent;
 mod default_layouts;
 mod devices;
 mod donation;
@@ -29,16 +30,20 @@ mod entry;
 mod event;
 mod executables;
 mod execute;
+mod extended;
 mod extension;
 mod extremes;
 mod failures;
 mod hosts;
 mod isolation;
 mod layouts;
+mod leaks;
 mod lent;
 mod lifetime;
 mod memory;
+mod observers;
 mod optimized;
+mod orders;
 mod outliving;
 mod outputs;
 mod ownership;
@@ -46,12 +51,14 @@ mod passed;
 mod pending;
 mod placement;
 mod plugin;
+mod process_state;
 mod program_text;
 mod programs;
 mod properties;
 mod raw_buffers;
 mod readback;
 mod readers;
+mod reentrant;
 mod reloaded;
 mod repeats;
 mod reports;
@@ -71,55 +78,64 @@ mod waiting;
 mod ways;
 
 use crate::conform::harness::Check;
+pub(super) use process_state::note_start;
+
+/// The tables of checks, in the order in which they run.
+const TABLES: &[&[entry::Entry]] = &[
+    plugin::CHECKS,
+    client::CHECKS,
+    memory::CHECKS,
+    event::CHECKS,
+    upload::CHECKS,
+    readback::CHECKS,
+    sizes::CHECKS,
+    buffer::CHECKS,
+    special::CHECKS,
+    view::CHECKS,
+    transfer::CHECKS,
+    compile::CHECKS,
+    execute::CHECKS,
+    programs::CHECKS,
+    executables::CHECKS,
+    devices::CHECKS,
+    placement::CHECKS,
+    passed::CHECKS,
+    failures::CHECKS,
+    waiting::CHECKS,
+    lifetime::CHECKS,
+    hosts::CHECKS,
+    ownership::CHECKS,
+    layouts::CHECKS,
+    bits::CHECKS,
+    lent::CHECKS,
+    reuse::CHECKS,
+    donation::CHECKS,
+    properties::CHECKS,
+    optimized::CHECKS,
+    extension::CHECKS,
+    texts::CHECKS,
+    agreement::CHECKS,
+    repeats::CHECKS,
+    isolation::CHECKS,
+    reloaded::CHECKS,
+    reports::CHECKS,
+    codes::CHECKS,
+    default_layouts::CHECKS,
+    bitcasts::CHECKS,
+    raw_buffers::CHECKS,
+    outliving::CHECKS,
+    extremes::CHECKS,
+    observers::CHECKS,
+    leaks::CHECKS,
+    orders::CHECKS,
+    reentrant::CHECKS,
+    process_state::CHECKS,
+    extended::CHECKS,
+];
 
 /// Returns the checks of all areas, in the order in which they run.
 pub(super) fn all() -> Vec<Check> {
-    let tables = [
-        plugin::CHECKS,
-        client::CHECKS,
-        memory::CHECKS,
-        event::CHECKS,
-        upload::CHECKS,
-        readback::CHECKS,
-        sizes::CHECKS,
-        buffer::CHECKS,
-        special::CHECKS,
-        view::CHECKS,
-        transfer::CHECKS,
-        compile::CHECKS,
-        execute::CHECKS,
-        programs::CHECKS,
-        executables::CHECKS,
-        devices::CHECKS,
-        placement::CHECKS,
-        passed::CHECKS,
-        failures::CHECKS,
-        waiting::CHECKS,
-        lifetime::CHECKS,
-        hosts::CHECKS,
-        ownership::CHECKS,
-        layouts::CHECKS,
-        bits::CHECKS,
-        lent::CHECKS,
-        reuse::CHECKS,
-        donation::CHECKS,
-        properties::CHECKS,
-        optimized::CHECKS,
-        extension::CHECKS,
-        texts::CHECKS,
-        agreement::CHECKS,
-        repeats::CHECKS,
-        isolation::CHECKS,
-        reloaded::CHECKS,
-        reports::CHECKS,
-        codes::CHECKS,
-        default_layouts::CHECKS,
-        bitcasts::CHECKS,
-        raw_buffers::CHECKS,
-        outliving::CHECKS,
-        extremes::CHECKS,
-    ];
-    let mut checks: Vec<Check> = tables.into_iter().flatten().map(Check::from).collect();
+    let mut checks: Vec<Check> = TABLES.iter().copied().flatten().map(Check::from).collect();
     checks.extend(upload::by_type());
     checks.extend(view::by_type());
     checks.extend(shapes::by_property());
@@ -130,6 +146,7 @@ pub(super) fn all() -> Vec<Check> {
     checks.extend(returned::by_function());
     checks.extend(aftermath::by_way());
     checks.extend(extension::by_extension());
+    checks.extend(concurrent::by_work());
     checks
 }
 

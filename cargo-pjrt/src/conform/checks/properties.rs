@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 
 use super::entry::{Entry, check};
+use super::program_text::{compiled, sums};
 use crate::conform::harness::{Context, Finding, Verdict, compile_add, ensure};
 use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{NamedValue, Value};
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -40,7 +42,70 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .host("jax/_src/cudnn/fused_attention_stablehlo.py, check_compute_capability, and jax/_src/mesh_utils.py", "They split compute_capability as text, and compute with coords, core_on_chip and slice_index.")
     .used_by(&[Profile::Jax]),
+    check(
+        "properties/memory_of_arguments_and_outputs",
+        "PJRT_Executable_GetCompiledMemoryStats reports the sizes of the arguments and of the outputs each in its own field.",
+        memory_of_each,
+        "PJRT_Executable_GetCompiledMemoryStats exchange argument_size_in_bytes output_size_in_bytes",
+    )
+    .header("PJRT_Executable_GetCompiledMemoryStats_Args", "argument_size_in_bytes, output_size_in_bytes: the memory that is used by the inputs and by the outputs of the program.")
+    .used_by(&[Profile::Jax])
+    .also(&["compile/memory_stats"]),
+    check(
+        "properties/memory_of_large_programs",
+        "PJRT_Executable_GetCompiledMemoryStats returns sizes of more than 32 bits.",
+        memory_of_large,
+        "PJRT_Executable_GetCompiledMemoryStats low_bits argument_size_in_bytes output_size_in_bytes",
+    )
+    .header("PJRT_Executable_GetCompiledMemoryStats_Args", "The sizes are of type int64_t.")
+    .used_by(&[Profile::Jax]),
 ];
+
+/// Compares the sizes of a program that adds its arguments of this type, and returns the sum and a scalar argument.
+fn memory_of(context: &Context, ty: &str, size: i64) -> Verdict {
+    let client = context.client()?;
+    let text = sums(&[ty, ty, "f32"], &[("%p2", "%p2", "f32")]);
+    let stats = compiled(&client, &text, &CompileOptions::default())?.executable()?.memory_stats()?;
+    // A plugin may pad arrays to pages.
+    const PADDING: i64 = 1 << 16;
+    let confused = stats.outputs >= 2 * size && stats.arguments < stats.outputs;
+    ensure!(
+        !confused,
+        "a program has parameters of {} bytes, and its output is a scalar, but argument_size_in_bytes is {}, and output_size_in_bytes is \
+         {}: the plugin confuses these fields",
+        2 * size + 4,
+        stats.arguments,
+        stats.outputs
+    );
+    ensure!(
+        stats.arguments >= 2 * size,
+        "argument_size_in_bytes of a program with two parameters of {size} bytes and a scalar one is {}; expected at least {}{}",
+        stats.arguments,
+        2 * size,
+        if stats.arguments == 2 * size % (1 << 32) + 4 {
+            ": the plugin probably keeps it in 32 bits"
+        } else {
+            ""
+        }
+    );
+    ensure!(
+        (4..2 * size + PADDING).contains(&stats.outputs) && stats.outputs < stats.arguments,
+        "output_size_in_bytes of a program whose output is a scalar, and whose parameters have {} bytes, is {}; argument_size_in_bytes \
+         is {}: the plugin probably confuses these fields",
+        2 * size + 4,
+        stats.outputs,
+        stats.arguments
+    );
+    Ok(())
+}
+
+fn memory_of_each(context: &Context) -> Verdict {
+    memory_of(context, "100000xf32", 400_000)
+}
+
+fn memory_of_large(context: &Context) -> Verdict {
+    memory_of(context, "2147483653xf32", 4 * 2_147_483_653)
+}
 
 /// Returns the cost analysis of the program that adds.
 fn costs(context: &Context) -> Result<Vec<NamedValue>, Finding> {

@@ -12,7 +12,7 @@ pub(super) struct Shaped {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The shapes: each rank up to 5, with dimensions of 0 and of 1. They differ from those of the arrays of other checks.
+/// The shapes: each rank up to 5 and one of 9, with dimensions of 0 and of 1. They differ from those of the arrays of other checks.
 const SHAPES: &[&[i64]] = &[
     &[],
     &[1],
@@ -25,6 +25,7 @@ const SHAPES: &[&[i64]] = &[
     &[2, 0, 3],
     &[2, 3, 2, 2],
     &[1, 2, 1, 3, 2],
+    &[1, 2, 1, 1, 2, 1, 1, 1, 3],
 ];
 
 /// Returns all element types of the plugin's version of the C API that arrays can have.

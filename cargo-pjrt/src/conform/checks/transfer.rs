@@ -49,7 +49,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "transfer/in_pieces",
         "The pieces of an array can be written in any order; the array is ready after the last one.",
         pieces,
-        "PJRT_AsyncHostToDeviceTransferManager_TransferData when offset=8 give offset=0",
+        "PJRT_AsyncHostToDeviceTransferManager_TransferData when offset=16 give offset=0",
     )
     .header("PJRT_AsyncHostToDeviceTransferManager_TransferData_Args", "data, offset, transfer_size: the piece; is_last_transfer completes the buffer.")
     .used_by(&[Profile::Zml])
@@ -157,13 +157,35 @@ fn one_piece(context: &Context) -> Verdict {
     equal("the array", numbers(&buffer)?, VALUES.to_vec())
 }
 
+/// The number of elements of each piece of an array.
+const PIECES: [usize; 5] = [3, 1, 4, 2, 6];
+
 fn pieces(context: &Context) -> Verdict {
     let client = context.client()?;
-    let manager = manager(&client)?;
-    let buffer = manager.retrieve(0)?;
-    manager.write(0, &f32_bytes(&VALUES[2..]), 8, false)?.wait()?;
-    manager.write(0, &f32_bytes(&VALUES[..2]), 0, true)?.wait()?;
-    equal("the array", numbers(&buffer)?, VALUES.to_vec())
+    let len: usize = PIECES.iter().sum();
+    let bytes = f32_bytes(&(1..=len).map(|value| value as f32).collect::<Vec<_>>());
+    let start = |piece: usize| 4 * PIECES[..piece].iter().sum::<usize>();
+    let part = |piece: usize| &bytes[start(piece)..start(piece) + 4 * PIECES[piece]];
+    for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3], [1, 2, 3, 4, 0]] {
+        let shapes = [(ElementType::F32, vec![len as i64])];
+        let manager = client.transfer_manager(&shapes, client.device()?.default_memory()?)?;
+        let buffer = manager.retrieve(0)?;
+        for (at, piece) in order.into_iter().enumerate() {
+            let is_last = at + 1 == order.len();
+            manager.write(0, part(piece), start(piece) as i64, is_last)?.wait()?;
+        }
+        let what = format!(
+            "an array of {len} elements whose pieces of {PIECES:?} elements were transferred in the order {order:?}"
+        );
+        let in_calls: Vec<u8> = order.into_iter().flat_map(part).copied().collect();
+        Expected::floats(&what, &bytes)
+            .suspect(
+                in_calls,
+                "the pieces are in the order of the calls: the plugin probably ignores `offset`",
+            )
+            .check(&buffer.read()?)?;
+    }
+    Ok(())
 }
 
 fn waits(context: &Context) -> Verdict {

@@ -29,7 +29,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL).also(&["execute/scalars", "programs/outputs_have_their_dims", "view/writes_are_seen_*"]),
     check(
         "upload/of_each_rank",
-        "Arrays can have any number of dimensions, from 0 to 8, and keep them after the host overwrote those that it passed.",
+        "Arrays can have any number of dimensions, from 0 to 12, and keep them after the host overwrote those that it passed.",
         each_rank,
         "PJRT_Client_BufferFromHostBuffer when num_dims=6 fail INVALID_ARGUMENT",
     )
@@ -371,8 +371,8 @@ fn scalar(context: &Context) -> Verdict {
 }
 
 fn each_rank(context: &Context) -> Verdict {
-    for rank in 0..=8 {
-        let dims: &[i64] = &[1, 2, 1, 3, 1, 2, 2, 1][..rank];
+    for rank in 0..=12 {
+        let dims: &[i64] = &[1, 2, 1, 3, 1, 2, 2, 1, 1, 2, 1, 3][..rank];
         let values: Vec<f32> = (0..dims.iter().product()).map(|value: i64| value as f32).collect();
         comes_back(context, &HostArray::new(&f32_bytes(&values), ElementType::F32, dims), &values)?;
     }

@@ -1,6 +1,7 @@
 //! The comparison of an array that a check read with the expected one, which names the probable cause of a
 //! difference.
 
+use super::conversion::conversion;
 use super::verdict::{Finding, Verdict};
 use crate::array::element_text;
 use crate::array::float_format::{FloatFormat, FloatKind};
@@ -78,7 +79,7 @@ impl<'a> Expected<'a> {
 
     /// Returns the probable cause of the differences.
     fn cause(&self, read: &[u8], differ: &[usize]) -> String {
-        let whole = [Self::suspected, Self::packed, Self::of_floats, Self::reordered];
+        let whole = [Self::suspected, Self::packed, Self::converted, Self::of_floats, Self::reordered];
         let found = whole.iter().find_map(|classify| classify(self, read, differ));
         found.or_else(|| self.incomplete(read, differ)).unwrap_or_else(|| self.otherwise.to_owned())
     }
@@ -121,6 +122,12 @@ impl<'a> Expected<'a> {
         })
     }
 
+    /// Recognizes elements that were converted to another type and back.
+    fn converted(&self, read: &[u8], _: &[usize]) -> Option<String> {
+        let size = self.size();
+        conversion(self.element_type, &read.chunks(size).zip(self.bytes.chunks(size)).collect::<Vec<_>>())
+    }
+
     /// Recognizes the expected elements in a different order.
     fn reordered(&self, read: &[u8], _: &[usize]) -> Option<String> {
         let size = self.size();
@@ -136,6 +143,11 @@ impl<'a> Expected<'a> {
                 let ignored = "strides or a layout were ignored, or applied to the wrong dimensions";
                 return Some(format!("{}: {ignored}", order_text()));
             }
+        }
+        if let Some(at) = exchanged(&got, &expected) {
+            return Some(format!(
+                "the first {at} elements are behind the others: the plugin probably ignores the offset of a part"
+            ));
         }
         for by in 1..=(got.len() / 2).min(64) {
             let end = got.len() - by;
@@ -203,6 +215,15 @@ impl<'a> Expected<'a> {
     }
 }
 
+/// Returns the number of elements before the place where the expected ones were divided, if both parts are there and
+/// changed places.
+fn exchanged(got: &[&[u8]], expected: &[&[u8]]) -> Option<usize> {
+    const MOST: usize = 1 << 16;
+    let len = got.len();
+    let starts = (1..len.min(MOST)).filter(|at| expected[*at] == got[0]);
+    starts.into_iter().find(|at| got[..len - at] == expected[*at..] && got[len - at..] == expected[..*at])
+}
+
 /// Formats the bits of an element as a number.
 fn bits_text(element: &[u8]) -> String {
     let digits: String = element.iter().rev().map(|byte| format!("{byte:02x}")).collect();
@@ -254,7 +275,7 @@ mod tests {
 
     #[test]
     fn the_cause_of_a_difference_is_named() {
-        let cases: [(&[f32], &str); 8] = [
+        let cases: [(&[f32], &str); 9] = [
             (&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "Ok(())"),
             (
                 &[9.0; 6],
@@ -263,6 +284,7 @@ mod tests {
             (&[1.0, 2.0, 3.0, 4.0, 9.0, 9.0], "2 of 6 elements differ; element 4"),
             (&[1.0, 4.0, 2.0, 5.0, 3.0, 6.0], "in the order of the dimensions [1, 0]"),
             (&[2.0, 3.0, 4.0, 5.0, 6.0, 0.0], "shifted by 1"),
+            (&[5.0, 6.0, 1.0, 2.0, 3.0, 4.0], "the first 4 elements are behind the others"),
             (&[0.0; 6], "all elements are zero"),
             (&[1.0, 2.0, 3.0, 4.0, 0.0, 0.0], "elements, from number 4 to 5, are zero"),
             (&[7.0, 2.0, 3.0, 4.0, 5.0, 1.5], "none that the kit recognizes"),

@@ -4,6 +4,7 @@
 mod check;
 mod comparison;
 mod context;
+mod conversion;
 mod fixtures;
 mod message;
 mod sizes;
@@ -24,4 +25,6 @@ pub(crate) use sizes::{Sample, for_each_size};
 pub use source::Source;
 pub(crate) use types::{accepts, narrowest};
 pub use verdict::Status;
-pub(crate) use verdict::{Finding, ONE_DEVICE, Verdict, ensure, equal, fails_with, refused, refused_with};
+pub(crate) use verdict::{
+    Finding, KEPT_TEXT, ONE_DEVICE, Verdict, ensure, equal, fails_with, kept_text, refused, refused_with,
+};

@@ -139,6 +139,16 @@ pub(crate) fn refused_with<T>(what: &str, outcome: Result<T>, codes: &[Code], co
     }
 }
 
+/// The sentence about a plugin that keeps the pointer to a text of the host, which many checks notice.
+pub(crate) const KEPT_TEXT: &str = "the text consists of the bytes with which the host overwrote its memory after the call: the \
+                                    plugin probably keeps the pointer to the text instead of a copy";
+
+/// Returns the sentence about a text that the plugin did not copy, if a message consists of the bytes with which the host
+/// overwrites what it passed. Such bytes are not UTF-8.
+pub(crate) fn kept_text(message: &str) -> Option<&'static str> {
+    message.contains("\u{fffd}\u{fffd}\u{fffd}").then_some(KEPT_TEXT)
+}
+
 /// Fails the check unless the outcome is the host's own error, with this code and a message that contains this
 /// text.
 pub(crate) fn fails_with<T>(what: &str, outcome: Result<T>, code: Code, text: &str) -> Verdict {
@@ -148,9 +158,10 @@ pub(crate) fn fails_with<T>(what: &str, outcome: Result<T>, code: Code, text: &s
     if error.code == Code::UNIMPLEMENTED && code != Code::UNIMPLEMENTED {
         return Err(error.into());
     }
+    let cause = kept_text(&error.message).map_or(String::new(), |cause| format!("; {cause}"));
     ensure!(
         error.code == code && error.message.contains(text),
-        "{what} failed with {error}; expected the host's error {code}: {text}"
+        "{what} failed with {error}; expected the host's error {code}: {text}{cause}"
     );
     Ok(())
 }

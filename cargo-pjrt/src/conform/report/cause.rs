@@ -1,7 +1,7 @@
 //! Groups failures that probably have one cause.
 
 use super::Row;
-use crate::conform::harness::{Check, MISSED_CALLBACKS, Source, Status, matches};
+use crate::conform::harness::{Check, KEPT_TEXT, MISSED_CALLBACKS, Source, Status, matches};
 
 /// Sets [`Row::echo_of`] of each failure that another failure explains. One failure explains another if
 ///
@@ -73,7 +73,14 @@ fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bo
 }
 
 /// Phrases of messages that name one fault of a plugin, which many checks notice.
-const FAULTS: &[&str] = &["still reads the host's memory", "the elements are packed", MISSED_CALLBACKS];
+const FAULTS: &[&str] = &[
+    "still reads the host's memory",
+    "the elements are packed",
+    "a conversion",
+    "of which true is 1",
+    MISSED_CALLBACKS,
+    KEPT_TEXT,
+];
 
 /// Returns `true` if both messages name the same fault.
 fn name_one_fault(first: &str, second: &str) -> bool {
@@ -90,7 +97,7 @@ fn quotes(message: &str, other: &str) -> bool {
 
 /// Returns `true` if the outcome of the check depends on the timing of threads.
 pub(super) fn depends_on_timing(name: &str) -> bool {
-    name.ends_with("_threads") || name.contains("races")
+    name.ends_with("_threads") || name.starts_with("threads/") || name.contains("races")
 }
 
 /// Returns `true` if the message names the field that the rule's source is about.

@@ -1,0 +1,184 @@
+//! Checks that no use of an array keeps its memory after the array was destroyed.
+
+use std::time::Duration;
+
+use super::entry::{ALL, Entry, check};
+use super::pending::{Pending, in_error};
+use super::program_text::{compiled, launch, sums};
+use crate::conform::harness::{Context, Finding, PATIENCE, Verdict, ensure, f32_bytes};
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{
+    Buffer, Client, Code, CopyLayout, ElementType, Error, HostArray, LoadedExecutable, eventually,
+};
+
+pub(super) const CHECKS: &[Entry] = &[check(
+    "lifetime/no_use_leaks",
+    "A destroyed array uses no memory, whatever was done with it: events, readbacks, copies, holds, executions, also failed ones.",
+    no_use_leaks,
+    "PJRT_Buffer_Destroy after PJRT_Buffer_CopyRawToHost skip",
+)
+.header("PJRT_Buffer_Destroy", "Deletes the underlying runtime objects as if 'PJRT_Buffer_Delete' were called and frees `buffer`.")
+.used_by(ALL)];
+
+/// The number of elements of the arrays, which differs from those of other checks.
+const LEN: usize = 1021;
+
+/// The number of times that each use is repeated.
+const ROUNDS: usize = 12;
+
+/// The least growth that is a leak: half of the arrays of all rounds.
+const LEAST: i64 = (ROUNDS * 2 * LEN) as i64;
+
+/// What the uses need.
+struct Host {
+    /// A program that adds two arrays, unless none can be compiled.
+    adds: Option<LoadedExecutable>,
+    client: Client,
+}
+
+impl Host {
+    fn new(context: &Context) -> Result<Self, Error> {
+        let client = context.client()?;
+        let ty = format!("{LEN}xf32");
+        let adds = compiled(&client, &sums(&[&ty, &ty], &[("%p0", "%p1", &ty)]), &CompileOptions::default());
+        Ok(Self { client, adds: adds.ok() })
+    }
+
+    fn upload(&self) -> Result<Buffer, Error> {
+        let bytes = f32_bytes(&[1.0; LEN]);
+        let array = HostArray::new(&bytes, ElementType::F32, &[LEN as i64]);
+        let uploaded = self.client.upload(&array, Some(self.client.device()?), None)?;
+        uploaded.done.wait()?;
+        Ok(uploaded.buffer)
+    }
+
+    fn adds(&self) -> Result<&LoadedExecutable, Finding> {
+        self.adds.as_ref().ok_or_else(|| Finding::Unsupported("the program cannot be compiled".to_owned()))
+    }
+
+    fn in_use(&self) -> Result<i64, Error> {
+        Ok(self.client.device()?.memory_stats()?.bytes_in_use)
+    }
+}
+
+/// A use of an array: the functions that it is about, and the use itself, which destroys the array.
+type Use = (&'static str, fn(&Host, Buffer) -> Verdict);
+
+const USES: &[Use] = &[
+    ("PJRT_Buffer_ReadyEvent", |_, array| Ok(array.ready()?.wait()?)),
+    ("PJRT_Buffer_ReadyEvent and PJRT_Event_OnReady", |_, array| {
+        ensure!(array.ready()?.on_ready()?.wait(PATIENCE).is_some(), "the callback was not called");
+        Ok(())
+    }),
+    ("PJRT_Buffer_ToHostBuffer without a destination", |_, array| {
+        array.host_size(&CopyLayout::Unsaid)?;
+        Ok(())
+    }),
+    ("PJRT_Buffer_ToHostBuffer", |_, array| array.read().map(drop).map_err(Finding::from)),
+    ("PJRT_Buffer_ToHostBuffer into too little memory", |_, array| {
+        drop(array.read_into(5, &CopyLayout::Unsaid));
+        Ok(())
+    }),
+    ("PJRT_Buffer_CopyRawToHost", |_, array| Ok(array.read_raw(4, 8)?.map(drop)?)),
+    ("PJRT_Buffer_CopyRawToHostFuture", |_, array| Ok(array.read_raw_later(4, 8)?.finish().map(drop)?)),
+    ("PJRT_Buffer_CopyRawToHostFuture that the host cancels", |_, array| {
+        drop(array.read_raw_later(4, 8)?.cancel(Code::ABORTED, "not needed"));
+        Ok(())
+    }),
+    ("PJRT_Buffer_CopyToMemory", |host, array| {
+        Ok(array.copy_to_memory(host.client.device()?.default_memory()?)?.ready()?.wait()?)
+    }),
+    (
+        "PJRT_Buffer_IncreaseExternalReferenceCount and PJRT_Buffer_DecreaseExternalReferenceCount",
+        |_, array| {
+            array.ready()?.wait()?;
+            array.hold()?;
+            Ok(array.release()?)
+        },
+    ),
+    ("PJRT_Buffer_Delete", |_, array| Ok(array.delete()?)),
+    ("PJRT_Buffer_Bitcast", |_, array| {
+        Ok(array.bitcast(ElementType::S32, &[LEN as i64])?.ready()?.wait()?)
+    }),
+    ("PJRT_Buffer_DonateWithControlDependency", |_, array| {
+        let (taken, dependency) = array.donate()?;
+        dependency.finish(Ok(()));
+        Ok(taken.ready()?.wait()?)
+    }),
+    ("PJRT_Buffer_DonateWithControlDependency with a failed dependency", |_, array| {
+        let (taken, dependency) = array.donate()?;
+        dependency.finish(Err((Code::ABORTED, "not needed")));
+        drop(taken.ready()?.wait());
+        Ok(())
+    }),
+    ("PJRT_LoadedExecutable_Execute", |host, array| {
+        Ok(launch(host.adds()?, &[&array, &array], 0)?.outputs[0][0].ready()?.wait()?)
+    }),
+    ("PJRT_LoadedExecutable_Execute with too few arguments", |host, array| {
+        drop(launch(host.adds()?, &[&array], 0));
+        Ok(())
+    }),
+    ("PJRT_LoadedExecutable_Execute with an argument in error", |host, array| {
+        let bad = in_error(&host.client, (Code::ABORTED, "not needed"))?;
+        if let Ok(launched) = launch(host.adds()?, &[&array, &bad], 0) {
+            drop(launched.outputs[0][0].ready()?.wait());
+        }
+        Ok(())
+    }),
+    (
+        "PJRT_LoadedExecutable_Execute with an argument whose data comes after the array is destroyed",
+        |host, array| {
+            let pending = Pending::new(&host.client)?;
+            let launched = launch(host.adds()?, &[&array, &pending.array], 0);
+            drop(array);
+            drop(pending.provide(&host.client, &[1.0; 4])?);
+            if let Ok(launched) = launched {
+                drop(launched.outputs[0][0].ready()?.wait());
+            }
+            Ok(())
+        },
+    ),
+];
+
+/// Returns how much the memory in use grows when an array is uploaded, used and destroyed several times. Work that the plugin
+/// does later may still hold the memory of some rounds; it has this time.
+fn growth(host: &Host, time: Duration, work: impl Fn(&Host, Buffer) -> Verdict) -> Result<i64, Finding> {
+    work(host, host.upload()?)?;
+    let before = host.in_use()?;
+    for _ in 0..ROUNDS {
+        work(host, host.upload()?)?;
+    }
+    let grown = || host.in_use().map_or(0, |now| now - before);
+    eventually(time, || grown() < LEAST);
+    Ok(grown())
+}
+
+fn no_use_leaks(context: &Context) -> Verdict {
+    let host = Host::new(context)?;
+    let unused = |_: &Host, array: Buffer| -> Verdict {
+        drop(array);
+        Ok(())
+    };
+    if growth(&host, PATIENCE / 4, unused)? >= LEAST {
+        return Err(Finding::NotApplicable("an array leaks that is not used at all".to_owned()));
+    }
+    let mut leaking = Vec::new();
+    for (what, work) in USES {
+        // A cause that many uses have is waited for once.
+        let time = if leaking.is_empty() { PATIENCE / 4 } else { PATIENCE / 50 };
+        // Other checks test the functions.
+        match growth(&host, time, work) {
+            Ok(grown) if grown >= LEAST => leaking.push(format!("{what} ({grown} bytes)")),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    ensure!(
+        leaking.is_empty(),
+        "bytes_in_use of PJRT_Device_MemoryStats grew while {ROUNDS} arrays of {} bytes were uploaded, used and destroyed one \
+         after the other, if the use was: {}. Without this use it did not grow: the plugin probably keeps a reference to the array \
+         for the use, and does not release it",
+        4 * LEN,
+        leaking.join(", ")
+    );
+    Ok(())
+}
