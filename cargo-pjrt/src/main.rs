@@ -64,6 +64,10 @@ enum Verb {
         /// Number of earlier checks that waited in vain
         #[arg(long, default_value_t = 0)]
         waited: usize,
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        #[arg(long)]
+        rounds: Option<u64>,
         plugin: PathBuf,
         checks: Vec<String>,
     },
@@ -134,6 +138,12 @@ struct Conform {
     /// Run all checks in one process, and start another only if it ends
     #[arg(long)]
     shared: bool,
+    /// Seed of the first random sequence of calls, for the checks under random/
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Number of random sequences of each check under random/; by default, as many as take a short time
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: Option<u64>,
     /// List the advice in the text of a whole run, and not only its number
     #[arg(long)]
     advice: bool,
@@ -207,8 +217,9 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
             Ok(0)
         }
         Verb::RunChild(options) => run::run(&options).map(|()| 0),
-        Verb::ConformChild { plugin, option, no_client, waited, checks } => {
-            conform::child(&plugin, &option, &checks, no_client.as_deref(), waited);
+        Verb::ConformChild { plugin, option, no_client, waited, seed, rounds, checks } => {
+            let sequences = conform::Sequences { seed, rounds };
+            conform::child(&plugin, &option, &checks, no_client.as_deref(), waited, sequences);
             Ok(0)
         }
         Verb::ReplayChild(options) => replay::replay(&options).map(status),
@@ -283,6 +294,7 @@ fn conform_plugin(options: &Conform) -> Result<u8, String> {
         only: options.checks.clone(),
         timeout: options.timeout,
         isolation: if options.shared { conform::Isolation::Shared } else { conform::Isolation::Each },
+        sequences: conform::Sequences { seed: options.seed, rounds: options.rounds },
         lists_advice: options.advice,
     };
     let report = conform::run(&run, &this_program()?)?;

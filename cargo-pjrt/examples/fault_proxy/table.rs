@@ -384,6 +384,15 @@ unsafe fn happens(fault: &Fault, args: *mut u8, object: usize) -> bool {
                 let array = unsafe { array_of(fault.slot, args) };
                 array.is_some_and(|array| type_and_rank(array).1 == *wanted)
             }
+            Condition::RankFrom(least) => {
+                // SAFETY: as above.
+                let array = unsafe { array_of(fault.slot, args) };
+                array.is_some_and(|array| type_and_rank(array).1 >= *least)
+            }
+            Condition::Least(path, least) => {
+                // SAFETY: as above.
+                unsafe { place(args, path).is_some_and(|place| read(place, path) >= *least) }
+            }
         };
         if !holds {
             return false;

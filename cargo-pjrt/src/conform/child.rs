@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::checks::note_start;
 use super::harness::{
-    CLIENT, Check, Context, Finding, Finished, MISSED_CALLBACKS, Message, Status, send, upload_four,
+    CLIENT, Check, Context, Finding, Finished, MISSED_CALLBACKS, Message, Sequences, Status, send, upload_four,
 };
 use super::list::checks;
 use super::process::TRIES;
@@ -24,6 +24,7 @@ pub fn child(
     names: &[String],
     no_client: Option<&str>,
     mut waited: usize,
+    sequences: Sequences,
 ) {
     note_start();
     let plugin = match Plugin::load(path) {
@@ -53,7 +54,7 @@ pub fn child(
         if waited >= TRIES {
             limit_waiting(IMPATIENCE);
         }
-        let context = Context::new(plugin, path, create_options.to_vec(), no_client);
+        let context = Context::new(plugin, path, create_options.to_vec(), no_client, sequences);
         let (status, mut message) = one(check, &context);
         let in_vain = status.is_failure() && take_waits_in_vain() > 0;
         waited += usize::from(in_vain);

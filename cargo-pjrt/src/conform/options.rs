@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::harness::Sequences;
 use crate::requirements::Profile;
 
 /// The options of a run.
@@ -23,6 +24,8 @@ pub struct Options {
     pub timeout: Duration,
     /// The isolation of the checks from each other.
     pub isolation: Isolation,
+    /// The seed and the number of the random sequences of calls.
+    pub sequences: Sequences,
     /// `true` if the report as text lists the advice of a whole run, and not only the number.
     pub lists_advice: bool,
 }

@@ -145,6 +145,7 @@ pub(super) fn all() -> Vec<Check> {
     checks.extend(aftermath::by_way());
     checks.extend(extension::by_extension());
     checks.extend(concurrent::by_work());
+    checks.extend(super::random::by_theme());
     checks
 }
 
