@@ -4,15 +4,22 @@
 //! plans from seeds, performs them, and shortens a plan that fails, so that the message contains only the calls that matter.
 
 mod arrays;
+mod events;
+mod executions;
 mod facts;
 mod plan;
+mod programs;
 mod promise;
+mod references;
 mod steps;
+mod threads;
+mod transfers;
 mod values;
 mod world;
 
-use crate::conform::harness::{Check, Context, Source, Verdict};
+use crate::conform::harness::{Check, Context, Finding, ONE_DEVICE, Source, Verdict};
 use crate::requirements::Profile;
+use world::World;
 
 /// A theme of random sequences.
 struct Listed {
@@ -32,13 +39,77 @@ const THEMES: &[Listed] = &[
         source: ("PJRT_Client_BufferFromHostBuffer", "Asynchronously copies a buffer stored on host to device memory; copies and readbacks have its elements."),
         fault: "PJRT_Buffer_CopyRawToHost rank_from 4 give offset=0",
         also: &[],
-        run: |context| {
-            let client = context.client()?;
-            let world = world::World::new(context, &client)?;
-            plan::run_plans(&world, context.sequences, 40, &arrays::Arrays(&world))
-        },
+        run: |context| with_world(context, |world| plan::run_plans(world, context.sequences, 80, &arrays::Arrays(world))),
+    },
+    Listed {
+        name: "executions",
+        rule: "Random programs of up to 70 parameters and outputs, with donated, repeated, late and failed arguments, on each device have the outputs, events and remaining arguments that the program implies.",
+        source: ("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client, with a list of arguments and a list of outputs for each."),
+        fault: "PJRT_LoadedExecutable_Execute when options>launch_id=70001 least num_args 33 arguments_in_5_bits",
+        also: &[],
+        run: |context| with_world(context, |world| executions(context, world, false)),
+    },
+    Listed {
+        name: "executions_on_devices",
+        rule: "Random programs for several devices in a random order, as replicas and partitions, have the outputs, events and remaining arguments on each device that the program implies.",
+        source: ("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete. An execution with an argument in error fails."),
+        fault: "PJRT_LoadedExecutable_Execute when options>launch_id=70001 hide_errors_after_first_device",
+        also: &[],
+        run: |context| with_world(context, |world| executions(context, world, true)),
+    },
+    Listed {
+        name: "events",
+        rule: "Events that the host creates tell each of their observers, callbacks and waiting threads, before and after they are set, the code and the message once.",
+        source: ("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready, with `event`'s error status."),
+        fault: "PJRT_Event_Set least error_message_size 128 give error_message_size=128",
+        also: &[],
+        run: |context| with_world(context, |world| plan::run_plans(world, context.sequences, 100, &events::Events(world, context.plugin))),
+    },
+    Listed {
+        name: "references",
+        rule: "The elements at the address of an array stay as they are as long as its external reference count is not 0, after any number of increases and decreases, and after a deletion.",
+        source: ("PJRT_Buffer_IncreaseExternalReferenceCount", "The reference count indicates the raw buffer data is being shared with another framework (e.g. NumPy, dlpack) and should not be deleted or moved by the PJRT implementation."),
+        fault: "PJRT_Buffer_DecreaseExternalReferenceCount flag_of_references",
+        also: &[],
+        run: |context| with_world(context, |world| plan::run_plans(world, context.sequences, 80, &references::References(world))),
+    },
+    Listed {
+        name: "transfers",
+        rule: "The arrays of transfer managers that are filled in pieces in any order, by literals in any order of dimensions, or set to errors, have these elements and errors.",
+        source: ("PJRT_AsyncHostToDeviceTransferManager_TransferData", "Copies a piece to an offset of the array with this index."),
+        fault: "PJRT_AsyncHostToDeviceTransferManager_TransferData least buffer_index 8 when is_last_transfer=1 give offset=0",
+        also: &[],
+        run: |context| with_world(context, |world| transfers(context, world)),
+    },
+    Listed {
+        name: "threads",
+        rule: "2 to 8 threads that execute programs with the same arrays in different orders, donate, read, copy, describe and delete arrays get the right results, and do not wait for each other forever.",
+        source: ("PJRT_LoadedExecutable_Execute", "Hosts release their locks during calls, and call each function on several threads."),
+        fault: "PJRT_LoadedExecutable_Execute when options>launch_id=70002 locks_of_arguments",
+        also: &[],
+        run: |context| threads::check(context, 24),
     },
 ];
+
+/// Runs a check with the devices, memories and types of a new client.
+fn with_world(context: &Context, check: impl FnOnce(&World<'_>) -> Verdict) -> Verdict {
+    let client = context.client()?;
+    check(&World::new(context, &client)?)
+}
+
+fn executions(context: &Context, world: &World<'_>, on_several: bool) -> Verdict {
+    if on_several && world.devices.len() < 2 {
+        return Err(Finding::NotApplicable(ONE_DEVICE.to_owned()));
+    }
+    plan::run_plans(world, context.sequences, 60, &executions::Executions { world, on_several })
+}
+
+fn transfers(context: &Context, world: &World<'_>) -> Verdict {
+    if world.memories.is_empty() {
+        return Err(Finding::Unsupported("the plugin has no memories".to_owned()));
+    }
+    plan::run_plans(world, context.sequences, 100, &transfers::Transfers(world))
+}
 
 /// Returns a check for each theme.
 pub(super) fn by_theme() -> Vec<Check> {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::array::random::Random;
-use crate::conform::harness::{Expected, Finding, Verdict};
+use crate::conform::harness::{Expected, Verdict};
 use pjrt_testing::host::{ElementType, Layout};
 
 /// An array: its elements are dense and row-major.
@@ -205,14 +205,6 @@ pub(super) fn random_dims(random: &mut Random, rank: usize) -> Vec<i64> {
         dims[random.below(rank)] = 0;
     }
     dims
-}
-
-/// Turns an error of a call into a finding that names the call.
-pub(super) fn of_call(what: &str) -> impl Fn(pjrt_testing::host::Error) -> Finding {
-    move |error| match Finding::from(error) {
-        Finding::Wrong(why) => Finding::Wrong(format!("{what} fails: {why}")),
-        other => other,
-    }
 }
 
 #[cfg(test)]
