@@ -56,21 +56,7 @@ enum Verb {
     #[command(hide = true)]
     RunChild(run::Options),
     #[command(hide = true)]
-    ConformChild {
-        #[arg(long)]
-        option: Vec<CreateOption>,
-        #[arg(long)]
-        no_client: Option<String>,
-        /// Number of earlier checks that waited in vain
-        #[arg(long, default_value_t = 0)]
-        waited: usize,
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-        #[arg(long)]
-        rounds: Option<u64>,
-        plugin: PathBuf,
-        checks: Vec<String>,
-    },
+    ConformChild(conform::ChildOptions),
     #[command(hide = true)]
     ReplayChild(replay::Options),
     #[command(hide = true)]
@@ -165,7 +151,7 @@ fn main() -> ExitCode {
         verb,
         Verb::InspectChild { .. }
             | Verb::RunChild(_)
-            | Verb::ConformChild { .. }
+            | Verb::ConformChild(_)
             | Verb::ReplayChild(_)
             | Verb::NeedsChild(_)
             | Verb::CompareChild(_)
@@ -217,9 +203,8 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
             Ok(0)
         }
         Verb::RunChild(options) => run::run(&options).map(|()| 0),
-        Verb::ConformChild { plugin, option, no_client, waited, seed, rounds, checks } => {
-            let sequences = conform::Sequences { seed, rounds };
-            conform::child(&plugin, &option, &checks, no_client.as_deref(), waited, sequences);
+        Verb::ConformChild(options) => {
+            conform::child(&options);
             Ok(0)
         }
         Verb::ReplayChild(options) => replay::replay(&options).map(status),

@@ -112,6 +112,7 @@ const OF_TWO_DEVICES: &[&str] = &[
     "repeats/",
     "reloaded/",
     "shapes/",
+    "random/",
 ];
 
 /// The areas whose faults are also tried in a plugin with four devices, whose number is an option.
@@ -125,6 +126,7 @@ const OF_FOUR_DEVICES: &[&str] = &[
     "repeats/on_each_device",
     "shapes/copies_to_devices",
     "texts/",
+    "random/",
 ];
 
 /// Injects all faults into a plugin that passes, if their checks apply to it.

@@ -51,7 +51,8 @@ pub(crate) unsafe fn before(name: &str, args: *mut u8) -> Option<*mut PJRT_Error
 /// Returns `true` if two arrays have the same type and number of bytes.
 fn is_alike(first: *mut PJRT_Buffer, second: *mut PJRT_Buffer) -> bool {
     let size = |buffer: *mut PJRT_Buffer| {
-        let (args, _) = inner!(PJRT_Buffer_OnDeviceSizeInBytes PJRT_Buffer_OnDeviceSizeInBytes_Args { buffer: buffer });
+        let (args, _) =
+            inner!(PJRT_Buffer_OnDeviceSizeInBytes PJRT_Buffer_OnDeviceSizeInBytes_Args { buffer: buffer });
         args.on_device_size_in_bytes
     };
     type_and_rank(first) == type_and_rank(second) && size(first) == size(second)
@@ -159,7 +160,8 @@ fn is_in_error(buffer: *mut PJRT_Buffer) -> bool {
 ///
 /// The struct is that of the function, whose object is this array.
 pub(crate) unsafe fn after_call(function: &str, buffer: usize) {
-    let is_flag = |action: &Action| matches!(action, Action::Special(name, _) if name == "flag_of_references");
+    let is_flag =
+        |action: &Action| matches!(action, Action::Special(name, _) if name == "flag_of_references");
     if !FAULT.as_ref().is_some_and(|fault| fault.actions.iter().any(is_flag)) {
         return;
     }
@@ -172,7 +174,8 @@ pub(crate) unsafe fn after_call(function: &str, buffer: usize) {
                     PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args { buffer: raw }
             );
             let address = data.device_memory_ptr.expose_provenance();
-            let references = all.entry(buffer).or_insert(References { count: 0, address, are_forgotten: false });
+            let references =
+                all.entry(buffer).or_insert(References { count: 0, address, are_forgotten: false });
             references.count += 1;
             references.are_forgotten = false;
         }

@@ -24,6 +24,6 @@ mod runner;
 pub use child::child;
 pub use harness::{Check, Sequences, Source, Status};
 pub use list::{Listed, checks, select};
-pub use options::{Isolation, Options};
+pub use options::{ChildOptions, Isolation, Options};
 pub use report::{Format, Report, Row};
 pub use runner::run;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::harness::Sequences;
 use crate::requirements::Profile;
+use pjrt_testing::host::CreateOption;
 
 /// The options of a run.
 #[derive(Debug, Clone)]
@@ -28,6 +29,30 @@ pub struct Options {
     pub sequences: Sequences,
     /// `true` if the report as text lists the advice of a whole run, and not only the number.
     pub lists_advice: bool,
+}
+
+/// The arguments of the hidden subcommand that runs checks.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ChildOptions {
+    /// Client option
+    #[arg(long = "option")]
+    pub options: Vec<CreateOption>,
+    /// Reason why checks create no client
+    #[arg(long)]
+    pub no_client: Option<String>,
+    /// Number of earlier checks that waited in vain
+    #[arg(long, default_value_t = 0)]
+    pub waited: usize,
+    /// Seed of the first random sequence of calls
+    #[arg(long)]
+    pub seed: u64,
+    /// Number of random sequences of calls
+    #[arg(long)]
+    pub rounds: Option<u64>,
+    /// Path of the plugin's shared library
+    pub plugin: PathBuf,
+    /// Names of the checks
+    pub checks: Vec<String>,
 }
 
 /// The isolation of the checks from each other.

@@ -21,9 +21,11 @@ pub(crate) use fixtures::{
     Compiled, add_program, any_error, compile_add, compile_and_keep_add, f32_bytes, numbers, upload_four,
     upload_to,
 };
-pub(crate) use message::{Finished, KEPT_TEXT, MISSED_CALLBACKS, Message, Step, guarded, performing, risky, send};
-pub(crate) use sizes::{Sample, for_each_size};
+pub(crate) use message::{
+    Finished, KEPT_TEXT, MISSED_CALLBACKS, Message, Step, guarded, performing, risky, send,
+};
 pub use sequences::Sequences;
+pub(crate) use sizes::{Sample, for_each_size};
 pub use source::Source;
 pub(crate) use types::{accepts, element_types, narrowest};
 pub use verdict::Status;

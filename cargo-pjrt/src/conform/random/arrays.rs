@@ -133,7 +133,9 @@ impl Run<'_, '_> {
         let Some(array) = self.arrays.get_mut(&number) else { return Ok(()) };
         match step {
             Step::Provide(_, fails) => array.provide(world, *fails),
-            Step::Read { order, by_strides, skew, .. } => array.read(world, order.as_deref(), *by_strides, *skew, step),
+            Step::Read { order, by_strides, skew, .. } => {
+                array.read(world, order.as_deref(), *by_strides, *skew, step)
+            }
             Step::ReadRaw { part, later, .. } => array.read_raw(*part, *later, step),
             Step::Finish(_) => array.finish(),
             Step::Describe(_) => array.describe(world),
@@ -164,10 +166,13 @@ impl Run<'_, '_> {
     }
 
     fn promise(&mut self, number: usize, value: &Rc<Value>, memory: usize, by_transfer: bool) -> Verdict {
-        let Some((promise, buffer)) = Promise::new(self.world, value, memory, by_transfer)? else { return Ok(()) };
+        let Some((promise, buffer)) = Promise::new(self.world, value, memory, by_transfer)? else {
+            return Ok(());
+        };
         let origin = Rc::new(Origin { value: Rc::clone(value), state: Cell::new(State::Promised) });
         let made = format!("an array {value} of {promise}");
-        let array = Object { promise: Some(promise), ..Object::new(buffer, origin, Place::Memory(memory), made) };
+        let array =
+            Object { promise: Some(promise), ..Object::new(buffer, origin, Place::Memory(memory), made) };
         self.arrays.insert(number, array);
         Ok(())
     }
@@ -181,7 +186,9 @@ impl Run<'_, '_> {
 
     /// Destroys an array. Its readbacks go on.
     fn destroy(&mut self, number: usize) -> Verdict {
-        let Some(array) = self.arrays.remove(&number).filter(|array| array.promise.is_none()) else { return Ok(()) };
+        let Some(array) = self.arrays.remove(&number).filter(|array| array.promise.is_none()) else {
+            return Ok(());
+        };
         let Object { buffer, origin, reads, .. } = array;
         drop(buffer);
         match origin.state.get() {
@@ -209,11 +216,24 @@ impl Run<'_, '_> {
 impl Object {
     fn new(buffer: Buffer, origin: Rc<Origin>, place: Place, made: String) -> Self {
         let (facts, reads) = (Facts::default(), VecDeque::new());
-        Self { buffer, origin, place, made, is_laid_out: false, is_deleted: false, facts, promise: None, reads }
+        Self {
+            buffer,
+            origin,
+            place,
+            made,
+            is_laid_out: false,
+            is_deleted: false,
+            facts,
+            promise: None,
+            reads,
+        }
     }
 
     /// Transfers an array. Returns `None` if the plugin lacks a feature that the transfer needs.
-    pub(super) fn uploaded(world: &World<'_>, upload: &Upload) -> Result<Option<(Self, Option<Lent>)>, Finding> {
+    pub(super) fn uploaded(
+        world: &World<'_>,
+        upload: &Upload,
+    ) -> Result<Option<(Self, Option<Lent>)>, Finding> {
         let value = &upload.source.value;
         let array = HostArray {
             strides: upload.source.strides.as_deref(),
@@ -235,10 +255,15 @@ impl Object {
             (None, None) => "uploads",
         };
         let what = format!("array of {upload}");
-        let Some(uploaded) = world.try_feature(feature, value.element_type, &what, outcome)? else { return Ok(None) };
+        let Some(uploaded) = world.try_feature(feature, value.element_type, &what, outcome)? else {
+            return Ok(None);
+        };
         let origin = Rc::new(Origin { value: Rc::new(value.clone()), state: Cell::new(State::There) });
         let made = format!("the array of {upload}");
-        let array = Self { is_laid_out: upload.order.is_some(), ..Self::new(uploaded.buffer, origin, upload.place, made) };
+        let array = Self {
+            is_laid_out: upload.order.is_some(),
+            ..Self::new(uploaded.buffer, origin, upload.place, made)
+        };
         if upload.semantics == Semantics::ImmutableOnlyDuringCall {
             uploaded.memory.overwrite();
             return Ok(Some((array, None)));
@@ -255,7 +280,9 @@ impl Object {
                 return Ok(None);
             }
             Place::Device(device) => ("copies to devices", self.buffer.copy_to_device(world.devices[device])),
-            Place::Memory(memory) => ("copies to memories", self.buffer.copy_to_memory(world.memories[memory].1)),
+            Place::Memory(memory) => {
+                ("copies to memories", self.buffer.copy_to_memory(world.memories[memory].1))
+            }
         };
         if self.is_deleted {
             ensure!(outcome.is_err(), "a copy of {}, which is deleted, succeeds", self.made);
@@ -293,7 +320,14 @@ impl Object {
     }
 
     /// Starts a readback.
-    fn read(&mut self, world: &World<'_>, order: Option<&[usize]>, by_strides: bool, skew: usize, step: &Step) -> Verdict {
+    fn read(
+        &mut self,
+        world: &World<'_>,
+        order: Option<&[usize]>,
+        by_strides: bool,
+        skew: usize,
+        step: &Step,
+    ) -> Verdict {
         let value = &self.origin.value;
         let rank = value.dims.len();
         let row_major: Vec<usize> = (0..rank).collect();
@@ -347,7 +381,8 @@ impl Object {
         let all = value.bytes.len();
         let (start, end) = (all * part.0 / 1000, all * part.1 / 1000);
         let (offset, len) = (start as i64, end - start);
-        let what = format!("the bytes {start} to {end} of {all} (offset {offset}, size {len}) of {}", self.made);
+        let what =
+            format!("the bytes {start} to {end} of {all} (offset {offset}, size {len}) of {}", self.made);
         let read = if later {
             let copy = self.buffer.read_raw_later(offset, len as i64);
             copy.map(|copy| Read::Later { copy, start, len, what })
@@ -432,7 +467,9 @@ impl Read {
         };
         if origin.state.get() == State::Failed {
             return match event.map(|event| outcome(event, &what)).transpose()? {
-                Some(Ok(())) => Err(Finding::Wrong(format!("the readback of {what} succeeds, but the array is in error"))),
+                Some(Ok(())) => {
+                    Err(Finding::Wrong(format!("the readback of {what} succeeds, but the array is in error")))
+                }
                 Some(Err(error)) => has_error(&what, &error),
                 None => Ok(()),
             };
@@ -443,7 +480,8 @@ impl Read {
         let raw = |start: usize, read: &[u8]| {
             let expected = &value.bytes[start..start + read.len()];
             let dims = vec![expected.len() as i64];
-            let bytes = Value { element_type: pjrt_testing::host::ElementType::U8, dims, bytes: expected.to_vec() };
+            let bytes =
+                Value { element_type: pjrt_testing::host::ElementType::U8, dims, bytes: expected.to_vec() };
             bytes.check(&what, read)
         };
         match self {

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-use super::plan::{IN_VAIN, Theme, without_parts, write_steps};
-use super::world::World;
+use super::plan::{Theme, without_parts, write_steps};
+use super::world::{IN_VAIN, World};
 use crate::array::random::Random;
 use crate::conform::harness::{Finding, PATIENCE, Verdict, ensure, equal};
 use pjrt_testing::host::{Code, Error, Event, Outcome, Plugin};
@@ -143,7 +143,11 @@ impl Run {
             Step::OnReady(_) => observed.observers.push(Observer::Callback(event.on_ready()?)),
             Step::Await(_) => observed.observers.push(Observer::Thread(waiting(event))),
             Step::IsReady(_) => {
-                equal(&format!("PJRT_Event_IsReady of event {number}"), event.is_ready()?, observed.status.is_some())?;
+                equal(
+                    &format!("PJRT_Event_IsReady of event {number}"),
+                    event.is_ready()?,
+                    observed.status.is_some(),
+                )?;
             }
             Step::Set(_, code, len) if observed.status.is_none() => {
                 let (code, message) = (Code(*code), message(*number, *len));
@@ -223,7 +227,9 @@ impl Observed {
             };
             let what = format!("observer {at} of {of} ({what}) of event {number}");
             let Some(outcome) = outcome else {
-                return Err(Finding::Wrong(format!("the event of {what} {IN_VAIN} {PATIENCE:?} after it was set")));
+                return Err(Finding::Wrong(format!(
+                    "the event of {what} {IN_VAIN} {PATIENCE:?} after it was set"
+                )));
             };
             if let Observer::Callback(outcome) = &observer {
                 equal(&format!("the number of calls of {what}"), outcome.calls(), 1)?;

@@ -110,10 +110,26 @@ impl<'w, 'c> Run<'w, 'c> {
         equal("PJRT_Executable_NumReplicas", executable.num_replicas()?, case.replicas)?;
         equal("PJRT_Executable_NumPartitions", executable.num_partitions()?, case.partitions)?;
         let counts: [(&str, Result<usize, Error>, usize); 4] = [
-            ("kinds of PJRT_Executable_OutputMemoryKinds", executable.output_memory_kinds().map(|all| all.len()), case.outputs.len()),
-            ("kinds of PJRT_Executable_ParameterMemoryKinds", executable.parameter_memory_kinds().map(|all| all.len()), case.parameters.len()),
-            ("layouts of PJRT_Layouts_PJRT_Executable_GetOutputLayouts", executable.output_layouts().map(|all| all.len()), case.outputs.len()),
-            ("layouts of PJRT_Layouts_PJRT_Executable_GetParameterLayouts", executable.parameter_layouts().map(|all| all.len()), case.parameters.len()),
+            (
+                "kinds of PJRT_Executable_OutputMemoryKinds",
+                executable.output_memory_kinds().map(|all| all.len()),
+                case.outputs.len(),
+            ),
+            (
+                "kinds of PJRT_Executable_ParameterMemoryKinds",
+                executable.parameter_memory_kinds().map(|all| all.len()),
+                case.parameters.len(),
+            ),
+            (
+                "layouts of PJRT_Layouts_PJRT_Executable_GetOutputLayouts",
+                executable.output_layouts().map(|all| all.len()),
+                case.outputs.len(),
+            ),
+            (
+                "layouts of PJRT_Layouts_PJRT_Executable_GetParameterLayouts",
+                executable.parameter_layouts().map(|all| all.len()),
+                case.parameters.len(),
+            ),
         ];
         for (what, count, expected) in counts {
             match count {
@@ -134,7 +150,12 @@ impl<'w, 'c> Run<'w, 'c> {
     }
 
     /// Creates the arguments of a device.
-    fn arguments(&self, device: usize, list: &[Argument], promises: &mut Vec<Promised>) -> Result<Arguments, Finding> {
+    fn arguments(
+        &self,
+        device: usize,
+        list: &[Argument],
+        promises: &mut Vec<Promised>,
+    ) -> Result<Arguments, Finding> {
         let mut all = Vec::new();
         for (index, argument) in list.iter().enumerate() {
             all.push(match argument {
@@ -170,7 +191,8 @@ impl<'w, 'c> Run<'w, 'c> {
             ..HostArray::new(&strided.bytes, value.element_type, &value.dims)
         };
         let uploaded = self.world.client.upload(&array, Some(self.world.devices[device]), None);
-        let uploaded = uploaded.map_err(|error| Finding::Unsupported(format!("{value} cannot be uploaded: {error}")))?;
+        let uploaded =
+            uploaded.map_err(|error| Finding::Unsupported(format!("{value} cannot be uploaded: {error}")))?;
         uploaded.memory.overwrite();
         Ok(uploaded.buffer)
     }
@@ -195,8 +217,11 @@ impl<'w, 'c> Run<'w, 'c> {
             ..ExecuteOptions::default()
         };
         let on = self.case.is_portable.then(|| self.world.devices[self.devices[0].0]);
-        let passed: Vec<Vec<&Buffer>> =
-            arrays.iter().zip(lists).map(|(arrays, list)| (0..list.len()).map(|at| resolved(arrays, list, at)).collect()).collect();
+        let passed: Vec<Vec<&Buffer>> = arrays
+            .iter()
+            .zip(lists)
+            .map(|(arrays, list)| (0..list.len()).map(|at| resolved(arrays, list, at)).collect())
+            .collect();
         let launched = match self.loaded.launch(&passed, &options, on, true) {
             Ok(launched) => launched,
             Err(refused) => return self.refused(refused.error, lists, &arrays),
@@ -206,7 +231,11 @@ impl<'w, 'c> Run<'w, 'c> {
         for (at, event) in launched.done.iter().enumerate().filter(|_| !is_failed) {
             let waits = |index: usize| matches!(lists[at][index], Argument::Later(..)) && self.is_used(index);
             let is_early = (0..self.case.parameters.len()).any(waits) && event.is_ready()?;
-            ensure!(!is_early, "the event of {} is complete although an argument is not ready", self.name(at));
+            ensure!(
+                !is_early,
+                "the event of {} is complete although an argument is not ready",
+                self.name(at)
+            );
         }
         let arrays = if self.case.is_hasty && promises.is_empty() { Vec::new() } else { arrays };
         for promised in promises {
@@ -225,7 +254,11 @@ impl<'w, 'c> Run<'w, 'c> {
         for (at, arrays) in arrays.iter().enumerate() {
             for (index, array) in arrays.iter().enumerate() {
                 let is_deleted = array.as_ref().map(Buffer::is_deleted).transpose()?.unwrap_or(false);
-                ensure!(!is_deleted, "argument {index} of {} is deleted although the launch was refused", self.name(at));
+                ensure!(
+                    !is_deleted,
+                    "argument {index} of {} is deleted although the launch was refused",
+                    self.name(at)
+                );
             }
         }
         Ok(())
@@ -242,21 +275,27 @@ impl<'w, 'c> Run<'w, 'c> {
 
     /// Compares the events and the outputs of all devices.
     fn outputs(&self, launched: &Launched, lists: &[&[Argument]]) -> Verdict {
-        let fails = |at: usize| (0..self.case.parameters.len()).any(|index| self.case.fails(lists[at], index));
+        let fails =
+            |at: usize| (0..self.case.parameters.len()).any(|index| self.case.fails(lists[at], index));
         let any_fails = (0..lists.len()).any(fails);
         equal("the number of lists of outputs", launched.outputs.len(), lists.len())?;
-        for at in 0..lists.len() {
+        for (at, list) in lists.iter().enumerate() {
             let name = self.name(at);
             let must_fail = (0..self.case.parameters.len())
-                .any(|index| self.case.fails(lists[at], index) && self.is_used(index));
+                .any(|index| self.case.fails(list, index) && self.is_used(index));
             let what = format!("the execution on {name}");
             let done = outcome(&launched.done[at], &what)?;
             ended(&format!("the event of {name}"), done, must_fail, any_fails)?;
-            equal(&format!("the number of outputs of {name}"), launched.outputs[at].len(), self.case.outputs.len())?;
+            equal(
+                &format!("the number of outputs of {name}"),
+                launched.outputs[at].len(),
+                self.case.outputs.len(),
+            )?;
             for (number, array) in launched.outputs[at].iter().enumerate() {
                 let of = self.case.outputs.len();
-                let what = format!("output {number} of {of} on {name}, which is {:?},", self.case.outputs[number]);
-                self.output(at, number, array, &what, lists[at], any_fails)?;
+                let what =
+                    format!("output {number} of {of} on {name}, which is {:?},", self.case.outputs[number]);
+                self.output(at, number, array, &what, list, any_fails)?;
             }
         }
         Ok(())
@@ -277,7 +316,10 @@ impl<'w, 'c> Run<'w, 'c> {
         ensure!(array.device()? == device, "{what} is on another device");
         match array.memory() {
             Err(error) if error.code == Code::UNIMPLEMENTED => {}
-            memory => ensure!(memory? == device.default_memory()?, "{what} is not in the default memory of its device"),
+            memory => ensure!(
+                memory? == device.default_memory()?,
+                "{what} is not in the default memory of its device"
+            ),
         }
         equal(&format!("the type of {what}"), array.element_type()?, expected.element_type)?;
         equal(&format!("the dimensions of {what}"), array.dims()?, expected.dims.clone())?;
@@ -303,7 +345,9 @@ impl<'w, 'c> Run<'w, 'c> {
             let is_deleted = array.is_deleted()?;
             let what = match (is_donated, is_protected) {
                 (false, _) => format!("argument {index} of {of} on {name}, which is not donated,"),
-                (true, true) => format!("argument {index} of {of} on {name}, which is in non_donatable_input_indices,"),
+                (true, true) => {
+                    format!("argument {index} of {of} on {name}, which is in non_donatable_input_indices,")
+                }
                 (true, false) => format!("argument {index} of {of} on {name}, which is donated,"),
             };
             ensure!(!is_deleted || is_donated && !is_protected, "{what} is deleted after the execution");
@@ -312,10 +356,13 @@ impl<'w, 'c> Run<'w, 'c> {
             }
             match array.read() {
                 _ if self.case.fails(list, index) => {}
-                Ok(_) if is_deleted => return Err(Finding::Wrong(format!("{what} is deleted, but it can be read"))),
+                Ok(_) if is_deleted => {
+                    return Err(Finding::Wrong(format!("{what} is deleted, but it can be read")));
+                }
                 Err(_) if is_deleted => {}
                 read => {
-                    let read = read.map_err(|error| Finding::Wrong(format!("{what} cannot be read: {error}")))?;
+                    let read =
+                        read.map_err(|error| Finding::Wrong(format!("{what} cannot be read: {error}")))?;
                     self.case.value(list, index).check(&what, &read)?;
                 }
             }
@@ -359,7 +406,12 @@ fn resolved<'a>(arrays: &'a Arguments, list: &[Argument], index: usize) -> &'a B
 }
 
 /// Fails unless an event ended as it must. `may_fail` permits the host's error. Returns `true` if there is no error.
-fn ended(what: &dyn Display, done: Result<(), Error>, must_fail: bool, may_fail: bool) -> Result<bool, Finding> {
+fn ended(
+    what: &dyn Display,
+    done: Result<(), Error>,
+    must_fail: bool,
+    may_fail: bool,
+) -> Result<bool, Finding> {
     match done {
         Ok(()) => {
             ensure!(!must_fail, "{what} completes without an error, but an argument is in error");

@@ -68,8 +68,12 @@ impl Facts {
         self.layouts(array, value, made)?;
         if let Some(size) = supported(array.on_device_size())? {
             as_before(&format!("PJRT_Buffer_OnDeviceSizeInBytes of {made}"), &mut self.size, size)?;
-            let least = if value.element_type.fills_bytes() { value.bytes.len() } else { value.bytes.len() / 8 };
-            ensure!(size >= least, "PJRT_Buffer_OnDeviceSizeInBytes of {made} is {size}; expected at least {least}");
+            let least =
+                if value.element_type.fills_bytes() { value.bytes.len() } else { value.bytes.len() / 8 };
+            ensure!(
+                size >= least,
+                "PJRT_Buffer_OnDeviceSizeInBytes of {made} is {size}; expected at least {least}"
+            );
         }
         Ok(())
     }

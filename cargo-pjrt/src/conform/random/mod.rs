@@ -36,47 +36,75 @@ const THEMES: &[Listed] = &[
     Listed {
         name: "arrays",
         rule: "Random sequences of uploads with strides and layouts, copies, readbacks, raw copies, deletions and descriptions of arrays on all devices and memories yield the elements and properties that the calls imply.",
-        source: ("PJRT_Client_BufferFromHostBuffer", "Asynchronously copies a buffer stored on host to device memory; copies and readbacks have its elements."),
+        source: (
+            "PJRT_Client_BufferFromHostBuffer",
+            "Asynchronously copies a buffer stored on host to device memory; copies and readbacks have its elements.",
+        ),
         fault: "PJRT_Buffer_CopyRawToHost rank_from 4 give offset=0",
         also: &[],
-        run: |context| with_world(context, |world| plan::run_plans(world, context.sequences, 80, &arrays::Arrays(world))),
+        run: |context| {
+            with_world(context, |world| plan::run_plans(world, context.sequences, 80, &arrays::Arrays(world)))
+        },
     },
     Listed {
         name: "executions",
         rule: "Random programs of up to 70 parameters and outputs, with donated, repeated, late and failed arguments, on each device have the outputs, events and remaining arguments that the program implies.",
-        source: ("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client, with a list of arguments and a list of outputs for each."),
-        fault: "PJRT_LoadedExecutable_Execute when options>launch_id=70001 least num_args 33 arguments_in_5_bits",
+        source: (
+            "PJRT_LoadedExecutable_Execute",
+            "Executes on devices addressable by the client, with a list of arguments and a list of outputs for each.",
+        ),
+        fault: "PJRT_LoadedExecutable_Execute least num_args 33 arguments_in_5_bits",
         also: &[],
         run: |context| with_world(context, |world| executions(context, world, false)),
     },
     Listed {
         name: "executions_on_devices",
         rule: "Random programs for several devices in a random order, as replicas and partitions, have the outputs, events and remaining arguments on each device that the program implies.",
-        source: ("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete. An execution with an argument in error fails."),
-        fault: "PJRT_LoadedExecutable_Execute when options>launch_id=70001 hide_errors_after_first_device",
+        source: (
+            "PJRT_LoadedExecutable_Execute_Args::device_complete_events",
+            "Each `PJRT_Event` will become ready once the corresponding device execution is complete. An execution with an argument in error fails.",
+        ),
+        fault: "PJRT_LoadedExecutable_Execute hide_errors_after_first_device",
         also: &[],
         run: |context| with_world(context, |world| executions(context, world, true)),
     },
     Listed {
         name: "events",
         rule: "Events that the host creates tell each of their observers, callbacks and waiting threads, before and after they are set, the code and the message once.",
-        source: ("PJRT_Event_OnReady", "Registers `callback` to be called once `event` is ready, with `event`'s error status."),
+        source: (
+            "PJRT_Event_OnReady",
+            "Registers `callback` to be called once `event` is ready, with `event`'s error status.",
+        ),
         fault: "PJRT_Event_Set least error_message_size 128 give error_message_size=128",
         also: &[],
-        run: |context| with_world(context, |world| plan::run_plans(world, context.sequences, 100, &events::Events(world, context.plugin))),
+        run: |context| {
+            with_world(context, |world| {
+                plan::run_plans(world, context.sequences, 100, &events::Events(world, context.plugin))
+            })
+        },
     },
     Listed {
         name: "references",
         rule: "The elements at the address of an array stay as they are as long as its external reference count is not 0, after any number of increases and decreases, and after a deletion.",
-        source: ("PJRT_Buffer_IncreaseExternalReferenceCount", "The reference count indicates the raw buffer data is being shared with another framework (e.g. NumPy, dlpack) and should not be deleted or moved by the PJRT implementation."),
+        source: (
+            "PJRT_Buffer_IncreaseExternalReferenceCount",
+            "The reference count indicates the raw buffer data is being shared with another framework (e.g. NumPy, dlpack) and should not be deleted or moved by the PJRT implementation.",
+        ),
         fault: "PJRT_Buffer_DecreaseExternalReferenceCount flag_of_references",
         also: &[],
-        run: |context| with_world(context, |world| plan::run_plans(world, context.sequences, 80, &references::References(world))),
+        run: |context| {
+            with_world(context, |world| {
+                plan::run_plans(world, context.sequences, 80, &references::References(world))
+            })
+        },
     },
     Listed {
         name: "transfers",
         rule: "The arrays of transfer managers that are filled in pieces in any order, by literals in any order of dimensions, or set to errors, have these elements and errors.",
-        source: ("PJRT_AsyncHostToDeviceTransferManager_TransferData", "Copies a piece to an offset of the array with this index."),
+        source: (
+            "PJRT_AsyncHostToDeviceTransferManager_TransferData",
+            "Copies a piece to an offset of the array with this index.",
+        ),
         fault: "PJRT_AsyncHostToDeviceTransferManager_TransferData least buffer_index 8 when is_last_transfer=1 give offset=0",
         also: &[],
         run: |context| with_world(context, |world| transfers(context, world)),
@@ -84,8 +112,11 @@ const THEMES: &[Listed] = &[
     Listed {
         name: "threads",
         rule: "2 to 8 threads that execute programs with the same arrays in different orders, donate, read, copy, describe and delete arrays get the right results, and do not wait for each other forever.",
-        source: ("PJRT_LoadedExecutable_Execute", "Hosts release their locks during calls, and call each function on several threads."),
-        fault: "PJRT_LoadedExecutable_Execute when options>launch_id=70002 locks_of_arguments",
+        source: (
+            "PJRT_LoadedExecutable_Execute",
+            "Hosts release their locks during calls, and call each function on several threads.",
+        ),
+        fault: "PJRT_LoadedExecutable_Execute locks_of_arguments",
         also: &[],
         run: |context| threads::check(context, 24),
     },

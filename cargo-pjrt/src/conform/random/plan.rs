@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-use super::world::World;
+use super::world::{IN_VAIN, World};
 use crate::array::random::Random;
 use crate::conform::harness::{Finding, Sequences, Verdict};
 
@@ -59,9 +59,7 @@ fn shortened<T: Theme>(world: &World<'_>, theme: &T, plan: T::Plan, why: String,
     // A plan that waits in vain would do so each time.
     let is_slow = |why: &str| why.contains(IN_VAIN);
     'simplify: while !is_slow(&why) {
-        world.begin(format!(
-            "shorter sequences than that of --seed {seed}, which failed because {why}"
-        ));
+        world.begin(format!("shorter sequences than that of --seed {seed}, which failed because {why}"));
         for simpler in theme.simpler(&plan) {
             if start.elapsed() > SHORTENING {
                 break 'simplify;
@@ -75,9 +73,6 @@ fn shortened<T: Theme>(world: &World<'_>, theme: &T, plan: T::Plan, why: String,
     }
     format!("{why}. The calls, shortened from --seed {seed} --rounds 1: {plan}")
 }
-
-/// The words in messages about events that do not complete.
-pub(super) const IN_VAIN: &str = "did not complete in";
 
 /// Returns copies of a list without some of its elements: first without halves, then quarters, and so on down to single ones.
 pub(super) fn without_parts<S: Clone>(steps: &[S]) -> Vec<Vec<S>> {

@@ -92,7 +92,8 @@ impl Case {
             format!("%p{index}: {}{}", tensor(shape), alias.unwrap_or_default())
         };
         let parameters: Vec<String> = self.parameters.iter().enumerate().map(parameter).collect();
-        let types: Vec<String> = self.outputs.iter().map(|output| tensor(&self.parameters[output.like()])).collect();
+        let types: Vec<String> =
+            self.outputs.iter().map(|output| tensor(&self.parameters[output.like()])).collect();
         let (mut lines, mut results) = (String::new(), Vec::new());
         for (index, (output, ty)) in self.outputs.iter().zip(&types).enumerate() {
             match output {
@@ -117,10 +118,15 @@ impl Case {
         };
         let (arrow, colon) = match types.is_empty() {
             true => (String::new(), String::new()),
-            false => (format!(" -> ({})", types.join(", ")), format!(" {} : {}", results.join(", "), types.join(", "))),
+            false => (
+                format!(" -> ({})", types.join(", ")),
+                format!(" {} : {}", results.join(", "), types.join(", ")),
+            ),
         };
         let parameters = parameters.join(", ");
-        format!("module @random{sizes} {{\n  func.func public @main({parameters}){arrow} {{\n{lines}    return{colon}\n  }}\n}}\n")
+        format!(
+            "module @random{sizes} {{\n  func.func public @main({parameters}){arrow} {{\n{lines}    return{colon}\n  }}\n}}\n"
+        )
     }
 
     /// Returns the elements of an argument of a device.
@@ -137,7 +143,8 @@ impl Case {
         let bytes = match output {
             Output::Parameter(_) => return Value::clone(like),
             Output::Sum(_, other) => {
-                let pairs = like.bytes.as_chunks().0.iter().zip(self.value(arguments, other).bytes.as_chunks().0);
+                let pairs =
+                    like.bytes.as_chunks().0.iter().zip(self.value(arguments, other).bytes.as_chunks().0);
                 let is_float = like.element_type == ElementType::F32;
                 pairs
                     .flat_map(|(x, y): (&[u8; 4], &[u8; 4])| match is_float {
@@ -162,7 +169,8 @@ impl Case {
     /// Keeps only the first parameters, and what depends on no other.
     fn with_parameters(&self, count: usize) -> Self {
         let mut case = self.clone();
-        let kept = |output: &Output| output.like() < count && output.inputs().iter().all(|input| *input < count);
+        let kept =
+            |output: &Output| output.like() < count && output.inputs().iter().all(|input| *input < count);
         let outputs: Vec<usize> = (0..self.outputs.len()).filter(|at| kept(&self.outputs[*at])).collect();
         case.keep_outputs(&outputs);
         case.donated.retain(|(parameter, _)| *parameter < count);
@@ -188,7 +196,9 @@ impl Case {
             all.push(Self { replicas: 1, partitions: 1, devices, launches, ..self.clone() });
         }
         if self.launches.len() > 1 {
-            all.extend(self.launches.iter().map(|launch| Self { launches: vec![launch.clone()], ..self.clone() }));
+            all.extend(
+                self.launches.iter().map(|launch| Self { launches: vec![launch.clone()], ..self.clone() }),
+            );
         }
         if !self.donated.is_empty() {
             all.push(Self { donated: Vec::new(), protected: Vec::new(), ..self.clone() });
@@ -287,7 +297,9 @@ fn donated(random: &mut Random, shapes: &[Shape], outputs: &[Output]) -> Vec<(us
     for (at, output) in outputs.iter().enumerate() {
         let shape = &shapes[output.like()];
         let free: Vec<usize> = (0..shapes.len())
-            .filter(|parameter| shapes[*parameter] == *shape && all.iter().all(|(donated, _)| donated != parameter))
+            .filter(|parameter| {
+                shapes[*parameter] == *shape && all.iter().all(|(donated, _)| donated != parameter)
+            })
             .collect();
         if !free.is_empty() && random.one_in(3) {
             all.push((*random.of(&free), at));
@@ -384,8 +396,14 @@ fn write_arguments(f: &mut fmt::Formatter<'_>, device: usize, list: &[Argument])
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "compile a program of {} parameters and {} outputs", self.parameters.len(), self.outputs.len())?;
-        let mut types: Vec<String> = self.parameters.iter().map(|(ty, dims)| format!("{ty}{dims:?}")).collect();
+        write!(
+            f,
+            "compile a program of {} parameters and {} outputs",
+            self.parameters.len(),
+            self.outputs.len()
+        )?;
+        let mut types: Vec<String> =
+            self.parameters.iter().map(|(ty, dims)| format!("{ty}{dims:?}")).collect();
         let more = types.len().saturating_sub(6);
         types.truncate(6);
         write!(f, " with the parameters {}", types.join(", "))?;
@@ -440,7 +458,8 @@ mod tests {
             assert!(module.is_ok(), "{text}: {module:?}");
         }
         let arguments = &case.launches[0][0];
-        let outputs: Vec<Vec<u8>> = case.outputs.iter().map(|output| case.expected(arguments, *output).bytes).collect();
+        let outputs: Vec<Vec<u8>> =
+            case.outputs.iter().map(|output| case.expected(arguments, *output).bytes).collect();
         let expected = [3.5_f32, 2.0, 7.0].map(|x| x.to_le_bytes().repeat(2));
         assert_eq!(outputs, expected);
     }

@@ -30,7 +30,9 @@ enum Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Upload(array, value, device) => write!(f, "upload {value} to device {device} as array {array}"),
+            Self::Upload(array, value, device) => {
+                write!(f, "upload {value} to device {device} as array {array}")
+            }
             Self::Hold(array) => write!(f, "increase the reference count of array {array}"),
             Self::Release(array) => write!(f, "decrease the reference count of array {array}"),
             Self::Look(array) => write!(f, "read array {array} in place"),
@@ -215,7 +217,9 @@ impl Object {
             value.check(&format!("the bytes in place of {what}"), &held.read())?;
         }
         match self.buffer.read() {
-            Ok(_) if *is_deleted => Err(Finding::Wrong(format!("{what} can be read by PJRT_Buffer_ToHostBuffer"))),
+            Ok(_) if *is_deleted => {
+                Err(Finding::Wrong(format!("{what} can be read by PJRT_Buffer_ToHostBuffer")))
+            }
             Err(_) if *is_deleted => Ok(()),
             read => {
                 let read = read?;

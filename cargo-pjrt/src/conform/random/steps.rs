@@ -32,9 +32,18 @@ pub(super) enum Step {
     /// Copies the first array to a place, as the second one.
     Copy(usize, usize, Place),
     /// Starts a readback in an order of dimensions, or by strides, into memory that is misaligned by some bytes.
-    Read { array: usize, order: Option<Vec<usize>>, by_strides: bool, skew: usize },
+    Read {
+        array: usize,
+        order: Option<Vec<usize>>,
+        by_strides: bool,
+        skew: usize,
+    },
     /// Copies raw bytes: which part in units of 1/1000 of the array, and whether the destination is passed later.
-    ReadRaw { array: usize, part: (usize, usize), later: bool },
+    ReadRaw {
+        array: usize,
+        part: (usize, usize),
+        later: bool,
+    },
     /// Waits for the oldest readback of an array.
     Finish(usize),
     /// Compares all functions that describe an array.

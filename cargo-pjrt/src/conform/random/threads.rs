@@ -5,8 +5,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::plan::{IN_VAIN, Theme, run_plans};
-use super::world::World;
+use super::plan::{Theme, run_plans};
+use super::world::{IN_VAIN, World};
 use crate::array::random::Random;
 use crate::conform::harness::{Context, Finding, Verdict, add_program, ensure, f32_bytes};
 use pjrt_testing::CompileOptions;
@@ -81,7 +81,11 @@ impl fmt::Display for Plan {
         for (thread, (device, steps)) in self.0.iter().enumerate() {
             let more = if steps.len() > 12 { ", ..." } else { "" };
             let steps = &steps[..steps.len().min(12)];
-            write!(f, "{}thread {thread} on device {device}: {steps:?}{more}", if thread > 0 { "; " } else { "" })?;
+            write!(
+                f,
+                "{}thread {thread} on device {device}: {steps:?}{more}",
+                if thread > 0 { "; " } else { "" }
+            )?;
         }
         Ok(())
     }
@@ -105,7 +109,8 @@ impl Theme for Threads<'_, '_> {
             }
         };
         let steps = 8 + random.below(16);
-        let thread = |random: &mut Random| (random.below(devices), (0..steps).map(|_| step(random)).collect());
+        let thread =
+            |random: &mut Random| (random.below(devices), (0..steps).map(|_| step(random)).collect());
         Plan((0..2 + random.below(7)).map(|_| thread(random)).collect())
     }
 
@@ -119,7 +124,8 @@ impl Theme for Threads<'_, '_> {
             fewer.remove(left_out);
             Plan(fewer)
         };
-        let mut all: Vec<Plan> = (0..if threads.len() > 2 { threads.len() } else { 0 }).map(without).collect();
+        let mut all: Vec<Plan> =
+            (0..if threads.len() > 2 { threads.len() } else { 0 }).map(without).collect();
         for keep_first in [true, false] {
             let half = |steps: &Vec<Step>| match keep_first {
                 true => steps[..steps.len().div_ceil(2)].to_vec(),
@@ -170,7 +176,9 @@ fn on_threads(shared: &Arc<Shared>, threads: &[(usize, Vec<Step>)]) -> Verdict {
         None => Ok(()),
         Some((thread, Finding::Wrong(why))) => {
             let count = threads.len();
-            Err(Finding::Wrong(format!("while {count} threads use the same arrays, thread {thread} finds: {why}")))
+            Err(Finding::Wrong(format!(
+                "while {count} threads use the same arrays, thread {thread} finds: {why}"
+            )))
         }
         Some((_, finding)) => Err(finding),
     }
@@ -179,8 +187,12 @@ fn on_threads(shared: &Arc<Shared>, threads: &[(usize, Vec<Step>)]) -> Verdict {
 /// Describes threads of which some hang.
 fn hangs(now: &Mutex<Vec<String>>, threads: usize) -> Finding {
     let now = now.lock().unwrap_or_else(PoisonError::into_inner);
-    let hanging: Vec<String> =
-        now.iter().enumerate().filter(|(_, what)| *what != "is done").map(|(thread, what)| format!("thread {thread} {what}")).collect();
+    let hanging: Vec<String> = now
+        .iter()
+        .enumerate()
+        .filter(|(_, what)| *what != "is done")
+        .map(|(thread, what)| format!("thread {thread} {what}"))
+        .collect();
     Finding::Wrong(format!(
         "{} of {threads} threads {IN_VAIN} {DEADLINE:?}: {}. They probably wait for each other's locks: two calls lock the same objects \
          in different orders, or a call waits while it holds a lock",
@@ -210,11 +222,14 @@ impl Shared {
             let options = CompileOptions { devices: vec![id], ..CompileOptions::default() }.encode();
             let text = add_program("5x7x");
             let argument = "%x: tensor<5x7xf32>";
-            let donating = text.replacen(argument, &format!("{argument} {{tf.aliasing_output = 0 : i32}}"), 1);
+            let donating =
+                text.replacen(argument, &format!("{argument} {{tf.aliasing_output = 0 : i32}}"), 1);
             let adds = client.compile(&Program::mlir(&text), &options);
-            let adds = adds.map_err(|error| Finding::Unsupported(format!("the program cannot be compiled: {error}")))?;
+            let adds = adds
+                .map_err(|error| Finding::Unsupported(format!("the program cannot be compiled: {error}")))?;
             let donates = client.compile(&Program::mlir(&donating), &options).ok();
-            let arrays = (0..ARRAYS).map(|at| upload(&client, device, &values(at))).collect::<Result<_, _>>()?;
+            let arrays =
+                (0..ARRAYS).map(|at| upload(&client, device, &values(at))).collect::<Result<_, _>>()?;
             devices.push(OnDevice { number, arrays, adds, donates });
         }
         Ok(Self { devices, plugin, client })
@@ -243,7 +258,10 @@ impl Worker<'_> {
         let arrays = &self.device.arrays;
         match step {
             Step::Add(x, y) => {
-                self.note(&format!("is in PJRT_LoadedExecutable_Execute with the arrays {x} and {y} of device {}", self.device.number));
+                self.note(&format!(
+                    "is in PJRT_LoadedExecutable_Execute with the arrays {x} and {y} of device {}",
+                    self.device.number
+                ));
                 let sum = self.run(&self.device.adds, [&arrays[x], &arrays[y]])?;
                 self.is_sum(&format!("the sum of the arrays {x} and {y}"), &sum, values(x), values(y))
             }
@@ -288,7 +306,10 @@ impl Worker<'_> {
         let Some(program) = &self.device.donates else { return Ok(()) };
         let own = values(100 + self.working.thread);
         let array = upload(&self.shared.client, self.device(self.device.number)?, &own)?;
-        self.note(&format!("is in PJRT_LoadedExecutable_Execute with a donated array and array {x} of device {}", self.device.number));
+        self.note(&format!(
+            "is in PJRT_LoadedExecutable_Execute with a donated array and array {x} of device {}",
+            self.device.number
+        ));
         let sum = self.run(program, [&array, &self.device.arrays[x]])?;
         self.is_sum(&format!("the sum of a donated array and array {x}"), &sum, own, values(x))
     }
@@ -319,25 +340,29 @@ impl Worker<'_> {
         let told = event.on_ready()?;
         event.set(Code::ABORTED, &message)?;
         let outcome = told.wait(DEADLINE);
-        let is_told = |outcome: &Result<(), Error>| outcome.as_ref().is_err_and(|error| error.message.contains(&message));
-        ensure!(outcome.as_ref().is_some_and(is_told), "the callback of an event with {message:?} receives {outcome:?}");
+        let is_told = |outcome: &Result<(), Error>| {
+            outcome.as_ref().is_err_and(|error| error.message.contains(&message))
+        };
+        ensure!(
+            outcome.as_ref().is_some_and(is_told),
+            "the callback of an event with {message:?} receives {outcome:?}"
+        );
         Ok(())
     }
 
     fn is(&self, what: &str, read: &[u8], expected: &[f32]) -> Verdict {
         let read: Vec<f32> = read.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
         let differs = read.iter().zip(expected).position(|(got, expected)| got != expected);
-        ensure!(
-            read.len() == expected.len() && differs.is_none(),
-            "{what} on device {} has {} elements; expected {}. Element {} is {:?}; expected {:?}",
-            self.device.number,
-            read.len(),
-            expected.len(),
-            differs.unwrap_or(0),
-            differs.map(|at| read[at]),
-            differs.map(|at| expected[at])
-        );
-        Ok(())
+        let device = self.device.number;
+        let (len, wanted) = (read.len(), expected.len());
+        ensure!(len == wanted, "{what} on device {device} has {len} elements; expected {wanted}");
+        match differs {
+            None => Ok(()),
+            Some(at) => Err(Finding::Wrong(format!(
+                "element {at} of {what} on device {device} is {:?}; expected {:?}",
+                read[at], expected[at]
+            ))),
+        }
     }
 
     fn is_sum(&self, what: &str, read: &[u8], x: Vec<f32>, y: Vec<f32>) -> Verdict {

@@ -53,11 +53,15 @@ impl fmt::Display for Plan {
             write!(f, "; array {number} is {value}, retrieved {when} it is filled ")?;
             match filling {
                 Filling::Pieces(pieces) => write!(f, "by the bytes {pieces:?}")?,
-                Filling::Literal(order) => write!(f, "by a literal with the dimensions in the order {order:?}")?,
+                Filling::Literal(order) => {
+                    write!(f, "by a literal with the dimensions in the order {order:?}")?
+                }
                 Filling::Fails(pieces) => write!(f, "by the bytes {pieces:?} and an error")?,
             }
         }
-        write!(f, "; the order of the calls by array is {:?}", self.order)
+        let more = if self.order.len() > 24 { ", and so on" } else { "" };
+        let order = &self.order[..self.order.len().min(24)];
+        write!(f, "; the order of the calls by array is {order:?}{more}")
     }
 }
 
@@ -126,7 +130,9 @@ impl Theme for Transfers<'_, '_> {
             Plan { arrays, order: plan.order.iter().filter_map(renamed).collect(), ..plan.clone() }
         };
         let count = plan.arrays.len();
-        let halves = [0..count / 2, count / 2..count].into_iter().filter(|part| !part.is_empty() && part.len() < count);
+        let halves = [0..count / 2, count / 2..count]
+            .into_iter()
+            .filter(|part| !part.is_empty() && part.len() < count);
         let single = (0..if count > 1 { count } else { 0 }).map(|at| at..at + 1);
         halves.chain(single).map(without).collect()
     }
@@ -152,9 +158,17 @@ impl<'w, 'c> Run<'w, 'c> {
         })?;
         equal("PJRT_AsyncHostToDeviceTransferManager_BufferCount", manager.buffer_count()?, shapes.len())?;
         let device = world.devices[world.memories[plan.memory].0];
-        ensure!(manager.device()? == device, "PJRT_AsyncHostToDeviceTransferManager_Device is another device");
-        let mut run =
-            Self { world, plan, manager, retrieved: (0..shapes.len()).map(|_| None).collect(), calls: vec![0; shapes.len()] };
+        ensure!(
+            manager.device()? == device,
+            "PJRT_AsyncHostToDeviceTransferManager_Device is another device"
+        );
+        let mut run = Self {
+            world,
+            plan,
+            manager,
+            retrieved: (0..shapes.len()).map(|_| None).collect(),
+            calls: vec![0; shapes.len()],
+        };
         for (number, array) in plan.arrays.iter().enumerate() {
             if array.value.element_type.fills_bytes() {
                 let size = run.manager.buffer_size(number)?;
@@ -173,7 +187,11 @@ impl<'w, 'c> Run<'w, 'c> {
             if let Some(array) = &self.retrieved[*number] {
                 let is_ready = array.ready()?.is_ready()?;
                 let done = self.calls[*number];
-                ensure!(!is_ready, "array {number} is ready after {done} of {} calls", self.plan.arrays[*number].filling.calls());
+                ensure!(
+                    !is_ready,
+                    "array {number} is ready after {done} of {} calls",
+                    self.plan.arrays[*number].filling.calls()
+                );
             }
             self.call(*number)?;
             self.calls[*number] += 1;
@@ -195,10 +213,13 @@ impl<'w, 'c> Run<'w, 'c> {
             }
             Filling::Literal(order) => {
                 let memory = HostMemory::new(&array.value.ordered(order), 0);
-                let event = self.manager.write_array_from(number, &memory, *element_type, dims, &layout(order));
+                let event =
+                    self.manager.write_array_from(number, &memory, *element_type, dims, &layout(order));
                 match event {
                     Err(error) if is_refusal(&error) => {
-                        return Err(Finding::Unsupported(format!("a literal with a layout is refused: {error}")));
+                        return Err(Finding::Unsupported(format!(
+                            "a literal with a layout is refused: {error}"
+                        )));
                     }
                     event => (memory, event?),
                 }
@@ -231,7 +252,11 @@ impl<'w, 'c> Run<'w, 'c> {
                 Err(Finding::Wrong(format!("{what} was set to an error, but its ready event has none")))
             }
             (Filling::Fails(_), Err(error)) => {
-                ensure!(error.message.contains(ERROR.1), "{what} has the error {error}; expected {:?}", ERROR.1);
+                ensure!(
+                    error.message.contains(ERROR.1),
+                    "{what} has the error {error}; expected {:?}",
+                    ERROR.1
+                );
                 Ok(())
             }
             (_, Err(error)) => Err(Finding::Wrong(format!("{what} has the error {error}; expected none"))),

@@ -47,7 +47,7 @@ impl Value {
         let integer = is_integer(element_type);
         let byte = |at: usize| match of_byte {
             Some(values) => random.below(values) as u8,
-            None if integer || (at + 1) % part != 0 => random.next() as u8,
+            None if integer || !(at + 1).is_multiple_of(part) => random.next() as u8,
             // The exponent of numbers near 1, and the sign.
             None => 0x31 + random.below(9) as u8 + 0x80 * random.below(2) as u8,
         };
@@ -86,7 +86,10 @@ impl Value {
         let strides = dense_strides(&self.dims, size as i64);
         let dims: Vec<i64> = order.iter().map(|dim| self.dims[*dim]).collect();
         let strides: Vec<i64> = order.iter().map(|dim| strides[*dim]).collect();
-        offsets(&dims, &strides, 0).into_iter().flat_map(|at| self.bytes[at..at + size].iter().copied()).collect()
+        offsets(&dims, &strides, 0)
+            .into_iter()
+            .flat_map(|at| self.bytes[at..at + size].iter().copied())
+            .collect()
     }
 }
 
@@ -222,7 +225,8 @@ mod tests {
             let strided = Strided::random(&mut random, value, true);
             if let Some(strides) = &strided.strides {
                 let places = offsets(&dims, strides, strided.first);
-                let read: Vec<u8> = places.iter().flat_map(|at| strided.bytes[*at..at + 4].to_vec()).collect();
+                let read: Vec<u8> =
+                    places.iter().flat_map(|at| strided.bytes[*at..at + 4].to_vec()).collect();
                 assert!(read == strided.value.bytes, "{dims:?} {strides:?}");
             }
         }

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::Display;
 
-use super::plan::IN_VAIN;
 use super::values::Value;
 use crate::array::random::Random;
 use crate::conform::harness::{Context, Finding, PATIENCE, accepts, element_types, performing};
@@ -41,6 +40,9 @@ pub(super) struct World<'c> {
     /// The description of the sequence that is being performed.
     sequence: RefCell<String>,
 }
+
+/// The words in messages about events that do not complete.
+pub(super) const IN_VAIN: &str = "did not complete in";
 
 /// The largest number of dimensions that is tried.
 const MOST_DIMS: usize = 12;
@@ -99,7 +101,8 @@ impl<'c> World<'c> {
         };
         for (device, memory) in places {
             let array = HostArray::new(&bytes, element_type, &[1]);
-            let refused = self.client.upload(&array, None, Some(memory)).is_err_and(|error| is_refusal(&error));
+            let refused =
+                self.client.upload(&array, None, Some(memory)).is_err_and(|error| is_refusal(&error));
             let number = self.devices.iter().position(|own| *own == device);
             if let Some(number) = number.filter(|_| !refused) {
                 self.memories.push((number, memory));
@@ -170,7 +173,9 @@ impl<'c> World<'c> {
                 Ok(Some(result))
             }
             Err(error) if error.code == Code::UNIMPLEMENTED => Ok(None),
-            Err(error) if error.code == Code::INVALID_ARGUMENT && !self.accepted.borrow().contains_key(&key) => {
+            Err(error)
+                if error.code == Code::INVALID_ARGUMENT && !self.accepted.borrow().contains_key(&key) =>
+            {
                 Ok(None)
             }
             Err(error) => Err(Finding::Wrong(format!("{what} fails: {error}"))),
@@ -196,5 +201,6 @@ pub(super) fn outcome(event: &Event, what: &dyn Display) -> Result<Result<(), Er
 
 /// Waits for an event that completes without an error.
 pub(super) fn completes(event: &Event, what: &dyn Display) -> Result<(), Finding> {
-    outcome(event, what)?.map_err(|error| Finding::Wrong(format!("the event of {what} has the error {error}")))
+    outcome(event, what)?
+        .map_err(|error| Finding::Wrong(format!("the event of {what} has the error {error}")))
 }
