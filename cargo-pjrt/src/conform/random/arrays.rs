@@ -89,7 +89,7 @@ struct Object {
     place: Place,
     /// How the array was created.
     made: String,
-    /// `true` if the host chose a layout for the device.
+    /// `true` if the host chose a layout for the device, for this array or for the one that it is a copy of.
     is_laid_out: bool,
     is_deleted: bool,
     facts: Facts,
@@ -293,7 +293,12 @@ impl Object {
         }
         let made = format!("a copy to {place} of {}", self.made);
         let copy = world.try_feature(feature, self.origin.value.element_type, &made, outcome)?;
-        Ok(copy.map(|copy| Self::new(copy, Rc::clone(&self.origin), place, made)))
+        let copied = |copy: Buffer| {
+            // A copy can keep the layout of its source.
+            let is_laid_out = self.is_laid_out;
+            Self { is_laid_out, ..Self::new(copy, Rc::clone(&self.origin), place, made) }
+        };
+        Ok(copy.map(copied))
     }
 
     fn provide(&mut self, world: &World<'_>, fails: bool) -> Verdict {
@@ -344,6 +349,12 @@ impl Object {
             (Some(_), true) => "readbacks with strides",
         };
         let outcome = self.buffer.start_read_at(skew, value.bytes.len(), &host_layout);
+        if order.is_some() && outcome.as_ref().is_err_and(is_refusal) && !self.is_deleted {
+            // Whether the plugin has the feature is known from arrays that are there.
+            let is_there = self.origin.state.get() == State::There;
+            let known = if is_there { outcome.map(drop) } else { return Ok(()) };
+            return world.try_feature(feature, value.element_type, step, known).map(drop);
+        }
         if self.is_deleted || self.origin.state.get() == State::Failed {
             return self.cannot_be_read(outcome.and_then(|(_, event)| event.wait()), step);
         }

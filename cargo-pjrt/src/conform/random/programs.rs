@@ -269,8 +269,9 @@ fn parameters(world: &World<'_>, random: &mut Random, is_simple: bool) -> Vec<Sh
             _ => *random.of(&world.types),
         };
         let dims = world.dims(random);
-        // Programs cannot name the signed type of one bit.
-        let has_name = world.types.contains(&element_type) && element_type.stablehlo_name() != "i1s";
+        // Programs have only one type of one bit.
+        let has_name =
+            world.types.contains(&element_type) && !["i1s", "ui1"].contains(&element_type.stablehlo_name());
         if has_name && dims.iter().product::<i64>() <= most {
             all.push((element_type, dims));
         }
@@ -372,6 +373,7 @@ fn launch(random: &mut Random, case: &Case) -> Vec<Vec<Argument>> {
                 && !donates(index);
             list.push(match random.below(2 + 2 * count) {
                 _ if is_same => Argument::Same(other),
+                0..=3 if !element_type.fills_bytes() => Argument::Ready(value),
                 0 if are_unready => Argument::Failed(value),
                 1..=3 if are_unready => Argument::Later(value, random.one_in(3)),
                 _ => Argument::Ready(value),

@@ -35,8 +35,11 @@ impl Promise {
     ) -> Result<Option<(Self, Buffer)>, Finding> {
         let place = world.memories[memory].1;
         let Value { element_type, dims, .. } = value;
-        // The sizes of pieces are those on the device, where several elements may share a byte.
-        if by_transfer && element_type.fills_bytes() {
+        // The layout of an alias and the sizes of pieces are those on the device, where several elements may share a byte.
+        if !element_type.fills_bytes() {
+            return Ok(None);
+        }
+        if by_transfer {
             let what = format!("a transfer manager of {value} in memory {memory}");
             let manager = world.client.transfer_manager(&[(*element_type, dims.clone())], place);
             let Some(manager) = world.try_feature("transfer managers", *element_type, &what, manager)? else {
