@@ -56,17 +56,7 @@ enum Verb {
     #[command(hide = true)]
     RunChild(run::Options),
     #[command(hide = true)]
-    ConformChild {
-        #[arg(long)]
-        option: Vec<CreateOption>,
-        #[arg(long)]
-        no_client: Option<String>,
-        /// Number of earlier checks that waited in vain
-        #[arg(long, default_value_t = 0)]
-        waited: usize,
-        plugin: PathBuf,
-        checks: Vec<String>,
-    },
+    ConformChild(conform::ChildOptions),
     #[command(hide = true)]
     ReplayChild(replay::Options),
     #[command(hide = true)]
@@ -134,6 +124,12 @@ struct Conform {
     /// Run all checks in one process, and start another only if it ends
     #[arg(long)]
     shared: bool,
+    /// Seed of the first random sequence of calls, for the checks under random/
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Number of random sequences of each check under random/; by default, as many as take a short time
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: Option<u64>,
     /// List the advice in the text of a whole run, and not only its number
     #[arg(long)]
     advice: bool,
@@ -155,7 +151,7 @@ fn main() -> ExitCode {
         verb,
         Verb::InspectChild { .. }
             | Verb::RunChild(_)
-            | Verb::ConformChild { .. }
+            | Verb::ConformChild(_)
             | Verb::ReplayChild(_)
             | Verb::NeedsChild(_)
             | Verb::CompareChild(_)
@@ -207,8 +203,8 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
             Ok(0)
         }
         Verb::RunChild(options) => run::run(&options).map(|()| 0),
-        Verb::ConformChild { plugin, option, no_client, waited, checks } => {
-            conform::child(&plugin, &option, &checks, no_client.as_deref(), waited);
+        Verb::ConformChild(options) => {
+            conform::child(&options);
             Ok(0)
         }
         Verb::ReplayChild(options) => replay::replay(&options).map(status),
@@ -283,6 +279,7 @@ fn conform_plugin(options: &Conform) -> Result<u8, String> {
         only: options.checks.clone(),
         timeout: options.timeout,
         isolation: if options.shared { conform::Isolation::Shared } else { conform::Isolation::Each },
+        sequences: conform::Sequences { seed: options.seed, rounds: options.rounds },
         lists_advice: options.advice,
     };
     let report = conform::run(&run, &this_program()?)?;

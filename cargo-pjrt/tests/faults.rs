@@ -90,9 +90,10 @@ fn spectators<'a>(check: &Check, good: &'a Report, full: bool) -> Vec<&'a str> {
         let is_gross = check.also.contains(&"*");
         row.name == check.name || calls && !is_gross && (full || SENTINELS.contains(&row.name.as_str()))
     };
-    // The checks of whole hosts depend on everything that they call.
-    let is_of_host = |row: &&Row| row.name.starts_with("host/") && row.name != check.name;
-    let passed = good.rows.iter().filter(|row| row.status == Status::Passed && !is_of_host(row));
+    // The checks of whole hosts and of random sequences depend on everything that they call.
+    let is_broad = |name: &str| name.starts_with("host/") || name.starts_with("random/");
+    let depends = |row: &&Row| is_broad(&row.name) && row.name != check.name;
+    let passed = good.rows.iter().filter(|row| row.status == Status::Passed && !depends(row));
     passed.filter(sees).map(|row| row.name.as_str()).collect()
 }
 
@@ -112,6 +113,7 @@ const OF_TWO_DEVICES: &[&str] = &[
     "repeats/",
     "reloaded/",
     "shapes/",
+    "random/",
 ];
 
 /// The areas whose faults are also tried in a plugin with four devices, whose number is an option.
@@ -125,6 +127,7 @@ const OF_FOUR_DEVICES: &[&str] = &[
     "repeats/on_each_device",
     "shapes/copies_to_devices",
     "texts/",
+    "random/",
 ];
 
 /// Injects all faults into a plugin that passes, if their checks apply to it.

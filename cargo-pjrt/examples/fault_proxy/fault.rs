@@ -37,6 +37,10 @@ pub(crate) enum Condition {
     OfType(i64),
     /// The array of the call, or the first argument of an execution, has this number of dimensions.
     OfRank(i64),
+    /// The array of the call, or the first argument of an execution, has at least this number of dimensions.
+    RankFrom(i64),
+    /// A field has at least this value.
+    Least(Path, i64),
 }
 
 /// The misbehavior.
@@ -149,6 +153,11 @@ impl Fault {
                 "without" => conditions.push(Condition::Without(slot_of(words.next())?)),
                 "of_type" => conditions.push(Condition::OfType(number(words.next().unwrap_or(""))?)),
                 "of_rank" => conditions.push(Condition::OfRank(number(words.next().unwrap_or(""))?)),
+                "rank_from" => conditions.push(Condition::RankFrom(number(words.next().unwrap_or(""))?)),
+                "least" => {
+                    let path = Path::parse(args, words.next().unwrap_or(""))?;
+                    conditions.push(Condition::Least(path, number(words.next().unwrap_or(""))?));
+                }
                 "failed" => conditions.push(Condition::Failed(slot_of(words.next())?)),
                 "give" | "set" => {
                     while let Some((path, value)) = words.peek().and_then(|word| assignment(word)) {

@@ -10,7 +10,7 @@ use crate::fault::args_of;
 use crate::table::{
     FAULT, INNER, Mode, event, field, inner, on_ready, own_error, place, read, state, type_and_rank, write,
 };
-use crate::{bits, executions, lent, memory, recalled, returned, rewritten, threads, values};
+use crate::{bits, combined, executions, lent, memory, recalled, returned, rewritten, threads, values};
 
 /// Performs an action instead of the call. Returns `None` if the good plugin is to be called nevertheless.
 ///
@@ -158,6 +158,7 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
             "mixed" | "with_lock_of" | "wait_for_data" | "flush_denormals" => {
                 threads::before(name, words, slot, args)
             }
+            "arguments_in_5_bits" | "locks_of_arguments" => combined::before(name, args),
             _ if recalled::before(name, words, slot, args) => None,
             _ => executions::before(name, words, args),
         }
@@ -219,6 +220,7 @@ pub(crate) unsafe fn after(
         let is_done = error.is_null()
             && (memory::after(name, words, args)
                 || lent::after(name, words, args)
+                || combined::after(name, args)
                 || bits::after(name, words, slot, args)
                 || values::after(name, words, slot, args));
         if is_done {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use pjrt_sys::*;
 
 use crate::fault::{Action, Condition, Fault, Path, Then, Value, args_of, name_of};
-use crate::{bits, executions, extension, lent, memory, returned, special, threads};
+use crate::{bits, combined, executions, extension, lent, memory, returned, special, threads};
 
 pub(crate) type Function = unsafe extern "C" fn(*mut u8) -> *mut PJRT_Error;
 
@@ -251,6 +251,7 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
         unsafe {
             memory::after_call(name_of(slot), args, object);
             lent::after_call(name_of(slot), args, object);
+            combined::after_call(name_of(slot), object);
             bits::after_call(name_of(slot), args, object);
         }
     }
@@ -383,6 +384,15 @@ unsafe fn happens(fault: &Fault, args: *mut u8, object: usize) -> bool {
                 // SAFETY: as above.
                 let array = unsafe { array_of(fault.slot, args) };
                 array.is_some_and(|array| type_and_rank(array).1 == *wanted)
+            }
+            Condition::RankFrom(least) => {
+                // SAFETY: as above.
+                let array = unsafe { array_of(fault.slot, args) };
+                array.is_some_and(|array| type_and_rank(array).1 >= *least)
+            }
+            Condition::Least(path, least) => {
+                // SAFETY: as above.
+                unsafe { place(args, path).is_some_and(|place| read(place, path) >= *least) }
             }
         };
         if !holds {

@@ -1,8 +1,9 @@
-//! Dense arrays in host memory: their elements as numbers and as text, and NumPy's file format.
+//! Dense arrays in host memory: their elements as numbers and as text, random numbers, and NumPy's file format.
 
 pub mod float_format;
 pub mod npy;
 pub(crate) mod number;
+pub(crate) mod random;
 mod text;
 
 pub(crate) use text::{array_text, element_text};

@@ -1,30 +1,24 @@
 //! Runs checks in a child process.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::time::Duration;
 
 use super::checks::note_start;
 use super::harness::{
-    CLIENT, Check, Context, Finding, Finished, MISSED_CALLBACKS, Message, Status, send, upload_four,
+    CLIENT, Check, Context, Finding, Finished, MISSED_CALLBACKS, Message, Sequences, Status, send,
+    upload_four,
 };
 use super::list::checks;
+use super::options::ChildOptions;
 use super::process::TRIES;
 use crate::process::child::mark;
-use pjrt_testing::host::{
-    CreateOption, Error, Plugin, limit_waiting, on_first_calls, take_called, take_waits_in_vain,
-};
+use pjrt_testing::host::{Error, Plugin, limit_waiting, on_first_calls, take_called, take_waits_in_vain};
 
-/// Runs the checks with these names in the child process, and reports the outcome of each. The caller then
-/// returns from the main function. If `no_client` is set, checks create no client, for this reason. `waited` is the
-/// number of earlier checks that waited in vain.
-pub fn child(
-    path: &Path,
-    create_options: &[CreateOption],
-    names: &[String],
-    no_client: Option<&str>,
-    mut waited: usize,
-) {
+/// Runs checks in the child process, and reports the outcome of each. The caller then returns from the main function.
+pub fn child(options: &ChildOptions) {
+    let ChildOptions { plugin: path, checks: names, no_client, .. } = options;
+    let sequences = Sequences { seed: options.seed, rounds: options.rounds };
+    let mut waited = options.waited;
     note_start();
     let plugin = match Plugin::load(path) {
         Ok(plugin) => plugin,
@@ -53,7 +47,7 @@ pub fn child(
         if waited >= TRIES {
             limit_waiting(IMPATIENCE);
         }
-        let context = Context::new(plugin, path, create_options.to_vec(), no_client);
+        let context = Context::new(plugin, path, options.options.clone(), no_client.as_deref(), sequences);
         let (status, mut message) = one(check, &context);
         let in_vain = status.is_failure() && take_waits_in_vain() > 0;
         waited += usize::from(in_vain);

@@ -17,12 +17,13 @@ mod harness;
 mod list;
 mod options;
 mod process;
+mod random;
 mod report;
 mod runner;
 
 pub use child::child;
-pub use harness::{Check, Source, Status};
+pub use harness::{Check, Sequences, Source, Status};
 pub use list::{Listed, checks, select};
-pub use options::{Isolation, Options};
+pub use options::{ChildOptions, Isolation, Options};
 pub use report::{Format, Report, Row};
 pub use runner::run;

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::harness::Sequences;
 use crate::requirements::Profile;
+use pjrt_testing::host::CreateOption;
 
 /// The options of a run.
 #[derive(Debug, Clone)]
@@ -23,8 +25,34 @@ pub struct Options {
     pub timeout: Duration,
     /// The isolation of the checks from each other.
     pub isolation: Isolation,
+    /// The seed and the number of the random sequences of calls.
+    pub sequences: Sequences,
     /// `true` if the report as text lists the advice of a whole run, and not only the number.
     pub lists_advice: bool,
+}
+
+/// The arguments of the hidden subcommand that runs checks.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ChildOptions {
+    /// Client option
+    #[arg(long = "option")]
+    pub options: Vec<CreateOption>,
+    /// Reason why checks create no client
+    #[arg(long)]
+    pub no_client: Option<String>,
+    /// Number of earlier checks that waited in vain
+    #[arg(long, default_value_t = 0)]
+    pub waited: usize,
+    /// Seed of the first random sequence of calls
+    #[arg(long)]
+    pub seed: u64,
+    /// Number of random sequences of calls
+    #[arg(long)]
+    pub rounds: Option<u64>,
+    /// Path of the plugin's shared library
+    pub plugin: PathBuf,
+    /// Names of the checks
+    pub checks: Vec<String>,
 }
 
 /// The isolation of the checks from each other.

@@ -24,6 +24,8 @@ pub(super) struct Process {
     check: String,
     /// The plugin's message about an option that it does not know.
     pub(super) unknown_option: Option<String>,
+    /// The step of a random sequence of calls that the current check performs.
+    performed: Option<String>,
     /// The functions that the current check called, in the order of their first calls.
     called: Vec<String>,
     /// `true` if the process ended because it could no longer write to its parent.
@@ -61,6 +63,8 @@ impl Process {
         arguments.extend(options.create_options.iter().map(|option| format!("--option={option}").into()));
         arguments.extend(no_client.map(|why| format!("--no-client={why}").into()));
         arguments.push(format!("--waited={waited}").into());
+        arguments.push(format!("--seed={}", options.sequences.seed).into());
+        arguments.extend(options.sequences.rounds.map(|rounds| format!("--rounds={rounds}").into()));
         arguments.extend(checks.map(|check| OsString::from(&check.name)));
         let worker = Worker::start(program, &arguments, Prints::Kept);
         let worker = worker.map_err(|error| format!("cannot start {}: {error}", program.display()))?;
@@ -71,6 +75,7 @@ impl Process {
             clients: (0, true),
             check: String::new(),
             unknown_option: None,
+            performed: None,
             called: Vec::new(),
             is_lost: false,
         })
@@ -97,6 +102,7 @@ impl Process {
                     Ok(Message::Started(name)) => {
                         (self.reached, self.check) = (Reached::Checking, name);
                         self.called.clear();
+                        self.performed = None;
                     }
                     Ok(Message::Called(function)) => self.called.push(function),
                     Ok(Message::Entered(step)) if hung.get(&step).is_some_and(|times| *times >= TRIES) => {
@@ -114,6 +120,7 @@ impl Process {
                         hung.remove(&step);
                     }
                     Ok(Message::Risk(why)) => risk = why,
+                    Ok(Message::Performing(step)) => self.performed = step,
                     Ok(Message::UnknownOption(message)) => self.unknown_option = Some(message),
                     Ok(Message::Finished(finished)) => return Ok((self.reached, End::Finished(finished))),
                     Ok(Message::Unusable(why) | Message::Uninitialized(why)) => break (Status::Wrong, why),
@@ -173,7 +180,8 @@ impl Process {
     fn last_call(&self) -> String {
         let describe =
             |function: &String| format!("; the last function that the check began to use is {function}");
-        self.called.last().map(describe).unwrap_or_default()
+        let step = self.performed.as_ref().map(|step| format!("; the check performed: {step}"));
+        self.called.last().map(describe).unwrap_or_default() + &step.unwrap_or_default()
     }
 
     /// Returns `true` if an attempt to create a client returned, with or without an error.

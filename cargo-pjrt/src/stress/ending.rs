@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::arrays::{self, Numbers, compile, read_and_check};
 use super::message::{Message, Verdict, send};
 use super::options::ChildOptions;
-use super::random::Random;
 use super::scenario::{AFTER_KILLED, KILLED};
+use crate::array::random::Random;
 use pjrt_testing::host::{Buffer, Client, ExecuteOptions, Launched, LoadedExecutable, Semantics};
 
 /// The number of elements of the arrays: 4 MiB each, so that an execution takes a measurable time.

@@ -10,7 +10,6 @@ mod memory;
 mod message;
 mod options;
 mod parent;
-mod random;
 mod report;
 mod scenario;
 mod slope;

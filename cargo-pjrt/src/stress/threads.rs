@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::arrays::{self, Numbers, compile};
 use super::message::{Message, Stop, Verdict, send};
 use super::options::ChildOptions;
-use super::random::Random;
+use crate::array::random::Random;
 use pjrt_testing::host::{Buffer, Client, LoadedExecutable, Semantics, eventually};
 
 /// The lengths of the arrays.

@@ -35,6 +35,7 @@ mod passed;
 mod plugin;
 mod returned;
 mod slices;
+mod started;
 mod topology;
 mod transfer;
 mod upload;

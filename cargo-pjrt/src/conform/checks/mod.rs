@@ -78,6 +78,7 @@ mod waiting;
 mod ways;
 
 use crate::conform::harness::Check;
+use crate::conform::random::by_theme;
 pub(super) use process_state::note_start;
 
 /// The tables of checks, in the order in which they run.
@@ -147,6 +148,7 @@ pub(super) fn all() -> Vec<Check> {
     checks.extend(aftermath::by_way());
     checks.extend(extension::by_extension());
     checks.extend(concurrent::by_work());
+    checks.extend(by_theme());
     checks
 }
 

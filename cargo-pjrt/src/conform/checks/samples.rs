@@ -1,7 +1,7 @@
 //! Arrays of every element type and of many shapes.
 
 use super::upload::same_elements;
-use crate::conform::harness::{Context, Finding, Verdict};
+use crate::conform::harness::{self, Context, Finding, Verdict};
 use pjrt_testing::host::{Buffer, Client, Code, Device, ElementType, HostArray};
 
 /// An array with which each way to create or to read arrays is checked.
@@ -30,12 +30,7 @@ const SHAPES: &[&[i64]] = &[
 
 /// Returns all element types of the plugin's version of the C API that arrays can have.
 pub(super) fn element_types(context: &Context) -> impl Iterator<Item = ElementType> {
-    const TOKEN: u32 = 23;
-    let minor = context.minor();
-    (1..=33)
-        .filter(|number| *number != TOKEN)
-        .map(ElementType)
-        .filter(move |element_type| element_type.since() <= minor)
+    harness::element_types(context.minor())
 }
 
 /// Returns the bits of an element that occupies one byte in host memory, or `None` for wider elements.

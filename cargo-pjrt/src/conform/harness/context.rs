@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::message::{Step, in_step};
+use super::sequences::Sequences;
 use pjrt_testing::host::{Client, CreateOption, Error, Plugin, Result};
 
 /// The maximum time that a check waits for a result that hosts wait for.
@@ -15,6 +16,7 @@ pub(crate) struct Context {
     pub(crate) plugin: Plugin,
     pub(crate) path: PathBuf,
     pub(crate) options: Vec<CreateOption>,
+    pub(crate) sequences: Sequences,
     /// The reason why no client can be created, if that is already known.
     no_client: Option<Error>,
     /// The outcome of the first creation of a client.
@@ -27,9 +29,10 @@ impl Context {
         path: &Path,
         options: Vec<CreateOption>,
         no_client: Option<&str>,
+        sequences: Sequences,
     ) -> Self {
         let no_client = no_client.map(|why| Error::broken("PJRT_Client_Create", why));
-        Self { plugin, path: path.to_owned(), options, no_client, first_client: OnceLock::new() }
+        Self { plugin, path: path.to_owned(), options, sequences, no_client, first_client: OnceLock::new() }
     }
 
     pub(crate) fn client(&self) -> Result<Client> {

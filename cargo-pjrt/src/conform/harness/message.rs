@@ -27,6 +27,8 @@ pub(crate) enum Message {
     /// The check begins calls that make the process access invalid memory if the plugin breaks the rule; the text
     /// says why. `None` ends these calls.
     Risk(Option<String>),
+    /// The check performs this step of a random sequence of calls. `None` ends it.
+    Performing(Option<String>),
     /// The plugin's message about an option that it does not know, which often names the options that exist.
     UnknownOption(String),
     /// The check ended.
@@ -71,6 +73,14 @@ pub(crate) fn risky<T>(why: &str, work: impl FnOnce() -> T) -> T {
     send(&Message::Risk(Some(why.to_owned())));
     let done = work();
     send(&Message::Risk(None));
+    done
+}
+
+/// Performs a step of a random sequence of calls, which the report names if the plugin crashes or hangs in it.
+pub(crate) fn performing<T>(what: String, work: impl FnOnce() -> T) -> T {
+    send(&Message::Performing(Some(what)));
+    let done = work();
+    send(&Message::Performing(None));
     done
 }
 

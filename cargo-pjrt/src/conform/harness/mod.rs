@@ -7,6 +7,7 @@ mod context;
 mod conversion;
 mod fixtures;
 mod message;
+mod sequences;
 mod sizes;
 mod source;
 mod types;
@@ -20,10 +21,11 @@ pub(crate) use fixtures::{
     Compiled, add_program, any_error, compile_add, compile_and_keep_add, f32_bytes, numbers, upload_four,
     upload_to,
 };
-pub(crate) use message::{Finished, MISSED_CALLBACKS, Message, Step, guarded, risky, send};
+pub(crate) use message::{Finished, MISSED_CALLBACKS, Message, Step, guarded, performing, risky, send};
+pub use sequences::Sequences;
 pub(crate) use sizes::{Sample, for_each_size};
 pub use source::Source;
-pub(crate) use types::{accepts, narrowest};
+pub(crate) use types::{accepts, element_types, narrowest};
 pub use verdict::Status;
 pub(crate) use verdict::{
     Finding, KEPT_TEXT, ONE_DEVICE, Verdict, ensure, equal, fails_with, kept_text, refused, refused_with,

@@ -13,6 +13,13 @@ const OF_WIDTH: &[(usize, &[ElementType])] = &[
     (8, &[ElementType(9), ElementType::S64, ElementType::F64, ElementType(14)]),
 ];
 
+/// Returns all element types of a minor version of the C API that arrays can have.
+pub(crate) fn element_types(minor: i32) -> impl Iterator<Item = ElementType> {
+    const TOKEN: u32 = 23;
+    let all = (1..=33).filter(|number| *number != TOKEN).map(ElementType);
+    all.filter(move |element_type| element_type.since() <= minor)
+}
+
 /// Returns `true` if the plugin accepts arrays of this type.
 pub(crate) fn accepts(client: &Client, element_type: ElementType) -> Result<bool> {
     static KNOWN: Mutex<Option<HashMap<ElementType, bool>>> = Mutex::new(None);
