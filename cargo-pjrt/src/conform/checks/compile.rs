@@ -383,9 +383,12 @@ fn bytecode(context: &Context) -> Verdict {
 
 fn unknown_field(context: &Context) -> Verdict {
     let client = context.client()?;
+    let text = add_program("4x");
+    // A plugin that refuses the program does not refuse the field.
+    client.compile(&Program::mlir(&text), &options())?;
     // Field 2000, the integer 1.
     let with_field = [&options()[..], &[0x80, 0x7D, 1]].concat();
-    let executable = client.compile(&Program::mlir(&add_program("4x")), &with_field).map_err(|error| {
+    let executable = client.compile(&Program::mlir(&text), &with_field).map_err(|error| {
         Finding::Wrong(format!("compile options with the unknown field 2000 were refused: {error}"))
     })?;
     let x = upload_four(&client, &[1.0; 4])?;
