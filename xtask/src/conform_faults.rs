@@ -20,6 +20,8 @@ pub(crate) fn tests() -> Command {
         "--test",
         "faults",
         "--test",
+        "random_faults",
+        "--test",
         "numerics",
         "--test",
         "doctor",
