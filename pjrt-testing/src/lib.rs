@@ -49,6 +49,8 @@ mod client;
 mod device;
 #[doc(hidden)]
 pub mod host;
+#[doc(hidden)]
+pub mod preferred;
 mod program;
 #[doc(hidden)]
 pub mod protobuf;

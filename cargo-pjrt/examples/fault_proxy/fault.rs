@@ -41,6 +41,8 @@ pub(crate) enum Condition {
     RankFrom(i64),
     /// A field has at least this value.
     Least(Path, i64),
+    /// The call is about a device other than the first one.
+    OnAnotherDevice,
 }
 
 /// The misbehavior.
@@ -146,6 +148,7 @@ impl Fault {
                 }
                 "call" => conditions.push(Condition::Call(number(words.next().unwrap_or(""))? as u64)),
                 "clients" => conditions.push(Condition::Clients(number(words.next().unwrap_or(""))?)),
+                "on_another_device" => conditions.push(Condition::OnAnotherDevice),
                 "at_once" => conditions.push(Condition::AtOnce),
                 "inside_callback" => conditions.push(Condition::InsideCallback),
                 "after" => conditions.push(Condition::After(slot_of(words.next())?)),

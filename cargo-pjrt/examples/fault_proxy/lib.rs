@@ -11,7 +11,7 @@
 //! A fault consists of a function; the conditions under which it occurs (`when FIELD=NUMBER...`, `call N`, `inside_callback`,
 //! `at_once` for a call while another thread is in the same function, `after FUNCTION` for an earlier call with the same
 //! object, `since FUNCTION` for a call since the newest client was created, `without FUNCTION` for no such call, `failed
-//! FUNCTION` for a call that failed since then, `least FIELD NUMBER`, `rank_from NUMBER` for an array of many dimensions); and an action. A field can be a field of a struct that is pointed to
+//! FUNCTION` for a call that failed since then, `least FIELD NUMBER`, `rank_from NUMBER` for an array of many dimensions, `on_another_device` for a call about a device other than the first); and an action. A field can be a field of a struct that is pointed to
 //! (`program>format_size`) or an element of an array of 64-bit numbers (`dims.0`). `fault.rs`, `special.rs`, `executions.rs`,
 //! `returned.rs`, `memory.rs`, `lent.rs`, `combined.rs`, `bits.rs`, `values.rs`, `recalled.rs`, `threads.rs` and `rewrites.rs` define the
 //! actions, and `table.rs` those of `GetPjrtApi`.
@@ -22,6 +22,8 @@
 mod bits;
 #[allow(unsafe_code, reason = "calls the foreign library, as `table` does")]
 mod combined;
+#[allow(unsafe_code, reason = "calls the foreign library, as `table` does")]
+mod elsewhere;
 #[allow(unsafe_code, reason = "calls the foreign library, as `table` does")]
 mod executions;
 #[allow(unsafe_code, reason = "calls the foreign library, as `table` does")]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use pjrt_sys::*;
 
 use crate::fault::{Action, Condition, Fault, Path, Then, Value, args_of, name_of};
-use crate::{bits, combined, executions, extension, lent, memory, returned, special, threads};
+use crate::{bits, combined, elsewhere, executions, extension, lent, memory, returned, special, threads};
 
 pub(crate) type Function = unsafe extern "C" fn(*mut u8) -> *mut PJRT_Error;
 
@@ -393,6 +393,10 @@ unsafe fn happens(fault: &Fault, args: *mut u8, object: usize) -> bool {
             Condition::Least(path, least) => {
                 // SAFETY: as above.
                 unsafe { place(args, path).is_some_and(|place| read(place, path) >= *least) }
+            }
+            Condition::OnAnotherDevice => {
+                // SAFETY: as above.
+                fault.slot.is_some_and(|slot| unsafe { elsewhere::is_on_another_device(slot, args, object) })
             }
         };
         if !holds {

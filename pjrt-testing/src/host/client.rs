@@ -18,6 +18,7 @@ use super::objects::{Device, Memory};
 use super::plugin::Plugin;
 use super::topology::Topology;
 use super::values::{NamedValue, Value, to_raw};
+use crate::preferred::preferred;
 
 /// A client (`PJRT_Client`). Dropping it destroys it; objects that it created may outlive it.
 #[derive(Debug)]
@@ -183,14 +184,15 @@ impl Client {
         Device::list(self.plugin, FUNCTION, args.addressable_devices, args.num_addressable_devices)
     }
 
-    /// Returns the first device that this process can use.
+    /// Returns the first device that this process can use, or the one that the host [prefers](crate::preferred).
     ///
     /// # Errors
     ///
     /// Returns the plugin's error, or INTERNAL if there is no device.
     pub fn device(&self) -> Result<Device<'_>> {
-        let first = self.addressable_devices()?.first().copied();
-        first.ok_or_else(|| {
+        let devices = self.addressable_devices()?;
+        let position = preferred().map_or(0, |device| device.position);
+        devices.get(position).or(devices.first()).copied().ok_or_else(|| {
             Error::broken(
                 "PJRT_Client_AddressableDevices",
                 "it succeeded, but there is no addressable device",

@@ -1,6 +1,7 @@
 //! Compile options (`CompileOptionsProto`).
 
 use super::message::Message;
+use crate::preferred::preferred;
 
 /// The fields of `CompileOptionsProto` that this crate uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +35,15 @@ impl Default for CompileOptions {
 }
 
 impl CompileOptions {
+    /// Returns the ids of the devices. Of a program for one device that names none, it is the device that the host prefers.
+    fn device_ids(&self) -> Vec<i64> {
+        if self.devices.is_empty() && self.replicas == 1 && self.partitions == 1 && !self.portable {
+            preferred().map(|device| device.id).into_iter().collect()
+        } else {
+            self.devices.clone()
+        }
+    }
+
     /// Returns the encoded message.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -41,10 +51,11 @@ impl CompileOptions {
         if self.partitions > 1 || self.shardy {
             build = build.int(6, 1);
         }
-        if !self.devices.is_empty() {
+        let devices = self.device_ids();
+        if !devices.is_empty() {
             let mut assignment = Message::default().int(1, self.replicas).int(2, self.partitions);
             for partition in 0..self.partitions as usize {
-                let of_partition = self.devices.iter().skip(partition).step_by(self.partitions as usize);
+                let of_partition = devices.iter().skip(partition).step_by(self.partitions as usize);
                 let ids = of_partition.fold(Message::default(), |ids, id| ids.int(1, *id));
                 assignment = assignment.message(3, &ids);
             }

@@ -1,6 +1,7 @@
 //! Checks that copies keep the bits of floating-point numbers.
 
 use super::arrays::numbered;
+use super::devices::others;
 use super::entry::{ALL, Entry, check};
 use crate::array::float_format::{FloatFormat, FloatKind};
 use crate::conform::harness::{Context, Expected, Finding, ONE_DEVICE, Verdict};
@@ -170,11 +171,10 @@ fn memories(context: &Context) -> Verdict {
 
 fn devices(context: &Context) -> Verdict {
     of_all_types(context, &FloatKind::ALL, |client, buffer| {
-        let devices = client.addressable_devices()?;
-        let Some(other) = devices.get(1) else {
+        let Some(other) = others(client)?.first().copied() else {
             return Err(Finding::NotApplicable(ONE_DEVICE.to_owned()));
         };
-        Ok(vec![buffer.copy_to_device(*other)?.read()?])
+        Ok(vec![buffer.copy_to_device(other)?.read()?])
     })
 }
 

@@ -12,6 +12,7 @@ use crate::protobuf::DeviceAssignment;
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{Buffer, Client, Device, Error, LoadedExecutable};
+use pjrt_testing::preferred::preferred;
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -142,12 +143,19 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["buffer/copy_to_another_device", "devices/copies_in_both_directions", "bits/copies_to_devices"]),
 ];
 
-/// Returns the first two devices.
+/// Returns the first two devices, or if the host prefers another device, this one and one before it.
 pub(super) fn two(client: &Client) -> Result<[Device<'_>; 2], Finding> {
-    match client.addressable_devices()?[..] {
-        [first, second, ..] => Ok([first, second]),
+    match (&client.addressable_devices()?[..], preferred()) {
+        (&[.., before, last], Some(_)) => Ok([last, before]),
+        (&[first, second, ..], None) => Ok([first, second]),
         _ => Err(Finding::NotApplicable(ONE_DEVICE.to_owned())),
     }
+}
+
+/// Returns the devices other than the one on which the client puts arrays.
+pub(super) fn others(client: &Client) -> Result<Vec<Device<'_>>, Finding> {
+    let device = client.device()?;
+    Ok(client.addressable_devices()?.into_iter().filter(|other| *other != device).collect())
 }
 
 /// Returns the id of a device.

@@ -36,6 +36,7 @@ mod extremes;
 mod failures;
 mod hosts;
 mod isolation;
+mod last_device;
 mod layouts;
 mod leaks;
 mod lent;
@@ -148,6 +149,7 @@ pub(super) fn all() -> Vec<Check> {
     checks.extend(aftermath::by_way());
     checks.extend(extension::by_extension());
     checks.extend(concurrent::by_work());
+    checks.extend(last_device::by_area());
     checks.extend(by_theme());
     checks
 }

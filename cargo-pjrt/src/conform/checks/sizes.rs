@@ -1,5 +1,6 @@
 //! Checks of all ways to move bytes, with arrays of many sizes.
 
+use super::devices::others;
 use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{Context, Finding, Sample, Verdict, equal, for_each_size};
 use crate::requirements::Profile;
@@ -192,7 +193,7 @@ fn raw_offsets(context: &Context) -> Verdict {
 fn to_memories(context: &Context) -> Verdict {
     let client = context.client()?;
     let mut memories = client.device()?.memories()?;
-    for device in client.addressable_devices()?.into_iter().skip(1) {
+    for device in others(&client)? {
         memories.push(device.default_memory()?);
     }
     for memory in memories {

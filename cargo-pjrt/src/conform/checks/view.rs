@@ -1,5 +1,6 @@
 //! Checks of views: buffers over memory that the host continues to write to.
 
+use super::devices::others;
 use super::entry::{Entry, check};
 use super::program_text::{compiled, with_main};
 use super::upload::{pattern, same_elements};
@@ -240,7 +241,7 @@ fn copies_stay(context: &Context) -> Verdict {
     for memory in client.device()?.memories()? {
         copies.push(view.copy_to_memory(memory)?);
     }
-    for device in client.addressable_devices()?.into_iter().skip(1) {
+    for device in others(&client)? {
         copies.push(view.copy_to_device(device)?);
     }
     for copy in &copies {
