@@ -148,6 +148,15 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 first_arguments(&mut *execute);
                 None
             }
+            // All devices use the callbacks of the first one.
+            "callbacks_of_first_device" => {
+                let options = &*(*execute).options;
+                for device in 1..(*execute).num_devices {
+                    options.send_callbacks.add(device).write(options.send_callbacks.read());
+                    options.recv_callbacks.add(device).write(options.recv_callbacks.read());
+                }
+                None
+            }
             _ => None,
         }
     }

@@ -8,6 +8,7 @@ use pjrt_sys::*;
 
 use super::buffer::Buffer;
 use super::call::{call, destroyed_by, text_of, value_of};
+use super::channels::{DeviceChannels, Lists};
 use super::element_type::ElementType;
 use super::error::{Error, Result};
 use super::event::Event;
@@ -316,6 +317,8 @@ pub struct ExecuteOptions {
     pub call_location: Option<String>,
     /// The data for the handlers of custom calls.
     pub data: Option<Arc<CallData>>,
+    /// The callbacks for the data that the program sends and receives, of each device.
+    pub channels: Vec<&'static DeviceChannels>,
     /// `true` to leave garbage in the lists for outputs and events before the call, as hosts do that do not
     /// initialize them.
     pub garbage_in_lists: bool,
@@ -568,6 +571,9 @@ impl LoadedExecutable {
         let mut events = vec![unfilled::<PJRT_Event>(options); arguments.len()];
         let location = options.call_location.as_deref().map(|text| CString::new(text).unwrap_or_default());
         let mut raw_options = raw_options(options, location.as_ref());
+        if !options.channels.is_empty() {
+            Lists::new(&options.channels).set(&mut raw_options);
+        }
         let event_starts = if with_events { events.as_mut_ptr() } else { ptr::null_mut() };
         let run = |options: *mut PJRT_ExecuteOptions| {
             call!(

@@ -14,6 +14,7 @@
 mod buffer;
 mod call;
 mod called;
+mod channels;
 mod client;
 mod cross_host;
 mod element_type;
@@ -43,6 +44,7 @@ mod values;
 
 pub use buffer::{Buffer, CopyLayout, Dependency, FutureCopy, HeldBytes};
 pub use called::{on_first_calls, take_called};
+pub use channels::{Answer, Answered, DeviceChannels, Sent};
 pub use client::{AliasHandle, Client, CreateOption};
 pub use element_type::ElementType;
 pub use error::{Code, Error, Result};

@@ -19,6 +19,7 @@ mod bitcasts;
 mod bits;
 mod buffer;
 mod calls;
+mod channels;
 mod client;
 mod codes;
 mod compile;
@@ -133,6 +134,7 @@ const TABLES: &[&[entry::Entry]] = &[
     reentrant::CHECKS,
     process_state::CHECKS,
     extended::CHECKS,
+    channels::CHECKS,
 ];
 
 /// Returns the checks of all areas, in the order in which they run.
