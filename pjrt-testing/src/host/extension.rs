@@ -290,6 +290,46 @@ impl Plugin {
     }
 }
 
+impl Client {
+    /// Returns the text of the default layout of an array, read before and after the layout was destroyed. The text has a deleter of
+    /// its own. Between the two, `meanwhile` runs.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn default_layout_after_its_end(
+        &self,
+        element_type: ElementType,
+        dims: &[i64],
+        meanwhile: impl FnOnce() -> Result<()>,
+    ) -> Result<[String; 2]> {
+        let (type_, client) = (PJRT_Buffer_Type(element_type.0), self.raw);
+        let (dims, num_dims) = (dims.as_ptr(), dims.len());
+        let layout = call!(
+            self.plugin,
+            PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args { client, type_, dims, num_dims }
+        )?
+        .layout;
+        let args = call!(self.plugin, PJRT_Layouts_MemoryLayout_Serialize_Args { layout });
+        let destroyed = call!(self.plugin, PJRT_Layouts_MemoryLayout_Destroy_Args { layout });
+        const FUNCTION: &str = "PJRT_Layouts_MemoryLayout_Serialize";
+        let args = args?;
+        // The bytes may be overwritten with other ones than text.
+        let size = args.serialized_bytes_size;
+        // SAFETY: the plugin returned the pointer and the size of bytes that live until the deleter is called.
+        let read = || unsafe {
+            given::<u8>(FUNCTION, args.serialized_bytes.cast(), size)
+                .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        };
+        let texts = destroyed.and_then(|_| Ok([read()?, meanwhile().and_then(|()| read())?]));
+        if let Some(free) = args.serialized_layout_deleter {
+            // SAFETY: the plugin returned the function for this object, and it is called once.
+            unsafe { free(args.serialized_layout) };
+        }
+        texts
+    }
+}
+
 /// An empty description of a type.
 // SAFETY: the struct consists of nullable pointers.
 const INFO: PJRT_FFI_Type_Info = unsafe { mem::zeroed() };

@@ -89,7 +89,7 @@ pub(super) const CHECKS: &[Entry] = &[
         on_each,
         "PJRT_LoadedExecutable_Execute when options>launch_id=822 hide_deleted 1",
     )
-    .header(IS_DELETED, IS_DELETED_TEXT)
+    .header("PJRT_LoadedExecutable_Execute_Args::argument_lists", "The arguments that the program donates are consumed, on each device.")
     .used_by(&[Profile::Jax]),
     check(
         "donation/several_protected_arguments",
@@ -189,7 +189,7 @@ fn on_each(context: &Context) -> Verdict {
     match donated {
         [true, true] => Ok(()),
         [false, false] => Err(Finding::Unsupported("the plugin does not donate arguments".to_owned())),
-        _ => Err(Finding::Advice(format!(
+        _ => Err(Finding::Wrong(format!(
             "the donated argument of the {} device is deleted after the execution, and that of the other is not: the plugin \
              probably donates the arguments of one device only, and the other needs twice the memory",
             if donated[0] { "first" } else { "second" }

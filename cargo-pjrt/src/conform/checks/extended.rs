@@ -285,7 +285,12 @@ fn payloads(context: &Context) -> Verdict {
         name_is_terminated: false,
         value: Value::String(value.to_owned()),
     };
-    let passed = [named("conform.first", "one"), named("conform.second", "another value")];
+    let passed = [
+        named("conform.first", "one"),
+        named("conform.second", "another value"),
+        named("conform.bytes", "\0a\0\u{7f}b\0"),
+        named("conform.empty", ""),
+    ];
     let memory = client.device()?.default_memory()?;
     let array =
         client.error_buffer_with((Code::ABORTED, "given up"), &passed, ElementType::F32, &[4], memory)?;
@@ -299,7 +304,8 @@ fn payloads(context: &Context) -> Verdict {
             matches!((found, value), (Some((_, found)), Value::String(value)) if found == value.as_bytes());
         ensure!(
             is_right,
-            "the error of an array to which the host attached the payload {name:?} with the value {value:?} has the payloads {:?}",
+            "the error of an array to which the host attached the payload {name:?} with the value {value:?} has the payloads {:?}. A \
+             value has as many bytes as its size says, also zero bytes: a plugin that reads it as a C string cuts it",
             error.payloads
         );
     }

@@ -147,6 +147,13 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_Device_MemoryStats_Args::peak_bytes_in_use", "The peak bytes in use."),
     check(
+        "memory/stats_stay_when_peaks_are_cleared",
+        "PJRT_Device_ClearMemoryStats changes no statistic but the peaks: not the bytes in use, which fall when arrays are destroyed, nor the limit, and nothing of another device.",
+        cleared,
+        "PJRT_Device_MemoryStats since PJRT_Device_ClearMemoryStats set bytes_in_use=0",
+    )
+    .header("PJRT_Device_ClearMemoryStats", "Resets the peak values of the statistics. Memory that is allocated stays in use."),
+    check(
         "memory/stats_are_of_each_device",
         "bytes_in_use of a device grows with an array on this device, and not with one on another device.",
         stats_of_each,
@@ -398,6 +405,53 @@ fn peak(context: &Context) -> Verdict {
         ensure!(
             after.is_some_and(|after| after >= peak),
             "peak_bytes_in_use went from {peak} to {after:?} when an array was destroyed; a peak does not fall"
+        );
+    }
+    Ok(())
+}
+
+fn cleared(context: &Context) -> Verdict {
+    const SIZE: i64 = 1 << 20;
+    let client = context.client()?;
+    let devices = client.addressable_devices()?;
+    let all = || devices.iter().map(|device| device.memory_stats()).collect::<Result<Vec<_>, _>>();
+    let bytes = vec![1; SIZE as usize];
+    for (index, device) in devices.iter().enumerate() {
+        let element_type = narrowest(&client)?;
+        let dims = [SIZE / element_type.byte_size() as i64];
+        let array = HostArray::new(&bytes, element_type, &dims);
+        let buffer = client.upload(&array, Some(*device), None)?.buffer;
+        buffer.ready()?.wait()?;
+        let before = all()?;
+        device.clear_memory_stats()?;
+        for (other, (before, after)) in before.iter().zip(all()?).enumerate() {
+            let when = format!("of device {other} after PJRT_Device_ClearMemoryStats of device {index}");
+            equal(&format!("bytes_in_use {when}"), after.bytes_in_use, before.bytes_in_use)?;
+            equal(&format!("bytes_limit {when}"), after.bytes_limit, before.bytes_limit)?;
+            ensure!(
+                after.peak_bytes_in_use.is_none_or(|peak| peak >= after.bytes_in_use),
+                "peak_bytes_in_use {when} is {:?}, which is less than the {} bytes in use",
+                after.peak_bytes_in_use,
+                after.bytes_in_use
+            );
+            if other != index {
+                equal(
+                    &format!("peak_bytes_in_use {when}"),
+                    after.peak_bytes_in_use,
+                    before.peak_bytes_in_use,
+                )?;
+            }
+        }
+        let with = before[index].bytes_in_use;
+        drop(buffer);
+        let falls = pjrt_testing::host::eventually(PATIENCE, || {
+            device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= with - SIZE)
+        });
+        let after = device.memory_stats()?.bytes_in_use;
+        ensure!(
+            falls && after >= 0,
+            "bytes_in_use of device {index} went from {with} to {after} when an array of {SIZE} bytes was destroyed after \
+             PJRT_Device_ClearMemoryStats"
         );
     }
     Ok(())

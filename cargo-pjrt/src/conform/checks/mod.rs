@@ -51,6 +51,7 @@ mod outputs;
 mod ownership;
 mod passed;
 mod pending;
+mod pending_uses;
 mod placement;
 mod plugin;
 mod process_state;
@@ -135,6 +136,7 @@ const TABLES: &[&[entry::Entry]] = &[
     process_state::CHECKS,
     extended::CHECKS,
     channels::CHECKS,
+    pending_uses::CHECKS,
 ];
 
 /// Returns the checks of all areas, in the order in which they run.

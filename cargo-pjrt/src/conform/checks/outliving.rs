@@ -28,6 +28,15 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_LoadedExecutable_Execute_Args::output_lists", "The outputs are buffers of the caller, which end with PJRT_Buffer_Destroy.")
     .used_by(ALL),
     check(
+        "outliving/descriptions_of_programs",
+        "What functions returned about an executable, and return in later calls, stays the same after the loaded executable ended that it came from.",
+        super::returned::of_an_outliving_program,
+        "PJRT_Executable_OutputDimensions since PJRT_LoadedExecutable_Destroy fail INTERNAL",
+    )
+    .header("PJRT_LoadedExecutable_GetExecutable", "The caller owns the executable, whose memory lives as long as the executable itself.")
+    .used_by(&[Profile::Jax])
+    .also(&["*"]),
+    check(
         "outliving/events",
         "Each event, observed or not, keeps its outcome after the array, the program or the client it was obtained from was deleted or destroyed.",
         events,

@@ -3,7 +3,7 @@
 use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{Context, Finding, Verdict, compile_add, ensure, equal};
 use crate::requirements::Profile;
-use pjrt_testing::host::ReturnedBytes;
+use pjrt_testing::host::{ElementType, ReturnedBytes};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -38,7 +38,36 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_LoadedExecutable_GetDeviceAssignment", "The serialized data is valid as long as `serialized_device_assignment` is alive.")
     .since(79),
+    check(
+        "ownership/layout_texts",
+        "The text of PJRT_Layouts_MemoryLayout_Serialize remains valid until its deleter is called, even if the layout is destroyed before.",
+        layout_texts,
+        "PJRT_Layouts_MemoryLayout_Serialize moving serialized_bytes serialized_bytes_size 1",
+    )
+    .header("PJRT_Layouts_MemoryLayout_Serialize_Args::serialized_bytes", "Lives only as long as serialized_layout, which the deleter frees.")
+    .used_by(&[Profile::Jax]),
 ];
+
+fn layout_texts(context: &Context) -> Verdict {
+    let client = context.client()?;
+    for dims in [&[2, 3][..], &[4], &[5, 6, 7]] {
+        let expected = client.default_layout(ElementType::F32, dims)?;
+        let after = client.default_layout_after_its_end(ElementType::F32, dims, || {
+            for rank in 1..6 {
+                client.default_layout(ElementType::F32, &[3, 2, 5, 7, 4][..rank])?;
+            }
+            Ok(())
+        })?;
+        for (text, when) in after.into_iter().zip(["", ", and other layouts were serialized,"]) {
+            ensure!(
+                text == expected,
+                "the text {expected:?} of a layout became {text:?} when the layout was destroyed{when} before the deleter of the text was \
+                 called; the plugin probably keeps the text in the layout, or in memory that all layouts share"
+            );
+        }
+    }
+    Ok(())
+}
 
 fn error_messages(context: &Context) -> Verdict {
     let client = context.client()?;

@@ -10,7 +10,7 @@ pub(super) struct Pending {
 }
 
 /// The object through which the host provides the data.
-enum Gate {
+pub(super) enum Gate {
     Alias(AliasHandle),
     Transfer(TransferManager),
 }
@@ -39,12 +39,13 @@ impl Pending {
 
     /// Provides the data, and returns the array.
     pub(super) fn provide(self, client: &Client, values: &[f32; 4]) -> Result<Buffer, Error> {
-        match self.gate {
-            Gate::Alias(handle) => client.fulfill(handle, Ok(&upload_four(client, values)?))?,
-            // The array is ready later than the host's memory, so the event says nothing about it.
-            Gate::Transfer(manager) => drop(manager.write(0, &f32_bytes(values), 0, true)?),
-        }
+        self.gate.provide(client, values)?;
         Ok(self.array)
+    }
+
+    /// Returns the array and the object through which the host provides its data.
+    pub(super) fn split(self) -> (Buffer, Gate) {
+        (self.array, self.gate)
     }
 
     /// Reports that there will be no data, and returns the array.
@@ -58,6 +59,17 @@ impl Pending {
             Gate::Transfer(manager) => manager.fail(0, error.0, error.1)?,
         }
         Ok(self.array)
+    }
+}
+
+impl Gate {
+    /// Provides the data.
+    pub(super) fn provide(self, client: &Client, values: &[f32; 4]) -> Result<(), Error> {
+        match self {
+            Self::Alias(handle) => client.fulfill(handle, Ok(&upload_four(client, values)?)),
+            // The array is ready later than the host's memory, so the event says nothing about it.
+            Self::Transfer(manager) => manager.write(0, &f32_bytes(values), 0, true).map(drop),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! every memory.
 
 use super::entry::{Entry, check};
-use super::program_text::{compiled, launch};
+use super::program_text::{compiled, launch, with_main};
 use crate::conform::harness::{
     Context, Finding, ONE_DEVICE, Verdict, add_program, ensure, equal, f32_bytes, numbers, upload_to,
 };
@@ -90,6 +90,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_LoadedExecutable_Execute_Args::execute_device", "If nullptr, will execute on the device(s) specified at compile time.")
     .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["*"]),
+    check(
+        "placement/outputs_without_arguments",
+        "The outputs of a program without parameters, and of one that ignores its argument, are on the device that it was compiled for, for each device.",
+        outputs_without_arguments,
+        "PJRT_LoadedExecutable_Execute on_another_device when options>launch_id=720 swap_outputs 0 1",
+    )
+    .header("PJRT_LoadedExecutable_Execute_Args::execute_device", "If nullptr, will execute on the device(s) specified at compile time.")
+    .used_by(&[Profile::Jax]),
     check(
         "placement/outputs_of_a_named_device",
         "The outputs of an execution on a device that the host names are on this device, in its default memory, for each device.",
@@ -307,6 +315,34 @@ fn outputs(context: &Context) -> Verdict {
             "compile_options",
         )?;
         equal("the sum", numbers(&output)?, vec![2.0, 4.0, 6.0, 8.0])?;
+    }
+    Ok(())
+}
+
+fn outputs_without_arguments(context: &Context) -> Verdict {
+    let ty = "tensor<4xf32>";
+    let lines = format!(
+        "    %c = stablehlo.constant dense<[1.0, 2.0, 3.0, 4.0]> : {ty}\n    %s = stablehlo.add %c, %c : {ty}\n"
+    );
+    let client = context.client()?;
+    for device in several(&client)? {
+        let options = CompileOptions {
+            devices: vec![i64::from(device.description()?.id()?)],
+            ..CompileOptions::default()
+        };
+        for parameters in ["", "%p0: tensor<4xf32>"] {
+            let text = with_main(parameters, &lines, "%c, %s", &format!("{ty}, {ty}"));
+            let executable = compiled(&client, &text, &options)?;
+            let x = upload_to(&client, &VALUES, device)?.buffer;
+            let arguments: &[&Buffer] = if parameters.is_empty() { &[] } else { &[&x] };
+            let launched = launch(&executable, arguments, 720)?;
+            let expected = [VALUES.to_vec(), vec![2.0, 4.0, 6.0, 8.0]];
+            for (output, expected) in launched.outputs[0].iter().zip(expected) {
+                let place = (device, device.default_memory()?);
+                is_in(output, place, "PJRT_LoadedExecutable_Execute", "compile_options")?;
+                equal("the output of a program that uses no argument", numbers(output)?, expected)?;
+            }
+        }
     }
     Ok(())
 }

@@ -172,10 +172,18 @@ pub(super) const REPORTS: &[(&str, Describe)] = &[
     ("PJRT_Executable_Fingerprint", |_, program| program.fingerprint()),
     ("PJRT_Executable_GetCostAnalysis", |_, program| program.cost_analysis().map(|it| format!("{it:?}"))),
     ("PJRT_Executable_GetCompiledMemoryStats", |_, program| {
-        program
-            .memory_stats()
-            .map(|it| format!("{} bytes of arguments, {} of outputs", it.arguments, it.outputs))
+        program.memory_stats().map(|it| {
+            format!(
+                "{} bytes of arguments, {} of outputs, {} temporary",
+                it.arguments, it.outputs, it.temporaries
+            )
+        })
     }),
+    ("PJRT_Executable_SizeOfGeneratedCodeInBytes", |_, program| program.code_size().map(|it| it.to_string())),
+    ("PJRT_Executable_GetCompileOptions", |_, program| {
+        program.compile_options().map(|it| format!("{} bytes: {:?}", it.bytes.len(), it.bytes))
+    }),
+    ("PJRT_LoadedExecutable_Fingerprint", |loaded, _| loaded.fingerprint()),
     ("PJRT_Executable_OptimizedProgram", |_, program| program.optimized_program().map(|(_, format)| format)),
     ("PJRT_Layouts_PJRT_Executable_GetOutputLayouts", |_, program| {
         program.output_layouts().map(|it| format!("{it:?}"))

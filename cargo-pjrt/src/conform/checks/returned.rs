@@ -304,6 +304,59 @@ fn of_programs<M: ReadAgain>(context: &Context, get: fn(&Executable) -> Result<M
     keeps(&programs, get)
 }
 
+/// A function that returns memory of an executable.
+type OfProgram = fn(&Executable) -> Result<Box<dyn ReadAgain>, Error>;
+
+/// The functions that return memory which belongs to an executable.
+const OF_PROGRAM: &[(&str, OfProgram)] = &[
+    ("PJRT_Executable_Name", |it| Ok(Box::new(it.returned_name()?))),
+    ("PJRT_Executable_Fingerprint", |it| Ok(Box::new(it.returned_fingerprint()?))),
+    ("PJRT_Executable_OutputElementTypes", |it| Ok(Box::new(it.returned_output_types()?))),
+    ("PJRT_Executable_OutputDimensions", |it| Ok(Box::new(it.returned_output_dims()?))),
+    ("PJRT_Executable_OutputMemoryKinds", |it| Ok(Box::new(it.returned_output_kinds()?))),
+    ("PJRT_Executable_ParameterMemoryKinds", |it| Ok(Box::new(it.returned_parameter_memory_kinds()?))),
+    ("PJRT_Executable_GetCostAnalysis", |it| Ok(Box::new(it.returned_costs_and_names()?))),
+    ("PJRT_Executable_Serialize", |it| Ok(Box::new(it.returned_serialized()?))),
+    ("PJRT_Executable_GetCompileOptions", |it| Ok(Box::new(it.returned_compile_options()?))),
+];
+
+/// Checks that what functions return about an executable stays when the loaded executable ends that it came from, at the same
+/// address and by a new call.
+pub(super) fn of_an_outliving_program(context: &Context) -> Verdict {
+    let client = context.client()?;
+    for kept in 0..different_programs(&client)?.len() {
+        let loaded = different_programs(&client)?.swap_remove(kept);
+        let program = loaded.executable()?;
+        // A plugin may lack some of the functions.
+        let get = |function: &OfProgram| -> Option<(Box<dyn ReadAgain>, Vec<u8>)> {
+            let memory = function(&program).ok()?;
+            let bytes = memory.read_again().ok()?;
+            Some((memory, bytes))
+        };
+        let before: Vec<_> = OF_PROGRAM
+            .iter()
+            .filter_map(|(name, function)| Some((*name, function, get(function)?)))
+            .collect();
+        drop(loaded);
+        let _others = different_programs(&client)?;
+        risky("the plugin probably frees what belongs to an executable with the loaded executable", || {
+            for (name, function, (memory, bytes)) in &before {
+                let how = "when the loaded executable was destroyed from which PJRT_LoadedExecutable_GetExecutable had made the executable; \
+                           the plugin probably keeps it in the loaded executable";
+                ensure!(
+                    memory.read_again()? == *bytes,
+                    "the memory that {name} had returned changed in place {how}"
+                );
+                let is_address = name.ends_with("MemoryKinds") || name.ends_with("CostAnalysis");
+                let again = function(&program)?.read_again()?;
+                ensure!(is_address || again == *bytes, "{name} returns something else than before {how}");
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
 fn of_topologies<M: ReadAgain>(context: &Context, get: fn(&Topology) -> Result<M, Error>) -> Verdict {
     let clients: Vec<Client> = std::iter::once(context.client()?).chain(context.client()).collect();
     let topologies = clients.iter().map(Client::topology).collect::<Result<Vec<_>, _>>()?;
