@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::harness::{CLIENT, Check, Finished, INITIALIZES, PROCESS_ENDS, Status, Step};
 use super::list::{checks, select};
@@ -78,7 +78,18 @@ struct Run<'c> {
     waited: usize,
     /// The number of consecutive checks whose process lost its connection.
     lost: usize,
+    /// The number of checks that exceeded the time limit.
+    timed_out: usize,
 }
+
+/// The number of checks that exceed the time limit before the remaining checks are skipped.
+const HUNG: usize = 40;
+
+/// The number of checks that exceed the time limit before it is shortened again.
+const MANY: usize = 10;
+
+/// The shortest time limit.
+const LEAST: Duration = Duration::from_secs(2);
 
 impl<'c> Run<'c> {
     fn new(options: &'c Options, all: &'c [Check], selected: &'c [Check]) -> Self {
@@ -94,6 +105,7 @@ impl<'c> Run<'c> {
             unknown_option: None,
             waited: 0,
             lost: 0,
+            timed_out: 0,
         }
     }
 
@@ -109,12 +121,24 @@ impl<'c> Run<'c> {
         }
     }
 
+    /// Returns the time limit of the next check. A plugin that hangs would use the full limit of many checks, so that it is a tenth
+    /// after several of them, and a thirtieth after many.
+    fn timeout(&self) -> Duration {
+        let divisor = match self.timed_out {
+            0..TRIES => 1,
+            TRIES..MANY => 10,
+            _ => 30,
+        };
+        let limit = self.options.timeout / divisor;
+        limit.max(LEAST).min(self.options.timeout)
+    }
+
     /// Waits until a check ends, and records its outcome. Returns `false` if the process cannot run more
     /// checks.
     fn finish(&mut self, check: &'c Check, process: &mut Process) -> Result<bool, String> {
         let started = Instant::now();
         let (reached, end) = process
-            .receive(self.options.timeout, &mut self.version, &mut self.hung)
+            .receive(self.timeout(), &mut self.version, &mut self.hung)
             .map_err(|error| format!("{}: {error}", self.options.plugin.display()))?;
         self.client_made |= process.made_client();
         self.unknown_option = process.unknown_option.take().or(self.unknown_option.take());
@@ -141,10 +165,14 @@ impl<'c> Run<'c> {
             }
             End::Broken(status, message) => {
                 let called = process.take_called();
+                self.timed_out += usize::from(status == Status::TimedOut);
                 self.end(check, status, message, called, process.printed(status), started);
                 self.lost = if process.is_lost { self.lost + 1 } else { 0 };
                 if self.lost == TRIES {
-                    self.end_lost();
+                    self.skip_rest(&format!("{TRIES} checks in a row lost their connection to this program"));
+                }
+                if self.timed_out == HUNG {
+                    self.skip_rest(&format!("{HUNG} checks exceeded the time limit"));
                 }
             }
         }
@@ -223,11 +251,10 @@ impl<'c> Run<'c> {
         }
     }
 
-    /// Skips the remaining checks, because processes lose their connection with this plugin.
-    fn end_lost(&mut self) {
+    /// Skips the remaining checks for this reason.
+    fn skip_rest(&mut self, why: &str) {
         for check in std::mem::take(&mut self.waiting) {
-            let why =
-                format!("not run, because {TRIES} checks in a row lost their connection to this program");
+            let why = format!("not run, because {why}");
             self.end(check, Status::NotApplicable, why, Vec::new(), String::new(), Instant::now());
         }
     }

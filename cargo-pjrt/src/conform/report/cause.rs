@@ -9,6 +9,7 @@ use crate::conform::harness::{Check, KEPT_TEXT, MISSED_CALLBACKS, Source, Status
 ///   ([`Check::also`]; a pattern such as `compile/*` counts only if at least half of the checks that it matches failed,
 ///   because a plugin may have two bugs in one area),
 /// * both name the same [fault](FAULTS),
+/// * both exceeded the time limit,
 /// * both have the same message, which is about what the plugin did, or the message of the first names a cause of the
 ///   error with which the message of the second ends, or
 /// * the second is the scenario of a host, which called the function that the first one is about.
@@ -28,13 +29,13 @@ pub(crate) fn group(rows: &mut [Row], checks: &[Check]) {
         let unexplained: Vec<usize> = left.iter().copied().filter(|i| !is_quoted(*i)).collect();
         let candidates = if unexplained.is_empty() { &left } else { &unexplained };
         let by_cause = candidates.iter().map(|&cause| (cause, echoes(cause)));
-        // Of those that explain equally many, one that does not depend on timing, of the function and the field that
+        // Of those that explain equally many, one that is direct, of the function and the field that
         // the message names, or else the first.
         let rank = |(cause, echoes): &(usize, Vec<usize>)| {
             let row = &rows[*cause];
             (
                 echoes.len(),
-                !depends_on_timing(&row.name),
+                !is_indirect(&row.name),
                 names_its_function(row, checks),
                 names_its_field(row, checks),
             )
@@ -66,10 +67,13 @@ fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bo
             && !is_scenario(&check.name)
             && other.functions.iter().any(|called| called == function(check))
     };
-    // A race is no explanation of a failure whose cause is known.
-    let is_less_certain = depends_on_timing(&cause.name) && !depends_on_timing(&other.name);
-    same || !(is_less_certain && other.message.to_lowercase().contains("probabl"))
-        && check.is_some_and(|check| breaks(check) || calls(check))
+    // A race or a random sequence of calls is no explanation of a failure whose cause is known.
+    let is_less_certain = is_indirect(&cause.name) && !is_indirect(&other.name);
+    // One function that hangs makes many checks hang, each of which would fail for this reason alone.
+    let both_hang = cause.status == Status::TimedOut && other.status == Status::TimedOut;
+    same || both_hang && !is_less_certain
+        || !(is_less_certain && other.message.to_lowercase().contains("probabl"))
+            && check.is_some_and(|check| breaks(check) || calls(check))
 }
 
 /// Phrases of messages that name one fault of a plugin, which many checks notice.
@@ -98,6 +102,11 @@ fn quotes(message: &str, other: &str) -> bool {
 /// Returns `true` if the outcome of the check depends on the timing of threads.
 pub(super) fn depends_on_timing(name: &str) -> bool {
     name.ends_with("_threads") || name.starts_with("threads/") || name.contains("races")
+}
+
+/// Returns `true` if the check calls so much that other checks say more about the cause of a failure.
+fn is_indirect(name: &str) -> bool {
+    depends_on_timing(name) || name.starts_with("random/") || name.starts_with("last_device/")
 }
 
 /// Returns `true` if the message names the field that the rule's source is about.
@@ -229,6 +238,14 @@ mod tests {
         rows.extend(passed);
         group(&mut rows, &all);
         assert_eq!(rows[1].echo_of, None);
+    }
+
+    #[test]
+    fn hangs_have_one_cause_which_is_no_random_sequence() {
+        let mut rows = ["random/arrays", "area/a", "area/b"].map(|name| row(name, Status::TimedOut, name));
+        group(&mut rows, &[]);
+        assert_eq!(rows[1].echo_of, None);
+        assert!([0, 2].iter().all(|at| rows[*at].echo_of.as_deref() == Some("area/a")));
     }
 
     #[test]
