@@ -113,6 +113,9 @@ const OF_TWO_DEVICES: &[&str] = &[
     "repeats/",
     "reloaded/",
     "shapes/",
+    "channels/",
+    "last_device/",
+    "pending/",
     "random/",
 ];
 
@@ -127,6 +130,8 @@ const OF_FOUR_DEVICES: &[&str] = &[
     "repeats/on_each_device",
     "shapes/copies_to_devices",
     "texts/",
+    "channels/",
+    "last_device/",
     "random/",
 ];
 

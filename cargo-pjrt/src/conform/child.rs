@@ -19,6 +19,7 @@ pub fn child(options: &ChildOptions) {
     let ChildOptions { plugin: path, checks: names, no_client, .. } = options;
     let sequences = Sequences { seed: options.seed, rounds: options.rounds };
     let mut waited = options.waited;
+    let mut failed = options.failed.clone();
     note_start();
     let plugin = match Plugin::load(path) {
         Ok(plugin) => plugin,
@@ -47,8 +48,11 @@ pub fn child(options: &ChildOptions) {
         if waited >= TRIES {
             limit_waiting(IMPATIENCE);
         }
-        let context = Context::new(plugin, path, options.options.clone(), no_client.as_deref(), sequences);
+        let known = if check.runs_again() { failed.clone() } else { Vec::new() };
+        let context =
+            Context::new(plugin, path, options.options.clone(), no_client.as_deref(), sequences, known);
         let (status, mut message) = one(check, &context);
+        failed.extend(status.is_failure().then(|| name.clone()));
         let in_vain = status.is_failure() && take_waits_in_vain() > 0;
         waited += usize::from(in_vain);
         let functions = take_called().into_iter().map(str::to_owned).collect();

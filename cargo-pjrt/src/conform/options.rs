@@ -43,6 +43,9 @@ pub struct ChildOptions {
     /// Number of earlier checks that waited in vain
     #[arg(long, default_value_t = 0)]
     pub waited: usize,
+    /// Earlier check that failed
+    #[arg(long)]
+    pub failed: Vec<String>,
     /// Seed of the first random sequence of calls
     #[arg(long)]
     pub seed: u64,

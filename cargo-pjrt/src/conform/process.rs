@@ -57,12 +57,14 @@ impl Process {
         program: &Path,
         no_client: Option<&str>,
         waited: usize,
+        failed: impl Iterator<Item = &'c str>,
         checks: impl Iterator<Item = &'c &'c Check>,
     ) -> Result<Self, String> {
         let mut arguments: Vec<OsString> = vec!["conform-child".into(), options.plugin.clone().into()];
         arguments.extend(options.create_options.iter().map(|option| format!("--option={option}").into()));
         arguments.extend(no_client.map(|why| format!("--no-client={why}").into()));
         arguments.push(format!("--waited={waited}").into());
+        arguments.extend(failed.map(|name| format!("--failed={name}").into()));
         arguments.push(format!("--seed={}", options.sequences.seed).into());
         arguments.extend(options.sequences.rounds.map(|rounds| format!("--rounds={rounds}").into()));
         arguments.extend(checks.map(|check| OsString::from(&check.name)));

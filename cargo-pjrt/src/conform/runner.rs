@@ -33,6 +33,7 @@ pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
             program,
             run.no_client.as_deref(),
             run.waited,
+            run.failed(),
             run.waiting.iter().take(batch),
         )?;
         for _ in 0..batch {
@@ -119,6 +120,13 @@ impl<'c> Run<'c> {
                 ends.map_or(self.waiting.len(), |at| at.max(1))
             }
         }
+    }
+
+    /// Returns the names of the checks that failed, for a check that runs others again.
+    fn failed(&self) -> impl Iterator<Item = &str> {
+        let runs_again = self.waiting.iter().take(self.batch()).any(|check| check.runs_again());
+        let failed = self.rows.iter().filter(move |row| runs_again && row.status.is_failure());
+        failed.map(|row| row.name.as_str())
     }
 
     /// Returns the time limit of the next check. A plugin that hangs would use the full limit of many checks, so that it is a tenth

@@ -2,16 +2,17 @@
 
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pjrt_sys::*;
 
 use super::call::{call, text_of, value_of};
-use super::error::{Error, Result};
+use super::error::{Code, Error, Result};
 use super::plugin::Plugin;
 use super::slices::given;
-use super::values::{NamedValue, named_values};
+use super::values::{NamedValue, named_values, to_raw};
 
 /// A device of a client (`PJRT_Device`).
 #[derive(Debug, Clone, Copy)]
@@ -127,14 +128,31 @@ impl<'c> Device<'c> {
     ///
     /// Returns the plugin's error.
     pub fn poison_execution(&self, launch_id: i32, message: &str) -> Result<bool> {
+        self.poison_execution_with(launch_id, (Code::INTERNAL, message), &[])
+    }
+
+    /// The same as [`poison_execution`](Self::poison_execution), with a code and payloads of the error.
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn poison_execution_with(
+        &self,
+        launch_id: i32,
+        (code, message): (Code, &str),
+        payloads: &[NamedValue],
+    ) -> Result<bool> {
+        let payload = to_raw(payloads);
         let args = call!(
             self.plugin,
             PJRT_Device_PoisonExecution_Args {
                 device: self.raw,
                 launch_id,
-                error_code: PJRT_Error_Code_INTERNAL,
+                error_code: PJRT_Error_Code(code.0),
                 error_message: message.as_ptr().cast(),
                 error_message_size: message.len(),
+                payload: if payload.is_empty() { ptr::null() } else { payload.as_ptr() },
+                num_payload: payload.len(),
             }
         )?;
         Ok(args.poisoned)

@@ -252,7 +252,13 @@ fn poison(context: &Context) -> Verdict {
     let launched = IDS.map(|id| launch(&program, &[&pending.array, &other], id));
     let [poisoned, healthy] = launched;
     let (poisoned, healthy) = (poisoned?, healthy?);
-    let is_poisoned = device.poison_execution(IDS[0], MESSAGE)?;
+    let payload = NamedValue {
+        name: "conform.poison".to_owned(),
+        name_is_terminated: false,
+        value: Value::String("a\0b".to_owned()),
+    };
+    let error = (Code::DATA_LOSS, MESSAGE);
+    let is_poisoned = device.poison_execution_with(IDS[0], error, std::slice::from_ref(&payload))?;
     let _array = pending.provide(&client, &[2.0; 4])?;
     equal(
         "the output of an execution that was not poisoned",
@@ -271,9 +277,21 @@ fn poison(context: &Context) -> Verdict {
     ] {
         let outcome = event.on_ready()?.wait(PATIENCE);
         ensure!(
-            matches!(&outcome, Some(Err(error)) if error.message.contains(MESSAGE)),
-            "PJRT_Device_PoisonExecution reports that it poisoned an execution, whose {what} completed with {outcome:?}"
+            matches!(&outcome, Some(Err(error)) if error.message.contains(MESSAGE) && error.code == Code::DATA_LOSS),
+            "PJRT_Device_PoisonExecution reports that it poisoned an execution with DATA_LOSS, whose {what} completed with {outcome:?}"
         );
+        // Old versions have no payloads.
+        if let Some(Err(error)) = &outcome
+            && context.minor() >= 115
+        {
+            ensure!(
+                error.payloads.iter().any(|(name, value)| *name == payload.name && value == b"a\0b"),
+                "the error with which PJRT_Device_PoisonExecution poisoned an execution has the payloads {:?} in its {what}; expected \
+                 the value \"a\\0b\", of three bytes, under {:?}",
+                error.payloads,
+                payload.name
+            );
+        }
     }
     Ok(())
 }

@@ -37,7 +37,7 @@ mod extremes;
 mod failures;
 mod hosts;
 mod isolation;
-mod last_device;
+
 mod layouts;
 mod leaks;
 mod lent;
@@ -76,6 +76,7 @@ mod texts;
 mod threads;
 mod transfer;
 mod upload;
+mod variations;
 mod view;
 mod waiting;
 mod ways;
@@ -153,7 +154,7 @@ pub(super) fn all() -> Vec<Check> {
     checks.extend(aftermath::by_way());
     checks.extend(extension::by_extension());
     checks.extend(concurrent::by_work());
-    checks.extend(last_device::by_area());
+    checks.extend(variations::by_area());
     checks.extend(by_theme());
     checks
 }

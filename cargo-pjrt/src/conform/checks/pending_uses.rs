@@ -44,6 +44,22 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header(DELETE, DELETE_TEXT)
     .used_by(ALL),
+    check(
+        "pending/fulfilled_with_a_pending_array",
+        "An alias that the host fulfills with an array whose data comes later receives this data, although the host deleted or destroyed the array after the call.",
+        chained,
+        "PJRT_Client_FulfillAliasBuffer call 2 skip",
+    )
+    .header("PJRT_Client_FulfillAliasBuffer_Args::buffer", "The alias becomes the array, with its data or its error, once that is there."),
+    check(
+        "pending/transfer_managers",
+        "An array of a transfer manager receives its data although the host destroyed the manager after it had passed the last piece, and an execution or a copy that waited for the array is complete.",
+        managers,
+        "PJRT_AsyncHostToDeviceTransferManager_TransferData give is_last_transfer=0",
+    )
+    .header("PJRT_AsyncHostToDeviceTransferManager_Destroy", "Frees the manager. Its arrays are objects of their own.")
+    .used_by(&[Profile::Zml])
+    .since(62),
 ];
 
 /// The origin of an array.
@@ -253,6 +269,57 @@ fn sources(context: &Context) -> Verdict {
             completes(&array.ready()?, &format!("{copy} {when}"))?;
             equal(&format!("{copy} {when}"), numbers(&array)?, LATER.to_vec())?;
         }
+    }
+    Ok(())
+}
+
+fn chained(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    for end in End::ALL {
+        let (alias, handle) = client.alias(ElementType::F32, &[4], memory)?;
+        let pending = Pending::new(&client)?;
+        let (source, gate) = pending.split();
+        client.fulfill(handle, Ok(&source))?;
+        let ready = alias.ready()?;
+        ensure!(
+            !ready.is_ready()?,
+            "an alias that was fulfilled with an array without data is ready before the data is there"
+        );
+        let given = end.of(source);
+        let _others = use_memory(&client)?;
+        gate.provide(&client, &LATER)?;
+        let what = format!(
+            "an alias that was fulfilled with an array that was {} before its data was there",
+            end.name()
+        );
+        completes(&ready, &what)?;
+        equal(&what, numbers(&alias)?, LATER.to_vec())?;
+        drop(given?);
+    }
+    Ok(())
+}
+
+fn managers(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    let program = compile_add(&client)?;
+    for pieces in [1, 2] {
+        let manager = client.transfer_manager(&[(ElementType::F32, vec![4])], memory)?;
+        let array = manager.retrieve(0)?;
+        let sum = launch_sum(&program, [&array, &array], 0)?;
+        let copy = array.copy_to_memory(memory)?;
+        let bytes = f32_bytes(&LATER);
+        let size = bytes.len() / pieces;
+        for (index, piece) in bytes.chunks(size).enumerate() {
+            drop(manager.write(0, piece, (index * size) as i64, index + 1 == pieces)?);
+        }
+        drop(manager);
+        let when = format!("of an array whose {pieces} pieces were passed before its manager was destroyed");
+        completes(&array.ready()?, &format!("the ready event {when}"))?;
+        equal(&format!("the data {when}"), numbers(&array)?, LATER.to_vec())?;
+        equal(&format!("a sum {when}"), numbers(&sum)?, LATER.map(|value| 2.0 * value).to_vec())?;
+        equal(&format!("a copy {when}"), numbers(&copy)?, LATER.to_vec())?;
     }
     Ok(())
 }

@@ -39,6 +39,11 @@ impl Check {
         self.also.iter().any(|pattern| matches(pattern, name))
     }
 
+    /// Returns `true` if the check runs other checks again.
+    pub(crate) fn runs_again(&self) -> bool {
+        runs_again(&self.name)
+    }
+
     /// Returns the hosts that a plugin of this minor version fails if it breaks the rule.
     pub(crate) fn hosts(&self, minor: i32) -> impl Iterator<Item = Profile> {
         Profile::ALL.into_iter().filter(move |host| {
@@ -69,3 +74,8 @@ pub(crate) const PROCESS_ENDS: &str = "plugin/process_ends";
 
 /// The check that fails if no client can be created. Then the other checks do not apply.
 pub(crate) const CLIENT: &str = "client/can_be_made";
+
+/// Returns `true` if the check with this name runs other checks again, with another device or while another client exists.
+pub(crate) fn runs_again(name: &str) -> bool {
+    name.starts_with("last_device/") || name.starts_with("second_client/")
+}

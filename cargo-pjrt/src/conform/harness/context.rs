@@ -17,6 +17,8 @@ pub(crate) struct Context {
     pub(crate) path: PathBuf,
     pub(crate) options: Vec<CreateOption>,
     pub(crate) sequences: Sequences,
+    /// The names of the checks that failed before.
+    pub(crate) failed: Vec<String>,
     /// The reason why no client can be created, if that is already known.
     no_client: Option<Error>,
     /// The outcome of the first creation of a client.
@@ -30,9 +32,18 @@ impl Context {
         options: Vec<CreateOption>,
         no_client: Option<&str>,
         sequences: Sequences,
+        failed: Vec<String>,
     ) -> Self {
         let no_client = no_client.map(|why| Error::broken("PJRT_Client_Create", why));
-        Self { plugin, path: path.to_owned(), options, sequences, no_client, first_client: OnceLock::new() }
+        Self {
+            plugin,
+            path: path.to_owned(),
+            options,
+            sequences,
+            failed,
+            no_client,
+            first_client: OnceLock::new(),
+        }
     }
 
     pub(crate) fn client(&self) -> Result<Client> {

@@ -14,7 +14,7 @@ mod types;
 mod verdict;
 
 pub use check::Check;
-pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, matches};
+pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, matches, runs_again};
 pub(crate) use comparison::{Expected, permutations, reading_order};
 pub(crate) use context::{Context, PATIENCE};
 pub(crate) use fixtures::{

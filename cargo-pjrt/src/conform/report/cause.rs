@@ -1,7 +1,7 @@
 //! Groups failures that probably have one cause.
 
 use super::Row;
-use crate::conform::harness::{Check, KEPT_TEXT, MISSED_CALLBACKS, Source, Status, matches};
+use crate::conform::harness::{Check, KEPT_TEXT, MISSED_CALLBACKS, Source, Status, matches, runs_again};
 
 /// Sets [`Row::echo_of`] of each failure that another failure explains. One failure explains another if
 ///
@@ -106,7 +106,7 @@ pub(super) fn depends_on_timing(name: &str) -> bool {
 
 /// Returns `true` if the check calls so much that other checks say more about the cause of a failure.
 fn is_indirect(name: &str) -> bool {
-    depends_on_timing(name) || name.starts_with("random/") || name.starts_with("last_device/")
+    depends_on_timing(name) || name.starts_with("random/") || runs_again(name)
 }
 
 /// Returns `true` if the message names the field that the rule's source is about.
