@@ -59,7 +59,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "channels/too_long_chunk",
         "A chunk that exceeds the total size of the stream is refused, and freed once.",
         too_long,
-        "PJRT_CopyToDeviceStream_AddChunk accept",
+        "PJRT_CopyToDeviceStream_AddChunk accept set transfer_complete=complete",
     )
     .header("PJRT_CopyToDeviceStream_AddChunk", "Fails if the chunk exceeds the total. The stream takes ownership of the chunk and calls its deleter."),
 ];

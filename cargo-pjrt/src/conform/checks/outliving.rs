@@ -31,7 +31,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "outliving/descriptions_of_programs",
         "What functions returned about an executable, and return in later calls, stays the same after the loaded executable ended that it came from.",
         super::returned::of_an_outliving_program,
-        "PJRT_Executable_OutputDimensions since PJRT_LoadedExecutable_Destroy fail INTERNAL",
+        "PJRT_Executable_OutputDimensions call 3 fail INTERNAL",
     )
     .header("PJRT_LoadedExecutable_GetExecutable", "The caller owns the executable, whose memory lives as long as the executable itself.")
     .used_by(&[Profile::Jax])
