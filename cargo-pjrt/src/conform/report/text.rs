@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::cause::depends_on_timing;
+use super::cause::{depends_on_timing, is_indirect};
 use super::{Report, Row};
 use crate::conform::harness::Status;
 use crate::process::output::visible;
@@ -37,7 +37,9 @@ pub(super) fn format(report: &Report) -> String {
 fn causes(report: &Report, failures: &[&Row]) -> Vec<String> {
     let is_listed = |cause: &String| failures.iter().any(|row| row.name == *cause);
     let stands_alone = |row: &&&Row| !row.echo_of.as_ref().is_some_and(is_listed);
-    failures.iter().filter(stands_alone).map(|cause| one_cause(report, cause, failures)).collect()
+    let mut causes: Vec<&&Row> = failures.iter().filter(stands_alone).collect();
+    causes.sort_by_key(|cause| is_indirect(&cause.name));
+    causes.into_iter().map(|cause| one_cause(report, cause, failures)).collect()
 }
 
 fn one_cause(report: &Report, cause: &Row, failures: &[&Row]) -> String {
