@@ -24,6 +24,7 @@ mod gomlx;
 mod host_matrix;
 mod host_suite;
 mod iree;
+mod jax_multiprocess;
 mod jax_tests;
 mod libraries;
 mod loom;
@@ -70,6 +71,8 @@ enum Task {
     TestGomlx(gomlx::Options),
     /// Run JAX's own tests on refcpu or another plugin, and compare their outcomes with those on XLA's CPU backend
     JaxTests(jax_tests::Options),
+    /// Run JAX's own tests of several processes on refcpu and on XLA's CPU backend, and compare the outcomes; needs Gloo
+    JaxMultiprocess(jax_multiprocess::Options),
     /// Run programs that use libraries on JAX, such as Flax and NumPyro, on refcpu and on XLA's CPU backend,
     /// compare their results, and write docs/libraries.md
     Libraries(libraries::Options),
@@ -144,6 +147,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::TestTorch(options) => return torch::run(&options),
         Task::TestGomlx(options) => return gomlx::run(&options),
         Task::JaxTests(options) => return jax_tests::run(&options),
+        Task::JaxMultiprocess(options) => return jax_multiprocess::run(&options),
         Task::Libraries(options) => return libraries::run(&options),
         Task::Bench(options) => return bench::run(&options),
         Task::Accuracy(options) => return accuracy::run(&options),

@@ -6,8 +6,10 @@ use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::mesh::with_partial;
 use crate::rule::{combiner, is_about_order};
-use crate::said::annotation;
-use pjrt_stablehlo::ir::{ElementType, Op, OpId, Operation, Reduction, TensorSharding, ops};
+use crate::said::{annotation, single_partition};
+use pjrt_stablehlo::ir::{
+    ComparisonDirection, ElementType, Op, OpId, Operation, Reduction, TensorSharding, Type, ops,
+};
 
 /// The properties that partial results must share to be reduced in one operation.
 #[derive(PartialEq)]
@@ -138,8 +140,47 @@ impl<'m> Partitioner<'m> {
             }
             // The answer to `InspectSharding` is in [`Shardings`](crate::Shardings).
             "Sharding" | "InspectSharding" if same => self.unchanged(op),
-            _ => self.by_rule(op),
+            _ => match single_partition(self.module, op)
+                .filter(|partition| *partition < self.emit.devices.count())
+            {
+                Some(partition) if self.has_static_results(op) => self.on_one_partition(op, partition),
+                _ => self.by_rule(op),
+            },
         }
+    }
+
+    fn has_static_results(&self, op: &Operation) -> bool {
+        op.results.into_iter().all(|result| self.dims(result).is_some())
+    }
+
+    /// Runs an operation on whole arrays, on one of the partitions that share the arrays: `partition` if it is among them, otherwise
+    /// the first one. It sends the results to the others.
+    fn on_one_partition(&mut self, op: &'m Operation, partition: usize) -> Result<()> {
+        let mut groups = self.emit.devices.sharing();
+        for group in &mut groups {
+            if let Some(position) = group.iter().position(|member| *member == partition) {
+                group.swap(0, position);
+            }
+        }
+        let operands = op.operands.iter().map(|value| self.whole(*value)).collect::<Result<Vec<_>>>()?;
+        let mut runs = vec![0; self.emit.devices.count()];
+        groups.iter().for_each(|group| runs[group[0]] = 1);
+        let number = self.emit.of_partition(&runs);
+        let runs = self.emit.builder.compare_with(ComparisonDirection::Ne, number, 0.0);
+        let types: Vec<Type> = op.results.map(|result| self.function.body.ty(result).clone()).collect();
+        let branches = self.emit.builder.add_op(Op::If(ops::If {}), &[runs], types.clone());
+        self.within_region(branches, |this| this.copy(op, op.kind.clone(), &operands, types.clone()))?;
+        self.within_region(branches, |this| {
+            let zeros = |ty: &Type| ty.as_tensor().cloned().map(|ty| this.emit.builder.zeros(ty));
+            Ok(types.iter().filter_map(zeros).collect())
+        })?;
+        let mut parts = Vec::with_capacity(types.len());
+        for value in self.emit.builder.all_results(branches) {
+            let layout = Layout::whole(self.emit.dims(value)?.len());
+            parts.push(Part { value: self.emit.collective_broadcast(value, &groups), layout });
+        }
+        self.bind(op, parts);
+        Ok(())
     }
 
     /// Partitions an iota: adds the index at which a partition's part begins.
@@ -188,14 +229,7 @@ impl<'m> Partitioner<'m> {
     /// the others.
     pub(super) fn random(&mut self, op: &'m Operation) -> Result<()> {
         let values = self.on_whole_arrays(op)?;
-        let devices = &self.emit.devices;
-        let mut groups: Vec<Vec<usize>> = vec![];
-        for (partition, array) in devices.array.iter().enumerate() {
-            match groups.iter_mut().find(|group| devices.array[group[0]] == *array) {
-                Some(group) => group.push(partition),
-                None => groups.push(vec![partition]),
-            }
-        }
+        let groups = self.emit.devices.sharing();
         if groups[0].len() > 1 {
             let value = self.emit.collective_broadcast(values[0], &groups);
             self.bind(op, [Part { value, layout: self.part(op.result())?.layout }]);
