@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use pjrt_plugin::distributed::Processes;
 use pjrt_plugin::{
-    BufferRef, ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceId, Execution,
-    HostBuffer, OptionSpec, Pending, PjrtClient, Placement, PluginAttributes, ProgramFormat, Result,
-    pjrt_plugin,
+    BufferRef, ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceDescription,
+    DeviceId, Execution, HostBuffer, OptionSpec, Pending, PjrtClient, Placement, PluginAttributes,
+    ProgramFormat, Result, pjrt_plugin,
 };
 
 use crate::buffer::Buffer;
@@ -18,9 +19,18 @@ use crate::options::{CREATE_OPTIONS, Faults};
 /// The number of devices.
 const NUM_DEVICES: usize = 4;
 
+/// Describes a device with this number of bytes of memory.
+fn describe(id: DeviceId, memory_limit: usize) -> DeviceDescription {
+    DeviceDescription::new(id, Accelerator::PLATFORM_NAME)
+        .with_debug(format!("simulated accelerator with {memory_limit} bytes of memory"))
+}
+
 /// The plugin.
 pub struct Accelerator {
+    /// The devices of all processes.
     devices: Vec<Device>,
+    /// The processes, if they are several.
+    pub(crate) processes: Option<Processes>,
 }
 
 #[pjrt_plugin]
@@ -31,6 +41,7 @@ impl PjrtClient for Accelerator {
     type Loaded = Arc<Executable>;
 
     const PLATFORM_NAME: &'static str = "accelerator";
+    const MULTI_PROCESS: bool = true;
     const CREATE_OPTIONS: &'static [OptionSpec] = CREATE_OPTIONS;
     /// A host that never waits may be this many launches ahead of a device.
     const MAX_LAUNCHES_IN_FLIGHT: Option<usize> = Some(32);
@@ -45,9 +56,23 @@ impl PjrtClient for Accelerator {
 
     fn create(config: ClientConfig) -> Result<Self> {
         let memory_limit = config.options.integer("memory_limit")? as usize;
-        let faults = Faults::of_devices(&config.options, NUM_DEVICES)?;
-        let devices = (0..).zip(faults).map(|(id, faults)| Device::start(id, memory_limit, faults));
-        Ok(Self { devices: devices.collect::<Result<_>>()? })
+        let processes = Processes::join(&config, Self::PLATFORM_NAME)?;
+        let own = processes.as_ref().map_or(0, Processes::index) as i32;
+        let local: Vec<_> = (0..NUM_DEVICES as i32).map(|id| describe(id, memory_limit)).collect();
+        let all = processes.as_ref().map_or(Ok(local.clone()), |processes| processes.devices(&local))?;
+        let mut faults = Faults::of_devices(&config.options, NUM_DEVICES)?.into_iter();
+        let mut devices = Vec::with_capacity(all.len());
+        for description in all {
+            let faults = if description.process_index() == own { faults.next() } else { None };
+            let chip =
+                faults.map(|faults| Chip::start(description.id(), memory_limit, faults)).transpose()?;
+            devices.push(Device::new(description, chip));
+        }
+        Ok(Self { devices, processes })
+    }
+
+    fn process_index(&self) -> i32 {
+        self.processes.as_ref().map_or(0, Processes::index) as i32
     }
 
     fn devices(&self) -> &[Device] {
@@ -71,7 +96,7 @@ impl PjrtClient for Accelerator {
     }
 
     fn execute(&self, loaded: &Arc<Executable>, execution: Execution<Buffer>) -> Result<()> {
-        let chip = |id: &DeviceId| Ok(Arc::clone(&self.device(*id)?.chip));
+        let chip = |id: &DeviceId| Ok(Arc::clone(self.device(*id)?.chip()?));
         let chips: Vec<Arc<Chip>> = execution.devices().iter().map(chip).collect::<Result<_>>()?;
         let executable = Arc::clone(loaded);
         // The launch needs the memory of the inputs, but not their data: the queues ensure the order.
