@@ -7,7 +7,6 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::environment::run::watch;
-use crate::environment::venv::Venv;
 use crate::environment::workspace;
 use crate::{distributed, jax_tests, wheel};
 
