@@ -9,6 +9,14 @@ use clap::Args;
 use crate::environment::run::run;
 use crate::environment::venv::Venv;
 use crate::environment::workspace::{self, cargo, root, target};
+use crate::{host_matrix, wheel};
+
+/// The releases of JAX, besides that of the tests, in which the values of several processes are compared with XLA's.
+const OTHER_RELEASES: &[&str] = &["0.6.2", "0.12.0.1"];
+
+/// The packages of the programs that save checkpoints.
+const CHECKPOINT_REQUIREMENTS: &str =
+    "jax==0.10.2\njaxlib==0.10.2\nnumpy==2.4.6\nscipy==1.17.1\norbax-checkpoint==0.12.8\n";
 
 /// The arguments of `cargo xtask gloo`.
 #[derive(Args)]
@@ -46,6 +54,8 @@ pub(crate) fn library() -> Result<PathBuf> {
         .args(["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-o"])
         .arg(&library);
     command.arg(root().join("refcpu-gloo/shim/gloo.cc")).arg("-lgloo");
+    // In a wheel, Gloo and the libraries that it loads are in the same folder. Only this older form of the path applies to these too.
+    command.arg("-Wl,--disable-new-dtags,-rpath,$ORIGIN");
     run(&mut command).context(
         "cannot build the library of refcpu-gloo: it needs a compiler for C++17 and Gloo, which is the package libgloo-dev of \
          Debian and Ubuntu",
@@ -68,6 +78,8 @@ pub(crate) fn build(options: &GlooOptions) -> Result<()> {
         command.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "test_distributed.py"]);
         command.current_dir(root().join("tests/python")).env("TEST_DISTRIBUTED", "all");
         run(with_libraries(&mut command, &refcpu, &gloo))?;
+        compare_in_releases(&refcpu, &gloo)?;
+        restart_from_checkpoints(&refcpu, &gloo)?;
     }
     if options.times {
         let mut command = venv.python();
@@ -75,6 +87,30 @@ pub(crate) fn build(options: &GlooOptions) -> Result<()> {
         run(with_libraries(&mut command, &refcpu, &gloo))?;
     }
     Ok(())
+}
+
+/// Compares the values of several processes with XLA's in other releases of JAX than that of the tests.
+fn compare_in_releases(refcpu: &Path, gloo: &Path) -> Result<()> {
+    for release in OTHER_RELEASES {
+        let mut command = host_matrix::environment(release)?.python();
+        command.arg(root().join("tests/python/distributed/values.py"));
+        command.env("PYTHONPATH", root().join("examples/refcpu/python"));
+        run(with_libraries(&mut command, refcpu, gloo))?;
+    }
+    Ok(())
+}
+
+/// Installs the wheel with Gloo, and trains with several processes, which restart from checkpoints of orbax with other numbers of
+/// processes.
+fn restart_from_checkpoints(refcpu: &Path, gloo: &Path) -> Result<()> {
+    let venv = Venv::with_requirements("distributed", CHECKPOINT_REQUIREMENTS)?;
+    venv.install_wheel(&wheel::pack_with_gloo(refcpu, gloo, &target().join("distributed-wheel"))?)?;
+    let mut command = venv.python();
+    // The wheel must be enough.
+    command.env_remove("REFCPU_GLOO").env_remove("PJRT_NAMES_AND_LIBRARY_PATHS");
+    run(command
+        .arg(root().join("tests/python/distributed/elastic.py"))
+        .arg(target().join("venvs/distributed")))
 }
 
 /// Trains in several processes, and kills some of them.

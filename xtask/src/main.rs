@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use environment::workspace;
 
 mod accuracy;
 mod bench;
@@ -58,7 +57,7 @@ enum Task {
     Gloo(distributed::GlooOptions),
     /// Set up and run all tests
     Test(test::Options),
-    /// Build the wheel of pjrt-refcpu into dist/
+    /// Build the wheel of pjrt-refcpu into dist/, with the library that connects several processes if Gloo is installed
     Wheel,
     /// Build the plugin around IREE into target/iree, with the compiler and the tools that it needs
     Iree(iree::Options),
@@ -141,7 +140,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::DemoDistributed(options) => distributed::demo(&options)?,
         Task::Gloo(options) => distributed::build(&options)?,
         Task::Test(options) => return Ok(test::run(&options)),
-        Task::Wheel => drop(wheel::build(wheel::Profile::Release, &workspace::root().join("dist"))?),
+        Task::Wheel => wheel::build_for_users()?,
         Task::Iree(options) => iree::build(&options)?,
         Task::TestHosts(options) => return host_matrix::run(&options),
         Task::TestTorch(options) => return torch::run(&options),

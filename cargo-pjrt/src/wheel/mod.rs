@@ -105,7 +105,8 @@ fn pack(
 ) -> Result<PathBuf, String> {
     let code = std::fs::read(library).map_err(|error| format!("{}: {error}", library.display()))?;
     let companions = companions::read(with)?;
-    let tag = library::tag(&code, &companions, glibc).map_err(|error| format!("{}: {error}", library.display()))?;
+    let tag =
+        library::tag(&code, &companions, glibc).map_err(|error| format!("{}: {error}", library.display()))?;
     let version = metadata::python_version(&package.version)?;
     let mut archive = Archive::new(package.distribution(), &version, &format!("py3-none-{tag}"));
     modules::add(package, &mut archive)?;
