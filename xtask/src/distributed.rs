@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::environment::run::run;
+use crate::environment::run::{output, run};
 use crate::environment::venv::Venv;
 use crate::environment::workspace::{self, cargo, root, target};
 use crate::{host_matrix, wheel};
@@ -27,6 +27,9 @@ pub(crate) struct GlooOptions {
     /// Time all-reduces in two and four processes, beside XLA's CPU backend over Gloo
     #[arg(long)]
     times: bool,
+    /// Time methods of an all-reduce in two, four and eight processes, and predict the times for up to 4,096
+    #[arg(long)]
+    scale: bool,
     /// Use this build of refcpu instead of building it
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
@@ -67,6 +70,9 @@ pub(crate) fn library() -> Result<PathBuf> {
 pub(crate) fn build(options: &GlooOptions) -> Result<()> {
     let gloo = library()?;
     println!("{}", gloo.display());
+    if options.scale {
+        predict(&gloo)?;
+    }
     if !options.test && !options.times {
         return Ok(());
     }
@@ -87,6 +93,17 @@ pub(crate) fn build(options: &GlooOptions) -> Result<()> {
         run(with_libraries(&mut command, &refcpu, &gloo))?;
     }
     Ok(())
+}
+
+/// Times methods of an all-reduce, and predicts the times for many processes.
+fn predict(gloo: &Path) -> Result<()> {
+    let mut reductions = cargo();
+    reductions.args(["run", "--quiet", "--release", "--package", "refcpu-gloo", "--example", "reductions"]);
+    let times = output(reductions.args(["--", "2", "4", "8"]).env("REFCPU_GLOO", gloo))?;
+    let file = gloo.with_file_name("reductions.txt");
+    std::fs::write(&file, times).with_context(|| format!("cannot write {}", file.display()))?;
+    let mut command = Venv::of_tests()?.python();
+    run(command.arg(root().join("tests/python/distributed/scale.py")).arg(file))
 }
 
 /// Compares the values of several processes with XLA's in other releases of JAX than that of the tests.

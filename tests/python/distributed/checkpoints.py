@@ -33,7 +33,7 @@ def placed(array, sharding):
 def initial():
     """The weights and their momentum. The first layer is split by rows, and the second one is not split."""
     random = np.random.default_rng(3)
-    shapes = {"first": (32, 24), "second": (24, 1)}
+    shapes = {"first": (24, 16), "second": (16, 1)}
     weights = {name: random.normal(size=shape).astype(np.float32) / 5 for name, shape in shapes.items()}
     shardings = {"first": rows, "second": everywhere}
     weights = {name: placed(array, shardings[name]) for name, array in weights.items()}
@@ -42,7 +42,7 @@ def initial():
 
 def batch(step: int):
     random = np.random.default_rng(step)
-    x = random.normal(size=(48, 32)).astype(np.float32)
+    x = random.normal(size=(48, 24)).astype(np.float32)
     return placed(x, rows if 48 % jax.device_count() == 0 else everywhere), placed(x[:, :1] * x[:, 1:2], everywhere)
 
 
