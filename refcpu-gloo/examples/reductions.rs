@@ -80,6 +80,9 @@ fn process(folder: &Path, index: usize, count: usize) -> Outcome<()> {
             }
         }
     }
+    direct(&node, &mut vec![0; 4])?;
+    // All processes have finished. The first one that ends breaks the connections of the others.
+    let _ = direct(&node, &mut vec![0; 4]);
     Ok(())
 }
 
