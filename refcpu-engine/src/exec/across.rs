@@ -19,7 +19,7 @@ use std::ops::Range;
 const LARGE: usize = 64 << 10;
 
 /// The size in bytes of the pieces of an array that follow one another.
-const PIPELINED: usize = 8 << 20;
+const PIPELINED: usize = 16 << 20;
 
 /// Runs the lanes of this node to the end.
 pub(super) fn drive(program: &Program, lanes: &mut [Lane], places: &Places<'_>, cx: &Cx<'_>) -> Result<()> {
