@@ -15,13 +15,16 @@ use refcpu_gloo::{Bytes, Library, Listener, Mesh, Transfer};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
+/// Replaces the array of each process with the sum of all.
+type Method = fn(&Node<'_>, &mut [u8]) -> Outcome<()>;
+
 /// The sizes of the arrays in bytes.
 const SIZES: &[usize] = &[4, 4 << 10, 64 << 10, 1 << 20, 16 << 20];
 
 /// The number of processes that share a machine in the hierarchical method.
 const GROUP: usize = 2;
 
-const METHODS: &[(&str, fn(&Node<'_>, &mut Vec<u8>) -> Outcome<()>)] =
+const METHODS: &[(&str, Method)] =
     &[("direct", direct), ("parts", parts), ("ring", ring), ("tree", tree), ("hierarchical", hierarchical)];
 
 fn main() -> Outcome<()> {
@@ -80,24 +83,20 @@ fn process(folder: &Path, index: usize, count: usize) -> Outcome<()> {
             }
         }
     }
-    direct(&node, &mut vec![0; 4])?;
+    direct(&node, &mut [0; 4])?;
     // All processes have finished. The first one that ends breaks the connections of the others.
-    let _ = direct(&node, &mut vec![0; 4]);
+    let _ = direct(&node, &mut [0; 4]);
     Ok(())
 }
 
 /// Runs a method several times, checks its results, and returns the lower quartile of the times.
-fn quartile(
-    node: &Node<'_>,
-    size: usize,
-    run: fn(&Node<'_>, &mut Vec<u8>) -> Outcome<()>,
-) -> Outcome<Duration> {
+fn quartile(node: &Node<'_>, size: usize, run: Method) -> Outcome<Duration> {
     let own = (node.index as f32 + 1.0).to_ne_bytes().repeat(size / 4);
     let sum = (1..=node.count).map(|value| value as f32).sum::<f32>().to_ne_bytes().repeat(size / 4);
     let mut times = Vec::new();
     for _ in 0..((64 << 20) / size).clamp(8, 200) {
         let mut data = own.clone();
-        direct(node, &mut vec![0; 4])?;
+        direct(node, &mut [0; 4])?;
         let begin = Instant::now();
         run(node, &mut data)?;
         times.push(begin.elapsed());
@@ -150,7 +149,7 @@ fn add(to: &mut [u8], from: &[u8]) {
 }
 
 /// Every process sends its array to all others.
-fn direct(node: &Node<'_>, data: &mut Vec<u8>) -> Outcome<()> {
+fn direct(node: &Node<'_>, data: &mut [u8]) -> Outcome<()> {
     let mut received = vec![vec![0; data.len()]; node.count];
     let mut transfers = Vec::new();
     for (peer, bytes) in received.iter_mut().enumerate().filter(|(peer, _)| *peer != node.index) {
@@ -163,7 +162,7 @@ fn direct(node: &Node<'_>, data: &mut Vec<u8>) -> Outcome<()> {
 }
 
 /// Every process reduces a part of the array, and sends it to all others.
-fn parts(node: &Node<'_>, data: &mut Vec<u8>) -> Outcome<()> {
+fn parts(node: &Node<'_>, data: &mut [u8]) -> Outcome<()> {
     let own = node.part(data.len(), node.index);
     let mut received = vec![vec![0; own.len()]; node.count];
     let mut transfers = Vec::new();
@@ -176,7 +175,7 @@ fn parts(node: &Node<'_>, data: &mut Vec<u8>) -> Outcome<()> {
     let mut sum = data[own].to_vec();
     node.others().for_each(|peer| add(&mut sum, &received[peer]));
     let size = data.len();
-    let mut rest = data.as_mut_slice();
+    let mut rest = data;
     let mut transfers = Vec::new();
     for peer in 0..node.count {
         let part;
@@ -192,7 +191,7 @@ fn parts(node: &Node<'_>, data: &mut Vec<u8>) -> Outcome<()> {
 }
 
 /// Every process sends a part of the array to the next one in each step, first to reduce it and then to distribute the sum.
-fn ring(node: &Node<'_>, data: &mut Vec<u8>) -> Outcome<()> {
+fn ring(node: &Node<'_>, data: &mut [u8]) -> Outcome<()> {
     let (n, size) = (node.count, data.len());
     let (next, previous) = ((node.index + 1) % n, (node.index + n - 1) % n);
     for step in 0..2 * (n - 1) {
@@ -210,11 +209,11 @@ fn ring(node: &Node<'_>, data: &mut Vec<u8>) -> Outcome<()> {
 }
 
 /// A binomial tree reduces the arrays to process 0, and distributes the sum.
-fn tree(node: &Node<'_>, data: &mut Vec<u8>) -> Outcome<()> {
+fn tree(node: &Node<'_>, data: &mut [u8]) -> Outcome<()> {
     along_tree(node, &(0..node.count).collect::<Vec<_>>(), data)
 }
 
-fn along_tree(node: &Node<'_>, members: &[usize], data: &mut Vec<u8>) -> Outcome<()> {
+fn along_tree(node: &Node<'_>, members: &[usize], data: &mut [u8]) -> Outcome<()> {
     let own = members.iter().position(|member| *member == node.index).ok_or("not a member")?;
     let mut distances = Vec::new();
     let mut distance = 1;
@@ -246,7 +245,7 @@ fn along_tree(node: &Node<'_>, members: &[usize], data: &mut Vec<u8>) -> Outcome
 }
 
 /// The processes of a machine reduce their arrays to one of them, these exchange their sums directly, and each distributes the sum.
-fn hierarchical(node: &Node<'_>, data: &mut Vec<u8>) -> Outcome<()> {
+fn hierarchical(node: &Node<'_>, data: &mut [u8]) -> Outcome<()> {
     let leader = node.index / GROUP * GROUP;
     let members: Vec<usize> = (leader..(leader + GROUP).min(node.count)).collect();
     if node.index != leader {

@@ -9,7 +9,7 @@ use clap::Args;
 use crate::environment::run::{output, run};
 use crate::environment::venv::Venv;
 use crate::environment::workspace::{self, cargo, root, target};
-use crate::{host_matrix, wheel};
+use crate::{gloo, host_matrix, wheel};
 
 /// The releases of JAX, besides that of the tests, in which the values of several processes are compared with XLA's.
 const OTHER_RELEASES: &[&str] = &["0.6.2", "0.12.0.1"];
@@ -46,29 +46,9 @@ pub(crate) struct DemoOptions {
     library: Option<PathBuf>,
 }
 
-/// Builds the library of `refcpu-gloo/shim`, and returns its path.
-pub(crate) fn library() -> Result<PathBuf> {
-    let folder = target().join("gloo");
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let library = folder.join("librefcpu_gloo.so");
-    let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
-    let mut command = Command::new(compiler);
-    command
-        .args(["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-o"])
-        .arg(&library);
-    command.arg(root().join("refcpu-gloo/shim/gloo.cc")).arg("-lgloo");
-    // In a wheel, Gloo and the libraries that it loads are in the same folder. Only this older form of the path applies to these too.
-    command.arg("-Wl,--disable-new-dtags,-rpath,$ORIGIN");
-    run(&mut command).context(
-        "cannot build the library of refcpu-gloo: it needs a compiler for C++17 and Gloo, which is the package libgloo-dev of \
-         Debian and Ubuntu",
-    )?;
-    Ok(library)
-}
-
 /// Builds the library, and runs its tests and timings.
 pub(crate) fn build(options: &GlooOptions) -> Result<()> {
-    let gloo = library()?;
+    let gloo = gloo::library()?;
     println!("{}", gloo.display());
     if options.scale {
         predict(&gloo)?;
@@ -132,7 +112,7 @@ fn restart_from_checkpoints(refcpu: &Path, gloo: &Path) -> Result<()> {
 
 /// Trains in several processes, and kills some of them.
 pub(crate) fn demo(options: &DemoOptions) -> Result<()> {
-    let gloo = library()?;
+    let gloo = gloo::library()?;
     let refcpu = workspace::release_refcpu(options.library.as_deref())?;
     let venv = Venv::with_requirements_file("demo", "examples/refcpu/python/demo/requirements.txt")?;
     let program = root().join("examples/refcpu/python/demo/distributed.py");

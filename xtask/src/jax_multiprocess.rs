@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::environment::run::watch;
 use crate::environment::workspace;
-use crate::{distributed, jax_tests, wheel};
+use crate::{gloo, jax_tests, wheel};
 
 /// The arguments of the task.
 #[derive(Args)]
@@ -29,7 +29,7 @@ pub(crate) struct Options {
 /// Runs the tests. Fails if a test fails on refcpu that passes on XLA's CPU backend and is not in
 /// `tests/python/host_suites/jax_multiprocess.toml`.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let gloo = distributed::library()?;
+    let gloo = gloo::library()?;
     let tests = jax_tests::folder(options.tests.as_deref())?.join("multiprocess");
     let venv = jax_tests::venv()?;
     let library = workspace::release_refcpu(options.library.as_deref())?;

@@ -19,6 +19,7 @@ mod differential;
 mod distributed;
 mod environment;
 mod fuzz;
+mod gloo;
 mod gomlx;
 mod host_matrix;
 mod host_suite;

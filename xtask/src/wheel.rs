@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::distributed;
 use crate::environment::run::{output, run};
 use crate::environment::workspace;
+use crate::gloo;
 
 /// The profile in which refcpu is built.
 #[derive(Clone, Copy, PartialEq)]
@@ -36,7 +36,7 @@ pub(crate) fn pack_with_gloo(library: &Path, gloo: &Path, out: &Path) -> Result<
 /// Builds the wheel for users. It connects several processes if Gloo is installed on this machine.
 pub(crate) fn build_for_users() -> Result<()> {
     let (library, out) = (build_library(Profile::Release)?, workspace::root().join("dist"));
-    match distributed::library() {
+    match gloo::library() {
         Ok(gloo) => pack_with_gloo(&library, &gloo, &out)?,
         Err(error) => {
             println!("note: the wheel does not connect several processes: {error:#}");

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pjrt_plugin::distributed::Processes;
+use pjrt_plugin::ext::CrossHostTransfers;
 use pjrt_plugin::{
     BufferRef, ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceDescription,
     DeviceId, Execution, HostBuffer, OptionSpec, Pending, PjrtClient, Placement, PluginAttributes,
@@ -19,6 +20,14 @@ use crate::options::{CREATE_OPTIONS, Faults};
 /// The number of devices.
 const NUM_DEVICES: usize = 4;
 
+/// The simulated devices have no network between processes, so arrays pass through the host's key-value store. A plugin for real
+/// devices implements the other methods of the trait with their network.
+impl CrossHostTransfers for Accelerator {
+    fn store_of_processes(&self) -> Option<&Processes> {
+        self.processes.as_ref()
+    }
+}
+
 /// Describes a device with this number of bytes of memory.
 fn describe(id: DeviceId, memory_limit: usize) -> DeviceDescription {
     DeviceDescription::new(id, Accelerator::PLATFORM_NAME)
@@ -30,7 +39,7 @@ pub struct Accelerator {
     /// The devices of all processes.
     devices: Vec<Device>,
     /// The processes, if they are several.
-    pub(crate) processes: Option<Processes>,
+    processes: Option<Processes>,
 }
 
 #[pjrt_plugin]

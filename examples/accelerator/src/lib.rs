@@ -25,7 +25,6 @@
 //! | `buffer.rs` | an array on a device, `PjrtBuffer`; uploads, readbacks, copies between devices |
 //! | `executable.rs` | a compiled program as hosts see it, `PjrtExecutable`; saving and loading it |
 //! | `launch.rs` | launching a program: memory for its results, donated arguments, commands |
-//! | `link.rs` | copies between devices of different processes |
 //! | `cost.rs`, `timeline.rs` | the estimated cost of a program, and the measured times of commands |
 //!
 //! These parts are the compiler, from StableHLO to the commands of the processor:
@@ -63,7 +62,6 @@ mod executable;
 mod fusion;
 mod kernel;
 mod launch;
-mod link;
 mod lowering;
 mod movement;
 mod operations;
