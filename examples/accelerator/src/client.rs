@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use pjrt_plugin::distributed::Processes;
-use pjrt_plugin::ext::CrossHostTransfers;
 use pjrt_plugin::{
     BufferRef, ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceDescription,
     DeviceId, Execution, HostBuffer, OptionSpec, Pending, PjrtClient, Placement, PluginAttributes,
-    ProgramFormat, Result, pjrt_plugin,
+    ProgramFormat, Result, distributed::Processes, ext::CrossHostTransfers, pjrt_plugin,
 };
 
 use crate::buffer::Buffer;
@@ -26,12 +24,6 @@ impl CrossHostTransfers for Accelerator {
     fn store_of_processes(&self) -> Option<&Processes> {
         self.processes.as_ref()
     }
-}
-
-/// Describes a device with this number of bytes of memory.
-fn describe(id: DeviceId, memory_limit: usize) -> DeviceDescription {
-    DeviceDescription::new(id, Accelerator::PLATFORM_NAME)
-        .with_debug(format!("simulated accelerator with {memory_limit} bytes of memory"))
 }
 
 /// The plugin.
@@ -66,18 +58,19 @@ impl PjrtClient for Accelerator {
     fn create(config: ClientConfig) -> Result<Self> {
         let memory_limit = config.options.integer("memory_limit")? as usize;
         let processes = Processes::join(&config, Self::PLATFORM_NAME)?;
-        let own = processes.as_ref().map_or(0, Processes::index) as i32;
-        let local: Vec<_> = (0..NUM_DEVICES as i32).map(|id| describe(id, memory_limit)).collect();
+        let debug = format!("simulated accelerator with {memory_limit} bytes of memory");
+        let describe = |id| DeviceDescription::new(id, Self::PLATFORM_NAME).with_debug(debug.clone());
+        let local: Vec<_> = (0..NUM_DEVICES as i32).map(describe).collect();
         let all = processes.as_ref().map_or(Ok(local.clone()), |processes| processes.devices(&local))?;
         let mut faults = Faults::of_devices(&config.options, NUM_DEVICES)?.into_iter();
-        let mut devices = Vec::with_capacity(all.len());
-        for description in all {
-            let faults = if description.process_index() == own { faults.next() } else { None };
+        let start = |description: DeviceDescription| {
+            let is_own = i64::from(description.process_index()) == config.node_id;
+            let faults = if is_own { faults.next() } else { None };
             let chip =
                 faults.map(|faults| Chip::start(description.id(), memory_limit, faults)).transpose()?;
-            devices.push(Device::new(description, chip));
-        }
-        Ok(Self { devices, processes })
+            Ok(Device::new(description, chip))
+        };
+        Ok(Self { devices: all.into_iter().map(start).collect::<Result<_>>()?, processes })
     }
 
     fn process_index(&self) -> i32 {

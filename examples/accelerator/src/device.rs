@@ -33,10 +33,7 @@ impl Device {
     ///
     /// Returns INVALID_ARGUMENT if the device belongs to another process. Hosts do not ask for that.
     pub(crate) fn chip(&self) -> Result<&Arc<Chip>> {
-        let id = self.description.id();
-        self.chip
-            .as_ref()
-            .ok_or_else(|| Error::invalid_argument(format!("the device {id} belongs to another process")))
+        self.chip.as_ref().ok_or_else(|| Error::invalid_argument("the device is in another process"))
     }
 }
 
