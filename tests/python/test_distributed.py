@@ -38,6 +38,13 @@ def test_every_process_sees_the_devices_of_all(tmp_path):
         assert found["topology.2"].tolist() == [2 * process, 2 * process + 1]
 
 
+def test_programs_on_devices_of_another_process_only_are_compiled_and_not_executed(tmp_path):
+    first, second = values.computed("refcpu", (2, 2), tmp_path, "elsewhere")
+    assert second.keys() == {"elsewhere.0"}
+    assert first["elsewhere.0"].tolist() == second["elsewhere.0"].tolist() == [4, 5]
+    np.testing.assert_array_equal(first["elsewhere.1"].reshape(4, 5), 2 * np.arange(20).reshape(4, 5) + 1)
+
+
 def test_arrays_are_copied_between_the_devices_of_different_processes(tmp_path):
     for process, found in enumerate(values.computed("refcpu", (2, 2), tmp_path, "copies")):
         assert len(found) == 2
