@@ -409,7 +409,8 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
 
     /// Loads a program on devices (`PJRT_Client_Load`, and the second step of `PJRT_Client_Compile`). If the program was
     /// compiled as [portable](CompileOptions::compile_portable_executable), the assignment is the default one, and the host
-    /// can choose any addressable device for each execution.
+    /// can choose any addressable device for each execution. If the host runs several processes, all devices of the assignment
+    /// may belong to others; such a program is never executed.
     ///
     /// # Errors
     ///

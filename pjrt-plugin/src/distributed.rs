@@ -66,6 +66,9 @@ use crate::topology::Topology;
 /// The time that a process waits for the others in an exchange, unless [`Processes::with_timeout`] sets another one.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// The size in bytes of the pieces in which the store receives a message. The stores of hosts limit the size of a value.
+const PIECE: usize = 1 << 20;
+
 /// The processes of a computation, as one of them sees them. See the [example](self) of the module.
 #[derive(Debug, Clone)]
 pub struct Processes {
@@ -167,6 +170,61 @@ impl Processes {
             self.store.put(&self.key(&format!("{name}/{}/{to}", self.index)), value)?;
         }
         self.collect(name, |from| format!("{name}/{from}/{}", self.index), &values[self.index])
+    }
+
+    /// Sends a message to a process, which receives it with [`receive`](Self::receive) and the same name. No exchange and no other
+    /// message of this process to that one has the name. The call does not wait for the receiver.
+    ///
+    /// The store keeps every message until the job ends, in one process for all. Messages are therefore for what is small or rare:
+    /// addresses, tests, and the arrays of examples. A plugin for real devices uses their own network, or a library for it.
+    ///
+    /// # Errors
+    ///
+    /// Returns INVALID_ARGUMENT if there is no such process, ALREADY_EXISTS if the name has been used, or any other error of the
+    /// store.
+    pub fn send(&self, to: usize, name: &str, bytes: &[u8]) -> Result<()> {
+        let key = self.message(name, self.index, to)?;
+        self.store.put(&key, bytes.len().to_string().as_bytes())?;
+        for (number, piece) in bytes.chunks(PIECE).enumerate() {
+            self.store.put(&format!("{key}/{number}"), piece)?;
+        }
+        Ok(())
+    }
+
+    /// Receives a message of a process, which sends it with [`send`](Self::send) and the same name. Each message is received once.
+    ///
+    /// # Errors
+    ///
+    /// Returns INVALID_ARGUMENT if there is no such process, DEADLINE_EXCEEDED with its index if the message does not come in time
+    /// ([`with_timeout`](Self::with_timeout)), or any other error of the store, for example because the host's service has ended.
+    pub fn receive(&self, from: usize, name: &str) -> Result<Vec<u8>> {
+        let key = self.message(name, from, self.index)?;
+        let get = |key: &str| self.store.get(key, self.timeout).map_err(|error| self.late(name, from, error));
+        let size = String::from_utf8(get(&key)?).ok().and_then(|size| size.parse().ok());
+        let size: usize =
+            size.ok_or_else(|| Error::data_loss(format!("the value of '{key}' is not a size")))?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(size).map_err(|error| Error::resource_exhausted(error.to_string()))?;
+        for number in 0..size.div_ceil(PIECE) {
+            bytes.extend_from_slice(&get(&format!("{key}/{number}"))?);
+        }
+        if bytes.len() != size {
+            let found = bytes.len();
+            return Err(Error::data_loss(format!("the message '{key}' has {found} bytes; expected {size}")));
+        }
+        Ok(bytes)
+    }
+
+    /// Returns the key of a message between two processes.
+    fn message(&self, name: &str, from: usize, to: usize) -> Result<String> {
+        if from.max(to) >= self.count {
+            return Err(Error::invalid_argument(format!(
+                "there is no process {}; expected one of 0..{}",
+                from.max(to),
+                self.count
+            )));
+        }
+        Ok(self.key(&format!("{name}/{from}/{to}")))
     }
 
     /// Waits until all processes have called this with the same name.
@@ -336,6 +394,33 @@ mod tests {
         for (to, values) in received.iter().enumerate() {
             assert_eq!(*values, [0, 1, 2].map(|from: u8| vec![from, to as u8]));
         }
+    }
+
+    #[test]
+    fn messages_of_every_size_arrive_at_the_process_that_they_are_for() {
+        let sizes = [0, 1, PIECE, 2 * PIECE + 3];
+        let received = on_each(3, |processes| {
+            let (own, next) = (processes.index(), (processes.index() + 1) % 3);
+            for size in sizes {
+                processes.send(next, &format!("{size}"), &vec![own as u8; size]).unwrap();
+            }
+            sizes.map(|size| processes.receive((own + 2) % 3, &format!("{size}")).unwrap())
+        });
+        for (own, messages) in received.iter().enumerate() {
+            assert_eq!(*messages, sizes.map(|size| vec![((own + 2) % 3) as u8; size]));
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_not_sent_names_the_sender_and_another_process_does_not_exist() {
+        on_each(2, |processes| {
+            let error = processes.receive(1 - processes.index(), "weights").unwrap_err();
+            assert_eq!(error.code(), ErrorCode::DeadlineExceeded);
+            let sender = format!("process {} of 2", 1 - processes.index());
+            assert!(error.message().contains(&sender) && error.message().contains("weights"), "{error}");
+            let error = processes.send(2, "weights", b"").unwrap_err();
+            assert!(error.message().contains("no process 2"), "{error}");
+        });
     }
 
     #[test]

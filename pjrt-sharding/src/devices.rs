@@ -20,6 +20,18 @@ impl Devices {
         self.array.len()
     }
 
+    /// Returns the partitions that share an array, for each array.
+    pub(crate) fn sharing(&self) -> Vec<Vec<usize>> {
+        let mut groups: Vec<Vec<usize>> = vec![];
+        for (partition, array) in self.array.iter().enumerate() {
+            match groups.iter_mut().find(|group| self.array[group[0]] == *array) {
+                Some(group) => group.push(partition),
+                None => groups.push(vec![partition]),
+            }
+        }
+        groups
+    }
+
     /// Returns whether arrays can be split along all of these at once: every tile must be on the same number of the partitions
     /// that share the array. This excludes splitting twice along one axis of a mesh.
     pub(crate) fn spread_evenly(&self, cuts: &[&Cut]) -> bool {

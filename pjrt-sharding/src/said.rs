@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::hlo_sharding::{self, HloSharding};
-use crate::mesh::{of_shardy, with_partial};
+use crate::mesh::{mesh_of, of_shardy, with_partial};
 use crate::sharding::Sharding;
 use crate::split::Split;
 use pjrt_stablehlo::Module;
@@ -87,6 +87,24 @@ pub(crate) fn annotation(
 fn unspecified_dims(config: &str) -> Vec<usize> {
     let list = config.strip_prefix("unspecified_dims=[").and_then(|rest| rest.strip_suffix(']'));
     list.map_or(vec![], |list| list.split(',').filter_map(|dim| dim.trim().parse().ok()).collect())
+}
+
+/// Returns the partition on which alone an operation runs; `None` if the program does not state one. The results are then those
+/// of this partition.
+pub(crate) fn single_partition(module: &Module, op: &Operation) -> Option<usize> {
+    match op.attributes.get("sdy.sharding") {
+        Some(Attribute::ShardingPerValue(shardings)) => {
+            let mesh = mesh_of(module, shardings.first()?).ok()?;
+            match &*mesh.device_ids {
+                [device] if mesh.axes.is_empty() => usize::try_from(*device).ok(),
+                _ => None,
+            }
+        }
+        _ => {
+            let text = op.attributes.get("mhlo.sharding").and_then(Attribute::as_str)?;
+            text.strip_prefix("{maximal device=")?.strip_suffix('}')?.parse().ok()
+        }
+    }
 }
 
 fn open_dims(sharding: &TensorSharding, dims: &[usize]) -> Vec<bool> {

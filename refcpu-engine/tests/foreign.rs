@@ -1,6 +1,6 @@
 //! Programs that call handlers of the host.
 
-use refcpu_engine::compile::{CompileErrorKind, CompileOptions, compile};
+use refcpu_engine::compile::{CompileErrorKind, CompileOptions, Parts, compile};
 use refcpu_engine::exec::{
     ForeignHandlers, Input, Process, RunError, RunErrorKind, RunOptions, Runtime, run,
 };
@@ -231,4 +231,78 @@ fn regions_call_handlers_for_one_element_after_the_other() {
     assert_eq!(results[4], [22, 24, 28, 30]);
     let comparisons = 2 * 2;
     assert_eq!(handler.calls.borrow().len(), 6 + 6 + 3 + comparisons + 8);
+}
+
+/// A handler that records the partitions that call it, and doubles its operand.
+#[derive(Default)]
+struct Double(RefCell<Vec<usize>>);
+
+impl ForeignHandlers for Double {
+    fn call(
+        &self,
+        process: Process,
+        _: &ForeignCall,
+        operands: &[Src<'_>],
+        results: &mut [Dst<'_>],
+    ) -> Result<(), RunError> {
+        self.0.borrow_mut().push(process.partition);
+        for (result, operand) in results[0].bytes_mut().iter_mut().zip(operands[0].bytes()) {
+            *result = 2 * operand;
+        }
+        Ok(())
+    }
+}
+
+/// Runs a call with this attribute in parts on a split array of four elements. Returns the partitions that have called, and the
+/// result of each partition.
+fn called_in_parts(attribute: &str) -> (Vec<usize>, Vec<Vec<u8>>) {
+    let text = format!(
+        "module {{
+           sdy.mesh @mesh = <[\"x\"=4]>
+           sdy.mesh @third = <[], device_ids=[2]>
+           func.func public @main(%a: tensor<4xui8> {{sdy.sharding = #sdy.sharding<@mesh, [{{\"x\"}}]>}})
+               -> (tensor<4xui8> {{sdy.sharding = #sdy.sharding<@mesh, [{{\"x\"}}]>}}) {{
+             %r = stablehlo.custom_call @double(%a) {{api_version = 4 : i32, backend_config = {{}}, {attribute}}}
+               : (tensor<4xui8>) -> tensor<4xui8>
+             return %r : tensor<4xui8>
+           }}
+         }}"
+    );
+    let module = pjrt_stablehlo::parse(text.as_str()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let options = CompileOptions {
+        num_partitions: 4,
+        use_spmd_partitioning: true,
+        has_handler: |target| target == "double",
+        parts: Parts::Always,
+        ..CompileOptions::default()
+    };
+    let plan = compile(&module, &options).unwrap().plan;
+    let runtime = Runtime::new(Pool::inline(), Allocator::new(AllocatorOptions::default()));
+    let lane = |partition: u8| {
+        let array = Array::from_bytes(&runtime.allocator, DType::U8, &[1], &[partition + 1]).unwrap();
+        vec![Input { array, donatable: false }]
+    };
+    let handler = Double::default();
+    let options = RunOptions { foreign: Some(&handler), ..RunOptions::default() };
+    let results = run(&plan, &runtime, (0..4).map(lane).collect(), &options).unwrap();
+    let results = results.iter().map(|lane| lane[0].bytes().unwrap().to_vec()).collect();
+    (handler.0.into_inner(), results)
+}
+
+#[test]
+fn a_program_in_parts_calls_on_the_partition_that_it_states_and_all_receive_the_result() {
+    for attribute in
+        ["sdy.sharding = #sdy.sharding_per_value<[<@third, []>]>", "mhlo.sharding = \"{maximal device=2}\""]
+    {
+        let (callers, results) = called_in_parts(attribute);
+        assert_eq!(callers, [2], "{attribute}");
+        assert_eq!(results, [[2], [4], [6], [8]], "{attribute}");
+    }
+}
+
+#[test]
+fn a_program_in_parts_calls_on_each_partition_if_it_states_none() {
+    let (callers, results) = called_in_parts("has_side_effect = true");
+    assert_eq!(callers, [0, 1, 2, 3]);
+    assert_eq!(results, [[2], [4], [6], [8]]);
 }

@@ -1,6 +1,6 @@
 //! Programs that send arrays to the host and receive arrays from it.
 
-use refcpu_engine::compile::{CompileErrorKind, CompileOptions, compile};
+use refcpu_engine::compile::{CompileErrorKind, CompileOptions, Parts, compile};
 use refcpu_engine::exec::{HostTransfer, Input, Process, RunError, RunErrorKind, RunOptions, Runtime, run};
 use refcpu_engine::plan::Plan;
 use refcpu_engine::storage::{Allocator, AllocatorOptions, Array};
@@ -216,4 +216,38 @@ fn a_reduction_cannot_talk_to_the_host() {
     );
     let (kind, message) = compiled(&text, &CompileOptions::default()).err().unwrap();
     assert_eq!(kind, CompileErrorKind::Unimplemented, "{message}");
+}
+
+#[test]
+fn a_program_in_parts_sends_from_the_partition_that_it_states_and_all_receive_the_answer() {
+    let stated = |operation: String, sharding: &str| {
+        operation.replace("is_host_transfer = true", &format!("is_host_transfer = true, {sharding}"))
+    };
+    let shardy = |list: &str| format!("sdy.sharding = #sdy.sharding_per_value<[{list}]>");
+    let gspmd = "mhlo.sharding = \"{maximal device=1}\"".to_owned();
+    for (of_send, of_receive) in
+        [(shardy("<@second, []>"), shardy("<@second, []>, <@second, []>")), (gspmd.clone(), gspmd)]
+    {
+        let text = format!(
+            "module {{
+               sdy.mesh @second = <[], device_ids=[1]>
+               func.func public @main(%x: tensor<i32>) -> tensor<i32> {{
+                 %t = stablehlo.create_token : !stablehlo.token
+                 {}{}
+                 return %r#0 : tensor<i32>
+               }}
+             }}",
+            stated(send("%s", "%x", "%t"), &of_send),
+            stated(receive("%r", "%s"), &of_receive)
+        );
+        let options = CompileOptions {
+            num_partitions: 4,
+            use_spmd_partitioning: true,
+            parts: Parts::Always,
+            ..CompileOptions::default()
+        };
+        let (plan, host) = (compiled(&text, &options).unwrap(), Counter::default());
+        assert_eq!(run_with(&plan, Some(&host), &[7; 4]).unwrap(), [8; 4], "{of_send}");
+        assert_eq!(*host.sent.borrow(), [(Process { replica: 0, partition: 1 }, 1, 7)], "{of_send}");
+    }
 }

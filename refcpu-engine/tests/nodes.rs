@@ -185,6 +185,14 @@ fn collectives_of_replicas() {
 }
 
 #[test]
+fn large_sums_are_exchanged_in_pieces_of_different_sizes() {
+    // Two pieces, of which neither the number of elements nor that of the nodes is a divisor.
+    let columns = (1 << 20) + 13;
+    let sum: Collective = ("all_reduce", "", |n| [4, n]);
+    check(&module(&sum, columns, &format!("dense<{}> : tensor<2x4xi64>", GROUPS[2]), ""), 8, 1, columns);
+}
+
+#[test]
 fn collectives_of_partitions() {
     let channel = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, ";
     for collective in COLLECTIVES {

@@ -2,6 +2,8 @@
 
 #include "gloo.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -41,6 +43,31 @@ char *current_message() {
   }
 }
 
+// Gives threads that this one creates the scheduling policy SCHED_BATCH while it lives.
+//
+// The thread of Gloo that receives messages polls while another thread holds the lock of a connection. If it is woken in the
+// place of the thread that holds the lock, it polls until its time is over. With this policy, a thread that is woken does not
+// take the place of a running one.
+class InBatchPolicy {
+ public:
+  InBatchPolicy() {
+    if (pthread_getschedparam(pthread_self(), &policy_, &parameters_) == 0 && policy_ == SCHED_OTHER) {
+      changed_ = pthread_setschedparam(pthread_self(), SCHED_BATCH, &parameters_) == 0;
+    }
+  }
+
+  ~InBatchPolicy() {
+    if (changed_) {
+      pthread_setschedparam(pthread_self(), policy_, &parameters_);
+    }
+  }
+
+ private:
+  int policy_ = 0;
+  sched_param parameters_ = {};
+  bool changed_ = false;
+};
+
 }  // namespace
 
 struct refcpu_gloo_mesh {
@@ -68,7 +95,10 @@ char *refcpu_gloo_open(int32_t index, int32_t count, const char *host, int32_t c
       attr.hostname = host;
     }
     auto opened = std::make_unique<refcpu_gloo_mesh>();
-    opened->device = gloo::transport::tcp::CreateDevice(attr);
+    {
+      InBatchPolicy policy;
+      opened->device = gloo::transport::tcp::CreateDevice(attr);
+    }
     opened->context = opened->device->createContext(index, count);
     opened->context->setTimeout(std::chrono::milliseconds(connect_seconds * 1000 / kConnectFactor));
     opened->addresses.resize(count);

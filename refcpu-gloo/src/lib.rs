@@ -32,6 +32,7 @@
 
 #![deny(unsafe_code)]
 
+mod inbox;
 mod library;
 mod mesh;
 
@@ -46,7 +47,7 @@ pub use mesh::{Listener, Mesh};
 pub struct Transfer<'a> {
     /// The index of the other process.
     pub peer: usize,
-    /// The tag, which must not be `u64::MAX`.
+    /// The tag, which is less than `1 << 63`.
     pub tag: u64,
     /// The bytes.
     pub bytes: Bytes<'a>,
@@ -61,6 +62,23 @@ pub enum Bytes<'a> {
     Receive(&'a mut [u8]),
 }
 
+/// The size of a [`Message`] in bytes.
+pub const MESSAGE_SIZE: usize = 512;
+
+/// A short message to another process, and one from it ([`Mesh::exchange`]).
+#[derive(Debug)]
+pub struct Message {
+    /// The index of the other process.
+    pub peer: usize,
+    /// The number of the message among those with this process, from 0. Each number is used once. The processes need not exchange
+    /// messages in the order of their numbers, but do so in about this order.
+    pub number: u64,
+    /// The bytes that are sent.
+    pub sent: [u8; MESSAGE_SIZE],
+    /// The bytes that have been received: [`MESSAGE_SIZE`] after the exchange.
+    pub received: Vec<u8>,
+}
+
 /// The reasons for which connecting or a transfer fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -73,7 +91,7 @@ pub enum Error {
     /// The mesh is broken.
     #[error("{0}")]
     Broken(String),
-    /// The check of [`Mesh::transfer_after`] failed.
+    /// The check of [`Mesh::exchange`] failed.
     #[error("{0}")]
     Refused(String),
 }

@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -257,7 +257,6 @@ impl Connections {
         run: impl FnOnce(Waiter<'_>) -> R,
     ) -> Result<R, (usize, String)> {
         let raw = |transfer: &mut Transfer<'_>| {
-            assert!(!self.address(transfer.peer).is_empty(), "{} is this process", transfer.peer);
             let (bytes, size, is_send) = match &mut transfer.bytes {
                 Bytes::Send(bytes) => (bytes.as_ptr().cast_mut(), bytes.len(), 1),
                 Bytes::Receive(bytes) => (bytes.as_mut_ptr(), bytes.len(), 0),
@@ -265,27 +264,104 @@ impl Connections {
             RawTransfer { bytes, size, tag: transfer.tag, peer: transfer.peer as i32, is_send }
         };
         let list: Vec<RawTransfer> = transfers.iter_mut().map(raw).collect();
-        let (mut peer, mut started) = (-1, ptr::null_mut());
         // SAFETY: the library only reads memory that is sent. All memory is borrowed until this function returns, and `guard`
-        // frees the transfers before that. The other processes exist.
-        let message = unsafe {
-            let start = self.library.functions.start;
-            start(self.mesh, list.as_ptr(), list.len(), &raw mut peer, &raw mut started)
-        };
-        // SAFETY: the library returned the message.
-        if let Some(message) = unsafe { self.library.message(message) } {
-            return Err((usize::try_from(peer).unwrap_or_default(), message));
-        }
-        let started = Arc::new(Started { library: Arc::clone(&self.library), raw: Mutex::new(started) });
+        // frees the transfers before that.
+        let started = unsafe { self.start(&list) }?;
         let guard = FreeOnDrop(&started);
         let result = run(Waiter(&started));
         drop(guard);
         Ok(result)
     }
+
+    /// Starts to receive a message of a size from another process. If this is not possible, the error contains the process, and
+    /// Gloo's message.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the process is this one or does not exist.
+    pub(crate) fn post(
+        self: &Arc<Self>,
+        peer: usize,
+        tag: u64,
+        size: usize,
+    ) -> Result<Posted, (usize, String)> {
+        let bytes = NonNull::from(Box::leak(vec![0; size].into_boxed_slice()));
+        let raw = RawTransfer { bytes: bytes.as_ptr().cast(), size, tag, peer: peer as i32, is_send: 0 };
+        // SAFETY: the memory belongs to `Posted`, which frees the transfer first. If the transfer cannot be started, the memory
+        // is not used.
+        match unsafe { self.start(&[raw]) } {
+            Ok(started) => Ok(Posted { _connections: Arc::clone(self), started, bytes }),
+            Err(error) => {
+                // SAFETY: the memory comes from a box, and nothing else has its address.
+                drop(unsafe { Box::from_raw(bytes.as_ptr()) });
+                Err(error)
+            }
+        }
+    }
+
+    /// Starts transfers.
+    ///
+    /// # Safety
+    ///
+    /// The memory of the transfers is valid until they are freed. Nothing else writes memory that is sent, or uses memory that
+    /// receives.
+    unsafe fn start(&self, list: &[RawTransfer]) -> Result<Arc<Started>, (usize, String)> {
+        for transfer in list {
+            assert!(!self.address(transfer.peer as usize).is_empty(), "{} is this process", transfer.peer);
+        }
+        let (mut peer, mut started) = (-1, ptr::null_mut());
+        // SAFETY: the other processes exist; this function's contract.
+        let message = unsafe {
+            let start = self.library.functions.start;
+            start(self.mesh, list.as_ptr(), list.len(), &raw mut peer, &raw mut started)
+        };
+        // SAFETY: the library returned the message.
+        match unsafe { self.library.message(message) } {
+            Some(message) => Err((usize::try_from(peer).unwrap_or_default(), message)),
+            None => Ok(Arc::new(Started { library: Arc::clone(&self.library), raw: Mutex::new(started) })),
+        }
+    }
 }
 
-/// Transfers that have been started. They are freed before [`Connections::with_transfers`] returns; after that, the methods do
-/// nothing.
+/// The receive of a message, which has been started, with the memory that it fills.
+pub(crate) struct Posted {
+    /// The connections are closed after the receive has been freed.
+    _connections: Arc<Connections>,
+    started: Arc<Started>,
+    /// From a box.
+    bytes: NonNull<[u8]>,
+}
+
+// SAFETY: the functions of the library may be called from any thread, and the memory belongs to the receive.
+unsafe impl Send for Posted {}
+
+impl Posted {
+    /// Returns the receive.
+    pub(crate) fn started(&self) -> Arc<Started> {
+        Arc::clone(&self.started)
+    }
+
+    /// Waits for the message, and appends it to `to` if it is complete.
+    pub(crate) fn wait(self, to: &mut Vec<u8>) -> Outcome {
+        let outcome = self.started.wait(None);
+        if outcome == Outcome::Complete {
+            // SAFETY: the receive is complete, so Gloo does not write the memory any more.
+            to.extend_from_slice(unsafe { self.bytes.as_ref() });
+        }
+        outcome
+    }
+}
+
+impl Drop for Posted {
+    fn drop(&mut self) {
+        drop(FreeOnDrop(&self.started));
+        // SAFETY: the memory comes from a box, and the receive, which used it, has been freed.
+        drop(unsafe { Box::from_raw(self.bytes.as_ptr()) });
+    }
+}
+
+/// Transfers that have been started. They are freed before [`Connections::with_transfers`] returns, or with their [`Posted`]; after
+/// that, the methods do nothing.
 pub(crate) struct Started {
     library: Arc<Library>,
     /// The transfers; null after they have been freed.
@@ -329,7 +405,8 @@ impl Drop for FreeOnDrop<'_> {
     fn drop(&mut self) {
         let raw = std::mem::replace(&mut *self.0.lock(), ptr::null_mut());
         // SAFETY: the transfers are freed once. No call uses them: `abort` holds the lock, and `wait` is called only through a
-        // `Waiter`, none of which is left when `with_transfers` drops this.
+        // `Waiter`, none of which is left when `with_transfers` drops this, and through a `Posted`, which does not wait when it is
+        // dropped.
         unsafe { (self.0.library.functions.free)(raw) };
     }
 }
@@ -343,8 +420,8 @@ impl Started {
         let raw = *self.lock();
         let limit = limit.map_or(-1, |limit| i64::try_from(limit.as_millis()).unwrap_or(i64::MAX));
         let (mut outcome, mut peer) = (ABORTED, -1);
-        // SAFETY: `Waiter::wait` is the only caller. It borrows the transfers, so `with_transfers` frees them later. The lock is
-        // not held, because `abort` ends the waiting.
+        // SAFETY: the callers are `Waiter::wait`, which borrows the transfers, so that `with_transfers` frees them later, and
+        // `Posted::wait`, which owns them. The lock is not held, because `abort` ends the waiting.
         let message = unsafe {
             let wait = self.library.functions.wait;
             wait(raw, limit, &raw mut outcome, &raw mut peer)
@@ -370,7 +447,7 @@ impl Started {
 
 impl Drop for Connections {
     fn drop(&mut self) {
-        // SAFETY: transfers borrow the connections, so all of them have been freed.
+        // SAFETY: transfers borrow or share the connections, so all of them have been freed.
         unsafe { (self.library.functions.close)(self.mesh) };
     }
 }

@@ -5,10 +5,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::inbox::Inbox;
 use crate::library::{Connections, Library, Outcome, Started};
-use crate::{Bytes, Error, Transfer};
+use crate::{Bytes, Error, Message, Transfer};
 
-/// The tag of the messages with which a process tells the others why the mesh is broken.
+/// The tag of the messages with which a process tells the others why the mesh is broken. All tags with this bit belong to the mesh.
 const REASON_TAG: u64 = u64::MAX;
 
 /// The size of such a message, which is padded with zeros.
@@ -76,8 +77,17 @@ impl Listener {
                 ))
             })?;
         }
+        let connections = Arc::new(self.connections);
+        let inbox =
+            |peer| (peer != self.index).then(|| Mutex::new(Inbox::new(Arc::clone(&connections), peer)));
+        let inboxes: Vec<_> = (0..addresses.len()).map(inbox).collect();
+        for inbox in inboxes.iter().flatten() {
+            // An error is that of the first message.
+            let _ = inbox.lock().unwrap_or_else(PoisonError::into_inner).open();
+        }
         let shared = Arc::new(Shared {
-            connections: self.connections,
+            inboxes,
+            connections,
             index: self.index,
             state: Mutex::new(State::default()),
             changed: Condvar::new(),
@@ -109,7 +119,9 @@ impl std::fmt::Debug for Mesh {
 }
 
 struct Shared {
-    connections: Connections,
+    /// The messages of each other process.
+    inboxes: Vec<Option<Mutex<Inbox>>>,
+    connections: Arc<Connections>,
     index: usize,
     state: Mutex<State>,
     /// Signalled when the mesh breaks.
@@ -157,10 +169,12 @@ impl Mesh {
         self.shared.transfer(transfers, || Ok(()))
     }
 
-    /// Does the same as [`transfer`](Self::transfer) for two lists, but calls a function as soon as the transfers of the first
-    /// list are complete. If the function returns an error, the transfers of the second list are abandoned, and the memory into
-    /// which they receive may contain anything. The processes on the other side must abandon them too, as they do if the function
-    /// makes the same decision on all of them.
+    /// Exchanges messages with other processes, and executes transfers at the same time. Calls a function as soon as the messages
+    /// have arrived. If the function returns an error, the transfers are abandoned, and the memory into which they receive may
+    /// contain anything. The processes on the other side must abandon them too, as they do if the function makes the same decision
+    /// on all of them.
+    ///
+    /// Messages arrive sooner than transfers, because every process is ready to receive the next ones of every other process.
     ///
     /// # Errors
     ///
@@ -168,18 +182,20 @@ impl Mesh {
     ///
     /// # Panics
     ///
-    /// Panics if a transfer is with this process itself or with one that does not exist.
-    pub fn transfer_after(
+    /// Panics if a message or a transfer is with this process itself or with one that does not exist, or if the number of a message
+    /// is used again.
+    pub fn exchange(
         &self,
-        first: &mut [Transfer<'_>],
-        check: impl FnOnce(&[Transfer<'_>]) -> Result<(), String>,
-        rest: &mut [Transfer<'_>],
+        messages: &mut [Message],
+        check: impl FnOnce(&[Message]) -> Result<(), String>,
+        transfers: &mut [Transfer<'_>],
     ) -> Result<(), Error> {
-        // The second list is started before the first one is waited for.
-        self.shared.transfer(rest, || {
-            self.shared.transfer(first, || Ok(()))?;
-            check(first).map_err(Error::Refused)
-        })
+        let exchange = || {
+            self.shared.exchange(messages)?;
+            check(messages).map_err(Error::Refused)
+        };
+        // The transfers are started before the messages are waited for.
+        if transfers.is_empty() { exchange() } else { self.shared.transfer(transfers, exchange) }
     }
 
     /// Breaks the mesh on all processes, with a reason that says which process failed and why.
@@ -214,6 +230,32 @@ impl Shared {
             Ok(Ok(Outcome::Lost(peer, message))) | Err((peer, message)) => Err(self.lost(peer, &message)),
             Ok(Err(error)) => Err(error),
         }
+    }
+
+    /// Sends messages, and receives those of the other processes.
+    fn exchange(self: &Arc<Self>, messages: &mut [Message]) -> Result<(), Error> {
+        let mut posted = Vec::with_capacity(messages.len());
+        for message in &*messages {
+            let inbox = self.inboxes[message.peer].as_ref().expect("a message is for another process");
+            let taken = inbox.lock().unwrap_or_else(PoisonError::into_inner).take(message.number);
+            posted.push(taken.map_err(|(peer, reason)| self.lost(peer, &reason))?);
+        }
+        let mut sent: Vec<Transfer<'_>> = Vec::with_capacity(messages.len());
+        for Message { peer, number, sent: bytes, .. } in &*messages {
+            sent.push(Transfer { peer: *peer, tag: Inbox::tag(*number), bytes: Bytes::Send(bytes) });
+        }
+        self.transfer(&mut sent, || Ok(()))?;
+        for (message, posted) in messages.iter_mut().zip(posted) {
+            let number = self.register(posted.started());
+            let outcome = posted.wait(&mut message.received);
+            self.lock().active.remove(&number);
+            match outcome {
+                Outcome::Complete => {}
+                Outcome::Aborted => return Err(self.broken()),
+                Outcome::Lost(peer, reason) => return Err(self.lost(peer, &reason)),
+            }
+        }
+        Ok(())
     }
 
     /// Adds transfers to those that are aborted when the mesh breaks. Returns their number.

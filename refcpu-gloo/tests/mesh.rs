@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use refcpu_gloo::{Bytes, Error, Library, Listener, Mesh, Transfer};
+use refcpu_gloo::{Bytes, Error, Library, Listener, MESSAGE_SIZE, Mesh, Message, Transfer};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -99,12 +99,13 @@ fn bytes_arrive_by_tag_whatever_their_order_and_size() {
 #[test]
 fn a_process_that_ends_is_named_by_all_others() {
     let results = on_each(4, |mesh| {
-        exchange(&mesh, 1, &[0]).unwrap();
+        // Process 2 may end while others wait for each other.
+        let first = exchange(&mesh, 1, &[0]);
         if mesh.index() == 2 {
             return None;
         }
         let begin = Instant::now();
-        let error = exchange(&mesh, 2, &[0]).unwrap_err();
+        let error = first.and_then(|_| exchange(&mesh, 2, &[0])).unwrap_err();
         assert!(begin.elapsed() < Duration::from_secs(10));
         // Later transfers fail at once with the same reason.
         assert_eq!(exchange(&mesh, 3, &[0]).unwrap_err(), error);
@@ -118,13 +119,57 @@ fn a_process_that_ends_is_named_by_all_others() {
 #[test]
 fn the_reason_of_a_failure_reaches_all_processes() {
     on_each(3, |mesh| {
-        exchange(&mesh, 1, &[0]).unwrap();
+        // Process 1 may fail while the others wait for each other.
+        let first = exchange(&mesh, 1, &[0]);
         if mesh.index() == 1 {
             mesh.fail("process 1: the program 'jit_f' failed: out of memory");
         }
-        let error = exchange(&mesh, 2, &[0]).unwrap_err();
+        let error = first.and_then(|_| exchange(&mesh, 2, &[0])).unwrap_err();
         let reason = "process 1: the program 'jit_f' failed: out of memory";
         assert_eq!(error, Error::Broken(reason.to_owned()));
+    });
+}
+
+/// Returns a message that begins with a byte.
+fn message(peer: usize, number: u64, byte: u8) -> Message {
+    let mut sent = [0; MESSAGE_SIZE];
+    sent[0] = byte;
+    Message { peer, number, sent, received: Vec::new() }
+}
+
+#[test]
+fn messages_arrive_by_number_even_if_they_are_not_exchanged_in_order() {
+    on_each(3, |mesh| {
+        let exchange = |number: u64| {
+            let byte = |index: usize| 10 * index as u8 + number as u8;
+            let peers = (0..3).filter(|peer| *peer != mesh.index());
+            let mut messages: Vec<Message> =
+                peers.map(|peer| message(peer, number, byte(mesh.index()))).collect();
+            mesh.exchange(&mut messages, |_| Ok(()), &mut []).unwrap();
+            for message in messages {
+                assert_eq!(message.received.len(), MESSAGE_SIZE);
+                assert_eq!(message.received[0], byte(message.peer));
+            }
+        };
+        (0..20).for_each(exchange);
+        // All exchange the second before the first.
+        [21, 20].into_iter().for_each(exchange);
+        thread::scope(|threads| {
+            for number in 22..26 {
+                let exchange = &exchange;
+                threads.spawn(move || exchange(number));
+            }
+        });
+    });
+}
+
+#[test]
+fn a_message_that_a_process_will_not_send_is_abandoned_when_it_ends() {
+    on_each(2, |mesh| {
+        if mesh.index() == 0 {
+            let error = mesh.exchange(&mut [message(1, 0, 1)], |_| Ok(()), &mut []).unwrap_err();
+            assert!(error.to_string().starts_with("process 1 has ended"), "{error}");
+        }
     });
 }
 
@@ -132,18 +177,14 @@ fn the_reason_of_a_failure_reaches_all_processes() {
 fn transfers_are_abandoned_if_the_check_of_the_first_ones_fails() {
     on_each(2, |mesh| {
         let (peer, own) = (1 - mesh.index(), [mesh.index() as u8]);
-        let (mut header, mut data) = ([9], [0; 100]);
-        let mut first = [
-            Transfer { peer, tag: 1, bytes: Bytes::Send(&own) },
-            Transfer { peer, tag: 1, bytes: Bytes::Receive(&mut header) },
-        ];
+        let mut data = [0; 100];
         // The other process sends nothing with this tag.
         let mut rest = [Transfer { peer, tag: 10 + mesh.index() as u64, bytes: Bytes::Receive(&mut data) }];
-        let refuse = |first: &[Transfer<'_>]| match &first[1].bytes {
-            Bytes::Receive(header) if header[0] as usize == peer => Err("they differ".to_owned()),
-            other => Err(format!("unexpected: {other:?}")),
+        let refuse = |messages: &[Message]| match messages[0].received[0] as usize == peer {
+            true => Err("they differ".to_owned()),
+            false => Err(format!("unexpected: {messages:?}")),
         };
-        let error = mesh.transfer_after(&mut first, refuse, &mut rest).unwrap_err();
+        let error = mesh.exchange(&mut [message(peer, 0, own[0])], refuse, &mut rest).unwrap_err();
         assert_eq!(error, Error::Refused("they differ".to_owned()));
         // The mesh is whole.
         assert_eq!(exchange(&mesh, 3, &own).unwrap(), [[0], [1]]);

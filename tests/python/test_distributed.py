@@ -12,6 +12,7 @@ FOLDER = os.path.join(os.path.dirname(__file__), "distributed")
 sys.path.insert(0, FOLDER)
 
 import launch  # noqa: E402
+import values  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
     not os.path.exists(os.environ.get("REFCPU_GLOO", "")),
@@ -25,45 +26,31 @@ ALL = os.environ.get("TEST_DISTRIBUTED") == "all"
 SHAPES = [(2, 2), (4, 1)] if ALL else [(2, 2)]
 
 
-def computed(platform: str, shape: tuple[int, int], folder, *names: str) -> list[dict[str, np.ndarray]]:
-    """The values that each process computes, in all computations or those with the names."""
-    processes, devices = shape
-    output = f"{folder}/{platform}-INDEX.npz"
-    program = [f"{FOLDER}/computations.py", output, *names]
-    for index, text in enumerate(launch.outputs(launch.start(program, processes, devices, platform))):
-        # At the end, JAX logs that its service has ended.
-        assert "\ndone\n" in f"\n{text}", f"process {index} of {platform}:\n{text}"
-    return [dict(np.load(output.replace("INDEX", str(index)))) for index in range(processes)]
-
-
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape[0]}x{shape[1]}")
 def test_all_processes_compute_what_xla_computes(shape, tmp_path):
-    expected, actual = computed("cpu", shape, tmp_path), computed("refcpu", shape, tmp_path)
-    for process, (ours, theirs) in enumerate(zip(actual, expected)):
-        assert ours.keys() == theirs.keys()
-        for name, value in theirs.items():
-            assert ours[name].dtype == value.dtype and ours[name].shape == value.shape, (process, name)
-            if name.startswith("topology"):
-                # XLA's ids are not consecutive.
-                continue
-            np.testing.assert_allclose(
-                ours[name].astype(np.complex64), value.astype(np.complex64), rtol=1e-5, atol=1e-6, err_msg=f"{process}, {name}"
-            )
+    assert values.compare(shape, tmp_path) > 100
 
 
 def test_every_process_sees_the_devices_of_all(tmp_path):
-    for process, values in enumerate(computed("refcpu", (2, 2), tmp_path, "topology")):
-        assert values["topology.0"].tolist() == [2, process, 4, 2]
-        assert values["topology.1"].tolist() == [[0, 0], [1, 0], [2, 1], [3, 1]]
-        assert values["topology.2"].tolist() == [2 * process, 2 * process + 1]
+    for process, found in enumerate(values.computed("refcpu", (2, 2), tmp_path, "topology")):
+        assert found["topology.0"].tolist() == [2, process, 4, 2]
+        assert found["topology.1"].tolist() == [[0, 0], [1, 0], [2, 1], [3, 1]]
+        assert found["topology.2"].tolist() == [2 * process, 2 * process + 1]
+
+
+def test_programs_on_devices_of_another_process_only_are_compiled_and_not_executed(tmp_path):
+    first, second = values.computed("refcpu", (2, 2), tmp_path, "elsewhere")
+    assert second.keys() == {"elsewhere.0"}
+    assert first["elsewhere.0"].tolist() == second["elsewhere.0"].tolist() == [4, 5]
+    np.testing.assert_array_equal(first["elsewhere.1"].reshape(4, 5), 2 * np.arange(20).reshape(4, 5) + 1)
 
 
 def test_arrays_are_copied_between_the_devices_of_different_processes(tmp_path):
-    for process, values in enumerate(computed("refcpu", (2, 2), tmp_path, "copies")):
-        assert len(values) == 2
+    for process, found in enumerate(values.computed("refcpu", (2, 2), tmp_path, "copies")):
+        assert len(found) == 2
         for number, size in enumerate((8, 1 << 16)):
             expected = (np.arange(size * 3) % 97).reshape(2, size // 2, 3)
-            np.testing.assert_array_equal(values[f"copies.{number}"], expected, err_msg=f"process {process}")
+            np.testing.assert_array_equal(found[f"copies.{number}"], expected, err_msg=f"process {process}")
 
 
 def outcomes(case: str) -> list[str]:

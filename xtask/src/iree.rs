@@ -62,7 +62,13 @@ pub(crate) fn wheel() -> Result<PathBuf> {
 
 /// Writes the wheel of a library into dist/.
 fn pack(library: &Path) -> Result<PathBuf> {
-    wheel::pack_manifest("examples/iree/Cargo.toml", "iree-pjrt", library, &workspace::root().join("dist"))
+    wheel::pack_manifest(
+        "examples/iree/Cargo.toml",
+        "iree-pjrt",
+        library,
+        &[],
+        &workspace::root().join("dist"),
+    )
 }
 
 /// The files that a build provides.

@@ -36,14 +36,24 @@ pub(crate) struct Options {
 
 /// Runs the tests.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let tests = match &options.tests {
-        Some(folder) => folder.clone(),
-        None => sources(&workspace::target().join("jax-sources"))?.join("tests"),
-    };
-    let venv = Venv::with_requirements("jax-tests", REQUIREMENTS)?;
+    let tests = folder(options.tests.as_deref())?;
+    let venv = venv()?;
     let (baseline, page) = (&options.baseline, "jax-tests.md");
     let suite = Suite { host: "jax", release: RELEASE, tests: &tests, baseline, page };
     host_suite::run(&suite, &venv, &options.suite)
+}
+
+/// Returns the folder of JAX's tests: the given one, or that of the sources, which are fetched.
+pub(crate) fn folder(given: Option<&Path>) -> Result<PathBuf> {
+    match given {
+        Some(folder) => Ok(folder.to_owned()),
+        None => Ok(sources(&workspace::target().join("jax-sources"))?.join("tests")),
+    }
+}
+
+/// Returns the environment with the packages that JAX's tests import.
+pub(crate) fn venv() -> Result<Venv> {
+    Venv::with_requirements("jax-tests", REQUIREMENTS)
 }
 
 /// Returns the folder of JAX's sources at the release's tag.

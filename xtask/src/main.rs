@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use environment::workspace;
 
 mod accuracy;
 mod bench;
@@ -20,10 +19,12 @@ mod differential;
 mod distributed;
 mod environment;
 mod fuzz;
+mod gloo;
 mod gomlx;
 mod host_matrix;
 mod host_suite;
 mod iree;
+mod jax_multiprocess;
 mod jax_tests;
 mod libraries;
 mod loom;
@@ -57,7 +58,7 @@ enum Task {
     Gloo(distributed::GlooOptions),
     /// Set up and run all tests
     Test(test::Options),
-    /// Build the wheel of pjrt-refcpu into dist/
+    /// Build the wheel of pjrt-refcpu into dist/, with the library that connects several processes if Gloo is installed
     Wheel,
     /// Build the plugin around IREE into target/iree, with the compiler and the tools that it needs
     Iree(iree::Options),
@@ -70,6 +71,8 @@ enum Task {
     TestGomlx(gomlx::Options),
     /// Run JAX's own tests on refcpu or another plugin, and compare their outcomes with those on XLA's CPU backend
     JaxTests(jax_tests::Options),
+    /// Run JAX's own tests of several processes on refcpu and on XLA's CPU backend, and compare the outcomes; needs Gloo
+    JaxMultiprocess(jax_multiprocess::Options),
     /// Run programs that use libraries on JAX, such as Flax and NumPyro, on refcpu and on XLA's CPU backend,
     /// compare their results, and write docs/libraries.md
     Libraries(libraries::Options),
@@ -138,12 +141,13 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::DemoDistributed(options) => distributed::demo(&options)?,
         Task::Gloo(options) => distributed::build(&options)?,
         Task::Test(options) => return Ok(test::run(&options)),
-        Task::Wheel => drop(wheel::build(wheel::Profile::Release, &workspace::root().join("dist"))?),
+        Task::Wheel => wheel::build_for_users()?,
         Task::Iree(options) => iree::build(&options)?,
         Task::TestHosts(options) => return host_matrix::run(&options),
         Task::TestTorch(options) => return torch::run(&options),
         Task::TestGomlx(options) => return gomlx::run(&options),
         Task::JaxTests(options) => return jax_tests::run(&options),
+        Task::JaxMultiprocess(options) => return jax_multiprocess::run(&options),
         Task::Libraries(options) => return libraries::run(&options),
         Task::Bench(options) => return bench::run(&options),
         Task::Accuracy(options) => return accuracy::run(&options),

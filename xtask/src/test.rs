@@ -10,7 +10,7 @@ use clap::Args;
 use crate::environment::run::watch;
 use crate::environment::venv::Venv;
 use crate::environment::workspace;
-use crate::{book, conform_faults, corpus, distributed, lowerings, packaged, wheel};
+use crate::{book, conform_faults, corpus, gloo, lowerings, packaged, wheel};
 
 /// The arguments of the task.
 #[derive(Args)]
@@ -112,9 +112,8 @@ fn jax() -> Result<Outcome> {
     let wheel = wheel::build(wheel::Profile::Dev, &workspace::target().join("test-wheel"))?;
     venv.install_wheel(&wheel)?;
     // Without Gloo, the tests of several processes are skipped.
-    let gloo = distributed::library()
-        .inspect_err(|error| println!("test_distributed.py is skipped: {error:#}"))
-        .ok();
+    let gloo =
+        gloo::library().inspect_err(|error| println!("test_distributed.py is skipped: {error:#}")).ok();
     let folder = workspace::root().join("tests/python");
     let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
         .with_context(|| format!("cannot read {}", folder.display()))?

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use cargo_metadata::Message;
 use object::{Architecture, Object, ObjectSymbol};
 
+use super::companions::Companion;
 use super::linux::Requirements;
 use super::manifest::Package;
 use super::smoke::venv;
@@ -82,13 +83,13 @@ fn zigbuild(package: &Package, minor: u32, python: &Path) -> Result<Command, Str
 /// The oldest minor version of glibc 2 for which a platform tag exists.
 const OLDEST_GLIBC: u32 = 17;
 
-/// Checks a library, and returns the platform tag of the oldest system that can load it.
+/// Checks a library, and returns the platform tag of the oldest system that can load it and the libraries beside it.
 ///
 /// # Errors
 ///
 /// Returns an error if the file is not a shared library for Linux or macOS, if it does not export `GetPjrtApi`, if it
 /// exports other symbols, or if it requires a newer glibc 2 than the given minor version.
-pub(super) fn tag(code: &[u8], glibc: Option<u32>) -> Result<String, String> {
+pub(super) fn tag(code: &[u8], companions: &[Companion], glibc: Option<u32>) -> Result<String, String> {
     let file =
         object::File::parse(code).map_err(|error| format!("the file is not a shared library: {error}"))?;
     let exports = exports(&file);
@@ -114,7 +115,11 @@ pub(super) fn tag(code: &[u8], glibc: Option<u32>) -> Result<String, String> {
         let machine = if machine == "aarch64" { "arm64" } else { machine };
         return Ok(format!("macosx_11_0_{machine}"));
     };
-    let requirements = Requirements::of(elf)?;
+    let mut requirements = Requirements::of(elf)?;
+    for companion in companions {
+        requirements.join(companion.requirements()?);
+    }
+    requirements.libraries.retain(|name| companions.iter().all(|companion| companion.name != *name));
     let tag = linux_tag(&requirements, glibc, machine)?;
     if !requirements.libraries.is_empty() {
         eprintln!(
@@ -190,8 +195,8 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_plugin_is_refused() {
-        assert!(tag(b"text", None).unwrap_err().contains("not a shared library"));
+        assert!(tag(b"text", &[], None).unwrap_err().contains("not a shared library"));
         let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
-        assert!(tag(&program, None).unwrap_err().contains("GetPjrtApi"));
+        assert!(tag(&program, &[], None).unwrap_err().contains("GetPjrtApi"));
     }
 }

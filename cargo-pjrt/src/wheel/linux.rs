@@ -96,6 +96,13 @@ impl Requirements {
         Ok(found)
     }
 
+    /// Adds the requirements of another library.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.glibc = self.glibc.max(other.glibc);
+        self.unknown.extend(other.unknown);
+        self.libraries.extend(other.libraries);
+    }
+
     fn add_library(&mut self, name: &str) {
         if !is_system_library(name) {
             self.libraries.push(name.to_owned());
@@ -110,7 +117,8 @@ impl Requirements {
     }
 }
 
-fn is_system_library(name: &str) -> bool {
+/// Returns whether platform tags promise a library of this name.
+pub(crate) fn is_system_library(name: &str) -> bool {
     SYSTEM_LIBRARIES.iter().any(|library| name.starts_with(library))
 }
 

@@ -4,6 +4,7 @@
 //! the Python package that all plugins share (`python/pjrt_plugin_support` in the sources of this crate).
 
 mod archive;
+mod companions;
 mod library;
 pub(crate) mod linux;
 mod manifest;
@@ -35,6 +36,9 @@ pub struct Options {
     /// Put this library into the wheel instead of building the plugin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["profile", "glibc"])]
     pub library: Option<PathBuf>,
+    /// Put this library beside the plugin's, with the libraries that it loads and that not every Linux has
+    #[arg(long, value_name = "FILE")]
+    pub with: Vec<PathBuf>,
     /// Build for Linux with this version of glibc or newer, with cargo-zigbuild and zig from PyPI
     #[arg(long, value_name = "2.N", value_parser = library::glibc_minor)]
     pub glibc: Option<u32>,
@@ -65,7 +69,7 @@ pub fn wheel(options: &Options) -> Result<(), String> {
         Some(library) => library.clone(),
         None => library::build(&package, &options.profile, options.glibc, &options.python)?,
     };
-    let wheel = pack(&package, &library, options.glibc, &options.out)?;
+    let wheel = pack(&package, &library, &options.with, options.glibc, &options.out)?;
     println!("Wheel: {}", wheel.display());
     if !options.no_test {
         for host in &options.test {
@@ -86,19 +90,31 @@ pub(crate) fn build_current(profile: &str) -> Result<PathBuf, String> {
     library::build(&package, profile, None, Path::new("python3"))
 }
 
-/// Writes the wheel of a library that is already built, and returns the wheel's path. With `glibc`, the library must
-/// not require a newer glibc 2 than this minor version.
+/// Writes the wheel of a library that is already built, and returns the wheel's path. `with` are libraries that the plugin loads
+/// from its folder. With `glibc`, no library may require a newer glibc 2 than this minor version.
 ///
 /// # Errors
 ///
 /// Returns an error if the library is not a plugin for Linux or macOS, or if a file cannot be read or written.
-fn pack(package: &Package, library: &Path, glibc: Option<u32>, out: &Path) -> Result<PathBuf, String> {
+fn pack(
+    package: &Package,
+    library: &Path,
+    with: &[PathBuf],
+    glibc: Option<u32>,
+    out: &Path,
+) -> Result<PathBuf, String> {
     let code = std::fs::read(library).map_err(|error| format!("{}: {error}", library.display()))?;
-    let tag = library::tag(&code, glibc).map_err(|error| format!("{}: {error}", library.display()))?;
+    let companions = companions::read(with)?;
+    let tag =
+        library::tag(&code, &companions, glibc).map_err(|error| format!("{}: {error}", library.display()))?;
     let version = metadata::python_version(&package.version)?;
     let mut archive = Archive::new(package.distribution(), &version, &format!("py3-none-{tag}"));
     modules::add(package, &mut archive)?;
-    archive.add_library(&format!("jax_plugins/{}/{}", package.settings.name, package.library_file()), code);
+    let folder = format!("jax_plugins/{}", package.settings.name);
+    archive.add_library(&format!("{folder}/{}", package.library_file()), code);
+    for companion in companions {
+        archive.add_library(&format!("{folder}/{}", companion.name), companion.code);
+    }
     metadata::add(package, &version, &mut archive)?;
     archive.write(out)
 }

@@ -58,10 +58,10 @@ impl Buffer {
     /// Starts to transfer a host array to a device.
     pub(crate) fn upload(data: HostBuffer, to: Placement<'_, Accelerator>) -> Result<Pending<Self>> {
         let spec = ArraySpec::new(data.element_type(), data.dims()).with_memory_kind(to.memory.kind());
-        let buffer = Self::allocate(&to.device.chip, &spec, "from the host")?;
+        let buffer = Self::allocate(to.device.chip()?, &spec, "from the host")?;
         let target = buffer.clone();
         // The command owns the right to read the host's memory, and releases it when it has finished.
-        let ready = to.device.chip.copies.submit(move |engine| {
+        let ready = to.device.chip()?.copies.submit(move |engine| {
             engine.copy("upload", data.dense_size(), |ram| target.write(ram, data.to_vec()?))
         });
         Ok(Pending::allocated(buffer, ready))
@@ -73,11 +73,11 @@ impl Buffer {
         to: Placement<'_, Accelerator>,
     ) -> Result<Pending<Self>> {
         let spec = ArraySpec::new(from.element_type, from.dims).with_memory_kind(to.memory.kind());
-        let buffer = Self::allocate(&to.device.chip, &spec, "copied")?;
+        let buffer = Self::allocate(to.device.chip()?, &spec, "copied")?;
         let (source, target, size) = (Arc::clone(from.storage), buffer.clone(), buffer.array.size);
         // One command for each device; the devices are connected by a link.
-        let ready = from.device.chip.copies.transfer(
-            &to.device.chip.copies,
+        let ready = from.device.chip()?.copies.transfer(
+            &to.device.chip()?.copies,
             move |engine| engine.copy("send", size, |ram| source.array.read(ram)),
             move |engine, data| engine.copy("receive", size, |ram| target.write(ram, data)),
         );

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use pjrt_plugin::{
-    BufferRef, ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceId, Execution,
-    HostBuffer, OptionSpec, Pending, PjrtClient, Placement, PluginAttributes, ProgramFormat, Result,
-    pjrt_plugin,
+    BufferRef, ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceDescription,
+    DeviceId, Execution, HostBuffer, OptionSpec, Pending, PjrtClient, Placement, PluginAttributes,
+    ProgramFormat, Result, distributed::Processes, ext::CrossHostTransfers, pjrt_plugin,
 };
 
 use crate::buffer::Buffer;
@@ -18,9 +18,20 @@ use crate::options::{CREATE_OPTIONS, Faults};
 /// The number of devices.
 const NUM_DEVICES: usize = 4;
 
+/// The simulated devices have no network between processes, so arrays pass through the host's key-value store. A plugin for real
+/// devices implements the other methods of the trait with their network.
+impl CrossHostTransfers for Accelerator {
+    fn store_of_processes(&self) -> Option<&Processes> {
+        self.processes.as_ref()
+    }
+}
+
 /// The plugin.
 pub struct Accelerator {
+    /// The devices of all processes.
     devices: Vec<Device>,
+    /// The processes, if they are several.
+    processes: Option<Processes>,
 }
 
 #[pjrt_plugin]
@@ -31,6 +42,7 @@ impl PjrtClient for Accelerator {
     type Loaded = Arc<Executable>;
 
     const PLATFORM_NAME: &'static str = "accelerator";
+    const MULTI_PROCESS: bool = true;
     const CREATE_OPTIONS: &'static [OptionSpec] = CREATE_OPTIONS;
     /// A host that never waits may be this many launches ahead of a device.
     const MAX_LAUNCHES_IN_FLIGHT: Option<usize> = Some(32);
@@ -45,9 +57,24 @@ impl PjrtClient for Accelerator {
 
     fn create(config: ClientConfig) -> Result<Self> {
         let memory_limit = config.options.integer("memory_limit")? as usize;
-        let faults = Faults::of_devices(&config.options, NUM_DEVICES)?;
-        let devices = (0..).zip(faults).map(|(id, faults)| Device::start(id, memory_limit, faults));
-        Ok(Self { devices: devices.collect::<Result<_>>()? })
+        let processes = Processes::join(&config, Self::PLATFORM_NAME)?;
+        let debug = format!("simulated accelerator with {memory_limit} bytes of memory");
+        let describe = |id| DeviceDescription::new(id, Self::PLATFORM_NAME).with_debug(debug.clone());
+        let local: Vec<_> = (0..NUM_DEVICES as i32).map(describe).collect();
+        let all = processes.as_ref().map_or(Ok(local.clone()), |processes| processes.devices(&local))?;
+        let mut faults = Faults::of_devices(&config.options, NUM_DEVICES)?.into_iter();
+        let start = |description: DeviceDescription| {
+            let is_own = i64::from(description.process_index()) == config.node_id;
+            let faults = if is_own { faults.next() } else { None };
+            let chip =
+                faults.map(|faults| Chip::start(description.id(), memory_limit, faults)).transpose()?;
+            Ok(Device::new(description, chip))
+        };
+        Ok(Self { devices: all.into_iter().map(start).collect::<Result<_>>()?, processes })
+    }
+
+    fn process_index(&self) -> i32 {
+        self.processes.as_ref().map_or(0, Processes::index) as i32
     }
 
     fn devices(&self) -> &[Device] {
@@ -71,7 +98,7 @@ impl PjrtClient for Accelerator {
     }
 
     fn execute(&self, loaded: &Arc<Executable>, execution: Execution<Buffer>) -> Result<()> {
-        let chip = |id: &DeviceId| Ok(Arc::clone(&self.device(*id)?.chip));
+        let chip = |id: &DeviceId| Ok(Arc::clone(self.device(*id)?.chip()?));
         let chips: Vec<Arc<Chip>> = execution.devices().iter().map(chip).collect::<Result<_>>()?;
         let executable = Arc::clone(loaded);
         // The launch needs the memory of the inputs, but not their data: the queues ensure the order.

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use pjrt_plugin::{DeviceDescription, DeviceId, Memory, MemoryStats, PjrtDevice, Result};
+use pjrt_plugin::{DeviceDescription, Error, Memory, MemoryStats, PjrtDevice, Result};
 
 use crate::chip::Chip;
-use crate::options::Faults;
 
 /// A simulated accelerator.
 pub struct Device {
@@ -13,21 +12,28 @@ pub struct Device {
     /// The device's own memory, and host memory that the device can access. The host reads the second one in
     /// place, and accesses the first one only through copies.
     memories: [Memory; 2],
-    pub(crate) chip: Arc<Chip>,
+    /// The hardware; `None` if it belongs to another process.
+    chip: Option<Arc<Chip>>,
 }
 
 impl Device {
-    /// Starts a device with this number of bytes of memory.
-    pub(crate) fn start(id: DeviceId, memory_limit: usize, faults: Faults) -> Result<Self> {
-        Ok(Self {
-            description: DeviceDescription::new(id, "accelerator")
-                .with_debug(format!("simulated accelerator {id} with {memory_limit} bytes of memory")),
-            memories: [
-                Memory::new(2 * id, Memory::DEVICE),
-                Memory::new(2 * id + 1, Memory::PINNED_HOST).with_host_access(),
-            ],
-            chip: Chip::start(id, memory_limit, faults)?,
-        })
+    /// Creates a device. `chip` is its hardware if it belongs to this process.
+    pub(crate) fn new(description: DeviceDescription, chip: Option<Arc<Chip>>) -> Self {
+        let id = description.id();
+        let memories = [
+            Memory::new(2 * id, Memory::DEVICE),
+            Memory::new(2 * id + 1, Memory::PINNED_HOST).with_host_access(),
+        ];
+        Self { description, memories, chip }
+    }
+
+    /// Returns the hardware.
+    ///
+    /// # Errors
+    ///
+    /// Returns INVALID_ARGUMENT if the device belongs to another process. Hosts do not ask for that.
+    pub(crate) fn chip(&self) -> Result<&Arc<Chip>> {
+        self.chip.as_ref().ok_or_else(|| Error::invalid_argument("the device is in another process"))
     }
 }
 
@@ -40,11 +46,15 @@ impl PjrtDevice for Device {
         &self.memories
     }
 
+    fn is_addressable(&self) -> bool {
+        self.chip.is_some()
+    }
+
     fn memory_stats(&self) -> Option<MemoryStats> {
-        Some(self.chip.memory.stats())
+        self.chip.as_ref().map(|chip| chip.memory.stats())
     }
 
     fn clear_memory_stats(&self) {
-        self.chip.memory.clear_stats();
+        self.chip.iter().for_each(|chip| chip.memory.clear_stats());
     }
 }

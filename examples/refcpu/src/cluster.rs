@@ -5,7 +5,7 @@ use pjrt_plugin::ext::RemoteTransfer;
 use pjrt_plugin::{DeviceDescription, Error, ProcessInfo, ProcessState, Result};
 use refcpu_engine::exec::{self, Nodes, RunError, RunErrorKind, Transport};
 use refcpu_engine::plan::{Plan, Step};
-use refcpu_gloo::{Library, Listener, Mesh};
+use refcpu_gloo::{Library, Listener, MESSAGE_SIZE, Mesh, Message};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,8 +21,16 @@ const HOST_VARIABLE: &str = "REFCPU_GLOO_HOST";
 /// The processes of a computation, with a connection between any two of them.
 pub(crate) struct Cluster {
     mesh: Mesh,
-    /// For each set of processes, the number of launches of programs that communicate between them.
-    launches: Mutex<HashMap<Vec<usize>, u64>>,
+    launches: Mutex<Launches>,
+}
+
+/// The numbers of launches of programs that communicate.
+#[derive(Default)]
+struct Launches {
+    /// By set of processes.
+    of_set: HashMap<Vec<usize>, u64>,
+    /// By other process. A launch begins with a message of this number.
+    of_peer: HashMap<usize, u64>,
 }
 
 impl Cluster {
@@ -104,14 +112,22 @@ impl Cluster {
     /// Begins a launch of a program that communicates between processes. All of them launch such programs in the same order.
     pub(crate) fn launch(self: &Arc<Self>, program: &Spanning, name: &str) -> Launch {
         let mut launches = self.launches.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = launches.entry(program.processes.clone()).or_default();
+        let number = launches.of_set.entry(program.processes.clone()).or_default();
         *number += 1;
-        let header = Header::new(*number, program.fingerprint, name);
+        let number = *number;
+        let mut peers = Vec::with_capacity(program.processes.len());
+        for &peer in program.processes.iter().filter(|peer| **peer != self.mesh.index()) {
+            let next = launches.of_peer.entry(peer).or_default();
+            peers.push((peer, *next));
+            *next += 1;
+        }
+        drop(launches);
+        let header = Header::new(number, program.fingerprint, name);
         let set = program.processes.iter().map(|process| *process as u64);
-        let tag = set.chain([*number]).fold(0, |tag, part| hash(tag, &part.to_le_bytes()));
+        let tag = set.chain([number]).fold(0, |tag, part| hash(tag, &part.to_le_bytes()));
         Launch {
             cluster: Arc::clone(self),
-            peers: program.processes.iter().copied().filter(|peer| *peer != self.mesh.index()).collect(),
+            peers,
             header,
             tag,
             is_checked: AtomicBool::new(false),
@@ -145,6 +161,11 @@ impl Spanning {
         Some(Self { of_lane, own, processes: processes.into_iter().collect(), fingerprint })
     }
 
+    /// Returns the position of a lane among those of this process.
+    pub(crate) fn position(&self, lane: usize) -> usize {
+        self.of_lane.iter().take(lane).filter(|process| **process == self.own).count()
+    }
+
     /// Returns the processes for a run with a transport.
     pub(crate) fn nodes<'a>(&'a self, transport: &'a dyn Transport) -> Nodes<'a> {
         Nodes { of_lane: &self.of_lane, own: self.own, transport }
@@ -171,8 +192,8 @@ fn fingerprint(plan: &Plan) -> u64 {
 /// [`finish`](Self::finish), the launches on the other processes fail.
 pub(crate) struct Launch {
     cluster: Arc<Cluster>,
-    /// The other processes.
-    peers: Vec<usize>,
+    /// The other processes, each with the number of the message with which the launch begins.
+    peers: Vec<(usize, u64)>,
     header: Header,
     tag: u64,
     /// `true` after the headers of the other processes have been compared with this one.
@@ -208,24 +229,43 @@ impl Launch {
         }
     }
 
-    /// Executes the first transfers of the launch, together with the exchange of the headers.
-    fn transfer_first(&self, transfers: &mut [refcpu_gloo::Transfer<'_>]) -> Result<(), refcpu_gloo::Error> {
-        let own = self.header.to_bytes();
-        let mut others = vec![[0; Header::SIZE]; self.peers.len()];
-        let tag = hash(self.tag, b"header");
-        let mut headers = Vec::new();
-        for (&peer, other) in self.peers.iter().zip(&mut others) {
-            headers.push(refcpu_gloo::Transfer { peer, tag, bytes: refcpu_gloo::Bytes::Send(&own) });
-            headers.push(refcpu_gloo::Transfer { peer, tag, bytes: refcpu_gloo::Bytes::Receive(other) });
+    /// Executes the first transfers of the launch. The messages with which it begins contain the headers and, if there is room, what
+    /// is sent between the two processes.
+    fn transfer_first(&self, transfers: Vec<refcpu_gloo::Transfer<'_>>) -> Result<(), refcpu_gloo::Error> {
+        let mut rest = Vec::new();
+        let mut short: Vec<Short<'_>> = (0..self.peers.len()).map(|_| Short::default()).collect();
+        let sizes = self.peers.iter().map(|(peer, _)| sizes(*peer, &transfers)).collect::<Vec<_>>();
+        for refcpu_gloo::Transfer { peer, tag, bytes } in transfers {
+            let of_peer = self.peers.iter().position(|(other, _)| *other == peer);
+            match (bytes, of_peer) {
+                (refcpu_gloo::Bytes::Send(bytes), Some(i)) if sizes[i].0 <= ROOM => {
+                    short[i].sent.push((tag, bytes))
+                }
+                (refcpu_gloo::Bytes::Receive(bytes), Some(i)) if sizes[i].1 <= ROOM => {
+                    short[i].received.push((tag, bytes))
+                }
+                (bytes, _) => rest.push(refcpu_gloo::Transfer { peer, tag, bytes }),
+            }
         }
-        let check = |headers: &[refcpu_gloo::Transfer<'_>]| {
-            let received = headers.iter().filter_map(|header| match &header.bytes {
-                refcpu_gloo::Bytes::Receive(bytes) => Some((header.peer, Header::from_bytes(bytes))),
-                refcpu_gloo::Bytes::Send(_) => None,
-            });
-            received.into_iter().try_for_each(|(peer, other)| self.compare(peer, &other))
+        let header = self.header.to_bytes();
+        let mut messages = Vec::with_capacity(self.peers.len());
+        for (&(peer, number), short) in self.peers.iter().zip(&mut short) {
+            let mut sent = [0; MESSAGE_SIZE];
+            sent[..Header::SIZE].copy_from_slice(&header);
+            short.write(&mut sent[Header::SIZE..]);
+            messages.push(Message { peer, number, sent, received: Vec::with_capacity(MESSAGE_SIZE) });
+        }
+        let check = |messages: &[Message]| {
+            messages.iter().try_for_each(|message| {
+                let header = Header::from_bytes(&message.received[..Header::SIZE]);
+                self.compare(message.peer, &header)
+            })
         };
-        self.cluster.mesh.transfer_after(&mut headers, check, transfers)
+        self.cluster.mesh.exchange(&mut messages, check, &mut rest)?;
+        for (short, message) in short.iter_mut().zip(&messages) {
+            short.read(&message.received[Header::SIZE..]);
+        }
+        Ok(())
     }
 
     fn compare(&self, peer: usize, other: &Header) -> Result<(), String> {
@@ -242,9 +282,49 @@ impl Launch {
     }
 }
 
+/// The room for data in the messages with which a launch begins.
+const ROOM: usize = MESSAGE_SIZE - Header::SIZE;
+
+/// Returns the number of bytes that are sent to a process and received from it.
+fn sizes(peer: usize, transfers: &[refcpu_gloo::Transfer<'_>]) -> (usize, usize) {
+    let with_peer = transfers.iter().filter(|transfer| transfer.peer == peer);
+    with_peer.fold((0, 0), |(sent, received), transfer| match &transfer.bytes {
+        refcpu_gloo::Bytes::Send(bytes) => (sent + bytes.len(), received),
+        refcpu_gloo::Bytes::Receive(bytes) => (sent, received + bytes.len()),
+    })
+}
+
+/// The transfers with a process that are part of the messages with which a launch begins, with their tags. Both processes put them
+/// in the order of the tags.
+#[derive(Default)]
+struct Short<'a> {
+    sent: Vec<(u64, &'a [u8])>,
+    received: Vec<(u64, &'a mut [u8])>,
+}
+
+impl Short<'_> {
+    fn write(&mut self, mut message: &mut [u8]) {
+        self.sent.sort_by_key(|(tag, _)| *tag);
+        for (_, bytes) in &self.sent {
+            let part;
+            (part, message) = message.split_at_mut(bytes.len());
+            part.copy_from_slice(bytes);
+        }
+    }
+
+    fn read(&mut self, mut message: &[u8]) {
+        self.received.sort_by_key(|(tag, _)| *tag);
+        for (_, bytes) in &mut self.received {
+            let part;
+            (part, message) = message.split_at(bytes.len());
+            bytes.copy_from_slice(part);
+        }
+    }
+}
+
 impl Transport for Launch {
     fn transfer(&self, transfers: &mut [exec::Transfer<'_>]) -> Result<(), RunError> {
-        let of_launch = |transfer: &mut exec::Transfer<'_>| hash(self.tag, &transfer.tag.to_le_bytes());
+        let of_launch = |transfer: &mut exec::Transfer<'_>| hash(self.tag, &transfer.tag.to_le_bytes()) >> 1;
         let mut list = Vec::with_capacity(transfers.len());
         for transfer in transfers {
             let tag = of_launch(transfer);
@@ -257,7 +337,7 @@ impl Transport for Launch {
         let outcome = if self.is_checked.swap(true, Ordering::Relaxed) {
             self.cluster.mesh.transfer(&mut list)
         } else {
-            self.transfer_first(&mut list)
+            self.transfer_first(list)
         };
         outcome.map_err(|error| {
             let kind = match error {
@@ -326,7 +406,7 @@ impl fmt::Display for Header {
 /// Returns the tag of a transfer between two devices. It differs from those of launches.
 fn tag_of(transfer: RemoteTransfer) -> u64 {
     let ids = [i64::from(transfer.from), i64::from(transfer.to), transfer.key];
-    ids.iter().fold(hash(0, b"transfer"), |tag, id| hash(tag, &id.to_le_bytes()))
+    ids.iter().fold(hash(0, b"transfer"), |tag, id| hash(tag, &id.to_le_bytes())) >> 1
 }
 
 /// Returns a hash that is the same on all processes (FNV-1a, 64 bits).

@@ -1,7 +1,8 @@
 //! The threads on which long programs run.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A job for a device's thread.
 type Job = Box<dyn FnOnce() + Send>;
@@ -14,18 +15,30 @@ type Job = Box<dyn FnOnce() + Send>;
 pub(crate) struct Executor {
     name: String,
     sender: Mutex<Option<Sender<Job>>>,
+    /// The number of jobs that have not ended.
+    unfinished: Arc<AtomicUsize>,
 }
 
 impl Executor {
     /// Creates an executor. `name` becomes the name of its thread.
     pub(crate) fn new(name: String) -> Self {
-        Self { name, sender: Mutex::new(None) }
+        Self { name, sender: Mutex::new(None), unfinished: Arc::default() }
+    }
+
+    /// Returns whether all jobs of the queue have ended. Their effects are visible to the caller then.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.unfinished.load(Ordering::Acquire) == 0
     }
 
     /// Adds a job to the queue.
     ///
     /// If no thread can be created, the job runs on the caller's thread.
     pub(crate) fn submit(&self, job: Job) {
+        let unfinished = Unfinished::add(&self.unfinished);
+        let job: Job = Box::new(move || {
+            job();
+            drop(unfinished);
+        });
         let mut sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
         if sender.is_none() {
             *sender = self.start();
@@ -47,6 +60,22 @@ impl Executor {
             .spawn(move || jobs.into_iter().for_each(run))
             .ok()
             .map(|_detached| sender)
+    }
+}
+
+/// One of the jobs that are counted as not ended. It also ends when the job panics.
+struct Unfinished(Arc<AtomicUsize>);
+
+impl Unfinished {
+    fn add(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -77,7 +106,6 @@ fn run(job: Job) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     #[test]
     fn jobs_run_in_the_order_of_submission() {
@@ -98,6 +126,20 @@ mod tests {
         executor.submit(Box::new(|| panic!("planted")));
         executor.submit(Box::new(move || sender.send(1).unwrap()));
         assert_eq!(results.recv(), Ok(1));
+    }
+
+    #[test]
+    fn an_executor_is_idle_when_its_jobs_have_ended_even_by_a_panic() {
+        let executor = Executor::new("test".into());
+        assert!(executor.is_idle());
+        let (sender, begin) = channel::<()>();
+        executor.submit(Box::new(move || begin.recv().unwrap()));
+        executor.submit(Box::new(|| panic!("planted")));
+        assert!(!executor.is_idle());
+        sender.send(()).unwrap();
+        while !executor.is_idle() {
+            std::thread::yield_now();
+        }
     }
 
     #[test]

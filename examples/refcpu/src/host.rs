@@ -1,6 +1,7 @@
 //! Adapts the host's callbacks and handlers to the interfaces of the engine.
 
 use crate::buffer::RefcpuBuffer;
+use crate::cluster::Spanning;
 use crate::config::PLATFORM_NAME;
 use crate::element_type::to_pjrt;
 use pjrt_plugin::ext::ffi::{Array, ArrayMut, Attribute, Call, Handler};
@@ -41,12 +42,18 @@ pub(crate) struct Host<'a> {
     execution: &'a ReadyExecution<RefcpuBuffer>,
     /// The number of partitions of each replica.
     partitions: usize,
+    /// The processes of the devices, if they are several.
+    spanning: Option<&'a Spanning>,
     failure: RefCell<Option<Error>>,
 }
 
 impl<'a> Host<'a> {
-    pub(crate) fn new(execution: &'a ReadyExecution<RefcpuBuffer>, partitions: usize) -> Self {
-        Self { execution, partitions, failure: RefCell::new(None) }
+    pub(crate) fn new(
+        execution: &'a ReadyExecution<RefcpuBuffer>,
+        partitions: usize,
+        spanning: Option<&'a Spanning>,
+    ) -> Self {
+        Self { execution, partitions, spanning, failure: RefCell::new(None) }
     }
 
     /// Takes the error of the host, with its code and payloads, that made an execution fail.
@@ -59,7 +66,8 @@ impl<'a> Host<'a> {
         if self.execution.devices().len() == 1 {
             return 0;
         }
-        process.replica * self.partitions + process.partition
+        let lane = process.replica * self.partitions + process.partition;
+        self.spanning.map_or(lane, |spanning| spanning.position(lane))
     }
 
     fn failed(&self, error: Error) -> RunError {
@@ -117,7 +125,6 @@ impl ForeignHandlers for Host<'_> {
                 .collect(),
             attributes: &call.attributes.iter().map(entry).collect::<Vec<_>>(),
             user_data: self.execution.user_data(),
-            // Ids of devices are indices, and all devices belong to this process.
             device_ordinal: self.execution.devices().get(self.device(process)).copied().unwrap_or(0),
             run_id: i64::from(self.execution.launch_id()),
         });

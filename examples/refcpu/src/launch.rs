@@ -49,7 +49,7 @@ impl Loaded {
     /// Loads a program. `processes` are the processes of its devices, and `own` is this one.
     ///
     /// # Errors
-    /// Returns UNIMPLEMENTED if the program runs on whole arrays and its devices belong to several processes.
+    /// Returns FAILED_PRECONDITION if the program was compiled for devices of one process, and its devices belong to several.
     pub(crate) fn new(
         executable: Arc<RefcpuExecutable>,
         assignment: DeviceAssignment,
@@ -66,11 +66,13 @@ impl Loaded {
             WhereToRun::Queue
         };
         let communicates = plan.lanes() > 1 && plan.lanes_communicate();
-        if !plan.lanes_are_devices() && processes.iter().any(|process| *process != own) {
-            return Err(Error::unimplemented(format!(
-                "the program '{}' is partitioned automatically and calls the host, which refcpu runs only on devices of one process",
+        let is_of_own = |process: &usize| *process == own;
+        if !plan.lanes_are_devices() && processes.iter().any(is_of_own) && !processes.iter().all(is_of_own) {
+            return Err(Error::failed_precondition(format!(
+                "the program '{}' was compiled for the devices of one process, and is loaded on devices of several",
                 executable.name()
-            )));
+            ))
+            .with_hint("compile it with a device assignment that contains the devices on which it will run"));
         }
         let spanning = Spanning::new(plan, own, processes);
         let memories = Arc::clone(memories);
@@ -221,7 +223,7 @@ fn outputs(
         whole(executable, inputs, ready, allocator)?
     };
     let mut reservations = loaded.reserve(ready.devices())?;
-    let host = Host::new(ready, partitions);
+    let host = Host::new(ready, partitions, loaded.spanning.as_ref());
     let transport: &dyn Transport = if let With::Launch(launch) = with { launch } else { &NoTransport };
     let options = RunOptions {
         host: Some(&host),

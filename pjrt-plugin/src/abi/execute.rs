@@ -121,12 +121,14 @@ pub(crate) fn loaded_executable_execute<C: PjrtClient>(
     let num_devices = input!(args.num_devices);
     let mut place = [0];
     let (places, id) = launch_devices(loaded, input!(args.execute_device), num_devices, &mut place)?;
+    if places.is_empty() {
+        // All devices of the program belong to other processes.
+        return Ok(());
+    }
     // SAFETY: the field is null or points to options for all devices of the launch, which live until the call returns.
     let options = unsafe { read_options(input!(args.options), num_devices) }?;
     let num_args = input!(args.num_args);
-    if num_args != loaded.executable.parameters.shapes.len() {
-        return Err(wrong_number(num_args, loaded.executable.parameters.shapes.len()));
-    }
+    check_number(num_args, loaded.executable.parameters.shapes.len())?;
     let num_outputs = loaded.executable.outputs.shapes.len();
     let (lists, output_lists) = read_lists(&args, num_args, num_outputs)?;
     let lease = options.rare.as_ref().and_then(|rare| Lease::new(&rare.callbacks));
@@ -212,6 +214,11 @@ unsafe fn write_events(events: *mut *mut PJRT_Event, num_devices: usize, event: 
             unsafe { events.add(device).write(event_to_raw(event.clone())) };
         }
     }
+}
+
+#[inline(always)]
+fn check_number(num_args: usize, expected: usize) -> Result<()> {
+    if num_args == expected { Ok(()) } else { Err(wrong_number(num_args, expected)) }
 }
 
 #[cold]

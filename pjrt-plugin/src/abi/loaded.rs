@@ -146,14 +146,12 @@ impl<C: PjrtClient> LoadedHandle<C> {
                 devices.push(index);
             }
         }
-        if devices.is_empty() {
-            return Err(Error::invalid_argument(format!(
-                "the device assignment {:?} does not have any local devices",
-                assignment.devices()
-            )));
-        }
+        // All devices of the program may belong to other processes. The host then loads it only to read what it returns.
+        let first = devices.first().copied();
         for kind in executable.parameters.memory_kinds.iter().chain(&executable.outputs.memory_kinds) {
-            client.memory_of(devices[0], kind.as_deref())?;
+            if let Some(first) = first {
+                client.memory_of(first, kind.as_deref())?;
+            }
         }
         let loaded = client.explain(client.client.load(&executable.executable, &assignment))?;
         let logical = |index: &usize| {
@@ -162,7 +160,7 @@ impl<C: PjrtClient> LoadedHandle<C> {
         };
         Ok(Self {
             client: client.share()?,
-            loaded: Guarded::new(device_lock(devices[0]), Some(Arc::new(loaded))),
+            loaded: Guarded::new(device_lock(first.unwrap_or_default()), Some(Arc::new(loaded))),
             portable: options.compile_portable_executable,
             device_ids: devices.iter().map(|index| client.devices[*index].id()).collect(),
             device_pointers: devices.iter().map(|index| client.device_pointer(*index)).collect(),

@@ -119,7 +119,7 @@ impl<'m> Partitioner<'m> {
     }
 
     /// Runs a function in a new region of an operation. The region returns the values that the function returns.
-    fn within_region(
+    pub(super) fn within_region(
         &mut self,
         op: OpId,
         inside: impl FnOnce(&mut Self) -> Result<Vec<ValueId>>,

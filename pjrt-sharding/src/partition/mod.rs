@@ -276,6 +276,7 @@ impl<'m> Partitioner<'m> {
             Op::Constant(o) => self.constant(op, o),
             Op::Rng(_) => self.random(op),
             Op::CustomCall(o) => self.custom_call(op, o),
+            Op::Send(_) | Op::Recv(_) => self.on_stated_partition(op),
             Op::FuncCall(o) => {
                 let why =
                     format!("the program calls @{}; calls must be inlined before partitioning", o.callee);

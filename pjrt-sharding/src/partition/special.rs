@@ -1,13 +1,15 @@
 //! Partitions operations without a sharding rule of the usual form: constants and iotas, random numbers, constraints and
 //! annotations.
 
-use super::{Part, Partitioner};
+use super::{Part, Partitioner, rank};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::mesh::with_partial;
 use crate::rule::{combiner, is_about_order};
-use crate::said::annotation;
-use pjrt_stablehlo::ir::{ElementType, Op, OpId, Operation, Reduction, TensorSharding, ops};
+use crate::said::{annotation, single_partition};
+use pjrt_stablehlo::ir::{
+    ComparisonDirection, ElementType, Op, OpId, Operation, Reduction, TensorSharding, Type, ValueId, ops,
+};
 
 /// The properties that partial results must share to be reduced in one operation.
 #[derive(PartialEq)]
@@ -138,8 +140,76 @@ impl<'m> Partitioner<'m> {
             }
             // The answer to `InspectSharding` is in [`Shardings`](crate::Shardings).
             "Sharding" | "InspectSharding" if same => self.unchanged(op),
+            _ => self.on_stated_partition(op),
+        }
+    }
+
+    /// Partitions an operation that calls the host or communicates with it: runs it on the one partition that the program states,
+    /// if it states one.
+    pub(super) fn on_stated_partition(&mut self, op: &'m Operation) -> Result<()> {
+        let stated = single_partition(self.module, op).filter(|one| *one < self.emit.devices.count());
+        let is_token = |value: &ValueId| self.function.body.ty(*value).is_token();
+        let token = op.operands.iter().copied().find(is_token);
+        let can_bind = |result: ValueId| self.dims(result).is_some() || is_token(&result) && token.is_some();
+        match stated {
+            Some(partition) if op.results.into_iter().all(can_bind) => {
+                self.on_one_partition(op, partition, token)
+            }
             _ => self.by_rule(op),
         }
+    }
+
+    /// Runs an operation on whole arrays, on one of the partitions that share the arrays: `partition` if it is among them, otherwise
+    /// the first one. It sends the results to the others. Operations run in the order of the program, so a token that the operation
+    /// returns is `token`, which is one of its operands.
+    fn on_one_partition(
+        &mut self,
+        op: &'m Operation,
+        partition: usize,
+        token: Option<ValueId>,
+    ) -> Result<()> {
+        let mut groups = self.emit.devices.sharing();
+        for group in &mut groups {
+            if let Some(position) = group.iter().position(|member| *member == partition) {
+                group.swap(0, position);
+            }
+        }
+        let operands = op.operands.iter().map(|value| self.whole(*value)).collect::<Result<Vec<_>>>()?;
+        let mut runs = vec![0; self.emit.devices.count()];
+        groups.iter().for_each(|group| runs[group[0]] = 1);
+        let number = self.emit.of_partition(&runs);
+        let runs = self.emit.builder.compare_with(ComparisonDirection::Ne, number, 0.0);
+        let types: Vec<Type> = op.results.map(|result| self.function.body.ty(result).clone()).collect();
+        let arrays: Vec<Type> = types.iter().filter(|ty| !ty.is_token()).cloned().collect();
+        let branches = self.emit.builder.add_op(Op::If(ops::If {}), &[runs], arrays.clone());
+        self.within_region(branches, |this| {
+            let results = this.copy(op, op.kind.clone(), &operands, types.clone())?;
+            Ok(results
+                .into_iter()
+                .zip(&types)
+                .filter(|(_, ty)| !ty.is_token())
+                .map(|(value, _)| value)
+                .collect())
+        })?;
+        self.within_region(branches, |this| {
+            let zeros = |ty: &Type| ty.as_tensor().cloned().map(|ty| this.emit.builder.zeros(ty));
+            Ok(arrays.iter().filter_map(zeros).collect())
+        })?;
+        let mut received = self.emit.builder.all_results(branches).into_iter();
+        let mut parts = Vec::with_capacity(types.len());
+        for ty in &types {
+            let array = if ty.is_token() { None } else { received.next() };
+            parts.push(match (array, token) {
+                (Some(value), _) => {
+                    let layout = Layout::whole(rank(ty));
+                    Part { value: self.emit.collective_broadcast(value, &groups), layout }
+                }
+                (None, Some(token)) => self.part(token)?,
+                (None, None) => return Err(Error::internal("an operation returns a token but has none")),
+            });
+        }
+        self.bind(op, parts);
+        Ok(())
     }
 
     /// Partitions an iota: adds the index at which a partition's part begins.
@@ -188,14 +258,7 @@ impl<'m> Partitioner<'m> {
     /// the others.
     pub(super) fn random(&mut self, op: &'m Operation) -> Result<()> {
         let values = self.on_whole_arrays(op)?;
-        let devices = &self.emit.devices;
-        let mut groups: Vec<Vec<usize>> = vec![];
-        for (partition, array) in devices.array.iter().enumerate() {
-            match groups.iter_mut().find(|group| devices.array[group[0]] == *array) {
-                Some(group) => group.push(partition),
-                None => groups.push(vec![partition]),
-            }
-        }
+        let groups = self.emit.devices.sharing();
         if groups[0].len() > 1 {
             let value = self.emit.collective_broadcast(values[0], &groups);
             self.bind(op, [Part { value, layout: self.part(op.result())?.layout }]);

@@ -198,10 +198,11 @@ fn runs_in_parts(module: &Module, options: &CompileOptions, shardings: &Sharding
     };
     let wanted = match options.parts {
         Parts::Never => false,
-        Parts::WhereNeeded => is_unreduced() || is_manual(),
+        // On whole arrays, the host is called once for all partitions.
+        Parts::WhereNeeded => (is_unreduced() || is_manual()) && !calls_the_host(module, options),
         Parts::Always => true,
     };
-    wanted && is_split(options) && !calls_the_host(module, options)
+    wanted && is_split(options)
 }
 
 /// Partitions the program and compiles the program of one partition.

@@ -13,9 +13,13 @@ use crate::graph::{CollectiveKind, Groups};
 use crate::plan::{CollectiveStep, Program, Step};
 use crate::storage::Array;
 use crate::trace;
+use std::ops::Range;
 
 /// The size in bytes from which on an all-reduce is divided among the nodes.
 const LARGE: usize = 64 << 10;
+
+/// The size in bytes of the pieces of an array that follow one another.
+const PIPELINED: usize = 16 << 20;
 
 /// Runs the lanes of this node to the end.
 pub(super) fn drive(program: &Program, lanes: &mut [Lane], places: &Places<'_>, cx: &Cx<'_>) -> Result<()> {
@@ -219,34 +223,82 @@ impl Meeting<'_> {
         Ok(results)
     }
 
-    /// Executes an all-reduce. Each node of a group reduces one part of the array, and sends it to the other nodes.
+    /// Executes an all-reduce. Each node of a group reduces one part of the array, and sends it to the other nodes. The pieces of the
+    /// parts follow one another: while one is reduced, the operands of the next one and the sums of the previous one are on the way.
     fn all_reduced(&self, operands: &[Option<Array>]) -> Result<ByLane<Array>> {
         let groups = self.groups()?;
-        let mut parts = Vec::with_capacity(groups.len());
+        let mut all = Vec::with_capacity(groups.len());
         for group in &groups {
-            parts.push(Parts::new(self, group, operands)?);
+            all.push(Divided::new(self, group, operands)?);
         }
-        let mut transfers = Vec::new();
-        for (group, parts) in groups.iter().zip(&mut parts) {
-            parts.exchange_operands(self, group, operands, &mut transfers);
+        let pieces = self.step.read.byte_len().div_ceil(PIPELINED);
+        for step in 0..pieces + 2 {
+            let arriving = if step < pieces {
+                all.iter().map(|divided| divided.room(self, step, pieces)).collect::<Result<Vec<_>>>()?
+            } else {
+                Vec::new()
+            };
+            let arriving = self.advance(&mut all, arriving, (step, pieces))?;
+            for (i, divided) in all.iter_mut().enumerate() {
+                divided.members = arriving.get(i).cloned().unwrap_or_default();
+            }
         }
-        self.transfer(transfers)?;
-        let mut sums = Vec::with_capacity(groups.len());
-        for parts in &parts {
-            sums.push((parts.sum(self)?, self.allocate(&self.step.write.dims)?));
-        }
-        let mut transfers = Vec::new();
-        for ((sum, result), (group, parts)) in sums.iter_mut().zip(groups.iter().zip(&parts)) {
-            parts.exchange_sums(self, group[0], sum, result, &mut transfers);
-        }
-        self.transfer(transfers)?;
         let mut results: ByLane<Array> = vec![None; operands.len()];
-        for (group, (_, sum)) in groups.iter().zip(sums) {
+        for (group, divided) in groups.iter().zip(all) {
             for lane in group {
-                results[*lane] = Some(sum.clone());
+                results[*lane] = Some(divided.result.clone());
             }
         }
         Ok(results)
+    }
+
+    /// Does the steps of three pieces at the same time: receives the operands of one into `arriving`, reduces one, and exchanges the
+    /// sums of one. Returns the operands.
+    fn advance(
+        &self,
+        all: &mut [Divided<'_>],
+        mut arriving: Vec<Vec<Array>>,
+        (step, pieces): (usize, usize),
+    ) -> Result<Vec<Vec<Array>>> {
+        let mut sums = Vec::with_capacity(all.len());
+        {
+            let mut transfers = Vec::new();
+            let mut reductions = Vec::with_capacity(all.len());
+            for (divided, arriving) in all.iter_mut().zip(&mut arriving) {
+                divided.exchange_operands(self, (step, pieces), arriving, &mut transfers);
+            }
+            for divided in all.iter_mut() {
+                let Divided { parts, group, members, sum, result, .. } = divided;
+                reductions.push(&*members);
+                if let (Some(sum), Some(piece)) = (sum, step.checked_sub(2)) {
+                    parts.exchange_sums(self, group[0], (piece, pieces), sum, result, &mut transfers);
+                }
+            }
+            let transport = self.places.nodes.transport;
+            let mut reduce = || {
+                for members in reductions.iter().filter(|members| !members.is_empty()) {
+                    sums.push(reduced(self.step, &members.iter().collect::<Vec<_>>(), self.cx)?);
+                }
+                Ok(())
+            };
+            if transfers.is_empty() && step > 0 {
+                reduce()?;
+            } else if reductions.iter().all(|members| members.is_empty()) {
+                transport.transfer(&mut transfers)?;
+            } else {
+                std::thread::scope(|threads| {
+                    let transfer = threads.spawn(|| transport.transfer(&mut transfers));
+                    let reduced = reduce();
+                    let ended = transfer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                    ended.and(reduced)
+                })?;
+            }
+        }
+        let mut sums = sums.into_iter();
+        for divided in all {
+            divided.sum = sums.next();
+        }
+        Ok(arriving)
     }
 
     /// Passes each operand to the target of its lane. A lane that is no target has no result.
@@ -286,6 +338,72 @@ impl Meeting<'_> {
     }
 }
 
+/// The state of an all-reduce in a group.
+struct Divided<'a> {
+    parts: Parts,
+    group: &'a [usize],
+    operands: &'a [Option<Array>],
+    /// The operands of all members of which a piece has arrived, and is not reduced yet.
+    members: Vec<Array>,
+    /// The sum of a piece that has been reduced, and is not exchanged yet.
+    sum: Option<Array>,
+    result: Array,
+}
+
+impl<'a> Divided<'a> {
+    fn new(meeting: &Meeting<'_>, group: &'a [usize], operands: &'a [Option<Array>]) -> Result<Self> {
+        let nodes = meeting.nodes(group);
+        let own = nodes.iter().position(|node| *node == meeting.places.nodes.own).unwrap_or_default();
+        let len = meeting.step.read.dims.iter().product();
+        let result = meeting.allocate(&meeting.step.write.dims)?;
+        Ok(Self { parts: Parts { nodes, own, len }, group, operands, members: Vec::new(), sum: None, result })
+    }
+
+    /// Returns memory for a piece of this node's part of all operands. Those of this node are there.
+    fn room(&self, meeting: &Meeting<'_>, piece: usize, pieces: usize) -> Result<Vec<Array>> {
+        let range = self.parts.piece(self.parts.own, piece, pieces);
+        let size = meeting.step.read.dtype.size();
+        let member = |lane: &usize| match &self.operands[*lane] {
+            Some(operand) => {
+                let bytes = &operand.bytes().expect("dense")[range.start * size..range.end * size];
+                let allocator = &meeting.cx.runtime.allocator;
+                Ok(Array::from_bytes(allocator, operand.dtype(), &[range.len()], bytes)?)
+            }
+            None => meeting.allocate(&[range.len()]),
+        };
+        self.group.iter().map(member).collect()
+    }
+
+    /// Sends to each other node a piece of its part of the operands of this one, and receives the operands of the others.
+    fn exchange_operands<'b>(
+        &self,
+        meeting: &Meeting<'_>,
+        (piece, pieces): (usize, usize),
+        arriving: &'b mut [Array],
+        transfers: &mut Vec<Transfer<'b>>,
+    ) where
+        'a: 'b,
+    {
+        let size = meeting.step.read.dtype.size();
+        let tag = |lane: usize, node: usize| mix(meeting.tag(1, lane, node) ^ piece as u64);
+        let parts = &self.parts;
+        for (position, node) in parts.nodes.iter().enumerate().filter(|(position, _)| *position != parts.own)
+        {
+            let range = parts.piece(position, piece, pieces);
+            for lane in self.group {
+                let Some(operand) = &self.operands[*lane] else { continue };
+                let bytes = &operand.bytes().expect("dense")[range.start * size..range.end * size];
+                transfers.push(Transfer { node: *node, tag: tag(*lane, *node), bytes: Bytes::Send(bytes) });
+            }
+        }
+        for (lane, array) in self.group.iter().zip(arriving).filter(|(lane, _)| !meeting.is_own(**lane)) {
+            let bytes = Bytes::Receive(array.bytes_mut().expect("a new array has one holder"));
+            let tag = tag(*lane, meeting.places.nodes.own);
+            transfers.push(Transfer { node: meeting.node(*lane), tag, bytes });
+        }
+    }
+}
+
 /// The division of an all-reduce among the nodes of a group.
 struct Parts {
     nodes: Vec<usize>,
@@ -293,73 +411,23 @@ struct Parts {
     own: usize,
     /// The number of elements of the array.
     len: usize,
-    /// The operands of all members, of which only this node's part is here.
-    members: Vec<Array>,
 }
 
 impl Parts {
-    fn new(meeting: &Meeting<'_>, group: &[usize], operands: &[Option<Array>]) -> Result<Self> {
-        let nodes = meeting.nodes(group);
-        let own = nodes.iter().position(|node| *node == meeting.places.nodes.own).unwrap_or_default();
-        let len = meeting.step.read.dims.iter().product();
-        let mut parts = Self { nodes, own, len, members: Vec::with_capacity(group.len()) };
-        let range = parts.range(own);
-        let size = meeting.step.read.dtype.size();
-        for lane in group {
-            let member = match &operands[*lane] {
-                Some(operand) => {
-                    let bytes = &operand.bytes().expect("dense")[range.start * size..range.end * size];
-                    let allocator = &meeting.cx.runtime.allocator;
-                    Array::from_bytes(allocator, operand.dtype(), &[range.len()], bytes)?
-                }
-                None => meeting.allocate(&[range.len()])?,
-            };
-            parts.members.push(member);
-        }
-        Ok(parts)
-    }
-
-    /// Returns the elements of the part that the node at a position reduces.
-    fn range(&self, position: usize) -> std::ops::Range<usize> {
+    /// Returns the elements of a piece of the part that the node at a position reduces.
+    fn piece(&self, position: usize, piece: usize, pieces: usize) -> Range<usize> {
         let begin = |position: usize| self.len * position / self.nodes.len();
-        begin(position)..begin(position + 1)
+        let (start, len) = (begin(position), begin(position + 1) - begin(position));
+        start + len * piece / pieces..start + len * (piece + 1) / pieces
     }
 
-    /// Sends to each other node its part of the operands of this one, and receives the operands of the others.
-    fn exchange_operands<'a>(
-        &'a mut self,
-        meeting: &Meeting<'_>,
-        group: &[usize],
-        operands: &'a [Option<Array>],
-        transfers: &mut Vec<Transfer<'a>>,
-    ) {
-        let size = meeting.step.read.dtype.size();
-        for (position, node) in self.nodes.iter().enumerate().filter(|(position, _)| *position != self.own) {
-            let range = self.range(position);
-            for lane in group {
-                let Some(operand) = &operands[*lane] else { continue };
-                let bytes = &operand.bytes().expect("dense")[range.start * size..range.end * size];
-                let tag = meeting.tag(1, *lane, *node);
-                transfers.push(Transfer { node: *node, tag, bytes: Bytes::Send(bytes) });
-            }
-        }
-        for (lane, array) in group.iter().zip(&mut self.members).filter(|(lane, _)| !meeting.is_own(**lane)) {
-            let tag = meeting.tag(1, *lane, meeting.places.nodes.own);
-            let bytes = Bytes::Receive(array.bytes_mut().expect("a new array has one holder"));
-            transfers.push(Transfer { node: meeting.node(*lane), tag, bytes });
-        }
-    }
-
-    /// Reduces this node's part.
-    fn sum(&self, meeting: &Meeting<'_>) -> Result<Array> {
-        reduced(meeting.step, &self.members.iter().collect::<Vec<_>>(), meeting.cx)
-    }
-
-    /// Sends this node's sum to all others, and receives theirs into the result. `first` is the first lane of the group.
+    /// Sends the sum of a piece of this node's part to all others, and receives theirs into the result. `first` is the first lane of
+    /// the group.
     fn exchange_sums<'a>(
         &self,
         meeting: &Meeting<'_>,
         first: usize,
+        (piece, pieces): (usize, usize),
         sum: &'a Array,
         result: &'a mut Array,
         transfers: &mut Vec<Transfer<'a>>,
@@ -367,15 +435,19 @@ impl Parts {
         let size = meeting.step.read.dtype.size();
         let sum = sum.bytes().expect("dense");
         let mut rest = result.bytes_mut().expect("a new array has one holder");
+        let mut end = 0;
         for (position, node) in self.nodes.iter().enumerate() {
+            let range = self.piece(position, piece, pieces);
             let part;
-            (part, rest) = rest.split_at_mut(self.range(position).len() * size);
+            (_, rest) = rest.split_at_mut((range.start - end) * size);
+            (part, rest) = rest.split_at_mut(range.len() * size);
+            end = range.end;
             if position == self.own {
                 part.copy_from_slice(sum);
                 continue;
             }
             // Two nodes can have several groups in common; the first lane distinguishes them.
-            let tag = |from: usize, to: usize| meeting.tag(2 + first as u64, from, to);
+            let tag = |from: usize, to: usize| mix(meeting.tag(2 + first as u64, from, to) ^ piece as u64);
             let own = self.nodes[self.own];
             transfers.push(Transfer { node: *node, tag: tag(own, *node), bytes: Bytes::Send(sum) });
             transfers.push(Transfer { node: *node, tag: tag(*node, own), bytes: Bytes::Receive(part) });

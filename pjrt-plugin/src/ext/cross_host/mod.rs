@@ -1,6 +1,7 @@
 //! The CrossHostTransfers extension, which sends buffers from one client to another.
 
 mod mailbox;
+mod store;
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -33,6 +34,7 @@ use crate::core::host_memory::HostPointer;
 use crate::core::panic_guard;
 use crate::core::storage::{BufferState, Held, StoragePromise};
 use crate::device::DeviceId;
+use crate::distributed::Processes;
 use crate::error::{Error, Result};
 use crate::host_buffer::{CopyToHost, HostBuffer};
 use crate::shape::Shape;
@@ -42,21 +44,32 @@ use crate::shape::Shape;
 ///
 /// Between clients of one process, the SDK does it: `impl CrossHostTransfers for MyClient {}`. A buffer that is not received
 /// occupies memory until the process ends. Hosts assume that a plugin with this extension supports copies between all processes,
-/// so a client with [`MULTI_PROCESS`](PjrtClient::MULTI_PROCESS) implements the two methods with its transport. The older
-/// functions of the extension, with descriptors, work only within a process.
+/// so a client with [`MULTI_PROCESS`](PjrtClient::MULTI_PROCESS) implements the methods: either the second and the third one with its
+/// transport, or only the first one. The older functions of the extension, with descriptors, work only within a process.
 pub trait CrossHostTransfers: PjrtClient {
+    /// Returns the processes whose key-value store carries the arrays ([`Processes::send`]), if the client has no transport. This is
+    /// for small arrays, because the store keeps them.
+    fn store_of_processes(&self) -> Option<&Processes> {
+        None
+    }
+
     /// Sends an array to another process, where the client receives it with the same transfer, and calls `done`. The bytes are
-    /// dense and row-major. If they are an error, the receiver must fail too. The default returns UNIMPLEMENTED.
+    /// dense and row-major. If they are an error, the receiver must fail too. The default uses
+    /// [`store_of_processes`](Self::store_of_processes), and returns UNIMPLEMENTED without it.
     fn send_to_process(&self, transfer: RemoteTransfer, bytes: Result<Vec<u8>>, done: Sent) {
-        drop(bytes);
-        done(Err(no_transport::<Self>(transfer)));
+        match self.store_of_processes() {
+            Some(processes) => done(store::send(self, processes, transfer, bytes)),
+            None => done(Err(no_transport::<Self>(transfer))),
+        }
     }
 
     /// Receives an array of `size` bytes from another process, and passes it to `done`. The call does not wait for the array. The
-    /// default returns UNIMPLEMENTED.
+    /// default uses [`store_of_processes`](Self::store_of_processes), and returns UNIMPLEMENTED without it.
     fn receive_from_process(&self, transfer: RemoteTransfer, size: usize, done: Received) {
-        let _ = size;
-        done(Err(no_transport::<Self>(transfer)));
+        match self.store_of_processes() {
+            Some(processes) => store::receive(self, processes, transfer, size, done),
+            None => done(Err(no_transport::<Self>(transfer))),
+        }
     }
 }
 

@@ -5,15 +5,16 @@ use pjrt_sharding::FindPartitioner;
 use std::sync::Arc;
 
 /// The choice of whether a program for whole arrays on several partitions runs in parts, one on each partition, or once on
-/// whole arrays. A program that calls the host always runs on whole arrays, so that it calls the host once.
+/// whole arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parts {
     /// All programs run on whole arrays.
     Never,
     /// A program runs in parts if partitions hold different data: partial results as parameters or results, or values in manual
-    /// computations. Results that the program declares as replicated may then differ between partitions.
+    /// computations. Results that the program declares as replicated may then differ between partitions. A program that calls the
+    /// host runs on whole arrays, so that a call that all partitions share happens once.
     WhereNeeded,
-    /// All programs run in parts.
+    /// All programs run in parts. Each partition calls the host, except where the program states one partition for a call.
     Always,
 }
 
