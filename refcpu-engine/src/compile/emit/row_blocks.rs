@@ -2,6 +2,7 @@
 
 use super::assign::lives;
 use super::emitter::{Buffer, Emitter};
+use super::row_op::{RowOp, row_op};
 use crate::graph::ops::Reduce;
 use crate::graph::{Op, Reducer};
 use crate::plan::{Call, Home, Kernel, RowBlocks, Step};
@@ -146,11 +147,11 @@ struct OnRows<'a> {
     kernel: RowKernel<'a>,
 }
 
-#[derive(Clone, Copy)]
 enum RowKernel<'a> {
     Region(&'a Region),
     /// A reduction of this many runs of this length in each row.
     Reduce(&'a Reducer, usize, usize),
+    Op(RowOp),
 }
 
 /// Returns a call as one on rows.
@@ -160,12 +161,20 @@ fn on_rows(call: &Call, rows: usize) -> Option<OnRows<'_>> {
             let accesses = region.row_accesses(rows)?;
             Some(OnRows { accesses, kernel: RowKernel::Region(region) })
         }
-        Kernel::Op(Op::Reduce(reduce)) => {
+        Kernel::Op(Op::Reduce(reduce)) if reduce_on_rows(reduce, &call.reads[0]).is_some() => {
             let (kept, length) = reduce_on_rows(reduce, &call.reads[0])?;
             let runs = kept.checked_div(rows).filter(|runs| runs * rows == kept)?;
             let kernel = RowKernel::Reduce(&reduce.reducer, runs, length);
             let x = RowAccess { stride: runs * length, end: runs * length };
             Some(OnRows { accesses: vec![x, RowAccess { stride: 0, end: 1 }], kernel })
+        }
+        Kernel::Op(op) => {
+            let row = row_op(op, call, rows)?;
+            let access = |dims: &Option<Box<[usize]>>| {
+                let stride = dims.as_ref().map_or(0, |dims| dims.iter().product());
+                RowAccess { stride, end: stride }
+            };
+            Some(OnRows { accesses: row.reads.iter().map(access).collect(), kernel: RowKernel::Op(row) })
         }
         _ => None,
     }
@@ -304,6 +313,11 @@ impl<'a> Group<'a> {
     }
 }
 
+/// Returns the dimensions of a number of rows.
+fn with_count(count: usize, row: &[usize]) -> Vec<usize> {
+    std::iter::once(count).chain(row.iter().copied()).collect()
+}
+
 fn estimated_ns(call: &Call) -> f64 {
     match &call.kernel {
         Kernel::Region(region) => region.estimated_ns(),
@@ -316,7 +330,7 @@ impl Member<'_> {
     fn on_block(&self, rows: usize, count: usize, slot: &dyn Fn(usize) -> u32) -> Option<Call> {
         let view = |part: usize, old: &View, dims: &[usize]| View::new(slot(part), 0, old.dtype, dims);
         let old = self.reads.iter().zip(&self.call.reads);
-        let (kernel, reads) = match self.kernel {
+        let (kernel, reads) = match &self.kernel {
             RowKernel::Region(region) => {
                 let block = region.row_block(rows, count)?;
                 let reads = old.enumerate().map(|(k, (part, old))| view(*part, old, &[block.input_len(k)]));
@@ -324,10 +338,21 @@ impl Member<'_> {
                 (Kernel::Region(Box::new(block)), reads)
             }
             RowKernel::Reduce(reducer, runs, length) => {
-                let reduce = Reduce { dims: vec![1], reducer: reducer.clone() };
-                let dims: [&[usize]; 2] = [&[count * runs, length], &[]];
+                let reduce = Reduce { dims: vec![1], reducer: (*reducer).clone() };
+                let dims: [&[usize]; 2] = [&[count * runs, *length], &[]];
                 let reads = old.zip(dims).map(|((part, old), dims)| view(*part, old, dims)).collect();
                 (Kernel::Op(Op::Reduce(reduce)), reads)
+            }
+            RowKernel::Op(row) => {
+                let dims = |row: &Option<Box<[usize]>>| {
+                    row.as_ref().map(|row| with_count(count, row)).unwrap_or_default()
+                };
+                let reads =
+                    old.zip(&row.reads).map(|((part, old), row)| view(*part, old, &dims(row))).collect();
+                let old = self.writes.iter().zip(&self.call.writes).zip(&row.writes);
+                let writes =
+                    old.map(|((part, old), row)| view(*part, old, &with_count(count, row))).collect();
+                return Some(Call { kernel: Kernel::Op(row.op.clone()), reads, writes });
             }
         };
         let of_rows = |old: &View| old.dims.iter().product::<usize>() / rows * count;
