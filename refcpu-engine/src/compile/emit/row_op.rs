@@ -39,7 +39,7 @@ fn independent(op: &Op, x: &View, y: &View) -> usize {
         |is_kept: &dyn Fn(usize) -> bool| (0..x.dims.len()).find(|d| !is_kept(*d)).unwrap_or(x.dims.len());
     match op {
         Op::Reverse(ops::Reverse { dims }) => first(&|d| !dims.contains(&d)),
-        Op::Concatenate(ops::Concatenate { dim }) => *dim,
+        Op::Concatenate(ops::Concatenate { dim, .. }) => *dim,
         Op::Slice(ops::Slice { start, stride }) => {
             first(&|d| start[d] == 0 && stride[d] == 1 && x.dims[d] == y.dims[d])
         }
@@ -59,7 +59,9 @@ fn with_leading(op: &Op, removed: usize) -> Op {
     let shifted = |dims: &[usize]| dims.iter().map(|d| d - removed).collect::<Vec<_>>();
     match op {
         Op::Reverse(ops::Reverse { dims }) => Op::Reverse(ops::Reverse { dims: shifted(dims) }),
-        Op::Concatenate(ops::Concatenate { dim }) => Op::Concatenate(ops::Concatenate { dim: dim - removed }),
+        Op::Concatenate(ops::Concatenate { dim, parts }) => {
+            Op::Concatenate(ops::Concatenate { dim: dim - removed, parts: parts.clone() })
+        }
         Op::Slice(ops::Slice { start, stride }) => {
             Op::Slice(ops::Slice { start: start[removed..].to_vec(), stride: stride[removed..].to_vec() })
         }
