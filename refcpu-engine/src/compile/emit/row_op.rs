@@ -17,7 +17,7 @@ pub(super) struct RowOp {
 /// Returns the operation of a call on blocks of rows, where `rows` is the number of points of the leading dimensions; `None` if
 /// rows depend on each other, or no leading dimensions have this number of points.
 pub(super) fn row_op(op: &Op, call: &Call, rows: usize) -> Option<RowOp> {
-    let (x, y) = (&call.reads[0], &call.writes[0]);
+    let (x, y) = (call.reads.first()?, call.writes.first()?);
     let leading = (1..=x.dims.len()).find(|k| x.dims[..*k].iter().product::<usize>() == rows)?;
     if leading > independent(op, x, y) || y.dims.get(..leading) != Some(&x.dims[..leading]) {
         return None;
