@@ -72,21 +72,56 @@ impl Program {
         self.values.push((name, kind));
     }
 
+    /// Moves the elements of an array along a dimension: rotates them, or moves them and fills the gap.
+    fn movement(&mut self) {
+        let Some(x) = self.of(Kind::Whole) else { return };
+        let (dim, whole) = (self.r.below(self.dims.len()), self.ty(Kind::Whole));
+        let by = self.r.below(self.dims[dim].min(9));
+        if self.r.below(3) == 0 {
+            let edges = |sign: isize| {
+                let along = |d| if d == dim { sign * by as isize } else { 0 };
+                (0..self.dims.len()).map(along).map(|n| n.to_string()).collect::<Vec<_>>().join(", ")
+            };
+            let (low, high, none) = (edges(1), edges(-1), vec!["0"; self.dims.len()].join(", "));
+            let operands = format!("{x}, %zero, low = [{low}], high = [{high}], interior = [{none}]");
+            return self
+                .add(Kind::Whole, &format!("stablehlo.pad {operands} : ({whole}, tensor<i32>) -> {whole}"));
+        }
+        let (mut names, mut types) = (vec![], vec![]);
+        for part in [self.dims[dim] - by..self.dims[dim], 0..self.dims[dim] - by] {
+            let range = |(d, size): (usize, &usize)| {
+                if d == dim { format!("{}:{}", part.start, part.end) } else { format!("0:{size}") }
+            };
+            let ranges = self.dims.iter().enumerate().map(range).collect::<Vec<_>>().join(", ");
+            let size = |(d, size): (usize, &usize)| if d == dim { part.len() } else { *size };
+            let sizes: String = self.dims.iter().enumerate().map(size).map(|n| format!("{n}x")).collect();
+            let (name, ty) = (format!("%s{}", self.text.len()), format!("tensor<{sizes}i32>"));
+            writeln!(self.text, "  {name} = stablehlo.slice {x} [{ranges}] : ({whole}) -> {ty}").unwrap();
+            names.push(name);
+            types.push(ty);
+        }
+        let (names, types) = (names.join(", "), types.join(", "));
+        self.add(Kind::Whole, &format!("stablehlo.concatenate {names}, dim = {dim} : ({types}) -> {whole}"));
+    }
+
     /// Adds a random operation, if its operands exist.
     fn operation(&mut self) -> Option<()> {
         let last = self.dims.len() - 1;
         let leading = (0..last).map(|d| d.to_string()).collect::<Vec<_>>().join(", ");
         let whole = self.ty(Kind::Whole);
-        match self.r.below(10) {
+        match self.r.below(12) {
             0 | 1 => {
-                let (x, ty, reduced) = (self.of(Kind::Whole)?, whole, self.ty(Kind::Leading));
+                let kind = self.r.choose(&[Kind::Leading, Kind::Leading, Kind::Last]);
+                let (x, ty, reduced) = (self.of(Kind::Whole)?, whole, self.ty(kind));
+                let dims = if kind == Kind::Leading { last.to_string() } else { leading };
                 let (op, initial) = self.r.choose(&[("add", "%zero"), ("maximum", "%low")]);
                 let text = format!(
-                    "stablehlo.reduce({x} init: {initial}) applies stablehlo.{op} across dimensions = [{last}] \
+                    "stablehlo.reduce({x} init: {initial}) applies stablehlo.{op} across dimensions = [{dims}] \
                      : ({ty}, tensor<i32>) -> {reduced}"
                 );
-                self.add(Kind::Leading, &text);
+                self.add(kind, &text);
             }
+            10 => self.movement(),
             2 | 3 => {
                 let kind = self.r.choose(&[Kind::Leading, Kind::Leading, Kind::Last]);
                 let (x, ty) = (self.of(kind)?, self.ty(kind));

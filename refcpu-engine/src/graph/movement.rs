@@ -4,6 +4,7 @@ use super::Shape;
 use super::check::{Check, counts, need, need_dims, same, same_type};
 use super::operation::{Cost, Device, Execution, Operation};
 use refcpu_kernels::{Dst, Src, copy};
+use std::ops::Range;
 
 /// The coordinates of each element along a dimension.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -193,17 +194,20 @@ impl Operation for Pad {
     }
 }
 
-/// Concatenates the operands along a dimension.
+/// Concatenates parts of the operands along a dimension.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Concatenate {
     /// The dimension.
     pub dim: usize,
+    /// For each operand, the indices along the dimension that the result contains.
+    pub parts: Vec<Range<usize>>,
 }
 
 impl Operation for Concatenate {
     fn verify(&self, x: &[&Shape], y: &[&Shape]) -> Check {
         need(!x.is_empty() && y.len() == 1, "there are no operands, or more than one result")?;
         need(self.dim < y[0].rank(), "the dimension is not less than the rank")?;
+        need(self.parts.len() == x.len(), "the number of parts is not that of the operands")?;
         let alike = |s: &&Shape| {
             s.dtype == y[0].dtype
                 && s.rank() == y[0].rank()
@@ -213,14 +217,17 @@ impl Operation for Concatenate {
             x.iter().all(alike),
             "the operands differ in element type, rank, or a dimension other than the concatenated one",
         )?;
-        let total = x.iter().try_fold(0usize, |n, s| n.checked_add(s.dims[self.dim]));
+        let inside =
+            |(part, s): (&Range<usize>, &&Shape)| part.start <= part.end && part.end <= s.dims[self.dim];
+        need(self.parts.iter().zip(x).all(inside), "a part exceeds its operand")?;
+        let total = self.parts.iter().try_fold(0usize, |n, part| n.checked_add(part.len()));
         need(
             total == Some(y[0].dims[self.dim]),
-            "the concatenated dimension of the result is not the sum of those of the operands",
+            "the concatenated dimension of the result is not the sum of the sizes of the parts",
         )
     }
 
     fn run(&self, device: &Device<'_>, r: &[Src<'_>], w: &mut [Dst<'_>]) {
-        copy::concatenate(device.pool, r, w[0].reborrow(), self.dim);
+        copy::concatenate_parts(device.pool, r, &self.parts, w[0].reborrow(), self.dim);
     }
 }

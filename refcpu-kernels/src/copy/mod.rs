@@ -9,6 +9,7 @@ pub(crate) mod transpose;
 use crate::few::Few;
 use crate::view::SyncPtr;
 use crate::{Dst, Pool, Src};
+use std::ops::Range;
 pub(crate) use strided::{Loop, Nest, Prepared, copy_nest};
 
 /// Returns row-major strides, in elements.
@@ -301,34 +302,54 @@ pub fn pad(
 ///
 /// # Panics
 /// Panics if the dimension does not exist, or if the shapes or types do not match.
-pub fn concatenate(pool: &Pool, inputs: &[Src<'_>], mut out: Dst<'_>, dim: usize) {
+pub fn concatenate(pool: &Pool, inputs: &[Src<'_>], out: Dst<'_>, dim: usize) {
+    let parts: Vec<_> = inputs.iter().map(|input| 0..input.dims().get(dim).copied().unwrap_or(0)).collect();
+    concatenate_parts(pool, inputs, &parts, out, dim);
+}
+
+/// Concatenates parts of `inputs` along `dim`. `parts` are the indices along `dim` that `out` contains.
+///
+/// # Panics
+/// Panics if the dimension does not exist, if a part exceeds its input, or if the shapes or types do not match.
+pub fn concatenate_parts(
+    pool: &Pool,
+    inputs: &[Src<'_>],
+    parts: &[Range<usize>],
+    mut out: Dst<'_>,
+    dim: usize,
+) {
     let rank = out.dims().len();
     assert!(dim < rank, "concatenate: {dim} is not a dimension of {:?}", out.dims());
     let to = strides_of(out.dims());
     let mut offset = 0usize;
-    for input in inputs {
+    assert_eq!(inputs.len(), parts.len(), "concatenate: each input must have a part");
+    for (input, part) in inputs.iter().zip(parts) {
         check_same_type("concatenate", input, &out);
         let fits = input.dims().len() == rank
             && (0..rank).all(|d| d == dim || input.dims()[d] == out.dims()[d])
-            && offset.checked_add(input.dims()[dim]).is_some_and(|end| end <= out.dims()[dim]);
+            && part.start <= part.end
+            && part.end <= input.dims()[dim]
+            && offset.checked_add(part.len()).is_some_and(|end| end <= out.dims()[dim]);
         assert!(
             fits,
-            "concatenate: {:?} at {offset} along {dim} does not fit into {:?}",
+            "concatenate: {part:?} of {:?} at {offset} along {dim} does not fit into {:?}",
             input.dims(),
             out.dims()
         );
         let from = strides_of(input.dims());
         let mut nest = Nest::new();
         for d in 0..rank {
-            nest.push(Loop { count: input.dims()[d], src: from[d], dst: to[d] });
+            let count = if d == dim { part.len() } else { input.dims()[d] };
+            nest.push(Loop { count, src: from[d], dst: to[d] });
         }
-        if !input.is_empty() {
-            // SAFETY: the input is in `out` at `offset` along `dim` (checked above).
-            unsafe { run_nest(pool, input, 0, &mut out, offset as isize * to[dim], nest) }
+        if !input.is_empty() && !part.is_empty() {
+            let first = part.start as isize * from[dim];
+            // SAFETY: the part is in the input, and in `out` at `offset` along `dim` (checked above).
+            unsafe { run_nest(pool, input, first, &mut out, offset as isize * to[dim], nest) }
         }
-        offset += input.dims()[dim];
+        offset += part.len();
     }
-    assert_eq!(offset, out.dims()[dim], "concatenate: the inputs do not fill {:?} along {dim}", out.dims());
+    assert_eq!(offset, out.dims()[dim], "concatenate: the parts do not fill {:?} along {dim}", out.dims());
 }
 
 #[cfg(test)]

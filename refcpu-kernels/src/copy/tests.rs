@@ -133,7 +133,7 @@ proptest! {
     fn concatenate_lays_inputs_end_to_end(
         dtype in dtype(),
         dims in prop::collection::vec(0..6usize, 1..4),
-        sizes in prop::collection::vec(0..40usize, 1..4),
+        sizes in prop::collection::vec((0..40usize, 0..3usize, 0..3usize), 1..4),
         dim in any::<prop::sample::Index>(),
     ) {
         let dim = dim.index(dims.len());
@@ -141,21 +141,23 @@ proptest! {
         let inputs: Vec<Array> = sizes
             .iter()
             .enumerate()
-            .map(|(k, n)| {
-                let mut a = Array::new(dtype, &with(*n));
+            .map(|(k, (n, before, after))| {
+                let mut a = Array::new(dtype, &with(before + n + after));
                 a.words.iter_mut().for_each(|w| *w ^= k as u128);
                 a
             })
             .collect();
-        let mut out = Array::new(dtype, &with(sizes.iter().sum()));
+        let mut out = Array::new(dtype, &with(sizes.iter().map(|(n, ..)| n).sum()));
+        let parts: Vec<_> = sizes.iter().map(|(n, before, _)| *before..before + n).collect();
         let sources: Vec<Src<'_>> = inputs.iter().map(Array::src).collect();
-        concatenate(&Pool::inline(), &sources, out.dst(), dim);
+        concatenate_parts(&Pool::inline(), &sources, &parts, out.dst(), dim);
         for index in indices(&out.dims) {
             let (mut at, mut k) = (index.clone(), 0);
-            while at[dim] >= sizes[k] {
-                at[dim] -= sizes[k];
+            while at[dim] >= parts[k].len() {
+                at[dim] -= parts[k].len();
                 k += 1;
             }
+            at[dim] += parts[k].start;
             assert_eq!(out.element(&index), inputs[k].element(&at));
         }
     }

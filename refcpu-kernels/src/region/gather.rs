@@ -140,6 +140,11 @@ unsafe fn copy_run<T: Copy>(dst: *mut T, from: *const T, step: isize, run: usize
             splat_fixed::<T, { SPLATS[1] }>(dst, *from);
         } else if step == 0 {
             std::slice::from_raw_parts_mut(dst, run).fill(*from);
+        } else if step == -1 {
+            // A loop with a known step becomes vector instructions.
+            for i in 0..run {
+                *dst.add(i) = *from.offset(-(i as isize));
+            }
         } else {
             for i in 0..run {
                 *dst.add(i) = *from.offset(i as isize * step);

@@ -134,14 +134,16 @@ impl Emitter {
                         && cx.graph.node_of(*v).is_some()
                         && cx.graph.shape(*v).bytes() == bytes
                 };
+                // All reads of the value must allow that the result has its memory.
+                let in_place = |kernel: &Kernel, v: &ValueId| {
+                    let mut reads = instruction.reads.iter().enumerate().filter(|(_, read)| *read == v);
+                    reads.all(|(i, _)| kernel.may_alias(i, k))
+                };
                 let operand = match &instruction.kind {
                     InstructionKind::Alias => Some(node.operands[k]),
-                    InstructionKind::Call(kernel) => instruction
-                        .reads
-                        .iter()
-                        .enumerate()
-                        .find(|(i, v)| kernel.may_alias(*i, k) && heir(v))
-                        .map(|(_, v)| *v),
+                    InstructionKind::Call(kernel) => {
+                        instruction.reads.iter().find(|v| in_place(kernel, v) && heir(v)).copied()
+                    }
                     InstructionKind::While => Some(node.operands[k]),
                     _ => None,
                 };

@@ -9,6 +9,7 @@ mod emitter;
 mod formula;
 mod in_place;
 mod row_blocks;
+mod row_op;
 mod select;
 mod small_loop;
 mod windows;

@@ -2,6 +2,7 @@
 
 use super::assign::lives;
 use super::emitter::{Buffer, Emitter};
+use super::row_op::{RowOp, row_op};
 use crate::graph::ops::Reduce;
 use crate::graph::{Op, Reducer};
 use crate::plan::{Call, Home, Kernel, RowBlocks, Step};
@@ -20,23 +21,25 @@ const BLOCKS: usize = 16;
 pub(super) fn row_blocks(e: &mut Emitter) {
     let targets = targets(&e.steps);
     let lives = lives(&e.steps, e.buffers.len());
-    let mut groups: Vec<(usize, usize, RowBlocks)> = vec![];
+    let mut groups: Vec<Found> = vec![];
     let mut at = 0;
     while at < e.steps.len() {
         let end = targets.range(at + 1..).next().map_or(e.steps.len(), |t| *t);
         match best_group(&e.steps, at, end, &e.buffers, &lives) {
-            Some((end, group)) => {
-                groups.push((at, end, group));
-                at = end;
+            Some(found) => {
+                at = found.steps.end;
+                groups.push(found);
             }
             None => at += 1,
         }
     }
-    for (.., group) in &groups {
-        withdraw_donations(group, &e.buffers, &mut e.donors);
+    for found in &groups {
+        withdraw_donations(&found.group, &e.buffers, &mut e.donors);
     }
-    let removed =
-        |at: usize| groups.iter().map(|(s, e, _)| (*e).min(at).saturating_sub(s + 1)).sum::<usize>();
+    let removed = |at: usize| {
+        let before = groups.iter().filter(|found| found.steps.start < at);
+        before.map(|found| found.steps.len() - 1 - found.later.len()).sum::<usize>()
+    };
     let new = |at: usize| at - removed(at);
     for step in &mut e.steps {
         match step {
@@ -46,10 +49,25 @@ pub(super) fn row_blocks(e: &mut Emitter) {
         }
     }
     e.loops.iter_mut().for_each(|(top, end)| (*top, *end) = (new(*top), new(*end)));
-    for (start, end, group) in groups.into_iter().rev() {
-        e.steps.splice(start..end, [Step::RowBlocks(Box::new(group))]);
-        e.locations.splice(start + 1..end, []);
+    for Found { steps, later, group } in groups.into_iter().rev() {
+        let locations: Vec<_> = later.iter().map(|at| e.locations[*at].clone()).collect();
+        e.locations.splice(steps.start + 1..steps.end, locations);
+        let mut at = steps.start..;
+        let replaced: Vec<Step> = e.steps.splice(steps, [Step::RowBlocks(Box::new(group))]).collect();
+        let start = at.start + 1;
+        let kept = replaced.into_iter().filter(|_| at.next().is_some_and(|at| later.contains(&at)));
+        let kept: Vec<Step> = kept.collect();
+        e.steps.splice(start..start, kept);
     }
+}
+
+/// A group that was found.
+struct Found {
+    /// The steps from the first to the last one of the group.
+    steps: std::ops::Range<usize>,
+    /// The steps among these that do not belong to the group, and run after it.
+    later: Vec<usize>,
+    group: RowBlocks,
 }
 
 /// Withdraws the donations of parameters to results of a group whose rows other blocks of the group read.
@@ -84,39 +102,71 @@ fn targets(steps: &[Step]) -> BTreeSet<usize> {
 /// The first and the last step that uses each buffer.
 type Lives = [Option<(usize, usize)>];
 
-/// Returns the longest group that begins at a step, and the step after it. The group ends before step `end`.
-fn best_group(
-    steps: &[Step],
-    at: usize,
-    end: usize,
-    buffers: &[Buffer],
-    lives: &Lives,
-) -> Option<(usize, RowBlocks)> {
+/// The number of steps between those of a group that may run after it.
+const MAX_LATER: usize = 4;
+
+/// Returns the longest group that begins at a step. The group ends before step `end`.
+fn best_group(steps: &[Step], at: usize, end: usize, buffers: &[Buffer], lives: &Lives) -> Option<Found> {
     let Step::Run(first) = &steps[at] else { return None };
     // Only steps that work on the rows of some reduction are combined.
     let reductions = steps[at..end].iter().take(6).filter_map(|s| match s {
         Step::Run(call) => reduced_rows(call),
         _ => None,
     });
-    let mut best: Option<(usize, RowBlocks)> = None;
+    let mut best: Option<Found> = None;
     for rows in reductions {
         if rows < 2 || on_rows(first, rows).is_none() {
             continue;
         }
-        let mut group = Group::new(rows);
-        let mut next = at;
-        while let Some(Step::Run(call)) = steps.get(next).filter(|_| next < end)
-            && group.add(call)
+        let (group, range, later) = group_from(steps, at, end, rows);
+        let members = |range: &std::ops::Range<usize>, later: &[usize]| range.len() - later.len();
+        let is_longer = |best: &Found| members(&range, &later) > members(&best.steps, &best.later);
+        let used_later: BTreeSet<u32> =
+            later.iter().flat_map(|at| ranges(&steps[*at])).map(|(range, _)| range.buffer).collect();
+        if best.as_ref().is_none_or(is_longer)
+            && let Some(group) = group.finish(range.clone(), &used_later, buffers, lives)
         {
-            next += 1;
-        }
-        if best.as_ref().is_none_or(|(longest, _)| *longest < next)
-            && let Some(blocks) = group.finish(at..next, buffers, lives)
-        {
-            best = Some((next, blocks));
+            best = Some(Found { steps: range, later, group });
         }
     }
     best
+}
+
+/// Returns the group of the steps from `at` that work on rows, their range, and the steps in it that run after the group,
+/// because they work on other rows, and no later step of the group depends on them.
+fn group_from(
+    steps: &[Step],
+    at: usize,
+    end: usize,
+    rows: usize,
+) -> (Group<'_>, std::ops::Range<usize>, Vec<usize>) {
+    let mut group = Group::new(rows);
+    let (mut later, mut last): (Vec<usize>, usize) = (vec![], at);
+    for (next, step) in steps.iter().enumerate().take(end).skip(at) {
+        let Step::Run(call) = step else { break };
+        if !later.iter().any(|at| depends(step, &steps[*at])) && group.add(call) {
+            last = next + 1;
+        } else if later.len() < MAX_LATER {
+            later.push(next);
+        } else {
+            break;
+        }
+    }
+    later.retain(|at| *at < last);
+    (group, at..last, later)
+}
+
+/// Returns the arrays that a step reads, with `false`, and those that it writes, with `true`.
+fn ranges(step: &Step) -> Vec<(Range, bool)> {
+    let Step::Run(call) = step else { return vec![] };
+    let reads = call.reads.iter().map(|view| (Range::of(view), false));
+    reads.chain(call.writes.iter().map(|view| (Range::of(view), true))).collect()
+}
+
+/// Returns whether one of two steps writes an array that the other reads or writes.
+fn depends(a: &Step, b: &Step) -> bool {
+    let of_b = ranges(b);
+    ranges(a).iter().any(|(x, writes)| of_b.iter().any(|(y, written)| (*writes || *written) && x.overlaps(y)))
 }
 
 /// Returns the number of rows that a call reduces.
@@ -146,11 +196,11 @@ struct OnRows<'a> {
     kernel: RowKernel<'a>,
 }
 
-#[derive(Clone, Copy)]
 enum RowKernel<'a> {
     Region(&'a Region),
     /// A reduction of this many runs of this length in each row.
     Reduce(&'a Reducer, usize, usize),
+    Op(RowOp),
 }
 
 /// Returns a call as one on rows.
@@ -160,12 +210,20 @@ fn on_rows(call: &Call, rows: usize) -> Option<OnRows<'_>> {
             let accesses = region.row_accesses(rows)?;
             Some(OnRows { accesses, kernel: RowKernel::Region(region) })
         }
-        Kernel::Op(Op::Reduce(reduce)) => {
+        Kernel::Op(Op::Reduce(reduce)) if reduce_on_rows(reduce, &call.reads[0]).is_some() => {
             let (kept, length) = reduce_on_rows(reduce, &call.reads[0])?;
             let runs = kept.checked_div(rows).filter(|runs| runs * rows == kept)?;
             let kernel = RowKernel::Reduce(&reduce.reducer, runs, length);
             let x = RowAccess { stride: runs * length, end: runs * length };
             Some(OnRows { accesses: vec![x, RowAccess { stride: 0, end: 1 }], kernel })
+        }
+        Kernel::Op(op) => {
+            let row = row_op(op, call, rows)?;
+            let access = |dims: &Option<Box<[usize]>>| {
+                let stride = dims.as_ref().map_or(0, |dims| dims.iter().product());
+                RowAccess { stride, end: stride }
+            };
+            Some(OnRows { accesses: row.reads.iter().map(access).collect(), kernel: RowKernel::Op(row) })
         }
         _ => None,
     }
@@ -265,11 +323,18 @@ impl<'a> Group<'a> {
         Some(index)
     }
 
-    /// Returns the step that replaces these steps, if it is worthwhile.
-    fn finish(self, steps: std::ops::Range<usize>, buffers: &[Buffer], lives: &Lives) -> Option<RowBlocks> {
+    /// Returns the step that replaces these steps, if it is worthwhile. Steps after the group use the buffers `used_later`.
+    fn finish(
+        self,
+        steps: std::ops::Range<usize>,
+        used_later: &BTreeSet<u32>,
+        buffers: &[Buffer],
+        lives: &Lives,
+    ) -> Option<RowBlocks> {
         let is_local = |p: &Part| {
             let buffer = p.view.slot as usize;
             let inside = lives[buffer].is_some_and(|(s, e)| steps.contains(&s) && steps.contains(&e));
+            let inside = inside && !used_later.contains(&p.view.slot);
             p.is_written && !p.is_read && inside && buffers[buffer].home.is_none()
         };
         let per_row: usize = self.parts.iter().filter(|(_, p)| p.is_contained).map(|(_, p)| p.row).sum();
@@ -304,6 +369,11 @@ impl<'a> Group<'a> {
     }
 }
 
+/// Returns the dimensions of a number of rows.
+fn with_count(count: usize, row: &[usize]) -> Vec<usize> {
+    std::iter::once(count).chain(row.iter().copied()).collect()
+}
+
 fn estimated_ns(call: &Call) -> f64 {
     match &call.kernel {
         Kernel::Region(region) => region.estimated_ns(),
@@ -316,7 +386,7 @@ impl Member<'_> {
     fn on_block(&self, rows: usize, count: usize, slot: &dyn Fn(usize) -> u32) -> Option<Call> {
         let view = |part: usize, old: &View, dims: &[usize]| View::new(slot(part), 0, old.dtype, dims);
         let old = self.reads.iter().zip(&self.call.reads);
-        let (kernel, reads) = match self.kernel {
+        let (kernel, reads) = match &self.kernel {
             RowKernel::Region(region) => {
                 let block = region.row_block(rows, count)?;
                 let reads = old.enumerate().map(|(k, (part, old))| view(*part, old, &[block.input_len(k)]));
@@ -324,10 +394,21 @@ impl Member<'_> {
                 (Kernel::Region(Box::new(block)), reads)
             }
             RowKernel::Reduce(reducer, runs, length) => {
-                let reduce = Reduce { dims: vec![1], reducer: reducer.clone() };
-                let dims: [&[usize]; 2] = [&[count * runs, length], &[]];
+                let reduce = Reduce { dims: vec![1], reducer: (*reducer).clone() };
+                let dims: [&[usize]; 2] = [&[count * runs, *length], &[]];
                 let reads = old.zip(dims).map(|((part, old), dims)| view(*part, old, dims)).collect();
                 (Kernel::Op(Op::Reduce(reduce)), reads)
+            }
+            RowKernel::Op(row) => {
+                let dims = |row: &Option<Box<[usize]>>| {
+                    row.as_ref().map(|row| with_count(count, row)).unwrap_or_default()
+                };
+                let reads =
+                    old.zip(&row.reads).map(|((part, old), row)| view(*part, old, &dims(row))).collect();
+                let old = self.writes.iter().zip(&self.call.writes).zip(&row.writes);
+                let writes =
+                    old.map(|((part, old), row)| view(*part, old, &with_count(count, row))).collect();
+                return Some(Call { kernel: Kernel::Op(row.op.clone()), reads, writes });
             }
         };
         let of_rows = |old: &View| old.dims.iter().product::<usize>() / rows * count;

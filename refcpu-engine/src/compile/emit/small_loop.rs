@@ -317,7 +317,7 @@ impl Lowering<'_> {
             Op::Scatter(scatter) if node.results == 1 && few_scatters(graph, node, scatter).is_some() => {
                 self.scatter(scatter, &x, few_scatters(graph, node, scatter)?)?
             }
-            Op::Concatenate(ops::Concatenate { dim }) => self.concatenate(*dim, &x, result)?,
+            Op::Concatenate(concatenate) => self.concatenate(concatenate, &x, result)?,
             Op::While(ops::While { carried, condition, body }) => {
                 return self.inner_loop(graph, node, *carried, condition, body, &locs);
             }
@@ -481,15 +481,34 @@ impl Lowering<'_> {
         Some(loc)
     }
 
-    fn concatenate(&mut self, dim: usize, x: &Operands<'_>, result: &Shape) -> Option<Loc> {
+    fn concatenate(
+        &mut self,
+        ops::Concatenate { dim, parts }: &ops::Concatenate,
+        x: &Operands<'_>,
+        result: &Shape,
+    ) -> Option<Loc> {
         let (_, array, loc) = self.fresh(result)?;
-        let mut at = 0;
-        for (from, shape) in x.locs.iter().zip(x.shapes) {
+        let (mut at, stride) = (0, vec![1; result.rank()]);
+        for (k, (loc, whole)) in x.locs.iter().zip(x.shapes).enumerate() {
             let mut start = vec![0; result.rank()];
-            start[dim] = at;
-            at += shape.dims[dim];
-            let window = runs(&result.dims, &shape.dims, &start, &vec![1; result.rank()])?;
-            let v = self.val(*from, shape)?;
+            let mut dims = whole.dims.to_vec();
+            dims[*dim] = parts[k].len();
+            let shape = Shape::new(whole.dtype, &dims);
+            let from = if shape == **whole {
+                *loc
+            } else {
+                start[*dim] = parts[k].start;
+                let (locs, shapes) = (&[*loc], &[*whole]);
+                self.slice(
+                    &ops::Slice { start: start.clone(), stride: stride.clone() },
+                    &Operands { locs, shapes },
+                    &shape,
+                )?
+            };
+            start[*dim] = at;
+            at += shape.dims[*dim];
+            let window = runs(&result.dims, &shape.dims, &start, &stride)?;
+            let v = self.val(from, &shape)?;
             let part = self.asm.full(v, shape.len()).ok()?;
             self.asm.store(array, &[], &window.starts, window.len, Outside::Clamp, part).ok()?;
         }

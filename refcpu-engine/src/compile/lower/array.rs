@@ -88,11 +88,9 @@ impl<'m> Scope<'m> {
             }
             Op::Concatenate(o) => {
                 let (inputs, shape) = (self.flat(&op.operands)?, self.result_shape(op)?);
-                one(self.b.add(
-                    Core::Concatenate(core_ops::Concatenate { dim: to_usize(o.dimension)? }),
-                    &inputs,
-                    shape,
-                ))
+                let dim = to_usize(o.dimension)?;
+                let parts = inputs.iter().map(|v| 0..self.b.shape(*v).dims[dim]).collect();
+                one(self.b.add(Core::Concatenate(core_ops::Concatenate { dim, parts }), &inputs, shape))
             }
             _ => Ok(None),
         }

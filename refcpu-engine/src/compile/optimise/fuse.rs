@@ -107,7 +107,10 @@ impl Choice<'_> {
             });
         }
         let one_root = root.flatten();
-        if one_root.is_none() && (distinct > 8 || self.cost[v.index()] > CHEAP) {
+        // A value that a movement reads beside others is computed again at the indices of the movement.
+        let again = distinct > 1 && uses.of(v).iter().any(|user| self.roles[*user as usize] == Role::Move);
+        let repeated = one_root.is_none() || again;
+        if repeated && (distinct > 8 || self.cost[v.index()] > CHEAP) {
             return;
         }
         if let Some(r) = one_root {
@@ -203,13 +206,7 @@ fn role(graph: &Graph, node: &Node) -> Role {
                 Role::Outside
             }
         }
-        Op::Reverse(ops::Reverse { dims }) => {
-            if !dims.contains(&(result.rank() - 1)) || result.len() <= SMALL {
-                Role::Move
-            } else {
-                Role::Outside
-            }
-        }
+        Op::Reverse(_) => Role::Move,
         op if op.is_elementwise(&operands, result) => Role::Compute,
         _ => Role::Outside,
     }

@@ -1,7 +1,7 @@
 //! Replaces regions with the operations that they spell out, and merges transposes into products.
 
 use super::arg_reduction::arg_reduction;
-use crate::graph::{Graph, Node, Op, Reducer, ValueId, ops};
+use crate::graph::{Graph, Node, Op, Reducer, Uses, ValueId, ops};
 use refcpu_kernels::dot::DotDims;
 use refcpu_kernels::region::{Direction, Order};
 use refcpu_kernels::sort::{KeyOrder, KeyPart, SortKey};
@@ -11,6 +11,7 @@ use std::convert::Infallible;
 /// Replaces sorts by known orders, the reductions of argmin and argmax, and products of transposed arrays with operations that
 /// have kernels. Applies to bodies as well.
 pub(crate) fn recognise(graph: &Graph) -> Graph {
+    let uses = graph.uses();
     let Ok(recognised) = graph.rewritten::<Infallible>(|b, node, map| {
         let mut shapes: Vec<_> = node.results().map(|r| graph.shape(r).clone()).collect();
         if let Op::Reduce(ops::Reduce { dims, reducer: Reducer::Body(body) }) = &node.op
@@ -24,7 +25,7 @@ pub(crate) fn recognise(graph: &Graph) -> Graph {
             shapes.reverse();
             return Ok(Some(b.node(op, values, shapes).into_iter().rev().collect()));
         }
-        let Some((op, operands)) = found(graph, node) else { return Ok(None) };
+        let Some((op, operands)) = found(graph, &uses, node) else { return Ok(None) };
         let operands = operands.iter().map(|v| map[v.index()]).collect();
         Ok(Some(b.node(op, operands, shapes)))
     });
@@ -32,7 +33,7 @@ pub(crate) fn recognise(graph: &Graph) -> Graph {
 }
 
 /// Returns the operation that replaces a node, with its operands.
-fn found(graph: &Graph, node: &Node) -> Option<(Op, Vec<ValueId>)> {
+fn found(graph: &Graph, uses: &Uses, node: &Node) -> Option<(Op, Vec<ValueId>)> {
     let same = |op| Some((op, node.operands.clone()));
     let Ok(within) = node.op.with_programs::<Infallible>(|body| Ok(recognise(body)));
     if let Some(op) = within {
@@ -43,8 +44,44 @@ fn found(graph: &Graph, node: &Node) -> Option<(Op, Vec<ValueId>)> {
             same(Op::Sort(ops::Sort { dim: *dim, keys: sort_keys(comparator)? }))
         }
         Op::Dot(dims) => product_of_originals(graph, node, dims),
+        Op::Concatenate(concatenate) => concatenated_originals(graph, uses, node, concatenate),
         _ => None,
     }
+}
+
+/// Replaces a concatenation of slices with one of parts of the original arrays.
+fn concatenated_originals(
+    graph: &Graph,
+    uses: &Uses,
+    node: &Node,
+    concatenate: &ops::Concatenate,
+) -> Option<(Op, Vec<ValueId>)> {
+    let ops::Concatenate { dim, mut parts } = concatenate.clone();
+    let mut operands = node.operands.clone();
+    let mut found = false;
+    for (operand, part) in operands.iter_mut().zip(&mut parts) {
+        let Some((original, first)) = sliced(graph, uses, *operand, dim) else { continue };
+        *operand = original;
+        *part = part.start + first..part.end + first;
+        found = true;
+    }
+    found.then_some((Op::Concatenate(ops::Concatenate { dim, parts }), operands))
+}
+
+/// Returns the array of a slice along one dimension, and the first index of the slice. Returns `None` if the slice is a part of
+/// memory, which needs no copy, or if the slice determines which elements of the array are computed.
+fn sliced(graph: &Graph, uses: &Uses, slice: ValueId, dim: usize) -> Option<(ValueId, usize)> {
+    let node = graph.node_of(slice)?;
+    let Op::Slice(ops::Slice { start, stride }) = &node.op else { return None };
+    let (array, shape) = (node.operands[0], graph.shape(slice));
+    let from = graph.shape(array);
+    let is_along = |d: usize| stride[d] == 1 && (d == dim || from.dims[d] == shape.dims[d]);
+    let has_rows = from.dims[..dim].iter().any(|size| *size > 1);
+    let is_stored = graph.node_of(array).is_none_or(|node| {
+        let operands: Vec<_> = node.operands.iter().map(|v| graph.shape(*v)).collect();
+        !node.op.is_elementwise(&operands, from)
+    }) || uses.of(array).len() > 1;
+    (has_rows && is_stored && (0..from.rank()).all(is_along)).then_some((array, start[dim]))
 }
 
 /// Replaces a product of transposed arrays with one of the original arrays, which kernels read in any order.

@@ -30,8 +30,10 @@ impl Builder {
                 self.simplified_movement(op, first?, shape)
             }
             Op::Convert | Op::Bitcast => (self.shape(first?) == shape).then_some(first?),
-            Op::Concatenate(_) => {
-                if let [only] = operands {
+            Op::Concatenate(ops::Concatenate { .. }) => {
+                if let [only] = operands
+                    && self.shape(*only) == shape
+                {
                     return Some(*only);
                 }
                 let element = self.constant_of(first?).filter(|c| c.splat)?.with_dims(&[]);
