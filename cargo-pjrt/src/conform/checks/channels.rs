@@ -33,7 +33,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(USERS),
     check(
         "channels/receive",
-        "A program receives the bytes that the host adds to the stream, in one chunk or several, within the callback or later; the stream counts them, and each chunk is freed once.",
+        "A program receives the bytes that the host adds to the stream, in one chunk or several, within the callback or later, also if it sends nothing; the stream counts them, and each chunk is freed once.",
         receive,
         "PJRT_CopyToDeviceStream_CurrentBytes set current_bytes=0",
     )
@@ -89,13 +89,16 @@ fn sending() -> String {
     program(&(sum + &sends("%x", 1, "%t0", "%t1") + &sends("%s", 5, "%t1", "%t2")), "%s")
 }
 
-/// Returns a program that sends its argument through channel 1, and adds what it receives through channel 2.
-fn receiving() -> String {
+/// Returns a program that sends its argument through channel 1, and adds what it receives through channel 2. If it does not send,
+/// it has no other channel.
+fn receiving(with_send: bool) -> String {
+    let (send, token) =
+        if with_send { (sends("%x", 1, "%t0", "%t1"), "%t1") } else { (String::new(), "%t0") };
     let receive = format!(
-        "    %r:2 = \"stablehlo.recv\"(%t1) {{channel_handle = #stablehlo.channel_handle<handle = 2, type = 3>, is_host_transfer = true}} \
+        "    %r:2 = \"stablehlo.recv\"({token}) {{channel_handle = #stablehlo.channel_handle<handle = 2, type = 3>, is_host_transfer = true}} \
          : ({TOKEN}) -> ({ARRAY}, {TOKEN})\n    %s = stablehlo.add %x, %r#0 : {ARRAY}\n"
     );
-    program(&(sends("%x", 1, "%t0", "%t1") + &receive), "%s")
+    program(&(send + &receive), "%s")
 }
 
 fn launch(
@@ -193,19 +196,27 @@ fn counted(answered: &[Answered], chunks: &[Vec<u8>], what: &str) -> Verdict {
 
 fn receive(context: &Context) -> Verdict {
     let client = context.client()?;
-    let program = compiled(&client, &receiving(), &CompileOptions::default())?;
+    receive_in(&client, true)?;
+    receive_in(&client, false)
+}
+
+/// Runs a program that receives and, unless `with_send` is false, sends.
+fn receive_in(client: &Client, with_send: bool) -> Verdict {
+    let program = compiled(client, &receiving(with_send), &CompileOptions::default())?;
+    let sent: &[i64] = if with_send { &[1] } else { &[] };
     let answer = f32_bytes(&[10.0, 20.0, 30.0, 40.0]);
     let parts = vec![answer[..8].to_vec(), answer[8..].to_vec()];
     for chunks in [vec![answer.clone()], parts] {
         for after in [None, Some(Duration::from_millis(5))] {
             let what = format!(
-                "an answer of {} chunks {}",
+                "a program that {}, and an answer of {} chunks {}",
+                if with_send { "sends and receives" } else { "only receives" },
                 chunks.len(),
                 if after.is_some() { "on another thread" } else { "within the callback" }
             );
-            let argument = upload_four(&client, &FOUR)?;
+            let argument = upload_four(client, &FOUR)?;
             let reply = Answer { channel: 2, chunks: chunks.clone(), after };
-            let channels = DeviceChannels::new(client.plugin(), &[1], &[reply], None);
+            let channels = DeviceChannels::new(client.plugin(), sent, &[reply], None);
             let launched = launch(&program, &[&argument], &[channels], 704)?;
             launched.done[0].wait()?;
             let output = numbers(&launched.outputs[0][0])?;
@@ -221,7 +232,7 @@ fn on_two(client: &Client) -> Result<(LoadedExecutable, [Buffer; 2]), Finding> {
     let devices = two(client)?;
     let ids = devices.iter().map(|device| id_of(*device)).collect::<Result<_, _>>()?;
     let options = CompileOptions { replicas: 2, devices: ids, ..CompileOptions::default() };
-    let program = compiled(client, &receiving(), &options)?;
+    let program = compiled(client, &receiving(true), &options)?;
     let upload = |index: usize| {
         let values = FOUR.map(|value| value + 100.0 * index as f32);
         upload_to(client, &values, devices[index]).map(|uploaded| uploaded.buffer)
@@ -286,7 +297,7 @@ fn error_of_host(context: &Context) -> Verdict {
 
 fn too_long(context: &Context) -> Verdict {
     let client = context.client()?;
-    let program = compiled(&client, &receiving(), &CompileOptions::default())?;
+    let program = compiled(&client, &receiving(true), &CompileOptions::default())?;
     let argument = upload_four(&client, &FOUR)?;
     let reply = Answer { channel: 2, chunks: vec![vec![7; 32]], after: None };
     let channels = DeviceChannels::new(client.plugin(), &[1], &[reply], None);
@@ -312,7 +323,7 @@ mod tests {
 
     #[test]
     fn the_programs_are_valid() {
-        for text in [sending(), receiving()] {
+        for text in [sending(), receiving(true)] {
             let module = pjrt_stablehlo::parse(text.as_bytes().to_vec());
             assert!(module.is_ok(), "{text}: {module:?}");
         }

@@ -309,7 +309,24 @@ fn adds(context: &Context) -> Verdict {
     let client = context.client()?;
     let (x, y) = pair(&client)?;
     let launched = compile_add(&client)?.run(&[&x, &y])?;
-    equal("the sum", numbers(&launched.outputs[0][0])?, SUM.to_vec())
+    equal("the sum", numbers(&launched.outputs[0][0])?, SUM.to_vec())?;
+    // These dimensions exceed the tiles of devices, and are no multiples of them.
+    const DIMS: [i64; 2] = [131, 259];
+    let program =
+        client.compile(&Program::mlir(&add_program("131x259x")), &CompileOptions::default().encode())?;
+    let values: Vec<f32> = (1..=DIMS[0] * DIMS[1]).map(|i| i as f32).collect();
+    let bytes = f32_bytes(&values);
+    let array = HostArray::new(&bytes, ElementType::F32, &DIMS);
+    let x = client.upload(&array, Some(client.device()?), None)?.buffer;
+    let sum = numbers(&program.run(&[&x, &x])?.outputs[0][0])?;
+    let wrong = sum.iter().zip(&values).position(|(sum, x)| *sum != x + x);
+    ensure!(
+        sum.len() == values.len() && wrong.is_none(),
+        "a sum of two arrays of {DIMS:?} is wrong: it has {} elements, and element {wrong:?} in the order of rows is the first \
+         wrong one; the plugin probably leaves out the last, partial tile of a dimension",
+        sum.len()
+    );
+    Ok(())
 }
 
 /// Executes the program with options, and compares the result.

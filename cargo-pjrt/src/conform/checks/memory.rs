@@ -125,7 +125,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(105),
     check(
         "memory/stats_count_buffers",
-        "bytes_in_use grows by the size of a program's output, and shrinks when the output is destroyed.",
+        "bytes_in_use grows by the size of a program's output, and shrinks when the output is destroyed or deleted.",
         stats,
         "PJRT_Device_MemoryStats set bytes_in_use=1000",
     )
@@ -369,6 +369,18 @@ fn stats(context: &Context) -> Verdict {
         device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= with - SIZE)
     });
     ensure!(shrunk, "bytes_in_use did not shrink from {with} after the output was destroyed");
+    let launched = executable.run(&[&x, &x])?;
+    let output = &launched.outputs[0][0];
+    output.ready()?.wait()?;
+    output.delete()?;
+    let shrunk = pjrt_testing::host::eventually(PATIENCE, || {
+        device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= with - SIZE)
+    });
+    ensure!(
+        shrunk,
+        "bytes_in_use did not shrink from {with} after the output was deleted: PJRT_Buffer_Delete frees the device memory, and \
+         does not wait for PJRT_Buffer_Destroy"
+    );
     Ok(())
 }
 
