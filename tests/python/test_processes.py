@@ -43,7 +43,6 @@ WAYS = {
     "refcpu, package": ("refcpu", None),
     "refcpu, environment": ("refcpu", "TEST_REFCPU"),
     "hello, environment": ("hello", "TEST_HELLO"),
-    "accelerator, environment": ("accelerator", "TEST_ACCELERATOR"),
 }
 
 

@@ -43,7 +43,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_ToHostBuffer unwaited",
     )
     .header(DELETE, DELETE_TEXT)
-    .used_by(ALL),
+    .used_by(ALL)
+    .also(&["upload/of_each_rank", "upload/sizes_around_pages", "execute/adds"]),
     check(
         "pending/fulfilled_with_a_pending_array",
         "An alias that the host fulfills with an array whose data comes later receives this data, although the host deleted or destroyed the array after the call.",

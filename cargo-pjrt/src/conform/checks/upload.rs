@@ -71,6 +71,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL)
     .also(&[
         "bits/every_byte",
+        "execute/adds",
         "donation/*",
         "lent/*",
         "reuse/*",
