@@ -71,8 +71,8 @@ mod tests {
         let wrong = [
             Op::Slice(ops::Slice { start: vec![0, 2], stride: vec![1, 1] }),
             Op::Transpose(ops::Transpose { permutation: vec![0, 0] }),
-            Op::Concatenate(ops::Concatenate { dim: 2, parts: Vec::from([0..2]) }),
-            Op::Concatenate(ops::Concatenate { dim: 0, parts: Vec::from([1..3]) }),
+            Op::Concatenate(ops::Concatenate { dim: 2, parts: std::iter::once(0..2).collect() }),
+            Op::Concatenate(ops::Concatenate { dim: 0, parts: std::iter::once(1..3).collect() }),
             Op::Broadcast(ops::Broadcast { dims: vec![0, 5] }),
             Op::Select,
         ];
