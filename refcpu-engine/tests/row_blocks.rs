@@ -204,6 +204,30 @@ fn results(plan: &Plan, runtime: &Runtime, shapes: &[Vec<usize>], donatable: boo
 }
 
 #[test]
+fn a_step_that_runs_after_a_group_reads_its_operand_before_a_result_has_its_memory() {
+    let runtime = Runtime::new(Pool::new(2), Allocator::new(AllocatorOptions::default()));
+    let text = "func.func public @main(%a: tensor<1000x200xi32> {tf.aliasing_output = 0 : i32}, %b: tensor<1000x200xi32>)
+        -> (tensor<1000x200xi32>, tensor<200xi32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %q = stablehlo.divide %b, %b : tensor<1000x200xi32>
+  %x = stablehlo.add %q, %b : tensor<1000x200xi32>
+  %columns = stablehlo.reduce(%a init: %zero) applies stablehlo.add across dimensions = [0]
+      : (tensor<1000x200xi32>, tensor<i32>) -> tensor<200xi32>
+  %rows = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1]
+      : (tensor<1000x200xi32>, tensor<i32>) -> tensor<1000xi32>
+  %of_rows = stablehlo.broadcast_in_dim %rows, dims = [0] : (tensor<1000xi32>) -> tensor<1000x200xi32>
+  %y = stablehlo.subtract %x, %of_rows : tensor<1000x200xi32>
+  return %y, %columns : tensor<1000x200xi32>, tensor<200xi32>
+}";
+    let shapes = [vec![1000, 200], vec![1000, 200]];
+    let (fused, single) = (plan(text, true), plan(text, false));
+    let steps = fused.program.to_string();
+    let (group, columns) = (steps.find("kernels on blocks"), steps.find("dims: [0]"));
+    assert!(group.is_some() && group < columns, "{steps}");
+    assert_eq!(results(&fused, &runtime, &shapes, true), results(&single, &runtime, &shapes, false));
+}
+
+#[test]
 fn blocks_of_rows_have_the_results_of_single_steps() {
     let runtime = Runtime::new(Pool::new(2), Allocator::new(AllocatorOptions::default()));
     let first: u64 = std::env::var("REFCPU_ROWS_SEED").map_or(0, |s| s.parse().unwrap());

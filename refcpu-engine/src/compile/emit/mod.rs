@@ -46,10 +46,10 @@ fn emit_nested(graph: &Graph, donations: &[Donation], fuse: bool, depth: usize) 
     let places = e.graph(graph, &arguments, &result_buffers)?;
     debug_assert!(e.is_balanced(&places), "the counted uses of a buffer differ from the actual ones");
     let results = result_sources(&mut e, graph, &places, &result_buffers)?;
-    let donors = e.donors.iter().map(|d| d.map(|d| d as usize)).collect();
     if fuse {
         row_blocks::row_blocks(&mut e);
     }
+    let donors = e.donors.iter().map(|d| d.map(|d| d as usize)).collect();
     let (slots, arena) = assign(&e.steps, &e.buffers, &e.loops, &e.pairs);
     let program = Program {
         slots,

@@ -34,7 +34,8 @@ pub(super) fn row_blocks(e: &mut Emitter) {
         }
     }
     for found in &groups {
-        withdraw_donations(&found.group, &e.buffers, &mut e.donors);
+        let later: Vec<&Step> = found.later.iter().map(|at| &e.steps[*at]).collect();
+        withdraw_donations(&found.group, &later, &e.buffers, &mut e.donors);
     }
     let removed = |at: usize| {
         let before = groups.iter().filter(|found| found.steps.start < at);
@@ -70,15 +71,20 @@ struct Found {
     group: RowBlocks,
 }
 
-/// Withdraws the donations of parameters to results of a group whose rows other blocks of the group read.
-fn withdraw_donations(group: &RowBlocks, buffers: &[Buffer], donors: &mut [Option<u32>]) {
+/// Withdraws the donations of parameters to results of a group that other blocks of the group read, or steps that run after the
+/// group instead of before its last step.
+fn withdraw_donations(group: &RowBlocks, later: &[&Step], buffers: &[Buffer], donors: &mut [Option<u32>]) {
+    let read_later = |donor| {
+        let mut used = later.iter().flat_map(|step| ranges(step));
+        used.any(|(range, _)| buffers[range.buffer as usize].home == Some(Home::Parameter(donor)))
+    };
     let home = |p: &Part| buffers[p.view.slot as usize].home;
     for written in group.rows.parts.iter().filter(|p| p.is_written) {
         let Some(Home::Result(k)) = home(written) else { continue };
         let Some(donor) = donors[k as usize] else { continue };
         let conflicts =
             |p: &Part| home(p) == Some(Home::Parameter(donor)) && !(p.is_contained && p.row == written.row);
-        if group.rows.parts.iter().any(conflicts) {
+        if group.rows.parts.iter().any(conflicts) || read_later(donor) {
             donors[k as usize] = None;
         }
     }
