@@ -39,14 +39,18 @@ unsafe fn device_of(slot: usize, args: *mut u8, object: usize) -> *mut PJRT_Devi
         return device.cast();
     }
     if let Some(memory) = pointer("memory") {
-        let (of_memory, error) = inner!(PJRT_Memory_AddressableByDevices PJRT_Memory_AddressableByDevices_Args { memory: memory.cast() });
+        let (of_memory, error) = inner!(PJRT_Memory_AddressableByDevices PJRT_Memory_AddressableByDevices_Args {
+            memory: memory.cast()
+        });
         // SAFETY: the good plugin returns an array of this size.
         return unsafe { if error.is_null() { of_memory.devices.read() } else { ptr::null_mut() } };
     }
     let name = name_of(slot);
     if name.starts_with("PJRT_LoadedExecutable_") {
         let program = ptr::with_exposed_provenance_mut(object);
-        let (of_program, error) = inner!(PJRT_LoadedExecutable_AddressableDevices PJRT_LoadedExecutable_AddressableDevices_Args { executable: program });
+        let (of_program, error) = inner!(PJRT_LoadedExecutable_AddressableDevices PJRT_LoadedExecutable_AddressableDevices_Args {
+            executable: program
+        });
         let has_device = error.is_null() && of_program.num_addressable_devices > 0;
         // SAFETY: the good plugin returns an array of this size.
         return unsafe { if has_device { of_program.addressable_devices.read() } else { ptr::null_mut() } };
