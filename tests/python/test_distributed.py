@@ -1,6 +1,8 @@
 """Several processes of refcpu: the same values as with XLA's CPU backend, and errors that name the process that fails."""
 
+import contextlib
 import os
+import pathlib
 import re
 import sys
 import tempfile
@@ -54,8 +56,14 @@ def test_arrays_are_copied_between_the_devices_of_different_processes(tmp_path):
 
 
 def outcomes(case: str) -> list[str]:
-    """What three processes print, of which the last one fails."""
-    return launch.outputs(launch.start([f"{FOLDER}/failures.py", case], 3, 1, "refcpu"), timeout=120)
+    """What three processes print, of which the last one fails. They leave no process, and so no port on which one listens."""
+    started = launch.start([f"{FOLDER}/failures.py", case], 3, 1, "refcpu")
+    printed = launch.outputs(started, timeout=120)
+    address = started[0].args[2].encode()
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            assert address not in (process / "cmdline").read_bytes().split(b"\0"), f"{process} is left"
+    return printed
 
 
 def test_a_process_that_is_killed_is_named_by_all_others_within_ten_seconds():

@@ -11,6 +11,8 @@ pub(super) struct Companion {
     /// The name of the file, by which other libraries load it.
     pub(super) name: String,
     pub(super) code: Vec<u8>,
+    /// The names and contents of the files with its licenses, if it belongs to a package of the system.
+    pub(super) licenses: Vec<(String, Vec<u8>)>,
 }
 
 impl Companion {
@@ -42,9 +44,59 @@ pub(super) fn read(files: &[PathBuf]) -> Result<Vec<Companion>, String> {
     }
     let read = |(name, path): (String, PathBuf)| {
         let code = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Companion { name, code })
+        let licenses = licenses_of(&path)?;
+        if licenses.is_empty() && !files.contains(&path) {
+            eprintln!(
+                "note: {}: the library belongs to no package of the system, so the wheel has no text of its license (hint: put it \
+                 into the file LICENSE-{name} beside the plugin's)",
+                path.display()
+            );
+        }
+        Ok(Companion { name, code, licenses })
     };
     paths.into_iter().map(read).collect()
+}
+
+/// Returns the files with the licenses of the package of the system that a library belongs to. The result is empty if it belongs to
+/// none.
+fn licenses_of(library: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
+    let found = debian_licenses(library).or_else(|| rpm_licenses(library)).unwrap_or_default();
+    let read = |(name, path): (String, PathBuf)| match std::fs::read(&path) {
+        Ok(text) => Ok((name, text)),
+        Err(error) => Err(format!("{}: the license of {}: {error}", path.display(), library.display())),
+    };
+    found.into_iter().map(read).collect()
+}
+
+/// Finds the licenses of a package of Debian, which are one file.
+fn debian_licenses(library: &Path) -> Option<Vec<(String, PathBuf)>> {
+    let real = library.canonicalize().ok()?;
+    // The folder /lib is a link to /usr/lib. Packages may name either of them.
+    let linked = real.strip_prefix("/usr").map(|rest| Path::new("/").join(rest));
+    let owner = [Some(real.clone()), linked.ok()].into_iter().flatten().find_map(|path| {
+        let listed = printed(Command::new("dpkg-query").arg("--search").arg(path))?;
+        Some(listed.split([':', ',']).next()?.trim().to_owned())
+    })?;
+    let path = Path::new("/usr/share/doc").join(&owner).join("copyright");
+    Some(vec![(format!("LICENSE-{owner}"), path)])
+}
+
+/// Finds the licenses of a package of a system with RPM.
+fn rpm_licenses(library: &Path) -> Option<Vec<(String, PathBuf)>> {
+    let real = library.canonicalize().ok()?;
+    let query = |option: &str| printed(Command::new("rpm").args(["--query", option, "--file"]).arg(&real));
+    let owner = query("--queryformat=%{NAME}")?;
+    let named = |path: &str| {
+        let path = PathBuf::from(path);
+        Some((format!("LICENSE-{}-{}", owner.trim(), path.file_name()?.to_string_lossy()), path))
+    };
+    Some(query("--licensefiles")?.lines().filter_map(named).collect())
+}
+
+/// Returns the output of a command, or `None` if it does not exist or fails.
+fn printed(command: &mut Command) -> Option<String> {
+    let output = command.output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Returns the names and paths of the libraries that a library loads directly or indirectly, except those of every Linux.
@@ -85,6 +137,17 @@ mod tests {
         assert_eq!(parse(listed).unwrap(), [expected]);
         let error = parse("\tlibvendor.so.3 => not found\n").unwrap_err();
         assert!(error.contains("libvendor.so.3"), "{error}");
+    }
+
+    #[test]
+    fn a_library_has_the_license_of_its_package() {
+        let licenses = licenses_of(Path::new("/lib/x86_64-linux-gnu/libc.so.6")).unwrap();
+        if Path::new("/usr/share/doc/libc6/copyright").exists() {
+            let [(name, text)] = &licenses[..] else { panic!("{licenses:?}") };
+            assert_eq!(name, "LICENSE-libc6");
+            assert!(String::from_utf8_lossy(text).contains("LGPL"));
+        }
+        assert_eq!(licenses_of(Path::new("/nowhere/libvendor.so")).unwrap(), []);
     }
 
     #[test]

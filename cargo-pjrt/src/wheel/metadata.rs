@@ -1,17 +1,28 @@
 //! The metadata of wheels, in the format of the Python packaging specifications.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use cargo_metadata::semver::{Prerelease, Version};
 
 use super::archive::Archive;
+use super::companions::Companion;
 use super::manifest::Package;
 
 /// The releases of the hosts that a plugin supports. Each host is optional, because a plugin works with any of them.
 const EXTRAS: &[(&str, &str)] = &[("jax", "jax>=0.4.30"), ("torch-xla", "torch_xla>=2.9")];
 
-/// Adds the metadata, the entry points and the licenses of a package.
-pub(super) fn add(package: &Package, version: &str, archive: &mut Archive) -> Result<(), String> {
+/// Adds the metadata, the entry points, and the licenses of a package and of the libraries beside the plugin's.
+///
+/// # Errors
+///
+/// Returns an error if a file cannot be read, or if a requirement is not one of pip.
+pub(super) fn add(
+    package: &Package,
+    companions: &[Companion],
+    version: &str,
+    archive: &mut Archive,
+) -> Result<(), String> {
     let mut lines = vec![
         "Metadata-Version: 2.4".to_owned(),
         format!("Name: {}", package.distribution()),
@@ -26,7 +37,9 @@ pub(super) fn add(package: &Package, version: &str, archive: &mut Archive) -> Re
     lines.extend(line("Summary", &package.description));
     lines.extend(line("License-Expression", &package.license.as_deref().map(license_expression)));
     lines.extend(line("Project-URL", &package.repository.as_ref().map(|url| format!("Repository, {url}"))));
-    for (file, text) in licenses(package)? {
+    let companions = companions.iter().flat_map(|companion| companion.licenses.iter().cloned());
+    // Libraries of one package have the same licenses.
+    for (file, text) in licenses(package)?.into_iter().chain(companions).collect::<BTreeMap<_, _>>() {
         lines.push(format!("License-File: {file}"));
         archive.add_metadata(&format!("licenses/{file}"), text);
     }

@@ -112,9 +112,9 @@ fn pack(
     modules::add(package, &mut archive)?;
     let folder = format!("jax_plugins/{}", package.settings.name);
     archive.add_library(&format!("{folder}/{}", package.library_file()), code);
+    metadata::add(package, &companions, &version, &mut archive)?;
     for companion in companions {
         archive.add_library(&format!("{folder}/{}", companion.name), companion.code);
     }
-    metadata::add(package, &version, &mut archive)?;
     archive.write(out)
 }

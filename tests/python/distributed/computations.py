@@ -10,7 +10,7 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import multihost_utils
+from jax.experimental import multihost_utils, serialize_executable, topologies
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -226,6 +226,17 @@ def reshardings():
         jax.device_put(x, NamedSharding(grid, P())),
         jax.device_put(numbers(8, 12), NamedSharding(grid, P("x", "y"))),
     )
+
+
+@computation
+def ahead_of_time():
+    """Programs that are compiled for the topology of all processes, as a program that is not loaded, saved, and loaded again."""
+    mesh = jax.sharding.Mesh(np.array(topologies.get_attached_topology().devices), "i")
+    x = split(numbers(8, 3), mesh, P("i"))
+    argument = jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding)
+    compiled = mapped(lambda x: (jax.lax.psum(x, "i"), x + 1), mesh, P("i"), (P(), P("i"))).lower(argument).compile()
+    loaded = serialize_executable.deserialize_and_load(*serialize_executable.serialize(compiled))
+    return (*compiled(x), *loaded(x))
 
 
 @computation
