@@ -9,6 +9,11 @@ use crate::{
     memory::{self, CodeMemory},
     x86,
 };
+use std::ops::Range;
+
+/// The number of bytes that the machine code of all functions of a process may occupy, in whole pages. Each function also is a
+/// mapping of its own, of which Linux allows 65,530 by default.
+pub const MAX_CODE_BYTES: usize = 128 << 20;
 
 /// A function as machine code.
 #[derive(Debug)]
@@ -25,8 +30,8 @@ impl Compiled {
     /// Compiles a function.
     ///
     /// # Errors
-    /// Returns an error if the function is invalid, if the processor or the system is not supported, or if the system refuses
-    /// executable memory.
+    /// Returns an error if the function is invalid, if the processor or the system is not supported, if the system refuses
+    /// executable memory, or if the machine code of the process already occupies [`MAX_CODE_BYTES`].
     pub fn new(f: &Function) -> Result<Self, Error> {
         let liveness = verify(f)?;
         #[cfg(all(target_arch = "x86_64", unix))]
@@ -44,12 +49,24 @@ impl Compiled {
             return Err(Error::Unsupported);
         }
         let code = x86::assemble(f, liveness)?;
-        Ok(Self { memory: CodeMemory::new(&code)?, arrays: f.arrays.clone(), bytes: code.len() })
+        Ok(Self {
+            memory: CodeMemory::new(&code, MAX_CODE_BYTES)?,
+            arrays: f.arrays.clone(),
+            bytes: code.len(),
+        })
     }
 
     /// Returns the size of the code in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Returns the addresses of the code, for profilers.
+    pub fn addresses(&self) -> Range<usize> {
+        #[cfg(all(target_arch = "x86_64", unix))]
+        return self.memory.addresses();
+        #[cfg(not(all(target_arch = "x86_64", unix)))]
+        unreachable!("nothing is compiled on this system")
     }
 
     /// Executes the code on distinct arrays. `call` answers the function's calls: it receives the number, and cannot access the

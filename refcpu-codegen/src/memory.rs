@@ -5,7 +5,15 @@
 
 use crate::ir::Error;
 use std::ffi::c_void;
+use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The size of the pages in bytes in which code memory is counted. Larger pages of a system are a multiple of it.
+const PAGE: usize = 4096;
+
+/// The bytes of all code memory of the process.
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
 
 /// The machine code of a function.
 ///
@@ -28,10 +36,19 @@ unsafe impl Send for CodeMemory {}
 unsafe impl Sync for CodeMemory {}
 
 impl CodeMemory {
-    /// Maps pages with this code.
-    pub(crate) fn new(code: &[u8]) -> Result<Self, Error> {
+    /// Maps pages with this code, if all code memory occupies at most `limit` bytes with them.
+    pub(crate) fn new(code: &[u8], limit: usize) -> Result<Self, Error> {
+        let len = code.len().max(1).next_multiple_of(PAGE);
+        let room = |used: usize| used.checked_add(len).filter(|used| *used <= limit);
+        IN_USE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).map_err(|_| Error::Full { limit })?;
+        Self::map(code, len).inspect_err(|_| {
+            IN_USE.fetch_sub(len, Ordering::Relaxed);
+        })
+    }
+
+    /// Maps `len` bytes, of which the code is the first part.
+    fn map(code: &[u8], len: usize) -> Result<Self, Error> {
         let refused = || Error::Memory(std::io::Error::last_os_error().to_string());
-        let len = code.len().max(1);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         // SAFETY: a new anonymous mapping affects no other memory.
         let start = unsafe {
@@ -41,14 +58,22 @@ impl CodeMemory {
             return Err(refused());
         }
         let start = NonNull::new(start).ok_or_else(refused)?;
-        let memory = Self { start, len };
         // SAFETY: the mapping is writable for at least `code.len()` bytes, and new, so it does not overlap the code.
-        unsafe { std::ptr::copy_nonoverlapping(code.as_ptr(), memory.start.as_ptr().cast(), code.len()) };
+        unsafe { std::ptr::copy_nonoverlapping(code.as_ptr(), start.as_ptr().cast(), code.len()) };
         // SAFETY: the pages belong to this mapping, which nothing else uses.
-        if unsafe { libc::mprotect(memory.start.as_ptr(), len, libc::PROT_READ | libc::PROT_EXEC) } != 0 {
-            return Err(refused());
+        if unsafe { libc::mprotect(start.as_ptr(), len, libc::PROT_READ | libc::PROT_EXEC) } != 0 {
+            let error = refused();
+            // SAFETY: the mapping is new, and nothing else has its address.
+            unsafe { libc::munmap(start.as_ptr(), len) };
+            return Err(error);
         }
-        Ok(memory)
+        Ok(Self { start, len })
+    }
+
+    /// Returns the addresses of the pages.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        let start = self.start.as_ptr().addr();
+        start..start + self.len
     }
 
     /// Calls the code from its start.
@@ -71,6 +96,7 @@ impl Drop for CodeMemory {
     fn drop(&mut self) {
         // SAFETY: the value owns the mapping, and no code of it runs, because calls borrow the value.
         unsafe { libc::munmap(self.start.as_ptr(), self.len) };
+        IN_USE.fetch_sub(self.len, Ordering::Relaxed);
     }
 }
 

@@ -625,3 +625,21 @@ fn a_panic_of_a_call_reaches_the_caller() {
     assert_eq!(panic.downcast_ref::<String>().unwrap(), "call 3");
     assert_eq!(numbers, [3]);
 }
+
+#[cfg(all(target_arch = "x86_64", unix))]
+#[test]
+fn code_beyond_the_limit_is_refused_and_freed_code_does_not_count() {
+    let refused = crate::memory::CodeMemory::new(&[0xc3], 0).unwrap_err();
+    assert_eq!(refused, Error::Full { limit: 0 });
+    let mut f = Function::new();
+    let start = f.block();
+    f.select(start);
+    f.end(End::Return(7));
+    // Each occupies a page, so all of them together would exceed the limit.
+    for _ in 0..crate::MAX_CODE_BYTES / 4096 + 1 {
+        match Compiled::new(&f) {
+            Ok(code) => assert_eq!(code.call(&mut [], &mut |_| 0), 7),
+            Err(error) => return assert_eq!(error, Error::Unsupported),
+        }
+    }
+}

@@ -131,6 +131,7 @@ const VARIABLES: &[&str] = &[
     "REFCPU_PARTITIONED",
     "REFCPU_ISA",
     "REFCPU_CODEGEN",
+    "REFCPU_PERF_MAP",
 ];
 
 /// Returns an error if the name of a variable is misspelled, because it would have no effect.

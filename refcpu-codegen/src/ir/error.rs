@@ -19,6 +19,12 @@ pub enum Error {
     /// The code is too large, or the system refuses memory for it.
     #[error("the system refuses executable memory: {0}")]
     Memory(String),
+    /// The machine code of this process occupies as much memory as it may ([`MAX_CODE_BYTES`](crate::MAX_CODE_BYTES)).
+    #[error("the machine code of this process occupies the {limit} bytes that it may")]
+    Full {
+        /// The limit in bytes.
+        limit: usize,
+    },
     /// An instruction cannot be encoded.
     #[error("an instruction cannot be encoded: {0}")]
     Encoding(String),

@@ -2,13 +2,14 @@
 
 mod arithmetic;
 mod functions;
+mod perf_map;
 
 pub(crate) use arithmetic::{
     Arithmetic, binary, compute_scalar, is_swapped, narrow_operation, relation, scalar_of, tile_operation,
 };
 
 use crate::isa::{Level, level};
-use refcpu_codegen::{Error, InstructionSet};
+use refcpu_codegen::{Compiled, Error, Function, InstructionSet};
 use std::sync::{Once, OnceLock};
 
 /// Returns the largest instruction set for machine code on this machine, or `None` if there is no machine code, as with
@@ -26,11 +27,21 @@ pub(crate) fn instruction_set() -> Option<InstructionSet> {
     })
 }
 
-/// Reports that the system refuses executable memory, once per process. Code that is too large stays interpreted without a
+/// Compiles a function, and records its addresses for `perf` with this name.
+///
+/// # Errors
+/// Returns an error if the code is too large or has no memory.
+pub(crate) fn compile(f: &Function, name: &str) -> Result<Compiled, Error> {
+    let code = Compiled::new(f)?;
+    perf_map::record(&code, name);
+    Ok(code)
+}
+
+/// Reports that there is no executable memory, once per process. Code that is too large stays interpreted without a
 /// message.
 pub(crate) fn report(error: &Error) {
     static REPORTED: Once = Once::new();
-    if matches!(error, Error::Memory(_)) {
-        REPORTED.call_once(|| eprintln!("refcpu: loops are interpreted, because {error}"));
+    if matches!(error, Error::Memory(_) | Error::Full { .. }) {
+        REPORTED.call_once(|| eprintln!("refcpu: programs are interpreted from now on, because {error}"));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::node::Node;
 use crate::ComputeType;
-use crate::native::{Arithmetic, compute_scalar, is_swapped, narrow_operation, tile_operation};
+use crate::native::{Arithmetic, compile, compute_scalar, is_swapped, narrow_operation, tile_operation};
 use crate::tile::Opcode;
 use refcpu_codegen::{
     Access, Array, BinaryOp, Block, Compiled, End, Error, Function, Index, Inst, InstructionSet, Reg, Scalar,
@@ -80,7 +80,7 @@ impl Chain<'_> {
         let slots = usize::from(last) + 1;
         let functions = lengths.iter().map(|length| {
             let f = Generator::new(self, *length, slots, set).function();
-            Ok((*length, Compiled::new(&f)?))
+            Ok((*length, compile(&f, &format!("chain_of_{}", self.ids.len()))?))
         });
         Ok(ChainCode { functions: functions.collect::<Result<_, Error>>()?, slots })
     }

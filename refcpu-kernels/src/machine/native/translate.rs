@@ -6,10 +6,9 @@ use super::types::{Storage, storage};
 use super::{ENDED, FAILED, MachineCode, STEPS, STEPS_WITH_CALLS};
 use crate::machine::program::instr::{Instr, Op};
 use crate::machine::program::{Base, Cell, Program};
-use crate::native::{Arithmetic, tile_operation};
+use crate::native::{Arithmetic, compile, tile_operation};
 use refcpu_codegen::{
-    Access, Array, BinaryOp, Block, Compiled, End, Error, Function, Inst, Reg, Relation, Scalar, Type,
-    UnaryOp,
+    Access, Array, BinaryOp, Block, End, Error, Function, Inst, Reg, Relation, Scalar, Type, UnaryOp,
 };
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -21,7 +20,7 @@ pub(super) fn program(code: &Program) -> Result<MachineCode, Error> {
     let mut t = Translation::new(code);
     t.body();
     t.entries();
-    Ok(MachineCode { code: Compiled::new(&t.f)?, entries: t.entries, arrays: t.outside })
+    Ok(MachineCode { code: compile(&t.f, "loop")?, entries: t.entries, arrays: t.outside })
 }
 
 pub(super) struct Translation<'a> {
