@@ -638,3 +638,18 @@ fn what_a_region_cannot_do_is_refused_with_its_own_place() {
     assert_eq!(error.op, "stablehlo.custom_call");
     assert!(error.message.contains("unheard_of") && error.location == "\"here.py\":3:7", "{error}");
 }
+
+#[test]
+fn the_estimated_duration_of_fused_operations_does_not_count_the_arrays_between_them() {
+    let nanoseconds = |count: usize| {
+        let mut text =
+            String::from("func.func public @main(%v0: tensor<65536xf32>) -> tensor<65536xf32> {\n");
+        for k in 0..count {
+            text += &format!("%v{} = stablehlo.multiply %v{k}, %v0 : tensor<65536xf32>\n", k + 1);
+        }
+        plan(&format!("{text} return %v{count} : tensor<65536xf32>\n}}")).stats().nanoseconds
+    };
+    let (one, many) = (nanoseconds(1), nanoseconds(20));
+    assert!((1_000.0..100_000.0).contains(&one), "{one} ns");
+    assert!(many < 10.0 * one, "{one} ns for an operation, {many} ns for 20");
+}

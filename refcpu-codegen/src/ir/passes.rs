@@ -1,13 +1,58 @@
 //! Passes over functions: what is known of registers, and what shortens the code.
 
-use super::function::{End, Function, Inst, Reg, Relation};
+use super::function::{BinaryOp, End, Function, Inst, Reg, Relation, Scalar, Type};
 use super::live::{Set, live_in};
 use super::verify::can_choose;
 use std::collections::HashMap;
 
 impl Function {
-    /// Returns the largest value of each register that only constants and [`End::Count`] assign.
+    /// Returns the largest value of each register that only constants and [`End::Count`] assign, and of each register of I64 with one
+    /// value that is a sum or product of such registers, or a difference between a constant and such a register.
     pub(crate) fn largest(&self) -> Vec<Option<u64>> {
+        let mut largest = self.largest_counts();
+        let (sums, constants) = (self.sums(), self.constants());
+        // A sum may have a product as an operand.
+        for _ in 0..2 {
+            for (dst, op, a, b) in &sums {
+                let Some(y) = largest[b.0 as usize] else { continue };
+                let value = match op {
+                    BinaryOp::Add => largest[a.0 as usize].and_then(|x| x.checked_add(y)),
+                    BinaryOp::Multiply => largest[a.0 as usize].and_then(|x| x.checked_mul(y)),
+                    _ => constants[a.0 as usize].filter(|x| *x >= y),
+                };
+                largest[dst.0 as usize] = value.filter(|n| *n <= u64::from(u32::MAX));
+            }
+        }
+        largest
+    }
+
+    /// Returns the sums, products and differences of single I64 that are the only value of their register.
+    fn sums(&self) -> Vec<(Reg, BinaryOp, Reg, Reg)> {
+        let mut assigned = vec![0u32; self.regs.len()];
+        for block in &self.blocks {
+            let counter = match &block.end {
+                Some(End::Count { counter, .. }) => Some(*counter),
+                _ => None,
+            };
+            let all = block.insts.iter().filter_map(Inst::def).chain(counter);
+            all.for_each(|reg| assigned[reg.0 as usize] += 1);
+        }
+        let insts = self.blocks.iter().flat_map(|block| &block.insts);
+        let sums = insts.filter_map(|inst| match *inst {
+            Inst::Binary {
+                op: op @ (BinaryOp::Add | BinaryOp::Multiply | BinaryOp::Subtract),
+                dst,
+                a,
+                b,
+            } => Some((dst, op, a, b)),
+            _ => None,
+        });
+        sums.filter(|(dst, ..)| assigned[dst.0 as usize] == 1 && self.type_of(*dst) == Type::one(Scalar::I64))
+            .collect()
+    }
+
+    /// Returns the largest value of each register that only constants and [`End::Count`] assign.
+    fn largest_counts(&self) -> Vec<Option<u64>> {
         let mut largest = vec![Some(0); self.regs.len()];
         for block in &self.blocks {
             for inst in &block.insts {
@@ -118,5 +163,36 @@ impl Function {
                 !unused.contains(&(at - 1))
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::function::UnaryOp;
+    use super::*;
+
+    #[test]
+    fn sums_products_and_differences_of_counters_are_limited() {
+        let mut f = Function::new();
+        let block = f.block();
+        let [counter, factor, product, sum, rest, below, twice] =
+            [(); 7].map(|()| f.reg(Type::one(Scalar::I64)));
+        f.push(Inst::Constant { dst: counter, bits: 0 });
+        f.push(Inst::Constant { dst: factor, bits: 100 });
+        f.push(Inst::Binary { op: BinaryOp::Multiply, dst: product, a: counter, b: factor });
+        f.push(Inst::Binary { op: BinaryOp::Add, dst: sum, a: product, b: counter });
+        f.push(Inst::Binary { op: BinaryOp::Subtract, dst: rest, a: factor, b: counter });
+        f.push(Inst::Binary { op: BinaryOp::Subtract, dst: below, a: factor, b: product });
+        f.push(Inst::Binary { op: BinaryOp::Add, dst: twice, a: counter, b: counter });
+        f.push(Inst::Unary { op: UnaryOp::Copy, dst: twice, a: sum });
+        let otherwise = f.block();
+        f.end(End::Count { counter, step: 1, limit: 9, then: block, otherwise });
+        f.select(otherwise);
+        f.end(End::Return(0));
+        let largest = f.largest();
+        let of = |reg: Reg| largest[reg.0 as usize];
+        assert_eq!([counter, product, sum, rest].map(of), [Some(9), Some(900), Some(909), Some(100)]);
+        // A difference may be negative, and a register with two values may have another one.
+        assert_eq!([below, twice].map(of), [None, None]);
     }
 }

@@ -31,7 +31,7 @@ pub use body::{Body, Reducer};
 pub use build::{Builder, iota};
 pub use constant::Constant;
 pub use op::Op;
-pub(crate) use operation::{Device, Execution};
+pub(crate) use operation::{Cost, Device, Execution};
 pub use ops::{
     Collective, CollectiveKind, ForeignAttribute, ForeignCall, GatherDims, Groups, ManualSpec, ScatterDims,
 };

@@ -1,7 +1,7 @@
 //! Estimates the cost of a run of a plan from its graph.
 
-use super::{Plan, Step};
-use crate::graph::{Graph, Node, Op, Shape, ValueId, ops};
+use super::{Call, Kernel, Plan, Program, Step};
+use crate::graph::{Cost, Graph, Node, Op, Shape, ValueId, ops};
 use refcpu_kernels::DType;
 use refcpu_kernels::region::Direction;
 use refcpu_kernels::tile::TileOp;
@@ -67,8 +67,46 @@ impl Plan {
         let has_jumps = self.program.steps.iter().any(|s| matches!(s, Step::Jump(_) | Step::Branch { .. }));
         let once = Weights { times: 1.0, runs: 1.0, is_small: false };
         add_graph(&mut stats, &self.graph, once, !has_jumps);
+        if let Some(nanoseconds) = nanoseconds_of_steps(&self.program) {
+            stats.nanoseconds = nanoseconds;
+        }
         stats
     }
+}
+
+/// Estimates the duration of a program on one thread from its steps, of which fusion leaves fewer than the graph has operations.
+/// Returns `None` if a step is not a region or the kernel of an operation, such as a loop.
+fn nanoseconds_of_steps(program: &Program) -> Option<f64> {
+    let of_step = |step: &Step| match step {
+        Step::Run(call) => nanoseconds_of_call(call),
+        Step::RowBlocks(step) => Some(step.ns * step.rows.count as f64 / step.rows.block as f64),
+        _ => None,
+    };
+    program.steps.iter().map(|step| Some(INSTRUCTION_NS + of_step(step)?)).sum()
+}
+
+fn nanoseconds_of_call(call: &Call) -> Option<f64> {
+    let views = || call.reads.iter().chain(&call.writes);
+    let bytes = views().map(|view| view.byte_len() as f64).sum::<f64>() / BYTES_PER_NS;
+    match &call.kernel {
+        Kernel::Region(region) => Some(region.estimated_ns().max(bytes)),
+        Kernel::Copy | Kernel::Fill => Some(bytes),
+        Kernel::Op(op) => {
+            let shapes: Vec<Shape> = views().map(|view| Shape::new(view.dtype, &view.dims)).collect();
+            let (x, y) = shapes.split_at(call.reads.len());
+            let (x, y): (Vec<&Shape>, Vec<&Shape>) = (x.iter().collect(), y.iter().collect());
+            let cost = op.operation().cost(&x, &y).unwrap_or_default();
+            Some(bytes.max(nanoseconds_of_cost(&cost)))
+        }
+        _ => None,
+    }
+}
+
+/// Estimates the duration of arithmetic.
+fn nanoseconds_of_cost(cost: &Cost) -> f64 {
+    cost.flops / ELEMENTWISE_PER_NS
+        + cost.products / PRODUCTS_PER_NS
+        + cost.transcendentals * TRANSCENDENTAL_NS
 }
 
 /// The weights of the operations of a graph in the cost of a program.
@@ -112,11 +150,7 @@ fn add_node(stats: &mut Stats, graph: &Graph, node: &Node, weights: Weights, sma
             let operations = cost.flops + cost.products + cost.transcendentals * PER_TRANSCENDENTAL;
             SMALL_INSTRUCTION_NS + operations / SMALL_PER_NS
         } else {
-            INSTRUCTION_NS
-                + cost.flops / ELEMENTWISE_PER_NS
-                + cost.products / PRODUCTS_PER_NS
-                + bytes / BYTES_PER_NS
-                + cost.transcendentals * TRANSCENDENTAL_NS
+            INSTRUCTION_NS + nanoseconds_of_cost(&cost) + bytes / BYTES_PER_NS
         };
 }
 

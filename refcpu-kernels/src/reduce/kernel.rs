@@ -18,6 +18,11 @@ multiversion! {
     pub(super) unsafe fn rows<A: Accumulator, T: Load<A>, M: Monoid<A>>(src: *const T, stride: usize, count: usize, n: usize, out: *mut A) = rows_body
 }
 
+/// The number of rows whose last elements are combined together.
+const GROUP: usize = 16;
+/// The number of partial results of a row that are left for this.
+const LAST: usize = 8;
+
 /// # Safety
 /// See [`rows`].
 #[inline(always)]
@@ -28,23 +33,118 @@ unsafe fn rows_body<I: Isa, A: Accumulator, T: Load<A>, M: Monoid<A>>(
     n: usize,
     out: *mut A,
 ) {
-    for i in 0..count {
-        let row = src.wrapping_add(i * stride);
-        // SAFETY: the caller guarantees `n` elements of each row, and `out`.
-        unsafe {
-            *out.add(i) = match n {
-                0..8 => (0..n).fold(M::IDENTITY, |acc, j| M::combine(acc, (*row.add(j)).load())),
-                8..LANES => row_of::<A, T, M, 8>(row, n),
-                _ => row_of::<A, T, M, LANES>(row, n),
-            };
+    let row = |i: usize| src.wrapping_add(i * stride);
+    // SAFETY: the caller guarantees `n` elements of each row, and `out`.
+    unsafe {
+        match n {
+            0..LAST => {
+                for i in 0..count {
+                    let row = row(i);
+                    *out.add(i) = (0..n).fold(M::IDENTITY, |acc, j| M::combine(acc, (*row.add(j)).load()));
+                }
+            }
+            LAST..=BLOCK => {
+                for first in (0..count).step_by(GROUP) {
+                    group::<A, T, M>(row(first), stride, GROUP.min(count - first), n, out.add(first));
+                }
+            }
+            _ => (0..count).for_each(|i| *out.add(i) = row_of::<A, T, M>(row(i), n)),
         }
+    }
+}
+
+/// Does the same for up to [`GROUP`] rows of [`LAST`] to [`BLOCK`] elements. The rows wait together for each step that combines
+/// their partial results, which takes several cycles.
+///
+/// # Safety
+/// See [`rows`].
+#[inline(always)]
+unsafe fn group<A: Accumulator, T: Load<A>, M: Monoid<A>>(
+    src: *const T,
+    stride: usize,
+    count: usize,
+    n: usize,
+    out: *mut A,
+) {
+    let mut lanes = [[M::IDENTITY; LAST]; GROUP];
+    for (i, lanes) in lanes[..count].iter_mut().enumerate() {
+        let row = src.wrapping_add(i * stride);
+        // SAFETY: guaranteed by the caller.
+        *lanes =
+            unsafe { if n < LANES { partial::<A, T, M, LAST>(row, n) } else { folded::<A, T, M>(row, n) } };
+    }
+    // SAFETY: guaranteed by the caller.
+    unsafe { last::<A, M>(&mut lanes, count, out) };
+}
+
+/// Combines the partial results of rows.
+///
+/// # Safety
+/// `count`, which is at most [`GROUP`], values at `out` must be writable.
+#[inline(always)]
+unsafe fn last<A: Accumulator, M: Monoid<A>>(lanes: &mut [[A; LAST]; GROUP], count: usize, out: *mut A) {
+    for gap in [4, 2, 1] {
+        for lanes in lanes.iter_mut() {
+            for l in 0..gap {
+                lanes[l] = M::combine(lanes[l], lanes[l + gap]);
+            }
+        }
+    }
+    for (i, lanes) in lanes[..count].iter().enumerate() {
+        // SAFETY: guaranteed by the caller.
+        unsafe { *out.add(i) = lanes[0] };
+    }
+}
+
+/// Combines `n` elements in [`LANES`] lanes, and these to [`LAST`].
+///
+/// # Safety
+/// `n` elements at `row` must be readable.
+#[inline(always)]
+unsafe fn folded<A: Accumulator, T: Load<A>, M: Monoid<A>>(row: *const T, n: usize) -> [A; LAST] {
+    #[inline(always)]
+    fn halves<A: Accumulator, M: Monoid<A>, const FROM: usize, const TO: usize>(x: &[A; FROM]) -> [A; TO] {
+        std::array::from_fn(|l| M::combine(x[l], x[l + TO]))
+    }
+    // SAFETY: guaranteed by the caller.
+    let lanes = unsafe { partial::<A, T, M, LANES>(row, n) };
+    halves::<A, M, 16, 8>(&halves::<A, M, 32, 16>(&halves::<A, M, 64, 32>(&lanes)))
+}
+
+/// Combines `n` elements in `L` lanes.
+///
+/// # Safety
+/// `n` elements at `row` must be readable.
+#[inline(always)]
+unsafe fn partial<A: Accumulator, T: Load<A>, M: Monoid<A>, const L: usize>(
+    row: *const T,
+    n: usize,
+) -> [A; L] {
+    let mut acc = [M::IDENTITY; L];
+    let whole = n - n % L;
+    // SAFETY: indices stay below `n`.
+    unsafe {
+        for i in (0..whole).step_by(L) {
+            for (l, acc) in acc.iter_mut().enumerate() {
+                *acc = M::combine(*acc, (*row.add(i + l)).load());
+            }
+        }
+        if whole == n {
+            return acc;
+        }
+        // In another array, so that the accumulators above need no memory.
+        let mut rest = acc;
+        for i in whole..n {
+            rest[i - whole] = M::combine(rest[i - whole], (*row.add(i)).load());
+        }
+        rest
     }
 }
 
 /// # Safety
 /// `n` elements at `row` must be readable.
 #[inline(always)]
-unsafe fn row_of<A: Accumulator, T: Load<A>, M: Monoid<A>, const L: usize>(row: *const T, n: usize) -> A {
+unsafe fn row_of<A: Accumulator, T: Load<A>, M: Monoid<A>>(row: *const T, n: usize) -> A {
     // The results of blocks are combined pairwise, like the carries of a binary counter. Memory cannot hold
     // enough elements for more than 48 levels.
     let mut levels = [M::IDENTITY; 48];
@@ -53,11 +153,8 @@ unsafe fn row_of<A: Accumulator, T: Load<A>, M: Monoid<A>, const L: usize>(row: 
     loop {
         let len = (n - from).min(BLOCK);
         // SAFETY: `from + len` is at most `n`.
-        let mut value = unsafe { block::<A, T, M, L>(row.add(from), len) };
+        let mut value = unsafe { block::<A, T, M>(row.add(from), len) };
         from += len;
-        if from == n && blocks == 0 {
-            return value;
-        }
         let mut level = 0;
         while blocks >> level & 1 == 1 {
             value = M::combine(levels[level], value);
@@ -81,28 +178,15 @@ unsafe fn row_of<A: Accumulator, T: Load<A>, M: Monoid<A>, const L: usize>(row: 
 /// # Safety
 /// See [`row_of`].
 #[inline(always)]
-unsafe fn block<A: Accumulator, T: Load<A>, M: Monoid<A>, const L: usize>(row: *const T, n: usize) -> A {
-    let mut acc = [M::IDENTITY; L];
-    let whole = n - n % L;
-    // SAFETY: indices stay below `n`.
-    unsafe {
-        for i in (0..whole).step_by(L) {
-            for (l, acc) in acc.iter_mut().enumerate() {
-                *acc = M::combine(*acc, (*row.add(i + l)).load());
-            }
-        }
-        for i in whole..n {
-            acc[i - whole] = M::combine(acc[i - whole], (*row.add(i)).load());
-        }
-    }
-    let mut gap = L / 2;
-    while gap > 0 {
+unsafe fn block<A: Accumulator, T: Load<A>, M: Monoid<A>>(row: *const T, n: usize) -> A {
+    // SAFETY: guaranteed by the caller.
+    let mut lanes = unsafe { folded::<A, T, M>(row, n) };
+    for gap in [4, 2, 1] {
         for l in 0..gap {
-            acc[l] = M::combine(acc[l], acc[l + gap]);
+            lanes[l] = M::combine(lanes[l], lanes[l + gap]);
         }
-        gap /= 2;
     }
-    acc[0]
+    lanes[0]
 }
 
 multiversion! {

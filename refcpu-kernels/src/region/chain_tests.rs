@@ -79,7 +79,16 @@ fn access(r: &mut Random, dims: &[usize]) -> (Access, usize) {
             let strides = linear.strides.iter().enumerate();
             Access { offset: 0, strides: strides.map(|(i, s)| if i == kept { *s } else { 0 }).collect() }
         }
-        2 => Access { offset: 1, strides: linear.strides.iter().map(|s| 2 * s).collect() },
+        2 => {
+            // The elements of a row in the other order.
+            let last = dims.len() - 1;
+            let strides = linear.strides.iter().enumerate();
+            Access {
+                offset: dims[last] - 1,
+                strides: strides.map(|(i, s)| if i == last { -s } else { *s }).collect(),
+            }
+        }
+        3 => Access { offset: 1, strides: linear.strides.iter().map(|s| 2 * s).collect() },
         _ => linear,
     };
     let len = access.bounds(dims).unwrap().1 + 1;
@@ -162,6 +171,11 @@ fn generate(seed: u64) -> (Region, Vec<Array>) {
         &[3, 1, 64],
         &[2, 600],
         &[16, 16],
+        &[37, 32],
+        &[70, 64],
+        &[5, 6, 96],
+        &[9, 1000],
+        &[3, 5000],
     ]);
     let mut g = Generator { r, b: Builder::new(dims), values: vec![] };
     let mut arrays = vec![];

@@ -56,10 +56,11 @@ struct Frame<'a> {
 // each row belong to one chunk, and `run` holds the `Dst`s during this time.
 unsafe impl Sync for Frame<'_> {}
 
-/// The tile that is computed: the elements `start..start + len` of a row.
+/// The tile that is computed: the elements `start..start + len` of `rows` rows.
 #[derive(Clone, Copy)]
 struct Tile {
     row: usize,
+    rows: usize,
     start: usize,
     len: usize,
 }
@@ -220,7 +221,7 @@ impl Frame<'_> {
         let table = registers.table;
         // SAFETY: once-code reads constants and single elements of inputs (which `check` found to exist), and
         // writes cells and splat tiles.
-        unsafe { self.steps(&p.once_code, table, Tile { row: 0, start: 0, len: 1 }) };
+        unsafe { self.steps(&p.once_code, table, Tile { row: 0, rows: 1, start: 0, len: 1 }) };
 
         let whole_rows = partial.is_none();
         let running: &mut [u128] = match partial {
@@ -233,9 +234,11 @@ impl Frame<'_> {
         };
         let mut last_row = usize::MAX;
         for t in range {
-            let row = if g.rows == 1 { 0 } else { t / g.tiles_per_row };
-            let start = (t - row * g.tiles_per_row) * g.tile;
-            let tile = Tile { row, start, len: g.tile.min(g.row_len - start) };
+            let band = if g.rows == 1 { 0 } else { t / g.tiles_per_row };
+            let start = (t - band * g.tiles_per_row) * g.tile;
+            let row = band * g.tile_rows;
+            let rows = g.tile_rows.min(g.rows - row);
+            let tile = Tile { row, rows, start, len: g.tile.min(g.row_len - start) };
             let row_changed = row != last_row;
             last_row = row;
             // SAFETY: after `point_at`, all pointers refer to this tile: inputs and outputs have `len` more
@@ -245,7 +248,7 @@ impl Frame<'_> {
             unsafe {
                 self.point_at(tile, table, row_changed);
                 if row_changed {
-                    self.steps(&p.row_code, table, Tile { row, start: 0, len: 1 });
+                    self.steps(&p.row_code, table, Tile { row, rows: 1, start: 0, len: 1 });
                 }
                 self.steps(&p.tile_code, table, tile);
                 if g.segment > 0 {
@@ -319,15 +322,17 @@ impl Frame<'_> {
     #[inline(always)]
     unsafe fn point_at(&self, tile: Tile, table: *mut *mut u8, row_changed: bool) {
         for load in &self.program.loads {
-            if load.kind == LoadKind::InPlace || (load.kind == LoadKind::PerRow && row_changed) {
-                let along = if load.kind == LoadKind::InPlace { tile.start as isize } else { 0 };
-                // SAFETY: the access stays within the array for every point of the space (`Access::bounds`,
-                // `check`).
-                unsafe {
-                    *table.add(usize::from(load.slot)) =
-                        self.row_base(load, tile.row).offset(along * load.size as isize).cast_mut()
-                };
-            }
+            let along = match load.kind {
+                LoadKind::InPlace => tile.start as isize,
+                LoadKind::Reversed => 1 - tile.end() as isize,
+                LoadKind::PerRow if row_changed => 0,
+                _ => continue,
+            };
+            // SAFETY: the access stays within the array for every point of the space (`Access::bounds`, `check`).
+            unsafe {
+                *table.add(usize::from(load.slot)) =
+                    self.row_base(load, tile.row).offset(along * load.size as isize).cast_mut()
+            };
         }
         for store in self.stores(false) {
             // SAFETY: the caller guarantees the entry.
@@ -399,7 +404,7 @@ impl Frame<'_> {
     #[inline(always)]
     unsafe fn steps(&self, steps: &[Step], table: *const *mut u8, tile: Tile) {
         let g = &self.program.loops;
-        let Tile { row, start, len: n } = tile;
+        let Tile { row, rows, start, len: n } = tile;
         for step in steps {
             // SAFETY: guaranteed by the caller.
             unsafe {
@@ -408,7 +413,7 @@ impl Frame<'_> {
                     Step::Kernel { kernel, dst, src } => {
                         kernel.call(at(dst), [at(src[0]), at(src[1]), at(src[2])], n)
                     }
-                    Step::Chain { chain } => self.program.chains[usize::from(chain)].run(table, n),
+                    Step::Chain { chain } => self.program.chains[usize::from(chain)].run(table, rows, n),
                     Step::Gather { load } => {
                         let load = &self.program.loads[usize::from(load)];
                         let base = self.row_base(load, row);

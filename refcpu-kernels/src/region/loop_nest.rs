@@ -4,6 +4,8 @@ use super::Access;
 
 /// The number of elements that pass through all operations at a time.
 const TILE: usize = 512;
+/// The number of elements of a tile of code whose values need no memory.
+const ROW_TILE: usize = 4096;
 /// The minimum length of rows for which kernels are called per row. If rows are shorter, tiles span several
 /// rows.
 const SHORT_ROW: usize = 64;
@@ -22,8 +24,10 @@ pub(super) struct LoopNest {
     dims: Vec<usize>,
     pub(super) rows: usize,
     pub(super) row_len: usize,
-    /// The number of elements of a full tile.
+    /// The number of elements of each row of a full tile.
     pub(super) tile: usize,
+    /// The number of rows of a full tile. If there are several, a tile contains whole rows.
+    pub(super) tile_rows: usize,
     pub(super) tiles_per_row: usize,
     /// The capacity of a register tile in elements: a multiple of 64, so that all registers are aligned.
     pub(super) capacity: usize,
@@ -86,21 +90,57 @@ impl LoopNest {
             dims: loops.iter().map(|l| l.dim).collect(),
             row_len,
             tile,
+            tile_rows: 1,
             tiles_per_row: row_len.div_ceil(tile),
             capacity: tile.next_multiple_of(64),
             segment,
         }
     }
 
-    /// Returns the lengths of tiles: that of full ones, and that of the last one of a row.
-    pub(super) fn tile_lengths(&self) -> Vec<usize> {
+    /// Divides the iteration space `dims` into rows along the innermost dimension, and into tiles of several rows, for code whose
+    /// values need no memory.
+    pub(super) fn of_rows(dims: &[usize], accesses: &[&Access]) -> LoopNest {
+        let loops = merged(dims, None, accesses, &[]);
+        let split = loops.len().saturating_sub(1);
+        let sizes = |loops: &[Loop]| loops.iter().map(|l| l.size).collect::<Vec<_>>();
+        let (outer, inner) = (sizes(&loops[..split]), sizes(&loops[split..]));
+        let rows = outer.iter().product();
+        let row_len: usize = inner.iter().product();
+        let tile = row_len.div_ceil(row_len.div_ceil(ROW_TILE).max(1)).next_multiple_of(64);
+        let fitting = (ROW_TILE / row_len.max(1)).clamp(1, outer.last().copied().unwrap_or(1));
+        let tile_rows = match outer[..] {
+            [] | [_] => fitting,
+            // The rows of a tile are at equal distances.
+            [.., last] => (1..=fitting).rev().find(|n| last % n == 0).unwrap_or(1),
+        };
+        let tile = tile.min(row_len).max(1);
+        let tiles_per_row = row_len.div_ceil(tile);
+        let dims = loops.iter().map(|l| l.dim).collect();
+        LoopNest {
+            outer,
+            inner,
+            dims,
+            rows,
+            row_len,
+            tile,
+            tile_rows,
+            tiles_per_row,
+            capacity: 0,
+            segment: 0,
+        }
+    }
+
+    /// Returns the numbers of rows and the lengths of tiles: those of full ones, and those of the last ones.
+    pub(super) fn tile_sizes(&self) -> Vec<(usize, usize)> {
         let lengths = [self.tile.min(self.row_len), self.row_len % self.tile];
-        lengths.into_iter().filter(|n| *n > 0).collect()
+        let rows = [self.tile_rows, self.rows % self.tile_rows];
+        let sizes = rows.into_iter().flat_map(|r| lengths.map(|n| (r, n)));
+        sizes.filter(|(rows, n)| *rows > 0 && *n > 0).collect()
     }
 
     /// Returns the number of tiles of all rows.
     pub(super) fn tiles(&self) -> usize {
-        self.rows * self.tiles_per_row
+        self.rows.div_ceil(self.tile_rows) * self.tiles_per_row
     }
 
     /// Returns the strides of an access along the outer and along the inner loops.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// The largest number of roundings to narrow floats in a region for which they are part of chains. Chains of many roundings, each
 /// of which waits for the one before, take longer than loops over tiles.
-const MAX_ROUNDINGS: usize = 4;
+pub(super) const MAX_ROUNDINGS: usize = 4;
 
 /// Returns the program that computes the outputs from the inputs over the iteration space `dims`. Reductions
 /// are over the `trailing` innermost dimensions. With an instruction set, operations are combined to chains of machine code where
@@ -89,7 +89,7 @@ fn last_uses(nodes: &[Node], groups: &[Vec<u32>], outputs: &[OutputSpec]) -> Vec
 
 /// The frequency with which a value changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rate {
+pub(super) enum Rate {
     Once,
     Row,
     Element,
@@ -97,7 +97,7 @@ enum Rate {
 
 impl Rate {
     /// Returns the rate of an input with these strides along the outer and the inner loops.
-    fn of_strides(outer: &[isize], inner: &[isize]) -> Self {
+    pub(super) fn of_strides(outer: &[isize], inner: &[isize]) -> Self {
         let moves = |strides: &[isize]| strides.iter().any(|s| *s != 0);
         match (moves(inner), moves(outer)) {
             (true, _) => Self::Element,
@@ -241,7 +241,7 @@ impl<'a> Lowering<'a> {
                 _ if self.value(*a).rate != Rate::Element => Source::Single(self.value(*a).slot),
                 _ => {
                     self.reads(self.value(*a).slot);
-                    Source::Tile(self.value(*a).slot)
+                    Source::Tile { slot: self.value(*a).slot, row: 0 }
                 }
             };
             sources.insert(*a, source);
@@ -257,7 +257,7 @@ impl<'a> Lowering<'a> {
                 None => self.tile(size)?,
             };
             self.values[id as usize] = Some(Value { slot, rate: Rate::Element });
-            results.push((id, slot));
+            results.push(chain::Output { id, slot, row: 0 });
         }
         for id in ids {
             let node = &self.nodes[*id as usize];
@@ -265,8 +265,8 @@ impl<'a> Lowering<'a> {
             let types: Vec<ComputeType> = node.args().iter().map(|a| self.nodes[*a as usize].ty()).collect();
             self.hundredths += u64::from(tile::cost(opcode, ty, &types).div_ceil(2));
         }
-        let parts = Chain { nodes: self.nodes, ids, sources, results };
-        let code = parts.compile(&self.program.loops.tile_lengths(), set).map_err(|e| {
+        let parts = Chain { nodes: self.nodes, single: &[], ids, sources, results };
+        let code = parts.compile(&self.program.loops.tile_sizes(), set).map_err(|e| {
             crate::native::report(&e);
             RegionError(e.to_string())
         })?;

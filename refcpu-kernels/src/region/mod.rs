@@ -45,6 +45,7 @@ mod lower;
 mod native;
 pub(crate) mod node;
 mod program;
+mod row_tiles;
 mod rows;
 mod schedule;
 mod simplify;

@@ -4,6 +4,7 @@ use super::Region;
 use super::lower::lower;
 use super::node::Node;
 use super::program::Program;
+use super::row_tiles;
 use crate::native::instruction_set;
 use crate::tile;
 use std::sync::OnceLock;
@@ -56,9 +57,12 @@ impl Native {
         let compile = || {
             let set = instruction_set()?;
             let nodes = region.nodes.clone();
-            let program =
-                lower(&region.dims, region.trailing, &region.inputs, nodes, &region.outputs, Some(set));
-            program.ok().filter(|p| !p.chains.is_empty())
+            let one = row_tiles::lower(&region.dims, &region.inputs, nodes.clone(), &region.outputs, set);
+            one.or_else(|| {
+                let program =
+                    lower(&region.dims, region.trailing, &region.inputs, nodes, &region.outputs, Some(set));
+                program.ok().filter(|p| !p.chains.is_empty())
+            })
         };
         self.program.get_or_init(compile).as_ref()
     }

@@ -33,6 +33,8 @@ pub(super) enum LoadKind {
     PerRow,
     /// Consecutive elements, read in memory.
     InPlace,
+    /// Consecutive elements, read in memory from the last one to the first one.
+    Reversed,
     /// Elements that are copied to a register tile first.
     Gather,
 }

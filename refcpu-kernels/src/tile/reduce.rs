@@ -228,9 +228,9 @@ impl Monoid for Sum<[f32; 2]> {
     }
 }
 
-/// Combines all elements: in `N` lanes, which are then combined pairwise.
+/// Combines all elements in `N` lanes.
 #[inline(always)]
-fn in_lanes<M: Monoid, const N: usize>(src: &[M::T]) -> M::T {
+fn in_lanes<M: Monoid, const N: usize>(src: &[M::T]) -> [M::T; N] {
     let (blocks, rest) = src.as_chunks::<N>();
     let mut lanes = [M::IDENTITY; N];
     for b in blocks {
@@ -238,17 +238,33 @@ fn in_lanes<M: Monoid, const N: usize>(src: &[M::T]) -> M::T {
             lanes[i] = M::fold(lanes[i], b[i]);
         }
     }
-    for (l, r) in lanes.iter_mut().zip(rest) {
+    if rest.is_empty() {
+        return lanes;
+    }
+    // In another array, so that the lanes above need no memory.
+    let mut last = lanes;
+    for (l, r) in last.iter_mut().zip(rest) {
         *l = M::fold(*l, *r);
     }
-    let mut width = N / 2;
-    while width > 0 {
-        for i in 0..width {
-            lanes[i] = M::fold(lanes[i], lanes[i + width]);
-        }
-        width /= 2;
-    }
-    lanes[0]
+    last
+}
+
+/// Combines the two halves of some lanes.
+#[inline(always)]
+fn halves<M: Monoid, const FROM: usize, const TO: usize>(lanes: &[M::T; FROM]) -> [M::T; TO] {
+    std::array::from_fn(|l| M::fold(lanes[l], lanes[l + TO]))
+}
+
+/// Combines all elements: in 8 lanes, which are then combined pairwise.
+#[inline(always)]
+fn in_eight<M: Monoid>(src: &[M::T]) -> M::T {
+    pairwise::<M>(&in_lanes::<M, 8>(src))
+}
+
+/// Combines 8 lanes pairwise.
+#[inline(always)]
+fn pairwise<M: Monoid>(lanes: &[M::T; 8]) -> M::T {
+    halves::<M, 2, 1>(&halves::<M, 4, 2>(&halves::<M, 8, 4>(lanes)))[0]
 }
 
 /// # Safety
@@ -257,7 +273,12 @@ fn in_lanes<M: Monoid, const N: usize>(src: &[M::T]) -> M::T {
 unsafe fn accumulate_body<M: Monoid>(running: &mut u128, src: *const u8, n: usize) {
     // SAFETY: guaranteed by the caller.
     let src = unsafe { std::slice::from_raw_parts(src.cast::<M::T>(), n) };
-    let result = if n >= 64 { in_lanes::<M, 64>(src) } else { in_lanes::<M, 8>(src) };
+    let result = if n >= 64 {
+        let lanes = halves::<M, 64, 32>(&in_lanes::<M, 64>(src));
+        pairwise::<M>(&halves::<M, 16, 8>(&halves::<M, 32, 16>(&lanes)))
+    } else {
+        in_eight::<M>(src)
+    };
     *running = M::merge(M::W::of(*running), M::widen(result)).bits();
 }
 
@@ -295,7 +316,7 @@ unsafe fn segments_body<M: Monoid>(dst: *mut u8, src: *const u8, count: usize, l
         }
         _ => {
             for (d, s) in dst.iter_mut().zip(src.chunks_exact(length)) {
-                *d = in_lanes::<M, 8>(s);
+                *d = in_eight::<M>(s);
             }
         }
     }
