@@ -1,5 +1,5 @@
-//! The first programs: they return their arguments, or spread a scalar over an array, so that a device that cannot do this is told
-//! so before anything else.
+//! The first programs: they return their arguments, or spread a scalar over an array, so that a device that cannot do this is
+//! told so before anything else.
 
 use pjrt_stablehlo::build::Builder as Body;
 use pjrt_stablehlo::ir::{self, Module, TensorType};

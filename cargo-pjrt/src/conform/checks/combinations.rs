@@ -1,5 +1,5 @@
-//! Checks of combinations of the options of transfers: the host buffer semantics, the layout in host memory, the rank and the size
-//! of the array, its element type, and the memory.
+//! Checks of combinations of the options of transfers: the host buffer semantics, the layout in host memory, the rank and the
+//! size of the array, its element type, and the memory.
 
 use super::entry::{ALL, Entry, check};
 use super::layouts::{Strided, strides_of};
@@ -115,8 +115,8 @@ fn named(array: &Strided, (device, memory): Place<'_>) -> Result<String, Error> 
     ))
 }
 
-/// Returns the places in which the plugin stores arrays: the default memory of the first device, its other memories that the plugin
-/// does not refuse, and the default memories of other devices.
+/// Returns the places in which the plugin stores arrays: the default memory of the first device, its other memories that the
+/// plugin does not refuse, and the default memories of other devices.
 fn places(client: &Client) -> Result<Vec<Place<'_>>, Error> {
     const MOST: usize = 5;
     let array = HostArray::new(&[0; 16], ElementType::F32, &[4]);

@@ -139,7 +139,8 @@ fn twice(context: &Context) -> Verdict {
     }
 }
 
-/// Creates two sessions, of which the first runs during the work. Returns their traces, or `None` if the plugin refuses the second.
+/// Creates two sessions, of which the first runs during the work. Returns their traces, or `None` if the plugin refuses the
+/// second.
 fn of_two(context: &Context, work: &Work, second_first: bool) -> Result<Option<[usize; 2]>, Finding> {
     let busy = context.plugin.profiler()?;
     let Ok(idle) = context.plugin.profiler() else { return Ok(None) };

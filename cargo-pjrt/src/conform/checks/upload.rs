@@ -280,8 +280,8 @@ pub(super) const CHECKS: &[Entry] = &[
 /// Returns a check for each element type, which uploads an array and reads it back.
 pub(super) fn by_type() -> Vec<Check> {
     const TOKEN: u32 = 23;
-    // PRED, S32, U32 and F32: the types of the arrays of programs of JAX with its default configuration that name no type. Programs
-    // name the others, and fail with the plugin's error if it refuses them.
+    // PRED, S32, U32 and F32: the types of the arrays of programs of JAX with its default configuration that name no type.
+    // Programs name the others, and fail with the plugin's error if it refuses them.
     const OF_JAX: &[u32] = &[1, 4, 8, 11];
     let of_type = |number: u32| {
         let element_type = ElementType(number);
