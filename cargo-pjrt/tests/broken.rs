@@ -255,6 +255,31 @@ fn with_a_profile_only_what_its_host_needs_fails_the_run() {
     }
 }
 
+/// JAX's programs use PRED, S32, U32 and F32 unless they name another type, such as F64.
+#[test]
+fn a_type_that_programs_of_jax_need_not_have_may_be_refused() {
+    let check = |number: u32, name: &str| {
+        let fault = format!("PJRT_Client_BufferFromHostBuffer when type_={number} fail UNIMPLEMENTED");
+        let mut command = with_fault("conform", &fault);
+        command.args([
+            "--profile",
+            "jax",
+            "--check",
+            &format!("upload/type_{name}"),
+            "--check",
+            "upload/scalar",
+        ]);
+        let output = command.arg(faulty()).output().expect("it runs");
+        (output.status.code(), text(&output))
+    };
+    for (number, name) in [(12, "F64"), (2, "S8"), (13, "BF16")] {
+        let (status, printed) = check(number, name);
+        assert!(status == Some(0) && printed.contains("1 unsupported"), "{printed}");
+    }
+    let (status, printed) = check(8, "U32");
+    assert!(status == Some(1) && printed.contains("MISSING"), "{printed}");
+}
+
 #[test]
 fn an_error_with_an_unusual_code_is_advice() {
     let check = |fault: &str| {

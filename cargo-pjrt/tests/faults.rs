@@ -123,6 +123,8 @@ const OF_TWO_DEVICES: &[&str] = &[
 const OF_FOUR_DEVICES: &[&str] = &[
     "agreement/",
     "client/options_are_of_each_client",
+    "devices/chains_of_copies",
+    "devices/programs_of_copies",
     "devices/replicas_",
     "memory/stats_",
     "passed/create_options",

@@ -57,6 +57,21 @@ fn wrong_arithmetic_is_named_by_operation_and_element_type() {
     }
 }
 
+/// Programs of other operations, such as `pad` and the convolutional network, spread scalars too.
+#[test]
+fn a_wrong_broadcast_of_a_scalar_is_named_before_what_contains_it() {
+    let Some(refcpu) = refcpu() else { return };
+    let mut command = cargo_pjrt();
+    command
+        .env("FAULT_PROXY_INNER", refcpu)
+        .env("FAULT_PROXY", "PJRT_Client_Compile rewrite scalar_to_zeros");
+    let printed = fail(command.arg("numerics").arg(example("fault_proxy")));
+    let first = printed.lines().find(|line| line.starts_with("WRONG ")).unwrap_or_default();
+    assert!(first.starts_with("WRONG broadcast_in_dim f32 scalar_to_rank_3"), "{printed}");
+    let model = printed.lines().find(|line| line.starts_with("WRONG cnn f32")).unwrap_or_default();
+    assert!(model.contains("contains broadcast_in_dim, "), "{printed}");
+}
+
 #[test]
 fn no_result_of_refcpu_is_wrong_and_none_is_refused() {
     let Some(refcpu) = refcpu() else { return };

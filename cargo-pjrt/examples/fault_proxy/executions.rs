@@ -327,6 +327,18 @@ pub(crate) unsafe fn after(
                 let buffer = (*execute).argument_lists.read().add(number(words, 0)).read();
                 inner!(PJRT_Buffer_Delete PJRT_Buffer_Delete_Args { buffer: buffer });
             }
+            // An upload that fails keeps an array nevertheless.
+            "leak_if_failed" if !error.is_null() => {
+                let failed = &*args.cast::<PJRT_Client_BufferFromHostBuffer_Args>();
+                inner!(PJRT_Client_BufferFromHostBuffer PJRT_Client_BufferFromHostBuffer_Args {
+                    client: failed.client,
+                    data: failed.data,
+                    type_: failed.type_,
+                    dims: failed.dims,
+                    num_dims: failed.num_dims,
+                    device: failed.device,
+                });
+            }
             // The object of a call that fails is unusable for this function afterwards.
             "fail_from_then_on" if !error.is_null() || !words.is_empty() => {
                 marks().insert(args.cast::<usize>().add(2).read(), Mark::Failing);

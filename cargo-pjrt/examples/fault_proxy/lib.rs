@@ -37,6 +37,10 @@ mod functions {
 mod lent;
 #[allow(unsafe_code, reason = "calls the foreign library, as `table` does")]
 mod memory;
+#[allow(unsafe_code, reason = "changes functions of the foreign library")]
+mod metadata;
+#[allow(unsafe_code, reason = "changes the table of the foreign library's profiler")]
+mod profiler;
 #[allow(unsafe_code, reason = "reads the structs of the host, as `table` does")]
 mod recalled;
 #[allow(unsafe_code, reason = "changes the memory of the foreign library")]

@@ -52,11 +52,13 @@ fn tensor(dims: &[i64], element: &str) -> String {
     format!("tensor<{dims}{element}>")
 }
 
-/// Returns the text of a program with an error: `dot_transposed`, `add_flushes`, `exponential_off`, `divide_rounds_down` or
-/// `reduce_drops_last`.
+/// Returns the text of a program with an error: `dot_transposed`, `add_flushes`, `exponential_off`, `divide_rounds_down`,
+/// `reduce_drops_last` or `scalar_to_zeros`.
 pub(crate) fn rewrite(name: &str, text: &str) -> String {
-    if name == "reduce_drops_last" {
-        return reduce_drops_last(text);
+    match name {
+        "reduce_drops_last" => return reduce_drops_last(text),
+        "scalar_to_zeros" => return scalar_to_zeros(text),
+        _ => {}
     }
     let mut out = String::new();
     for line in text.lines() {
@@ -67,6 +69,23 @@ pub(crate) fn rewrite(name: &str, text: &str) -> String {
                 out.push_str(&format!("{} = {rest}\n{wrong}\n", result.replace('%', "%right")));
             }
             _ => out.push_str(&format!("{line}\n")),
+        }
+    }
+    out
+}
+
+/// Replaces each array of at least three dimensions over which a scalar of f32 is spread with zeros.
+fn scalar_to_zeros(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let spread = Line::parse(line).filter(|parsed| {
+            parsed.op == "broadcast_in_dim" && parsed.dims().len() >= 3 && line.contains("(tensor<f32>)")
+        });
+        match spread {
+            Some(Line { result, ty, .. }) => out.push_str(&format!(
+                "{result} = \"stablehlo.constant\"() <{{value = dense<0.0> : {ty}}}> : () -> {ty}\n"
+            )),
+            None => out.push_str(&format!("{line}\n")),
         }
     }
     out

@@ -12,7 +12,10 @@ use std::time::Duration;
 use pjrt_sys::*;
 
 use crate::fault::{Action, Condition, Fault, Path, Then, Value, args_of, name_of};
-use crate::{bits, combined, elsewhere, executions, extension, lent, memory, returned, special, threads};
+use crate::{
+    bits, combined, elsewhere, executions, extension, lent, memory, metadata, profiler, returned, special,
+    threads,
+};
 
 pub(crate) type Function = unsafe extern "C" fn(*mut u8) -> *mut PJRT_Error;
 
@@ -721,6 +724,18 @@ fn exported() -> PJRT_Api {
             // SAFETY: this is the good plugin's chain.
             table.extension_start =
                 unsafe { extension::copies(table.extension_start, Some((&words[0], &words[1]))) };
+        }
+        "shared_metadata" => {
+            // SAFETY: this is the good plugin's chain, and then a copy of it.
+            table.extension_start = unsafe { extension::copies(table.extension_start, None) };
+            // SAFETY: as above.
+            unsafe { metadata::with_fault(table.extension_start) };
+        }
+        "profiler" => {
+            // SAFETY: this is the good plugin's chain, and then a copy of it.
+            table.extension_start = unsafe { extension::copies(table.extension_start, None) };
+            // SAFETY: as above.
+            unsafe { profiler::with_fault(table.extension_start, &words[0]) };
         }
         "extension" => {
             let size = if words[0] == "small" { 8 } else { size_of::<PJRT_Extension_Base>() };

@@ -60,13 +60,37 @@ pub(super) fn explain(cases: &[(&Suite, &Case)], rows: &mut [Row]) {
     }
 }
 
+/// Adds to the messages of wrong results the operations that their programs contain besides their own, and that are wrong in
+/// programs of their own for the same element type.
+pub(super) fn name_causes(cases: &[(&Suite, &Case)], rows: &mut [Row]) {
+    let of_row = |row: &Row| (row.op.clone(), row.element.clone());
+    let wrong: BTreeSet<(String, String)> =
+        rows.iter().filter(|row| row.status == Status::Wrong).map(of_row).collect();
+    for (row, case) in rows.iter_mut().zip(cases).filter(|(row, _)| row.status == Status::Wrong) {
+        let Some(module) = module_of(*case) else { continue };
+        let ops = module.functions().iter().flat_map(|function| function.body.all_ops());
+        let contained: BTreeSet<&str> = ops.map(|(_, op)| op.info().mnemonic()).collect();
+        let causes: Vec<&str> = contained
+            .into_iter()
+            .filter(|op| *op != row.op && wrong.contains(&((*op).to_owned(), row.element.clone())))
+            .collect();
+        if !causes.is_empty() {
+            row.message.push_str(&format!(
+                "the program contains {}, of which results are wrong too",
+                causes.join(", ")
+            ));
+        }
+    }
+}
+
+/// Returns the program of a case.
+fn module_of((suite, case): (&Suite, &Case)) -> Option<Module> {
+    suite.program(case).ok().and_then(|code| pjrt_stablehlo::parse(code.to_vec()).ok())
+}
+
 /// Returns the properties of the operations in the program of a case that the case is about.
 fn features((suite, case): (&Suite, &Case)) -> Vec<Feature> {
-    let Some(module) = suite.program(case).ok().and_then(|code| pjrt_stablehlo::parse(code.to_vec()).ok())
-    else {
-        return Vec::new();
-    };
-    of_module(&module, &case.op)
+    module_of((suite, case)).map_or_else(Vec::new, |module| of_module(&module, &case.op))
 }
 
 fn of_module(module: &Module, name: &str) -> Vec<Feature> {

@@ -1,11 +1,12 @@
-//! The first programs: they return their arguments, so that a device that cannot move bytes is told so before anything else.
+//! The first programs: they return their arguments, or spread a scalar over an array, so that a device that cannot do this is
+//! told so before anything else.
 
 use pjrt_stablehlo::build::Builder as Body;
 use pjrt_stablehlo::ir::{self, Module, TensorType};
 
 use super::elements::COLUMNS;
 use super::options::Selection;
-use super::order::IDENTITY;
+use super::order::{BROADCAST, IDENTITY};
 use super::suite::{Builder, Suite, Tolerance};
 use crate::array::{Array, number};
 use pjrt_testing::host::ElementType;
@@ -17,23 +18,30 @@ const VERSION: pjrt_stablehlo::versions::Version = pjrt_stablehlo::versions::MIN
 const SHAPES: [(&str, &[i64]); 4] =
     [("scalar", &[]), ("vector", &[7]), ("cube", &[2, 3, 5]), ("empty", &[0])];
 
-/// Returns the suites that the selection names, or those of this program: the programs that return their arguments, and those in
-/// its data.
+/// The sizes of arrays over which a scalar is spread, by name: one of each rank.
+const SPREADS: [(&str, &[i64]); 4] = [
+    ("scalar_to_rank_1", &[7]),
+    ("scalar_to_rank_2", &[3, 5]),
+    ("scalar_to_rank_3", &[2, 3, 5]),
+    ("scalar_to_rank_4", &[2, 1, 3, 5]),
+];
+
+/// Returns the suites that the selection names, or those of this program: the first programs, and those in its data.
 ///
 /// # Errors
 /// Returns an error if a suite cannot be read, or if a program cannot be written.
 pub(super) fn suites(selection: &Selection) -> Result<Vec<Suite>, String> {
     let mut suites = Suite::selected(selection)?;
     if selection.suite.is_empty() {
-        suites.insert(0, identity()?);
+        suites.insert(0, first()?);
     }
     Ok(suites)
 }
 
-/// Returns the suite of programs that return their arguments.
-fn identity() -> Result<Suite, String> {
+/// Returns the suite of programs that return their arguments, or spread them.
+fn first() -> Result<Suite, String> {
     let tolerance = Tolerance {
-        reason: "no tolerance: the program returns its argument".to_owned(),
+        reason: "no tolerance: the program computes nothing".to_owned(),
         ulps: 0,
         relative: 0.0,
         absolute: 0.0,
@@ -46,9 +54,16 @@ fn identity() -> Result<Suite, String> {
         for (name, dims) in SHAPES {
             let count = dims.iter().product::<i64>() as usize;
             let array = Array { element_type, dims: dims.to_vec(), bytes: elements_of(element_type, count) };
-            let program = program(element, dims)?;
+            let program = program(element, dims, None)?;
             let arrays = std::slice::from_ref(&array);
             builder.add_named((IDENTITY, name), &program, arrays, arrays, &tolerance);
+        }
+        for (name, dims) in SPREADS {
+            let count = dims.iter().product::<i64>() as usize;
+            let scalar = Array { element_type, dims: Vec::new(), bytes: elements_of(element_type, 1) };
+            let spread = Array { element_type, dims: dims.to_vec(), bytes: scalar.bytes.repeat(count) };
+            let program = program(element, &[], Some(dims))?;
+            builder.add_named((BROADCAST, name), &program, &[scalar], &[spread], &tolerance);
         }
     }
     Ok(builder.finish("operations"))
@@ -72,13 +87,14 @@ fn elements_of(element_type: ElementType, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns a program that returns its argument, as a portable artifact.
-fn program(element: &str, dims: &[i64]) -> Result<Vec<u8>, String> {
+/// Returns a program that returns its argument, or spreads a scalar over an array of these sizes, as a portable artifact.
+fn program(element: &str, dims: &[i64], spread: Option<&[i64]>) -> Result<Vec<u8>, String> {
     let ty = ir::ElementType::from_name(element).map(|element| TensorType::new(element, dims));
     let ty = ty.ok_or_else(|| format!("StableHLO has no element type {element}"))?;
-    let body = Body::new([ty.into()]);
+    let mut body = Body::new([ty.into()]);
     let argument = body.argument(0);
-    let function = body.finish("main", &[argument]).map_err(|error| error.to_string())?;
+    let result = spread.map_or(argument, |dims| body.broadcast_scalar(argument, dims));
+    let function = body.finish("main", &[result]).map_err(|error| error.to_string())?;
     let mut module = Module::new();
     module.add_function(function).map_err(|function| format!("there are two functions {}", function.name))?;
     pjrt_stablehlo::write_portable_artifact(&module, VERSION).map_err(|error| error.to_string())

@@ -7,6 +7,12 @@ use pjrt_stablehlo::passes::decompositions;
 /// The name of the operation of programs that return their arguments.
 pub(super) const IDENTITY: &str = "identity";
 
+/// The operation that spreads scalars over arrays, which most programs of other operations contain.
+pub(super) const BROADCAST: &str = "broadcast_in_dim";
+
+/// The operations whose programs come first, because those of other operations depend on them.
+const FIRST: [&str; 2] = [IDENTITY, BROADCAST];
+
 /// The operations that each operation may be decomposed into, by name without the dialect.
 pub(super) struct Order(BTreeMap<&'static str, Vec<&'static str>>);
 
@@ -29,9 +35,10 @@ impl Order {
         found
     }
 
-    /// Returns the key by which operations are sorted: the program that returns its argument, then those with fewer parts.
-    pub(super) fn key<'a>(&self, op: &'a str) -> (bool, usize, &'a str) {
-        (op != IDENTITY, self.parts(op).len(), op)
+    /// Returns the key by which operations are sorted: those that all others depend on, then those with fewer parts.
+    pub(super) fn key<'a>(&self, op: &'a str) -> (usize, usize, &'a str) {
+        let place = FIRST.iter().position(|first| *first == op).unwrap_or(FIRST.len());
+        (place, self.parts(op).len(), op)
     }
 }
 
@@ -51,10 +58,21 @@ mod tests {
     #[test]
     fn an_operation_comes_after_those_that_it_is_decomposed_into() {
         let order = Order::new();
-        let mut names = ["tan", "erf", "exponential", "identity", "asin", "sine", "atan2", "multiply"];
+        let mut names = [
+            "tan",
+            "erf",
+            "add",
+            "broadcast_in_dim",
+            "identity",
+            "asin",
+            "sine",
+            "atan2",
+            "multiply",
+            "exponential",
+        ];
         names.sort_by_key(|op| order.key(op));
         let place = |op: &str| names.iter().position(|name| *name == op);
-        assert_eq!(place("identity"), Some(0));
+        assert_eq!((place("identity"), place("broadcast_in_dim")), (Some(0), Some(1)));
         for (whole, part) in [("tan", "sine"), ("erf", "exponential"), ("asin", "atan2"), ("erf", "multiply")]
         {
             assert!(place(whole) > place(part), "{names:?}");

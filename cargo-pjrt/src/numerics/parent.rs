@@ -50,6 +50,7 @@ pub fn numerics(options: &Options, program: &Path) -> Result<Report, String> {
     }
     progress.end();
     features::explain(&cases, &mut rows);
+    features::name_causes(&cases, &mut rows);
     Ok(Report { plugin: options.plugin.clone(), rows, seconds: started.elapsed().as_secs_f64() })
 }
 

@@ -1,5 +1,7 @@
 //! Decodes device assignments.
 
+use super::fields::{Field, field, varint};
+
 /// A device assignment (`DeviceAssignmentProto`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeviceAssignment {
@@ -9,41 +11,6 @@ pub struct DeviceAssignment {
     pub partitions: u64,
     /// The ids of the devices, of all replicas of the first partition, then of the second, and so on.
     pub devices: Vec<i64>,
-}
-
-/// A field of a message: its number and its value.
-enum Field<'a> {
-    Number(u64, u64),
-    Bytes(u64, &'a [u8]),
-}
-
-/// Reads an integer of variable length from the start of the bytes.
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7F) << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
-}
-
-/// Reads a field from the start of the bytes. Returns `None` if there is no valid integer or bytes field.
-fn field<'a>(bytes: &mut &'a [u8]) -> Option<Field<'a>> {
-    let key = varint(bytes)?;
-    match key & 7 {
-        0 => Some(Field::Number(key >> 3, varint(bytes)?)),
-        2 => {
-            let size = usize::try_from(varint(bytes)?).ok()?;
-            let (value, rest) = bytes.split_at_checked(size)?;
-            *bytes = rest;
-            Some(Field::Bytes(key >> 3, value))
-        }
-        _ => None,
-    }
 }
 
 impl DeviceAssignment {

@@ -28,10 +28,14 @@ struct Host {
     client: Client,
 }
 
+/// The part of a device's free memory that the arrays use, as a divisor: blocks that are rounded up, programs, and the memory of
+/// a process that was killed need some too.
+const PART: usize = 4;
+
 /// Returns the number of elements with which all arrays of the executions in flight, and as many temporary ones, fit into
-/// this many bytes.
+/// a part of this many bytes.
 fn fitting(free: Option<i64>) -> usize {
-    let arrays = 2 * (LAUNCHES + 1);
+    let arrays = PART * 2 * (LAUNCHES + 1);
     let elements = free.and_then(|free| usize::try_from(free).ok()).map_or(MOST, |free| free / arrays / 4);
     elements.clamp(LEAST, MOST)
 }
@@ -96,8 +100,10 @@ mod tests {
     fn the_arrays_fit_into_the_memory_of_a_device() {
         assert_eq!(fitting(None), MOST);
         assert_eq!(fitting(Some(1 << 40)), MOST);
-        let small = fitting(Some(16 << 20));
-        assert!(small > LEAST && 4 * small * 2 * (LAUNCHES + 1) <= 16 << 20, "{small}");
+        for memory in [16 << 20, 64 << 20] {
+            let small = fitting(Some(memory as i64));
+            assert!(small > LEAST && 4 * small * 2 * (LAUNCHES + 1) <= memory / PART, "{small}");
+        }
         assert_eq!(fitting(Some(0)), LEAST);
     }
 }

@@ -91,7 +91,8 @@ fn measure(client: &Client, rounds: u64, mut round: impl FnMut() -> Verdict<()>)
     for (name, samples, noise) in [("resident memory", resident, NOISE.0), ("bytes_in_use", in_use, NOISE.1)]
     {
         let Some(growth) = growth(&samples) else { continue };
-        summary.push(format!("{name} {:+.1} bytes per round", growth.slope));
+        // Memory that shrinks is not growth.
+        summary.push(format!("{name} +{:.1} bytes per round", growth.slope.max(0.0)));
         is_leak |= growth.steady > noise;
     }
     let summary = format!("{rounds} rounds: {}", summary.join(", "));

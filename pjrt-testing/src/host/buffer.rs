@@ -455,8 +455,16 @@ impl Buffer {
     ///
     /// Returns the error of the call.
     pub fn read_raw(&self, offset: i64, size: i64) -> Result<Result<Vec<u8>>> {
-        let len = usize::try_from(size).unwrap_or(0);
-        let destination = HostMemory::destination(len, 0);
+        self.read_raw_into(usize::try_from(size).unwrap_or(0), offset, size)
+    }
+
+    /// The same as [`read_raw`](Self::read_raw), into memory of another size than the host says.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the call.
+    pub fn read_raw_into(&self, room: usize, offset: i64, size: i64) -> Result<Result<Vec<u8>>> {
+        let destination = HostMemory::destination(room, 0);
         let args = call!(
             self.plugin,
             PJRT_Buffer_CopyRawToHost_Args {

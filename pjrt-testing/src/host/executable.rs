@@ -74,6 +74,8 @@ pub struct CompiledMemory {
     pub outputs: i64,
     /// The size of temporary memory.
     pub temporaries: i64,
+    /// The size of the outputs that use the memory of arguments.
+    pub aliased: i64,
 }
 
 /// Bytes that a plugin returned together with a function that deletes them.
@@ -148,6 +150,7 @@ impl Executable {
             arguments: args.argument_size_in_bytes,
             outputs: args.output_size_in_bytes,
             temporaries: args.temp_size_in_bytes,
+            aliased: args.alias_size_in_bytes,
         })
     }
 

@@ -136,7 +136,7 @@ macro_rules! call {
 
 impl Plugin {
     /// Returns the extension of this type.
-    fn extension(self, type_: u32) -> Option<*const PJRT_Extension_Base> {
+    pub(super) fn extension(self, type_: u32) -> Option<*const PJRT_Extension_Base> {
         // SAFETY: the table has the field, and the elements of the chain begin with this struct.
         // `extensions`, which is called first, checks that the chain ends.
         unsafe {
@@ -223,51 +223,6 @@ impl Plugin {
         let (type_name, type_name_size) = (name.as_ptr().cast(), name.len());
         let type_info = &raw mut info;
         Ok(call!(self, PJRT_FFI_Type_Register_Args { type_name, type_name_size, type_info })?.type_id)
-    }
-
-    /// Returns the names of the compilation phases (`PJRT_PhaseCompile_Get_PhaseNames`).
-    ///
-    /// # Errors
-    ///
-    /// Returns the plugin's error.
-    pub fn compile_phases(self) -> Result<Vec<String>> {
-        let phase_compiler = call!(self, PJRT_PhaseCompile_Get_Compiler_Args {})?.phase_compiler;
-        let args = call!(self, PJRT_PhaseCompile_Get_PhaseNames_Args { phase_compiler });
-        let names = args.map(|args| {
-            const FUNCTION: &str = "PJRT_PhaseCompile_Get_PhaseNames";
-            let names = || -> Result<Vec<String>> {
-                // SAFETY: the plugin returned as many pointers and sizes as it says.
-                unsafe {
-                    let starts = given(FUNCTION, args.phase_names.cast_const(), args.num_phase_names)?;
-                    let sizes = given(FUNCTION, args.phase_names_sizes, args.num_phase_names)?;
-                    let names = starts.iter().zip(sizes);
-                    names.map(|(start, size)| given_text(FUNCTION, *start, *size)).collect()
-                }
-            };
-            (names(), args)
-        });
-        let extension = self.extension(PJRT_Extension_Type_PhaseCompile.0);
-        if let Some(extension) = extension.map(<*const _>::cast::<PJRT_PhaseCompile_Extension>) {
-            // SAFETY: the functions lie before one that was called, or within the size. They free the arrays
-            // that the call above created.
-            unsafe {
-                if let (Ok((_, args)), Some(free)) = (&names, (*extension).phase_compile_c_buffers_destroy) {
-                    let mut free_args = PJRT_PhaseCompile_C_Buffers_Destroy_Args {
-                        char_buffers: args.phase_names,
-                        char_buffer_sizes: args.phase_names_sizes,
-                        num_char_buffers: args.num_phase_names,
-                        ..SizedStruct::zeroed()
-                    };
-                    free(&raw mut free_args);
-                }
-                if let Some(destroy) = (*extension).phase_compile_destroy_compiler {
-                    let mut args =
-                        PJRT_PhaseCompile_Destroy_Compiler_Args { phase_compiler, ..SizedStruct::zeroed() };
-                    destroy(&raw mut args);
-                }
-            }
-        }
-        names?.0
     }
 
     fn layout_text(self, layout: *mut PJRT_Layouts_MemoryLayout, destroy: bool) -> Result<String> {
@@ -432,25 +387,34 @@ impl Client {
         }
     }
 
-    /// Registers a callback for fatal errors, invokes it (`PJRT_Callback_InvokeCallback`), and returns the
-    /// number of its calls.
+    /// Registers two callbacks for fatal errors, invokes them (`PJRT_Callback_InvokeCallback`), and returns the number of
+    /// calls of each with the error that the host passed.
     ///
     /// # Errors
     ///
     /// Returns the plugin's error.
-    pub fn tell_of_fatal_error(&self) -> Result<usize> {
-        unsafe extern "C" fn hear(_: *mut c_void, heard: *mut c_void) {
-            // SAFETY: the argument is the counter below, which is never freed.
-            unsafe { &*heard.cast::<AtomicUsize>() }.fetch_add(1, Ordering::SeqCst);
+    pub fn tell_of_fatal_error(&self) -> Result<[usize; 2]> {
+        const MESSAGE: &str = "a test of callbacks";
+        unsafe extern "C" fn hear(error: *mut c_void, heard: *mut c_void) {
+            // SAFETY: the arguments are the struct and a counter below, which is never freed.
+            unsafe {
+                let error = error.cast::<PJRT_Callback_PrefatalArgs>();
+                let is_right = !error.is_null()
+                    && (*error).error_code == PJRT_Error_Code_INTERNAL
+                    && slices::text((*error).error_message, (*error).error_message_size) == MESSAGE;
+                (*heard.cast::<AtomicUsize>()).fetch_add(usize::from(is_right), Ordering::SeqCst);
+            }
         }
-        let heard: &'static AtomicUsize = Box::leak(Box::default());
+        let heard: &'static [AtomicUsize; 2] = Box::leak(Box::default());
         let (client, type_) = (self.raw, PJRT_Callback_Type_Prefatal);
-        let user_arg = ptr::from_ref(heard).cast_mut().cast();
-        call!(
-            self.plugin,
-            PJRT_Callback_RegisterCallback_Args { client, type_, callback: Some(hear), user_arg }
-        )?;
-        let message = "a test of callbacks";
+        for counter in heard {
+            let user_arg = ptr::from_ref(counter).cast_mut().cast();
+            call!(
+                self.plugin,
+                PJRT_Callback_RegisterCallback_Args { client, type_, callback: Some(hear), user_arg }
+            )?;
+        }
+        let message = MESSAGE;
         let mut prefatal = PJRT_Callback_PrefatalArgs {
             error_code: PJRT_Error_Code_INTERNAL,
             error_message: message.as_ptr().cast(),
@@ -459,7 +423,7 @@ impl Client {
         };
         let args = (&raw mut prefatal).cast();
         call!(self.plugin, PJRT_Callback_InvokeCallback_Args { client, type_, args })?;
-        Ok(heard.load(Ordering::SeqCst))
+        Ok([heard[0].load(Ordering::SeqCst), heard[1].load(Ordering::SeqCst)])
     }
 }
 

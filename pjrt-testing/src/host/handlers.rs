@@ -197,14 +197,8 @@ impl CallData {
     ///
     /// Returns the plugin's error.
     pub fn new(plugin: Plugin, type_id: i64, number: &'static f32) -> Result<Self> {
-        let raw = call!(plugin, PJRT_ExecuteContext_Create_Args {})?.context;
-        if raw.is_null() {
-            return Err(Error::broken(
-                "PJRT_ExecuteContext_Create",
-                "it succeeded, but the context is a null pointer",
-            ));
-        }
-        let context = Self { plugin, raw };
+        let context = Self::empty(plugin)?;
+        let raw = context.raw;
         TYPE.store(type_id, Ordering::SeqCst);
         let data = ptr::from_ref(number).cast_mut().cast();
         let user_data = PJRT_FFI_UserData { type_id, data };
@@ -214,6 +208,24 @@ impl CallData {
             ..SizedStruct::zeroed()
         })?;
         Ok(context)
+    }
+}
+
+impl CallData {
+    /// Creates a context without data (`PJRT_ExecuteContext_Create`).
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn empty(plugin: Plugin) -> Result<Self> {
+        let raw = call!(plugin, PJRT_ExecuteContext_Create_Args {})?.context;
+        if raw.is_null() {
+            return Err(Error::broken(
+                "PJRT_ExecuteContext_Create",
+                "it succeeded, but the context is a null pointer",
+            ));
+        }
+        Ok(Self { plugin, raw })
     }
 }
 

@@ -217,6 +217,11 @@ pub struct DeviceDescription<'c> {
     pub(crate) owner: PhantomData<&'c ()>,
 }
 
+// SAFETY: the interface allows the use of descriptions on every thread.
+unsafe impl Send for DeviceDescription<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for DeviceDescription<'_> {}
+
 impl DeviceDescription<'_> {
     value_of! {
         /// Returns the device's id, which is unique among the devices of all processes

@@ -21,6 +21,11 @@ pub struct Topology {
     _owned: Option<OwnedTopology>,
 }
 
+// SAFETY: the interface allows the use of topologies on every thread.
+unsafe impl Send for Topology {}
+// SAFETY: as above.
+unsafe impl Sync for Topology {}
+
 #[derive(Debug)]
 struct OwnedTopology {
     plugin: Plugin,

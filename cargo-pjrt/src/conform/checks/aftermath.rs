@@ -2,15 +2,16 @@
 
 use super::pending::in_error;
 use super::program_text::with_main;
+use super::uses::{Objects, USES, Use, X};
 use crate::conform::harness::{
-    Check, Context, Finding, Source, Verdict, add_program, compile_add, f32_bytes, numbers, upload_four,
-    upload_to,
+    Check, Context, Finding, PATIENCE, Source, Verdict, add_program, compile_add, ensure, f32_bytes, numbers,
+    upload_four, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
-    Buffer, Client, Code, CopyLayout, CreateOption, ElementType, Error, ExecuteOptions, HostArray,
-    LoadedExecutable, Program, Value,
+    Buffer, Code, CopyLayout, CreateOption, ElementType, Error, ExecuteOptions, HostArray, LoadedExecutable,
+    Program, Topology, Value, eventually,
 };
 
 /// A call that fails.
@@ -192,6 +193,137 @@ const WAYS: &[Way] = &[
         "PJRT_Buffer_Bitcast when element_type=5 fail_from_then_on",
     ),
     way(
+        "raw_copy_from_a_negative_offset",
+        "a raw copy from a negative offset",
+        |s| Failure::of(s.x.read_raw(-4, 4).and_then(|copied| copied)),
+        "PJRT_Buffer_CopyRawToHost when offset=-4 fail_from_then_on always",
+    ),
+    way(
+        "late_raw_copy_past_the_end",
+        "a raw copy past the end of an array, whose destination the host names later,",
+        |s| Failure::of(s.x.read_raw_later(12, 9).and_then(|copy| copy.finish())),
+        "PJRT_Buffer_CopyRawToHostFuture when transfer_size=9 fail_from_then_on always",
+    ),
+    way(
+        "cancelled_raw_copy",
+        "a raw copy that the host cancelled with an error",
+        |s| {
+            Failure::of(
+                s.x.read_raw_later(8, 7).and_then(|copy| copy.cancel(Code::CANCELLED, "no destination")),
+            )
+        },
+        "PJRT_Buffer_CopyRawToHostFuture when transfer_size=7 fail_from_then_on always",
+    ),
+    way(
+        "copy_of_a_deleted_array_to_a_device",
+        "a copy of a deleted array to a device",
+        |s| {
+            let last = s.client.addressable_devices()?.pop();
+            let device = last.map_or_else(|| s.client.device(), Ok)?;
+            Failure::of(s.deleted()?.copy_to_device(device).and_then(|copy| copy.ready()?.wait()))
+        },
+        "PJRT_Buffer_ToHostBuffer failed PJRT_Buffer_CopyToDevice fail INTERNAL",
+    ),
+    way(
+        "copy_of_an_array_in_error",
+        "a copy of an array that is in error",
+        |s| {
+            let bad = in_error(&s.client, (Code::DATA_LOSS, "all gone"))?;
+            let copy = bad.copy_to_memory(s.client.device()?.default_memory()?);
+            Failure::of(copy.and_then(|copy| copy.ready()?.wait()))
+        },
+        "PJRT_Buffer_CopyToMemory since PJRT_Client_CreateErrorBuffer fail INTERNAL",
+    ),
+    way(
+        "donation_of_a_deleted_array",
+        "PJRT_Buffer_DonateWithControlDependency of a deleted array",
+        |s| {
+            Failure::of(s.deleted()?.donate().and_then(|(array, dependency)| {
+                dependency.finish(Ok(()));
+                array.ready()?.wait()
+            }))
+        },
+        "PJRT_Buffer_ToHostBuffer failed PJRT_Buffer_DonateWithControlDependency fail INTERNAL",
+    ),
+    way(
+        "release_without_a_hold",
+        "PJRT_Buffer_DecreaseExternalReferenceCount of an array that is not held",
+        |s| Failure::of(s.x.release()),
+        "PJRT_Buffer_ToHostBuffer failed PJRT_Buffer_DecreaseExternalReferenceCount fail INTERNAL",
+    ),
+    way(
+        "bitcast_of_a_deleted_array",
+        "a bitcast of a deleted array",
+        |s| {
+            let cast = s.deleted()?.bitcast(ElementType::S32, &[4]);
+            Failure::of(cast.and_then(|cast| cast.ready()?.wait()))
+        },
+        "PJRT_Buffer_ToHostBuffer failed PJRT_Buffer_Bitcast fail INTERNAL",
+    ),
+    way(
+        "piece_past_the_end",
+        "a piece past the end of an array of a transfer manager",
+        |s| {
+            let shapes = [(ElementType::F32, vec![4])];
+            let manager = s.client.transfer_manager(&shapes, s.client.device()?.default_memory()?)?;
+            Failure::of(manager.write(0, &[7; 12], 8, false).and_then(|event| event.wait()))
+        },
+        "PJRT_Client_CreateBuffersForAsyncHostToDevice since PJRT_AsyncHostToDeviceTransferManager_TransferData fail INTERNAL",
+    ),
+    way(
+        "too_many_replicas",
+        "the compilation of a program for more replicas than devices",
+        |s| {
+            let replicas = s.client.addressable_devices()?.len() as i64 + 1;
+            let options = CompileOptions { replicas, ..CompileOptions::default() };
+            s.compile(add_program("4x").as_bytes(), &options.encode())
+        },
+        "PJRT_LoadedExecutable_Execute failed PJRT_Client_Compile fail INTERNAL",
+    ),
+    way(
+        "unknown_device",
+        "the compilation of a program for a device that does not exist",
+        |s| {
+            let options = CompileOptions { devices: vec![12_345], ..CompileOptions::default() };
+            s.compile(add_program("4x").as_bytes(), &options.encode())
+        },
+        "PJRT_Buffer_ToHostBuffer failed PJRT_Client_Compile fail INTERNAL",
+    ),
+    way(
+        "garbage_options_of_an_executable",
+        "loading a serialized program with bytes that are no compile options",
+        |s| Failure::of(s.client.deserialize_with(&s.serialized, &[0xFF; 7])),
+        "PJRT_Executable_DeserializeAndLoad failed PJRT_Executable_DeserializeAndLoad fail INTERNAL",
+    ),
+    way(
+        "execution_of_a_deleted_program",
+        "the execution of a deleted program",
+        |s| {
+            let program = compile_add(&s.client)?;
+            program.delete()?;
+            Failure::of(program.run(&[&s.x, &s.y]).and_then(|launched| launched.done[0].wait()))
+        },
+        "PJRT_LoadedExecutable_Execute failed PJRT_LoadedExecutable_Execute fail INTERNAL",
+    ),
+    way(
+        "lookup_of_an_unknown_id",
+        "the lookup of a device with an unknown id",
+        |s| Failure::of(s.client.lookup_device(12_345)),
+        "PJRT_Client_LookupDevice failed PJRT_Client_LookupDevice fail INTERNAL",
+    ),
+    way(
+        "default_assignment_without_room",
+        "PJRT_Client_DefaultDeviceAssignment without room for the assignment",
+        |s| Failure::of(s.client.default_assignment(1, 1, 0)),
+        "PJRT_Client_DefaultDeviceAssignment failed PJRT_Client_DefaultDeviceAssignment fail INTERNAL",
+    ),
+    way(
+        "garbage_topology",
+        "the deserialization of bytes that are no topology",
+        |s| Failure::of(Topology::deserialize(s.client.plugin(), &[0xFF; 9])),
+        "PJRT_TopologyDescription_Deserialize failed PJRT_TopologyDescription_Deserialize fail INTERNAL",
+    ),
+    way(
         "unknown_option",
         "the creation of a client with an unknown option",
         |s| {
@@ -245,6 +377,7 @@ pub(super) fn by_way() -> Vec<Check> {
         fault: way.fault.to_owned(),
         also: match way.fault {
             fault if fault.contains(" failed ") => &["failures/*"],
+            fault if fault.contains(" since ") => &["*"],
             fault if fault.starts_with("PJRT_LoadedExecutable_Execute") => OF_EXECUTIONS,
             fault if fault.starts_with("PJRT_Client_Compile") => OF_COMPILATIONS,
             _ => &[],
@@ -268,24 +401,23 @@ impl Failure {
 struct State {
     executable: LoadedExecutable,
     is_donating: bool,
-    x: Buffer,
     y: Buffer,
     /// The output of an earlier execution.
     output: Buffer,
-    /// A serialized program, if the plugin can load one.
-    serialized: Option<Vec<u8>>,
-    /// `true` if the plugin can copy bytes as they are on the device.
-    copies_raw: bool,
-    /// `true` if the plugin can reinterpret the bytes of arrays.
-    casts: bool,
-    /// The options of clients, and whether there can be several clients.
-    options: Vec<CreateOption>,
-    makes_clients: bool,
+    /// The uses of [`USES`] that the plugin supported before the call.
+    uses: Vec<&'static Use>,
     /// The last field, because the client is destroyed after its objects.
-    client: Client,
+    objects: Objects,
 }
 
-const X: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
+impl std::ops::Deref for State {
+    type Target = Objects;
+
+    fn deref(&self) -> &Objects {
+        &self.objects
+    }
+}
+
 const Y: [f32; 4] = [10.0, 20.0, 30.0, 40.0];
 const SUM: [f32; 4] = [11.0, 22.0, 33.0, 44.0];
 
@@ -304,25 +436,11 @@ impl State {
         let (x, y) = (upload_four(&client, &X)?, upload_four(&client, &Y)?);
         let output = compile_add(&client)?.run(&[&x, &y])?.outputs.remove(0).remove(0);
         output.ready()?.wait()?;
-        let serialized =
-            compile_add(&client)?.executable()?.serialize().ok().map(|serialized| serialized.bytes);
-        let serialized = serialized.filter(|bytes| client.deserialize(bytes).is_ok());
-        let copies_raw = x.read_raw(0, 16).is_ok_and(|copied| copied.is_ok());
-        let casts = x.bitcast(ElementType::F32, &[4]).is_ok();
-        let (options, makes_clients) = (context.options.clone(), context.client().is_ok());
-        Ok(Self {
-            client,
-            executable,
-            is_donating,
-            x,
-            y,
-            output,
-            serialized,
-            copies_raw,
-            casts,
-            options,
-            makes_clients,
-        })
+        let serialized = compile_add(&client)?.executable()?.serialize();
+        let serialized = serialized.map_or_else(|_| Vec::new(), |serialized| serialized.bytes);
+        let objects = Objects { x, serialized, options: context.options.clone(), client };
+        let uses = USES.iter().filter(|of| matches!((of.call)(&objects), Ok(true))).collect();
+        Ok(Self { executable, is_donating, y, output, uses, objects })
     }
 
     fn upload(&self, array: &HostArray<'_>) -> Result<Buffer, Error> {
@@ -370,15 +488,6 @@ impl State {
     fn is_as_before(&self, may_be_donated: bool) -> Result<(), String> {
         if !may_be_donated {
             self.has(&self.x, "argument 0", X)?;
-            if self.copies_raw {
-                let copied = self.x.read_raw(0, 16).and_then(|copied| copied);
-                copied
-                    .map_err(|error| format!("argument 0 cannot be copied as raw bytes any more: {error}"))?;
-            }
-            if self.casts {
-                let cast = self.x.bitcast(ElementType::F32, &[4]);
-                cast.map_err(|error| format!("argument 0 cannot be reinterpreted any more: {error}"))?;
-            }
         }
         self.has(&self.y, "argument 1, which the program does not donate,", Y)?;
         self.has(&self.output, "the output of an earlier execution", SUM)?;
@@ -391,15 +500,16 @@ impl State {
         let next = compile_add(&self.client).map_err(fails("no program can be compiled any more"))?;
         let launched = next.run(&[&self.y, &self.y]).map_err(fails("another program cannot be executed"))?;
         self.has(&launched.outputs[0][0], "the output of another program", Y.map(|y| y + y))?;
-        if self.makes_clients {
-            let client = self.client.plugin().create_client(&self.options);
-            client.map(drop).map_err(fails("no client can be created any more"))?;
+        for of in self.uses.iter().filter(|of| !(of.is_of_x && may_be_donated)) {
+            match (of.call)(&self.objects) {
+                Ok(true) => {}
+                Ok(false) => {
+                    return Err(format!("{} has other elements or another result than before", of.what));
+                }
+                Err(error) => return Err(format!("{} fails, and succeeded before: {error}", of.what)),
+            }
         }
-        let Some(bytes) = &self.serialized else { return Ok(()) };
-        self.client
-            .deserialize(bytes)
-            .map(drop)
-            .map_err(fails("no serialized program can be loaded any more"))
+        Ok(())
     }
 }
 
@@ -428,6 +538,34 @@ fn changes_nothing(context: &Context, way: &Way) -> Verdict {
     }
     if !failed {
         return Err(Finding::NotApplicable(format!("{} does not fail", way.what)));
+    }
+    Ok(())
+}
+
+/// Checks that further calls that fail do not increase the memory in use, for each way to fail.
+pub(super) fn leave_no_memory(context: &Context) -> Verdict {
+    const CALLS: usize = 4;
+    let state = State::new(context, false)?;
+    let in_use =
+        || state.client.device().and_then(|device| device.memory_stats()).map(|stats| stats.bytes_in_use);
+    in_use()?;
+    for way in WAYS {
+        // The first call may fill caches.
+        if !matches!((way.call)(&state), Ok(Failure::Refused(_) | Failure::Later(_))) {
+            continue;
+        }
+        let before = in_use()?;
+        for _ in 0..CALLS {
+            drop((way.call)(&state));
+        }
+        let is_freed = eventually(PATIENCE / 5, || in_use().is_ok_and(|now| now <= before));
+        ensure!(
+            is_freed,
+            "bytes_in_use was {before} after {} had failed, and is {} after it failed {CALLS} more times; the plugin probably does not \
+             free what it allocates before a call fails",
+            way.what,
+            in_use()?
+        );
     }
     Ok(())
 }

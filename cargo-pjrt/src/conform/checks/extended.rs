@@ -12,7 +12,7 @@ use crate::conform::harness::{
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
-    Buffer, CallData, Client, Code, ElementType, Error, Event, ExecuteOptions, HANDLER_ERROR,
+    Buffer, CallData, Client, Code, Device, ElementType, Error, Event, ExecuteOptions, HANDLER_ERROR,
     LoadedExecutable, NamedValue, Program, Value, handler_asks_for_data, handler_calls,
 };
 
@@ -144,10 +144,14 @@ fn transfers(context: &Context) -> Verdict {
 const TARGET: &str = "conform_weigh";
 
 /// The numbers that the host passes to the handler.
-static ADDED: [f32; 2] = [100.0, 7.0];
+pub(super) static ADDED: [f32; 2] = [100.0, 7.0];
 
 /// Registers the handler, and compiles a program that calls it.
-fn with_handler(context: &Context, client: &Client) -> Result<LoadedExecutable, Finding> {
+pub(super) fn with_handler(
+    context: &Context,
+    client: &Client,
+    options: &CompileOptions,
+) -> Result<LoadedExecutable, Finding> {
     let ty = "tensor<4xf32>";
     let line = format!(
         "    %r:2 = \"stablehlo.custom_call\"(%p0, %p1) {{call_target_name = \"{TARGET}\", api_version = 4 : i32, \
@@ -156,7 +160,7 @@ fn with_handler(context: &Context, client: &Client) -> Result<LoadedExecutable, 
     let text = with_main(&format!("%p0: {ty}, %p1: {ty}"), &line, "%r#0, %r#1", &format!("{ty}, {ty}"));
     let platform = client.platform_name()?;
     context.plugin.register_handler(TARGET, &platform)?;
-    let compiled = client.compile(&Program::mlir(&text), &CompileOptions::default().encode());
+    let compiled = client.compile(&Program::mlir(&text), &options.encode());
     compiled.map_err(|error| {
         Finding::Wrong(format!(
             "PJRT_FFI_Register_Handler succeeded for the custom call {TARGET:?} on the platform {platform:?}, but a program that calls \
@@ -165,9 +169,10 @@ fn with_handler(context: &Context, client: &Client) -> Result<LoadedExecutable, 
     })
 }
 
-/// Runs the program, and compares its outputs.
-fn weighs(
+/// Runs the program on a device, or on the one that it was compiled for, and compares its outputs.
+pub(super) fn weighs(
     program: &LoadedExecutable,
+    on: Option<Device<'_>>,
     data: Option<&Arc<CallData>>,
     added: f32,
     arguments: [&Buffer; 2],
@@ -176,7 +181,7 @@ fn weighs(
     handler_asks_for_data(data.is_some());
     let before = handler_calls();
     let launched =
-        program.launch(&[arguments.to_vec()], &options, None, true).map_err(|refused| refused.error)?;
+        program.launch(&[arguments.to_vec()], &options, on, true).map_err(|refused| refused.error)?;
     let got = numbers(&launched.outputs[0][0])?;
     let (x, y) = (numbers(arguments[0])?, numbers(arguments[1])?);
     let of = |added: f32| x.iter().zip(&y).map(|(x, y)| x - 2.0 * y + added).collect::<Vec<f32>>();
@@ -214,16 +219,16 @@ fn handlers(context: &Context) -> Verdict {
             "the handler of the kit cannot read the memory of the device".to_owned(),
         ));
     }
-    let program = with_handler(context, &client)?;
-    weighs(&program, None, 0.0, [&x, &y])?;
-    weighs(&program, None, 0.0, [&y, &x])?;
+    let program = with_handler(context, &client, &CompileOptions::default())?;
+    weighs(&program, None, None, 0.0, [&x, &y])?;
+    weighs(&program, None, None, 0.0, [&y, &x])?;
     let type_id = context.plugin.register_type("conform::added")?;
     let data = ADDED.iter().map(|added| CallData::new(context.plugin, type_id, added).map(Arc::new));
     let data = data.collect::<Result<Vec<_>, _>>()?;
     for index in [0, 1, 0] {
-        weighs(&program, Some(&data[index]), ADDED[index], [&x, &y])?;
+        weighs(&program, None, Some(&data[index]), ADDED[index], [&x, &y])?;
     }
-    weighs(&program, None, 0.0, [&x, &y])?;
+    weighs(&program, None, None, 0.0, [&x, &y])?;
     let bad = upload_four(&client, &[-1.0; 4])?;
     let outcome =
         launch(&program, &[&bad, &y], 0).and_then(|launched| launched.outputs[0][0].ready()?.wait());
@@ -233,7 +238,7 @@ fn handlers(context: &Context) -> Verdict {
         "a handler returned the error {HANDLER_ERROR:?}, and the execution ended with {error:?}: the plugin probably ignores what \
          handlers return"
     );
-    weighs(&program, Some(&data[1]), ADDED[1], [&y, &x])
+    weighs(&program, None, Some(&data[1]), ADDED[1], [&y, &x])
 }
 
 fn poison(context: &Context) -> Verdict {
@@ -318,11 +323,12 @@ fn payloads(context: &Context) -> Verdict {
     };
     for NamedValue { name, value, .. } in &passed {
         let found = error.payloads.iter().find(|(key, _)| key == name);
-        let is_right =
-            matches!((found, value), (Some((_, found)), Value::String(value)) if found == value.as_bytes());
+        let is_single = error.payloads.iter().filter(|(key, _)| key == name).count() == 1;
+        let is_right = is_single
+            && matches!((found, value), (Some((_, found)), Value::String(value)) if found == value.as_bytes());
         ensure!(
             is_right,
-            "the error of an array to which the host attached the payload {name:?} with the value {value:?} has the payloads {:?}. A \
+            "the error of an array to which the host attached the payload {name:?} once, with the value {value:?}, has the payloads {:?}. A \
              value has as many bytes as its size says, also zero bytes: a plugin that reads it as a C string cuts it",
             error.payloads
         );

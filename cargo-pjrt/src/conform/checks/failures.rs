@@ -1,5 +1,6 @@
 //! Checks of executions that fail, because one of their arguments is in error.
 
+use super::aftermath::leave_no_memory;
 use super::entry::{ALL, Entry, check};
 use super::pending::{Pending, in_error};
 use super::program_text::launch;
@@ -83,6 +84,14 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client.")
     .used_by(ALL),
+    check(
+        "failures/leave_no_memory",
+        "A call that fails leaves no memory of the device in use, whichever function and mistake it is.",
+        leave_no_memory,
+        "PJRT_Client_BufferFromHostBuffer when num_dims=3 num_byte_strides=1 leak_if_failed",
+    )
+    .header("PJRT_Device_MemoryStats_Args::bytes_in_use", "Number of bytes in use: what a failed call allocated belongs to nobody, and nobody frees it.")
+    .used_by(&[Profile::Jax, Profile::TorchXla]),
 ];
 
 /// The error of the argument.

@@ -133,19 +133,19 @@ pub(super) const CHECKS: &[Entry] = &[
 ];
 
 /// An array in host memory with strides.
-struct Strided {
-    element_type: ElementType,
-    dims: Vec<i64>,
-    strides: Vec<i64>,
-    memory: Vec<u8>,
+pub(super) struct Strided {
+    pub(super) element_type: ElementType,
+    pub(super) dims: Vec<i64>,
+    pub(super) strides: Vec<i64>,
+    pub(super) memory: Vec<u8>,
     /// The offset of the element whose indices are all 0.
-    first: usize,
+    pub(super) first: usize,
     /// The elements, dense and row-major.
-    expected: Vec<u8>,
+    pub(super) expected: Vec<u8>,
 }
 
 impl Strided {
-    fn new(element_type: ElementType, dims: &[i64], strides: &[i64]) -> Self {
+    pub(super) fn new(element_type: ElementType, dims: &[i64], strides: &[i64]) -> Self {
         let size = element_type.byte_size();
         let reach =
             || dims.iter().zip(strides).filter(|(dim, _)| **dim > 1).map(|(dim, stride)| (dim - 1) * stride);
@@ -208,7 +208,7 @@ impl Strided {
 }
 
 /// Returns the strides of a dense array whose dimensions are stored in this order, from major to minor.
-fn strides_of(element_type: ElementType, dims: &[i64], order: &[usize]) -> Vec<i64> {
+pub(super) fn strides_of(element_type: ElementType, dims: &[i64], order: &[usize]) -> Vec<i64> {
     let mut strides = vec![0; dims.len()];
     let mut next = element_type.byte_size() as i64;
     for &dim in order.iter().rev() {

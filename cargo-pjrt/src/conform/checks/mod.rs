@@ -18,12 +18,16 @@ mod arrays;
 mod bitcasts;
 mod bits;
 mod buffer;
+mod callbacks;
 mod calls;
+mod chains;
 mod channels;
 mod client;
 mod codes;
+mod combinations;
 mod compile;
 mod concurrent;
+mod contexts;
 mod default_layouts;
 mod devices;
 mod donation;
@@ -55,9 +59,11 @@ mod pending_uses;
 mod placement;
 mod plugin;
 mod process_state;
+mod profiler;
 mod program_text;
 mod programs;
 mod properties;
+mod rare_extensions;
 mod raw_buffers;
 mod readback;
 mod readers;
@@ -76,10 +82,12 @@ mod texts;
 mod threads;
 mod transfer;
 mod upload;
+mod uses;
 mod variations;
 mod view;
 mod waiting;
 mod ways;
+mod wide;
 
 use crate::conform::harness::Check;
 use crate::conform::random::by_theme;
@@ -136,6 +144,13 @@ const TABLES: &[&[entry::Entry]] = &[
     reentrant::CHECKS,
     process_state::CHECKS,
     extended::CHECKS,
+    profiler::CHECKS,
+    contexts::CHECKS,
+    chains::CHECKS,
+    callbacks::CHECKS,
+    combinations::CHECKS,
+    wide::CHECKS,
+    rare_extensions::CHECKS,
     channels::CHECKS,
     pending_uses::CHECKS,
 ];

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::entry::{Entry, check};
 use super::program_text::{compiled, sums};
-use crate::conform::harness::{Context, Finding, Verdict, compile_add, ensure};
+use crate::conform::harness::{Context, Finding, Verdict, add_program, compile_add, ensure, equal};
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{NamedValue, Value};
@@ -51,6 +51,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_Executable_GetCompiledMemoryStats_Args", "argument_size_in_bytes, output_size_in_bytes: the memory that is used by the inputs and by the outputs of the program.")
     .used_by(&[Profile::Jax])
     .also(&["compile/memory_stats"]),
+    check(
+        "properties/memory_of_donated_arguments",
+        "alias_size_in_bytes is the size of the outputs that use the memory of arguments: 0 if the program donates none, and at most the size of those that it donates.",
+        memory_of_donation,
+        "PJRT_Executable_GetCompiledMemoryStats set alias_size_in_bytes=70000",
+    )
+    .header("PJRT_Executable_GetCompiledMemoryStats_Args::alias_size_in_bytes", "How much argument is reused for output.")
+    .used_by(&[Profile::Jax]),
     check(
         "properties/memory_of_large_programs",
         "PJRT_Executable_GetCompiledMemoryStats returns sizes of more than 32 bits.",
@@ -101,6 +109,25 @@ fn memory_of(context: &Context, ty: &str, size: i64) -> Verdict {
 
 fn memory_of_each(context: &Context) -> Verdict {
     memory_of(context, "100000xf32", 400_000)
+}
+
+fn memory_of_donation(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let plain = add_program("100000x");
+    let argument = "%x: tensor<100000xf32>";
+    let donating = plain.replacen(argument, &format!("{argument} {{tf.aliasing_output = 0 : i32}}"), 1);
+    let aliased = |text: &str| -> Result<i64, Finding> {
+        let program = compiled(&client, text, &CompileOptions::default())?;
+        Ok(program.executable()?.memory_stats()?.aliased)
+    };
+    equal("alias_size_in_bytes of a program that donates no argument", aliased(&plain)?, 0)?;
+    let of_donation = aliased(&donating)?;
+    ensure!(
+        of_donation == 0 || (400_000..600_000).contains(&of_donation),
+        "alias_size_in_bytes of a program that donates one argument of 400000 bytes is {of_donation}; expected this size, or 0 if the \
+         output has memory of its own"
+    );
+    Ok(())
 }
 
 fn memory_of_large(context: &Context) -> Verdict {

@@ -77,17 +77,17 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL),
     check(
         "repeats/hundreds_of_runs",
-        "Each of 300 runs of a program of scalars returns its own result.",
+        "Each of 1100 runs of a program of scalars returns its own result.",
         many_runs,
-        "PJRT_LoadedExecutable_Execute when options>launch_id=609 call 150 zeroed_output 0",
+        "PJRT_LoadedExecutable_Execute when options>launch_id=609 call 1050 zeroed_output 0",
     )
     .header(EXECUTE, EXECUTE_TEXT)
     .needed_by(ALL),
     check(
         "repeats/hundreds_of_transfers",
-        "Each of 300 arrays that are uploaded and kept has its own elements, and so do their readbacks, copies and second readbacks.",
+        "Each of 1100 arrays that are uploaded and kept has its own elements, and so do their readbacks, copies and second readbacks.",
         many_transfers,
-        "PJRT_Client_BufferFromHostBuffer when num_dims=1 dims.0=37 call 250 give data=zeros",
+        "PJRT_Client_BufferFromHostBuffer when num_dims=1 dims.0=37 call 1050 give data=zeros",
     )
     .header("PJRT_Client_BufferFromHostBuffer", "Asynchronously copies a buffer stored on host to device memory.")
     .needed_by(ALL),
@@ -380,15 +380,15 @@ fn several_ranks(context: &Context) -> Verdict {
 }
 
 /// The number of runs and transfers.
-const MANY: usize = 300;
+const MANY: usize = 1100;
 
 fn many_runs(context: &Context) -> Verdict {
     let client = context.client()?;
     let program = Repeated::new(&client, client.device()?, &[], 609, true)?;
     let runs = (0..MANY)
-        .map(|count| program.runs(count as f32, 0.5, "one of 300"))
+        .map(|count| program.runs(count as f32, 0.5, "one of 1100"))
         .collect::<Result<Vec<_>, _>>()?;
-    runs.iter().try_for_each(|run| program.check(run, "one of 300, read after the last one"))
+    runs.iter().try_for_each(|run| program.check(run, "one of 1100, read after the last one"))
 }
 
 fn many_transfers(context: &Context) -> Verdict {

@@ -1,6 +1,9 @@
 //! Checks of the memory that functions return: calls for the same and for other objects do not change it.
 
+use std::sync::Barrier;
+
 use super::program_text::{compiled, sums};
+use super::threads::on_threads;
 use crate::conform::harness::{
     Check, Context, Finding, Source, Verdict, compile_add, ensure, risky, upload_four,
 };
@@ -18,14 +21,14 @@ struct Function {
     fields: &'static str,
     /// The sentence of the C header about the lifetime.
     text: &'static str,
-    run: fn(&Context) -> Verdict,
+    run: fn(&Context, How) -> Verdict,
 }
 
 const fn function(
     name: &'static str,
     fields: &'static str,
     text: &'static str,
-    run: fn(&Context) -> Verdict,
+    run: fn(&Context, How) -> Verdict,
 ) -> Function {
     Function { name, fields, text, run }
 }
@@ -37,138 +40,150 @@ const OF_DELETER: &str = "The bytes live until the caller calls their deleter.";
 
 /// All functions that return memory. The size of a named value is that of `PJRT_NamedValue`.
 const FUNCTIONS: &[Function] = &[
-    function("PJRT_Client_Devices", "devices num_devices 8", OF_CLIENT, |c| {
-        of_clients(c, Client::returned_devices)
+    function("PJRT_Client_Devices", "devices num_devices 8", OF_CLIENT, |c, how| {
+        of_clients(c, how, Client::returned_devices)
     }),
     function(
         "PJRT_Client_AddressableDevices",
         "addressable_devices num_addressable_devices 8",
         OF_CLIENT,
-        |c| of_clients(c, Client::returned_addressable_devices),
+        |c, how| of_clients(c, how, Client::returned_addressable_devices),
     ),
     function(
         "PJRT_Client_AddressableMemories",
         "addressable_memories num_addressable_memories 8",
         OF_CLIENT,
-        |c| of_clients(c, Client::returned_memories),
+        |c, how| of_clients(c, how, Client::returned_memories),
     ),
-    function("PJRT_Client_PlatformName", "platform_name platform_name_size 1", OF_CLIENT, |c| {
-        of_clients(c, Client::returned_platform_name)
+    function("PJRT_Client_PlatformName", "platform_name platform_name_size 1", OF_CLIENT, |c, how| {
+        of_clients(c, how, Client::returned_platform_name)
     }),
-    function("PJRT_Client_PlatformVersion", "platform_version platform_version_size 1", OF_CLIENT, |c| {
-        of_clients(c, Client::returned_platform_version)
-    }),
+    function(
+        "PJRT_Client_PlatformVersion",
+        "platform_version platform_version_size 1",
+        OF_CLIENT,
+        |c, how| of_clients(c, how, Client::returned_platform_version),
+    ),
     function("PJRT_Device_AddressableMemories", "memories num_memories 8", OF_OBJECT, of_devices),
-    function("PJRT_DeviceDescription_Kind", "device_kind device_kind_size 1", OF_OBJECT, |c| {
-        of_descriptions(c, |object| object.returned_kind())
+    function("PJRT_DeviceDescription_Kind", "device_kind device_kind_size 1", OF_OBJECT, |c, how| {
+        of_descriptions(c, how, |object| object.returned_kind())
     }),
-    function("PJRT_DeviceDescription_DebugString", "debug_string debug_string_size 1", OF_OBJECT, |c| {
-        of_descriptions(c, |object| object.returned_debug_string())
+    function(
+        "PJRT_DeviceDescription_DebugString",
+        "debug_string debug_string_size 1",
+        OF_OBJECT,
+        |c, how| of_descriptions(c, how, |object| object.returned_debug_string()),
+    ),
+    function("PJRT_DeviceDescription_ToString", "to_string to_string_size 1", OF_OBJECT, |c, how| {
+        of_descriptions(c, how, |object| object.returned_to_string())
     }),
-    function("PJRT_DeviceDescription_ToString", "to_string to_string_size 1", OF_OBJECT, |c| {
-        of_descriptions(c, |object| object.returned_to_string())
+    function("PJRT_DeviceDescription_Attributes", "attributes num_attributes 56", OF_OBJECT, |c, how| {
+        of_descriptions(c, how, |object| object.returned_attributes_and_names())
     }),
-    function("PJRT_DeviceDescription_Attributes", "attributes num_attributes 56", OF_OBJECT, |c| {
-        of_descriptions(c, |object| object.returned_attributes_and_names())
+    function("PJRT_Memory_AddressableByDevices", "devices num_devices 8", OF_OBJECT, |c, how| {
+        of_memories(c, how, |object| object.returned_devices())
     }),
-    function("PJRT_Memory_AddressableByDevices", "devices num_devices 8", OF_OBJECT, |c| {
-        of_memories(c, |object| object.returned_devices())
+    function("PJRT_Memory_Kind", "kind kind_size 1", OF_OBJECT, |c, how| {
+        of_memories(c, how, |object| object.returned_kind())
     }),
-    function("PJRT_Memory_Kind", "kind kind_size 1", OF_OBJECT, |c| {
-        of_memories(c, |object| object.returned_kind())
+    function("PJRT_Memory_DebugString", "debug_string debug_string_size 1", OF_OBJECT, |c, how| {
+        of_memories(c, how, |object| object.returned_debug_string())
     }),
-    function("PJRT_Memory_DebugString", "debug_string debug_string_size 1", OF_OBJECT, |c| {
-        of_memories(c, |object| object.returned_debug_string())
+    function("PJRT_Memory_ToString", "to_string to_string_size 1", OF_OBJECT, |c, how| {
+        of_memories(c, how, |object| object.returned_to_string())
     }),
-    function("PJRT_Memory_ToString", "to_string to_string_size 1", OF_OBJECT, |c| {
-        of_memories(c, |object| object.returned_to_string())
+    function("PJRT_Buffer_Dimensions", "dims num_dims 8", OF_OBJECT, |c, how| {
+        of_buffers(c, how, Buffer::returned_dims)
     }),
-    function("PJRT_Buffer_Dimensions", "dims num_dims 8", OF_OBJECT, |c| {
-        of_buffers(c, Buffer::returned_dims)
-    }),
-    function("PJRT_Buffer_UnpaddedDimensions", "unpadded_dims num_dims 8", OF_OBJECT, |c| {
-        of_buffers(c, Buffer::returned_unpadded_dims)
+    function("PJRT_Buffer_UnpaddedDimensions", "unpadded_dims num_dims 8", OF_OBJECT, |c, how| {
+        of_buffers(c, how, Buffer::returned_unpadded_dims)
     }),
     function(
         "PJRT_LoadedExecutable_AddressableDevices",
         "addressable_devices num_addressable_devices 8",
         OF_OBJECT,
-        |c| of_loaded(c, LoadedExecutable::returned_devices),
+        |c, how| of_loaded(c, how, LoadedExecutable::returned_devices),
     ),
     function(
         "PJRT_LoadedExecutable_AddressableDeviceLogicalIds",
         "addressable_device_logical_ids num_addressable_device_logical_ids 8",
         OF_OBJECT,
-        |c| of_loaded(c, LoadedExecutable::returned_logical_ids),
+        |c, how| of_loaded(c, how, LoadedExecutable::returned_logical_ids),
     ),
     function(
         "PJRT_LoadedExecutable_Fingerprint",
         "executable_fingerprint executable_fingerprint_size 1",
         OF_OBJECT,
-        |c| of_loaded(c, LoadedExecutable::returned_fingerprint),
+        |c, how| of_loaded(c, how, LoadedExecutable::returned_fingerprint),
     ),
     function(
         "PJRT_LoadedExecutable_GetDeviceAssignment",
         "serialized_bytes serialized_bytes_size 1",
         OF_DELETER,
-        |c| of_loaded(c, LoadedExecutable::returned_device_assignment),
+        |c, how| of_loaded(c, how, LoadedExecutable::returned_device_assignment),
     ),
-    function("PJRT_Executable_Name", "executable_name executable_name_size 1", OF_OBJECT, |c| {
-        of_programs(c, Executable::returned_name)
+    function("PJRT_Executable_Name", "executable_name executable_name_size 1", OF_OBJECT, |c, how| {
+        of_programs(c, how, Executable::returned_name)
     }),
     function(
         "PJRT_Executable_Fingerprint",
         "executable_fingerprint executable_fingerprint_size 1",
         OF_OBJECT,
-        |c| of_programs(c, Executable::returned_fingerprint),
+        |c, how| of_programs(c, how, Executable::returned_fingerprint),
     ),
-    function("PJRT_Executable_OutputElementTypes", "output_types num_output_types 4", OF_OBJECT, |c| {
-        of_programs(c, Executable::returned_output_types)
+    function("PJRT_Executable_OutputElementTypes", "output_types num_output_types 4", OF_OBJECT, |c, how| {
+        of_programs(c, how, Executable::returned_output_types)
     }),
-    function("PJRT_Executable_OutputDimensions", "dim_sizes num_outputs 8", OF_OBJECT, |c| {
-        of_programs(c, Executable::returned_output_dims)
+    function("PJRT_Executable_OutputDimensions", "dim_sizes num_outputs 8", OF_OBJECT, |c, how| {
+        of_programs(c, how, Executable::returned_output_dims)
     }),
-    function("PJRT_Executable_OutputMemoryKinds", "memory_kinds num_outputs 8", OF_OBJECT, |c| {
-        of_programs(c, Executable::returned_output_kinds)
+    function("PJRT_Executable_OutputMemoryKinds", "memory_kinds num_outputs 8", OF_OBJECT, |c, how| {
+        of_programs(c, how, Executable::returned_output_kinds)
     }),
-    function("PJRT_Executable_ParameterMemoryKinds", "memory_kinds num_parameters 8", OF_OBJECT, |c| {
-        of_programs(c, Executable::returned_parameter_memory_kinds)
+    function("PJRT_Executable_ParameterMemoryKinds", "memory_kinds num_parameters 8", OF_OBJECT, |c, how| {
+        of_programs(c, how, Executable::returned_parameter_memory_kinds)
     }),
-    function("PJRT_Executable_GetCostAnalysis", "properties num_properties 56", OF_OBJECT, |c| {
-        of_programs(c, Executable::returned_costs_and_names)
+    function("PJRT_Executable_GetCostAnalysis", "properties num_properties 56", OF_OBJECT, |c, how| {
+        of_programs(c, how, Executable::returned_costs_and_names)
     }),
-    function("PJRT_Executable_Serialize", "serialized_bytes serialized_bytes_size 1", OF_DELETER, |c| {
-        of_programs(c, Executable::returned_serialized)
-    }),
+    function(
+        "PJRT_Executable_Serialize",
+        "serialized_bytes serialized_bytes_size 1",
+        OF_DELETER,
+        |c, how| of_programs(c, how, Executable::returned_serialized),
+    ),
     function(
         "PJRT_Executable_GetCompileOptions",
         "serialized_bytes serialized_bytes_size 1",
         OF_DELETER,
-        |c| of_programs(c, Executable::returned_compile_options),
+        |c, how| of_programs(c, how, Executable::returned_compile_options),
     ),
-    function("PJRT_TopologyDescription_PlatformName", "platform_name platform_name_size 1", OF_OBJECT, |c| {
-        of_topologies(c, Topology::returned_platform_name)
-    }),
+    function(
+        "PJRT_TopologyDescription_PlatformName",
+        "platform_name platform_name_size 1",
+        OF_OBJECT,
+        |c, how| of_topologies(c, how, Topology::returned_platform_name),
+    ),
     function(
         "PJRT_TopologyDescription_PlatformVersion",
         "platform_version platform_version_size 1",
         OF_OBJECT,
-        |c| of_topologies(c, Topology::returned_platform_version),
+        |c, how| of_topologies(c, how, Topology::returned_platform_version),
     ),
     function(
         "PJRT_TopologyDescription_GetDeviceDescriptions",
         "descriptions num_descriptions 8",
         OF_OBJECT,
-        |c| of_topologies(c, Topology::returned_devices),
+        |c, how| of_topologies(c, how, Topology::returned_devices),
     ),
-    function("PJRT_TopologyDescription_Attributes", "attributes num_attributes 56", OF_OBJECT, |c| {
-        of_topologies(c, Topology::returned_attributes_and_names)
+    function("PJRT_TopologyDescription_Attributes", "attributes num_attributes 56", OF_OBJECT, |c, how| {
+        of_topologies(c, how, Topology::returned_attributes_and_names)
     }),
     function(
         "PJRT_TopologyDescription_Serialize",
         "serialized_bytes serialized_bytes_size 1",
         OF_DELETER,
-        |c| of_topologies(c, Topology::returned_serialized),
+        |c, how| of_topologies(c, how, Topology::returned_serialized),
     ),
 ];
 
@@ -189,9 +204,50 @@ pub(super) fn by_function() -> Vec<Check> {
         needed_since: 0,
         fault: format!("{} moving {}", function.name, function.fields),
         also: ALSO.iter().find(|(name, _)| *name == function.name).map_or(&[], |(_, also)| also),
-        run: Box::new(function.run),
+        run: Box::new(|context| (function.run)(context, How::Again)),
     };
-    FUNCTIONS.iter().map(check).collect()
+    FUNCTIONS.iter().map(check).chain([of_threads()]).collect()
+}
+
+/// The circumstances in which memory is read.
+#[derive(Clone, Copy)]
+enum How {
+    /// The function is called again, for the same and for other objects.
+    Again,
+    /// Several threads call the function for these objects at once.
+    AtOnce,
+}
+
+/// Returns the check that several threads ask for the memory of each function at once.
+fn of_threads() -> Check {
+    Check {
+        name: "threads/returned_memory".to_owned(),
+        rule: "Several threads can ask for each text and list that the plugin owns at the same time, and each gets the right one, which stays.".to_owned(),
+        source: Source::Host {
+            place: "JAX, jaxlib/py_client.cc and jaxlib/pjit.cc",
+            text: "Releases Python's lock during calls of the plugin, so that threads of one process call each function at the same time.",
+        },
+        is_of_the_table: false,
+        since: 0,
+        needed_by: &[],
+        used_by: Profile::ALL.to_vec(),
+        needed_since: 0,
+        fault: "PJRT_Memory_ToString at_once set to_string_size=1".to_owned(),
+        also: &[],
+        run: Box::new(of_all_at_once),
+    }
+}
+
+fn of_all_at_once(context: &Context) -> Verdict {
+    // Without a client, no function applies.
+    drop(context.client()?);
+    for function in FUNCTIONS {
+        // A plugin may lack the function.
+        if let Err(Finding::Wrong(why)) = (function.run)(context, How::AtOnce) {
+            return Err(Finding::Wrong(format!("{}: {why}. {}", function.name, function.text)));
+        }
+    }
+    Ok(())
 }
 
 /// Other checks that notice if a function reuses its memory.
@@ -200,15 +256,70 @@ const ALSO: &[(&str, &[&str])] = &[
     ("PJRT_Buffer_Dimensions", &["buffer/dims_stay"]),
 ];
 
-/// Checks that the memory of the first object is the same after the function was called again for it, then for
-/// other objects, and after the memory of those was given back.
-fn keeps<T, M: ReadAgain>(objects: &[T], get: impl Fn(&T) -> Result<M, Error>) -> Verdict {
+/// Checks the memory that a function returns for these objects.
+fn keeps<T: Sync, M: ReadAgain>(
+    objects: &[T],
+    how: How,
+    get: impl Fn(&T) -> Result<M, Error> + Sync,
+) -> Verdict {
+    if let How::AtOnce = how {
+        return risky("several threads called a function that returns memory at once", || {
+            at_once(objects, get)
+        });
+    }
     risky(
         "the plugin probably freed memory that it had returned for one object when the function was called again",
         || keeps_each(objects, get),
     )
 }
 
+/// Checks that several threads get the same as one thread does, and that it stays.
+fn at_once<T: Sync, M: ReadAgain>(objects: &[T], get: impl Fn(&T) -> Result<M, Error> + Sync) -> Verdict {
+    const THREADS: u8 = 4;
+    const ROUNDS: usize = 6;
+    let read = |object: &T| get(object)?.read_again();
+    let expected = objects.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    // A list that contains addresses may be a new one each time.
+    let again = objects.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let is_right = |at: usize, bytes: &[u8]| bytes == expected[at] || again[at] != expected[at];
+    let start = Barrier::new(usize::from(THREADS));
+    on_threads(THREADS, |thread| {
+        let (mut verdict, mut held) = (Ok(()), Vec::new());
+        for round in 0..ROUNDS {
+            // A thread that failed still takes part, because the others wait for it.
+            start.wait();
+            verdict = verdict.and_then(|()| {
+                let at = (usize::from(thread) + round) % objects.len().max(1);
+                let Some(object) = objects.get(at) else { return Ok(()) };
+                let memory = get(object)?;
+                let bytes = memory.read_again()?;
+                ensure!(
+                    is_right(at, &bytes) && bytes.len() == expected[at].len(),
+                    "{THREADS} threads called the function at once, and one got {} bytes, {:?}; alone, a thread gets {} bytes, {:?}. The \
+                     plugin probably builds the result in memory that all threads share",
+                    bytes.len(),
+                    String::from_utf8_lossy(&bytes[..bytes.len().min(60)]),
+                    expected[at].len(),
+                    String::from_utf8_lossy(&expected[at][..expected[at].len().min(60)])
+                );
+                held.push((memory, bytes));
+                Ok(())
+            });
+        }
+        for (memory, bytes) in &held {
+            let changed = "what the function returned to a thread changed while other threads called it; the plugin probably builds the \
+                           result in memory that all threads share, or frees it in the next call";
+            verdict = verdict.and_then(|()| {
+                ensure!(memory.read_again()? == *bytes, "{changed}");
+                Ok(())
+            });
+        }
+        verdict
+    })
+}
+
+/// Checks that the memory of the first object is the same after the function was called again for it, then for
+/// other objects, and after the memory of those was given back.
 fn keeps_each<T, M: ReadAgain>(objects: &[T], get: impl Fn(&T) -> Result<M, Error>) -> Verdict {
     let Some(owner) = objects.first() else {
         return Err(Finding::NotApplicable("there is no such object".to_owned()));
@@ -242,40 +353,45 @@ fn keeps_each<T, M: ReadAgain>(objects: &[T], get: impl Fn(&T) -> Result<M, Erro
     }
 }
 
-fn of_clients<M: ReadAgain>(context: &Context, get: fn(&Client) -> Result<M, Error>) -> Verdict {
+fn of_clients<M: ReadAgain>(context: &Context, how: How, get: fn(&Client) -> Result<M, Error>) -> Verdict {
     // A plugin may have no second client; another check tests that.
     let clients: Vec<Client> = std::iter::once(context.client()?).chain(context.client()).collect();
-    keeps(&clients, get)
+    keeps(&clients, how, get)
 }
 
-fn of_devices(context: &Context) -> Verdict {
+fn of_devices(context: &Context, how: How) -> Verdict {
     let client = context.client()?;
-    keeps(&client.addressable_devices()?, |device| device.returned_memories())
+    keeps(&client.addressable_devices()?, how, |device| device.returned_memories())
 }
 
 fn of_descriptions<M: ReadAgain>(
     context: &Context,
+    how: How,
     get: fn(&DeviceDescription<'_>) -> Result<M, Error>,
 ) -> Verdict {
     let client = context.client()?;
     let devices = client.devices()?;
     let all = devices.iter().map(|device| device.description()).collect::<Result<Vec<_>, _>>()?;
-    keeps(&all, get)
+    keeps(&all, how, get)
 }
 
-fn of_memories<M: ReadAgain>(context: &Context, get: fn(&Memory<'_>) -> Result<M, Error>) -> Verdict {
+fn of_memories<M: ReadAgain>(
+    context: &Context,
+    how: How,
+    get: fn(&Memory<'_>) -> Result<M, Error>,
+) -> Verdict {
     let client = context.client()?;
     let mut memories = vec![client.device()?.default_memory()?];
     memories.extend(client.memories()?);
-    keeps(&memories, get)
+    keeps(&memories, how, get)
 }
 
-fn of_buffers<M: ReadAgain>(context: &Context, get: fn(&Buffer) -> Result<M, Error>) -> Verdict {
+fn of_buffers<M: ReadAgain>(context: &Context, how: How, get: fn(&Buffer) -> Result<M, Error>) -> Verdict {
     let client = context.client()?;
     let first = upload_four(&client, &[1.0; 4])?;
     let array = HostArray::new(&[0; 24], ElementType::F32, &[2, 3]);
     let second = client.upload(&array, Some(client.device()?), None)?.buffer;
-    keeps(&[first, second], get)
+    keeps(&[first, second], how, get)
 }
 
 /// Compiles programs that differ in all that functions return: the program that adds, and as far as the plugin
@@ -292,16 +408,24 @@ fn different_programs(client: &Client) -> Result<Vec<LoadedExecutable>, Error> {
     Ok(std::iter::once(compile_add(client)?).chain(others).collect())
 }
 
-fn of_loaded<M: ReadAgain>(context: &Context, get: fn(&LoadedExecutable) -> Result<M, Error>) -> Verdict {
+fn of_loaded<M: ReadAgain>(
+    context: &Context,
+    how: How,
+    get: fn(&LoadedExecutable) -> Result<M, Error>,
+) -> Verdict {
     let client = context.client()?;
-    keeps(&different_programs(&client)?, get)
+    keeps(&different_programs(&client)?, how, get)
 }
 
-fn of_programs<M: ReadAgain>(context: &Context, get: fn(&Executable) -> Result<M, Error>) -> Verdict {
+fn of_programs<M: ReadAgain>(
+    context: &Context,
+    how: How,
+    get: fn(&Executable) -> Result<M, Error>,
+) -> Verdict {
     let client = context.client()?;
     let loaded = different_programs(&client)?;
     let programs = loaded.iter().map(LoadedExecutable::executable).collect::<Result<Vec<_>, _>>()?;
-    keeps(&programs, get)
+    keeps(&programs, how, get)
 }
 
 /// A function that returns memory of an executable.
@@ -357,8 +481,12 @@ pub(super) fn of_an_outliving_program(context: &Context) -> Verdict {
     Ok(())
 }
 
-fn of_topologies<M: ReadAgain>(context: &Context, get: fn(&Topology) -> Result<M, Error>) -> Verdict {
+fn of_topologies<M: ReadAgain>(
+    context: &Context,
+    how: How,
+    get: fn(&Topology) -> Result<M, Error>,
+) -> Verdict {
     let clients: Vec<Client> = std::iter::once(context.client()?).chain(context.client()).collect();
     let topologies = clients.iter().map(Client::topology).collect::<Result<Vec<_>, _>>()?;
-    keeps(&topologies, get)
+    keeps(&topologies, how, get)
 }
