@@ -34,8 +34,7 @@ pub(crate) fn launch(executable: &Arc<Executable>, chips: &[Arc<Chip>], ready: R
         |device, inputs| prepare(executable, &chips[device], inputs, arrivals.next().unwrap_or_default()),
         // The data that this processor computes is ready, because it was submitted before. Data from the copy engine may not be.
         |device, (arrivals, run)| {
-            let name = run.executable.name().to_owned();
-            chips[device].submit_after(arrivals, name, move |ram| run.carry_out(ram))
+            chips[device].submit_after(arrivals, executable.name().to_owned(), move |ram| run.carry_out(ram))
         },
     );
 }
