@@ -110,25 +110,50 @@ fn the_host_is_not_blocked_by_a_launch_whose_input_it_has_not_provided() {
     assert_eq!(result.numbers().unwrap(), NUMBERS);
 }
 
-#[test]
-fn a_donated_buffer_waits_for_the_host_until_its_dependency_is_ready() {
-    let client = Client::new(&[]);
+type Dependency = PJRT_Buffer_DonateWithControlDependency_Args;
+
+/// Donates a buffer of four numbers to a new one that is ready only after [`complete`].
+fn donate_with_dependency(client: &Client) -> (Buffer, Dependency) {
     let buffer = client.upload(0, &NUMBERS);
     let donated =
         call!(PJRT_Buffer_DonateWithControlDependency(PJRT_Buffer_DonateWithControlDependency_Args {
             buffer: buffer.0,
         }))
         .unwrap();
-    let program = client.compile("later 606").unwrap();
-    let result = train(&program, Buffer(donated.out_buffer), &AtomicUsize::new(0));
-    let mut ready = PJRT_Buffer_DonateWithControlDependency_Callback_Args {
-        callback_data: donated.callback_data,
+    (Buffer(donated.out_buffer), donated)
+}
+
+fn complete(dependency: &Dependency) {
+    let mut args = PJRT_Buffer_DonateWithControlDependency_Callback_Args {
+        callback_data: dependency.callback_data,
         ..SizedStruct::zeroed()
     };
     // SAFETY: the plugin handed out the callback, for one call with its data.
-    unsafe { (donated.dependency_ready_callback.unwrap())(&raw mut ready) };
+    unsafe { (dependency.dependency_ready_callback.unwrap())(&raw mut args) };
+}
+
+#[test]
+fn a_donated_buffer_waits_for_the_host_until_its_dependency_is_ready() {
+    let client = Client::new(&[]);
+    let (buffer, dependency) = donate_with_dependency(&client);
+    let program = client.compile("later 606").unwrap();
+    let result = train(&program, buffer, &AtomicUsize::new(0));
+    complete(&dependency);
     run_queue(606);
     assert_eq!(result.numbers().unwrap(), NUMBERS);
+}
+
+#[test]
+fn a_program_is_not_enqueued_before_the_host_has_acted() {
+    // The buffer has memory, but a command that waited for its data would block the queue until the host acts.
+    let client = Client::new(&[]);
+    let (buffer, dependency) = donate_with_dependency(&client);
+    let launch = client.compile("allocated 608").unwrap().run(&[&buffer]).unwrap();
+    assert_eq!(run_queue(608), 0);
+    complete(&dependency);
+    assert_eq!(run_queue(608), 1);
+    let negated = NUMBERS.map(|number| -number);
+    assert_eq!(launch.outputs[0][0].numbers().unwrap(), negated);
 }
 
 #[test]
