@@ -58,8 +58,15 @@ fn a_plugin_accepts_or_refuses_each_operation_by_element_type() {
 fn the_exit_status_says_whether_the_plugin_accepts_all() {
     let accepted = run(cargo_pjrt().arg("needs").arg(data("add.mlir")).arg("--plugin").arg(hello()));
     assert!(accepted.contains("1 programs, 1 accepted, 0 refused"), "{accepted}");
-    let refused = fail(cargo_pjrt().args(["needs", "--tier", "random", "--plugin"]).arg(hello()));
-    assert!(refused.contains("operations that are refused alone: "), "{refused}");
+    // Recorded programs are required only if a tier is named.
+    let survey = run(cargo_pjrt().args(["needs", "--tier", "random", "--plugin"]).arg(hello()));
+    assert!(survey.contains("operations that are refused alone: "), "{survey}");
+    let tiers = ["needs", "--tier", "random", "--require", "indexing", "--plugin"];
+    let refused = fail(cargo_pjrt().args(tiers).arg(hello()));
+    assert!(refused.contains("random: ") && refused.contains("indexing: "), "{refused}");
+    assert!(refused.contains(" required programs fail"), "{refused}");
+    let error = refuse(cargo_pjrt().args(["needs", "--require", "random"]));
+    assert!(error.contains("--plugin"), "{error}");
 }
 
 #[test]

@@ -247,9 +247,11 @@ pub trait PjrtClient: Sized + Send + Sync + 'static {
     /// results submits launches faster than a device with a queue executes them, and each launch occupies memory. At the limit,
     /// `PJRT_LoadedExecutable_Execute` waits until the oldest launch on the device has finished.
     ///
-    /// The SDK does not wait for a launch that itself waits for the host: for an input that is not ready, for callbacks
-    /// ([`Execution::host_callbacks`]), or for launches on other devices. The number of launches can then exceed the limit. Do not
-    /// set a limit if programs call host code through [`Ffi`](crate::ext::Ffi) that launches programs.
+    /// The SDK does not wait for a launch while it, or a launch before it, needs an action of the host: data that the host has not
+    /// provided yet (transfer managers, aliases, control dependencies, arrays from other clients), an answer of a callback
+    /// ([`Execution::host_callbacks`]), or the launches on the other devices of its program. The number of launches can then
+    /// exceed the limit. An input that the device is still computing or copying is no such action. Do not set a limit if programs
+    /// call host code through [`Ffi`](crate::ext::Ffi) that launches programs.
     const MAX_LAUNCHES_IN_FLIGHT: Option<usize> = None;
 
     /// Initializes the plugin (`PJRT_Plugin_Initialize`). Hosts call it once, before all other functions. The default does

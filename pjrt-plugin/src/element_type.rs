@@ -6,10 +6,14 @@ macro_rules! element_types {
     ($($variant:ident $number:literal $xla:literal $name:literal $bits:literal $doc:literal;)*) => {
         /// The type of an array's elements (`PJRT_Buffer_Type`).
         ///
+        /// The names are those of PJRT and XLA. Programs have the names of MLIR instead: `pjrt_stablehlo::ir::ElementType` has
+        /// `I1` for [`Pred`](Self::Pred), `I32` for [`S32`](Self::S32), `Ui32` for [`U32`](Self::U32), and `ComplexF32` for
+        /// [`C64`](Self::C64); floats have the same names. With the feature `stablehlo`, `TryFrom` converts in both directions.
+        ///
         /// ```
         /// use pjrt_plugin::ElementType;
         ///
-        /// assert_eq!(ElementType::Bf16.to_string(), "bf16");
+        /// assert_eq!(ElementType::BF16.to_string(), "bf16");
         /// assert_eq!(ElementType::from_number(11), Some(ElementType::F32));
         /// // In host memory, an element of less than a byte occupies one byte.
         /// assert_eq!((ElementType::S4.bits(), ElementType::S4.byte_size()), (4, 1));
@@ -59,7 +63,7 @@ element_types! {
     F16 10 10 "f16" 16 "IEEE half precision.";
     F32 11 11 "f32" 32 "IEEE single precision.";
     F64 12 12 "f64" 64 "IEEE double precision.";
-    Bf16 13 16 "bf16" 16 "The upper 16 bits of an IEEE single precision number.";
+    BF16 13 16 "bf16" 16 "The upper 16 bits of an IEEE single precision number.";
     C64 14 15 "c64" 64 "A complex number of two `f32`, real part first.";
     C128 15 18 "c128" 128 "A complex number of two `f64`, real part first.";
     F8E5M2 16 19 "f8e5m2" 8 "A float with 5 exponent bits and 2 mantissa bits, IEEE-like.";
@@ -155,7 +159,7 @@ mod tests {
     #[test]
     fn alignments_are_those_of_c() {
         let alignments = |types: &[ElementType]| types.iter().map(|t| t.alignment()).collect::<Vec<_>>();
-        let types = [ElementType::Token, ElementType::S4, ElementType::Bf16, ElementType::F64];
+        let types = [ElementType::Token, ElementType::S4, ElementType::BF16, ElementType::F64];
         assert_eq!(alignments(&types), [1, 1, 2, 8]);
         assert_eq!(alignments(&[ElementType::C64, ElementType::C128]), [4, 8]);
         assert!(ElementType::ALL.iter().all(|t| t.alignment().is_power_of_two()));

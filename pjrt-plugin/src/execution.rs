@@ -123,6 +123,7 @@ impl<B> Inputs<B> {
             share: Share::Storage(storage),
             allocated: Event::ready(),
             ready: Event::ready(),
+            host: Event::ready(),
             donated,
         };
         match self {
@@ -159,9 +160,9 @@ impl<B> Inputs<B> {
         }
     }
 
-    /// Returns an event that completes when the data of all inputs is ready.
-    pub(crate) fn ready_event(&self) -> Event {
-        Event::all(self.held().iter().map(|held| held.ready.clone()).collect())
+    /// Returns the events of the host's actions that the data of the inputs depends on.
+    pub(crate) fn host_events(&self) -> impl Iterator<Item = &Event> {
+        self.held().iter().map(|held| &held.host)
     }
 
     fn len(&self) -> usize {
@@ -395,9 +396,10 @@ impl<B: Send + Sync + 'static> Execution<B> {
     }
 
     /// Runs a closure when all inputs have storage, even if their data is not ready: for devices that order their work
-    /// themselves. [`ReadyExecution::ready_events`] returns the events of the data.
+    /// themselves. [`ReadyExecution::ready_events`] returns the events of the data. It does not run while an input needs an action
+    /// of the host, so a command may wait for these events.
     pub fn when_allocated(self, run: impl FnOnce(ReadyExecution<B>) + Send + 'static) {
-        self.when(|held| [held.allocated.clone(), Event::ready()], run);
+        self.when(|held| [held.allocated.clone(), held.host.clone()], run);
     }
 
     #[inline]

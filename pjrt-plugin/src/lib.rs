@@ -214,32 +214,37 @@ pub mod stats;
 pub mod topology;
 mod user_data;
 
-pub use crate::attributes::{AttributeValue, PluginAttributes};
-pub use crate::buffer::PjrtBuffer;
-pub use crate::client::{
-    BufferRef, ClientConfig, CompileRequest, DeserializeRequest, PjrtClient, Placement, ProcessInfo,
-    ProcessState,
+// The documentation lists the four traits first, and the other items by kind.
+#[doc(inline)]
+pub use crate::{
+    attributes::{AttributeValue, PluginAttributes},
+    client::{
+        BufferRef, ClientConfig, CompileRequest, DeserializeRequest, Placement, ProcessInfo, ProcessState,
+    },
+    compile_options::{CompileOptions, OverrideValue},
+    core::by_device::ByDevice,
+    core::error::{self, Error, ErrorCode, Result},
+    core::event::{Event, EventSource},
+    core::promise::{Pending, Promise, promise},
+    device::{DeviceDescription, DeviceId},
+    device_assignment::DeviceAssignment,
+    element_type::ElementType,
+    executable::ArraySpec,
+    execution::{Completion, Execution, Input, Prepared, ReadyExecution},
+    host_buffer::{CopyToHost, HostBuffer},
+    host_callback::{HostCallbacks, HostStream},
+    host_view::{HostView, HostViewLease, ReadsViews},
+    kv_store::{KeyValueBackend, KeyValueStore},
+    layout::Layout,
+    memory::Memory,
+    options::{OptionSpec, OptionValue, Options},
+    program::{Program, ProgramFormat},
+    stats::{CompiledMemoryStats, MemoryStats},
+    topology::Topology,
 };
-pub use crate::compile_options::{CompileOptions, OverrideValue};
-pub use crate::core::by_device::ByDevice;
-pub use crate::core::error::{self, Error, ErrorCode, Result};
-pub use crate::core::event::{Event, EventSource};
-pub use crate::core::promise::{Pending, Promise, promise};
-pub use crate::device::{DeviceDescription, DeviceId, PjrtDevice};
-pub use crate::device_assignment::DeviceAssignment;
-pub use crate::element_type::ElementType;
-pub use crate::executable::{ArraySpec, PjrtExecutable};
-pub use crate::execution::{Completion, Execution, Input, Prepared, ReadyExecution};
-pub use crate::host_buffer::{CopyToHost, HostBuffer};
-pub use crate::host_callback::{HostCallbacks, HostStream};
-pub use crate::host_view::{HostView, HostViewLease, ReadsViews};
-pub use crate::kv_store::{KeyValueBackend, KeyValueStore};
-pub use crate::layout::Layout;
-pub use crate::memory::Memory;
-pub use crate::options::{OptionSpec, OptionValue, Options};
-pub use crate::program::{Program, ProgramFormat};
-pub use crate::stats::{CompiledMemoryStats, MemoryStats};
-pub use crate::topology::Topology;
+#[doc(no_inline)]
+pub use crate::{buffer::PjrtBuffer, client::PjrtClient, device::PjrtDevice, executable::PjrtExecutable};
+#[doc(inline)]
 pub use pjrt_plugin_macros::pjrt_plugin;
 
 /// Items that the expansions of this crate's macros use.

@@ -241,7 +241,7 @@ mod tests {
         ) -> (tensor<2x3xbf16> {mhlo.memory_kind = "device"}) { return %x : tensor<2x3xbf16> }"#;
         let signature = Signature::of(&program(text).parse().unwrap()).unwrap();
         assert_eq!(signature.name, "main");
-        let matrix = ArraySpec::new(ElementType::Bf16, [2, 3]);
+        let matrix = ArraySpec::new(ElementType::BF16, [2, 3]);
         assert_eq!(signature.parameters[0], matrix);
         assert_eq!(
             signature.parameters[1],

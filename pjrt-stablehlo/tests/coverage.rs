@@ -184,3 +184,26 @@ fn the_table_is_consistent() {
         assert!(!info.has(Trait::SameType) || info.has(Trait::Elementwise), "{}", info.name);
     }
 }
+
+#[test]
+fn every_operation_has_a_summary_of_its_own_and_not_that_of_an_attribute() {
+    let table = include_str!("../src/ir/ops.rs");
+    let lines: Vec<&str> = table.lines().collect();
+    let attributes: Vec<&str> =
+        lines.iter().filter_map(|line| line.strip_prefix("            /// ")).collect();
+    let mut summaries = Vec::new();
+    for pair in lines.windows(2) {
+        if pair[1].starts_with("    inline ") || pair[1].starts_with("    boxed ") {
+            let summary =
+                pair[0].strip_prefix("    /// ").unwrap_or_else(|| panic!("no summary: {}", pair[1]));
+            assert!(!attributes.contains(&summary), "'{summary}' describes an attribute, not {}", pair[1]);
+            assert!(
+                !summaries.contains(&summary),
+                "'{summary}' describes another operation than {}",
+                pair[1]
+            );
+            summaries.push(summary);
+        }
+    }
+    assert_eq!(summaries.len(), OpCode::ALL.len());
+}

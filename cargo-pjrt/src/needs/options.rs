@@ -19,8 +19,12 @@ plugin also compiles each operation alone, with the operands as arguments, and t
   contains   its regions, or the function that it calls, contain a refused operation
   -          not compiled
 
-The exit status is 0 if the plugin accepts all programs, 1 if it refuses one or a program cannot be read, and 2 if the arguments \
-are wrong.
+An operation can have several forms with the same element types, such as the types of a comparison. If the plugin refuses only \
+some of them, the table says how many, and by which attributes and operands the first of these differs from all accepted ones.
+
+The exit status is 0 if the plugin accepts all required programs, 1 if it refuses one or a program cannot be read, and 2 if the \
+arguments are wrong. Required are the programs of the arguments, and the recorded programs of the tiers that --require names. \
+The other recorded programs are a survey, which no device has to pass.
 
 A program that needs an operation that the device lacks may still compile: pjrt_stablehlo::passes::decompose replaces many \
 operations by others. Without --plugin, the table shows which ones.";
@@ -38,6 +42,10 @@ pub struct Options {
     /// Use only the recorded programs of this tier; can be given several times
     #[arg(long = "tier", value_name = "TIER", value_parser = super::recorded::tier_names(), conflicts_with = "programs")]
     pub tiers: Vec<String>,
+    /// Fail if the plugin refuses a recorded program of this tier; can be given several times
+    #[arg(long = "require", value_name = "TIER", value_parser = super::recorded::tier_names(), requires = "plugin")]
+    #[arg(conflicts_with = "programs")]
+    pub required: Vec<String>,
     /// Client option, such as num_devices=2; can be given several times
     #[arg(long = "option", value_name = "NAME=VALUE", value_parser = create_option, requires = "plugin")]
     pub options: Vec<String>,

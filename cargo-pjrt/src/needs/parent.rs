@@ -18,10 +18,12 @@ use super::trials::{Key, Trial, Trials, uses};
 use crate::process::child::{Prints, Received, Worker};
 use crate::process::{Scratch, output};
 use crate::run::Job;
+use crate::run::features::{Feature, differences};
 
 /// A program with its operations and the plugin's answers.
 struct Program {
     tier: String,
+    required: bool,
     row: ProgramRow,
     module: Option<Module>,
     uses: BTreeMap<Key, usize>,
@@ -56,7 +58,7 @@ pub(crate) fn accepted<'a>(
     program: &Path,
     timeout: Duration,
 ) -> Result<Vec<(&'a str, &'a str)>, String> {
-    let recorded = recorded(&[]);
+    let recorded = recorded(&[], &[]);
     let found = names.iter().filter_map(|name| {
         let source = recorded.iter().find(|source| (source.tier.as_str(), source.name.as_str()) == *name)?;
         Some((*name, source.job.as_ref().ok()?))
@@ -77,7 +79,7 @@ fn examine(source: &Source) -> Program {
         refused_ops: Vec::new(),
     };
     let uses = module.as_ref().map(uses).unwrap_or_default();
-    Program { tier: source.tier.clone(), row, module: module.ok(), uses }
+    Program { tier: source.tier.clone(), required: source.required, row, module: module.ok(), uses }
 }
 
 /// Has the plugin compile the programs, and the operations of those that it refuses. Returns its answers for operations.
@@ -96,13 +98,20 @@ fn ask(
     for ((index, _), outcome) in readable.iter().zip(outcomes) {
         programs[*index].row.outcome = Some(outcome);
     }
+    // The operations of accepted programs are accepted, and come first.
     let mut trials = Trials::default();
+    let is_accepted = |program: &&Program| program.row.outcome == Some(Outcome::Accepted);
+    for module in programs.iter().filter(is_accepted).filter_map(|program| program.module.as_ref()) {
+        trials.add(module);
+    }
+    let accepted = trials.all.len();
     let mut of_programs = Vec::new();
     for program in programs.iter().filter(|program| program.row.is_refused()) {
         of_programs.push(program.module.as_ref().map(|module| trials.add(module)).unwrap_or_default());
     }
-    let jobs: Vec<&Job> = trials.all.iter().map(|trial| &trial.job).collect();
-    let outcomes = compiler.compile(&jobs, "operations of refused programs")?;
+    let jobs: Vec<&Job> = trials.all[accepted..].iter().map(|trial| &trial.job).collect();
+    let mut outcomes = vec![Outcome::Accepted; accepted];
+    outcomes.extend(compiler.compile(&jobs, "operations of refused programs")?);
     let outcomes = blamed(&trials.all, outcomes);
     for (program, of_program) in
         programs.iter_mut().filter(|program| program.row.is_refused()).zip(of_programs)
@@ -115,26 +124,44 @@ fn ask(
             }
         }
     }
-    let mut answers = HashMap::new();
-    for program in programs.iter().filter(|program| program.row.outcome == Some(Outcome::Accepted)) {
-        answers.extend(program.uses.keys().map(|key| (key.clone(), Outcome::Accepted)));
-    }
+    // Some operations of accepted programs, such as large constants, are in no trial.
+    let uses = programs.iter().filter(is_accepted).flat_map(|program| program.uses.keys());
+    let mut answers: HashMap<Key, Outcome> = uses.map(|key| (key.clone(), Outcome::Accepted)).collect();
+    let mut forms: HashMap<&Key, Vec<(&Trial, Outcome)>> = HashMap::new();
     for (trial, outcome) in trials.all.iter().zip(outcomes) {
-        let answer = answers.entry(trial.key.clone()).or_insert_with(|| outcome.clone());
-        if weight(&outcome) > weight(answer) {
-            *answer = outcome;
-        }
+        forms.entry(&trial.key).or_default().push((trial, outcome));
     }
+    answers.extend(forms.into_iter().map(|(key, forms)| (key.clone(), combined(&forms))));
     Ok(answers)
 }
 
-/// Returns the order of answers to several uses of an operation, of which the last counts. An operation that is refused in one
-/// form has not been implemented completely; one whose contents are refused is implemented if another use is accepted.
-fn weight(outcome: &Outcome) -> u8 {
-    match outcome {
-        Outcome::Contains(_) => 0,
-        Outcome::Accepted => 1,
-        Outcome::Refused(_) => 2,
+/// Returns the answer to several forms of an operation, which differ in attributes, sizes or regions. An operation whose contents
+/// are refused is accepted if another form is.
+fn combined(forms: &[(&Trial, Outcome)]) -> Outcome {
+    let refused = forms.iter().filter_map(|(trial, outcome)| match outcome {
+        Outcome::Refused(error) => Some((trial, error)),
+        _ => None,
+    });
+    let refused: Vec<_> = refused.collect();
+    let accepted: Vec<&Trial> =
+        forms.iter().filter(|(_, outcome)| *outcome == Outcome::Accepted).map(|(trial, _)| *trial).collect();
+    match (refused.first(), accepted.is_empty()) {
+        (None, false) => Outcome::Accepted,
+        (None, true) => forms[0].1.clone(),
+        (Some((_, error)), true) => Outcome::Refused((*error).clone()),
+        (Some((trial, error)), false) => {
+            let is_known = |feature: &Feature| {
+                accepted
+                    .iter()
+                    .any(|trial| trial.features.iter().any(|other| other.property == feature.property))
+            };
+            Outcome::Partly {
+                refused: refused.len(),
+                forms: refused.len() + accepted.len(),
+                difference: differences(&trial.features, is_known),
+                error: (*error).clone(),
+            }
+        }
     }
 }
 
@@ -188,6 +215,7 @@ fn tiers(programs: &[Program], answers: &HashMap<Key, Outcome>) -> Vec<Tier> {
         });
         Tier {
             name: (*name).to_owned(),
+            required: of_tier.iter().any(|program| program.required),
             ops: ops.collect(),
             programs: of_tier.iter().map(|program| program.row.clone()).collect(),
         }
@@ -284,5 +312,39 @@ impl Compiler<'_> {
         arguments.extend(self.options.iter().map(|option| format!("--option={option}").into()));
         Worker::start(self.program, &arguments, Prints::Kept)
             .map_err(|error| format!("cannot start {}: {error}", self.program.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_that_refuses_one_form_of_an_operation_is_not_said_to_refuse_all() {
+        let text = "func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xi1>, tensor<4xi1>, tensor<4xi1>) {
+            %0 = stablehlo.compare LT, %x, %y, FLOAT : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+            %1 = stablehlo.compare GT, %x, %y, FLOAT : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+            %2 = stablehlo.compare LT, %x, %y, TOTALORDER : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+            return %0, %1, %2 : tensor<4xi1>, tensor<4xi1>, tensor<4xi1>
+        }";
+        let mut trials = Trials::default();
+        trials.add(&pjrt_stablehlo::parse(text.to_owned()).unwrap());
+        let answer = |outcomes: [Outcome; 3]| combined(&trials.all.iter().zip(outcomes).collect::<Vec<_>>());
+        let refused = || Outcome::Refused("no total order".to_owned());
+        let Outcome::Partly { refused: 1, forms: 3, difference, error } =
+            answer([Outcome::Accepted, Outcome::Accepted, refused()])
+        else {
+            panic!("two of three forms are accepted");
+        };
+        let difference = difference.unwrap();
+        assert!(
+            difference.starts_with("compare_type is ") && difference.contains("TOTALORDER"),
+            "{difference}"
+        );
+        assert_eq!(error, "no total order");
+        assert_eq!(answer([refused(), refused(), refused()]), refused());
+        assert_eq!(answer([Outcome::Accepted, Outcome::Accepted, Outcome::Accepted]), Outcome::Accepted);
+        let contains = || Outcome::Contains(String::new());
+        assert_eq!(answer([contains(), Outcome::Accepted, contains()]), Outcome::Accepted);
     }
 }

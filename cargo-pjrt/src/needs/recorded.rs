@@ -23,13 +23,16 @@ pub(super) fn tier_names() -> PossibleValuesParser {
     PossibleValuesParser::new(TIERS.iter().map(|(name, _)| *name))
 }
 
-/// Returns the programs of the tiers with these names, or of all tiers if there are no names.
-pub(super) fn recorded(tiers: &[String]) -> Vec<Source> {
-    let chosen = TIERS.iter().filter(|(tier, _)| tiers.is_empty() || tiers.iter().any(|name| name == tier));
+/// Returns the programs of the tiers with these names and of the required tiers, or of all tiers if the first list is empty.
+pub(super) fn recorded(tiers: &[String], required: &[String]) -> Vec<Source> {
+    let is_in = |list: &[String], tier: &str| list.iter().any(|name| name == tier);
+    let chosen =
+        TIERS.iter().filter(|(tier, _)| tiers.is_empty() || is_in(tiers, tier) || is_in(required, tier));
     let programs = chosen.flat_map(|(tier, file)| {
-        file.split(NAME).filter(|part| !part.is_empty()).map(|part| {
+        let required = is_in(required, tier);
+        file.split(NAME).filter(|part| !part.is_empty()).map(move |part| {
             let (name, text) = part.split_once('\n').unwrap_or((part, ""));
-            Source { tier: (*tier).to_owned(), name: name.to_owned(), job: Ok(Job::of_text(text)) }
+            Source { tier: (*tier).to_owned(), name: name.to_owned(), required, job: Ok(Job::of_text(text)) }
         })
     });
     programs.collect()
@@ -41,13 +44,17 @@ mod tests {
 
     #[test]
     fn recorded_programs_are_valid_and_have_names() {
-        let programs = recorded(&[]);
+        let programs = recorded(&[], &[]);
         assert!(programs.len() > 60, "{}", programs.len());
         for program in &programs {
             let module = program.job.as_ref().unwrap().module();
             assert!(module.is_ok(), "{}/{}: {module:?}", program.tier, program.name);
             assert!(!program.name.contains(' ') && !program.name.is_empty());
         }
-        assert!(recorded(&["random".to_owned()]).len() < programs.len());
+        let [random, indexing] = ["random", "indexing"].map(|tier| [tier.to_owned()]);
+        assert!(recorded(&random, &[]).len() < programs.len());
+        let both = recorded(&random, &indexing);
+        assert!(both.iter().all(|program| program.required == (program.tier == "indexing")));
+        assert!(both.len() > recorded(&random, &random).len());
     }
 }

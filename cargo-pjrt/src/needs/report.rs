@@ -18,6 +18,8 @@ pub struct Report {
 pub struct Tier {
     /// The name of the tier, or the path of a folder or recording.
     pub name: String,
+    /// `true` if a refused program is a failure: for the programs of the arguments, and the tiers of `--require`.
+    pub required: bool,
     /// The programs, in order.
     pub programs: Vec<ProgramRow>,
     /// The operations, by name and element types.
@@ -62,16 +64,27 @@ pub enum Outcome {
     Accepted,
     /// The plugin refuses it with this error.
     Refused(String),
+    /// The plugin accepts some forms of the operation, with these element types, and refuses others.
+    Partly {
+        /// The number of refused forms.
+        refused: usize,
+        /// The number of all forms.
+        forms: usize,
+        /// The properties of the first refused form that no accepted form has.
+        difference: Option<String>,
+        /// The error of the first refused form.
+        error: String,
+    },
     /// The plugin refuses the operation with this error; its regions, or the function that it calls, contain a refused
     /// operation.
     Contains(String),
 }
 
 impl Report {
-    /// Returns the number of programs that the plugin refuses or that cannot be read.
+    /// Returns the number of required programs that the plugin refuses or that cannot be read.
     #[must_use]
     pub fn failures(&self) -> usize {
-        let programs = self.tiers.iter().flat_map(|tier| &tier.programs);
+        let programs = self.tiers.iter().filter(|tier| tier.required).flat_map(|tier| &tier.programs);
         programs.filter(|program| program.unreadable.is_some() || program.is_refused()).count()
     }
 }

@@ -22,7 +22,7 @@ const RECORDING: &[u8] = b"{\"bytes\":";
 /// Returns an error if a path does not exist, if a folder contains no program, or if a recording is damaged.
 pub(super) fn sources(options: &Options) -> Result<Vec<Source>, String> {
     if options.programs.is_empty() {
-        return Ok(recorded(&options.tiers));
+        return Ok(recorded(&options.tiers, &options.required));
     }
     let mut all = Vec::new();
     for path in &options.programs {
@@ -37,6 +37,7 @@ pub(super) fn sources(options: &Options) -> Result<Vec<Source>, String> {
             all.extend(found.iter().map(|file| Source {
                 tier: shown.to_string(),
                 name: file.strip_prefix(path).unwrap_or(file).display().to_string(),
+                required: true,
                 job: if file.is_dir() { Job::of_folder(file) } else { Job::of_file(file, None) },
             }));
         } else if begins_recording(path)? {
@@ -45,6 +46,7 @@ pub(super) fn sources(options: &Options) -> Result<Vec<Source>, String> {
             all.push(Source {
                 tier: NAMED.to_owned(),
                 name: shown.to_string(),
+                required: true,
                 job: Job::of_file(path, None),
             });
         }
@@ -77,7 +79,7 @@ fn of_recording(path: &Path) -> Result<Vec<Source>, String> {
         }
         let code = options.split_off(*options_size);
         let job = Job::of_host(path, code, format.clone(), options);
-        all.push(Source { tier: path.display().to_string(), name, job: Ok(job) });
+        all.push(Source { tier: path.display().to_string(), name, required: true, job: Ok(job) });
     }
     Ok(all)
 }

@@ -29,9 +29,13 @@ impl Report {
             Some(plugin) => {
                 let accepted =
                     programs().filter(|program| program.outcome == Some(Outcome::Accepted)).count();
+                let failures = match self.tiers.iter().any(|tier| tier.required) {
+                    true => format!("; {} required programs fail", self.failures()),
+                    false => String::new(),
+                };
                 writeln!(
                     text,
-                    "{}: {count} programs, {accepted} accepted, {refused} refused",
+                    "{}: {count} programs, {accepted} accepted, {refused} refused{failures}",
                     plugin.display()
                 )
             }
@@ -103,6 +107,14 @@ fn answer(row: &OpRow) -> String {
     match &row.outcome {
         Some(Outcome::Accepted) => "accepted".to_owned(),
         Some(Outcome::Refused(why)) => format!("refused: {}", line_of(why)),
+        Some(Outcome::Partly { refused, forms, difference, error }) => {
+            let difference = difference.as_ref().map(|text| format!("; in no accepted form, {text}"));
+            format!(
+                "{refused} of {forms} forms refused{}: {}",
+                difference.unwrap_or_default(),
+                line_of(error)
+            )
+        }
         Some(Outcome::Contains(why)) => format!("contains: {}", line_of(why)),
         None => "-".to_owned(),
     }

@@ -7,6 +7,7 @@ use pjrt_stablehlo::ir::{Body, Op, Operation, Trait};
 use pjrt_stablehlo::passes::isolate;
 
 use crate::run::Job;
+use crate::run::features::{Feature, of_module};
 use pjrt_testing::CompileOptions;
 
 /// The maximum size in bytes of a constant that is compiled alone.
@@ -55,6 +56,8 @@ pub(super) struct Trial {
     pub(super) job: Job,
     /// The operations in the regions and the called functions of the operation.
     pub(super) contents: HashSet<Key>,
+    /// The properties by which the operation differs from others with the same key.
+    pub(super) features: Vec<Feature>,
 }
 
 /// The programs of one operation that have been created.
@@ -86,7 +89,8 @@ impl Trials {
                     let contents = uses(&alone).into_keys().filter(|inner| *inner != key).collect();
                     // The plugin's message can name the location.
                     let job = Job::of_text(&format!("{alone:#}")).with_options(options(&alone));
-                    all.push(Trial { key, job, contents });
+                    let features = of_module(&alone, op.info().mnemonic());
+                    all.push(Trial { key, job, contents, features });
                     all.len() - 1
                 });
                 of_program.push(index);

@@ -64,15 +64,26 @@ pub fn new(options: &Options) -> Result<(), String> {
     format_sources(&options.path);
     let has_repository = initialize_git(&options.path);
     println!(
-        "Created {} from the template '{}'{}.\n\nNext:\n  cd {}\n  cargo build\n  \
-         cargo pjrt conform {}\n  cargo pjrt wheel --profile dev    # without --profile, the wheel contains a release build\n",
+        "Created {} from the template '{}'{}.\n\n{}",
         options.path.display(),
         options.template.name(),
         if has_repository { ", with a Git repository" } else { "" },
-        options.path.display(),
-        Path::new("target/debug").join(name.library()).display()
+        next_steps(&options.path, &name)
     );
     Ok(())
+}
+
+/// Returns the commands from the new folder to a program of JAX on the plugin.
+fn next_steps(folder: &Path, name: &Name) -> String {
+    format!(
+        "Next:\n  cd {}\n  cargo build\n  cargo pjrt conform {}\n  \
+         cargo pjrt wheel --profile dev    # without --profile, the wheel contains a release build\n  \
+         pip install jax dist/*.whl\n  \
+         JAX_PLATFORMS={} python -c 'import jax; print(jax.jit(lambda x, y: x + y)(1, 1))'\n",
+        folder.display(),
+        Path::new("target/debug").join(name.library()).display(),
+        name.platform
+    )
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
@@ -101,4 +112,18 @@ fn initialize_git(folder: &Path) -> bool {
         command.status().is_ok_and(|status| status.success())
     };
     !git(&["rev-parse", "--is-inside-work-tree"]) && git(&["init", "--quiet"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_steps_end_with_a_program_of_jax_on_the_plugin() {
+        let steps = next_steps(Path::new("../my-chip"), &Name::new("my-chip").unwrap());
+        let mut lines = steps.trim_end().lines().rev();
+        let program = lines.next().unwrap();
+        assert!(program.contains("JAX_PLATFORMS=my_chip python") && program.contains("jax.jit"), "{program}");
+        assert_eq!(lines.next().unwrap().trim(), "pip install jax dist/*.whl");
+    }
 }

@@ -1,6 +1,7 @@
 //! Runs a program on a plugin.
 
 mod arguments;
+pub(crate) mod features;
 mod programs;
 
 use std::path::{Path, PathBuf};

@@ -46,13 +46,14 @@ impl Chip {
         Ok(Arc::new(Self { memory, programs, copies }))
     }
 
-    /// Submits a program.
-    pub(crate) fn submit(
+    /// Submits a program that waits for events.
+    pub(crate) fn submit_after(
         &self,
+        events: Vec<Event>,
         name: String,
         program: impl FnOnce(&Ram) -> Result<()> + Send + 'static,
     ) -> Event {
-        self.programs.submit(move |engine| engine.execute(name, Vec::new(), program))
+        self.programs.submit_after(events, move |engine| engine.execute(name, Vec::new(), program))
     }
 }
 

@@ -15,8 +15,6 @@ use crate::ram::Ram;
 /// The command that executes a program on a device. It contains addresses, and owns no memory.
 struct Run {
     executable: Arc<Executable>,
-    /// The events that are complete when the data of the arguments is ready.
-    arrivals: Vec<Event>,
     arguments: Vec<Array>,
     results: Vec<Array>,
     scratch: usize,
@@ -24,9 +22,6 @@ struct Run {
 
 impl Run {
     fn carry_out(self, ram: &Ram) -> Result<()> {
-        // The data that this processor computes is ready, because it was submitted before. Data from the copy engine or from
-        // the host may not be. An event completes when an earlier command or the host has finished, so this ends.
-        self.arrivals.iter().try_for_each(Event::wait)?;
         let program = &self.executable.program;
         Processor { program, ram, scratch: self.scratch, arguments: &self.arguments }.run(&self.results)
     }
@@ -37,17 +32,21 @@ pub(crate) fn launch(executable: &Arc<Executable>, chips: &[Arc<Chip>], ready: R
     let mut arrivals = ready.ready_events().into_iter();
     ready.enqueue(
         |device, inputs| prepare(executable, &chips[device], inputs, arrivals.next().unwrap_or_default()),
-        |device, run| chips[device].submit(run.executable.name().to_owned(), move |ram| run.carry_out(ram)),
+        // The data that this processor computes is ready, because it was submitted before. Data from the copy engine may not be.
+        |device, (arrivals, run)| {
+            chips[device].submit_after(arrivals, executable.name().to_owned(), move |ram| run.carry_out(ram))
+        },
     );
 }
 
-/// Allocates the outputs and the scratch memory of a program. An output takes the memory of a donated argument of the same size.
+/// Allocates the outputs and the scratch memory of a program, and creates its command, which waits for `arrivals`. An output takes
+/// the memory of a donated argument of the same size.
 fn prepare(
     executable: &Arc<Executable>,
     chip: &Arc<Chip>,
     inputs: &mut Vec<Input<Buffer>>,
     arrivals: Vec<Event>,
-) -> Result<Prepared<Buffer, Run, Block>> {
+) -> Result<Prepared<Buffer, (Vec<Event>, Run), Block>> {
     let name = executable.name();
     let arguments = inputs.iter().map(|input| input.array.clone()).collect();
     let mut outputs = Vec::new();
@@ -64,10 +63,9 @@ fn prepare(
         chip.memory.allocate(executable.program.scratch_size, format!("scratch memory of '{name}'"))?;
     let command = Run {
         executable: Arc::clone(executable),
-        arrivals,
         arguments,
         results: outputs.iter().map(|output| output.array.clone()).collect(),
         scratch: scratch.address(),
     };
-    Ok(Prepared { outputs, command, until_submitted: scratch })
+    Ok(Prepared { outputs, command: (arrivals, command), until_submitted: scratch })
 }

@@ -14,7 +14,7 @@ const ELEMENT_TYPES: &[(ElementType, iree_runtime::ElementType)] = &[
     (ElementType::U32, iree_runtime::ElementType::I32),
     (ElementType::U64, iree_runtime::ElementType::I64),
     (ElementType::F16, iree_runtime::ElementType::F16),
-    (ElementType::Bf16, iree_runtime::ElementType::BF16),
+    (ElementType::BF16, iree_runtime::ElementType::BF16),
     (ElementType::F32, iree_runtime::ElementType::F32),
     (ElementType::F64, iree_runtime::ElementType::F64),
     (ElementType::C64, iree_runtime::ElementType::C64),

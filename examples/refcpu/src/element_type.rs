@@ -31,7 +31,7 @@ pub(crate) const fn to_pjrt(dtype: DType) -> ElementType {
         DType::F8E5M2FNUZ => ElementType::F8E5M2FNUZ,
         DType::F8E8M0FNU => ElementType::F8E8M0FNU,
         DType::F16 => ElementType::F16,
-        DType::BF16 => ElementType::Bf16,
+        DType::BF16 => ElementType::BF16,
         DType::F32 => ElementType::F32,
         DType::F64 => ElementType::F64,
         DType::C64 => ElementType::C64,

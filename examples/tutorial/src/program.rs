@@ -6,7 +6,7 @@
 use pjrt_plugin::layout::{dense_size, row_major_strides};
 use pjrt_plugin::queue::AddressSpace;
 use pjrt_plugin::{ArraySpec, Error, Result};
-use pjrt_stablehlo::ir::{Body, ElementType, Function, Op, OpCode, Operation, ValueId};
+use pjrt_stablehlo::ir::{Body, ElementType, Function, Op, OpCode, Operation, Reducer, ValueId};
 use pjrt_stablehlo::passes::CoreOps;
 
 /// The alignment of arrays in the memory of a device.
@@ -65,9 +65,7 @@ pub fn core_ops() -> CoreOps {
 
 /// Returns `true` if a reduction adds the elements of one array.
 fn is_sum(body: &Body, op: &Operation) -> bool {
-    let block = body.region_block(op, 0);
-    let mut kinds = block.iter().flat_map(|block| &block.ops).map(|id| &body.op(*id).kind);
-    op.operands.len() == 2 && matches!((kinds.next(), kinds.next()), (Some(Op::Add(_)), Some(Op::Return(_))))
+    Reducer::of(body, op.regions[0]) == Some(Reducer::Add)
 }
 
 /// Translates a function that contains only [`core_ops`].
@@ -169,4 +167,35 @@ fn picked(list: &[i64], indices: &[i64]) -> Vec<i64> {
 /// Returns the dimensions of an array that are not in the lists.
 fn others(dims: &[i64], lists: &[&[i64]]) -> Vec<i64> {
     (0..dims.len() as i64).filter(|d| !lists.iter().any(|list| list.contains(d))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_sums_of_both_arguments_are_sums() {
+        for (region, expected) in [
+            ("stablehlo.add %a, %b", true),
+            ("stablehlo.add %b, %a", true),
+            ("stablehlo.add %a, %a", false),
+            ("stablehlo.add %a, %y", false),
+            ("stablehlo.maximum %a, %b", false),
+        ] {
+            let text = format!(
+                "func.func @main(%x: tensor<4xf32>, %y: tensor<f32>) -> tensor<f32> {{
+                    %0 = stablehlo.reduce(%x init: %y) across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+                        reducer(%a: tensor<f32>, %b: tensor<f32>) {{
+                            %r = {region} : tensor<f32>
+                            stablehlo.return %r : tensor<f32>
+                        }}
+                    return %0 : tensor<f32>
+                }}"
+            );
+            let module = pjrt_stablehlo::parse(text.into_bytes()).unwrap();
+            let main = module.main().unwrap();
+            let (_, op) = main.ops().next().unwrap();
+            assert_eq!(core_ops().supports(&main.body, op), expected, "{region}");
+        }
+    }
 }

@@ -268,13 +268,14 @@ fn derive<C: PjrtClient>(
         Some(Ok(())) => BufferState::from_pending(make(held.share.into_storage()?)?),
         None => {
             let (state, promise) = BufferState::promised();
+            let host = held.host.clone();
             with_data(held, move |storage| {
                 match storage.and_then(|storage| panic_guard::catch(|| make(storage))) {
                     Ok(pending) => pending.receive(|value| promise.deliver(value)),
                     Err(error) => promise.deliver(Err(error)),
                 }
             });
-            state
+            state.after_host(host)
         }
     };
     Ok(BufferHandle::new(Arc::clone(&buffer.client), to, shape, state))

@@ -135,43 +135,50 @@ pub(crate) fn loaded_executable_execute<C: PjrtClient>(
     if let Some(limit) = C::MAX_LAUNCHES_IN_FLIGHT {
         loaded.client.in_flight.admit(places, limit);
     }
-    let joint = id.and_then(|_| loaded.joint_launch());
+    let joint = id.and_then(|_| loaded.joint_launch()).map(|joint| (joint, Event::pending()));
     if joint.is_some() && lease.is_some() {
         return Err(joint_with_callbacks(loaded.executable.name()));
     }
     let (mut execution, launch) =
         Execution::new(num_devices.saturating_mul(num_args), num_devices, num_outputs);
-    let devices = match (id, &*loaded.device_ids) {
-        (Some(id), _) | (None, &[id]) => ByDevice::one(id),
-        _ => loaded.device_ids.clone(),
-    };
-    execution.run_on(devices, options.launch_id, options.rare);
+    execution.run_on(devices_of(loaded, id), options.launch_id, options.rare);
     // SAFETY: there is a list for each device if the program has parameters, and each has a buffer for each parameter; the
     // buffers are null or handles of this client, and live until the call returns.
     unsafe { hold_all(loaded, options.non_donatable, places, lists, execution.inputs()) }?;
-    let waits_for_host = joint.is_some() || lease.is_some();
-    let inputs =
-        (C::MAX_LAUNCHES_IN_FLIGHT.is_some() && !waits_for_host).then(|| execution.inputs().ready_event());
+    if C::MAX_LAUNCHES_IN_FLIGHT.is_some() {
+        let launched = joint.iter().map(|(_, (_, launched))| launched);
+        let actions = launched.chain(lease.iter().map(Lease::over)).chain(execution.inputs().host_events());
+        loaded.client.in_flight.wait_for_host(actions);
+    }
     let run = |execution| loaded.client.explain(loaded.client.client.execute(&author, execution));
     match (joint, execution.input_error()) {
-        (Some(joint), _) => joint.add(execution, run)?,
+        (Some((joint, (launched, _))), _) => joint.add(execution, launched, run)?,
         (None, Some(error)) if id.is_none() || loaded.device_ids.len() == 1 => execution.fail(error),
         (None, _) => run(execution)?,
     }
     let writer = Writer { loaded, places, lists: output_lists };
-    let mut ready = match launch.finished() {
-        Ok(finished) => writer.write(finished),
-        Err(launch) => writer.write_later(launch, options.launch_id),
+    let (mut ready, is_submitted) = match launch.finished() {
+        Ok(finished) => (writer.write(finished), true),
+        Err(launch) => (writer.write_later(launch, options.launch_id), false),
     };
     if let Some(lease) = lease {
         ready = lease.end_with(ready);
     }
     if !ready.is_ready() {
-        loaded.client.in_flight.add(places, inputs.as_ref(), &ready);
+        loaded.client.in_flight.add(places, is_submitted, &ready);
     }
     // SAFETY: the field is null or an array of the host with an element for each device.
     unsafe { write_events(input!(args.device_complete_events), num_devices, &ready) };
     Ok(())
+}
+
+/// Returns the devices of a launch on all devices, or on the one with this id.
+#[inline(always)]
+fn devices_of<C: PjrtClient>(loaded: &LoadedHandle<C>, id: Option<DeviceId>) -> ByDevice<DeviceId> {
+    match (id, &*loaded.device_ids) {
+        (Some(id), _) | (None, &[id]) => ByDevice::one(id),
+        _ => loaded.device_ids.clone(),
+    }
 }
 
 /// The host's lists of arguments and of outputs, by device.

@@ -229,33 +229,41 @@ unsafe fn per_device<'a, T>(
 }
 
 /// Closes the gate of a launch at its end: when its event completes, or on drop if the call fails before there is an event.
-pub(crate) struct Lease(HostCallbacks);
+pub(crate) struct Lease {
+    callbacks: HostCallbacks,
+    source: Option<EventSource>,
+    over: Event,
+}
 
 impl Lease {
     /// Returns `None` if the host passed no callbacks.
     #[cold]
     pub(crate) fn new(callbacks: &HostCallbacks) -> Option<Self> {
-        (!callbacks.is_empty()).then(|| Self(callbacks.clone()))
+        (!callbacks.is_empty()).then(|| {
+            let (source, over) = Event::pending();
+            Self { callbacks: callbacks.clone(), source: Some(source), over }
+        })
+    }
+
+    /// Returns the event of the end of the launch.
+    pub(crate) fn over(&self) -> &Event {
+        &self.over
     }
 
     /// Returns the event of the end of the launch, given the event of its outputs.
     #[cold]
     pub(crate) fn end_with(mut self, ready: Event) -> Event {
-        match self.0.0.take() {
-            None => ready,
-            Some(callbacks) => {
-                let (source, over) = Event::pending();
-                ready.on_ready(move |outcome| callbacks.close().on_ready(move |_| source.complete(outcome)));
-                over
-            }
+        if let (Some(callbacks), Some(source)) = (self.callbacks.0.take(), self.source.take()) {
+            ready.on_ready(move |outcome| callbacks.close().on_ready(move |_| source.complete(outcome)));
         }
+        self.over.clone()
     }
 }
 
 impl Drop for Lease {
     #[cold]
     fn drop(&mut self) {
-        if let Some(callbacks) = &self.0.0 {
+        if let Some(callbacks) = &self.callbacks.0 {
             // The host frees its callbacks when the call fails, so the calls that are running must end first.
             let _ = callbacks.close().wait();
         }

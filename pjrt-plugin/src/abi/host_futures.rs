@@ -58,9 +58,10 @@ pub(crate) fn buffer_donate_with_control_dependency<C: PjrtClient>(
     let buffer = handle!(args.buffer: BufferHandle<C>)?;
     let held = buffer.state.donate()?;
     let (source, dependency) = Event::pending();
-    let ready = Event::all(vec![held.ready, dependency]);
+    let ready = Event::all(vec![held.ready, dependency.clone()]);
+    let host = Event::all(vec![held.host, dependency]);
     let place = Location { device: buffer.device, memory: buffer.memory };
-    let state = BufferState::new(held.share, held.allocated, ready);
+    let state = BufferState::new(held.share, held.allocated, ready).after_host(host);
     output!(args.out_buffer = buffer_to_raw(&buffer.client, place, buffer.shape.clone(), state)?);
     output!(args.callback_data = Box::into_raw(Box::new(source)).cast());
     output!(args.dependency_ready_callback = Some(dependency_ready));

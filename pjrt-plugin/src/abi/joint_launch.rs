@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::core::event::EventSource;
 use crate::core::sync::lock;
 use crate::device::DeviceId;
 use crate::error::{Error, Result};
@@ -45,11 +46,14 @@ struct State<B> {
 /// The n-th launches on all devices.
 struct Round<B> {
     since: Instant,
-    executions: Vec<Option<Execution<B>>>,
+    waiting: Vec<Option<Waiting<B>>>,
     launched: usize,
     /// The error of a round that has failed. Later launches of the round fail with it.
     failed: Option<Error>,
 }
+
+/// An execution on one device, and the source of the event that completes when it no longer waits for the others.
+type Waiting<B> = (Execution<B>, EventSource);
 
 impl<B: Send + Sync + 'static> JointLaunches<B> {
     pub(crate) fn new() -> Self {
@@ -89,7 +93,7 @@ impl<B: Send + Sync + 'static> JointLaunch<B> {
     }
 
     /// Adds a launch on one device. The launch on the last device runs the execution on all devices, whose error is the error
-    /// of all launches.
+    /// of all launches. `launched` completes when the launch no longer waits for launches on other devices.
     ///
     /// # Errors
     ///
@@ -97,6 +101,7 @@ impl<B: Send + Sync + 'static> JointLaunch<B> {
     pub(crate) fn add(
         &self,
         execution: Execution<B>,
+        launched: EventSource,
         run: impl FnOnce(Execution<B>) -> Result<()>,
     ) -> Result<()> {
         let device = execution.devices().first();
@@ -113,8 +118,10 @@ impl<B: Send + Sync + 'static> JointLaunch<B> {
             self.0.watch()?;
             state.is_watched = true;
         }
-        let (parts, failed) = state.add(index, execution);
+        let (parts, failed) = state.add(index, (execution, launched));
         drop(state);
+        let (parts, launched): (Vec<Execution<B>>, Vec<EventSource>) = parts.into_iter().unzip();
+        launched.into_iter().for_each(|source| source.complete(Ok(())));
         if let Some(error) = failed {
             parts.into_iter().for_each(|execution| execution.fail(error.clone()));
         } else if !parts.is_empty() {
@@ -128,22 +135,22 @@ impl<B: Send + Sync + 'static> JointLaunch<B> {
 impl<B> State<B> {
     /// Adds a launch on a device. Returns the executions that do not wait, in the order of the devices: those of all devices or,
     /// with the error of the round, this one.
-    fn add(&mut self, index: usize, execution: Execution<B>) -> (Vec<Execution<B>>, Option<Error>) {
+    fn add(&mut self, index: usize, waiting: Waiting<B>) -> (Vec<Waiting<B>>, Option<Error>) {
         let number = self.launches[index];
         self.launches[index] += 1;
         let devices = self.launches.len();
         let round = self.rounds.entry(number).or_insert_with(|| Round {
             since: Instant::now(),
-            executions: (0..devices).map(|_| None).collect(),
+            waiting: (0..devices).map(|_| None).collect(),
             launched: 0,
             failed: None,
         });
         round.launched += 1;
-        round.executions[index] = Some(execution);
+        round.waiting[index] = Some(waiting);
         if round.launched < devices && round.failed.is_none() {
             return (vec![], None);
         }
-        let parts = round.executions.iter_mut().filter_map(Option::take).collect();
+        let parts = round.waiting.iter_mut().filter_map(Option::take).collect();
         let failed = round.failed.clone();
         if round.launched == devices {
             self.rounds.remove(&number);
@@ -180,19 +187,19 @@ impl<B: Send + Sync + 'static> Shared<B> {
             }
             let late = state.rounds.values_mut().filter(|round| round.failed.is_none());
             let late = late.filter(|round| round.since.elapsed() >= self.limit);
-            let failed: Vec<(Execution<B>, Error)> = late.flat_map(|round| self.give_up(round)).collect();
+            let failed: Vec<(Waiting<B>, Error)> = late.flat_map(|round| self.give_up(round)).collect();
             drop(state);
-            failed.into_iter().for_each(|(execution, error)| execution.fail(error));
+            failed.into_iter().for_each(|(waiting, error)| fail(waiting, error));
             state = lock(&self.state);
         }
     }
 
     /// Fails a round. Returns its executions with their error.
-    fn give_up(&self, round: &mut Round<B>) -> Vec<(Execution<B>, Error)> {
+    fn give_up(&self, round: &mut Round<B>) -> Vec<(Waiting<B>, Error)> {
         let list = |launched: bool| {
-            let all = self.devices.iter().zip(&round.executions);
+            let all = self.devices.iter().zip(&round.waiting);
             let mut text = String::new();
-            for (device, _) in all.filter(|(_, execution)| execution.is_some() == launched) {
+            for (device, _) in all.filter(|(_, waiting)| waiting.is_some() == launched) {
                 let _ = write!(text, "{}{device}", if text.is_empty() { "" } else { ", " });
             }
             text
@@ -206,8 +213,13 @@ impl<B: Send + Sync + 'static> Shared<B> {
         ))
         .with_hint("launch the same program on each of its devices; programs that differ between devices are not combined");
         round.failed = Some(error.clone());
-        round.executions.iter_mut().filter_map(Option::take).map(|part| (part, error.clone())).collect()
+        round.waiting.iter_mut().filter_map(Option::take).map(|part| (part, error.clone())).collect()
     }
+}
+
+fn fail<B: Send + Sync + 'static>((execution, launched): Waiting<B>, error: Error) {
+    launched.complete(Ok(()));
+    execution.fail(error);
 }
 
 impl<B: Send + Sync + 'static> Drop for JointLaunch<B> {
@@ -221,7 +233,7 @@ impl<B: Send + Sync + 'static> Drop for JointLaunch<B> {
             "the program '{}' was destroyed before it was launched on all of its devices {:?}, which communicate",
             self.0.program, self.0.devices
         ));
-        let waiting = rounds.into_values().flat_map(|round| round.executions).flatten();
-        waiting.for_each(|execution| execution.fail(error.clone()));
+        let waiting = rounds.into_values().flat_map(|round| round.waiting).flatten();
+        waiting.for_each(|waiting| fail(waiting, error.clone()));
     }
 }

@@ -105,9 +105,10 @@ impl<C: PjrtClient> TransferManager<C> {
     fn upload(
         &self,
         transfer: &Transfer<C>,
-        promise: StoragePromise<C::Buffer>,
+        mut promise: StoragePromise<C::Buffer>,
         dense: Vec<u8>,
     ) -> Result<()> {
+        promise.host_has_acted(&Event::ready());
         let shape = &transfer.shape;
         let upload = || {
             let data = HostBuffer::dense(shape.clone(), dense)?;
@@ -129,7 +130,7 @@ impl<C: PjrtClient> TransferManager<C> {
 
 impl<C: PjrtClient> Transfer<C> {
     fn new(shape: Shape, layout: Option<Layout>) -> Self {
-        let (buffer, promise) = BufferState::promised();
+        let (buffer, promise) = BufferState::promised_by_host();
         let progress = Progress { buffer: Some(buffer), promise: Some(promise), bytes: Vec::new() };
         Self { shape, layout, progress: Mutex::new(progress) }
     }

@@ -322,7 +322,7 @@ pub(crate) fn client_create_alias_buffer<C: PjrtClient>(
     let dims = slice!(args.shape_dims as i64, shape_num_dims)?;
     let shape = Shape::new(element_type(input!(args.shape_element_type))?, dims)?;
     let place = Location::of(client, ptr::null(), input!(args.memory))?;
-    let (state, promise) = BufferState::promised();
+    let (state, promise) = BufferState::promised_by_host();
     output!(args.alias_buffer = buffer_to_raw(client, place, shape.clone(), state)?);
     output!(args.fulfill_alias_buffer_cb = handle::into_raw(AliasPromise::<C> { shape, promise }));
     Ok(())
@@ -336,7 +336,7 @@ pub(crate) fn client_fulfill_alias_buffer<C: PjrtClient>(
     let alias = unsafe {
         handle::from_raw::<AliasPromise<C>>(input!(args.fulfill_alias_buffer_cb), "fulfill_alias_buffer_cb")
     }?;
-    let alias = alias.ok_or_else(|| null("fulfill_alias_buffer_cb"))?;
+    let mut alias = alias.ok_or_else(|| null("fulfill_alias_buffer_cb"))?;
     let buffer = input!(args.buffer);
     if buffer.is_null() {
         let message = (input!(args.status_code), input!(args.error_message), input!(args.error_message_size));
@@ -356,6 +356,7 @@ pub(crate) fn client_fulfill_alias_buffer<C: PjrtClient>(
         return Err(error);
     }
     let held = buffer.state.share()?;
+    alias.promise.host_has_acted(&held.host);
     let allocated = held.allocated.clone();
     allocated.on_ready(move |_| {
         alias.promise.deliver_shared(held.share.into_storage().map(|storage| (storage, held.ready)));

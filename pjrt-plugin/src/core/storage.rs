@@ -77,6 +77,8 @@ pub(crate) struct BufferState<B> {
     allocated: Event,
     /// The event that completes when the data is ready or has failed.
     ready: Event,
+    /// The event that completes when the data no longer depends on an action of the host. It is ready if `ready` is.
+    host: Event,
 }
 
 struct Content<B> {
@@ -111,6 +113,8 @@ pub(crate) struct Held<B> {
     pub(crate) share: Share<B>,
     pub(crate) allocated: Event,
     pub(crate) ready: Event,
+    /// The event that completes when the data no longer depends on an action of the host.
+    pub(crate) host: Event,
     pub(crate) donated: bool,
 }
 
@@ -118,7 +122,13 @@ impl<B> BufferState<B> {
     #[inline(always)]
     pub(crate) fn new(share: Share<B>, allocated: Event, ready: Event) -> Self {
         let content = Content { share: Ok(share), pins: None };
-        Self { content: Guarded::new(device_lock(0), content), allocated, ready }
+        Self { content: Guarded::new(device_lock(0), content), allocated, ready, host: Event::ready() }
+    }
+
+    /// Sets the event of the host's actions that the data depends on.
+    pub(crate) fn after_host(mut self, host: Event) -> Self {
+        self.host = host;
+        self
     }
 
     /// Sets the device of the buffer, by its index in the client's devices.
@@ -133,9 +143,21 @@ impl<B> BufferState<B> {
         let slot = Slot::new();
         let (allocated_source, allocated) = Event::pending();
         let (ready_source, ready) = Event::pending();
-        let promise =
-            StoragePromise { slot: Arc::clone(&slot), allocated: allocated_source, ready: ready_source };
+        let promise = StoragePromise {
+            slot: Arc::clone(&slot),
+            allocated: allocated_source,
+            ready: ready_source,
+            host: None,
+        };
         (Self::new(Share::Promised(slot), allocated, ready), promise)
+    }
+
+    /// Creates a buffer whose storage and data are delivered through the promise after an action of the host.
+    pub(crate) fn promised_by_host() -> (Self, StoragePromise<B>) {
+        let (state, mut promise) = Self::promised();
+        let (source, host) = Event::pending();
+        promise.host = Some(source);
+        (state.after_host(host), promise)
     }
 
     /// Creates a buffer from the author's storage.
@@ -266,7 +288,8 @@ impl<B> BufferState<B> {
     }
 
     fn hold(&self, share: Share<B>, donated: bool) -> Held<B> {
-        Held { share, allocated: self.allocated.settled(), ready: self.ready.settled(), donated }
+        let (allocated, ready) = (self.allocated.settled(), self.ready.settled());
+        Held { share, allocated, ready, host: self.host.settled(), donated }
     }
 
     /// Deletes the buffer.
@@ -324,16 +347,26 @@ pub(crate) struct StoragePromise<B> {
     slot: Arc<Slot<B>>,
     allocated: EventSource,
     ready: EventSource,
+    /// The source of the event of the host's actions, if the data depends on any.
+    host: Option<EventSource>,
 }
 
 impl<B> StoragePromise<B> {
+    /// Records that the host has acted: the data depends on further actions only until the event completes.
+    pub(crate) fn host_has_acted(&mut self, further: &Event) {
+        if let Some(source) = self.host.take() {
+            further.on_ready(move |_| source.complete(Ok(())));
+        }
+    }
+
     /// Delivers storage whose data is ready when the event completes.
     pub(crate) fn deliver(self, value: Result<(B, Event)>) {
         self.deliver_shared(value.map(|(storage, ready)| (Arc::new(storage), ready)));
     }
 
     /// Delivers storage, of which there may be other shares, as [`deliver`](Self::deliver) does.
-    pub(crate) fn deliver_shared(self, value: Result<(Arc<B>, Event)>) {
+    pub(crate) fn deliver_shared(mut self, value: Result<(Arc<B>, Event)>) {
+        self.host_has_acted(&Event::ready());
         match value {
             Ok((storage, ready)) => {
                 Slot::fill(self.slot, Ok(storage));

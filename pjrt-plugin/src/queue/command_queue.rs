@@ -64,6 +64,36 @@ impl<D: Send + 'static> Queue<D> {
         event
     }
 
+    /// Submits a command that waits for events before it runs, such as those of commands of another queue. If one of them has an
+    /// error, the command does not run, and its event completes with that error.
+    ///
+    /// The commands behind it wait too. Pass events of commands that are submitted already: then each command waits only for
+    /// earlier ones, and no cycle exists.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// use pjrt_plugin::queue::Queue;
+    ///
+    /// let data = Arc::new(Mutex::new(0));
+    /// let (copies, programs) = (Queue::start("copies", Arc::clone(&data))?, Queue::start("programs", data)?);
+    /// let uploaded = copies.submit(|data| { *data.lock().unwrap() = 7; Ok(()) });
+    /// let doubled = programs.submit_after(vec![uploaded], |data| { *data.lock().unwrap() *= 2; Ok(()) });
+    /// doubled.wait()?;
+    /// programs.submit(|data| { assert_eq!(*data.lock().unwrap(), 14); Ok(()) }).wait()?;
+    /// # Ok::<(), pjrt_plugin::Error>(())
+    /// ```
+    pub fn submit_after(
+        &self,
+        events: Vec<Event>,
+        command: impl FnOnce(&mut D) -> Result<()> + Send + 'static,
+    ) -> Event {
+        self.submit(move |device| {
+            events.into_iter().try_for_each(|event| event.wait())?;
+            command(device)
+        })
+    }
+
     /// Returns the event of the command that was submitted last. It is ready if there is none.
     pub fn last(&self) -> Event {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
@@ -150,6 +180,34 @@ mod tests {
         drop(queue);
         go.send(()).unwrap();
         last.wait().unwrap();
+    }
+
+    #[test]
+    fn a_command_waits_for_the_events_that_it_is_submitted_after() {
+        let (a, b) = (queue(), queue());
+        let (go, gate) = channel::<()>();
+        let first = a.submit(move |_| gate.recv().map_err(|_| Error::data_loss("the gate is gone")));
+        let second = b.submit_after(vec![Event::ready(), first.clone()], |done| {
+            done.push(1);
+            Ok(())
+        });
+        let third = b.submit(|done| {
+            assert_eq!(*done, [1]);
+            Ok(())
+        });
+        thread::sleep(std::time::Duration::from_millis(10));
+        assert!(!second.is_ready() && !third.is_ready());
+        go.send(()).unwrap();
+        third.wait().unwrap();
+    }
+
+    #[test]
+    fn a_command_after_one_that_failed_does_not_run_and_has_its_error() {
+        let (a, b) = (queue(), queue());
+        let failed = a.submit(|_| Err(Error::data_loss("parity")));
+        let next = b.submit_after(vec![failed], |_| panic!("the command ran"));
+        assert_eq!(next.wait().unwrap_err().message(), "parity");
+        b.submit(|_| Ok(())).wait().unwrap();
     }
 
     #[test]

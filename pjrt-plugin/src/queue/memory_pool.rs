@@ -39,8 +39,8 @@ pub struct MemoryPool(Arc<Pool>);
 
 struct Pool {
     name: String,
-    /// Returns the event of the last command that was submitted.
-    last: Box<dyn Fn() -> Event + Send + Sync>,
+    /// Returns the event of all commands that were submitted so far.
+    submitted: Box<dyn Fn() -> Event + Send + Sync>,
     state: Mutex<State>,
 }
 
@@ -74,14 +74,25 @@ impl MemoryPool {
         queue: &Arc<Queue<D>>,
     ) -> Self {
         let queue = Arc::clone(queue);
+        Self::shared(name, size, alignment, move || queue.last())
+    }
+
+    /// Creates the pool of a memory that the commands of several queues use, or those of a driver's own queue. `submitted`
+    /// returns an event that completes when all commands that were submitted so far to any of these queues were executed.
+    ///
+    /// The queues have no order among each other, so every command that is the first to write to a block waits for
+    /// [`Block::free_since`], and a command that overwrites a donated array waits for [`submitted`](Self::submitted). The
+    /// [module](super#several-queues) has an example.
+    pub fn shared(
+        name: impl Into<String>,
+        size: usize,
+        alignment: usize,
+        submitted: impl Fn() -> Event + Send + Sync + 'static,
+    ) -> Self {
         let space = AddressSpace::new(size, alignment);
         let (holders, freed) = (BTreeMap::new(), Vec::new());
         let state = State { space, peak: 0, allocations: 0, largest: 0, holders, freed };
-        Self(Arc::new(Pool {
-            name: name.into(),
-            last: Box::new(move || queue.last()),
-            state: Mutex::new(state),
-        }))
+        Self(Arc::new(Pool { name: name.into(), submitted: Box::new(submitted), state: Mutex::new(state) }))
     }
 
     /// Allocates a block. `holder` describes its use in errors.
@@ -115,6 +126,14 @@ impl MemoryPool {
         let free_since = completed(overlaps.map(|(_, used)| used.clone()).collect());
         drop(state);
         Ok(Block { pool, address, size, free_since })
+    }
+
+    /// Returns an event that completes, without an error, when all commands that were submitted so far were executed. With several
+    /// queues, a command that writes results to a donated array is submitted after this event, because commands of other
+    /// queues may still read the array.
+    #[must_use]
+    pub fn submitted(&self) -> Event {
+        completed(vec![(self.0.submitted)()])
     }
 
     /// Returns the statistics of the memory, for [`PjrtDevice::memory_stats`](crate::PjrtDevice::memory_stats).
@@ -195,9 +214,9 @@ impl Block {
         self.size
     }
 
-    /// Returns an event that completes when the commands that used the memory before were executed. Commands of the queue with
-    /// which the pool was created come later anyway. Commands of another queue, such as a copy engine, wait for it before they
-    /// write to the block.
+    /// Returns an event that completes, without an error, when the commands that used the memory before were executed. If the pool
+    /// was created with one queue, the commands of that queue come later anyway. The first command of another queue that writes
+    /// to the block, such as one of a copy engine, is [submitted after](Queue::submit_after) this event.
     #[must_use]
     pub fn free_since(&self) -> Event {
         self.free_since.clone()
@@ -211,7 +230,7 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        let used = Event::all(vec![(self.pool.last)(), self.free_since.clone()]);
+        let used = Event::all(vec![(self.pool.submitted)(), self.free_since.clone()]);
         let mut state = self.pool.state();
         state.holders.remove(&self.address);
         if let Some(range) = state.space.free(self.address)
@@ -266,6 +285,29 @@ mod tests {
         drop(go);
         command.wait().unwrap_err();
         again.free_since().wait().unwrap();
+    }
+
+    #[test]
+    fn memory_of_several_queues_is_free_when_the_commands_of_all_of_them_are_executed() {
+        let queues = [0, 1].map(|_| Arc::new(Queue::start("test", ()).unwrap()));
+        let all = queues.clone();
+        let last = move || Event::all(all.iter().map(|queue| queue.last()).collect());
+        let pool = MemoryPool::shared("device", 512, 32, last);
+        let used = pool.allocate(512, "used").unwrap();
+        let (go, gates): (Vec<_>, Vec<_>) = [0, 1].map(|_| channel::<()>()).into_iter().unzip();
+        let wait = |(queue, gate): (&Arc<Queue<()>>, std::sync::mpsc::Receiver<()>)| {
+            queue.submit(move |()| gate.recv().map_err(|_| Error::internal("a failed command")))
+        };
+        let commands: Vec<Event> = queues.iter().zip(gates).map(wait).collect();
+        let (submitted, _) = (pool.submitted(), drop(used));
+        let again = pool.allocate(512, "again").unwrap();
+        for (go, command) in go.into_iter().zip(commands) {
+            assert!(!again.free_since().is_ready() && !submitted.is_ready());
+            drop(go);
+            command.wait().unwrap_err();
+        }
+        again.free_since().wait().unwrap();
+        submitted.wait().unwrap();
     }
 
     #[test]

@@ -337,30 +337,14 @@ fn an_error_buffer_is_in_error() {
 #[test]
 fn an_alias_becomes_what_it_stands_for() {
     let client = Client::new(&[]);
-    let alias = |client: &Client| {
-        let dims = [4_i64];
-        let args = call!(PJRT_Client_CreateAliasBuffer(PJRT_Client_CreateAliasBuffer_Args {
-            client: client.0,
-            memory: client.memories(0)[0],
-            shape_dims: dims.as_ptr(),
-            shape_num_dims: 1,
-            shape_element_type: PJRT_Buffer_Type_F32,
-        }))
-        .unwrap();
-        (Buffer(args.alias_buffer), args.fulfill_alias_buffer_cb)
-    };
-    let (buffer, promise) = alias(&client);
+    let (buffer, promise) = client.alias();
     let launch = client.compile("negate").unwrap().run(&[&buffer]).unwrap();
     assert!(!is_ready(launch.events[0]));
     let real = client.upload(0, &[1.0, 2.0, 3.0, 4.0]);
-    call!(PJRT_Client_FulfillAliasBuffer(PJRT_Client_FulfillAliasBuffer_Args {
-        buffer: real.0,
-        fulfill_alias_buffer_cb: promise,
-    }))
-    .unwrap();
+    fulfill(promise, &real);
     assert_eq!(buffer.numbers().unwrap(), [1.0, 2.0, 3.0, 4.0]);
     assert_eq!(launch.outputs[0][0].numbers().unwrap(), [-1.0, -2.0, -3.0, -4.0]);
-    let (buffer, promise) = alias(&client);
+    let (buffer, promise) = client.alias();
     call!(PJRT_Client_FulfillAliasBuffer(PJRT_Client_FulfillAliasBuffer_Args {
         status_code: PJRT_Error_Code_ABORTED,
         fulfill_alias_buffer_cb: promise,

@@ -114,6 +114,7 @@ impl PjrtClient for Dummy {
     const PLATFORM_NAME: &'static str = "dummy";
     const PLATFORM_ALIASES: &'static [&'static str] = &["doll"];
     const MULTI_PROCESS: bool = true;
+    const MAX_LAUNCHES_IN_FLIGHT: Option<usize> = Some(16);
     const JOINT_LAUNCH_TIMEOUT: Duration = Duration::from_secs(2);
     const CREATE_OPTIONS: &'static [OptionSpec] = &[
         OptionSpec::integer("num_devices", 2, "how many devices"),

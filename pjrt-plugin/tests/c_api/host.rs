@@ -204,6 +204,31 @@ impl Client {
     }
 }
 
+impl Client {
+    /// Creates an alias of a buffer of four numbers on the first device, and the right to fulfill it.
+    pub(crate) fn alias(&self) -> (Buffer, *mut PJRT_FulfillAliasBufferCallback) {
+        let dims = [4_i64];
+        let args = call!(PJRT_Client_CreateAliasBuffer(PJRT_Client_CreateAliasBuffer_Args {
+            client: self.0,
+            memory: self.memories(0)[0],
+            shape_dims: dims.as_ptr(),
+            shape_num_dims: 1,
+            shape_element_type: PJRT_Buffer_Type_F32,
+        }))
+        .unwrap();
+        (Buffer(args.alias_buffer), args.fulfill_alias_buffer_cb)
+    }
+}
+
+/// Fulfills an alias with a buffer.
+pub(crate) fn fulfill(promise: *mut PJRT_FulfillAliasBufferCallback, buffer: &Buffer) {
+    call!(PJRT_Client_FulfillAliasBuffer(PJRT_Client_FulfillAliasBuffer_Args {
+        buffer: buffer.0,
+        fulfill_alias_buffer_cb: promise,
+    }))
+    .unwrap();
+}
+
 impl Drop for Client {
     fn drop(&mut self) {
         call!(PJRT_Client_Destroy(PJRT_Client_Destroy_Args { client: self.0 })).unwrap();

@@ -11,6 +11,7 @@ use pjrt_sys::*;
 
 use crate::dummy::run_queue;
 use crate::host::*;
+use crate::launches_in_flight::{STEPS, train};
 
 const NUMBERS: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
 const ANSWER: [f32; 4] = [5.0, 6.0, 7.0, 8.0];
@@ -168,6 +169,26 @@ fn a_program_sends_to_the_host_and_receives_from_it() {
         stream.destroy();
     });
     assert_eq!(run(401, &functions).unwrap(), ANSWER);
+}
+
+#[test]
+fn the_host_is_not_blocked_by_a_launch_that_calls_it() {
+    let client = Client::new(&[]);
+    let functions = Functions::new(|stream| {
+        stream.add(&bytes(&ANSWER)).unwrap();
+        stream.destroy();
+    });
+    let [first, start] = [0, 1].map(|_| client.upload(0, &NUMBERS));
+    let first = launch(&client.compile("host 416").unwrap(), &[&[&first]], &[&functions]).unwrap();
+    // The queue executes in order, so these programs are behind the one that calls the host.
+    let launched = AtomicUsize::new(0);
+    let result = train(&client.compile("later 416").unwrap(), start, &launched);
+    assert_eq!(launched.into_inner(), STEPS);
+    run_queue(416);
+    assert_eq!(
+        (first.outputs[0][0].numbers().unwrap(), result.numbers().unwrap()),
+        (ANSWER.into(), NUMBERS.into())
+    );
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod extensions;
 mod ffi;
 mod host;
 mod host_callbacks;
+mod launches_in_flight;
 mod lifetimes;
 mod objects;
 mod observation;

@@ -1,6 +1,6 @@
 //! The operations of reductions.
 
-use pjrt_stablehlo::ir::{Body, Op, OpCode, Operation, Reduction};
+use pjrt_stablehlo::ir::{Body, Op, OpCode, Operation, Reducer, Reduction};
 
 /// Returns the operation that combines two partial results of a reduction.
 pub(crate) fn combiner(reduction: Reduction) -> OpCode {
@@ -19,17 +19,8 @@ pub(crate) fn reduction_by(op: OpCode) -> Option<Reduction> {
 /// Returns the operation that the only region of `op` applies to its two arguments; `None` if the region contains anything
 /// else, or an operation that cannot combine partial results.
 pub(crate) fn reducer(body: &Body, op: &Operation) -> Option<OpCode> {
-    use OpCode::{Add, And, Maximum, Minimum, Multiply, Or};
     let [region] = op.regions[..] else { return None };
-    let [block] = body.region(region).blocks[..] else { return None };
-    let block = body.block(block);
-    let [combine, end] = block.ops[..] else { return None };
-    let (combine, end) = (body.op(combine), body.op(end));
-    let mut used = combine.operands.to_vec();
-    used.sort_unstable();
-    let is_all = used == block.arguments && *end.operands == [combine.results.get(0)?];
-    let is_known = |code: &OpCode| matches!(code, Add | And | Maximum | Minimum | Multiply | Or);
-    Some(combine.kind.code()).filter(|code| is_all && is_known(code))
+    Reducer::of(body, region).filter(|reducer| *reducer != Reducer::Xor).map(Reducer::code)
 }
 
 /// Returns whether a reduction may combine its initial value more than once without a change of its result.

@@ -24,6 +24,9 @@ macro_rules! element_types {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $kind:ident, $bits:literal bits, $exponent:literal exponent, $mantissa:literal mantissa, $xla:literal xla;)*) => {
         /// The type of a tensor's elements.
         ///
+        /// The names are those of MLIR. Hosts pass arrays with the names of PJRT, such as `S32` for [`I32`](Self::I32); `TryFrom`
+        /// of `pjrt_plugin::ElementType`, with the feature `stablehlo` of that crate, converts them.
+        ///
         /// Signless integer types of MLIR (`i8`) are signed, as in StableHLO. The parameters of quantized types are
         /// part of the tensor's type: [`TensorType::quantization`](crate::ir::TensorType::quantization).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

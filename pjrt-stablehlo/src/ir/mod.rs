@@ -49,6 +49,7 @@ pub mod ops;
 mod own_attributes;
 mod quantized;
 mod ragged_dot;
+mod reducer;
 mod replica_groups;
 pub mod scalar;
 mod sharding;
@@ -83,6 +84,7 @@ pub use ops::{Op, OpCode, OtherOp};
 pub(crate) use own_attributes::{Presence, is_unknown, own_attributes, similar_operation};
 pub use quantized::{QuantizationBlocks, QuantizedType};
 pub(crate) use ragged_dot::RaggedDotDimensionNumbers;
+pub use reducer::Reducer;
 pub use sharding::{
     AxisRef, DimensionSharding, Mesh, MeshAxis, MeshReference, Reduction, ReplicaGroupMeshAxes, SubAxis,
     TensorSharding,

@@ -165,7 +165,7 @@ define_ops! {
             /// `true` for the lower triangle, `false` for the upper one.
             lower: bool = codec::OptionalBool,
         ) regions() results(result: One) traits();
-    /// Clamps elements to a range.
+    /// Clamps elements to a range, whose bounds have the shape of the operand, or are scalars.
     inline Clamp = "stablehlo.clamp" vhlo(0, 9)
         operands(min: One, operand: One, max: One) attributes() regions() results(result: One) traits(Elementwise);
     /// Sends the operand of the first process of each group to the others.
@@ -628,7 +628,7 @@ define_ops! {
             /// `true` if it is known that no two updates affect the same element.
             unique_indices: bool = codec::OptionalBool,
         ) regions(update_computation: One) results(results: Variadic) traits();
-    /// Selects elements of one of two operands by a predicate.
+    /// Selects elements of one of two operands by a predicate, which has the shape of the result or is a scalar.
     inline Select = "stablehlo.select" vhlo(0, 9)
         operands(pred: One, on_true: One, on_false: One) attributes() regions() results(result: One) traits(Elementwise);
     /// Selects an element in each window, and combines the source with it, using the computations in its regions.
@@ -669,7 +669,7 @@ define_ops! {
     /// Sign: -1, 0, 1, or NaN. For complex numbers, the direction.
     inline Sign = "stablehlo.sign" vhlo(0, 9)
         operands(operand: One) attributes() regions() results(result: One) traits(Elementwise, SameType);
-    /// The requested accuracy.
+    /// Sine.
     boxed Sine = "stablehlo.sine" vhlo(0, 9, second 1, 10)
         operands(operand: One) attributes(
             /// The requested accuracy.

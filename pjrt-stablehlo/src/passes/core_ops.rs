@@ -1,6 +1,7 @@
 //! The set of operations that a device implements.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 use super::rules;
 use crate::ir::{Body, ElementType, Op, OpCode, Operation, Str, Trait};
@@ -53,6 +54,8 @@ pub struct CoreOps {
     ops: BTreeMap<OpCode, Limits>,
     /// The element types of the device; `None` if it has all.
     elements: Option<BTreeSet<ElementType>>,
+    /// The float types that the device computes in wider ones.
+    wider: BTreeMap<ElementType, ElementType>,
     others: BTreeSet<Str>,
     composites: BTreeSet<Str>,
     keeps_quantized_types: bool,
@@ -100,6 +103,7 @@ impl CoreOps {
             name: UNNAMED.into(),
             ops: ops.map(|op| (op, Limits::default())).collect(),
             elements: None,
+            wider: BTreeMap::new(),
             others: BTreeSet::new(),
             composites: BTreeSet::new(),
             keeps_quantized_types: false,
@@ -133,7 +137,43 @@ impl CoreOps {
         self
     }
 
-    /// Returns the set with an operation added if a function returns `true` for it, for conditions other than element types:
+    /// Returns the set for a device that holds arrays of one float type, and computes them in a wider one: `decompose` converts
+    /// the operands of each operation that the set does not contain for `narrow` to `wide`, and its results back. The results
+    /// are those of `narrow`, because they are rounded after each operation. A reduction, a product or a convolution is one
+    /// operation, so its sums are not rounded in between. The conversions between the two types are added to the set. Loops,
+    /// branches and calls may pass on arrays of `narrow`.
+    ///
+    /// ```
+    /// use pjrt_stablehlo::ir::ElementType;
+    /// use pjrt_stablehlo::passes::{CoreOps, decompose};
+    ///
+    /// let core = CoreOps::default()
+    ///     .for_elements([ElementType::F32, ElementType::I32, ElementType::I1])
+    ///     .widened(ElementType::BF16, ElementType::F32);
+    /// let program = "func.func @main(%x: tensor<4xbf16>) -> tensor<4xbf16> {
+    ///     %0 = stablehlo.sine %x : tensor<4xbf16>
+    ///     return %0 : tensor<4xbf16>
+    /// }";
+    /// let program = decompose(&pjrt_stablehlo::parse(program.to_owned())?, &core)?;
+    /// let main = program.main().unwrap();
+    /// let ops: Vec<_> = main.ops().map(|(_, op)| op.kind.name()).collect();
+    /// assert_eq!(ops, ["stablehlo.convert", "stablehlo.sine", "stablehlo.convert", "func.return"]);
+    /// # Ok::<(), pjrt_stablehlo::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Panics if one of the types is no float type, or if `wide` has no more bits than `narrow`.
+    #[must_use]
+    pub fn widened(mut self, narrow: ElementType, wide: ElementType) -> Self {
+        let is_wider = narrow.is_float() && wide.is_float() && wide.bits() > narrow.bits();
+        assert!(is_wider, "{wide} is no wider float type than {narrow}");
+        self.wider.insert(narrow, wide);
+        self.with(OpCode::Convert)
+    }
+
+    /// Returns the set with an operation added if a function returns `true` for it, for conditions other than element types.
+    /// The limits of element types apply in addition. A second condition for an operation replaces the first one: write
+    /// conditions that all must hold as one function.
     ///
     /// ```
     /// use pjrt_stablehlo::ir::{OpCode, Type};
@@ -267,16 +307,43 @@ impl CoreOps {
             return None;
         }
         let limits = self.ops.get(&op.kind.code()).filter(|limits| !limits.is_unlimited)?;
-        if let Some(allowed) = limits.elements.as_ref().or(self.elements.as_ref()) {
-            let found = body.element_types(op);
-            if let Some(foreign) = found.iter().find(|element| !allowed.contains(element)) {
+        let found = body.element_types(op);
+        // A conversion is named with both types, of which one may be of no help.
+        let use_of = |foreign: &dyn Display| match (&op.kind, &found[..]) {
+            (Op::Convert(_), [from, to]) => format!("from {from} to {to}"),
+            _ => format!("for {foreign}"),
+        };
+        if let Some(allowed) = limits.elements.as_ref().or(self.elements.as_ref())
+            && !self.is_conversion_to_wider(op, &found)
+        {
+            let passes_on = passes_on(&op.kind);
+            let is_allowed = |element: &ElementType| {
+                allowed.contains(element) || passes_on && self.wider.contains_key(element)
+            };
+            if let Some(foreign) = found.iter().find(|element| !is_allowed(element)) {
                 let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
                 let allowed = allowed.join(", ");
-                return Some(format!("supports this operation for {allowed}, but not for {foreign}"));
+                return Some(format!("supports this operation for {allowed}, but not {}", use_of(foreign)));
             }
         }
         let is_met = limits.condition.is_none_or(|condition| condition(body, op));
-        (!is_met).then(|| "does not support this operation with these operands or attributes".to_owned())
+        (!is_met).then(|| match op.kind {
+            Op::Convert(_) => format!("does not support this operation {}", use_of(&"these operands")),
+            _ => "does not support this operation with these operands or attributes".to_owned(),
+        })
+    }
+
+    /// Returns the type in which the device computes a float type, if it is another one.
+    pub(super) fn wider(&self, element: ElementType) -> Option<ElementType> {
+        self.wider.get(&element).copied()
+    }
+
+    /// Returns `true` if the operation converts between a type and the one in which it is computed. `elements` are those of the
+    /// operation.
+    pub(super) fn is_conversion_to_wider(&self, op: &Operation, elements: &[ElementType]) -> bool {
+        let [from, to] = elements else { return false };
+        matches!(op.kind, Op::Convert(_))
+            && (self.wider(*from) == Some(*to) || self.wider(*to) == Some(*from))
     }
 
     /// Returns `true` if quantized types remain in programs.
@@ -303,4 +370,24 @@ impl CoreOps {
     pub fn ops(&self) -> impl Iterator<Item = OpCode> + '_ {
         self.ops.keys().copied()
     }
+}
+
+/// Returns `true` if an operation passes on arrays without access to their elements.
+fn passes_on(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::AsyncDone(_)
+            | Op::AsyncStart(_)
+            | Op::Case(_)
+            | Op::FuncCall(_)
+            | Op::GetTupleElement(_)
+            | Op::If(_)
+            | Op::OptimizationBarrier(_)
+            | Op::ManualComputation(_)
+            | Op::Reshard(_)
+            | Op::ShardingConstraint(_)
+            | Op::ShardingGroup(_)
+            | Op::Tuple(_)
+            | Op::While(_)
+    )
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use super::rules::rewrite_of;
+use super::widen::is_widened;
 use super::{CoreOps, isolate, run};
 use crate::ir::{ElementType, Function, Location, Module, OpCode, OpId, Operation, Str};
 use crate::{Error, ErrorKind};
@@ -170,12 +171,12 @@ impl Found {
             return;
         }
         let (parts, into) = match rewrite_of(&op.kind) {
-            None => {
+            None if !is_widened(core, &function.body, op) => {
                 let refusal = core.refusal(&function.body, op).unwrap_or_default();
                 let reason = format!("{refusal}, and it cannot be decomposed");
                 (vec![Part { key: key.clone(), reason, is_part: false }], None)
             }
-            Some(_) => decomposed(module, function, id, core),
+            _ => decomposed(module, function, id, core),
         };
         if parts.is_empty() || all_replaced {
             return self.replaced(key, into.unwrap_or_default());

@@ -64,6 +64,7 @@ mod rewrite;
 mod rules;
 mod sized;
 mod split_elementwise;
+mod widen;
 
 pub use annotations::without_annotations;
 pub use core_ops::{Condition, CoreOps};

@@ -6,6 +6,7 @@ use super::CoreOps;
 use super::functions::{called_functions, kept_functions};
 use super::rewrite::{Pass, Replacement, Rewriter, unsupported};
 use super::rules::{is_core_by_default, rewrite_of};
+use super::widen::{is_widened, widened};
 use crate::Error;
 use crate::ir::{Body, Function, Module, Op, OpCode, Operation, Str, Type};
 
@@ -39,6 +40,9 @@ impl<'c> ReplaceOps<'c> {
 impl Pass for ReplaceOps<'_> {
     fn replacement<'m>(&self, r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Replacement<'m>, Error> {
         let Some(refusal) = self.core.refusal(r.old_body(), op) else { return Ok(Replacement::Copy) };
+        if is_widened(self.core, r.old_body(), op) {
+            return widened(self.core, r, op).map(Replacement::Values);
+        }
         let rewrite = rewrite_of(&op.kind)
             .ok_or_else(|| unsupported(format!("{refusal}, and it cannot be decomposed")))?;
         let values = rewrite.apply(r, op).map_err(|error| {

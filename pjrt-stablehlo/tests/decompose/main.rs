@@ -2,6 +2,7 @@
 
 mod missing;
 mod samples;
+mod widened;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -428,6 +429,14 @@ fn page() -> String {
          compute on floats and quantize their results. Tuples become their elements. A composite is kept if the set contains its \
          name. Otherwise it becomes the CHLO function of its name, if that is a function of real numbers, or a call of its \
          decomposition. Operations with attributes as operands are decomposed if these operands are constants.\n\n\
+         `CoreOps` limits an operation to element types (`for_elements`, `with_elements`) and to operands and attributes \
+         (`with_condition`); uses beyond the limits are replaced as if the set did not contain the operation. `Reducer::of` recognizes \
+         the computation of a reduction for such a condition. `widened` declares that a device computes one float type in another one: \
+         with `widened(BF16, F32)`, operations on bf16 that the device lacks are computed in f32, and rounded after each operation.\n\n\
+         The predicate of `select` may be a scalar, as may the bounds of `clamp`. A device whose `select` needs a predicate for each \
+         element limits it by a condition, and receives the predicate broadcast.\n\n\
+         A `gather` or `scatter` that is replaced becomes a loop over its indices, unless there are only a few and they are constant, so a \
+         device without them needs `while`, `dynamic_slice` and `dynamic_update_slice`.\n\n\
          CHLO's functions of complex numbers become real functions of their parts: those in the table, and `log`, \
          `log_plus_one`, `sine` and `cosine`.\n\n| Operation | | Needs |\n| --- | --- | --- |\n",
     );

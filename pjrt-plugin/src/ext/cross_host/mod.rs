@@ -174,7 +174,7 @@ fn receive<C: CrossHostTransfers>(
     shape: Shape,
     key: Key,
 ) -> Result<*mut PJRT_Buffer> {
-    let (state, promise) = BufferState::promised();
+    let (state, promise) = BufferState::promised_by_host();
     let size = shape.host_size();
     let buffer = buffer_to_raw(client, place, shape.clone(), state)?;
     let client = client.share()?;

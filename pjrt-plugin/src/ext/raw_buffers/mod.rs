@@ -140,6 +140,8 @@ impl<C: RawBuffers> RawBuffer<C> {
             share: self.share.clone(),
             allocated: self.allocated.clone(),
             ready: self.ready.clone(),
+            // The share is only read, which is no launch.
+            host: Event::ready(),
             donated: false,
         }
     }
