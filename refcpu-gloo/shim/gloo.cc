@@ -2,8 +2,10 @@
 
 #include "gloo.h"
 
+#include <netdb.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -11,6 +13,7 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -31,6 +34,28 @@ constexpr std::chrono::milliseconds kNoLimit = std::chrono::hours(24 * 365);
 constexpr int kConnectFactor = 5;
 
 char *message_of(const char *text) { return strdup(text); }
+
+// Throws if a name has no address, because Gloo then frees memory that it has not allocated.
+void resolve(const std::string &host) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo *found = nullptr;
+  const int status = getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (status != 0) {
+    throw std::runtime_error("the name '" + host + "' has no address: " + gai_strerror(status));
+  }
+  freeaddrinfo(found);
+}
+
+// Returns the name of this machine.
+std::string own_host() {
+  char name[256] = {};
+  if (gethostname(name, sizeof(name) - 1) != 0) {
+    throw std::runtime_error("the machine has no host name");
+  }
+  return name;
+}
 
 // Returns the message of the exception that is being handled.
 char *current_message() {
@@ -91,9 +116,8 @@ char *refcpu_gloo_open(int32_t index, int32_t count, const char *host, int32_t c
                        refcpu_gloo_mesh **mesh) {
   try {
     gloo::transport::tcp::attr attr;
-    if (host != nullptr) {
-      attr.hostname = host;
-    }
+    attr.hostname = host != nullptr ? host : own_host();
+    resolve(attr.hostname);
     auto opened = std::make_unique<refcpu_gloo_mesh>();
     {
       InBatchPolicy policy;

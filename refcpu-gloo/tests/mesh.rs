@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::on_each;
-use refcpu_gloo::{Bytes, Error, Library, MESSAGE_SIZE, Mesh, Message, Transfer};
+use refcpu_gloo::{Bytes, Error, Library, Listener, MESSAGE_SIZE, Mesh, Message, Transfer};
 
 /// Sends bytes to all other processes, and returns those that they sent.
 fn exchange(mesh: &Mesh, tag: u64, own: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
@@ -27,6 +27,17 @@ fn exchange(mesh: &Mesh, tag: u64, own: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
 fn a_file_that_is_no_library_is_an_error() {
     let error = Library::open(Path::new("/nowhere/librefcpu_gloo.so")).unwrap_err();
     assert!(matches!(&error, Error::Library(text) if text.contains("/nowhere/librefcpu_gloo.so")), "{error}");
+}
+
+#[test]
+fn a_host_without_an_address_is_an_error_with_its_name() {
+    let Some(path) = std::env::var_os("REFCPU_GLOO") else { return };
+    let library = Library::open(Path::new(&path)).unwrap();
+    for host in ["no.such.host.invalid", "not an address"] {
+        let opened = Listener::new(std::sync::Arc::clone(&library), 0, 2, Some(host), Duration::from_secs(1));
+        let Err(Error::Connect(text)) = opened else { panic!("{host} is accepted") };
+        assert!(text.contains(&format!("the name '{host}' has no address")), "{text}");
+    }
 }
 
 #[test]

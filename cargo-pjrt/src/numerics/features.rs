@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use pjrt_stablehlo::Module;
+
 use super::report::{Row, Status};
 use super::suite::{Case, Suite};
 use crate::run::features::{Feature, differences, of_module};
@@ -48,7 +50,7 @@ pub(super) fn name_causes(cases: &[(&Suite, &Case)], rows: &mut [Row]) {
             .collect();
         if !causes.is_empty() {
             row.message.push_str(&format!(
-                "the program contains {}, of which results are wrong too",
+                "; the program contains {}, of which results are wrong too",
                 causes.join(", ")
             ));
         }

@@ -222,10 +222,11 @@ impl Launch {
 
     fn fail(&self, message: &str) {
         if !self.is_refused.load(Ordering::Relaxed) {
-            let own = self.cluster.mesh.index();
-            self.cluster
-                .mesh
-                .fail(&format!("process {own}: the program '{}' failed: {message}", self.header.name));
+            let (own, program) = (self.cluster.mesh.index(), &self.header.name);
+            self.cluster.mesh.fail(&format!(
+                "process {own}: the program '{program}' failed: {message}; since then, no program can communicate: start all \
+                 processes again"
+            ));
         }
     }
 
