@@ -17,7 +17,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute of_rank 2 fail INTERNAL",
     )
     .header("PJRT_LoadedExecutable_Execute", "Executes on devices addressable by the client, with a list of arguments and a list of outputs for each.")
-    .used_by(&Profile::ALL),
+    .used_by(&Profile::ALL)
+    .also(&["execute/adds"]),
     check(
         "results/collectives",
         "Programs that communicate between two, three and more devices, all at once or in groups, have the results that StableHLO defines on each of the devices.",
