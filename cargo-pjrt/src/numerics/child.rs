@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use super::comparison::compare;
+use super::comparison::{coarse, compare};
 use super::identity;
 use super::message::{Message, Outcome, send};
-use super::options::ChildOptions;
+use super::options::{ChildOptions, Selection};
 use super::suite::{Case, Suite};
 use crate::array::{Array, npy};
 use crate::run::{execute, folder};
@@ -34,6 +34,40 @@ pub fn child(options: &ChildOptions) {
     }
 }
 
+/// Runs the programs of one operation with ordinary numbers of some element types. Returns the number of those that the plugin
+/// compiles, and a description of each that fails, or whose results are far from the expected ones.
+///
+/// # Errors
+/// Returns an error if the programs of this tool are damaged.
+pub(crate) fn wrong_results(client: &Client, elements: &[&str]) -> Result<(usize, Vec<String>), String> {
+    let suite = Suite::operations()?;
+    let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+    let selection = Selection {
+        element: texts(elements),
+        skip: texts(&["special", "denormals"]),
+        ..Selection::default()
+    };
+    let (mut total, mut wrong) = (0, Vec::new());
+    for case in suite.cases(&selection) {
+        let why = match execute_case(client, &suite, case)? {
+            Err(Outcome::Refused(_)) => continue,
+            Err(Outcome::Failed(error)) => Some(error),
+            Err(_) => None,
+            Ok(results) => results.iter().zip(suite.expected(case)?).enumerate().find_map(
+                |(index, (found, (wanted, _)))| {
+                    // No operation is named, so that moved elements may lose bits, too.
+                    compare("", index, &wanted, found, &coarse(&wanted))
+                        .fault
+                        .map(|fault| fault.text().replace("\n      ", "; "))
+                },
+            ),
+        };
+        total += 1;
+        wrong.extend(why.map(|why| format!("{}: {why}", case.label())));
+    }
+    Ok((total, wrong))
+}
+
 fn prepare(options: &ChildOptions) -> Result<(Vec<Suite>, Client), String> {
     let suites = identity::suites(&options.selection)?;
     let plugin = Plugin::load(&options.plugin).map_err(|error| error.to_string())?;
@@ -46,23 +80,10 @@ fn prepare(options: &ChildOptions) -> Result<(Vec<Suite>, Client), String> {
 /// Runs a program once, and compares its results. Returns an error if the suite is damaged or a file cannot be written.
 fn run(client: &Client, suite: &Suite, case: &Case, dump: Option<&Path>) -> Result<Outcome, String> {
     let (code, inputs, expected) = (suite.program(case)?, suite.inputs(case)?, suite.expected(case)?);
-    let options = CompileOptions::default().encode();
-    let executable = match client.compile(&Program { code, format: FORMAT }, &options) {
-        Ok(executable) => executable,
-        Err(error) => return Ok(Outcome::Refused(error.to_string())),
-    };
-    let results = match execute(client, &executable, &inputs) {
+    let results = match execute_case(client, suite, case)? {
         Ok(results) => results,
-        Err(error) if is_refusal(&error) => return Ok(Outcome::Refused(error.to_string())),
-        Err(error) => return Ok(Outcome::Failed(error.to_string())),
+        Err(outcome) => return Ok(outcome),
     };
-    if results.len() != expected.len() {
-        return Ok(Outcome::Failed(format!(
-            "the program has {} results, but the execution returned {}",
-            expected.len(),
-            results.len()
-        )));
-    }
     let (mut largest, mut faults) = (None, Vec::new());
     for (index, (found, (wanted, tolerance))) in results.iter().zip(&expected).enumerate() {
         let comparison = compare(&case.op, index, wanted, found, tolerance);
@@ -77,13 +98,36 @@ fn run(client: &Client, suite: &Suite, case: &Case, dump: Option<&Path>) -> Resu
         let wanted: Vec<&Array> = expected.iter().map(|(array, _)| array).collect();
         write(
             &to.join(case.label().replace(|c: char| !c.is_alphanumeric(), "-")),
-            (code, &options),
+            (code, &CompileOptions::default().encode()),
             &inputs,
             &results,
             &wanted,
         )?;
     }
     Ok(Outcome::Wrong(faults))
+}
+
+/// Runs a program once. Returns its results, which are as many as expected, or the outcome if there are none.
+fn execute_case(client: &Client, suite: &Suite, case: &Case) -> Result<Result<Vec<Array>, Outcome>, String> {
+    let (code, inputs, expected) = (suite.program(case)?, suite.inputs(case)?, suite.expected(case)?);
+    let options = CompileOptions::default().encode();
+    let executable = match client.compile(&Program { code, format: FORMAT }, &options) {
+        Ok(executable) => executable,
+        Err(error) => return Ok(Err(Outcome::Refused(error.to_string()))),
+    };
+    let results = match execute(client, &executable, &inputs) {
+        Ok(results) => results,
+        Err(error) if is_refusal(&error) => return Ok(Err(Outcome::Refused(error.to_string()))),
+        Err(error) => return Ok(Err(Outcome::Failed(error.to_string()))),
+    };
+    if results.len() != expected.len() {
+        return Ok(Err(Outcome::Failed(format!(
+            "the program has {} results, but the execution returned {}",
+            expected.len(),
+            results.len()
+        ))));
+    }
+    Ok(Ok(results))
 }
 
 /// Returns `true` if the plugin says that it does not support the program or the type of an argument.

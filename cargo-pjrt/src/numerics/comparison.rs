@@ -34,6 +34,22 @@ const MOVES: [&str; 14] = [
     "transpose",
 ];
 
+/// Returns a tolerance with which results are wrong if something else was computed, and right if the device has few bits or no
+/// denormal numbers.
+pub(super) fn coarse(expected: &Array) -> Tolerance {
+    let name = expected.element_type.stablehlo_name();
+    let elements = expected.bytes.chunks_exact(expected.element_type.byte_size().max(1));
+    let parts = elements.filter_map(|element| number::reals(name, element)).flatten();
+    let largest = parts.map(f64::abs).filter(|part| part.is_finite()).fold(0.0, f64::max);
+    Tolerance {
+        reason: "two percent of the element, and of the largest one".to_owned(),
+        relative: 0.02,
+        absolute: 0.02 * largest,
+        any_zero: true,
+        ..Tolerance::default()
+    }
+}
+
 /// Compares a result of an operation or model with the expected one. `index` is the number of the result.
 pub(super) fn compare(
     op: &str,

@@ -17,6 +17,7 @@ mod report;
 mod suite;
 
 pub use child::child;
+pub(crate) use child::wrong_results;
 pub use options::{ChildOptions, Options};
 pub use parent::numerics;
 pub use record::record;

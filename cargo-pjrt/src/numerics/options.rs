@@ -49,7 +49,7 @@ pub struct Options {
 }
 
 /// The programs to run.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub struct Selection {
     /// Run only this operation or model, such as dot_general or transformer; can be given several times
     #[arg(long, value_name = "NAME")]

@@ -107,7 +107,7 @@ impl Row {
 }
 
 impl Fault {
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let mut text = format!("result {}: ", self.result);
         if self.total == 0 {
             let _ = write!(text, "expected {}, found {}", self.expected, self.found);

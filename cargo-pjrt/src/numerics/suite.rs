@@ -72,7 +72,7 @@ struct Expected {
 }
 
 /// The distance that a result may have. An element passes if any of the distances permits it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Tolerance {
     /// The reason for the distances.
     pub(super) reason: String,
@@ -97,6 +97,12 @@ impl Suite {
             return SUITES.iter().map(|(name, bytes)| Self::parse(name, bytes)).collect();
         }
         selection.suite.iter().map(|path| Self::read(path)).collect()
+    }
+
+    /// Reads the programs of one operation in this program's data.
+    pub(super) fn operations() -> Result<Self, String> {
+        let (name, bytes) = SUITES[0];
+        Self::parse(name, bytes)
     }
 
     fn read(path: &Path) -> Result<Self, String> {

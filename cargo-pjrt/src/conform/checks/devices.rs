@@ -353,7 +353,7 @@ fn run_on(
 }
 
 /// Returns all devices, at most eight, or a finding if there are fewer than this number.
-fn at_least(client: &Client, least: usize) -> Result<Vec<Device<'_>>, Finding> {
+pub(super) fn at_least(client: &Client, least: usize) -> Result<Vec<Device<'_>>, Finding> {
     let mut devices = client.addressable_devices()?;
     devices.truncate(8);
     if devices.len() < least {

@@ -71,6 +71,7 @@ mod reentrant;
 mod reloaded;
 mod repeats;
 mod reports;
+mod results;
 mod returned;
 mod reuse;
 mod samples;
@@ -147,6 +148,7 @@ const TABLES: &[&[entry::Entry]] = &[
     profiler::CHECKS,
     contexts::CHECKS,
     chains::CHECKS,
+    results::CHECKS,
     callbacks::CHECKS,
     combinations::CHECKS,
     wide::CHECKS,
