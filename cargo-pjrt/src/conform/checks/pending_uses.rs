@@ -46,6 +46,15 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(ALL)
     .also(&["upload/of_each_rank", "upload/sizes_around_pages", "execute/adds"]),
     check(
+        "pending/events",
+        "The event of an array whose data comes later completes with the data, and not when the host deletes or destroys the array.",
+        events,
+        "PJRT_Buffer_ReadyEvent set event=complete",
+    )
+    .header("PJRT_Buffer_ReadyEvent", "Returns an event that is triggered when the data in the PJRT_Buffer becomes ready, or an error has occurred.")
+    .used_by(&[Profile::Jax])
+    .also(&["event/wait_for_data", "pending/*"]),
+    check(
         "pending/fulfilled_with_a_pending_array",
         "An alias that the host fulfills with an array whose data comes later receives this data, although the host deleted or destroyed the array after the call.",
         chained,
@@ -270,6 +279,29 @@ fn sources(context: &Context) -> Verdict {
             completes(&array.ready()?, &format!("{copy} {when}"))?;
             equal(&format!("{copy} {when}"), numbers(&array)?, LATER.to_vec())?;
         }
+    }
+    Ok(())
+}
+
+fn events(context: &Context) -> Verdict {
+    let client = context.client()?;
+    for end in End::ALL {
+        let pending = Pending::new(&client)?;
+        let (array, gate) = pending.split();
+        let ready = array.ready()?;
+        let given = end.of(array)?;
+        ensure!(
+            !ready.is_ready()?,
+            "the event of an array whose data comes later is complete when the array was {}, before the data is there; the \
+             plugin probably completes the events of arrays that are given up",
+            end.name()
+        );
+        gate.provide(&client, &LATER)?;
+        completes(
+            &ready,
+            &format!("the event of an array that was {} before its data was there", end.name()),
+        )?;
+        drop(given);
     }
     Ok(())
 }
