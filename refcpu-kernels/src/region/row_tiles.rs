@@ -39,7 +39,8 @@ pub(super) fn lower(
     let loops = LoopNest::of_rows(dims, &accesses);
     let is_rounding = |id: &&u32| matches!(nodes[**id as usize], Node::Op { opcode: Opcode::Round(_), .. });
     let vector = set.vector() / 4;
-    if !loops.outer.is_empty() && (loops.row_len < MIN_VECTORS * vector || !loops.row_len.is_multiple_of(vector))
+    if !loops.outer.is_empty()
+        && (loops.row_len < MIN_VECTORS * vector || !loops.row_len.is_multiple_of(vector))
         || order.iter().filter(is_rounding).count() > MAX_ROUNDINGS
     {
         return None;
