@@ -35,7 +35,7 @@
 //!
 //! fn start() -> Result<Chip> {
 //!     let ram = Arc::new(Mutex::new(vec![0; 1 << 20]));
-//!     let queue = |name: &str| Ok(Arc::new(Queue::start(name, Arc::clone(&ram))?));
+//!     let queue = |name: &str| -> Result<_> { Ok(Arc::new(Queue::start(name, Arc::clone(&ram))?)) };
 //!     let (programs, copies) = ([queue("first")?, queue("second")?], queue("copies")?);
 //!     let all = [programs.clone().to_vec(), vec![Arc::clone(&copies)]].concat();
 //!     // A block is free when the commands of all queues that were submitted before it was dropped are executed.
