@@ -561,7 +561,8 @@ pub(super) fn leave_no_memory(context: &Context) -> Verdict {
         let is_freed = eventually(PATIENCE / 5, || in_use().is_ok_and(|now| now <= before));
         ensure!(
             is_freed,
-            "bytes_in_use was {before} after {} had failed, and is {} after it failed {CALLS} more times; the plugin probably does not \
+            "bytes_in_use was {before} after {} had failed, and is {} after it failed {CALLS} more times; the plugin \
+             probably does not \
              free what it allocates before a call fails",
             way.what,
             in_use()?

@@ -141,7 +141,8 @@ fn settle(
     let is_missed = |outcome: &Arc<Outcome>| outcome.wait(PATIENCE).is_none();
     let missed = |function: &str, which: &str| {
         Finding::Wrong(format!(
-            "{what}: {which} of an event of {function} was not called; the plugin probably keeps one callback per event, or drops the \
+            "{what}: {which} of an event of {function} was not called; the plugin probably keeps one callback per \
+             event, or drops the \
              callbacks of an event that the host destroys"
         ))
     };

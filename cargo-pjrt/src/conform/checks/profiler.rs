@@ -42,7 +42,7 @@ pub(super) const CHECKS: &[Entry] = &[
 /// The number of executions in a session that has some.
 const LAUNCHES: usize = 20;
 
-/// What runs in a session.
+/// A program that runs in a session, and its argument.
 struct Work {
     program: LoadedExecutable,
     argument: Buffer,
