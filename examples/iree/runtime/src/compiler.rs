@@ -1,8 +1,9 @@
 //! The compiler, which is a shared library.
 
+use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::{fmt, ptr, slice};
 
 use eerie_sys::compiler as sys;
@@ -96,6 +97,28 @@ impl Compiler {
     ///
     /// Returns the diagnostics of the compiler.
     pub fn compile(&self, flags: &[String], name: &str, program: &[u8]) -> Result<Vec<u8>, CompileError> {
+        static INITIALIZED: RwLock<BTreeSet<Vec<String>>> = RwLock::new(BTreeSet::new());
+        // The first compilation for a target initializes it in the library, which is not thread-safe, so it runs alone.
+        let known = INITIALIZED.read().unwrap_or_else(PoisonError::into_inner);
+        if known.contains(flags) {
+            return self.compile_concurrently(flags, name, program);
+        }
+        drop(known);
+        let mut known = INITIALIZED.write().unwrap_or_else(PoisonError::into_inner);
+        let compiled = self.compile_concurrently(flags, name, program);
+        if compiled.is_ok() {
+            known.insert(flags.to_vec());
+        }
+        compiled
+    }
+
+    /// Compiles a program while other threads may do the same.
+    fn compile_concurrently(
+        &self,
+        flags: &[String],
+        name: &str,
+        program: &[u8],
+    ) -> Result<Vec<u8>, CompileError> {
         let session = Session::new(self.0)?;
         session.set_flags(flags)?;
         let diagnostics = Mutex::new(Vec::new());
