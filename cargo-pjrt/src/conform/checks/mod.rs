@@ -29,6 +29,7 @@ mod compile;
 mod concurrent;
 mod contexts;
 mod default_layouts;
+mod derived;
 mod devices;
 mod donation;
 mod entry;
@@ -41,7 +42,6 @@ mod extremes;
 mod failures;
 mod hosts;
 mod isolation;
-
 mod layouts;
 mod leaks;
 mod lent;
@@ -49,6 +49,7 @@ mod lifetime;
 mod memory;
 mod observers;
 mod optimized;
+mod options;
 mod orders;
 mod outliving;
 mod outputs;
@@ -104,6 +105,7 @@ const TABLES: &[&[entry::Entry]] = &[
     readback::CHECKS,
     sizes::CHECKS,
     buffer::CHECKS,
+    derived::CHECKS,
     special::CHECKS,
     view::CHECKS,
     transfer::CHECKS,
@@ -132,6 +134,7 @@ const TABLES: &[&[entry::Entry]] = &[
     repeats::CHECKS,
     isolation::CHECKS,
     reloaded::CHECKS,
+    options::CHECKS,
     reports::CHECKS,
     codes::CHECKS,
     default_layouts::CHECKS,
