@@ -54,6 +54,7 @@ mod orders;
 mod outliving;
 mod outputs;
 mod ownership;
+mod pairs;
 mod passed;
 mod pending;
 mod pending_uses;
@@ -136,6 +137,7 @@ const TABLES: &[&[entry::Entry]] = &[
     reloaded::CHECKS,
     options::CHECKS,
     reports::CHECKS,
+    pairs::CHECKS,
     codes::CHECKS,
     default_layouts::CHECKS,
     bitcasts::CHECKS,

@@ -180,7 +180,7 @@ const OF_USED_CLIENTS: &[(&str, &str)] = &[
     ("options", "PJRT_Client_Compile failed PJRT_LoadedExecutable_Execute give compile_options_size=0"),
     ("execute", USED_EXECUTE),
     ("programs", USED_EXECUTE),
-    ("results", USED_EXECUTE),
+    ("results", "PJRT_LoadedExecutable_Execute failed PJRT_Client_LookupDevice fail INTERNAL"),
     ("executables", USED_EXECUTE),
     ("devices", USED_EXECUTE),
     ("donation", USED_EXECUTE),
