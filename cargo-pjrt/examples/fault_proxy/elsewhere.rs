@@ -1,4 +1,4 @@
-//! The device of a call.
+//! The device and the memory of a call.
 
 use std::ptr;
 
@@ -21,6 +21,16 @@ pub(crate) unsafe fn is_on_another_device(slot: usize, args: *mut u8, object: us
     let on = device;
     let (local, error) = inner!(PJRT_Device_LocalHardwareId PJRT_Device_LocalHardwareId_Args { device: on });
     error.is_null() && local.local_hardware_id > 0
+}
+
+/// Returns `true` if the object is an array that is not in the default memory of its device.
+pub(crate) fn is_in_another_memory(object: usize) -> bool {
+    let array = ptr::with_exposed_provenance_mut(object);
+    let (device, _) = inner!(PJRT_Buffer_Device PJRT_Buffer_Device_Args { buffer: array });
+    let (memory, _) = inner!(PJRT_Buffer_Memory PJRT_Buffer_Memory_Args { buffer: array });
+    let of = device.device;
+    let (default, error) = inner!(PJRT_Device_DefaultMemory PJRT_Device_DefaultMemory_Args { device: of });
+    error.is_null() && default.memory != memory.memory
 }
 
 /// Returns the device of a call, or null if it has none.

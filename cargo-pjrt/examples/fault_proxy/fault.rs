@@ -23,6 +23,10 @@ pub(crate) enum Condition {
     Clients(i64),
     /// The call happens within a callback of the host.
     InsideCallback,
+    /// The array of the call is not in the default memory of its device.
+    InAnotherMemory,
+    /// The call is made by another thread than the one that created the newest client.
+    AnotherThread,
     /// Another thread is in the same function.
     AtOnce,
     /// This function was called before with the same object.
@@ -149,6 +153,8 @@ impl Fault {
                 "call" => conditions.push(Condition::Call(number(words.next().unwrap_or(""))? as u64)),
                 "clients" => conditions.push(Condition::Clients(number(words.next().unwrap_or(""))?)),
                 "on_another_device" => conditions.push(Condition::OnAnotherDevice),
+                "in_another_memory" => conditions.push(Condition::InAnotherMemory),
+                "another_thread" => conditions.push(Condition::AnotherThread),
                 "at_once" => conditions.push(Condition::AtOnce),
                 "inside_callback" => conditions.push(Condition::InsideCallback),
                 "after" => conditions.push(Condition::After(slot_of(words.next())?)),

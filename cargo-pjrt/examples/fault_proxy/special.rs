@@ -10,7 +10,9 @@ use crate::fault::args_of;
 use crate::table::{
     FAULT, INNER, Mode, event, field, inner, on_ready, own_error, place, read, state, type_and_rank, write,
 };
-use crate::{bits, combined, executions, lent, memory, recalled, returned, rewritten, threads, values};
+use crate::{
+    bits, combined, executions, lent, linked, memory, recalled, returned, rewritten, threads, values,
+};
 
 /// Performs an action instead of the call. Returns `None` if the good plugin is to be called nevertheless.
 ///
@@ -221,6 +223,7 @@ pub(crate) unsafe fn after(
             && (memory::after(name, words, args)
                 || lent::after(name, words, args)
                 || combined::after(name, args)
+                || (name.starts_with("end_") && linked::after(name, args))
                 || bits::after(name, words, slot, args)
                 || values::after(name, words, slot, args));
         if is_done {

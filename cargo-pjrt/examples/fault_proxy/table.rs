@@ -7,14 +7,15 @@ use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use pjrt_sys::*;
 
 use crate::fault::{Action, Condition, Fault, Path, Then, Value, args_of, name_of};
 use crate::{
-    bits, combined, elsewhere, executions, extension, lent, memory, metadata, profiler, returned, special,
-    threads,
+    bits, combined, elsewhere, executions, extension, lent, linked, memory, metadata, profiler, returned,
+    special, threads,
 };
 
 pub(crate) type Function = unsafe extern "C" fn(*mut u8) -> *mut PJRT_Error;
@@ -54,6 +55,8 @@ pub(crate) struct State {
     failed: HashSet<usize>,
     destroyed_events: HashSet<usize>,
     clients: i64,
+    /// The thread that created the newest client.
+    creator: Option<ThreadId>,
     /// The client of the newest view.
     pub(crate) viewing: usize,
     pub(crate) last_error: usize,
@@ -195,6 +198,7 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
     let fault = FAULT.as_ref().filter(|fault| fault.slot == Some(slot));
     let _inside = fault.map(|_| Inside::enter());
     threads::before_call(name_of(slot));
+    linked::before_call(name_of(slot), object);
     // SAFETY: the host calls this slot with this struct.
     let happens = fault.is_some_and(|fault| unsafe { happens(fault, args, object) });
     {
@@ -203,6 +207,7 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
             state.since.clear();
             state.failed.clear();
             state.clients += 1;
+            state.creator = Some(std::thread::current().id());
         }
         state.clients -= i64::from(slot == CLIENT_DESTROY && object != 0);
         // Calls are counted per client. The calls that create clients are counted as long as no other
@@ -372,6 +377,10 @@ unsafe fn happens(fault: &Fault, args: *mut u8, object: usize) -> bool {
                 // Calls that began at the same time are in the function together.
                 std::thread::sleep(OVERLAP);
                 INSIDE.load(Ordering::SeqCst) > 1
+            }
+            Condition::InAnotherMemory => elsewhere::is_in_another_memory(object),
+            Condition::AnotherThread => {
+                state().creator.is_some_and(|creator| creator != std::thread::current().id())
             }
             Condition::InsideCallback => DEPTH.get() > 0,
             Condition::After(slot) => state().called.get(&object).is_some_and(|called| called.contains(slot)),

@@ -87,6 +87,15 @@ static TYPE: AtomicI64 = AtomicI64::new(0);
 /// `true` if the handler asks for the number. XLA's plugins crash if a handler asks in an execution without data.
 static ASKS: AtomicBool = AtomicBool::new(false);
 
+/// The number of types of values that the handler of several values asks for.
+pub const COLLECTED: usize = 4;
+
+/// The types of the values that the handler of several values asks for.
+static TYPES: [AtomicI64; COLLECTED] = [const { AtomicI64::new(0) }; COLLECTED];
+
+/// The element that the handler of several values returns for a value that it does not find.
+pub const NOT_FOUND: f32 = -1.0;
+
 /// The number of executions of the handler.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
@@ -100,16 +109,10 @@ pub const HANDLER_ERROR: &str = "the handler fails on purpose";
 ///
 /// A runtime calls this function with its call frame.
 unsafe extern "C" fn weigh(frame: *mut CallFrame) -> *mut c_void {
-    const EXECUTE: i32 = 3;
     // SAFETY: guaranteed by the caller; the host compiles programs that call the handler with arrays of these types only.
     unsafe {
         let frame = &*frame;
-        if !frame.extension.is_null() {
-            let metadata = &mut *(*frame.extension).metadata;
-            (metadata.major, metadata.minor, metadata.traits) = (0, 1, 0);
-            return ptr::null_mut();
-        }
-        if frame.stage != EXECUTE || frame.arguments.size != 2 || frame.results.size != 2 {
+        if !executes(frame) || frame.arguments.size != 2 || frame.results.size != 2 {
             return ptr::null_mut();
         }
         CALLS.fetch_add(1, Ordering::SeqCst);
@@ -137,6 +140,45 @@ unsafe extern "C" fn weigh(frame: *mut CallFrame) -> *mut c_void {
     ptr::null_mut()
 }
 
+/// The handler of `f32[4] -> f32[4]`: returns the argument plus, in each element, the value of another type, or [`NOT_FOUND`].
+///
+/// # Safety
+///
+/// A runtime calls this function with its call frame.
+unsafe extern "C" fn collect(frame: *mut CallFrame) -> *mut c_void {
+    // SAFETY: guaranteed by the caller; the host compiles programs that call the handler with arrays of these types only.
+    unsafe {
+        let frame = &*frame;
+        if !executes(frame) || frame.arguments.size != 1 || frame.results.size != 1 {
+            return ptr::null_mut();
+        }
+        let (argument, result) = ((**frame.arguments.arrays).data, (**frame.results.arrays).data);
+        for (index, type_id) in TYPES.iter().enumerate() {
+            let found = value(frame, type_id.load(Ordering::SeqCst)).unwrap_or(NOT_FOUND);
+            result.add(index).write(argument.add(index).read() + found);
+        }
+    }
+    ptr::null_mut()
+}
+
+/// Returns `true` if the runtime executes the handler. If it asks for the version of the FFI, answers.
+///
+/// # Safety
+///
+/// The frame is a runtime's.
+unsafe fn executes(frame: &CallFrame) -> bool {
+    const EXECUTE: i32 = 3;
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        if !frame.extension.is_null() {
+            let metadata = &mut *(*frame.extension).metadata;
+            (metadata.major, metadata.minor, metadata.traits) = (0, 1, 0);
+            return false;
+        }
+    }
+    frame.stage == EXECUTE
+}
+
 /// Returns a function of the runtime's table.
 ///
 /// # Safety
@@ -154,10 +196,19 @@ unsafe fn function(frame: &CallFrame, index: usize) -> usize {
 ///
 /// The frame is a runtime's.
 unsafe fn data(frame: &CallFrame) -> f32 {
-    let type_id = TYPE.load(Ordering::SeqCst);
     if !ASKS.load(Ordering::SeqCst) {
         return 0.0;
     }
+    // SAFETY: guaranteed by the caller.
+    unsafe { value(frame, TYPE.load(Ordering::SeqCst)) }.unwrap_or(0.0)
+}
+
+/// Returns the number of this type that the host passes with the execution.
+///
+/// # Safety
+///
+/// The frame is a runtime's, and the values of the type are numbers.
+unsafe fn value(frame: &CallFrame, type_id: i64) -> Option<f32> {
     let mut args = GetData {
         struct_size: size_of::<GetData>(),
         extension: ptr::null_mut(),
@@ -175,8 +226,9 @@ unsafe fn data(frame: &CallFrame) -> f32 {
             let destroy: unsafe extern "C" fn(*mut [usize; 3]) =
                 std::mem::transmute(function(frame, DESTROY_ERROR));
             destroy(&raw mut destroyed);
+            return None;
         }
-        if args.data.is_null() { 0.0 } else { args.data.read() }
+        (!args.data.is_null()).then(|| args.data.read())
     }
 }
 
@@ -198,20 +250,23 @@ impl CallData {
     /// Returns the plugin's error.
     pub fn new(plugin: Plugin, type_id: i64, number: &'static f32) -> Result<Self> {
         let context = Self::empty(plugin)?;
-        let raw = context.raw;
         TYPE.store(type_id, Ordering::SeqCst);
-        let data = ptr::from_ref(number).cast_mut().cast();
-        let user_data = PJRT_FFI_UserData { type_id, data };
-        plugin.call_extension(PJRT_FFI_UserData_Add_Args {
-            context: raw,
-            user_data,
-            ..SizedStruct::zeroed()
-        })?;
+        context.add(type_id, number)?;
         Ok(context)
     }
-}
 
-impl CallData {
+    /// Adds a number of the type with this id (`PJRT_FFI_UserData_Add`).
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn add(&self, type_id: i64, number: &'static f32) -> Result<()> {
+        let data = ptr::from_ref(number).cast_mut().cast();
+        let user_data = PJRT_FFI_UserData { type_id, data };
+        let args = PJRT_FFI_UserData_Add_Args { context: self.raw, user_data, ..SizedStruct::zeroed() };
+        self.plugin.call_extension(args).map(drop)
+    }
+
     /// Creates a context without data (`PJRT_ExecuteContext_Create`).
     ///
     /// # Errors
@@ -229,6 +284,9 @@ impl CallData {
     }
 }
 
+/// A handler.
+type Handler = unsafe extern "C" fn(*mut CallFrame) -> *mut c_void;
+
 impl Plugin {
     /// Registers a handler for custom calls with this name (`PJRT_FFI_Register_Handler`): it returns its first argument minus
     /// twice the second one plus the number that the host passes with the execution, and its second argument.
@@ -237,10 +295,25 @@ impl Plugin {
     ///
     /// Returns the plugin's error.
     pub fn register_handler(self, target: &str, platform: &str) -> Result<()> {
+        self.register(target, platform, weigh)
+    }
+
+    /// Registers a handler for custom calls with this name (`PJRT_FFI_Register_Handler`): it adds to each element of its argument
+    /// the value of the type at this place, or [`NOT_FOUND`].
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn register_collector(self, target: &str, platform: &str, types: [i64; COLLECTED]) -> Result<()> {
+        TYPES.iter().zip(types).for_each(|(place, type_id)| place.store(type_id, Ordering::SeqCst));
+        self.register(target, platform, collect)
+    }
+
+    fn register(self, target: &str, platform: &str, handler: Handler) -> Result<()> {
         let args = PJRT_FFI_Register_Handler_Args {
             target_name: target.as_ptr().cast(),
             target_name_size: target.len(),
-            handler: weigh as *mut c_void,
+            handler: handler as *mut c_void,
             platform_name: platform.as_ptr().cast(),
             platform_name_size: platform.len(),
             ..SizedStruct::zeroed()

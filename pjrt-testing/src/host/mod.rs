@@ -58,7 +58,7 @@ pub use executable::{
 };
 pub use extension::{EXTENSION_FUNCTIONS, ExtensionFunction};
 pub use fence::{Fence, HostSizes, Watched, fenced, prefilled, with_host_sizes};
-pub use handlers::{CallData, HANDLER_ERROR, handler_asks_for_data, handler_calls};
+pub use handlers::{COLLECTED, CallData, HANDLER_ERROR, NOT_FOUND, handler_asks_for_data, handler_calls};
 pub use host_memory::{HostMemory, OVERWRITTEN, UNWRITTEN, ViewMemory};
 pub use layout::{Layout, Tile};
 pub use lent::{read_error, take_error};

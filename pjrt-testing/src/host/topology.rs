@@ -8,6 +8,7 @@ use pjrt_sys::*;
 use super::call::{call, destroyed_by, text_of, value_of};
 use super::element_type::ElementType;
 use super::error::{Error, Result};
+use super::executable::{Executable, Program};
 use super::objects::DeviceDescription;
 use super::plugin::Plugin;
 use super::slices::given;
@@ -77,6 +78,25 @@ impl Topology {
             }
         )?;
         Self::owned(plugin, args.topology, "PJRT_TopologyDescription_Deserialize")
+    }
+
+    /// Compiles a program without a client (`PJRT_Compile`).
+    ///
+    /// # Errors
+    ///
+    /// Returns the plugin's error.
+    pub fn compile(&self, program: &Program<'_>, options: &[u8]) -> Result<Executable> {
+        let raw = program.raw();
+        let args = call!(
+            self.plugin,
+            PJRT_Compile_Args {
+                topology: self.raw,
+                program: &raw const raw,
+                compile_options: options.as_ptr().cast(),
+                compile_options_size: options.len(),
+            }
+        )?;
+        Executable::from_raw(self.plugin, args.executable, "PJRT_Compile")
     }
 
     text_of! {

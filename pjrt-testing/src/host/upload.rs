@@ -14,6 +14,7 @@ use super::event::Event;
 use super::host_memory::{HostMemory, ViewMemory, view_deleted};
 use super::layout::Layout;
 use super::objects::{Device, Memory};
+use crate::preferred::preferred_kind;
 
 /// The host's guarantee about its memory (`PJRT_HostBufferSemantics`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +110,7 @@ impl Client {
         device: Option<Device<'_>>,
         memory: Option<Memory<'_>>,
     ) -> Result<Uploaded> {
+        let (device, memory) = self.place_of_upload(device, memory)?;
         let host = HostMemory::new(array.bytes, array.skew);
         let mut layout = array.device_layout.as_ref().map(Layout::raw);
         if let (Some(layout), Some(size)) = (&mut layout, array.layout_struct_size) {
@@ -138,6 +140,23 @@ impl Client {
             done: Event::from_raw(self.plugin, args.done_with_host_buffer, FUNCTION)?,
             memory: host,
         })
+    }
+
+    /// Replaces a device by the memory of it that the host [prefers](crate::preferred).
+    fn place_of_upload<'c>(
+        &self,
+        device: Option<Device<'c>>,
+        memory: Option<Memory<'c>>,
+    ) -> Result<(Option<Device<'c>>, Option<Memory<'c>>)> {
+        let (Some(on), None, Some(kind)) = (device, memory, preferred_kind()) else {
+            return Ok((device, memory));
+        };
+        for other in on.memories()? {
+            if other.kind()? == kind {
+                return Ok((None, Some(other)));
+            }
+        }
+        Ok((device, memory))
     }
 
     /// Transfers all bytes of host memory to a device, with `ImmutableUntilTransferCompletes`.

@@ -1,8 +1,7 @@
-//! The device of the operations whose device does not matter: the first one, unless the host prefers another.
+//! The device of the operations whose device does not matter, and the memory of arrays whose memory does not matter: the first one
+//! and the default one, unless the host prefers others.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// A device of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +13,7 @@ pub struct Preferred {
 }
 
 static PREFERRED: Mutex<Option<Preferred>> = Mutex::new(None);
-static WAS_USED: AtomicBool = AtomicBool::new(false);
+static PREFERRED_KIND: Mutex<Option<String>> = Mutex::new(None);
 
 /// Performs work in which clients use another device than the first one. This concerns the whole process.
 pub fn with_preferred<T>(device: Preferred, work: impl FnOnce() -> T) -> T {
@@ -36,11 +35,29 @@ fn set(device: Option<Preferred>) {
 /// Returns the device that the host prefers, if it is not the first one.
 #[must_use]
 pub fn preferred() -> Option<Preferred> {
-    WAS_USED.store(true, Ordering::Relaxed);
     *PREFERRED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns `true` if an operation since the last call of this function would use another device if the host preferred one.
-pub fn take_was_used() -> bool {
-    WAS_USED.swap(false, Ordering::Relaxed)
+/// Performs work in which clients upload arrays into the memory of this kind of the device that a call names. This concerns the whole
+/// process.
+pub fn with_preferred_kind<T>(kind: &str, work: impl FnOnce() -> T) -> T {
+    struct Reset;
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            set_kind(None);
+        }
+    }
+    set_kind(Some(kind.to_owned()));
+    let _reset = Reset;
+    work()
+}
+
+fn set_kind(kind: Option<String>) {
+    *PREFERRED_KIND.lock().unwrap_or_else(PoisonError::into_inner) = kind;
+}
+
+/// Returns the kind of the memory that the host prefers, if it is not the default one.
+#[must_use]
+pub fn preferred_kind() -> Option<String> {
+    PREFERRED_KIND.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }

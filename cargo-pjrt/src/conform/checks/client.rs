@@ -144,7 +144,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .advice("The header requires the caller to pass enough memory. An error reveals the caller's mistake."),
     check(
         "client/default_assignment_of_too_many",
-        "More replicas than devices are refused, without a crash.",
+        "More replicas or partitions than devices are refused, without a crash, also if their product overflows 32 bits or is positive because both are negative.",
         assignment_many,
         "PJRT_Client_DefaultDeviceAssignment accept",
     )
@@ -469,12 +469,17 @@ fn assignment_room(context: &Context) -> Verdict {
 fn assignment_many(context: &Context) -> Verdict {
     let client = context.client()?;
     let many = client.devices()?.len() as i32 + 1;
-    refused(
-        "an assignment of too many",
-        client.default_assignment(many, 1, many as usize),
-        Code::INVALID_ARGUMENT,
-        &[],
-    )
+    // The products of some of the numbers are small numbers in 32 bits.
+    let numbers =
+        [(many, 1), (1, many), (1 << 16, 1 << 16), (i32::MAX, 2), (1 << 30, 4), (-1, -1), (-many, -1)];
+    numbers.into_iter().try_for_each(|(replicas, partitions)| {
+        refused_with(
+            &format!("an assignment of {replicas} replicas and {partitions} partitions"),
+            client.default_assignment(replicas, partitions, many as usize),
+            &[Code::INVALID_ARGUMENT, Code::FAILED_PRECONDITION],
+            &[],
+        )
+    })
 }
 
 fn process_info(context: &Context) -> Verdict {

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use super::entry::{Entry, check};
 use super::extended::{ADDED, weighs, with_handler};
 use super::pending::Pending;
-use super::program_text::compiled;
+use super::program_text::{compiled, with_main};
 use crate::conform::harness::{
     Context, Finding, Verdict, add_program, compile_add, ensure, equal, numbers, upload_four, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
-    Buffer, CallData, Client, Code, Device, Error, ExecuteOptions, LoadedExecutable, handler_asks_for_data,
+    Buffer, COLLECTED, CallData, Client, Code, Device, Error, ExecuteOptions, LoadedExecutable, NOT_FOUND,
+    handler_asks_for_data,
 };
 
 const CONTEXT: &str = "PJRT_ExecuteOptions::context";
@@ -46,6 +47,22 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .host("XLA's client, pjrt_c_api_client.cc, PjRtCApiLoadedExecutable::Execute", "Destroys the context when the call returns.")
     .used_by(&[Profile::Jax]),
+    check(
+        "extension/several_values_of_a_context",
+        "A handler finds each of the values of different types that the host added to the context of the execution, in whatever order they were added, in each execution with this context, and no values of other contexts.",
+        several_values,
+        "PJRT_FFI_UserData_Add after PJRT_FFI_UserData_Add skip",
+    )
+    .header("PJRT_FFI_UserData_Add", "Adds a value to an execution's context, in which handlers find it by type.")
+    .used_by(&[Profile::Jax, Profile::Zml]),
+    check(
+        "extension/several_handlers",
+        "If several handlers are registered, a program that calls them calls each one, and a program that calls one calls no other.",
+        several_handlers,
+        "PJRT_FFI_Register_Handler since PJRT_FFI_Register_Handler when target_name_size=16 skip",
+    )
+    .header("PJRT_FFI_Register_Handler", "Registers the handler of custom calls of a name, for one platform.")
+    .used_by(&[Profile::Jax, Profile::Zml]),
 ];
 
 /// Returns a context, with data if the plugin has the extension FFI.
@@ -155,6 +172,143 @@ fn on_named_devices(context: &Context) -> Verdict {
         weighs(&program, Some(device), None, 0.0, [&y, &x])?;
     }
     Ok(())
+}
+
+/// The name of the custom calls whose handler returns the values of several types.
+const COLLECT: &str = "conform_collect";
+
+/// The numbers that the host adds to contexts.
+static VALUES: [f32; 2 * COLLECTED] = [100.0, 200.0, 300.0, 400.0, 510.0, 620.0, 730.0, 840.0];
+
+/// Registers the types of the values, and the handler, under a name.
+fn register_collector(context: &Context, client: &Client, target: &str) -> Result<[i64; COLLECTED], Finding> {
+    let mut types = [0; COLLECTED];
+    for (index, type_id) in types.iter_mut().enumerate() {
+        *type_id = context.plugin.register_type(&format!("conform::value_{index}"))?;
+    }
+    context.plugin.register_collector(target, &client.platform_name()?, types)?;
+    Ok(types)
+}
+
+/// Returns the operation that calls a handler of one argument.
+fn call_of(target: &str, argument: &str, result: &str) -> String {
+    let ty = "tensor<4xf32>";
+    format!(
+        "    {result} = \"stablehlo.custom_call\"({argument}) {{call_target_name = \"{target}\", api_version = 4 : i32, \
+         backend_config = {{}}}} : ({ty}) -> {ty}\n"
+    )
+}
+
+/// Compiles a program that calls these handlers one after another.
+fn calling(client: &Client, targets: &[&str]) -> Result<LoadedExecutable, Finding> {
+    let lines: String = targets
+        .iter()
+        .enumerate()
+        .map(|(at, target)| call_of(target, &format!("%p{at}"), &format!("%p{}", at + 1)))
+        .collect();
+    let ty = "tensor<4xf32>";
+    let text = with_main(&format!("%p0: {ty}"), &lines, &format!("%p{}", targets.len()), ty);
+    compiled(client, &text, &CompileOptions::default())
+}
+
+/// Values that the host adds to a context: the place of the type of each, and the place of the number.
+type Added = &'static [(usize, usize)];
+
+/// The contexts: none, single and several values, in different orders, with equal types and other numbers.
+const CONTEXTS: &[Added] = &[
+    &[(0, 0), (1, 1)],
+    &[(0, 0), (1, 1), (2, 2), (3, 3)],
+    &[(3, 7), (2, 6), (1, 5), (0, 4)],
+    &[(2, 2)],
+    &[(1, 5), (3, 3)],
+];
+
+fn several_values(context: &Context) -> Verdict {
+    let client = context.client()?;
+    registered(context, &client)?;
+    let types = register_collector(context, &client, COLLECT)?;
+    let program = calling(&client, &[COLLECT])?;
+    let x = upload_four(&client, &X)?;
+    let contexts = CONTEXTS.iter().map(|values| {
+        let data = CallData::empty(context.plugin)?;
+        values.iter().try_for_each(|(of, number)| data.add(types[*of], &VALUES[*number]))?;
+        Ok(Arc::new(data))
+    });
+    let contexts = contexts.collect::<Result<Vec<_>, Error>>()?;
+    // Each context is used again after the others.
+    for round in ["first", "second"] {
+        for (data, values) in contexts.iter().zip(CONTEXTS) {
+            let options = ExecuteOptions { data: Some(data.clone()), ..ExecuteOptions::default() };
+            let launched =
+                program.launch(&[vec![&x]], &options, None, true).map_err(|refused| refused.error)?;
+            let got = numbers(&launched.outputs[0][0])?;
+            has_values(&got, values, round)?;
+        }
+    }
+    Ok(())
+}
+
+/// Compares the values that a handler found with those of the context.
+fn has_values(got: &[f32], values: Added, round: &str) -> Verdict {
+    for (of, (got, x)) in got.iter().zip(X).enumerate() {
+        let place = values.iter().position(|(index, _)| *index == of);
+        let expected = place.map_or(NOT_FOUND, |place| VALUES[values[place].1]);
+        let found = got - x;
+        if found == expected {
+            continue;
+        }
+        let how_many = format!("a context to which the host added values of {} types", values.len());
+        return Err(Finding::Wrong(match (place, found == NOT_FOUND) {
+            (Some(place), true) => format!(
+                "in the {round} execution with {how_many}, the handler does not find value {place}, which PJRT_FFI_UserData_Add added \
+                 without an error: the plugin probably keeps only one value of a context, or loses it after an execution"
+            ),
+            (Some(place), false) => format!(
+                "in the {round} execution with {how_many}, the handler finds {found} as value {place}; expected {expected}: the plugin \
+                 probably confuses the types of the values, or the contexts"
+            ),
+            (None, _) => format!(
+                "in the {round} execution with {how_many}, the handler finds the value {found} of another type, which was not added to \
+                 this context: the plugin probably shares one list of values between contexts, or ignores the type"
+            ),
+        }));
+    }
+    Ok(())
+}
+
+fn several_handlers(context: &Context) -> Verdict {
+    const OTHER: &str = "conform_second_2";
+    let client = context.client()?;
+    let type_id = registered(context, &client)?;
+    let weighing = with_handler(context, &client, &CompileOptions::default())?;
+    register_collector(context, &client, COLLECT)?;
+    register_collector(context, &client, OTHER)?;
+    let x = upload_four(&client, &X)?;
+    // The handlers ask for values, which plugins of XLA provide only in a context.
+    let data = Arc::new(CallData::new(context.plugin, type_id, &ADDED[0])?);
+    let options = || ExecuteOptions { data: Some(data.clone()), ..ExecuteOptions::default() };
+    let cases: [(&[&str], usize); 4] =
+        [(&[COLLECT], 1), (&[OTHER], 1), (&[COLLECT, OTHER], 2), (&[OTHER, COLLECT, OTHER], 3)];
+    for (targets, calls) in cases {
+        let program = calling(&client, targets).map_err(|error| {
+            Finding::Wrong(format!(
+                "PJRT_FFI_Register_Handler succeeded for {targets:?}, but a program that calls them cannot be compiled: {error:?}. The \
+                 plugin probably keeps only some of several handlers"
+            ))
+        })?;
+        let launched =
+            program.launch(&[vec![&x]], &options(), None, true).map_err(|refused| refused.error)?;
+        let expected: Vec<f32> = X.iter().map(|x| x + calls as f32 * NOT_FOUND).collect();
+        equal(
+            &format!(
+                "the result of a program that calls the handlers {targets:?}, of which each adds {NOT_FOUND},"
+            ),
+            numbers(&launched.outputs[0][0])?,
+            expected,
+        )?;
+    }
+    let y = upload_four(&client, &Y)?;
+    weighs(&weighing, None, Some(&data), ADDED[0], [&x, &y])
 }
 
 fn waiting(context: &Context) -> Verdict {

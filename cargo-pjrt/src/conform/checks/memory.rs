@@ -6,11 +6,11 @@ use super::entry::{Entry, check};
 use super::program_text::{compiled, launch, with_main};
 use crate::conform::harness::{
     Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, narrowest, numbers,
-    refused, upload_four,
+    performing, refused, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
-use pjrt_testing::host::{Client, Code, ElementType, Error, HostArray, Program, UserData};
+use pjrt_testing::host::{Buffer, Client, Code, ElementType, Error, HostArray, Program, UserData};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -183,6 +183,20 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>launch_id=871 code INTERNAL",
     )
     .host(EXHAUSTED, EXHAUSTED_TEXT),
+    check(
+        "memory/overflowing_sizes",
+        "An array whose number of elements or bytes is 2^64 or more is refused by each function that creates arrays from dimensions, and the client can be used afterwards.",
+        |context| overflowing(context, OVERFLOWING),
+        "PJRT_Client_CreateUninitializedBuffer when shape_dims.0=4294967296 give shape_dims=zeros",
+    )
+    .host(EXHAUSTED, EXHAUSTED_TEXT),
+    check(
+        "memory/negative_dims",
+        "Negative dimensions are refused by each function that creates arrays from dimensions, also if their product is positive.",
+        |context| overflowing(context, NEGATIVE),
+        "PJRT_Client_CreateUninitializedBuffer when shape_dims.0=-4 give shape_dims=zeros",
+    )
+    .advice("No array has a negative dimension. An error reveals the caller's mistake before memory is accessed."),
     check(
         "memory/large_dims_of_programs",
         "PJRT_Executable_OutputDimensions returns dimensions of more than 32 bits.",
@@ -566,6 +580,56 @@ fn too_large_upload(context: &Context) -> Verdict {
         uploaded.buffer.ready()?.wait()
     });
     exhausted("an upload of 64 TiB", outcome)?;
+    usable(&client)
+}
+
+/// Dimensions of arrays of F32 or F64, of which the product or the number of bytes is 0 or a small number in 64 bits.
+const OVERFLOWING: &[(ElementType, &[i64])] = &[
+    (ElementType::F32, &[1 << 32, 1 << 32]),
+    (ElementType::F32, &[1 << 31, 1 << 31]),
+    (ElementType::F64, &[1 << 61]),
+    (ElementType::F64, &[(1 << 61) + 2]),
+    (ElementType::F32, &[3, 1 << 62]),
+    (ElementType::F32, &[i64::MAX]),
+    (ElementType::F32, &[i64::MAX, i64::MAX]),
+    (ElementType::F32, &[1 << 16, 1 << 16, 1 << 16, 1 << 16]),
+];
+
+const NEGATIVE: &[(ElementType, &[i64])] = &[
+    (ElementType::F32, &[-4]),
+    (ElementType::F32, &[-2, -2]),
+    (ElementType::F32, &[2, -1]),
+    (ElementType::F32, &[i64::MIN]),
+    (ElementType::F32, &[0, -1]),
+];
+
+/// Fails the check if a function accepts one of the shapes.
+fn overflowing(context: &Context, shapes: &[(ElementType, &[i64])]) -> Verdict {
+    let client = context.client()?;
+    let memory = client.device()?.default_memory()?;
+    let small = upload_four(&client, &[1.0; 4])?;
+    type Create<'a> = (&'static str, &'a dyn Fn(ElementType, &[i64]) -> Result<Buffer, Error>);
+    let functions: [Create<'_>; 3] = [
+        ("PJRT_Client_CreateUninitializedBuffer", &|element_type, dims| {
+            client.uninitialized(element_type, dims, memory)
+        }),
+        ("PJRT_Client_CreateBuffersForAsyncHostToDevice", &|element_type, dims| {
+            client.transfer_manager(&[(element_type, dims.to_vec())], memory)?.retrieve(0)
+        }),
+        ("PJRT_Buffer_Bitcast", &|element_type, dims| small.bitcast(element_type, dims)),
+    ];
+    for (function, create) in functions {
+        // A plugin that lacks the function refuses all shapes.
+        for (element_type, dims) in shapes {
+            let what = format!("{function} with the impossible shape {element_type}{dims:?}");
+            let outcome = performing(what.clone(), || create(*element_type, dims));
+            ensure!(
+                outcome.is_err(),
+                "{what} succeeded: the plugin probably multiplies the dimensions in 64 bits without a check for overflow and for \
+                 negative numbers, so that the array has less memory than its dimensions say"
+            );
+        }
+    }
     usable(&client)
 }
 

@@ -29,6 +29,7 @@ mod compile;
 mod concurrent;
 mod contexts;
 mod default_layouts;
+mod derived;
 mod devices;
 mod donation;
 mod entry;
@@ -41,7 +42,6 @@ mod extremes;
 mod failures;
 mod hosts;
 mod isolation;
-
 mod layouts;
 mod leaks;
 mod lent;
@@ -49,10 +49,12 @@ mod lifetime;
 mod memory;
 mod observers;
 mod optimized;
+mod options;
 mod orders;
 mod outliving;
 mod outputs;
 mod ownership;
+mod pairs;
 mod passed;
 mod pending;
 mod pending_uses;
@@ -104,6 +106,7 @@ const TABLES: &[&[entry::Entry]] = &[
     readback::CHECKS,
     sizes::CHECKS,
     buffer::CHECKS,
+    derived::CHECKS,
     special::CHECKS,
     view::CHECKS,
     transfer::CHECKS,
@@ -132,7 +135,9 @@ const TABLES: &[&[entry::Entry]] = &[
     repeats::CHECKS,
     isolation::CHECKS,
     reloaded::CHECKS,
+    options::CHECKS,
     reports::CHECKS,
+    pairs::CHECKS,
     codes::CHECKS,
     default_layouts::CHECKS,
     bitcasts::CHECKS,

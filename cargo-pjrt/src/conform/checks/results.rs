@@ -3,16 +3,16 @@
 use super::devices::{at_least, id_of};
 use super::entry::{Entry, check};
 use super::program_text::{compiled, launch_on_all};
-use crate::conform::harness::{Context, Finding, ONE_DEVICE, Verdict, ensure, numbers, upload_to};
+use crate::conform::harness::{Context, Expected, Finding, ONE_DEVICE, Verdict, ensure, is_brief};
 use crate::numerics;
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
-use pjrt_testing::host::{Buffer, Client, Device};
+use pjrt_testing::host::{Buffer, Client, Device, ElementType, HostArray};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
         "results/operations",
-        "A program of one operation, which the plugin compiles, has about the results that StableHLO defines: the programs of `cargo pjrt numerics` with ordinary numbers of F32, S32 and PRED.",
+        "A program of one operation, which the plugin compiles, has about the results that StableHLO defines: the programs of `cargo pjrt numerics` with ordinary numbers of each element type.",
         operations,
         "PJRT_LoadedExecutable_Execute of_rank 2 fail INTERNAL",
     )
@@ -30,14 +30,34 @@ pub(super) const CHECKS: &[Entry] = &[
 ];
 
 /// The element types of the programs.
-const ELEMENTS: [&str; 3] = ["f32", "i32", "i1"];
+const ELEMENTS: [&str; 15] = [
+    "f32",
+    "i32",
+    "i1",
+    "f64",
+    "bf16",
+    "f16",
+    "i8",
+    "i16",
+    "i64",
+    "ui8",
+    "ui16",
+    "ui32",
+    "ui64",
+    "complex<f32>",
+    "complex<f64>",
+];
+
+/// The number of element types of the programs if the check runs again.
+const AGAIN: usize = 3;
 
 /// The number of wrong programs that a message names.
 const SHOWN: usize = 3;
 
 fn operations(context: &Context) -> Verdict {
     let client = context.client()?;
-    let (total, wrong) = numerics::wrong_results(&client, &ELEMENTS).map_err(Finding::Unsupported)?;
+    let elements = if is_brief() { &ELEMENTS[..AGAIN] } else { &ELEMENTS[..] };
+    let (total, wrong) = numerics::wrong_results(&client, elements).map_err(Finding::Unsupported)?;
     if total == 0 {
         return Err(Finding::Unsupported("the plugin compiles none of the programs".to_owned()));
     }
@@ -50,104 +70,177 @@ fn operations(context: &Context) -> Verdict {
     Ok(())
 }
 
-/// A program that communicates: its operation with the type of its result, and the result on each replica, of `n` with four
-/// numbers each.
+/// The replicas of a program that communicates, and the type and the number of the elements of each argument.
+#[derive(Clone, Copy)]
+struct Group {
+    n: usize,
+    element: &'static str,
+    len: usize,
+}
+
+/// A program that communicates: its operation with the type of its result, and the number of elements of the result and their values on
+/// each replica.
 struct Collective {
     name: &'static str,
-    text: fn(n: usize) -> String,
-    /// Returns the element of a replica's result at an index.
-    result: fn(n: usize, replica: usize, index: usize) -> f32,
+    text: fn(Group) -> String,
+    len: fn(Group) -> usize,
+    result: fn(group: Group, replica: usize, index: usize) -> usize,
 }
 
 /// The value of a replica's argument at an index.
-fn argument(replica: usize, index: usize) -> f32 {
-    (10 * (replica + 1) + index) as f32
+fn argument(replica: usize, index: usize) -> usize {
+    10 * (replica + 1) + index
 }
 
-/// Returns the groups of all replicas as an attribute.
-fn one_group(n: usize) -> String {
-    let members: Vec<String> = (0..n).map(|replica| replica.to_string()).collect();
-    format!("replica_groups = dense<[[{}]]> : tensor<1x{n}xi64>", members.join(", "))
+impl Group {
+    fn ty(self) -> String {
+        format!("tensor<{}x{}>", self.len, self.element)
+    }
+
+    /// Returns the type of an array with another number of elements.
+    fn of(self, len: usize) -> String {
+        Self { len, ..self }.ty()
+    }
+
+    /// Returns the groups of all replicas as an attribute.
+    fn all(self) -> String {
+        let members: Vec<String> = (0..self.n).map(|replica| replica.to_string()).collect();
+        format!("replica_groups = dense<[[{}]]> : tensor<1x{}xi64>", members.join(", "), self.n)
+    }
+
+    /// Returns a body that combines two elements with an operation.
+    fn body(self, operation: &str) -> String {
+        let ty = format!("tensor<{}>", self.element);
+        format!(
+            "({{ ^bb0(%a: {ty}, %b: {ty}): %s = stablehlo.{operation} %a, %b : {ty} stablehlo.return %s : {ty} }})"
+        )
+    }
 }
 
-const COLLECTIVES: [Collective; 5] = [
+const COLLECTIVES: [Collective; 8] = [
     Collective {
         name: "all_reduce",
-        text: |n| {
-            format!(
-                "\"stablehlo.all_reduce\"(%x) ({{ ^bb0(%a: tensor<f32>, %b: tensor<f32>): \
-                 %s = stablehlo.add %a, %b : tensor<f32> stablehlo.return %s : tensor<f32> }}) \
-                 {{{}}} : (tensor<4xf32>) -> tensor<4xf32>",
-                one_group(n)
-            )
+        text: |g| {
+            let (ty, body, all) = (g.ty(), g.body("add"), g.all());
+            format!("\"stablehlo.all_reduce\"(%x) {body} {{{all}}} : ({ty}) -> {ty}")
         },
-        result: |n, _, index| (0..n).map(|replica| argument(replica, index)).sum(),
+        len: |g| g.len,
+        result: |g, _, index| (0..g.n).map(|replica| argument(replica, index)).sum(),
+    },
+    Collective {
+        name: "all_reduce of the maximum",
+        text: |g| {
+            let (ty, body, all) = (g.ty(), g.body("maximum"), g.all());
+            format!("\"stablehlo.all_reduce\"(%x) {body} {{{all}}} : ({ty}) -> {ty}")
+        },
+        len: |g| g.len,
+        result: |g, _, index| argument(g.n - 1, index),
     },
     Collective {
         name: "all_reduce in two groups",
-        text: |n| {
+        text: |g| {
             // The first replicas, and the last one alone; absent members are -1.
+            let n = g.n;
             let first: Vec<String> = (0..n - 1).map(|replica| replica.to_string()).collect();
             let mut last = vec![(n - 1).to_string()];
             last.resize(n - 1, "-1".to_owned());
             format!(
-                "\"stablehlo.all_reduce\"(%x) ({{ ^bb0(%a: tensor<f32>, %b: tensor<f32>): \
-                 %s = stablehlo.maximum %a, %b : tensor<f32> stablehlo.return %s : tensor<f32> }}) \
-                 {{replica_groups = dense<[[{}], [{}]]> : tensor<2x{}xi64>}} : (tensor<4xf32>) -> tensor<4xf32>",
+                "\"stablehlo.all_reduce\"(%x) {} {{replica_groups = dense<[[{}], [{}]]> : tensor<2x{}xi64>}} : ({}) -> {}",
+                g.body("maximum"),
                 first.join(", "),
                 last.join(", "),
-                n - 1
+                n - 1,
+                g.ty(),
+                g.ty()
             )
         },
-        result: |n, replica, index| argument(if replica + 1 == n { replica } else { n - 2 }, index),
+        len: |g| g.len,
+        result: |g, replica, index| argument(if replica + 1 == g.n { replica } else { g.n - 2 }, index),
     },
     Collective {
         name: "all_gather",
-        text: |n| {
+        text: |g| {
+            let (ty, all, result) = (g.ty(), g.all(), g.of(g.len * g.n));
+            format!("\"stablehlo.all_gather\"(%x) {{all_gather_dim = 0 : i64, {all}}} : ({ty}) -> {result}")
+        },
+        len: |g| g.len * g.n,
+        result: |g, _, index| argument(index / g.len, index % g.len),
+    },
+    Collective {
+        name: "reduce_scatter",
+        text: |g| {
+            let (ty, body, all) = (g.of(g.len * g.n), g.body("add"), g.all());
+            let copies: Vec<&str> = vec!["%x"; g.n];
             format!(
-                "\"stablehlo.all_gather\"(%x) {{all_gather_dim = 0 : i64, {}}} : (tensor<4xf32>) -> tensor<{}xf32>",
-                one_group(n),
-                4 * n
+                "stablehlo.concatenate {}, dim = 0 : ({}) -> {ty} %1 = \"stablehlo.reduce_scatter\"(%0) {body} \
+                 {{scatter_dimension = 0 : i64, {all}}} : ({ty}) -> {}",
+                copies.join(", "),
+                vec![g.ty(); g.n].join(", "),
+                g.ty()
             )
         },
-        result: |_, _, index| argument(index / 4, index % 4),
+        len: |g| g.len,
+        result: |g, _, index| (0..g.n).map(|replica| argument(replica, index)).sum(),
+    },
+    Collective {
+        name: "all_to_all",
+        text: |g| {
+            let (ty, all, n) = (g.of(g.len * g.n), g.all(), g.n);
+            let copies: Vec<&str> = vec!["%x"; n];
+            format!(
+                "stablehlo.concatenate {}, dim = 0 : ({}) -> {ty} %1 = \"stablehlo.all_to_all\"(%0) {{split_dimension = 0 : i64, \
+                 concat_dimension = 0 : i64, split_count = {n} : i64, {all}}} : ({ty}) -> {ty}",
+                copies.join(", "),
+                vec![g.ty(); n].join(", ")
+            )
+        },
+        len: |g| g.len * g.n,
+        result: |g, _, index| argument(index / g.len, index % g.len),
     },
     Collective {
         name: "collective_permute",
-        text: |n| {
+        text: |g| {
+            let (n, ty) = (g.n, g.ty());
             let pairs: Vec<String> = (0..n).map(|from| format!("[{from}, {}]", (from + 1) % n)).collect();
             format!(
                 "\"stablehlo.collective_permute\"(%x) {{source_target_pairs = dense<[{}]> : tensor<{n}x2xi64>}} : \
-                 (tensor<4xf32>) -> tensor<4xf32>",
+                 ({ty}) -> {ty}",
                 pairs.join(", ")
             )
         },
-        result: |n, replica, index| argument((replica + n - 1) % n, index),
+        len: |g| g.len,
+        result: |g, replica, index| argument((replica + g.n - 1) % g.n, index),
     },
     Collective {
         name: "collective_permute without a source for some replicas",
-        text: |n| {
+        text: |g| {
+            let (last, ty) = (g.n - 1, g.ty());
             format!(
-                "\"stablehlo.collective_permute\"(%x) {{source_target_pairs = dense<[[0, {}]]> : tensor<1x2xi64>}} : \
-                 (tensor<4xf32>) -> tensor<4xf32>",
-                n - 1
+                "\"stablehlo.collective_permute\"(%x) {{source_target_pairs = dense<[[0, {last}]]> : tensor<1x2xi64>}} : \
+                 ({ty}) -> {ty}"
             )
         },
-        result: |n, replica, index| if replica + 1 == n { argument(0, index) } else { 0.0 },
+        len: |g| g.len,
+        result: |g, replica, index| if replica + 1 == g.n { argument(0, index) } else { 0 },
     },
 ];
+
+/// The types and the numbers of the elements: few, one, and more than fit into blocks of a round size.
+const ARRAYS: [(&str, usize); 5] = [("f32", 4), ("f32", 1), ("i32", 5), ("f32", 1037), ("f32", 20_003)];
 
 fn collectives(context: &Context) -> Verdict {
     let client = context.client()?;
     let devices = at_least(&client, 2).map_err(|_| Finding::NotApplicable(ONE_DEVICE.to_owned()))?;
     let (mut ran, mut refusal) = (false, None);
-    for n in 2..=devices.len() {
-        for collective in &COLLECTIVES {
-            match run(&client, &devices[..n], collective) {
-                Err(Finding::Unsupported(why)) => refusal = Some(why),
-                outcome => {
-                    outcome?;
-                    ran = true;
+    for n in 2..=devices.len().min(MOST) {
+        for (element, len) in ARRAYS {
+            for collective in &COLLECTIVES {
+                match run(&client, &devices[..n], collective, Group { n, element, len }) {
+                    Err(Finding::Unsupported(why)) => refusal = Some(why),
+                    outcome => {
+                        outcome?;
+                        ran = true;
+                    }
                 }
             }
         }
@@ -158,34 +251,70 @@ fn collectives(context: &Context) -> Verdict {
     }
 }
 
-fn run(client: &Client, devices: &[Device<'_>], collective: &Collective) -> Verdict {
-    let n = devices.len();
-    let operation = (collective.text)(n);
+/// The largest number of devices that communicate.
+const MOST: usize = 8;
+
+fn run(client: &Client, devices: &[Device<'_>], collective: &Collective, group: Group) -> Verdict {
+    let Group { n, element, len } = group;
+    let operation = (collective.text)(group);
+    let last = if operation.contains("%1 = ") { "%1" } else { "%0" };
     let result = operation.rsplit(" -> ").next().unwrap_or_default().to_owned();
     let text = format!(
         "module @collective attributes {{mhlo.num_partitions = 1 : i32, mhlo.num_replicas = {n} : i32}} {{ \
-         func.func @main(%x: tensor<4xf32>) -> {result} {{ %0 = {operation} return %0 : {result} }} }}"
+         func.func @main(%x: {}) -> {result} {{ %0 = {operation} return {last} : {result} }} }}",
+        group.ty()
     );
     let ids = devices.iter().map(|device| id_of(*device)).collect::<Result<Vec<_>, _>>()?;
     let options = CompileOptions { replicas: n as i64, devices: ids, ..CompileOptions::default() };
     let program = compiled(client, &text, &options)?;
+    let element_type = if element == "i32" { ElementType::S32 } else { ElementType::F32 };
+    let bytes_of = |value: usize| match element {
+        "i32" => (value as i32).to_le_bytes(),
+        _ => (value as f32).to_le_bytes(),
+    };
     let upload = |(replica, device): (usize, &Device<'_>)| {
-        let values: [f32; 4] = std::array::from_fn(|index| argument(replica, index));
-        Ok(upload_to(client, &values, *device)?.buffer)
+        let bytes: Vec<u8> = (0..len).flat_map(|index| bytes_of(argument(replica, index))).collect();
+        let dims = [len as i64];
+        Ok(client.upload(&HostArray::new(&bytes, element_type, &dims), Some(*device), None)?.buffer)
     };
     let arguments: Vec<Buffer> = devices.iter().enumerate().map(upload).collect::<Result<_, Finding>>()?;
     let lists: Vec<Vec<&Buffer>> = arguments.iter().map(|argument| vec![argument]).collect();
     let launched = launch_on_all(&program, &lists, 990)?;
     for (replica, outputs) in launched.outputs.iter().enumerate() {
-        let found = numbers(&outputs[0])?;
-        let expected: Vec<f32> =
-            (0..found.len()).map(|index| (collective.result)(n, replica, index)).collect();
-        ensure!(
-            found == expected,
-            "{} of {n} replicas, of which replica i has [10 (i + 1), 10 (i + 1) + 1, ...], is {found:?} on replica {replica}; \
-             expected {expected:?}",
+        let expected: Vec<u8> = (0..(collective.len)(group))
+            .flat_map(|index| bytes_of((collective.result)(group, replica, index)))
+            .collect();
+        let what = format!(
+            "{} of {n} replicas, of which replica i has [10 (i + 1), 10 (i + 1) + 1, ...] of {element}[{len}], on replica {replica}",
             collective.name
         );
+        let dims = [(expected.len() / 4) as i64];
+        Expected::new(&what, &expected, element_type, &dims)
+            .otherwise(
+                "the contribution of a replica is missing, or counts twice, or comes from another replica",
+            )
+            .check(&outputs[0].read()?)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_programs_that_communicate_are_valid() {
+        for collective in &COLLECTIVES {
+            let group = Group { n: 3, element: "f32", len: 4 };
+            let operation = (collective.text)(group);
+            let result = operation.rsplit(" -> ").next().unwrap_or_default().to_owned();
+            let last = if operation.contains("%1 = ") { "%1" } else { "%0" };
+            let text = format!(
+                "module @c {{ func.func @main(%x: {}) -> {result} {{ %0 = {operation} return {last} : {result} }} }}",
+                group.ty()
+            );
+            let module = pjrt_stablehlo::parse(text.clone().into_bytes());
+            assert!(module.is_ok(), "{text}: {module:?}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Arrays of every element type and of many shapes.
 
 use super::upload::same_elements;
-use crate::conform::harness::{self, Context, Finding, Verdict};
+use crate::conform::harness::{self, Context, Finding, Verdict, is_brief};
 use pjrt_testing::host::{Buffer, Client, Code, Device, ElementType, HostArray};
 
 /// An array with which each way to create or to read arrays is checked.
@@ -128,7 +128,7 @@ const OF_OTHER_DEVICES: [ElementType; 4] =
     [ElementType::PRED, ElementType::S32, ElementType::F32, ElementType(15)];
 
 /// Runs a check with the uploaded array of each type and shape that the plugin supports, on the first device, and of
-/// a few types on the others. If all of them lack the feature, the check is unsupported.
+/// a few types on the others. A check that [runs again](is_brief) uses only the few types on the first device. If all of them lack the feature, the check is unsupported.
 pub(super) fn for_each_sample(
     context: &Context,
     client: &Client,
@@ -136,10 +136,11 @@ pub(super) fn for_each_sample(
 ) -> Verdict {
     let (mut checked, mut lacking) = (false, None);
     let groups = samples(context);
-    for (index, device) in client.addressable_devices()?.into_iter().take(DEVICES).enumerate() {
+    let devices = if is_brief() { vec![client.device()?] } else { client.addressable_devices()? };
+    for (index, device) in devices.into_iter().take(DEVICES).enumerate() {
         for group in &groups {
             for sample in group {
-                if index > 0 && !OF_OTHER_DEVICES.contains(&sample.element_type) {
+                if (index > 0 || is_brief()) && !OF_OTHER_DEVICES.contains(&sample.element_type) {
                     break;
                 }
                 let Some(array) = uploaded(client, device, sample)? else { break };

@@ -2,7 +2,7 @@
 
 use super::devices::others;
 use super::entry::{ALL, Entry, check};
-use crate::conform::harness::{Context, Finding, Sample, Verdict, equal, for_each_size};
+use crate::conform::harness::{Context, Finding, ONE_DEVICE, Sample, Verdict, equal, for_each_size};
 use crate::requirements::Profile;
 use pjrt_testing::host::{Buffer, Client, CopyLayout, Error, HostArray, Layout, Semantics, ViewMemory};
 
@@ -206,18 +206,18 @@ fn to_memories(context: &Context) -> Verdict {
 
 fn to_devices(context: &Context) -> Verdict {
     let client = context.client()?;
-    let devices = client.addressable_devices()?;
-    if devices.len() < 2 {
-        return Err(Finding::NotApplicable("there is only one device".to_owned()));
+    let devices = others(&client)?;
+    if devices.is_empty() {
+        return Err(Finding::NotApplicable(ONE_DEVICE.to_owned()));
     }
     for_each_size(&client, |sample| {
         let buffer = upload(&client, sample)?;
-        // Large arrays are copied to the second and the last device only.
-        let all = if sample.bytes.len() < 1 << 20 { &devices[1..] } else { &devices[devices.len() - 1..] };
+        // Large arrays are copied to the last device only.
+        let all = if sample.bytes.len() < 1 << 20 { &devices[..] } else { &devices[devices.len() - 1..] };
         for device in all {
             let copy = buffer.copy_to_device(*device)?;
             sample.check("a copy on another device", &copy.read()?)?;
-            let back = copy.copy_to_device(devices[0])?;
+            let back = copy.copy_to_device(client.device()?)?;
             sample.check("a copy of it on the first device", &back.read()?)?;
         }
         Ok(())

@@ -1,12 +1,13 @@
 //! Checks of arrays that are transferred to a device in pieces.
 
 use super::entry::{Entry, check};
+use super::samples::Shaped;
 use crate::conform::harness::{
-    Context, Expected, Verdict, ensure, equal, f32_bytes, fails_with, numbers, permutations, reading_order,
-    refused_with,
+    Context, Expected, Verdict, ensure, equal, f32_bytes, fails_with, narrowest, numbers, permutations,
+    reading_order, refused_with,
 };
 use crate::requirements::Profile;
-use pjrt_testing::host::{Client, Code, ElementType, Layout, TransferManager};
+use pjrt_testing::host::{Buffer, Client, Code, ElementType, Layout, TransferManager};
 
 const CREATE: &str = "PJRT_Client_CreateBuffersForAsyncHostToDevice fail INTERNAL";
 
@@ -121,7 +122,26 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Zml])
     .since(62)
     .also(&["outputs/*", "struct_size/*", "transfer/*"]),
+    check(
+        "transfer/many_arrays",
+        "A transfer manager fills 70 arrays of different types and sizes, of which the host retrieves some before and some after it writes them, in another order: each has its type, dimensions, size and elements.",
+        many,
+        "PJRT_AsyncHostToDeviceTransferManager_BufferSize when buffer_index=66 set buffer_size=1",
+    )
+    .header(CREATE_TABLE, "Creates a manager and the buffers that it fills, one for each shape.")
+    .used_by(&[Profile::Zml])
+    .since(62),
+    check(
+        "transfer/retrieved_twice",
+        "Retrieving an array of a transfer manager a second time is refused, or returns an array of its own: the array that was retrieved first stays as it is.",
+        twice,
+        "PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer call 2 crash",
+    )
+    .advice("The header does not say what a second call returns. Retrieving an array twice is a mistake of the host, which must not free the array twice.")
+    .since(62),
 ];
+
+const CREATE_TABLE: &str = "PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::shape_specs";
 
 fn manager(client: &Client) -> Result<TransferManager, pjrt_testing::host::Error> {
     let shapes = [(ElementType::F32, vec![4]), (ElementType::F32, vec![2, 3])];
@@ -269,4 +289,68 @@ fn early(context: &Context) -> Verdict {
     manager.write(0, &f32_bytes(&VALUES), 0, true)?.wait()?;
     drop(manager);
     equal("the array", numbers(&buffer)?, VALUES.to_vec())
+}
+
+/// The number of arrays: more than the bits of a word.
+const MANY: usize = 70;
+
+fn many(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let types = [ElementType::F32, ElementType::S32, narrowest(&client)?];
+    let sample = |index: usize| {
+        let dims: &[i64] = if index.is_multiple_of(2) { &[index as i64 + 1] } else { &[3, index as i64] };
+        Shaped::new(types[index % types.len()], dims, index)
+    };
+    let samples: Vec<Shaped> = (0..MANY).map(sample).collect();
+    let shapes: Vec<_> = samples.iter().map(|sample| (sample.element_type, sample.dims.clone())).collect();
+    let manager = client.transfer_manager(&shapes, client.device()?.default_memory()?)?;
+    equal("the number of arrays of a transfer manager", manager.buffer_count()?, MANY)?;
+    for (index, sample) in samples.iter().enumerate() {
+        let size = manager.buffer_size(index)?;
+        ensure!(
+            size >= sample.least_size(),
+            "PJRT_AsyncHostToDeviceTransferManager_BufferSize of array {index}, which is {sample}, is {size}; expected at least {}",
+            sample.least_size()
+        );
+    }
+    let mut arrays: Vec<(usize, Buffer)> = Vec::new();
+    for index in (0..MANY).rev().step_by(2) {
+        arrays.push((index, manager.retrieve(index)?));
+    }
+    for index in (0..MANY).map(|number| (number * 11 + 5) % MANY) {
+        manager.write(index, &samples[index].bytes, 0, true)?.wait()?;
+    }
+    for index in (0..MANY).rev().skip(1).step_by(2) {
+        arrays.push((index, manager.retrieve(index)?));
+    }
+    drop(manager);
+    for (index, array) in &arrays {
+        let what = format!("array {index} of {MANY} of a transfer manager");
+        equal(&format!("the type of {what}"), array.element_type()?, samples[*index].element_type)?;
+        equal(&format!("the dimensions of {what}"), array.dims()?, samples[*index].dims.clone())?;
+        samples[*index].check(&what, &array.read()?)?;
+    }
+    Ok(())
+}
+
+fn twice(context: &Context) -> Verdict {
+    let client = context.client()?;
+    for writes_first in [true, false] {
+        let manager = manager(&client)?;
+        let write = || manager.write(0, &f32_bytes(&VALUES), 0, true)?.wait();
+        if writes_first {
+            write()?;
+        }
+        let first = manager.retrieve(0)?;
+        let second = manager.retrieve(0);
+        if !writes_first {
+            write()?;
+        }
+        if let Ok(second) = &second {
+            equal("the array that was retrieved the second time", numbers(second)?, VALUES.to_vec())?;
+        }
+        drop(second);
+        equal("an array after it was retrieved a second time", numbers(&first)?, VALUES.to_vec())?;
+    }
+    Ok(())
 }

@@ -75,7 +75,10 @@ pub(crate) const PROCESS_ENDS: &str = "plugin/process_ends";
 /// The check that fails if no client can be created. Then the other checks do not apply.
 pub(crate) const CLIENT: &str = "client/can_be_made";
 
-/// Returns `true` if the check with this name runs other checks again, with another device or while another client exists.
+/// The areas of the checks that run other checks again, with a variation.
+const AGAIN: [&str; 5] = ["last_device", "second_client", "another_thread", "another_memory", "used_client"];
+
+/// Returns `true` if the check with this name runs other checks again.
 pub(crate) fn runs_again(name: &str) -> bool {
-    name.starts_with("last_device/") || name.starts_with("second_client/")
+    name.split_once('/').is_some_and(|(area, _)| AGAIN.contains(&area))
 }

@@ -18,7 +18,7 @@ pub(crate) struct Expected<'a> {
 }
 
 /// The cause of a difference that no classification explains.
-const UNKNOWN: &str =
+pub(crate) const UNKNOWN: &str =
     "none that the kit recognizes: the values are not those of an array that this check knows";
 
 impl<'a> Expected<'a> {
@@ -203,6 +203,9 @@ impl<'a> Expected<'a> {
                  reads the host's memory"
             }
             () if all(0) => "are zero: the plugin did not copy them, or cleared them",
+            () if is_one_part(differ, read.len() / size) => {
+                "are wrong, and all others are right: a part of the copy is missing, comes later, or is from elsewhere"
+            }
             () => return None,
         };
         let elements = read.len() / size;
@@ -213,6 +216,13 @@ impl<'a> Expected<'a> {
         };
         Some(format!("{part} {state}"))
     }
+}
+
+/// Returns `true` if the elements that differ are some neighbors at the end or at the beginning of the array.
+fn is_one_part(differ: &[usize], elements: usize) -> bool {
+    let (Some(&first), Some(&last)) = (differ.first(), differ.last()) else { return false };
+    let is_at_an_end = first == 0 || last + 1 == elements;
+    is_at_an_end && differ.len() > 1 && differ.len() < elements && last - first + 1 == differ.len()
 }
 
 /// Returns the number of elements before the place where the expected ones were divided, if both parts are there and
@@ -275,7 +285,7 @@ mod tests {
 
     #[test]
     fn the_cause_of_a_difference_is_named() {
-        let cases: [(&[f32], &str); 9] = [
+        let cases: [(&[f32], &str); 10] = [
             (&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "Ok(())"),
             (
                 &[9.0; 6],
@@ -287,6 +297,10 @@ mod tests {
             (&[5.0, 6.0, 1.0, 2.0, 3.0, 4.0], "the first 4 elements are behind the others"),
             (&[0.0; 6], "all elements are zero"),
             (&[1.0, 2.0, 3.0, 4.0, 0.0, 0.0], "elements, from number 4 to 5, are zero"),
+            (
+                &[1.0, 2.0, 3.0, 4.0, 7.5, 1.5],
+                "elements, from number 4 to 5, are wrong, and all others are right",
+            ),
             (&[7.0, 2.0, 3.0, 4.0, 5.0, 1.5], "none that the kit recognizes"),
         ];
         for (read, expected) in cases {

@@ -1,7 +1,7 @@
 //! The context that checks run in.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::message::{Step, in_step};
@@ -10,6 +10,9 @@ use pjrt_testing::host::{Client, CreateOption, Error, Plugin, Result};
 
 /// The maximum time that a check waits for a result that hosts wait for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A way to create a client by the function that creates one.
+pub(crate) type Creation = fn(&(dyn Fn() -> Result<Client> + Sync)) -> Result<Client>;
 
 /// The context that checks run in.
 pub(crate) struct Context {
@@ -23,6 +26,8 @@ pub(crate) struct Context {
     no_client: Option<Error>,
     /// The outcome of the first creation of a client.
     first_client: OnceLock<Result<()>>,
+    /// The way in which clients are created, if it is not the plain call.
+    creation: Mutex<Option<Creation>>,
 }
 
 impl Context {
@@ -43,16 +48,40 @@ impl Context {
             failed,
             no_client,
             first_client: OnceLock::new(),
+            creation: Mutex::new(None),
         }
     }
 
     pub(crate) fn client(&self) -> Result<Client> {
         let client = match &self.no_client {
             Some(why) => Err(why.clone()),
-            None => in_step(Step::Client, || self.plugin.create_client(&self.options)),
+            None => in_step(Step::Client, || self.create()),
         };
         self.first_client.get_or_init(|| client.as_ref().map(|_| ()).map_err(Clone::clone));
         client
+    }
+
+    fn create(&self) -> Result<Client> {
+        let create = || self.plugin.create_client(&self.options);
+        let creation = *self.creation.lock().unwrap_or_else(PoisonError::into_inner);
+        creation.map_or_else(create, |creation| creation(&create))
+    }
+
+    /// Performs work whose clients are created in this way.
+    pub(crate) fn with_creation<T>(&self, creation: Creation, work: impl FnOnce() -> T) -> T {
+        struct Reset<'a>(&'a Context);
+        impl Drop for Reset<'_> {
+            fn drop(&mut self) {
+                self.0.set_creation(None);
+            }
+        }
+        self.set_creation(Some(creation));
+        let _reset = Reset(self);
+        work()
+    }
+
+    fn set_creation(&self, creation: Option<Creation>) {
+        *self.creation.lock().unwrap_or_else(PoisonError::into_inner) = creation;
     }
 
     /// Returns the reason why no client can be created, such as missing hardware. Most rules then do not

@@ -15,15 +15,15 @@ mod verdict;
 
 pub use check::Check;
 pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, matches, runs_again};
-pub(crate) use comparison::{Expected, permutations, reading_order};
-pub(crate) use context::{Context, PATIENCE};
+pub(crate) use comparison::{Expected, UNKNOWN, permutations, reading_order};
+pub(crate) use context::{Context, Creation, PATIENCE};
 pub(crate) use fixtures::{
     Compiled, add_program, any_error, compile_add, compile_and_keep_add, f32_bytes, numbers, upload_four,
     upload_to,
 };
 pub(crate) use message::{Finished, MISSED_CALLBACKS, Message, Step, guarded, performing, risky, send};
 pub use sequences::Sequences;
-pub(crate) use sizes::{Sample, for_each_size};
+pub(crate) use sizes::{Sample, briefly, for_each_size, is_brief};
 pub use source::Source;
 pub(crate) use types::{accepts, element_types, narrowest};
 pub use verdict::Status;

@@ -1,7 +1,7 @@
 //! The sizes of the arrays with which every way to move bytes is checked.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::comparison::Expected;
 use super::types::{accepted_widths, narrowest};
@@ -18,6 +18,30 @@ pub(crate) const SIZES: &[usize] = &[
 
 /// The largest size that is tried with types of all widths. Larger arrays have the widest type that divides their size.
 const ALL_TYPES: usize = 65_540;
+
+/// The largest size that is tried when checks run again.
+const AGAIN: usize = 1_048_588;
+
+/// `true` while checks run again, with fewer arrays.
+static IS_BRIEF: AtomicBool = AtomicBool::new(false);
+
+/// Performs work in which checks of many arrays use fewer of them, because they ran with all before. This concerns the whole process.
+pub(crate) fn briefly<T>(work: impl FnOnce() -> T) -> T {
+    struct Reset;
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            IS_BRIEF.store(false, Ordering::Relaxed);
+        }
+    }
+    IS_BRIEF.store(true, Ordering::Relaxed);
+    let _reset = Reset;
+    work()
+}
+
+/// Returns `true` in work that is done [briefly].
+pub(crate) fn is_brief() -> bool {
+    IS_BRIEF.load(Ordering::Relaxed)
+}
 
 /// An array with which a copy is checked: no two words of its bytes are equal, and no other array has the
 /// same bytes, so that parts that were not copied, or were copied from elsewhere, are detected.
@@ -62,9 +86,10 @@ impl Sample {
 pub(crate) fn for_each_size(client: &Client, work: impl Fn(&Sample) -> Verdict) -> Verdict {
     let types = accepted_widths(client)?;
     let mut supported = false;
-    for &size in SIZES {
+    let (largest, all_types) = if is_brief() { (AGAIN, 0) } else { (usize::MAX, ALL_TYPES) };
+    for &size in SIZES.iter().filter(|size| **size <= largest) {
         let fitting = types.iter().filter(|element_type| size % element_type.byte_size() == 0);
-        for element_type in fitting.take(if size <= ALL_TYPES { types.len() } else { 1 }) {
+        for element_type in fitting.take(if size <= all_types { types.len() } else { 1 }) {
             match work(&Sample::of_type(size, *element_type)) {
                 // The function may lack a type. One that the plugin lacks altogether is tried once.
                 Err(Finding::Unsupported(_)) if supported => {}

@@ -1,7 +1,9 @@
 //! Groups failures that probably have one cause.
 
 use super::Row;
-use crate::conform::harness::{Check, KEPT_TEXT, MISSED_CALLBACKS, Source, Status, matches, runs_again};
+use crate::conform::harness::{
+    Check, KEPT_TEXT, MISSED_CALLBACKS, Source, Status, UNKNOWN, matches, runs_again,
+};
 
 /// Sets [`Row::echo_of`] of each failure that another failure explains. One failure explains another if
 ///
@@ -29,13 +31,14 @@ pub(crate) fn group(rows: &mut [Row], checks: &[Check]) {
         let unexplained: Vec<usize> = left.iter().copied().filter(|i| !is_quoted(*i)).collect();
         let candidates = if unexplained.is_empty() { &left } else { &unexplained };
         let by_cause = candidates.iter().map(|&cause| (cause, echoes(cause)));
-        // Of those that explain equally many, one that is direct, of the function and the field that
-        // the message names, or else the first.
+        // Of those that explain equally many, one that is direct, that says more than the plugin's error, of the function and
+        // the field that the message names, or else the first.
         let rank = |(cause, echoes): &(usize, Vec<usize>)| {
             let row = &rows[*cause];
             (
                 echoes.len(),
                 !is_indirect(&row.name),
+                !is_only_an_error(&row.message),
                 names_its_function(row, checks),
                 names_its_field(row, checks),
             )
@@ -97,6 +100,21 @@ fn quotes(message: &str, other: &str) -> bool {
     let error = other.find("PJRT_").and_then(|at| other[at..].split_once(": "));
     let error = error.map_or("", |(_, error)| error);
     error.contains(": ") && message.contains("probably") && message != other && message.contains(error)
+}
+
+/// Returns `true` if the message consists of an error of the plugin, such as `PJRT_X: INTERNAL: failed`, and does not say what the
+/// plugin did wrong.
+pub(super) fn is_only_an_error(message: &str) -> bool {
+    let is_name = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_code = |text: &str| text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    let parts: Vec<&str> = message.splitn(3, ": ").collect();
+    matches!(parts[..], [function, code, _] if function.starts_with("PJRT_") && is_name(function) && is_code(code))
+        && !names_a_cause(message)
+}
+
+/// Returns `true` if the message says what the plugin probably did.
+pub(super) fn names_a_cause(message: &str) -> bool {
+    message.contains("probabl") || message.contains("Probable cause: ") && !message.contains(UNKNOWN)
 }
 
 /// Returns `true` if the outcome of the check depends on the timing of threads.
@@ -217,6 +235,14 @@ mod tests {
         ]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].0, "area/named");
+    }
+
+    #[test]
+    fn errors_of_the_plugin_are_told_from_messages_of_checks() {
+        assert!(is_only_an_error("PJRT_Buffer_Delete: INVALID_ARGUMENT: the buffer: deleted"));
+        assert!(!is_only_an_error("PJRT_Buffer_Delete: it succeeded, but the event is a null pointer"));
+        assert!(!is_only_an_error("the copy cannot be read: PJRT_Buffer_ToHostBuffer: INTERNAL: deleted"));
+        assert!(!is_only_an_error("PJRT_Buffer_Delete: INTERNAL: deleted. The plugin probably shares it"));
     }
 
     #[test]
