@@ -4,6 +4,7 @@ JAX has no public interface for some tasks of a plugin's package. The functions 
 the packages of several plugins, each with its own copy of this module, work in one process.
 """
 
+import atexit
 import contextlib
 import ctypes
 import dataclasses
@@ -13,7 +14,10 @@ import importlib
 import importlib.util
 import inspect
 import itertools
+import logging
 import os
+import sys
+import traceback
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -27,6 +31,7 @@ from jax._src import (
     compilation_cache,
     compiler,
     debugging,
+    dispatch,
     distributed,
     dlpack,
     op_shardings,
@@ -62,6 +67,7 @@ SYMBOLS = (
     ("jax._src.array", "ArrayImpl"),
     ("jax._src.compiler", "backend_compile_and_load"),
     ("jax._src.distributed", "global_state"),
+    ("jax._src.dispatch", "runtime_tokens"),
     ("jax._src.interpreters.mlir", "lower_jaxpr_to_module"),
     ("jax._src.interpreters.mlir", "global_thread_pool"),
     ("jax._src.interpreters.mlir", "make_ir_context"),
@@ -180,8 +186,13 @@ def is_named_in_environment(name: str) -> bool:
 
     JAX ignores entries that are not a name and a path.
     """
+    return library_in_environment(name) is not None
+
+
+def library_in_environment(name: str) -> str | None:
+    """Returns the path of the library that `PJRT_NAMES_AND_LIBRARY_PATHS` contains for a platform."""
     entries = (entry.split(os.pathsep) for entry in os.environ.get("PJRT_NAMES_AND_LIBRARY_PATHS", "").split(","))
-    return any(len(entry) == 2 and entry[0] == name and entry[1] for entry in entries)
+    return next((entry[1] for entry in entries if len(entry) == 2 and entry[0] == name and entry[1]), None)
 
 
 def is_loaded(name: str) -> bool:
@@ -192,6 +203,27 @@ def is_loaded(name: str) -> bool:
 def num_processes() -> int:
     """Returns the number of processes of a distributed program, or 1 if the program is not distributed."""
     return distributed.global_state.num_processes or 1
+
+
+@functools.cache
+def end_in_order(platform: str, ends: Callable[[str], None]) -> None:
+    """Calls a function at the end of a process that is one of several, with the error that ends it or an empty text.
+
+    JAX waits at the end of a process for the others. If a launch of a program that calls Python has failed, JAX raises its error
+    before that, and does not tell the others that the process ends. They would wait for it. The error is logged instead.
+    """
+
+    @atexit.register  # It runs before the functions that JAX has registered.
+    def end() -> None:
+        if num_processes() <= 1 or not is_loaded(platform):
+            return
+        error = getattr(sys, "last_value", None)
+        ends("" if error is None else "".join(traceback.format_exception_only(error)).strip())
+        try:
+            dispatch.runtime_tokens.block_until_ready()
+        except jax.errors.JaxRuntimeError as failed:
+            logging.getLogger(__name__).error("a program that calls Python has failed: %s", failed)
+            dispatch.runtime_tokens.clear()
 
 
 def backends_are_initialized() -> bool:

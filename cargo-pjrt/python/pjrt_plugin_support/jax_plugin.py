@@ -4,6 +4,7 @@ import dataclasses
 import logging
 import pathlib
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -41,6 +42,8 @@ class JaxPlugin:
     callbacks: bool = False
     # Whether the plugin supports programs of several processes (`jax.distributed`).
     multi_process: bool = False
+    # A function that is called when one of several processes ends, with the error that ends it, or an empty text.
+    at_end_of_process: Callable[[str], None] | None = None
     # The platform of JAX whose lowering rules, branches of `platform_dependent`, and exported functions this platform uses, if
     # it has none of its own.
     similar_platform: str | None = None
@@ -70,6 +73,8 @@ class JaxPlugin:
         jax_internals.allow_compilation_cache(self.name)
         jax_internals.allow_dlpack(self.name)
         jax_internals.when_registered(self.name, self.add_lowerings)
+        if self.at_end_of_process is not None:
+            jax_internals.end_in_order(self.name, self.at_end_of_process)
         if jax_internals.is_named_in_environment(self.name):
             return
         if jax_internals.is_loaded(self.name):
