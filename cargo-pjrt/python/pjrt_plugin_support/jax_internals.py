@@ -4,7 +4,6 @@ JAX has no public interface for some tasks of a plugin's package. The functions 
 the packages of several plugins, each with its own copy of this module, work in one process.
 """
 
-import atexit
 import contextlib
 import ctypes
 import dataclasses
@@ -14,10 +13,7 @@ import importlib
 import importlib.util
 import inspect
 import itertools
-import logging
 import os
-import sys
-import traceback
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -205,25 +201,12 @@ def num_processes() -> int:
     return distributed.global_state.num_processes or 1
 
 
-@functools.cache
-def end_in_order(platform: str, ends: Callable[[str], None]) -> None:
-    """Calls a function at the end of a process that is one of several, with the error that ends it or an empty text.
-
-    JAX waits at the end of a process for the others. If a launch of a program that calls Python has failed, JAX raises its error
-    before that, and does not tell the others that the process ends. They would wait for it. The error is logged instead.
-    """
-
-    @atexit.register  # It runs before the functions that JAX has registered.
-    def end() -> None:
-        if num_processes() <= 1 or not is_loaded(platform):
-            return
-        error = getattr(sys, "last_value", None)
-        ends("" if error is None else "".join(traceback.format_exception_only(error)).strip())
-        try:
-            dispatch.runtime_tokens.block_until_ready()
-        except jax.errors.JaxRuntimeError as failed:
-            logging.getLogger(__name__).error("a program that calls Python has failed: %s", failed)
-            dispatch.runtime_tokens.clear()
+def wait_for_callbacks() -> None:
+    """Waits for the launches of programs that call Python, and raises the error of one that has failed. Later calls do not."""
+    try:
+        dispatch.runtime_tokens.block_until_ready()
+    finally:
+        dispatch.runtime_tokens.clear()
 
 
 def backends_are_initialized() -> bool:
