@@ -60,11 +60,26 @@ use std::time::{Duration, Instant};
 use crate::client::ClientConfig;
 use crate::device::{DeviceDescription, DeviceId};
 use crate::error::{Error, ErrorCode, Result};
-use crate::kv_store::KeyValueStore;
+use crate::kv_store::{KeyValueBackend, KeyValueStore};
 use crate::topology::Topology;
 
 /// The time that a process waits for the others in an exchange, unless [`Processes::with_timeout`] sets another one.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The interval at which a process that waits for others looks whether one of them has failed.
+const FAILURE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Returns the key of the error of the first process that cannot create its client.
+fn failure_key(generation: u64) -> String {
+    format!("pjrt-plugin/failure/{generation}")
+}
+
+/// Tells the other processes that this one cannot create its client. Those that wait in an exchange fail with the error. An error of
+/// the store, such as that of a process that tells this second, has no consequence.
+pub(crate) fn report_failure(store: &dyn KeyValueBackend, index: i64, generation: u64, error: &Error) {
+    let text = format!("process {index} cannot create its client: {error}");
+    let _ = store.put(&failure_key(generation), text.as_bytes());
+}
 
 /// The size in bytes of the pieces in which the store receives a message. The stores of hosts limit the size of a value.
 const PIECE: usize = 1 << 20;
@@ -76,6 +91,8 @@ pub struct Processes {
     index: usize,
     count: usize,
     prefix: String,
+    /// The number of clients that the host created in this process before this one.
+    generation: u64,
     timeout: Duration,
 }
 
@@ -105,6 +122,7 @@ impl Processes {
             index: number(config.node_id)?,
             count: number(config.num_nodes)?,
             prefix: format!("{job}/{}", config.generation),
+            generation: config.generation,
             timeout: DEFAULT_TIMEOUT,
         }))
     }
@@ -199,7 +217,7 @@ impl Processes {
     /// ([`with_timeout`](Self::with_timeout)), or any other error of the store, for example because the host's service has ended.
     pub fn receive(&self, from: usize, name: &str) -> Result<Vec<u8>> {
         let key = self.message(name, from, self.index)?;
-        let get = |key: &str| self.store.get(key, self.timeout).map_err(|error| self.late(name, from, error));
+        let get = |key: &str| self.get(key, self.timeout).map_err(|error| self.late(name, from, error));
         let size = String::from_utf8(get(&key)?).ok().and_then(|size| size.parse().ok());
         let size: usize =
             size.ok_or_else(|| Error::data_loss(format!("the value of '{key}' is not a size")))?;
@@ -278,6 +296,26 @@ impl Processes {
         numbered.collect()
     }
 
+    /// Waits for the value of a key, which another process sets, unless the creation of a client fails on a process.
+    fn get(&self, key: &str, timeout: Duration) -> Result<Vec<u8>> {
+        let begin = Instant::now();
+        loop {
+            let left = timeout.saturating_sub(begin.elapsed());
+            let value = self.store.get(key, left.min(FAILURE_INTERVAL));
+            let Err(error) = &value else { return value };
+            if error.code() != ErrorCode::DeadlineExceeded {
+                return value;
+            }
+            // A host that is older than C API 0.61 cannot look.
+            if let Ok(Some(failure)) = self.store.try_get(&failure_key(self.generation)) {
+                return Err(Error::unavailable(String::from_utf8_lossy(&failure)));
+            }
+            if left <= FAILURE_INTERVAL {
+                return value;
+            }
+        }
+    }
+
     /// Collects the values of all processes. The time limit is for all of them together.
     fn collect(&self, name: &str, key: impl Fn(usize) -> String, own: &[u8]) -> Result<Vec<Vec<u8>>> {
         let begin = Instant::now();
@@ -287,7 +325,7 @@ impl Processes {
             }
             // A value that is already there is read even if the time is over.
             let left = self.timeout.saturating_sub(begin.elapsed()).max(Duration::from_millis(1));
-            self.store.get(&self.key(&key(from)), left).map_err(|error| self.late(name, from, error))
+            self.get(&self.key(&key(from)), left).map_err(|error| self.late(name, from, error))
         };
         (0..self.count).map(value).collect()
     }
@@ -316,7 +354,6 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::kv_store::KeyValueBackend;
     use crate::options::Options;
 
     /// A store in which keys cannot be overwritten, as in JAX's.
@@ -433,6 +470,27 @@ mod tests {
             let error = result.as_ref().unwrap_err();
             assert_eq!(error.code(), ErrorCode::DeadlineExceeded);
             assert!(error.message().contains("process 2 of 3 did not reach the exchange 'start'"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_error_of_a_process_that_cannot_create_its_client_reaches_those_that_wait() {
+        let results = on_each(3, |processes| {
+            let processes = processes.with_timeout(Duration::from_secs(60));
+            if processes.index() == 2 {
+                let error = Error::not_found("there is no library");
+                report_failure(&*processes.store().0, 2, 0, &error);
+                return Ok(());
+            }
+            processes.barrier("start")
+        });
+        for result in &results[..2] {
+            let error = result.as_ref().unwrap_err();
+            assert_eq!(error.code(), ErrorCode::Unavailable);
+            assert!(
+                error.message().contains("process 2 cannot create its client: there is no library"),
+                "{error}"
+            );
         }
     }
 

@@ -392,14 +392,24 @@ impl<B: Send + Sync + 'static> Execution<B> {
     /// Runs a closure when the data of all inputs is ready: immediately, or later on the thread that completes the last
     /// input.
     pub fn when_ready(self, run: impl FnOnce(ReadyExecution<B>) + Send + 'static) {
-        self.when(|held| [held.allocated.clone(), held.ready.clone()], run);
+        self.when(|held| [held.allocated.clone(), held.ready.clone()], run, |_| ());
+    }
+
+    /// Runs a closure when the data of all inputs is ready, or another one with the error of an input. The execution has failed with
+    /// the error then. This is for executions on which others depend, such as those of other processes.
+    pub fn when_ready_or(
+        self,
+        run: impl FnOnce(ReadyExecution<B>) + Send + 'static,
+        failed: impl FnOnce(&Error) + Send + 'static,
+    ) {
+        self.when(|held| [held.allocated.clone(), held.ready.clone()], run, failed);
     }
 
     /// Runs a closure when all inputs have storage, even if their data is not ready: for devices that order their work
     /// themselves. [`ReadyExecution::ready_events`] returns the events of the data. It does not run while an input needs an action
     /// of the host, so a command may wait for these events.
     pub fn when_allocated(self, run: impl FnOnce(ReadyExecution<B>) + Send + 'static) {
-        self.when(|held| [held.allocated.clone(), held.host.clone()], run);
+        self.when(|held| [held.allocated.clone(), held.host.clone()], run, |_| ());
     }
 
     #[inline]
@@ -407,12 +417,16 @@ impl<B: Send + Sync + 'static> Execution<B> {
         self,
         events: impl Fn(&Held<B>) -> [Event; 2],
         run: impl FnOnce(ReadyExecution<B>) + Send + 'static,
+        failed: impl FnOnce(&Error) + Send + 'static,
     ) {
         if let Inputs::Ready(_) = self.0.job.inputs {
             return run(ReadyExecution(self));
         }
         let start = move |execution: Self| match execution.input_error() {
-            Some(error) => execution.fail(error),
+            Some(error) => {
+                execution.fail(error.clone());
+                failed(&error);
+            }
             None => run(ReadyExecution::new(execution)),
         };
         let waiting: Vec<Event> =

@@ -70,7 +70,7 @@ pub trait KeyValueBackend: Send + Sync {
 ///
 /// [`ClientConfig::kv_store`]: crate::ClientConfig::kv_store
 #[derive(Clone)]
-pub struct KeyValueStore(Arc<dyn KeyValueBackend>);
+pub struct KeyValueStore(pub(crate) Arc<dyn KeyValueBackend>);
 
 impl KeyValueStore {
     /// Creates a store with a backend.

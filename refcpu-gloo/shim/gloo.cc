@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -32,6 +33,8 @@ constexpr std::chrono::milliseconds kNoLimit = std::chrono::hours(24 * 365);
 
 // Gloo waits five times as long for a connection as its time limit.
 constexpr int kConnectFactor = 5;
+
+std::atomic<void (*)(const char *)> at_host_end = nullptr;
 
 char *message_of(const char *text) { return strdup(text); }
 
@@ -234,3 +237,11 @@ void refcpu_gloo_abort(refcpu_gloo_transfers *transfers) {
 }
 
 void refcpu_gloo_free(refcpu_gloo_transfers *transfers) { delete transfers; }
+
+void refcpu_gloo_set_at_host_end(void (*call)(const char *error)) { at_host_end = call; }
+
+void refcpu_gloo_host_ends(const char *error) {
+  if (void (*call)(const char *) = at_host_end) {
+    call(error);
+  }
+}

@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 // The version of this interface. `refcpu-gloo` refuses libraries of other versions.
-#define REFCPU_GLOO_VERSION 1
+#define REFCPU_GLOO_VERSION 2
 
 // The connections of a process to all others.
 typedef struct refcpu_gloo_mesh refcpu_gloo_mesh;
@@ -76,6 +76,13 @@ void refcpu_gloo_abort(refcpu_gloo_transfers *transfers);
 
 // Frees transfers. Those that are not complete no longer read or write their memory.
 void refcpu_gloo_free(refcpu_gloo_transfers *transfers);
+
+// Sets the function that `refcpu_gloo_host_ends` calls.
+void refcpu_gloo_set_at_host_end(void (*call)(const char *error));
+
+// The Python package calls this when the process ends, with the error that ends it, or an empty string. It returns when the other
+// processes have been told, after the launches of this process have ended.
+void refcpu_gloo_host_ends(const char *error);
 
 #ifdef __cplusplus
 }

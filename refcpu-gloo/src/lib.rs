@@ -29,6 +29,9 @@
 //! A mesh is whole or broken. It breaks when the connection to any process breaks, because this process has ended, or when a
 //! process calls [`Mesh::fail`]. Then all transfers on all processes fail with the first reason that the process has learned,
 //! which names the process that failed. A broken mesh stays broken.
+//!
+//! A process that ends in order calls [`Mesh::end`] when its transfers are complete. That does not break the mesh until another
+//! process needs a transfer with it. [`Library::when_host_ends`] tells when a host that is a Python program ends.
 
 #![deny(unsafe_code)]
 

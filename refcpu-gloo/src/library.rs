@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::{Bytes, Error, Transfer};
 
 /// The version of the interface that this crate uses.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 
 /// The name of the library's file.
 const FILE_NAME: &str = "librefcpu_gloo.so";
@@ -88,6 +88,27 @@ functions! {
     wait: fn(*mut OpaqueTransfers, i64, *mut i32, *mut i32) -> *mut c_char;
     abort: fn(*mut OpaqueTransfers);
     free: fn(*mut OpaqueTransfers);
+    set_at_host_end: fn(unsafe extern "C" fn(*const c_char));
+}
+
+type AtHostEnd = Box<dyn FnOnce(&str) + Send>;
+
+/// The functions that are called when the host ends.
+static AT_HOST_END: Mutex<Vec<AtHostEnd>> = Mutex::new(Vec::new());
+
+/// Calls the functions that wait for the end of the host.
+///
+/// # Safety
+///
+/// `error` is a string that ends with zero.
+unsafe extern "C" fn host_ends(error: *const c_char) {
+    // SAFETY: this function's contract.
+    let error = unsafe { CStr::from_ptr(error) }.to_string_lossy();
+    let listeners = std::mem::take(&mut *AT_HOST_END.lock().unwrap_or_else(PoisonError::into_inner));
+    for run in listeners {
+        // A panic must not cross the boundary, and the host that ends has no use for it.
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&error)));
+    }
 }
 
 /// The library of `shim/gloo.cc`.
@@ -145,6 +166,16 @@ impl Library {
             )));
         }
         Ok(Arc::new(Self { functions, _library: ManuallyDrop::new(library) }))
+    }
+
+    /// Calls a function when the host ends, with the error that ends it, or an empty text. A host that ends may keep its connections
+    /// for minutes: JAX waits at its end for the other processes. The function is called only if the host calls
+    /// `refcpu_gloo_host_ends`, as the Python package of refcpu does.
+    pub fn when_host_ends(&self, run: impl FnOnce(&str) + Send + 'static) {
+        AT_HOST_END.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(run));
+        // SAFETY: the function accepts the strings with which the library calls it, and exists as long as the process: the library
+        // that contains this code is a plugin, which hosts do not unload.
+        unsafe { (self.functions.set_at_host_end)(host_ends) };
     }
 
     /// Converts a message of the library, which is null if there was no error.
@@ -244,9 +275,9 @@ impl Connections {
         unsafe { (self.library.functions.disconnect)(self.mesh) };
     }
 
-    /// Starts transfers, and calls a function that waits for them. When the function returns, the memory of the transfers is no
-    /// longer used, whether or not they are complete. If the transfers cannot be started, the result contains the process whose
-    /// connection is broken, and Gloo's message.
+    /// Starts transfers, and calls a function that waits for them, with a waiter for each other process. When the function
+    /// returns, the memory of the transfers is no longer used, whether or not they are complete. If the transfers cannot be
+    /// started, the result contains the process whose connection is broken, and Gloo's message.
     ///
     /// # Panics
     ///
@@ -254,7 +285,7 @@ impl Connections {
     pub(crate) fn with_transfers<R>(
         &self,
         transfers: &mut [Transfer<'_>],
-        run: impl FnOnce(Waiter<'_>) -> R,
+        run: impl FnOnce(Vec<Waiter<'_>>) -> R,
     ) -> Result<R, (usize, String)> {
         let raw = |transfer: &mut Transfer<'_>| {
             let (bytes, size, is_send) = match &mut transfer.bytes {
@@ -263,13 +294,18 @@ impl Connections {
             };
             RawTransfer { bytes, size, tag: transfer.tag, peer: transfer.peer as i32, is_send }
         };
-        let list: Vec<RawTransfer> = transfers.iter_mut().map(raw).collect();
-        // SAFETY: the library only reads memory that is sent. All memory is borrowed until this function returns, and `guard`
-        // frees the transfers before that.
-        let started = unsafe { self.start(&list) }?;
-        let guard = FreeOnDrop(&started);
-        let result = run(Waiter(&started));
-        drop(guard);
+        let mut list: Vec<RawTransfer> = transfers.iter_mut().map(raw).collect();
+        list.sort_by_key(|transfer| transfer.peer);
+        let mut guards = Vec::new();
+        for of_peer in list.chunk_by(|a, b| a.peer == b.peer) {
+            // SAFETY: the library only reads memory that is sent. All memory is borrowed until this function returns, and
+            // `guards` frees the transfers before that.
+            guards.push(FreeOnDrop(unsafe { self.start(of_peer) }?));
+        }
+        let peers = list.chunk_by(|a, b| a.peer == b.peer).map(|of_peer| of_peer[0].peer as usize);
+        let waiters = guards.iter().zip(peers).map(|(guard, peer)| Waiter { started: &guard.0, peer });
+        let result = run(waiters.collect());
+        drop(guards);
         Ok(result)
     }
 
@@ -354,7 +390,7 @@ impl Posted {
 
 impl Drop for Posted {
     fn drop(&mut self) {
-        drop(FreeOnDrop(&self.started));
+        drop(FreeOnDrop(Arc::clone(&self.started)));
         // SAFETY: the memory comes from a box, and the receive, which used it, has been freed.
         drop(unsafe { Box::from_raw(self.bytes.as_ptr()) });
     }
@@ -369,17 +405,21 @@ pub(crate) struct Started {
 }
 
 /// The only value that can wait for transfers. It cannot outlive the function that [`Connections::with_transfers`] calls.
-pub(crate) struct Waiter<'a>(&'a Arc<Started>);
+pub(crate) struct Waiter<'a> {
+    started: &'a Arc<Started>,
+    /// The other process.
+    pub(crate) peer: usize,
+}
 
 impl Waiter<'_> {
     /// Waits for the transfers. If the time limit passes, all connections break.
     pub(crate) fn wait(self, limit: Option<Duration>) -> Outcome {
-        self.0.wait(limit)
+        self.started.wait(limit)
     }
 
     /// Returns the transfers.
     pub(crate) fn started(&self) -> Arc<Started> {
-        Arc::clone(self.0)
+        Arc::clone(self.started)
     }
 }
 
@@ -399,9 +439,9 @@ pub(crate) enum Outcome {
     Lost(usize, String),
 }
 
-struct FreeOnDrop<'a>(&'a Started);
+struct FreeOnDrop(Arc<Started>);
 
-impl Drop for FreeOnDrop<'_> {
+impl Drop for FreeOnDrop {
     fn drop(&mut self) {
         let raw = std::mem::replace(&mut *self.0.lock(), ptr::null_mut());
         // SAFETY: the transfers are freed once. No call uses them: `abort` holds the lock, and `wait` is called only through a

@@ -3,20 +3,30 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::inbox::Inbox;
-use crate::library::{Connections, Library, Outcome, Started};
+use crate::library::{Connections, Library, Outcome, Started, Waiter};
 use crate::{Bytes, Error, Message, Transfer};
 
-/// The tag of the messages with which a process tells the others why the mesh is broken. All tags with this bit belong to the mesh.
-const REASON_TAG: u64 = u64::MAX;
+/// The tag of the notices. All tags with the highest bit belong to the mesh.
+const NOTICE_TAG: u64 = u64::MAX;
 
-/// The size of such a message, which is padded with zeros.
-const REASON_SIZE: usize = 1024;
+/// The size of a notice: a byte that is [`BROKEN`] or [`ENDED`], and a reason, which is padded with zeros.
+const NOTICE_SIZE: usize = 1024;
 
-/// The time that a process tries to tell the others why the mesh is broken.
-const REASON_LIMIT: Duration = Duration::from_secs(2);
+/// The first byte of a notice that says why the mesh is broken.
+const BROKEN: u8 = 1;
+
+/// The first byte of a notice that says that its sender starts no more transfers, and why.
+const ENDED: u8 = 2;
+
+/// The time that a process tries to send a notice.
+const NOTICE_LIMIT: Duration = Duration::from_secs(2);
+
+/// The time after which a transfer with a process that has ended cannot become complete. What the process has sent has arrived
+/// before the notice, and a thread that waits for it has continued.
+const ENDED_LIMIT: Duration = Duration::from_secs(2);
 
 /// A process that listens, but is not connected to the others yet.
 pub struct Listener {
@@ -135,13 +145,23 @@ struct State {
     /// `true` once the mesh is dropped.
     is_closed: bool,
     /// The transfers that have not ended, by number.
-    active: HashMap<u64, Arc<Started>>,
-    /// The receives of the watchers.
-    watched: Vec<Arc<Started>>,
+    active: HashMap<u64, Active>,
+    /// The receives of the watchers, by process.
+    watched: HashMap<usize, Arc<Started>>,
     /// The number of transfers so far.
     started: u64,
-    /// The thread that tells the other processes why the mesh is broken.
-    teller: Option<JoinHandle<()>>,
+    /// The processes that start no more transfers, with their reasons.
+    ended: HashMap<usize, String>,
+    /// The threads that send notices, or look for transfers with processes that have ended.
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Transfers with a process that have been started.
+struct Active {
+    peer: usize,
+    started: Arc<Started>,
+    /// The time since when a thread waits for them.
+    since: Option<Instant>,
 }
 
 impl Mesh {
@@ -169,10 +189,9 @@ impl Mesh {
         self.shared.transfer(transfers, || Ok(()))
     }
 
-    /// Exchanges messages with other processes, and executes transfers at the same time. Calls a function as soon as the messages
-    /// have arrived. If the function returns an error, the transfers are abandoned, and the memory into which they receive may
-    /// contain anything. The processes on the other side must abandon them too, as they do if the function makes the same decision
-    /// on all of them.
+    /// Exchanges messages with other processes, calls a function when they have arrived, and executes transfers. If the function
+    /// returns an error, nothing is sent for the transfers. The processes on the other side must not send anything either, as they
+    /// do not if the function makes the same decision on all of them.
     ///
     /// Messages arrive sooner than transfers, because every process is ready to receive the next ones of every other process.
     ///
@@ -190,12 +209,29 @@ impl Mesh {
         check: impl FnOnce(&[Message]) -> Result<(), String>,
         transfers: &mut [Transfer<'_>],
     ) -> Result<(), Error> {
-        let exchange = || {
+        let is_send = |transfer: &Transfer<'_>| matches!(transfer.bytes, Bytes::Send(_));
+        transfers.sort_by_key(is_send);
+        let (receives, sends) = transfers.split_at_mut(transfers.partition_point(|it| !is_send(it)));
+        // The receives are started before the messages, so that the other processes can send at once. A receive can be abandoned as
+        // long as the other process does not send: Gloo cannot skip bytes that have no memory to go to.
+        self.shared.transfer(receives, || {
             self.shared.exchange(messages)?;
-            check(messages).map_err(Error::Refused)
-        };
-        // The transfers are started before the messages are waited for.
-        if transfers.is_empty() { exchange() } else { self.shared.transfer(transfers, exchange) }
+            check(messages).map_err(Error::Refused)?;
+            self.shared.transfer(sends, || Ok(()))
+        })
+    }
+
+    /// Tells the other processes that this one starts no more transfers, and why. The mesh breaks when another process needs a
+    /// transfer with this one that is not complete.
+    pub fn end(&self, reason: &str) {
+        if self.shared.lock().broken.is_none() {
+            self.shared.notify(ENDED, reason);
+        }
+    }
+
+    /// Returns whether the mesh is broken.
+    pub fn is_broken(&self) -> bool {
+        self.shared.lock().broken.is_some()
     }
 
     /// Breaks the mesh on all processes, with a reason that says which process failed and why.
@@ -215,25 +251,54 @@ impl Shared {
         transfers: &mut [Transfer<'_>],
         then: impl FnOnce() -> Result<(), Error>,
     ) -> Result<(), Error> {
-        if let Some(reason) = &self.lock().broken {
-            return Err(Error::Broken(reason.clone()));
+        if transfers.is_empty() {
+            return then();
         }
-        let ended = self.connections.with_transfers(transfers, |waiter| {
-            let number = self.register(waiter.started());
-            let outcome = then().map(|()| waiter.wait(None));
-            self.lock().active.remove(&number);
+        self.check(transfers.iter().map(|transfer| transfer.peer))?;
+        let ended = self.connections.with_transfers(transfers, |waiters| {
+            let number = |waiter: &Waiter<'_>| self.register(waiter.peer, waiter.started());
+            let numbers: Vec<u64> = waiters.iter().map(number).collect();
+            let mut outcome = then().map(|()| Outcome::Complete);
+            for (waiter, number) in waiters.into_iter().zip(&numbers) {
+                if matches!(outcome, Ok(Outcome::Complete)) {
+                    self.waits(*number);
+                    outcome = Ok(waiter.wait(None));
+                }
+            }
+            let mut state = self.lock();
+            numbers.iter().for_each(|number| drop(state.active.remove(number)));
             outcome
         });
         match ended {
-            Ok(Ok(Outcome::Complete)) => Ok(()),
-            Ok(Ok(Outcome::Aborted)) => Err(self.broken()),
-            Ok(Ok(Outcome::Lost(peer, message))) | Err((peer, message)) => Err(self.lost(peer, &message)),
+            Ok(Ok(outcome)) => self.completed(outcome),
             Ok(Err(error)) => Err(error),
+            Err((peer, message)) => Err(self.lost(peer, &message)),
+        }
+    }
+
+    /// Checks that the mesh is whole, and that no process has ended with which transfers are to be started.
+    fn check(self: &Arc<Self>, mut peers: impl Iterator<Item = usize>) -> Result<(), Error> {
+        let state = self.lock();
+        if let Some(reason) = &state.broken {
+            return Err(Error::Broken(reason.clone()));
+        }
+        let Some(reason) = peers.find_map(|peer| state.ended.get(&peer)).cloned() else { return Ok(()) };
+        drop(state);
+        self.fail(&reason);
+        Err(self.broken())
+    }
+
+    fn completed(self: &Arc<Self>, outcome: Outcome) -> Result<(), Error> {
+        match outcome {
+            Outcome::Complete => Ok(()),
+            Outcome::Aborted => Err(self.broken()),
+            Outcome::Lost(peer, message) => Err(self.lost(peer, &message)),
         }
     }
 
     /// Sends messages, and receives those of the other processes.
     fn exchange(self: &Arc<Self>, messages: &mut [Message]) -> Result<(), Error> {
+        self.check(messages.iter().map(|message| message.peer))?;
         let mut posted = Vec::with_capacity(messages.len());
         for message in &*messages {
             let inbox = self.inboxes[message.peer].as_ref().expect("a message is for another process");
@@ -246,28 +311,32 @@ impl Shared {
         }
         self.transfer(&mut sent, || Ok(()))?;
         for (message, posted) in messages.iter_mut().zip(posted) {
-            let number = self.register(posted.started());
+            let number = self.register(message.peer, posted.started());
+            self.waits(number);
             let outcome = posted.wait(&mut message.received);
             self.lock().active.remove(&number);
-            match outcome {
-                Outcome::Complete => {}
-                Outcome::Aborted => return Err(self.broken()),
-                Outcome::Lost(peer, reason) => return Err(self.lost(peer, &reason)),
-            }
+            self.completed(outcome)?;
         }
         Ok(())
     }
 
     /// Adds transfers to those that are aborted when the mesh breaks. Returns their number.
-    fn register(&self, started: Arc<Started>) -> u64 {
+    fn register(&self, peer: usize, started: Arc<Started>) -> u64 {
         let mut state = self.lock();
         state.started += 1;
         let number = state.started;
         if state.broken.is_some() {
             started.abort();
         }
-        state.active.insert(number, started);
+        state.active.insert(number, Active { peer, started, since: None });
         number
+    }
+
+    /// Notes that a thread begins to wait for transfers.
+    fn waits(&self, number: u64) {
+        if let Some(active) = self.lock().active.get_mut(&number) {
+            active.since = Some(Instant::now());
+        }
     }
 
     fn broken(&self) -> Error {
@@ -278,7 +347,7 @@ impl Shared {
     /// has failed. The watcher knows: it has received the reason before.
     fn lost(self: &Arc<Self>, peer: usize, message: &str) -> Error {
         let is_whole = |state: &mut State| state.broken.is_none() && !state.is_closed;
-        let waited = self.changed.wait_timeout_while(self.lock(), REASON_LIMIT, is_whole);
+        let waited = self.changed.wait_timeout_while(self.lock(), NOTICE_LIMIT, is_whole);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
         self.lose(peer, message);
         self.broken()
@@ -286,7 +355,10 @@ impl Shared {
 
     /// Breaks the mesh because the connection to a process is broken.
     fn lose(self: &Arc<Self>, peer: usize, message: &str) {
-        self.fail(&format!("process {peer} has ended or cannot be reached: {}", without_place(message)));
+        let ended = self.lock().ended.get(&peer).cloned();
+        self.fail(&ended.unwrap_or_else(|| {
+            format!("process {peer} has ended or cannot be reached: {}", without_place(message))
+        }));
     }
 
     /// Breaks the mesh, unless it is broken.
@@ -297,58 +369,102 @@ impl Shared {
         }
         state.broken = Some(reason.to_owned());
         self.changed.notify_all();
-        state.active.values().for_each(|started| started.abort());
+        state.active.values().for_each(|active| active.started.abort());
         let (shared, reason) = (Arc::clone(self), reason.to_owned());
         // Without this thread, the other processes only find that this one has ended.
         let teller = thread::Builder::new().name("refcpu-gloo-reason".to_owned());
-        state.teller = teller.spawn(move || shared.tell(&reason)).ok();
+        // Gloo would use a processor to wait for data that arrives for transfers that have been abandoned, so the connections are
+        // closed.
+        let tell = move || {
+            shared.notify(BROKEN, &reason);
+            shared.connections.disconnect();
+        };
+        state.threads.extend(teller.spawn(tell));
     }
 
-    /// Tells the other processes why the mesh is broken, and closes the connections. Gloo would otherwise use a processor to wait
-    /// for data that arrives for transfers that have been abandoned.
-    fn tell(&self, reason: &str) {
-        let mut bytes = [0; REASON_SIZE];
-        let mut end = reason.len().min(REASON_SIZE);
+    /// Sends a notice to all other processes.
+    fn notify(&self, kind: u8, reason: &str) {
+        let mut bytes = [0; NOTICE_SIZE];
+        bytes[0] = kind;
+        let mut end = reason.len().min(NOTICE_SIZE - 1);
         while !reason.is_char_boundary(end) {
             end -= 1;
         }
-        bytes[..end].copy_from_slice(&reason.as_bytes()[..end]);
+        bytes[1..=end].copy_from_slice(&reason.as_bytes()[..end]);
         thread::scope(|threads| {
             for peer in (0..self.connections.count()).filter(|peer| *peer != self.index) {
                 let bytes = &bytes;
                 threads.spawn(move || {
-                    let mut message = [Transfer { peer, tag: REASON_TAG, bytes: Bytes::Send(bytes) }];
+                    let mut message = [Transfer { peer, tag: NOTICE_TAG, bytes: Bytes::Send(bytes) }];
                     // A process that has ended does not receive it.
-                    let _ = self
-                        .connections
-                        .with_transfers(&mut message, |waiter| waiter.wait(Some(REASON_LIMIT)));
+                    let _ = self.connections.with_transfers(&mut message, |waiters| {
+                        waiters.into_iter().for_each(|waiter| drop(waiter.wait(Some(NOTICE_LIMIT))));
+                    });
                 });
             }
         });
-        self.connections.disconnect();
     }
 
-    /// Waits until another process says why the mesh is broken, or until the connection to it is broken.
+    /// Receives the notices of another process, until the mesh or the connection to the process is broken.
     fn watch(self: &Arc<Self>, peer: usize) {
-        let mut bytes = [0; REASON_SIZE];
-        let mut message = [Transfer { peer, tag: REASON_TAG, bytes: Bytes::Receive(&mut bytes) }];
-        let outcome = self.connections.with_transfers(&mut message, |waiter| {
-            let started = waiter.started();
-            let mut state = self.lock();
-            if state.is_closed {
-                started.abort();
+        loop {
+            let mut bytes = [0; NOTICE_SIZE];
+            let mut message = [Transfer { peer, tag: NOTICE_TAG, bytes: Bytes::Receive(&mut bytes) }];
+            let outcome = self.connections.with_transfers(&mut message, |waiters| {
+                let mut waiters = waiters.into_iter();
+                let Some(waiter) = waiters.next() else { return Outcome::Aborted };
+                let started = waiter.started();
+                let mut state = self.lock();
+                if state.is_closed {
+                    started.abort();
+                }
+                state.watched.insert(peer, started);
+                drop(state);
+                waiter.wait(None)
+            });
+            match outcome {
+                Ok(Outcome::Complete) => {
+                    let reason = String::from_utf8_lossy(&bytes[1..]);
+                    let reason = reason.trim_end_matches('\0');
+                    if bytes[0] != ENDED {
+                        return self.fail(reason);
+                    }
+                    self.peer_ends(peer, reason);
+                }
+                Ok(Outcome::Aborted) => return,
+                Ok(Outcome::Lost(peer, message)) | Err((peer, message)) => {
+                    return self.lose(peer, &message);
+                }
             }
-            state.watched.push(started);
-            drop(state);
-            waiter.wait(None)
-        });
-        match outcome {
-            Ok(Outcome::Complete) => {
-                let reason = String::from_utf8_lossy(&bytes);
-                self.fail(reason.trim_end_matches('\0'));
+        }
+    }
+
+    /// Notes that a process starts no more transfers, and starts a thread that looks for those that wait for the process.
+    fn peer_ends(self: &Arc<Self>, peer: usize, reason: &str) {
+        let mut state = self.lock();
+        if state.is_closed {
+            return;
+        }
+        state.ended.insert(peer, reason.to_owned());
+        let (shared, finder) =
+            (Arc::clone(self), thread::Builder::new().name("refcpu-gloo-ended".to_owned()));
+        state.threads.extend(finder.spawn(move || shared.find_stuck(peer)));
+    }
+
+    /// Breaks the mesh as soon as a thread waits for a transfer with a process that has ended.
+    fn find_stuck(self: &Arc<Self>, peer: usize) {
+        let begin = Instant::now();
+        let is_stuck = |active: &Active| {
+            active.peer == peer && active.since.is_some_and(|since| since.max(begin).elapsed() >= ENDED_LIMIT)
+        };
+        let mut state = self.lock();
+        while state.broken.is_none() && !state.is_closed {
+            if state.active.values().any(is_stuck) {
+                drop(state);
+                return self.lose(peer, "");
             }
-            Ok(Outcome::Aborted) => {}
-            Ok(Outcome::Lost(peer, message)) | Err((peer, message)) => self.lose(peer, &message),
+            let waited = self.changed.wait_timeout(state, ENDED_LIMIT / 8);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
@@ -362,10 +478,11 @@ impl Drop for Mesh {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         state.is_closed = true;
-        state.watched.iter().for_each(|started| started.abort());
-        let teller = state.teller.take();
+        state.watched.values().for_each(|started| started.abort());
+        let threads = std::mem::take(&mut state.threads);
         drop(state);
-        for thread in self.watchers.drain(..).chain(teller) {
+        self.shared.changed.notify_all();
+        for thread in self.watchers.drain(..).chain(threads) {
             // A thread that has panicked has ended.
             let _ = thread.join();
         }

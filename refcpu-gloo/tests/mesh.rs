@@ -160,3 +160,69 @@ fn transfers_are_abandoned_if_the_check_of_the_first_ones_fails() {
         assert_eq!(exchange(&mesh, 3, &own).unwrap(), [[0], [1]]);
     });
 }
+
+#[test]
+fn a_process_that_ends_in_order_fails_only_what_needs_it() {
+    on_each(3, |mesh| {
+        let all = exchange(&mesh, 1, &[mesh.index() as u8]).unwrap();
+        assert_eq!(all, [[0], [1], [2]]);
+        let reason = "process 2 has ended with an exception";
+        if mesh.index() == 2 {
+            mesh.end(reason);
+        }
+        // The others go on with each other.
+        let own = [mesh.index() as u8];
+        if let Some(peer) = 1_usize.checked_sub(mesh.index()) {
+            let mut received = [9];
+            let mut pair = [
+                Transfer { peer, tag: 2, bytes: Bytes::Send(&own) },
+                Transfer { peer, tag: 2, bytes: Bytes::Receive(&mut received) },
+            ];
+            mesh.transfer(&mut pair).unwrap();
+            assert_eq!(received, [peer as u8]);
+            let begin = Instant::now();
+            assert_eq!(exchange(&mesh, 3, &own).unwrap_err(), Error::Broken(reason.to_owned()));
+            assert!(begin.elapsed() < Duration::from_secs(8));
+        } else {
+            // The connections of this process stay open until the mesh breaks.
+            while !mesh.is_broken() {
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+    });
+}
+
+#[test]
+fn large_transfers_after_messages_that_are_refused_leave_the_mesh_whole() {
+    on_each(3, |mesh| {
+        for round in 0..6 {
+            let own = vec![mesh.index() as u8; 1 << 20];
+            let peers: Vec<usize> = (0..3).filter(|peer| *peer != mesh.index()).collect();
+            let mut messages: Vec<Message> =
+                peers.iter().map(|peer| message(*peer, round, mesh.index() as u8)).collect();
+            let mut received: Vec<Vec<u8>> = peers.iter().map(|_| vec![9; own.len()]).collect();
+            let mut transfers = Vec::new();
+            for (peer, bytes) in peers.iter().zip(&mut received) {
+                transfers.push(Transfer { peer: *peer, tag: round, bytes: Bytes::Send(&own) });
+                transfers.push(Transfer { peer: *peer, tag: round, bytes: Bytes::Receive(bytes) });
+            }
+            let check = |_: &[Message]| if round % 2 == 0 { Err("no".to_owned()) } else { Ok(()) };
+            let outcome = mesh.exchange(&mut messages, check, &mut transfers);
+            drop(transfers);
+            let all_are = |expected: &dyn Fn(usize) -> u8| {
+                peers
+                    .iter()
+                    .zip(&received)
+                    .all(|(peer, bytes)| bytes.iter().all(|byte| *byte == expected(*peer)))
+            };
+            if round % 2 == 0 {
+                assert_eq!(outcome, Err(Error::Refused("no".to_owned())));
+                // Nothing was sent.
+                assert!(all_are(&|_| 9));
+            } else {
+                outcome.unwrap();
+                assert!(all_are(&|peer| peer as u8));
+            }
+        }
+    });
+}

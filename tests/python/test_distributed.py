@@ -6,6 +6,7 @@ import pathlib
 import re
 import sys
 import tempfile
+import time
 
 import numpy as np
 import pytest
@@ -84,10 +85,41 @@ def test_a_program_that_fails_on_one_process_fails_on_all_with_its_error():
     assert "s: RESOURCE_EXHAUSTED" in outputs[2], outputs[2]
     for output in outputs[:2]:
         assert re.search(r"s: UNAVAILABLE: process 2: the program 'jit_.*' failed: .*memory", output), output
+    assert all("then 6" in output for output in outputs), outputs
 
 
-def test_programs_that_differ_are_found_on_all_processes_which_can_go_on():
-    outputs = outcomes("different")
+def test_a_callback_that_fails_on_one_process_fails_on_all_and_all_end():
+    begin = time.monotonic()
+    outputs = outcomes("callback")
+    assert time.monotonic() - begin < 30, outputs
+    for process, output in enumerate(outputs):
+        code = "INTERNAL" if process == 2 else "UNAVAILABLE: process 2: the program 'jit_"
+        assert re.search(rf"failed after [0-9.]+ s: {code}(.|\n)*ValueError: planted in a callback", output), output
+        assert "then 6" in output, output
+
+
+def test_a_process_that_ends_while_others_wait_for_it_is_named_with_its_error():
+    begin = time.monotonic()
+    outputs = outcomes("ended")
+    assert time.monotonic() - begin < 30, outputs
+    for output in outputs[:2]:
+        found = re.search(r"failed after ([0-9.]+) s: UNAVAILABLE: (.*)", output)
+        assert found and "process 2 has ended with ValueError: planted at the end" in found[2], output
+        assert float(found[1]) < 10, output
+
+
+def test_a_process_that_cannot_create_its_client_ends_the_waiting_of_the_others():
+    begin = time.monotonic()
+    outputs = outcomes("uninitialized")
+    assert time.monotonic() - begin < 30, outputs
+    for process, output in enumerate(outputs):
+        assert "the name 'no.such.host.invalid' has no address" in output, output
+        assert process == 2 or "UNAVAILABLE: 'addresses' of process 2: process 2 cannot create its client" in output, output
+
+
+@pytest.mark.parametrize("case", ["different", "constant"])
+def test_programs_that_differ_are_found_on_all_processes_which_can_go_on(case):
+    outputs = outcomes(case)
     for output in outputs:
         assert "FAILED_PRECONDITION: the processes run different programs: process" in output, output
         assert "then 6" in output, output

@@ -56,7 +56,7 @@ def test_every_private_symbol_that_is_used_is_listed():
     source = pathlib.Path(jax_internals.__file__).read_text()
     code = source[source.index("def ") :]
     modules = (
-        "xla_bridge|mlir|ffi|array|compilation_cache|compiler|conditionals|debugging|distributed|dlpack"
+        "xla_bridge|mlir|ffi|array|compilation_cache|compiler|conditionals|debugging|dispatch|distributed|dlpack"
         r"|_export|ir|module|op_shardings|xla_client|_callback_module\(\)"
     )
     used = set(re.findall(rf"\b(?:{modules})\.([a-zA-Z_]\w*)", code))

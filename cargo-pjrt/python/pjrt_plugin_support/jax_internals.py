@@ -27,6 +27,7 @@ from jax._src import (
     compilation_cache,
     compiler,
     debugging,
+    dispatch,
     distributed,
     dlpack,
     op_shardings,
@@ -62,6 +63,7 @@ SYMBOLS = (
     ("jax._src.array", "ArrayImpl"),
     ("jax._src.compiler", "backend_compile_and_load"),
     ("jax._src.distributed", "global_state"),
+    ("jax._src.dispatch", "runtime_tokens"),
     ("jax._src.interpreters.mlir", "lower_jaxpr_to_module"),
     ("jax._src.interpreters.mlir", "global_thread_pool"),
     ("jax._src.interpreters.mlir", "make_ir_context"),
@@ -180,8 +182,13 @@ def is_named_in_environment(name: str) -> bool:
 
     JAX ignores entries that are not a name and a path.
     """
+    return library_in_environment(name) is not None
+
+
+def library_in_environment(name: str) -> str | None:
+    """Returns the path of the library that `PJRT_NAMES_AND_LIBRARY_PATHS` contains for a platform."""
     entries = (entry.split(os.pathsep) for entry in os.environ.get("PJRT_NAMES_AND_LIBRARY_PATHS", "").split(","))
-    return any(len(entry) == 2 and entry[0] == name and entry[1] for entry in entries)
+    return next((entry[1] for entry in entries if len(entry) == 2 and entry[0] == name and entry[1]), None)
 
 
 def is_loaded(name: str) -> bool:
@@ -192,6 +199,14 @@ def is_loaded(name: str) -> bool:
 def num_processes() -> int:
     """Returns the number of processes of a distributed program, or 1 if the program is not distributed."""
     return distributed.global_state.num_processes or 1
+
+
+def wait_for_callbacks() -> None:
+    """Waits for the launches of programs that call Python, and raises the error of one that has failed. Later calls do not."""
+    try:
+        dispatch.runtime_tokens.block_until_ready()
+    finally:
+        dispatch.runtime_tokens.clear()
 
 
 def backends_are_initialized() -> bool:

@@ -1,9 +1,13 @@
 """The registration of a plugin with JAX."""
 
+import atexit
 import dataclasses
 import logging
 import pathlib
+import sys
+import traceback
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -41,6 +45,8 @@ class JaxPlugin:
     callbacks: bool = False
     # Whether the plugin supports programs of several processes (`jax.distributed`).
     multi_process: bool = False
+    # A function that is called when one of several processes ends, with the error that ends it, or an empty text.
+    at_end_of_process: Callable[[str], None] | None = None
     # The platform of JAX whose lowering rules, branches of `platform_dependent`, and exported functions this platform uses, if
     # it has none of its own.
     similar_platform: str | None = None
@@ -70,6 +76,9 @@ class JaxPlugin:
         jax_internals.allow_compilation_cache(self.name)
         jax_internals.allow_dlpack(self.name)
         jax_internals.when_registered(self.name, self.add_lowerings)
+        if self.at_end_of_process is not None:
+            # It runs before the functions that JAX has registered.
+            atexit.register(self._end)
         if jax_internals.is_named_in_environment(self.name):
             return
         if jax_internals.is_loaded(self.name):
@@ -90,6 +99,21 @@ class JaxPlugin:
             self.name, priority=self.priority, library_path=str(self.library), options=self.options
         )
         self._uses_package = True
+
+    def _end(self) -> None:
+        """Ends a process that is one of several.
+
+        JAX waits at the end of a process for the others, and does not tell them that the process ends. They may wait for it in a
+        program. If a launch of a program that calls Python has failed, JAX raises its error before that, and would not wait.
+        """
+        if jax_internals.num_processes() <= 1 or not jax_internals.is_loaded(self.name):
+            return
+        error = getattr(sys, "last_value", None)
+        self.at_end_of_process("" if error is None else "".join(traceback.format_exception_only(error)).strip())
+        try:
+            jax_internals.wait_for_callbacks()
+        except jax.errors.JaxRuntimeError as failed:
+            logging.getLogger(__name__).error("a program that calls Python has failed: %s", failed)
 
     def set_option(self, name: str, value: str | int | float | bool) -> None:
         """Sets a create option of the client. It must be called before the first use of JAX."""

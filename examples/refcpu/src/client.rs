@@ -14,7 +14,7 @@ use pjrt_plugin::ext::PrefatalCallbacks;
 use pjrt_plugin::{
     BufferRef, ClientConfig, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceDescription, Error,
     Execution, HostBuffer, HostView, OptionSpec, Pending, PjrtClient, PjrtDevice, Placement,
-    PluginAttributes, ProcessInfo, ProgramFormat, Result, pjrt_plugin,
+    PluginAttributes, ProcessInfo, ProgramFormat, ReadyExecution, Result, pjrt_plugin,
 };
 use refcpu_engine::exec::{Rendezvous, Runtime};
 use refcpu_engine::storage::Allocator;
@@ -108,26 +108,44 @@ impl RefcpuClient {
     /// Runs a program that communicates with other processes, after those that were launched before it. A short one runs on the
     /// caller's thread if it can start at once, as on XLA's CPU backend: passing it to another thread would take as long as the
     /// communication.
+    ///
+    /// # Errors
+    /// Returns the error with which a program that calls the host ended, unless the configuration has asynchronous callbacks.
     fn execute_between_processes(
         &self,
         loaded: Arc<Loaded>,
         launch: Launch,
         execution: Execution<RefcpuBuffer>,
-    ) {
+    ) -> Result<()> {
         let runtime = Arc::clone(&self.runtime);
         let can_run_here = loaded.where_to_run() == WhereToRun::Caller
             && !is_inside_callback()
             && self.network_executor.is_idle();
+        let is_waited_for = loaded.where_to_run() == WhereToRun::HostQueue && !self.async_callbacks;
         let (sender, ready) = channel();
-        execution.when_ready(move |ready| drop(sender.send(ready)));
+        let failed = sender.clone();
+        execution.when_ready_or(
+            move |ready| drop(sender.send(Ok(ready))),
+            move |error| drop(failed.send(Err(error.clone()))),
+        );
+        let start = move |launch: Launch, ready: Result<ReadyExecution<RefcpuBuffer>>| match ready {
+            Ok(ready) => run(&runtime, &loaded, ready, With::Launch(launch)),
+            Err(error) => {
+                launch.finish(Err(&error.clone().context("an argument is in error")));
+                Some(error)
+            }
+        };
         if can_run_here && let Ok(ready) = ready.try_recv() {
-            drop(run(&runtime, &loaded, ready, With::Launch(launch)));
-            return;
+            drop(start(launch, ready));
+            return Ok(());
         }
+        let (failure, failed) = channel();
         let job = Box::new(move || {
-            // There is no execution if an argument is in error. The launch then fails on all processes.
-            if let Ok(ready) = ready.recv() {
-                drop(run(&runtime, &loaded, ready, With::Launch(launch)));
+            // The execution is dropped if the host destroys the client. The launch then fails on all processes.
+            if let Ok(ready) = ready.recv()
+                && let Some(error) = start(launch, ready)
+            {
+                let _ = failure.send(error);
             }
         });
         if is_inside_callback() {
@@ -136,6 +154,7 @@ impl RefcpuClient {
         } else {
             self.network_executor.submit(job);
         }
+        if is_waited_for { failed.recv().map_or(Ok(()), Err) } else { Ok(()) }
     }
 }
 
@@ -260,11 +279,11 @@ impl PjrtClient for RefcpuClient {
         if let (Some(cluster), Some(spanning)) = (&self.cluster, loaded.communicates_between_processes()) {
             let launch = cluster.launch(spanning, loaded.name());
             if let Err(error) = loaded.check_limits(execution.devices()) {
-                launch.finish(Err(&error));
+                let own = error.clone();
+                self.network_executor.submit(Box::new(move || launch.finish(Err(&own))));
                 return Err(error);
             }
-            self.execute_between_processes(loaded, launch, execution);
-            return Ok(());
+            return self.execute_between_processes(loaded, launch, execution);
         }
         if let Some(peers) = loaded.join(&self.rendezvous, execution.devices()) {
             // The launch may wait for launches that are behind others in the queues of their devices, so it has its own thread.

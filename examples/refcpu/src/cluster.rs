@@ -3,17 +3,21 @@
 use pjrt_plugin::distributed::Processes;
 use pjrt_plugin::ext::RemoteTransfer;
 use pjrt_plugin::{DeviceDescription, Error, ProcessInfo, ProcessState, Result};
+use pjrt_stablehlo::Module;
 use refcpu_engine::exec::{self, Nodes, RunError, RunErrorKind, Transport};
 use refcpu_engine::plan::{Plan, Step};
 use refcpu_gloo::{Library, Listener, MESSAGE_SIZE, Mesh, Message};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The time in which each connection between two processes must be made.
 const CONNECT_LIMIT: Duration = Duration::from_secs(60);
+
+/// The time that a process whose host ends waits for its launches. It is JAX's limit for the end of all processes.
+const END_LIMIT: Duration = Duration::from_secs(300);
 
 /// The host name or address at which the process listens.
 const HOST_VARIABLE: &str = "REFCPU_GLOO_HOST";
@@ -22,6 +26,8 @@ const HOST_VARIABLE: &str = "REFCPU_GLOO_HOST";
 pub(crate) struct Cluster {
     mesh: Mesh,
     launches: Mutex<Launches>,
+    /// The number of launches and of copies that have not ended.
+    unfinished: AtomicUsize,
 }
 
 /// The numbers of launches of programs that communicate.
@@ -57,12 +63,33 @@ impl Cluster {
         };
         let host = std::env::var(HOST_VARIABLE).ok().filter(|host| !host.is_empty());
         let (index, count) = (processes.index(), processes.count());
-        let listener =
-            Listener::new(library, index, count, host.as_deref(), CONNECT_LIMIT).map_err(unreachable)?;
+        let listener = Listener::new(Arc::clone(&library), index, count, host.as_deref(), CONNECT_LIMIT)
+            .map_err(unreachable)?;
         let addresses: Vec<Vec<u8>> = (0..count).map(|peer| listener.address(peer).to_vec()).collect();
         let addresses = processes.exchange_each("addresses", &addresses)?;
         let mesh = listener.connect(&addresses).map_err(unreachable)?;
-        Ok((Arc::new(Self { mesh, launches: Mutex::default() }), devices))
+        let cluster = Arc::new(Self { mesh, launches: Mutex::default(), unfinished: AtomicUsize::new(0) });
+        let weak = Arc::downgrade(&cluster);
+        library.when_host_ends(move |error| {
+            if let Some(cluster) = weak.upgrade() {
+                cluster.end(error);
+            }
+        });
+        Ok((cluster, devices))
+    }
+
+    /// Tells the other processes that the host of this one ends, with an error or without, after the launches and the copies of
+    /// this process have ended.
+    fn end(&self, error: &str) {
+        let begin = Instant::now();
+        while self.unfinished.load(Ordering::Acquire) > 0
+            && !self.mesh.is_broken()
+            && begin.elapsed() < END_LIMIT
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let cause = if error.is_empty() { String::new() } else { format!(" with {error}") };
+        self.mesh.end(&format!("process {} has ended{cause}", self.mesh.index()));
     }
 
     /// Fails the programs that communicate with processes of which the host knows that they have ended.
@@ -84,6 +111,7 @@ impl Cluster {
     /// # Errors
     /// Returns UNAVAILABLE if a process has failed, or the error of the array.
     pub(crate) fn send(&self, peer: usize, transfer: RemoteTransfer, bytes: Result<Vec<u8>>) -> Result<()> {
+        let _unfinished = Unfinished::begin(&self.unfinished);
         let bytes = bytes.inspect_err(|error| {
             let own = self.mesh.index();
             self.mesh
@@ -99,6 +127,7 @@ impl Cluster {
     /// # Errors
     /// Returns UNAVAILABLE if a process has failed, or RESOURCE_EXHAUSTED if there is not enough memory.
     pub(crate) fn receive(&self, peer: usize, transfer: RemoteTransfer, size: usize) -> Result<Vec<u8>> {
+        let _unfinished = Unfinished::begin(&self.unfinished);
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(size).map_err(|error| Error::resource_exhausted(error.to_string()))?;
         bytes.resize(size, 0);
@@ -125,15 +154,32 @@ impl Cluster {
         let header = Header::new(number, program.fingerprint, name);
         let set = program.processes.iter().map(|process| *process as u64);
         let tag = set.chain([number]).fold(0, |tag, part| hash(tag, &part.to_le_bytes()));
+        self.unfinished.fetch_add(1, Ordering::Relaxed);
         Launch {
             cluster: Arc::clone(self),
             peers,
             header,
             tag,
             is_checked: AtomicBool::new(false),
-            is_refused: AtomicBool::new(false),
+            refused: OnceLock::new(),
             is_finished: false,
         }
+    }
+}
+
+/// A copy that has not ended.
+struct Unfinished<'a>(&'a AtomicUsize);
+
+impl<'a> Unfinished<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -151,13 +197,13 @@ pub(crate) struct Spanning {
 
 impl Spanning {
     /// Creates the description of a program; `None` if all of its devices belong to this process. `of_lane` are the processes of
-    /// its devices.
-    pub(crate) fn new(plan: &Plan, own: usize, of_lane: Vec<usize>) -> Option<Self> {
+    /// its devices, and `fingerprint` is the hash of its text.
+    pub(crate) fn new(plan: &Plan, fingerprint: u64, own: usize, of_lane: Vec<usize>) -> Option<Self> {
         let processes: BTreeSet<usize> = of_lane.iter().copied().collect();
         if processes.iter().eq([&own]) {
             return None;
         }
-        let fingerprint = fingerprint(plan);
+        let fingerprint = hash(hash_of_plan(plan), &fingerprint.to_le_bytes());
         Some(Self { of_lane, own, processes: processes.into_iter().collect(), fingerprint })
     }
 
@@ -172,9 +218,21 @@ impl Spanning {
     }
 }
 
-/// Returns a hash of the parts of a program that must be equal on all processes: its arrays, and its collectives. The rest may
-/// differ, for example in machine code and in the numbers of callbacks.
-fn fingerprint(plan: &Plan) -> u64 {
+/// Returns a hash of a program that is the same on all processes. It leaves out locations, and the numbers in operations that call the
+/// host, which may be addresses or numbers of callbacks. Both may differ between processes that run the same program.
+pub(crate) fn fingerprint(module: &Module) -> u64 {
+    let calls_host = |line: &str| {
+        ["custom_call\"", "send\"", "recv\""].iter().any(|op| line.contains(&format!("\"stablehlo.{op}")))
+    };
+    module.to_string().lines().fold(0, |seed, line| match calls_host(line) {
+        true => hash(seed, line.replace(|c: char| c.is_ascii_digit(), "").as_bytes()),
+        false => hash(seed, line.as_bytes()),
+    })
+}
+
+/// Returns a hash of the parts of a plan that must be equal on all processes: its arrays, and its collectives. The rest may differ,
+/// for example in machine code.
+fn hash_of_plan(plan: &Plan) -> u64 {
     let mut text = format!("{} {}", plan.num_replicas, plan.num_partitions);
     let shapes = plan.parameters.iter().map(|parameter| &parameter.shape);
     for shape in shapes.chain(plan.results.iter().map(|result| &result.shape)) {
@@ -190,6 +248,10 @@ fn fingerprint(plan: &Plan) -> u64 {
 
 /// A launch of a program that communicates between processes: the transport of its run. If it is dropped before
 /// [`finish`](Self::finish), the launches on the other processes fail.
+///
+/// The processes begin a launch with an exchange of messages. A message contains the header of the program and the beginning of the
+/// data, or the error of a launch that has failed before. The launch then fails on all processes, and later ones can succeed.
+/// After the exchange, a process that fails cannot tell at which of their transfers the others are, so the connections break.
 pub(crate) struct Launch {
     cluster: Arc<Cluster>,
     /// The other processes, each with the number of the message with which the launch begins.
@@ -198,8 +260,8 @@ pub(crate) struct Launch {
     tag: u64,
     /// `true` after the headers of the other processes have been compared with this one.
     is_checked: AtomicBool,
-    /// `true` if a header differs. All processes know it then, and later launches can succeed.
-    is_refused: AtomicBool,
+    /// The kind of the error if a header differs or contains an error. All processes know it then, and later launches can succeed.
+    refused: OnceLock<RunErrorKind>,
     is_finished: bool,
 }
 
@@ -221,13 +283,25 @@ impl Launch {
     }
 
     fn fail(&self, message: &str) {
-        if !self.is_refused.load(Ordering::Relaxed) {
-            let (own, program) = (self.cluster.mesh.index(), &self.header.name);
-            self.cluster.mesh.fail(&format!(
-                "process {own}: the program '{program}' failed: {message}; since then, no program can communicate: start all \
-                 processes again"
-            ));
+        if self.refused.get().is_some() {
+            return;
         }
+        if !self.is_checked.swap(true, Ordering::Relaxed) {
+            // The other processes receive the error in place of the data. The exchange waits until they reach this launch, which
+            // keeps the order of the messages.
+            let header = Header { is_failed: true, ..self.header.clone() };
+            let text = shortened(message, ROOM);
+            let mut messages =
+                self.messages(&header, |_, room| room[..text.len()].copy_from_slice(text.as_bytes()));
+            // An error is that of later launches too.
+            let _ = self.cluster.mesh.exchange(&mut messages, |_| Ok(()), &mut []);
+            return;
+        }
+        let (own, program) = (self.cluster.mesh.index(), &self.header.name);
+        self.cluster.mesh.fail(&format!(
+            "process {own}: the program '{program}' failed: {message}; since then, no program can communicate: start all \
+             processes again"
+        ));
     }
 
     /// Executes the first transfers of the launch. The messages with which it begins contain the headers and, if there is room, what
@@ -248,19 +322,10 @@ impl Launch {
                 (bytes, _) => rest.push(refcpu_gloo::Transfer { peer, tag, bytes }),
             }
         }
-        let header = self.header.to_bytes();
-        let mut messages = Vec::with_capacity(self.peers.len());
-        for (&(peer, number), short) in self.peers.iter().zip(&mut short) {
-            let mut sent = [0; MESSAGE_SIZE];
-            sent[..Header::SIZE].copy_from_slice(&header);
-            short.write(&mut sent[Header::SIZE..]);
-            messages.push(Message { peer, number, sent, received: Vec::with_capacity(MESSAGE_SIZE) });
-        }
+        let mut messages = self.messages(&self.header, |i, room| short[i].write(room));
         let check = |messages: &[Message]| {
-            messages.iter().try_for_each(|message| {
-                let header = Header::from_bytes(&message.received[..Header::SIZE]);
-                self.compare(message.peer, &header)
-            })
+            messages.iter().try_for_each(|message| self.failure(message))?;
+            messages.iter().try_for_each(|message| self.compare(message))
         };
         self.cluster.mesh.exchange(&mut messages, check, &mut rest)?;
         for (short, message) in short.iter_mut().zip(&messages) {
@@ -269,18 +334,61 @@ impl Launch {
         Ok(())
     }
 
-    fn compare(&self, peer: usize, other: &Header) -> Result<(), String> {
-        if *other == self.header {
+    /// Returns the messages with which the launch begins. `fill` writes the rest of the message for the n-th process.
+    fn messages(&self, header: &Header, mut fill: impl FnMut(usize, &mut [u8])) -> Vec<Message> {
+        let header = header.to_bytes();
+        let message = |(i, &(peer, number)): (usize, &(usize, u64))| {
+            let mut sent = [0; MESSAGE_SIZE];
+            sent[..Header::SIZE].copy_from_slice(&header);
+            fill(i, &mut sent[Header::SIZE..]);
+            Message { peer, number, sent, received: Vec::with_capacity(MESSAGE_SIZE) }
+        };
+        self.peers.iter().enumerate().map(message).collect()
+    }
+
+    /// Returns the error of another process, if its launch has failed.
+    fn failure(&self, message: &Message) -> Result<(), String> {
+        let (header, text) = message.received.split_at(Header::SIZE);
+        let header = Header::from_bytes(header);
+        if !header.is_failed {
             return Ok(());
         }
-        self.is_refused.store(true, Ordering::Relaxed);
-        let own = self.cluster.mesh.index();
+        let _ = self.refused.set(RunErrorKind::Unavailable);
+        let text = String::from_utf8_lossy(text);
+        let text = text.trim_end_matches('\0');
+        Err(format!("process {}: the program '{}' failed: {text}", message.peer, header.name))
+    }
+
+    fn compare(&self, message: &Message) -> Result<(), String> {
+        let other = Header::from_bytes(&message.received[..Header::SIZE]);
+        if other == self.header {
+            return Ok(());
+        }
+        let _ = self.refused.set(RunErrorKind::FailedPrecondition);
+        let (own, peer) = (self.cluster.mesh.index(), message.peer);
         Err(format!(
             "the processes run different programs: process {own} runs {}, process {peer} runs {other}. All \
              processes must launch the same programs in the same order",
             self.header
         ))
     }
+}
+
+/// Shortens a text to a number of bytes. The middle is left out: an error begins with its kind, and that of a host ends with its
+/// cause.
+fn shortened(text: &str, size: usize) -> String {
+    const GAP: &str = " ... ";
+    if text.len() <= size {
+        return text.to_owned();
+    }
+    let (mut end, mut begin) = (size / 4, text.len() - (size - size / 4 - GAP.len()));
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    while !text.is_char_boundary(begin) {
+        begin += 1;
+    }
+    format!("{}{GAP}{}", &text[..end], &text[begin..])
 }
 
 /// The room for data in the messages with which a launch begins.
@@ -342,10 +450,10 @@ impl Transport for Launch {
         };
         outcome.map_err(|error| {
             let kind = match error {
-                refcpu_gloo::Error::Refused(_) => RunErrorKind::FailedPrecondition,
-                _ => RunErrorKind::Unavailable,
+                refcpu_gloo::Error::Refused(_) => self.refused.get().copied(),
+                _ => None,
             };
-            RunError::new(kind, error.to_string())
+            RunError::new(kind.unwrap_or(RunErrorKind::Unavailable), error.to_string())
         })
     }
 }
@@ -353,17 +461,20 @@ impl Transport for Launch {
 impl Drop for Launch {
     fn drop(&mut self) {
         if !self.is_finished {
-            self.fail("it was launched, but its arguments are in error");
+            self.fail("it was launched, but could not run");
         }
+        self.cluster.unfinished.fetch_sub(1, Ordering::Release);
     }
 }
 
 /// The beginning of a launch, which all of its processes compare.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Header {
     /// The number of the launch among those of the same processes.
     number: u64,
     fingerprint: u64,
+    /// `true` if the launch has failed. The rest of the message is then the error.
+    is_failed: bool,
     /// The beginning of the program's name.
     name: String,
 }
@@ -372,11 +483,11 @@ impl Header {
     const SIZE: usize = 128;
 
     /// The number of bytes of the name that are sent.
-    const NAME: usize = Self::SIZE - 16;
+    const NAME: usize = Self::SIZE - 17;
 
     fn new(number: u64, fingerprint: u64, name: &str) -> Self {
         // The name becomes as short as it is for the other processes.
-        Self::from_bytes(&Self { number, fingerprint, name: name.to_owned() }.to_bytes())
+        Self::from_bytes(&Self { number, fingerprint, is_failed: false, name: name.to_owned() }.to_bytes())
     }
 
     fn to_bytes(&self) -> [u8; Self::SIZE] {
@@ -384,7 +495,8 @@ impl Header {
         bytes[..8].copy_from_slice(&self.number.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.fingerprint.to_le_bytes());
         let name = &self.name.as_bytes()[..self.name.len().min(Self::NAME)];
-        bytes[16..16 + name.len()].copy_from_slice(name);
+        bytes[16] = u8::from(self.is_failed);
+        bytes[17..17 + name.len()].copy_from_slice(name);
         bytes
     }
 
@@ -393,8 +505,10 @@ impl Header {
             let bytes = bytes.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
             u64::from_le_bytes(bytes.unwrap_or_default())
         };
-        let name = String::from_utf8_lossy(bytes.get(16..).unwrap_or_default());
-        Self { number: number(0), fingerprint: number(8), name: name.trim_end_matches('\0').to_owned() }
+        let is_failed = bytes.get(16).is_some_and(|byte| *byte != 0);
+        let name = String::from_utf8_lossy(bytes.get(17..).unwrap_or_default());
+        let name = name.trim_end_matches('\0').to_owned();
+        Self { number: number(0), fingerprint: number(8), is_failed, name }
     }
 }
 
@@ -425,5 +539,32 @@ mod tests {
         let header = Header::new(3, u64::MAX, &"ä".repeat(100));
         assert_eq!(Header::from_bytes(&header.to_bytes()), header);
         assert_ne!(Header::new(4, u64::MAX, &"ä".repeat(100)), header);
+    }
+
+    #[test]
+    fn programs_that_differ_in_a_constant_differ_and_numbers_of_callbacks_do_not() {
+        let of = |constant: u8, callback: u32, line: u32| {
+            let text = format!(
+                "module @m {{ func.func @main(%x: tensor<f32>) -> tensor<f32> {{
+                    %0 = stablehlo.constant dense<{constant}.0> : tensor<f32> loc(\"a.py\":{line}:0)
+                    %1 = stablehlo.custom_call @call(%x) {{backend_config = \"{callback}\"}} : (tensor<f32>) -> tensor<f32>
+                    %2 = stablehlo.multiply %0, %1 : tensor<f32>
+                    return %2 : tensor<f32> }} }}"
+            );
+            fingerprint(&pjrt_stablehlo::parse(text).unwrap())
+        };
+        assert_eq!(of(2, 1, 1), of(2, 34, 7));
+        assert_ne!(of(2, 1, 1), of(3, 1, 1));
+    }
+
+    #[test]
+    fn long_errors_keep_their_beginning_and_their_end() {
+        let text = format!("INTERNAL: {}ValueError: planted", "é".repeat(400));
+        for size in 60..70 {
+            let short = shortened(&text, size);
+            assert!(short.len() <= size && short.starts_with("INTERNAL: "), "{short}");
+            assert!(short.ends_with("ValueError: planted"), "{short}");
+        }
+        assert_eq!(shortened("short", 5), "short");
     }
 }

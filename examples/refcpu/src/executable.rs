@@ -1,5 +1,6 @@
 //! Compiled programs.
 
+use crate::cluster::fingerprint;
 use crate::config::{COMPILE_OPTIONS, PLATFORM_NAME, runs_partitioned};
 use crate::element_type::to_pjrt;
 use crate::errors::compile_error;
@@ -29,6 +30,8 @@ pub struct RefcpuExecutable {
     donated: Vec<usize>,
     pub(crate) parameter_cuts: Vec<Cut>,
     pub(crate) output_cuts: Vec<Cut>,
+    /// The text of a program that may run in several processes, reduced to a hash ([`fingerprint`]); otherwise 0.
+    pub(crate) fingerprint: u64,
     /// The bytes of each output in the memory of a device, which are zero for outputs in memory of the host.
     pub(crate) output_bytes: Vec<usize>,
     /// The bytes of the outputs and of temporary memory on each device. Devices that share a run have equal parts of its
@@ -77,6 +80,10 @@ impl RefcpuExecutable {
         let mut compiled = compile::compile(&module, &options).map_err(|error| compile_error(&error))?;
         let with_partitions = compiled.with_partitions_of_calls.take();
         let has_partitions_of_calls = with_partitions.is_some();
+        let fingerprint = match options.parts {
+            Parts::Always => fingerprint(with_partitions.as_ref().unwrap_or(&module)),
+            Parts::WhereNeeded | Parts::Never => 0,
+        };
         let program = with_partitions.map_or_else(
             || request.program.clone(),
             |module| Program::new(ProgramFormat::Mlir, module.to_string().into_bytes()),
@@ -95,6 +102,7 @@ impl RefcpuExecutable {
         Ok(Self {
             program,
             has_partitions_of_calls,
+            fingerprint,
             donated: (0..compiled.parameters.len()).filter(is_donated).collect(),
             execution_bytes: output_bytes.iter().sum::<usize>() + temporary_bytes,
             output_bytes,

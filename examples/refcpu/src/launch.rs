@@ -74,7 +74,7 @@ impl Loaded {
             ))
             .with_hint("compile it with a device assignment that contains the devices on which it will run"));
         }
-        let spanning = Spanning::new(plan, own, processes);
+        let spanning = Spanning::new(plan, executable.fingerprint, own, processes);
         let memories = Arc::clone(memories);
         Ok(Self { executable, assignment, where_to_run, communicates, spanning, memories })
     }
@@ -178,14 +178,16 @@ pub(crate) fn run(
         with => (None, with),
     };
     let outputs = outputs(runtime, loaded, inputs, &ready, peers, &with);
-    with.finish(outputs.as_ref().map(drop));
     match outputs {
         Ok(outputs) => {
+            with.finish(Ok(()));
             ready.complete(outputs);
             None
         }
         Err(error) => {
+            // The host learns of the error before the other processes, for which the launch may have to wait.
             ready.fail(error.clone());
+            with.finish(Err(&error));
             Some(error)
         }
     }

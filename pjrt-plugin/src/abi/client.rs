@@ -33,6 +33,7 @@ use crate::core::fork;
 use crate::core::host_memory::HostPointer;
 use crate::core::panic_guard;
 use crate::core::sync::lock;
+use crate::distributed;
 use crate::error::{Error, Result};
 use crate::kv_store::KeyValueStore;
 use crate::options::{OptionSpec, OptionValue, Options};
@@ -137,8 +138,10 @@ pub(crate) fn client_create<C: PjrtClient>(args: View<'_, PJRT_Client_Create_Arg
         config.generation = *created;
         *created += 1;
     }
+    let (node_id, generation) = (config.node_id, config.generation);
     let created = C::create(config).and_then(|client| ClientState::new(client, host_store.clone()));
-    if let (Err(_), Some(store)) = (&created, &host_store) {
+    if let (Err(error), Some(store)) = (&created, &host_store) {
+        distributed::report_failure(store, node_id, generation, error);
         // Threads of the author may still have the store.
         store.close();
     }

@@ -2,7 +2,8 @@
 
     python failures.py ADDRESS INDEX COUNT CASE
 
-The last process fails, but not the one with the service of JAX, which is process 0.
+The last process fails, but not the one with the service of JAX, which is process 0. In the cases "callback", "ended" and
+"uninitialized", the processes end as JAX ends them.
 """
 
 import os
@@ -21,6 +22,8 @@ fails = index == count - 1
 if case == "exhausted" and fails:
     # Enough for the argument, but not for the result in addition.
     os.environ["REFCPU_MEMORY_LIMIT"] = str(6 << 20)
+if case == "uninitialized" and fails:
+    os.environ["REFCPU_GLOO_HOST"] = "no.such.host.invalid"
 jax.distributed.initialize(address, num_processes=count, process_id=index, initialization_timeout=60)
 mesh = jax.sharding.Mesh(np.array(jax.devices()), "i")
 sharding = NamedSharding(mesh, P("i"))
@@ -42,6 +45,19 @@ if case == "slow" and fails:
     time.sleep(15)
 if case == "different" and fails:
     total = over_all(lambda x: jax.lax.psum(x, "i") + jax.lax.pmax(x, "i"))
+if case == "constant":
+    factor = 3 if fails else 2
+    total = over_all(lambda x: jax.lax.psum(factor * x, "i"))
+if case == "callback":
+
+    def identity(x):
+        if fails:
+            raise ValueError("planted in a callback")
+        return x
+
+    total = over_all(lambda x: jax.lax.psum(jax.pure_callback(identity, jax.ShapeDtypeStruct((1, 4), np.float32), x), "i"))
+if case == "ended" and fails:
+    raise ValueError("planted at the end")
 
 begin = time.monotonic()
 try:
@@ -49,12 +65,11 @@ try:
     print(f"result {result[0, 0]:g} after {time.monotonic() - begin:.1f} s", flush=True)
 except jax.errors.JaxRuntimeError as error:
     print(f"failed after {time.monotonic() - begin:.1f} s: {error}", flush=True)
-    if case == "different":
+    if case in ("different", "constant", "callback", "exhausted"):
         # The processes can go on with equal programs.
-        again = over_all(lambda x: jax.lax.psum(2 * x, "i"))
+        again = over_all(lambda x: jax.lax.psum(2 * x[:, :4], "i"))
         print(f"then {np.asarray(again(x).addressable_data(0))[0, 0]:g}", flush=True)
-if case == "exhausted" and fails:
-    # Messages to the others are lost if the process ends before they have read them.
-    time.sleep(2)
+if case in ("callback", "ended"):
+    sys.exit()
 # JAX would wait at the end for processes that have ended.
 os._exit(0)

@@ -1,5 +1,6 @@
 """Registers refcpu, a CPU plugin written in Rust, with JAX."""
 
+import ctypes
 import os
 import pathlib
 import re
@@ -49,12 +50,25 @@ class Refcpu(JaxPlugin):
         linalg.register(platform)
 
 
+
+def _ends(error: str) -> None:
+    """Tells the other processes that this one ends."""
+    library = pathlib.Path(jax_internals.library_in_environment(NAME) or _plugin.library).with_name(GLOO_LIBRARY)
+    path = os.environ.get(GLOO) or (str(library) if library.exists() else GLOO_LIBRARY)
+    try:
+        gloo = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+    except OSError:
+        return  # The client, which loads it, has not been created.
+    gloo.refcpu_gloo_host_ends(error.encode().replace(b"\0", b""))
+
+
 _plugin = Refcpu(
     NAME,
     pathlib.Path(__file__).with_name("librefcpu.so"),
     callbacks=True,
     # Without the library, a program that does not ask for refcpu by name runs on another platform.
     multi_process=GLOO in os.environ or pathlib.Path(__file__).with_name(GLOO_LIBRARY).exists(),
+    at_end_of_process=_ends,
     similar_platform=CPU,
     whole_functions=SPECIAL_FUNCTIONS,
     sharding_inspection=True,
