@@ -10,7 +10,7 @@ use std::{fs, io, thread};
 use iree_runtime::{CompileError, Program, Severity};
 use pjrt_plugin::stablehlo::{LOCATION_PAYLOAD, OP_PAYLOAD};
 use pjrt_plugin::{Error, ErrorCode, Result};
-use pjrt_stablehlo::passes::{decompose, split_elementwise, without_annotations};
+use pjrt_stablehlo::passes::{clamp_gather_starts, decompose, split_elementwise, without_annotations};
 use pjrt_stablehlo::{Module, write_bytecode};
 
 use crate::options::Settings;
@@ -36,7 +36,8 @@ const PROGRESS: Duration = Duration::from_secs(20);
 /// INVALID_ARGUMENT if a flag is invalid, or an error if there is no compiler.
 pub(crate) fn compile(module: &Module, settings: &Settings, flags: &[String]) -> Result<Vec<u8>> {
     let module = without_annotations(&decompose(module, &operations::supported())?);
-    let module = split_elementwise(&module, MAX_ARRAYS)?;
+    // IREE loads what a gather names without a check.
+    let module = split_elementwise(&clamp_gather_starts(&module)?, MAX_ARRAYS)?;
     // The compiler reads bytecode faster than text, and it contains all locations, which diagnostics need.
     let program = write_bytecode(&module)?;
     let flags: Vec<String> = (FLAGS.iter().copied())

@@ -71,3 +71,57 @@ fn refused_operations_with_a_decomposition_run_and_others_are_unimplemented() {
         }
     }
 }
+
+#[test]
+fn a_gather_moves_slices_that_are_not_within_the_operand_into_it() {
+    let client = Client::of(pjrt_plugin::api_table!(Iree), &[]).unwrap();
+    let text = "func.func @main(%x: tensor<3x2xf32>, %rows: tensor<3x1xi32>) -> tensor<3x2xf32> {
+        %0 = \"stablehlo.gather\"(%x, %rows) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+            collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 2>}>
+            : (tensor<3x2xf32>, tensor<3x1xi32>) -> tensor<3x2xf32>
+        return %0 : tensor<3x2xf32>
+    }";
+    let x = Array::new(&[3, 2], &[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+    let rows = Array::new(&[3, 1], &[7_i32, 1, -2]).unwrap();
+    let results = client.evaluate(text, &[x, rows]).unwrap();
+    assert_eq!(results[0].elements::<f32>().unwrap(), [5.0, 6.0, 3.0, 4.0, 1.0, 2.0]);
+}
+
+#[test]
+fn scatters_that_the_compiler_does_not_take_run() {
+    let client = Client::of(pjrt_plugin::api_table!(Iree), &[]).unwrap();
+    let scatter = |types: &str, numbers: &str| {
+        let names: Vec<&str> = types.split(", ").collect();
+        format!(
+            "func.func @main(%x: {x}, %i: {i}, %u: {u}) -> {x} {{
+                %0 = \"stablehlo.scatter\"(%x, %i, %u) <{{scatter_dimension_numbers = #stablehlo.scatter<{numbers}>}}> ({{
+                ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+                    %s = stablehlo.add %a, %b : tensor<f32>
+                    stablehlo.return %s : tensor<f32>
+                }}) : ({types}) -> {x}
+                return %0 : {x}
+            }}",
+            x = names[0],
+            i = names[1],
+            u = names[2]
+        )
+    };
+    let x = Array::new(&[2, 3], &[0.0_f32; 6]).unwrap();
+    let updates = Array::new(&[2, 2], &[1.0_f32, 2.0, 3.0, 4.0]).unwrap();
+    let columns = Array::new(&[2, 2, 1], &[0_i32, 2, 1, 7]).unwrap();
+    let text = scatter(
+        "tensor<2x3xf32>, tensor<2x2x1xi32>, tensor<2x2xf32>",
+        "inserted_window_dims = [1], input_batching_dims = [0], scatter_indices_batching_dims = [0],
+            scatter_dims_to_operand_dims = [1], index_vector_dim = 2",
+    );
+    let results = client.evaluate(&text, &[x.clone(), columns, updates.clone()]).unwrap();
+    assert_eq!(results[0].elements::<f32>().unwrap(), [1.0, 0.0, 2.0, 0.0, 3.0, 0.0]);
+
+    let starts = Array::new(&[2, 2], &[0_i32, 1, 1, 0]).unwrap();
+    let text = scatter(
+        "tensor<2x3xf32>, tensor<2x2xi32>, tensor<2x2xf32>",
+        "update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 1",
+    );
+    let results = client.evaluate(&text, &[x, starts, updates]).unwrap();
+    assert_eq!(results[0].elements::<f32>().unwrap(), [0.0, 1.0, 2.0, 3.0, 4.0, 0.0]);
+}

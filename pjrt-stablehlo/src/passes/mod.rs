@@ -49,6 +49,7 @@
 
 mod annotations;
 mod bounded_moves;
+mod clamp_gather_starts;
 mod core_ops;
 mod dynamic_calls;
 mod functions;
@@ -67,6 +68,7 @@ mod split_elementwise;
 mod widen;
 
 pub use annotations::without_annotations;
+pub use clamp_gather_starts::clamp_gather_starts;
 pub use core_ops::{Condition, CoreOps};
 pub use isolate::isolate;
 pub use missing::{Missing, MissingOp, Replaced, missing};
