@@ -1,6 +1,6 @@
 //! Keeps the starts of gathered slices within the operand.
 
-use super::rewrite::{Origins, Pass, Replacement, Rewriter, definite, mismatch, rewrite};
+use super::rewrite::{Origins, Pass, Replacement, Rewriter, definite, rewrite};
 use crate::Error;
 use crate::ir::{ElementKind, ElementType, Module, Op, Operation, ops};
 
