@@ -104,6 +104,7 @@ fn arrays(context: &Context) -> Verdict {
             array.ready()?.wait()?;
             Ok(array)
         };
+        let data = fresh()?.read().ok();
         let mut alone = Vec::new();
         for (_, call) in OF_ARRAYS {
             alone.push(answer(call(&client, &fresh()?)));
@@ -118,6 +119,12 @@ fn arrays(context: &Context) -> Verdict {
                     got == *expected,
                     "{second} of {sample} returns {got} after {first} was called with the array; it returns {expected} for an equal \
                      array with which nothing else was done. {first} probably changes the array"
+                );
+                let stays = array.read().ok() == data;
+                ensure!(
+                    stays && !array.is_deleted()?,
+                    "{sample} is deleted, or has other elements, after {first} and then {second} was called with it. {second} probably \
+                     changes or deletes the array when it is called after {first}"
                 );
             }
         }

@@ -29,6 +29,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .header(DELETE, DELETE_TEXT)
     .used_by(ALL),
     check(
+        "pending/many_executions",
+        "Each of 24 executions of one program that the host launches before the data of an argument is there has its outputs.",
+        many,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=712 call 20 zeroed_output 0",
+    )
+    .host("JAX, a training loop", "Launches steps without waiting for their results.")
+    .used_by(ALL),
+    check(
         "pending/views",
         "The callback of a view that the host deleted or destroyed comes after an execution that waits has read the view, and not before.",
         |context| each(context, &[Kind::View], given_up),
@@ -203,6 +211,34 @@ fn completes(event: &Event, what: &str) -> Verdict {
             Err(Finding::Wrong(format!("{what} is not complete {PATIENCE:?} after the data was provided")))
         }
     }
+}
+
+/// The number of executions that wait at the same time. XLA's CPU client lets 32 wait for each device, and then waits itself.
+const MANY: usize = 24;
+
+fn many(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let pending = Pending::new(&client)?;
+    let program = compile_add(&client)?;
+    let mut outputs = Vec::new();
+    for count in 0..MANY {
+        let other = upload_four(&client, &[count as f32; 4])?;
+        outputs.push(launch_sum(&program, [&pending.array, &other], 712)?);
+    }
+    let _array = pending.provide(&client, &LATER)?;
+    for (count, output) in outputs.iter().enumerate() {
+        completes(
+            &output.ready()?,
+            &format!("the output of execution {count} of {MANY} that waited for one argument"),
+        )?;
+        let (got, expected) = (numbers(output)?, LATER.map(|value| value + count as f32));
+        ensure!(
+            got == expected,
+            "the output of execution {count} of {MANY} that waited for one argument is {got:?}; expected {expected:?}. The plugin \
+             probably drops or mixes up executions if many wait"
+        );
+    }
+    Ok(())
 }
 
 fn given_up(client: &Client, kind: Kind, end: End) -> Verdict {
