@@ -557,13 +557,20 @@ fn sum(client: &Client) -> Result<Vec<f32>, Finding> {
 
 const SUM: [f32; 4] = [2.0; 4];
 
-/// Checks that arrays can be uploaded and programs run, which was possible before.
+/// Checks that arrays can be uploaded, and that programs run if the plugin can run them.
 fn usable(client: &Client) -> Verdict {
+    let unusable = |error: String| {
+        Finding::Wrong(format!(
+            "after a request for too much memory failed, the client cannot be used: {error}"
+        ))
+    };
+    let array = upload_four(client, &SUM).and_then(|array| numbers(&array));
+    let array = array.map_err(|error| unusable(error.to_string()))?;
+    equal("an array after memory was exhausted", array, SUM.to_vec())?;
     match sum(client) {
         Ok(sum) => equal("the sum after memory was exhausted", sum, SUM.to_vec()),
-        Err(Finding::Unsupported(error) | Finding::Wrong(error)) => Err(Finding::Wrong(format!(
-            "after a request for too much memory failed, the client cannot be used: {error}"
-        ))),
+        Err(Finding::Unsupported(_)) => Ok(()),
+        Err(Finding::Wrong(error)) => Err(unusable(error)),
         Err(finding) => Err(finding),
     }
 }
