@@ -74,8 +74,8 @@ fn failure_key(generation: u64) -> String {
     format!("pjrt-plugin/failure/{generation}")
 }
 
-/// Tells the other processes that this one cannot create its client. Those that wait in an exchange fail with the error. An error of
-/// the store, such as that of a process that tells this second, has no consequence.
+/// Tells the other processes that this one cannot create its client. Those that wait in an exchange fail with the error. An error
+/// of the store, such as that of a process that tells this second, has no consequence.
 pub(crate) fn report_failure(store: &dyn KeyValueBackend, index: i64, generation: u64, error: &Error) {
     let text = format!("process {index} cannot create its client: {error}");
     let _ = store.put(&failure_key(generation), text.as_bytes());
@@ -190,11 +190,11 @@ impl Processes {
         self.collect(name, |from| format!("{name}/{from}/{}", self.index), &values[self.index])
     }
 
-    /// Sends a message to a process, which receives it with [`receive`](Self::receive) and the same name. No exchange and no other
-    /// message of this process to that one has the name. The call does not wait for the receiver.
+    /// Sends a message to a process, which receives it with [`receive`](Self::receive) and the same name. No exchange and no
+    /// other message of this process to that one has the name. The call does not wait for the receiver.
     ///
-    /// The store keeps every message until the job ends, in one process for all. Messages are therefore for what is small or rare:
-    /// addresses, tests, and the arrays of examples. A plugin for real devices uses their own network, or a library for it.
+    /// The store keeps every message until the job ends, in one process for all. Messages are therefore for what is small or
+    /// rare: addresses, tests, and the arrays of examples. A plugin for real devices uses their own network, or a library for it.
     ///
     /// # Errors
     ///
@@ -209,12 +209,14 @@ impl Processes {
         Ok(())
     }
 
-    /// Receives a message of a process, which sends it with [`send`](Self::send) and the same name. Each message is received once.
+    /// Receives a message of a process, which sends it with [`send`](Self::send) and the same name. Each message is received
+    /// once.
     ///
     /// # Errors
     ///
-    /// Returns INVALID_ARGUMENT if there is no such process, DEADLINE_EXCEEDED with its index if the message does not come in time
-    /// ([`with_timeout`](Self::with_timeout)), or any other error of the store, for example because the host's service has ended.
+    /// Returns INVALID_ARGUMENT if there is no such process, DEADLINE_EXCEEDED with its index if the message does not come in
+    /// time ([`with_timeout`](Self::with_timeout)), or any other error of the store, for example because the host's service has
+    /// ended.
     pub fn receive(&self, from: usize, name: &str) -> Result<Vec<u8>> {
         let key = self.message(name, from, self.index)?;
         let get = |key: &str| self.get(key, self.timeout).map_err(|error| self.late(name, from, error));

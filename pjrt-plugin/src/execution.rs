@@ -395,8 +395,8 @@ impl<B: Send + Sync + 'static> Execution<B> {
         self.when(|held| [held.allocated.clone(), held.ready.clone()], run, |_| ());
     }
 
-    /// Runs a closure when the data of all inputs is ready, or another one with the error of an input. The execution has failed with
-    /// the error then. This is for executions on which others depend, such as those of other processes.
+    /// Runs a closure when the data of all inputs is ready, or another one with the error of an input. The execution has failed
+    /// with the error then. This is for executions on which others depend, such as those of other processes.
     pub fn when_ready_or(
         self,
         run: impl FnOnce(ReadyExecution<B>) + Send + 'static,
@@ -406,8 +406,8 @@ impl<B: Send + Sync + 'static> Execution<B> {
     }
 
     /// Runs a closure when all inputs have storage, even if their data is not ready: for devices that order their work
-    /// themselves. [`ReadyExecution::ready_events`] returns the events of the data. It does not run while an input needs an action
-    /// of the host, so a command may wait for these events.
+    /// themselves. [`ReadyExecution::ready_events`] returns the events of the data. It does not run while an input needs an
+    /// action of the host, so a command may wait for these events.
     pub fn when_allocated(self, run: impl FnOnce(ReadyExecution<B>) + Send + 'static) {
         self.when(|held| [held.allocated.clone(), held.host.clone()], run, |_| ());
     }

@@ -168,13 +168,13 @@ impl Library {
         Ok(Arc::new(Self { functions, _library: ManuallyDrop::new(library) }))
     }
 
-    /// Calls a function when the host ends, with the error that ends it, or an empty text. A host that ends may keep its connections
-    /// for minutes: JAX waits at its end for the other processes. The function is called only if the host calls
+    /// Calls a function when the host ends, with the error that ends it, or an empty text. A host that ends may keep its
+    /// connections for minutes: JAX waits at its end for the other processes. The function is called only if the host calls
     /// `refcpu_gloo_host_ends`, as the Python package of refcpu does.
     pub fn when_host_ends(&self, run: impl FnOnce(&str) + Send + 'static) {
         AT_HOST_END.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(run));
-        // SAFETY: the function accepts the strings with which the library calls it, and exists as long as the process: the library
-        // that contains this code is a plugin, which hosts do not unload.
+        // SAFETY: the function accepts the strings with which the library calls it, and exists as long as the process: the
+        // library that contains this code is a plugin, which hosts do not unload.
         unsafe { (self.functions.set_at_host_end)(host_ends) };
     }
 
@@ -396,8 +396,8 @@ impl Drop for Posted {
     }
 }
 
-/// Transfers that have been started. They are freed before [`Connections::with_transfers`] returns, or with their [`Posted`]; after
-/// that, the methods do nothing.
+/// Transfers that have been started. They are freed before [`Connections::with_transfers`] returns, or with their [`Posted`];
+/// after that, the methods do nothing.
 pub(crate) struct Started {
     library: Arc<Library>,
     /// The transfers; null after they have been freed.
@@ -445,8 +445,8 @@ impl Drop for FreeOnDrop {
     fn drop(&mut self) {
         let raw = std::mem::replace(&mut *self.0.lock(), ptr::null_mut());
         // SAFETY: the transfers are freed once. No call uses them: `abort` holds the lock, and `wait` is called only through a
-        // `Waiter`, none of which is left when `with_transfers` drops this, and through a `Posted`, which does not wait when it is
-        // dropped.
+        // `Waiter`, none of which is left when `with_transfers` drops this, and through a `Posted`, which does not wait when it
+        // is dropped.
         unsafe { (self.0.library.functions.free)(raw) };
     }
 }

@@ -190,8 +190,8 @@ impl Mesh {
     }
 
     /// Exchanges messages with other processes, calls a function when they have arrived, and executes transfers. If the function
-    /// returns an error, nothing is sent for the transfers. The processes on the other side must not send anything either, as they
-    /// do not if the function makes the same decision on all of them.
+    /// returns an error, nothing is sent for the transfers. The processes on the other side must not send anything either, as
+    /// they do not if the function makes the same decision on all of them.
     ///
     /// Messages arrive sooner than transfers, because every process is ready to receive the next ones of every other process.
     ///
@@ -201,8 +201,8 @@ impl Mesh {
     ///
     /// # Panics
     ///
-    /// Panics if a message or a transfer is with this process itself or with one that does not exist, or if the number of a message
-    /// is used again.
+    /// Panics if a message or a transfer is with this process itself or with one that does not exist, or if the number of a
+    /// message is used again.
     pub fn exchange(
         &self,
         messages: &mut [Message],
@@ -212,8 +212,8 @@ impl Mesh {
         let is_send = |transfer: &Transfer<'_>| matches!(transfer.bytes, Bytes::Send(_));
         transfers.sort_by_key(is_send);
         let (receives, sends) = transfers.split_at_mut(transfers.partition_point(|it| !is_send(it)));
-        // The receives are started before the messages, so that the other processes can send at once. A receive can be abandoned as
-        // long as the other process does not send: Gloo cannot skip bytes that have no memory to go to.
+        // The receives are started before the messages, so that the other processes can send at once. A receive can be abandoned
+        // as long as the other process does not send: Gloo cannot skip bytes that have no memory to go to.
         self.shared.transfer(receives, || {
             self.shared.exchange(messages)?;
             check(messages).map_err(Error::Refused)?;

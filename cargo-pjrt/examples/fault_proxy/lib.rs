@@ -11,11 +11,13 @@
 //! A fault consists of a function; the conditions under which it occurs (`when FIELD=NUMBER...`, `call N`, `inside_callback`,
 //! `at_once` for a call while another thread is in the same function, `after FUNCTION` for an earlier call with the same
 //! object, `since FUNCTION` for a call since the newest client was created, `without FUNCTION` for no such call, `failed
-//! FUNCTION` for a call that failed since then, `least FIELD NUMBER`, `rank_from NUMBER` for an array of many dimensions, `on_another_device` for a call about a device other than the first, `in_another_memory` for an array that is not in
-//! the default memory of its device, `another_thread` for a call from another thread than the one that created the newest client); and an action. A field can be a field of a struct that is pointed to
-//! (`program>format_size`) or an element of an array of 64-bit numbers (`dims.0`). `fault.rs`, `special.rs`, `executions.rs`,
-//! `returned.rs`, `memory.rs`, `lent.rs`, `linked.rs`, `combined.rs`, `bits.rs`, `values.rs`, `recalled.rs`, `threads.rs` and `rewrites.rs` define the
-//! actions, and `table.rs` those of `GetPjrtApi`.
+//! FUNCTION` for a call that failed since then, `least FIELD NUMBER`, `rank_from NUMBER` for an array of many dimensions,
+//! `on_another_device` for a call about a device other than the first, `in_another_memory` for an array that is not in the
+//! default memory of its device, `another_thread` for a call from another thread than the one that created the newest client);
+//! and an action. A field can be a field of a struct that is pointed to (`program>format_size`) or an element of an array of
+//! 64-bit numbers (`dims.0`). `fault.rs`, `special.rs`, `executions.rs`, `returned.rs`, `memory.rs`, `lent.rs`, `linked.rs`,
+//! `combined.rs`, `bits.rs`, `values.rs`, `recalled.rs`, `threads.rs` and `rewrites.rs` define the actions, and `table.rs` those
+//! of `GetPjrtApi`.
 
 #![allow(missing_docs, reason = "no crate depends on this library")]
 

@@ -55,8 +55,8 @@ fn is_real_bitcast(body: &Body, op: &Operation) -> bool {
     !of_complex(body.ty(op.operands[0]).as_tensor()) && !of_complex(body.ty(op.result()).as_tensor())
 }
 
-/// `iree_linalg_ext.scatter` needs indices of whole slices of the leading dimensions. The compiler moves one indexed dimension to the
-/// front, but not several, and it ends the process if there are batching dimensions.
+/// `iree_linalg_ext.scatter` needs indices of whole slices of the leading dimensions. The compiler moves one indexed dimension to
+/// the front, but not several, and it ends the process if there are batching dimensions.
 fn indexes_leading_dimensions(_: &Body, op: &Operation) -> bool {
     let Op::Scatter(scatter) = &op.kind else { return false };
     let numbers = &scatter.scatter_dimension_numbers;

@@ -43,8 +43,8 @@ pub struct RefcpuClient {
     process: usize,
     /// The connections to the other processes of the computation, if there are any.
     cluster: Option<Arc<Cluster>>,
-    /// The executor of programs that communicate with other processes. They run in the order of their launches, which is the same on
-    /// all processes.
+    /// The executor of programs that communicate with other processes. They run in the order of their launches, which is the same
+    /// on all processes.
     network_executor: Executor,
     /// The host's callbacks for fatal errors.
     pub(crate) prefatal_callbacks: PrefatalCallbacks,

@@ -218,8 +218,8 @@ impl Spanning {
     }
 }
 
-/// Returns a hash of a program that is the same on all processes. It leaves out locations, and the numbers in operations that call the
-/// host, which may be addresses or numbers of callbacks. Both may differ between processes that run the same program.
+/// Returns a hash of a program that is the same on all processes. It leaves out locations, and the numbers in operations that
+/// call the host, which may be addresses or numbers of callbacks. Both may differ between processes that run the same program.
 pub(crate) fn fingerprint(module: &Module) -> u64 {
     let calls_host = |line: &str| {
         ["custom_call\"", "send\"", "recv\""].iter().any(|op| line.contains(&format!("\"stablehlo.{op}")))
@@ -230,8 +230,8 @@ pub(crate) fn fingerprint(module: &Module) -> u64 {
     })
 }
 
-/// Returns a hash of the parts of a plan that must be equal on all processes: its arrays, and its collectives. The rest may differ,
-/// for example in machine code.
+/// Returns a hash of the parts of a plan that must be equal on all processes: its arrays, and its collectives. The rest may
+/// differ, for example in machine code.
 fn hash_of_plan(plan: &Plan) -> u64 {
     let mut text = format!("{} {}", plan.num_replicas, plan.num_partitions);
     let shapes = plan.parameters.iter().map(|parameter| &parameter.shape);
@@ -249,8 +249,8 @@ fn hash_of_plan(plan: &Plan) -> u64 {
 /// A launch of a program that communicates between processes: the transport of its run. If it is dropped before
 /// [`finish`](Self::finish), the launches on the other processes fail.
 ///
-/// The processes begin a launch with an exchange of messages. A message contains the header of the program and the beginning of the
-/// data, or the error of a launch that has failed before. The launch then fails on all processes, and later ones can succeed.
+/// The processes begin a launch with an exchange of messages. A message contains the header of the program and the beginning of
+/// the data, or the error of a launch that has failed before. The launch then fails on all processes, and later ones can succeed.
 /// After the exchange, a process that fails cannot tell at which of their transfers the others are, so the connections break.
 pub(crate) struct Launch {
     cluster: Arc<Cluster>,
@@ -260,7 +260,8 @@ pub(crate) struct Launch {
     tag: u64,
     /// `true` after the headers of the other processes have been compared with this one.
     is_checked: AtomicBool,
-    /// The kind of the error if a header differs or contains an error. All processes know it then, and later launches can succeed.
+    /// The kind of the error if a header differs or contains an error. All processes know it then, and later launches can
+    /// succeed.
     refused: OnceLock<RunErrorKind>,
     is_finished: bool,
 }
@@ -304,8 +305,8 @@ impl Launch {
         ));
     }
 
-    /// Executes the first transfers of the launch. The messages with which it begins contain the headers and, if there is room, what
-    /// is sent between the two processes.
+    /// Executes the first transfers of the launch. The messages with which it begins contain the headers and, if there is room,
+    /// what is sent between the two processes.
     fn transfer_first(&self, transfers: Vec<refcpu_gloo::Transfer<'_>>) -> Result<(), refcpu_gloo::Error> {
         let mut rest = Vec::new();
         let mut short: Vec<Short<'_>> = (0..self.peers.len()).map(|_| Short::default()).collect();
@@ -403,8 +404,8 @@ fn sizes(peer: usize, transfers: &[refcpu_gloo::Transfer<'_>]) -> (usize, usize)
     })
 }
 
-/// The transfers with a process that are part of the messages with which a launch begins, with their tags. Both processes put them
-/// in the order of the tags.
+/// The transfers with a process that are part of the messages with which a launch begins, with their tags. Both processes put
+/// them in the order of the tags.
 #[derive(Default)]
 struct Short<'a> {
     sent: Vec<(u64, &'a [u8])>,

@@ -119,8 +119,8 @@ impl RefcpuExecutable {
 }
 
 impl RefcpuExecutable {
-    /// Returns the cost of the program of one device. A program that runs on whole arrays is partitioned for it, so that hosts see
-    /// the same cost as if it ran in parts.
+    /// Returns the cost of the program of one device. A program that runs on whole arrays is partitioned for it, so that hosts
+    /// see the same cost as if it ran in parts.
     fn cost(&self) -> Stats {
         *self.cost.get_or_init(|| {
             let stats = self.compiled.plan.stats();
@@ -148,7 +148,8 @@ impl RefcpuExecutable {
     }
 }
 
-/// Returns whether the devices of a program belong to several processes, so that each process must run the parts of its own devices.
+/// Returns whether the devices of a program belong to several processes, so that each process must run the parts of its own
+/// devices.
 fn spans_processes(options: &pjrt_plugin::CompileOptions, topology: &Topology) -> bool {
     let devices = topology.devices();
     let of_id = |id: &i32| devices.iter().find(|device| device.id() == *id);

@@ -108,8 +108,8 @@ impl Loaded {
         Some(rendezvous.join(&self.executable.compiled.plan, lane, self.assignment.devices()))
     }
 
-    /// Checks that the outputs and the temporary memory of the program are within the limit of each device. A launch that can never
-    /// succeed then fails immediately, and not when the host waits for its results.
+    /// Checks that the outputs and the temporary memory of the program are within the limit of each device. A launch that can
+    /// never succeed then fails immediately, and not when the host waits for its results.
     ///
     /// # Errors
     /// Returns RESOURCE_EXHAUSTED if they are not.

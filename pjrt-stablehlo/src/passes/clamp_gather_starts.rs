@@ -6,8 +6,8 @@ use crate::ir::{ElementKind, ElementType, Module, Op, Operation, ops};
 
 /// Inserts `stablehlo.clamp` so that no `stablehlo.gather` reads a slice that is not entirely within its operand.
 ///
-/// StableHLO moves such a slice to the nearest one within the operand, and hosts rely on it. Many compilers lower `gather` to loads
-/// without a check, which read other memory. Starts that are constants within bounds are not changed.
+/// StableHLO moves such a slice to the nearest one within the operand, and hosts rely on it. Many compilers lower `gather` to
+/// loads without a check, which read other memory. Starts that are constants within bounds are not changed.
 ///
 /// ```
 /// use pjrt_stablehlo::passes::clamp_gather_starts;
@@ -24,7 +24,8 @@ use crate::ir::{ElementKind, ElementType, Module, Op, Operation, ops};
 /// ```
 ///
 /// # Errors
-/// Returns the errors of [`verify`](crate::verify), which the result satisfies, or an error if the sizes of a `gather` are dynamic.
+/// Returns the errors of [`verify`](crate::verify), which the result satisfies, or an error if the sizes of a `gather` are
+/// dynamic.
 pub fn clamp_gather_starts(module: &Module) -> Result<Module, Error> {
     crate::verify(module)?;
     let clamped = rewrite(module, &ClampGatherStarts, |_| true, &mut Origins::default())?;

@@ -78,8 +78,8 @@ struct Group {
     len: usize,
 }
 
-/// A program that communicates: its operation with the type of its result, and the number of elements of the result and their values on
-/// each replica.
+/// A program that communicates: its operation with the type of its result, and the number of elements of the result and their
+/// values on each replica.
 struct Collective {
     name: &'static str,
     text: fn(Group) -> String,

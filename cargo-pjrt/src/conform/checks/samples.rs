@@ -12,7 +12,8 @@ pub(super) struct Shaped {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The shapes: each rank up to 5 and one of 9, with dimensions of 0 and of 1. They differ from those of the arrays of other checks.
+/// The shapes: each rank up to 5 and one of 9, with dimensions of 0 and of 1. They differ from those of the arrays of other
+/// checks.
 const SHAPES: &[&[i64]] = &[
     &[],
     &[1],
@@ -128,7 +129,8 @@ const OF_OTHER_DEVICES: [ElementType; 4] =
     [ElementType::PRED, ElementType::S32, ElementType::F32, ElementType(15)];
 
 /// Runs a check with the uploaded array of each type and shape that the plugin supports, on the first device, and of
-/// a few types on the others. A check that [runs again](is_brief) uses only the few types on the first device. If all of them lack the feature, the check is unsupported.
+/// a few types on the others. A check that [runs again](is_brief) uses only the few types on the first device. If all of them
+/// lack the feature, the check is unsupported.
 pub(super) fn for_each_sample(
     context: &Context,
     client: &Client,

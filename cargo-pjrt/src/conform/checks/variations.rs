@@ -1,5 +1,5 @@
-//! Runs the checks of other areas again: with the last device in place of the first one, with arrays in another memory, while another
-//! client exists, with a client that was used before, or from another thread than the one that created the client.
+//! Runs the checks of other areas again: with the last device in place of the first one, with arrays in another memory, while
+//! another client exists, with a client that was used before, or from another thread than the one that created the client.
 
 use std::sync::LazyLock;
 
@@ -187,8 +187,8 @@ const OF_USED_CLIENTS: &[(&str, &str)] = &[
     ("error", "PJRT_Client_CreateErrorBuffer failed PJRT_Client_Compile fail INTERNAL"),
 ];
 
-/// The checks that do not run again, because they do not depend on the choice of a device, or depend on the defaults of the plugin,
-/// or take long: they wait for calls that must not come, or use large arrays.
+/// The checks that do not run again, because they do not depend on the choice of a device, or depend on the defaults of the
+/// plugin, or take long: they wait for calls that must not come, or use large arrays.
 const EXCLUDED: &[&str] = &[
     "upload/type_*",
     "view/writes_are_seen_*",
@@ -203,8 +203,8 @@ const EXCLUDED: &[&str] = &[
     "upload/megabytes",
 ];
 
-/// A variation: the area of its checks, the areas of the checks that run again, with a fault each, and the rule about one of these
-/// areas, in which `{}` stands for its name.
+/// A variation: the area of its checks, the areas of the checks that run again, with a fault each, and the rule about one of
+/// these areas, in which `{}` stands for its name.
 struct Variation {
     name: &'static str,
     areas: &'static [(&'static str, &'static str)],

@@ -25,7 +25,8 @@ const AGAIN: usize = 1_048_588;
 /// `true` while checks run again, with fewer arrays.
 static IS_BRIEF: AtomicBool = AtomicBool::new(false);
 
-/// Performs work in which checks of many arrays use fewer of them, because they ran with all before. This concerns the whole process.
+/// Performs work in which checks of many arrays use fewer of them, because they ran with all before. This concerns the whole
+/// process.
 pub(crate) fn briefly<T>(work: impl FnOnce() -> T) -> T {
     struct Reset;
     impl Drop for Reset {

@@ -102,8 +102,8 @@ fn quotes(message: &str, other: &str) -> bool {
     error.contains(": ") && message.contains("probably") && message != other && message.contains(error)
 }
 
-/// Returns `true` if the message consists of an error of the plugin, such as `PJRT_X: INTERNAL: failed`, and does not say what the
-/// plugin did wrong.
+/// Returns `true` if the message consists of an error of the plugin, such as `PJRT_X: INTERNAL: failed`, and does not say what
+/// the plugin did wrong.
 pub(super) fn is_only_an_error(message: &str) -> bool {
     let is_name = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let is_code = |text: &str| text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');

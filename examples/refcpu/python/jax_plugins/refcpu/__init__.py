@@ -50,7 +50,6 @@ class Refcpu(JaxPlugin):
         linalg.register(platform)
 
 
-
 def _ends(error: str) -> None:
     """Tells the other processes that this one ends."""
     library = pathlib.Path(jax_internals.library_in_environment(NAME) or _plugin.library).with_name(GLOO_LIBRARY)
