@@ -1,6 +1,7 @@
 //! `cargo pjrt`: inspects, tests and runs PJRT plugins.
 
 use std::ffi::OsString;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -121,9 +122,13 @@ struct Conform {
     /// Time limit of each check, in seconds
     #[arg(long, default_value = "60", value_name = "SECONDS", value_parser = child::seconds())]
     timeout: Duration,
-    /// Run all checks in one process, and start another only if it ends
+    /// Run many checks in each process, and start another only if it ends
     #[arg(long)]
     shared: bool,
+    /// Number of processes that run checks at once; by default, one for each core, and at most 4, if the devices are the host's
+    /// processor, and otherwise 1
+    #[arg(long, value_name = "COUNT")]
+    jobs: Option<NonZero<usize>>,
     /// Seed of the first random sequence of calls, for the checks under random/
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -279,6 +284,7 @@ fn conform_plugin(options: &Conform) -> Result<u8, String> {
         only: options.checks.clone(),
         timeout: options.timeout,
         isolation: if options.shared { conform::Isolation::Shared } else { conform::Isolation::Each },
+        jobs: options.jobs,
         sequences: conform::Sequences { seed: options.seed, rounds: options.rounds },
         lists_advice: options.advice,
     };

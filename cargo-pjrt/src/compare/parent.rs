@@ -89,6 +89,7 @@ fn check(plugin: &Named<'_>, options: &Options, program: &Path) -> Result<Vec<Ro
         only: Vec::new(),
         timeout: options.timeout,
         isolation: if options.shared { Isolation::Shared } else { Isolation::Each },
+        jobs: None,
         sequences: conform::Sequences::default(),
         lists_advice: true,
     };

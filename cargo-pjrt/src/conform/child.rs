@@ -14,7 +14,8 @@ use super::process::TRIES;
 use crate::process::child::mark;
 use pjrt_testing::host::{Error, Plugin, limit_waiting, on_first_calls, take_called, take_waits_in_vain};
 
-/// Runs checks in the child process, and reports the outcome of each. The caller then returns from the main function.
+/// Runs checks in the child process, and reports the outcome of each. Without checks, reports whether arrays are in the memory of
+/// the host's processor. The caller then returns from the main function.
 pub fn child(options: &ChildOptions) {
     let ChildOptions { plugin: path, checks: names, no_client, .. } = options;
     let sequences = Sequences { seed: options.seed, rounds: options.rounds };
@@ -30,6 +31,9 @@ pub fn child(options: &ChildOptions) {
     std::panic::set_hook(Box::new(|_| {}));
     // If the process crashes, the parent knows which functions the check called.
     on_first_calls(|name| send(&Message::Called(name.to_owned())));
+    if names.is_empty() {
+        return report_cpu(options, plugin);
+    }
     let checks = checks();
     let mut is_initialized = false;
     for name in names {
@@ -61,6 +65,16 @@ pub fn child(options: &ChildOptions) {
         }
         let lacks_client = status == Status::NotApplicable && context.why_no_client().is_some();
         send(&Message::Finished(Finished { status, message, functions, lacks_client, in_vain }));
+    }
+}
+
+fn report_cpu(options: &ChildOptions, plugin: Plugin) {
+    let is_on_cpu = || -> Result<bool, Error> {
+        plugin.initialize()?;
+        upload_four(&plugin.create_client(&options.options)?, &[1.0; 4])?.is_on_cpu()
+    };
+    if is_on_cpu().unwrap_or(false) {
+        send(&Message::OnCpu);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The options of a run.
 
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,6 +26,9 @@ pub struct Options {
     pub timeout: Duration,
     /// The isolation of the checks from each other.
     pub isolation: Isolation,
+    /// The number of processes that run checks at once. By default, one for each core, and at most 4, if the plugin's arrays are in
+    /// the memory of the host's processor, and otherwise 1.
+    pub jobs: Option<NonZero<usize>>,
     /// The seed and the number of the random sequences of calls.
     pub sequences: Sequences,
     /// `true` if the report as text lists the advice of a whole run, and not only the number.
@@ -63,7 +67,7 @@ pub struct ChildOptions {
 pub enum Isolation {
     /// Each check runs in its own process.
     Each,
-    /// All checks run in one process, which is replaced if it ends. This is faster, but damage that one check
+    /// Each process runs many checks, and is replaced if it ends. This is faster, but damage that one check
     /// does may make later ones fail.
     Shared,
 }

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::harness::{Check, Finished, Message, Status, Step};
+use super::harness::{Finished, Message, Status, Step};
 use super::options::{Isolation, Options};
 use crate::process::child::{Ending, Prints, Received, Worker};
 
@@ -13,19 +14,54 @@ use crate::process::child::{Ending, Prints, Received, Worker};
 /// are skipped.
 pub(super) const TRIES: usize = 3;
 
+/// For each step, the number of consecutive checks in which it took too long.
+#[derive(Default)]
+pub(super) struct Hung(Mutex<HashMap<Step, usize>>);
+
+impl Hung {
+    fn times(&self, step: Step) -> usize {
+        self.lock().get(&step).copied().unwrap_or_default()
+    }
+
+    fn count(&self, step: Step) {
+        *self.lock().entry(step).or_default() += 1;
+    }
+
+    fn reset(&self, step: Step) {
+        self.lock().remove(&step);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Step, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the arguments of a process that runs checks, before their names.
+pub(super) fn arguments(options: &Options, no_client: Option<&str>, waited: usize) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = vec!["conform-child".into(), options.plugin.clone().into()];
+    arguments.extend(options.create_options.iter().map(|option| format!("--option={option}").into()));
+    arguments.extend(no_client.map(|why| format!("--no-client={why}").into()));
+    arguments.push(format!("--waited={waited}").into());
+    arguments.push(format!("--seed={}", options.sequences.seed).into());
+    arguments.extend(options.sequences.rounds.map(|rounds| format!("--rounds={rounds}").into()));
+    arguments
+}
+
 /// A process that runs checks.
 pub(super) struct Process {
     worker: Worker,
     reached: Reached,
     isolation: Isolation,
+    /// The version of the C API that the library reported.
+    pub(super) version: Option<(i32, i32)>,
     /// The number of clients that the process tried to create, and whether the last attempt ended.
     clients: (usize, bool),
     /// The name of the current check.
     check: String,
     /// The plugin's message about an option that it does not know.
     pub(super) unknown_option: Option<String>,
-    /// The step of a random sequence of calls that the current check performs.
-    performed: Option<String>,
+    /// The step that the current check performs, and the steps that this one is a part of, from the outermost to the innermost.
+    performed: Vec<String>,
     /// The functions that the current check called, in the order of their first calls.
     called: Vec<String>,
     /// `true` if the process ended because it could no longer write to its parent.
@@ -52,62 +88,49 @@ pub(super) enum End {
 }
 
 impl Process {
-    pub(super) fn start<'c>(
-        options: &Options,
-        program: &Path,
-        no_client: Option<&str>,
-        waited: usize,
-        failed: impl Iterator<Item = &'c str>,
-        checks: impl Iterator<Item = &'c &'c Check>,
-    ) -> Result<Self, String> {
-        let mut arguments: Vec<OsString> = vec!["conform-child".into(), options.plugin.clone().into()];
-        arguments.extend(options.create_options.iter().map(|option| format!("--option={option}").into()));
-        arguments.extend(no_client.map(|why| format!("--no-client={why}").into()));
-        arguments.push(format!("--waited={waited}").into());
-        arguments.extend(failed.map(|name| format!("--failed={name}").into()));
-        arguments.push(format!("--seed={}", options.sequences.seed).into());
-        arguments.extend(options.sequences.rounds.map(|rounds| format!("--rounds={rounds}").into()));
-        arguments.extend(checks.map(|check| OsString::from(&check.name)));
-        let worker = Worker::start(program, &arguments, Prints::Kept);
+    /// Starts a process with [`arguments`], to which the names of the checks are added.
+    pub(super) fn start(options: &Options, program: &Path, arguments: &[OsString]) -> Result<Self, String> {
+        let worker = Worker::start(program, arguments, Prints::Kept);
         let worker = worker.map_err(|error| format!("cannot start {}: {error}", program.display()))?;
         Ok(Self {
             worker,
             reached: Reached::Loading,
             isolation: options.isolation,
+            version: None,
             clients: (0, true),
             check: String::new(),
             unknown_option: None,
-            performed: None,
+            performed: Vec::new(),
             called: Vec::new(),
             is_lost: false,
         })
     }
 
     /// Receives messages until a check ends. Returns an error if no process has loaded the plugin yet, and
-    /// this one fails to.
+    /// this one fails to. `is_known` is `true` if another process has loaded it.
     pub(super) fn receive(
         &mut self,
         timeout: Duration,
-        version: &mut Option<(i32, i32)>,
-        hung: &mut HashMap<Step, usize>,
+        is_known: bool,
+        hung: &Hung,
     ) -> Result<(Reached, End), String> {
-        let end = Instant::now() + timeout;
+        let mut end = Instant::now() + timeout;
         let (mut within, mut risk) = (None, None);
         let (status, message) = loop {
             match self.worker.receive(end.saturating_duration_since(Instant::now())) {
                 Received::Line(line) => match serde_json::from_str(&line) {
                     Ok(Message::Loaded(reported)) => {
-                        *version = Some(reported);
+                        self.version = Some(reported);
                         self.reached = Reached::Loaded;
                     }
                     Ok(Message::Initializing) => self.reached = Reached::Initializing,
                     Ok(Message::Started(name)) => {
                         (self.reached, self.check) = (Reached::Checking, name);
                         self.called.clear();
-                        self.performed = None;
+                        self.performed.clear();
                     }
                     Ok(Message::Called(function)) => self.called.push(function),
-                    Ok(Message::Entered(step)) if hung.get(&step).is_some_and(|times| *times >= TRIES) => {
+                    Ok(Message::Entered(step)) if hung.times(step) >= TRIES => {
                         return Ok((self.reached, End::Skipped(step)));
                     }
                     Ok(Message::Entered(step)) => {
@@ -119,18 +142,23 @@ impl Process {
                     Ok(Message::Left(step)) => {
                         self.clients.1 |= step == Step::Client;
                         within = None;
-                        hung.remove(&step);
+                        hung.reset(step);
                     }
                     Ok(Message::Risk(why)) => risk = why,
-                    Ok(Message::Performing(step)) => self.performed = step,
+                    // A step is progress.
+                    Ok(Message::Performing(Some(step))) => {
+                        self.performed.push(step);
+                        end = Instant::now() + timeout;
+                    }
+                    Ok(Message::Performing(None)) => drop(self.performed.pop()),
                     Ok(Message::UnknownOption(message)) => self.unknown_option = Some(message),
+                    Ok(Message::OnCpu) | Err(_) => {}
                     Ok(Message::Finished(finished)) => return Ok((self.reached, End::Finished(finished))),
                     Ok(Message::Unusable(why) | Message::Uninitialized(why)) => break (Status::Wrong, why),
-                    Err(_) => {}
                 },
                 Received::TimedOut => {
                     if let Some(step) = within {
-                        *hung.entry(step).or_default() += 1;
+                        hung.count(step);
                     }
                     break (Status::TimedOut, self.hang(timeout, within));
                 }
@@ -141,7 +169,7 @@ impl Process {
                 }
             }
         };
-        if version.is_none() {
+        if self.version.is_none() && !is_known {
             return Err(self.why_not_loaded(status, &message));
         }
         Ok((self.reached, End::Broken(status, message)))
@@ -182,8 +210,11 @@ impl Process {
     fn last_call(&self) -> String {
         let describe =
             |function: &String| format!("; the last function that the check began to use is {function}");
-        let step = self.performed.as_ref().map(|step| format!("; the check performed: {step}"));
-        self.called.last().map(describe).unwrap_or_default() + &step.unwrap_or_default()
+        let performed = match self.performed.is_empty() {
+            true => String::new(),
+            false => format!("; the check performed: {}", self.performed.join(": ")),
+        };
+        self.called.last().map(describe).unwrap_or_default() + &performed
     }
 
     /// Returns `true` if an attempt to create a client returned, with or without an error.
@@ -194,6 +225,17 @@ impl Process {
     /// Returns `true` if the process ended or hung while it created its first client.
     pub(super) fn is_without_client(&self) -> bool {
         self.clients == (1, false) && !self.is_lost
+    }
+
+    /// Returns `true` if a process without checks reports that arrays are in the memory of the host's processor.
+    pub(super) fn is_on_cpu(&mut self, timeout: Duration) -> bool {
+        let end = Instant::now() + timeout;
+        while let Received::Line(line) = self.worker.receive(end.saturating_duration_since(Instant::now())) {
+            if matches!(serde_json::from_str(&line), Ok(Message::OnCpu)) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Waits for the child to end by itself after the last check, and returns the outcome.

@@ -1,13 +1,18 @@
 //! Runs checks in child processes, and collects their outcomes.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use super::harness::{CLIENT, Check, Finished, INITIALIZES, PROCESS_ENDS, Status, Step};
+use super::harness::{CLIENT, Check, Finished, INITIALIZES, PROCESS_ENDS, Status};
 use super::list::{checks, select};
 use super::options::{Isolation, Options};
-use super::process::{End, Process, Reached, TRIES};
+use super::process::{End, Hung, Process, Reached, TRIES, arguments};
 use super::report::{Report, Row, cause};
 use crate::process::progress::Progress;
 use crate::requirements::Profile;
@@ -24,27 +29,21 @@ use crate::requirements::Profile;
 pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
     let selected = select(options.filter.as_deref(), &options.only)?;
     let all = checks();
-    let mut run = Run::new(options, &all, &selected);
-    let mut progress = Progress::new(selected.len(), "checks");
-    while !run.waiting.is_empty() {
-        let batch = run.batch();
-        let mut process = Process::start(
-            options,
-            program,
-            run.no_client.as_deref(),
-            run.waited,
-            run.failed(),
-            run.waiting.iter().take(batch),
-        )?;
-        for _ in 0..batch {
-            let Some(check) = run.waiting.pop_front() else { break };
-            progress.show(run.rows.len(), &check.name);
-            if !run.finish(check, &mut process)? {
-                break;
-            }
-        }
+    let jobs = options.jobs.unwrap_or_else(|| default_jobs(options, selected.len(), program));
+    let run = Mutex::new(Run::new(options, &all, &selected));
+    let hung = Hung::default();
+    while lock(&run).start_round() {
+        thread::scope(|scope| {
+            let workers: Vec<_> =
+                (0..jobs.get()).map(|_| scope.spawn(|| work(&run, &hung, jobs, program))).collect();
+            workers
+                .into_iter()
+                .try_for_each(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        })?;
     }
-    progress.end();
+    let mut run = run.into_inner().unwrap_or_else(PoisonError::into_inner);
+    run.progress.end();
+    run.rows.sort_by_key(|row| all.iter().position(|check| check.name == row.name));
     cause::group(&mut run.rows, &all);
     Ok(Report {
         plugin: options.plugin.clone(),
@@ -56,18 +55,92 @@ pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
         rows: run.rows,
     })
 }
+/// Runs checks until none is left. `hung` counts the steps that took too long.
+fn work(run: &Mutex<Run<'_>>, hung: &Hung, jobs: NonZero<usize>, program: &Path) -> Result<(), String> {
+    let options = lock(run).options;
+    loop {
+        let (mut batch, arguments) = {
+            let mut run = lock(run);
+            let batch = run.take_batch(jobs);
+            let arguments = run.arguments(&batch);
+            (batch, arguments)
+        };
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let process = Process::start(options, program, &arguments);
+        let outcome = run_batch(run, hung, &mut batch, process);
+        let mut run = lock(run);
+        // The process ended before it came to these.
+        batch.into_iter().rev().for_each(|check| run.waiting.push_front(check));
+        if outcome.is_err() {
+            run.waiting.clear();
+        }
+        outcome?;
+    }
+}
+
+/// Runs checks in a process until it ends, and removes those that it ran.
+fn run_batch<'c>(
+    run: &Mutex<Run<'c>>,
+    hung: &Hung,
+    batch: &mut VecDeque<&'c Check>,
+    process: Result<Process, String>,
+) -> Result<(), String> {
+    let mut process = process?;
+    while let Some(check) = batch.pop_front() {
+        let (timeout, is_known) = {
+            let mut run = lock(run);
+            run.show_progress(check);
+            (run.timeout(), run.version.is_some())
+        };
+        let started = Instant::now();
+        let received = process.receive(timeout, is_known, hung);
+        let mut run = lock(run);
+        let (reached, end) =
+            received.map_err(|error| format!("{}: {error}", run.options.plugin.display()))?;
+        if !run.finish(check, &mut process, (reached, end), started) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn lock<'l, 'c>(run: &'l Mutex<Run<'c>>) -> MutexGuard<'l, Run<'c>> {
+    run.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the number of processes that run checks at once, unless the user chooses it. Only one process may be able to use a
+/// device; several can use the host's processor.
+fn default_jobs(options: &Options, checks: usize, program: &Path) -> NonZero<usize> {
+    const MOST: NonZero<usize> = NonZero::new(4).unwrap();
+    // The process that finds it out takes longer than a few checks.
+    const FEW: usize = 32;
+    let is_on_cpu = || {
+        let process = Process::start(options, program, &arguments(options, None, 0));
+        process.is_ok_and(|mut process| process.is_on_cpu(options.timeout.min(PROBE)))
+    };
+    match thread::available_parallelism() {
+        Ok(count) if checks > FEW && is_on_cpu() => count.min(MOST),
+        _ => NonZero::<usize>::MIN,
+    }
+}
+
+/// The maximum time to find out whether the devices are the host's processor.
+const PROBE: Duration = Duration::from_secs(5);
 
 /// The state of a run.
 struct Run<'c> {
     options: &'c Options,
     /// All checks, including those that were not selected.
     all: &'c [Check],
-    /// The checks that have not run yet, in order.
+    /// The checks of this round that have not run yet, in order.
     waiting: VecDeque<&'c Check>,
+    /// The checks of the next round, which run others again, and need to know which of them failed.
+    next_round: VecDeque<&'c Check>,
+    progress: Progress,
     version: Option<(i32, i32)>,
     rows: Vec<Row>,
-    /// For each step, the number of consecutive checks in which it took too long.
-    hung: HashMap<Step, usize>,
     /// `true` if a call that creates a client returned, with or without an error.
     client_made: bool,
     /// The reason why no client can be created, if the first attempt ended the process or hung. Further
@@ -97,10 +170,11 @@ impl<'c> Run<'c> {
         Self {
             options,
             all,
-            waiting: selected.iter().collect(),
+            waiting: selected.iter().filter(|check| !check.runs_again()).collect(),
+            next_round: selected.iter().filter(|check| check.runs_again()).collect(),
+            progress: Progress::new(selected.len(), "checks"),
             version: None,
             rows: Vec::new(),
-            hung: HashMap::new(),
             client_made: false,
             no_client: None,
             unknown_option: None,
@@ -110,23 +184,41 @@ impl<'c> Run<'c> {
         }
     }
 
-    /// Returns the number of checks that the next process runs.
-    fn batch(&self) -> usize {
-        match self.options.isolation {
-            Isolation::Each if self.no_client.is_none() => 1,
-            // The process whose end is checked runs no other check.
-            _ => {
-                let ends = self.waiting.iter().position(|check| check.name == PROCESS_ENDS);
-                ends.map_or(self.waiting.len(), |at| at.max(1))
-            }
+    /// Begins the next round if none is under way. Returns `false` if no check is left.
+    fn start_round(&mut self) -> bool {
+        if self.waiting.is_empty() {
+            self.waiting = std::mem::take(&mut self.next_round);
         }
+        !self.waiting.is_empty()
     }
 
-    /// Returns the names of the checks that failed, for a check that runs others again.
-    fn failed(&self) -> impl Iterator<Item = &str> {
-        let runs_again = self.waiting.iter().take(self.batch()).any(|check| check.runs_again());
-        let failed = self.rows.iter().filter(move |row| runs_again && row.status.is_failure());
-        failed.map(|row| row.name.as_str())
+    /// Removes and returns the checks that the next process runs.
+    fn take_batch(&mut self, jobs: NonZero<usize>) -> VecDeque<&'c Check> {
+        let len = match self.options.isolation {
+            Isolation::Each if self.no_client.is_none() => 1,
+            // Several processes end at about the same time if each takes a part of those that are left.
+            _ if jobs.get() > 1 => self.waiting.len().div_ceil(2 * jobs.get()),
+            _ => self.waiting.len(),
+        };
+        // The process whose end is checked runs no other check.
+        let ends = self.waiting.iter().position(|check| check.name == PROCESS_ENDS);
+        let len = len.min(ends.map_or(len, |at| at.max(1)));
+        self.waiting.drain(..len.min(self.waiting.len())).collect()
+    }
+
+    /// Returns the arguments of a process that runs checks.
+    fn arguments(&self, batch: &VecDeque<&Check>) -> Vec<OsString> {
+        let mut arguments = arguments(self.options, self.no_client.as_deref(), self.waited);
+        if batch.iter().any(|check| check.runs_again()) {
+            let failed = self.rows.iter().filter(|row| row.status.is_failure());
+            arguments.extend(failed.map(|row| format!("--failed={}", row.name).into()));
+        }
+        arguments.extend(batch.iter().map(|check| OsString::from(&check.name)));
+        arguments
+    }
+
+    fn show_progress(&mut self, check: &Check) {
+        self.progress.show(self.rows.len(), &check.name);
     }
 
     /// Returns the time limit of the next check. A plugin that hangs would use the full limit of many checks, so that it is a tenth
@@ -141,19 +233,21 @@ impl<'c> Run<'c> {
         limit.max(LEAST).min(self.options.timeout)
     }
 
-    /// Waits until a check ends, and records its outcome. Returns `false` if the process cannot run more
-    /// checks.
-    fn finish(&mut self, check: &'c Check, process: &mut Process) -> Result<bool, String> {
-        let started = Instant::now();
-        let (reached, end) = process
-            .receive(self.timeout(), &mut self.version, &mut self.hung)
-            .map_err(|error| format!("{}: {error}", self.options.plugin.display()))?;
+    /// Records the outcome of a check. Returns `false` if the process cannot run more checks.
+    fn finish(
+        &mut self,
+        check: &'c Check,
+        process: &mut Process,
+        (reached, end): (Reached, End),
+        started: Instant,
+    ) -> bool {
+        self.version = self.version.or(process.version);
         self.client_made |= process.made_client();
         self.unknown_option = process.unknown_option.take().or(self.unknown_option.take());
         match end {
             End::Finished(finished) => {
                 self.end_finished(check, finished, process, started);
-                return Ok(true);
+                return true;
             }
             End::Skipped(step) => {
                 let why = format!(
@@ -184,7 +278,7 @@ impl<'c> Run<'c> {
                 }
             }
         }
-        Ok(false)
+        false
     }
 
     /// Records the outcome of a check.
@@ -251,17 +345,28 @@ impl<'c> Run<'c> {
         printed: String,
         started: Instant,
     ) {
-        self.no_client = Some(message.clone());
         self.waiting.push_front(check);
+        // Another process may have been the first.
+        if self.no_client.is_some() {
+            return;
+        }
+        self.no_client = Some(message.clone());
         self.waiting.retain(|check| check.name != CLIENT);
         for client in self.all.iter().filter(|check| check.name == CLIENT) {
             self.end(client, status, message.clone(), Vec::new(), printed.clone(), started);
         }
     }
 
+    /// Removes and returns the checks that have not run, of this round and of the next one.
+    fn take_rest(&mut self) -> VecDeque<&'c Check> {
+        let mut rest = std::mem::take(&mut self.waiting);
+        rest.append(&mut self.next_round);
+        rest
+    }
+
     /// Skips the remaining checks for this reason.
     fn skip_rest(&mut self, why: &str) {
-        for check in std::mem::take(&mut self.waiting) {
+        for check in self.take_rest() {
             let why = format!("not run, because {why}");
             self.end(check, Status::NotApplicable, why, Vec::new(), String::new(), Instant::now());
         }
@@ -282,7 +387,7 @@ impl<'c> Run<'c> {
             self.end(initializes, status, message.clone(), Vec::new(), printed.clone(), started);
         }
         self.waiting.push_front(check);
-        for check in std::mem::take(&mut self.waiting) {
+        for check in self.take_rest() {
             if check.is_of_the_table {
                 self.waiting.push_back(check);
             } else if check.name != INITIALIZES {

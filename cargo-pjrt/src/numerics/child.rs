@@ -34,22 +34,21 @@ pub fn child(options: &ChildOptions) {
     }
 }
 
-/// Runs the programs of one operation with ordinary numbers of some element types. Returns the number of those that the plugin
+/// Runs the programs of one operation with ordinary numbers of an element type. Returns the number of those that the plugin
 /// compiles, and a description of each that fails, or whose results are far from the expected ones.
 ///
 /// # Errors
 /// Returns an error if the programs of this tool are damaged.
-pub(crate) fn wrong_results(client: &Client, elements: &[&str]) -> Result<(usize, Vec<String>), String> {
+pub(crate) fn wrong_results(client: &Client, element: &str) -> Result<(usize, Vec<String>), String> {
     let suite = Suite::operations()?;
-    let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
     let selection = Selection {
-        element: texts(elements),
-        skip: texts(&["special", "denormals"]),
+        element: vec![element.to_owned()],
+        skip: ["special", "denormals"].map(str::to_owned).to_vec(),
         ..Selection::default()
     };
     let (mut total, mut wrong) = (0, Vec::new());
     for case in suite.cases(&selection) {
-        let why = match execute_case(client, &suite, case)? {
+        let why = match execute_case(client, suite, case)? {
             Err(Outcome::Refused(_)) => continue,
             Err(Outcome::Failed(error)) => Some(error),
             Err(_) => None,

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Cursor, Read, Write};
 use std::path::Path;
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 use zip::write::SimpleFileOptions;
@@ -99,10 +100,13 @@ impl Suite {
         selection.suite.iter().map(|path| Self::read(path)).collect()
     }
 
-    /// Reads the programs of one operation in this program's data.
-    pub(super) fn operations() -> Result<Self, String> {
-        let (name, bytes) = SUITES[0];
-        Self::parse(name, bytes)
+    /// Returns the programs of one operation in this program's data, which are read once.
+    pub(super) fn operations() -> Result<&'static Self, String> {
+        static OPERATIONS: LazyLock<Result<Suite, String>> = LazyLock::new(|| {
+            let (name, bytes) = SUITES[0];
+            Suite::parse(name, bytes)
+        });
+        OPERATIONS.as_ref().map_err(Clone::clone)
     }
 
     fn read(path: &Path) -> Result<Self, String> {

@@ -484,6 +484,8 @@ impl Client {
         dims: &[i64],
         memory: Memory<'_>,
     ) -> Result<(Buffer, AliasHandle)> {
+        // An alias is in the memory of the array that it becomes.
+        let memory = memory.or_preferred()?;
         // XLA's plugins require a layout.
         let dense = Layout::dense(dims.len());
         let mut layout = dense.raw();

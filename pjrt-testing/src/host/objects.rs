@@ -13,6 +13,7 @@ use super::error::{Code, Error, Result};
 use super::plugin::Plugin;
 use super::slices::given;
 use super::values::{NamedValue, named_values, to_raw};
+use crate::preferred::preferred_kind;
 
 /// A device of a client (`PJRT_Device`).
 #[derive(Debug, Clone, Copy)]
@@ -86,6 +87,17 @@ impl<'c> Device<'c> {
     pub fn memories(&self) -> Result<Vec<Memory<'c>>> {
         let args = call!(self.plugin, PJRT_Device_AddressableMemories_Args { device: self.raw })?;
         Memory::list(self.plugin, "PJRT_Device_AddressableMemories", args.memories, args.num_memories)
+    }
+
+    /// Returns the memory whose kind the host [prefers](crate::preferred), if it prefers one.
+    pub(super) fn preferred_memory(&self) -> Result<Option<Memory<'c>>> {
+        let Some(kind) = preferred_kind() else { return Ok(None) };
+        for memory in self.memories()? {
+            if memory.kind()? == kind {
+                return Ok(Some(memory));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the memory for arrays whose memory is not specified (`PJRT_Device_DefaultMemory`).
@@ -317,6 +329,19 @@ impl<'c> Memory<'c> {
     pub fn devices(&self) -> Result<Vec<Device<'c>>> {
         let args = call!(self.plugin, PJRT_Memory_AddressableByDevices_Args { memory: self.raw })?;
         Device::list(self.plugin, "PJRT_Memory_AddressableByDevices", args.devices, args.num_devices)
+    }
+
+    /// Returns the memory that the host [prefers](crate::preferred), if this is the default memory of a device.
+    pub(super) fn or_preferred(self) -> Result<Self> {
+        if preferred_kind().is_none() {
+            return Ok(self);
+        }
+        for device in self.devices()? {
+            if device.default_memory()? == self {
+                return Ok(device.preferred_memory()?.unwrap_or(self));
+            }
+        }
+        Ok(self)
     }
 
     /// Returns the functions that the first word of a memory points to, from version 0.105.

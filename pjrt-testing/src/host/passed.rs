@@ -12,10 +12,10 @@
 //! different text.
 
 use std::cell::Cell;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::{CStr, c_char};
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use pjrt_sys::*;
 
@@ -155,36 +155,45 @@ impl Copies {
     /// # Safety
     ///
     /// The struct has this layout, and each of its pointers is null or valid for the length in its field.
-    unsafe fn replace_lists(&mut self, args: *mut u8, layout: &StructLayout) {
-        for field in layout.fields {
-            let ty: String = field.ty.split_whitespace().collect();
+    unsafe fn replace_lists(&mut self, args: *mut u8, layout: &'static StructLayout) {
+        for Pointer { field, to } in pointers_of(layout) {
             // SAFETY: guaranteed by the caller.
             unsafe {
                 let place = args.add(field.offset);
-                let ty = if ONLY_READ.contains(&field.name) { ty.replacen("*mut", "*const", 1) } else { ty };
-                if STRUCTS_READ.contains(&ty.as_str()) {
-                    self.replace_struct(place, &ty);
-                } else if TERMINATED.contains(&field.name) {
-                    self.replace_text(place);
-                } else if let (Some(size), Some(len)) = (element_size(&ty), length_of(layout, field.name)) {
-                    let len = args.add(len.offset).cast::<usize>().read();
-                    let len_of_list = len.saturating_mul(size);
-                    let Some(copy) = self.replace(place, field.name, len_of_list) else { continue };
-                    if let Some(inner) = LISTS_OF_LISTS.iter().find(|(name, _)| *name == field.name) {
-                        let inner = layout.field(inner.1).map_or(0, |inner| inner.offset);
-                        let inner_size = args.add(inner).cast::<usize>().read() * size_of::<usize>();
-                        for index in 0..len {
-                            self.replace(copy.add(index * size), field.name, inner_size);
-                        }
-                    } else if let Some(of_element) = struct_of(&ty) {
-                        (0..len).for_each(|index| self.replace_lists(copy.add(index * size), of_element));
-                    }
+                match to {
+                    PointsTo::Struct(layout) => self.replace_struct(place, layout),
+                    PointsTo::Text => self.replace_text(place),
+                    PointsTo::List(list) => self.replace_list(args, place, field.name, list),
                 }
             }
         }
         if layout.name == "PJRT_NamedValue" {
             // SAFETY: guaranteed by the caller. The type of a value says which field of the union is set.
             unsafe { self.replace_value(args.cast()) };
+        }
+    }
+
+    /// Replaces the list at `place`, which is in a field of a struct, and what its elements point to.
+    ///
+    /// # Safety
+    ///
+    /// As for [`replace_lists`](Self::replace_lists); `place` is in the struct.
+    unsafe fn replace_list(&mut self, args: *mut u8, place: *mut u8, field: &str, list: &List) {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            let len = args.add(list.len).cast::<usize>().read();
+            let Some(copy) = self.replace(place, field, len.saturating_mul(list.element_size)) else {
+                return;
+            };
+            if let Some(inner) = list.inner_len {
+                let inner_size = args.add(inner).cast::<usize>().read() * size_of::<usize>();
+                for index in 0..len {
+                    self.replace(copy.add(index * list.element_size), field, inner_size);
+                }
+            } else if let Some(of_element) = list.of_element {
+                (0..len)
+                    .for_each(|index| self.replace_lists(copy.add(index * list.element_size), of_element));
+            }
         }
     }
 
@@ -226,9 +235,8 @@ impl Copies {
     ///
     /// # Safety
     ///
-    /// The place holds a pointer that is null or refers to a struct of this type.
-    unsafe fn replace_struct(&mut self, place: *mut u8, ty: &str) {
-        let Some(layout) = struct_of(ty) else { return };
+    /// The place holds a pointer that is null or refers to a struct with this layout.
+    unsafe fn replace_struct(&mut self, place: *mut u8, layout: &'static StructLayout) {
         // SAFETY: guaranteed by the caller. A struct before an inaccessible page stays there. The type of a memory
         // layout says which field of the union is set.
         unsafe {
@@ -267,6 +275,66 @@ impl Copies {
             old.1 -= 8 * block.len();
         }
     }
+}
+
+/// A field of a struct that is a pointer to something that functions only read.
+struct Pointer {
+    field: &'static FieldLayout,
+    to: PointsTo,
+}
+
+/// The thing that a pointer refers to.
+enum PointsTo {
+    Struct(&'static StructLayout),
+    /// A text that ends with a zero.
+    Text,
+    List(List),
+}
+
+/// A list whose length is in another field of the struct.
+struct List {
+    element_size: usize,
+    /// The offset of the length in the struct.
+    len: usize,
+    /// The offset of the length of each inner list, if this is a list of lists.
+    inner_len: Option<usize>,
+    /// The layout of the elements, if they are structs.
+    of_element: Option<&'static StructLayout>,
+}
+
+/// Returns the pointers of a struct. They are found once for each layout, because every call needs them.
+fn pointers_of(layout: &'static StructLayout) -> &'static [Pointer] {
+    type Found = HashMap<&'static str, &'static [Pointer]>;
+    static FOUND: LazyLock<Found> = LazyLock::new(|| {
+        let pointers = |layout: &'static StructLayout| {
+            let found = layout
+                .fields
+                .iter()
+                .filter_map(|field| points_to(layout, field).map(|to| Pointer { field, to }));
+            &*Vec::leak(found.collect())
+        };
+        STRUCTS.iter().map(|layout| (layout.name, pointers(layout))).collect()
+    });
+    FOUND.get(layout.name).copied().unwrap_or_default()
+}
+
+/// Returns the thing that a field refers to, or `None` if the field is no pointer to something that functions only read.
+fn points_to(layout: &StructLayout, field: &FieldLayout) -> Option<PointsTo> {
+    let ty: String = field.ty.split_whitespace().collect();
+    let ty = if ONLY_READ.contains(&field.name) { ty.replacen("*mut", "*const", 1) } else { ty };
+    if STRUCTS_READ.contains(&ty.as_str()) {
+        return struct_of(&ty).map(PointsTo::Struct);
+    }
+    if TERMINATED.contains(&field.name) {
+        return Some(PointsTo::Text);
+    }
+    let inner = LISTS_OF_LISTS.iter().find(|(name, _)| *name == field.name);
+    Some(PointsTo::List(List {
+        element_size: element_size(&ty)?,
+        len: length_of(layout, field.name)?.offset,
+        inner_len: inner.and_then(|(_, len)| layout.field(len)).map(|len| len.offset),
+        of_element: struct_of(&ty),
+    }))
 }
 
 /// Returns the layout of the struct that a pointer of this type refers to.

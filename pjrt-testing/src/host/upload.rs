@@ -14,7 +14,6 @@ use super::event::Event;
 use super::host_memory::{HostMemory, ViewMemory, view_deleted};
 use super::layout::Layout;
 use super::objects::{Device, Memory};
-use crate::preferred::preferred_kind;
 
 /// The host's guarantee about its memory (`PJRT_HostBufferSemantics`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,15 +147,11 @@ impl Client {
         device: Option<Device<'c>>,
         memory: Option<Memory<'c>>,
     ) -> Result<(Option<Device<'c>>, Option<Memory<'c>>)> {
-        let (Some(on), None, Some(kind)) = (device, memory, preferred_kind()) else {
-            return Ok((device, memory));
-        };
-        for other in on.memories()? {
-            if other.kind()? == kind {
-                return Ok((None, Some(other)));
-            }
-        }
-        Ok((device, memory))
+        let (Some(on), None) = (device, memory) else { return Ok((device, memory)) };
+        Ok(match on.preferred_memory()? {
+            Some(preferred) => (None, Some(preferred)),
+            None => (device, memory),
+        })
     }
 
     /// Transfers all bytes of host memory to a device, with `ImmutableUntilTransferCompletes`.

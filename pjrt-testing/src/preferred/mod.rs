@@ -38,8 +38,8 @@ pub fn preferred() -> Option<Preferred> {
     *PREFERRED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Performs work in which clients upload arrays into the memory of this kind of the device that a call names. This concerns the
-/// whole process.
+/// Performs work in which clients upload arrays into the memory of this kind of the device that a call names, and create aliases
+/// there. This concerns the whole process.
 pub fn with_preferred_kind<T>(kind: &str, work: impl FnOnce() -> T) -> T {
     struct Reset;
     impl Drop for Reset {

@@ -330,6 +330,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "donation/destroying_the_argument",
         "lent/program_after_the_call",
         "lent/program_after_the_event",
+        "outliving/descriptions_of_programs",
         "reuse/inputs_of_a_running_program",
         "view/writes_are_seen_*",
     ]),

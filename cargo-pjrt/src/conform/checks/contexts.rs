@@ -7,7 +7,8 @@ use super::extended::{ADDED, weighs, with_handler};
 use super::pending::Pending;
 use super::program_text::{compiled, with_main};
 use crate::conform::harness::{
-    Context, Finding, Verdict, add_program, compile_add, ensure, equal, numbers, upload_four, upload_to,
+    Context, Finding, Verdict, add_program, compile_add, ensure, equal, numbers, register_type, upload_four,
+    upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -67,7 +68,7 @@ pub(super) const CHECKS: &[Entry] = &[
 
 /// Returns a context, with data if the plugin has the extension FFI.
 fn new_context(context: &Context) -> Result<CallData, Finding> {
-    match context.plugin.register_type("conform::in_a_context") {
+    match register_type(context, "in_a_context") {
         Ok(type_id) => Ok(CallData::new(context.plugin, type_id, &ADDED[0])?),
         Err(error) if error.code == Code::UNIMPLEMENTED => Ok(CallData::empty(context.plugin)?),
         Err(error) => Err(error.into()),
@@ -150,7 +151,7 @@ fn registered(context: &Context, client: &Client) -> Result<i64, Finding> {
         let why = "the handler of the kit cannot read the memory of the device";
         return Err(Finding::NotApplicable(why.to_owned()));
     }
-    Ok(context.plugin.register_type("conform::added_elsewhere")?)
+    Ok(register_type(context, "added_elsewhere")?)
 }
 
 /// Returns the contexts with each number.
@@ -184,7 +185,7 @@ static VALUES: [f32; 2 * COLLECTED] = [100.0, 200.0, 300.0, 400.0, 510.0, 620.0,
 fn register_collector(context: &Context, client: &Client, target: &str) -> Result<[i64; COLLECTED], Finding> {
     let mut types = [0; COLLECTED];
     for (index, type_id) in types.iter_mut().enumerate() {
-        *type_id = context.plugin.register_type(&format!("conform::value_{index}"))?;
+        *type_id = register_type(context, &format!("value_{index}"))?;
     }
     context.plugin.register_collector(target, &client.platform_name()?, types)?;
     Ok(types)

@@ -7,7 +7,7 @@ use super::pending::Pending;
 use super::program_text::{launch, with_main};
 use super::samples::Shaped;
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, compile_add, ensure, equal, numbers, upload_four,
+    Context, Finding, PATIENCE, Verdict, compile_add, ensure, equal, numbers, register_type, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -222,7 +222,7 @@ fn handlers(context: &Context) -> Verdict {
     let program = with_handler(context, &client, &CompileOptions::default())?;
     weighs(&program, None, None, 0.0, [&x, &y])?;
     weighs(&program, None, None, 0.0, [&y, &x])?;
-    let type_id = context.plugin.register_type("conform::added")?;
+    let type_id = register_type(context, "added")?;
     let data = ADDED.iter().map(|added| CallData::new(context.plugin, type_id, added).map(Arc::new));
     let data = data.collect::<Result<Vec<_>, _>>()?;
     for index in [0, 1, 0] {

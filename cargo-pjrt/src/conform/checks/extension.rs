@@ -7,7 +7,7 @@ use super::entry::{Entry, check};
 use super::program_text::{compiled, sums, with_main};
 use crate::conform::harness::{
     Check, Context, Finding, ONE_DEVICE, Source, Verdict, add_program, compile_and_keep_add, ensure, equal,
-    f32_bytes, permutations, upload_four, upload_to,
+    f32_bytes, permutations, register_type, upload_four, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -444,8 +444,8 @@ fn output_shardings(context: &Context) -> Verdict {
 }
 
 fn types_of_values(context: &Context) -> Verdict {
-    let first = context.plugin.register_type("conform::first")?;
-    let second = context.plugin.register_type("conform::second")?;
+    let first = register_type(context, "first")?;
+    let second = register_type(context, "second")?;
     ensure!(first != second, "two types have the id {first}");
     Ok(())
 }

@@ -614,7 +614,6 @@ const NEGATIVE: &[(ElementType, &[i64])] = &[
 fn overflowing(context: &Context, shapes: &[(ElementType, &[i64])]) -> Verdict {
     let client = context.client()?;
     let memory = client.device()?.default_memory()?;
-    let small = upload_four(&client, &[1.0; 4])?;
     type Create<'a> = (&'static str, &'a dyn Fn(ElementType, &[i64]) -> Result<Buffer, Error>);
     let functions: [Create<'_>; 3] = [
         ("PJRT_Client_CreateUninitializedBuffer", &|element_type, dims| {
@@ -623,7 +622,9 @@ fn overflowing(context: &Context, shapes: &[(ElementType, &[i64])]) -> Verdict {
         ("PJRT_Client_CreateBuffersForAsyncHostToDevice", &|element_type, dims| {
             client.transfer_manager(&[(element_type, dims.to_vec())], memory)?.retrieve(0)
         }),
-        ("PJRT_Buffer_Bitcast", &|element_type, dims| small.bitcast(element_type, dims)),
+        ("PJRT_Buffer_Bitcast", &|element_type, dims| {
+            upload_four(&client, &[1.0; 4])?.bitcast(element_type, dims)
+        }),
     ];
     for (function, create) in functions {
         // A plugin that lacks the function refuses all shapes.

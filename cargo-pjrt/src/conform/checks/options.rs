@@ -38,8 +38,7 @@ pub(super) const CHECKS: &[Entry] = &[
         |context| each(context, &FOR_A_COPY),
         "PJRT_Compile since PJRT_TopologyDescription_Deserialize give compile_options_size=0",
     )
-    .header(OPTIONS, OPTIONS_TEXT)
-    .used_by(USERS),
+    .header(OPTIONS, OPTIONS_TEXT),
     check(
         "options/compiled_with_a_client",
         "A program that PJRT_Compile compiles with a client has each compile option, before and after PJRT_Client_Load loads it.",
@@ -72,6 +71,8 @@ pub(super) const CHECKS: &[Entry] = &[
 struct Obtained {
     program: Executable,
     loaded: Option<LoadedExecutable>,
+    /// The topology for which the program was compiled. No sentence of the header says that a program outlives it.
+    _topology: Option<Topology>,
 }
 
 /// A way to obtain a program, in words for a message, and the way itself, from the bytes of the options and the program of
@@ -82,36 +83,38 @@ struct Way {
 }
 
 impl Obtained {
-    fn ahead(client: &Client, program: Executable) -> Self {
+    fn ahead(client: &Client, program: Executable, topology: Topology) -> Self {
         // Another check tests that a program can be loaded.
         let loaded = client.load(&program).ok();
-        Self { program, loaded }
+        Self { program, loaded, _topology: Some(topology) }
     }
 
     fn loaded(loaded: LoadedExecutable) -> Result<Self, Error> {
-        Ok(Self { program: loaded.executable()?, loaded: Some(loaded) })
+        Ok(Self { program: loaded.executable()?, loaded: Some(loaded), _topology: None })
     }
 }
 
 const WITHOUT_A_CLIENT: Way = Way {
     what: "by PJRT_Compile without a client",
     obtain: |client, program, options, _| {
-        Ok(Obtained::ahead(client, client.topology()?.compile(program, options)?))
+        let topology = client.topology()?;
+        Ok(Obtained::ahead(client, topology.compile(program, options)?, topology))
     },
 };
 
 const FOR_A_COPY: Way = Way {
     what: "by PJRT_Compile without a client, for a topology that was deserialized",
     obtain: |client, program, options, _| {
-        let copy = Topology::deserialize(client.plugin(), &client.topology()?.serialize()?.0)?;
-        Ok(Obtained::ahead(client, copy.compile(program, options)?))
+        let topology = Topology::deserialize(client.plugin(), &client.topology()?.serialize()?.0)?;
+        Ok(Obtained::ahead(client, topology.compile(program, options)?, topology))
     },
 };
 
 const WITH_A_CLIENT: Way = Way {
     what: "by PJRT_Compile with a client",
     obtain: |client, program, options, _| {
-        Ok(Obtained::ahead(client, client.compile_ahead(&client.topology()?, program, options)?))
+        let topology = client.topology()?;
+        Ok(Obtained::ahead(client, client.compile_ahead(&topology, program, options)?, topology))
     },
 };
 

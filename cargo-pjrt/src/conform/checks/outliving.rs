@@ -34,7 +34,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Executable_OutputDimensions call 3 fail INTERNAL",
     )
     .header("PJRT_LoadedExecutable_GetExecutable", "The caller owns the executable, whose memory lives as long as the executable itself.")
-    .used_by(&[Profile::Jax])
     .also(&["*"]),
     check(
         "outliving/events",

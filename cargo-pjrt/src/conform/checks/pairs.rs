@@ -19,7 +19,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "reports/of_arrays_after_each_function",
         "Each function that describes, copies or reads an array returns the same whichever of these functions was called with the array before.",
         arrays,
-        "PJRT_Buffer_OnDeviceSizeInBytes after PJRT_Buffer_Bitcast set on_device_size_in_bytes=5",
+        "PJRT_Buffer_OnDeviceSizeInBytes after PJRT_Buffer_UnsafePointer set on_device_size_in_bytes=5",
     )
     .header(STAY, STAY_TEXT)
     .needed_by(ALL),
@@ -49,6 +49,9 @@ fn text(value: impl std::fmt::Debug) -> String {
     format!("{value:?}")
 }
 
+/// The function that may take its operand: no sentence of the header says that a bitcast leaves it as it is.
+const BITCAST: &str = "PJRT_Buffer_Bitcast";
+
 const OF_ARRAYS: &[OfArray] = &[
     ("PJRT_Buffer_ElementType", |_, array| array.element_type().map(text)),
     ("PJRT_Buffer_Dimensions", |_, array| array.dims().map(text)),
@@ -77,7 +80,7 @@ const OF_ARRAYS: &[OfArray] = &[
         let last = client.addressable_devices()?.pop();
         array.copy_to_device(last.map_or_else(|| client.device(), Ok)?)?.read().map(text)
     }),
-    ("PJRT_Buffer_Bitcast", |_, array| array.bitcast(ElementType::S32, &array.dims()?)?.read().map(text)),
+    (BITCAST, |_, array| array.bitcast(ElementType::S32, &array.dims()?)?.read().map(text)),
     (
         "PJRT_Buffer_IncreaseExternalReferenceCount and PJRT_Buffer_DecreaseExternalReferenceCount",
         |_, array| {
@@ -109,7 +112,7 @@ fn arrays(context: &Context) -> Verdict {
         for (_, call) in OF_ARRAYS {
             alone.push(answer(call(&client, &fresh()?)));
         }
-        for (first, before) in OF_ARRAYS {
+        for (first, before) in OF_ARRAYS.iter().filter(|(first, _)| *first != BITCAST) {
             for ((second, call), expected) in OF_ARRAYS.iter().zip(&alone) {
                 let array = fresh()?;
                 // Other checks test what each function does alone.
@@ -120,6 +123,9 @@ fn arrays(context: &Context) -> Verdict {
                     "{second} of {sample} returns {got} after {first} was called with the array; it returns {expected} for an equal \
                      array with which nothing else was done. {first} probably changes the array"
                 );
+                if *second == BITCAST {
+                    continue;
+                }
                 let stays = array.read().ok() == data;
                 ensure!(
                     stays && !array.is_deleted()?,

@@ -3,7 +3,9 @@
 use super::devices::{at_least, id_of};
 use super::entry::{Entry, check};
 use super::program_text::{compiled, launch_on_all};
-use crate::conform::harness::{Context, Expected, Finding, ONE_DEVICE, Verdict, ensure, is_brief};
+use crate::conform::harness::{
+    Context, Expected, Finding, ONE_DEVICE, Verdict, ensure, is_brief, performing,
+};
 use crate::numerics;
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -57,7 +59,14 @@ const SHOWN: usize = 3;
 fn operations(context: &Context) -> Verdict {
     let client = context.client()?;
     let elements = if is_brief() { &ELEMENTS[..AGAIN] } else { &ELEMENTS[..] };
-    let (total, wrong) = numerics::wrong_results(&client, elements).map_err(Finding::Unsupported)?;
+    let (mut total, mut wrong) = (0, Vec::new());
+    for element in elements {
+        let run = || numerics::wrong_results(&client, element);
+        let of_element =
+            performing(format!("the programs of {element}"), run).map_err(Finding::Unsupported)?;
+        total += of_element.0;
+        wrong.extend(of_element.1);
+    }
     if total == 0 {
         return Err(Finding::Unsupported("the plugin compiles none of the programs".to_owned()));
     }

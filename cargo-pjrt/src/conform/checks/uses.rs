@@ -44,7 +44,6 @@ pub(super) const USES: &[Use] = &[
     of_x("a raw copy of argument 0 whose destination the host names later", |s| {
         Ok(s.x.read_raw_later(4, 8)?.finish()? == f32_bytes(&X[1..3]))
     }),
-    of_x("a bitcast of argument 0", |s| has_x(&s.x.bitcast(ElementType::F32, &[4])?)),
     of_x("a copy of argument 0 to its memory", |s| has_x(&s.x.copy_to_memory(s.x.memory()?)?)),
     of_x("a copy of argument 0 to the last device", |s| {
         let last = s.client.addressable_devices()?.pop();
@@ -60,6 +59,8 @@ pub(super) const USES: &[Use] = &[
     of_x("the description of argument 0", |s| {
         Ok(s.x.dims()? == [4] && s.x.element_type()? == ElementType::F32 && !s.x.is_deleted()?)
     }),
+    // A bitcast may take its operand.
+    other("a bitcast", |s| has_x(&upload_four(&s.client, &X)?.bitcast(ElementType::F32, &[4])?)),
     other("an array that the host donates with a dependency", |s| {
         let (array, dependency) = upload_four(&s.client, &X)?.donate()?;
         dependency.finish(Ok(()));

@@ -301,7 +301,8 @@ fn last_device(context: &Context) -> Result<Preferred, Finding> {
     }
 }
 
-/// Runs the checks of an area with a variation. A check that fails without it as well says so itself.
+/// Runs the checks of an area with a variation. A check that fails without it as well says so itself. Advice is left out: a plugin
+/// that does not follow it may crash, and would fail the rules of the area.
 fn again(
     context: &Context,
     area: &str,
@@ -313,7 +314,8 @@ fn again(
         |check: &&Check| check.name.split_once('/').is_some_and(|(of_check, _)| of_check == area);
     let is_excluded = |check: &&Check| EXCLUDED.iter().any(|pattern| matches(pattern, &check.name));
     let has_failed = |check: &&Check| context.failed.contains(&check.name);
-    let checks = CHECKS.iter().filter(is_of_area).filter(|check| !is_excluded(check) && !has_failed(check));
+    let is_rule = |check: &&Check| !check.source.is_advice() && !is_excluded(check) && !has_failed(check);
+    let checks = CHECKS.iter().filter(is_of_area).filter(is_rule);
     let mut has_passed = false;
     for check in checks.filter(|check| !check.is_of_the_table && check.since <= context.minor()) {
         let varied = || performing(format!("{} {with}", check.name), || briefly(|| vary(check)));

@@ -1,5 +1,8 @@
 //! The program and the arrays that many checks use.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::context::Context;
 use super::message::{Step, in_step};
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
@@ -41,6 +44,14 @@ impl std::ops::Deref for Compiled {
 pub(crate) fn compile_and_keep_add(client: &Client) -> Result<Compiled> {
     let loaded = compile_add(client)?;
     Ok(Compiled { executable: loaded.executable()?, _loaded: loaded })
+}
+
+/// Registers a type of values for the handlers of custom calls. A registry may refuse a name that it knows, so that each call
+/// registers another name.
+pub(crate) fn register_type(context: &Context, name: &str) -> Result<i64> {
+    static REGISTERED: AtomicUsize = AtomicUsize::new(0);
+    let number = REGISTERED.fetch_add(1, Ordering::Relaxed);
+    context.plugin.register_type(&format!("conform::{name}_{number}"))
 }
 
 /// Returns the error of a call that must fail. Several calls are tried, because a plugin may accept some of them.

@@ -16,6 +16,8 @@ pub(crate) enum Message {
     Initializing,
     /// The initialization failed.
     Uninitialized(String),
+    /// Arrays are in the memory of the host's processor.
+    OnCpu,
     /// A check begins.
     Started(String),
     /// The check calls this function for the first time.
@@ -27,7 +29,7 @@ pub(crate) enum Message {
     /// The check begins calls that make the process access invalid memory if the plugin breaks the rule; the text
     /// says why. `None` ends these calls.
     Risk(Option<String>),
-    /// The check performs this step of a random sequence of calls. `None` ends it.
+    /// The check performs this step, such as one of a random sequence of calls. `None` ends it.
     Performing(Option<String>),
     /// The plugin's message about an option that it does not know, which often names the options that exist.
     UnknownOption(String),
@@ -76,7 +78,8 @@ pub(crate) fn risky<T>(why: &str, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Performs a step of a random sequence of calls, which the report names if the plugin crashes or hangs in it.
+/// Performs a step of a check, such as one of a random sequence of calls, which the report names if the plugin crashes or hangs in
+/// it. The time limit begins anew.
 pub(crate) fn performing<T>(what: String, work: impl FnOnce() -> T) -> T {
     send(&Message::Performing(Some(what)));
     let done = work();
