@@ -42,7 +42,12 @@ pub(super) const DELETED: Proof =
 pub(super) const TOPOLOGY: Proof =
     Proof { name: "topology_without_a_compiler", runs_in: RunsIn::Itself("PJRT_Compile") };
 
-const ALL: [Proof; 6] = [ARGUMENT, EXECUTABLE, DESCRIPTIONS, PHASES, DELETED, TOPOLOGY];
+pub(super) const IMPOSSIBLE: Proof = Proof {
+    name: "impossible_size",
+    runs_in: RunsIn::Itself("PJRT_Client_CreateUninitializedBuffer: the process ended"),
+};
+
+const ALL: [Proof; 7] = [ARGUMENT, EXECUTABLE, DESCRIPTIONS, PHASES, DELETED, TOPOLOGY, IMPOSSIBLE];
 
 /// The compiled proofs.
 pub(super) struct Proofs {

@@ -29,6 +29,19 @@ const VERDICTS: &[Verdict] = &[
     },
     Verdict {
         plugins: XLA_CPU,
+        check: "outliving/descriptions_of_programs",
+        text: "The same error as `compile/executable_outlives_the_loaded_one`.",
+        proof: Some(proofs::EXECUTABLE),
+    },
+    Verdict {
+        plugins: XLA_CPU,
+        check: "memory/overflowing_sizes",
+        text: "An error of XLA: the size of an array overflows 64 bits, and the function throws a C++ exception through the C \
+               API, which ends the process, instead of an error.",
+        proof: Some(proofs::IMPOSSIBLE),
+    },
+    Verdict {
+        plugins: XLA_CPU,
         check: "special/error_spreads",
         text: "An error of XLA: the header says of `PJRT_Client_CreateErrorBuffer` that \"the execution will fail with the \
                given error code and message\". The execution fails with the code INTERNAL.",

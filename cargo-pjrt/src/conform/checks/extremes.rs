@@ -4,7 +4,7 @@ use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, launch, sums, with_main};
 use super::samples::{Shaped, element_types, uploaded};
 use crate::conform::harness::{
-    Context, Finding, Verdict, compile_add, ensure, equal, numbers, risky, upload_four,
+    Context, Finding, Verdict, compile_add, ensure, equal, numbers, performing, risky, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -229,7 +229,7 @@ fn sizes(context: &Context) -> Verdict {
     let client = context.client()?;
     let mut checked = false;
     for element_type in element_types(context).filter(|element_type| has_neutral_zero(*element_type)) {
-        checked |= sums_of(&client, element_type)?;
+        checked |= performing(format!("sums of {element_type}"), || sums_of(&client, element_type))?;
     }
     match checked {
         true => Ok(()),

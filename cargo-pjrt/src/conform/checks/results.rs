@@ -14,7 +14,7 @@ use pjrt_testing::host::{Buffer, Client, Device, ElementType, HostArray};
 pub(super) const CHECKS: &[Entry] = &[
     check(
         "results/operations",
-        "A program of one operation, which the plugin compiles, has about the results that StableHLO defines: the programs of `cargo pjrt numerics` with ordinary numbers of each element type.",
+        "A program of one operation, which the plugin compiles, has about the results that StableHLO defines: the programs of `cargo pjrt numerics` on its operations with ordinary numbers of each element type.",
         operations,
         "PJRT_LoadedExecutable_Execute of_rank 2 fail INTERNAL",
     )
