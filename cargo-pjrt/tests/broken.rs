@@ -137,6 +137,20 @@ fn a_plugin_that_cannot_be_initialized_is_one_failure_beside_those_of_its_table(
 }
 
 #[test]
+fn the_number_of_processes_changes_no_outcome() {
+    let of = |more: &[&str]| {
+        let arguments = [&["--filter", "buffer/"], more].concat();
+        let rows = conform("PJRT_Buffer_Bitcast crash", &arguments).rows;
+        rows.into_iter().map(|row| (row.name, row.status)).collect::<Vec<_>>()
+    };
+    let one_by_one = of(&["--jobs", "1"]);
+    assert!(one_by_one.iter().any(|(_, status)| *status == Status::Crashed), "{one_by_one:?}");
+    for more in [&["--jobs", "3"][..], &["--jobs", "3", "--shared"], &["--shared"]] {
+        assert_eq!(of(more), one_by_one, "{more:?}");
+    }
+}
+
+#[test]
 fn a_run_that_checks_nothing_fails_and_says_why_no_client_can_be_made() {
     let names = ["--check", "upload/scalar", "--check", "execute/adds"];
     for more in [&[][..], &["--shared"]] {

@@ -1,5 +1,6 @@
 //! Runs the programs of the suites in a child process.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
@@ -35,12 +36,17 @@ pub fn child(options: &ChildOptions) {
     }
 }
 
-/// Runs the programs of one operation of StableHLO with ordinary numbers of an element type. Returns the number of those that the plugin
-/// compiles, and a description of each that fails, or whose results are far from the expected ones.
+/// Runs the programs of one operation of StableHLO with ordinary numbers of an element type: all of each operation, or the first
+/// one. Returns the number of those that the plugin compiles, and a description of each that fails, or whose results are far from
+/// the expected ones.
 ///
 /// # Errors
 /// Returns an error if the programs of this tool are damaged.
-pub(crate) fn wrong_results(client: &Client, element: &str) -> Result<(usize, Vec<String>), String> {
+pub(crate) fn wrong_results(
+    client: &Client,
+    element: &str,
+    all: bool,
+) -> Result<(usize, Vec<String>), String> {
     let suite = Suite::operations()?;
     let selection = Selection {
         element: vec![element.to_owned()],
@@ -48,7 +54,9 @@ pub(crate) fn wrong_results(client: &Client, element: &str) -> Result<(usize, Ve
         ..Selection::default()
     };
     let (mut total, mut wrong) = (0, Vec::new());
-    for case in suite.cases(&selection).filter(|case| is_of_stablehlo(&case.op)) {
+    let mut seen = HashSet::new();
+    let cases = suite.cases(&selection).filter(|case| is_of_stablehlo(&case.op));
+    for case in cases.filter(|case| seen.insert(&case.op) || all) {
         let why = match execute_case(client, suite, case)? {
             Err(Outcome::Refused(_)) => continue,
             Err(Outcome::Failed(error)) => Some(error),
