@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "pjrt_c_api.h"
 
@@ -65,6 +67,35 @@ static inline PJRT_Device* first_device(PJRT_Client* client) {
   ARGS(devices, PJRT_Client_AddressableDevices_Args, .client = client);
   CALL(PJRT_Client_AddressableDevices, &devices);
   return devices.addressable_devices[0];
+}
+
+/* Runs a proof in a child process. Returns its status, or BUG if a signal ended it, which is printed with `what`. */
+static inline int in_child(int (*proof)(int, char**), int argc, char** argv, const char* what) {
+  pid_t child = fork();
+  if (child == 0) exit(proof(argc, argv));
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child) return NO_PROOF;
+  if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
+  printf("%s: the process ended with the signal %d\n", what, WTERMSIG(status));
+  return BUG;
+}
+
+/* Returns a layout that lists the dimensions from the one whose elements are next to each other. */
+static inline PJRT_Buffer_MemoryLayout minor_to_major(const int64_t* dimensions, size_t count) {
+  PJRT_Buffer_MemoryLayout layout = {.struct_size = PJRT_Buffer_MemoryLayout_STRUCT_SIZE,
+                                     .type = PJRT_Buffer_MemoryLayout_Type_Tiled};
+  layout.tiled.struct_size = PJRT_Buffer_MemoryLayout_Tiled_STRUCT_SIZE;
+  layout.tiled.minor_to_major = dimensions;
+  layout.tiled.minor_to_major_size = count;
+  return layout;
+}
+
+/* Waits for an event, and destroys it. */
+static inline void await_event(PJRT_Event* event) {
+  ARGS(await, PJRT_Event_Await_Args, .event = event);
+  CALL(PJRT_Event_Await, &await);
+  ARGS(destroy, PJRT_Event_Destroy_Args, .event = event);
+  CALL(PJRT_Event_Destroy, &destroy);
 }
 
 /* A CompileOptionsProto of one replica and one partition, on the device that the plugin chooses. */

@@ -46,8 +46,27 @@ pub(super) const IMPOSSIBLE: Proof = Proof {
     name: "impossible_size",
     runs_in: RunsIn::Itself("PJRT_Client_CreateUninitializedBuffer: the process ended"),
 };
+pub(super) const STRIDES: Proof = Proof {
+    name: "too_few_strides",
+    runs_in: RunsIn::Itself("PJRT_Client_BufferFromHostBuffer: the process ended"),
+};
+pub(super) const DEVICE_LAYOUT: Proof =
+    Proof { name: "device_layout", runs_in: RunsIn::Itself("the rows of") };
+pub(super) const DEFAULT_LAYOUT: Proof =
+    Proof { name: "default_layout", runs_in: RunsIn::Itself("the layout of the array") };
 
-const ALL: [Proof; 7] = [ARGUMENT, EXECUTABLE, DESCRIPTIONS, PHASES, DELETED, TOPOLOGY, IMPOSSIBLE];
+const ALL: [Proof; 10] = [
+    ARGUMENT,
+    EXECUTABLE,
+    DESCRIPTIONS,
+    PHASES,
+    DELETED,
+    TOPOLOGY,
+    IMPOSSIBLE,
+    STRIDES,
+    DEVICE_LAYOUT,
+    DEFAULT_LAYOUT,
+];
 
 /// The compiled proofs.
 pub(super) struct Proofs {

@@ -82,6 +82,44 @@ const VERDICTS: &[Verdict] = &[
         proof: Some(proofs::TOPOLOGY),
     },
     Verdict {
+        plugins: XLA_CPU_0_106,
+        check: "topology/serialized_again",
+        text: "The same error as `topology/round_trip`.",
+        proof: Some(proofs::TOPOLOGY),
+    },
+    Verdict {
+        plugins: XLA_CPU_0_106,
+        check: "texts/serialized_topology",
+        text: "The same error as `topology/round_trip`.",
+        proof: Some(proofs::TOPOLOGY),
+    },
+    Verdict {
+        plugins: XLA_CPU_0_106,
+        check: "layouts/device_layouts",
+        text: "An error of XLA, which 0.115 does not have: the header says that `device_layout` is the layout of the buffer, \
+               and that memory without strides is dense and row-major. The plugin reads the memory in the order of the layout.",
+        proof: Some(proofs::DEVICE_LAYOUT),
+    },
+    Verdict {
+        plugins: XLA_CPU_0_106,
+        check: "random/arrays",
+        text: "The same error as `layouts/device_layouts`.",
+        proof: Some(proofs::DEVICE_LAYOUT),
+    },
+    Verdict {
+        plugins: XLA_CPU_0_106,
+        check: "shapes/default_layouts",
+        text: "An error of XLA, which 0.115 does not have: the default layout of types with fewer than 8 bits is not that of \
+               their arrays.",
+        proof: Some(proofs::DEFAULT_LAYOUT),
+    },
+    Verdict {
+        plugins: XLA_CPU_0_106,
+        check: "failures/after_upload_with_too_few_strides",
+        text: "An error of XLA, which 0.115 does not have: an upload with too few strides ends the process.",
+        proof: Some(proofs::STRIDES),
+    },
+    Verdict {
         plugins: &["jax-cuda12-pjrt"],
         check: "client/can_be_made",
         text: "The machine has no GPU. The rules that need a client do not apply.",
