@@ -227,8 +227,8 @@ fn a_plugin_whose_client_crashes_is_one_failure_and_is_tried_once() {
         assert_eq!(
             statuses,
             [
-                ("client/can_be_made", Status::Crashed),
                 ("plugin/process_ends", Status::Passed),
+                ("client/can_be_made", Status::Crashed),
                 ("client/two_at_once", Status::NotApplicable),
                 ("event/created_one_is_not_ready", Status::Passed),
                 ("execute/adds", Status::NotApplicable)

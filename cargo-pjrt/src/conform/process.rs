@@ -134,13 +134,11 @@ impl Process {
                         return Ok((self.reached, End::Skipped(step)));
                     }
                     Ok(Message::Entered(step)) => {
-                        if step == Step::Client {
-                            self.clients = (self.clients.0 + 1, false);
-                        }
+                        self.note_client(step, false);
                         within = Some(step);
                     }
                     Ok(Message::Left(step)) => {
-                        self.clients.1 |= step == Step::Client;
+                        self.note_client(step, true);
                         within = None;
                         hung.reset(step);
                     }
@@ -173,6 +171,13 @@ impl Process {
             return Err(self.why_not_loaded(status, &message));
         }
         Ok((self.reached, End::Broken(status, message)))
+    }
+
+    /// Notes that a step began, or ended, if it is the creation of a client.
+    fn note_client(&mut self, step: Step, is_end: bool) {
+        if step == Step::Client {
+            self.clients = (self.clients.0 + usize::from(!is_end), is_end);
+        }
     }
 
     /// Describes a check that made no progress, perhaps within a step.
