@@ -104,6 +104,17 @@ def test_a_callback_that_fails_on_one_process_fails_on_all_and_all_end():
         assert "then 6" in output, output
 
 
+@pytest.mark.parametrize("case", ["argument", "late argument"])
+def test_an_argument_in_error_fails_the_launch_on_all_with_its_error(case):
+    begin = time.monotonic()
+    outputs = outcomes(case)
+    assert time.monotonic() - begin < 30, outputs
+    for process, output in enumerate(outputs):
+        code = "INTERNAL" if process == 2 else "UNAVAILABLE: process 2: the program 'jit_"
+        assert re.search(rf"failed after [0-9.]+ s: {code}(.|\n)*ValueError: planted in an argument", output), output
+        assert "then 6" in output, output
+
+
 def test_a_process_that_ends_while_others_wait_for_it_is_named_with_its_error():
     begin = time.monotonic()
     outputs = outcomes("ended")
