@@ -2,6 +2,7 @@
 
 use refcpu_engine::compile::{CompileErrorKind, CompileOptions, Parts, compile};
 use refcpu_engine::exec::{HostTransfer, Input, Process, RunError, RunErrorKind, RunOptions, Runtime, run};
+use refcpu_engine::graph::Shape;
 use refcpu_engine::plan::Plan;
 use refcpu_engine::storage::{Allocator, AllocatorOptions, Array};
 use refcpu_kernels::{DType, Pool};
@@ -218,11 +219,22 @@ fn a_reduction_cannot_talk_to_the_host() {
     assert_eq!(kind, CompileErrorKind::Unimplemented, "{message}");
 }
 
+/// An operation with a sharding.
+fn stated(operation: String, sharding: &str) -> String {
+    operation.replace("is_host_transfer = true", &format!("is_host_transfer = true, {sharding}"))
+}
+
+fn in_parts() -> CompileOptions {
+    CompileOptions {
+        num_partitions: 4,
+        use_spmd_partitioning: true,
+        parts: Parts::Always,
+        ..CompileOptions::default()
+    }
+}
+
 #[test]
 fn a_program_in_parts_sends_from_the_partition_that_it_states_and_all_receive_the_answer() {
-    let stated = |operation: String, sharding: &str| {
-        operation.replace("is_host_transfer = true", &format!("is_host_transfer = true, {sharding}"))
-    };
     let shardy = |list: &str| format!("sdy.sharding = #sdy.sharding_per_value<[{list}]>");
     let gspmd = "mhlo.sharding = \"{maximal device=1}\"".to_owned();
     for (of_send, of_receive) in
@@ -240,14 +252,39 @@ fn a_program_in_parts_sends_from_the_partition_that_it_states_and_all_receive_th
             stated(send("%s", "%x", "%t"), &of_send),
             stated(receive("%r", "%s"), &of_receive)
         );
-        let options = CompileOptions {
-            num_partitions: 4,
-            use_spmd_partitioning: true,
-            parts: Parts::Always,
-            ..CompileOptions::default()
-        };
-        let (plan, host) = (compiled(&text, &options).unwrap(), Counter::default());
+        let (plan, host) = (compiled(&text, &in_parts()).unwrap(), Counter::default());
         assert_eq!(run_with(&plan, Some(&host), &[7; 4]).unwrap(), [8; 4], "{of_send}");
         assert_eq!(*host.sent.borrow(), [(Process { replica: 0, partition: 1 }, 1, 7)], "{of_send}");
     }
+}
+
+#[test]
+fn tokens_among_the_arguments_and_results_of_a_program_in_parts_are_arrays_without_elements() {
+    let sharding = "mhlo.sharding = \"{maximal device=1}\"";
+    let text = format!(
+        "func.func public @main(%x: tensor<i32>, %t: !stablehlo.token) -> (tensor<i32>, !stablehlo.token) {{
+           {}{}{}
+           return %r#0, %u : tensor<i32>, !stablehlo.token
+         }}",
+        stated(send("%s", "%x", "%t"), sharding),
+        stated(receive("%r", "%s"), sharding),
+        stated(send("%u", "%r#0", "%r#1"), sharding),
+    );
+    let compiled = compile(&pjrt_stablehlo::parse(text.as_str()).unwrap(), &in_parts()).unwrap();
+    let token = Shape::new(DType::Pred, &[0]);
+    assert_eq!((&compiled.parameters[1].shape, &compiled.results[1].shape), (&token, &token));
+    let runtime = Runtime::new(Pool::inline(), Allocator::new(AllocatorOptions::default()));
+    let array = |dtype, dims: &[usize], bytes: &[u8]| {
+        let array = Array::from_bytes(&runtime.allocator, dtype, dims, bytes).unwrap();
+        Input { array, donatable: false }
+    };
+    let lane = |_| vec![array(DType::S32, &[], &7_i32.to_le_bytes()), array(DType::Pred, &[0], &[])];
+    let host = Counter::default();
+    let options = RunOptions { host: Some(&host), ..RunOptions::default() };
+    let results = run(&compiled.plan, &runtime, (0..4).map(lane).collect(), &options).unwrap();
+    for lane in results {
+        assert_eq!((lane[0].bytes(), lane[1].dims()), (Some(&8_i32.to_le_bytes()[..]), &[0][..]));
+    }
+    let second = Process { replica: 0, partition: 1 };
+    assert_eq!(*host.sent.borrow(), [(second, 1, 7), (second, 1, 8)]);
 }

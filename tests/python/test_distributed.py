@@ -56,6 +56,12 @@ def test_arrays_are_copied_between_the_devices_of_different_processes(tmp_path):
             np.testing.assert_array_equal(found[f"copies.{number}"], expected, err_msg=f"process {process}")
 
 
+def test_a_process_can_call_python_without_the_others(tmp_path):
+    first, second = values.computed("refcpu", (2, 2), tmp_path, "callback_of_one_process")
+    assert first["callback_of_one_process.0"].size == 0
+    np.testing.assert_array_equal(second["callback_of_one_process.0"], [2 * np.arange(4)])
+
+
 def outcomes(case: str) -> list[str]:
     """What three processes print, of which the last one fails. They leave no process, and so no port on which one listens."""
     started = launch.start([f"{FOLDER}/failures.py", case], 3, 1, "refcpu")
@@ -95,6 +101,17 @@ def test_a_callback_that_fails_on_one_process_fails_on_all_and_all_end():
     for process, output in enumerate(outputs):
         code = "INTERNAL" if process == 2 else "UNAVAILABLE: process 2: the program 'jit_"
         assert re.search(rf"failed after [0-9.]+ s: {code}(.|\n)*ValueError: planted in a callback", output), output
+        assert "then 6" in output, output
+
+
+@pytest.mark.parametrize("case", ["argument", "late argument"])
+def test_an_argument_in_error_fails_the_launch_on_all_with_its_error(case):
+    begin = time.monotonic()
+    outputs = outcomes(case)
+    assert time.monotonic() - begin < 30, outputs
+    for process, output in enumerate(outputs):
+        code = "INTERNAL" if process == 2 else "UNAVAILABLE: process 2: the program 'jit_"
+        assert re.search(rf"failed after [0-9.]+ s: {code}(.|\n)*ValueError: planted in an argument", output), output
         assert "then 6" in output, output
 
 

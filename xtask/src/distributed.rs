@@ -91,7 +91,6 @@ fn compare_in_releases(refcpu: &Path, gloo: &Path) -> Result<()> {
     for release in OTHER_RELEASES {
         let mut command = host_matrix::environment(release)?.python();
         command.arg(root().join("tests/python/distributed/values.py"));
-        command.env("PYTHONPATH", root().join("examples/refcpu/python"));
         run(with_libraries(&mut command, refcpu, gloo))?;
     }
     Ok(())
@@ -121,8 +120,9 @@ pub(crate) fn demo(options: &DemoOptions) -> Result<()> {
     run(with_libraries(&mut command, &refcpu, &gloo))
 }
 
-/// Adds the variables with which JAX loads a build of refcpu that loads the library.
+/// Adds the variables with which JAX loads a build of refcpu that loads the library, and the Python package of the repository.
 fn with_libraries<'a>(command: &'a mut Command, refcpu: &Path, gloo: &Path) -> &'a mut Command {
     let named = format!("refcpu:{}", refcpu.display());
-    command.env("PJRT_NAMES_AND_LIBRARY_PATHS", named).env("REFCPU_GLOO", gloo)
+    command.env("PJRT_NAMES_AND_LIBRARY_PATHS", named).env("REFCPU_GLOO", gloo);
+    command.env("PYTHONPATH", root().join("examples/refcpu/python"))
 }

@@ -88,6 +88,7 @@ SYMBOLS = (
     ("jaxlib.xla_client", "HloSharding"),
     ("jaxlib.xla_client", "_xla"),
     ("jaxlib.xla_client", "pjrt_plugin_loaded"),
+    ("jaxlib.xla_client", "make_cpu_client"),
     ("jaxlib.xla_client", "register_custom_call_handler"),
     ("jaxlib.lapack", "_lapack"),
     ("jaxlib.mlir.ir", "InsertionPoint"),
@@ -710,12 +711,15 @@ def _register_uncached(primitive: Any, rule: Callable[..., Any], platform: str) 
 
 
 def _start_cpu_backend() -> None:
-    """Starts JAX's CPU backend, which owns the arrays passed to Python, even if `JAX_PLATFORMS` does not contain it."""
+    """Starts JAX's CPU backend, which owns the arrays passed to Python, even if `JAX_PLATFORMS` does not contain it.
+
+    Of several processes, each has a backend of its own. JAX's function waits for all others, which may never call Python.
+    """
     if "cpu" in xla_bridge.backends():
         return
     with xla_bridge._backend_lock:
         if "cpu" not in xla_bridge._backends:
-            xla_bridge._backends["cpu"] = xla_bridge._init_backend("cpu")
+            xla_bridge._backends["cpu"] = xla_client.make_cpu_client() if num_processes() > 1 else xla_bridge._init_backend("cpu")
 
 
 def pass_on_handlers(platform: str) -> None:

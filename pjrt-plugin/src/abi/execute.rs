@@ -111,8 +111,8 @@ pub(crate) fn execute_context_destroy<C: PjrtClient>(
 }
 
 /// `PJRT_LoadedExecutable_Execute`: launches the program on all addressable devices of the executable, or on
-/// `execute_device`. The client receives such a launch even if an argument is in error, because launches on the other devices
-/// may wait for it.
+/// `execute_device`. If the program has other devices, of this process or of others, the client receives the launch even if an
+/// argument is in error, because launches on those devices may wait for it.
 pub(crate) fn loaded_executable_execute<C: PjrtClient>(
     args: View<'_, PJRT_LoadedExecutable_Execute_Args>,
 ) -> Result<()> {
@@ -153,7 +153,7 @@ pub(crate) fn loaded_executable_execute<C: PjrtClient>(
     let run = |execution| loaded.client.explain(loaded.client.client.execute(&author, execution));
     match (joint, execution.input_error()) {
         (Some((joint, (launched, _))), _) => joint.add(execution, launched, run)?,
-        (None, Some(error)) if id.is_none() || loaded.device_ids.len() == 1 => execution.fail(error),
+        (None, Some(error)) if places.len() == loaded.assignment.devices().len() => execution.fail(error),
         (None, _) => run(execution)?,
     }
     let writer = Writer { loaded, places, lists: output_lists };

@@ -118,6 +118,7 @@ impl PjrtClient for Dummy {
     const JOINT_LAUNCH_TIMEOUT: Duration = Duration::from_secs(2);
     const CREATE_OPTIONS: &'static [OptionSpec] = &[
         OptionSpec::integer("num_devices", 2, "how many devices"),
+        OptionSpec::integer("remote", 0, "how many devices of another process there are in addition"),
         OptionSpec::boolean("opaque", true, "whether the host cannot read the memory"),
         OptionSpec::integer("uploads", 0, "the queue of uploads"),
         OptionSpec::integer("readbacks", 0, "the queue of readbacks"),
@@ -143,7 +144,7 @@ impl PjrtClient for Dummy {
 
     fn create(config: ClientConfig) -> Result<Self> {
         let options = &config.options;
-        let count = options.integer("num_devices")?;
+        let (count, remote) = (options.integer("num_devices")?, options.integer("remote")?);
         let opaque = options.boolean("opaque")?;
         let panic_in = options.string("panic_in")?;
         assert!(panic_in != "create", "asked to panic in create");
@@ -156,12 +157,14 @@ impl PjrtClient for Dummy {
             let id = i32::try_from(id).unwrap();
             let memory = Memory::new(id, Memory::DEVICE);
             let memory = if opaque { memory } else { memory.with_host_access() };
+            let process = i32::from(i64::from(id) >= count);
+            let description = DeviceDescription::new(id, "dummy").with_process_index(process);
             Device {
-                description: DeviceDescription::new(id, "dummy").with_attribute("core", i64::from(id)),
+                description: description.with_attribute("core", i64::from(id)),
                 memories: vec![memory, Memory::new(id, Memory::PINNED_HOST)],
             }
         };
-        let devices = (0..count).map(device).collect();
+        let devices = (0..count + remote).map(device).collect();
         Ok(Self {
             devices,
             uploads: options.integer("uploads")?,
@@ -415,6 +418,10 @@ impl PjrtDevice for Device {
 
     fn memories(&self) -> &[Memory] {
         &self.memories
+    }
+
+    fn is_addressable(&self) -> bool {
+        self.description.process_index() == 0
     }
 
     fn memory_stats(&self) -> Option<MemoryStats> {

@@ -298,16 +298,22 @@ fn an_error_on_one_device_is_that_of_the_joint_launch() {
 
 #[test]
 fn the_client_learns_of_an_argument_in_error_if_other_devices_may_wait() {
-    let client = Client::new(&[]);
+    let client = Client::new(&[option("remote", 1)]);
     let zero = client.upload(0, &NUMBERS);
     let failed = client.compile("fail").unwrap().run(&[&zero]).unwrap();
     let (argument, devices) = (&failed.outputs[0][0], client.devices());
-    let on_both = |word| client.compile_with(word, "mlir", &options(2, vec![0, 1], false)).unwrap();
-    // The client of this program returns its own error.
-    let refused = on_both("error").launch(&[&[argument]], &[], devices[0]).err().unwrap();
-    assert_eq!(refused.code, ErrorCode::ResourceExhausted as u32);
-    let launch = on_both("negate").launch(&[&[argument]], &[], devices[0]).unwrap();
-    assert_eq!(launch.outputs[0][0].numbers().unwrap_err().code, ErrorCode::DataLoss as u32);
+    // Another device of this process, or one of another process.
+    for (other, execute_device) in [(1, devices[0]), (2, ptr::null_mut())] {
+        let launch = |word| {
+            let program = client.compile_with(word, "mlir", &options(2, vec![0, other], false)).unwrap();
+            program.launch(&[&[argument]], &[], execute_device)
+        };
+        // The client of this program returns its own error.
+        let refused = launch("error").err().unwrap();
+        assert_eq!(refused.code, ErrorCode::ResourceExhausted as u32, "{other}");
+        let launch = launch("negate").unwrap();
+        assert_eq!(launch.outputs[0][0].numbers().unwrap_err().code, ErrorCode::DataLoss as u32, "{other}");
+    }
     let launch = client.compile("error").unwrap().run(&[argument]).unwrap();
     assert_eq!(launch.outputs[0][0].numbers().unwrap_err().code, ErrorCode::DataLoss as u32);
 }

@@ -52,9 +52,15 @@ pub(super) fn computation(
         Ok(ids.iter().map(one).collect::<Result<Vec<_>>>()?.into_iter().unzip())
     };
     let unsplit = |rank: usize| axes.sharding(&vec![None; rank]).ok_or_else(no_mesh);
-    let wholes = region.wholes.iter().map(|value| unsplit(dims(body, *value)?.len()));
+    let is_token = |value: &ValueId| body.ty(*value).is_token();
+    let rank =
+        |value: &ValueId| if is_token(value) { Ok(0) } else { dims(body, *value).map(|dims| dims.len()) };
+    let wholes = region.wholes.iter().map(|value| unsplit(rank(value)?));
     let exchanged = |values: &[ValueId]| -> Result<Vec<TensorSharding>> {
-        let one = |value: &ValueId| Ok(of_positions(unsplit(1 + dims(body, *value)?.len())?, &manual_axes));
+        let one = |value: &ValueId| match is_token(value) {
+            true => unsplit(0),
+            false => Ok(of_positions(unsplit(1 + rank(value)?)?, &manual_axes)),
+        };
         values.iter().map(one).collect()
     };
     let ((in_shardings, inputs), (out_shardings, outputs)) =

@@ -20,6 +20,7 @@ pub(super) struct Copy<'b> {
     /// The copies of the values that can be used at this place.
     values: HashMap<ValueId, ValueId>,
     /// The parts that regions give to later ones, each with one more dimension, the first, for the positions along the manual axes.
+    /// Tokens have no dimensions, and are also given to the operations outside.
     given: HashMap<ValueId, ValueId>,
     /// The level of the operations at this place.
     level: Level,
@@ -156,15 +157,20 @@ impl<'b> Copy<'b> {
         for value in &region.taken {
             let ty = self.stacked(*value, 1)?;
             let argument = self.into.body_mut().add_argument(block, ty);
-            let dims = self.into.dims(argument)[1..].to_vec();
-            let part = self.into.reshape(argument, &dims);
+            let part = match from.ty(*value).is_token() {
+                true => argument,
+                false => {
+                    let dims = self.into.dims(argument)[1..].to_vec();
+                    self.into.reshape(argument, &dims)
+                }
+            };
             self.values.insert(*value, part);
         }
         self.operations(&region.ops, &region.outputs)?;
         let mut returned = self.copies(region.outputs.iter().map(|op| from.op(*op).operand(0)))?;
         for part in self.copies(region.given.iter().copied())? {
-            let dims = [&[1], &*self.into.dims(part)].concat();
-            returned.push(self.into.reshape(part, &dims));
+            let dims = self.into.ty(part).as_tensor().map(|part| [&[1], part.dims()].concat());
+            returned.push(dims.map_or(part, |dims| self.into.reshape(part, &dims)));
         }
         Ok(returned)
     }
@@ -188,13 +194,22 @@ impl<'b> Copy<'b> {
             }
             self.values.insert(op.result(), whole);
         }
-        self.given.extend(region.given.iter().copied().zip(results.into_iter().skip(region.outputs.len())));
+        for (part, value) in region.given.iter().copied().zip(results.into_iter().skip(region.outputs.len()))
+        {
+            self.given.insert(part, value);
+            if self.from.ty(part).is_token() {
+                self.values.insert(part, value);
+            }
+        }
         Ok(())
     }
 
-    /// Returns the type of a part with one more dimension of this size, the first.
+    /// Returns the type of a part with one more dimension of this size, the first; that of a token, unchanged.
     fn stacked(&self, value: ValueId, positions: usize) -> Result<Type> {
         let ty = self.from.ty(value);
+        if ty.is_token() {
+            return Ok(ty.clone());
+        }
         let dims = crate::partition::dims(self.from, value).unwrap_or_default();
         with_dims(ty, &[&[positions], &*dims].concat())
     }

@@ -63,6 +63,7 @@ fn has_borders(function: &Function) -> bool {
 /// * If a region uses its own results as whole arrays, the operations that depend on them become another computation. The first
 ///   computation gives its parts to the second as an array with one more dimension, which is split along the manual axes.
 /// * A whole array that an operation on parts uses is an operand of the region, of which each partition has the whole.
+/// * Tokens enter and leave regions without custom calls: they are operands and results of the manual computations.
 /// * Operations without operands, such as constants and `partition_id`, and what is computed from these alone are copied into
 ///   each region that uses them.
 ///

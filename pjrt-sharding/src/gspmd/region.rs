@@ -117,7 +117,7 @@ impl<'b> Finder<'b> {
     /// Finds the operations that depend on a part, and joins operations that exchange parts to regions.
     fn find_parts(&mut self) -> Result<()> {
         for i in 0..self.ops.len() {
-            let from: Vec<usize> = self.uses[i].iter().filter_map(|value| self.part_from(*value)).collect();
+            let from = self.joined_by(i)?;
             self.borders[i] = self.border(i, !from.is_empty())?;
             self.on_parts[i] = !from.is_empty() || Border::of(self.body.op(self.ops[i])).is_some();
             if !from.is_empty() && self.body.op(self.ops[i]).info().has(Trait::Terminator) {
@@ -132,6 +132,15 @@ impl<'b> Finder<'b> {
         }
         self.step = (0..self.ops.len()).map(|i| self.first_joined(i)).collect();
         Ok(())
+    }
+
+    /// Returns the operations that define the parts that an operation uses. A token is a part only for operations that the program
+    /// states to be in a region: it can leave the region without a custom call.
+    fn joined_by(&self, i: usize) -> Result<Vec<usize>> {
+        let op = self.body.op(self.ops[i]);
+        let is_in_region = self.level.stated_by(text(op), op)?.is_some_and(|level| level != *self.level);
+        let joins = |value: &&ValueId| is_in_region || !self.body.ty(**value).is_token();
+        Ok(self.uses[i].iter().filter(joins).filter_map(|value| self.part_from(*value)).collect())
     }
 
     /// Returns the border between this level and a region that an operation is at. Other borders are in a region.

@@ -325,3 +325,49 @@ fn shapes_and_axes_that_contradict_the_shardings_are_refused() {
     let reversed = enter("{devices=[4]3,2,1,0}", "{manual}", "8xf32", "2xf32");
     assert!(error_of(&reversed, &leave("2xf32")).message.contains("axes of one mesh"));
 }
+
+#[test]
+fn tokens_enter_and_leave_regions_without_custom_calls() {
+    let attributes = |kind: u8, sharding: &str| {
+        format!(
+            "{{channel_handle = #stablehlo.channel_handle<handle = 1, type = {kind}>, is_host_transfer = true, \
+             mhlo.sharding = \"{sharding}\"}}"
+        )
+    };
+    let send = |operand: &str, token: &str, ty: &str, sharding: &str| {
+        let attributes = attributes(2, sharding);
+        format!(
+            "\"stablehlo.send\"({operand}, {token}) {attributes} : (tensor<{ty}>, !stablehlo.token) -> !stablehlo.token\n"
+        )
+    };
+    let first = "{maximal device=0}";
+    let module = replaced(&format!(
+        "func.func @main(%t: !stablehlo.token, %a: tensor<8xf32>) -> (!stablehlo.token, tensor<8xf32>) {{
+         %before = {}{}%sent = {}%q:2 = \"stablehlo.recv\"(%sent) {} : (!stablehlo.token) -> (tensor<2xf32>, !stablehlo.token)
+         %r = {}{}%again = {}%after = {}return %after, %r : !stablehlo.token, tensor<8xf32> }}",
+        send("%a", "%t", "8xf32", first),
+        enter(CUT, "{manual}", "8xf32", "2xf32"),
+        send("%p", "%before", "2xf32", "{manual}"),
+        attributes(3, "{manual}"),
+        call("SPMDShardToFullShape", "%q#0", CUT, "2xf32", "8xf32"),
+        // Another region, whose only connection with the first one is the token.
+        enter(CUT, "{manual}", "8xf32", "2xf32").replace("%s", "%u").replace("%p", "%v"),
+        send("%v", "%q#1", "2xf32", "{manual}"),
+        send("%r", "%again", "8xf32", first),
+    ))
+    .unwrap();
+    let body = &module.main().unwrap().body;
+    let names: Vec<_> = body
+        .block_ops(body.entry().unwrap())
+        .map(|(_, op)| op.kind.name().rsplit('.').next().unwrap().to_owned())
+        .filter(|name| name != "custom_call")
+        .collect();
+    assert!(names.starts_with(&["send".to_owned(), "manual_computation".to_owned()]), "{names:?}");
+    assert!(names.ends_with(&["send".to_owned(), "return".to_owned()]), "{names:?}");
+    let outside = names.iter().filter(|name| *name == "send").count();
+    assert_eq!((outside, operations(&module, "stablehlo.send")), (2, 4), "{module}");
+    let options = Options { num_partitions: 4, use_spmd_partitioning: true, ..Options::default() };
+    let shardings = crate::propagate(&module, &options).unwrap();
+    let partition = crate::partition(&module, &shardings, &options).unwrap();
+    pjrt_stablehlo::verify(&partition).unwrap_or_else(|e| panic!("{e}\n{partition}"));
+}

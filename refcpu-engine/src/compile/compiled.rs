@@ -3,7 +3,7 @@
 use super::api::{CompileError, CompileOptions, Parts, Result};
 use super::call_rule::call_rule;
 use super::core_ops::{to_core_ops, to_core_ops_without_calls};
-use super::lower::{calls_the_host, shape_of};
+use super::lower::{calls_the_host, shapes_of};
 use super::phases::{donations, plan};
 use crate::graph::Shape;
 use crate::plan::{Donation, Plan, Stats};
@@ -216,14 +216,14 @@ fn plan_of_partition(module: &Module, shardings: &Shardings, options: &CompileOp
     plan(&program, &options, &shardings)
 }
 
-/// Returns the type of a whole array. Of an unreduced array, it has a first dimension that counts the partial results.
+/// Returns the type of a whole array. Of an unreduced array, it has a first dimension that counts the partial results. A token is
+/// an array without elements.
 fn whole_shape(ty: &Type, sharding: Option<&Sharding>) -> Result<Shape> {
-    let Some(ty) = ty.as_tensor() else {
-        return Err(CompileError::unimplemented(format!(
+    let [shape] = <[Shape; 1]>::try_from(shapes_of(ty)?).map_err(|_| {
+        CompileError::unimplemented(format!(
             "a partitioned program cannot have a parameter or result of the type {ty}"
-        )));
-    };
-    let shape = shape_of(ty)?;
+        ))
+    })?;
     Ok(match sharding.filter(|sharding| sharding.reduction.is_some()) {
         Some(sharding) => shape.with_dims(&[&sharding.parts[..1], &*shape.dims].concat()),
         None => shape,

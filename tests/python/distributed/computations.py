@@ -10,7 +10,7 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import multihost_utils, serialize_executable, topologies
+from jax.experimental import io_callback, multihost_utils, serialize_executable, topologies
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -280,6 +280,64 @@ def subsets():
         x = split(numbers(4, 5), first, P("i"))
         sums.append(mapped(lambda x: jax.lax.psum(x, "i"), first, P("i"), P())(x))
     return tuple(sums)
+
+
+@computation
+def callback_of_one_process():
+    """A program of the last process only, which calls Python."""
+    if jax.process_index() != jax.devices()[-1].process_index:
+        return np.zeros(0)
+    double = jax.jit(lambda x: jax.pure_callback(lambda x: 2 * x, jax.ShapeDtypeStruct(x.shape, x.dtype), x))
+    return double(numbers(4))
+
+
+@computation
+def ordered_callbacks():
+    """What ordered callbacks receive, in the order of the calls: in programs of all processes, and of this one between them."""
+    received = []
+
+    def receive(number, x):
+        received.append((int(number), float(np.sum(x))))
+        return np.float32(2 * np.sum(x))
+
+    def call(number, x):
+        return io_callback(receive, jax.ShapeDtypeStruct((), np.float32), number, x, ordered=True)
+
+    def taken():
+        jax.effects_barrier()
+        # The devices of one process call concurrently.
+        taken = sorted(received, key=lambda call: call[0] // 10)
+        received.clear()
+        return np.array(taken, np.float32).reshape(-1, 2)
+
+    @jax.jit
+    def on_the_first_device(x):
+        call(1, x)
+        jax.lax.fori_loop(0, 3, lambda i, _: (call(2, i), None)[1], None)
+        jax.lax.cond(x.sum() > 0, lambda x: call(3, x), lambda x: call(4, x), x.sum())
+        return x + 1
+
+    def on_each_device(x):
+        number = 10 * jax.lax.axis_index("i")
+        y = call(number, x)
+        return jax.lax.psum(call(number + 1, y), "i")
+
+    everywhere, own = split(numbers(8, 5), line, P("i")), jax.sharding.Mesh(np.array(jax.local_devices()), "i")
+    here = split(numbers(4, 5), own, P("i"))
+    for _ in range(2):
+        everywhere, here = on_the_first_device(everywhere), on_the_first_device(here)
+        on_the_first_device(numbers(2))
+    jax.jit(lambda x: jax.debug.callback(receive, 5, x, ordered=True))(numbers(3))
+    on_first = taken()
+    total = mapped(on_each_device, line, P("i"), P())(everywhere)
+    on_each = taken()
+    try:
+        # JAX refuses this: a callback without results has no device of its own.
+        jax.jit(lambda x: jax.debug.callback(receive, 6, x, ordered=True))(everywhere)
+        is_refused = False
+    except ValueError:
+        is_refused = True
+    return everywhere, on_first, total, on_each, np.array(is_refused)
 
 
 np.savez(output, **results)

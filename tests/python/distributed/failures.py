@@ -6,6 +6,7 @@ The last process fails, but not the one with the service of JAX, which is proces
 "uninitialized", the processes end as JAX ends them.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -24,6 +25,9 @@ if case == "exhausted" and fails:
     os.environ["REFCPU_MEMORY_LIMIT"] = str(6 << 20)
 if case == "uninitialized" and fails:
     os.environ["REFCPU_GLOO_HOST"] = "no.such.host.invalid"
+# The launches of programs that call Python return at once, so that their results are in error when the programs fail.
+if case in ("argument", "late argument"):
+    os.environ["REFCPU_ASYNC_CALLBACKS"] = "1"
 jax.distributed.initialize(address, num_processes=count, process_id=index, initialization_timeout=60)
 mesh = jax.sharding.Mesh(np.array(jax.devices()), "i")
 sharding = NamedSharding(mesh, P("i"))
@@ -56,16 +60,29 @@ if case == "callback":
         return x
 
     total = over_all(lambda x: jax.lax.psum(jax.pure_callback(identity, jax.ShapeDtypeStruct((1, 4), np.float32), x), "i"))
+argument = x
+if case in ("argument", "late argument") and fails:
+
+    def late(x):
+        time.sleep(1)
+        raise ValueError("planted in an argument")
+
+    own = x.addressable_data(0)
+    own = jax.jit(lambda x: jax.pure_callback(late, jax.ShapeDtypeStruct(x.shape, x.dtype), x))(own)
+    if case == "argument":
+        with contextlib.suppress(jax.errors.JaxRuntimeError):
+            own.block_until_ready()
+    argument = jax.make_array_from_single_device_arrays(x.shape, sharding, [own])
 if case == "ended" and fails:
     raise ValueError("planted at the end")
 
 begin = time.monotonic()
 try:
-    result = np.asarray(total(x).addressable_data(0))
+    result = np.asarray(total(argument).addressable_data(0))
     print(f"result {result[0, 0]:g} after {time.monotonic() - begin:.1f} s", flush=True)
 except jax.errors.JaxRuntimeError as error:
     print(f"failed after {time.monotonic() - begin:.1f} s: {error}", flush=True)
-    if case in ("different", "constant", "callback", "exhausted"):
+    if case in ("different", "constant", "callback", "exhausted", "argument", "late argument"):
         # The processes can go on with equal programs.
         again = over_all(lambda x: jax.lax.psum(2 * x[:, :4], "i"))
         print(f"then {np.asarray(again(x).addressable_data(0))[0, 0]:g}", flush=True)

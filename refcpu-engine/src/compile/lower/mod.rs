@@ -70,7 +70,7 @@ pub(super) fn lower(module: &Module, options: &CompileOptions, unreduced: &Unred
 ///
 /// # Errors
 /// Returns an error if the type has dynamic sizes or quantized elements, or is not the type of a value.
-fn shapes_of(ty: &Type) -> Result<Vec<Shape>> {
+pub(super) fn shapes_of(ty: &Type) -> Result<Vec<Shape>> {
     match ty {
         Type::Tensor(t) | Type::Buffer(t) => Ok(vec![shape_of(t)?]),
         Type::Token => Ok(vec![Shape::new(DType::Pred, &[0])]),
