@@ -190,7 +190,7 @@ const WAYS: &[Way] = &[
         "bitcast_of_another_size",
         "a bitcast to a type of another size",
         |s| Failure::of(s.x.bitcast(ElementType::S64, &[4])),
-        "PJRT_Buffer_Bitcast when element_type=5 fail_from_then_on always",
+        "PJRT_Buffer_CopyToMemory failed PJRT_Buffer_Bitcast fail INTERNAL",
     ),
     way(
         "raw_copy_from_a_negative_offset",
