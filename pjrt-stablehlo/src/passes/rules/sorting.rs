@@ -33,12 +33,14 @@ pub(crate) fn is_before<'m>(
     positions: Option<usize>,
 ) -> Result<ValueId, Error> {
     let count = 2 * op.results.len();
+    // This comes first: IREE takes a sort with positions that begins with another comparison for a `chlo.top_k`, which is not
+    // stable.
+    let first = positions.map(|at| r.b.compare(Cmp::Lt, arguments[2 * at], arguments[2 * at + 1]));
     let less = r.apply_region(op, 0, &arguments[..count])?[0];
-    let Some(positions) = positions else { return Ok(less) };
+    let Some(first) = first else { return Ok(less) };
     let exchanged: Vec<ValueId> = (0..count).map(|index| arguments[index ^ 1]).collect();
     let greater = r.apply_region(op, 0, &exchanged)?[0];
     let b = &mut r.b;
-    let first = b.compare(Cmp::Lt, arguments[2 * positions], arguments[2 * positions + 1]);
     let not_greater = b.not(greater);
     let equal_and_first = b.and(not_greater, first);
     Ok(b.or(less, equal_and_first))
