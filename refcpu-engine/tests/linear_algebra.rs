@@ -22,7 +22,7 @@ fn parse(text: &str) -> Module {
 
 /// The program without operations of linear algebra.
 fn decomposed(text: &str) -> Module {
-    let core = [OpCode::Cholesky, OpCode::TriangularSolve, OpCode::CustomCall]
+    let core = [OpCode::Cholesky, OpCode::TriangularSolve, OpCode::CustomCall, OpCode::Fft]
         .into_iter()
         .fold(CoreOps::default(), CoreOps::without);
     decompose(&parse(text), &core).unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -224,4 +224,46 @@ fn components_of_infinities_are_not_nan() {
     let found = product(&x, "bf16", 3, 6);
     assert!(found[..4].iter().all(|value| value.is_infinite()), "{found:?}");
     assert!(found[4..].iter().all(|value| value.is_finite()), "{found:?}");
+}
+
+#[test]
+fn transforms_of_all_lengths_are_products() {
+    // Lengths of one product, of several, primes, and those without elements in some dimension.
+    for lengths in [&[1][..], &[2], &[7], &[32], &[33], &[96], &[128], &[211], &[3, 40], &[2, 3, 5]] {
+        let dims: Vec<usize> = [2].into_iter().chain(lengths.iter().map(|length| *length as usize)).collect();
+        let mut half = dims.clone();
+        *half.last_mut().unwrap() = half.last().unwrap() / 2 + 1;
+        for (kind, from, to) in
+            [("FFT", &dims, &dims), ("IFFT", &dims, &dims), ("RFFT", &dims, &half), ("IRFFT", &half, &dims)]
+        {
+            for (real, ty) in [("f32", [DType::F32, DType::C64]), ("f64", [DType::F64, DType::C128])] {
+                let complex = format!("complex<{real}>");
+                let element = |is_real: bool| if is_real { real } else { &complex };
+                let name = |dims: &[usize], is_real| {
+                    let dims: String = dims.iter().map(|dim| format!("{dim}x")).collect();
+                    format!("tensor<{dims}{}>", element(is_real))
+                };
+                let (operand, result) = (name(from, kind == "RFFT"), name(to, kind == "IRFFT"));
+                let text = format!(
+                    "func.func @main(%x: {operand}) -> {result} {{
+                        %0 = stablehlo.fft %x, type = {kind}, length = {lengths:?} : ({operand}) -> {result}
+                        return %0 : {result}
+                    }}"
+                );
+                let is_complex = usize::from(kind != "RFFT");
+                let count = from.iter().product::<usize>() * (1 + is_complex);
+                assert_same(&text, ty[is_complex], &[(from, numbers(count))]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_transform_with_a_large_prime_factor_is_refused_by_its_length() {
+    let text = "func.func @main(%x: tensor<514xcomplex<f32>>) -> tensor<514xcomplex<f32>> {
+        %0 = stablehlo.fft %x, type = FFT, length = [514] : (tensor<514xcomplex<f32>>) -> tensor<514xcomplex<f32>>
+        return %0 : tensor<514xcomplex<f32>>
+    }";
+    let error = decompose(&parse(text), &CoreOps::default().without(OpCode::Fft)).unwrap_err();
+    assert!(error.message.contains("length 514") && error.message.contains("above 256"), "{error}");
 }

@@ -10,7 +10,10 @@ use std::{fs, io, thread};
 use iree_runtime::{CompileError, Program, Severity};
 use pjrt_plugin::stablehlo::{LOCATION_PAYLOAD, OP_PAYLOAD};
 use pjrt_plugin::{Error, ErrorCode, Result};
-use pjrt_stablehlo::passes::{clamp_gather_starts, decompose, split_elementwise, without_annotations};
+use pjrt_stablehlo::passes::{
+    carried_loop_values, clamp_gather_starts, decompose, scatters_within_bounds, split_elementwise,
+    stable_sorts, without_annotations,
+};
 use pjrt_stablehlo::{Module, write_bytecode};
 
 use crate::options::Settings;
@@ -21,9 +24,6 @@ const FLAGS: &[&str] = &["--iree-input-type=stablehlo", "--iree-input-demote-f64
 
 /// The number of arrays that one kernel may read. IREE has 32 bindings for a kernel's arguments and results together.
 const MAX_ARRAYS: usize = 24;
-
-/// The stack of the thread that compiles, in bytes. The compiler recurses along the operations of a program.
-const STACK: usize = 64 << 20;
 
 /// The time between two reports of a compilation.
 const PROGRESS: Duration = Duration::from_secs(20);
@@ -36,8 +36,11 @@ const PROGRESS: Duration = Duration::from_secs(20);
 /// INVALID_ARGUMENT if a flag is invalid, or an error if there is no compiler.
 pub(crate) fn compile(module: &Module, settings: &Settings, flags: &[String]) -> Result<Vec<u8>> {
     let module = without_annotations(&decompose(module, &operations::supported())?);
-    // IREE loads what a gather names without a check.
-    let module = split_elementwise(&clamp_gather_starts(&module)?, MAX_ARRAYS)?;
+    // IREE loads and stores what gathers and scatters name without a check, its sorts exchange equal elements, and it removes
+    // values from loops on one side only.
+    let module = scatters_within_bounds(&clamp_gather_starts(&module)?)?;
+    let module = carried_loop_values(&stable_sorts(&module)?)?;
+    let module = split_elementwise(&module, MAX_ARRAYS)?;
     // The compiler reads bytecode faster than text, and it contains all locations, which diagnostics need.
     let program = write_bytecode(&module)?;
     let flags: Vec<String> = (FLAGS.iter().copied())
@@ -56,12 +59,12 @@ pub(crate) fn compile(module: &Module, settings: &Settings, flags: &[String]) ->
     compiled
 }
 
-/// Runs the compiler on a thread with a large stack, and reports a long compilation.
+/// Runs the compiler, and reports a long compilation.
 fn on_own_thread<T: Send>(name: &str, run: impl FnOnce() -> T + Send) -> Result<T> {
     let start = Instant::now();
     let (ends, ended) = mpsc::channel::<()>();
     thread::scope(|scope| {
-        let builder = thread::Builder::new().name("iree-compiler".to_owned()).stack_size(STACK);
+        let builder = thread::Builder::new().name("iree-compiler".to_owned());
         let compile = || {
             // The channel is closed when the function returns or panics.
             let _ends = ends;

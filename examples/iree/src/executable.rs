@@ -60,9 +60,8 @@ impl Executable {
         let header = header(driver);
         let code = request.serialized.strip_prefix(header.as_bytes()).ok_or_else(|| {
             let header = header.trim_end();
-            Error::failed_precondition(format!(
-                "the program was saved for another version or device; expected '{header}'"
-            ))
+            let message = format!("the program was saved for another version or device; expected '{header}'");
+            Error::failed_precondition(message).with_hint("compile the program again")
         })?;
         Ok(Self {
             code: code.to_vec(),

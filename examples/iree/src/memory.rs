@@ -47,10 +47,10 @@ impl Account {
         let mut stats = self.lock();
         let in_use = stats.bytes_in_use.saturating_add(size);
         if let Some(limit) = self.limit.filter(|limit| in_use > *limit) {
-            let free = limit - stats.bytes_in_use;
-            let message =
-                format!("{} has {free} of {limit} bytes of memory free; an array needs {size}", self.device);
-            return Err(Error::resource_exhausted(message));
+            let (device, free) = (&self.device, limit - stats.bytes_in_use);
+            return Err(Error::resource_exhausted(format!(
+                "{device} has {free} of {limit} bytes free; an array needs {size}; delete arrays, or set memory_limit"
+            )));
         }
         stats.bytes_in_use = in_use;
         stats.peak_bytes_in_use = stats.peak_bytes_in_use.max(Some(in_use));
@@ -95,7 +95,7 @@ mod tests {
         let first = account.reserve(60).unwrap();
         let error = account.reserve(41).err().unwrap();
         assert_eq!(error.code(), ErrorCode::ResourceExhausted);
-        assert_eq!(error.message(), "chip has 40 of 100 bytes of memory free; an array needs 41");
+        assert!(error.message().starts_with("chip has 40 of 100 bytes free; an array needs 41; "));
         drop(first);
         let stats = account.stats();
         assert_eq!(

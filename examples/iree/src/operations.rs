@@ -1,6 +1,6 @@
 //! The operations that IREE compiles.
 
-use pjrt_stablehlo::ir::{Body, ElementKind, Op, OpCode, Operation, TensorType};
+use pjrt_stablehlo::ir::{Body, ElementKind, ElementType, Op, OpCode, Operation};
 use pjrt_stablehlo::passes::CoreOps;
 
 /// The compiler's reason: it cannot convert the operation to those of its own dialects.
@@ -20,6 +20,7 @@ const REFUSED: &[(OpCode, &str)] = &[
     (OpCode::CollectivePermute, "a channel between devices"),
     (OpCode::CollectiveReduce, "a channel between devices"),
     (OpCode::CustomCall, FAILED),
+    (OpCode::Fft, "a transform of one dimension of 32-bit numbers"),
     (OpCode::Infeed, "a channel to the host"),
     (OpCode::Outfeed, "a channel to the host"),
     (OpCode::PartitionId, "a channel between devices"),
@@ -36,9 +37,15 @@ const REFUSED: &[(OpCode, &str)] = &[
 
 /// The operations that IREE compiles for some operands only. The others are decomposed, or refused.
 const LIMITED: &[(OpCode, fn(&Body, &Operation) -> bool)] = &[
-    (OpCode::BitcastConvert, is_real_bitcast),
+    // The compiler crashes if it reads a bitcast of complex numbers, or if a constant of complex<f64> is a result.
+    (OpCode::BitcastConvert, |body, op| !body.element_types(op).iter().any(|element| element.is_complex())),
+    (OpCode::Constant, |body, op| !body.element_types(op).contains(&ElementType::ComplexF64)),
+    (OpCode::Cbrt, has_no_f64),
+    (OpCode::Convert, is_not_to_unsigned),
     (OpCode::DotGeneral, |_, op| matches!(&op.kind, Op::DotGeneral(dot) if dot.algorithm.is_none())),
-    (OpCode::Scatter, indexes_leading_dimensions),
+    (OpCode::Scatter, scatters_whole_slices),
+    (OpCode::Sort, is_short),
+    (OpCode::Tanh, has_no_f64),
 ];
 
 /// Returns the operations that IREE compiles.
@@ -48,20 +55,36 @@ pub(crate) fn supported() -> CoreOps {
     REFUSED.iter().fold(core, |core, (op, _)| core.without(*op))
 }
 
-/// The compiler ends the process if it reads a `bitcast_convert` of complex numbers.
-fn is_real_bitcast(body: &Body, op: &Operation) -> bool {
-    let of_complex =
-        |ty: Option<&TensorType>| ty.is_some_and(|ty| ty.element_type().kind() == ElementKind::Complex);
-    !of_complex(body.ty(op.operands[0]).as_tensor()) && !of_complex(body.ty(op.result()).as_tensor())
+/// Code for processors has no functions of the C library.
+fn has_no_f64(body: &Body, op: &Operation) -> bool {
+    !body.element_types(op).contains(&ElementType::F64)
+}
+
+/// The compiler computes sizes with operations that have no unsigned results.
+fn is_not_to_unsigned(body: &Body, op: &Operation) -> bool {
+    let [from, to] = body.element_types(op)[..] else { return true };
+    to.kind() != ElementKind::UnsignedInteger || from.kind() == ElementKind::Float
+}
+
+/// A sort takes time of the square of the size, and its arrays must fit into the stack of a thread.
+fn is_short(body: &Body, op: &Operation) -> bool {
+    let (Op::Sort(sort), Some(ty)) = (&op.kind, body.ty(op.operands[0]).as_tensor()) else { return false };
+    ty.dims().get(sort.dimension as usize).is_some_and(|size| *size <= 256)
 }
 
 /// `iree_linalg_ext.scatter` needs indices of whole slices of the leading dimensions. The compiler moves one indexed dimension to
-/// the front, but not several, and it ends the process if there are batching dimensions.
-fn indexes_leading_dimensions(_: &Body, op: &Operation) -> bool {
+/// the front, but not several, and it crashes if there are batching dimensions.
+fn scatters_whole_slices(body: &Body, op: &Operation) -> bool {
     let Op::Scatter(scatter) = &op.kind else { return false };
     let numbers = &scatter.scatter_dimension_numbers;
-    let indexed = &numbers.scatter_dims_to_operand_dims;
+    let (indexed, inserted) = (&numbers.scatter_dims_to_operand_dims, &numbers.inserted_window_dims);
     let are_leading = indexed.iter().enumerate().all(|(at, dimension)| *dimension == at as i64);
-    let is_whole = indexed.len() <= 1 || (are_leading && *indexed == numbers.inserted_window_dims);
-    numbers.input_batching_dims.is_empty() && is_whole
+    let dims = |at: usize| body.ty(op.operands[at]).as_tensor().map_or(&[][..], |ty| ty.dims());
+    let (input, update) = (dims(0), dims(op.results.len() + 1));
+    let mut window = numbers.update_window_dims.iter().map(|at| update[*at as usize]);
+    let is_whole = |at: usize| inserted.contains(&(at as i64)) || window.next() == Some(input[at]);
+    numbers.input_batching_dims.is_empty()
+        && indexed.iter().all(|dimension| inserted.contains(dimension))
+        && (indexed.len() <= 1 || are_leading && indexed == inserted)
+        && (0..input.len()).all(is_whole)
 }

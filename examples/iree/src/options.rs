@@ -71,9 +71,7 @@ impl Settings {
             dump: options.string("dump")?,
         })
     }
-}
 
-impl Settings {
     /// Returns the default values of the options for a kind of devices.
     ///
     /// # Errors
@@ -87,13 +85,9 @@ impl Settings {
 }
 
 fn memory_limit(options: &Options) -> Result<i64> {
-    match options.integer("memory_limit")? {
-        limit @ 0.. => Ok(limit),
-        limit => {
-            let message = format!("the option memory_limit={limit} is invalid; expected a number of bytes");
-            Err(Error::invalid_argument(message))
-        }
-    }
+    let limit = options.integer("memory_limit")?;
+    let message = || format!("the option memory_limit={limit} is invalid; expected a number of bytes");
+    if limit >= 0 { Ok(limit) } else { Err(Error::invalid_argument(message())) }
 }
 
 fn ordinal(device: &str, text: &str) -> Result<usize> {

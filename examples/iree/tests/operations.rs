@@ -88,6 +88,23 @@ fn a_gather_moves_slices_that_are_not_within_the_operand_into_it() {
 }
 
 #[test]
+fn a_scatter_skips_slices_that_are_not_within_the_operand() {
+    let text =
+        "func.func @main(%x: tensor<3xf32>, %rows: tensor<4x1xi32>, %y: tensor<4xf32>) -> tensor<3xf32> {
+        %0 = \"stablehlo.scatter\"(%x, %rows, %y) <{scatter_dimension_numbers = #stablehlo.scatter<
+            inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            stablehlo.return %b : tensor<f32>
+        }) : (tensor<3xf32>, tensor<4x1xi32>, tensor<4xf32>) -> tensor<3xf32>
+        return %0 : tensor<3xf32>
+    }";
+    let x = Array::new(&[3], &[1.0_f32, 2.0, 3.0]).unwrap();
+    let rows = Array::new(&[4, 1], &[100_000_000_i32, 1, -1, -100_000_000]).unwrap();
+    let y = Array::new(&[4], &[10.0_f32, 20.0, 30.0, 40.0]).unwrap();
+    assert_eq!(first::<f32>(text, &[x, rows, y]), [1.0, 20.0, 3.0]);
+}
+
+#[test]
 fn scatters_that_the_compiler_does_not_take_run() {
     let client = Client::of(pjrt_plugin::api_table!(Iree), &[]).unwrap();
     let scatter = |types: &str, numbers: &str| {
@@ -122,6 +139,150 @@ fn scatters_that_the_compiler_does_not_take_run() {
         "tensor<2x3xf32>, tensor<2x2xi32>, tensor<2x2xf32>",
         "update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 1",
     );
-    let results = client.evaluate(&text, &[x, starts, updates]).unwrap();
+    let results = client.evaluate(&text, &[x, starts, updates.clone()]).unwrap();
     assert_eq!(results[0].elements::<f32>().unwrap(), [0.0, 1.0, 2.0, 3.0, 4.0, 0.0]);
+
+    let text = scatter(
+        "tensor<6xf32>, tensor<2x1xi32>, tensor<2x2xf32>",
+        "update_window_dims = [1], scatter_dims_to_operand_dims = [0], index_vector_dim = 1",
+    );
+    let x = Array::new(&[6], &[0.0_f32; 6]).unwrap();
+    let starts = Array::new(&[2, 1], &[1_i32, 2]).unwrap();
+    let results = client.evaluate(&text, &[x, starts, updates]).unwrap();
+    assert_eq!(results[0].elements::<f32>().unwrap(), [0.0, 1.0, 5.0, 4.0, 0.0, 0.0]);
+}
+
+/// Runs a program with arguments of `f32` and of `i32`, and returns the elements of its first result.
+fn first<T: pjrt_testing::Element>(text: &str, arguments: &[Array]) -> Vec<T> {
+    let client = Client::of(pjrt_plugin::api_table!(Iree), &[]).unwrap();
+    let results = client.evaluate(text, arguments).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+    results[0].elements().unwrap()
+}
+
+#[test]
+fn equal_elements_keep_their_order_in_sorts() {
+    let text = "func.func @main(%x: tensor<40xf32>) -> tensor<40xi32> {
+        %i = stablehlo.iota dim = 0 : tensor<40xi32>
+        %n = stablehlo.negate %i : tensor<40xi32>
+        %0:2 = \"stablehlo.sort\"(%x, %n) <{dimension = 0 : i64, is_stable = true}> ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<i32>, %d: tensor<i32>):
+            %p = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+            stablehlo.return %p : tensor<i1>
+        }) : (tensor<40xf32>, tensor<40xi32>) -> (tensor<40xf32>, tensor<40xi32>)
+        return %0#1 : tensor<40xi32>
+    }";
+    let keys: Vec<f32> = (0..40).map(|index| (index * index % 3) as f32).collect();
+    let mut expected: Vec<i32> = (0..40).collect();
+    expected.sort_by(|a, b| keys[*a as usize].total_cmp(&keys[*b as usize]));
+    let expected: Vec<i32> = expected.into_iter().map(|position| -position).collect();
+    assert_eq!(first::<i32>(text, &[Array::new(&[40], &keys).unwrap()]), expected);
+}
+
+#[test]
+fn the_first_of_equal_elements_is_the_first_of_the_greatest() {
+    let text = "func.func @main(%x: tensor<2x3xi32>) -> tensor<2x2xi32> {
+        %0:2 = chlo.top_k(%x, k = 2) : tensor<2x3xi32> -> (tensor<2x2xi32>, tensor<2x2xi32>)
+        return %0#1 : tensor<2x2xi32>
+    }";
+    let x = Array::new(&[2, 3], &[1, 1, 1, 0, 2, 2]).unwrap();
+    assert_eq!(first::<i32>(text, &[x]), [0, 1, 1, 2]);
+}
+
+#[test]
+fn long_arrays_are_sorted() {
+    let text = "func.func @main(%x: tensor<5000xf32>) -> tensor<5000xf32> {
+        %0 = \"stablehlo.sort\"(%x) <{dimension = 0 : i64, is_stable = true}> ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %p = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+            stablehlo.return %p : tensor<i1>
+        }) : (tensor<5000xf32>) -> tensor<5000xf32>
+        return %0 : tensor<5000xf32>
+    }";
+    let mut x: Vec<f32> = (0..5000).map(|index| (index * 7919 % 5003) as f32).collect();
+    let found = first::<f32>(text, &[Array::new(&[5000], &x).unwrap()]);
+    x.sort_by(|a, b| b.total_cmp(a));
+    assert_eq!(found, x);
+}
+
+#[test]
+fn loops_run_whose_values_the_compiler_would_remove_on_one_side() {
+    let run = |condition: &str, iteration: &str, result: &str| {
+        let text = format!(
+            "func.func @main(%x: tensor<f32>, %v: tensor<2xf32>) -> tensor<2xf32> {{
+                %c = stablehlo.constant dense<9.0> : tensor<f32>
+                %0:3 = stablehlo.while(%a = %x, %b = %v, %d = %v) : tensor<f32>, tensor<2xf32>, tensor<2xf32>
+                cond {{
+                    %s = stablehlo.slice {condition} [0:1] : (tensor<2xf32>) -> tensor<1xf32>
+                    %r = stablehlo.reshape %s : (tensor<1xf32>) -> tensor<f32>
+                    %n = stablehlo.maximum %r, %a : tensor<f32>
+                    %p = stablehlo.compare LT, %n, %c : (tensor<f32>, tensor<f32>) -> tensor<i1>
+                    stablehlo.return %p : tensor<i1>
+                }} do {{
+                    %1 = stablehlo.add %a, %a : tensor<f32>
+                    %2 = stablehlo.broadcast_in_dim %1, dims = [] : (tensor<f32>) -> tensor<2xf32>
+                    %3 = stablehlo.add %b, %d : tensor<2xf32>
+                    stablehlo.return {iteration} : tensor<f32>, tensor<2xf32>, tensor<2xf32>
+                }}
+                return {result} : tensor<2xf32>
+            }}"
+        );
+        let (x, v) = (Array::scalar(1.0_f32), Array::new(&[2], &[1.0_f32, 2.0]).unwrap());
+        first::<f32>(&text, &[x, v])
+    };
+    // The next %b does not depend on the previous one.
+    assert_eq!(run("%d", "%1, %2, %d", "%0#1"), [16.0, 16.0]);
+    // Only the condition reads %b.
+    assert_eq!(run("%b", "%1, %2, %3", "%0#2"), [16.0, 18.0]);
+    // Two values are equal after the first iteration.
+    assert_eq!(run("%b", "%1, %3, %3", "%0#2"), [16.0, 32.0]);
+}
+
+#[test]
+fn a_counter_is_converted_to_an_unsigned_number() {
+    let text = "func.func @main(%x: tensor<2xui32>) -> tensor<2xui32> {
+        %zero = stablehlo.constant dense<0> : tensor<i32>
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %end = stablehlo.constant dense<4> : tensor<i32>
+        %0:2 = stablehlo.while(%i = %zero, %y = %x) : tensor<i32>, tensor<2xui32>
+        cond {
+            %1 = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+            stablehlo.return %1 : tensor<i1>
+        } do {
+            %1 = stablehlo.convert %i : (tensor<i32>) -> tensor<ui32>
+            %2 = stablehlo.broadcast_in_dim %1, dims = [] : (tensor<ui32>) -> tensor<2xui32>
+            %3 = stablehlo.add %y, %2 : tensor<2xui32>
+            %4 = stablehlo.add %i, %one : tensor<i32>
+            stablehlo.return %4, %3 : tensor<i32>, tensor<2xui32>
+        }
+        return %0#1 : tensor<2xui32>
+    }";
+    assert_eq!(first::<u32>(text, &[Array::new(&[2], &[10_u32, 20]).unwrap()]), [16, 26]);
+}
+
+#[test]
+fn constants_of_complex_numbers_are_results() {
+    for constant in ["[(1.0, 2.0), (3.0, 4.0)]", "(1.0, 2.0)"] {
+        let text = format!(
+            "func.func @main(%x: tensor<2xf64>) -> (tensor<2xf64>, tensor<2xcomplex<f64>>) {{
+                %0 = stablehlo.constant dense<{constant}> : tensor<2xcomplex<f64>>
+                %1 = stablehlo.imag %0 : (tensor<2xcomplex<f64>>) -> tensor<2xf64>
+                %2 = stablehlo.add %1, %x : tensor<2xf64>
+                return %2, %0 : tensor<2xf64>, tensor<2xcomplex<f64>>
+            }}"
+        );
+        let imag = first::<f64>(&text, &[Array::new(&[2], &[0.0_f64, 0.0]).unwrap()]);
+        assert_eq!(imag[0], 2.0);
+    }
+}
+
+#[test]
+fn transforms_of_all_lengths_run() {
+    let text = "func.func @main(%x: tensor<6xf32>) -> tensor<6xf32> {
+        %0 = stablehlo.fft %x, type = RFFT, length = [6] : (tensor<6xf32>) -> tensor<4xcomplex<f32>>
+        %1 = stablehlo.fft %0, type = IRFFT, length = [6] : (tensor<4xcomplex<f32>>) -> tensor<6xf32>
+        return %1 : tensor<6xf32>
+    }";
+    let x = [1.0_f32, -2.0, 3.0, 0.5, 0.0, 7.0];
+    let found = first::<f32>(text, &[Array::new(&[6], &x).unwrap()]);
+    assert!(found.iter().zip(x).all(|(found, x)| (found - x).abs() < 1e-5), "{found:?}");
 }

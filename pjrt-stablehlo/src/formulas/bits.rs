@@ -225,7 +225,7 @@ fn unsigned_of(element: ElementType) -> Option<ElementType> {
 }
 
 /// Returns the signed integer type of the same width; `None` if the element is not an integer.
-fn signed_of(element: ElementType) -> Option<ElementType> {
+pub(crate) fn signed_of(element: ElementType) -> Option<ElementType> {
     Some(match unsigned_of(element)? {
         ElementType::Ui2 => ElementType::I2,
         ElementType::Ui4 => ElementType::I4,

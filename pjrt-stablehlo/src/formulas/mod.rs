@@ -9,6 +9,7 @@ pub(crate) mod bits;
 pub(crate) mod complex;
 pub(crate) mod elementwise;
 pub(crate) mod erf;
+pub(crate) mod fourier;
 pub(crate) mod gamma;
 pub(crate) mod hyperbolic;
 pub(crate) mod linear_algebra;

@@ -49,6 +49,7 @@
 
 mod annotations;
 mod bounded_moves;
+mod carried_loop_values;
 mod clamp_gather_starts;
 mod core_ops;
 mod dynamic_calls;
@@ -63,17 +64,22 @@ mod replace_sizes;
 mod replace_types;
 mod rewrite;
 mod rules;
+mod scatters_within_bounds;
 mod sized;
 mod split_elementwise;
+mod stable_sorts;
 mod widen;
 
 pub use annotations::without_annotations;
+pub use carried_loop_values::carried_loop_values;
 pub use clamp_gather_starts::clamp_gather_starts;
 pub use core_ops::{Condition, CoreOps};
 pub use isolate::isolate;
 pub use missing::{Missing, MissingOp, Replaced, missing};
 pub use refine_shapes::{Argument, refine_shapes};
+pub use scatters_within_bounds::scatters_within_bounds;
 pub use split_elementwise::split_elementwise;
+pub use stable_sorts::stable_sorts;
 
 use crate::ir::{Function, Module, OpCode, OpId, Operation, TensorType};
 use crate::{Error, ErrorKind};

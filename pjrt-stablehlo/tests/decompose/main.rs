@@ -35,6 +35,9 @@ fn core_without(op: &str) -> CoreOps {
         Some(OpCode::Compare) => CoreOps::default().with_condition(OpCode::Compare, |body, op| {
             !body.element_types(op).iter().any(|element| element.is_float())
         }),
+        Some(OpCode::Constant) => CoreOps::default().with_condition(OpCode::Constant, |body, op| {
+            !body.element_types(op).iter().any(|element| element.is_complex())
+        }),
         Some(OpCode::Select) => CoreOps::default().with_condition(OpCode::Select, |body, op| {
             let rank = |value| body.ty(value).as_tensor().map(TensorType::rank);
             rank(op.operand(0)) == rank(op.result())

@@ -381,13 +381,25 @@ fn small_sample(mnemonic: &str) -> Option<String> {
         "popcnt" | "count_leading_zeros" => same(&["i32"], 1),
         "maximum" | "minimum" | "subtract" => same(&["f32"], 2),
         "convert" => Some(
-            "func.func @main(%x: tensor<4xi1>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xi1>) {
+            "func.func @main(%x: tensor<4xi1>, %y: tensor<4xf32>, %z: tensor<4xi32>)
+                -> (tensor<4xf32>, tensor<4xi1>, tensor<4xui32>) {
                 %0 = stablehlo.convert %x : (tensor<4xi1>) -> tensor<4xf32>
                 %1 = stablehlo.convert %y : (tensor<4xf32>) -> tensor<4xi1>
-                return %0, %1 : tensor<4xf32>, tensor<4xi1>
+                %2 = stablehlo.convert %z : (tensor<4xi32>) -> tensor<4xui32>
+                return %0, %1, %2 : tensor<4xf32>, tensor<4xi1>, tensor<4xui32>
             }"
             .to_owned(),
         ),
+        "constant" => Some(function(
+            "",
+            "stablehlo.constant dense<[(1.0, 2.0), (3.0, 4.0)]> : tensor<2xcomplex<f32>>",
+            "tensor<2xcomplex<f32>>",
+        )),
+        "fft" => Some(function(
+            "%x: tensor<3x6xf32>",
+            "stablehlo.fft %x, type = RFFT, length = [3, 6] : (tensor<3x6xf32>) -> tensor<3x4xcomplex<f32>>",
+            "tensor<3x4xcomplex<f32>>",
+        )),
         "compare" => Some(function(
             "%x: tensor<4xf32>, %y: tensor<4xf32>",
             "stablehlo.compare LT, %x, %y, TOTALORDER : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>",

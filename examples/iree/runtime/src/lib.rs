@@ -23,7 +23,7 @@
 //! let flags = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"];
 //! let flags = flags.map(str::to_owned).into_iter().chain(Program::COMPILER_FLAGS.map(str::to_owned));
 //! let compiler = Compiler::load("libIREECompiler.so".as_ref())?;
-//! let code = compiler.compile(&flags.collect::<Vec<_>>(), "main.mlir", source.as_bytes())?;
+//! let code = compiler.compile(&flags.collect::<Vec<_>>(), "main", source.as_bytes())?;
 //!
 //! let device = Driver::open("local-task")?.device(0)?;
 //! let program = Program::load(&device, &code)?;

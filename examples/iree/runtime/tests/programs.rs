@@ -30,7 +30,7 @@ fn flags() -> Vec<String> {
 }
 
 fn compile(text: &str) -> Vec<u8> {
-    compiler().compile(&flags(), "test.mlir", text.as_bytes()).unwrap()
+    compiler().compile(&flags(), "test", text.as_bytes()).unwrap()
 }
 
 const SUM: &str = "func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<f32>) {
@@ -138,7 +138,7 @@ fn wrong_arguments_and_damaged_code_are_errors() {
     }
     assert!(Program::load(&device, b"not code").is_err());
     let flags: Vec<String> = flags().into_iter().filter(|flag| !flag.contains("execution-model")).collect();
-    let waits = compiler().compile(&flags, "test.mlir", SUM.as_bytes()).unwrap();
+    let waits = compiler().compile(&flags, "test", SUM.as_bytes()).unwrap();
     assert_eq!(Program::load(&device, &waits).err().unwrap().code(), Code::FailedPrecondition);
     assert_eq!(Driver::open("none").err().unwrap().code(), Code::NotFound);
     assert_eq!(Driver::open("local-sync").unwrap().device(7).err().unwrap().code(), Code::NotFound);
@@ -167,13 +167,24 @@ fn errors_of_the_compiler_have_the_location_in_the_program() {
         %0 = \"stablehlo.custom_call\"(%x) {call_target_name = \"f\"} : (tensor<4xf32>) -> tensor<4xf32> loc(\"model.py\":3:7)
         return %0 : tensor<4xf32>
     }";
-    let error = compiler().compile(&flags(), "test.mlir", text.as_bytes()).unwrap_err();
+    let error = compiler().compile(&flags(), "test", text.as_bytes()).unwrap_err();
     let first = &error.diagnostics[0];
     assert_eq!(first.severity, Severity::Error);
     assert!(first.text.contains("model.py:3:7") || first.text.contains("\"model.py\":3:7"), "{error:?}");
     assert!(first.text.contains("stablehlo.custom_call"), "{error:?}");
-    let error = compiler().compile(&["--no-such-flag".to_owned()], "test.mlir", b"").unwrap_err();
-    assert!(error.to_string().contains("option not found: no-such-flag"), "{error}");
-    let error = compiler().compile(&flags(), "test.mlir", b"func.func @main(").unwrap_err();
+    let error = compiler().compile(&["--no-such-flag".to_owned()], "test", b"").unwrap_err();
+    assert!(error.to_string().contains("no-such-flag"), "{error}");
+    let error = compiler().compile(&flags(), "test", b"func.func @main(").unwrap_err();
     assert!(error.to_string().contains("test.mlir:1:16"), "{error}");
+}
+
+#[test]
+fn an_error_that_ends_the_process_of_the_compiler_is_an_error() {
+    let text = "func.func @main() -> tensor<2xcomplex<f64>> {
+        %0 = stablehlo.constant dense<[(1.0, 2.0), (3.0, 4.0)]> : tensor<2xcomplex<f64>>
+        return %0 : tensor<2xcomplex<f64>>
+    }";
+    let error = compiler().compile(&flags(), "test", text.as_bytes()).unwrap_err();
+    assert!(error.to_string().contains("the process of the compiler ended with signal"), "{error}");
+    assert!(!compile(SUM).is_empty());
 }

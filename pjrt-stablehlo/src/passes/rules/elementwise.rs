@@ -1,12 +1,13 @@
 //! Rules for elementwise operations whose decomposition depends on the element type or on constant operands.
 
-use crate::Error;
 use crate::build::Builder;
 use crate::formulas::{arithmetic, bits, both_at_least_f32, elementwise, power as powers, with_sign};
 use crate::ir::{
-    ComparisonDirection as Cmp, ComparisonType, ElementKind, ElementType, Op, Operation, ValueId,
+    ComparisonDirection as Cmp, ComparisonType, ElementKind, ElementType, Literal, LiteralData, Op,
+    Operation, TensorType, ValueId,
 };
 use crate::passes::rewrite::{Rewriter, constant_splat, mismatch, unsupported};
+use crate::{Bytes, Error};
 
 /// Returns the error for an element type for which a rule has no formula.
 fn no_formula(r: &Rewriter<'_>, op: &Operation, x: ValueId, expected: &str) -> Error {
@@ -208,7 +209,34 @@ fn compare_parts(b: &mut Builder, direction: Cmp, x: ValueId, y: ValueId) -> Val
     if direction == Cmp::Eq { b.and(real, imag) } else { b.or(real, imag) }
 }
 
-/// Decomposes `convert` from and to booleans.
+/// Decomposes a `constant` of complex numbers.
+pub(super) fn constant(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let Op::Constant(constant) = &op.kind else { return Err(mismatch(op)) };
+    let ty = constant.value.ty();
+    let Some(element) = ty.element_type().complex_part() else {
+        return Err(unsupported(format!(
+            "{} of element type {} cannot be decomposed, expected complex numbers",
+            op.kind.name(),
+            ty.element_type()
+        )));
+    };
+    let width = element.byte_width();
+    let part = |index: usize| -> Result<Literal, Error> {
+        let part = |bytes: &[u8]| -> Bytes {
+            bytes.chunks_exact(width).skip(index).step_by(2).flatten().copied().collect::<Vec<_>>().into()
+        };
+        let data = match constant.value.data() {
+            LiteralData::Dense(bytes) => LiteralData::Dense(part(bytes)),
+            LiteralData::Splat(bytes) | LiteralData::Bits(bytes) => LiteralData::Splat(part(bytes)),
+        };
+        let part = Literal::new(TensorType::new(element, ty.dims()), data);
+        part.map_err(|error| unsupported(error.to_string()))
+    };
+    let (real, imag) = (r.b.constant(part(0)?), r.b.constant(part(1)?));
+    Ok(r.b.complex(real, imag))
+}
+
+/// Decomposes `convert` from and to booleans, and from integers to unsigned ones, whose bits are those of signed ones.
 pub(super) fn convert(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
     let ([x], result) = (r.operands(op)?, r.result(op)?);
     let (from, to) = (r.b.element(x), result.element_type());
@@ -216,10 +244,17 @@ pub(super) fn convert(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, E
         (ElementType::I1, ElementType::I1) => Ok(x),
         (ElementType::I1, _) => Ok(arithmetic::from_boolean(&mut r.b, x, to)),
         (_, ElementType::I1) => Ok(r.b.compare_with(Cmp::Ne, x, 0.0)),
-        _ => Err(unsupported(format!(
-            "{} from {from} to {to} cannot be decomposed, expected one of them to be i1",
-            op.kind.name()
-        ))),
+        _ => match bits::signed_of(to).filter(|signed| from.is_integer() && *signed != to) {
+            Some(signed) => {
+                let converted = r.b.convert(x, signed);
+                Ok(r.b.bitcast_convert(converted, to))
+            }
+            None => Err(unsupported(format!(
+                "{} from {from} to {to} cannot be decomposed, expected one of them to be i1, or both to be integers and \
+                 the result to be unsigned",
+                op.kind.name()
+            ))),
+        },
     }
 }
 

@@ -1,8 +1,8 @@
-//! The rules for `cholesky`, for `triangular_solve`, and for the custom calls of QR factorizations.
+//! The rules for `cholesky`, `triangular_solve` and `fft`, and for the custom calls of QR factorizations.
 
 use crate::Error;
 use crate::build::Builder;
-use crate::formulas::linear_algebra as formulas;
+use crate::formulas::{fourier, linear_algebra as formulas};
 use crate::ir::ops::CustomCall;
 use crate::ir::{ElementType, Op, Operation, TensorType, ValueId};
 use crate::passes::rewrite::{Rewriter, mismatch, unsupported};
@@ -34,6 +34,20 @@ pub(super) fn triangular_solve(r: &mut Rewriter<'_>, op: &Operation) -> Result<V
     let (a, b) = (widened(&mut r.b, a), widened(&mut r.b, b));
     let solution = formulas::triangular_solve(&mut r.b, a, b, solve);
     Ok(r.b.convert(solution, element))
+}
+
+/// Decomposes `fft`.
+pub(super) fn fft(r: &mut Rewriter<'_>, op: &Operation) -> Result<ValueId, Error> {
+    let Op::Fft(fft) = &op.kind else { return Err(mismatch(op)) };
+    let [x] = r.operands(op)?;
+    if let Some(length) = fft.fft_length.iter().find(|length| !fourier::is_transformable(**length)) {
+        return Err(unsupported(format!(
+            "{} of length {length} cannot be decomposed, because it has a prime factor above {}",
+            op.kind.name(),
+            fourier::MAX_FACTOR
+        )));
+    }
+    Ok(fourier::fft(&mut r.b, x, fft.fft_type, &fft.fft_length))
 }
 
 /// Decomposes a call. The verifier does not check the types of custom calls.

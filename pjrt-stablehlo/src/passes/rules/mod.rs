@@ -17,9 +17,11 @@ mod reductions;
 mod rule;
 mod scan;
 mod select_and_scatter;
+mod sorting;
 mod table;
 
 pub(super) use chlo::RULES as CHLO_RULES;
 pub(super) use dynamic::of_known_sizes;
 pub(super) use scan::{composite as scan_composite, overrides_decomposition};
+pub(super) use sorting::{is_before, with_positions};
 pub(super) use table::{RULES, function_of_call, is_core_by_default, rewrite_of};

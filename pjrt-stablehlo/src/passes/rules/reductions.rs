@@ -2,8 +2,8 @@
 
 use super::movement::{concatenate, strided_slice};
 use crate::Error;
-use crate::ir::ops::{Pad, While};
-use crate::ir::{ComparisonDirection as Cmp, ElementType, Op, Operation, TensorType, ValueId};
+use crate::ir::ops::Pad;
+use crate::ir::{Op, Operation, TensorType, ValueId};
 use crate::passes::rewrite::{Rewriter, definite, mismatch};
 
 /// Returns the inputs of a reduction and its initial values, converted to the element types in which its computation
@@ -146,75 +146,4 @@ fn windows<'m>(
         width *= 2;
     }
     covered.map(|(values, _)| values).ok_or_else(|| mismatch(op))
-}
-
-/// Decomposes `sort`: a loop that exchanges neighbors which are in the wrong order, at even and at odd positions. Equal
-/// elements keep their order. The time grows with the square of the dimension's size.
-pub(super) fn sort<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec<ValueId>, Error> {
-    let Op::Sort(sort) = &op.kind else { return Err(mismatch(op)) };
-    let operands = r.tensors(op)?;
-    let ty = r.result(op)?;
-    let dimension = if sort.dimension < 0 { sort.dimension + ty.rank() as i64 } else { sort.dimension };
-    let size = ty.dims().get(dimension as usize).copied().unwrap_or(1);
-    if size < 2 {
-        return Ok(operands);
-    }
-    let counter = TensorType::new(ElementType::I64, []);
-    let mut state = vec![r.b.integer(0, counter.clone())];
-    state.extend(&operands);
-    let types: Vec<_> = state.iter().map(|&value| r.b.ty(value).clone()).collect();
-    let id = r.b.add_op(While {}, &state, types.clone());
-    r.b.region(id, types.clone(), |b, state| {
-        let steps = b.integer((size + 1) / 2, counter.clone());
-        vec![b.compare(Cmp::Lt, state[0], steps)]
-    });
-    let outer = r.b.begin_region(id, types);
-    let state = r.b.arguments();
-    let one = r.b.number(1.0, state[0]);
-    let next = r.b.add(state[0], one);
-    let values = exchanged(r, op, &state[1..], dimension as usize, 0)?;
-    let values = exchanged(r, op, &values, dimension as usize, 1)?;
-    r.b.end_region(outer, &[&[next], &*values].concat());
-    Ok(r.b.all_results(id).split_off(1))
-}
-
-/// Orders the pairs of neighbors that start at `first`, `first + 2` and so on.
-fn exchanged<'m>(
-    r: &mut Rewriter<'m>,
-    op: &'m Operation,
-    values: &[ValueId],
-    dimension: usize,
-    first: i64,
-) -> Result<Vec<ValueId>, Error> {
-    let dims = values.first().map_or_else(Vec::new, |&value| r.b.dims(value));
-    let size = dims[dimension];
-    let pairs = (size - first) / 2;
-    if pairs == 0 {
-        return Ok(values.to_vec());
-    }
-    let end = first + 2 * pairs;
-    let mut part = |start: i64| -> Vec<ValueId> {
-        let bounds = [start, end - 1 + start - first, 2];
-        values.iter().map(|&value| strided_slice(&mut r.b, value, dimension, bounds)).collect()
-    };
-    let (low, high) = (part(first), part(first + 1));
-    let both = high.iter().zip(&low).flat_map(|(&high, &low)| [high, low]);
-    let is_wrong = r.apply_region(op, 0, &both.collect::<Vec<_>>())?[0];
-    let mut ordered = Vec::new();
-    for (&value, (&low, &high)) in values.iter().zip(low.iter().zip(&high)) {
-        let b = &mut r.b;
-        let (less, more) = (b.select(is_wrong, high, low), b.select(is_wrong, low, high));
-        let mut single = b.dims(less);
-        single.insert(dimension + 1, 1);
-        let (less, more) = (b.reshape(less, &single), b.reshape(more, &single));
-        let joined = concatenate(b, &[less, more], dimension + 1);
-        let mut flat = dims.clone();
-        flat[dimension] = 2 * pairs;
-        let joined = b.reshape(joined, &flat);
-        let before = (first > 0).then(|| b.slice_in_dim(value, dimension, 0, first));
-        let after = (end < size).then(|| b.slice_in_dim(value, dimension, end, size));
-        let parts: Vec<ValueId> = before.into_iter().chain([joined]).chain(after).collect();
-        ordered.push(concatenate(b, &parts, dimension));
-    }
-    Ok(ordered)
 }

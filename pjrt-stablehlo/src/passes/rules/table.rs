@@ -3,7 +3,7 @@
 use super::rule::Rewrite;
 use super::{
     batch_norm, chlo, dynamic, einsum, elementwise, indexing, legacy, linear_algebra, movement, products,
-    ragged_all_to_all, reductions, select_and_scatter,
+    ragged_all_to_all, reductions, select_and_scatter, sorting,
 };
 use crate::Error;
 use crate::formulas::{arithmetic, complex, elementwise as formulas};
@@ -112,6 +112,11 @@ pub(crate) const RULES: &[Rule] = {
             "`while`, with `dot_general` and `divide` for each row",
             Value(linear_algebra::triangular_solve),
         ),
+        on_demand(
+            O::Fft,
+            "`dot_general` with constant matrices, for lengths without prime factors above 256",
+            Value(linear_algebra::fft),
+        ),
         on_demand(O::Clamp, "`maximum`, `minimum`", Value(elementwise::clamp)),
         on_demand(O::Cbrt, "`power` and a step of Newton's method", Real(formulas::cbrt)),
         on_demand(
@@ -134,7 +139,16 @@ pub(crate) const RULES: &[Rule] = {
             "`compare` of integers, for floats by their total order; of parts, for complex numbers",
             Value(elementwise::compare),
         ),
-        on_demand(O::Convert, "`select`, `compare`, from and to booleans", Value(elementwise::convert)),
+        on_demand(
+            O::Constant,
+            "`complex` of constants of the parts, for complex numbers",
+            Value(elementwise::constant),
+        ),
+        on_demand(
+            O::Convert,
+            "`select`, `compare`, from and to booleans; `bitcast_convert` of signed integers, to unsigned ones",
+            Value(elementwise::convert),
+        ),
         on_demand(
             O::CountLeadingZeros,
             "`shift_right_logical`, `or`, `not`, `popcnt`",
@@ -234,8 +248,8 @@ pub(crate) const RULES: &[Rule] = {
         ),
         on_demand(
             O::Sort,
-            "its comparison of neighbors in a `while`, if it is elementwise",
-            Values(reductions::sort),
+            "its comparison of elements at distances in a `while`, if it is elementwise",
+            Values(sorting::sort),
         ),
         on_demand(O::Tan, "`sine`, `cosine`, `divide`", RealOrComplex(formulas::tan, complex::tan)),
     ]

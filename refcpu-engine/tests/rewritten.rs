@@ -1,0 +1,153 @@
+//! Programs that were rewritten for devices with fewer guarantees, compared with the original ones.
+
+use pjrt_stablehlo::Module;
+use pjrt_stablehlo::ir::OpCode;
+use pjrt_stablehlo::passes::{CoreOps, decompose, scatters_within_bounds, stable_sorts};
+use refcpu_engine::compile::{CompileOptions, compile};
+use refcpu_engine::exec::{Input, RunOptions, Runtime, run};
+use refcpu_engine::storage::{Allocator, AllocatorOptions, Array};
+use refcpu_kernels::{DType, Pool};
+
+const COUNT: usize = 600;
+
+fn parse(text: &str) -> Module {
+    pjrt_stablehlo::parse(text.to_owned()).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Returns the bytes of the results of a program with these arguments: element type, dimensions and bytes.
+fn results(module: &Module, arguments: &[(DType, &[usize], Vec<u8>)]) -> Vec<Vec<u8>> {
+    let compiled =
+        compile(module, &CompileOptions::default()).unwrap_or_else(|error| panic!("{error}\n{module}"));
+    let runtime = Runtime::new(Pool::inline(), Allocator::new(AllocatorOptions::default()));
+    let input = |(ty, dims, bytes): &(DType, &[usize], Vec<u8>)| Input {
+        array: Array::from_bytes(&runtime.allocator, *ty, dims, bytes).unwrap(),
+        donatable: false,
+    };
+    let inputs = vec![arguments.iter().map(input).collect()];
+    let results = run(&compiled.plan, &runtime, inputs, &RunOptions::default()).unwrap().remove(0);
+    results.iter().map(|array| array.bytes().unwrap().to_vec()).collect()
+}
+
+fn sorted(module: &Module) -> Vec<Vec<u8>> {
+    // Few different numbers, so that most elements have equal ones, with both zeros and NaN.
+    let numbers = [3.0_f32, -0.0, 0.0, -1.0, f32::NAN, 7.5, -1.0];
+    let element = |index: usize| numbers[index * index % numbers.len()];
+    let keys: Vec<u8> = (0..COUNT).flat_map(|index| element(index).to_le_bytes()).collect();
+    let values: Vec<u8> = (0..COUNT as i32).rev().flat_map(i32::to_le_bytes).collect();
+    let dims = &[2, COUNT / 2][..];
+    results(module, &[(DType::F32, dims, keys), (DType::S32, dims, values)])
+}
+
+/// Checks that a program has the same results if its sorts are stable because of their comparison: with the algorithm for sorts
+/// that need not be stable, and if an exchange of neighbors, which visits them in another order, replaces it.
+fn check(text: &str) {
+    let module = parse(text);
+    let expected = sorted(&module);
+    let whole = decompose(&module, &CoreOps::default()).unwrap();
+    let stable = stable_sorts(&whole).unwrap();
+    assert!(!stable.to_string().contains("is_stable = true"), "{stable}");
+    assert_eq!(sorted(&stable), expected, "{stable}");
+    let exchanged = decompose(&stable, &CoreOps::default().without(OpCode::Sort)).unwrap();
+    assert_eq!(sorted(&exchanged), expected, "{exchanged}");
+}
+
+/// A sort of keys and values along a dimension.
+fn sort(dimension: usize, comparison: &str) -> String {
+    let ty = format!("tensor<2x{}x", COUNT / 2);
+    format!(
+        "func.func @main(%x: {ty}f32>, %y: {ty}i32>) -> ({ty}f32>, {ty}i32>) {{
+            %0:2 = \"stablehlo.sort\"(%x, %y) <{{dimension = {dimension} : i64, is_stable = true}}> ({{
+            ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<i32>, %d: tensor<i32>):
+                {comparison}
+                stablehlo.return %p : tensor<i1>
+            }}) : ({ty}f32>, {ty}i32>) -> ({ty}f32>, {ty}i32>)
+            return %0#0, %0#1 : {ty}f32>, {ty}i32>
+        }}"
+    )
+}
+
+#[test]
+fn equal_elements_keep_their_order() {
+    for direction in ["LT", "GT"] {
+        for dimension in [0, 1] {
+            let types = "(tensor<f32>, tensor<f32>) -> tensor<i1>";
+            check(&sort(
+                dimension,
+                &format!("%p = stablehlo.compare {direction}, %a, %b, TOTALORDER : {types}"),
+            ));
+        }
+    }
+}
+
+#[test]
+fn comparisons_of_several_operations_are_repeated_whole() {
+    let scalar = "(tensor<f32>, tensor<f32>) -> tensor<i1>";
+    check(&sort(
+        1,
+        &format!(
+            "%zero = stablehlo.constant dense<0.0> : tensor<f32>
+             %n = stablehlo.compare LT, %a, %zero : {scalar}
+             %m = stablehlo.compare GE, %b, %zero : {scalar}
+             %p = stablehlo.and %n, %m : tensor<i1>"
+        ),
+    ));
+}
+
+#[test]
+fn the_positions_of_top_k_decide_among_equal_elements() {
+    let ty = format!("tensor<2x{}xf32>", COUNT / 2);
+    check(&format!(
+        "func.func @main(%x: {ty}, %y: tensor<2x{}xi32>) -> (tensor<2x9xf32>, tensor<2x9xi32>) {{
+            %0:2 = chlo.top_k(%x, k = 9) : {ty} -> (tensor<2x9xf32>, tensor<2x9xi32>)
+            return %0#0, %0#1 : tensor<2x9xf32>, tensor<2x9xi32>
+        }}",
+        COUNT / 2
+    ));
+}
+
+#[test]
+fn slices_that_are_not_within_bounds_are_not_scattered() {
+    let text = |ty: &str, starts: &str, numbers: &str| {
+        format!(
+            "func.func @main(%x: tensor<3x4xf32>, %s: tensor<{starts}x{ty}>, %y: tensor<4x2xf32>) -> tensor<3x4xf32> {{
+                %0 = \"stablehlo.scatter\"(%x, %s, %y) <{{scatter_dimension_numbers = #stablehlo.scatter<{numbers}>}}> ({{
+                ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+                    %1 = stablehlo.subtract %a, %b : tensor<f32>
+                    stablehlo.return %1 : tensor<f32>
+                }}) : (tensor<3x4xf32>, tensor<{starts}x{ty}>, tensor<4x2xf32>) -> tensor<3x4xf32>
+                return %0 : tensor<3x4xf32>
+            }}"
+        )
+    };
+    // Index vectors of both dimensions, in rows and in columns, and indices of one dimension without vectors.
+    let window = "update_window_dims = [1], inserted_window_dims = [0]";
+    let cases: [(&str, &[usize], &str, &[i64]); 3] = [
+        (
+            "4x2",
+            &[4, 2],
+            "scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 1",
+            &[0, 2, 3, 0, -1, 1, 2, 3],
+        ),
+        (
+            "2x4",
+            &[2, 4],
+            "scatter_dims_to_operand_dims = [1, 0], index_vector_dim = 0",
+            &[2, 1, -3, 3, 0, 7, 0, 2],
+        ),
+        ("4", &[4], "scatter_dims_to_operand_dims = [0], index_vector_dim = 1", &[2, -1, 100, 2]),
+    ];
+    for (ty, dtype, width) in [("i8", DType::S8, 1), ("ui32", DType::U32, 4), ("i64", DType::S64, 8)] {
+        for (starts, dims, numbers, indices) in cases {
+            let module = parse(&text(ty, starts, &format!("{window}, {numbers}")));
+            let floats = |count: i32| (1..=count).flat_map(|value| (value as f32).to_le_bytes()).collect();
+            let indices = indices.iter().flat_map(|index| index.to_le_bytes().into_iter().take(width));
+            let arguments = [
+                (DType::F32, &[3, 4][..], floats(12)),
+                (dtype, dims, indices.collect()),
+                (DType::F32, &[4, 2], floats(8)),
+            ];
+            let checked = scatters_within_bounds(&module).unwrap();
+            assert_eq!(results(&checked, &arguments), results(&module, &arguments), "{checked}");
+        }
+    }
+}
