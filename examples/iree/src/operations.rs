@@ -1,7 +1,7 @@
 //! The operations that IREE compiles.
 
 use pjrt_stablehlo::ir::{Body, ElementKind, ElementType, Op, OpCode, Operation};
-use pjrt_stablehlo::passes::CoreOps;
+use pjrt_stablehlo::passes::{Condition, CoreOps};
 
 /// The compiler's reason: it cannot convert the operation to those of its own dialects.
 const FAILED: &str = "failed to legalize";
@@ -36,7 +36,7 @@ const REFUSED: &[(OpCode, &str)] = &[
 ];
 
 /// The operations that IREE compiles for some operands only. The others are decomposed, or refused.
-const LIMITED: &[(OpCode, fn(&Body, &Operation) -> bool)] = &[
+const LIMITED: &[(OpCode, Condition)] = &[
     // The compiler crashes if it reads a bitcast of complex numbers, or if a constant of complex<f64> is a result.
     (OpCode::BitcastConvert, |body, op| !body.element_types(op).iter().any(|element| element.is_complex())),
     (OpCode::Constant, |body, op| !body.element_types(op).contains(&ElementType::ComplexF64)),
