@@ -76,7 +76,8 @@ pub(crate) fn wrong_results(
     Ok((total, wrong))
 }
 
-/// Returns `true` if StableHLO has this operation. The programs of the others, such as those of CHLO, consist of several operations.
+/// Returns `true` if StableHLO has this operation. The programs of the others, such as those of CHLO, consist of several
+/// operations.
 fn is_of_stablehlo(op: &str) -> bool {
     OpCode::from_name(&format!("stablehlo.{op}")).is_some()
 }

@@ -92,8 +92,8 @@ fn has_borders(function: &Function) -> bool {
 ///
 /// # Errors
 /// Returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if a part leaves its block without passing
-/// `SPMDShardToFullShape`, or leaves two regions at once, or if the shardings of a region are not along the axes of one mesh; or [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the shape of a part is not that of its
-/// sharding.
+/// `SPMDShardToFullShape`, or leaves two regions at once, or if the shardings of a region are not along the axes of one mesh; or
+/// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) if the shape of a part is not that of its sharding.
 pub fn to_manual_computations(module: &Module, options: &Options) -> Result<Module> {
     let mut program = without_functions(module);
     for function in module.functions() {
