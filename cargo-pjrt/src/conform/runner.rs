@@ -27,6 +27,7 @@ use crate::requirements::Profile;
 /// Returns an error if there is no check to run, if a child cannot be started, or if the library cannot be
 /// loaded as a plugin.
 pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
+    let started = Instant::now();
     let selected = select(options.filter.as_deref(), &options.only)?;
     let all = checks();
     let jobs = options.jobs.unwrap_or_else(|| default_jobs(options, selected.len(), program));
@@ -53,6 +54,7 @@ pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
         unknown_option: run.unknown_option,
         lists_advice: options.lists_advice || options.filter.is_some() || !options.only.is_empty(),
         rows: run.rows,
+        seconds: started.elapsed().as_secs_f64(),
     })
 }
 /// Runs checks until none is left. `hung` counts the steps that took too long.
