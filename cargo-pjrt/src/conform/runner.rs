@@ -223,8 +223,8 @@ impl<'c> Run<'c> {
         self.progress.show(self.rows.len(), &check.name);
     }
 
-    /// Returns the time limit of the next check. A plugin that hangs would use the full limit of many checks, so that it is a tenth
-    /// after several of them, and a thirtieth after many.
+    /// Returns the time limit of the next check. A plugin that hangs would use the full limit of many checks, so that it is a
+    /// tenth after several of them, and a thirtieth after many.
     fn timeout(&self) -> Duration {
         let divisor = match self.timed_out {
             0..TRIES => 1,

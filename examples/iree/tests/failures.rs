@@ -1,5 +1,5 @@
-//! What can go wrong around the plugin: each failure is an error that says what to do, and the next program runs. Failures that
-//! concern a whole process happen in a child process, which is this program again.
+//! Failures around the plugin: each is an error that says what to do, and the next program runs. Failures that concern a whole
+//! process happen in a child process, which is this program again.
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader};

@@ -188,8 +188,8 @@ fn of_positions(sharding: TensorSharding, manual: &[Str]) -> TensorSharding {
     TensorSharding { dim_shardings, ..sharding }
 }
 
-/// Returns the level of a region, as its inputs and the annotations of its outputs state it. It is manual along all axes if they do
-/// not state anything.
+/// Returns the level of a region, as its inputs and the annotations of its outputs state it. It is manual along all axes if they
+/// do not state anything.
 fn level_of(function: &Function, region: &ManualRegion, outer: &Level) -> Result<Level> {
     let body = &function.body;
     let mut found: Option<Level> = None;

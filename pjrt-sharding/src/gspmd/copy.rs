@@ -19,8 +19,8 @@ pub(super) struct Copy<'b> {
     into: Builder,
     /// The copies of the values that can be used at this place.
     values: HashMap<ValueId, ValueId>,
-    /// The parts that regions give to later ones, each with one more dimension, the first, for the positions along the manual axes.
-    /// Tokens have no dimensions, and are also given to the operations outside.
+    /// The parts that regions give to later ones, each with one more dimension, the first, for the positions along the manual
+    /// axes. Tokens have no dimensions, and are also given to the operations outside.
     given: HashMap<ValueId, ValueId>,
     /// The level of the operations at this place.
     level: Level,

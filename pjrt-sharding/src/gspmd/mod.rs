@@ -58,7 +58,8 @@ fn has_borders(function: &Function) -> bool {
 /// * A sharding `{manual}` in the region makes all axes of the mesh manual. A subgroup `manual` makes those axes manual along
 ///   which it divides the partitions. Shardings along the other axes are left to propagation.
 /// * A region in another one becomes a computation in a computation, whose manual axes are those that the outer region leaves.
-/// * An array that has no equal parts is padded with zeros at the end of its dimensions, as XLA does, and the result of the region
+/// * An array that has no equal parts is padded with zeros at the end of its dimensions, as XLA does, and the result of the
+/// region
 ///   is trimmed.
 /// * If a region uses its own results as whole arrays, the operations that depend on them become another computation. The first
 ///   computation gives its parts to the second as an array with one more dimension, which is split along the manual axes.

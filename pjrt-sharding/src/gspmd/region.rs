@@ -41,7 +41,8 @@ impl ManualRegion {
     }
 }
 
-/// Returns the steps of operations of a block, which are at a level. The operations in `users` use results of theirs on this level.
+/// Returns the steps of operations of a block, which are at a level. The operations in `users` use results of theirs on this
+/// level.
 ///
 /// If a region uses its own results as whole arrays, the operations that depend on these results form a later region.
 ///
@@ -134,8 +135,8 @@ impl<'b> Finder<'b> {
         Ok(())
     }
 
-    /// Returns the operations that define the parts that an operation uses. A token is a part only for operations that the program
-    /// states to be in a region: it can leave the region without a custom call.
+    /// Returns the operations that define the parts that an operation uses. A token is a part only for operations that the
+    /// program states to be in a region: it can leave the region without a custom call.
     fn joined_by(&self, i: usize) -> Result<Vec<usize>> {
         let op = self.body.op(self.ops[i]);
         let is_in_region = self.level.stated_by(text(op), op)?.is_some_and(|level| level != *self.level);

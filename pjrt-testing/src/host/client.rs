@@ -69,8 +69,8 @@ impl Plugin {
         self.create(options, ptr::null_mut())
     }
 
-    /// The same as [`create_client`](Self::create_client), with invalid pointers as the arguments of the callbacks, which hosts that
-    /// are not distributed leave uninitialized.
+    /// The same as [`create_client`](Self::create_client), with invalid pointers as the arguments of the callbacks, which hosts
+    /// that are not distributed leave uninitialized.
     ///
     /// # Errors
     ///

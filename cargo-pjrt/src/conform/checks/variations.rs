@@ -301,8 +301,8 @@ fn last_device(context: &Context) -> Result<Preferred, Finding> {
     }
 }
 
-/// Runs the checks of an area with a variation. A check that fails without it as well says so itself. Advice is left out: a plugin
-/// that does not follow it may crash, and would fail the rules of the area.
+/// Runs the checks of an area with a variation. A check that fails without it as well says so itself. Advice is left out: a
+/// plugin that does not follow it may crash, and would fail the rules of the area.
 fn again(
     context: &Context,
     area: &str,

@@ -78,8 +78,8 @@ pub(crate) fn risky<T>(why: &str, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Performs a step of a check, such as one of a random sequence of calls, which the report names if the plugin crashes or hangs in
-/// it. The time limit begins anew.
+/// Performs a step of a check, such as one of a random sequence of calls, which the report names if the plugin crashes or hangs
+/// in it. The time limit begins anew.
 pub(crate) fn performing<T>(what: String, work: impl FnOnce() -> T) -> T {
     send(&Message::Performing(Some(what)));
     let done = work();

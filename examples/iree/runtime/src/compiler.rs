@@ -68,8 +68,8 @@ impl fmt::Display for CompileError {
 impl std::error::Error for CompileError {}
 
 impl Compiler {
-    /// Finds the compiler in the folder of a file, such as `libIREECompiler.so` of the Python package `iree-base-compiler`. If the
-    /// path has no folder, the program `iree-compile` is searched in `PATH`.
+    /// Finds the compiler in the folder of a file, such as `libIREECompiler.so` of the Python package `iree-base-compiler`. If
+    /// the path has no folder, the program `iree-compile` is searched in `PATH`.
     ///
     /// # Errors
     ///
