@@ -59,8 +59,7 @@ fn has_borders(function: &Function) -> bool {
 ///   which it divides the partitions. Shardings along the other axes are left to propagation.
 /// * A region in another one becomes a computation in a computation, whose manual axes are those that the outer region leaves.
 /// * An array that has no equal parts is padded with zeros at the end of its dimensions, as XLA does, and the result of the
-/// region
-///   is trimmed.
+///   region is trimmed.
 /// * If a region uses its own results as whole arrays, the operations that depend on them become another computation. The first
 ///   computation gives its parts to the second as an array with one more dimension, which is split along the manual axes.
 /// * A whole array that an operation on parts uses is an operand of the region, of which each partition has the whole.
