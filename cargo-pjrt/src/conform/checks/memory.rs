@@ -175,14 +175,16 @@ pub(super) const CHECKS: &[Entry] = &[
         too_large_upload,
         "PJRT_Client_BufferFromHostBuffer when num_byte_strides=1 byte_strides.0=0 code INTERNAL",
     )
-    .host(EXHAUSTED, EXHAUSTED_TEXT),
+    .host(EXHAUSTED, EXHAUSTED_TEXT)
+    .used_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "memory/too_large_output",
         "A program whose output does not fit into memory is refused with RESOURCE_EXHAUSTED, by the compilation, the execution or an event, and the client can be used afterwards.",
         too_large_output,
         "PJRT_LoadedExecutable_Execute when options>launch_id=871 code INTERNAL",
     )
-    .host(EXHAUSTED, EXHAUSTED_TEXT),
+    .host(EXHAUSTED, EXHAUSTED_TEXT)
+    .used_by(&[Profile::Jax, Profile::TorchXla]),
     check(
         "memory/overflowing_sizes",
         "An array whose number of elements or bytes is 2^64 or more is refused by each function that creates arrays from dimensions, and the client can be used afterwards.",

@@ -278,7 +278,7 @@ fn corrupt(what: &str, round: usize, read: &[u8], first: &Large, other: &Large) 
 }
 
 fn large_being_read(context: &Context) -> Verdict {
-    const ROUNDS: usize = 6;
+    const ROUNDS: usize = 4;
     const MOST: i64 = (1 << 20) + 7;
     let client = context.client()?;
     // The arrays that exist at the same time fit into a part of the device's memory.
