@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
-use iree_runtime::{CompileError, Program, Severity};
+use iree_runtime::{CompileError, Program};
 use pjrt_plugin::stablehlo::{LOCATION_PAYLOAD, OP_PAYLOAD};
 use pjrt_plugin::{Error, ErrorCode, Result};
 use pjrt_stablehlo::passes::{
@@ -51,8 +51,8 @@ pub(crate) fn compile(module: &Module, settings: &Settings, flags: &[String]) ->
         .collect();
     let name = module.name.as_deref().unwrap_or("main");
     let compiler = library::compiler(&settings.compiler)?;
-    let compiled =
-        on_own_thread(name, || compiler.compile(&flags, name, &program))?.map_err(|error| convert(&error));
+    let compiled = with_progress(name, || compiler.compile(&flags, name, &program));
+    let compiled = compiled.map_err(|error| convert(&error));
     if !settings.dump.is_empty() {
         dump(settings.dump.as_ref(), &module, &flags, compiled.as_deref())?;
     }
@@ -60,44 +60,40 @@ pub(crate) fn compile(module: &Module, settings: &Settings, flags: &[String]) ->
 }
 
 /// Runs the compiler, and reports a long compilation.
-fn on_own_thread<T: Send>(name: &str, run: impl FnOnce() -> T + Send) -> Result<T> {
+fn with_progress<T>(name: &str, run: impl FnOnce() -> T) -> T {
     let start = Instant::now();
-    let (ends, ended) = mpsc::channel::<()>();
     thread::scope(|scope| {
-        let builder = thread::Builder::new().name("iree-compiler".to_owned());
-        let compile = || {
-            // The channel is closed when the function returns or panics.
-            let _ends = ends;
-            run()
+        // The channel is closed when the function returns or panics.
+        let (_ends, ended) = mpsc::channel::<()>();
+        let report = move || {
+            while ended.recv_timeout(PROGRESS) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let seconds = start.elapsed().as_secs();
+                // A host without a standard error stream misses the line.
+                let _ = writeln!(io::stderr(), "iree: compiling {name} takes {seconds} s so far");
+            }
         };
-        let thread = builder.spawn_scoped(scope, compile).map_err(|error| {
-            Error::resource_exhausted(format!("cannot create the thread of the compiler: {error}"))
-        })?;
-        while ended.recv_timeout(PROGRESS) == Err(mpsc::RecvTimeoutError::Timeout) {
-            let seconds = start.elapsed().as_secs();
-            // A host without a standard error stream misses the line.
-            let _ = writeln!(io::stderr(), "iree: compiling {name} takes {seconds} s so far");
-        }
-        thread.join().map_err(|_| Error::internal("the thread of the compiler panicked"))
+        // Without the thread, there are no reports.
+        let _ = thread::Builder::new().name("iree-progress".to_owned()).spawn_scoped(scope, report);
+        run()
     })
 }
 
-/// Converts the diagnostics of the compiler. A program that it cannot compile is valid, because `pjrt-stablehlo` has verified it.
+/// Converts the error of the compiler. A program that it cannot compile is valid, because `pjrt-stablehlo` has verified it.
 fn convert(error: &CompileError) -> Error {
-    let errors = error.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
-    let first = errors.map(|diagnostic| &*diagnostic.text).next().unwrap_or("no message");
+    let message = error.to_string();
     // The lines after the first one repeat the operation.
-    let text = first.lines().next().unwrap_or(first);
-    if let Some(flags) = first.strip_prefix("Error parsing flags:") {
-        return Error::invalid_argument(format!("IREE's compiler refuses the flags: {}", flags.trim()))
+    let first = message.lines().next().unwrap_or_default();
+    let code = ErrorCode::from_number(error.code as u32);
+    if code == ErrorCode::InvalidArgument {
+        return Error::new(code, format!("IREE's compiler refuses the flags: {first}"))
             .with_hint("the option compiler_flags takes the flags of iree-compile");
     }
-    let (location, text) = located(text);
-    let mut converted = Error::new(ErrorCode::Unimplemented, format!("IREE's compiler: {text}"));
-    if let Some(location) = location {
-        converted = Error::new(ErrorCode::Unimplemented, format!("IREE's compiler: {text}, at {location}"))
-            .with_payload(LOCATION_PAYLOAD, location);
-    }
+    let (location, text) = located(first);
+    let converted = match location {
+        Some(location) => Error::new(code, format!("IREE's compiler: {text}, at {location}"))
+            .with_payload(LOCATION_PAYLOAD, location),
+        None => Error::new(code, format!("IREE's compiler: {text}")),
+    };
     match quoted(text) {
         Some(op) => converted.with_payload(OP_PAYLOAD, op),
         None => converted,
@@ -148,12 +144,11 @@ fn dump(folder: &Path, module: &Module, flags: &[String], code: Result<&[u8], &E
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iree_runtime::Diagnostic;
+    use iree_runtime::{Code, Diagnostic, Severity};
 
-    fn error(text: &str) -> Error {
-        convert(&CompileError {
-            diagnostics: vec![Diagnostic { severity: Severity::Error, text: text.to_owned() }],
-        })
+    fn error(code: Code, text: &str) -> Error {
+        let diagnostic = Diagnostic { severity: Severity::Error, text: text.to_owned() };
+        convert(&CompileError { code, diagnostics: vec![diagnostic] })
     }
 
     fn payload<'e>(error: &'e Error, key: &str) -> Option<&'e [u8]> {
@@ -162,27 +157,28 @@ mod tests {
 
     #[test]
     fn a_diagnostic_becomes_an_error_with_operation_and_location() {
-        let error = error(
-            "model.py:3:7: failed to legalize operation 'stablehlo.fft' that was explicitly marked illegal\n\nnote",
-        );
+        let error =
+            error(Code::Unimplemented, "model.py:3:7: failed to legalize operation 'stablehlo.fft'\n\nnote");
         assert_eq!(error.code(), ErrorCode::Unimplemented);
         assert_eq!(payload(&error, OP_PAYLOAD), Some(&b"stablehlo.fft"[..]));
         assert_eq!(payload(&error, LOCATION_PAYLOAD), Some(&b"model.py:3:7"[..]));
-        assert!(error.message().ends_with("illegal, at model.py:3:7"), "{error}");
+        assert!(error.message().ends_with("'stablehlo.fft', at model.py:3:7"), "{error}");
     }
 
     #[test]
     fn a_diagnostic_without_a_location_has_no_payload() {
-        let error = error("<unknown>:0: 'linalg.generic' op is too large");
+        let error = error(Code::Unimplemented, "<unknown>:0: 'linalg.generic' op is too large");
         assert_eq!(payload(&error, OP_PAYLOAD), Some(&b"linalg.generic"[..]));
         assert_eq!(payload(&error, LOCATION_PAYLOAD), None);
         assert!(error.message().ends_with("op is too large"), "{error}");
     }
 
     #[test]
-    fn a_wrong_flag_is_an_invalid_argument() {
-        let error = error("Error parsing flags:\n  option not found: x");
-        assert_eq!(error.code(), ErrorCode::InvalidArgument);
-        assert!(error.message().ends_with("option not found: x"), "{error}");
+    fn errors_about_flags_and_of_the_system_keep_their_codes() {
+        let of_flags = error(Code::InvalidArgument, "Unknown command line argument '--x'");
+        assert_eq!(of_flags.code(), ErrorCode::InvalidArgument);
+        assert!(of_flags.message().ends_with("refuses the flags: Unknown command line argument '--x'"));
+        let full = error(Code::ResourceExhausted, "cannot run the compiler: No space left on device");
+        assert_eq!(full.code(), ErrorCode::ResourceExhausted);
     }
 }

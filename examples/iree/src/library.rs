@@ -1,9 +1,9 @@
 //! Finds the compiler.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use iree_runtime::Compiler;
 use pjrt_plugin::{Error, Result};
@@ -22,20 +22,18 @@ const IN_PACKAGES: &str = "iree/compiler/_mlir_libs/libIREECompiler.so";
 /// The environment variable with the path of the library.
 const VARIABLE: &str = "IREE_COMPILER_LIBRARY";
 
-/// Returns the compiler, which is searched once in a process. `path` is that of the library; if it is empty, the library is
-/// searched.
+/// Returns the compiler of a library, or of the one that is found if the path is empty.
 ///
 /// # Errors
 ///
 /// Returns NOT_FOUND if there is no compiler, or FAILED_PRECONDITION if it does not fit to the runtime.
-pub(crate) fn compiler(path: &str) -> Result<&'static Compiler> {
-    static COMPILER: OnceLock<Compiler> = OnceLock::new();
-    static LOADING: Mutex<()> = Mutex::new(());
-    let _one_at_a_time = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(compiler) = COMPILER.get() {
-        return Ok(compiler);
-    }
+pub(crate) fn compiler(path: &str) -> Result<Arc<Compiler>> {
+    static KNOWN: Mutex<BTreeMap<PathBuf, Arc<Compiler>>> = Mutex::new(BTreeMap::new());
     let path = if path.is_empty() { search() } else { PathBuf::from(path) };
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(compiler) = known.get(&path) {
+        return Ok(Arc::clone(compiler));
+    }
     let compiler = Compiler::load(&path).map_err(|error| {
         let context = format!("cannot load IREE's compiler from {}", path.display());
         convert::error(error).context(context).with_hint(format!(
@@ -44,7 +42,7 @@ pub(crate) fn compiler(path: &str) -> Result<&'static Compiler> {
         ))
     })?;
     check_version(compiler.revision())?;
-    Ok(COMPILER.get_or_init(|| compiler))
+    Ok(Arc::clone(known.entry(path).or_insert_with(|| Arc::new(compiler))))
 }
 
 /// Checks that code of a compiler fits to the runtime: IREE makes no promises about other versions. Builds without a version are

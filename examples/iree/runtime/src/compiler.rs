@@ -1,5 +1,6 @@
 //! The compiler, which runs in a process of its own: an error in it that ends its process does not end that of the user.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,9 +23,15 @@ pub struct Compiler {
     revision: String,
 }
 
-/// The errors and warnings of a compilation that failed.
+/// The number of the signal with which the system ends processes that need too much memory.
+const SIGKILL: i32 = 9;
+
+/// The error of a compilation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompileError {
+    /// UNIMPLEMENTED if the compiler does not compile the program, INVALID_ARGUMENT if it refuses the flags, RESOURCE_EXHAUSTED
+    /// if it lacks memory or storage, or INTERNAL if it cannot be started.
+    pub code: Code,
     /// The messages, in the order in which the compiler reported them.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -52,9 +59,16 @@ pub enum Severity {
 }
 
 impl CompileError {
-    /// Creates the error of a compilation that does not have the diagnostics of the compiler.
-    fn of_text(text: impl Into<String>) -> Self {
-        Self { diagnostics: vec![Diagnostic { severity: Severity::Error, text: text.into() }] }
+    /// Creates the error of a compiler that cannot be run.
+    fn of_io(error: &io::Error) -> Self {
+        use io::ErrorKind::{OutOfMemory, QuotaExceeded, StorageFull, WouldBlock};
+        let code = match error.kind() {
+            // The system reports too many processes as an operation that would block.
+            OutOfMemory | QuotaExceeded | StorageFull | WouldBlock => Code::ResourceExhausted,
+            _ => Code::Internal,
+        };
+        let text = format!("cannot run the compiler: {error}");
+        Self { code, diagnostics: vec![Diagnostic { severity: Severity::Error, text }] }
     }
 }
 
@@ -100,7 +114,7 @@ impl Compiler {
     ///
     /// Returns the diagnostics of the compiler, or one that tells how its process ended.
     pub fn compile(&self, flags: &[String], name: &str, program: &[u8]) -> Result<Vec<u8>, CompileError> {
-        let failed = |error: io::Error| CompileError::of_text(format!("cannot run the compiler: {error}"));
+        let failed = |error: io::Error| CompileError::of_io(&error);
         let files = Files::new().map_err(failed)?;
         // Files, because a pipe that the compiler closes early is a signal that can end this process.
         let simple = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
@@ -113,7 +127,7 @@ impl Compiler {
         if output.status.success() {
             return fs::read(&code).map_err(failed);
         }
-        Err(CompileError { diagnostics: diagnostics(&output, &files.0) })
+        Err(failure(&output, &files.0))
     }
 }
 
@@ -142,23 +156,39 @@ impl Drop for Files {
     }
 }
 
-/// Divides what the compiler wrote into messages. Lines without a severity continue a message.
-fn diagnostics(output: &Output, folder: &Path) -> Vec<Diagnostic> {
+/// Returns the error of a process that has ended: what it wrote, divided into messages. Lines without a severity continue a
+/// message.
+fn failure(output: &Output, folder: &Path) -> CompileError {
     let text = String::from_utf8_lossy(&output.stderr);
     let text = text.replace(&format!("{}/", folder.display()), "");
-    let mut found: Vec<Diagnostic> = Vec::new();
+    let mut code = Code::Unimplemented;
+    let mut diagnostics: Vec<Diagnostic> = Vec::new();
     for line in text.lines() {
-        match (started(line), found.last_mut()) {
-            (Some(diagnostic), _) => found.push(diagnostic),
+        if let Some(text) = about_flags(line) {
+            code = Code::InvalidArgument;
+            diagnostics.push(Diagnostic { severity: Severity::Error, text: text.to_owned() });
+            continue;
+        }
+        match (started(line), diagnostics.last_mut()) {
+            (Some(diagnostic), _) => diagnostics.push(diagnostic),
             (None, Some(last)) => last.text = format!("{}\n{line}", last.text),
             (None, None) => {}
         }
     }
-    if found.iter().all(|diagnostic| diagnostic.severity != Severity::Error) {
-        let ended = format!("the process of the compiler ended with {}", output.status);
-        found.extend(CompileError::of_text(ended).diagnostics);
+    if diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error) {
+        let text = format!("the process of the compiler ended with {}", output.status);
+        diagnostics.push(Diagnostic { severity: Severity::Error, text });
     }
-    found
+    if output.status.signal() == Some(SIGKILL) {
+        code = Code::ResourceExhausted;
+    }
+    CompileError { code, diagnostics }
+}
+
+/// Returns the message about the flags that a line contains.
+fn about_flags(line: &str) -> Option<&str> {
+    let text = line.strip_prefix(PROGRAM)?.strip_prefix(": ")?;
+    (text.contains("argument") || text.contains("option")).then_some(text)
 }
 
 /// Returns the message that a line starts.
@@ -169,10 +199,6 @@ fn started(line: &str) -> Option<Diagnostic> {
         (": note: ", Severity::Note),
         (": remark: ", Severity::Remark),
     ];
-    let of_flags = line.strip_prefix(PROGRAM).and_then(|rest| rest.strip_prefix(": "));
-    if let Some(text) = of_flags.filter(|text| text.contains("argument") || text.contains("option")) {
-        return Some(Diagnostic { severity: Severity::Error, text: format!("Error parsing flags: {text}") });
-    }
     let mut starts =
         severities.into_iter().filter_map(|(mark, severity)| Some((line.find(mark)?, mark, severity)));
     let (at, mark, severity) = starts.next()?;
