@@ -14,7 +14,6 @@ use crate::memory::Reserved;
 pub struct Buffer {
     pub(crate) array: Array,
     threads: Arc<Threads>,
-    is_host_memory: bool,
     _memory: Reserved,
 }
 
@@ -41,8 +40,8 @@ impl Drop for Lent {
 
 impl Buffer {
     /// Creates the buffer of an array on a device.
-    pub(crate) fn new(array: Array, memory: Reserved, threads: &Arc<Threads>, is_host_memory: bool) -> Self {
-        Self { array, threads: Arc::clone(threads), is_host_memory, _memory: memory }
+    pub(crate) fn new(array: Array, memory: Reserved, threads: &Arc<Threads>) -> Self {
+        Self { array, threads: Arc::clone(threads), _memory: memory }
     }
 
     /// Uploads an array, without a copy if the device can read the host's memory in place and the host permits it.
@@ -59,14 +58,14 @@ impl Buffer {
             Some(bytes) => Array::upload(iree, ty, &dims, bytes).map_err(convert::error),
             None => Array::upload(iree, ty, &dims, &data.to_vec()?).map_err(convert::error),
         };
-        let array = if data.may_alias() && data.is_dense() && to.memory.is_host_accessible() {
+        let array = if data.may_alias() && data.is_dense() && threads.is_host_memory {
             let lent = Lent { data: Some(data), threads: Arc::clone(threads) };
             let imported = Array::import(iree, ty, &dims, lent);
             imported.or_else(|mut lent| lent.data.take().map_or_else(lost, upload))?
         } else {
             upload(data)?
         };
-        Ok(Pending::from(Self::new(array, memory, threads, to.memory.is_host_accessible())))
+        Ok(Pending::from(Self::new(array, memory, threads)))
     }
 }
 
@@ -94,7 +93,7 @@ impl PjrtBuffer for Buffer {
     }
 
     fn host_bytes(&self) -> Result<Option<&[u8]>> {
-        if !self.is_host_memory {
+        if !self.threads.is_host_memory {
             return Ok(None);
         }
         match self.array.bytes().map_err(convert::error)? {

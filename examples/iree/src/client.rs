@@ -82,12 +82,7 @@ impl PjrtClient for Iree {
     fn execute(&self, loaded: &Loaded, execution: Execution<Buffer>) -> Result<()> {
         let part = |id: &DeviceId| {
             let device = self.device(*id)?;
-            let is_host_memory = device.memories()[0].is_host_accessible();
-            Ok(Part {
-                program: loaded.program(device, *id)?,
-                threads: Arc::clone(&device.threads),
-                is_host_memory,
-            })
+            Ok(Part { program: loaded.program(device, *id)?, threads: Arc::clone(&device.threads) })
         };
         let parts: Vec<Part> = execution.devices().iter().map(part).collect::<Result<_>>()?;
         let executable = Arc::clone(&loaded.executable);

@@ -20,6 +20,8 @@ pub struct Device {
 /// A device, and the threads that use it. Buffers and launches share them.
 pub(crate) struct Threads {
     pub(crate) iree: iree_runtime::Device,
+    /// Whether hosts read the memory of the device in place, because it is theirs.
+    pub(crate) is_host_memory: bool,
     pub(crate) memory: Arc<Account>,
     pub(crate) health: Arc<Health>,
     /// Starts calls, in the order of the launches. A program whose control flow depends on data starts its last operations when
@@ -114,6 +116,7 @@ impl Device {
         let name = format!("{kind}:{ordinal}");
         let threads = Threads {
             iree,
+            is_host_memory,
             memory: Account::new(name.clone(), settings.memory_limit, is_host_memory),
             health: Arc::new(Health { name: name.clone(), lost: OnceLock::new() }),
             launches: Queue::start(format!("iree-{id}-launch"), ())?,

@@ -5,13 +5,14 @@ use std::sync::{Arc, OnceLock};
 use iree_runtime::Program;
 use pjrt_plugin::stablehlo::Signature;
 use pjrt_plugin::{
-    ArraySpec, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceId, Error, PjrtClient,
+    ArraySpec, CompileRequest, DeserializeRequest, DeviceAssignment, DeviceId, Error, ErrorCode, PjrtClient,
     PjrtExecutable, Result, ext,
 };
 
 use crate::client::Iree;
 use crate::device::Device;
 use crate::options::{Settings, compiler_flags};
+use crate::target::Target;
 use crate::{compilation, convert, library};
 
 /// A compiled program. It contains no device, because it can run on any device of its kind.
@@ -19,8 +20,7 @@ pub struct Executable {
     code: Vec<u8>,
     signature: Signature,
     replicas: usize,
-    /// The kind of the devices.
-    driver: &'static str,
+    target: &'static Target,
 }
 
 impl Executable {
@@ -45,29 +45,30 @@ impl Executable {
             }
         };
         let code = compilation::compile(&module, settings, &flags)?;
-        Ok(Self { code, signature, replicas: request.options.num_replicas, driver: settings.target.driver })
+        Ok(Self { code, signature, replicas: request.options.num_replicas, target: settings.target })
     }
 
     /// Restores a program that [`serialize`](PjrtExecutable::serialize) has saved. This does not start the compiler.
     ///
     /// # Errors
     ///
-    /// Returns FAILED_PRECONDITION if it was saved for another version of IREE, or for another kind of devices.
+    /// Returns FAILED_PRECONDITION if it was saved for another version of IREE, kind of devices or processor.
     pub(crate) fn deserialize(request: DeserializeRequest<'_, Iree>) -> Result<Self> {
         let (module, options) = (request.compile.program.parse()?, request.compile.options);
         let devices = request.compile.topology.devices();
-        let driver = Settings::for_kind(devices.first().map_or("", |device| device.kind()))?.target.driver;
-        let header = header(driver);
+        let target = Target::named(devices.first().map_or("", |device| device.kind()))?;
+        let header = header(target);
         let code = request.serialized.strip_prefix(header.as_bytes()).ok_or_else(|| {
             let header = header.trim_end();
-            let message = format!("the program was saved for another version or device; expected '{header}'");
+            let message =
+                format!("the program is of another version, device or processor; expected '{header}'");
             Error::failed_precondition(message).with_hint("compile the program again")
         })?;
         Ok(Self {
             code: code.to_vec(),
             signature: signature(&module)?,
             replicas: options.num_replicas,
-            driver,
+            target,
         })
     }
 }
@@ -81,9 +82,9 @@ fn signature(module: &pjrt_stablehlo::Module) -> Result<Signature> {
     Ok(signature)
 }
 
-/// Returns the beginning of a saved program. Code for a processor is that of the processor that compiled it.
-fn header(driver: &str) -> String {
-    format!("iree {} {driver} {}\n", library::VERSION, env!("CARGO_PKG_VERSION"))
+/// Returns the beginning of a saved program.
+fn header(target: &Target) -> String {
+    format!("iree {} {} {}\n", library::VERSION, target.code(), env!("CARGO_PKG_VERSION"))
 }
 
 /// Programs have one partition, so no shardings are reported. JAX compiles faster if a plugin reports this.
@@ -116,7 +117,7 @@ impl PjrtExecutable for Executable {
     }
 
     fn serialize(&self) -> Result<Option<Vec<u8>>> {
-        Ok(Some([header(self.driver).as_bytes(), &self.code].concat()))
+        Ok(Some([header(self.target).as_bytes(), &self.code].concat()))
     }
 
     fn generated_code_size_in_bytes(&self) -> i64 {
@@ -161,7 +162,14 @@ impl Loaded {
         if let Some(program) = place.get() {
             return Ok(Arc::clone(program));
         }
-        let program = Program::load(device.iree(), &self.executable.code).map_err(convert::error)?;
+        let program = Program::load(device.iree(), &self.executable.code).map_err(|error| {
+            let error = convert::error(error);
+            // The compiler does not check how many arrays a kernel has.
+            if error.code() != ErrorCode::OutOfRange {
+                return error;
+            }
+            Error::unimplemented(format!("a kernel of the program has too many arrays: {}", error.message()))
+        })?;
         Ok(Arc::clone(place.get_or_init(|| Arc::new(program))))
     }
 }

@@ -17,7 +17,6 @@ use crate::timeline;
 pub(crate) struct Part {
     pub(crate) program: Arc<Program>,
     pub(crate) threads: Arc<Threads>,
-    pub(crate) is_host_memory: bool,
 }
 
 /// Starts the calls of an execution, whose inputs have memory but may not be written. Each call waits on its device until they
@@ -52,7 +51,6 @@ fn prepare(
         return Err(Error::internal(format!("the code returned {found} results; expected {expected}")));
     }
     let outputs = call.results.into_iter().zip(memory);
-    let outputs =
-        outputs.map(|(array, memory)| Buffer::new(array, memory, &part.threads, part.is_host_memory));
+    let outputs = outputs.map(|(array, memory)| Buffer::new(array, memory, &part.threads));
     Ok(Prepared { outputs: outputs.collect(), command: call.done, until_submitted: () })
 }

@@ -1,5 +1,6 @@
 //! The kinds of devices, and the flags with which the compiler makes code for them.
 
+use iree_runtime::processor_features;
 use pjrt_plugin::{Error, Result};
 
 /// A kind of devices: a driver of IREE, and the flags of the compiler for it.
@@ -38,5 +39,11 @@ impl Target {
                 "IREE has no devices of the kind '{name}'; expected one of {known}"
             ))
         })
+    }
+
+    /// Returns the kind with what identifies its code: code for processors uses all features of that of the host.
+    pub(crate) fn code(&self) -> String {
+        let features = if self.flags == PROCESSOR { processor_features() } else { 0 };
+        format!("{} {features:016x}", self.driver)
     }
 }
