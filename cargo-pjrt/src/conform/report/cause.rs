@@ -12,8 +12,9 @@ use crate::conform::harness::{
 ///   because a plugin may have two bugs in one area),
 /// * both name the same [fault](FAULTS),
 /// * both exceeded the time limit,
-/// * both have the same message, which is about what the plugin did, or the message of the first names a cause of the
-///   error with which the message of the second ends, or
+/// * both have the same message, which is about what the plugin did, or the message of the second contains that of the
+///   first and says where it happened, or the message of the first names a cause of the error with which the message of
+///   the second ends, or
 /// * the second is the scenario of a host, which called the function that the first one is about.
 ///
 /// The failure that explains most others is a cause, and the others are its echoes. This is repeated with the
@@ -58,6 +59,7 @@ fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bo
     let same = cause.status == other.status
         && (cause.message == other.message
             || quotes(&cause.message, &other.message)
+            || repeats(&other.message, &cause.message)
             || name_one_fault(&cause.message, &other.message))
         && !cause.message.is_empty()
         && (cause.status == Status::Wrong || !cause.functions.is_empty());
@@ -100,6 +102,15 @@ fn quotes(message: &str, other: &str) -> bool {
     let error = other.find("PJRT_").and_then(|at| other[at..].split_once(": "));
     let error = error.map_or("", |(_, error)| error);
     error.contains(": ") && message.contains("probably") && message != other && message.contains(error)
+}
+
+/// Returns `true` if a message contains a whole other one, which is about a function, and names no cause of its own: it says in which
+/// of many steps the other one happened.
+fn repeats(message: &str, whole: &str) -> bool {
+    whole.starts_with("PJRT_")
+        && message.contains(whole)
+        && names_a_cause(message) == names_a_cause(whole)
+        && message != whole
 }
 
 /// Returns `true` if the message consists of an error of the plugin, such as `PJRT_X: INTERNAL: failed`, and does not say what
@@ -235,6 +246,19 @@ mod tests {
         ]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].0, "area/named");
+    }
+
+    #[test]
+    fn a_failure_explains_those_that_say_in_which_step_it_happened() {
+        let message = "PJRT_Buffer_ToHostBuffer: it succeeded, but its event is a null pointer";
+        let many = format!("52 of 1053 programs fail: abs f32 empty: {message}");
+        let random = format!("{message}. The calls: upload F32[0]");
+        let found = causes(&[("results/operations", &many), ("area/a", message), ("area/b", &random)]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].0, "area/a");
+        let named = format!("the copy cannot be read: {message}. The plugin probably freed it");
+        let found = causes(&[("area/a", message), ("area/b", &named)]);
+        assert_eq!(found.len(), 2, "{found:?}");
     }
 
     #[test]
