@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -16,6 +16,9 @@ use crate::wheel;
 
 /// The compiler, which has the version of the runtime in `eerie-sys`, and the tools that build the runtime.
 const REQUIREMENTS: &str = "iree-base-compiler==3.13.0\ncmake==4.4.5\nlibclang==18.1.1\nninja==1.13.2\n";
+
+/// The packages with the header of CUDA and its library of device functions, for which IREE's build looks.
+const CUDA_REQUIREMENTS: &str = "nvidia-cuda-runtime-cu12==12.9.79\nnvidia-cuda-nvcc-cu12==12.9.86\n";
 
 /// The path of the compiler in the folder of Python's packages.
 const COMPILER: &str = "iree/compiler/_mlir_libs/libIREECompiler.so";
@@ -80,8 +83,9 @@ struct Built {
 /// Builds the plugin, and runs the checks of the options.
 fn build_and_check(options: &Options) -> Result<Built> {
     let venv = Venv::with_requirements("iree", REQUIREMENTS)?;
-    let purelib = "import sysconfig; print(sysconfig.get_path('purelib'))";
-    let packages = PathBuf::from(output(venv.python().args(["-c", purelib]))?.trim());
+    let packages = packages(&venv)?;
+    let has_cuda = options.devices.iter().any(|device| device == "cuda");
+    let cuda = has_cuda.then(cuda_toolkit).transpose()?;
     let target = workspace::target().join("iree");
     if !target.exists() {
         println!(
@@ -97,6 +101,7 @@ fn build_and_check(options: &Options) -> Result<Built> {
         command.env("PATH", path_with(&venv)?).env("LIBCLANG_PATH", packages.join("clang/native"));
         command.env("BINDGEN_EXTRA_CLANG_ARGS", headers()?).env("CMAKE_GENERATOR", "Ninja");
         command.env("IREE_COMPILER_LIBRARY", &compiler);
+        command.envs(cuda.iter().map(|folder| ("IREE_CUDA_DEPS_DIR", folder)));
         Ok(command)
     };
     let checked = |command: &mut Command| -> Result<()> {
@@ -118,6 +123,26 @@ fn build_and_check(options: &Options) -> Result<Built> {
     Ok(Built { library: target.join("release").join("libiree_pjrt.so"), compiler })
 }
 
+/// Returns the folder of Python's packages.
+fn packages(venv: &Venv) -> Result<PathBuf> {
+    let purelib = "import sysconfig; print(sysconfig.get_path('purelib'))";
+    Ok(PathBuf::from(output(venv.python().args(["-c", purelib]))?.trim()))
+}
+
+/// Returns a folder with the parts of NVIDIA's toolkit that IREE's build needs, from PyPI. IREE would download them from NVIDIA.
+fn cuda_toolkit() -> Result<PathBuf> {
+    let packages = packages(&Venv::with_requirements("iree-cuda", CUDA_REQUIREMENTS)?)?;
+    let folder = workspace::target().join("iree-cuda");
+    fs::create_dir_all(&folder)?;
+    for (name, path) in [("include", "nvidia/cuda_runtime/include"), ("nvvm", "nvidia/cuda_nvcc/nvvm")] {
+        let link = folder.join(name);
+        if !link.exists() {
+            std::os::unix::fs::symlink(packages.join(path), link)?;
+        }
+    }
+    Ok(folder)
+}
+
 /// Returns `PATH` with the programs of the environment first.
 fn path_with(venv: &Venv) -> Result<OsString> {
     let programs = venv.program("cmake").parent().context("a program is in a folder")?.to_path_buf();
@@ -135,12 +160,18 @@ fn headers() -> Result<String> {
 
 /// Marks the build scripts as up to date. The script of `eerie-sys` lets Cargo watch headers that it generates itself, so every
 /// build would begin with that of IREE's runtime.
+///
+/// Cargo compares the times of the headers with that of the file `output`, which is the start of the script. It becomes the end
+/// of the script, the time of `root-output`: a later time would be after that of the crates that depend on the script, and Cargo
+/// would build these again.
 fn keep_build_scripts(target: &Path) -> Result<()> {
     let scripts = target.join("release/build");
     for entry in fs::read_dir(&scripts).with_context(|| format!("cannot read {}", scripts.display()))? {
-        let output = entry?.path().join("output");
-        if output.exists() {
-            File::options().append(true).open(&output)?.set_modified(SystemTime::now())?;
+        let folder = entry?.path();
+        let (output, end) = (folder.join("output"), folder.join("root-output"));
+        if output.exists() && end.exists() {
+            let end = fs::metadata(&end)?.modified()?;
+            File::options().append(true).open(&output)?.set_modified(end)?;
         }
     }
     Ok(())
