@@ -14,8 +14,9 @@ use iree_runtime::{Array, Driver, ElementType, Program};
 use pjrt_testing::host::{Buffer, Launched, LoadedExecutable};
 use pjrt_testing::host::{Client, CreateOption, ElementType as HostType, HostArray, Plugin, Value};
 
-const CALLS: u32 = 1000;
-const ROUNDS: usize = 7;
+/// Few, so that one of the rounds is not interrupted on a busy machine.
+const CALLS: u32 = 100;
+const ROUNDS: usize = 50;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -25,7 +26,7 @@ fn main() -> Result<(), Failure> {
         for size in [8, 64, 256] {
             for waits in [true, false] {
                 let [runtime, plugin] = measure(device, size, waits)?;
-                let mode = if waits { "each call" } else { "the last call" };
+                let mode = if waits { "each call" } else { "all at the end" };
                 println!("{device:<12}{size:>8}{mode:>16}{:>16}{:>16}", micros(runtime), micros(plugin));
             }
         }
@@ -92,14 +93,16 @@ impl Direct {
 
     fn time(&self, waits: bool) -> Result<Duration, Failure> {
         let start = Instant::now();
-        let mut last = self.program.call(&[&self.x])?;
-        for _ in 1..CALLS {
+        let mut calls = Vec::new();
+        for _ in 0..CALLS {
+            let call = self.program.call(&[&self.x])?;
             if waits {
-                last.done.wait()?;
+                call.done.wait()?;
+            } else {
+                calls.push(call);
             }
-            last = self.program.call(&[&self.x])?;
         }
-        last.done.wait()?;
+        calls.iter().try_for_each(|call| call.done.wait())?;
         Ok(start.elapsed() / CALLS)
     }
 }
@@ -130,14 +133,16 @@ impl Through {
             launched.map_err(|refused| refused.error)
         };
         let start = Instant::now();
-        let mut last = call()?;
-        for _ in 1..CALLS {
+        let mut calls = Vec::new();
+        for _ in 0..CALLS {
+            let launched = call()?;
             if waits {
-                done(&last)?;
+                done(&launched)?;
+            } else {
+                calls.push(launched);
             }
-            last = call()?;
         }
-        done(&last)?;
+        calls.iter().try_for_each(done)?;
         Ok(start.elapsed() / CALLS)
     }
 }

@@ -1,6 +1,7 @@
 //! The client, which is the entry point for hosts.
 
 use std::sync::Arc;
+use std::thread;
 
 use iree_runtime::{Code, Driver};
 use pjrt_plugin::{
@@ -86,10 +87,14 @@ impl PjrtClient for Iree {
         };
         let parts: Vec<Part> = execution.devices().iter().map(part).collect::<Result<_>>()?;
         let executable = Arc::clone(&loaded.executable);
+        // A thread of the device starts calls that block, and those of executions whose inputs get memory on other threads.
+        let blocks = self.settings.target.runs_in_call || parts.iter().any(|part| part.program.is_waiting());
+        let host = thread::current().id();
         // The calls need the memory of the inputs, but not their data: the fences of the inputs ensure the order.
         execution.when_allocated(move |ready| {
             let threads = Arc::clone(&parts[0].threads);
-            threads.launch(move || launch(&executable, &parts, ready));
+            let start = move || launch(&executable, &parts, ready);
+            if blocks || thread::current().id() != host { threads.launch(start) } else { start() }
         });
         Ok(())
     }
@@ -121,9 +126,7 @@ fn start_devices(settings: &Settings) -> Result<Vec<Device>> {
 /// Returns the error of a driver that cannot be used.
 fn missing(kind: &str, error: iree_runtime::Error) -> Error {
     let hint = match (kind, error.code()) {
-        ("vulkan", _) => {
-            "install a Vulkan driver for the GPU, or Debian's mesa-vulkan-drivers for the processor"
-        }
+        ("vulkan", _) => "install a Vulkan driver, such as Debian's mesa-vulkan-drivers for the processor",
         ("cuda", Code::NotFound) => "build the plugin with the feature cuda, and install NVIDIA's driver",
         _ => "set the option device to another driver, such as local-task",
     };

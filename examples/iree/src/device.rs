@@ -24,8 +24,8 @@ pub(crate) struct Threads {
     pub(crate) is_host_memory: bool,
     pub(crate) memory: Arc<Account>,
     pub(crate) health: Arc<Health>,
-    /// Starts calls, in the order of the launches. A program whose control flow depends on data starts its last operations when
-    /// the device has computed these data.
+    /// Starts calls that block, in the order of the launches. A program whose control flow depends on data starts its last
+    /// operations when the device has computed these data.
     launches: Queue<()>,
     /// Waits for calls, in the order in which they were started, and for transfers.
     waits: Queue<()>,

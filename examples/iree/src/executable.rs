@@ -64,12 +64,8 @@ impl Executable {
                 format!("the program is of another version, device or processor; expected '{header}'");
             Error::failed_precondition(message).with_hint("compile the program again")
         })?;
-        Ok(Self {
-            code: code.to_vec(),
-            signature: signature(&module)?,
-            replicas: options.num_replicas,
-            target,
-        })
+        let (code, signature) = (code.to_vec(), signature(&module)?);
+        Ok(Self { code, signature, replicas: options.num_replicas, target })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The options that users can set.
 
-use pjrt_plugin::{CompileOptions, Error, OptionSpec, Options, Result};
+use pjrt_plugin::{CompileOptions, Error, OptionSpec, OptionValue, Options, Result};
 
 use crate::target::Target;
 
@@ -78,9 +78,8 @@ impl Settings {
     ///
     /// Returns INVALID_ARGUMENT if there is no such kind.
     pub(crate) fn for_kind(kind: &str) -> Result<Self> {
-        let target = Target::named(kind)?;
-        let (compiler, dump) = (String::new(), String::new());
-        Ok(Self { target, ordinals: None, compiler, compiler_flags: Vec::new(), memory_limit: 0, dump })
+        let device = vec![("device".to_owned(), OptionValue::String(kind.to_owned()))];
+        Self::of(&Options::new(CREATE_OPTIONS, device)?)
     }
 }
 
@@ -121,7 +120,6 @@ pub(crate) fn compiler_flags(options: &CompileOptions) -> Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pjrt_plugin::OptionValue;
 
     fn settings(name: &str, value: &str) -> Result<Settings> {
         let given = vec![(name.to_owned(), OptionValue::String(value.to_owned()))];

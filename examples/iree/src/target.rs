@@ -9,6 +9,8 @@ pub(crate) struct Target {
     /// The name of the driver, which is the kind of its devices.
     pub(crate) driver: &'static str,
     pub(crate) flags: &'static [&'static str],
+    /// Whether programs run in the function that starts a call.
+    pub(crate) runs_in_call: bool,
 }
 
 const PROCESSOR: &[&str] = &[
@@ -19,10 +21,10 @@ const PROCESSOR: &[&str] = &[
 
 /// All kinds.
 const TARGETS: &[Target] = &[
-    Target { driver: "local-task", flags: PROCESSOR },
-    Target { driver: "local-sync", flags: PROCESSOR },
-    Target { driver: "vulkan", flags: &["--iree-hal-target-device=vulkan"] },
-    Target { driver: "cuda", flags: &["--iree-hal-target-device=cuda"] },
+    Target { driver: "local-task", flags: PROCESSOR, runs_in_call: false },
+    Target { driver: "local-sync", flags: PROCESSOR, runs_in_call: true },
+    Target { driver: "vulkan", flags: &["--iree-hal-target-device=vulkan"], runs_in_call: false },
+    Target { driver: "cuda", flags: &["--iree-hal-target-device=cuda"], runs_in_call: false },
 ];
 
 impl Target {

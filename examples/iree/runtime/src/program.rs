@@ -22,6 +22,7 @@ pub struct Program {
     function: sys::iree_vm_function_t,
     /// The state of the program. It is not thread-safe, so calls are started one at a time.
     context: Mutex<Handle<sys::iree_vm_context_t>>,
+    is_waiting: bool,
     _module: Handle<sys::iree_vm_module_t>,
 }
 
@@ -77,7 +78,21 @@ impl Program {
             ))?;
             Handle::own(context)?
         };
-        Ok(Self { device: device.clone(), function, context: Mutex::new(context), _module: module })
+        let is_waiting = imports(&module, "hal.fence.await")?;
+        Ok(Self {
+            device: device.clone(),
+            function,
+            context: Mutex::new(context),
+            is_waiting,
+            _module: module,
+        })
+    }
+
+    /// Returns `true` if [`call`](Self::call) may wait for the device, because the program needs results of the device in order
+    /// to continue.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.is_waiting
     }
 
     /// Starts a call. The device begins when the arguments are written. The function returns before the call is done, unless the
@@ -125,6 +140,22 @@ impl Program {
             view.map(|view| Array::of_view(view, Some(done.clone())))
         };
         Ok(Call { results: (0..count).map(result).collect::<Result<_>>()?, done })
+    }
+}
+
+/// Returns whether a module calls this function of another module.
+fn imports(module: &Handle<sys::iree_vm_module_t>, name: &str) -> Result<bool> {
+    let mut function = sys::iree_vm_function_t::default();
+    let import = sys::iree_vm_function_linkage_e_IREE_VM_FUNCTION_LINKAGE_IMPORT;
+    // SAFETY: Module and name are alive, and the pointer is valid for writes.
+    let found = unsafe {
+        let (module, name) = (module.as_ptr(), view(name));
+        check(sys::iree_vm_module_lookup_function_by_name(module, import, name, &mut function))
+    };
+    match found {
+        Ok(()) => Ok(true),
+        Err(error) if error.code() == StatusCode::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
