@@ -17,8 +17,9 @@ use crate::wheel;
 /// The compiler, which has the version of the runtime in `eerie-sys`, and the tools that build the runtime.
 const REQUIREMENTS: &str = "iree-base-compiler==3.13.0\ncmake==4.4.5\nlibclang==18.1.1\nninja==1.13.2\n";
 
-/// The packages with the header of CUDA and its library of device functions, for which IREE's build looks.
-const CUDA_REQUIREMENTS: &str = "nvidia-cuda-runtime-cu12==12.9.79\nnvidia-cuda-nvcc-cu12==12.9.86\n";
+/// The packages with the headers of CUDA and its library of device functions, for which IREE's build looks.
+const CUDA_REQUIREMENTS: &str =
+    "nvidia-cuda-runtime-cu12==12.9.79\nnvidia-cuda-nvcc-cu12==12.9.86\nnvidia-cuda-cccl-cu12==12.9.27\n";
 
 /// The path of the compiler in the folder of Python's packages.
 const COMPILER: &str = "iree/compiler/_mlir_libs/libIREECompiler.so";
@@ -131,13 +132,19 @@ fn packages(venv: &Venv) -> Result<PathBuf> {
 
 /// Returns a folder with the parts of NVIDIA's toolkit that IREE's build needs, from PyPI. IREE would download them from NVIDIA.
 fn cuda_toolkit() -> Result<PathBuf> {
-    let packages = packages(&Venv::with_requirements("iree-cuda", CUDA_REQUIREMENTS)?)?;
+    let packages = packages(&Venv::with_requirements("iree-cuda", CUDA_REQUIREMENTS)?)?.join("nvidia");
     let folder = workspace::target().join("iree-cuda");
-    fs::create_dir_all(&folder)?;
-    for (name, path) in [("include", "nvidia/cuda_runtime/include"), ("nvvm", "nvidia/cuda_nvcc/nvvm")] {
-        let link = folder.join(name);
-        if !link.exists() {
-            std::os::unix::fs::symlink(packages.join(path), link)?;
+    // The headers of the runtime include those of the compiler and of the core libraries.
+    for package in ["cuda_runtime/include", "cuda_nvcc/include", "cuda_cccl/include", "cuda_nvcc/nvvm"] {
+        let package = packages.join(package);
+        let links = folder.join(package.file_name().context("a package has a name")?);
+        fs::create_dir_all(&links)?;
+        for entry in fs::read_dir(&package)? {
+            let entry = entry?;
+            let link = links.join(entry.file_name());
+            if !link.exists() {
+                std::os::unix::fs::symlink(entry.path(), link)?;
+            }
         }
     }
     Ok(folder)
