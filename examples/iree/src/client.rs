@@ -88,7 +88,7 @@ impl PjrtClient for Iree {
         let parts: Vec<Part> = execution.devices().iter().map(part).collect::<Result<_>>()?;
         let executable = Arc::clone(&loaded.executable);
         // A thread of the device starts calls that block, and those of executions whose inputs get memory on other threads.
-        let blocks = self.settings.target.runs_in_call || parts.iter().any(|part| part.program.is_waiting());
+        let blocks = self.settings.target.can_block || parts.iter().any(|part| part.program.is_waiting());
         let host = thread::current().id();
         // The calls need the memory of the inputs, but not their data: the fences of the inputs ensure the order.
         execution.when_allocated(move |ready| {

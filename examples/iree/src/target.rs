@@ -9,8 +9,8 @@ pub(crate) struct Target {
     /// The name of the driver, which is the kind of its devices.
     pub(crate) driver: &'static str,
     pub(crate) flags: &'static [&'static str],
-    /// Whether programs run in the function that starts a call.
-    pub(crate) runs_in_call: bool,
+    /// Whether the function that starts a call may block: `local-sync` runs the program in it, and drivers of GPUs may wait.
+    pub(crate) can_block: bool,
 }
 
 const PROCESSOR: &[&str] = &[
@@ -21,10 +21,10 @@ const PROCESSOR: &[&str] = &[
 
 /// All kinds.
 const TARGETS: &[Target] = &[
-    Target { driver: "local-task", flags: PROCESSOR, runs_in_call: false },
-    Target { driver: "local-sync", flags: PROCESSOR, runs_in_call: true },
-    Target { driver: "vulkan", flags: &["--iree-hal-target-device=vulkan"], runs_in_call: false },
-    Target { driver: "cuda", flags: &["--iree-hal-target-device=cuda"], runs_in_call: false },
+    Target { driver: "local-task", flags: PROCESSOR, can_block: false },
+    Target { driver: "local-sync", flags: PROCESSOR, can_block: true },
+    Target { driver: "vulkan", flags: &["--iree-hal-target-device=vulkan"], can_block: true },
+    Target { driver: "cuda", flags: &["--iree-hal-target-device=cuda"], can_block: true },
 ];
 
 impl Target {
