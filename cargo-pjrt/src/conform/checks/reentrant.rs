@@ -10,7 +10,7 @@ use crate::conform::harness::{
     Context, Finding, PATIENCE, Verdict, compile_add, ensure, equal, numbers, upload_four,
 };
 use crate::requirements::Profile;
-use pjrt_testing::host::{Buffer, Client, Code, CopyLayout, Error, Event, LoadedExecutable};
+use pjrt_testing::host::{Buffer, Client, Code, CopyLayout, Error, Event, HostMemory, LoadedExecutable};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -104,6 +104,21 @@ struct Host {
     client: Client,
 }
 
+/// What functions that do not wait have started.
+struct Work {
+    output: Buffer,
+    /// The destination and the event of a readback.
+    readback: (HostMemory, Event),
+}
+
+impl Work {
+    /// Waits for the readback, which needs the client. Returns the output of the execution.
+    fn end(self) -> Result<Buffer, Error> {
+        self.readback.1.wait()?;
+        Ok(self.output)
+    }
+}
+
 impl Host {
     fn new(context: &Context) -> Result<Self, Error> {
         let client = context.client()?;
@@ -112,8 +127,8 @@ impl Host {
         Ok(Self { program, array, client })
     }
 
-    /// Calls functions that do not wait. Returns the output of an execution.
-    fn call_all(&self, steps: &Steps) -> Result<Buffer, Finding> {
+    /// Calls functions that do not wait.
+    fn call_all(&self, steps: &Steps) -> Result<Work, Finding> {
         let client = &self.client;
         steps.step("PJRT_Client_Devices");
         client.devices()?;
@@ -139,12 +154,12 @@ impl Host {
         // A plugin may lack the function.
         drop(array.copy_to_memory(client.device()?.default_memory()?));
         steps.step("PJRT_Buffer_ToHostBuffer");
-        drop(array.start_read(16, &CopyLayout::Unsaid)?);
+        let readback = array.start_read(16, &CopyLayout::Unsaid)?;
         steps.step("PJRT_Buffer_Delete");
         array.delete()?;
         steps.step("PJRT_Buffer_Destroy");
         drop(array);
-        Ok(output)
+        Ok(Work { output, readback })
     }
 }
 
@@ -156,12 +171,12 @@ fn in_callback_of(
     complete: impl FnOnce() -> Result<(), Error> + Send + 'static,
 ) -> Verdict {
     let steps = Arc::new(Steps::default());
-    let output = Arc::new(Mutex::new(None));
-    let (own, own_output, own_host) = (Arc::clone(&steps), Arc::clone(&output), Arc::clone(host));
+    let work = Arc::new(Mutex::new(None));
+    let (own, own_work, own_host) = (Arc::clone(&steps), Arc::clone(&work), Arc::clone(host));
     event.on_ready_then(move || {
         let outcome = own_host.call_all(&own);
-        let outcome = outcome.map(|buffer| {
-            *own_output.lock().unwrap_or_else(PoisonError::into_inner) = Some(buffer);
+        let outcome = outcome.map(|work| {
+            *own_work.lock().unwrap_or_else(PoisonError::into_inner) = Some(work);
         });
         own.end(outcome);
     })?;
@@ -174,9 +189,10 @@ fn in_callback_of(
             // Their destruction would wait for the same lock.
             std::mem::forget(Arc::clone(host));
         })?;
-    let output = output.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let Some(output) = output else { return Err(Finding::Wrong(format!("there is no output {when}"))) };
-    equal(&format!("the output of an execution that was launched {when}"), numbers(&output)?, vec![3.0; 4])
+    let work: Option<Work> = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(work) = work else { return Err(Finding::Wrong(format!("there is no output {when}"))) };
+    let output = numbers(&work.end()?)?;
+    equal(&format!("the output of an execution that was launched {when}"), output, vec![3.0; 4])
 }
 
 fn work_in_callback(context: &Context) -> Verdict {
@@ -211,7 +227,7 @@ fn while_another_waits(context: &Context) -> Verdict {
     }
     std::thread::sleep(Duration::from_millis(20));
     let own = Arc::clone(&host);
-    let steps = Steps::on_thread(move |steps| own.call_all(steps).map(drop));
+    let steps = Steps::on_thread(move |steps| Ok(own.call_all(steps)?.end().map(drop)?));
     let outcome = steps.wait(
         "while another thread waits in PJRT_Event_Await for an event that is not complete",
         "holds a lock while it waits, which the function needs",

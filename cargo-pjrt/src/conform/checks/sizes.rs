@@ -114,7 +114,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Client_CreateViewOfDeviceBuffer when dims.0=4194305 give device_buffer_ptr=zeros",
     )
     .header("PJRT_Client_CreateViewOfDeviceBuffer", "Creates a PJRT buffer that is a non-owned view of an on-device buffer.")
-    .needed_by(&[Profile::Gomlx])
+    .used_by(&[Profile::Gomlx])
     .since(33),
 ];
 
