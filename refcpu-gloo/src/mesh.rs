@@ -134,7 +134,7 @@ struct Shared {
     connections: Arc<Connections>,
     index: usize,
     state: Mutex<State>,
-    /// Signalled when the mesh breaks.
+    /// Signalled when the mesh breaks, and when the other processes have been told.
     changed: Condvar,
 }
 
@@ -142,6 +142,8 @@ struct Shared {
 struct State {
     /// The reason why the mesh is broken.
     broken: Option<String>,
+    /// `true` once the other processes have been told the reason.
+    is_told: bool,
     /// `true` once the mesh is dropped.
     is_closed: bool,
     /// The transfers that have not ended, by number.
@@ -234,9 +236,11 @@ impl Mesh {
         self.shared.lock().broken.is_some()
     }
 
-    /// Breaks the mesh on all processes, with a reason that says which process failed and why.
+    /// Breaks the mesh on all processes, with a reason that says which process failed and why. It returns when the other processes
+    /// have been told, or after two seconds, so that the caller can end the process.
     pub fn fail(&self, reason: &str) {
         self.shared.fail(reason);
+        drop(self.shared.broken());
     }
 }
 
@@ -339,8 +343,13 @@ impl Shared {
         }
     }
 
+    /// Returns the error of transfers of a broken mesh. It waits until the other processes have been told the reason, because the
+    /// caller may end the process.
     fn broken(&self) -> Error {
-        Error::Broken(self.lock().broken.clone().unwrap_or_else(|| "the connections are closed".to_owned()))
+        let is_untold = |state: &mut State| state.broken.is_some() && !state.is_told && !state.is_closed;
+        let waited = self.changed.wait_timeout_while(self.lock(), NOTICE_LIMIT, is_untold);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        Error::Broken(state.broken.clone().unwrap_or_else(|| "the connections are closed".to_owned()))
     }
 
     /// Returns the error of transfers whose connection to a process is broken. The process may have closed it because another one
@@ -357,7 +366,8 @@ impl Shared {
     fn lose(self: &Arc<Self>, peer: usize, message: &str) {
         let ended = self.lock().ended.get(&peer).cloned();
         self.fail(&ended.unwrap_or_else(|| {
-            format!("process {peer} has ended or cannot be reached: {}", without_place(message))
+            let message = without_place(message);
+            format!("process {peer} has ended or cannot be reached: {message}; its own output may say why")
         }));
     }
 
@@ -377,9 +387,13 @@ impl Shared {
         // closed.
         let tell = move || {
             shared.notify(BROKEN, &reason);
+            shared.lock().is_told = true;
+            shared.changed.notify_all();
             shared.connections.disconnect();
         };
-        state.threads.extend(teller.spawn(tell));
+        let told = teller.spawn(tell);
+        state.is_told = told.is_err();
+        state.threads.extend(told);
     }
 
     /// Sends a notice to all other processes.

@@ -104,6 +104,19 @@ def test_a_callback_that_fails_on_one_process_fails_on_all_and_all_end():
         assert "then 6" in output, output
 
 
+def test_a_process_that_ends_right_after_a_failure_has_told_the_others_its_cause():
+    for output in outcomes("callback after a collective")[:2]:
+        assert re.search(r"failed after [0-9.]+ s: UNAVAILABLE: process 2: (.|\n)*ValueError: planted in a callback", output), output
+
+
+def test_meshes_that_differ_are_found_on_all_processes_which_can_go_on():
+    for process, output in enumerate(outcomes("mesh")):
+        own = "[2, 1, 0]" if process == 2 else "[0, 1, 2]"
+        found = re.search(r"FAILED_PRECONDITION: the processes run the program 'jit_.*' on different devices: (.*)", output)
+        assert found and f"process {process} runs it on {own}" in found[1], output
+        assert "then 6" in output, output
+
+
 @pytest.mark.parametrize("case", ["argument", "late argument"])
 def test_an_argument_in_error_fails_the_launch_on_all_with_its_error(case):
     begin = time.monotonic()

@@ -2,7 +2,7 @@
 
 use pjrt_plugin::distributed::Processes;
 use pjrt_plugin::ext::RemoteTransfer;
-use pjrt_plugin::{DeviceDescription, Error, ProcessInfo, ProcessState, Result};
+use pjrt_plugin::{DeviceDescription, DeviceId, Error, ProcessInfo, ProcessState, Result};
 use pjrt_stablehlo::Module;
 use refcpu_engine::exec::{self, Nodes, RunError, RunErrorKind, Transport};
 use refcpu_engine::plan::{Plan, Step};
@@ -53,8 +53,8 @@ impl Cluster {
         let devices = processes.devices(local)?;
         let library = Library::find().map_err(|error| {
             Error::failed_precondition(format!("refcpu connects several processes with Gloo, but {error}")).with_hint(
-                "install Gloo (`apt install libgloo-dev` on Debian and Ubuntu), run `cargo xtask gloo`, and set REFCPU_GLOO to \
-                 the path of the library that it builds",
+                "if the wheel contains the library, unset REFCPU_GLOO; otherwise install Gloo (`apt install libgloo-dev` on Debian \
+                 and Ubuntu), run `cargo xtask gloo`, and set REFCPU_GLOO to the path of the library that it builds",
             )
         })?;
         let unreachable = |error: refcpu_gloo::Error| {
@@ -151,7 +151,7 @@ impl Cluster {
             *next += 1;
         }
         drop(launches);
-        let header = Header::new(number, program.fingerprint, name);
+        let header = Header::new(number, program, name);
         let set = program.processes.iter().map(|process| *process as u64);
         let tag = set.chain([number]).fold(0, |tag, part| hash(tag, &part.to_le_bytes()));
         self.unfinished.fetch_add(1, Ordering::Relaxed);
@@ -159,6 +159,7 @@ impl Cluster {
             cluster: Arc::clone(self),
             peers,
             header,
+            devices: Arc::clone(&program.devices),
             tag,
             is_checked: AtomicBool::new(false),
             refused: OnceLock::new(),
@@ -191,20 +192,29 @@ pub(crate) struct Spanning {
     own: usize,
     /// The processes, in ascending order.
     processes: Vec<usize>,
-    /// A hash of everything that must be equal on all processes.
+    /// The devices of the lanes.
+    devices: Arc<[DeviceId]>,
+    /// A hash of everything else that must be equal on all processes.
     fingerprint: u64,
 }
 
 impl Spanning {
     /// Creates the description of a program; `None` if all of its devices belong to this process. `of_lane` are the processes of
-    /// its devices, and `fingerprint` is the hash of its text.
-    pub(crate) fn new(plan: &Plan, fingerprint: u64, own: usize, of_lane: Vec<usize>) -> Option<Self> {
+    /// its `devices`, and `fingerprint` is the hash of its text.
+    pub(crate) fn new(
+        plan: &Plan,
+        fingerprint: u64,
+        own: usize,
+        devices: &[DeviceId],
+        of_lane: Vec<usize>,
+    ) -> Option<Self> {
         let processes: BTreeSet<usize> = of_lane.iter().copied().collect();
         if processes.iter().eq([&own]) {
             return None;
         }
         let fingerprint = hash(hash_of_plan(plan), &fingerprint.to_le_bytes());
-        Some(Self { of_lane, own, processes: processes.into_iter().collect(), fingerprint })
+        let processes = processes.into_iter().collect();
+        Some(Self { of_lane, own, processes, devices: devices.into(), fingerprint })
     }
 
     /// Returns the position of a lane among those of this process.
@@ -257,6 +267,7 @@ pub(crate) struct Launch {
     /// The other processes, each with the number of the message with which the launch begins.
     peers: Vec<(usize, u64)>,
     header: Header,
+    devices: Arc<[DeviceId]>,
     tag: u64,
     /// `true` after the headers of the other processes have been compared with this one.
     is_checked: AtomicBool,
@@ -273,6 +284,11 @@ impl Launch {
     /// Returns FAILED_PRECONDITION if the processes run different programs, or UNAVAILABLE if one has failed.
     pub(crate) fn check(&self) -> Result<(), RunError> {
         if self.is_checked.load(Ordering::Relaxed) { Ok(()) } else { self.transfer(&mut []) }
+    }
+
+    /// Returns `true` if [`finish`](Self::finish) with an error waits until the other processes reach the launch.
+    pub(crate) fn waits_to_fail(&self) -> bool {
+        self.refused.get().is_none() && !self.is_checked.load(Ordering::Relaxed)
     }
 
     /// Ends the launch. If it has failed, the launches on the other processes fail with the same error.
@@ -367,9 +383,16 @@ impl Launch {
         }
         let _ = self.refused.set(RunErrorKind::FailedPrecondition);
         let (own, peer) = (self.cluster.mesh.index(), message.peer);
+        if other == (Header { devices: other.devices, ..self.header.clone() }) {
+            return Err(format!(
+                "the processes run the program '{}' on different devices: process {own} runs it on {:?}, and process {peer} on \
+                 others or in another order. All processes must create equal meshes",
+                other.name, self.devices
+            ));
+        }
         Err(format!(
-            "the processes run different programs: process {own} runs {}, process {peer} runs {other}. All \
-             processes must launch the same programs in the same order",
+            "the processes run different programs: process {own} runs {}, process {peer} runs {other}. All processes must launch \
+             the same programs in the same order; with the variable REFCPU_DUMP, each writes its programs into a folder",
             self.header
         ))
     }
@@ -474,6 +497,8 @@ struct Header {
     /// The number of the launch among those of the same processes.
     number: u64,
     fingerprint: u64,
+    /// A hash of the devices, in the order of the lanes.
+    devices: u64,
     /// `true` if the launch has failed. The rest of the message is then the error.
     is_failed: bool,
     /// The beginning of the program's name.
@@ -484,20 +509,23 @@ impl Header {
     const SIZE: usize = 128;
 
     /// The number of bytes of the name that are sent.
-    const NAME: usize = Self::SIZE - 17;
+    const NAME: usize = Self::SIZE - 25;
 
-    fn new(number: u64, fingerprint: u64, name: &str) -> Self {
+    fn new(number: u64, program: &Spanning, name: &str) -> Self {
+        let devices = program.devices.iter().fold(0, |seed, id| hash(seed, &id.to_le_bytes()));
+        let (fingerprint, name) = (program.fingerprint, name.to_owned());
         // The name becomes as short as it is for the other processes.
-        Self::from_bytes(&Self { number, fingerprint, is_failed: false, name: name.to_owned() }.to_bytes())
+        Self::from_bytes(&Self { number, fingerprint, devices, is_failed: false, name }.to_bytes())
     }
 
     fn to_bytes(&self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
         bytes[..8].copy_from_slice(&self.number.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.fingerprint.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.devices.to_le_bytes());
         let name = &self.name.as_bytes()[..self.name.len().min(Self::NAME)];
-        bytes[16] = u8::from(self.is_failed);
-        bytes[17..17 + name.len()].copy_from_slice(name);
+        bytes[24] = u8::from(self.is_failed);
+        bytes[25..25 + name.len()].copy_from_slice(name);
         bytes
     }
 
@@ -506,10 +534,10 @@ impl Header {
             let bytes = bytes.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
             u64::from_le_bytes(bytes.unwrap_or_default())
         };
-        let is_failed = bytes.get(16).is_some_and(|byte| *byte != 0);
-        let name = String::from_utf8_lossy(bytes.get(17..).unwrap_or_default());
+        let is_failed = bytes.get(24).is_some_and(|byte| *byte != 0);
+        let name = String::from_utf8_lossy(bytes.get(25..).unwrap_or_default());
         let name = name.trim_end_matches('\0').to_owned();
-        Self { number: number(0), fingerprint: number(8), is_failed, name }
+        Self { number: number(0), fingerprint: number(8), devices: number(16), is_failed, name }
     }
 }
 
@@ -537,9 +565,18 @@ mod tests {
 
     #[test]
     fn headers_with_long_names_are_equal_on_both_sides() {
-        let header = Header::new(3, u64::MAX, &"ä".repeat(100));
+        let on = |devices: &[DeviceId]| Spanning {
+            of_lane: vec![0, 1],
+            own: 0,
+            processes: vec![0, 1],
+            devices: devices.into(),
+            fingerprint: u64::MAX,
+        };
+        let name = "ä".repeat(100);
+        let header = Header::new(3, &on(&[0, 1]), &name);
         assert_eq!(Header::from_bytes(&header.to_bytes()), header);
-        assert_ne!(Header::new(4, u64::MAX, &"ä".repeat(100)), header);
+        assert_ne!(Header::new(4, &on(&[0, 1]), &name), header);
+        assert_ne!(Header::new(3, &on(&[1, 0]), &name), header);
     }
 
     #[test]

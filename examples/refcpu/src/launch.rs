@@ -74,7 +74,7 @@ impl Loaded {
             ))
             .with_hint("compile it with a device assignment that contains the devices on which it will run"));
         }
-        let spanning = Spanning::new(plan, executable.fingerprint, own, processes);
+        let spanning = Spanning::new(plan, executable.fingerprint, own, assignment.devices(), processes);
         let memories = Arc::clone(memories);
         Ok(Self { executable, assignment, where_to_run, communicates, spanning, memories })
     }
@@ -156,6 +156,10 @@ pub(crate) enum With {
 }
 
 impl With {
+    fn waits_to_fail(&self) -> bool {
+        matches!(self, Self::Launch(launch) if launch.waits_to_fail())
+    }
+
     fn finish(self, outcome: Result<(), &Error>) {
         if let Self::Launch(launch) = self {
             launch.finish(outcome);
@@ -185,9 +189,15 @@ pub(crate) fn run(
             None
         }
         Err(error) => {
-            // The host learns of the error before the other processes, for which the launch may have to wait.
-            ready.fail(error.clone());
-            with.finish(Err(&error));
+            // A host may end its process as soon as it learns of the error, so the other processes learn of it before, unless the
+            // launch has to wait for them.
+            if with.waits_to_fail() {
+                ready.fail(error.clone());
+                with.finish(Err(&error));
+            } else {
+                with.finish(Err(&error));
+                ready.fail(error.clone());
+            }
             Some(error)
         }
     }

@@ -60,7 +60,21 @@ if case == "callback":
         return x
 
     total = over_all(lambda x: jax.lax.psum(jax.pure_callback(identity, jax.ShapeDtypeStruct((1, 4), np.float32), x), "i"))
+if case == "callback after a collective":
+
+    def identity(x):
+        if fails:
+            raise ValueError("planted in a callback")
+        return x
+
+    of_first = jax.ShapeDtypeStruct((1, 4), np.float32)
+    total = over_all(lambda x: jax.lax.psum(jax.pure_callback(identity, of_first, jax.lax.psum(x, "i")), "i"))
 argument = x
+if case == "mesh":
+    first_mesh, mesh = mesh, jax.sharding.Mesh(np.array(jax.devices()[::-1] if fails else jax.devices()), "i")
+    sharding = NamedSharding(mesh, P("i"))
+    argument = jax.make_array_from_callback((count, width), sharding, lambda place: np.ones((1, width), np.float32))
+    total = over_all(lambda x: jax.lax.all_gather(x, "i"))
 if case in ("argument", "late argument") and fails:
 
     def late(x):
@@ -81,8 +95,12 @@ try:
     result = np.asarray(total(argument).addressable_data(0))
     print(f"result {result[0, 0]:g} after {time.monotonic() - begin:.1f} s", flush=True)
 except jax.errors.JaxRuntimeError as error:
+    if case == "callback after a collective" and fails:
+        os._exit(0)
     print(f"failed after {time.monotonic() - begin:.1f} s: {error}", flush=True)
-    if case in ("different", "constant", "callback", "exhausted", "argument", "late argument"):
+    if case == "mesh":
+        mesh = first_mesh
+    if case in ("different", "constant", "mesh", "callback", "exhausted", "argument", "late argument"):
         # The processes can go on with equal programs.
         again = over_all(lambda x: jax.lax.psum(2 * x[:, :4], "i"))
         print(f"then {np.asarray(again(x).addressable_data(0))[0, 0]:g}", flush=True)
