@@ -20,10 +20,11 @@ fn a_mesh_that_ends_leaves_no_socket_and_no_thread() {
     let before = sockets_and_threads();
     for broken in [false, true] {
         let during = on_each(3, |mesh| {
+            let during = sockets_and_threads();
             if broken {
                 mesh.fail("the test breaks the mesh");
             }
-            sockets_and_threads()
+            during
         });
         let Some(during) = during else { return };
         // Two connections of the process to others exist, whichever process of the mesh counts.
