@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use common::on_each;
@@ -19,8 +20,11 @@ fn sockets_and_threads() -> (usize, usize) {
 fn a_mesh_that_ends_leaves_no_socket_and_no_thread() {
     let before = sockets_and_threads();
     for broken in [false, true] {
+        let all_are_connected = Barrier::new(3);
         let during = on_each(3, |mesh| {
+            all_are_connected.wait();
             let during = sockets_and_threads();
+            all_are_connected.wait();
             if broken {
                 mesh.fail("the test breaks the mesh");
             }
