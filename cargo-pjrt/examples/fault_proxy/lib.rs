@@ -8,6 +8,8 @@
 //! PJRT_Event_OnReady call 3 callback never
 //! ```
 //!
+//! With `FAULT_PROXY_NOTES`, each occurrence of the fault is printed to standard error.
+//!
 //! A fault consists of a function; the conditions under which it occurs (`when FIELD=NUMBER...`, `call N`, `inside_callback`,
 //! `at_once` for a call while another thread is in the same function, `after FUNCTION` for an earlier call with the same
 //! object, `since FUNCTION` for a call since the newest client was created, `without FUNCTION` for no such call, `failed

@@ -43,6 +43,9 @@ pub(crate) static FAULT: LazyLock<Option<Fault>> = LazyLock::new(|| {
     Some(Fault::parse(&text).unwrap_or_else(|error| panic!("FAULT_PROXY={text}: {error}")))
 });
 
+/// Whether each occurrence of the fault is printed.
+static NOTES: LazyLock<bool> = LazyLock::new(|| std::env::var_os("FAULT_PROXY_NOTES").is_some());
+
 /// The errors of this plugin, and the history that faults depend on.
 #[derive(Default)]
 pub(crate) struct State {
@@ -235,8 +238,13 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
         }
     }
     let error = match fault.filter(|_| happens) {
-        // SAFETY: the host calls this slot with this struct.
-        Some(fault) => unsafe { faulty(fault, slot, args) },
+        Some(fault) => {
+            if *NOTES {
+                eprintln!("an injected fault occurs");
+            }
+            // SAFETY: the host calls this slot with this struct.
+            unsafe { faulty(fault, slot, args) }
+        }
         None => {
             // SAFETY: the host calls this slot with this struct.
             let error = unsafe { executions::later(slot, args, object, good(slot, args, object)) };
