@@ -62,8 +62,8 @@ fn conform_with<'a>(subject: impl Into<Subject<'a>>, fault: &str, only: &[&str],
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Checks that the report about a fault is as expected: its check failed, and all others that failed are echoes of it by the table of
-/// the checks or, if `many` ran, met the fault.
+/// Checks that the report about a fault is as expected: its check failed, and all others that failed are echoes of it by the
+/// table of the checks or, if `many` ran, met the fault.
 fn seen(check: &Check, report: &Report, many: bool) -> Result<(), String> {
     let failed = |row: &&Row| row.status.is_complaint();
     let noticed = report.rows.iter().filter(failed).any(|row| row.name == check.name);
@@ -83,8 +83,8 @@ fn seen(check: &Check, report: &Report, many: bool) -> Result<(), String> {
 /// The text that the proxy prints when the fault occurs.
 const OCCURS: &str = "an injected fault occurs";
 
-/// Injects the fault of a check into a plugin, and runs checks. If these are many, they share processes, which is faster, and only
-/// those whose result is not the expected one run again in processes of their own.
+/// Injects the fault of a check into a plugin, and runs checks. If these are many, they share processes, which is faster, and
+/// only those whose result is not the expected one run again in processes of their own.
 fn inject(subject: Subject<'_>, check: &Check, mut names: Vec<&str>, many: bool) -> Result<(), String> {
     if many {
         let report = conform_with(subject, &check.fault, &names, &["--shared", "--jobs=1"]);

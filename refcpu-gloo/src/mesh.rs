@@ -236,8 +236,8 @@ impl Mesh {
         self.shared.lock().broken.is_some()
     }
 
-    /// Breaks the mesh on all processes, with a reason that says which process failed and why. It returns when the other processes
-    /// have been told, or after two seconds, so that the caller can end the process.
+    /// Breaks the mesh on all processes, with a reason that says which process failed and why. It returns when the other
+    /// processes have been told, or after two seconds, so that the caller can end the process.
     pub fn fail(&self, reason: &str) {
         self.shared.fail(reason);
         drop(self.shared.broken());

@@ -43,7 +43,7 @@ pub(crate) static FAULT: LazyLock<Option<Fault>> = LazyLock::new(|| {
     Some(Fault::parse(&text).unwrap_or_else(|error| panic!("FAULT_PROXY={text}: {error}")))
 });
 
-/// Whether each occurrence of the fault is printed.
+/// `true` if each occurrence of the fault is printed.
 static NOTES: LazyLock<bool> = LazyLock::new(|| std::env::var_os("FAULT_PROXY_NOTES").is_some());
 
 /// The errors of this plugin, and the history that faults depend on.

@@ -20,7 +20,7 @@ pub struct Device {
 /// A device, and the threads that use it. Buffers and launches share them.
 pub(crate) struct Threads {
     pub(crate) iree: iree_runtime::Device,
-    /// Whether hosts read the memory of the device in place, because it is theirs.
+    /// `true` if hosts read the memory of the device in place, because it is theirs.
     pub(crate) is_host_memory: bool,
     pub(crate) memory: Arc<Account>,
     pub(crate) health: Arc<Health>,

@@ -9,7 +9,7 @@ pub(crate) struct Target {
     /// The name of the driver, which is the kind of its devices.
     pub(crate) driver: &'static str,
     pub(crate) flags: &'static [&'static str],
-    /// Whether the function that starts a call may block: `local-sync` runs the program in it, and drivers of GPUs may wait.
+    /// `true` if the function that starts a call may block: `local-sync` runs the program in it, and drivers of GPUs may wait.
     pub(crate) can_block: bool,
 }
 

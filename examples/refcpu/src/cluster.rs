@@ -53,8 +53,8 @@ impl Cluster {
         let devices = processes.devices(local)?;
         let library = Library::find().map_err(|error| {
             Error::failed_precondition(format!("refcpu connects several processes with Gloo, but {error}")).with_hint(
-                "if the wheel contains the library, unset REFCPU_GLOO; otherwise install Gloo (`apt install libgloo-dev` on Debian \
-                 and Ubuntu), run `cargo xtask gloo`, and set REFCPU_GLOO to the path of the library that it builds",
+                "if the wheel contains the library, unset REFCPU_GLOO; otherwise install Gloo (`apt install libgloo-dev` on \
+                 Debian and Ubuntu), run `cargo xtask gloo`, and set REFCPU_GLOO to the path of the library that it builds",
             )
         })?;
         let unreachable = |error: refcpu_gloo::Error| {

@@ -104,7 +104,7 @@ struct Host {
     client: Client,
 }
 
-/// What functions that do not wait have started.
+/// The work that functions which do not wait have started.
 struct Work {
     output: Buffer,
     /// The destination and the event of a readback.

@@ -104,8 +104,8 @@ fn quotes(message: &str, other: &str) -> bool {
     error.contains(": ") && message.contains("probably") && message != other && message.contains(error)
 }
 
-/// Returns `true` if a message contains a whole other one, which is about a function, and names no cause of its own: it says in which
-/// of many steps the other one happened.
+/// Returns `true` if a message contains a whole other one, which is about a function, and names no cause of its own: it says in
+/// which of many steps the other one happened.
 fn repeats(message: &str, whole: &str) -> bool {
     whole.starts_with("PJRT_")
         && message.contains(whole)
