@@ -1,13 +1,15 @@
 //! `cargo xtask test`: runs all tests, in stages.
 
+use std::iter::Sum;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::environment::run::watch;
+use crate::environment::run::{finish, watch};
 use crate::environment::venv::Venv;
 use crate::environment::workspace;
 use crate::{book, conform_faults, corpus, gloo, lowerings, packaged, wheel};
@@ -25,6 +27,13 @@ pub(crate) struct Options {
 pub(crate) struct Outcome {
     passed: u64,
     failed: u64,
+}
+
+impl Sum for Outcome {
+    fn sum<I: Iterator<Item = Self>>(outcomes: I) -> Self {
+        let add = |a: Self, b: Self| Self { passed: a.passed + b.passed, failed: a.failed + b.failed };
+        outcomes.fold(Self::default(), add)
+    }
 }
 
 struct Stage {
@@ -92,16 +101,14 @@ fn rust_tests() -> Result<Outcome> {
 }
 
 fn documentation() -> Result<Outcome> {
-    let mut outcome =
+    let examples =
         cargo_test(workspace::cargo().args(["test", "--quiet", "--no-fail-fast", "--workspace", "--doc"]))?;
     let pages = check(
         workspace::cargo()
             .args(["doc", "--quiet", "--workspace", "--no-deps"])
             .env("RUSTDOCFLAGS", "-Dwarnings"),
     )?;
-    outcome.passed += pages.passed;
-    outcome.failed += pages.failed;
-    Ok(outcome)
+    Ok([examples, pages].into_iter().sum())
 }
 
 /// Runs the tests with JAX in a virtual environment, with one process per file, because a process selects its
@@ -121,9 +128,8 @@ fn jax() -> Result<Outcome> {
         .collect::<Result<_>>()?;
     files.retain(|file| is_test_file(file));
     files.sort();
-    let mut total = Outcome::default();
-    for file in files {
-        let (status, text) = watch(
+    let pytest = |file: &Path| {
+        let (status, text) = finish(
             venv.python()
                 .args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"])
                 .arg(file)
@@ -140,10 +146,22 @@ fn jax() -> Result<Outcome> {
         )?;
         let summary = text.lines().last().unwrap_or_default();
         let failed = count(summary, "failed") + count(summary, "error") + count(summary, "errors");
-        total.passed += count(summary, "passed");
-        total.failed += if status.success() { failed } else { failed.max(1) };
-    }
-    Ok(total)
+        let failed = if status.success() { failed } else { failed.max(1) };
+        Ok(Outcome { passed: count(summary, "passed"), failed })
+    };
+    in_parallel(&files, pytest)
+}
+
+/// Runs a function on each file, two at a time, because a test program mostly occupies one processor; and returns the sum of
+/// the outcomes.
+fn in_parallel(files: &[PathBuf], run: impl Fn(&Path) -> Result<Outcome> + Sync) -> Result<Outcome> {
+    let next = AtomicUsize::new(0);
+    let files = || std::iter::from_fn(|| files.get(next.fetch_add(1, Ordering::Relaxed)));
+    let work = || files().map(|file| run(file)).sum::<Result<Outcome>>();
+    std::thread::scope(|scope| {
+        let workers = [scope.spawn(work), scope.spawn(work)];
+        workers.into_iter().map(|worker| worker.join().expect("a worker ends")).sum()
+    })
 }
 
 fn is_test_file(file: &Path) -> bool {

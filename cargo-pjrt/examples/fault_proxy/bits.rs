@@ -41,7 +41,9 @@ unsafe fn change(buffer: usize, kind: FloatKind, to: usize, size: usize) {
     let bytes = unsafe { std::slice::from_raw_parts_mut(ptr::with_exposed_provenance_mut::<u8>(to), size) };
     let numbers: Vec<u64> =
         format.split(bytes).into_iter().map(|bits| changed_number(format, kind, bits)).collect();
-    bytes.copy_from_slice(&format.join(&numbers));
+    // A raw copy may end within a number, which stays as it is.
+    let changed = format.join(&numbers);
+    bytes[..changed.len()].copy_from_slice(&changed);
 }
 
 /// Performs an action after a successful call: `bits zero`, `bits denormal` or `bits nan`. A function that

@@ -78,8 +78,8 @@ pub(crate) struct Path {
 pub(crate) enum Then {
     /// The field itself.
     Nothing,
-    /// A field of the struct that the field points to.
-    Field(FieldLayout),
+    /// A field of the struct that the field points to, and `true` if that struct begins with its size.
+    Field(FieldLayout, bool),
     /// An element of the array that the field points to.
     Element(usize),
 }
@@ -259,7 +259,8 @@ impl Path {
             let name = first.ty.rsplit([' ', '*']).next().unwrap_or("");
             let pointee = STRUCTS.iter().find(|layout| layout.name == name);
             let pointee = pointee.ok_or_else(|| format!("{} does not point to a struct", first.name))?;
-            return Ok(Self { field: first, then: Then::Field(field(pointee, second)?) });
+            let is_sized = pointee.fields.first().is_some_and(|first| first.name == "struct_size");
+            return Ok(Self { field: first, then: Then::Field(field(pointee, second)?, is_sized) });
         }
         if let Some((first, index)) = text.split_once('.') {
             let index = number(index)? as usize;

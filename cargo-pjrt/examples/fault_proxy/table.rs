@@ -471,7 +471,11 @@ pub(crate) unsafe fn place(args: *mut u8, path: &Path) -> Option<*mut u8> {
         let target = || Some(field.cast::<*mut u8>().read()).filter(|target| target.addr() >= FIRST_PAGE);
         match &path.then {
             Then::Nothing => Some(field),
-            Then::Field(inner) => Some(target()?.add(inner.offset)),
+            Then::Field(inner, is_sized) => {
+                let target = target()?;
+                let has_field = !is_sized || target.cast::<usize>().read() >= inner.end;
+                has_field.then(|| target.add(inner.offset))
+            }
             Then::Element(index) => Some(target()?.add(index * 8)),
         }
     }
@@ -480,7 +484,7 @@ pub(crate) unsafe fn place(args: *mut u8, path: &Path) -> Option<*mut u8> {
 fn width(path: &Path) -> usize {
     match &path.then {
         Then::Nothing => path.field.end - path.field.offset,
-        Then::Field(inner) => inner.end - inner.offset,
+        Then::Field(inner, _) => inner.end - inner.offset,
         Then::Element(_) => 8,
     }
 }

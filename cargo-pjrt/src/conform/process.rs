@@ -267,14 +267,14 @@ impl Process {
         }
     }
 
-    /// Returns the plugin's output during a check that failed.
+    /// Returns the plugin's output during a check that complained.
     pub(super) fn printed(&mut self, status: Status) -> String {
         let is_alive =
             self.isolation == Isolation::Shared && !matches!(status, Status::Crashed | Status::TimedOut);
-        if status.is_failure() && !is_alive {
+        if status.is_complaint() && !is_alive {
             self.worker.wait_for_output();
         }
         let printed = self.worker.printed_since_mark(&self.check);
-        if status.is_failure() { printed } else { String::new() }
+        if status.is_complaint() { printed } else { String::new() }
     }
 }

@@ -46,10 +46,8 @@ pub(crate) fn compare_with_upstream() -> Result<()> {
 /// Runs this task again with the feature `bindgen`, and with the path of libclang.
 #[cfg(not(feature = "bindgen"))]
 fn rerun_with_bindgen(arguments: &[&str]) -> Result<()> {
-    let mut command = workspace::cargo();
-    command
-        .args(["run", "--quiet", "--package", "xtask", "--features", "bindgen", "--", "bindgen"])
-        .args(arguments);
+    let mut command = workspace::task_with_generators("bindgen");
+    command.args(arguments);
     if std::env::var_os("LIBCLANG_PATH").is_none() {
         command.env("LIBCLANG_PATH", libclang()?);
     }

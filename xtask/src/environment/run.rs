@@ -43,6 +43,19 @@ pub(crate) fn watch(command: &mut Command) -> Result<(ExitStatus, String)> {
     Ok((child.wait()?, text))
 }
 
+/// Runs a command, prints its output when it has ended, and returns its exit status and output.
+///
+/// The output of commands that run at the same time is not mixed, except for standard error.
+pub(crate) fn finish(command: &mut Command) -> Result<(ExitStatus, String)> {
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot start {}", shown(command)))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    print!("{text}");
+    Ok((output.status, text))
+}
+
 /// Formats a command as it would be typed.
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());

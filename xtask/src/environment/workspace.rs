@@ -49,6 +49,24 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// Returns a command that runs a task of this program with the features of its generators of code.
+///
+/// The dependencies of the generators are built once for all of them, and without optimization: they are large, and run briefly.
+pub(crate) fn task_with_generators(task: &str) -> Command {
+    let mut command = cargo();
+    command.args(["--config", r#"profile.dev.package."*".opt-level=0"#]).args([
+        "run",
+        "--quiet",
+        "--package",
+        "xtask",
+        "--features",
+        "bindgen,protos",
+        "--",
+        task,
+    ]);
+    command
+}
+
 /// Returns the command that runs programs on a plugin in a host, with `cargo pjrt test`.
 pub(crate) fn test_in_host(library: &Path, host: &str) -> Command {
     let mut command = cargo();

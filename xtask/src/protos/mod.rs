@@ -23,8 +23,7 @@ pub(crate) fn run(check_only: bool) -> Result<()> {
     return generate::run(check_only);
     #[cfg(not(feature = "protos"))]
     {
-        let arguments = ["run", "--quiet", "--package", "xtask", "--features", "protos", "--", "protos"];
         let check: &[&str] = if check_only { &["--check"] } else { &[] };
-        run::run(workspace::cargo().args(arguments).args(check))
+        run::run(workspace::task_with_generators("protos").args(check))
     }
 }
