@@ -30,12 +30,12 @@ pub(crate) fn tests() -> Command {
 }
 
 /// Runs the same test with every check that calls the faulty function, in hello, in the accelerator and in
-/// refcpu, and prints the number of other checks that each fault makes fail.
+/// refcpu, and prints the number of other checks that each fault makes fail. It takes about an hour, with optimized builds.
 pub(crate) fn whole_matrix() -> Result<()> {
-    workspace::build_dev()?;
-    let refcpu = workspace::shared_library("debug", "refcpu");
-    let accelerator = workspace::shared_library("debug", "accelerator_pjrt");
+    workspace::build_optimized()?;
+    let refcpu = workspace::shared_library("release", "refcpu");
+    let accelerator = workspace::shared_library("release", "accelerator_pjrt");
     let mut command = tests();
-    command.args(["--", "--nocapture"]).env("FAULT_MATRIX", "full");
+    command.args(["--release", "--no-fail-fast", "--", "--nocapture"]).env("FAULT_MATRIX", "full");
     run(command.env("TEST_REFCPU", refcpu).env("TEST_ACCELERATOR", accelerator))
 }

@@ -79,6 +79,15 @@ pub(crate) fn test_in_host(library: &Path, host: &str) -> Command {
 /// Builds the whole workspace at once with one example, so that dependencies get the same features as in
 /// `cargo test` and nothing is built twice.
 pub(crate) fn build_dev() -> Result<()> {
+    build_for_tests(&[])
+}
+
+/// Builds what [`build_dev`] builds, with optimization, for tests that run for a long time.
+pub(crate) fn build_optimized() -> Result<()> {
+    build_for_tests(&["--release"])
+}
+
+fn build_for_tests(profile: &[&str]) -> Result<()> {
     let targets = [
         "--lib",
         "--bin",
@@ -98,7 +107,7 @@ pub(crate) fn build_dev() -> Result<()> {
     ];
     let steps = tutorial_steps()?;
     let steps = steps.iter().flat_map(|step| ["--example", step]);
-    run(cargo().args(["build", "--quiet", "--workspace"]).args(targets).args(steps))
+    run(cargo().args(["build", "--quiet", "--workspace"]).args(profile).args(targets).args(steps))
 }
 
 /// Returns the names of the states of the tutorial's plugin before the last one, in order. They are examples of Cargo.
