@@ -230,11 +230,10 @@ pub(super) const CHECKS: &[Entry] = &[
         "event/data_events_are_destroyed_one_by_one",
         "PJRT_Buffer_ReadyEvent returns an event that the host destroys each time; the other events remain usable.",
         own_events,
-        "PJRT_Buffer_ReadyEvent after PJRT_Buffer_ReadyEvent stale event",
+        "PJRT_Event_IsReady since PJRT_Event_Destroy set is_ready=0",
     )
     .header("PJRT_Buffer_ReadyEvent_Args::event", "The caller is responsible for calling PJRT_Event_Destroy on `event`.")
-    .used_by(&[Profile::Jax])
-    .also(&["buffer/ready_event_of_a_deleted_one"]),
+    .used_by(&[Profile::Jax]),
     check(
         "error/codes_exist",
         "Errors have codes from 1 to 16.",
