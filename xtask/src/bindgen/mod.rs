@@ -2,24 +2,24 @@
 //! files match the headers, or that the headers match those of upstream.
 //!
 //! bindgen is a heavy dependency, and needs libclang, which the task installs from PyPI's `libclang` wheel in
-//! a virtual environment. Therefore it is behind the feature `bindgen` of this package. Without the feature,
+//! a virtual environment. Therefore it is behind the feature `generators` of this package. Without the feature,
 //! the task installs libclang and runs itself again with the feature.
 
-#[cfg(not(feature = "bindgen"))]
+#[cfg(not(feature = "generators"))]
 use std::path::PathBuf;
 
 use anyhow::Result;
 
-#[cfg(not(feature = "bindgen"))]
+#[cfg(not(feature = "generators"))]
 use crate::environment::venv::Venv;
-#[cfg(not(feature = "bindgen"))]
+#[cfg(not(feature = "generators"))]
 use crate::environment::{run, workspace};
 
-#[cfg(feature = "bindgen")]
+#[cfg(feature = "generators")]
 mod generate;
-#[cfg(feature = "bindgen")]
+#[cfg(feature = "generators")]
 mod model;
-#[cfg(feature = "bindgen")]
+#[cfg(feature = "generators")]
 mod upstream;
 
 /// Regenerates `pjrt-sys` from its headers (or from the main header that `PJRT_C_API_HEADER` names).
@@ -27,9 +27,9 @@ mod upstream;
 /// With `check_only`, nothing in the source tree is written, and a difference is an error that names the
 /// file.
 pub(crate) fn run(check_only: bool) -> Result<()> {
-    #[cfg(feature = "bindgen")]
+    #[cfg(feature = "generators")]
     return generate::run(check_only);
-    #[cfg(not(feature = "bindgen"))]
+    #[cfg(not(feature = "generators"))]
     return rerun_with_bindgen(if check_only { &["--check"] } else { &[] });
 }
 
@@ -37,14 +37,14 @@ pub(crate) fn run(check_only: bool) -> Result<()> {
 ///
 /// The packages are large (about one gigabyte together) and are downloaded once, to `target/bindgen`.
 pub(crate) fn compare_with_upstream() -> Result<()> {
-    #[cfg(feature = "bindgen")]
+    #[cfg(feature = "generators")]
     return upstream::compare();
-    #[cfg(not(feature = "bindgen"))]
+    #[cfg(not(feature = "generators"))]
     return rerun_with_bindgen(&["--upstream"]);
 }
 
-/// Runs this task again with the feature `bindgen`, and with the path of libclang.
-#[cfg(not(feature = "bindgen"))]
+/// Runs this task again with the feature `generators`, and with the path of libclang.
+#[cfg(not(feature = "generators"))]
 fn rerun_with_bindgen(arguments: &[&str]) -> Result<()> {
     let mut command = workspace::task_with_generators("bindgen");
     command.args(arguments);
@@ -55,7 +55,7 @@ fn rerun_with_bindgen(arguments: &[&str]) -> Result<()> {
 }
 
 /// Returns the folder of `libclang.so`, which is installed with pip on the first call.
-#[cfg(not(feature = "bindgen"))]
+#[cfg(not(feature = "generators"))]
 fn libclang() -> Result<PathBuf> {
     // The checked-in files were generated with this version. Other versions may name or order items
     // differently.

@@ -49,9 +49,10 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Returns a command that runs a task of this program with the features of its generators of code.
+/// Returns a command that runs a task of this program with its generators of code.
 ///
 /// The dependencies of the generators are built once for all of them, and without optimization: they are large, and run briefly.
+#[cfg(not(feature = "generators"))]
 pub(crate) fn task_with_generators(task: &str) -> Command {
     let mut command = cargo();
     command.args(["--config", r#"profile.dev.package."*".opt-level=0"#]).args([
@@ -60,7 +61,7 @@ pub(crate) fn task_with_generators(task: &str) -> Command {
         "--package",
         "xtask",
         "--features",
-        "bindgen,protos",
+        "generators",
         "--",
         task,
     ]);

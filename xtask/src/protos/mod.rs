@@ -2,14 +2,14 @@
 //! them.
 //!
 //! prost-build and protox, a protocol buffer compiler in Rust, are used only here. Therefore they are behind
-//! the feature `protos` of this package. Without the feature, the task runs itself again with it.
+//! the feature `generators` of this package. Without the feature, the task runs itself again with it.
 
 use anyhow::Result;
 
-#[cfg(not(feature = "protos"))]
+#[cfg(not(feature = "generators"))]
 use crate::environment::{run, workspace};
 
-#[cfg(feature = "protos")]
+#[cfg(feature = "generators")]
 mod generate;
 
 /// Writes the structs. With `check_only`, nothing is written, and a difference is an error that names the
@@ -19,9 +19,9 @@ mod generate;
 ///
 /// Returns an error if a `.proto` file is invalid, or if a file cannot be read or written.
 pub(crate) fn run(check_only: bool) -> Result<()> {
-    #[cfg(feature = "protos")]
+    #[cfg(feature = "generators")]
     return generate::run(check_only);
-    #[cfg(not(feature = "protos"))]
+    #[cfg(not(feature = "generators"))]
     {
         let check: &[&str] = if check_only { &["--check"] } else { &[] };
         run::run(workspace::task_with_generators("protos").args(check))
