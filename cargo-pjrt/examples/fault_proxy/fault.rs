@@ -259,7 +259,9 @@ impl Path {
             let name = first.ty.rsplit([' ', '*']).next().unwrap_or("");
             let pointee = STRUCTS.iter().find(|layout| layout.name == name);
             let pointee = pointee.ok_or_else(|| format!("{} does not point to a struct", first.name))?;
-            let is_sized = pointee.fields.first().is_some_and(|first| first.name == "struct_size");
+            // Some hosts leave the size of a layout uninitialized.
+            let is_sized = pointee.fields.first().is_some_and(|first| first.name == "struct_size")
+                && pointee.name != "PJRT_Buffer_MemoryLayout";
             return Ok(Self { field: first, then: Then::Field(field(pointee, second)?, is_sized) });
         }
         if let Some((first, index)) = text.split_once('.') {

@@ -31,6 +31,8 @@ pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
     let selected = select(options.filter.as_deref(), &options.only)?;
     let all = checks();
     let jobs = options.jobs.unwrap_or_else(|| default_jobs(options, selected.len(), program));
+    // A process without a check would only load the plugin.
+    let jobs = NonZero::new(selected.len()).map_or(jobs, |most| jobs.min(most));
     let run = Mutex::new(Run::new(options, &all, &selected));
     let hung = Hung::default();
     while lock(&run).start_round() {

@@ -94,13 +94,6 @@ fn environment(options: &Options, program: &Path) -> Result<Vec<(String, String)
             .into_string()
             .map_err(|path| format!("the path {} is not valid UTF-8", path.display()))
     };
-    let recorder = match &options.recorder {
-        Some(path) => path.clone(),
-        None => recorder_library::find(program)?,
-    };
-    if !recorder.exists() {
-        return Err(format!("{}: no such file", recorder.display()));
-    }
     let report = inspect::inspect(&options.plugin, program, &[], Duration::from_secs(60))
         .map_err(|error| format!("{}: {error}", options.plugin.display()))?;
     if let Some(error) = report.load_error {
@@ -112,6 +105,18 @@ fn environment(options: &Options, program: &Path) -> Result<Vec<(String, String)
             options.plugin.display()
         )
     })?;
+    let folder = options.output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(format!("{}: there is no folder {}", options.output.display(), folder.display()));
+    }
+    // A recorder may have to be built, which takes minutes.
+    let recorder = match &options.recorder {
+        Some(path) => path.clone(),
+        None => recorder_library::find(program)?,
+    };
+    if !recorder.exists() {
+        return Err(format!("{}: no such file", recorder.display()));
+    }
     let platforms = std::env::var("JAX_PLATFORMS").ok().filter(|platforms| !platforms.is_empty());
     Ok(vec![
         (PLUGIN.to_owned(), absolute(&options.plugin)?),

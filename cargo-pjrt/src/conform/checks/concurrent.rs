@@ -183,11 +183,10 @@ fn at_once(context: &Context, work: &Work) -> Verdict {
     let adds =
         compiled(&client, &sums(&["4xf32"; 2], &[("%p0", "%p1", "4xf32")]), &CompileOptions::default());
     let shared = Shared { context, client, adds: adds.ok() };
-    let alone = (work.run)(&shared, Turn { thread: 0, round: 0 });
-    alone.map_err(|finding| match finding {
-        Finding::Wrong(why) => Finding::NotApplicable(format!("it is wrong on one thread too: {why}")),
-        other => other,
-    })?;
+    let once = || (work.run)(&shared, Turn { thread: 0, round: 0 });
+    once().map_err(|finding| not_of_threads(finding, "one thread"))?;
+    on_threads(1, |_| once())
+        .map_err(|finding| not_of_threads(finding, "one thread that did not create the client"))?;
     let start = Barrier::new(usize::from(THREADS));
     on_threads(THREADS, |thread| {
         let mut outcome = Ok(());
@@ -202,12 +201,21 @@ fn at_once(context: &Context, work: &Work) -> Verdict {
         let why = match finding {
             Finding::Wrong(why) | Finding::Unsupported(why) | Finding::NotApplicable(why) | Finding::Advice(why) => why,
         };
+        let function = why.split(": ").next().filter(|start| start.starts_with("PJRT_")).unwrap_or(work.function);
         Finding::Wrong(format!(
             "{THREADS} threads {} at once, and one gets a wrong result: {why}. The same work on one thread is right: \
-             {} probably keeps what belongs to one call, such as its arguments, in memory that all threads share",
-            work.what, work.function
+             {function} probably keeps what belongs to one call, such as its arguments, in memory that all threads share",
+            work.what
         ))
     })
+}
+
+/// Returns what the failure of work without other threads means: another check is about it.
+fn not_of_threads(finding: Finding, on: &str) -> Finding {
+    match finding {
+        Finding::Wrong(why) => Finding::NotApplicable(format!("it is wrong on {on} too: {why}")),
+        other => other,
+    }
 }
 
 fn arguments(shared: &Shared<'_>, turn: Turn) -> Verdict {

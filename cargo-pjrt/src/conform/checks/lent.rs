@@ -1,15 +1,17 @@
 //! Checks of host memory that a transfer uses: the host overwrites it at the earliest moment that its
 //! guarantee permits.
 
+use std::hint::black_box;
 use std::time::Duration;
 
 use super::arrays::{FIRST, Floats, SECOND, launch, numbered};
 use super::entry::{ALL, Entry, check};
-use crate::conform::harness::{Context, Expected, Finding, PATIENCE, Verdict};
+use crate::conform::harness::{Context, Expected, Finding, PATIENCE, Verdict, add_program};
 use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
     Buffer, Client, Code, CopyLayout, ElementType, Event, HostArray, HostMemory, Layout, OVERWRITTEN,
-    Semantics, UNWRITTEN, Uploaded,
+    Program, Semantics, UNWRITTEN, Uploaded,
 };
 
 const DURING: &str = "PJRT_HostBufferSemantics_kImmutableOnlyDuringCall";
@@ -86,6 +88,22 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Zml])
     .since(62)
     .also(&["host/zml_weights", "waiting/*", "event/*"]),
+    check(
+        "lent/memory_stays",
+        "A transfer does not write to the host's memory unless the guarantee is kMutableZeroCopy: neither during the call, nor later, nor when a program reads the array.",
+        memory_stays,
+        "PJRT_Client_BufferFromHostBuffer when host_buffer_semantics=0 dims.0=1171 scribble data",
+    )
+    .header("PJRT_Client_BufferFromHostBuffer_Args::data", "The data is const: the plugin only reads it.")
+    .needed_by(ALL),
+    check(
+        "lent/programs_stay",
+        "Compiling, executing and loading a program writes neither to the bytes of the program nor to those of the compile options.",
+        programs_stay,
+        "PJRT_Client_Compile when program>code_size=4099 scribble compile_options",
+    )
+    .header("PJRT_Client_Compile_Args::compile_options", "The options are const: the plugin only reads them, and the program likewise.")
+    .needed_by(ALL),
     check(
         "lent/unaligned_destination",
         "A readback can write to memory of any alignment, and its event is complete only after the bytes are there.",
@@ -220,6 +238,68 @@ fn zero_copy_after_event(context: &Context) -> Verdict {
 
 fn mutable_after_event(context: &Context) -> Verdict {
     lent_memory(context, 1129, Semantics::MutableZeroCopy)
+}
+
+/// Checks that the plugin did not write to memory that it may only read.
+fn is_unchanged(what: &str, now: &[u8], before: &[u8]) -> Verdict {
+    match now.iter().zip(before).position(|(now, before)| now != before) {
+        None => Ok(()),
+        Some(at) => Err(Finding::Wrong(format!(
+            "the plugin wrote to {what}: byte {at} was 0x{:02x} and is 0x{:02x}. It may only read this memory, which is \
+             the user's",
+            before[at], now[at]
+        ))),
+    }
+}
+
+fn memory_stays(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let floats = Floats::new(&client, 1171);
+    let program = floats.program()?;
+    let matrix = [1171, 3];
+    let column_major = [4, 4 * 1171];
+    for semantics in Semantics::ALL.into_iter().filter(|it| *it != Semantics::MutableZeroCopy) {
+        let bytes = floats.bytes(FIRST);
+        let uploaded = upload(&client, &bytes, semantics)?;
+        let what = format!("the host's memory of an array that was transferred with {semantics:?}");
+        is_unchanged(&what, &uploaded.memory.bytes(), &bytes)?;
+        launch(&program, [&uploaded.buffer, &uploaded.buffer], 0)?.read()?;
+        is_unchanged(
+            &format!("{what}, before or while a program read it"),
+            &uploaded.memory.bytes(),
+            &bytes,
+        )?;
+        let bytes = numbered(ElementType::F32, 3 * 1171);
+        let dense = HostArray { semantics, ..HostArray::new(&bytes, ElementType::F32, &matrix) };
+        let uploaded = client.upload(
+            &HostArray { strides: Some(&column_major), ..dense },
+            Some(client.device()?),
+            None,
+        )?;
+        uploaded.buffer.read()?;
+        is_unchanged(&format!("{what} and strides"), &uploaded.memory.bytes(), &bytes)?;
+    }
+    Ok(())
+}
+
+fn programs_stay(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let floats = Floats::new(&client, 1171);
+    // The number of bytes is the same for each plugin.
+    let text = format!("{:<4099}", add_program("1171x"));
+    let options = CompileOptions::default().encode();
+    let (text_before, options_before) = (text.clone(), options.clone());
+    let program = client.compile(&Program::mlir(&text), &options)?;
+    let (x, y) = (floats.upload(FIRST)?, floats.upload(SECOND)?);
+    floats.check("the output", &launch(&program, [&x, &y], 0)?, &floats.sum(FIRST, SECOND), "")?;
+    is_unchanged("the bytes of a program", black_box(&text).as_bytes(), text_before.as_bytes())?;
+    is_unchanged("the compile options", black_box(&options), &options_before)?;
+    // The plugin need not be able to save programs.
+    let Ok(serialized) = program.executable()?.serialize() else { return Ok(()) };
+    let before = serialized.bytes.clone();
+    let loaded = launch(&client.deserialize(&serialized.bytes)?, [&x, &y], 0)?;
+    floats.check("the output of the loaded program", &loaded, &floats.sum(FIRST, SECOND), "")?;
+    is_unchanged("the bytes of a serialized executable", black_box(&serialized.bytes), &before)
 }
 
 fn donated(context: &Context) -> Verdict {

@@ -9,7 +9,7 @@ use crate::conform::harness::{Context, Finding, Verdict, compile_add, ensure, nu
 
 pub(super) const CHECKS: &[Entry] = &[check(
     "plugin/leaves_the_process_as_it_was",
-    "A plugin changes neither the rounding of the host's threads, nor its handlers of SIGINT and SIGTERM, nor its working directory.",
+    "A plugin changes neither the rounding of the host's threads, nor its handlers of SIGINT and SIGTERM, nor its working directory, nor its standard streams.",
     leaves_process,
     "PJRT_Client_Create flush_denormals",
 )
@@ -51,6 +51,15 @@ fn handled() -> Option<Vec<&'static str>> {
 struct Start {
     directory: Option<PathBuf>,
     signals: Vec<&'static str>,
+    streams: [Option<PathBuf>; 3],
+}
+
+/// The names of the standard streams, in the order of their descriptors.
+const STREAMS: [&str; 3] = ["standard input", "standard output", "standard error"];
+
+/// Returns what the descriptors of the standard streams refer to, as far as the system reports it.
+fn streams() -> [Option<PathBuf>; 3] {
+    [0, 1, 2].map(|descriptor| std::fs::read_link(format!("/proc/self/fd/{descriptor}")).ok())
 }
 
 static START: OnceLock<Start> = OnceLock::new();
@@ -60,6 +69,7 @@ pub(crate) fn note_start() {
     START.get_or_init(|| Start {
         directory: std::env::current_dir().ok(),
         signals: handled().unwrap_or_default(),
+        streams: streams(),
     });
 }
 
@@ -88,6 +98,14 @@ fn leaves_process(context: &Context) -> Verdict {
          the host's",
         new.join(" and ")
     );
+    let streams = streams();
+    if let Some(changed) = (0..STREAMS.len()).find(|&at| streams[at] != start.streams[at]) {
+        return Err(Finding::Wrong(format!(
+            "the host's {} was {:?} before the plugin was loaded, and is {:?} after a client was created: the plugin probably \
+             closes or replaces it, and what the host reads or writes is lost",
+            STREAMS[changed], start.streams[changed], streams[changed]
+        )));
+    }
     let now = std::env::current_dir().ok();
     ensure!(
         now == start.directory,

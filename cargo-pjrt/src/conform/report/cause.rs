@@ -15,20 +15,28 @@ use crate::conform::harness::{
 /// * both have the same message, which is about what the plugin did, or the message of the second contains that of the
 ///   first and says where it happened, or the message of the first names a cause of the error with which the message of
 ///   the second ends, or
+/// * the message of the first is the error of a function that fails in almost every check, and that of the second contains it,
+///   or
 /// * the second is the scenario of a host, which called the function that the first one is about.
 ///
 /// The failure that explains most others is a cause, and the others are its echoes. This is repeated with the
 /// failures that remain, so that the report has few causes.
 pub(crate) fn group(rows: &mut [Row], checks: &[Check]) {
     let mut left: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].status.is_failure()).collect();
+    let fails_everywhere: Vec<bool> = rows.iter().map(|row| fails_everywhere(rows, &row.message)).collect();
     while !left.is_empty() {
         let echoes = |cause: usize| -> Vec<usize> {
             let check = checks.iter().find(|check| check.name == rows[cause].name);
-            let echo = |&i: &usize| i != cause && explains(rows, &rows[cause], check, &rows[i]);
+            let contains =
+                |i: usize| fails_everywhere[cause] && rows[i].message.contains(&rows[cause].message);
+            let echo =
+                |&i: &usize| i != cause && (contains(i) || explains(rows, &rows[cause], check, &rows[i]));
             left.iter().copied().filter(echo).collect()
         };
         // An error is no cause if another failure says what causes this error.
-        let is_quoted = |i: usize| left.iter().any(|by| quotes(&rows[*by].message, &rows[i].message));
+        let is_quoted = |i: usize| {
+            !fails_everywhere[i] && left.iter().any(|by| quotes(&rows[*by].message, &rows[i].message))
+        };
         let unexplained: Vec<usize> = left.iter().copied().filter(|i| !is_quoted(*i)).collect();
         let candidates = if unexplained.is_empty() { &left } else { &unexplained };
         let by_cause = candidates.iter().map(|&cause| (cause, echoes(cause)));
@@ -102,6 +110,19 @@ fn quotes(message: &str, other: &str) -> bool {
     let error = other.find("PJRT_").and_then(|at| other[at..].split_once(": "));
     let error = error.map_or("", |(_, error)| error);
     error.contains(": ") && message.contains("probably") && message != other && message.contains(error)
+}
+
+/// Returns `true` if a message is the error of a function that fails in almost every check that calls it. A check with a more
+/// special rule then names a cause that it cannot tell from this one.
+fn fails_everywhere(rows: &[Row], message: &str) -> bool {
+    let Some((function, _)) = message.split_once(": ").filter(|_| is_only_an_error(message)) else {
+        return false;
+    };
+    let calls = |row: &&Row| row.functions.iter().any(|called| called == function);
+    let passed = rows.iter().filter(calls).filter(|row| row.status == Status::Passed).count();
+    let failed = rows.iter().filter(calls).filter(|row| row.status.is_failure()).count();
+    // Checks that expect an error pass.
+    failed > 4 * passed
 }
 
 /// Returns `true` if a message contains a whole other one, which is about a function, and names no cause of its own: it says in
@@ -222,6 +243,18 @@ mod tests {
         let found = causes(&[("execute/by_many_threads", error), ("area/b", error), ("area/named", &named)]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].0, "area/named");
+    }
+
+    #[test]
+    fn a_function_that_always_fails_is_the_cause_of_what_special_checks_suspect() {
+        let error = "PJRT_LoadedExecutable_Execute: INTERNAL: device lost";
+        let named = format!("the other does not run: {error}; the plugin probably frees both");
+        let messages = [("executables/a", named.as_str()), ("execute/adds", error), ("execute/b", error)];
+        let mut rows = messages.map(|(name, message)| row(name, Status::Wrong, message));
+        rows.iter_mut().for_each(|row| row.functions = vec!["PJRT_LoadedExecutable_Execute".into()]);
+        group(&mut rows, &checks());
+        assert_eq!(rows[1].echo_of, None);
+        assert!([0, 2].iter().all(|at| rows[*at].echo_of.as_deref() == Some("execute/adds")), "{rows:?}");
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn test_case(row: &Row, is_needed: bool) -> TestCase {
         _ => TestCaseStatus::skipped(),
     };
     if row.status != Status::Passed {
-        status.set_message(row.message.as_str());
+        status.set_message(xml_text(&row.message));
     }
     if fails {
         let cause = row.echo_of.as_ref().map(|cause| format!(" Probably an echo of {cause}."));
@@ -37,7 +37,12 @@ fn test_case(row: &Row, is_needed: bool) -> TestCase {
     let mut case = TestCase::new(rule, status);
     case.set_classname(area).set_time(Duration::try_from_secs_f64(row.seconds).unwrap_or_default());
     if !row.printed.is_empty() {
-        case.set_system_out(row.printed.as_str());
+        case.set_system_out(xml_text(&row.printed));
     }
     case
+}
+
+/// Replaces the characters that XML forbids and that the writer lets through.
+fn xml_text(text: &str) -> String {
+    text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }
