@@ -189,8 +189,12 @@ impl Plugin {
         let function = self.extension_function::<A>()?;
         called::note_extension_function(A::FUNCTION.name);
         // SAFETY: the wrappers of this module fill in the struct as the interface requires.
-        let error = passed::with_copies(&mut args, |args| unsafe { function(args) });
-        error_object::take_of(self, A::FUNCTION.name, error).map_or(Ok(args), Err)
+        let (error, written) = passed::with_copies(&mut args, |args| unsafe { function(args) });
+        match (error_object::take_of(self, A::FUNCTION.name, error), written) {
+            (_, Some(field)) => Err(passed::wrote(A::FUNCTION.name, field)),
+            (Some(error), None) => Err(error),
+            (None, None) => Ok(args),
+        }
     }
 
     fn call_small<A: ExtensionArgs>(self) -> Result<bool> {

@@ -4,7 +4,8 @@
 //! that the interface lends for longer. Each call therefore receives copies of its struct, of its lists (such
 //! as dimensions, strides, options and messages) and of the structs that it points to. After the call, the
 //! copies are overwritten, and remain allocated for a while, so that a plugin that still reads them gets wrong
-//! values instead of freed memory. The fields are found by the layouts of the structs, so that new functions
+//! values instead of freed memory. Before that, they are compared with the originals, which the plugin may only
+//! read. The fields are found by the layouts of the structs, so that new functions
 //! need no code here.
 //!
 //! The interface passes texts with their sizes, and without a terminating zero byte. Each copy of a text or a list
@@ -19,6 +20,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use pjrt_sys::*;
 
+use super::error::Error;
 use super::fence;
 
 /// The value of the bytes of copies after the call.
@@ -72,8 +74,12 @@ const TERMINATED: &[&str] = &["call_location"];
 const STRUCTS_READ: &[&str] =
     &["*mutPJRT_Buffer_MemoryLayout", "*constPJRT_Program", "*mutPJRT_ExecuteOptions"];
 
-/// Runs `run` with a copy of the struct and of what it points to, which is overwritten afterwards.
-pub(super) fn with_copies<A: SizedStruct, R>(args: &mut A, run: impl FnOnce(&mut A) -> R) -> R {
+/// Runs `run` with a copy of the struct and of what it points to, which is overwritten afterwards. Also returns the name of
+/// the field that refers to memory which `run` wrote to, although the function may only read it.
+pub(super) fn with_copies<A: SizedStruct, R>(
+    args: &mut A,
+    run: impl FnOnce(&mut A) -> R,
+) -> (R, Option<&'static str>) {
     let function = A::NAME.strip_suffix("_Args").unwrap_or(A::NAME);
     let mut copies = Copies { nulls_lists: fence::nulls_lists(function), ..Copies::default() };
     let original = ptr::from_mut(args);
@@ -81,7 +87,7 @@ pub(super) fn with_copies<A: SizedStruct, R>(args: &mut A, run: impl FnOnce(&mut
     // structs, so that each list has the length in its field. The pointers that are replaced are restored
     // before the struct is copied back.
     unsafe {
-        let copy = copies.of(original.cast(), size_of::<A>(), "").cast::<A>();
+        let copy = copies.of(original.cast(), size_of::<A>(), "", "").cast::<A>();
         copies.replace_lists(copy.cast(), A::LAYOUT);
         let result = run(&mut *copy);
         for (place, old, new) in copies.replaced.drain(..) {
@@ -89,16 +95,34 @@ pub(super) fn with_copies<A: SizedStruct, R>(args: &mut A, run: impl FnOnce(&mut
                 place.write(old);
             }
         }
+        let written = copies.written();
         ptr::copy_nonoverlapping(copy.cast::<u8>(), original.cast::<u8>(), size_of::<A>());
         copies.overwrite();
-        result
+        (result, written)
     }
+}
+
+/// Returns the error of a function that wrote to the memory to which a field refers.
+pub(super) fn wrote(function: &'static str, field: &str) -> Error {
+    let message = format!(
+        "it wrote to the host's memory to which `{field}` refers. The plugin may only read this memory"
+    );
+    Error::broken(function, message)
+}
+
+/// A copy of memory of the host.
+struct Block {
+    memory: Vec<u64>,
+    original: *const u8,
+    size: usize,
+    /// The name of the field that refers to the memory, or nothing if it contains structs, some of which have outputs.
+    field: &'static str,
 }
 
 /// The copies for a call.
 #[derive(Default)]
 struct Copies {
-    blocks: Vec<Vec<u64>>,
+    blocks: Vec<Block>,
     /// The pointers that were replaced: their places, and the old and the new pointers.
     replaced: Vec<(*mut usize, usize, usize)>,
     /// `true` to replace the pointers to lists of no elements with null, also in structs that the struct points to.
@@ -106,22 +130,42 @@ struct Copies {
 }
 
 impl Copies {
-    /// Copies `size` bytes, and returns the address of the copy. `after` follows the bytes, and then a zero byte.
+    /// Copies `size` bytes, to which the field with this name refers, and returns the address of the copy. `after` follows the
+    /// bytes, and then a zero byte.
     ///
     /// # Safety
     ///
-    /// The pointer is valid for reads of `size` bytes.
-    unsafe fn of(&mut self, start: *const u8, size: usize, after: &str) -> *mut u8 {
-        let mut block = vec![0_u64; (size + after.len()) / 8 + 1];
-        let copy = block.as_mut_ptr().cast::<u8>();
+    /// The pointer is valid for reads of `size` bytes, as long as this value exists.
+    unsafe fn of(&mut self, start: *const u8, size: usize, field: &'static str, after: &str) -> *mut u8 {
+        let mut memory = vec![0_u64; (size + after.len()) / 8 + 1];
+        let copy = memory.as_mut_ptr().cast::<u8>();
         // SAFETY: guaranteed by the caller; the block has room for the bytes and for a zero byte. Its address does not
         // change when the block is moved.
         unsafe {
             ptr::copy_nonoverlapping(start, copy, size);
             ptr::copy_nonoverlapping(after.as_ptr(), copy.add(size), after.len());
         }
-        self.blocks.push(block);
+        self.blocks.push(Block { memory, original: start, size, field });
         copy
+    }
+
+    /// Returns the field whose memory differs from the original, once all pointers are restored.
+    ///
+    /// # Safety
+    ///
+    /// The originals are valid, and are not changed at the same time.
+    unsafe fn written(&self) -> Option<&'static str> {
+        let is_written = |block: &&Block| {
+            // SAFETY: guaranteed by the caller; the copy has at least as many bytes.
+            let (now, before) = unsafe {
+                (
+                    std::slice::from_raw_parts(block.memory.as_ptr().cast::<u8>(), block.size),
+                    std::slice::from_raw_parts(block.original, block.size),
+                )
+            };
+            now != before
+        };
+        self.blocks.iter().filter(|block| !block.field.is_empty()).find(is_written).map(|block| block.field)
     }
 
     /// Replaces the pointer at `place`, which is in the field with this name, with that of a copy, and returns the
@@ -130,7 +174,7 @@ impl Copies {
     /// # Safety
     ///
     /// The place holds a pointer that is null or valid for reads of `size` bytes.
-    unsafe fn replace(&mut self, place: *mut u8, field: &str, size: usize) -> Option<*mut u8> {
+    unsafe fn replace(&mut self, place: *mut u8, field: &'static str, size: usize) -> Option<*mut u8> {
         // SAFETY: guaranteed by the caller.
         unsafe {
             let old = place.cast::<*const u8>().read();
@@ -143,7 +187,7 @@ impl Copies {
                 return None;
             }
             let after = if field == TERMINATED_FIELD.get() { "" } else { PAST_END };
-            let copy = self.of(old, size, after);
+            let copy = self.of(old, size, field, after);
             self.replaced.push((place.cast(), old.expose_provenance(), copy.expose_provenance()));
             place.cast::<*mut u8>().write(copy);
             Some(copy)
@@ -162,7 +206,7 @@ impl Copies {
                 let place = args.add(field.offset);
                 match to {
                     PointsTo::Struct(layout) => self.replace_struct(place, layout),
-                    PointsTo::Text => self.replace_text(place),
+                    PointsTo::Text => self.replace_text(place, field.name),
                     PointsTo::List(list) => self.replace_list(args, place, field.name, list),
                 }
             }
@@ -178,10 +222,11 @@ impl Copies {
     /// # Safety
     ///
     /// As for [`replace_lists`](Self::replace_lists); `place` is in the struct.
-    unsafe fn replace_list(&mut self, args: *mut u8, place: *mut u8, field: &str, list: &List) {
+    unsafe fn replace_list(&mut self, args: *mut u8, place: *mut u8, field: &'static str, list: &List) {
         // SAFETY: guaranteed by the caller.
         unsafe {
             let len = args.add(list.len).cast::<usize>().read();
+            let field = if list.of_element.is_some() { "" } else { field };
             let Some(copy) = self.replace(place, field, len.saturating_mul(list.element_size)) else {
                 return;
             };
@@ -220,13 +265,13 @@ impl Copies {
     /// # Safety
     ///
     /// The place holds a pointer that is null or refers to such a text.
-    unsafe fn replace_text(&mut self, place: *mut u8) {
+    unsafe fn replace_text(&mut self, place: *mut u8, field: &'static str) {
         // SAFETY: guaranteed by the caller.
         unsafe {
             let text = place.cast::<*const c_char>().read();
             if !text.is_null() {
                 let size = CStr::from_ptr(text).to_bytes_with_nul().len();
-                self.replace(place, "", size);
+                self.replace(place, field, size);
             }
         }
     }
@@ -265,10 +310,10 @@ impl Copies {
     /// Overwrites the copies, and frees the oldest ones.
     fn overwrite(self) {
         let mut old = OLD.lock().unwrap_or_else(PoisonError::into_inner);
-        for mut block in self.blocks {
-            block.fill(u64::from_ne_bytes([OVERWRITTEN; 8]));
-            old.1 += 8 * block.len();
-            old.0.push_back(block);
+        for Block { mut memory, .. } in self.blocks {
+            memory.fill(u64::from_ne_bytes([OVERWRITTEN; 8]));
+            old.1 += 8 * memory.len();
+            old.0.push_back(memory);
         }
         while old.1 > KEPT {
             let Some(block) = old.0.pop_front() else { break };
@@ -380,7 +425,7 @@ mod tests {
                 ..PJRT_Event_Set_Args::zeroed()
             };
             // SAFETY: a zero byte follows the copy and the bytes after it.
-            with_copies(&mut args, |args| unsafe { CStr::from_ptr(args.error_message).to_owned() })
+            with_copies(&mut args, |args| unsafe { CStr::from_ptr(args.error_message).to_owned() }).0
         };
         assert_eq!(seen().to_bytes(), b"a messagePAST_END");
         assert_eq!(with_terminated("error_message", seen).to_bytes(), b"a message");
@@ -405,7 +450,7 @@ mod tests {
             num_args: 2,
             ..PJRT_LoadedExecutable_Execute_Args::zeroed()
         };
-        let (list, indices, location) = with_copies(&mut args, |args| {
+        let ((list, indices, location), _) = with_copies(&mut args, |args| {
             // SAFETY: the lists have these lengths.
             unsafe {
                 let list = args.argument_lists.read();
@@ -434,7 +479,7 @@ mod tests {
             ..PJRT_Client_Create_Args::zeroed()
         };
         // SAFETY: the value is a text.
-        let text = with_copies(&mut args, |args| unsafe { (*args.create_options).u.string_value });
+        let (text, _) = with_copies(&mut args, |args| unsafe { (*args.create_options).u.string_value });
         // SAFETY: the copies remain allocated for a while.
         assert_eq!(unsafe { text.cast::<u8>().read() }, OVERWRITTEN);
     }
@@ -455,7 +500,7 @@ mod tests {
             device_layout: &raw mut layout,
             ..PJRT_Client_BufferFromHostBuffer_Args::zeroed()
         };
-        let (seen, kept) = with_copies(&mut args, |args| {
+        let ((seen, kept), written) = with_copies(&mut args, |args| {
             args.buffer = ptr::dangling_mut();
             // SAFETY: the lists have two elements each.
             unsafe {
@@ -463,11 +508,28 @@ mod tests {
                 ((args.dims.read(), order.read()), (args.dims, order))
             }
         });
-        assert_eq!(seen, (2, 1));
+        assert_eq!((seen, written), ((2, 1), None));
         assert_eq!((args.dims, args.buffer.is_null()), (dims.as_ptr(), false));
         let garbage = i64::from_ne_bytes([OVERWRITTEN; 8]);
         // SAFETY: the copies remain allocated for a while.
         assert_eq!(unsafe { (kept.0.read(), kept.1.read()) }, (garbage, garbage));
         assert_eq!((dims, order), ([2, 3], [1, 0]));
+    }
+
+    #[test]
+    fn writes_to_what_functions_may_only_read_are_noticed() {
+        let code = *b"module";
+        let program = PJRT_Program {
+            code: code.as_ptr().cast_mut().cast(),
+            code_size: code.len(),
+            ..PJRT_Program::zeroed()
+        };
+        let mut args =
+            PJRT_Client_Compile_Args { program: &raw const program, ..PJRT_Client_Compile_Args::zeroed() };
+        let ((), written) = with_copies(&mut args, |args| args.executable = ptr::dangling_mut());
+        assert_eq!(written, None);
+        // SAFETY: the program has six bytes.
+        let ((), written) = with_copies(&mut args, |args| unsafe { (*args.program).code.write(0) });
+        assert_eq!((written, code), (Some("code"), *b"module"));
     }
 }

@@ -211,9 +211,13 @@ impl Plugin {
         let Some(function) = self.typed_function::<A>() else { return Err(Error::missing(slot.name)) };
         called::note_slot(A::INDEX);
         // SAFETY: the wrappers of this module fill in the struct as the interface requires.
-        let error =
+        let (error, written) =
             passed::with_copies(args, |args| fence::call(slot, args, |args| unsafe { function(args) }));
-        Ok(if slot.returns_error { error } else { std::ptr::null_mut() })
+        match written {
+            None => Ok(if slot.returns_error { error } else { std::ptr::null_mut() }),
+            // What the call returned leaks.
+            Some(field) => Err(passed::wrote(slot.name, field)),
+        }
     }
 }
 

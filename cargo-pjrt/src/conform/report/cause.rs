@@ -1,5 +1,7 @@
 //! Groups failures that probably have one cause.
 
+use std::cmp::Reverse;
+
 use super::Row;
 use crate::conform::harness::{
     Check, KEPT_TEXT, MISSED_CALLBACKS, Source, Status, UNKNOWN, matches, runs_again,
@@ -29,8 +31,9 @@ pub(crate) fn group(rows: &mut [Row], checks: &[Check]) {
             let check = checks.iter().find(|check| check.name == rows[cause].name);
             let contains =
                 |i: usize| fails_everywhere[cause] && rows[i].message.contains(&rows[cause].message);
-            let echo =
-                |&i: &usize| i != cause && (contains(i) || explains(rows, &rows[cause], check, &rows[i]));
+            let suspects = |i: usize| fails_everywhere[i] && quotes(&rows[cause].message, &rows[i].message);
+            let is_explained = |i: usize| !suspects(i) && explains(rows, &rows[cause], check, &rows[i]);
+            let echo = |&i: &usize| i != cause && (contains(i) || is_explained(i));
             left.iter().copied().filter(echo).collect()
         };
         // An error is no cause if another failure says what causes this error.
@@ -41,7 +44,7 @@ pub(crate) fn group(rows: &mut [Row], checks: &[Check]) {
         let candidates = if unexplained.is_empty() { &left } else { &unexplained };
         let by_cause = candidates.iter().map(|&cause| (cause, echoes(cause)));
         // Of those that explain equally many, one that is direct, that says more than the plugin's error, of the function and
-        // the field that the message names, or else the first.
+        // the field that the message names, that most hosts need, that calls the fewest functions, or else the first.
         let rank = |(cause, echoes): &(usize, Vec<usize>)| {
             let row = &rows[*cause];
             (
@@ -50,6 +53,8 @@ pub(crate) fn group(rows: &mut [Row], checks: &[Check]) {
                 !is_only_an_error(&row.message),
                 names_its_function(row, checks),
                 names_its_field(row, checks),
+                checks.iter().find(|check| check.name == row.name).map(|check| check.needed_by.len()),
+                Reverse(row.functions.len()),
             )
         };
         let most = by_cause.reduce(|most, next| if rank(&next) > rank(&most) { next } else { most });
