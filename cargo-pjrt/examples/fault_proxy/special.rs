@@ -97,9 +97,12 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 None
             }
             "give_other_argument" => {
-                let list = (*execute).argument_lists.read().cast_mut();
                 if (*execute).num_args == 2 {
-                    list.add(1).write(list.read());
+                    // The host's lists stay as they are.
+                    let lists = (*execute).argument_lists;
+                    let mut lists = std::slice::from_raw_parts(lists, (*execute).num_devices).to_vec();
+                    lists[0] = Vec::leak(vec![lists[0].read(); 2]).as_ptr();
+                    (*execute).argument_lists = Vec::leak(lists).as_ptr();
                 }
                 None
             }
