@@ -4,9 +4,8 @@
 //! that the interface lends for longer. Each call therefore receives copies of its struct, of its lists (such
 //! as dimensions, strides, options and messages) and of the structs that it points to. After the call, the
 //! copies are overwritten, and remain allocated for a while, so that a plugin that still reads them gets wrong
-//! values instead of freed memory. Before that, they are compared with the originals, which the plugin may only
-//! read. The fields are found by the layouts of the structs, so that new functions
-//! need no code here.
+//! values instead of freed memory. Before that, texts and lists are compared with the originals, because the plugin
+//! may only read them. The fields are found by the layouts of the structs, so that new functions need no code here.
 //!
 //! The interface passes texts with their sizes, and without a terminating zero byte. Each copy of a text or a list
 //! is therefore followed by the bytes [`PAST_END`], so that a plugin that reads a text up to a zero byte finds a

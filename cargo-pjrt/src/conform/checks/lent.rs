@@ -89,7 +89,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["host/zml_weights", "waiting/*", "event/*"]),
     check(
         "lent/memory_stays",
-        "A transfer does not write to the host's memory unless the guarantee is kMutableZeroCopy: neither during the call, nor later, nor when a program reads the array.",
+        "A transfer never writes to the host's memory, unless the guarantee is kMutableZeroCopy.",
         memory_stays,
         "PJRT_Client_BufferFromHostBuffer when host_buffer_semantics=0 dims.0=1171 scribble data",
     )
@@ -97,11 +97,11 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL),
     check(
         "lent/programs_stay",
-        "Compiling, executing and loading a program writes neither to the bytes of the program nor to those of the compile options.",
+        "Compiling, executing and loading a program does not write to its bytes or to the compile options.",
         programs_stay,
         "PJRT_Client_Compile when program>code_size=4099 scribble compile_options",
     )
-    .header("PJRT_Client_Compile_Args::compile_options", "The options are const: the plugin only reads them, and the program likewise.")
+    .header("PJRT_Client_Compile_Args::compile_options", "The options are const: the plugin only reads them.")
     .needed_by(ALL),
     check(
         "lent/unaligned_destination",

@@ -9,7 +9,7 @@ use crate::conform::harness::{Context, Finding, Verdict, compile_add, ensure, nu
 
 pub(super) const CHECKS: &[Entry] = &[check(
     "plugin/leaves_the_process_as_it_was",
-    "A plugin changes neither the rounding of the host's threads, nor its handlers of SIGINT and SIGTERM, nor its working directory, nor its standard streams.",
+    "A plugin leaves the host's rounding, handlers of SIGINT and SIGTERM, working directory and standard streams.",
     leaves_process,
     "PJRT_Client_Create flush_denormals",
 )
