@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use pjrt_sys::*;
 
+use crate::executions::own_arguments;
 use crate::fault::Action;
 use crate::table::{FAULT, INNER, OVERLAP, event, inner, type_and_rank};
 
@@ -33,11 +34,10 @@ pub(crate) unsafe fn before(name: &str, args: *mut u8) -> Option<*mut PJRT_Error
         match name {
             // The numbers of arguments are kept in 5 bits.
             "arguments_in_5_bits" => {
-                let list = (*execute).argument_lists.read().cast_mut();
-                for index in MASK..(*execute).num_args {
-                    let (own, other) = (list.add(index).read(), list.add(index % MASK).read());
-                    if is_alike(own, other) {
-                        list.add(index).write(other);
+                let list = own_arguments(&mut *execute);
+                for index in MASK..list.len() {
+                    if is_alike(list[index], list[index % MASK]) {
+                        list[index] = list[index % MASK];
                     }
                 }
                 None

@@ -98,11 +98,8 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
             }
             "give_other_argument" => {
                 if (*execute).num_args == 2 {
-                    // The host's lists stay as they are.
-                    let lists = (*execute).argument_lists;
-                    let mut lists = std::slice::from_raw_parts(lists, (*execute).num_devices).to_vec();
-                    lists[0] = Vec::leak(vec![lists[0].read(); 2]).as_ptr();
-                    (*execute).argument_lists = Vec::leak(lists).as_ptr();
+                    let list = executions::own_arguments(&mut *execute);
+                    list[1] = list[0];
                 }
                 None
             }
@@ -228,6 +225,7 @@ pub(crate) unsafe fn after(
                 || combined::after(name, args)
                 || (name.starts_with("end_") && linked::after(name, args))
                 || bits::after(name, words, slot, args)
+                || recalled::after(name, words, slot, args)
                 || values::after(name, words, slot, args));
         if is_done {
             return error;
