@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ptr;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pjrt_sys::*;
 
@@ -97,8 +97,8 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
         match name {
             // An argument is replaced with another one of the same call.
             "copy_argument" => {
-                let list = (*execute).argument_lists.read().cast_mut();
-                list.add(number(words, 1)).write(list.add(number(words, 0)).read());
+                let list = own_arguments(&mut *execute);
+                list[number(words, 1)] = list[number(words, 0)];
                 None
             }
             // The memory of the arguments is used for something else after the launch: the arrays are read
@@ -140,6 +140,17 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 read.event = event(true);
                 Some(ptr::null_mut())
             }
+            // The plugin waits for this number of milliseconds at most.
+            "gives_up" => {
+                let event = (*args.cast::<PJRT_Event_Await_Args>()).event;
+                let end = Instant::now() + Duration::from_millis(number(words, 0) as u64);
+                let is_ready =
+                    || inner!(PJRT_Event_IsReady PJRT_Event_IsReady_Args { event: event }).0.is_ready;
+                while Instant::now() < end && !is_ready() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                if is_ready() { None } else { Some(ptr::null_mut()) }
+            }
             "first_options" => {
                 first_options(&mut *args.cast());
                 None
@@ -159,6 +170,27 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
             }
             _ => None,
         }
+    }
+}
+
+/// Passes a copy of the arguments of the first device, and returns the copy. The host's lists stay as they are.
+///
+/// # Safety
+///
+/// The struct is one that the host passed, with at least one device.
+pub(crate) unsafe fn own_arguments(
+    execute: &mut PJRT_LoadedExecutable_Execute_Args,
+) -> &'static mut [*mut PJRT_Buffer] {
+    // SAFETY: guaranteed by the caller. A list of no arguments can be null.
+    unsafe {
+        let mut lists = std::slice::from_raw_parts(execute.argument_lists, execute.num_devices).to_vec();
+        let arguments = match execute.num_args {
+            0 => &mut [],
+            len => Vec::leak(std::slice::from_raw_parts(lists[0], len).to_vec()),
+        };
+        lists[0] = arguments.as_ptr();
+        execute.argument_lists = Vec::leak(lists).as_ptr();
+        arguments
     }
 }
 
@@ -199,12 +231,12 @@ unsafe fn first_arguments(execute: &mut PJRT_LoadedExecutable_Execute_Args) {
     };
     // SAFETY: the host passed as many arguments as it says, for one device.
     unsafe {
-        let list = execute.argument_lists.read().cast_mut();
+        let list = own_arguments(execute);
         let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
-        let copies = || (0..execute.num_args).map(|at| copy(list.add(at).read())).collect();
+        let copies = || list.iter().map(|array| copy(*array)).collect();
         let kept = first.entry(execute.executable.addr()).or_insert_with(copies);
-        for (at, array) in kept.iter().enumerate() {
-            list.add(at).write(ptr::with_exposed_provenance_mut(*array));
+        for (argument, array) in list.iter_mut().zip(kept) {
+            *argument = ptr::with_exposed_provenance_mut(*array);
         }
     }
 }

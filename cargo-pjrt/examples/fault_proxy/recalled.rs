@@ -8,17 +8,21 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use pjrt_sys::*;
 
 use crate::fault::{Path, args_of};
-use crate::table::{place, read, write};
+use crate::table::{INNER, inner, place, read, write};
 
 /// The arguments of earlier calls of the faulty function.
 #[derive(Default)]
 struct Calls {
     /// The value of the field in the first call, and in the call before this one.
     value: Option<i64>,
-    /// The contents of the host's memory when it was first passed, by its address.
-    memory: HashMap<(usize, usize), &'static [u8]>,
+    /// The contents of the host's memory when it was first passed, by its address, its size and its first bytes.
+    memory: HashMap<(usize, usize, Vec<u8>), &'static [u8]>,
     /// The first program of each length.
     programs: HashMap<usize, &'static [u8]>,
+    /// The value of an output of the first call for the object at each address.
+    values: HashMap<usize, i64>,
+    /// The bytes of the first readback of the array at each address.
+    read: HashMap<(usize, usize), Vec<u8>>,
 }
 
 fn calls() -> MutexGuard<'static, Calls> {
@@ -74,21 +78,19 @@ pub(crate) unsafe fn before(name: &str, words: &[String], slot: usize, args: *mu
                 }
                 true
             }
+            // The plugin recognizes the host's memory by its address, its size and as many bytes as the word says.
             "remember_data" => {
                 let args = &mut *args.cast::<PJRT_Client_BufferFromHostBuffer_Args>();
                 let dims = (0..args.num_dims).map(|index| args.dims.add(index).read());
-                let elements: i64 = dims.product();
-                let size = elements as usize * pjrt_testing::host::ElementType(args.type_.0).byte_size();
-                if args.num_byte_strides == 0 && size > 0 {
-                    let copy =
-                        || Vec::leak(std::slice::from_raw_parts(args.data.cast::<u8>(), size).to_vec());
+                let elements = usize::try_from(dims.product::<i64>()).unwrap_or(0);
+                let size = elements * pjrt_testing::host::ElementType(args.type_.0).byte_size();
+                let compared = words.first().map_or(0, |word| word.parse().expect("a number"));
+                if args.num_byte_strides == 0 && size > compared {
+                    let bytes = std::slice::from_raw_parts(args.data.cast::<u8>(), size);
+                    let key = (args.data.addr(), size, bytes[..compared].to_vec());
                     let mut calls = calls();
-                    args.data = calls
-                        .memory
-                        .entry((args.data.addr(), size))
-                        .or_insert_with(|| copy())
-                        .as_ptr()
-                        .cast();
+                    let first = calls.memory.entry(key).or_insert_with(|| Vec::leak(bytes.to_vec()));
+                    args.data = first.as_ptr().cast();
                 }
                 true
             }
@@ -104,6 +106,42 @@ pub(crate) unsafe fn before(name: &str, words: &[String], slot: usize, args: *mu
                 let code = calls.programs.entry(program.code_size).or_insert_with(|| copy());
                 let code = code.as_ptr().cast_mut().cast();
                 args.program = Box::leak(Box::new(PJRT_Program { code, ..program }));
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Performs an action after a successful call. Returns `false` if there is no such action.
+///
+/// # Safety
+///
+/// The struct is that of the slot, and `read_by_address` is used only with `PJRT_Buffer_ToHostBuffer`.
+pub(crate) unsafe fn after(name: &str, words: &[String], slot: usize, args: *mut u8) -> bool {
+    // SAFETY: guaranteed by the caller. The object is the third word of each struct.
+    unsafe {
+        let object = args.cast::<usize>().add(2).read();
+        match name {
+            // The output is that of the first object at this address.
+            "by_address" => {
+                let path = Path::parse(args_of(slot), &words[0]).expect("a field");
+                if let Some(place) = place(args, &path) {
+                    let first = *calls().values.entry(object).or_insert_with(|| read(place, &path));
+                    write(place, &path, first);
+                }
+                true
+            }
+            // The bytes are those of the first array at this address.
+            "read_by_address" => {
+                let args = &*args.cast::<PJRT_Buffer_ToHostBuffer_Args>();
+                if !args.dst.is_null() {
+                    inner!(PJRT_Event_Await PJRT_Event_Await_Args { event: args.event });
+                    let dst = std::slice::from_raw_parts_mut(args.dst.cast::<u8>(), args.dst_size);
+                    let mut calls = calls();
+                    let first = calls.read.entry((object, args.dst_size)).or_insert_with(|| dst.to_vec());
+                    dst.copy_from_slice(first);
+                }
                 true
             }
             _ => false,

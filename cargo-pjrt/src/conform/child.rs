@@ -49,9 +49,8 @@ pub fn child(options: &ChildOptions) {
         send(&Message::Started(name.clone()));
         drop(take_called());
         take_waits_in_vain();
-        if waited >= TRIES {
-            limit_waiting(IMPATIENCE);
-        }
+        let limit = Duration::from_millis(options.timeout) / WAITS;
+        limit_waiting(if waited >= TRIES { limit.min(IMPATIENCE) } else { limit });
         let known = if check.runs_again() { failed.clone() } else { Vec::new() };
         let context =
             Context::new(plugin, path, options.options.clone(), no_client.as_deref(), sequences, known);
@@ -77,6 +76,9 @@ fn report_cpu(options: &ChildOptions, plugin: Plugin) {
         send(&Message::OnCpu);
     }
 }
+
+/// The number of times that a check can wait in vain before it exceeds its time limit. A check that ends says what it waited for.
+const WAITS: u32 = 3;
 
 /// The maximum time that checks wait after several of them waited in vain.
 const IMPATIENCE: Duration = Duration::from_secs(1);

@@ -44,6 +44,9 @@ pub struct ChildOptions {
     /// Reason why checks create no client
     #[arg(long)]
     pub no_client: Option<String>,
+    /// Time limit of each check in milliseconds
+    #[arg(long)]
+    pub timeout: u64,
     /// Number of earlier checks that waited in vain
     #[arg(long, default_value_t = 0)]
     pub waited: usize,

@@ -37,10 +37,16 @@ impl Hung {
 }
 
 /// Returns the arguments of a process that runs checks, before their names.
-pub(super) fn arguments(options: &Options, no_client: Option<&str>, waited: usize) -> Vec<OsString> {
+pub(super) fn arguments(
+    options: &Options,
+    timeout: Duration,
+    no_client: Option<&str>,
+    waited: usize,
+) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = vec!["conform-child".into(), options.plugin.clone().into()];
     arguments.extend(options.create_options.iter().map(|option| format!("--option={option}").into()));
     arguments.extend(no_client.map(|why| format!("--no-client={why}").into()));
+    arguments.push(format!("--timeout={}", timeout.as_millis()).into());
     arguments.push(format!("--waited={waited}").into());
     arguments.push(format!("--seed={}", options.sequences.seed).into());
     arguments.extend(options.sequences.rounds.map(|rounds| format!("--rounds={rounds}").into()));
@@ -183,8 +189,12 @@ impl Process {
     /// Describes a check that made no progress, perhaps within a step.
     fn hang(&self, timeout: Duration, within: Option<Step>) -> String {
         let step = within.map(|step| format!(" while {}", step.name())).unwrap_or_default();
+        let what = match self.reached {
+            Reached::Loading => "an initializer of the library, or GetPjrtApi,",
+            Reached::Loaded | Reached::Initializing | Reached::Checking => "the check",
+        };
         format!(
-            "the check made no progress for {:.0} s{step}{}; --timeout changes the limit for slow devices",
+            "{what} made no progress for {:.0} s{step}{}; --timeout changes the limit for slow devices",
             timeout.as_secs_f64(),
             self.last_call()
         )

@@ -121,7 +121,7 @@ fn default_jobs(options: &Options, checks: usize, program: &Path) -> NonZero<usi
     // The process that finds it out takes longer than a few checks.
     const FEW: usize = 32;
     let is_on_cpu = || {
-        let process = Process::start(options, program, &arguments(options, None, 0));
+        let process = Process::start(options, program, &arguments(options, options.timeout, None, 0));
         process.is_ok_and(|mut process| process.is_on_cpu(options.timeout.min(PROBE)))
     };
     match thread::available_parallelism() {
@@ -212,7 +212,7 @@ impl<'c> Run<'c> {
 
     /// Returns the arguments of a process that runs checks.
     fn arguments(&self, batch: &VecDeque<&Check>) -> Vec<OsString> {
-        let mut arguments = arguments(self.options, self.no_client.as_deref(), self.waited);
+        let mut arguments = arguments(self.options, self.timeout(), self.no_client.as_deref(), self.waited);
         if batch.iter().any(|check| check.runs_again()) {
             let failed = self.rows.iter().filter(|row| row.status.is_failure());
             arguments.extend(failed.map(|row| format!("--failed={}", row.name).into()));

@@ -5,9 +5,12 @@ use super::options::ChildOptions;
 use super::{ending, memory, threads};
 use pjrt_testing::host::{Client, Plugin};
 
+/// The steps with which each scenario begins.
+pub(super) const BEGINNING: [&str; 2] = ["loading the plugin", "creating a client"];
+
 /// Runs a scenario, and sends its outcome to the parent. The caller then returns from the main function.
 pub fn child(options: &ChildOptions) {
-    send(&Message::At("loading the plugin".to_owned()));
+    send(&Message::At(BEGINNING[0].to_owned()));
     match client(options) {
         Err(why) => send(&Message::Unusable(why)),
         Ok(client) => send(&match run(client, options) {
@@ -21,7 +24,7 @@ pub fn child(options: &ChildOptions) {
 fn client(options: &ChildOptions) -> Result<Client, String> {
     let plugin = Plugin::load(&options.plugin).map_err(|error| error.to_string())?;
     plugin.initialize().map_err(|error| error.to_string())?;
-    send(&Message::At("creating a client".to_owned()));
+    send(&Message::At(BEGINNING[1].to_owned()));
     plugin.create_client(&options.options).map_err(|error| error.to_string())
 }
 

@@ -61,7 +61,7 @@ pub(super) fn run(client: Client, options: &ChildOptions) -> Verdict {
             loop {
                 let last = &host.launched[LAUNCHES - 1];
                 last.done[0].wait()?;
-                read_and_check(&last.outputs[0][0], host.numbers.plus(host.numbers), "a result")?;
+                read_and_check(last.output(0, 0)?, host.numbers.plus(host.numbers), "a result")?;
             }
         }
         KILLED => loop {
@@ -69,7 +69,7 @@ pub(super) fn run(client: Client, options: &ChildOptions) -> Verdict {
         },
         AFTER_KILLED => {
             for launched in &host.launched {
-                read_and_check(&launched.outputs[0][0], host.numbers.plus(host.numbers), "a result")?;
+                read_and_check(launched.output(0, 0)?, host.numbers.plus(host.numbers), "a result")?;
             }
         }
         _ => {}

@@ -66,7 +66,7 @@ pub(super) fn run(client: &Client, options: &ChildOptions) -> Verdict {
 fn execute(program: &LoadedExecutable, arguments: &[&pjrt_testing::host::Buffer]) -> Verdict<()> {
     let launched = program.run(arguments)?;
     launched.done[0].wait()?;
-    read_and_check(&launched.outputs[0][0], NUMBERS.plus(NUMBERS), "a result")
+    read_and_check(launched.output(0, 0)?, NUMBERS.plus(NUMBERS), "a result")
 }
 
 /// Repeats a round, and reports the growth of the memory.

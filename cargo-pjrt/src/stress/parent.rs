@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use super::child::BEGINNING;
 use super::message::Message;
 use super::options::Options;
 use super::report::{Outcome, Report, Row};
@@ -27,7 +28,7 @@ pub fn stress(options: &Options, program: &Path) -> Result<Report, String> {
         let started = Instant::now();
         let mut outcome = (Outcome::Ok, String::new());
         for time in 0..scenario.times {
-            outcome = run(options, program, scenario, seed.wrapping_add(time))?;
+            outcome = run(options, program, scenario, seed.wrapping_add(time), rows.is_empty())?;
             if outcome.0 != Outcome::Ok {
                 break;
             }
@@ -39,12 +40,13 @@ pub fn stress(options: &Options, program: &Path) -> Result<Report, String> {
     Ok(Report { plugin: options.plugin.clone(), seed, threads: options.threads, rows })
 }
 
-/// Runs a scenario once.
+/// Runs a scenario once. If it is the first one, the plugin cannot be used unless it creates a client.
 fn run(
     options: &Options,
     program: &Path,
     scenario: &Scenario,
     seed: u64,
+    is_first: bool,
 ) -> Result<(Outcome, String), String> {
     let mut worker = start(options, program, scenario, seed)?;
     let (mut at, mut done) = ("starting".to_owned(), None);
@@ -86,6 +88,9 @@ fn run(
     };
     let printed = worker.printed_so_far();
     let printed = if printed.is_empty() { printed } else { format!("; it printed: {printed}") };
+    if is_first && BEGINNING.contains(&at.as_str()) {
+        return Err(format!("{}: {how}{printed}", options.plugin.display()));
+    }
     Ok((Outcome::Failed, format!("{how}{printed}")))
 }
 

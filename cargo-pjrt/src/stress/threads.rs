@@ -276,7 +276,7 @@ impl Worker<'_> {
         let (x, y) = (new()?, new()?);
         let launched = program.run(&[&x, &y])?;
         drop(x);
-        let result = &launched.outputs[0][0];
+        let result = launched.output(0, 0)?;
         arrays::read_and_check(result, numbers.plus(numbers), "the result in a donated argument")?;
         arrays::read_and_check(&y, numbers, "the argument that was not donated")
     }

@@ -242,7 +242,9 @@ pub fn take_waits_in_vain() -> usize {
     IN_VAIN.swap(0, Ordering::SeqCst)
 }
 
-fn limited(timeout: Duration) -> Duration {
+/// Returns the timeout, or the limit of [`limit_waiting`] if that is shorter.
+#[must_use]
+pub fn limited(timeout: Duration) -> Duration {
     timeout.min(Duration::from_millis(LIMIT.load(Ordering::SeqCst)))
 }
 

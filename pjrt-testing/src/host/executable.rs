@@ -353,6 +353,54 @@ pub struct Launched {
     pub done: Vec<Event>,
 }
 
+impl Launched {
+    /// Returns an output of a device.
+    ///
+    /// # Errors
+    ///
+    /// Returns INTERNAL if the plugin said that the program has fewer outputs.
+    pub fn output(&self, device: usize, index: usize) -> Result<&Buffer> {
+        self.outputs_of(device, index + 1).map(|list| &list[index])
+    }
+
+    /// Returns the outputs of a device, of which there must be at least `least`.
+    ///
+    /// # Errors
+    ///
+    /// Returns INTERNAL if the plugin said that the program has fewer outputs.
+    pub fn outputs_of(&self, device: usize, least: usize) -> Result<&[Buffer]> {
+        let list = self.outputs.get(device).map_or(&[][..], Vec::as_slice);
+        if list.len() < least { Err(too_few_outputs(list.len(), least)) } else { Ok(list) }
+    }
+
+    /// Takes the first output of the first device, and drops the others of this device.
+    ///
+    /// # Errors
+    ///
+    /// Returns INTERNAL if the plugin said that the program has no output.
+    pub fn take_output(&mut self) -> Result<Buffer> {
+        Ok(self.take_outputs(1)?.swap_remove(0))
+    }
+
+    /// Takes the outputs of the first device, of which there must be at least `least`.
+    ///
+    /// # Errors
+    ///
+    /// Returns INTERNAL if the plugin said that the program has fewer outputs.
+    pub fn take_outputs(&mut self, least: usize) -> Result<Vec<Buffer>> {
+        self.outputs_of(0, least)?;
+        Ok(std::mem::take(&mut self.outputs[0]))
+    }
+}
+
+/// Returns the error of a plugin that reported fewer outputs than the program has.
+fn too_few_outputs(found: usize, least: usize) -> Error {
+    Error::broken(
+        "PJRT_Executable_NumOutputs",
+        format!("it reports {found} outputs of a program that has at least {least}"),
+    )
+}
+
 /// A launch that the plugin refused.
 #[derive(Debug)]
 pub struct Refused {

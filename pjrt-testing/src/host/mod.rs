@@ -52,7 +52,7 @@ pub use client::{AliasHandle, Client, CreateOption};
 pub use element_type::ElementType;
 pub use error::{Code, Error, Result};
 pub use event::{Event, Outcome};
-pub use event::{eventually, limit_waiting, take_waits_in_vain};
+pub use event::{eventually, limit_waiting, limited, take_waits_in_vain};
 pub use executable::{
     CompiledMemory, Executable, ExecuteOptions, Launched, LoadedExecutable, Program, Refused, Serialized,
 };

@@ -94,7 +94,7 @@ fn executions(client: &Client) -> Result<()> {
     let mut tallies: [Tally; 4] = Default::default();
     for time in 0..TIMES {
         let launched = program.run(&[&argument])?;
-        let (done, output) = (&launched.done[0], &launched.outputs[0][0]);
+        let (done, output) = (&launched.done[0], launched.output(0, 0)?);
         let ready = output.ready()?;
         tallies[0].count(done.is_ready()?);
         tallies[1].count(ready.is_ready()?);

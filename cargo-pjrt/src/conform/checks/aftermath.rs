@@ -4,7 +4,7 @@ use super::pending::in_error;
 use super::program_text::with_main;
 use super::uses::{Objects, USES, Use, X};
 use crate::conform::harness::{
-    Check, Context, Finding, PATIENCE, Source, Verdict, add_program, compile_add, ensure, f32_bytes, numbers,
+    Check, Context, Finding, Source, Verdict, add_program, compile_add, ensure, f32_bytes, numbers, patience,
     upload_four, upload_to,
 };
 use crate::requirements::Profile;
@@ -434,7 +434,7 @@ impl State {
             false => compile_add(&client)?,
         };
         let (x, y) = (upload_four(&client, &X)?, upload_four(&client, &Y)?);
-        let output = compile_add(&client)?.run(&[&x, &y])?.outputs.remove(0).remove(0);
+        let output = compile_add(&client)?.run(&[&x, &y])?.take_output()?;
         output.ready()?.wait()?;
         let serialized = compile_add(&client)?.executable()?.serialize();
         let serialized = serialized.map_or_else(|_| Vec::new(), |serialized| serialized.bytes);
@@ -458,7 +458,7 @@ impl State {
         let options = ExecuteOptions { launch_id, ..ExecuteOptions::default() };
         match self.executable.launch(arguments, &options, None, true) {
             Err(refused) => Failure::of::<()>(Err(refused.error)),
-            Ok(launched) => match launched.outputs[0][0].ready()?.wait() {
+            Ok(launched) => match launched.output(0, 0)?.ready()?.wait() {
                 Err(error) => Ok(Failure::Later(error)),
                 Ok(()) => Ok(Failure::Accepted),
             },
@@ -496,10 +496,12 @@ impl State {
         self.has(&x, "an array that was uploaded afterwards", X)?;
         let launched = self.executable.run(&[&x, &self.y]);
         let launched = launched.map_err(fails("the program cannot be executed any more"))?;
-        self.has(&launched.outputs[0][0], "the output of the next execution", SUM)?;
+        let output = launched.output(0, 0).map_err(fails("the program has no output any more"))?;
+        self.has(output, "the output of the next execution", SUM)?;
         let next = compile_add(&self.client).map_err(fails("no program can be compiled any more"))?;
         let launched = next.run(&[&self.y, &self.y]).map_err(fails("another program cannot be executed"))?;
-        self.has(&launched.outputs[0][0], "the output of another program", Y.map(|y| y + y))?;
+        let output = launched.output(0, 0).map_err(fails("another program has no output"))?;
+        self.has(output, "the output of another program", Y.map(|y| y + y))?;
         for of in self.uses.iter().filter(|of| !(of.is_of_x && may_be_donated)) {
             match (of.call)(&self.objects) {
                 Ok(true) => {}
@@ -558,7 +560,7 @@ pub(super) fn leave_no_memory(context: &Context) -> Verdict {
         for _ in 0..CALLS {
             drop((way.call)(&state));
         }
-        let is_freed = eventually(PATIENCE / 5, || in_use().is_ok_and(|now| now <= before));
+        let is_freed = eventually(patience() / 5, || in_use().is_ok_and(|now| now <= before));
         ensure!(
             is_freed,
             "bytes_in_use was {before} after {} had failed, and is {} after it failed {CALLS} more times; the plugin \
@@ -587,7 +589,7 @@ fn too_large(state: &State) -> Result<Failure, Finding> {
     let scalar = state.upload(&HostArray::new(&f32_bytes(&[1.0]), ElementType::F32, &[]))?;
     match executable.run(&[&scalar]) {
         Err(error) => Ok(Failure::Refused(error)),
-        Ok(launched) => match launched.outputs[0][0].ready()?.wait() {
+        Ok(launched) => match launched.output(0, 0)?.ready()?.wait() {
             Err(error) => Ok(Failure::Later(error)),
             Ok(()) => Ok(Failure::Accepted),
         },

@@ -91,7 +91,7 @@ pub(super) const OTHER: u8 = 7;
 pub(super) fn launch(program: &LoadedExecutable, arguments: [&Buffer; 2], launch_id: i32) -> Result<Buffer> {
     let options = ExecuteOptions { launch_id, ..ExecuteOptions::default() };
     let launched = program.launch(&[arguments.to_vec()], &options, None, true);
-    launched.map(|mut launched| launched.outputs.remove(0).remove(0)).map_err(|refused| refused.error)
+    launched.map_err(|refused| refused.error)?.take_output()
 }
 
 /// Returns the elements of an array as bytes. The elements differ, as far as the type permits.

@@ -423,8 +423,8 @@ fn pointers_differ(context: &Context) -> Verdict {
     let mut all =
         vec![("an array", x.unsafe_pointer()?), ("an array with equal elements", y.unsafe_pointer()?)];
     let launched = compile_add(&client)?.run(&[&x, &y])?;
-    launched.outputs[0][0].ready()?.wait()?;
-    all.push(("an output", launched.outputs[0][0].unsafe_pointer()?));
+    launched.output(0, 0)?.ready()?.wait()?;
+    all.push(("an output", launched.output(0, 0)?.unsafe_pointer()?));
     for (at, (what, address)) in all.iter().enumerate() {
         let same = all[..at].iter().find(|(_, other)| other == address);
         ensure!(

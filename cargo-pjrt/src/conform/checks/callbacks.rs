@@ -7,7 +7,7 @@ use super::entry::{ALL, Entry, check};
 use super::pending::Pending;
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, compile_add, ensure, f32_bytes, kept_text, upload_four, upload_to,
+    Context, Finding, Verdict, compile_add, ensure, f32_bytes, kept_text, patience, upload_four, upload_to,
 };
 use pjrt_testing::host::{
     Buffer, Client, Code, CopyLayout, ElementType, Error, Event, Layout, Outcome, TransferManager, ViewMemory,
@@ -52,7 +52,7 @@ fn completing(client: &Client, owners: &mut Owners) -> Result<Vec<Source>, Error
     let array = uploaded.buffer;
     let program = compile_add(client)?;
     let mut launched = launch(&program, &[&array, &array], 0)?;
-    let output = launched.outputs.remove(0).remove(0);
+    let output = launched.take_output()?;
     let copy = array.copy_to_memory(memory)?;
     let mut sources = vec![
         ("PJRT_Client_BufferFromHostBuffer", uploaded.done),
@@ -106,7 +106,7 @@ fn waiting(client: &Client, array: &Buffer, owners: &mut Owners) -> Result<Vec<S
         owners.arrays.push(copy);
     }
     if let Ok(mut launched) = launch(&compile_add(client)?, &[array, &other], 0) {
-        let output = launched.outputs.remove(0).remove(0);
+        let output = launched.take_output()?;
         sources.push(("PJRT_LoadedExecutable_Execute", launched.done.remove(0)));
         sources.push(("PJRT_Buffer_ReadyEvent of an output", output.ready()?));
         owners.arrays.push(output);
@@ -138,7 +138,7 @@ fn settle(
     kept: Vec<Option<Event>>,
     is_right: impl Fn(&Result<(), Error>) -> bool,
 ) -> Verdict {
-    let is_missed = |outcome: &Arc<Outcome>| outcome.wait(PATIENCE).is_none();
+    let is_missed = |outcome: &Arc<Outcome>| outcome.wait(patience()).is_none();
     let missed = |function: &str, which: &str| {
         Finding::Wrong(format!(
             "{what}: {which} of an event of {function} was not called; the plugin probably keeps one callback per \
@@ -172,7 +172,7 @@ fn settle(
                 outcomes.len(),
                 outcome.calls()
             );
-            let got = outcome.wait(PATIENCE).unwrap_or(Ok(()));
+            let got = outcome.wait(patience()).unwrap_or(Ok(()));
             let cause = got.as_ref().err().and_then(|error| kept_text(&error.message)).unwrap_or_default();
             ensure!(
                 is_right(&got),

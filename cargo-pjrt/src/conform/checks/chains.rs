@@ -139,7 +139,7 @@ fn programs(context: &Context) -> Verdict {
                         refused.error
                     ))
                 })?;
-                let sum = numbers(&launched.outputs[0][0])?;
+                let sum = numbers(launched.output(0, 0)?)?;
                 ensure!(
                     sum == [2.0 * value; 4],
                     "a program that adds two copies of {function} {pair}, one of which came by way of the other devices, returned \

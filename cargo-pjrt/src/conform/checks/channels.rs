@@ -6,7 +6,7 @@ use super::devices::{id_of, two};
 use super::entry::{Entry, check};
 use super::program_text::compiled;
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, ensure, equal, f32_bytes, fails_with, numbers, upload_four,
+    Context, Finding, Verdict, ensure, equal, f32_bytes, fails_with, numbers, patience, upload_four,
     upload_to,
 };
 use crate::requirements::Profile;
@@ -150,7 +150,7 @@ fn send(context: &Context) -> Verdict {
                      callback of another channel, or sends memory that is not ready"
                 );
             }
-            equal("the output of a program that sends", numbers(&launched.outputs[0][0])?, twice.to_vec())?;
+            equal("the output of a program that sends", numbers(launched.output(0, 0)?)?, twice.to_vec())?;
         }
     }
     Ok(())
@@ -219,8 +219,8 @@ fn receive_in(client: &Client, with_send: bool) -> Verdict {
             let channels = DeviceChannels::new(client.plugin(), sent, &[reply], None);
             let launched = launch(&program, &[&argument], &[channels], 704)?;
             launched.done[0].wait()?;
-            let output = numbers(&launched.outputs[0][0])?;
-            counted(&channels.answered(1, PATIENCE), &chunks, &what)?;
+            let output = numbers(launched.output(0, 0)?)?;
+            counted(&channels.answered(1, patience()), &chunks, &what)?;
             equal(&format!("{what}: the output"), output, vec![11.0, 22.0, 33.0, 44.0])?;
         }
     }
@@ -262,12 +262,12 @@ fn each_device(context: &Context) -> Verdict {
              {cause}",
             sent.len()
         );
-        let calls = channels[index].answered(1, PATIENCE).len();
+        let calls = channels[index].answered(1, patience()).len();
         ensure!(
             calls == 1,
             "the callback of device {index} of two for a receive was called {calls} times; expected 1: {cause}"
         );
-        let output = numbers(&launched.outputs[index][0])?;
+        let output = numbers(launched.output(index, 0)?)?;
         let expected: Vec<f32> =
             FOUR.iter().map(|value| value + 100.0 * index as f32 + answers[index][0]).collect();
         ensure!(
@@ -290,7 +290,7 @@ fn error_of_host(context: &Context) -> Verdict {
             let what = "the event of an execution whose callback for sent data returned an error";
             fails_with(what, launched.done[0].wait(), Code::DATA_LOSS, TEXT)?;
             let what = "the output of an execution whose callback for sent data returned an error";
-            fails_with(what, launched.outputs[0][0].ready()?.wait(), Code::DATA_LOSS, TEXT)
+            fails_with(what, launched.output(0, 0)?.ready()?.wait(), Code::DATA_LOSS, TEXT)
         }
     }
 }
@@ -303,8 +303,11 @@ fn too_long(context: &Context) -> Verdict {
     let channels = DeviceChannels::new(client.plugin(), &[1], &[reply], None);
     // The execution fails, in the call or later.
     let launched = launch(&program, &[&argument], &[channels], 705);
-    let answered = channels.answered(1, PATIENCE);
+    // After a call that failed, there is nothing to wait for.
+    let limit = if launched.is_ok() { patience() } else { Duration::ZERO };
+    let answered = channels.answered(1, limit);
     let [stream] = &answered[..] else {
+        launched?;
         return Err(Finding::Wrong("the callback of the receive was not called".to_owned()));
     };
     let is_refused = stream.error.as_ref().is_some_and(|error| !error.is_of_success);

@@ -1,7 +1,7 @@
 //! Checks of the errors that the host passes: every code and message comes back as it was, through each function.
 
 use super::entry::{Entry, check};
-use crate::conform::harness::{Context, Finding, PATIENCE, Verdict, ensure, kept_text, upload_four};
+use crate::conform::harness::{Context, Finding, Verdict, ensure, kept_text, patience, upload_four};
 use pjrt_testing::host::{Client, Code, ElementType, Error, Event};
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -131,7 +131,7 @@ fn of_events(context: &Context) -> Verdict {
         is_own("PJRT_Event_Set", "PJRT_Event_Error", error, event.error())?;
         for (how, outcome) in [("a callback of before", early), ("a callback of after", late)] {
             let got = outcome
-                .wait(PATIENCE)
+                .wait(patience())
                 .ok_or_else(|| Finding::Wrong(format!("{how} PJRT_Event_Set was not called")))?;
             is_own("PJRT_Event_Set", how, error, got)?;
         }
@@ -151,7 +151,7 @@ fn of_arrays(
             Code::UNIMPLEMENTED if error.0 != Code::UNIMPLEMENTED => Finding::from(own),
             _ => Finding::Wrong(format!("{function} with the code {} failed: {own}", error.0)),
         })?;
-        let called = ready.on_ready()?.wait(PATIENCE);
+        let called = ready.on_ready()?.wait(patience());
         let called =
             called.ok_or_else(|| Finding::Wrong(format!("{function}: the ready event does not complete")))?;
         is_own(function, "the callback of the ready event", error, called)?;

@@ -378,7 +378,7 @@ fn bytecode(context: &Context) -> Verdict {
     let bytes = f32_bytes(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let array = HostArray::new(&bytes, ElementType::F32, &[2, 3]);
     let x = client.upload(&array, Some(client.device()?), None)?.buffer;
-    let sum = numbers(&executable.run(&[&x, &x])?.outputs[0][0])?;
+    let sum = numbers(executable.run(&[&x, &x])?.output(0, 0)?)?;
     equal("the sum", sum, vec![2.0, 4.0, 6.0, 8.0, 10.0, 12.0])
 }
 
@@ -393,14 +393,14 @@ fn unknown_field(context: &Context) -> Verdict {
         Finding::Wrong(format!("compile options with the unknown field 2000 were refused: {error}"))
     })?;
     let x = upload_four(&client, &[1.0; 4])?;
-    equal("the sum", numbers(&executable.run(&[&x, &x])?.outputs[0][0])?, vec![2.0; 4])
+    equal("the sum", numbers(executable.run(&[&x, &x])?.output(0, 0)?)?, vec![2.0; 4])
 }
 
 fn hlo(context: &Context) -> Verdict {
     let client = context.client()?;
     let executable = compile_hlo(&client)?;
     let launched = executable.run(&[&upload_four(&client, &[1.0; 4])?, &upload_four(&client, &[2.0; 4])?])?;
-    equal("the sum", numbers(&launched.outputs[0][0])?, vec![3.0; 4])
+    equal("the sum", numbers(launched.output(0, 0)?)?, vec![3.0; 4])
 }
 
 /// Compiles a program that adds from HLO. Unsupported if the plugin does not read HLO.
@@ -618,7 +618,7 @@ fn serialize(context: &Context) -> Verdict {
 
 fn sum(client: &Client, executable: &LoadedExecutable) -> Verdict {
     let launched = executable.run(&[&upload_four(client, &[1.0; 4])?, &upload_four(client, &[2.0; 4])?])?;
-    equal("the sum", numbers(&launched.outputs[0][0])?, vec![3.0; 4])
+    equal("the sum", numbers(launched.output(0, 0)?)?, vec![3.0; 4])
 }
 
 fn round_trip(context: &Context) -> Verdict {
@@ -711,7 +711,7 @@ fn different_programs(context: &Context) -> Verdict {
             let number = round * THREADS + thread;
             let executable = client.compile(&Program::mlir(&chosen_sums(number)), &options())?;
             let arrays = (upload_four(&client, &[1.0; 4])?, upload_four(&client, &[10.0; 4])?);
-            let got = numbers(&executable.run(&[&arrays.0, &arrays.1])?.outputs[0][0])?;
+            let got = numbers(executable.run(&[&arrays.0, &arrays.1])?.output(0, 0)?)?;
             let tens = number.count_ones() as f32;
             let expected = [1.0 + 10.0 * tens + (5.0 - tens); 4];
             ensure!(

@@ -6,7 +6,7 @@ use super::devices::id_of;
 use super::program_text::{compiled, launch, sums};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Check, Context, Finding, PATIENCE, Source, Verdict, ensure, equal, f32_bytes, numbers, upload_four,
+    Check, Context, Finding, Source, Verdict, ensure, equal, f32_bytes, numbers, patience, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -223,7 +223,7 @@ fn arguments(shared: &Shared<'_>, turn: Turn) -> Verdict {
         return Err(Finding::Unsupported("the program cannot be compiled".to_owned()));
     };
     let (x, y) = (turn.upload(&shared.client)?, turn.upload(&shared.client)?);
-    let got = numbers(&launch(program, &[&x, &y], 0)?.outputs[0][0])?;
+    let got = numbers(launch(program, &[&x, &y], 0)?.output(0, 0)?)?;
     let halves: Vec<f32> = got.iter().map(|sum| sum / 2.0).collect();
     turn.is("half of the sum of two equal arguments", &halves)
 }
@@ -248,7 +248,7 @@ fn transfers(shared: &Shared<'_>, turn: Turn) -> Verdict {
     let bytes = f32_bytes(&turn.values());
     manager.write(0, &bytes[8..], 8, false)?.wait()?;
     manager.write(0, &bytes[..8], 0, true)?.wait()?;
-    let outcome = array.ready()?.on_ready()?.wait(PATIENCE);
+    let outcome = array.ready()?.on_ready()?.wait(patience());
     ensure!(outcome.is_some(), "an array of a transfer manager is not ready after its last piece");
     turn.has("an array of a transfer manager", &array)
 }
@@ -272,7 +272,7 @@ fn events(shared: &Shared<'_>, turn: Turn) -> Verdict {
     let outcome = event.on_ready()?;
     let message = format!("the error of thread {} in round {}", turn.thread, turn.round);
     event.set(Code::ABORTED, &message)?;
-    for (how, got) in [("a callback", outcome.wait(PATIENCE)), ("PJRT_Event_Error", Some(event.error()))] {
+    for (how, got) in [("a callback", outcome.wait(patience())), ("PJRT_Event_Error", Some(event.error()))] {
         let got = got.and_then(Result::err);
         ensure!(
             got.as_ref().is_some_and(|got| got.message.contains(&message)),
@@ -326,7 +326,7 @@ fn serialized(shared: &Shared<'_>, turn: Turn) -> Verdict {
     };
     let loaded = shared.client.deserialize(&program.executable()?.serialize()?.bytes)?;
     let (x, zeros) = (turn.upload(&shared.client)?, upload_four(&shared.client, &[0.0; 4])?);
-    turn.has("the result of a program that was loaded", &launch(&loaded, &[&x, &zeros], 0)?.outputs[0][0])
+    turn.has("the result of a program that was loaded", launch(&loaded, &[&x, &zeros], 0)?.output(0, 0)?)
 }
 
 fn donations(shared: &Shared<'_>, turn: Turn) -> Verdict {
@@ -340,7 +340,7 @@ fn donations(shared: &Shared<'_>, turn: Turn) -> Verdict {
     let zeros = upload_four(&shared.client, &[0.0; 4])?;
     let mut array = turn.upload(&shared.client)?;
     for _ in 0..3 {
-        array = launch(&program, &[&array, &zeros], 0)?.outputs.remove(0).remove(0);
+        array = launch(&program, &[&array, &zeros], 0)?.take_output()?;
     }
     turn.has("an array after three programs that donate it", &array)
 }

@@ -93,7 +93,7 @@ fn adds(
     })?;
     drop(options);
     then()?;
-    let output = &launched.outputs[0][0];
+    let output = launched.output(0, 0)?;
     equal(
         &format!("the sum of an execution with a context, {how},"),
         numbers(output)?,
@@ -242,7 +242,7 @@ fn several_values(context: &Context) -> Verdict {
             let options = ExecuteOptions { data: Some(data.clone()), ..ExecuteOptions::default() };
             let launched =
                 program.launch(&[vec![&x]], &options, None, true).map_err(|refused| refused.error)?;
-            let got = numbers(&launched.outputs[0][0])?;
+            let got = numbers(launched.output(0, 0)?)?;
             has_values(&got, values, round)?;
         }
     }
@@ -304,7 +304,7 @@ fn several_handlers(context: &Context) -> Verdict {
             &format!(
                 "the result of a program that calls the handlers {targets:?}, of which each adds {NOT_FOUND},"
             ),
-            numbers(&launched.outputs[0][0])?,
+            numbers(launched.output(0, 0)?)?,
             expected,
         )?;
     }
@@ -328,7 +328,7 @@ fn waiting(context: &Context) -> Verdict {
     drop(data);
     let others = numbered(context, type_id)?;
     gate.provide(&client, &X)?;
-    let got = numbers(&launched.outputs[0][0])?;
+    let got = numbers(launched.output(0, 0)?)?;
     drop(others);
     let expected: Vec<f32> = X.iter().zip(Y).map(|(x, y)| x - 2.0 * y + ADDED[0]).collect();
     ensure!(

@@ -2,7 +2,7 @@
 
 use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, launch, with_main};
-use crate::conform::harness::{Context, Finding, PATIENCE, Verdict, ensure, f32_bytes, upload_four};
+use crate::conform::harness::{Context, Finding, Verdict, ensure, f32_bytes, patience, upload_four};
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{Buffer, Client, ElementType, Error, ViewMemory, eventually};
@@ -64,10 +64,7 @@ fn ways(client: &Client) -> Result<Vec<Way<'_>>, Finding> {
     }
     let text = with_main("%p0: tensor<4xf32>", "", "%p0", "tensor<4xf32>");
     if let Ok(program) = compiled(client, &text, &CompileOptions::default()) {
-        let run = move |array: &Buffer| {
-            let mut outputs = launch(&program, &[array], 0)?.outputs;
-            Ok(outputs.remove(0).remove(0))
-        };
+        let run = move |array: &Buffer| Ok(launch(&program, &[array], 0)?.take_output()?);
         all.push(("the output of a program that returns its argument".to_owned(), Box::new(run)));
     }
     Ok(all)
@@ -169,7 +166,7 @@ const USES: &[Use] = &[
             "tensor<1x2x1x2xf32>",
         );
         let program = compiled(client, &text, &CompileOptions::default())?;
-        Ok(launch(&program, &[view], 0)?.outputs[0][0].ready()?.wait()?)
+        Ok(launch(&program, &[view], 0)?.output(0, 0)?.ready()?.wait()?)
     }),
     ("was donated with a dependency", |_, view| {
         let (taken, dependency) = view.donate()?;
@@ -200,7 +197,7 @@ fn released(context: &Context) -> Verdict {
                 false => format!(" It was called for a view that {}.", good.join("; and for one that ")),
             };
             ensure!(
-                eventually(PATIENCE, || memory.deleted() > 0),
+                eventually(patience(), || memory.deleted() > 0),
                 "on_delete_callback of a view that {way} is not called: the plugin probably calls it in only one of the ways in which \
                  views end, so that the other owner of the memory never frees it.{good_ways}"
             );

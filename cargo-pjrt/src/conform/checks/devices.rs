@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use super::entry::{Entry, check};
 use super::program_text::{compiled, launch, launch_on_all, sums, with_main};
 use crate::conform::harness::{
-    Context, Finding, ONE_DEVICE, PATIENCE, Verdict, add_program, ensure, equal, numbers, upload_to,
+    Context, Finding, ONE_DEVICE, Verdict, add_program, ensure, equal, numbers, patience, upload_to,
 };
 use crate::protobuf::DeviceAssignment;
 use crate::requirements::Profile;
@@ -217,7 +217,7 @@ fn program_for_second(context: &Context) -> Verdict {
          device assignment in the compile options"
     );
     let x = upload_to(&client, &[1.0; 4], second)?.buffer;
-    let output = launch(&executable, &[&x, &x], 930)?.outputs.remove(0).remove(0);
+    let output = launch(&executable, &[&x, &x], 930)?.take_output()?;
     is_on(&output, second, "the output", "The plugin probably runs every program on the first device")?;
     equal("the sum", numbers(&output)?, vec![2.0; 4])
 }
@@ -449,7 +449,7 @@ fn events(context: &Context) -> Verdict {
     ];
     let launched = launch_on_all(&executable, &[vec![&x[0]; 2], vec![&x[1]; 2]], 934)?;
     for (index, event) in launched.done.iter().enumerate() {
-        let outcome = event.on_ready()?.wait(PATIENCE);
+        let outcome = event.on_ready()?.wait(patience());
         ensure!(
             outcome == Some(Ok(())),
             "the event of device {index} completed with {outcome:?}; `device_complete_events` has length num_devices, \
@@ -472,7 +472,7 @@ fn exchange_rounds(client: &Client) -> Verdict {
         let received = [arrays[1].copy_to_device(devices[0])?, arrays[0].copy_to_device(devices[1])?];
         let mut next = Vec::new();
         for (index, program) in programs.iter().enumerate() {
-            next.push(launch(program, &[&received[index], &received[index]], 0)?.outputs.remove(0).remove(0));
+            next.push(launch(program, &[&received[index], &received[index]], 0)?.take_output()?);
         }
         let second = next.pop().expect("two devices");
         arrays = [next.remove(0), second];
@@ -490,15 +490,16 @@ fn exchange(context: &Context) -> Verdict {
     let worker = Arc::clone(&client);
     // The thread remains if the devices wait for each other.
     std::thread::spawn(move || done.send(exchange_rounds(&worker)));
-    match ended.recv_timeout(PATIENCE) {
+    match ended.recv_timeout(patience()) {
         Ok(verdict) => verdict,
         Err(_) => {
             // The client is in use.
             std::mem::forget(client);
             Err(Finding::Wrong(format!(
-                "{ROUNDS} rounds of copies in both directions between two devices did not end in {PATIENCE:?}: the queues \
+                "{ROUNDS} rounds of copies in both directions between two devices did not end in {limit:?}: the queues \
                  of the devices probably wait for each other, because a receive is queued only when its data is needed. \
-                 PJRT_Buffer_CopyToDevice must queue both sides of the copy in the order of the calls"
+                 PJRT_Buffer_CopyToDevice must queue both sides of the copy in the order of the calls",
+                limit = patience()
             )))
         }
     }

@@ -178,7 +178,7 @@ fn on_each(context: &Context) -> Verdict {
     let y = [upload(10.0, devices[0])?, upload(20.0, devices[1])?];
     let launched = launch_on_all(&program, &[vec![&x[0], &y[0]], vec![&x[1], &y[1]]], 822)?;
     for (index, expected) in [11.0, 22.0].into_iter().enumerate() {
-        let output = &launched.outputs[index][0];
+        let output = launched.output(index, 0)?;
         equal(&format!("the sum on device {index}"), numbers(output)?, vec![expected; 4])?;
         equal(&format!("the argument of device {index} that is not donated"), y[index].is_deleted()?, false)?;
     }
@@ -337,7 +337,7 @@ fn several_protected(context: &Context) -> Verdict {
             ExecuteOptions { launch_id: 861, non_donatable: protected.to_vec(), ..Default::default() };
         let arguments = vec![arrays.iter().collect::<Vec<_>>()];
         let launched = program.launch(&arguments, &options, None, true).map_err(|refused| refused.error)?;
-        for (output, sum) in launched.outputs[0].iter().zip([11.0, 110.0, 101.0]) {
+        for (output, sum) in launched.outputs_of(0, 3)?.iter().zip([11.0, 110.0, 101.0]) {
             let found = numbers(output)?;
             ensure!(
                 found == [sum; 4],
@@ -419,7 +419,7 @@ fn of_each_type(context: &Context) -> Verdict {
             let _others = (0..3)
                 .map(|_| client.upload(&noise.host(), Some(device), None))
                 .collect::<Result<Vec<_>, _>>()?;
-            for (output, expected) in launched.outputs[0].iter().zip([sample, &donated]) {
+            for (output, expected) in launched.outputs_of(0, 2)?.iter().zip([sample, &donated]) {
                 expected.check("an output of a program that donates an argument", &output.read()?)?;
             }
             sample.check("an argument that the program does not donate", &other.read()?)?;
@@ -468,7 +468,8 @@ fn equal_numbers(context: &Context) -> Verdict {
         for (at, dims) in DIMS.iter().enumerate() {
             neighbors.push((upload(dims, 100.0 + value(at))?, 100.0 + value(at)));
         }
-        let outputs = launched.outputs[0]
+        let outputs = launched
+            .outputs_of(0, DIMS.len())?
             .iter()
             .enumerate()
             .map(|(at, output)| (output, 2.0 * value(next(at)), "an output"));

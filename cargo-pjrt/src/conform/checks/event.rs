@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::entry::{ALL, Entry, check};
 use super::pending::Pending;
 use crate::conform::harness::{
-    Context, Finding, MISSED_CALLBACKS, PATIENCE, Verdict, any_error, ensure, equal, fails_with, numbers,
+    Context, Finding, MISSED_CALLBACKS, Verdict, any_error, ensure, equal, fails_with, numbers, patience,
     upload_four,
 };
 use crate::requirements::Profile;
@@ -303,7 +303,7 @@ fn callback(context: &Context) -> Verdict {
     let client = context.client()?;
     let event = upload_four(&client, &[1.0; 4])?.ready()?;
     event.wait()?;
-    match event.on_ready()?.wait(PATIENCE) {
+    match event.on_ready()?.wait(patience()) {
         Some(outcome) => Ok(outcome?),
         None => Err(Finding::Wrong(MISSED_CALLBACKS.to_owned())),
     }
@@ -313,7 +313,7 @@ fn once(context: &Context) -> Verdict {
     let client = context.client()?;
     let event = upload_four(&client, &[1.0; 4])?.ready()?;
     let outcome = event.on_ready()?;
-    ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called");
+    ensure!(outcome.wait(patience()).is_some(), "the callback was not called");
     std::thread::sleep(Duration::from_millis(50));
     equal("the number of calls of the callback", outcome.calls(), 1)
 }
@@ -323,7 +323,7 @@ fn many(context: &Context) -> Verdict {
     let event = upload_four(&client, &[1.0; 4])?.ready()?;
     let outcomes = (0..10).map(|_| event.on_ready()).collect::<Result<Vec<_>, _>>()?;
     for (index, outcome) in outcomes.iter().enumerate() {
-        ensure!(outcome.wait(PATIENCE).is_some(), "callback {index} of 10 was not called");
+        ensure!(outcome.wait(patience()).is_some(), "callback {index} of 10 was not called");
     }
     std::thread::sleep(Duration::from_millis(20));
     for outcome in outcomes {
@@ -336,7 +336,7 @@ fn many(context: &Context) -> Verdict {
 fn called_once(what: &str, outcomes: &[Arc<Outcome>], cause: &str) -> Verdict {
     for (index, outcome) in outcomes.iter().enumerate() {
         ensure!(
-            outcome.wait(PATIENCE).is_some(),
+            outcome.wait(patience()).is_some(),
             "callback {index} of {}, {what}, was not called; the plugin probably {cause}",
             outcomes.len()
         );
@@ -383,7 +383,7 @@ fn created_callbacks(context: &Context) -> Verdict {
         event.set(code, message)?;
         called_once("of an event that the host completed", &outcomes, ONE_CALLBACK)?;
         for outcome in &outcomes {
-            let error = outcome.wait(PATIENCE).and_then(std::result::Result::err);
+            let error = outcome.wait(patience()).and_then(std::result::Result::err);
             equal("the code that a callback received", error.map_or(Code::OK, |error| error.code), code)?;
         }
     }
@@ -400,7 +400,10 @@ fn destroyed_early(context: &Context) -> Verdict {
     drop(event);
     equal("the number of calls of the callback before the event is complete", outcome.calls(), 0)?;
     client.fulfill(handle, Ok(&upload_four(&client, &[1.0; 4])?))?;
-    ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called, because its event was destroyed");
+    ensure!(
+        outcome.wait(patience()).is_some(),
+        "the callback was not called, because its event was destroyed"
+    );
     Ok(())
 }
 
@@ -415,7 +418,7 @@ fn destroyed_inside(context: &Context) -> Verdict {
     let outcome = event.on_ready_then(move || drop(lock(&inner).take()))?;
     *lock(&owner) = Some(event);
     client.fulfill(handle, Ok(&upload_four(&client, &[1.0; 4])?))?;
-    ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called, or did not return");
+    ensure!(outcome.wait(patience()).is_some(), "the callback was not called, or did not return");
     ensure!(lock(&owner).is_none(), "the event was not destroyed within its callback");
     equal("the buffer afterwards", numbers(&alias)?, vec![1.0; 4])
 }
@@ -435,8 +438,8 @@ fn nested(context: &Context) -> Verdict {
         let _ = inner.on_ready_then(move || then.store(true, Ordering::SeqCst));
     })?;
     event.set(Code::OK, "")?;
-    ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called");
-    let done = pjrt_testing::host::eventually(PATIENCE, || reached.load(Ordering::SeqCst));
+    ensure!(outcome.wait(patience()).is_some(), "the callback was not called");
+    let done = pjrt_testing::host::eventually(patience(), || reached.load(Ordering::SeqCst));
     ensure!(done, "a callback that was registered within a callback was not called");
     Ok(())
 }
@@ -452,7 +455,7 @@ fn api_in_callback(context: &Context) -> Verdict {
         inner_uploaded.store(upload_four(&inner_client, &[2.0; 4]).is_ok(), Ordering::SeqCst);
     })?;
     event.set(Code::OK, "")?;
-    ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called, or did not return");
+    ensure!(outcome.wait(patience()).is_some(), "the callback was not called, or did not return");
     equal("the success of an upload within a callback", uploaded.load(Ordering::SeqCst), true)
 }
 
@@ -467,7 +470,7 @@ fn set_ok(context: &Context) -> Verdict {
     event.set(Code::OK, "")?;
     equal("is_ready", event.is_ready()?, true)?;
     ensure!(
-        outcome.wait(PATIENCE) == Some(Ok(())),
+        outcome.wait(patience()) == Some(Ok(())),
         "the callback was not called, or was called with an error"
     );
     Ok(event.wait()?)
@@ -484,7 +487,7 @@ fn failed_callback(context: &Context) -> Verdict {
     event.set(Code::DATA_LOSS, "all gone")?;
     fails_with("PJRT_Event_Await of a ready event", event.wait(), Code::DATA_LOSS, "all gone")?;
     fails_with("PJRT_Event_Error of a ready event", event.error(), Code::DATA_LOSS, "all gone")?;
-    match event.on_ready()?.wait(PATIENCE) {
+    match event.on_ready()?.wait(patience()) {
         None => Err(Finding::Wrong("PJRT_Event_OnReady of a ready event did not call the callback".to_owned())),
         Some(Ok(())) => Err(Finding::Wrong(
             "PJRT_Event_Await and PJRT_Event_Error return the error DATA_LOSS of a ready event, but PJRT_Event_OnReady calls \
@@ -531,7 +534,7 @@ fn callback_error(context: &Context) -> Verdict {
     let event = Event::create(context.plugin)?;
     let outcome = event.on_ready()?;
     event.set(Code::UNAVAILABLE, "not today")?;
-    match outcome.wait(PATIENCE) {
+    match outcome.wait(patience()) {
         Some(outcome) => {
             fails_with("the error that the callback received", outcome, Code::UNAVAILABLE, "not today")
         }
@@ -554,7 +557,7 @@ fn many_wait(context: &Context) -> Verdict {
     }
     std::thread::sleep(Duration::from_millis(20));
     event.set(Code::OK, "")?;
-    let all = pjrt_testing::host::eventually(PATIENCE, || woken.load(Ordering::SeqCst) == 4);
+    let all = pjrt_testing::host::eventually(patience(), || woken.load(Ordering::SeqCst) == 4);
     ensure!(all, "only {} of 4 waiting threads woke up", woken.load(Ordering::SeqCst));
     Ok(())
 }
@@ -568,7 +571,7 @@ fn race(context: &Context) -> Verdict {
         let outcome = event.on_ready()?;
         let set = thread.join().map_err(|_| Finding::Wrong("a thread panicked".to_owned()))?;
         set?;
-        ensure!(outcome.wait(PATIENCE).is_some(), "the callback was not called in round {round}");
+        ensure!(outcome.wait(patience()).is_some(), "the callback was not called in round {round}");
         equal("the number of calls of the callback", outcome.calls(), 1)?;
     }
     Ok(())

@@ -122,7 +122,7 @@ fn still_runs(client: &Client, executable: &LoadedExecutable, id: i32, what: &st
         ))
     };
     let launched = launch(executable, &[&x, &x], id);
-    let output = launched.and_then(|launched| numbers(&launched.outputs[0][0]));
+    let output = launched.and_then(|launched| numbers(launched.output(0, 0)?));
     match output.map_err(|error| wrong(error.to_string()))? {
         got if got == [2.0, 4.0, 6.0, 8.0] => Ok(()),
         got => Err(wrong(format!("the sum is {got:?}; expected [2.0, 4.0, 6.0, 8.0]"))),
@@ -242,7 +242,7 @@ fn overridden_device(context: &Context) -> Verdict {
     for to in [1, 0, 1] {
         let loaded = moved(&client, &bytes, &ids[..1], &ids[to..=to])?;
         let x = upload_to(&client, &[1.0; 4], devices[to])?.buffer;
-        let output = launch(&loaded, &[&x, &x], 0)?.outputs.remove(0).remove(0);
+        let output = launch(&loaded, &[&x, &x], 0)?.take_output()?;
         ensure!(
             output.device()? == devices[to],
             "the output is not on the device of the new assignment; {IGNORED}"
@@ -283,7 +283,7 @@ fn overridden_portable(context: &Context) -> Verdict {
                     refused.error
                 ))
             })?;
-        equal("the sum", numbers(&launched.outputs[0][0])?, vec![2.0; 4])?;
+        equal("the sum", numbers(launched.output(0, 0)?)?, vec![2.0; 4])?;
     }
     Ok(())
 }

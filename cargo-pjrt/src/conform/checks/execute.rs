@@ -4,8 +4,8 @@ use super::donation::unless_donated;
 use super::entry::{ALL, Entry, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, f32_bytes, guarded,
-    numbers, refused_with, upload_four, upload_to,
+    Context, Finding, Verdict, add_program, compile_add, ensure, equal, f32_bytes, guarded, numbers,
+    patience, refused_with, upload_four, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -309,7 +309,7 @@ fn adds(context: &Context) -> Verdict {
     let client = context.client()?;
     let (x, y) = pair(&client)?;
     let launched = compile_add(&client)?.run(&[&x, &y])?;
-    equal("the sum", numbers(&launched.outputs[0][0])?, SUM.to_vec())?;
+    equal("the sum", numbers(launched.output(0, 0)?)?, SUM.to_vec())?;
     // These dimensions exceed the tiles of devices, and are no multiples of them.
     const DIMS: [i64; 2] = [131, 259];
     let program =
@@ -318,7 +318,7 @@ fn adds(context: &Context) -> Verdict {
     let bytes = f32_bytes(&values);
     let array = HostArray::new(&bytes, ElementType::F32, &DIMS);
     let x = client.upload(&array, Some(client.device()?), None)?.buffer;
-    let sum = numbers(&program.run(&[&x, &x])?.outputs[0][0])?;
+    let sum = numbers(program.run(&[&x, &x])?.output(0, 0)?)?;
     let wrong = sum.iter().zip(&values).position(|(sum, x)| *sum != x + x);
     ensure!(
         sum.len() == values.len() && wrong.is_none(),
@@ -336,7 +336,7 @@ fn runs_with(context: &Context, options: &ExecuteOptions, with_events: bool) -> 
     let launched = compile_add(&client)?
         .launch(&[vec![&x, &y]], options, None, with_events)
         .map_err(|refused| refused.error)?;
-    equal("the sum", numbers(&launched.outputs[0][0])?, SUM.to_vec())
+    equal("the sum", numbers(launched.output(0, 0)?)?, SUM.to_vec())
 }
 
 fn no_events(context: &Context) -> Verdict {
@@ -349,7 +349,7 @@ fn event_comes(context: &Context) -> Verdict {
     let launched = compile_add(&client)?
         .launch(&[vec![&x, &y]], &with_id(901), None, true)
         .map_err(|refused| refused.error)?;
-    let outcome = launched.done[0].on_ready()?.wait(PATIENCE);
+    let outcome = launched.done[0].on_ready()?.wait(patience());
     ensure!(outcome == Some(Ok(())), "the event completed with {outcome:?}");
     Ok(())
 }
@@ -364,7 +364,7 @@ fn named_device(context: &Context) -> Verdict {
         let launched = executable
             .launch(&[vec![&x, &x]], &ExecuteOptions::default(), Some(device), true)
             .map_err(|refused| refused.error)?;
-        let sum = &launched.outputs[0][0];
+        let sum = launched.output(0, 0)?;
         equal("the sum", numbers(sum)?, vec![2.0; 4])?;
         ensure!(sum.device()? == device, "the output is not on the device that the host named");
     }
@@ -379,7 +379,7 @@ fn output_types(context: &Context) -> Verdict {
         client.compile(&Program::mlir(&add_program("2x3x")), &CompileOptions::default().encode())?;
     let launched =
         executable.launch(&[vec![&x, &x]], &with_id(902), None, true).map_err(|refused| refused.error)?;
-    let output = &launched.outputs[0][0];
+    let output = launched.output(0, 0)?;
     equal("the dimensions", output.dims()?, vec![2, 3])?;
     equal("the type", output.element_type()?, ElementType::F32)?;
     ensure!(
@@ -393,7 +393,7 @@ fn output_place(context: &Context) -> Verdict {
     let client = context.client()?;
     let (x, y) = pair(&client)?;
     let launched = compile_add(&client)?.run(&[&x, &y])?;
-    let output = &launched.outputs[0][0];
+    let output = launched.output(0, 0)?;
     ensure!(output.device()? == client.device()?, "the output is on another device");
     ensure!(
         output.memory()? == client.device()?.default_memory()?,
@@ -407,7 +407,7 @@ fn outputs_ready(context: &Context) -> Verdict {
     let client = context.client()?;
     let (x, y) = pair(&client)?;
     let launched = compile_add(&client)?.run(&[&x, &y])?;
-    let outcome = launched.outputs[0][0].ready()?.on_ready()?.wait(PATIENCE);
+    let outcome = launched.output(0, 0)?.ready()?.on_ready()?.wait(patience());
     ensure!(outcome == Some(Ok(())), "the event completed with {outcome:?}");
     Ok(())
 }
@@ -417,12 +417,12 @@ fn same_argument(context: &Context) -> Verdict {
     let x = upload_four(&client, &[1.0; 4])?;
     let program = compile_add(&client)?;
     let of_one = program.launch(&[vec![&x, &x]], &with_id(914), None, true).map_err(|refused| refused.error);
-    let of_one = of_one.and_then(|launched| numbers(&launched.outputs[0][0]));
+    let of_one = of_one.and_then(|launched| numbers(launched.output(0, 0)?));
     if of_one.as_ref().is_ok_and(|sum| *sum == [2.0; 4]) {
         return Ok(());
     }
     let other = upload_four(&client, &[1.0; 4])?;
-    let of_two = numbers(&program.run(&[&x, &other])?.outputs[0][0])?;
+    let of_two = numbers(program.run(&[&x, &other])?.output(0, 0)?)?;
     equal("the sum of two equal arrays", of_two, vec![2.0; 4])?;
     let got = of_one.map_or_else(|error| error.to_string(), |sum| format!("the result {sum:?}"));
     Err(Finding::Wrong(format!(
@@ -448,7 +448,7 @@ fn independent(context: &Context) -> Verdict {
     let executable = compile_add(&client)?;
     let launched = executable.run(&[&x, &y])?;
     drop((x, y, executable));
-    equal("the sum", numbers(&launched.outputs[0][0])?, SUM.to_vec())
+    equal("the sum", numbers(launched.output(0, 0)?)?, SUM.to_vec())
 }
 
 fn chained(context: &Context) -> Verdict {
@@ -457,7 +457,7 @@ fn chained(context: &Context) -> Verdict {
     let mut x = upload_four(&client, &[1.0; 4])?;
     for _ in 0..10 {
         let launched = executable.launch(&[vec![&x, &x]], &with_id(913), None, true);
-        x = launched.map_err(|refused| refused.error)?.outputs.remove(0).remove(0);
+        x = launched.map_err(|refused| refused.error)?.take_output()?;
     }
     equal("ten doublings of 1", numbers(&x)?, vec![1024.0; 4])
 }
@@ -473,7 +473,7 @@ fn refused_run(
     let _ = context;
     let outcome =
         compile_add(client)?.launch(arguments, &with_id(id), None, true).map_err(|refused| refused.error);
-    let outcome = outcome.and_then(|launched| launched.outputs[0][0].ready()?.wait());
+    let outcome = outcome.and_then(|launched| launched.output(0, 0)?.ready()?.wait());
     refused_with(what, outcome, &[Code::INVALID_ARGUMENT], &[])
 }
 
@@ -506,7 +506,7 @@ fn another_type(context: &Context) -> Verdict {
     let outcome = compile_add(&client)?
         .launch(&[vec![&x, &integers.buffer]], &with_id(905), None, true)
         .map_err(|refused| refused.error);
-    match outcome.and_then(|launched| numbers(&launched.outputs[0][0])) {
+    match outcome.and_then(|launched| numbers(launched.output(0, 0)?)) {
         Ok(sum) => equal("the sum with the bits of the second argument", sum, SUM.to_vec()),
         Err(error) => {
             let what = "an argument i32[4] for a parameter f32[4]";
@@ -556,7 +556,7 @@ fn scalars(context: &Context) -> Verdict {
         client.upload(&HostArray::new(&bytes, ElementType::F32, &[]), Some(client.device()?), None)?.buffer;
     let executable = client.compile(&Program::mlir(&add_program("")), &CompileOptions::default().encode())?;
     let launched = executable.run(&[&x, &x])?;
-    equal("the sum", numbers(&launched.outputs[0][0])?, vec![5.0])
+    equal("the sum", numbers(launched.output(0, 0)?)?, vec![5.0])
 }
 
 fn no_elements(context: &Context) -> Verdict {
@@ -566,7 +566,7 @@ fn no_elements(context: &Context) -> Verdict {
         client.compile(&Program::mlir(&add_program("0x")), &CompileOptions::default().encode())?;
     let launched =
         executable.launch(&[vec![&x, &x]], &with_id(909), None, true).map_err(|refused| refused.error)?;
-    equal("the sum", numbers(&launched.outputs[0][0])?, Vec::new())
+    equal("the sum", numbers(launched.output(0, 0)?)?, Vec::new())
 }
 
 /// Returns a program whose output may overwrite its first argument.
@@ -585,7 +585,7 @@ fn donation(context: &Context) -> Verdict {
     let launched = donating(&client)?
         .launch(&[vec![&x, &y]], &with_id(912), None, true)
         .map_err(|refused| refused.error)?;
-    equal("the sum", numbers(&launched.outputs[0][0])?, SUM.to_vec())?;
+    equal("the sum", numbers(launched.output(0, 0)?)?, SUM.to_vec())?;
     equal("PJRT_Buffer_IsDeleted of the other argument", y.is_deleted()?, false)?;
     match unless_donated(&x) {
         Err(Finding::Unsupported(_)) => Err(Finding::Advice(
@@ -604,7 +604,7 @@ fn no_donation(context: &Context) -> Verdict {
     let options = ExecuteOptions { non_donatable: vec![0], ..ExecuteOptions::default() };
     let launched =
         donating(&client)?.launch(&[vec![&x, &y]], &options, None, true).map_err(|refused| refused.error)?;
-    equal("the sum", numbers(&launched.outputs[0][0])?, SUM.to_vec())?;
+    equal("the sum", numbers(launched.output(0, 0)?)?, SUM.to_vec())?;
     equal("PJRT_Buffer_IsDeleted of the argument", x.is_deleted()?, false)?;
     equal("the argument", numbers(&x)?, vec![1.0, 2.0, 3.0, 4.0])
 }
@@ -613,7 +613,7 @@ fn double_donation(context: &Context) -> Verdict {
     let client = context.client()?;
     let (x, _) = pair(&client)?;
     match donating(&client)?.launch(&[vec![&x, &x]], &with_id(910), None, true) {
-        Ok(launched) => equal("the sum", numbers(&launched.outputs[0][0])?, vec![2.0, 4.0, 6.0, 8.0]),
+        Ok(launched) => equal("the sum", numbers(launched.output(0, 0)?)?, vec![2.0, 4.0, 6.0, 8.0]),
         Err(refused) => refused_with::<()>(
             "an array that is both donated and used",
             Err(refused.error),
@@ -631,7 +631,7 @@ fn storm(context: &Context) -> Verdict {
             let (x, y) = (f32::from(thread), f32::from(round as u8));
             let launched =
                 executable.run(&[&upload_four(&client, &[x; 4])?, &upload_four(&client, &[y; 4])?])?;
-            equal("the sum", numbers(&launched.outputs[0][0])?, vec![x + y; 4])?;
+            equal("the sum", numbers(launched.output(0, 0)?)?, vec![x + y; 4])?;
         }
         Ok(())
     };
@@ -656,7 +656,7 @@ fn destroyed_running(context: &Context) -> Verdict {
         client.fulfill(handle, Ok(&four))?;
         let how = if is_deleted { "deleted" } else { "destroyed" };
         let what = format!("the sum of an execution whose program was {how} while it waited for an argument");
-        equal(&what, numbers(&launched.outputs[0][0])?, vec![2.0; 4])?;
+        equal(&what, numbers(launched.output(0, 0)?)?, vec![2.0; 4])?;
         drop(kept);
     }
     Ok(())

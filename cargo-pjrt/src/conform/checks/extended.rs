@@ -7,7 +7,7 @@ use super::pending::Pending;
 use super::program_text::{launch, with_main};
 use super::samples::Shaped;
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, compile_add, ensure, equal, numbers, register_type, upload_four,
+    Context, Finding, Verdict, compile_add, ensure, equal, numbers, patience, register_type, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -56,14 +56,14 @@ const HIGH: i64 = 1 << 32;
 
 /// Fails unless an event is complete without an error.
 fn completes(what: &str, event: &Event) -> Verdict {
-    let outcome = event.on_ready()?.wait(PATIENCE);
+    let outcome = event.on_ready()?.wait(patience());
     ensure!(outcome == Some(Ok(())), "{what} completed with {outcome:?}");
     Ok(())
 }
 
 /// Compares an array that was received.
 fn received(array: &Buffer, sample: &Shaped, others: &[Shaped], when: &str) -> Verdict {
-    let outcome = array.ready()?.on_ready()?.wait(PATIENCE);
+    let outcome = array.ready()?.on_ready()?.wait(patience());
     ensure!(
         outcome.is_some(),
         "an array that one client sends to another, {when}, does not arrive: the plugin probably confuses keys, of which it may use \
@@ -101,7 +101,7 @@ fn transfers(context: &Context) -> Verdict {
     let array = upload(&first)?;
     let sent = here.send(&[&array], target, &[5])?;
     let got = there.receive(&[shape(&first)], there.device()?, source, &[5])?;
-    if got[0].ready()?.on_ready()?.wait(PATIENCE) != Some(Ok(())) {
+    if got[0].ready()?.on_ready()?.wait(patience()) != Some(Ok(())) {
         return Err(Finding::NotApplicable("clients of one process exchange no arrays".to_owned()));
     }
     received(&got[0], &first, &[], "after the call of the sender")?;
@@ -182,7 +182,7 @@ pub(super) fn weighs(
     let before = handler_calls();
     let launched =
         program.launch(&[arguments.to_vec()], &options, on, true).map_err(|refused| refused.error)?;
-    let got = numbers(&launched.outputs[0][0])?;
+    let got = numbers(launched.output(0, 0)?)?;
     let (x, y) = (numbers(arguments[0])?, numbers(arguments[1])?);
     let of = |added: f32| x.iter().zip(&y).map(|(x, y)| x - 2.0 * y + added).collect::<Vec<f32>>();
     let swapped: Vec<f32> = x.iter().zip(&y).map(|(x, y)| y - 2.0 * x + added).collect();
@@ -205,7 +205,7 @@ pub(super) fn weighs(
     equal("the number of calls of the handler in one execution", handler_calls() - before, 1)?;
     equal(
         "the second result of the custom call, which is its second argument,",
-        numbers(&launched.outputs[0][1])?,
+        numbers(launched.output(0, 1)?)?,
         y,
     )
 }
@@ -231,7 +231,7 @@ fn handlers(context: &Context) -> Verdict {
     weighs(&program, None, None, 0.0, [&x, &y])?;
     let bad = upload_four(&client, &[-1.0; 4])?;
     let outcome =
-        launch(&program, &[&bad, &y], 0).and_then(|launched| launched.outputs[0][0].ready()?.wait());
+        launch(&program, &[&bad, &y], 0).and_then(|launched| launched.output(0, 0)?.ready()?.wait());
     let error = outcome.err();
     ensure!(
         error.as_ref().is_some_and(|error| error.message.contains(HANDLER_ERROR)),
@@ -265,22 +265,18 @@ fn poison(context: &Context) -> Verdict {
     let error = (Code::DATA_LOSS, MESSAGE);
     let is_poisoned = device.poison_execution_with(IDS[0], error, std::slice::from_ref(&payload))?;
     let _array = pending.provide(&client, &[2.0; 4])?;
-    equal(
-        "the output of an execution that was not poisoned",
-        numbers(&healthy.outputs[0][0])?,
-        vec![3.0; 4],
-    )?;
+    equal("the output of an execution that was not poisoned", numbers(healthy.output(0, 0)?)?, vec![3.0; 4])?;
     if !is_poisoned {
         return Err(Finding::NotApplicable("the plugin poisons no waiting execution".to_owned()));
     }
     for (what, event) in [
-        ("output", poisoned.outputs[0][0].ready()?),
+        ("output", poisoned.output(0, 0)?.ready()?),
         (
             "event",
             poisoned.done.into_iter().next().ok_or_else(|| Finding::Wrong("there is no event".to_owned()))?,
         ),
     ] {
-        let outcome = event.on_ready()?.wait(PATIENCE);
+        let outcome = event.on_ready()?.wait(patience());
         ensure!(
             matches!(&outcome, Some(Err(error)) if error.message.contains(MESSAGE) && error.code == Code::DATA_LOSS),
             "PJRT_Device_PoisonExecution reports that it poisoned an execution with DATA_LOSS, whose {what} completed with {outcome:?}"
@@ -317,7 +313,7 @@ fn payloads(context: &Context) -> Verdict {
     let memory = client.device()?.default_memory()?;
     let array =
         client.error_buffer_with((Code::ABORTED, "given up"), &passed, ElementType::F32, &[4], memory)?;
-    let error = array.ready()?.on_ready()?.wait(PATIENCE).and_then(Result::err);
+    let error = array.ready()?.on_ready()?.wait(patience()).and_then(Result::err);
     let Some(error) = error else {
         return Err(Finding::Wrong("the ready event of an array in error has no error".to_owned()));
     };

@@ -345,7 +345,7 @@ fn layouts_agree(context: &Context) -> Verdict {
         let x = client
             .upload(&HostArray::new(&bytes, ElementType::F32, dims), Some(client.device()?), None)?
             .buffer;
-        let output = executable.run(&[&x, &x])?.outputs.remove(0).remove(0);
+        let output = executable.run(&[&x, &x])?.take_output()?;
         output.ready()?.wait()?;
         let doubled: Vec<f32> = elements.iter().map(|element| element * 2.0).collect();
         let of_program = executable.executable()?.output_layouts().ok().and_then(|all| all.first().cloned());

@@ -5,7 +5,7 @@ use super::entry::{ALL, Entry, check};
 use super::pending::{Pending, in_error};
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, compile_add, ensure, equal, numbers, upload_four,
+    Context, Finding, Verdict, compile_add, ensure, equal, numbers, patience, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Client, Code, CopyLayout, ElementType, Error, Event, Launched, LoadedExecutable};
@@ -110,12 +110,11 @@ fn refused(error: Error) -> Finding {
 
 /// Waits for an event by a callback, and returns its outcome.
 fn outcome(event: &Event, what: &str) -> Result<Result<(), Error>, Finding> {
-    event.on_ready()?.wait(PATIENCE).ok_or_else(|| {
+    event.on_ready()?.wait(patience()).ok_or_else(|| {
         Finding::Wrong(format!(
-            "{what} of a failed execution did not complete in {PATIENCE:?}; the plugin probably completes it only if the \
+            "{what} of a failed execution did not complete in {limit:?}; the plugin probably completes it only if the \
              execution succeeds. An event is ready when it has completed, including if an error has occurred \
-             (PJRT_Event_IsReady), and a host that waits for it hangs"
-        ))
+             (PJRT_Event_IsReady), and a host that waits for it hangs", limit = patience()))
     })
 }
 
@@ -167,9 +166,9 @@ fn callbacks_once(context: &Context) -> Verdict {
     let client = context.client()?;
     let executable = compile_add(&client)?;
     let launched = failing(&client, &executable, 943)?;
-    for (event, what) in [(&launched.done[0], DONE), (&launched.outputs[0][0].ready()?, READY)] {
+    for (event, what) in [(&launched.done[0], DONE), (&launched.output(0, 0)?.ready()?, READY)] {
         let callback = event.on_ready()?;
-        ensure!(callback.wait(PATIENCE).is_some(), "the callback of {what} was not called");
+        ensure!(callback.wait(patience()).is_some(), "the callback of {what} was not called");
         std::thread::sleep(std::time::Duration::from_millis(20));
         let calls = callback.calls();
         ensure!(
@@ -187,7 +186,7 @@ fn outputs_ready(context: &Context) -> Verdict {
     let client = context.client()?;
     let executable = compile_add(&client)?;
     let launched = failing(&client, &executable, 944)?;
-    let ready = launched.outputs[0][0].ready()?;
+    let ready = launched.output(0, 0)?.ready()?;
     has_error(outcome(&ready, READY)?, READY)?;
     has_error(ready.wait(), "PJRT_Event_Await on the ready event of an output")
 }
@@ -196,16 +195,16 @@ fn outputs_unreadable(context: &Context) -> Verdict {
     let client = context.client()?;
     let executable = compile_add(&client)?;
     let launched = failing(&client, &executable, 945)?;
-    let read = launched.outputs[0][0].read_into(16, &CopyLayout::Unsaid);
+    let read = launched.output(0, 0)?.read_into(16, &CopyLayout::Unsaid);
     has_error(read.map(drop), "PJRT_Buffer_ToHostBuffer on an output")
 }
 
 fn error_spreads(context: &Context) -> Verdict {
     let client = context.client()?;
     let executable = compile_add(&client)?;
-    let mut array = failing(&client, &executable, 0)?.outputs.remove(0).remove(0);
+    let mut array = failing(&client, &executable, 0)?.take_output()?;
     for _ in 0..3 {
-        array = launch(&executable, &[&array, &array], 948).map_err(refused)?.outputs.remove(0).remove(0);
+        array = launch(&executable, &[&array, &array], 948).map_err(refused)?.take_output()?;
     }
     let ready = array.ready()?;
     has_error(outcome(&ready, READY)?, "the ready event of an output of the third execution after that")
@@ -215,7 +214,7 @@ fn outputs_have_dims(context: &Context) -> Verdict {
     let client = context.client()?;
     let executable = compile_add(&client)?;
     let launched = failing(&client, &executable, 946)?;
-    let output = &launched.outputs[0][0];
+    let output = launched.output(0, 0)?;
     // The outcome is tested by other checks.
     let _ = outcome(&output.ready()?, READY)?;
     equal("the dimensions of an output of a failed execution", output.dims()?, vec![4])?;
@@ -235,5 +234,5 @@ fn next_runs(context: &Context) -> Verdict {
     drop(failing(&client, &executable, 0)?);
     let x = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
     let launched = launch(&executable, &[&x, &x], 947)?;
-    equal("the sum after a failed execution", numbers(&launched.outputs[0][0])?, vec![2.0, 4.0, 6.0, 8.0])
+    equal("the sum after a failed execution", numbers(launched.output(0, 0)?)?, vec![2.0, 4.0, 6.0, 8.0])
 }

@@ -3,7 +3,7 @@
 
 use super::entry::{Entry, check};
 use crate::conform::harness::{
-    Context, Finding, ONE_DEVICE, PATIENCE, Verdict, add_program, ensure, equal, f32_bytes,
+    Context, Finding, ONE_DEVICE, Verdict, add_program, ensure, equal, f32_bytes, patience,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -89,9 +89,12 @@ fn zml_wait(event: &Event) -> Verdict {
     if event.is_ready()? {
         return Ok(());
     }
-    match event.on_ready()?.wait(PATIENCE) {
+    match event.on_ready()?.wait(patience()) {
         Some(outcome) => Ok(outcome?),
-        None => Err(Finding::Wrong(format!("the callback of an event was not called within {PATIENCE:?}"))),
+        None => Err(Finding::Wrong(format!(
+            "the callback of an event was not called within {limit:?}",
+            limit = patience()
+        ))),
     }
 }
 
@@ -194,9 +197,9 @@ fn zml(context: &Context) -> Verdict {
     let (x, y) = (zml_upload(&client, &X, *memory)?, zml_upload(&client, &Y, *memory)?);
     let once = zml_run(&executable, &[vec![&x, &y]])?;
     drop(x);
-    let twice = zml_run(&executable, &[vec![&once.outputs[0][0], &y]])?;
+    let twice = zml_run(&executable, &[vec![once.output(0, 0)?, &y]])?;
     drop((once, y));
-    equal("the sum", zml_read(&twice.outputs[0][0])?, vec![21.0, 42.0, 63.0, 84.0])?;
+    equal("the sum", zml_read(twice.output(0, 0)?)?, vec![21.0, 42.0, 63.0, 84.0])?;
     drop(twice);
     drop(executable);
     drop(client);
@@ -222,13 +225,13 @@ fn zml_weights(context: &Context) -> Verdict {
     let executable = zml_compile(context, &client, vec![i64::from(*id)])?;
     let y = zml_upload(&client, &Y, *memory)?;
     let launched = zml_run(&executable, &[vec![&weights, &y]])?;
-    equal("the sum", zml_read(&launched.outputs[0][0])?, SUM.to_vec())
+    equal("the sum", zml_read(launched.output(0, 0)?)?, SUM.to_vec())
 }
 
 /// Waits for the callback of a piece, and destroys its event.
 fn zml_finish_piece(piece: Option<(Event, std::sync::Arc<pjrt_testing::host::Outcome>)>) -> Verdict {
     let Some((event, outcome)) = piece else { return Ok(()) };
-    match outcome.wait(PATIENCE) {
+    match outcome.wait(patience()) {
         Some(outcome) => outcome?,
         None => return Err(Finding::Wrong("the callback of a piece was not called".to_owned())),
     }
@@ -303,7 +306,7 @@ fn polling(event: Event) -> Verdict {
         let plugin = event.plugin();
         // The crate destroys the error of the callback without looking at it, even if it is null.
         let outcome = event.on_ready_then(move || drop(plugin.destroy_null("PJRT_Error_Destroy")))?;
-        ensure!(outcome.wait(PATIENCE).is_some(), "the callback of an event was not called");
+        ensure!(outcome.wait(patience()).is_some(), "the callback of an event was not called");
         ensure!(event.is_ready()?, "an event is not ready after its callback; the future never completes");
     }
     Ok(event.error()?)

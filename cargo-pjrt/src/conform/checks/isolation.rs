@@ -8,7 +8,7 @@ use super::pending::in_error;
 use super::program_text::{compiled, launch, sums};
 use super::samples::Shaped;
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, compile_add, ensure, equal, f32_bytes, numbers, upload_four,
+    Context, Finding, Verdict, compile_add, ensure, equal, f32_bytes, numbers, patience, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -109,9 +109,11 @@ fn values(index: usize) -> [f32; 4] {
 /// Fails unless an array has its own elements.
 fn has_own(array: &Buffer, index: usize, what: &str) -> Verdict {
     // An array that another failure reached may never be ready.
-    let outcome = array.ready()?.on_ready()?.wait(PATIENCE);
+    let outcome = array.ready()?.on_ready()?.wait(patience());
     match outcome {
-        None => return Err(Finding::Wrong(format!("{what} is not ready after {PATIENCE:?}"))),
+        None => {
+            return Err(Finding::Wrong(format!("{what} is not ready after {limit:?}", limit = patience())));
+        }
         Some(Err(error)) => {
             return Err(Finding::Wrong(format!(
                 "{what} has the error {error}, which belongs to another object"
@@ -132,9 +134,12 @@ fn has_own(array: &Buffer, index: usize, what: &str) -> Verdict {
 
 /// Fails unless an array has this error.
 fn has_error(array: &Buffer, error: (Code, &str), what: &str) -> Verdict {
-    match array.ready()?.on_ready()?.wait(PATIENCE) {
+    match array.ready()?.on_ready()?.wait(patience()) {
         Some(Err(got)) if got.code == error.0 && got.message.contains(error.1) => Ok(()),
-        None => Err(Finding::Wrong(format!("{what}, which failed, is not ready after {PATIENCE:?}"))),
+        None => Err(Finding::Wrong(format!(
+            "{what}, which failed, is not ready after {limit:?}",
+            limit = patience()
+        ))),
         Some(got) => Err(Finding::Wrong(format!(
             "{what} completed with {got:?}; expected its own error {}: {}",
             error.0, error.1
@@ -323,7 +328,7 @@ fn events(context: &Context) -> Verdict {
         }
     }
     for (index, call) in calls.iter().enumerate() {
-        let got = call.wait(PATIENCE);
+        let got = call.wait(patience());
         let is_right = got.as_ref().is_some_and(|got| got.is_err() == (index % 2 == 0));
         ensure!(is_right, "the callback of event {index} of {COUNT} received {got:?}");
     }
@@ -372,7 +377,7 @@ fn family(client: &Client) -> Result<Vec<(&'static str, Buffer)>, Finding> {
     let text = sums(&["4xf32", "4xf32"], &[("%p0", "%p1", "4xf32"), ("%p1", "%p0", "4xf32")]);
     if let Ok(program) = compiled(client, &text, &CompileOptions::default()) {
         let names = ["the first output of a program", "the second output of the program"];
-        all.extend(names.into_iter().zip(launch(&program, &[&source, &zeros], 0)?.outputs.remove(0)));
+        all.extend(names.into_iter().zip(launch(&program, &[&source, &zeros], 0)?.take_outputs(2)?));
     }
     all.push(("the source of the copies and argument of the program", source));
     Ok(all)
@@ -431,10 +436,10 @@ fn failed_executions(context: &Context) -> Verdict {
         for (what, launched) in [("before", before), ("after", after)] {
             let what =
                 format!("an execution that was launched {what} one that fails because of its argument");
-            let got = numbers(&launched.outputs[0][0])
+            let got = numbers(launched.output(0, 0)?)
                 .map_err(|error| Finding::Wrong(format!("the output of {what} has the error {error}")))?;
             ensure!(got == sum, "the output of {what} is {got:?}; expected {sum:?}");
-            let outcome = launched.done[0].on_ready()?.wait(PATIENCE);
+            let outcome = launched.done[0].on_ready()?.wait(patience());
             ensure!(outcome == Some(Ok(())), "the event of {what} completed with {outcome:?}");
         }
         has_own(&x, 1, "the first good argument of an execution that failed")?;

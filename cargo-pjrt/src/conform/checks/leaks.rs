@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::entry::{ALL, Entry, check};
 use super::pending::{Pending, in_error};
 use super::program_text::{compiled, launch, sums};
-use crate::conform::harness::{Context, Finding, PATIENCE, Verdict, ensure, f32_bytes};
+use crate::conform::harness::{Context, Finding, Verdict, ensure, f32_bytes, patience};
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
     Buffer, Client, Code, CopyLayout, ElementType, Error, HostArray, LoadedExecutable, eventually,
@@ -67,7 +67,7 @@ type Use = (&'static str, fn(&Host, &Buffer) -> Verdict);
 const USES: &[Use] = &[
     ("PJRT_Buffer_ReadyEvent", |_, array| Ok(array.ready()?.wait()?)),
     ("PJRT_Buffer_ReadyEvent and PJRT_Event_OnReady", |_, array| {
-        ensure!(array.ready()?.on_ready()?.wait(PATIENCE).is_some(), "the callback was not called");
+        ensure!(array.ready()?.on_ready()?.wait(patience()).is_some(), "the callback was not called");
         Ok(())
     }),
     ("PJRT_Buffer_ToHostBuffer without a destination", |_, array| {
@@ -112,7 +112,7 @@ const USES: &[Use] = &[
         Ok(())
     }),
     ("PJRT_LoadedExecutable_Execute", |host, array| {
-        Ok(launch(host.adds()?, &[array, array], 0)?.outputs[0][0].ready()?.wait()?)
+        Ok(launch(host.adds()?, &[array, array], 0)?.output(0, 0)?.ready()?.wait()?)
     }),
     ("PJRT_LoadedExecutable_Execute with too few arguments", |host, array| {
         drop(launch(host.adds()?, &[array], 0));
@@ -121,7 +121,7 @@ const USES: &[Use] = &[
     ("PJRT_LoadedExecutable_Execute with an argument in error", |host, array| {
         let bad = in_error(&host.client, (Code::ABORTED, "not needed"))?;
         if let Ok(launched) = launch(host.adds()?, &[array, &bad], 0) {
-            drop(launched.outputs[0][0].ready()?.wait());
+            drop(launched.output(0, 0)?.ready()?.wait());
         }
         Ok(())
     }),
@@ -147,7 +147,7 @@ fn outlived(host: &Host, array: Buffer) -> Verdict {
     drop(array);
     drop(pending.provide(&host.client, &[1.0; 4])?);
     if let Ok(launched) = launched {
-        drop(launched.outputs[0][0].ready()?.wait());
+        drop(launched.output(0, 0)?.ready()?.wait());
     }
     Ok(())
 }
@@ -167,7 +167,7 @@ fn growth(host: &Host, time: Duration, work: impl Fn(Buffer) -> Verdict) -> Resu
 
 fn no_use_leaks(context: &Context) -> Verdict {
     let host = Host::new(context)?;
-    if growth(&host, PATIENCE / 4, |array| {
+    if growth(&host, patience() / 4, |array| {
         drop(array);
         Ok(())
     })? >= LEAST
@@ -226,14 +226,14 @@ fn any_pair_leaks(host: &Host) -> Result<bool, Finding> {
     all()?;
     // Work that the plugin does later may still hold memory.
     let mut before = host.in_use()?;
-    eventually(PATIENCE / 50, || {
+    eventually(patience() / 50, || {
         std::thread::sleep(STEP);
         let last = before;
         before = host.in_use().unwrap_or(last);
         before == last
     });
     all()?;
-    Ok(!eventually(PATIENCE / 4, || host.in_use().is_ok_and(|now| now - before < HALF_AN_ARRAY)))
+    Ok(!eventually(patience() / 4, || host.in_use().is_ok_and(|now| now - before < HALF_AN_ARRAY)))
 }
 
 /// The number of pairs of uses that the message names.
@@ -242,7 +242,7 @@ const NAMED: usize = 5;
 /// Adds a use to those that leak, if it does.
 fn leaks(host: &Host, leaking: &mut Vec<String>, what: String, work: impl Fn(Buffer) -> Verdict) {
     // A cause that many uses have is waited for once.
-    let time = if leaking.is_empty() { PATIENCE / 4 } else { PATIENCE / 50 };
+    let time = if leaking.is_empty() { patience() / 4 } else { patience() / 50 };
     // Other checks test the functions.
     match growth(host, time, work) {
         Ok(grown) if grown >= LEAST => leaking.push(format!("{what} ({grown} bytes)")),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::arrays::{FIRST, Floats, SECOND, launch, numbered};
 use super::entry::{ALL, Entry, check};
-use crate::conform::harness::{Context, Expected, Finding, PATIENCE, Verdict, add_program};
+use crate::conform::harness::{Context, Expected, Finding, Verdict, add_program, patience};
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
@@ -141,11 +141,11 @@ fn unaffected(floats: &Floats<'_>, what: &str, buffer: &Buffer, expected: &[u8])
 
 /// Waits for the event of the host's memory, which must be complete some time after an action of the host.
 fn wait(done: &Event, since: &str) -> Verdict {
-    match done.on_ready()?.wait(PATIENCE) {
+    match done.on_ready()?.wait(patience()) {
         Some(outcome) => Ok(outcome?),
         None => Err(Finding::Wrong(format!(
             "done_with_host_buffer was not ready {} s after {since}: the host can never free its memory",
-            PATIENCE.as_secs()
+            patience().as_secs()
         ))),
     }
 }

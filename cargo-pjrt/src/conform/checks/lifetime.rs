@@ -2,7 +2,7 @@
 
 use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, compile_add, ensure, equal, numbers, upload_four,
+    Context, Finding, Verdict, compile_add, ensure, equal, numbers, patience, upload_four,
 };
 use crate::requirements::Profile;
 
@@ -160,7 +160,7 @@ fn destroyed_argument(context: &Context) -> Verdict {
     drop(four);
     drop(alias);
     client.fulfill(handle, Ok(&upload_four(&client, &[2.0; 4])?))?;
-    equal("the sum", numbers(&launched.outputs[0][0])?, vec![3.0; 4])
+    equal("the sum", numbers(launched.output(0, 0)?)?, vec![3.0; 4])
 }
 
 fn many_clients(context: &Context) -> Verdict {
@@ -179,7 +179,7 @@ fn threads(context: &Context) -> Verdict {
     let work = || -> Verdict {
         let client = context.client()?;
         let (x, executable) = (upload_four(&client, &[1.0; 4])?, compile_add(&client)?);
-        numbers(&executable.run(&[&x, &x])?.outputs[0][0])?;
+        numbers(executable.run(&[&x, &x])?.output(0, 0)?)?;
         Ok(())
     };
     work()?;
@@ -193,7 +193,7 @@ fn threads(context: &Context) -> Verdict {
     }
     // One additional thread per client is a leak; a few additional threads in total are not.
     let settled =
-        pjrt_testing::host::eventually(PATIENCE, || num_threads().is_some_and(|now| now < before + ROUNDS));
+        pjrt_testing::host::eventually(patience(), || num_threads().is_some_and(|now| now < before + ROUNDS));
     ensure!(settled, "there were {before} threads, and {:?} after {ROUNDS} more clients", num_threads());
     Ok(())
 }
@@ -207,7 +207,7 @@ fn no_growth(context: &Context, work: impl Fn(&pjrt_testing::host::Client) -> Ve
     for _ in 0..50 {
         work(&client)?;
     }
-    let settled = pjrt_testing::host::eventually(PATIENCE, || {
+    let settled = pjrt_testing::host::eventually(patience(), || {
         device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= before)
     });
     let after = device.memory_stats()?.bytes_in_use;
@@ -225,14 +225,14 @@ fn executions_leak(context: &Context) -> Verdict {
     let device = client.device()?;
     let work = || -> Verdict {
         let x = upload_four(&client, &[1.0; 4])?;
-        Ok(executable.run(&[&x, &x])?.outputs[0][0].ready()?.wait()?)
+        Ok(executable.run(&[&x, &x])?.output(0, 0)?.ready()?.wait()?)
     };
     work()?;
     let before = device.memory_stats()?.bytes_in_use;
     for _ in 0..50 {
         work()?;
     }
-    let settled = pjrt_testing::host::eventually(PATIENCE, || {
+    let settled = pjrt_testing::host::eventually(patience(), || {
         device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= before)
     });
     ensure!(settled, "bytes_in_use grew from {before} to {}", device.memory_stats()?.bytes_in_use);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::entry::{Entry, check};
 use super::program_text::{compiled, launch, with_main};
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, narrowest, numbers,
+    Context, Finding, Verdict, add_program, compile_add, ensure, equal, narrowest, numbers, patience,
     performing, refused, upload_four,
 };
 use crate::requirements::Profile;
@@ -355,7 +355,7 @@ fn at_the_end(context: &Context) -> Verdict {
     let data = UserData::default();
     client.device()?.default_memory()?.set_user_data(&KEYS[0], &data).ok_or_else(no_table)?;
     drop(client);
-    let once = pjrt_testing::host::eventually(PATIENCE, || data.dropped() > 0);
+    let once = pjrt_testing::host::eventually(patience(), || data.dropped() > 0);
     ensure!(once, "the data was not destroyed although the client was");
     equal("the number of times that the data was destroyed", data.dropped(), 1)
 }
@@ -374,22 +374,22 @@ fn stats(context: &Context) -> Verdict {
     x.ready()?.wait()?;
     let before = device.memory_stats()?.bytes_in_use;
     let launched = executable.run(&[&x, &x])?;
-    launched.outputs[0][0].ready()?.wait()?;
+    launched.output(0, 0)?.ready()?.wait()?;
     let with = device.memory_stats()?.bytes_in_use;
     ensure!(
         with >= before + SIZE,
         "bytes_in_use went from {before} to {with} with an output of {SIZE} bytes"
     );
     drop(launched);
-    let shrunk = pjrt_testing::host::eventually(PATIENCE, || {
+    let shrunk = pjrt_testing::host::eventually(patience(), || {
         device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= with - SIZE)
     });
     ensure!(shrunk, "bytes_in_use did not shrink from {with} after the output was destroyed");
     let launched = executable.run(&[&x, &x])?;
-    let output = &launched.outputs[0][0];
+    let output = launched.output(0, 0)?;
     output.ready()?.wait()?;
     output.delete()?;
-    let shrunk = pjrt_testing::host::eventually(PATIENCE, || {
+    let shrunk = pjrt_testing::host::eventually(patience(), || {
         device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= with - SIZE)
     });
     ensure!(
@@ -472,7 +472,7 @@ fn cleared(context: &Context) -> Verdict {
         }
         let with = before[index].bytes_in_use;
         drop(buffer);
-        let falls = pjrt_testing::host::eventually(PATIENCE, || {
+        let falls = pjrt_testing::host::eventually(patience(), || {
             device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= with - SIZE)
         });
         let after = device.memory_stats()?.bytes_in_use;
@@ -554,7 +554,7 @@ fn exhausted<T>(what: &str, outcome: Result<T, Error>) -> Verdict {
 /// Uploads an array and runs a program, whose result is [`SUM`].
 fn sum(client: &Client) -> Result<Vec<f32>, Finding> {
     let x = upload_four(client, &[1.0; 4])?;
-    Ok(numbers(&compile_add(client)?.run(&[&x, &x])?.outputs[0][0])?)
+    Ok(numbers(compile_add(client)?.run(&[&x, &x])?.output(0, 0)?)?)
 }
 
 const SUM: [f32; 4] = [2.0; 4];
@@ -673,7 +673,7 @@ fn too_large_output(context: &Context) -> Verdict {
                 None,
             )?;
             let outcome = launch(&executable, &[&x.buffer], 871)
-                .and_then(|launched| launched.outputs[0][0].ready()?.wait());
+                .and_then(|launched| launched.output(0, 0)?.ready()?.wait());
             exhausted(WHAT, outcome)?;
         }
     }

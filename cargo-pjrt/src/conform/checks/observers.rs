@@ -6,7 +6,7 @@ use super::entry::{Entry, check};
 use super::pending::in_error;
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, compile_add, kept_text, permutations, upload_four,
+    Context, Finding, Verdict, compile_add, kept_text, patience, permutations, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Client, Code, CopyLayout, Error, Event, Outcome, Result};
@@ -58,7 +58,7 @@ fn called_back(event: &Event) -> Result<()> {
 
 fn outcome_of(outcome: &Outcome) -> Result<()> {
     let missed = || Err(Error::broken("PJRT_Event_OnReady", "it succeeded, but the callback was not called"));
-    outcome.wait(PATIENCE).unwrap_or_else(missed)
+    outcome.wait(patience()).unwrap_or_else(missed)
 }
 
 /// The orders in which the observers observe an event.
@@ -134,7 +134,7 @@ fn failed_events(client: &Client) -> std::result::Result<Vec<(&'static str, Even
     }
     let good = upload_four(client, &[1.0; 4])?;
     if let Ok(mut launched) = launch(&compile_add(client)?, &[&good, &bad], 0) {
-        let output = launched.outputs.remove(0).remove(0);
+        let output = launched.take_output()?;
         events.push(("the ready event of an output of a failed execution", output.ready()?));
         events.push(("the event of a device of a failed execution", launched.done.remove(0)));
     }

@@ -3,7 +3,7 @@
 use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, launch, with_main};
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, compile_add, ensure, equal, f32_bytes, numbers, upload_four,
+    Context, Finding, Verdict, compile_add, ensure, equal, f32_bytes, numbers, patience, upload_four,
     upload_to,
 };
 use crate::requirements::Profile;
@@ -69,9 +69,14 @@ fn works(client: &Client, program: &LoadedExecutable, when: &str) -> Verdict {
     };
     let x = upload_four(client, &FOUR).map_err(failed("an upload"))?;
     let ready = x.ready().and_then(|event| event.on_ready()).map_err(failed("PJRT_Event_OnReady"))?;
-    match ready.wait(PATIENCE) {
+    match ready.wait(patience()) {
         Some(outcome) => outcome.map_err(failed("an upload"))?,
-        None => return Err(Finding::Wrong(format!("an upload {when} is not complete after {PATIENCE:?}"))),
+        None => {
+            return Err(Finding::Wrong(format!(
+                "an upload {when} is not complete after {limit:?}",
+                limit = patience()
+            )));
+        }
     }
     for device in client.addressable_devices()? {
         let array = upload_to(client, &FOUR, device).map_err(failed("an upload"))?.buffer;
@@ -83,9 +88,9 @@ fn works(client: &Client, program: &LoadedExecutable, when: &str) -> Verdict {
     }
     let launched = launch(program, &[&x, &x], 690).map_err(failed("an execution"))?;
     launched.done[0].wait().map_err(failed("the event of an execution"))?;
-    let sums = numbers(&launched.outputs[0][0]).map_err(failed("the readback of an output"))?;
+    let sums = numbers(launched.output(0, 0)?).map_err(failed("the readback of an output"))?;
     equal(&format!("the output of an execution {when}"), sums, FOUR.map(|value| 2.0 * value).to_vec())?;
-    let copy = launched.outputs[0][0].copy_to_memory(client.device()?.default_memory()?);
+    let copy = launched.output(0, 0)?.copy_to_memory(client.device()?.default_memory()?);
     match copy {
         Ok(copy) => equal(
             &format!("a copy made {when}"),
@@ -177,7 +182,7 @@ fn outputs(context: &Context) -> Verdict {
             }
             drop((executable, program, arguments));
             let _others = use_memory(&client)?;
-            for (index, output) in launched.outputs[0].iter().enumerate() {
+            for (index, output) in launched.outputs_of(0, expected.len())?.iter().enumerate() {
                 let got = numbers(output)?;
                 ensure!(
                     got == expected[index],
@@ -199,7 +204,7 @@ fn observe(event: &Event, observation: &str) -> Verdict {
     match observation {
         "awaited" => event.wait()?,
         "polled" => drop(event.is_ready()?),
-        "given a callback" => drop(event.on_ready()?.wait(PATIENCE)),
+        "given a callback" => drop(event.on_ready()?.wait(patience())),
         _ => {}
     }
     Ok(())
@@ -216,9 +221,12 @@ fn is_fine(event: &Event, what: &str) -> Verdict {
     event.wait().map_err(|error| wrong("PJRT_Event_Await", error))?;
     ensure!(event.is_ready().map_err(|error| wrong("PJRT_Event_IsReady", error))?, "{what}: it is not ready");
     event.error().map_err(|error| wrong("PJRT_Event_Error", error))?;
-    match event.on_ready()?.wait(PATIENCE) {
+    match event.on_ready()?.wait(patience()) {
         Some(outcome) => outcome.map_err(|error| wrong("PJRT_Event_OnReady", error)),
-        None => Err(Finding::Wrong(format!("{what}: the callback is not called after {PATIENCE:?}"))),
+        None => Err(Finding::Wrong(format!(
+            "{what}: the callback is not called after {limit:?}",
+            limit = patience()
+        ))),
     }
 }
 
@@ -239,7 +247,7 @@ fn obtained(client: &Client, program: Option<LoadedExecutable>) -> Result<Obtain
     if let Some(program) = &program {
         let mut launched = program.run(&[&arrays[0].1, &arrays[0].1])?;
         events.push(("the event of an execution", launched.done.remove(0)));
-        arrays.push(("the ready event of an output", launched.outputs.remove(0).remove(0)));
+        arrays.push(("the ready event of an output", launched.take_output()?));
     }
     for (_, array) in &arrays {
         array.ready()?.wait()?;

@@ -6,7 +6,7 @@ use super::program_text::launch;
 use super::reloaded::REPORTS;
 use super::samples::Shaped;
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, compile_add, ensure, is_brief, upload_four,
+    Context, Finding, Verdict, compile_add, ensure, is_brief, patience, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Buffer, Client, CopyLayout, ElementType, Error, Event, LoadedExecutable};
@@ -66,7 +66,9 @@ const OF_ARRAYS: &[OfArray] = &[
     ("PJRT_Buffer_IsOnCpu", |_, array| array.is_on_cpu().map(text)),
     ("PJRT_Buffer_UnsafePointer", |_, array| array.unsafe_pointer().map(|address| text(address != 0))),
     ("PJRT_Buffer_ReadyEvent", |_, array| array.ready()?.wait().map(text)),
-    ("PJRT_Event_OnReady of the ready event", |_, array| Ok(text(array.ready()?.on_ready()?.wait(PATIENCE)))),
+    ("PJRT_Event_OnReady of the ready event", |_, array| {
+        Ok(text(array.ready()?.on_ready()?.wait(patience())))
+    }),
     ("PJRT_Buffer_ToHostBuffer without a destination", |_, array| {
         array.host_size(&CopyLayout::Unsaid).map(text)
     }),
@@ -146,7 +148,7 @@ const OF_PROGRAMS: &[OfProgram] = &[
     ("PJRT_LoadedExecutable_GetExecutable", |_, program| program.executable().map(drop)),
     ("PJRT_LoadedExecutable_Execute", |client, program| {
         let array = upload_four(client, &[1.0; 4])?;
-        launch(program, &[&array, &array], 0)?.outputs[0][0].ready()?.wait()
+        launch(program, &[&array, &array], 0)?.output(0, 0)?.ready()?.wait()
     }),
     ("PJRT_LoadedExecutable_Execute with too few arguments", |client, program| {
         launch(program, &[&upload_four(client, &[1.0; 4])?], 0).map(drop)
@@ -220,7 +222,7 @@ impl Observer {
                 Ok(false) if is_complete => Some("says that the event is not ready".to_owned()),
                 outcome => error(outcome.map(drop)),
             },
-            Self::OnReady => match event.on_ready().map(|outcome| outcome.wait(PATIENCE)) {
+            Self::OnReady => match event.on_ready().map(|outcome| outcome.wait(patience())) {
                 Ok(Some(outcome)) => outcome.err().map(|error| format!("calls its callback with {error}")),
                 Ok(None) => Some("does not call its callback".to_owned()),
                 Err(error) => Some(format!("returns {error}")),
@@ -255,7 +257,7 @@ fn of_execution(client: &Client, program: &LoadedExecutable) -> Result<Vec<(&'st
     let array = upload_four(client, &[1.0; 4])?;
     let mut launched = launch(program, &[&array, &array], 0)?;
     Ok(vec![
-        ("the ready event of an output", launched.outputs[0][0].ready()?),
+        ("the ready event of an output", launched.output(0, 0)?.ready()?),
         ("the event of PJRT_LoadedExecutable_Execute", launched.done.remove(0)),
     ])
 }

@@ -5,7 +5,7 @@ use super::devices::others;
 use super::entry::{ALL, Entry, check};
 use super::pending::Pending;
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, compile_add, ensure, equal, f32_bytes, numbers, upload_four,
+    Context, Finding, Verdict, compile_add, ensure, equal, f32_bytes, numbers, patience, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{
@@ -203,13 +203,14 @@ fn use_memory(client: &Client) -> Result<Vec<Buffer>, Finding> {
 
 /// Fails unless an event is complete soon.
 fn completes(event: &Event, what: &str) -> Verdict {
-    match event.on_ready()?.wait(PATIENCE) {
+    match event.on_ready()?.wait(patience()) {
         Some(outcome) => {
             outcome.map_err(|error| Finding::Wrong(format!("{what} failed: {error}; expected success")))
         }
-        None => {
-            Err(Finding::Wrong(format!("{what} is not complete {PATIENCE:?} after the data was provided")))
-        }
+        None => Err(Finding::Wrong(format!(
+            "{what} is not complete {limit:?} after the data was provided",
+            limit = patience()
+        ))),
     }
 }
 
@@ -278,16 +279,17 @@ fn given_up(client: &Client, kind: Kind, end: End) -> Verdict {
     let _others = use_memory(client)?;
     let _array = pending.provide(client, &LATER)?;
     completes(&launched.done[0], "the event of an execution whose argument was given up")?;
-    let output = launched.outputs.remove(0).remove(0);
+    let output = launched.take_output()?;
     let expected: Vec<f32> = NUMBERS.iter().zip(LATER).map(|(x, y)| x + y).collect();
     let got = numbers(&output)?;
     ensure!(got == expected, "the sum of {what} is {got:?}; expected {expected:?}: {cause}");
     if let Some(view) = &view {
         drop((output, given));
-        let is_released = eventually(PATIENCE, || view.deleted() > 0);
+        let is_released = eventually(patience(), || view.deleted() > 0);
         ensure!(
             is_released,
-            "on_delete_callback of {what} was not called {PATIENCE:?} after the execution ended"
+            "on_delete_callback of {what} was not called {limit:?} after the execution ended",
+            limit = patience()
         );
         equal(&format!("the number of calls of on_delete_callback of {what}"), view.deleted(), 1)?;
     }

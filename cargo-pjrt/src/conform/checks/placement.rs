@@ -307,7 +307,7 @@ fn outputs(context: &Context) -> Verdict {
             name(device)
         );
         let x = upload_to(&client, &VALUES, device)?.buffer;
-        let output = launch(&executable, &[&x, &x], 0)?.outputs.remove(0).remove(0);
+        let output = launch(&executable, &[&x, &x], 0)?.take_output()?;
         is_in(
             &output,
             (device, device.default_memory()?),
@@ -337,7 +337,7 @@ fn outputs_without_arguments(context: &Context) -> Verdict {
             let arguments: &[&Buffer] = if parameters.is_empty() { &[] } else { &[&x] };
             let launched = launch(&executable, arguments, 720)?;
             let expected = [VALUES.to_vec(), vec![2.0, 4.0, 6.0, 8.0]];
-            for (output, expected) in launched.outputs[0].iter().zip(expected) {
+            for (output, expected) in launched.outputs_of(0, 2)?.iter().zip(expected) {
                 let place = (device, device.default_memory()?);
                 is_in(output, place, "PJRT_LoadedExecutable_Execute", "compile_options")?;
                 equal("the output of a program that uses no argument", numbers(output)?, expected)?;
@@ -365,7 +365,7 @@ fn outputs_of_a_named_device(context: &Context) -> Verdict {
                     refused.error
                 )),
             })?;
-        let output = &launched.outputs[0][0];
+        let output = launched.output(0, 0)?;
         is_in(output, (device, device.default_memory()?), "PJRT_LoadedExecutable_Execute", "execute_device")?;
         equal("the sum", numbers(output)?, vec![2.0, 4.0, 6.0, 8.0])?;
     }

@@ -78,7 +78,7 @@ fn leaves_process(context: &Context) -> Verdict {
     let use_plugin = || -> Result<(), Finding> {
         let client = context.client()?;
         let x = upload_four(&client, &[1.0; 4])?;
-        numbers(&compile_add(&client)?.run(&[&x, &x])?.outputs[0][0])?;
+        numbers(compile_add(&client)?.run(&[&x, &x])?.output(0, 0)?)?;
         Ok(())
     };
     let used = use_plugin();

@@ -56,7 +56,7 @@ impl Work {
     fn run(&self) -> Result<(), Error> {
         for _ in 0..LAUNCHES {
             let launched = launch(&self.program, &[&self.argument, &self.argument], 0)?;
-            launched.outputs[0][0].ready()?.wait()?;
+            launched.output(0, 0)?.ready()?.wait()?;
             launched.done[0].wait()?;
         }
         Ok(())

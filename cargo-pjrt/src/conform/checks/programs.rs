@@ -3,7 +3,7 @@
 use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, launch, sums, with_main};
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, ensure, equal, f32_bytes, numbers, upload_four,
+    Context, Finding, Verdict, ensure, equal, f32_bytes, numbers, patience, upload_four,
 };
 use crate::protobuf::hlo_tuple;
 use crate::requirements::Profile;
@@ -217,7 +217,7 @@ fn event_without_outputs(context: &Context) -> Verdict {
     let client = context.client()?;
     let executable = without_outputs(&client)?;
     let x = upload_four(&client, &[1.0; 4])?;
-    let outcome = launch(&executable, &[&x], 920)?.done[0].on_ready()?.wait(PATIENCE);
+    let outcome = launch(&executable, &[&x], 920)?.done[0].on_ready()?.wait(patience());
     ensure!(
         outcome == Some(Ok(())),
         "the event of a program without outputs completed with {outcome:?}; the plugin probably completes \
@@ -237,7 +237,7 @@ fn two_sums(client: &Client) -> Result<LoadedExecutable, Finding> {
 /// Executes a program of [`two_sums`].
 fn run_two(client: &Client, executable: &LoadedExecutable, id: i32) -> Result<Vec<Buffer>, Error> {
     let (x, y) = (upload_four(client, &[1.0; 4])?, upload_four(client, &[10.0; 4])?);
-    Ok(launch(executable, &[&x, &y], id)?.outputs.remove(0))
+    launch(executable, &[&x, &y], id)?.take_outputs(2)
 }
 
 fn two_outputs(context: &Context) -> Verdict {
@@ -278,7 +278,7 @@ fn arrays_of_three_dims(context: &Context) -> Verdict {
         upload(&client, &[3.0; 6], &[2, 3])?,
     ];
     let arguments: Vec<&Buffer> = arguments.iter().collect();
-    let outputs = launch(&executable, &arguments, 922)?.outputs.remove(0);
+    let outputs = launch(&executable, &arguments, 922)?.take_outputs(3)?;
     for (index, dims) in [vec![4], vec![], vec![2, 3]].into_iter().enumerate() {
         let got = outputs[index].dims()?;
         ensure!(
@@ -338,7 +338,7 @@ fn stated_kinds(context: &Context) -> Verdict {
         let said = loaded.executable()?.output_memory_kinds()?;
         equal("the number of memory kinds of a program with 2 outputs", said.len(), 2)?;
         let x = upload_four(&client, &[1.0; 4])?;
-        let outputs = launch(&loaded, &[&x], 0)?.outputs.remove(0);
+        let outputs = launch(&loaded, &[&x], 0)?.take_outputs(2)?;
         for (index, output) in outputs.iter().enumerate() {
             let (said, actual) = (&said[index], output.memory()?.kind()?);
             ensure!(
@@ -375,7 +375,7 @@ fn repeated_output(context: &Context) -> Verdict {
     let text = with_main(&format!("%p0: tensor<{FOUR}>"), &lines, "%s, %s", &types);
     let executable = compiled(&client, &text, &one_device())?;
     let x = upload_four(&client, &[1.0; 4])?;
-    let mut outputs = launch(&executable, &[&x], 923)?.outputs.remove(0);
+    let mut outputs = launch(&executable, &[&x], 923)?.take_outputs(2)?;
     equal("the number of outputs", outputs.len(), 2)?;
     let second = outputs.pop().expect("two outputs");
     let second = distinct(&outputs[0], second, "the two outputs")?;
@@ -391,7 +391,7 @@ fn identity(context: &Context) -> Verdict {
     let text = with_main(&format!("%p0: {ty}"), "", "%p0", &ty);
     let executable = compiled(&client, &text, &one_device())?;
     let x = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
-    let output = launch(&executable, &[&x], 924)?.outputs.remove(0).remove(0);
+    let output = launch(&executable, &[&x], 924)?.take_output()?;
     let output = distinct(&x, output, "the argument and the output")?;
     equal("PJRT_Buffer_IsDeleted of the argument", x.is_deleted()?, false)?;
     x.delete()?;
@@ -407,8 +407,8 @@ fn unused_parameter(context: &Context) -> Verdict {
     let executable = compiled(&client, &sums(&types, &[("%p0", "%p2", FOUR)]), &one_device())?;
     let arguments = [1.0, 10.0, 100.0].map(|value| upload_four(&client, &[value; 4]));
     let [x, unused, z] = arguments;
-    let outputs = launch(&executable, &[&x?, &unused?, &z?], 929)?.outputs.remove(0);
-    let got = numbers(&outputs[0])?;
+    let output = launch(&executable, &[&x?, &unused?, &z?], 929)?.take_output()?;
+    let got = numbers(&output)?;
     ensure!(
         got == [101.0; 4],
         "the sum of the arguments 0 and 2 is {got:?}; expected {:?}. The plugin probably drops a parameter that the program \
@@ -434,7 +434,7 @@ fn a_thousand(context: &Context) -> Verdict {
     let arguments =
         (0..COUNT).map(|index| upload(&client, &[index as f32 + 0.5], &[])).collect::<Result<Vec<_>, _>>()?;
     let arguments: Vec<&Buffer> = arguments.iter().collect();
-    let outputs = launch(&executable, &arguments, 938)?.outputs.remove(0);
+    let outputs = launch(&executable, &arguments, 938)?.take_outputs(COUNT)?;
     equal("the number of outputs", outputs.len(), COUNT)?;
     for (index, output) in outputs.iter().enumerate() {
         let (got, wanted) = (numbers(output)?, [index as f32 + 1.0]);
@@ -466,7 +466,7 @@ fn forty_arguments(context: &Context) -> Verdict {
     };
     let arguments: Vec<Buffer> = (0..MANY).map(one).collect::<Result<_, _>>()?;
     let arguments: Vec<&Buffer> = arguments.iter().collect();
-    let sum = numbers(&launch(&executable, &arguments, 925)?.outputs[0][0])?;
+    let sum = numbers(launch(&executable, &arguments, 925)?.output(0, 0)?)?;
     equal("the number of elements", sum.len(), MANY)?;
     for (index, value) in sum.iter().enumerate() {
         let wanted = 1.0 + index as f32;
@@ -488,7 +488,7 @@ fn forty_outputs(context: &Context) -> Verdict {
     let executable = compiled(&client, &sums(&[FOUR; MANY], &of), &one_device())?;
     let arguments = many_arguments(&client)?;
     let arguments: Vec<&Buffer> = arguments.iter().collect();
-    let outputs = launch(&executable, &arguments, 926)?.outputs.remove(0);
+    let outputs = launch(&executable, &arguments, 926)?.take_outputs(MANY)?;
     let expected: Vec<Vec<f32>> = (0..MANY).map(|index| vec![(index + MANY - 1) as f32; 4]).collect();
     in_order(&outputs, &expected)
 }

@@ -3,7 +3,7 @@
 use super::entry::{ALL, Entry, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Context, Expected, Finding, PATIENCE, Verdict, ensure, equal, f32_bytes, fails_with, narrowest, numbers,
+    Context, Expected, Finding, Verdict, ensure, equal, f32_bytes, fails_with, narrowest, numbers, patience,
     refused_with, upload_four,
 };
 use crate::requirements::Profile;
@@ -242,7 +242,7 @@ fn no_elements(context: &Context) -> Verdict {
     let buffer = client.upload(&array, Some(client.device()?), None)?.buffer;
     let (_, event) = buffer.start_read(0, &CopyLayout::Unsaid)?;
     ensure!(
-        event.on_ready()?.wait(PATIENCE) == Some(Ok(())),
+        event.on_ready()?.wait(patience()) == Some(Ok(())),
         "the event does not complete, or completes with an error"
     );
     Ok(())
@@ -253,7 +253,7 @@ fn event_comes(context: &Context) -> Verdict {
     let buffer = of_len(&client, 52)?;
     let (bytes, event) = buffer.start_read(52, &CopyLayout::Unsaid)?;
     ensure!(
-        event.on_ready()?.wait(PATIENCE) == Some(Ok(())),
+        event.on_ready()?.wait(patience()) == Some(Ok(())),
         "the event does not complete, or completes with an error"
     );
     equal("the bytes when the event was complete", bytes.bytes(), (1..=52).collect())

@@ -207,7 +207,7 @@ fn programs(context: &Context) -> Verdict {
             let launched = launch(&program, &arguments, 601)?;
             let what =
                 format!("output of run {} of a program that returns its arguments in reverse", round + 1);
-            for (at, (output, expected)) in launched.outputs[0].iter().zip(expected).enumerate() {
+            for (at, (output, expected)) in launched.outputs_of(0, 2)?.iter().zip(expected).enumerate() {
                 for property in PROPERTIES {
                     property.check(&format!("the {what}"), output, expected, device)?;
                 }

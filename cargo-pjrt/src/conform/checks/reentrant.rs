@@ -7,7 +7,7 @@ use super::entry::{Entry, check};
 use super::pending::Pending;
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, compile_add, ensure, equal, numbers, upload_four,
+    Context, Finding, Verdict, compile_add, ensure, equal, numbers, patience, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Buffer, Client, Code, CopyLayout, Error, Event, HostMemory, LoadedExecutable};
@@ -43,9 +43,6 @@ pub(super) const CHECKS: &[Entry] = &[
     .since(77),
 ];
 
-/// The time in which a call must return that does not wait. It is longer than a busy machine delays a thread.
-const SOON: Duration = PATIENCE;
-
 /// Steps that another thread takes.
 #[derive(Default)]
 struct Steps(Mutex<State>);
@@ -70,7 +67,7 @@ impl Steps {
     /// Waits until the steps are complete. `when` completes the sentence about a function that does not return.
     fn wait(&self, when: &str, cause: &str) -> Verdict {
         let state = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let end = Instant::now() + SOON;
+        let end = Instant::now() + patience();
         while state().outcome.is_none() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -82,8 +79,9 @@ impl Steps {
             }
             Some(Err(finding)) => Err(finding.clone()),
             None => Err(Finding::Wrong(format!(
-                "{} {when} does not return in {SOON:?}: the plugin probably {cause}",
-                state.step
+                "{} {when} does not return in {limit:?}: the plugin probably {cause}",
+                state.step,
+                limit = patience()
             ))),
         }
     }
@@ -149,7 +147,7 @@ impl Host {
         steps.step("PJRT_Client_Compile");
         drop(compile_add(client)?);
         steps.step("PJRT_LoadedExecutable_Execute");
-        let output = launch(&self.program, &[&self.array, &self.array], 0)?.outputs.remove(0).remove(0);
+        let output = launch(&self.program, &[&self.array, &self.array], 0)?.take_output()?;
         steps.step("PJRT_Buffer_CopyToMemory");
         // A plugin may lack the function.
         drop(array.copy_to_memory(client.device()?.default_memory()?));
@@ -265,7 +263,7 @@ const REPORTS: &[Report] = &[
 fn reports_of_pending(context: &Context) -> Verdict {
     let host = Host::new(context)?;
     let pending = Pending::new(&host.client)?;
-    let output = launch(&host.program, &[&pending.array, &host.array], 0)?.outputs.remove(0).remove(0);
+    let output = launch(&host.program, &[&pending.array, &host.array], 0)?.take_output()?;
     let output = Arc::new(output);
     let own = Arc::clone(&output);
     let steps = Steps::on_thread(move |steps| {

@@ -276,7 +276,7 @@ fn outputs(program: &LoadedExecutable, arguments: &[Buffer], launch_id: i32) -> 
         .launch(&[arguments.iter().collect()], &options, None, true)
         .map_err(|refused| refused.error)?;
     launched.done[0].wait()?;
-    launched.outputs[0].iter().map(Buffer::read).collect()
+    launched.outputs_of(0, 0)?.iter().map(Buffer::read).collect()
 }
 
 fn results(context: &Context, load: Loader) -> Verdict {

@@ -149,7 +149,7 @@ impl<'c> Repeated<'c> {
     fn run(&self, x: f32, y: f32) -> Result<Run, Finding> {
         let (x, y) = (self.values(x), self.values(y));
         let (first, second) = (self.array(&x)?, self.array(&y)?);
-        let output = launch(&self.program, &[&first, &second], self.id)?.outputs.remove(0).remove(0);
+        let output = launch(&self.program, &[&first, &second], self.id)?.take_output()?;
         let second = if self.adds { &y } else { &x };
         let expected: Vec<f32> = x.iter().zip(second).map(|(x, y)| x + y).collect();
         self.history.borrow_mut().push(expected.clone());
@@ -244,7 +244,7 @@ fn on_each_device(context: &Context) -> Verdict {
         let launched = program
             .launch(&[vec![&x, &x]], &options, Some(*device), true)
             .map_err(|refused| refused.error)?;
-        let got = numbers(&launched.outputs[0][0])?;
+        let got = numbers(launched.output(0, 0)?)?;
         ensure!(
             got == [2.0 * round as f32 + 1.0],
             "run {} of a portable program of scalars, on device {}, returned {got:?}; expected {}",
@@ -295,7 +295,7 @@ fn after_outputs(context: &Context) -> Verdict {
 /// Fails if the execution with these arguments succeeds.
 fn fails(program: &Repeated<'_>, arguments: &[&Buffer], what: &str) -> Verdict {
     let outcome = launch(&program.program, arguments, 0);
-    let outcome = outcome.and_then(|launched| launched.outputs[0][0].ready()?.wait());
+    let outcome = outcome.and_then(|launched| launched.output(0, 0)?.ready()?.wait());
     match outcome {
         Err(_) => Ok(()),
         Ok(()) => Err(Finding::NotApplicable(format!("an execution with {what} does not fail"))),
@@ -365,7 +365,7 @@ fn several_ranks(context: &Context) -> Verdict {
             );
         }
         let launched = launch(&program, &arguments.iter().collect::<Vec<_>>(), 608)?;
-        for (index, output) in launched.outputs[0].iter().enumerate() {
+        for (index, output) in launched.outputs_of(0, 3)?.iter().enumerate() {
             let got = numbers(output)?;
             ensure!(
                 !got.is_empty() && got.iter().all(|got| *got == 2.0 * values[index]),

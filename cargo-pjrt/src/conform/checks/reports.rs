@@ -5,15 +5,17 @@ use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, sums};
 use super::samples::Shaped;
 use crate::conform::harness::{
-    Context, Finding, Verdict, any_error, compile_add, ensure, numbers, upload_four,
+    Context, Finding, STALE, Verdict, any_error, compile_add, ensure, numbers, upload_four,
 };
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
-    Buffer, Client, Device, DeviceDescription, ElementType, Error, LoadedExecutable, Memory,
+    Buffer, Client, Device, DeviceDescription, ElementType, Error, Executable, LoadedExecutable, Memory,
 };
 
 const STAY: &str = "PJRT_Client, PJRT_Device, PJRT_Memory, PJRT_Executable, PJRT_Buffer";
 const STAY_TEXT: &str = "The functions describe an object that does not change: XLA's client and JAX read each value once and keep it.";
+
+const DESTROY_TEXT: &str = "The function frees the object: a later object can have its address.";
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -48,6 +50,23 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header(STAY, STAY_TEXT)
     .needed_by(ALL),
+    check(
+        "reports/of_new_arrays",
+        "Each function that describes an array, or reads it, answers for this array, although an earlier one had the same address.",
+        of_new_arrays,
+        "PJRT_Buffer_OnDeviceSizeInBytes by_address on_device_size_in_bytes",
+    )
+    .header("PJRT_Buffer_Destroy", DESTROY_TEXT)
+    .needed_by(ALL),
+    check(
+        "reports/of_new_programs",
+        "Each function that describes a program answers for this program, although an earlier one had the same address.",
+        of_new_programs,
+        "PJRT_Executable_NumOutputs by_address num_outputs",
+    )
+    .header("PJRT_Executable_Destroy", DESTROY_TEXT)
+    .needed_by(ALL)
+    .also(&["*"]),
     check(
         "reports/of_two_clients",
         "Two clients with the same options describe their devices, memories and topologies in the same way.",
@@ -166,19 +185,9 @@ impl Reports {
     }
 
     fn array(&mut self, array: &Buffer, name: &str) {
-        self.add("PJRT_Buffer_ElementType", name, array.element_type());
-        self.add("PJRT_Buffer_Dimensions", name, array.dims());
-        self.add("PJRT_Buffer_UnpaddedDimensions", name, array.unpadded_dims());
-        self.add("PJRT_Buffer_DynamicDimensionIndices", name, array.dynamic_dims());
-        self.add("PJRT_Buffer_GetMemoryLayout", name, array.memory_layout());
-        self.add("PJRT_Buffer_OnDeviceSizeInBytes", name, array.on_device_size());
-        self.add("PJRT_Buffer_Device", name, array.device().and_then(id_of));
-        self.add("PJRT_Buffer_Memory", name, array.memory().and_then(|memory| memory.kind()));
-        self.add("PJRT_Buffer_IsDeleted", name, array.is_deleted());
-        self.add("PJRT_Buffer_IsOnCpu", name, array.is_on_cpu());
-        self.add("PJRT_Buffer_UnsafePointer", name, array.unsafe_pointer());
-        self.add("PJRT_Layouts_PJRT_Buffer_MemoryLayout", name, array.layout_text());
-        self.add("PJRT_Buffer_ToHostBuffer", name, array.read());
+        for (function, describe) in OF_ARRAYS {
+            self.add(function, name, describe(array));
+        }
     }
 
     /// Compares with reports about the same objects.
@@ -196,6 +205,112 @@ impl Reports {
         ensure!(self.0.len() == before.0.len(), "the numbers of devices and memories differ {when}");
         Ok(())
     }
+}
+
+/// A function that describes an object as text.
+type Describe<T> = fn(&T) -> Result<String, Error>;
+
+/// The functions that describe or read an array.
+const OF_ARRAYS: &[(&str, Describe<Buffer>)] = &[
+    ("PJRT_Buffer_ElementType", |array| array.element_type().map(shown)),
+    ("PJRT_Buffer_Dimensions", |array| array.dims().map(shown)),
+    ("PJRT_Buffer_UnpaddedDimensions", |array| array.unpadded_dims().map(shown)),
+    ("PJRT_Buffer_DynamicDimensionIndices", |array| array.dynamic_dims().map(shown)),
+    ("PJRT_Buffer_GetMemoryLayout", |array| array.memory_layout().map(shown)),
+    ("PJRT_Buffer_OnDeviceSizeInBytes", |array| array.on_device_size().map(shown)),
+    ("PJRT_Buffer_Device", |array| array.device().and_then(id_of).map(shown)),
+    ("PJRT_Buffer_Memory", |array| array.memory().and_then(|memory| memory.kind())),
+    ("PJRT_Buffer_IsDeleted", |array| array.is_deleted().map(shown)),
+    ("PJRT_Buffer_IsOnCpu", |array| array.is_on_cpu().map(shown)),
+    ("PJRT_Buffer_UnsafePointer", |array| array.unsafe_pointer().map(shown)),
+    ("PJRT_Layouts_PJRT_Buffer_MemoryLayout", |array| array.layout_text().map(shown)),
+    ("PJRT_Buffer_ToHostBuffer", |array| array.read().map(shown)),
+];
+
+fn shown<T: std::fmt::Debug>(value: T) -> String {
+    format!("{value:?}")
+}
+
+/// Creates objects of several kinds in turn for each function, and compares what it says of each object with what it says of one
+/// of the same kind that exists at the same time as all others. Each object is destroyed right before the next one is created, which
+/// then probably has its address. `create` takes the number of the kind, and `names` are the names of the kinds.
+fn in_turn<T>(
+    names: &[String],
+    create: impl Fn(usize) -> Result<T, Finding>,
+    functions: &[(&str, impl Fn(&T) -> Result<String, Error>)],
+) -> Verdict {
+    const ROUNDS: usize = 2;
+    let two = |kind: usize| Ok([create(kind)?, create(kind)?]);
+    let kept = (0..names.len()).map(two).collect::<Result<Vec<_>, Finding>>()?;
+    for (function, describe) in functions {
+        let expected: Vec<_> =
+            kept.iter().map(|two| two.each_ref().map(|object| describe(object).ok())).collect();
+        for kind in (0..ROUNDS).flat_map(|_| 0..names.len()) {
+            // A plugin may lack a function.
+            let [Some(first), Some(second)] = &expected[kind] else { continue };
+            let now = {
+                let object = create(kind)?;
+                describe(&object)?
+            };
+            // Some answers, such as addresses, differ between equal objects.
+            ensure!(
+                now == *first || first != second,
+                "{function} of {} is {now}; expected {first}: {STALE}",
+                names[kind]
+            );
+        }
+    }
+    Ok(())
+}
+
+fn of_new_arrays(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let device = client.device()?;
+    // Some differ only in their elements.
+    let samples: Vec<Shaped> = [&[4][..], &[2, 3], &[], &[4], &[]]
+        .into_iter()
+        .enumerate()
+        .map(|(number, dims)| Shaped::new(ElementType::F32, dims, number))
+        .collect();
+    let create = |kind: usize| {
+        let array = client.upload(&samples[kind].host(), Some(device), None)?.buffer;
+        array.ready()?.wait()?;
+        Ok(array)
+    };
+    let names: Vec<String> = samples.iter().map(|sample| format!("an array {sample}")).collect();
+    in_turn(&names, create, OF_ARRAYS)
+}
+
+fn of_new_programs(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let (vector, matrix) = ("4xf32", "2x3xf32");
+    let one = sums(&[vector], &[("%p0", "%p0", vector)]);
+    let three = [("%p0", "%p1", vector), ("%p2", "%p2", matrix), ("%p1", "%p0", vector)];
+    let texts = [one, sums(&[vector, vector, matrix], &three)];
+    let names = ["a program of one output", "a program of three outputs"].map(str::to_owned);
+    let compile = |kind: usize| compiled(&client, &texts[kind], &CompileOptions::default());
+    let programs = [compile(0)?, compile(1)?];
+    let executable = |kind: usize| Ok((&programs[kind], programs[kind].executable()?));
+    let of_executables = super::reloaded::REPORTS.iter().map(|(function, describe)| {
+        let describe = |(loaded, program): &(&LoadedExecutable, Executable)| describe(loaded, program);
+        (*function, describe)
+    });
+    in_turn(&names, executable, &of_executables.collect::<Vec<_>>())?;
+    // A compilation allocates so much that a new program seldom has the address of the last one, but one of several has that of one
+    // of several.
+    for round in 0..3 {
+        let kinds = (0..6).map(|number| (number + round) % 2);
+        let programs = kinds.clone().map(compile).collect::<Result<Vec<_>, _>>()?;
+        for (program, kind) in programs.iter().zip(kinds) {
+            let (found, expected) = (program.executable()?.num_outputs()?, [1, 3][kind]);
+            ensure!(
+                found == expected,
+                "PJRT_Executable_NumOutputs of {} is {found}; expected {expected}: {STALE}",
+                names[kind]
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The objects that functions describe.
@@ -225,7 +340,7 @@ impl Described {
             }
         }
         let x = upload_four(&client, &[1.0; 4])?;
-        let output = programs[0].0.run(&[&x, &x])?.outputs.remove(0).remove(0);
+        let output = programs[0].0.run(&[&x, &x])?.take_output()?;
         output.ready()?.wait()?;
         arrays.push((output, "an output".to_owned()));
         Ok(Self { programs, arrays, client })
@@ -280,7 +395,7 @@ fn after_others(_: &Context, described: &Described) -> Result<(), Finding> {
     let other = compiled(client, &text, &CompileOptions::default());
     let (x, gone) = (upload_four(client, &[1.0; 4])?, upload_four(client, &[2.0; 4])?);
     let launched = described.programs[0].0.run(&[&x, &gone])?;
-    numbers(&launched.outputs[0][0])?;
+    numbers(launched.output(0, 0)?)?;
     gone.delete()?;
     drop((other, launched, x));
     Ok(())
@@ -291,7 +406,7 @@ fn after_client(context: &Context, described: &Described) -> Result<(), Finding>
         .client()
         .map_err(|error| Finding::NotApplicable(format!("there can be only one client: {error}")))?;
     let x = upload_four(&second, &[1.0; 4])?;
-    numbers(&compile_add(&second)?.run(&[&x, &x])?.outputs[0][0])?;
+    numbers(compile_add(&second)?.run(&[&x, &x])?.output(0, 0)?)?;
     drop(x);
     drop(second);
     // The first client is still in use.

@@ -290,7 +290,7 @@ fn run(client: &Client, devices: &[Device<'_>], collective: &Collective, group: 
     let arguments: Vec<Buffer> = devices.iter().enumerate().map(upload).collect::<Result<_, Finding>>()?;
     let lists: Vec<Vec<&Buffer>> = arguments.iter().map(|argument| vec![argument]).collect();
     let launched = launch_on_all(&program, &lists, 990)?;
-    for (replica, outputs) in launched.outputs.iter().enumerate() {
+    for replica in 0..devices.len() {
         let expected: Vec<u8> = (0..(collective.len)(group))
             .flat_map(|index| bytes_of((collective.result)(group, replica, index)))
             .collect();
@@ -303,7 +303,7 @@ fn run(client: &Client, devices: &[Device<'_>], collective: &Collective, group: 
             .otherwise(
                 "the contribution of a replica is missing, or counts twice, or comes from another replica",
             )
-            .check(&outputs[0].read()?)?;
+            .check(&launched.output(replica, 0)?.read()?)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, check};
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, compile_add, ensure, equal, f32_bytes, fails_with, numbers,
+    Context, Finding, Verdict, compile_add, ensure, equal, f32_bytes, fails_with, numbers, patience,
     upload_four,
 };
 use crate::requirements::Profile;
@@ -169,7 +169,7 @@ fn error_spreads(context: &Context) -> Verdict {
     let bad = client.error_buffer((Code::UNAVAILABLE, "not today"), ElementType::F32, &[4], memory)?;
     let good = upload_four(&client, &[1.0; 4])?;
     let outcome =
-        compile_add(&client)?.run(&[&good, &bad]).and_then(|launched| launched.outputs[0][0].ready()?.wait());
+        compile_add(&client)?.run(&[&good, &bad]).and_then(|launched| launched.output(0, 0)?.ready()?.wait());
     fails_with("the output", outcome, Code::UNAVAILABLE, "not today")
 }
 
@@ -207,7 +207,7 @@ fn alias_argument(context: &Context) -> Verdict {
     let four = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
     let launched = compile_add(&client)?.run(&[&alias, &four])?;
     client.fulfill(handle, Ok(&four))?;
-    equal("the output", numbers(&launched.outputs[0][0])?, vec![2.0, 4.0, 6.0, 8.0])
+    equal("the output", numbers(launched.output(0, 0)?)?, vec![2.0, 4.0, 6.0, 8.0])
 }
 
 fn view_reads(context: &Context) -> Verdict {
@@ -228,7 +228,7 @@ fn let_go(context: &Context, is_deleted_first: bool) -> Result<ViewMemory, Findi
         view.delete()?;
     }
     drop(view);
-    let called = pjrt_testing::host::eventually(PATIENCE, || memory.deleted() > 0);
+    let called = pjrt_testing::host::eventually(patience(), || memory.deleted() > 0);
     ensure!(called, "the callback was not called although the array is destroyed");
     Ok(memory)
 }
@@ -263,6 +263,6 @@ fn view_not_written(context: &Context) -> Verdict {
     let memory = ViewMemory::new(&bytes);
     let view = client.view(&memory, ElementType::F32, &[4], client.device()?)?;
     let launched = compile_add(&client)?.run(&[&view, &view])?;
-    equal("the sum", numbers(&launched.outputs[0][0])?, vec![2.0, 4.0, 6.0, 8.0])?;
+    equal("the sum", numbers(launched.output(0, 0)?)?, vec![2.0, 4.0, 6.0, 8.0])?;
     equal("the view's memory afterwards", memory.bytes(), bytes)
 }

@@ -3,7 +3,7 @@
 use super::entry::{ALL, Entry, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Check, Context, Expected, Finding, PATIENCE, Source, Verdict, ensure, equal, f32_bytes, narrowest,
+    Check, Context, Expected, Finding, Source, Verdict, ensure, equal, f32_bytes, narrowest, patience,
     refused_with,
 };
 use crate::requirements::Profile;
@@ -527,7 +527,7 @@ fn zero_copy(context: &Context) -> Verdict {
     let outcome = uploaded.done.on_ready()?;
     drop(uploaded.buffer);
     ensure!(
-        outcome.wait(PATIENCE).is_some(),
+        outcome.wait(patience()).is_some(),
         "the event for the host's memory did not complete, although the buffer is destroyed"
     );
     Ok(())
@@ -580,7 +580,7 @@ fn event_comes(context: &Context) -> Verdict {
     let bytes = f32_bytes(&[1.0; 1003]);
     let uploaded =
         client.upload(&HostArray::new(&bytes, ElementType::F32, &[1003]), Some(client.device()?), None)?;
-    let outcome = uploaded.done.on_ready()?.wait(PATIENCE);
+    let outcome = uploaded.done.on_ready()?.wait(patience());
     ensure!(outcome == Some(Ok(())), "the event completed with {outcome:?}");
     Ok(())
 }

@@ -432,7 +432,7 @@ fn use_client(client: &Client) -> Result<(), Error> {
     if let Ok(program) =
         client.compile(&Program::mlir(&add_program("4x")), &CompileOptions::default().encode())
     {
-        drop(launch(&program, &[&array, &array], 0).and_then(|launched| launched.outputs[0][0].read()));
+        drop(launch(&program, &[&array, &array], 0).and_then(|launched| launched.output(0, 0)?.read()));
         drop(launch(&program, &[&array], 0));
     }
     drop(client.compile(&Program::mlir("no program"), &CompileOptions::default().encode()));

@@ -5,7 +5,7 @@ use super::entry::{Entry, check};
 use super::program_text::{compiled, with_main};
 use super::upload::{pattern, same_elements};
 use crate::conform::harness::{
-    Check, Context, Finding, PATIENCE, Source, Verdict, add_program, ensure, equal, f32_bytes, numbers,
+    Check, Context, Finding, Source, Verdict, add_program, ensure, equal, f32_bytes, numbers, patience,
     refused,
 };
 use crate::requirements::Profile;
@@ -168,7 +168,7 @@ fn writes_are_seen(context: &Context, element_type: ElementType) -> Verdict {
                 memory.write(&stored(&client, element_type, dims, &written)?);
                 same_elements(element_type, &view.read()?, &written)?;
                 if let Some(program) = &program {
-                    let output = program.run(&[&view])?.outputs[0][0].read()?;
+                    let output = program.run(&[&view])?.output(0, 0)?.read()?;
                     same_elements(element_type, &output, &written)?;
                 }
                 written.rotate_left(element_type.byte_size());
@@ -210,7 +210,7 @@ fn seen_by_executions(context: &Context) -> Verdict {
     for round in [1.0_f32, 2.0, 3.0] {
         memory.write(&f32_bytes(&[round, 10.0, 20.0, 30.0]));
         let launched = program.run(&[&view, &view])?;
-        equal("the sum", numbers(&launched.outputs[0][0])?, vec![2.0 * round, 20.0, 40.0, 60.0])?;
+        equal("the sum", numbers(launched.output(0, 0)?)?, vec![2.0 * round, 20.0, 40.0, 60.0])?;
     }
     Ok(())
 }
@@ -226,7 +226,7 @@ fn output_stays(context: &Context) -> Verdict {
     let view = view_of(&client, &memory)?;
     let options = ExecuteOptions { launch_id: 978, ..ExecuteOptions::default() };
     let launched = program.launch(&[vec![&view]], &options, None, true).map_err(|refused| refused.error)?;
-    let output = &launched.outputs[0][0];
+    let output = launched.output(0, 0)?;
     output.ready()?.wait()?;
     memory.write(&f32_bytes(&[9.0; 4]));
     equal("the output after the view was written", numbers(output)?, vec![1.0, 2.0, 3.0, 4.0])
@@ -267,7 +267,7 @@ fn no_elements(context: &Context) -> Verdict {
     equal("the array that was read back", view.read()?, Vec::new())?;
     drop(view);
     ensure!(
-        eventually(PATIENCE, || memory.deleted() > 0),
+        eventually(patience(), || memory.deleted() > 0),
         "the callback of a view without elements was not called"
     );
     Ok(())
@@ -294,10 +294,10 @@ fn donated(context: &Context) -> Verdict {
         let options = ExecuteOptions { launch_id: 615, non_donatable, ..ExecuteOptions::default() };
         let launched =
             program.launch(&[vec![&view]], &options, None, true).map_err(|refused| refused.error)?;
-        equal("the sum", numbers(&launched.outputs[0][0])?, vec![2.0; 4])?;
+        equal("the sum", numbers(launched.output(0, 0)?)?, vec![2.0; 4])?;
         drop((view, launched));
         ensure!(
-            eventually(PATIENCE, || memory.deleted() > 0),
+            eventually(patience(), || memory.deleted() > 0),
             "on_delete_callback of a view that was an argument of a donating program was not called after the view and the output \
              were destroyed: the other owner of the memory never frees it"
         );
@@ -313,9 +313,9 @@ fn needed_by_executions(context: &Context) -> Verdict {
     let view = client.view(&memory, ElementType::F32, &[8], client.device()?)?;
     let launched = program.run(&[&view, &view])?;
     drop(view);
-    equal("the sum", numbers(&launched.outputs[0][0])?, vec![2.0; 8])?;
+    equal("the sum", numbers(launched.output(0, 0)?)?, vec![2.0; 8])?;
     drop(launched);
-    let called = eventually(PATIENCE, || memory.deleted() > 0);
+    let called = eventually(patience(), || memory.deleted() > 0);
     ensure!(
         called,
         "the callback was not called although the array is destroyed and the execution has ended"

@@ -8,7 +8,7 @@ use super::entry::{ALL, Entry, check};
 use super::pending::Pending;
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, add_program, compile_add, ensure, equal, f32_bytes, numbers,
+    Context, Finding, Verdict, add_program, compile_add, ensure, equal, f32_bytes, numbers, patience,
     upload_four,
 };
 use crate::requirements::Profile;
@@ -37,6 +37,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_Event_Await", "Blocks the calling thread until `event` is ready, then returns the error status.")
     .since(89)
     .also(&["event/*"]),
+    check(
+        "waiting/await_has_no_time_limit",
+        "PJRT_Event_Await waits as long as the work takes: it has no time limit of its own.",
+        await_long,
+        "PJRT_Event_Await gives_up 150",
+    )
+    .header("PJRT_Event_Await", "Blocks the calling thread until `event` is ready, then returns the error status.")
+    .used_by(ALL),
     check(
         "waiting/data_is_there_after_await",
         "When the event of PJRT_Buffer_ToHostBuffer is complete, all bytes are in the host's memory.",
@@ -107,10 +115,15 @@ pub(super) const CHECKS: &[Entry] = &[
 ];
 
 /// The time in which a function that does not wait would return.
-const SHORT: Duration = Duration::from_millis(100);
+const SHORT: Duration = Duration::from_millis(60);
 
-/// Calls PJRT_Event_Await on another thread, and completes the event after a while.
-fn waits(event: &Arc<Event>, what: &str, complete: impl FnOnce() -> Result<(), Error>) -> Verdict {
+/// Calls PJRT_Event_Await on another thread, and completes the event after this time.
+fn waits(
+    event: &Arc<Event>,
+    time: Duration,
+    (what, cause): (&str, &str),
+    complete: impl FnOnce() -> Result<(), Error>,
+) -> Verdict {
     let returned = Arc::new(AtomicBool::new(false));
     let (waiting, note) = (Arc::clone(event), Arc::clone(&returned));
     // The thread remains if the call does not return.
@@ -118,28 +131,43 @@ fn waits(event: &Arc<Event>, what: &str, complete: impl FnOnce() -> Result<(), E
         let _ = waiting.wait();
         note.store(true, Ordering::SeqCst);
     });
-    std::thread::sleep(SHORT);
+    std::thread::sleep(time);
     let early = returned.load(Ordering::SeqCst);
     complete()?;
     ensure!(
         !early,
-        "PJRT_Event_Await returned although {what}; the plugin probably does nothing in this function. It blocks the \
-         calling thread until the event is ready"
+        "PJRT_Event_Await returned after less than {time:?} although {what}; the plugin probably {cause}. It blocks the calling \
+         thread until the event is ready"
     );
-    let woken = eventually(PATIENCE, || returned.load(Ordering::SeqCst));
-    ensure!(woken, "PJRT_Event_Await did not return in {PATIENCE:?} after the event was completed");
+    let woken = eventually(patience(), || returned.load(Ordering::SeqCst));
+    ensure!(
+        woken,
+        "PJRT_Event_Await did not return in {limit:?} after the event was completed",
+        limit = patience()
+    );
     Ok(())
 }
 
-fn await_data(context: &Context) -> Verdict {
+const DOES_NOTHING: &str = "does nothing in this function";
+
+/// Waits for an array whose data the host provides after this time.
+fn await_pending(context: &Context, time: Duration, cause: &str) -> Verdict {
     let client = context.client()?;
     let pending = Pending::new(&client)?;
     let ready = Arc::new(pending.array.ready()?);
     let mut array = None;
-    waits(&ready, "the host had not provided the data of the array", || {
+    waits(&ready, time, ("the host had not provided the data of the array", cause), || {
         array = Some(pending.provide(&client, &[1.0; 4])?);
         Ok(())
     })
+}
+
+fn await_data(context: &Context) -> Verdict {
+    await_pending(context, SHORT, DOES_NOTHING)
+}
+
+fn await_long(context: &Context) -> Verdict {
+    await_pending(context, 4 * SHORT, "gives up after a while, and reports success")
 }
 
 /// Checks an event of a readback that began before the array had its data, and the bytes that were read.
@@ -178,7 +206,7 @@ fn readback_of_pending(context: &Context) -> Verdict {
 
 fn await_host(context: &Context) -> Verdict {
     let event = Arc::new(Event::create(context.plugin)?);
-    waits(&event, "the host had not completed the event", || event.set(Code::OK, ""))
+    waits(&event, SHORT, ("the host had not completed the event", DOES_NOTHING), || event.set(Code::OK, ""))
 }
 
 fn data_after_await(context: &Context) -> Verdict {
@@ -227,7 +255,7 @@ fn not_yet(client: &Client, event: &Event, what: &str, pending: Pending) -> Verd
          are complete from the start. {what} becomes ready once the execution is complete, and hosts free what the \
          execution uses then"
     );
-    let outcome = event.on_ready()?.wait(PATIENCE);
+    let outcome = event.on_ready()?.wait(patience());
     ensure!(outcome == Some(Ok(())), "{what} completed with {outcome:?}");
     Ok(())
 }
@@ -241,7 +269,7 @@ fn done_is_late(context: &Context) -> Verdict {
 fn output_is_late(context: &Context) -> Verdict {
     let client = context.client()?;
     let Late { launched, pending, _others } = late(&client, 951)?;
-    let output = &launched.outputs[0][0];
+    let output = launched.output(0, 0)?;
     not_yet(&client, &output.ready()?, "the ready event of an output", pending)?;
     equal("the sum", numbers(output)?, vec![3.0; 4])
 }
@@ -252,16 +280,17 @@ fn polled(context: &Context) -> Verdict {
     let executable = compile_add(&client)?;
     let launched = launch(&executable, &[&x, &x], 0)?;
     for (event, what) in [
-        (&launched.outputs[0][0].ready()?, "the ready event of an output"),
+        (&launched.output(0, 0)?.ready()?, "the ready event of an output"),
         (&launched.done[0], "the event in `device_complete_events`"),
     ] {
         // The first call tells whether the function exists.
         event.is_ready()?;
-        let ready = eventually(PATIENCE, || event.is_ready().unwrap_or(false));
+        let ready = eventually(patience(), || event.is_ready().unwrap_or(false));
         ensure!(
             ready,
-            "PJRT_Event_IsReady on {what} is still false after {PATIENCE:?}; the plugin probably makes progress only while \
-             somebody waits. It returns true if the event has completed"
+            "PJRT_Event_IsReady on {what} is still false after {limit:?}; the plugin probably makes progress only while \
+             somebody waits. It returns true if the event has completed",
+            limit = patience()
         );
     }
     Ok(())
@@ -305,7 +334,7 @@ fn arguments_stay(context: &Context) -> Verdict {
         let launched = launch(&executable, &[&x, &y], 952)?;
         // These use the memory of the arguments if it was freed.
         let _others = [upload_long(&client, -1.0)?, upload_long(&client, -2.0)?];
-        all_are(&launched.outputs[0][0], 3.0, "the sum", CAUSE)?;
+        all_are(launched.output(0, 0)?, 3.0, "the sum", CAUSE)?;
     }
     all_are(&x, 1.0, "the first argument after 10 launches", CAUSE)?;
     all_are(&y, 2.0, "the second argument after 10 launches", CAUSE)
@@ -315,7 +344,7 @@ fn arguments_stay(context: &Context) -> Verdict {
 const AHEAD: usize = 400;
 
 /// The time in which the queued work must end.
-const LONG: Duration = PATIENCE.saturating_mul(3);
+const LONG: Duration = Duration::from_secs(30);
 
 fn launches_ahead(context: &Context) -> Verdict {
     const CAUSE: &str =
@@ -327,14 +356,14 @@ fn launches_ahead(context: &Context) -> Verdict {
     let mut array = upload_long(&client, 0.0)?;
     let mut kept = Vec::new();
     for count in 1..=AHEAD {
-        let launched = launch(&executable, &[&array, &one], 953).map_err(|error| {
+        let mut launched = launch(&executable, &[&array, &one], 953).map_err(|error| {
             Finding::Wrong(format!(
                 "launch {count} of {AHEAD} was refused with {error}. The plugin probably holds memory for each execution \
                  from its launch until the host waits for it: hosts launch without waiting, so memory must be waited for \
                  or reused in the order of the queue"
             ))
         })?;
-        let next = launched.outputs.into_iter().flatten().next().expect("one output");
+        let next = launched.take_output()?;
         let before = std::mem::replace(&mut array, next);
         if count % 50 == 1 {
             kept.push((count - 1, before));
@@ -375,7 +404,7 @@ fn uploads_ahead(context: &Context) -> Verdict {
     }
     for (count, launched) in kept {
         let what = format!("the sum of upload {count} with itself");
-        all_are(&launched.outputs[0][0], 2.0 * count as f32, &what, CAUSE)?;
+        all_are(launched.output(0, 0)?, 2.0 * count as f32, &what, CAUSE)?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use super::entry::{Entry, check};
 use super::pending::Pending;
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, PATIENCE, Verdict, compile_add, ensure, equal, f32_bytes, numbers, risky, upload_four,
+    Context, Finding, Verdict, compile_add, ensure, equal, f32_bytes, numbers, patience, risky, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Buffer, Client, Code, ElementType, Error, HostArray};
@@ -264,7 +264,7 @@ fn poisons(client: &Client, id: i32, others: &[i32]) -> Result<bool, Finding> {
     let is_poisoned = client.device()?.poison_execution(id, MESSAGE)?;
     let _array: Buffer = pending.provide(client, &[2.0; 4])?;
     for (launched_id, launched) in ids.iter().zip(launched) {
-        let outcome = launched.outputs[0][0].ready()?.on_ready()?.wait(PATIENCE);
+        let outcome = launched.output(0, 0)?.ready()?.on_ready()?.wait(patience());
         let has_failed = matches!(&outcome, Some(Err(error)) if error.message.contains(MESSAGE));
         let should_fail = is_poisoned && *launched_id == id;
         ensure!(

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use super::message::{Step, in_step};
 use super::sequences::Sequences;
-use pjrt_testing::host::{Client, CreateOption, Error, Plugin, Result};
+use pjrt_testing::host::{Client, CreateOption, Error, Plugin, Result, limited};
 
-/// The maximum time that a check waits for a result that hosts wait for.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// Returns the maximum time that a check waits for a result that hosts wait for.
+pub(crate) fn patience() -> Duration {
+    limited(Duration::from_secs(10))
+}
 
 /// A way to create a client by the function that creates one.
 pub(crate) type Creation = fn(&(dyn Fn() -> Result<Client> + Sync)) -> Result<Client>;

@@ -55,6 +55,10 @@ pub(crate) struct Finished {
 pub(crate) const MISSED_CALLBACKS: &str = "PJRT_Event_OnReady does not call the callback of an event that is ready already: the \
                                            plugin probably keeps it for a completion that does not come again";
 
+/// The sentence about a plugin whose functions answer with what is true of an earlier object, which many checks notice.
+pub(crate) const STALE: &str = "the plugin probably keeps what it knows of an object by its address, which was that of an object \
+                                that the host has destroyed";
+
 /// Sends a message to the parent.
 pub(crate) fn send(message: &Message) {
     if let Ok(json) = serde_json::to_string(message) {

@@ -16,12 +16,14 @@ mod verdict;
 pub use check::Check;
 pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, matches, runs_again};
 pub(crate) use comparison::{Expected, UNKNOWN, permutations, reading_order};
-pub(crate) use context::{Context, Creation, PATIENCE};
+pub(crate) use context::{Context, Creation, patience};
 pub(crate) use fixtures::{
     Compiled, add_program, any_error, compile_add, compile_and_keep_add, f32_bytes, numbers, register_type,
     upload_four, upload_to,
 };
-pub(crate) use message::{Finished, MISSED_CALLBACKS, Message, Step, guarded, performing, risky, send};
+pub(crate) use message::{
+    Finished, MISSED_CALLBACKS, Message, STALE, Step, guarded, performing, risky, send,
+};
 pub use sequences::Sequences;
 pub(crate) use sizes::{Sample, briefly, for_each_size, is_brief};
 pub use source::Source;

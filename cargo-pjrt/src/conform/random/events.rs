@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use super::plan::{Theme, without_parts, write_steps};
 use super::world::{IN_VAIN, World};
 use crate::array::random::Random;
-use crate::conform::harness::{Finding, PATIENCE, Verdict, ensure, equal};
+use crate::conform::harness::{Finding, Verdict, ensure, equal, patience};
 use pjrt_testing::host::{Code, Error, Event, Outcome, Plugin};
 
 /// Events of a plugin.
@@ -222,13 +222,14 @@ impl Observed {
         let of = self.observers.len();
         for (at, observer) in std::mem::take(&mut self.observers).into_iter().enumerate() {
             let (what, outcome) = match &observer {
-                Observer::Callback(outcome) => ("callback", outcome.wait(PATIENCE)),
-                Observer::Thread(thread) => ("PJRT_Event_Await", thread.recv_timeout(PATIENCE).ok()),
+                Observer::Callback(outcome) => ("callback", outcome.wait(patience())),
+                Observer::Thread(thread) => ("PJRT_Event_Await", thread.recv_timeout(patience()).ok()),
             };
             let what = format!("observer {at} of {of} ({what}) of event {number}");
             let Some(outcome) = outcome else {
                 return Err(Finding::Wrong(format!(
-                    "the event of {what} {IN_VAIN} {PATIENCE:?} after it was set"
+                    "the event of {what} {IN_VAIN} {limit:?} after it was set",
+                    limit = patience()
                 )));
             };
             if let Observer::Callback(outcome) = &observer {

@@ -296,7 +296,7 @@ impl Worker<'_> {
         let launched = program.launch_into(1, &[arguments.to_vec()], &options, None, true);
         let launched = launched.map_err(|refused| refused.error)?;
         self.note(&format!("reads the output of an execution on device {}", self.device.number));
-        let read = launched.outputs[0][0].read()?;
+        let read = launched.output(0, 0)?.read()?;
         launched.done[0].wait()?;
         Ok(read)
     }

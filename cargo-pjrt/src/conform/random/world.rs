@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use super::values::Value;
 use crate::array::random::Random;
-use crate::conform::harness::{Context, Finding, PATIENCE, accepts, element_types, performing};
+use crate::conform::harness::{Context, Finding, accepts, element_types, patience, performing};
 use pjrt_testing::host::{Client, Code, Device, ElementType, Error, Event, HostArray, Memory};
 
 /// The place of an array: a device, or one of the client's memories, by its number.
@@ -195,8 +195,8 @@ pub(super) fn outcome(event: &Event, what: &dyn Display) -> Result<Result<(), Er
     }
     event
         .on_ready()?
-        .wait(PATIENCE)
-        .ok_or_else(|| Finding::Wrong(format!("the event of {what} {IN_VAIN} {PATIENCE:?}")))
+        .wait(patience())
+        .ok_or_else(|| Finding::Wrong(format!("the event of {what} {IN_VAIN} {limit:?}", limit = patience())))
 }
 
 /// Waits for an event that completes without an error.

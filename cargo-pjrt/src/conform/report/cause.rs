@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 
 use super::Row;
 use crate::conform::harness::{
-    Check, KEPT_TEXT, MISSED_CALLBACKS, Source, Status, UNKNOWN, matches, runs_again,
+    CLIENT, Check, INITIALIZES, KEPT_TEXT, MISSED_CALLBACKS, STALE, Source, Status, UNKNOWN, matches,
+    runs_again,
 };
 
 /// Sets [`Row::echo_of`] of each failure that another failure explains. One failure explains another if
@@ -19,6 +20,8 @@ use crate::conform::harness::{
 ///   the second ends, or
 /// * the message of the first is the error of a function that fails in almost every check, and that of the second contains it,
 ///   or
+/// * the first says that a function [answers for an earlier object](STALE), and the second called this function,
+/// * both are checks that run other checks again with the same variation, such as another thread, or
 /// * the second is the scenario of a host, which called the function that the first one is about.
 ///
 /// The failure that explains most others is a cause, and the others are its echoes. This is repeated with the
@@ -65,6 +68,20 @@ pub(crate) fn group(rows: &mut [Row], checks: &[Check]) {
     }
 }
 
+/// Returns the failures of which no other one in the list is the cause, in the order in which a report lists them: those that
+/// every check depends on, then those whose messages say most.
+pub(super) fn listed<'r>(failures: &[&'r Row]) -> Vec<&'r Row> {
+    let is_listed = |cause: &String| failures.iter().any(|row| row.name == *cause);
+    let stands_alone = |row: &&Row| !row.echo_of.as_ref().is_some_and(is_listed);
+    let mut causes: Vec<&Row> = failures.iter().copied().filter(stands_alone).collect();
+    causes.sort_by_key(|cause| {
+        let is_of_all = [INITIALIZES, CLIENT].contains(&cause.name.as_str());
+        let is_uncertain = is_indirect(&cause.name);
+        (!is_of_all, is_uncertain, is_only_an_error(&cause.message), !names_a_cause(&cause.message))
+    });
+    causes
+}
+
 /// Returns `true` if the failure of a check explains another failure.
 fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bool {
     // The message of a crash says something about the plugin only if it names the last function. A message that
@@ -85,13 +102,31 @@ fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bo
             && !is_scenario(&check.name)
             && other.functions.iter().any(|called| called == function(check))
     };
+    let is_stale = is_stale(cause, other);
     // A race or a random sequence of calls is no explanation of a failure whose cause is known.
     let is_less_certain = is_indirect(&cause.name) && !is_indirect(&other.name);
     // One function that hangs makes many checks hang, each of which would fail for this reason alone.
     let both_hang = cause.status == Status::TimedOut && other.status == Status::TimedOut;
-    same || both_hang && !is_less_certain
+    same || is_stale
+        || are_of_one_variation(&cause.name, &other.name)
+        || both_hang && !is_less_certain
         || !(is_less_certain && other.message.to_lowercase().contains("probabl"))
             && check.is_some_and(|check| breaks(check) || calls(check))
+}
+
+/// Returns `true` if the message of a failure says that a function answers for an earlier object, and the other check called this
+/// function. What the other check says of the cause may be wrong then, because it compares values.
+fn is_stale(cause: &Row, other: &Row) -> bool {
+    let function = cause.message.split(' ').next().filter(|_| cause.message.contains(STALE));
+    other.status == Status::Wrong
+        && function.is_some_and(|name| other.functions.iter().any(|called| called == name))
+}
+
+/// Returns `true` if both checks run other checks again, with the same variation. A check of such an area fails only if it passes
+/// without the variation.
+fn are_of_one_variation(first: &str, second: &str) -> bool {
+    let variation = |name: &str| name.split_once('/').map(|(variation, _)| variation.to_owned());
+    runs_again(first) && runs_again(second) && variation(first) == variation(second)
 }
 
 /// Phrases of messages that name one fault of a plugin, which many checks notice.
@@ -141,7 +176,7 @@ fn repeats(message: &str, whole: &str) -> bool {
 
 /// Returns `true` if the message consists of an error of the plugin, such as `PJRT_X: INTERNAL: failed`, and does not say what
 /// the plugin did wrong.
-pub(super) fn is_only_an_error(message: &str) -> bool {
+fn is_only_an_error(message: &str) -> bool {
     let is_name = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let is_code = |text: &str| text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
     let parts: Vec<&str> = message.splitn(3, ": ").collect();
@@ -150,7 +185,7 @@ pub(super) fn is_only_an_error(message: &str) -> bool {
 }
 
 /// Returns `true` if the message says what the plugin probably did.
-pub(super) fn names_a_cause(message: &str) -> bool {
+fn names_a_cause(message: &str) -> bool {
     message.contains("probabl") || message.contains("Probable cause: ") && !message.contains(UNKNOWN)
 }
 
@@ -160,7 +195,7 @@ pub(super) fn depends_on_timing(name: &str) -> bool {
 }
 
 /// Returns `true` if the check calls so much that other checks say more about the cause of a failure.
-pub(super) fn is_indirect(name: &str) -> bool {
+fn is_indirect(name: &str) -> bool {
     // A huge upload crashes plugins for many reasons, because the host's memory is only reserved.
     depends_on_timing(name)
         || name == "memory/too_large_upload"
@@ -330,6 +365,31 @@ mod tests {
         rows.extend(passed);
         group(&mut rows, &all);
         assert_eq!(rows[1].echo_of, None);
+    }
+
+    #[test]
+    fn a_function_that_answers_for_an_earlier_object_explains_what_follows() {
+        let stale = format!("PJRT_Buffer_ToHostBuffer of an array is 1; expected 2: {STALE}");
+        let messages = [
+            ("area/copy", "element 0 is 1; the plugin probably shares the memory"),
+            ("reports/of_new_arrays", stale.as_str()),
+            ("area/other", "the name is empty"),
+        ];
+        let mut rows = messages.map(|(name, message)| row(name, Status::Wrong, message));
+        rows[..2].iter_mut().for_each(|row| row.functions = vec!["PJRT_Buffer_ToHostBuffer".into()]);
+        group(&mut rows, &checks());
+        assert_eq!(rows[0].echo_of.as_deref(), Some("reports/of_new_arrays"));
+        assert!(rows[1..].iter().all(|row| row.echo_of.is_none()), "{rows:?}");
+    }
+
+    #[test]
+    fn areas_that_fail_with_one_variation_have_one_cause() {
+        let found = causes(&[
+            ("another_thread/upload", "1"),
+            ("another_thread/buffer", "2"),
+            ("last_device/buffer", "3"),
+        ]);
+        assert_eq!(found.len(), 2, "{found:?}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::cause::listed;
 use super::{Report, Row};
 use crate::conform::harness::Status;
 
@@ -81,7 +82,7 @@ fn section(heading: &str, report: &Report, rows: &[&Row]) -> String {
     }
     let is_listed = |cause: &String| rows.iter().any(|row| row.name == *cause);
     let mut section = format!("<h2>{}</h2>\n", escaped(heading));
-    for row in rows.iter().filter(|row| !row.echo_of.as_ref().is_some_and(is_listed)) {
+    for row in listed(rows) {
         let echoes = report.echoes(row);
         let echoes: Vec<&Row> = echoes.into_iter().filter(|echo| is_listed(&echo.name)).collect();
         section.push_str(&article(report, row, &echoes));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::cause::{depends_on_timing, is_indirect, is_only_an_error, names_a_cause};
+use super::cause::{depends_on_timing, listed};
 use super::{Report, Row};
 use crate::conform::harness::Status;
 use crate::process::output::visible;
@@ -35,14 +35,7 @@ pub(super) fn format(report: &Report) -> String {
 
 /// Formats failures: each cause with its echoes. A failure whose cause is not among them stands alone.
 fn causes(report: &Report, failures: &[&Row]) -> Vec<String> {
-    let is_listed = |cause: &String| failures.iter().any(|row| row.name == *cause);
-    let stands_alone = |row: &&&Row| !row.echo_of.as_ref().is_some_and(is_listed);
-    let mut causes: Vec<&&Row> = failures.iter().filter(stands_alone).collect();
-    causes.sort_by_key(|cause| {
-        let is_uncertain = is_indirect(&cause.name);
-        (is_uncertain, is_only_an_error(&cause.message), !names_a_cause(&cause.message))
-    });
-    causes.into_iter().map(|cause| one_cause(report, cause, failures)).collect()
+    listed(failures).into_iter().map(|cause| one_cause(report, cause, failures)).collect()
 }
 
 fn one_cause(report: &Report, cause: &Row, failures: &[&Row]) -> String {
