@@ -56,7 +56,9 @@ fn compute(kernel: &Kernel, operands: &[Vec<f32>]) -> Vec<f32> {
 fn contract(rank: usize, dims: &[i64], strides: &[Vec<i64>], operands: &[Vec<f32>]) -> Vec<f32> {
     let (outer, inner) = dims.split_at(rank);
     let count = |dims: &[i64]| dims.iter().product::<i64>();
-    let initial = operands.get(strides.len()).map_or(0.0, |initial| initial[0]);
+    // A copy, which is the sum of one element, keeps the sign of zeros.
+    let zero = if inner.is_empty() { -0.0 } else { 0.0 };
+    let initial = operands.get(strides.len()).map_or(zero, |initial| initial[0]);
     let element = |number: i64| {
         let product = |position: i64| {
             let factor = |(operand, strides): (&Vec<f32>, &Vec<i64>)| {
@@ -78,4 +80,17 @@ fn offset(mut number: i64, dims: &[i64], strides: &[i64]) -> usize {
         number /= dim;
     }
     offset as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_keep_the_sign_of_zeros_and_sums_begin_with_a_positive_zero() {
+        let copied = contract(1, &[2], &[vec![1]], &[vec![-0.0, 1.0]]);
+        assert_eq!(copied.iter().map(|x| x.to_bits()).collect::<Vec<_>>(), [1 << 31, 1.0_f32.to_bits()]);
+        let sum = contract(0, &[2], &[vec![1]], &[vec![-0.0, -0.0]]);
+        assert_eq!(sum[0].to_bits(), 0);
+    }
 }
