@@ -17,8 +17,10 @@ struct Calls {
     value: Option<i64>,
     /// The contents of the host's memory when it was first passed, by its address, its size and its first bytes.
     memory: HashMap<(usize, usize, Vec<u8>), &'static [u8]>,
-    /// The first program of each length.
-    programs: HashMap<usize, &'static [u8]>,
+    /// The first program with the same key.
+    programs: HashMap<Vec<u8>, &'static [u8]>,
+    /// The first executable of each size.
+    executables: HashMap<usize, &'static [u8]>,
     /// The value of an output of the first call for the object at each address.
     values: HashMap<usize, i64>,
     /// The bytes of the first readback of the array at each address.
@@ -94,23 +96,42 @@ pub(crate) unsafe fn before(name: &str, words: &[String], slot: usize, args: *mu
                 }
                 true
             }
+            // The plugin recognizes a program by its length, or by its text without the numbers in it.
             "first_program" => {
                 let args = &mut *args.cast::<PJRT_Client_Compile_Args>();
                 let program = *args.program;
-                let copy = || {
-                    Vec::leak(
-                        std::slice::from_raw_parts(program.code.cast::<u8>(), program.code_size).to_vec(),
-                    )
+                let text = std::slice::from_raw_parts(program.code.cast::<u8>(), program.code_size);
+                let key = match words.is_empty() {
+                    true => program.code_size.to_ne_bytes().to_vec(),
+                    false => without_constants(text),
                 };
                 let mut calls = calls();
-                let code = calls.programs.entry(program.code_size).or_insert_with(|| copy());
-                let code = code.as_ptr().cast_mut().cast();
-                args.program = Box::leak(Box::new(PJRT_Program { code, ..program }));
+                let code = *calls.programs.entry(key).or_insert_with(|| Vec::leak(text.to_vec()));
+                let (code, code_size) = (code.as_ptr().cast_mut().cast(), code.len());
+                args.program = Box::leak(Box::new(PJRT_Program { code, code_size, ..program }));
+                true
+            }
+            "first_executable" => {
+                let args = &mut *args.cast::<PJRT_Executable_DeserializeAndLoad_Args>();
+                let size = args.serialized_executable_size;
+                let bytes = std::slice::from_raw_parts(args.serialized_executable.cast::<u8>(), size);
+                let mut calls = calls();
+                let first = calls.executables.entry(size).or_insert_with(|| Vec::leak(bytes.to_vec()));
+                args.serialized_executable = first.as_ptr().cast();
                 true
             }
             _ => false,
         }
     }
+}
+
+/// Returns a program's text without what stands in `dense<...>`.
+fn without_constants(text: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(text);
+    let mut parts = text.split("dense<");
+    let first = parts.next().unwrap_or_default();
+    let rest = parts.map(|part| part.split_once('>').map_or(part, |(_, rest)| rest));
+    [first].into_iter().chain(rest).collect::<Vec<_>>().join("dense<>").into_bytes()
 }
 
 /// Performs an action after a successful call. Returns `false` if there is no such action.

@@ -77,6 +77,9 @@ fn work(run: &Mutex<Run<'_>>, hung: &Hung, jobs: NonZero<usize>, program: &Path)
         let mut run = lock(run);
         // The process ended before it came to these.
         batch.into_iter().rev().for_each(|check| run.waiting.push_front(check));
+        if let Some(why) = run.why_skipped.clone() {
+            run.skip_rest(&why);
+        }
         if outcome.is_err() {
             run.waiting.clear();
         }
@@ -95,6 +98,10 @@ fn run_batch<'c>(
     while let Some(check) = batch.pop_front() {
         let (timeout, is_known) = {
             let mut run = lock(run);
+            if run.why_skipped.is_some() {
+                batch.push_front(check);
+                break;
+            }
             run.show_progress(check);
             (run.timeout(), run.version.is_some())
         };
@@ -158,6 +165,8 @@ struct Run<'c> {
     lost: usize,
     /// The number of checks that exceeded the time limit.
     timed_out: usize,
+    /// The reason why the checks that have not run are skipped.
+    why_skipped: Option<String>,
 }
 
 /// The number of checks that exceed the time limit before the remaining checks are skipped.
@@ -185,6 +194,7 @@ impl<'c> Run<'c> {
             waited: 0,
             lost: 0,
             timed_out: 0,
+            why_skipped: None,
         }
     }
 
@@ -368,8 +378,9 @@ impl<'c> Run<'c> {
         rest
     }
 
-    /// Skips the remaining checks for this reason.
+    /// Skips the remaining checks for this reason. Other processes have taken some of them, which they give back.
     fn skip_rest(&mut self, why: &str) {
+        self.why_skipped = Some(why.to_owned());
         for check in self.take_rest() {
             let why = format!("not run, because {why}");
             self.end(check, Status::NotApplicable, why, Vec::new(), String::new(), Instant::now());

@@ -25,6 +25,15 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["devices/*", "execute/on_a_named_device"]),
     check(
+        "devices/uploads_from_other_threads",
+        "An array that another thread than the one that created the client uploads to a device is on this device.",
+        upload_from_threads,
+        "PJRT_Client_BufferFromHostBuffer another_thread first_device",
+    )
+    .header("pjrt_c_api.h", "Every function may be called from any thread, and concurrently.")
+    .used_by(&[Profile::Jax, Profile::TorchXla])
+    .also(&["another_thread/*", "threads/*"]),
+    check(
         "devices/program_for_the_second",
         "A program that is compiled for the second device runs there, and its outputs are there.",
         program_for_second,
@@ -205,6 +214,21 @@ fn upload_second(context: &Context) -> Verdict {
         "the array is in a memory that is not the default memory of its device. {cause}"
     );
     equal("the array", numbers(&array)?, vec![1.0, 2.0, 3.0, 4.0])
+}
+
+fn upload_from_threads(context: &Context) -> Verdict {
+    let client = context.client()?;
+    two(&client)?;
+    let cause = "The plugin probably takes the device from a state of the thread, and not from the arguments of the call";
+    for (number, device) in client.addressable_devices()?.into_iter().enumerate() {
+        let values = [number as f32; 4];
+        let upload = || upload_to(&client, &values, device).map(|uploaded| uploaded.buffer);
+        let joined = std::thread::scope(|scope| scope.spawn(upload).join());
+        let array = joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        is_on(&array, device, "an array that another thread uploaded", cause)?;
+        equal("an array that another thread uploaded", numbers(&array)?, values.to_vec())?;
+    }
+    Ok(())
 }
 
 fn program_for_second(context: &Context) -> Verdict {

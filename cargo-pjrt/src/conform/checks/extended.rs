@@ -7,7 +7,8 @@ use super::pending::Pending;
 use super::program_text::{launch, with_main};
 use super::samples::Shaped;
 use crate::conform::harness::{
-    Context, Finding, Verdict, compile_add, ensure, equal, numbers, patience, register_type, upload_four,
+    Context, Finding, Verdict, compile_add, described, ensure, equal, numbers, patience, register_type,
+    upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -57,7 +58,11 @@ const HIGH: i64 = 1 << 32;
 /// Fails unless an event is complete without an error.
 fn completes(what: &str, event: &Event) -> Verdict {
     let outcome = event.on_ready()?.wait(patience());
-    ensure!(outcome == Some(Ok(())), "{what} completed with {outcome:?}");
+    ensure!(
+        outcome == Some(Ok(())),
+        "{what} completed with {outcome}",
+        outcome = described(outcome.as_ref())
+    );
     Ok(())
 }
 
@@ -71,7 +76,8 @@ fn received(array: &Buffer, sample: &Shaped, others: &[Shaped], when: &str) -> V
     );
     ensure!(
         outcome == Some(Ok(())),
-        "an array that one client sends to another, {when}, completed with {outcome:?}"
+        "an array that one client sends to another, {when}, completed with {outcome}",
+        outcome = described(outcome.as_ref())
     );
     let what = format!("an array that one client sent to another, {when},");
     equal(&format!("the type of {what}"), array.element_type()?, sample.element_type)?;
@@ -279,7 +285,8 @@ fn poison(context: &Context) -> Verdict {
         let outcome = event.on_ready()?.wait(patience());
         ensure!(
             matches!(&outcome, Some(Err(error)) if error.message.contains(MESSAGE) && error.code == Code::DATA_LOSS),
-            "PJRT_Device_PoisonExecution reports that it poisoned an execution with DATA_LOSS, whose {what} completed with {outcome:?}"
+            "PJRT_Device_PoisonExecution reports that it poisoned an execution with DATA_LOSS, whose {what} completed with {outcome}",
+            outcome = described(outcome.as_ref())
         );
         // Old versions have no payloads.
         if let Some(Err(error)) = &outcome

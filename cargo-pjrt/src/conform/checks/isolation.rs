@@ -8,7 +8,8 @@ use super::pending::in_error;
 use super::program_text::{compiled, launch, sums};
 use super::samples::Shaped;
 use crate::conform::harness::{
-    Context, Finding, Verdict, compile_add, ensure, equal, f32_bytes, numbers, patience, upload_four,
+    Context, Finding, Verdict, compile_add, described, ensure, equal, f32_bytes, numbers, patience,
+    upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -141,8 +142,10 @@ fn has_error(array: &Buffer, error: (Code, &str), what: &str) -> Verdict {
             limit = patience()
         ))),
         Some(got) => Err(Finding::Wrong(format!(
-            "{what} completed with {got:?}; expected its own error {}: {}",
-            error.0, error.1
+            "{what} completed with {got}; expected its own error {}: {}",
+            error.0,
+            error.1,
+            got = described(Some(&got))
         ))),
     }
 }
@@ -316,7 +319,8 @@ fn events(context: &Context) -> Verdict {
                 let (got, failed) = (event.wait(), other % 2 == 0);
                 ensure!(
                     got.is_err() == failed,
-                    "event {other} of {COUNT} completed with {got:?}, which is the outcome of another one"
+                    "event {other} of {COUNT} completed with {got}, which is the outcome of another one",
+                    got = described(Some(&got))
                 );
             } else {
                 equal(
@@ -440,7 +444,11 @@ fn failed_executions(context: &Context) -> Verdict {
                 .map_err(|error| Finding::Wrong(format!("the output of {what} has the error {error}")))?;
             ensure!(got == sum, "the output of {what} is {got:?}; expected {sum:?}");
             let outcome = launched.done[0].on_ready()?.wait(patience());
-            ensure!(outcome == Some(Ok(())), "the event of {what} completed with {outcome:?}");
+            ensure!(
+                outcome == Some(Ok(())),
+                "the event of {what} completed with {outcome}",
+                outcome = described(outcome.as_ref())
+            );
         }
         has_own(&x, 1, "the first good argument of an execution that failed")?;
         has_own(&y, 2, "the second good argument of an execution that failed")?;

@@ -249,16 +249,16 @@ fn of_types(context: &Context, names: &[&str], shapes: &[&[i64]]) -> Verdict {
 
 fn one_byte(context: &Context) -> Verdict {
     let names = ["ui8", "i8", "i1", "i4", "ui4", "i2", "ui2", "f8E5M2"];
-    of_types(context, &names, &[&[5, 7], &[2, 3, 4], &[64, 33]])
+    of_types(context, &names, &[&[5, 7], &[6, 6], &[2, 3, 4], &[64, 33]])
 }
 
 fn large_types(context: &Context) -> Verdict {
     let names = ["i16", "bf16", "f16", "i64", "f64", "complex<f32>", "complex<f64>"];
-    of_types(context, &names, &[&[5, 7], &[2, 3, 4]])
+    of_types(context, &names, &[&[5, 7], &[6, 6], &[2, 3, 4]])
 }
 
 fn rank_4_and_5(context: &Context) -> Verdict {
-    of_types(context, &["i32", "ui8"], &[&[2, 3, 4, 5], &[2, 3, 1, 2, 3]])
+    of_types(context, &["i32", "ui8"], &[&[2, 3, 4, 5], &[2, 3, 1, 2, 3], &[2, 2, 2, 2]])
 }
 
 /// Checks arrays of integers with strides.

@@ -3,14 +3,16 @@
 
 use super::donation::unless_donated;
 use super::entry::{ALL, Entry, check};
-use super::program_text::{compiled, sums};
+use super::program_text::{compiled, sums, with_main};
 use crate::conform::harness::{
     Context, Finding, Verdict, add_program, compile_add, ensure, equal, f32_bytes, numbers, risky,
     upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
-use pjrt_testing::host::{CreateOption, ElementType, ExecuteOptions, HostMemory, Program, Value};
+use pjrt_testing::host::{
+    Buffer, Client, CreateOption, ElementType, ExecuteOptions, HostMemory, LoadedExecutable, Program, Value,
+};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -84,6 +86,24 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .host("JAX, jax/_src/interpreters/mlir.py, lower_jaxpr_to_module", "Names modules after the Python function, such as jit__lambda, so that many programs have the same name.")
     .used_by(ALL)
+    .also(&["*"]),
+    check(
+        "passed/programs_of_other_constants",
+        "Programs that differ only in the elements of a constant are different programs, also with another fingerprint.",
+        programs_of_other_constants,
+        "PJRT_Client_Compile first_program without_constants",
+    )
+    .host("JAX, jax/_src/interpreters/mlir.py, ir_constant", "Writes the values of Python numbers into programs, so that f(x, 1.0) and f(x, 2.0) differ only there.")
+    .used_by(ALL)
+    .also(&["*"]),
+    check(
+        "passed/executables_of_one_size",
+        "Serialized executables of the same size that differ only in a few bytes are different executables.",
+        executables_of_one_size,
+        "PJRT_Executable_DeserializeAndLoad first_executable",
+    )
+    .host("JAX, jax/_src/compilation_cache.py, get_executable_and_time", "Loads any number of executables, of which many differ only in a constant.")
+    .used_by(&[Profile::Jax])
     .also(&["*"]),
     check(
         "passed/executable_of_another_client",
@@ -274,6 +294,62 @@ fn programs_of_one_name(context: &Context) -> Verdict {
              probably uses the name or the length as the key of a cache of compiled programs",
             [sum; 4]
         );
+    }
+    Ok(())
+}
+
+/// Compiles programs that add a constant, which is the only difference between them.
+fn of_constants(client: &Client) -> Result<[(LoadedExecutable, f32); 3], Finding> {
+    let ty = "tensor<4xf32>";
+    let compile = |value: f32| {
+        let lines = format!(
+            "    %c = stablehlo.constant dense<{value:.1}> : {ty}\n    %s = stablehlo.add %x, %c : {ty}\n"
+        );
+        let text = with_main(&format!("%x: {ty}"), &lines, "%s", ty);
+        Ok::<_, Finding>((compiled(client, &text, &CompileOptions::default())?, value))
+    };
+    Ok([compile(1.0)?, compile(2.0)?, compile(3.0)?])
+}
+
+/// Checks that a program adds its constant to an array of tens.
+fn adds(program: &LoadedExecutable, x: &Buffer, value: f32, what: &str, cause: &str) -> Verdict {
+    let got = numbers(program.run(&[x])?.output(0, 0)?)?;
+    ensure!(
+        got == [10.0 + value; 4],
+        "{what}, which adds {value} to 10, returns {got:?}. The plugin probably {cause}"
+    );
+    Ok(())
+}
+
+fn programs_of_other_constants(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let programs = of_constants(&client)?;
+    let x = upload_four(&client, &[10.0; 4])?;
+    let cause = "does not compare the constants of programs when it looks for one that it has compiled";
+    let mut fingerprints = Vec::new();
+    for (program, value) in &programs {
+        adds(program, &x, *value, "a program that was compiled after one with another constant", cause)?;
+        fingerprints.extend(program.executable()?.fingerprint().ok());
+    }
+    for (index, fingerprint) in fingerprints.iter().enumerate() {
+        ensure!(
+            !fingerprints[..index].contains(fingerprint),
+            "two programs that differ only in a constant have the fingerprint {fingerprint:?}. The plugin probably computes it from \
+             a part of the program"
+        );
+    }
+    Ok(())
+}
+
+fn executables_of_one_size(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let programs = of_constants(&client)?;
+    let x = upload_four(&client, &[10.0; 4])?;
+    let serialized =
+        programs.iter().map(|(program, value)| Ok((program.executable()?.serialize()?.bytes, *value)));
+    for (bytes, value) in serialized.collect::<Result<Vec<_>, Finding>>()? {
+        let cause = "recognizes an executable by its size or by a part of its bytes, and returns one that it has loaded";
+        adds(&client.deserialize(&bytes)?, &x, value, "a loaded program", cause)?;
     }
     Ok(())
 }

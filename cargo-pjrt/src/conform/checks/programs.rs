@@ -3,7 +3,7 @@
 use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, launch, sums, with_main};
 use crate::conform::harness::{
-    Context, Finding, Verdict, ensure, equal, f32_bytes, numbers, patience, upload_four,
+    Context, Finding, Verdict, described, ensure, equal, f32_bytes, numbers, patience, upload_four,
 };
 use crate::protobuf::hlo_tuple;
 use crate::requirements::Profile;
@@ -220,8 +220,9 @@ fn event_without_outputs(context: &Context) -> Verdict {
     let outcome = launch(&executable, &[&x], 920)?.done[0].on_ready()?.wait(patience());
     ensure!(
         outcome == Some(Ok(())),
-        "the event of a program without outputs completed with {outcome:?}; the plugin probably completes \
-         `device_complete_events` together with outputs. Each event becomes ready once the execution is complete"
+        "the event of a program without outputs completed with {outcome}; the plugin probably completes \
+         `device_complete_events` together with outputs. Each event becomes ready once the execution is complete",
+        outcome = described(outcome.as_ref())
     );
     Ok(())
 }

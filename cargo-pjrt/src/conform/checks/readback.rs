@@ -308,7 +308,7 @@ fn raw(context: &Context) -> Verdict {
 fn raw_part(context: &Context) -> Verdict {
     let client = context.client()?;
     let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
-    equal("the raw bytes", buffer.read_raw(4, 8)??, f32_bytes(&[2.0, 3.0]))
+    Expected::floats("a raw readback", &f32_bytes(&[2.0, 3.0])).check(&buffer.read_raw(4, 8)??)
 }
 
 fn raw_nothing(context: &Context) -> Verdict {
@@ -333,7 +333,9 @@ fn raw_negative(context: &Context) -> Verdict {
 fn future(context: &Context) -> Verdict {
     let client = context.client()?;
     let buffer = upload_four(&client, &[1.0, 2.0, 3.0, 4.0])?;
-    equal("the raw bytes", buffer.read_raw_later(0, 16)?.finish()?, f32_bytes(&[1.0, 2.0, 3.0, 4.0]))
+    let read = buffer.read_raw_later(0, 16)?.finish()?;
+    Expected::floats("a raw readback to a destination that is named later", &f32_bytes(&[1.0, 2.0, 3.0, 4.0]))
+        .check(&read)
 }
 
 fn future_waits(context: &Context) -> Verdict {

@@ -3,8 +3,8 @@
 use super::entry::{ALL, Entry, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Check, Context, Expected, Finding, Source, Verdict, ensure, equal, f32_bytes, narrowest, patience,
-    refused_with,
+    Check, Context, Expected, Finding, Source, Verdict, described, ensure, equal, f32_bytes, narrowest,
+    patience, refused_with,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Code, ElementType, HostArray, HostMemory, Layout, Semantics};
@@ -581,7 +581,11 @@ fn event_comes(context: &Context) -> Verdict {
     let uploaded =
         client.upload(&HostArray::new(&bytes, ElementType::F32, &[1003]), Some(client.device()?), None)?;
     let outcome = uploaded.done.on_ready()?.wait(patience());
-    ensure!(outcome == Some(Ok(())), "the event completed with {outcome:?}");
+    ensure!(
+        outcome == Some(Ok(())),
+        "the event completed with {outcome}",
+        outcome = described(outcome.as_ref())
+    );
     Ok(())
 }
 

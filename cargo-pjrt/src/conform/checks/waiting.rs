@@ -8,8 +8,8 @@ use super::entry::{ALL, Entry, check};
 use super::pending::Pending;
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, Verdict, add_program, compile_add, ensure, equal, f32_bytes, numbers, patience,
-    upload_four,
+    Context, Finding, Verdict, add_program, compile_add, described, ensure, equal, f32_bytes, numbers,
+    patience, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -256,7 +256,11 @@ fn not_yet(client: &Client, event: &Event, what: &str, pending: Pending) -> Verd
          execution uses then"
     );
     let outcome = event.on_ready()?.wait(patience());
-    ensure!(outcome == Some(Ok(())), "{what} completed with {outcome:?}");
+    ensure!(
+        outcome == Some(Ok(())),
+        "{what} completed with {outcome}",
+        outcome = described(outcome.as_ref())
+    );
     Ok(())
 }
 

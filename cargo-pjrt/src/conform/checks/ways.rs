@@ -2,7 +2,9 @@
 
 use super::samples::{Shaped, for_each_sample};
 use super::shapes::{PROPERTIES, TYPES, is_good, of_name};
-use crate::conform::harness::{Check, Context, Finding, ONE_DEVICE, Source, Verdict, equal, patience};
+use crate::conform::harness::{
+    Check, Context, Finding, ONE_DEVICE, Source, Verdict, described, equal, patience,
+};
 use crate::requirements::Profile;
 use pjrt_testing::host::{
     Buffer, Client, Code, Device, ElementType, Error, HostArray, Layout, Memory, Semantics, ViewMemory,
@@ -74,7 +76,8 @@ fn by_upload<'a>(maker: &Maker<'a>, array: &HostArray<'_>, named: Option<Memory<
             let outcome = if is_ready { Some(Ok(())) } else { uploaded.done.on_ready()?.wait(patience()) };
             if outcome != Some(Ok(())) {
                 return Err(Finding::Wrong(format!(
-                    "done_with_host_buffer with {semantics:?} completed with {outcome:?}"
+                    "done_with_host_buffer with {semantics:?} completed with {outcome}",
+                    outcome = described(outcome.as_ref())
                 )));
             }
         }

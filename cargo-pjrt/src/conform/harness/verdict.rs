@@ -143,6 +143,15 @@ pub(crate) fn refused_with<T>(what: &str, outcome: Result<T>, codes: &[Code], co
 pub(crate) const KEPT_TEXT: &str = "the text consists of the bytes with which the host overwrote its memory after the call: the \
                                     plugin probably keeps the pointer to the text instead of a copy";
 
+/// Describes the first call of a callback, or that there was none.
+pub(crate) fn described(outcome: Option<&Result<()>>) -> String {
+    match outcome {
+        None => "nothing: the callback was not called".to_owned(),
+        Some(Ok(())) => "success".to_owned(),
+        Some(Err(error)) => format!("the error {error}"),
+    }
+}
+
 /// Returns the sentence about a text that the plugin did not copy, if a message consists of the bytes with which the host
 /// overwrites what it passed. Such bytes are not UTF-8.
 pub(crate) fn kept_text(message: &str) -> Option<&'static str> {
