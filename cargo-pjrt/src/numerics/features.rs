@@ -49,8 +49,9 @@ pub(super) fn name_causes(cases: &[(&Suite, &Case)], rows: &mut [Row]) {
             .filter(|op| *op != row.op && wrong.contains(&((*op).to_owned(), row.element.clone())))
             .collect();
         if !causes.is_empty() {
+            let separator = if row.message.is_empty() { "" } else { "; " };
             row.message.push_str(&format!(
-                "; the program contains {}, of which results are wrong too",
+                "{separator}the program contains {}, of which results are wrong too",
                 causes.join(", ")
             ));
         }

@@ -59,6 +59,12 @@ BINARY = {
 }  # fmt: skip
 # Operations that IEEE 754 defines for denormals, too.
 OF_DENORMALS = "abs negate sign ceil floor sqrt add subtract multiply divide maximum minimum".split()
+# Operations whose results for numbers of any size depend on the accuracy of intermediate ones, on XLA's CPU backend too.
+NOT_OF_ANY_SIZE = {"power": FLOATS, "cbrt": ("f64",)}
+# Operations that are defined for positive numbers.
+OF_POSITIVE = ("sqrt", "rsqrt", "log")
+# The exponent of the largest argument, for operations that reduce it modulo pi.
+PERIODIC = {"sine": 6, "cosine": 6, "tan": 6}
 SPECIAL = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0, -2.5)
 PAIRED = (0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan)
 
@@ -69,6 +75,24 @@ def denormals(element):
     exponents = [low, low + 1, low + 3, low + 5]
     numbers = [np.ldexp(np.longdouble(sign * factor), e) for e in exponents for sign in (1, -1) for factor in (1, 1.5, 5)]
     return np.array(numbers + [0.5, -2.0, 2.0**-10]).astype(np.float64).astype(DTYPES[element])
+
+
+def of_any_size(op, element, function, count):
+    """Numbers across the range of a type, as operands whose results are no denormals."""
+    largest = {"f32": 127, "bf16": 127, "f16": 15, "f64": 1023}[element]
+    exponents = np.rint(np.linspace(-0.8, 0.8, 17 if count == 1 else 7) * largest)
+    exponents = exponents[exponents <= PERIODIC.get(op, largest)]
+    numbers = np.array([factor * 2.0**e for e in [*exponents, *range(PERIODIC.get(op, -1) + 1)] for factor in (1, -1, 1.37, -1.37)])
+    if op in OF_POSITIVE:
+        numbers = np.abs(numbers)
+    if op == "log_plus_one":
+        numbers = numbers[numbers > -1]
+    numbers = numbers.astype(DTYPES[element])
+    operands = [numbers] if count == 1 else [x.ravel() for x in np.meshgrid(numbers, numbers)]
+    with np.errstate(all="ignore"):
+        results = np.abs(function(*[x.astype(np.longdouble) for x in operands]))
+    is_kept = (results == 0) | (results >= 2.0 ** (1 - largest))
+    return [x[is_kept] for x in operands]
 
 
 def plain(op, element, count, shape, result=None):
@@ -96,6 +120,8 @@ def of_floats(op, function, low, high, rule, count, element):
     else:
         left, right = np.meshgrid(PAIRED, PAIRED)
         yield case("special", left.ravel().astype(dtype), right.ravel().astype(dtype))
+    if element not in NOT_OF_ANY_SIZE.get(op, ()):
+        yield case("any size", *of_any_size(op, element, function, count))
     if op in OF_DENORMALS:
         numbers = denormals(element)
         if op == "sqrt":

@@ -2,7 +2,7 @@
 
 import numpy as np
 from case import (
-    ALL, ANY_ZERO, COMPLEX, DTYPES, EXACT, FLOATS, INTEGERS, Case, Rule, generator, literal, module, one, tensor, unit, values, whole, zero,
+    ALL, ANY_ZERO, COMPLEX, DTYPES, EXACT, FLOATS, INTEGERS, UNSIGNED, Case, Rule, generator, literal, module, one, tensor, unit, values, whole, zero,
 )  # fmt: skip
 
 SMALL = ("f32", "i32")
@@ -176,6 +176,12 @@ def reducing(op, element, shape, dims, start=None):
     return text
 
 
+def of_one_sign(op, element, shape):
+    """Whole numbers of which zero is neither the maximum nor the minimum: negative ones, if the type has them, for a maximum."""
+    numbers = np.abs(whole(element, shape, "sign", op)) + DTYPES[element](1)
+    return (numbers if op == "minimum" or element in UNSIGNED else -numbers).astype(DTYPES[element])
+
+
 def reductions(e):
     for op in ("add", "multiply", "maximum", "minimum", "and", "or"):
         if (
@@ -205,6 +211,9 @@ def reductions(e):
         if e in FLOATS and op in ("maximum", "minimum"):
             numbers = mixed(e, (2, 9), "reduce")
             yield Case("reduce", e, f"{op} special", reducing(op, e, (2, 9), (1,)), [numbers], ANY_ZERO)
+        if op in ("maximum", "minimum") and e != "i1":
+            # A start of zero is wrong.
+            yield Case("reduce", e, f"{op} of one sign", reducing(op, e, shape, dims), [of_one_sign(op, e, shape)], EXACT)
         whole_tensor = whole(e, (2, 3), "all", op, most=1)
         yield Case("reduce", e, f"{op} to a scalar", reducing(op, e, (2, 3), (0, 1)), [whole_tensor], EXACT)
         if e in SMALL:
@@ -282,6 +291,7 @@ def windows(e):
     sizes = f"window_dimensions = {array(1, 2, 2, 1)}, window_strides = {array(1, 2, 2, 1)}"
     if e not in COMPLEX + ("i1",):
         yield window("maximum", e, "max pool", (1, 6, 4, 2), (1, 3, 2, 2), sizes, whole(e, (1, 6, 4, 2), "pool"))
+        yield window("maximum", e, "max pool of one sign", (1, 6, 4, 2), (1, 3, 2, 2), sizes, of_one_sign("maximum", e, (1, 6, 4, 2)))
         attributes = f"window_dimensions = {array(3)}, window_strides = {array(2)}, window_dilations = {array(2)}, base_dilations = {array(2)}, {padding((2, 1))}"
         yield window("minimum", e, "dilations", (8,), (7,), attributes, whole(e, (8,), "dilated"))
         yield scattered_selection(e)
