@@ -53,6 +53,10 @@ impl Driver {
     ///
     /// Returns NOT_FOUND if no such driver is built in, or UNAVAILABLE or NOT_FOUND if its library or its hardware is missing.
     pub fn open(name: &str) -> Result<Self> {
+        #[cfg(feature = "vulkan")]
+        if name == "vulkan" {
+            return crate::vulkan::driver().map(Self);
+        }
         let mut driver = ptr::null_mut();
         // SAFETY: The registry and the name are valid for the call, and the pointer is valid for writes. The new driver belongs
         // to the handle.

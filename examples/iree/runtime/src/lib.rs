@@ -57,6 +57,8 @@ mod processor;
 mod program;
 mod status;
 mod strings;
+#[cfg(feature = "vulkan")]
+mod vulkan;
 
 pub use array::Array;
 pub use compiler::{CompileError, Compiler, Diagnostic, Severity};

@@ -65,23 +65,41 @@ fn a_call_computes_the_results_of_the_program_on_every_driver_of_the_processor()
     }
 }
 
-#[test]
-fn calls_from_several_threads_use_results_that_are_not_written_yet() {
-    let device = Driver::open("local-task").unwrap().device(0).unwrap();
-    let program = Arc::new(Program::load(&device, &compile(SUM)).unwrap());
+/// Starts calls from several threads, each of which uses a result that is not written yet.
+fn call_from_several_threads(device: &Device, code: &[u8], calls: u8) {
+    let program = Arc::new(Program::load(device, code).unwrap());
     let threads = (0..4).map(|_| {
         let (device, program) = (device.clone(), Arc::clone(&program));
         thread::spawn(move || {
             let one = upload(&device, &[1.0; 4]);
             let mut x = upload(&device, &[0.0; 4]);
-            for _ in 0..50 {
+            for _ in 0..calls {
                 let mut call = program.call(&[&x, &one]).unwrap();
                 x = call.results.swap_remove(0);
             }
-            assert_eq!(x.to_vec(&device).unwrap(), floats(&[50.0; 4]));
+            assert_eq!(x.to_vec(&device).unwrap(), floats(&[f32::from(calls); 4]));
         })
     });
     threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn calls_from_several_threads_use_results_that_are_not_written_yet() {
+    let device = Driver::open("local-task").unwrap().device(0).unwrap();
+    call_from_several_threads(&device, &compile(SUM), 50);
+}
+
+/// The test needs a driver such as Mesa's lavapipe.
+#[cfg(feature = "vulkan")]
+#[test]
+fn calls_from_several_threads_on_vulkan_use_results_that_are_not_written_yet() {
+    let Ok(device) = Driver::open("vulkan").and_then(|driver| driver.device(0)) else {
+        return eprintln!("skipped: there is no Vulkan device");
+    };
+    let flags = ["--iree-hal-target-device=vulkan"].into_iter().chain(Program::COMPILER_FLAGS);
+    let flags: Vec<String> = flags.map(str::to_owned).collect();
+    let code = compiler().compile(&flags, "test", SUM.as_bytes()).unwrap();
+    call_from_several_threads(&device, &code, 50);
 }
 
 #[repr(align(64))]
