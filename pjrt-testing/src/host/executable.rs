@@ -111,6 +111,12 @@ impl Executable {
         unsafe { given_bytes("PJRT_Executable_Fingerprint", start, size) }
     }
 
+    /// Returns the address of the plugin's object, which another one can have once this one is destroyed.
+    #[must_use]
+    pub fn address(&self) -> usize {
+        self.raw.addr()
+    }
+
     text_of! {
         /// Returns the name (`PJRT_Executable_Name`).
         name PJRT_Executable_Name_Args executable -> executable_name executable_name_size;

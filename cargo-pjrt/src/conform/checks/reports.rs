@@ -1,11 +1,15 @@
 //! Checks that functions which describe an object return the same each time, whatever happened in between.
 
+use std::collections::HashMap;
+use std::time::Instant;
+
 use super::devices::id_of;
 use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, sums};
 use super::samples::Shaped;
 use crate::conform::harness::{
-    Context, Finding, STALE, Verdict, any_error, compile_add, ensure, numbers, upload_four,
+    Context, Finding, STALE, Verdict, any_error, compile_add, ensure, is_brief, numbers, patience,
+    upload_four,
 };
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
@@ -298,20 +302,33 @@ fn of_new_programs(context: &Context) -> Verdict {
     in_turn(&names, executable, &of_executables.collect::<Vec<_>>())?;
     // A compilation allocates so much that a new program seldom has the address of the last one, but one of several has that of one
     // of several.
-    for round in 0..3 {
+    let (begun, mut before, mut reused) = (Instant::now(), HashMap::new(), 0);
+    for round in 0..if is_brief() { 1 } else { ROUNDS_OF_PROGRAMS } {
+        if reused >= ENOUGH || begun.elapsed() > patience() / 20 {
+            break;
+        }
         let kinds = (0..6).map(|number| (number + round) % 2);
         let programs = kinds.clone().map(compile).collect::<Result<Vec<_>, _>>()?;
         for (program, kind) in programs.iter().zip(kinds) {
-            let (found, expected) = (program.executable()?.num_outputs()?, [1, 3][kind]);
+            let program = program.executable()?;
+            let (found, expected) = (program.num_outputs()?, [1, 3][kind]);
             ensure!(
                 found == expected,
                 "PJRT_Executable_NumOutputs of {} is {found}; expected {expected}: {STALE}",
                 names[kind]
             );
+            let old = before.insert(program.address(), kind);
+            reused += usize::from(old.is_some_and(|old| old != kind));
         }
     }
     Ok(())
 }
+
+/// The maximum number of rounds in which programs are compiled until one has the address of another one.
+const ROUNDS_OF_PROGRAMS: usize = 60;
+
+/// The number of programs with the address of a different one after which no more are compiled.
+const ENOUGH: usize = 3;
 
 /// The objects that functions describe.
 struct Described {
