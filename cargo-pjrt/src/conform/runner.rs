@@ -76,10 +76,7 @@ fn work(run: &Mutex<Run<'_>>, hung: &Hung, jobs: NonZero<usize>, program: &Path)
         let outcome = run_batch(run, hung, &mut batch, process);
         let mut run = lock(run);
         // The process ended before it came to these.
-        batch.into_iter().rev().for_each(|check| run.waiting.push_front(check));
-        if let Some(why) = run.why_skipped.clone() {
-            run.skip_rest(&why);
-        }
+        run.give_back(batch);
         if outcome.is_err() {
             run.waiting.clear();
         }
@@ -218,6 +215,14 @@ impl<'c> Run<'c> {
         let ends = self.waiting.iter().position(|check| check.name == PROCESS_ENDS);
         let len = len.min(ends.map_or(len, |at| at.max(1)));
         self.waiting.drain(..len.min(self.waiting.len())).collect()
+    }
+
+    /// Takes back the checks of a batch that did not run, which are skipped if all others were skipped meanwhile.
+    fn give_back(&mut self, batch: VecDeque<&'c Check>) {
+        batch.into_iter().rev().for_each(|check| self.waiting.push_front(check));
+        if let Some(why) = self.why_skipped.clone() {
+            self.skip_rest(&why);
+        }
     }
 
     /// Returns the arguments of a process that runs checks.
@@ -410,5 +415,36 @@ impl<'c> Run<'c> {
                 self.end(check, Status::NotApplicable, why, Vec::new(), String::new(), Instant::now());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conform::harness::Sequences;
+
+    #[test]
+    fn checks_that_a_process_gives_back_are_skipped_if_all_others_were() {
+        let options = Options {
+            plugin: "plugin.so".into(),
+            create_options: Vec::new(),
+            profile: None,
+            filter: None,
+            only: Vec::new(),
+            timeout: Duration::from_secs(1),
+            isolation: Isolation::Shared,
+            jobs: None,
+            sequences: Sequences { seed: 1, rounds: None },
+            lists_advice: false,
+        };
+        let all = checks();
+        let selected = select(Some("upload/"), &[]).unwrap();
+        let mut run = Run::new(&options, &all, &selected);
+        let batch = run.take_batch(NonZero::new(2).unwrap());
+        assert!(!batch.is_empty() && !run.waiting.is_empty());
+        run.skip_rest("a plugin that hangs");
+        run.give_back(batch);
+        assert_eq!((run.rows.len(), run.waiting.len()), (selected.len(), 0));
+        assert!(run.rows.iter().all(|row| row.message == "not run, because a plugin that hangs"));
     }
 }

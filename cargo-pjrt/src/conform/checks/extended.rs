@@ -285,7 +285,8 @@ fn poison(context: &Context) -> Verdict {
         let outcome = event.on_ready()?.wait(patience());
         ensure!(
             matches!(&outcome, Some(Err(error)) if error.message.contains(MESSAGE) && error.code == Code::DATA_LOSS),
-            "PJRT_Device_PoisonExecution reports that it poisoned an execution with DATA_LOSS, whose {what} completed with {outcome}",
+            "PJRT_Device_PoisonExecution reports that it poisoned an execution with DATA_LOSS, whose {what} completed with \
+             {outcome}",
             outcome = described(outcome.as_ref())
         );
         // Old versions have no payloads.

@@ -71,7 +71,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&["*"]),
     check(
         "passed/host_memory_that_changed_in_part",
-        "An upload transfers all bytes of the host's memory, although an earlier array came from the same address and most of its bytes were the same.",
+        "An upload transfers all bytes, although an earlier array with most of these bytes came from the same address.",
         host_memory_in_part,
         "PJRT_Client_BufferFromHostBuffer remember_data 64",
     )
@@ -93,7 +93,7 @@ pub(super) const CHECKS: &[Entry] = &[
         programs_of_other_constants,
         "PJRT_Client_Compile first_program without_constants",
     )
-    .host("JAX, jax/_src/interpreters/mlir.py, ir_constant", "Writes the values of Python numbers into programs, so that f(x, 1.0) and f(x, 2.0) differ only there.")
+    .host("JAX, jax/_src/interpreters/mlir.py, ir_constant", "Writes the values of Python numbers into programs.")
     .used_by(ALL)
     .also(&["*"]),
     check(
@@ -102,7 +102,7 @@ pub(super) const CHECKS: &[Entry] = &[
         executables_of_one_size,
         "PJRT_Executable_DeserializeAndLoad first_executable",
     )
-    .host("JAX, jax/_src/compilation_cache.py, get_executable_and_time", "Loads any number of executables, of which many differ only in a constant.")
+    .host("JAX, jax/_src/compilation_cache.py, get_executable_and_time", "Loads executables that differ only in a constant.")
     .used_by(&[Profile::Jax])
     .also(&["*"]),
     check(
@@ -334,8 +334,8 @@ fn programs_of_other_constants(context: &Context) -> Verdict {
     for (index, fingerprint) in fingerprints.iter().enumerate() {
         ensure!(
             !fingerprints[..index].contains(fingerprint),
-            "two programs that differ only in a constant have the fingerprint {fingerprint:?}. The plugin probably computes it from \
-             a part of the program"
+            "two programs that differ only in a constant have the fingerprint {fingerprint:?}. The plugin probably \
+             computes it from a part of the program"
         );
     }
     Ok(())

@@ -56,7 +56,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL),
     check(
         "reports/of_new_arrays",
-        "Each function that describes an array, or reads it, answers for this array, although an earlier one had the same address.",
+        "Each function that describes an array, or reads it, answers for it, although an earlier one had its address.",
         of_new_arrays,
         "PJRT_Buffer_OnDeviceSizeInBytes by_address on_device_size_in_bytes",
     )
@@ -236,8 +236,8 @@ fn shown<T: std::fmt::Debug>(value: T) -> String {
 }
 
 /// Creates objects of several kinds in turn for each function, and compares what it says of each object with what it says of one
-/// of the same kind that exists at the same time as all others. Each object is destroyed right before the next one is created, which
-/// then probably has its address. `create` takes the number of the kind, and `names` are the names of the kinds.
+/// of the same kind that exists at the same time as all others. Each object is destroyed right before the next one is created,
+/// which then probably has its address. `create` takes the number of the kind, and `names` are the names of the kinds.
 fn in_turn<T>(
     names: &[String],
     create: impl Fn(usize) -> Result<T, Finding>,
@@ -300,8 +300,8 @@ fn of_new_programs(context: &Context) -> Verdict {
         (*function, describe)
     });
     in_turn(&names, executable, &of_executables.collect::<Vec<_>>())?;
-    // A compilation allocates so much that a new program seldom has the address of the last one, but one of several has that of one
-    // of several.
+    // A compilation allocates so much that a new program seldom has the address of the last one, but one of several has that of
+    // one of several.
     let (begun, mut before, mut reused) = (Instant::now(), HashMap::new(), 0);
     for round in 0..if is_brief() { 1 } else { ROUNDS_OF_PROGRAMS } {
         if reused >= ENOUGH || begun.elapsed() > patience() / 20 {

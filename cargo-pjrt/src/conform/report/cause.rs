@@ -17,9 +17,8 @@ use crate::conform::harness::{
 /// * both exceeded the time limit,
 /// * both have the same message, which is about what the plugin did, or the message of the second contains that of the
 ///   first and says where it happened, or the message of the first names a cause of the error with which the message of
-///   the second ends, or
+///   the second ends,
 /// * the message of the first is the error of a function that fails in almost every check, and that of the second contains it,
-///   or
 /// * the first says that a function [answers for an earlier object](STALE), and the second called this function,
 /// * both are checks that run other checks again with the same variation, such as another thread, or
 /// * the second is the scenario of a host, which called the function that the first one is about.
