@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use cargo_pjrt::conform::Format;
-use cargo_pjrt::process::{child, output};
+use cargo_pjrt::process::{child, interrupt, output};
 use cargo_pjrt::requirements::Profile;
 use cargo_pjrt::session::{record, replay};
 use cargo_pjrt::{cat, compare, conform, doctor, inspect, needs, new, numerics, run, stress, test, wheel};
@@ -125,7 +125,7 @@ struct Conform {
     /// Run many checks in each process, and start another only if it ends
     #[arg(long)]
     shared: bool,
-    /// Number of processes that run checks at once; by default, one for each core, and at most 4, if the devices are the host's
+    /// Number of processes that run checks at once; by default, two for each core, and at most 4, if the devices are the host's
     /// processor, and otherwise 1
     #[arg(long, value_name = "COUNT")]
     jobs: Option<NonZero<usize>>,
@@ -288,8 +288,12 @@ fn conform_plugin(options: &Conform) -> Result<u8, String> {
         sequences: conform::Sequences { seed: options.seed, rounds: options.rounds },
         lists_advice: options.advice,
     };
+    interrupt::handle()?;
     let report = conform::run(&run, &this_program()?)?;
     output::print(&report.print(format))?;
+    if report.interrupted {
+        return Ok(interrupt::STATUS);
+    }
     if report.checked_nothing() {
         return Err(
             "nothing was checked, because none of the selected checks applies to this plugin".to_owned()

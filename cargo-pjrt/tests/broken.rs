@@ -2,7 +2,7 @@
 //! exit status.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cargo_pjrt::conform::{Report, Row, Status, checks};
@@ -537,5 +537,27 @@ fn nothing_runs_on_when_the_program_is_killed() {
         parent.kill().unwrap();
         parent.wait().unwrap();
         assert!(eventually(|| !child.iter().any(|child| runs(*child))), "{verb} leaves {child:?} behind");
+    }
+}
+
+#[test]
+fn an_interrupted_run_reports_the_checks_that_have_run() {
+    let hang = "PJRT_Client_Compile hang";
+    let names = ["--check", "upload/scalar", "--check", "execute/adds", "--check", "readback/size"];
+    for (signal, more) in [("-TERM", &[][..]), ("-INT", &["--shared"])] {
+        let mut command = with_fault("conform", hang);
+        command.args(["--json", "--jobs", "1"]).args(names).args(more).arg(faulty());
+        let mut run = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        // The first check ends soon, and the second one hangs.
+        std::thread::sleep(Duration::from_secs(3));
+        let sent = Command::new("kill").args([signal, &run.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        assert!(eventually(|| run.try_wait().unwrap().is_some()), "the run goes on after {signal}");
+        let output = run.wait_with_output().unwrap();
+        let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((output.status.code(), report.interrupted), (Some(130), true), "{report:?}");
+        let statuses: Vec<Status> = report.rows.iter().map(|row| row.status).collect();
+        assert!(statuses.contains(&Status::NotApplicable) && report.failures() == 0, "{report:?}");
+        assert!(statuses.contains(&Status::Passed) && statuses.len() == 3, "{report:?}");
     }
 }

@@ -26,7 +26,7 @@ pub struct Options {
     pub timeout: Duration,
     /// The isolation of the checks from each other.
     pub isolation: Isolation,
-    /// The number of processes that run checks at once. By default, one for each core, and at most 4, if the plugin's arrays are
+    /// The number of processes that run checks at once. By default, two for each core, and at most 4, if the plugin's arrays are
     /// in the memory of the host's processor, and otherwise 1.
     pub jobs: Option<NonZero<usize>>,
     /// The seed and the number of the random sequences of calls.

@@ -9,10 +9,14 @@ use std::time::{Duration, Instant};
 use super::harness::{Finished, Message, Status, Step};
 use super::options::{Isolation, Options};
 use crate::process::child::{Ending, Prints, Received, Worker};
+use crate::process::interrupt;
 
 /// The number of consecutive checks that must fail in the same time-consuming way before the remaining checks
 /// are skipped.
 pub(super) const TRIES: usize = 3;
+
+/// The reason why checks did not run after a signal.
+pub(super) const INTERRUPTED: &str = "a signal interrupted the run";
 
 /// For each step, the number of consecutive checks in which it took too long.
 #[derive(Default)]
@@ -89,6 +93,8 @@ pub(super) enum End {
     Finished(Finished),
     /// The check entered a step that took too long in earlier checks.
     Skipped(Step),
+    /// This program was asked to end during the check.
+    Interrupted,
     /// The process cannot continue.
     Broken(Status, String),
 }
@@ -160,6 +166,9 @@ impl Process {
                     Ok(Message::Finished(finished)) => return Ok((self.reached, End::Finished(finished))),
                     Ok(Message::Unusable(why) | Message::Uninitialized(why)) => break (Status::Wrong, why),
                 },
+                Received::TimedOut if interrupt::is_requested() => {
+                    return Ok((self.reached, End::Interrupted));
+                }
                 Received::TimedOut => {
                     if let Some(step) = within {
                         hung.count(step);
@@ -265,6 +274,9 @@ impl Process {
                         Status::Crashed,
                         format!("after main returned, the process ended with {ending}"),
                     );
+                }
+                Received::TimedOut if interrupt::is_requested() => {
+                    return (Status::NotApplicable, format!("not run, because {INTERRUPTED}"));
                 }
                 Received::TimedOut => {
                     let seconds = timeout.as_secs_f64();

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use super::harness::{CLIENT, Check, Finished, INITIALIZES, PROCESS_ENDS, Status};
 use super::list::{checks, select};
 use super::options::{Isolation, Options};
-use super::process::{End, Hung, Process, Reached, TRIES, arguments};
+use super::process::{End, Hung, INTERRUPTED, Process, Reached, TRIES, arguments};
 use super::report::{Report, Row, cause};
-use crate::process::progress::Progress;
+use crate::process::{interrupt, progress::Progress};
 use crate::requirements::Profile;
 
 /// Runs the checks.
@@ -46,6 +46,7 @@ pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
     }
     let mut run = run.into_inner().unwrap_or_else(PoisonError::into_inner);
     run.progress.end();
+    let interrupted = run.why_skipped.as_deref() == Some(INTERRUPTED);
     run.rows.sort_by_key(|row| all.iter().position(|check| check.name == row.name));
     cause::group(&mut run.rows, &all);
     Ok(Report {
@@ -54,6 +55,7 @@ pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
         version: run.version.unwrap_or_default(),
         profile: options.profile.map(|profile| profile.name().to_owned()),
         unknown_option: run.unknown_option,
+        interrupted,
         lists_advice: options.lists_advice || options.filter.is_some() || !options.only.is_empty(),
         rows: run.rows,
         seconds: started.elapsed().as_secs_f64(),
@@ -95,6 +97,9 @@ fn run_batch<'c>(
     while let Some(check) = batch.pop_front() {
         let (timeout, is_known) = {
             let mut run = lock(run);
+            if interrupt::is_requested() {
+                run.skip_rest(INTERRUPTED);
+            }
             if run.why_skipped.is_some() {
                 batch.push_front(check);
                 break;
@@ -119,7 +124,7 @@ fn lock<'l, 'c>(run: &'l Mutex<Run<'c>>) -> MutexGuard<'l, Run<'c>> {
 }
 
 /// Returns the number of processes that run checks at once, unless the user chooses it. Only one process may be able to use a
-/// device; several can use the host's processor.
+/// device; several can use the host's processor, and two on each core use the time in which a check waits.
 fn default_jobs(options: &Options, checks: usize, program: &Path) -> NonZero<usize> {
     const MOST: NonZero<usize> = NonZero::new(4).unwrap();
     // The process that finds it out takes longer than a few checks.
@@ -129,7 +134,7 @@ fn default_jobs(options: &Options, checks: usize, program: &Path) -> NonZero<usi
         process.is_ok_and(|mut process| process.is_on_cpu(options.timeout.min(PROBE)))
     };
     match thread::available_parallelism() {
-        Ok(count) if checks > FEW && is_on_cpu() => count.min(MOST),
+        Ok(count) if checks > FEW && is_on_cpu() => count.saturating_add(count.get()).min(MOST),
         _ => NonZero::<usize>::MIN,
     }
 }
@@ -275,6 +280,10 @@ impl<'c> Run<'c> {
                     self.options.timeout.as_secs_f64()
                 );
                 self.end(check, Status::NotApplicable, why, Vec::new(), String::new(), started);
+            }
+            End::Interrupted => {
+                self.waiting.push_front(check);
+                self.skip_rest(INTERRUPTED);
             }
             End::Broken(status, message) if reached == Reached::Initializing => {
                 let printed = process.printed(status);

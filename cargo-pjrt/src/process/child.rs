@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, PipeReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -20,14 +20,14 @@ use std::time::{Duration, Instant};
 
 use clap::builder::{RangedU64ValueParser, TypedValueParser};
 
-use super::system;
+use super::{interrupt, system};
 
 /// A line from the child, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
     /// A line.
     Line(String),
-    /// The child sent nothing within the timeout, and was killed.
+    /// The child sent nothing within the timeout, or until this program was asked to end, and was killed.
     TimedOut,
     /// The child ended by itself.
     Ended(Ending),
@@ -145,6 +145,10 @@ impl Worker {
             command.stdout(writer.try_clone()?).stderr(writer);
             printed = Some(Printed::keep(reader));
         }
+        if interrupt::is_handled() {
+            // The terminal sends its signals to the group of this program.
+            command.process_group(0);
+        }
         let child = command.spawn()?;
         let (sender, lines) = channel();
         std::thread::spawn(move || {
@@ -173,7 +177,7 @@ impl Worker {
                     .recv_timeout(AFTER_END)
                     .map_or(Received::Ended(Ending(status)), Received::Line);
             }
-            if left.is_zero() {
+            if left.is_zero() || interrupt::is_requested() {
                 self.end();
                 return Received::TimedOut;
             }

@@ -2,6 +2,7 @@
 
 pub(crate) mod cache;
 pub mod child;
+pub mod interrupt;
 pub mod output;
 pub(crate) mod progress;
 mod scratch;

@@ -196,12 +196,12 @@ fn to_memories(context: &Context) -> Verdict {
     for device in others(&client)? {
         memories.push(device.default_memory()?);
     }
-    for memory in memories {
-        for_each_size(&client, |sample| {
-            sample.check("a copy to a memory", &upload(&client, sample)?.copy_to_memory(memory)?.read()?)
-        })?;
-    }
-    Ok(())
+    for_each_size(&client, |sample| {
+        let buffer = upload(&client, sample)?;
+        memories.iter().try_for_each(|memory| {
+            sample.check("a copy to a memory", &buffer.copy_to_memory(*memory)?.read()?)
+        })
+    })
 }
 
 fn to_devices(context: &Context) -> Verdict {

@@ -41,6 +41,8 @@ pub struct Report {
     /// The plugin's message about an option that it does not know, if that was checked. It often names the options
     /// that exist.
     pub unknown_option: Option<String>,
+    /// `true` if a signal ended the run before all checks had run.
+    pub interrupted: bool,
     /// `true` if the text lists the advice, and not only the number.
     #[serde(skip)]
     pub lists_advice: bool,
@@ -213,6 +215,9 @@ impl Report {
             0 => {}
             count => _ = write!(summary, ", {count} advice"),
         }
+        if self.interrupted {
+            summary.push_str("; interrupted");
+        }
         summary
     }
 
@@ -265,6 +270,7 @@ pub(super) mod tests {
             create_options,
             profile: None,
             unknown_option: Some("the options are: num_devices".into()),
+            interrupted: false,
             lists_advice: false,
             rows,
             seconds: 1.0,
