@@ -12,7 +12,9 @@ use super::list::checks;
 use super::options::ChildOptions;
 use super::process::TRIES;
 use crate::process::child::mark;
-use pjrt_testing::host::{Error, Plugin, limit_waiting, on_first_calls, take_called, take_waits_in_vain};
+use pjrt_testing::host::{
+    Error, Plugin, limit_waiting, on_first_calls, take_called, take_refused_destroy, take_waits_in_vain,
+};
 
 /// Runs checks in the child process, and reports the outcome of each. Without checks, reports whether arrays are in the memory of
 /// the host's processor. The caller then returns from the main function.
@@ -49,6 +51,7 @@ pub fn child(options: &ChildOptions) {
         send(&Message::Started(name.clone()));
         drop(take_called());
         take_waits_in_vain();
+        drop(take_refused_destroy());
         let limit = Duration::from_millis(options.timeout) / WAITS;
         limit_waiting(if waited >= TRIES { limit.min(IMPATIENCE) } else { limit });
         let known = if check.runs_again() { failed.clone() } else { Vec::new() };
@@ -94,6 +97,10 @@ fn misses_callbacks(context: &Context) -> bool {
     of_ready_event().unwrap_or(false)
 }
 
+/// The sentence about an error of a function that destroys an object.
+const REFUSED_DESTROY: &str = "The destruction of an object cannot fail: XLA's client, MakeBufferDeleter and the like, ends the process \
+                               if it does";
+
 /// Runs one check, and returns its outcome and the reason, unless the check passed.
 fn one(check: &Check, context: &Context) -> (Status, String) {
     if context.minor() < check.since {
@@ -105,7 +112,10 @@ fn one(check: &Check, context: &Context) -> (Status, String) {
         return (Status::Unsupported, message);
     }
     match catch_unwind(AssertUnwindSafe(|| (check.run)(context))) {
-        Ok(Ok(())) => (Status::Passed, String::new()),
+        Ok(Ok(())) => match take_refused_destroy() {
+            Some(error) => (Status::Wrong, format!("{error}. {REFUSED_DESTROY}")),
+            None => (Status::Passed, String::new()),
+        },
         Ok(Err(Finding::Wrong(message))) => match context.why_no_client() {
             Some(why) if check.name != CLIENT => {
                 (Status::NotApplicable, format!("no client can be created: {why}"))

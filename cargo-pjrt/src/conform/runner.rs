@@ -13,6 +13,7 @@ use super::harness::{CLIENT, Check, Finished, INITIALIZES, PROCESS_ENDS, Status}
 use super::list::{checks, select};
 use super::options::{Isolation, Options};
 use super::process::{End, Hung, INTERRUPTED, Process, Reached, TRIES, arguments};
+use super::report::cause::ALONE;
 use super::report::{Report, Row, cause};
 use crate::process::{interrupt, progress::Progress};
 use crate::requirements::Profile;
@@ -47,6 +48,9 @@ pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
     let mut run = run.into_inner().unwrap_or_else(PoisonError::into_inner);
     run.progress.end();
     let interrupted = run.why_skipped.as_deref() == Some(INTERRUPTED);
+    if options.isolation == Isolation::Shared && !interrupted {
+        repeat_alone(options, &mut run.rows, program)?;
+    }
     run.rows.sort_by_key(|row| all.iter().position(|check| check.name == row.name));
     cause::group(&mut run.rows, &all);
     Ok(Report {
@@ -61,6 +65,30 @@ pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
         seconds: started.elapsed().as_secs_f64(),
     })
 }
+
+/// Runs the checks that failed in shared processes once more, each in a process of its own. The failure of one that passes there
+/// depends on what other checks did before, and says so.
+fn repeat_alone(options: &Options, rows: &mut [Row], program: &Path) -> Result<(), String> {
+    let depends =
+        |row: &Row| matches!(row.status, Status::Wrong | Status::Crashed) && !row.name.starts_with("random/");
+    let only: Vec<String> =
+        rows.iter().filter(|row| depends(row)).map(|row| row.name.clone()).take(REPEATED).collect();
+    if only.is_empty() {
+        return Ok(());
+    }
+    let alone = Options { filter: None, only, isolation: Isolation::Each, profile: None, ..options.clone() };
+    let passed = run(&alone, program)?.rows.into_iter().filter(|row| row.status == Status::Passed);
+    for name in passed.map(|row| row.name) {
+        for row in rows.iter_mut().filter(|row| row.name == name) {
+            row.message = format!("{}. {ALONE}", row.message);
+        }
+    }
+    Ok(())
+}
+
+/// The maximum number of checks that are repeated.
+const REPEATED: usize = 100;
+
 /// Runs checks until none is left. `hung` counts the steps that took too long.
 fn work(run: &Mutex<Run<'_>>, hung: &Hung, jobs: NonZero<usize>, program: &Path) -> Result<(), String> {
     let options = lock(run).options;

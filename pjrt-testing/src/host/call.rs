@@ -27,7 +27,9 @@ macro_rules! destroyed_by {
                     $field: self.raw,
                     ..<pjrt_sys::$args as pjrt_sys::SizedStruct>::zeroed()
                 };
-                drop(self.plugin.call(args));
+                if let Err(error) = self.plugin.call(args) {
+                    $crate::host::called::note_refused_destroy(error);
+                }
             }
         }
 

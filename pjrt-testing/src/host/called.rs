@@ -7,11 +7,16 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use pjrt_sys::SLOTS;
 
+use super::error::Error;
+
 /// For each slot, whether it was called since the last [`take_called`].
 static SLOTS_CALLED: [AtomicBool; SLOTS.len()] = [const { AtomicBool::new(false) }; SLOTS.len()];
 
 /// The functions of extensions that were called since the last [`take_called`].
 static EXTENSION_FUNCTIONS_CALLED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+
+/// The first error of a function that destroys an object since the last [`take_refused_destroy`].
+static REFUSED_DESTROY: Mutex<Option<Error>> = Mutex::new(None);
 
 /// See [`on_first_calls`].
 static ON_FIRST_CALL: OnceLock<fn(&'static str)> = OnceLock::new();
@@ -49,4 +54,15 @@ pub fn take_called() -> Vec<&'static str> {
     let of_extensions =
         mem::take(&mut *EXTENSION_FUNCTIONS_CALLED.lock().unwrap_or_else(PoisonError::into_inner));
     slots.chain(of_extensions).collect()
+}
+
+/// Records an error of a function that destroys an object.
+pub(super) fn note_refused_destroy(error: Error) {
+    REFUSED_DESTROY.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+}
+
+/// Returns the first error of a function that destroys an object since the last call of this function, on any thread and any
+/// plugin. Objects are destroyed when their owners are dropped, which reports no errors.
+pub fn take_refused_destroy() -> Option<Error> {
+    REFUSED_DESTROY.lock().unwrap_or_else(PoisonError::into_inner).take()
 }

@@ -7,7 +7,8 @@ use super::entry::{ALL, Entry, check};
 use super::pending::Pending;
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, Verdict, compile_add, ensure, f32_bytes, kept_text, patience, upload_four, upload_to,
+    Context, Finding, LOST_BY_CALLBACK, LOST_BY_EXECUTION, Verdict, compile_add, described, ensure,
+    f32_bytes, kept_text, patience, upload_four, upload_to,
 };
 use pjrt_testing::host::{
     Buffer, Client, Code, CopyLayout, ElementType, Error, Event, Layout, Outcome, TransferManager, ViewMemory,
@@ -173,12 +174,17 @@ fn settle(
                 outcome.calls()
             );
             let got = outcome.wait(patience()).unwrap_or(Ok(()));
-            let cause = got.as_ref().err().and_then(|error| kept_text(&error.message)).unwrap_or_default();
+            let cause = match &got {
+                Err(error) => kept_text(&error.message).unwrap_or_default(),
+                Ok(()) if *function == "PJRT_LoadedExecutable_Execute" => LOST_BY_EXECUTION,
+                Ok(()) => LOST_BY_CALLBACK,
+            };
             ensure!(
                 is_right(&got),
-                "{what}: callback {} of {} of an event of {function} received {got:?}. {cause}",
+                "{what}: callback {} of {} of an event of {function} received {}. {cause}",
                 at + 1,
-                outcomes.len()
+                outcomes.len(),
+                described(Some(&got))
             );
         }
     }

@@ -26,6 +26,15 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_Client_Create", "Creates and initializes a new PJRT_Client and returns in `client`.")
     .needed_by(ALL),
     check(
+        "client/can_be_destroyed",
+        "A client that the host no longer uses can be destroyed: the call neither fails nor hangs.",
+        create,
+        "PJRT_Client_Destroy fail INTERNAL",
+    )
+    .host("XLA's client, PjRtCApiClient, MakeClientDeleter", "Ends the process if the function fails.")
+    .needed_by(ALL)
+    .also(&["*"]),
+    check(
         "client/wild_callbacks_are_not_called",
         "PJRT_Client_Create does not use the callbacks of the key-value store unless an option says that there are several processes: hosts leave these fields uninitialized.",
         create_with_garbage,

@@ -1,7 +1,9 @@
 //! Checks of the errors that the host passes: every code and message comes back as it was, through each function.
 
 use super::entry::{Entry, check};
-use crate::conform::harness::{Context, Finding, Verdict, ensure, kept_text, patience, upload_four};
+use crate::conform::harness::{
+    Context, Finding, Verdict, ensure, kept_text, lost_error, patience, upload_four,
+};
 use pjrt_testing::host::{Client, Code, ElementType, Error, Event};
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -101,7 +103,10 @@ fn for_each_error(work: impl Fn((Code, &str)) -> Verdict) -> Verdict {
 fn is_own(function: &str, how: &str, error: (Code, &str), got: Result<(), Error>) -> Verdict {
     let is_right = got.as_ref().is_err_and(|got| got.code == error.0 && got.message.contains(error.1));
     let cause = got.as_ref().err().and_then(|got| kept_text(&got.message));
-    let cause = cause.unwrap_or("the plugin probably replaces the code or cuts the message");
+    let cause = match got {
+        Ok(()) => lost_error(how),
+        Err(_) => cause.unwrap_or("the plugin probably replaces the code or cuts the message"),
+    };
     let shown: String = error.1.chars().take(40).collect();
     let got = match got {
         Ok(()) => "no error".to_owned(),
@@ -129,10 +134,12 @@ fn of_events(context: &Context) -> Verdict {
         let late = event.on_ready()?;
         is_own("PJRT_Event_Set", "PJRT_Event_Await", error, event.wait())?;
         is_own("PJRT_Event_Set", "PJRT_Event_Error", error, event.error())?;
-        for (how, outcome) in [("a callback of before", early), ("a callback of after", late)] {
-            let got = outcome
-                .wait(patience())
-                .ok_or_else(|| Finding::Wrong(format!("{how} PJRT_Event_Set was not called")))?;
+        for (how, outcome) in [
+            ("the callback that was registered before PJRT_Event_Set", early),
+            ("the callback that was registered after it", late),
+        ] {
+            let got =
+                outcome.wait(patience()).ok_or_else(|| Finding::Wrong(format!("{how} was not called")))?;
             is_own("PJRT_Event_Set", how, error, got)?;
         }
         Ok(())

@@ -98,7 +98,8 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_LoadedExecutable_Execute when options>launch_id=861 give options>num_non_donatable_input_indices=1",
     )
     .header("PJRT_ExecuteOptions::non_donatable_input_indices", "A list of indices denoting the input buffers that should not be donated.")
-    .used_by(&[Profile::Jax]),
+    .used_by(&[Profile::Jax])
+    .also(&["passed/execute_options"]),
     check(
         "donation/of_each_type",
         "An argument of each element type, of rank 0, 1 and 3, that a program donates and returns is right, is deleted or unchanged, and its memory is not used for other arrays.",

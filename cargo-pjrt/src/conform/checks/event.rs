@@ -535,9 +535,7 @@ fn callback_error(context: &Context) -> Verdict {
     let outcome = event.on_ready()?;
     event.set(Code::UNAVAILABLE, "not today")?;
     match outcome.wait(patience()) {
-        Some(outcome) => {
-            fails_with("the error that the callback received", outcome, Code::UNAVAILABLE, "not today")
-        }
+        Some(outcome) => fails_with("the callback", outcome, Code::UNAVAILABLE, "not today"),
         None => Err(Finding::Wrong("the callback was not called".to_owned())),
     }
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::entry::{Entry, check};
+use super::failures::DONE;
 use super::pending::Pending;
 use super::program_text::{launch, with_main};
 use super::samples::Shaped;
 use crate::conform::harness::{
-    Context, Finding, Verdict, compile_add, described, ensure, equal, numbers, patience, register_type,
-    upload_four,
+    Context, Finding, Verdict, compile_add, described, ensure, equal, lost_error, numbers, patience,
+    register_type, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -276,18 +277,20 @@ fn poison(context: &Context) -> Verdict {
         return Err(Finding::NotApplicable("the plugin poisons no waiting execution".to_owned()));
     }
     for (what, event) in [
-        ("output", poisoned.output(0, 0)?.ready()?),
+        ("the ready event of the output", poisoned.output(0, 0)?.ready()?),
         (
-            "event",
+            DONE,
             poisoned.done.into_iter().next().ok_or_else(|| Finding::Wrong("there is no event".to_owned()))?,
         ),
     ] {
         let outcome = event.on_ready()?.wait(patience());
+        let cause = matches!(outcome, Some(Ok(()))).then(|| format!("; {}", lost_error(what)));
         ensure!(
             matches!(&outcome, Some(Err(error)) if error.message.contains(MESSAGE) && error.code == Code::DATA_LOSS),
-            "PJRT_Device_PoisonExecution reports that it poisoned an execution with DATA_LOSS, whose {what} completed with \
-             {outcome}",
-            outcome = described(outcome.as_ref())
+            "PJRT_Device_PoisonExecution reports that it poisoned an execution with DATA_LOSS, and {what} completed with \
+             {}{}",
+            described(outcome.as_ref()),
+            cause.unwrap_or_default()
         );
         // Old versions have no payloads.
         if let Some(Err(error)) = &outcome
@@ -295,7 +298,7 @@ fn poison(context: &Context) -> Verdict {
         {
             ensure!(
                 error.payloads.iter().any(|(name, value)| *name == payload.name && value == b"a\0b"),
-                "the error with which PJRT_Device_PoisonExecution poisoned an execution has the payloads {:?} in its {what}; expected \
+                "the error with which PJRT_Device_PoisonExecution poisoned an execution has the payloads {:?} in {what}; expected \
                  the value \"a\\0b\", of three bytes, under {:?}",
                 error.payloads,
                 payload.name

@@ -5,7 +5,7 @@ use super::entry::{ALL, Entry, check};
 use super::pending::{Pending, in_error};
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, Verdict, compile_add, ensure, equal, numbers, patience, upload_four,
+    Context, Finding, Verdict, compile_add, ensure, equal, lost_error, numbers, patience, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Client, Code, CopyLayout, ElementType, Error, Event, Launched, LoadedExecutable};
@@ -130,14 +130,14 @@ fn has_error(outcome: Result<(), Error>, what: &str) -> Verdict {
             Ok(())
         }
         Ok(()) => Err(Finding::Wrong(format!(
-            "{what} of a failed execution completed without an error; the plugin probably completes it before the \
-             execution, or drops the error. An event reports the error of its work, and the host uses the outputs if there \
-             is none"
+            "{what} of a failed execution completed without an error; {}. An event reports the error of its work, and the host uses \
+             the outputs if there is none",
+            lost_error(what)
         ))),
     }
 }
 
-const DONE: &str = "the event in `device_complete_events`";
+pub(super) const DONE: &str = "the event in `device_complete_events`";
 
 fn event_completes(context: &Context) -> Verdict {
     let client = context.client()?;

@@ -6,7 +6,7 @@ use super::entry::{Entry, check};
 use super::pending::in_error;
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, Verdict, compile_add, kept_text, patience, permutations, upload_four,
+    Context, Finding, Verdict, compile_add, kept_text, lost_error, patience, permutations, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Client, Code, CopyLayout, Error, Event, Outcome, Result};
@@ -92,7 +92,8 @@ fn observe(
             (Ok(()), Some(_)) => {
                 "the plugin probably hands its only error object to the first observer; each one receives an error of its own"
             }
-            _ => "the plugin probably drops or replaces the error for this observer",
+            (Ok(()), None) => lost_error(observer),
+            _ => "the plugin probably replaces the error for this observer",
         };
         let earlier = received.map_or_else(
             || "no one has received it before".to_owned(),

@@ -46,6 +46,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_Event_Await", "Blocks the calling thread until `event` is ready, then returns the error status.")
     .used_by(ALL),
     check(
+        "waiting/often_polled_events",
+        "PJRT_Event_IsReady returns false while work is not complete, however often a host asks.",
+        often_polled,
+        "PJRT_Event_IsReady call 1500 set is_ready=1",
+    )
+    .header("PJRT_Event_IsReady", "Returns true if this PJRT_Event has completed.")
+    .used_by(&[Profile::Jax]),
+    check(
         "waiting/data_is_there_after_await",
         "When the event of PJRT_Buffer_ToHostBuffer is complete, all bytes are in the host's memory.",
         data_after_await,
@@ -242,6 +250,31 @@ fn late(client: &Client, id: i32) -> Result<Late, Finding> {
     let executable = compile_add(client)?;
     let launched = launch(&executable, &[&other, &pending.array], id)?;
     Ok(Late { launched, pending, _others: (executable, other) })
+}
+
+/// Polls the events of an array whose data comes later, of a readback of it, and of an execution with it.
+fn often_polled(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let Late { launched, pending, _others } = late(&client, 0)?;
+    let (_bytes, read) = pending.array.start_read(16, &CopyLayout::Unsaid)?;
+    let events = [
+        ("the ready event of an array whose data the host provides later", &pending.array.ready()?),
+        ("the event of a readback of such an array", &read),
+        ("the event in `device_complete_events` of an execution with such an argument", &launched.done[0]),
+    ];
+    let early = events.iter().find_map(|(what, event)| {
+        const POLLS: usize = 2000;
+        let is_early = |_: &usize| event.is_ready().is_ok_and(|is_ready| is_ready);
+        (1..=POLLS).find(is_early).map(|poll| (what, poll))
+    });
+    let _array = pending.provide(&client, &[2.0; 4])?;
+    launched.done[0].wait()?;
+    read.wait()?;
+    let Some((what, poll)) = early else { return Ok(()) };
+    Err(Finding::Wrong(format!(
+        "PJRT_Event_IsReady of {what} is true in call {poll}, before the host provided the data; the plugin probably gives up after a \
+         number of calls. It returns true if the event has completed"
+    )))
 }
 
 /// Fails if an event is ready before the host provides the data that an execution waits for.

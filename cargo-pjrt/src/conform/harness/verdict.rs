@@ -158,11 +158,33 @@ pub(crate) fn kept_text(message: &str) -> Option<&'static str> {
     message.contains("\u{fffd}\u{fffd}\u{fffd}").then_some(KEPT_TEXT)
 }
 
+/// The sentences about an observer that receives success instead of an error, which many checks notice.
+pub(crate) const LOST_BY_CALLBACK: &str =
+    "the plugin probably does not pass the error of the event to the callback of PJRT_Event_OnReady";
+pub(crate) const LOST_BY_EXECUTION: &str = "the plugin probably completes the event in `device_complete_events` of a failed \
+                                            execution before the execution, or without its error";
+
+/// Returns the sentence about an observer that receives success instead of an error. The text names the observer.
+pub(crate) fn lost_error(observer: &str) -> &'static str {
+    match observer {
+        _ if observer.contains("callback of") || observer.contains("the callback") => LOST_BY_CALLBACK,
+        _ if observer.contains("the event of an execution")
+            || observer.contains("device_complete_events") =>
+        {
+            LOST_BY_EXECUTION
+        }
+        _ => "the plugin probably drops or replaces the error for this observer",
+    }
+}
+
 /// Fails the check unless the outcome is the host's own error, with this code and a message that contains this
 /// text.
 pub(crate) fn fails_with<T>(what: &str, outcome: Result<T>, code: Code, text: &str) -> Verdict {
     let Err(error) = outcome else {
-        return Err(Finding::Wrong(format!("{what} succeeded; expected the host's error {code}: {text}")));
+        let cause = lost_error(what);
+        return Err(Finding::Wrong(format!(
+            "{what} reports success; expected the host's error {code}: {text}; {cause}"
+        )));
     };
     if error.code == Code::UNIMPLEMENTED && code != Code::UNIMPLEMENTED {
         return Err(error.into());

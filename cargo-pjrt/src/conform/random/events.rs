@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use super::plan::{Theme, without_parts, write_steps};
 use super::world::{IN_VAIN, World};
 use crate::array::random::Random;
-use crate::conform::harness::{Finding, Verdict, ensure, equal, patience};
+use crate::conform::harness::{Finding, Verdict, ensure, equal, lost_error, patience};
 use pjrt_testing::host::{Code, Error, Event, Outcome, Plugin};
 
 /// Events of a plugin.
@@ -195,7 +195,11 @@ impl Observed {
     fn is_told(&self, what: &str, outcome: Result<(), Error>) -> Verdict {
         let Some((code, message)) = &self.status else { return Ok(()) };
         match outcome {
-            Ok(()) => ensure!(*code == Code::OK, "{what} reports no error; expected {code}: {message}"),
+            Ok(()) => ensure!(
+                *code == Code::OK,
+                "{what} reports no error; expected {code}: {message}; {}",
+                lost_error(what)
+            ),
             Err(error) => ensure!(
                 error.code == *code && error.message.contains(message.as_str()),
                 "{what} reports {error}; expected {code}: {message}"
@@ -225,7 +229,7 @@ impl Observed {
                 Observer::Callback(outcome) => ("callback", outcome.wait(patience())),
                 Observer::Thread(thread) => ("PJRT_Event_Await", thread.recv_timeout(patience()).ok()),
             };
-            let what = format!("observer {at} of {of} ({what}) of event {number}");
+            let what = format!("observer {at} of {of} ({what} of event {number})");
             let Some(outcome) = outcome else {
                 return Err(Finding::Wrong(format!(
                     "the event of {what} {IN_VAIN} {limit:?} after it was set",

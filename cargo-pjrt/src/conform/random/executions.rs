@@ -9,7 +9,7 @@ use super::promise::{ERROR, Promise};
 use super::values::{Strided, Value};
 use super::world::{World, outcome};
 use crate::array::random::Random;
-use crate::conform::harness::{Finding, Verdict, ensure, equal};
+use crate::conform::harness::{Finding, Verdict, ensure, equal, lost_error};
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
     Buffer, Code, Error, ExecuteOptions, HostArray, Launched, LoadedExecutable, Program, Semantics,
@@ -285,7 +285,7 @@ impl<'w, 'c> Run<'w, 'c> {
                 .any(|index| self.case.fails(list, index) && self.is_used(index));
             let what = format!("the execution on {name}");
             let done = outcome(&launched.done[at], &what)?;
-            ended(&format!("the event of {name}"), done, must_fail, any_fails)?;
+            ended(&format!("the event in `device_complete_events` of {name}"), done, must_fail, any_fails)?;
             equal(
                 &format!("the number of outputs of {name}"),
                 launched.outputs[at].len(),
@@ -414,7 +414,11 @@ fn ended(
 ) -> Result<bool, Finding> {
     match done {
         Ok(()) => {
-            ensure!(!must_fail, "{what} completes without an error, but an argument is in error");
+            ensure!(
+                !must_fail,
+                "{what} completes without an error, but an argument is in error; {}",
+                lost_error(&what.to_string())
+            );
             Ok(true)
         }
         Err(error) => {

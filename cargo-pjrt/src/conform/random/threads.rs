@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use super::plan::{Theme, run_plans};
 use super::world::{IN_VAIN, World};
 use crate::array::random::Random;
-use crate::conform::harness::{Context, Finding, Verdict, add_program, ensure, f32_bytes};
+use crate::conform::harness::{
+    Context, Finding, LOST_BY_CALLBACK, Verdict, add_program, described, ensure, f32_bytes,
+};
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
     Buffer, Client, Code, CopyLayout, Device, ElementType, Error, Event, ExecuteOptions, HostArray, Layout,
@@ -345,7 +347,8 @@ impl Worker<'_> {
         };
         ensure!(
             outcome.as_ref().is_some_and(is_told),
-            "the callback of an event with {message:?} receives {outcome:?}"
+            "the callback of an event with {message:?} receives {}; {LOST_BY_CALLBACK}",
+            described(outcome.as_ref())
         );
         Ok(())
     }

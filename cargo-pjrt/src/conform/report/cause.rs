@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use super::Row;
 use crate::conform::harness::{
-    CLIENT, Check, INITIALIZES, KEPT_TEXT, MISSED_CALLBACKS, STALE, Source, Status, UNKNOWN, matches,
-    runs_again,
+    CLIENT, Check, INITIALIZES, KEPT_TEXT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, MISSED_CALLBACKS, STALE,
+    Source, Status, UNKNOWN, matches, runs_again,
 };
 
 /// Sets [`Row::echo_of`] of each failure that another failure explains. One failure explains another if
@@ -26,6 +26,19 @@ use crate::conform::harness::{
 /// The failure that explains most others is a cause, and the others are its echoes. This is repeated with the
 /// failures that remain, so that the report has few causes.
 pub(crate) fn group(rows: &mut [Row], checks: &[Check]) {
+    group_failures(rows, checks);
+    // A crash of what every check calls is no reason for advice.
+    for at in 0..rows.len() {
+        let Row { status, message, .. } = &rows[at];
+        let explains = |row: &&Row| row.status.is_failure() && row.message == *message && !message.is_empty();
+        if *status == Status::Advice {
+            let cause = rows.iter().find(explains);
+            rows[at].echo_of = cause.map(|row| row.echo_of.as_ref().unwrap_or(&row.name).clone());
+        }
+    }
+}
+
+fn group_failures(rows: &mut [Row], checks: &[Check]) {
     let mut left: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].status.is_failure()).collect();
     let fails_everywhere: Vec<bool> = rows.iter().map(|row| fails_everywhere(rows, &row.message)).collect();
     while !left.is_empty() {
@@ -52,6 +65,7 @@ pub(crate) fn group(rows: &mut [Row], checks: &[Check]) {
             (
                 echoes.len(),
                 !is_indirect(&row.name),
+                !row.message.contains(ALONE),
                 !is_only_an_error(&row.message),
                 names_its_function(row, checks),
                 names_its_field(row, checks),
@@ -88,8 +102,7 @@ fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bo
     let same = cause.status == other.status
         && (cause.message == other.message
             || quotes(&cause.message, &other.message)
-            || repeats(&other.message, &cause.message)
-            || name_one_fault(&cause.message, &other.message))
+            || repeats(&other.message, &cause.message))
         && !cause.message.is_empty()
         && (cause.status == Status::Wrong || !cause.functions.is_empty());
     let breaks = |check: &Check| {
@@ -107,6 +120,7 @@ fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bo
     // One function that hangs makes many checks hang, each of which would fail for this reason alone.
     let both_hang = cause.status == Status::TimedOut && other.status == Status::TimedOut;
     same || is_stale
+        || name_one_fault(&cause.message, &other.message)
         || are_of_one_variation(&cause.name, &other.name)
         || both_hang && !is_less_certain
         || !(is_less_certain && other.message.to_lowercase().contains("probabl"))
@@ -128,12 +142,19 @@ fn are_of_one_variation(first: &str, second: &str) -> bool {
     runs_again(first) && runs_again(second) && variation(first) == variation(second)
 }
 
+/// The part of a message about a check that fails only after others.
+pub(crate) const ALONE: &str = "In a process of its own, the check passes: the plugin probably shares state between clients, or keeps \
+                                state of earlier calls";
+
 /// Phrases of messages that name one fault of a plugin, which many checks notice.
 const FAULTS: &[&str] = &[
     "still reads the host's memory",
     "the elements are packed",
     "a conversion",
     "of which true is 1",
+    "shares state between clients",
+    LOST_BY_CALLBACK,
+    LOST_BY_EXECUTION,
     MISSED_CALLBACKS,
     KEPT_TEXT,
 ];
@@ -167,7 +188,7 @@ fn fails_everywhere(rows: &[Row], message: &str) -> bool {
 /// Returns `true` if a message contains a whole other one, which is about a function, and names no cause of its own: it says in
 /// which of many steps the other one happened.
 fn repeats(message: &str, whole: &str) -> bool {
-    whole.starts_with("PJRT_")
+    ["PJRT_", "the process ended with "].iter().any(|start| whole.starts_with(start))
         && message.contains(whole)
         && names_a_cause(message) == names_a_cause(whole)
         && message != whole
@@ -339,6 +360,16 @@ mod tests {
         assert!(!is_only_an_error("PJRT_Buffer_Delete: it succeeded, but the event is a null pointer"));
         assert!(!is_only_an_error("the copy cannot be read: PJRT_Buffer_ToHostBuffer: INTERNAL: deleted"));
         assert!(!is_only_an_error("PJRT_Buffer_Delete: INTERNAL: deleted. The plugin probably shares it"));
+    }
+
+    #[test]
+    fn advice_with_the_message_of_a_failure_is_its_echo() {
+        let mut rows = [("area/a", Status::Crashed), ("area/b", Status::Advice), ("area/c", Status::Advice)]
+            .map(|(name, status)| row(name, status, "the process ended with an abort"));
+        rows[2].message = "the code is INTERNAL".to_owned();
+        group(&mut rows, &[]);
+        let echoes = rows.each_ref().map(|row| row.echo_of.as_deref());
+        assert_eq!(echoes, [None, Some("area/a"), None]);
     }
 
     #[test]

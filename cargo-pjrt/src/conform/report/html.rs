@@ -45,8 +45,7 @@ pub(super) fn format(report: &Report) -> String {
     page.push_str(&section("Failures", report, &report.needed()));
     let heading = format!("Failures that {} does not need", report.profile.as_deref().unwrap_or_default());
     page.push_str(&section(&heading, report, &tolerated));
-    let advice: Vec<&Row> = report.rows.iter().filter(|row| row.status == Status::Advice).collect();
-    page.push_str(&section("Advice", report, &advice));
+    page.push_str(&section("Advice", report, &report.advice()));
     page.push_str("<h2>Other checks</h2>\n");
     for status in [Status::Unsupported, Status::NotApplicable, Status::Passed] {
         page.push_str(&others(report, status));
@@ -69,7 +68,7 @@ fn counts(report: &Report) -> String {
     if let Some(profile) = &report.profile {
         items += &count("", report.tolerated().len(), &format!("failed that {profile} does not need"));
     }
-    items += &count("", report.count(Status::Advice), "advice");
+    items += &count("", report.advice().len(), "advice");
     items += &count("", report.count(Status::Unsupported), "unsupported");
     items += &count("", report.count(Status::NotApplicable), "not applicable");
     format!("<ul class=\"counts\">{items}</ul>\n")

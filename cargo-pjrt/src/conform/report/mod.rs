@@ -103,6 +103,12 @@ impl Report {
         self.profile.as_ref().is_none_or(needs)
     }
 
+    /// Returns the advice, except where a failure explains why the plugin does not follow it.
+    fn advice(&self) -> Vec<&Row> {
+        let is_advice = |row: &&Row| row.status == Status::Advice && row.echo_of.is_none();
+        self.rows.iter().filter(is_advice).collect()
+    }
+
     /// Returns the number of failures that fail the run: with a profile, those of rules that its host needs.
     #[must_use]
     pub fn failures(&self) -> usize {
@@ -211,7 +217,7 @@ impl Report {
         if let Some(profile) = &self.profile {
             let _ = write!(summary, ", {} failed that {profile} does not need", self.tolerated().len());
         }
-        match self.count(Status::Advice) {
+        match self.advice().len() {
             0 => {}
             count => _ = write!(summary, ", {count} advice"),
         }

@@ -80,7 +80,7 @@ pub(super) fn complaint(row: &Row) -> String {
 
 /// Formats the advice, or its number and names if it was not asked for.
 fn advice(report: &Report) -> Vec<String> {
-    let rows: Vec<&Row> = report.rows.iter().filter(|row| row.status == Status::Advice).collect();
+    let rows = report.advice();
     if report.lists_advice || rows.is_empty() {
         return rows.into_iter().map(complaint).collect();
     }
