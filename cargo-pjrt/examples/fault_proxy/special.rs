@@ -430,6 +430,7 @@ pub(crate) unsafe fn after(
                     std::thread::park();
                 }
             })),
+            "leak_memory" => drop(Vec::leak(vec![1_u8; 16 << 10])),
             "swallow_error" if error.is_null() => {
                 let donate = args.cast::<PJRT_Buffer_DonateWithControlDependency_Args>();
                 let callback = (*donate).dependency_ready_callback.map_or(0, |callback| callback as usize);

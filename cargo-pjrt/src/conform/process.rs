@@ -170,9 +170,7 @@ impl Process {
                     return Ok((self.reached, End::Interrupted));
                 }
                 Received::TimedOut => {
-                    if let Some(step) = within {
-                        hung.count(step);
-                    }
+                    within.into_iter().for_each(|step| hung.count(step));
                     break (Status::TimedOut, self.hang(timeout, within));
                 }
                 Received::Ended(ending) => {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::harness::{CLIENT, Check, Finished, INITIALIZES, PROCESS_ENDS, Status};
+use super::harness::{CLIENT, Check, Finished, INITIALIZES, PROCESS_ENDS, RESIDENT, Status};
 use super::list::{checks, select};
 use super::options::{Isolation, Options};
 use super::process::{End, Hung, INTERRUPTED, Process, Reached, TRIES, arguments};
@@ -244,9 +244,10 @@ impl<'c> Run<'c> {
             _ if jobs.get() > 1 => self.waiting.len().div_ceil(2 * jobs.get()),
             _ => self.waiting.len(),
         };
-        // The process whose end is checked runs no other check.
-        let ends = self.waiting.iter().position(|check| check.name == PROCESS_ENDS);
-        let len = len.min(ends.map_or(len, |at| at.max(1)));
+        // The process whose end or size is checked runs no other check.
+        let is_alone = |check: &&Check| [PROCESS_ENDS, RESIDENT].contains(&check.name.as_str());
+        let alone = self.waiting.iter().position(is_alone);
+        let len = len.min(alone.map_or(len, |at| at.max(1)));
         self.waiting.drain(..len.min(self.waiting.len())).collect()
     }
 

@@ -4,6 +4,7 @@ use super::arrays::{self, Numbers, compile, read_and_check};
 use super::message::{Message, Stop, Verdict, send};
 use super::options::ChildOptions;
 use super::slope::growth;
+use crate::process::resident::resident_bytes;
 use pjrt_testing::host::{Client, LoadedExecutable, Program, Semantics};
 
 /// The arrays: 4 KiB each, so that one leaked array a round is found.
@@ -101,13 +102,4 @@ fn measure(client: &Client, rounds: u64, mut round: impl FnMut() -> Verdict<()>)
     } else {
         Ok(summary)
     }
-}
-
-/// Returns the size of this process in physical memory.
-fn resident_bytes() -> Result<i64, String> {
-    const PAGES: &str = "/proc/self/statm";
-    const PAGE_SIZE: i64 = 4096;
-    let text = std::fs::read_to_string(PAGES).map_err(|error| format!("{PAGES}: {error}"))?;
-    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<i64>().ok());
-    pages.map(|pages| pages * PAGE_SIZE).ok_or_else(|| format!("{PAGES}: expected numbers, found {text:?}"))
 }

@@ -48,7 +48,7 @@ impl Pass for ReplaceOps<'_> {
         let values = rewrite.apply(r, op).map_err(|error| {
             // The reason of a rule for some operands only does not tell that the device lacks the operation.
             let message = match is_core_by_default(&op.kind) {
-                true => format!("{}; {refusal}", error.message),
+                true => format!("{refusal}; {}", error.message),
                 false => error.message,
             };
             Error { message, ..error }

@@ -483,7 +483,11 @@ fn held_delete(context: &Context) -> Verdict {
     buffer.delete()?;
     // This allocation would reuse the memory if it had been freed.
     let _other = upload_four(&client, &[9.0; 4])?;
-    equal("the held bytes after the deletion", held.read(), f32_bytes(&[1.0, 2.0, 3.0, 4.0]))?;
+    equal(
+        "the contents of the held memory after the deletion",
+        held.read(),
+        f32_bytes(&[1.0, 2.0, 3.0, 4.0]),
+    )?;
     Ok(buffer.release()?)
 }
 

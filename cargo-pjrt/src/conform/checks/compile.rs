@@ -457,17 +457,17 @@ fn refused_options(context: &Context, what: &str, options: &[u8]) -> Verdict {
 }
 
 fn garbage_options(context: &Context) -> Verdict {
-    refused_options(context, "garbage options", b"\xff\xff\xff\xff\xff")
+    refused_options(context, "a compilation whose options are no message", b"\xff\xff\xff\xff\xff")
 }
 
 fn replicas(context: &Context) -> Verdict {
     let many = CompileOptions { replicas: 100_000, ..CompileOptions::default() };
-    refused_options(context, "100,000 replicas", &many.encode())
+    refused_options(context, "a compilation for 100,000 replicas", &many.encode())
 }
 
 fn unknown_device(context: &Context) -> Verdict {
     let elsewhere = CompileOptions { devices: vec![77_777], ..CompileOptions::default() };
-    refused_options(context, "the device 77777", &elsewhere.encode())
+    refused_options(context, "a compilation for the device 77777", &elsewhere.encode())
 }
 
 fn executable(client: &Client) -> Result<Compiled, pjrt_testing::host::Error> {

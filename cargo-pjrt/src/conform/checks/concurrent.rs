@@ -1,6 +1,6 @@
 //! Checks of functions that several threads call at once: each thread has objects and values of its own.
 
-use std::sync::Barrier;
+use std::sync::{Barrier, Mutex, PoisonError};
 
 use super::devices::id_of;
 use super::program_text::{compiled, launch, sums};
@@ -28,10 +28,13 @@ impl Turn {
         [first, first + 1.0, first + 2.0, first + 3.0]
     }
 
+    fn all() -> impl Iterator<Item = Self> {
+        (0..THREADS).flat_map(|thread| (0..ROUNDS).map(move |round| Self { thread, round }))
+    }
+
     /// Returns the turn that numbers belong to, if they are those of one.
     fn of(values: &[f32]) -> Option<Self> {
-        let all = (0..THREADS).flat_map(|thread| (0..ROUNDS).map(move |round| Self { thread, round }));
-        all.into_iter().find(|turn| turn.values()[..] == *values)
+        Self::all().find(|turn| turn.values()[..] == *values)
     }
 
     fn upload(self, client: &Client) -> Result<Buffer, Finding> {
@@ -95,6 +98,20 @@ const WORKS: &[Work] = &[
         "mixed argument_lists",
     ),
     work("copies", "PJRT_Buffer_CopyToMemory", "copy arrays", copies, "mixed buffer"),
+    work(
+        "large_uploads",
+        "PJRT_Client_BufferFromHostBuffer",
+        "upload arrays of 64 and 256 KiB, and read them",
+        large_uploads,
+        "give data=zeros",
+    ),
+    work(
+        "large_readbacks",
+        "PJRT_Buffer_ToHostBuffer",
+        "read arrays of 64 and 256 KiB",
+        large_readbacks,
+        "mixed src",
+    ),
     work("raw_copies", "PJRT_Buffer_CopyRawToHost", "read parts of arrays", raw_copies, "mixed buffer"),
     work(
         "transfers",
@@ -232,6 +249,56 @@ fn copies(shared: &Shared<'_>, turn: Turn) -> Verdict {
     let array = turn.upload(&shared.client)?;
     let copy = array.copy_to_memory(shared.client.device()?.default_memory()?)?;
     turn.has("a copy of an array", &copy)
+}
+
+/// The numbers of elements of large arrays, which plugins transfer through memory that they keep.
+const LARGE: [usize; 2] = [1 << 14, 1 << 16];
+
+/// Uploads a large array of equal numbers, which no other turn has.
+fn upload_large(shared: &Shared<'_>, value: f32, len: usize) -> Result<Buffer, Finding> {
+    let bytes = value.to_le_bytes().repeat(len);
+    let dims = [len as i64];
+    let array = HostArray::new(&bytes, ElementType::F32, &dims);
+    Ok(shared.client.upload(&array, Some(shared.client.device()?), None)?.buffer)
+}
+
+/// Fails unless all numbers of a large array have this value.
+fn has_value(what: &str, array: &Buffer, value: f32) -> Verdict {
+    let got = array.read()?;
+    let wrong = got.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).find(|got| *got != value);
+    let Some(wrong) = wrong else { return Ok(()) };
+    let cause = match Turn::all().any(|other| other.values()[0] == wrong) {
+        true => "; this is a number of another thread or call",
+        false => "",
+    };
+    Err(Finding::Wrong(format!("{what} has the element {wrong}; expected {value}{cause}")))
+}
+
+/// Held by the calls that only one thread makes at once.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone<T>(call: impl FnOnce() -> T) -> T {
+    let _held = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    call()
+}
+
+/// Uploads large arrays on all threads at once. Only one thread at once reads.
+fn large_uploads(shared: &Shared<'_>, turn: Turn) -> Verdict {
+    let [value, ..] = turn.values();
+    LARGE.iter().try_for_each(|len| {
+        let array = upload_large(shared, value, *len)?;
+        alone(|| has_value("an array that was uploaded while other threads upload", &array, value))
+    })
+}
+
+/// Reads large arrays on all threads at once. Only one thread at once uploads.
+fn large_readbacks(shared: &Shared<'_>, turn: Turn) -> Verdict {
+    let [value, ..] = turn.values();
+    LARGE.iter().try_for_each(|len| {
+        let array = alone(|| upload_large(shared, value, *len))?;
+        array.ready()?.wait()?;
+        (0..4).try_for_each(|_| has_value("an array that was read while other threads read", &array, value))
+    })
 }
 
 fn raw_copies(shared: &Shared<'_>, turn: Turn) -> Verdict {

@@ -6,7 +6,8 @@ use std::sync::mpsc::channel;
 use super::entry::{Entry, check};
 use super::program_text::{compiled, launch, launch_on_all, sums, with_main};
 use crate::conform::harness::{
-    Context, Finding, ONE_DEVICE, Verdict, add_program, ensure, equal, numbers, patience, upload_to,
+    Context, Finding, ONE_DEVICE, Verdict, add_program, described, ensure, equal, numbers, patience,
+    upload_to,
 };
 use crate::protobuf::DeviceAssignment;
 use crate::requirements::Profile;
@@ -476,8 +477,9 @@ fn events(context: &Context) -> Verdict {
         let outcome = event.on_ready()?.wait(patience());
         ensure!(
             outcome == Some(Ok(())),
-            "the event of device {index} completed with {outcome:?}; `device_complete_events` has length num_devices, \
-             and each event becomes ready once the execution on its device is complete"
+            "the event of device {index} completed with {got}; `device_complete_events` has length num_devices, \
+             and each event becomes ready once the execution on its device is complete",
+            got = described(outcome.as_ref())
         );
     }
     Ok(())

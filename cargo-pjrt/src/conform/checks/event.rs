@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::entry::{ALL, Entry, check};
 use super::pending::Pending;
 use crate::conform::harness::{
-    Context, Finding, MISSED_CALLBACKS, Verdict, any_error, ensure, equal, fails_with, numbers, patience,
-    upload_four,
+    Context, Finding, LOST_BY_CALLBACK, MISSED_CALLBACKS, Verdict, any_error, ensure, equal, fails_with,
+    numbers, patience, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Client, Code, ElementType, Error, Event, Outcome};
@@ -488,12 +488,13 @@ fn failed_callback(context: &Context) -> Verdict {
     fails_with("PJRT_Event_Await of a ready event", event.wait(), Code::DATA_LOSS, "all gone")?;
     fails_with("PJRT_Event_Error of a ready event", event.error(), Code::DATA_LOSS, "all gone")?;
     match event.on_ready()?.wait(patience()) {
-        None => Err(Finding::Wrong("PJRT_Event_OnReady of a ready event did not call the callback".to_owned())),
-        Some(Ok(())) => Err(Finding::Wrong(
+        None => {
+            Err(Finding::Wrong("PJRT_Event_OnReady of a ready event did not call the callback".to_owned()))
+        }
+        Some(Ok(())) => Err(Finding::Wrong(format!(
             "PJRT_Event_Await and PJRT_Event_Error return the error DATA_LOSS of a ready event, but PJRT_Event_OnReady calls \
-             the callback without an error: the plugin probably drops the error if the event is ready already"
-                .to_owned(),
-        )),
+             the callback without an error: {LOST_BY_CALLBACK} if the event is ready already"
+        ))),
         Some(error) => fails_with("the callback of a ready event", error, Code::DATA_LOSS, "all gone"),
     }
 }

@@ -4,8 +4,8 @@ use super::donation::unless_donated;
 use super::entry::{ALL, Entry, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Context, Finding, Verdict, add_program, compile_add, ensure, equal, f32_bytes, guarded, numbers,
-    patience, refused_with, upload_four, upload_to,
+    Context, Finding, Verdict, add_program, compile_add, described, ensure, equal, f32_bytes, guarded,
+    numbers, patience, refused_with, upload_four, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -350,7 +350,7 @@ fn event_comes(context: &Context) -> Verdict {
         .launch(&[vec![&x, &y]], &with_id(901), None, true)
         .map_err(|refused| refused.error)?;
     let outcome = launched.done[0].on_ready()?.wait(patience());
-    ensure!(outcome == Some(Ok(())), "the event completed with {outcome:?}");
+    ensure!(outcome == Some(Ok(())), "the event completed with {}", described(outcome.as_ref()));
     Ok(())
 }
 
@@ -408,7 +408,7 @@ fn outputs_ready(context: &Context) -> Verdict {
     let (x, y) = pair(&client)?;
     let launched = compile_add(&client)?.run(&[&x, &y])?;
     let outcome = launched.output(0, 0)?.ready()?.on_ready()?.wait(patience());
-    ensure!(outcome == Some(Ok(())), "the event completed with {outcome:?}");
+    ensure!(outcome == Some(Ok(())), "the event completed with {}", described(outcome.as_ref()));
     Ok(())
 }
 

@@ -298,9 +298,14 @@ fn programs_stay(context: &Context) -> Verdict {
 
 fn donated(context: &Context) -> Verdict {
     let client = context.client()?;
-    let floats = Floats::new(&client, 1153);
+    // Plugins copy small arrays.
+    [1153, 16_411, 262_147].iter().try_for_each(|len| donated_of(&client, *len))
+}
+
+fn donated_of(client: &Client, len: usize) -> Verdict {
+    let floats = Floats::new(client, len);
     let (program, y) = (floats.donating_program()?, floats.upload(SECOND)?);
-    let uploaded = upload(&client, &floats.bytes(FIRST), Semantics::ImmutableZeroCopy)?;
+    let uploaded = upload(client, &floats.bytes(FIRST), Semantics::ImmutableZeroCopy)?;
     let output = launch(&program, [&uploaded.buffer, &y], 950)?;
     output.ready()?.wait()?;
     let expected = floats.bytes(FIRST);

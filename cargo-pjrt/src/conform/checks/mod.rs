@@ -73,6 +73,7 @@ mod reentrant;
 mod reloaded;
 mod repeats;
 mod reports;
+mod resident;
 mod results;
 mod returned;
 mod reuse;
@@ -146,6 +147,7 @@ const TABLES: &[&[entry::Entry]] = &[
     extremes::CHECKS,
     observers::CHECKS,
     leaks::CHECKS,
+    resident::CHECKS,
     orders::CHECKS,
     reentrant::CHECKS,
     process_state::CHECKS,

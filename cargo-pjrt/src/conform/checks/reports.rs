@@ -199,7 +199,7 @@ impl Reports {
         for (now, before) in self.0.iter().zip(&before.0) {
             ensure!(
                 now.value == before.value,
-                "{} of {} is {} {when}; it was {}. The object did not change",
+                "{} of {} is {} {when}; expected {}, as it was reported before",
                 now.function,
                 now.object,
                 now.value,

@@ -3,7 +3,7 @@
 
 use super::arrays::{FIRST, Floats, OTHER, SECOND, launch};
 use super::entry::{ALL, Entry, check};
-use crate::conform::harness::{Context, Expected, Finding, Verdict};
+use crate::conform::harness::{Context, Expected, Finding, Verdict, performing};
 use crate::requirements::Profile;
 use pjrt_testing::host::{
     Buffer, Client, Code, CopyLayout, ElementType, Error, Event, FutureCopy, HostArray, HostMemory,
@@ -288,6 +288,7 @@ fn large_being_read(context: &Context) -> Verdict {
     let size = first.bytes.len();
     for (what, start) in STARTS {
         for round in 0..ROUNDS {
+            performing(what.to_owned(), || ());
             let array = first.upload(&client)?;
             let copy = match start(&client, &array, size) {
                 Err(error) if error.code == Code::UNIMPLEMENTED => break,

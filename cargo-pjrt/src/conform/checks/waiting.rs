@@ -9,7 +9,7 @@ use super::pending::Pending;
 use super::program_text::launch;
 use crate::conform::harness::{
     Context, Finding, Verdict, add_program, compile_add, described, ensure, equal, f32_bytes, numbers,
-    patience, upload_four,
+    patience, performing, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -403,6 +403,7 @@ fn launches_ahead(context: &Context) -> Verdict {
         let next = launched.take_output()?;
         let before = std::mem::replace(&mut array, next);
         if count % 50 == 1 {
+            performing(format!("launch {count}"), || ());
             kept.push((count - 1, before));
         }
     }

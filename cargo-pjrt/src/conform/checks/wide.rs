@@ -1,11 +1,12 @@
 //! Checks of numbers of which a plugin may use only some bits: offsets, sizes and dimensions of more than 32 bits, and ids that
 //! differ only in their high bits.
 
-use super::entry::{Entry, check};
+use super::entry::{ALL, Entry, check};
 use super::pending::Pending;
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, Verdict, compile_add, ensure, equal, f32_bytes, numbers, patience, risky, upload_four,
+    Context, Finding, Verdict, compile_add, described, ensure, equal, f32_bytes, numbers, patience, risky,
+    upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Buffer, Client, Code, ElementType, Error, HostArray};
@@ -35,6 +36,14 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_Buffer_UnpaddedDimensions_Args::unpadded_dims", "The dimensions are of type int64_t.")
     .used_by(&[Profile::Jax]),
+    check(
+        "extremes/many_arrays_at_once",
+        "A client can have thousands of arrays at once, as a model has parameters and states of an optimizer, and each keeps its data.",
+        many_arrays,
+        "PJRT_Client_BufferFromHostBuffer call 2500 fail RESOURCE_EXHAUSTED",
+    )
+    .host("JAX, a model with its optimizer", "Holds an array for each parameter, and several for its states.")
+    .needed_by(ALL),
     check(
         "extremes/ids_of_devices",
         "An id that differs from that of a device in any bit is refused: all 32 bits of an id are compared.",
@@ -229,6 +238,25 @@ fn ids(context: &Context) -> Verdict {
     Ok(())
 }
 
+fn many_arrays(context: &Context) -> Verdict {
+    const ARRAYS: usize = 3000;
+    let client = context.client()?;
+    let mut arrays = Vec::with_capacity(ARRAYS);
+    for number in 0..ARRAYS {
+        let array = upload_four(&client, &[number as f32; 4]).map_err(|error| {
+            Finding::Wrong(format!(
+                "with {number} arrays of 16 bytes, the client has no room for another one: {error}; the plugin probably keeps arrays in a \
+                 table of a fixed size"
+            ))
+        })?;
+        arrays.push(array);
+    }
+    for (number, array) in arrays.iter().enumerate().step_by(123) {
+        equal(&format!("array {number} of {ARRAYS}"), numbers(array)?, vec![number as f32; 4])?;
+    }
+    Ok(())
+}
+
 fn indices(context: &Context) -> Verdict {
     let client = context.client()?;
     let shapes = [(ElementType::F32, vec![4]), (ElementType::F32, vec![2])];
@@ -270,7 +298,8 @@ fn poisons(client: &Client, id: i32, others: &[i32]) -> Result<bool, Finding> {
         ensure!(
             has_failed == should_fail && outcome.is_some(),
             "PJRT_Device_PoisonExecution with the launch_id {id}, while executions with the ids {ids:?} waited, returned {is_poisoned}, and \
-             the execution with the id {launched_id} completed with {outcome:?}; the plugin probably compares only some bits of the id"
+             the execution with the id {launched_id} completed with {got}; the plugin probably compares only some bits of the id",
+            got = described(outcome.as_ref())
         );
     }
     Ok(is_poisoned)

@@ -72,6 +72,9 @@ pub(crate) const INITIALIZES: &str = "plugin/initializes";
 /// The check after which the process ends normally, so that its exit status and duration can be examined.
 pub(crate) const PROCESS_ENDS: &str = "plugin/process_ends";
 
+/// The check that measures the process, whose memory must not contain what other checks freed.
+pub(crate) const RESIDENT: &str = "repeats/no_work_grows_the_process";
+
 /// The check that fails if no client can be created. Then the other checks do not apply.
 pub(crate) const CLIENT: &str = "client/can_be_made";
 

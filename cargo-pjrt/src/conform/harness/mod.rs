@@ -14,7 +14,7 @@ mod types;
 mod verdict;
 
 pub use check::Check;
-pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, matches, runs_again};
+pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, RESIDENT, matches, runs_again};
 pub(crate) use comparison::{Expected, UNKNOWN, permutations, reading_order};
 pub(crate) use context::{Context, Creation, patience};
 pub(crate) use fixtures::{
@@ -30,6 +30,6 @@ pub use source::Source;
 pub(crate) use types::{accepts, element_types, narrowest};
 pub use verdict::Status;
 pub(crate) use verdict::{
-    Finding, KEPT_TEXT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, ONE_DEVICE, Verdict, described, ensure, equal,
-    fails_with, kept_text, lost_error, refused, refused_with,
+    Finding, KEPT_TEXT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, NOT_CALLED, ONE_DEVICE, Verdict, described,
+    ensure, equal, fails_with, kept_text, lost_error, refused, refused_with,
 };

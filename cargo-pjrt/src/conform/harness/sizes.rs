@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::comparison::Expected;
+use super::message::performing;
 use super::types::{accepted_widths, narrowest};
 use super::verdict::{Finding, Verdict};
 use pjrt_testing::host::{Client, ElementType, Result};
@@ -91,7 +92,13 @@ pub(crate) fn for_each_size(client: &Client, work: impl Fn(&Sample) -> Verdict) 
     for &size in SIZES.iter().filter(|size| **size <= largest) {
         let fitting = types.iter().filter(|element_type| size % element_type.byte_size() == 0);
         for element_type in fitting.take(if size <= all_types { types.len() } else { 1 }) {
-            match work(&Sample::of_type(size, *element_type)) {
+            let sample = Sample::of_type(size, *element_type);
+            let outcome = match size > AGAIN {
+                // Each of these takes long on a busy system.
+                true => performing(format!("the size {size}"), || work(&sample)),
+                false => work(&sample),
+            };
+            match outcome {
                 // The function may lack a type. One that the plugin lacks altogether is tried once.
                 Err(Finding::Unsupported(_)) if supported => {}
                 outcome => {

@@ -143,10 +143,13 @@ pub(crate) fn refused_with<T>(what: &str, outcome: Result<T>, codes: &[Code], co
 pub(crate) const KEPT_TEXT: &str = "the text consists of the bytes with which the host overwrote its memory after the call: the \
                                     plugin probably keeps the pointer to the text instead of a copy";
 
+/// The text about a callback that a check waited for in vain.
+pub(crate) const NOT_CALLED: &str = "no outcome: the callback was not called";
+
 /// Describes the first call of a callback, or that there was none.
 pub(crate) fn described(outcome: Option<&Result<()>>) -> String {
     match outcome {
-        None => "nothing: the callback was not called".to_owned(),
+        None => NOT_CALLED.to_owned(),
         Some(Ok(())) => "success".to_owned(),
         Some(Err(error)) => format!("the error {error}"),
     }

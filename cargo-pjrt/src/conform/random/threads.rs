@@ -345,9 +345,13 @@ impl Worker<'_> {
         let is_told = |outcome: &Result<(), Error>| {
             outcome.as_ref().is_err_and(|error| error.message.contains(&message))
         };
+        let cause = match outcome {
+            Some(Ok(())) => LOST_BY_CALLBACK,
+            _ => "each event has its own error",
+        };
         ensure!(
             outcome.as_ref().is_some_and(is_told),
-            "the callback of an event with {message:?} receives {}; {LOST_BY_CALLBACK}",
+            "the callback of an event with {message:?} receives {}; {cause}",
             described(outcome.as_ref())
         );
         Ok(())

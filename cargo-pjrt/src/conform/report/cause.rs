@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use super::Row;
 use crate::conform::harness::{
-    CLIENT, Check, INITIALIZES, KEPT_TEXT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, MISSED_CALLBACKS, STALE,
-    Source, Status, UNKNOWN, matches, runs_again,
+    CLIENT, Check, INITIALIZES, KEPT_TEXT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, MISSED_CALLBACKS, NOT_CALLED,
+    STALE, Source, Status, UNKNOWN, matches, runs_again,
 };
 
 /// Sets [`Row::echo_of`] of each failure that another failure explains. One failure explains another if
@@ -19,8 +19,10 @@ use crate::conform::harness::{
 ///   first and says where it happened, or the message of the first names a cause of the error with which the message of
 ///   the second ends,
 /// * the message of the first is the error of a function that fails in almost every check, and that of the second contains it,
+/// * the first says that callbacks [receive no errors](LOST_BY_CALLBACK), and the second received success instead of one,
 /// * the first says that a function [answers for an earlier object](STALE), and the second called this function,
-/// * both are checks that run other checks again with the same variation, such as another thread, or
+/// * both are checks that run other checks again with the same variation, such as another thread,
+/// * the second is a random sequence of calls that names no cause, and called the function that the first one is about, or
 /// * the second is the scenario of a host, which called the function that the first one is about.
 ///
 /// The failure that explains most others is a cause, and the others are its echoes. This is repeated with the
@@ -115,16 +117,26 @@ fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bo
             && other.functions.iter().any(|called| called == function(check))
     };
     let is_stale = is_stale(cause, other);
+    let is_lost = is_lost(cause, other);
+    // A random sequence of calls meets the errors that other checks find, and often cannot tell what they are.
+    let is_found_again = |check: &Check| {
+        other.name.starts_with("random/")
+            && other.message.contains(UNKNOWN)
+            && !is_indirect(&cause.name)
+            && other.functions.iter().any(|called| called == function(check))
+    };
     // A race or a random sequence of calls is no explanation of a failure whose cause is known.
     let is_less_certain = is_indirect(&cause.name) && !is_indirect(&other.name);
     // One function that hangs makes many checks hang, each of which would fail for this reason alone.
     let both_hang = cause.status == Status::TimedOut && other.status == Status::TimedOut;
     same || is_stale
+        || is_lost
         || name_one_fault(&cause.message, &other.message)
         || are_of_one_variation(&cause.name, &other.name)
         || both_hang && !is_less_certain
         || !(is_less_certain && other.message.to_lowercase().contains("probabl"))
             && check.is_some_and(|check| breaks(check) || calls(check))
+        || check.is_some_and(is_found_again)
 }
 
 /// Returns `true` if the message of a failure says that a function answers for an earlier object, and the other check called this
@@ -133,6 +145,16 @@ fn is_stale(cause: &Row, other: &Row) -> bool {
     let function = cause.message.split(' ').next().filter(|_| cause.message.contains(STALE));
     other.status == Status::Wrong
         && function.is_some_and(|name| other.functions.iter().any(|called| called == name))
+}
+
+/// Returns `true` if the message of a failure says that callbacks do not receive errors, and the other check received none.
+fn is_lost(cause: &Row, other: &Row) -> bool {
+    let receives_none =
+        ["success", "no error", "without an error"].iter().any(|text| other.message.contains(text));
+    cause.message.contains(LOST_BY_CALLBACK)
+        && receives_none
+        && other.status == Status::Wrong
+        && other.functions.iter().any(|called| called == "PJRT_Event_OnReady")
 }
 
 /// Returns `true` if both checks run other checks again, with the same variation. A check of such an area fails only if it passes
@@ -155,6 +177,9 @@ const FAULTS: &[&str] = &[
     "shares state between clients",
     LOST_BY_CALLBACK,
     LOST_BY_EXECUTION,
+    NOT_CALLED,
+    "includes a terminating zero byte",
+    "are the kit's initial bytes: the plugin did not write them",
     MISSED_CALLBACKS,
     KEPT_TEXT,
 ];

@@ -1,0 +1,160 @@
+//! The check that repeated work does not make the process larger.
+
+use std::time::{Duration, Instant};
+
+use super::entry::{ALL, Entry, check};
+use super::program_text::{compiled, launch, sums};
+use crate::conform::harness::{Context, Finding, RESIDENT, Verdict, f32_bytes, performing};
+use crate::process::resident::resident_bytes;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{
+    Buffer, Client, CopyLayout, ElementType, Error, HostArray, Layout, LoadedExecutable, Program,
+};
+
+pub(super) const CHECKS: &[Entry] = &[check(
+    RESIDENT,
+    "The process does not grow without bound if the host transfers arrays, executes and compiles programs again and again, also if calls fail.",
+    does_not_grow,
+    "PJRT_Buffer_ToHostBuffer leak_memory",
+)
+.header("PJRT_Buffer_Destroy and the other functions that destroy", "Frees the object.")
+.used_by(ALL)];
+
+/// The number of elements of the arrays.
+const LEN: usize = 4096;
+
+/// The duration of each of the two halves in which the process is measured, and of the time before, in which caches fill up.
+const HALF: Duration = Duration::from_millis(15);
+
+/// The least number of rounds of a half.
+const ROUNDS: u32 = 40;
+
+/// The least growth in each half that is a leak, in bytes. Allocators and thread pools cause less.
+const LEAST: i64 = 384 << 10;
+
+/// What the work needs.
+struct Host {
+    client: Client,
+    bytes: Vec<u8>,
+    text: String,
+    /// The program, and an argument of it, unless none can be compiled.
+    program: Option<(LoadedExecutable, Buffer)>,
+}
+
+impl Host {
+    fn new(context: &Context) -> Result<Self, Finding> {
+        let (client, bytes, ty) = (context.client()?, f32_bytes(&[1.5; LEN]), format!("{LEN}xf32"));
+        let text = sums(&[&ty, &ty], &[("%p0", "%p1", &ty)]);
+        let mut host = Self { client, bytes, text, program: None };
+        let program = compiled(&host.client, &host.text, &CompileOptions::default());
+        host.program = program.ok().map(|program| host.upload().map(|array| (program, array))).transpose()?;
+        Ok(host)
+    }
+
+    fn upload(&self) -> Result<Buffer, Error> {
+        let array = HostArray::new(&self.bytes, ElementType::F32, &[LEN as i64]);
+        let uploaded = self.client.upload(&array, Some(self.client.device()?), None)?;
+        uploaded.done.wait()?;
+        uploaded.memory.recycle();
+        Ok(uploaded.buffer)
+    }
+
+    /// Reads an array, and recycles the host's memory.
+    fn read(&self, array: &Buffer, layout: &CopyLayout) -> Verdict {
+        let (memory, event) = array.start_read(self.bytes.len(), layout)?;
+        event.wait()?;
+        memory.recycle();
+        Ok(())
+    }
+
+    fn program(&self) -> Result<(&LoadedExecutable, &Buffer), Finding> {
+        let (program, array) = self
+            .program
+            .as_ref()
+            .ok_or_else(|| Finding::Unsupported("the program cannot be compiled".to_owned()))?;
+        Ok((program, array))
+    }
+}
+
+/// Work that leaves nothing behind: its name, and a round of it.
+type Work = (&'static str, fn(&Host) -> Verdict);
+
+const WORK: &[Work] = &[
+    ("an upload and a readback", |host| host.read(&host.upload()?, &CopyLayout::Unsaid)),
+    ("an upload and a readback with a layout", |host| {
+        host.read(&host.upload()?, &CopyLayout::Layout(Layout::dense(1)))
+    }),
+    ("an upload and PJRT_Buffer_Delete while an event of PJRT_Buffer_ReadyEvent exists", |host| {
+        let array = host.upload()?;
+        let ready = array.ready()?;
+        ready.wait()?;
+        array.delete()?;
+        drop(ready);
+        Ok(())
+    }),
+    ("a copy to a memory", |host| {
+        let (_, array) = host.program()?;
+        Ok(array.copy_to_memory(host.client.device()?.default_memory()?)?.ready()?.wait()?)
+    }),
+    ("an execution", |host| {
+        let (program, array) = host.program()?;
+        let launched = launch(program, &[array, array], 0)?;
+        launched.done[0].wait()?;
+        host.read(launched.output(0, 0)?, &CopyLayout::Unsaid)
+    }),
+    ("an execution that is refused because of too few arguments", |host| {
+        let (program, array) = host.program()?;
+        drop(launch(program, &[array], 0));
+        Ok(())
+    }),
+    ("a compilation", |host| compiled(&host.client, &host.text, &CompileOptions::default()).map(drop)),
+    ("a compilation that is refused because of the text", |host| {
+        drop(host.client.compile(&Program::mlir("module {"), &[]));
+        Ok(())
+    }),
+];
+
+/// Performs rounds of the work for a while. Returns their number, and by how much the process grew.
+fn half(host: &Host, work: Work) -> Result<(u32, i64), Finding> {
+    let resident = || resident_bytes().map_err(Finding::NotApplicable);
+    let (before, end) = (resident()?, Instant::now() + HALF);
+    let mut rounds = 0;
+    while rounds < ROUNDS || Instant::now() < end {
+        (work.1)(host)?;
+        rounds += 1;
+    }
+    Ok((rounds, resident()? - before))
+}
+
+/// Returns the bytes by which each round of the work makes the process larger, if there is no end of it.
+fn growth(host: &Host, work: Work) -> Result<Option<i64>, Finding> {
+    half(host, work)?;
+    let (mut rounds, mut growth) = (0, 0);
+    // A cache, or an allocator, grows in some of the parts only.
+    for _ in 0..4 {
+        let (more, grown) = half(host, work)?;
+        if grown < LEAST {
+            return Ok(None);
+        }
+        (rounds, growth) = (rounds + i64::from(more), growth + grown);
+    }
+    Ok(Some(growth / rounds))
+}
+
+fn does_not_grow(context: &Context) -> Verdict {
+    let host = Host::new(context)?;
+    for work in WORK {
+        match performing(work.0.to_owned(), || growth(&host, *work)) {
+            Ok(Some(bytes)) => {
+                return Err(Finding::Wrong(format!(
+                    "each repetition of {} makes the process {bytes} bytes larger, without end; the plugin probably does not free \
+                     memory of the host that it uses in this work",
+                    work.0
+                )));
+            }
+            Ok(None) | Err(Finding::Unsupported(_)) => {}
+            Err(finding) => return Err(finding),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,14 @@
+//! The physical memory of this process.
+
+/// Returns the size of this process in physical memory, in bytes.
+///
+/// # Errors
+///
+/// Returns an error if the system does not report it.
+pub(crate) fn resident_bytes() -> Result<i64, String> {
+    const PAGES: &str = "/proc/self/statm";
+    const PAGE_SIZE: i64 = 4096;
+    let text = std::fs::read_to_string(PAGES).map_err(|error| format!("{PAGES}: {error}"))?;
+    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<i64>().ok());
+    pages.map(|pages| pages * PAGE_SIZE).ok_or_else(|| format!("{PAGES}: expected numbers, found {text:?}"))
+}
