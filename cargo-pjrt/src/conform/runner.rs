@@ -76,7 +76,15 @@ fn repeat_alone(options: &Options, rows: &mut [Row], program: &Path) -> Result<(
     if only.is_empty() {
         return Ok(());
     }
-    let alone = Options { filter: None, only, isolation: Isolation::Each, profile: None, ..options.clone() };
+    let alone = Options {
+        filter: None,
+        only,
+        isolation: Isolation::Each,
+        profile: None,
+        // Without the other checks, these are short.
+        timeout: options.timeout / 6,
+        ..options.clone()
+    };
     let passed = run(&alone, program)?.rows.into_iter().filter(|row| row.status == Status::Passed);
     for name in passed.map(|row| row.name) {
         for row in rows.iter_mut().filter(|row| row.name == name) {
@@ -85,6 +93,9 @@ fn repeat_alone(options: &Options, rows: &mut [Row], program: &Path) -> Result<(
     }
     Ok(())
 }
+
+/// The least number of checks for which a process is started if checks share processes.
+const LEAST_BATCH: usize = 12;
 
 /// The maximum number of checks that are repeated.
 const REPEATED: usize = 100;
@@ -241,7 +252,7 @@ impl<'c> Run<'c> {
         let len = match self.options.isolation {
             Isolation::Each if self.no_client.is_none() => 1,
             // Several processes end at about the same time if each takes a part of those that are left.
-            _ if jobs.get() > 1 => self.waiting.len().div_ceil(2 * jobs.get()),
+            _ if jobs.get() > 1 => self.waiting.len().div_ceil(2 * jobs.get()).max(LEAST_BATCH),
             _ => self.waiting.len(),
         };
         // The process whose end or size is checked runs no other check.

@@ -31,7 +31,7 @@ pub(super) const CHECKS: &[Entry] = &[
         create,
         "PJRT_Client_Destroy fail INTERNAL",
     )
-    .host("XLA's client, PjRtCApiClient, MakeClientDeleter", "Ends the process if the function fails.")
+    .host("XLA's client, pjrt_c_api_helpers.cc, MakeClientDeleter", "Ends the process if the function fails.")
     .needed_by(ALL)
     .also(&["*"]),
     check(

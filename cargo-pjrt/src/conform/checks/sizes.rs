@@ -24,7 +24,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "sizes/upload_until_transfer_completes",
         "With kImmutableUntilTransferCompletes, arrays of all sizes are copied completely.",
         |context| uploaded(context, Semantics::ImmutableUntilTransferCompletes),
-        "PJRT_Client_BufferFromHostBuffer when dims.0=2621441 host_buffer_semantics=1 give data=zeros",
+        "PJRT_Client_BufferFromHostBuffer when dims.0=1048577 host_buffer_semantics=1 give data=zeros",
     )
     .header(UPLOAD, UPLOAD_TEXT)
     .needed_by(ALL),

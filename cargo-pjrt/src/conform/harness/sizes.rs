@@ -13,8 +13,8 @@ use pjrt_testing::host::{Client, ElementType, Result};
 /// the last part of a divided copy is incomplete.
 pub(crate) const SIZES: &[usize] = &[
     1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 129, 255, 257, 1000, 4095, 4096, 4097, 4100,
-    16_388, 65_535, 65_536, 65_540, 131_076, 262_143, 262_148, 524_296, 1_048_588, 4_194_308, 16_777_220,
-    20_971_528,
+    16_388, 65_535, 65_536, 65_540, 131_076, 262_143, 262_148, 524_296, 1_048_588, 4_194_308, 8_388_616,
+    16_777_220,
 ];
 
 /// The largest size that is tried with types of all widths. Larger arrays have the widest type that divides their size.
