@@ -132,9 +132,13 @@ fn uploaded(context: &Context, semantics: Semantics) -> Verdict {
         let array =
             HostArray { semantics, ..HostArray::new(sample.bytes, sample.element_type, &sample.dims) };
         let uploaded = client.upload(&array, Some(client.device()?), None)?;
-        if semantics == Semantics::ImmutableUntilTransferCompletes {
-            uploaded.done.wait()?;
-            uploaded.memory.overwrite();
+        match semantics {
+            Semantics::ImmutableOnlyDuringCall => uploaded.memory.overwrite(),
+            Semantics::ImmutableUntilTransferCompletes => {
+                uploaded.done.wait()?;
+                uploaded.memory.overwrite();
+            }
+            Semantics::ImmutableZeroCopy | Semantics::MutableZeroCopy => {}
         }
         sample.check("an array that was uploaded and read back", &uploaded.buffer.read()?)
     })
