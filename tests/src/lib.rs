@@ -1,1 +1,6 @@
 //! Tests that span crates: the ABI, real hosts, and the corpus.
+
+/// Tests the code of the page on programs in memory.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/program-ir.md")]
+struct ProgramsInMemory;
