@@ -95,13 +95,10 @@ fn observe(
             (Ok(()), None) => lost_error(observer),
             _ => "the plugin probably replaces the error for this observer",
         };
-        let earlier = received.map_or_else(
-            || "no one has received it before".to_owned(),
-            |earlier| format!("{earlier} received it before"),
-        );
+        let earlier = received.map(|earlier| format!("; {earlier} received it before")).unwrap_or_default();
         let got = got.err().map_or_else(|| "no error".to_owned(), |error| error.to_string());
         return Err(Finding::Wrong(format!(
-            "{what} failed with {}: {:?}. {observer} received {got}; {earlier}: {cause}",
+            "{what} failed with {}: {:?}. {observer} received {got}{earlier}: {cause}",
             expected.0, expected.1
         )));
     }

@@ -4,7 +4,8 @@
 use super::entry::{Entry, check};
 use super::program_text::{compiled, launch, with_main};
 use crate::conform::harness::{
-    Context, Finding, ONE_DEVICE, Verdict, add_program, ensure, equal, f32_bytes, numbers, upload_to,
+    Context, Finding, NOT_THE_DEFAULT, ONE_DEVICE, Verdict, add_program, ensure, equal, f32_bytes, numbers,
+    upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -138,10 +139,13 @@ fn is_in(array: &Buffer, (device, memory): (Device<'_>, Memory<'_>), function: &
         name(device),
         name(on)
     );
+    let cause = match device.default_memory() {
+        Ok(default) if default == memory => format!("{cause}, or {NOT_THE_DEFAULT}"),
+        _ => cause,
+    };
     ensure!(
         inside == memory,
-        "an array that {function} created for the memory {} of {} is in another memory, {}, according to \
-         PJRT_Buffer_Memory; {cause}",
+        "an array that {function} created for the memory {:?} of {} is in the memory {:?} according to PJRT_Buffer_Memory; {cause}",
         memory.kind()?,
         name(device),
         inside.kind()?

@@ -271,9 +271,13 @@ fn often_polled(context: &Context) -> Verdict {
     launched.done[0].wait()?;
     read.wait()?;
     let Some((what, poll)) = early else { return Ok(()) };
+    let cause = match poll {
+        1 => "returns events that are complete from the start",
+        _ => "gives up after a number of calls",
+    };
     Err(Finding::Wrong(format!(
-        "PJRT_Event_IsReady of {what} is true in call {poll}, before the host provided the data; the plugin probably gives up after a \
-         number of calls. It returns true if the event has completed"
+        "PJRT_Event_IsReady of {what} is true in call {poll}, before the host provided the data; the plugin probably {cause}. It \
+         returns true if the event has completed"
     )))
 }
 

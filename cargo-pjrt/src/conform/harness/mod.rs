@@ -30,6 +30,6 @@ pub use source::Source;
 pub(crate) use types::{accepts, element_types, narrowest};
 pub use verdict::Status;
 pub(crate) use verdict::{
-    Finding, KEPT_TEXT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, NOT_CALLED, ONE_DEVICE, Verdict, described,
-    ensure, equal, fails_with, kept_text, lost_error, refused, refused_with,
+    Finding, KEPT_TEXT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, NOT_CALLED, NOT_THE_DEFAULT, ONE_DEVICE,
+    Verdict, described, ensure, equal, fails_with, kept_text, lost_error, refused, refused_with,
 };

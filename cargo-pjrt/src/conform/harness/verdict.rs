@@ -167,6 +167,10 @@ pub(crate) const LOST_BY_CALLBACK: &str =
 pub(crate) const LOST_BY_EXECUTION: &str = "the plugin probably completes the event in `device_complete_events` of a failed \
                                             execution before the execution, or without its error";
 
+/// The sentence about arrays that are not in the default memory, which many checks notice.
+pub(crate) const NOT_THE_DEFAULT: &str =
+    "PJRT_Device_DefaultMemory does not return the memory in which arrays are by default";
+
 /// Returns the sentence about an observer that receives success instead of an error. The text names the observer.
 pub(crate) fn lost_error(observer: &str) -> &'static str {
     match observer {

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::Row;
 use crate::conform::harness::{
     CLIENT, Check, INITIALIZES, KEPT_TEXT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, MISSED_CALLBACKS, NOT_CALLED,
-    STALE, Source, Status, UNKNOWN, matches, runs_again,
+    NOT_THE_DEFAULT, STALE, Source, Status, UNKNOWN, matches, runs_again,
 };
 
 /// Sets [`Row::echo_of`] of each failure that another failure explains. One failure explains another if
@@ -178,6 +178,7 @@ const FAULTS: &[&str] = &[
     LOST_BY_CALLBACK,
     LOST_BY_EXECUTION,
     NOT_CALLED,
+    NOT_THE_DEFAULT,
     "includes a terminating zero byte",
     "are the kit's initial bytes: the plugin did not write them",
     MISSED_CALLBACKS,
