@@ -11,7 +11,7 @@ const REQUESTED: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(UNHANDLED);
 
-/// Makes the first SIGINT, SIGTERM or SIGHUP a request, which [`is_requested`] returns. The second one ends the process.
+/// Makes the first SIGINT, SIGTERM or SIGHUP a request, at which a run ends with its report. The second one ends the process.
 /// Children that are started afterwards do not receive the signals of the terminal.
 ///
 /// # Errors
