@@ -298,8 +298,8 @@ fn poison(context: &Context) -> Verdict {
         {
             ensure!(
                 error.payloads.iter().any(|(name, value)| *name == payload.name && value == b"a\0b"),
-                "the error with which PJRT_Device_PoisonExecution poisoned an execution has the payloads {:?} in {what}; expected \
-                 the value \"a\\0b\", of three bytes, under {:?}",
+                "the error with which PJRT_Device_PoisonExecution poisoned an execution has the payloads {:?} in {what}; \
+                 expected the value \"a\\0b\", of three bytes, under {:?}",
                 error.payloads,
                 payload.name
             );

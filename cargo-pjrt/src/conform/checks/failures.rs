@@ -130,8 +130,8 @@ fn has_error(outcome: Result<(), Error>, what: &str) -> Verdict {
             Ok(())
         }
         Ok(()) => Err(Finding::Wrong(format!(
-            "{what} of a failed execution completed without an error; {}. An event reports the error of its work, and the host uses \
-             the outputs if there is none",
+            "{what} of a failed execution completed without an error; {}. An event reports the error of its work, and the \
+             host uses the outputs if there is none",
             lost_error(what)
         ))),
     }

@@ -29,7 +29,7 @@ const ROUNDS: usize = 12;
 /// The least growth that is a leak: half of the arrays of all rounds.
 const LEAST: i64 = (ROUNDS * 2 * LEN) as i64;
 
-/// What the uses need.
+/// The objects that the uses need.
 struct Host {
     /// A program that adds two arrays, unless none can be compiled.
     adds: Option<LoadedExecutable>,

@@ -145,7 +145,8 @@ fn is_in(array: &Buffer, (device, memory): (Device<'_>, Memory<'_>), function: &
     };
     ensure!(
         inside == memory,
-        "an array that {function} created for the memory {:?} of {} is in the memory {:?} according to PJRT_Buffer_Memory; {cause}",
+        "an array that {function} created for the memory {:?} of {} is in the memory {:?} according to \
+         PJRT_Buffer_Memory; {cause}",
         memory.kind()?,
         name(device),
         inside.kind()?

@@ -13,7 +13,7 @@ use pjrt_testing::host::{
 
 pub(super) const CHECKS: &[Entry] = &[check(
     RESIDENT,
-    "The process does not grow without bound if the host transfers arrays, executes and compiles programs again and again, also if calls fail.",
+    "The process does not grow without bound if transfers, executions, compilations and failing calls are repeated.",
     does_not_grow,
     "PJRT_Buffer_ToHostBuffer leak_memory",
 )
@@ -23,16 +23,19 @@ pub(super) const CHECKS: &[Entry] = &[check(
 /// The number of elements of the arrays.
 const LEN: usize = 4096;
 
-/// The duration of each of the two halves in which the process is measured, and of the time before, in which caches fill up.
-const HALF: Duration = Duration::from_millis(15);
+/// The duration of each part in which the process is measured, and of the one before, in which caches fill up.
+const PART: Duration = Duration::from_millis(15);
 
-/// The least number of rounds of a half.
+/// The least number of rounds of a part.
 const ROUNDS: u32 = 40;
 
-/// The least growth in each half that is a leak, in bytes. Allocators and thread pools cause less.
+/// The number of measured parts.
+const PARTS: usize = 4;
+
+/// The least growth in each part that is a leak, in bytes. Allocators and thread pools cause less.
 const LEAST: i64 = 384 << 10;
 
-/// What the work needs.
+/// The objects that the work uses.
 struct Host {
     client: Client,
     bytes: Vec<u8>,
@@ -115,9 +118,9 @@ const WORK: &[Work] = &[
 ];
 
 /// Performs rounds of the work for a while. Returns their number, and by how much the process grew.
-fn half(host: &Host, work: Work) -> Result<(u32, i64), Finding> {
+fn part(host: &Host, work: Work) -> Result<(u32, i64), Finding> {
     let resident = || resident_bytes().map_err(Finding::NotApplicable);
-    let (before, end) = (resident()?, Instant::now() + HALF);
+    let (before, end) = (resident()?, Instant::now() + PART);
     let mut rounds = 0;
     while rounds < ROUNDS || Instant::now() < end {
         (work.1)(host)?;
@@ -128,11 +131,11 @@ fn half(host: &Host, work: Work) -> Result<(u32, i64), Finding> {
 
 /// Returns the bytes by which each round of the work makes the process larger, if there is no end of it.
 fn growth(host: &Host, work: Work) -> Result<Option<i64>, Finding> {
-    half(host, work)?;
+    part(host, work)?;
     let (mut rounds, mut growth) = (0, 0);
     // A cache, or an allocator, grows in some of the parts only.
-    for _ in 0..4 {
-        let (more, grown) = half(host, work)?;
+    for _ in 0..PARTS {
+        let (more, grown) = part(host, work)?;
         if grown < LEAST {
             return Ok(None);
         }
@@ -147,8 +150,8 @@ fn does_not_grow(context: &Context) -> Verdict {
         match performing(work.0.to_owned(), || growth(&host, *work)) {
             Ok(Some(bytes)) => {
                 return Err(Finding::Wrong(format!(
-                    "each repetition of {} makes the process {bytes} bytes larger, without end; the plugin probably does not free \
-                     memory of the host that it uses in this work",
+                    "each repetition of {} makes the process {bytes} bytes larger, without end; the plugin probably does not \
+                     free memory of the host that it uses in this work",
                     work.0
                 )));
             }

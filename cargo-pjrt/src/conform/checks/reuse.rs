@@ -285,29 +285,39 @@ fn large_being_read(context: &Context) -> Verdict {
     let limit = client.device()?.memory_stats().ok().and_then(|stats| stats.bytes_limit);
     let len = limit.map_or(MOST, |limit| (limit / 4 / 16).clamp(1 << 10, MOST)) as usize;
     let (first, other) = (Large::new(len, 1.0), Large::new(len, 5000.0));
-    let size = first.bytes.len();
     for (what, start) in STARTS {
         for round in 0..ROUNDS {
-            performing(what.to_owned(), || ());
-            let array = first.upload(&client)?;
-            let copy = match start(&client, &array, size) {
-                Err(error) if error.code == Code::UNIMPLEMENTED => break,
-                copy => copy?,
-            };
-            if round.is_multiple_of(2) {
-                array.delete()?;
-            } else {
-                drop(array);
-            }
-            let others = (0..2).map(|_| other.upload(&client)).collect::<Result<Vec<_>, _>>()?;
-            let read = copy.finish(size)?;
-            drop(others);
+            let step = || read_while_reused(&client, start, round, (&first, &other));
+            let Some(read) = performing(format!("{what} in round {round}"), step)? else { break };
             if read != first.bytes {
                 return Err(corrupt(what, round, &read, &first, &other));
             }
         }
     }
     Ok(())
+}
+
+/// Uploads an array, starts to read it, deletes or destroys it, and uploads others. Returns the bytes that were read, or `None` if
+/// the plugin lacks the function.
+fn read_while_reused(
+    client: &Client,
+    start: fn(&Client, &Buffer, usize) -> Result<InProgress, Error>,
+    round: usize,
+    (first, other): (&Large, &Large),
+) -> Result<Option<Vec<u8>>, Finding> {
+    let size = first.bytes.len();
+    let array = first.upload(client)?;
+    let copy = match start(client, &array, size) {
+        Err(error) if error.code == Code::UNIMPLEMENTED => return Ok(None),
+        copy => copy?,
+    };
+    if round.is_multiple_of(2) {
+        array.delete()?;
+    } else {
+        drop(array);
+    }
+    let _others = (0..2).map(|_| other.upload(client)).collect::<Result<Vec<_>, _>>()?;
+    Ok(Some(copy.finish(size)?))
 }
 
 fn arguments_stay(context: &Context) -> Verdict {

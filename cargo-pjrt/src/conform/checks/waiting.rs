@@ -397,7 +397,9 @@ fn launches_ahead(context: &Context) -> Verdict {
     let mut array = upload_long(&client, 0.0)?;
     let mut kept = Vec::new();
     for count in 1..=AHEAD {
-        let mut launched = launch(&executable, &[&array, &one], 953).map_err(|error| {
+        let started =
+            performing(format!("launch {count} of {AHEAD}"), || launch(&executable, &[&array, &one], 953));
+        let mut launched = started.map_err(|error| {
             Finding::Wrong(format!(
                 "launch {count} of {AHEAD} was refused with {error}. The plugin probably holds memory for each execution \
                  from its launch until the host waits for it: hosts launch without waiting, so memory must be waited for \
@@ -407,7 +409,6 @@ fn launches_ahead(context: &Context) -> Verdict {
         let next = launched.take_output()?;
         let before = std::mem::replace(&mut array, next);
         if count % 50 == 1 {
-            performing(format!("launch {count}"), || ());
             kept.push((count - 1, before));
         }
     }

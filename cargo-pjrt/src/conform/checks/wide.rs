@@ -38,7 +38,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(&[Profile::Jax]),
     check(
         "extremes/many_arrays_at_once",
-        "A client can have thousands of arrays at once, as a model has parameters and states of an optimizer, and each keeps its data.",
+        "A client can have thousands of arrays at once, as large models have, and each keeps its data.",
         many_arrays,
         "PJRT_Client_BufferFromHostBuffer call 2500 fail RESOURCE_EXHAUSTED",
     )
@@ -246,8 +246,8 @@ fn many_arrays(context: &Context) -> Verdict {
         let array = upload_four(&client, &[number as f32; 4]).map_err(|error| match error.code {
             Code::UNIMPLEMENTED => Finding::from(error),
             _ => Finding::Wrong(format!(
-                "with {number} arrays of 16 bytes, the client has no room for another one: {error}; the plugin probably keeps arrays in a \
-                 table of a fixed size"
+                "with {number} arrays of 16 bytes, the client has no room for another one: {error}; the plugin probably \
+                 keeps arrays in a table of a fixed size"
             )),
         })?;
         arrays.push(array);
