@@ -80,8 +80,8 @@ fn a_process_that_does_not_end_well_is_found() {
         assert!(ended.iter().any(|how| how.starts_with(&format!("ending/{scenario}: "))), "{report:?}");
     }
     assert!(ended.iter().all(|how| how.contains("an abort while ending")), "{report:?}");
-    let report = stress("PJRT_Plugin_Initialize hang_at_exit", "ending", &["--timeout=4"]);
-    let hangs = |how: &String| how.contains("made no progress for 6 s while ending");
+    let report = stress("PJRT_Plugin_Initialize hang_at_exit", "ending", &["--timeout=2"]);
+    let hangs = |how: &String| how.contains("made no progress for 3 s while ending");
     assert!(failures(&report).iter().any(hangs), "{report:?}");
 }
 

@@ -12,7 +12,7 @@ use clap::Args;
 use crate::environment::run::{finish, watch};
 use crate::environment::venv::Venv;
 use crate::environment::workspace;
-use crate::{book, conform_faults, corpus, gloo, lowerings, packaged, wheel};
+use crate::{book, corpus, gloo, lowerings, packaged, wheel};
 
 /// The arguments of the task.
 #[derive(Args)]
@@ -93,11 +93,17 @@ fn clippy() -> Result<Outcome> {
     check(workspace::cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-Dwarnings"]))
 }
 
+/// Runs the unit tests and those of the folders `tests`. The tests of `cargo pjrt` use plugins of the workspace and JAX too.
 fn rust_tests() -> Result<Outcome> {
-    // Some tests load shared libraries that are examples.
-    workspace::build_dev()?;
-    let kinds = ["--lib", "--bins", "--tests"];
-    cargo_test(workspace::cargo().args(["test", "--quiet", "--no-fail-fast", "--workspace"]).args(kinds))
+    let venv = Venv::of_tests()?;
+    let libraries = Libraries::build()?;
+    cargo_test(
+        workspace::cargo()
+            .args(["test", "--quiet", "--no-fail-fast", "--workspace", "--lib", "--bins", "--tests"])
+            .env("TEST_REFCPU", &libraries.refcpu)
+            .env("TEST_ACCELERATOR", &libraries.accelerator)
+            .env("TEST_PYTHON", venv.program("python")),
+    )
 }
 
 fn documentation() -> Result<Outcome> {
@@ -169,8 +175,8 @@ fn is_test_file(file: &Path) -> bool {
     name.starts_with("test_") && name.ends_with(".py")
 }
 
-/// Runs the conformance kit on the plugins, including refcpu as a device whose memory the host cannot read;
-/// the kit's own test with refcpu; and an independent conformance prober for PJRT plugins, from PyPI.
+/// Runs the conformance kit on the plugins, including refcpu as a device whose memory the host cannot read; and an independent
+/// conformance prober for PJRT plugins, from PyPI.
 fn conform() -> Result<Outcome> {
     let venv = Venv::of_tests()?;
     let libraries = Libraries::build()?;
@@ -201,14 +207,6 @@ fn conform() -> Result<Outcome> {
         total.passed += count(summary, "passed");
         total.failed += count(summary, "failed").max(u64::from(!status.success()));
     }
-    let mut faults = conform_faults::tests();
-    faults.env("TEST_REFCPU", &libraries.refcpu).env("TEST_ACCELERATOR", &libraries.accelerator);
-    faults.env("TEST_PYTHON", venv.program("python"));
-    // The stage `rust` injects these into hello.
-    faults.args(["--", "--skip", "every_fault_is_noticed_by_its_check_and_no_unrelated_one"]);
-    let faults = cargo_test(&mut faults)?;
-    total.passed += faults.passed;
-    total.failed += faults.failed;
     for library in [&libraries.hello, &libraries.refcpu] {
         let script = workspace::root().join("tests/python/conform.py");
         let (status, text) = watch(venv.python().arg(script).arg(library))?;
