@@ -59,6 +59,8 @@ enum Verb {
     #[command(hide = true)]
     ConformChild(conform::ChildOptions),
     #[command(hide = true)]
+    ConformAnotherChild(conform::AnotherOptions),
+    #[command(hide = true)]
     ReplayChild(replay::Options),
     #[command(hide = true)]
     NeedsChild(needs::ChildOptions),
@@ -157,6 +159,7 @@ fn main() -> ExitCode {
         Verb::InspectChild { .. }
             | Verb::RunChild(_)
             | Verb::ConformChild(_)
+            | Verb::ConformAnotherChild(_)
             | Verb::ReplayChild(_)
             | Verb::NeedsChild(_)
             | Verb::CompareChild(_)
@@ -210,6 +213,10 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
         Verb::RunChild(options) => run::run(&options).map(|()| 0),
         Verb::ConformChild(options) => {
             conform::child(&options);
+            Ok(0)
+        }
+        Verb::ConformAnotherChild(options) => {
+            conform::another_process(&options);
             Ok(0)
         }
         Verb::ReplayChild(options) => replay::replay(&options).map(status),

@@ -22,7 +22,7 @@ mod report;
 mod runner;
 
 pub use child::child;
-pub use harness::{Check, Sequences, Source, Status};
+pub use harness::{AnotherOptions, Check, Sequences, Source, Status, another_process};
 pub use list::{Listed, checks, select};
 pub use options::{ChildOptions, Isolation, Options};
 pub use report::{Format, Report, Row};

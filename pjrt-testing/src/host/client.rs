@@ -1,6 +1,7 @@
 //! Clients.
 
 use std::ffi::{c_int, c_void};
+use std::fmt;
 use std::ptr;
 use std::str::FromStr;
 
@@ -38,6 +39,17 @@ impl CreateOption {
     #[must_use]
     pub fn new(name: &str, value: Value) -> Self {
         Self(NamedValue { name: name.to_owned(), name_is_terminated: false, value })
+    }
+}
+
+/// Writes the option in the form `name=value`, which [`FromStr`] parses unless the value is a list or a floating-point number.
+impl fmt::Display for CreateOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NamedValue { name, value, .. } = &self.0;
+        match value {
+            Value::String(text) => write!(f, "{name}={text}"),
+            value => write!(f, "{name}={value}"),
+        }
     }
 }
 

@@ -61,6 +61,7 @@ mod pending_uses;
 mod placement;
 mod plugin;
 mod process_state;
+mod processes;
 mod profiler;
 mod program_text;
 mod programs;
@@ -136,6 +137,7 @@ const TABLES: &[&[entry::Entry]] = &[
     repeats::CHECKS,
     isolation::CHECKS,
     reloaded::CHECKS,
+    processes::CHECKS,
     options::CHECKS,
     reports::CHECKS,
     pairs::CHECKS,

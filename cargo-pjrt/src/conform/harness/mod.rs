@@ -1,6 +1,7 @@
 //! The parts that checks consist of: the context that they run in, fixtures, assertions, and the messages
 //! that report their progress.
 
+mod another_process;
 mod check;
 mod comparison;
 mod context;
@@ -13,6 +14,8 @@ mod source;
 mod types;
 mod verdict;
 
+pub use another_process::{AnotherOptions, another_process};
+pub(crate) use another_process::{Identity, SUM, ask_another};
 pub use check::Check;
 pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, RESIDENT, matches, runs_again};
 pub(crate) use comparison::{Expected, UNKNOWN, permutations, reading_order};
