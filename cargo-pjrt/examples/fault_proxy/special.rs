@@ -1,6 +1,7 @@
 //! Special actions of faults, which are identified by names.
 
 use std::ffi::c_void;
+use std::os::fd::IntoRawFd;
 use std::ptr;
 use std::sync::OnceLock;
 
@@ -430,6 +431,7 @@ pub(crate) unsafe fn after(
                     std::thread::park();
                 }
             })),
+            "leak_file" => drop(std::fs::File::open("/dev/null").map(IntoRawFd::into_raw_fd)),
             "leak_memory" => drop(Vec::leak(vec![1_u8; 16 << 10])),
             "swallow_error" if error.is_null() => {
                 let donate = args.cast::<PJRT_Buffer_DonateWithControlDependency_Args>();

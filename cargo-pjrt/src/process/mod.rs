@@ -5,9 +5,9 @@ pub mod child;
 pub mod interrupt;
 pub mod output;
 pub(crate) mod progress;
-pub(crate) mod resident;
 mod scratch;
 #[allow(unsafe_code, reason = "the only module that calls libc")]
 mod system;
+pub(crate) mod usage;
 
 pub(crate) use scratch::Scratch;

@@ -4,7 +4,7 @@ use super::arrays::{self, Numbers, compile, read_and_check};
 use super::message::{Message, Stop, Verdict, send};
 use super::options::ChildOptions;
 use super::slope::growth;
-use crate::process::resident::resident_bytes;
+use crate::process::usage::resident_bytes;
 use pjrt_testing::host::{Client, LoadedExecutable, Program, Semantics};
 
 /// The arrays: 4 KiB each, so that one leaked array a round is found.

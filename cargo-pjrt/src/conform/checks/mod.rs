@@ -40,6 +40,7 @@ mod extended;
 mod extension;
 mod extremes;
 mod failures;
+mod growth;
 mod hosts;
 mod isolation;
 mod layouts;
@@ -74,7 +75,6 @@ mod reentrant;
 mod reloaded;
 mod repeats;
 mod reports;
-mod resident;
 mod results;
 mod returned;
 mod reuse;
@@ -149,7 +149,7 @@ const TABLES: &[&[entry::Entry]] = &[
     extremes::CHECKS,
     observers::CHECKS,
     leaks::CHECKS,
-    resident::CHECKS,
+    growth::CHECKS,
     orders::CHECKS,
     reentrant::CHECKS,
     process_state::CHECKS,

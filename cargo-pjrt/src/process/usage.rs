@@ -1,4 +1,4 @@
-//! The physical memory of this process.
+//! What this process holds: physical memory and open files.
 
 /// Returns the size of this process in physical memory, in bytes.
 ///
@@ -11,4 +11,15 @@ pub(crate) fn resident_bytes() -> Result<i64, String> {
     let text = std::fs::read_to_string(PAGES).map_err(|error| format!("{PAGES}: {error}"))?;
     let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<i64>().ok());
     pages.map(|pages| pages * PAGE_SIZE).ok_or_else(|| format!("{PAGES}: expected numbers, found {text:?}"))
+}
+
+/// Returns the number of files that this process has open.
+///
+/// # Errors
+///
+/// Returns an error if the system does not report it.
+pub(crate) fn open_files() -> Result<i64, String> {
+    const FILES: &str = "/proc/self/fd";
+    let files = std::fs::read_dir(FILES).map_err(|error| format!("{FILES}: {error}"))?;
+    Ok(files.count() as i64)
 }

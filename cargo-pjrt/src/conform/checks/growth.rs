@@ -1,24 +1,37 @@
-//! The check that repeated work does not make the process larger.
+//! The checks that repeated work does not make the process larger, and opens no more files.
 
 use std::time::{Duration, Instant};
 
 use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, launch, sums};
 use crate::conform::harness::{Context, Finding, RESIDENT, Verdict, f32_bytes, performing};
-use crate::process::resident::resident_bytes;
+use crate::process::usage::{open_files, resident_bytes};
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
     Buffer, Client, CopyLayout, ElementType, Error, HostArray, Layout, LoadedExecutable, Program,
 };
 
-pub(super) const CHECKS: &[Entry] = &[check(
-    RESIDENT,
-    "The process does not grow without bound if transfers, executions, compilations and failing calls are repeated.",
-    does_not_grow,
-    "PJRT_Buffer_ToHostBuffer leak_memory",
-)
-.header("PJRT_Buffer_Destroy and the other functions that destroy", "Frees the object.")
-.used_by(ALL)];
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        RESIDENT,
+        "The process does not grow without bound if transfers, executions, compilations and failing calls are repeated.",
+        |context| keeps(context, &MEMORY),
+        "PJRT_Buffer_ToHostBuffer leak_memory",
+    )
+    .header(FREES, FREES_TEXT)
+    .used_by(ALL),
+    check(
+        "repeats/no_work_opens_more_files",
+        "The number of open files does not grow without bound if transfers, executions, compilations and failing calls are repeated.",
+        |context| keeps(context, &FILES),
+        "PJRT_LoadedExecutable_Execute leak_file",
+    )
+    .header(FREES, FREES_TEXT)
+    .used_by(ALL),
+];
+
+const FREES: &str = "PJRT_Buffer_Destroy and the other functions that destroy";
+const FREES_TEXT: &str = "Frees the object.";
 
 /// The number of elements of the arrays.
 const LEN: usize = 4096;
@@ -32,8 +45,34 @@ const ROUNDS: u32 = 40;
 /// The number of measured parts.
 const PARTS: usize = 4;
 
-/// The least growth in each part that is a leak, in bytes. Allocators and thread pools cause less.
-const LEAST: i64 = 384 << 10;
+/// The maximum time for [`ROUNDS`], for compilers that take long.
+const MOST: Duration = Duration::from_secs(1);
+
+/// What a process holds more of, if the plugin leaks it.
+struct Held {
+    measure: fn() -> Result<i64, String>,
+    /// The least growth in each part of this many rounds that is a leak.
+    least: fn(u32) -> i64,
+    unit: &'static str,
+    /// What the plugin probably does not do.
+    omitted: &'static str,
+}
+
+const MEMORY: Held = Held {
+    measure: resident_bytes,
+    // Allocators and thread pools cause less.
+    least: |_| 384 << 10,
+    unit: "bytes of memory",
+    omitted: "free memory of the host that it uses in this work",
+};
+
+const FILES: Held = Held {
+    measure: open_files,
+    // Thread pools and caches open a few.
+    least: |rounds| i64::from(rounds.div_ceil(4)).max(2),
+    unit: "open files",
+    omitted: "close a file that it opens in this work, such as one of an event, of shared memory or of the device",
+};
 
 /// The objects that the work uses.
 struct Host {
@@ -118,40 +157,41 @@ const WORK: &[Work] = &[
 ];
 
 /// Performs rounds of the work for a while. Returns their number, and by how much the process grew.
-fn part(host: &Host, work: Work) -> Result<(u32, i64), Finding> {
-    let resident = || resident_bytes().map_err(Finding::NotApplicable);
-    let (before, end) = (resident()?, Instant::now() + PART);
+fn part(host: &Host, work: Work, held: &Held) -> Result<(u32, i64), Finding> {
+    let measure = || (held.measure)().map_err(Finding::NotApplicable);
+    let (before, start) = (measure()?, Instant::now());
     let mut rounds = 0;
-    while rounds < ROUNDS || Instant::now() < end {
+    while start.elapsed() < if rounds < ROUNDS { MOST } else { PART } {
         (work.1)(host)?;
         rounds += 1;
     }
-    Ok((rounds, resident()? - before))
+    Ok((rounds, measure()? - before))
 }
 
-/// Returns the bytes by which each round of the work makes the process larger, if there is no end of it.
-fn growth(host: &Host, work: Work) -> Result<Option<i64>, Finding> {
-    part(host, work)?;
+/// Returns the number of rounds of the work, and by how much these make the process grow, if there is no end of it.
+fn growth(host: &Host, work: Work, held: &Held) -> Result<Option<(u32, i64)>, Finding> {
+    part(host, work, held)?;
     let (mut rounds, mut growth) = (0, 0);
     // A cache, or an allocator, grows in some of the parts only.
     for _ in 0..PARTS {
-        let (more, grown) = part(host, work)?;
-        if grown < LEAST {
+        let (more, grown) = part(host, work, held)?;
+        if grown < (held.least)(more) {
             return Ok(None);
         }
-        (rounds, growth) = (rounds + i64::from(more), growth + grown);
+        (rounds, growth) = (rounds + more, growth + grown);
     }
-    Ok(Some(growth / rounds))
+    Ok(Some((rounds, growth)))
 }
 
-fn does_not_grow(context: &Context) -> Verdict {
+fn keeps(context: &Context, held: &Held) -> Verdict {
     let host = Host::new(context)?;
+    let Held { unit, omitted, .. } = held;
     for work in WORK {
-        match performing(work.0.to_owned(), || growth(&host, *work)) {
-            Ok(Some(bytes)) => {
+        match performing(work.0.to_owned(), || growth(&host, *work, held)) {
+            Ok(Some((rounds, growth))) => {
                 return Err(Finding::Wrong(format!(
-                    "each repetition of {} makes the process {bytes} bytes larger, without end; the plugin probably does not \
-                     free memory of the host that it uses in this work",
+                    "{rounds} repetitions of {} leave {growth} {unit} behind, in each part of them as many; the plugin probably \
+                     does not {omitted}",
                     work.0
                 )));
             }
