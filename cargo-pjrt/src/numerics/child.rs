@@ -36,44 +36,43 @@ pub fn child(options: &ChildOptions) {
     }
 }
 
-/// Runs the programs of one operation of StableHLO with ordinary numbers of an element type: all of each operation, or the first
-/// one. Returns the number of those that the plugin compiles, and a description of each that fails, or whose results are far from
-/// the expected ones.
+/// Returns the programs of one operation of StableHLO with ordinary numbers of an element type: the first one of each operation, or the
+/// others.
 ///
 /// # Errors
+///
 /// Returns an error if the programs of this tool are damaged.
-pub(crate) fn wrong_results(
-    client: &Client,
-    element: &str,
-    all: bool,
-) -> Result<(usize, Vec<String>), String> {
-    let suite = Suite::operations()?;
+pub(crate) fn programs_of(element: &str, first: bool) -> Result<Vec<&'static Case>, String> {
     let selection = Selection {
         element: vec![element.to_owned()],
         skip: ["special", "denormals"].map(str::to_owned).to_vec(),
         ..Selection::default()
     };
-    let (mut total, mut wrong) = (0, Vec::new());
     let mut seen = HashSet::new();
-    let cases = suite.cases(&selection).filter(|case| is_of_stablehlo(&case.op));
-    for case in cases.filter(|case| seen.insert(&case.op) || all) {
-        let why = match execute_case(client, suite, case)? {
-            Err(Outcome::Refused(_)) => continue,
-            Err(Outcome::Failed(error)) => Some(error),
-            Err(_) => None,
-            Ok(results) => results.iter().zip(suite.expected(case)?).enumerate().find_map(
-                |(index, (found, (wanted, _)))| {
-                    // No operation is named, so that moved elements may lose bits, too.
-                    compare("", index, &wanted, found, &coarse(&wanted))
-                        .fault
-                        .map(|fault| fault.text().replace("\n      ", "; "))
-                },
-            ),
-        };
-        total += 1;
-        wrong.extend(why.map(|why| format!("{}: {why}", case.label())));
-    }
-    Ok((total, wrong))
+    let cases = Suite::operations()?.cases(&selection).filter(|case| is_of_stablehlo(&case.op));
+    Ok(cases.filter(|case| seen.insert(&case.op) == first).collect())
+}
+
+/// Runs one of [`programs_of`]. Returns `None` if the plugin does not compile it, and the fault if it fails or its results are far from
+/// the expected ones.
+///
+/// # Errors
+///
+/// Returns an error if the programs of this tool are damaged.
+pub(crate) fn is_right(client: &Client, case: &Case) -> Result<Option<Result<(), String>>, String> {
+    let suite = Suite::operations()?;
+    let results = match execute_case(client, suite, case)? {
+        Ok(results) => results,
+        Err(Outcome::Refused(_)) => return Ok(None),
+        Err(Outcome::Failed(error)) => return Ok(Some(Err(error))),
+        Err(_) => return Ok(Some(Ok(()))),
+    };
+    // No operation is named, so that moved elements may lose bits, too.
+    let fault =
+        results.iter().zip(suite.expected(case)?).enumerate().find_map(|(index, (found, (wanted, _)))| {
+            compare("", index, &wanted, found, &coarse(&wanted)).fault
+        });
+    Ok(Some(fault.map_or(Ok(()), |fault| Err(fault.text().replace("\n      ", "; ")))))
 }
 
 /// Returns `true` if StableHLO has this operation. The programs of the others, such as those of CHLO, consist of several

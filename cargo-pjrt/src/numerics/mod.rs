@@ -17,7 +17,7 @@ mod report;
 mod suite;
 
 pub use child::child;
-pub(crate) use child::wrong_results;
+pub(crate) use child::{is_right, programs_of};
 pub use options::{ChildOptions, Options};
 pub use parent::numerics;
 pub use record::record;

@@ -42,7 +42,7 @@ struct Index {
 
 /// A program with inputs and expected results.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Case {
+pub(crate) struct Case {
     /// The operation or the model.
     pub(super) op: String,
     /// The element type, as StableHLO names it.
@@ -138,7 +138,7 @@ impl Suite {
     }
 
     /// Returns the cases that the selection permits.
-    pub(super) fn cases<'a>(&'a self, selection: &'a Selection) -> impl Iterator<Item = &'a Case> {
+    pub(super) fn cases<'a>(&'a self, selection: &Selection) -> impl Iterator<Item = &'a Case> {
         self.index.cases.iter().filter(|case| {
             (selection.op.is_empty() || selection.op.contains(&case.op))
                 && (selection.element.is_empty() || selection.element.contains(&case.element))
@@ -187,7 +187,7 @@ impl Suite {
 
 impl Case {
     /// Returns the operation, the element type and the name.
-    pub(super) fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         format!("{} {} {}", self.op, self.element, self.name)
     }
 }
