@@ -206,6 +206,14 @@ fn a_plugin_that_hangs_does_not_hang_run_and_replay() {
 }
 
 #[test]
+fn a_compiler_that_takes_long_does_not_exceed_the_time_limit() {
+    let more = ["--check", "donation/of_each_type", "--timeout", "2"];
+    let rows = conform("PJRT_Client_Compile slow 60", &more).rows;
+    assert_eq!(rows[0].status, Status::Passed, "{rows:?}");
+    assert!(rows[0].seconds > 2.0, "the check takes longer than the limit: {rows:?}");
+}
+
+#[test]
 fn a_step_that_takes_too_long_again_and_again_is_not_tried_for_ever() {
     let names: Vec<String> = checks()
         .into_iter()

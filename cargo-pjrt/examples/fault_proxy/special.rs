@@ -4,6 +4,7 @@ use std::ffi::c_void;
 use std::os::fd::IntoRawFd;
 use std::ptr;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use pjrt_sys::*;
 
@@ -431,6 +432,7 @@ pub(crate) unsafe fn after(
                     std::thread::park();
                 }
             })),
+            "slow" => std::thread::sleep(Duration::from_millis(words[0].parse().expect("milliseconds"))),
             "leak_file" => drop(std::fs::File::open("/dev/null").map(IntoRawFd::into_raw_fd)),
             "leak_memory" => drop(Vec::leak(vec![1_u8; 16 << 10])),
             "swallow_error" if error.is_null() => {

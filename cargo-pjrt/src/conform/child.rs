@@ -13,7 +13,8 @@ use super::options::ChildOptions;
 use super::process::TRIES;
 use crate::process::child::mark;
 use pjrt_testing::host::{
-    Error, Plugin, limit_waiting, on_first_calls, take_called, take_refused_destroy, take_waits_in_vain,
+    Error, Plugin, limit_waiting, on_compilations, on_first_calls, take_called, take_refused_destroy,
+    take_waits_in_vain,
 };
 
 /// Runs checks in the child process, and reports the outcome of each. Without checks, reports whether arrays are in the memory of
@@ -33,6 +34,7 @@ pub fn child(options: &ChildOptions) {
     std::panic::set_hook(Box::new(|_| {}));
     // If the process crashes, the parent knows which functions the check called.
     on_first_calls(|name| send(&Message::Called(name.to_owned())));
+    on_compilations(|| send(&Message::Compiled));
     if names.is_empty() {
         return report_cpu(options, plugin);
     }

@@ -142,6 +142,8 @@ impl Process {
                         self.performed.clear();
                     }
                     Ok(Message::Called(function)) => self.called.push(function),
+                    // Compilers that take long are no fault.
+                    Ok(Message::Compiled) => end = Instant::now() + timeout,
                     Ok(Message::Entered(step)) if hung.times(step) >= TRIES => {
                         return Ok((self.reached, End::Skipped(step)));
                     }

@@ -27,6 +27,28 @@ pub fn on_first_calls(report: fn(&'static str)) {
     ON_FIRST_CALL.get_or_init(|| report);
 }
 
+/// The functions that compile or load programs.
+const COMPILING: [&str; 4] =
+    ["PJRT_Client_Compile", "PJRT_Compile", "PJRT_Executable_DeserializeAndLoad", "PJRT_Client_Load"];
+
+/// See [`on_compilations`].
+static ON_COMPILATION: OnceLock<fn()> = OnceLock::new();
+
+/// Registers a function that is called after each call of a function that compiles or loads a program, on the calling thread. Such a
+/// call takes long with some compilers. Only the first registration counts.
+pub fn on_compilations(report: fn()) {
+    ON_COMPILATION.get_or_init(|| report);
+}
+
+/// Records the end of a call of the function in a slot.
+pub(super) fn note_end(index: usize) {
+    if let Some(report) = ON_COMPILATION.get()
+        && COMPILING.contains(&SLOTS[index].name)
+    {
+        report();
+    }
+}
+
 /// Records a call of the function in a slot.
 pub(super) fn note_slot(index: usize) {
     if !SLOTS_CALLED[index].swap(true, Ordering::Relaxed) {

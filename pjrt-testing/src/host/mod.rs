@@ -46,7 +46,7 @@ mod upload;
 mod values;
 
 pub use buffer::{Buffer, CopyLayout, Dependency, FutureCopy, HeldBytes};
-pub use called::{on_first_calls, take_called, take_refused_destroy};
+pub use called::{on_compilations, on_first_calls, take_called, take_refused_destroy};
 pub use channels::{Answer, Answered, DeviceChannels, Sent};
 pub use client::{AliasHandle, Client, CreateOption};
 pub use element_type::ElementType;

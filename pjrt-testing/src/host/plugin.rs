@@ -213,6 +213,7 @@ impl Plugin {
         // SAFETY: the wrappers of this module fill in the struct as the interface requires.
         let (error, written) =
             passed::with_copies(args, |args| fence::call(slot, args, |args| unsafe { function(args) }));
+        called::note_end(A::INDEX);
         match written {
             None => Ok(if slot.returns_error { error } else { std::ptr::null_mut() }),
             // What the call returned leaks.

@@ -22,6 +22,8 @@ pub(crate) enum Message {
     Started(String),
     /// The check calls this function for the first time.
     Called(String),
+    /// A call that compiles or loads a program returned.
+    Compiled,
     /// The check enters a step that many checks share.
     Entered(Step),
     /// The step ended, with or without an error.
