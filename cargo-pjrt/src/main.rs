@@ -52,26 +52,33 @@ enum Verb {
     Cat(cat::Options),
     /// Build a Python wheel of a plugin for JAX and PyTorch/XLA, and try it
     Wheel(wheel::Options),
-    #[command(hide = true)]
-    InspectChild { plugin: PathBuf, options: Vec<CreateOption> },
-    #[command(hide = true)]
-    RunChild(run::Options),
-    #[command(hide = true)]
-    ConformChild(conform::ChildOptions),
-    #[command(hide = true)]
-    ConformAnotherChild(conform::AnotherOptions),
-    #[command(hide = true)]
-    ReplayChild(replay::Options),
-    #[command(hide = true)]
-    NeedsChild(needs::ChildOptions),
-    #[command(hide = true)]
-    CompareChild(compare::ChildOptions),
-    #[command(hide = true)]
-    StressChild(stress::ChildOptions),
-    #[command(hide = true)]
-    NumericsChild(numerics::ChildOptions),
-    #[command(hide = true)]
-    NumericsRecordChild(numerics::Options),
+    #[command(flatten)]
+    Child(ChildVerb),
+}
+
+/// The subcommands that are run by others, in a process that a plugin may end.
+#[derive(Subcommand)]
+enum ChildVerb {
+    #[command(name = "inspect-child", hide = true)]
+    Inspect { plugin: PathBuf, options: Vec<CreateOption> },
+    #[command(name = "run-child", hide = true)]
+    Run(run::Options),
+    #[command(name = "conform-child", hide = true)]
+    Conform(conform::ChildOptions),
+    #[command(name = "conform-another-child", hide = true)]
+    ConformAnother(conform::AnotherOptions),
+    #[command(name = "replay-child", hide = true)]
+    Replay(replay::Options),
+    #[command(name = "needs-child", hide = true)]
+    Needs(needs::ChildOptions),
+    #[command(name = "compare-child", hide = true)]
+    Compare(compare::ChildOptions),
+    #[command(name = "stress-child", hide = true)]
+    Stress(stress::ChildOptions),
+    #[command(name = "numerics-child", hide = true)]
+    Numerics(numerics::ChildOptions),
+    #[command(name = "numerics-record-child", hide = true)]
+    NumericsRecord(numerics::Options),
 }
 
 #[derive(Args)]
@@ -154,19 +161,7 @@ fn main() -> ExitCode {
     let arguments = arguments.filter(|(index, word)| *index != 1 || word != "pjrt").map(|(_, word)| word);
     let arguments: Vec<OsString> = arguments.collect();
     let verb = Cli::parse_from(&arguments).verb;
-    let is_child = matches!(
-        verb,
-        Verb::InspectChild { .. }
-            | Verb::RunChild(_)
-            | Verb::ConformChild(_)
-            | Verb::ConformAnotherChild(_)
-            | Verb::ReplayChild(_)
-            | Verb::NeedsChild(_)
-            | Verb::CompareChild(_)
-            | Verb::StressChild(_)
-            | Verb::NumericsChild(_)
-            | Verb::NumericsRecordChild(_)
-    );
+    let is_child = matches!(verb, Verb::Child(_));
     let connected = if is_child { child::connect() } else { Ok(()) };
     let outcome = connected.map_err(|error| error.to_string()).and_then(|()| perform(verb, &arguments));
     let status = outcome.unwrap_or_else(|message| {
@@ -206,37 +201,44 @@ fn perform(verb: Verb, arguments: &[OsString]) -> Result<u8, String> {
         Verb::Stress(options) => stress_plugin(&options),
         Verb::Cat(options) => cat::cat(&options),
         Verb::Wheel(options) => wheel::wheel(&options).map(|()| 0),
-        Verb::InspectChild { plugin, options } => {
+        Verb::Child(verb) => perform_child(verb),
+    }
+}
+
+/// Runs a subcommand of a child, and returns the exit status.
+fn perform_child(verb: ChildVerb) -> Result<u8, String> {
+    match verb {
+        ChildVerb::Inspect { plugin, options } => {
             inspect::child(&plugin, &options);
             Ok(0)
         }
-        Verb::RunChild(options) => run::run(&options).map(|()| 0),
-        Verb::ConformChild(options) => {
+        ChildVerb::Run(options) => run::run(&options).map(|()| 0),
+        ChildVerb::Conform(options) => {
             conform::child(&options);
             Ok(0)
         }
-        Verb::ConformAnotherChild(options) => {
+        ChildVerb::ConformAnother(options) => {
             conform::another_process(&options);
             Ok(0)
         }
-        Verb::ReplayChild(options) => replay::replay(&options).map(status),
-        Verb::NeedsChild(options) => {
+        ChildVerb::Replay(options) => replay::replay(&options).map(|is_good| u8::from(!is_good)),
+        ChildVerb::Needs(options) => {
             needs::child(&options);
             Ok(0)
         }
-        Verb::CompareChild(options) => {
+        ChildVerb::Compare(options) => {
             compare::child(&options);
             Ok(0)
         }
-        Verb::StressChild(options) => {
+        ChildVerb::Stress(options) => {
             stress::child(&options);
             Ok(0)
         }
-        Verb::NumericsChild(options) => {
+        ChildVerb::Numerics(options) => {
             numerics::child(&options);
             Ok(0)
         }
-        Verb::NumericsRecordChild(options) => {
+        ChildVerb::NumericsRecord(options) => {
             let to = options.record.clone().unwrap_or_default();
             numerics::record(&options, &to).map(|()| 0)
         }

@@ -136,11 +136,7 @@ impl Process {
                         self.reached = Reached::Loaded;
                     }
                     Ok(Message::Initializing) => self.reached = Reached::Initializing,
-                    Ok(Message::Started(name)) => {
-                        (self.reached, self.check) = (Reached::Checking, name);
-                        self.called.clear();
-                        self.performed.clear();
-                    }
+                    Ok(Message::Started(name)) => self.begin(name),
                     Ok(Message::Called(function)) => self.called.push(function),
                     // Compilers that take long are no fault.
                     Ok(Message::Compiled) => end = Instant::now() + timeout,
@@ -186,6 +182,13 @@ impl Process {
             return Err(self.why_not_loaded(status, &message));
         }
         Ok((self.reached, End::Broken(status, message)))
+    }
+
+    /// Notes that a check began.
+    fn begin(&mut self, name: String) {
+        (self.reached, self.check) = (Reached::Checking, name);
+        self.called.clear();
+        self.performed.clear();
     }
 
     /// Notes that a step began, or ended, if it is the creation of a client.
