@@ -36,9 +36,6 @@ const FREES_TEXT: &str = "Frees the object.";
 /// The number of elements of the arrays.
 const LEN: usize = 4096;
 
-/// The duration of each part in which the process is measured, and of the one before, in which caches fill up.
-const PART: Duration = Duration::from_millis(15);
-
 /// The least number of rounds of a part.
 const ROUNDS: u32 = 40;
 
@@ -50,6 +47,8 @@ const MOST: Duration = Duration::from_secs(1);
 
 /// What a process holds more of, if the plugin leaks it.
 struct Held {
+    /// The least duration of each part in which the process is measured, and of the one before, in which caches fill up.
+    part: Duration,
     measure: fn() -> Result<i64, String>,
     /// The least growth in each part of this many rounds that is a leak.
     least: fn(u32) -> i64,
@@ -59,6 +58,7 @@ struct Held {
 }
 
 const MEMORY: Held = Held {
+    part: Duration::from_millis(15),
     measure: resident_bytes,
     // Allocators and thread pools cause less.
     least: |_| 384 << 10,
@@ -67,6 +67,7 @@ const MEMORY: Held = Held {
 };
 
 const FILES: Held = Held {
+    part: Duration::ZERO,
     measure: open_files,
     // Thread pools and caches open a few.
     least: |rounds| i64::from(rounds.div_ceil(4)).max(2),
@@ -161,7 +162,7 @@ fn part(host: &Host, work: Work, held: &Held) -> Result<(u32, i64), Finding> {
     let measure = || (held.measure)().map_err(Finding::NotApplicable);
     let (before, start) = (measure()?, Instant::now());
     let mut rounds = 0;
-    while start.elapsed() < if rounds < ROUNDS { MOST } else { PART } {
+    while start.elapsed() < if rounds < ROUNDS { MOST } else { held.part } {
         (work.1)(host)?;
         rounds += 1;
     }
