@@ -36,8 +36,8 @@ pub fn child(options: &ChildOptions) {
     }
 }
 
-/// Returns the programs of one operation of StableHLO with ordinary numbers of an element type: the first one of each operation, or the
-/// others.
+/// Returns the programs of one operation of StableHLO with ordinary numbers of an element type: the first one of each operation, or
+/// the others.
 ///
 /// # Errors
 ///
@@ -53,8 +53,8 @@ pub(crate) fn programs_of(element: &str, first: bool) -> Result<Vec<&'static Cas
     Ok(cases.filter(|case| seen.insert(&case.op) == first).collect())
 }
 
-/// Runs one of [`programs_of`]. Returns `None` if the plugin does not compile it, and the fault if it fails or its results are far from
-/// the expected ones.
+/// Runs one of [`programs_of`]. Returns `None` if the plugin does not compile it, and the fault if it fails or its results are far
+/// from the expected ones.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What this process holds: physical memory and open files.
+//! The resources of this process: physical memory and open files.
 
 /// Returns the size of this process in physical memory, in bytes.
 ///

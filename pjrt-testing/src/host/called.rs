@@ -34,8 +34,8 @@ const COMPILING: [&str; 4] =
 /// See [`on_compilations`].
 static ON_COMPILATION: OnceLock<fn()> = OnceLock::new();
 
-/// Registers a function that is called after each call of a function that compiles or loads a program, on the calling thread. Such a
-/// call takes long with some compilers. Only the first registration counts.
+/// Registers a function that is called after each call of a function that compiles or loads a program, on the calling thread. Such
+/// a call takes long with some compilers. Only the first registration counts.
 pub fn on_compilations(report: fn()) {
     ON_COMPILATION.get_or_init(|| report);
 }

@@ -113,7 +113,7 @@ fn memories_of_devices(context: &Context) -> Verdict {
 }
 
 /// Checks that two serializations have the same bytes.
-fn same(what: &str, first: &[u8], second: &[u8]) -> Verdict {
+pub(super) fn same(what: &str, first: &[u8], second: &[u8]) -> Verdict {
     let at = first.iter().zip(second).position(|(x, y)| x != y).unwrap_or(first.len().min(second.len()));
     ensure!(
         first == second,

@@ -22,7 +22,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(ALL),
     check(
         "repeats/no_work_opens_more_files",
-        "The number of open files does not grow without bound if transfers, executions, compilations and failing calls are repeated.",
+        "The number of open files does not grow without bound if transfers, executions and compilations are repeated.",
         |context| keeps(context, &FILES),
         "PJRT_LoadedExecutable_Execute leak_file",
     )
@@ -45,7 +45,7 @@ const PARTS: usize = 4;
 /// The maximum time for [`ROUNDS`], for compilers that take long.
 const MOST: Duration = Duration::from_secs(1);
 
-/// What a process holds more of, if the plugin leaks it.
+/// Resources of a process, of which it holds more if the plugin leaks them.
 struct Held {
     /// The least duration of each part in which the process is measured, and of the one before, in which caches fill up.
     part: Duration,
@@ -53,7 +53,7 @@ struct Held {
     /// The least growth in each part of this many rounds that is a leak.
     least: fn(u32) -> i64,
     unit: &'static str,
-    /// What the plugin probably does not do.
+    /// The action that the plugin probably omits.
     omitted: &'static str,
 }
 

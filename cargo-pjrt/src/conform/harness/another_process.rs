@@ -24,7 +24,7 @@ pub struct AnotherOptions {
     plugin: PathBuf,
 }
 
-/// What must not depend on the process.
+/// Descriptions that must not depend on the process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub(crate) platform_version: String,
@@ -53,7 +53,7 @@ const ARGUMENTS: [[f32; 4]; 2] = [[1.0, 2.0, 3.0, 4.0], [10.0, 20.0, 30.0, 40.0]
 /// The elements of its output.
 pub(crate) const SUM: [f32; 4] = [11.0, 22.0, 33.0, 44.0];
 
-/// What the second process saw.
+/// The view of the second process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Seen {
     pub(crate) identity: Identity,
