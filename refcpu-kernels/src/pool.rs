@@ -120,9 +120,11 @@ impl Pool {
         Self { threads: if threads == 0 { 1 } else { threads }, helpers: OnceLock::new() }
     }
 
-    /// Returns the number of threads that the system and the control group allow this process.
+    /// Returns the number of threads that the system and the control group allow this process. The system is asked once, because it
+    /// reads files for the answer.
     pub fn default_threads() -> usize {
-        std::thread::available_parallelism().map_or(1, usize::from)
+        static THREADS: OnceLock<usize> = OnceLock::new();
+        *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
     }
 
     /// Returns the maximum number of threads that work concurrently, including the caller.

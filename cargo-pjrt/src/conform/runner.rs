@@ -94,9 +94,6 @@ fn repeat_alone(options: &Options, rows: &mut [Row], program: &Path) -> Result<(
     Ok(())
 }
 
-/// The least number of checks for which a process is started if checks share processes.
-const LEAST_BATCH: usize = 12;
-
 /// The maximum number of checks that are repeated.
 const REPEATED: usize = 100;
 
@@ -252,7 +249,7 @@ impl<'c> Run<'c> {
         let len = match self.options.isolation {
             Isolation::Each if self.no_client.is_none() => 1,
             // Several processes end at about the same time if each takes a part of those that are left.
-            _ if jobs.get() > 1 => self.waiting.len().div_ceil(2 * jobs.get()).max(LEAST_BATCH),
+            _ if jobs.get() > 1 => self.waiting.len().div_ceil(2 * jobs.get()).max(self.least_batch()),
             _ => self.waiting.len(),
         };
         // The process whose end or size is checked runs no other check.
@@ -260,6 +257,12 @@ impl<'c> Run<'c> {
         let alone = self.waiting.iter().position(is_alone);
         let len = len.min(alone.map_or(len, |at| at.max(1)));
         self.waiting.drain(..len.min(self.waiting.len())).collect()
+    }
+
+    /// Returns the least number of checks for which a process is started if checks share processes. A check that runs others again
+    /// takes as long as all of these.
+    fn least_batch(&self) -> usize {
+        if self.waiting.iter().any(|check| check.runs_again()) { 6 } else { 24 }
     }
 
     /// Takes back the checks of a batch that did not run, which are skipped if all others were skipped meanwhile.

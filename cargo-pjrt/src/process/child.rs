@@ -5,15 +5,16 @@
 //! the pipe to another file descriptor, so that the output of a plugin is never mistaken for a message. The
 //! child ends when the parent does.
 
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufRead, BufReader, PipeReader, Read, Write};
+use std::io::{PipeReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -92,7 +93,10 @@ pub enum Prints {
 #[derive(Debug)]
 pub struct Worker {
     child: Child,
-    lines: Receiver<String>,
+    /// The lines that the child sent, several at a time.
+    lines: Receiver<Vec<String>>,
+    /// The lines that were received before the next one was asked for.
+    waiting: VecDeque<String>,
     printed: Option<Printed>,
 }
 
@@ -151,31 +155,36 @@ impl Worker {
         }
         let child = command.spawn()?;
         let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            let lines = BufReader::new(from_child).lines();
-            // Until the pipe ends or the receiver is dropped.
-            let _ = lines.map_while(Result::ok).try_for_each(|line| sender.send(line));
-        });
-        Ok(Self { child, lines, printed })
+        std::thread::spawn(move || forward_lines(from_child, &sender));
+        Ok(Self { child, lines, waiting: VecDeque::new(), printed })
     }
 
     /// Waits for the next line, or for the end of the child.
     pub fn receive(&mut self, timeout: Duration) -> Received {
         let start = Instant::now();
         loop {
+            if let Some(line) = self.waiting.pop_front() {
+                return Received::Line(line);
+            }
             let left = timeout.saturating_sub(start.elapsed());
             match self.lines.recv_timeout(left.min(TICK)) {
-                Ok(line) => return Received::Line(line),
+                Ok(lines) => {
+                    self.waiting.extend(lines);
+                    continue;
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 // The child is about to end, unless the plugin closed the pipe.
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(Duration::from_millis(1)),
             }
             if let Ok(Some(status)) = self.child.try_wait() {
                 // The last lines may still be in the pipe.
-                return self
-                    .lines
-                    .recv_timeout(AFTER_END)
-                    .map_or(Received::Ended(Ending(status)), Received::Line);
+                match self.lines.recv_timeout(AFTER_END) {
+                    Ok(lines) => {
+                        self.waiting.extend(lines);
+                        continue;
+                    }
+                    Err(_) => return Received::Ended(Ending(status)),
+                }
             }
             if left.is_zero() || interrupt::is_requested() {
                 self.end();
@@ -254,6 +263,25 @@ impl Printed {
         Self { end, reader }
     }
 }
+
+/// Sends the lines of a pipe to a channel, until the pipe ends or the receiver is dropped. A child sends many lines in a short time:
+/// those of an interval are received at once, because each wakeup of the receiver costs more than the line.
+fn forward_lines(mut pipe: PipeReader, sender: &Sender<Vec<String>>) {
+    let (mut part, mut text) = (vec![0; 1 << 16], Vec::new());
+    while let Ok(len @ 1..) = pipe.read(&mut part) {
+        text.extend_from_slice(&part[..len]);
+        let Some(end) = text.iter().rposition(|byte| *byte == b'\n') else { continue };
+        let lines: Vec<u8> = text.drain(..=end).collect();
+        let lines = String::from_utf8_lossy(&lines).lines().map(str::to_owned).collect();
+        if sender.send(lines).is_err() {
+            break;
+        }
+        std::thread::sleep(INTERVAL);
+    }
+}
+
+/// The interval in which the lines of a child are received at once.
+const INTERVAL: Duration = Duration::from_millis(1);
 
 /// The byte that begins and ends a mark in the output.
 const MARK: u8 = 0x1E;

@@ -3,6 +3,7 @@
 
 use pjrt_plugin::{Error, OptionSpec, Options, Result};
 use refcpu_engine::storage::AllocatorOptions;
+use refcpu_kernels::Pool;
 use std::time::Duration;
 
 /// The name of the platform.
@@ -104,7 +105,7 @@ impl Config {
         }
         Ok(Self {
             num_devices,
-            num_threads: threads.map_or_else(available_threads, |n| n as usize),
+            num_threads: threads.map_or_else(Pool::default_threads, |n| n as usize),
             allocator,
             memory_limit,
             collective_timeout: Duration::from_secs(timeout.unwrap_or(COLLECTIVE_TIMEOUT).unsigned_abs()),
@@ -145,11 +146,6 @@ fn check_variables(names: impl Iterator<Item = String>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Returns the number of cores that the process may use, according to its affinity and control group.
-fn available_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Returns the option if it is set, and otherwise the variable. The value must be from 1 to `max`.

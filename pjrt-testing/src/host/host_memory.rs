@@ -17,6 +17,9 @@ pub const OVERWRITTEN: u8 = 0xC7;
 /// Memory that [`HostMemory::recycle`] returned, by its size: addresses that are multiples of 64.
 static RECYCLED: Mutex<BTreeMap<usize, Vec<usize>>> = Mutex::new(BTreeMap::new());
 
+/// The size from which the memory of a readback is used again.
+const LARGE: usize = 1 << 20;
+
 /// The number of bytes before and after each memory that a plugin must not change.
 const GUARD: usize = 64;
 
@@ -76,6 +79,15 @@ impl HostMemory {
     ///
     /// Returns INTERNAL if the bytes before or after the memory changed.
     pub fn written(&self, function: &'static str) -> Result<Vec<u8>> {
+        self.with_written(function, <[u8]>::to_vec)
+    }
+
+    /// Passes the contents that a function of the plugin wrote to `look`, and returns its result. This is faster than a copy.
+    ///
+    /// # Errors
+    ///
+    /// The same as of [`written`](Self::written).
+    pub(super) fn with_written<T>(&self, function: &'static str, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
         // SAFETY: the guards lie in the block of this memory, which is never freed.
         let (before, after) = unsafe {
             (
@@ -93,7 +105,22 @@ impl HostMemory {
             let message = format!("it wrote {} bytes before the start of the host's memory", GUARD - at);
             return Err(Error::broken(function, message));
         }
-        Ok(self.bytes())
+        // SAFETY: this object owns the memory, which is never freed.
+        Ok(look(unsafe { std::slice::from_raw_parts(self.start, self.len) }))
+    }
+
+    /// Does the same as [`with_written`](Self::with_written), and recycles the memory if it is large. Small memory is never used
+    /// again, because a plugin whose event is complete too early writes to it later.
+    ///
+    /// # Errors
+    ///
+    /// The same as of [`written`](Self::written).
+    pub(super) fn into_written<T>(self, function: &'static str, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        let seen = self.with_written(function, look)?;
+        if self.len >= LARGE {
+            self.recycle();
+        }
+        Ok(seen)
     }
 
     /// Makes the memory available for later arrays of the same size. It is not freed: a plugin that reads it

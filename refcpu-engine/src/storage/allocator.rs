@@ -3,7 +3,7 @@
 use std::alloc::Layout;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The alignment of every block in bytes: that of a cache line and of the widest vector register.
 pub(super) const ALIGN: usize = 64;
@@ -282,8 +282,13 @@ fn to_system(raw: Raw, size: usize) {
     }
 }
 
-/// Returns the number of bytes of memory that this process may use.
+/// Returns the number of bytes of memory that this process may use. The system is asked once.
 fn memory_of_process() -> usize {
+    static MEMORY: OnceLock<usize> = OnceLock::new();
+    *MEMORY.get_or_init(ask_for_memory)
+}
+
+fn ask_for_memory() -> usize {
     // SAFETY: `sysconf` only reads its arguments.
     let (pages, page) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
     let physical = usize::try_from(pages).unwrap_or(0).saturating_mul(usize::try_from(page).unwrap_or(0));

@@ -149,7 +149,7 @@ fn every_byte(context: &Context) -> Verdict {
         }
         let bytes: Vec<u8> = match element_type.byte_size() {
             1 => (0..=255).collect(),
-            _ => (0..=u16::MAX).flat_map(u16::to_le_bytes).collect(),
+            _ => (0..=u16::MAX).map(u16::to_le_bytes).collect::<Vec<_>>().into_flattened(),
         };
         if let Some(buffer) = upload(&client, element_type, &bytes)? {
             let what = format!("an array of {element_type}");

@@ -3,7 +3,7 @@
 
 use super::entry::{ALL, Entry, check};
 use super::layouts::{Strided, strides_of};
-use crate::conform::harness::{Context, Expected, Finding, Verdict, accepts, reading_order};
+use crate::conform::harness::{Context, Expected, Finding, Verdict, accepts, reordered};
 use pjrt_testing::host::{
     Client, CopyLayout, Device, ElementType, Error, HostArray, Layout, Memory, Semantics, Uploaded,
 };
@@ -196,8 +196,7 @@ fn orders(rank: usize) -> [Option<Vec<usize>>; 3] {
 fn in_order(array: &Strided, minor_to_major: &[usize]) -> Vec<u8> {
     let size = array.element_type.byte_size();
     let major_to_minor: Vec<usize> = minor_to_major.iter().rev().copied().collect();
-    let indices = reading_order(&array.dims, &major_to_minor);
-    indices.into_iter().flat_map(|index| &array.expected[index * size..(index + 1) * size]).copied().collect()
+    reordered(&array.expected, size, &array.dims, &major_to_minor)
 }
 
 fn readbacks(context: &Context) -> Verdict {

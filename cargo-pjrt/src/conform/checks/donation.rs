@@ -385,7 +385,8 @@ fn in_a_loop(context: &Context) -> Verdict {
         drop(step);
         y = floats.upload(OTHER)?;
         let element = |at: usize| f32::from(round) * 1000.0 + f32::from(round + 1) * (at % 509) as f32;
-        let expected: Vec<u8> = (0..1097).flat_map(|at| element(at).to_le_bytes()).collect();
+        let expected: Vec<u8> =
+            (0..1097).map(|at| element(at).to_le_bytes()).collect::<Vec<_>>().into_flattened();
         let cause = "the memory of the updated value was freed or reused while it was in use";
         floats.check(&format!("the value after {round} donating executions"), &x, &expected, cause)?;
     }

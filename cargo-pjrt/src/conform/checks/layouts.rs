@@ -3,8 +3,8 @@
 use super::arrays::{launch, numbered};
 use super::entry::{Entry, check};
 use crate::conform::harness::{
-    Context, Expected, Finding, Verdict, accepts, add_program, ensure, equal, f32_bytes, narrowest,
-    permutations, reading_order,
+    Context, Expected, Finding, Verdict, accepts, add_program, elements_at, ensure, equal, f32_bytes,
+    narrowest, offsets, permutations, reordered,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -155,13 +155,7 @@ impl Strided {
         // A plugin that ignores the strides reads a dense array from the first element, which must not crash.
         let len = (before + after) as usize / size + 1 + elements;
         let memory = numbered(element_type, len);
-        let mut offsets = vec![before];
-        for (dim, stride) in dims.iter().zip(strides) {
-            let along = |start: i64| (0..*dim).map(move |index| start + index.wrapping_mul(*stride));
-            offsets = offsets.into_iter().flat_map(along).collect();
-        }
-        let element = |offset: i64| memory[offset as usize..offset as usize + size].to_vec();
-        let expected = offsets.into_iter().flat_map(element).collect();
+        let expected = elements_at(&memory, &offsets(dims, strides, before as usize), size);
         Self {
             element_type,
             dims: dims.to_vec(),
@@ -380,7 +374,7 @@ fn dense(client: &Client, element_type: ElementType, dims: &[i64]) -> Result<(Bu
 /// Returns the elements of a dense array with the dimensions in this order, from major to minor.
 fn in_order(element_type: ElementType, bytes: &[u8], dims: &[i64], order: &[usize]) -> Vec<u8> {
     let size = element_type.byte_size();
-    reading_order(dims, order).into_iter().flat_map(|at| bytes[at * size..(at + 1) * size].to_vec()).collect()
+    reordered(bytes, size, dims, order)
 }
 
 /// Reads an array with all orders of its dimensions.

@@ -174,6 +174,8 @@ pub(super) fn all() -> Vec<Check> {
     checks.extend(shapes::by_property());
     checks.extend(ways::by_way());
     checks.extend(readers::by_reader());
+    // These take longer than others, so that they must not be the last ones.
+    checks.extend(by_theme());
     checks.extend(struct_size::by_function());
     checks.extend(outputs::by_function());
     checks.extend(returned::by_function());
@@ -181,7 +183,6 @@ pub(super) fn all() -> Vec<Check> {
     checks.extend(extension::by_extension());
     checks.extend(concurrent::by_work());
     checks.extend(variations::by_area());
-    checks.extend(by_theme());
     checks
 }
 

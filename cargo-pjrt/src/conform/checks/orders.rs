@@ -3,7 +3,7 @@
 use super::entry::{Entry, check};
 use super::samples::{Shaped, element_types, uploaded};
 use crate::conform::harness::{
-    Context, Expected, Finding, Verdict, ensure, equal, permutations, reading_order,
+    Context, Expected, Finding, Verdict, elements_at, ensure, equal, offsets, permutations, reordered,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Buffer, Client, Code, CopyLayout, ElementType, HostArray, Layout};
@@ -41,8 +41,7 @@ pub(super) const CHECKS: &[Entry] = &[
 /// Returns the elements of an array in the order in which a layout stores them; `order` is from major to minor.
 fn stored(sample: &Shaped, order: &[usize]) -> Vec<u8> {
     let size = sample.element_type.byte_size();
-    let places = reading_order(&sample.dims, order);
-    places.into_iter().flat_map(|at| sample.bytes[at * size..(at + 1) * size].to_vec()).collect()
+    reordered(&sample.bytes, size, &sample.dims, order)
 }
 
 /// Returns the strides of an array that is stored in this order.
@@ -59,12 +58,7 @@ fn strides(sample: &Shaped, order: &[usize]) -> Vec<i64> {
 /// Returns the elements that are read with these strides from memory in which the elements are dense and row-major.
 fn misread(sample: &Shaped, strides: &[i64]) -> Vec<u8> {
     let size = sample.element_type.byte_size();
-    let mut offsets = vec![0];
-    for (dim, stride) in sample.dims.iter().zip(strides) {
-        offsets =
-            offsets.iter().flat_map(|start| (0..*dim).map(move |index| start + index * stride)).collect();
-    }
-    offsets.into_iter().flat_map(|at| sample.bytes[at as usize..at as usize + size].to_vec()).collect()
+    elements_at(&sample.bytes, &offsets(&sample.dims, strides, 0), size)
 }
 
 fn layout(order: &[usize]) -> Layout {

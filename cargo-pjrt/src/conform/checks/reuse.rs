@@ -57,7 +57,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "reuse/large_array_that_is_being_read",
         "A readback of an array of megabytes, whole, raw or to another array, keeps the memory until it has ended, even if the host deletes or destroys the array immediately, each time.",
         large_being_read,
-        "PJRT_Buffer_ToHostBuffer when dst_size=4194332 late_readback",
+        "PJRT_Buffer_ToHostBuffer when dst_size=2097180 late_readback",
     )
     .header(DELETE, DELETE_TEXT)
     .needed_by(&[Profile::Jax, Profile::TorchXla]),
@@ -279,7 +279,7 @@ fn corrupt(what: &str, round: usize, read: &[u8], first: &Large, other: &Large) 
 
 fn large_being_read(context: &Context) -> Verdict {
     const ROUNDS: usize = 4;
-    const MOST: i64 = (1 << 20) + 7;
+    const MOST: i64 = (1 << 19) + 7;
     let client = context.client()?;
     // The arrays that exist at the same time fit into a part of the device's memory.
     let limit = client.device()?.memory_stats().ok().and_then(|stats| stats.bytes_limit);

@@ -4,7 +4,9 @@ use super::devices::others;
 use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{Context, Finding, ONE_DEVICE, Sample, Verdict, equal, for_each_size};
 use crate::requirements::Profile;
-use pjrt_testing::host::{Buffer, Client, CopyLayout, Error, HostArray, Layout, Semantics, ViewMemory};
+use pjrt_testing::host::{
+    Buffer, Client, CopyLayout, Error, HostArray, HostMemory, Layout, Semantics, ViewMemory,
+};
 
 const UPLOAD: &str = "PJRT_Client_BufferFromHostBuffer";
 const UPLOAD_TEXT: &str = "Asynchronously copies a buffer stored on host to device memory.";
@@ -140,7 +142,11 @@ fn uploaded(context: &Context, semantics: Semantics) -> Verdict {
             }
             Semantics::ImmutableZeroCopy | Semantics::MutableZeroCopy => {}
         }
-        sample.check("an array that was uploaded and read back", &uploaded.buffer.read()?)
+        sample.check_array("an array that was uploaded and read back", &uploaded.buffer)?;
+        drop(uploaded.buffer);
+        uploaded.done.wait()?;
+        uploaded.memory.recycle();
+        Ok(())
     })
 }
 
@@ -202,9 +208,9 @@ fn to_memories(context: &Context) -> Verdict {
     }
     for_each_size(&client, |sample| {
         let buffer = upload(&client, sample)?;
-        memories.iter().try_for_each(|memory| {
-            sample.check("a copy to a memory", &buffer.copy_to_memory(*memory)?.read()?)
-        })
+        memories
+            .iter()
+            .try_for_each(|memory| sample.check_array("a copy to a memory", &buffer.copy_to_memory(*memory)?))
     })
 }
 
@@ -220,9 +226,9 @@ fn to_devices(context: &Context) -> Verdict {
         let all = if sample.bytes.len() < 1 << 20 { &devices[..] } else { &devices[devices.len() - 1..] };
         for device in all {
             let copy = buffer.copy_to_device(*device)?;
-            sample.check("a copy on another device", &copy.read()?)?;
+            sample.check_array("a copy on another device", &copy)?;
             let back = copy.copy_to_device(client.device()?)?;
-            sample.check("a copy of it on the first device", &back.read()?)?;
+            sample.check_array("a copy of it on the first device", &back)?;
         }
         Ok(())
     })
@@ -235,15 +241,21 @@ fn transfers(context: &Context) -> Verdict {
         let memory = client.device()?.default_memory()?;
         let manager = client.transfer_manager(&[shape.clone(), shape], memory)?;
         let (whole, parts) = (manager.retrieve(0)?, manager.retrieve(1)?);
-        manager.write(0, sample.bytes, 0, true)?.wait()?;
-        sample.check("an array that was transferred in one piece", &whole.read()?)?;
+        let write = |index, piece: &[u8], offset, is_last| {
+            let memory = HostMemory::new(piece, 0);
+            manager.write_from(index, &memory, offset, is_last)?.wait()?;
+            memory.recycle();
+            Ok::<_, Error>(())
+        };
+        write(0, sample.bytes, 0, true)?;
+        sample.check_array("an array that was transferred in one piece", &whole)?;
         let width = sample.element_type.byte_size();
         let (first, second) = sample.bytes.split_at(sample.bytes.len() / width / 3 * width);
         if !first.is_empty() {
-            manager.write(1, first, 0, false)?.wait()?;
+            write(1, first, 0, false)?;
         }
-        manager.write(1, second, first.len() as i64, true)?.wait()?;
-        sample.check("an array that was transferred in two pieces", &parts.read()?)
+        write(1, second, first.len() as i64, true)?;
+        sample.check_array("an array that was transferred in two pieces", &parts)
     })
 }
 
@@ -253,9 +265,10 @@ fn literals(context: &Context) -> Verdict {
         let shape = (sample.element_type, sample.dims.to_vec());
         let manager = client.transfer_manager(&[shape], client.device()?.default_memory()?)?;
         let buffer = manager.retrieve(0)?;
-        let layout = Layout::dense(1);
-        manager.write_array(0, sample.bytes, sample.element_type, &sample.dims, &layout)?.wait()?;
-        sample.check("an array that was transferred as a literal", &buffer.read()?)
+        let (memory, layout) = (HostMemory::new(sample.bytes, 0), Layout::dense(1));
+        manager.write_array_from(0, &memory, sample.element_type, &sample.dims, &layout)?.wait()?;
+        memory.recycle();
+        sample.check_array("an array that was transferred as a literal", &buffer)
     })
 }
 
@@ -264,6 +277,6 @@ fn views(context: &Context) -> Verdict {
     for_each_size(&client, |sample| {
         let memory = ViewMemory::new(sample.bytes);
         let view = client.view(&memory, sample.element_type, &sample.dims, client.device()?)?;
-        sample.check("a view", &view.read()?)
+        sample.check_array("a view", &view)
     })
 }

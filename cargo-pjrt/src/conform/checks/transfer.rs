@@ -4,7 +4,7 @@ use super::entry::{Entry, check};
 use super::samples::Shaped;
 use crate::conform::harness::{
     Context, Expected, Verdict, ensure, equal, f32_bytes, fails_with, narrowest, numbers, permutations,
-    reading_order, refused_with,
+    refused_with, reordered,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Buffer, Client, Code, ElementType, Layout, TransferManager};
@@ -232,8 +232,7 @@ fn literal_layouts(context: &Context) -> Verdict {
         for order in permutations(dims.len()) {
             let bytes: Vec<u8> =
                 (1..=dims.iter().product::<i64>() as i32).flat_map(i32::to_le_bytes).collect();
-            let stored = reading_order(dims, &order);
-            let literal: Vec<u8> = stored.iter().flat_map(|at| bytes[4 * at..4 * at + 4].to_vec()).collect();
+            let literal = reordered(&bytes, 4, dims, &order);
             let memory = client.device()?.default_memory()?;
             let manager = client.transfer_manager(&[(ElementType::S32, dims.to_vec())], memory)?;
             let buffer = manager.retrieve(0)?;

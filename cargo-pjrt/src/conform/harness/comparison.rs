@@ -2,6 +2,7 @@
 //! difference.
 
 use super::conversion::conversion;
+use super::strided::reading_order;
 use super::verdict::{Finding, Verdict};
 use crate::array::element_text;
 use crate::array::float_format::{FloatFormat, FloatKind};
@@ -253,18 +254,6 @@ pub(crate) fn permutations(rank: usize) -> Vec<Vec<usize>> {
     }
     all.retain(|order| !order.is_sorted());
     all
-}
-
-/// Returns the row-major index of each element of an array, in the order in which the elements are in memory
-/// if the dimensions are ordered from major to minor in this way.
-pub(crate) fn reading_order(dims: &[i64], order: &[usize]) -> Vec<usize> {
-    let stride = |dim: usize| dims[dim + 1..].iter().product::<i64>();
-    let mut all = vec![0_i64];
-    for &dim in order {
-        let inner = |start: i64| (0..dims[dim]).map(move |index| start + index * stride(dim));
-        all = all.into_iter().flat_map(inner).collect();
-    }
-    all.into_iter().map(|index| index as usize).collect()
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ pub(crate) fn any_error(client: &Client) -> Option<Error> {
 }
 
 pub(crate) fn f32_bytes(values: &[f32]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    values.iter().map(|value| value.to_le_bytes()).collect::<Vec<_>>().into_flattened()
 }
 
 /// Transfers four numbers to the first device.

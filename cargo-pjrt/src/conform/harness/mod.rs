@@ -11,6 +11,7 @@ mod message;
 mod sequences;
 mod sizes;
 mod source;
+mod strided;
 mod types;
 mod verdict;
 
@@ -18,7 +19,7 @@ pub use another_process::{AnotherOptions, another_process};
 pub(crate) use another_process::{Identity, SUM, ask_another};
 pub use check::Check;
 pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, RESIDENT, matches, runs_again};
-pub(crate) use comparison::{Expected, UNKNOWN, permutations, reading_order};
+pub(crate) use comparison::{Expected, UNKNOWN, permutations};
 pub(crate) use context::{Context, Creation, patience};
 pub(crate) use fixtures::{
     Compiled, add_program, any_error, compile_add, compile_and_keep_add, f32_bytes, numbers, register_type,
@@ -30,6 +31,7 @@ pub(crate) use message::{
 pub use sequences::Sequences;
 pub(crate) use sizes::{Sample, briefly, for_each_size, is_brief};
 pub use source::Source;
+pub(crate) use strided::{dense_strides, elements_at, offsets, reordered};
 pub(crate) use types::{accepts, element_types, narrowest};
 pub use verdict::Status;
 pub(crate) use verdict::{

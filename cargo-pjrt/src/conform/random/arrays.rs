@@ -9,10 +9,10 @@ use super::facts::Facts;
 use super::plan::{Theme, without_parts, write_steps};
 use super::promise::{ERROR, Promise};
 use super::steps::{Step, Upload, steps};
-use super::values::{Value, dense_strides, layout};
+use super::values::{Value, layout};
 use super::world::{Place, World, completes, is_refusal, outcome};
 use crate::array::random::Random;
-use crate::conform::harness::{Finding, Verdict, ensure};
+use crate::conform::harness::{Finding, Verdict, dense_strides, ensure};
 use pjrt_testing::host::{
     Buffer, Code, CopyLayout, Error, Event, FutureCopy, HostArray, HostMemory, Layout, Semantics,
 };

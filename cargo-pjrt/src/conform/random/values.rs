@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::array::random::Random;
-use crate::conform::harness::{Expected, Verdict};
+use crate::conform::harness::{Expected, Verdict, elements_at, offsets, reordered};
 use pjrt_testing::host::{ElementType, Layout};
 
 /// An array: its elements are dense and row-major.
@@ -83,29 +83,8 @@ impl Value {
     /// Returns the elements in the order in which a layout stores them; `order` is from major to minor.
     pub(super) fn ordered(&self, order: &[usize]) -> Vec<u8> {
         let size = self.element_type.byte_size();
-        let strides = dense_strides(&self.dims, size as i64);
-        let dims: Vec<i64> = order.iter().map(|dim| self.dims[*dim]).collect();
-        let strides: Vec<i64> = order.iter().map(|dim| strides[*dim]).collect();
-        offsets(&dims, &strides, 0)
-            .into_iter()
-            .flat_map(|at| self.bytes[at..at + size].iter().copied())
-            .collect()
+        reordered(&self.bytes, size, &self.dims, order)
     }
-}
-
-/// Returns the strides of a dense row-major array.
-pub(super) fn dense_strides(dims: &[i64], size: i64) -> Vec<i64> {
-    (0..dims.len()).map(|at| size * dims[at + 1..].iter().product::<i64>()).collect()
-}
-
-/// Returns the offset of each element, in row-major order.
-fn offsets(dims: &[i64], strides: &[i64], first: usize) -> Vec<usize> {
-    let mut all = vec![first as i64];
-    for (dim, stride) in dims.iter().zip(strides) {
-        let along = |start: i64| (0..*dim).map(move |index| start + index * stride);
-        all = all.into_iter().flat_map(along).collect();
-    }
-    all.into_iter().map(|offset| offset as usize).collect()
 }
 
 /// Host memory with strides, and the array that it contains.
@@ -176,7 +155,7 @@ impl Strided {
         for (place, element) in places.iter().zip(value.bytes.chunks(width)) {
             bytes[*place..place + width].copy_from_slice(element);
         }
-        let read = places.iter().flat_map(|place| bytes[*place..place + width].to_vec()).collect();
+        let read = elements_at(&bytes, &places, width);
         Self { value: Value { bytes: read, ..value }, bytes, strides: Some(strides), first }
     }
 }
@@ -225,8 +204,7 @@ mod tests {
             let strided = Strided::random(&mut random, value, true);
             if let Some(strides) = &strided.strides {
                 let places = offsets(&dims, strides, strided.first);
-                let read: Vec<u8> =
-                    places.iter().flat_map(|at| strided.bytes[*at..at + 4].to_vec()).collect();
+                let read = elements_at(&strided.bytes, &places, 4);
                 assert!(read == strided.value.bytes, "{dims:?} {strides:?}");
             }
         }

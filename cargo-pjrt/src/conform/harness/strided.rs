@@ -1,0 +1,48 @@
+//! The elements of arrays with strides, and with their dimensions in another order.
+
+/// Returns the strides of a dense row-major array whose elements have this size.
+pub(crate) fn dense_strides(dims: &[i64], size: i64) -> Vec<i64> {
+    (0..dims.len()).map(|at| size * dims[at + 1..].iter().product::<i64>()).collect()
+}
+
+/// Returns the offset of each element of an array with these strides, in row-major order. `first` is that of the element whose
+/// indices are all 0.
+///
+/// # Panics
+///
+/// Panics if an offset is negative.
+pub(crate) fn offsets(dims: &[i64], strides: &[i64], first: usize) -> Vec<usize> {
+    let mut all = vec![first as i64];
+    for (dim, stride) in dims.iter().zip(strides) {
+        let mut longer = Vec::with_capacity(all.len() * *dim as usize);
+        for start in all {
+            longer.extend((0..*dim).map(|index| start + index.wrapping_mul(*stride)));
+        }
+        all = longer;
+    }
+    all.into_iter().map(|offset| usize::try_from(offset).expect("the element is in the array")).collect()
+}
+
+/// Returns the row-major index of each element of an array, in the order in which the elements are in memory if the dimensions are
+/// ordered from major to minor in this way.
+pub(crate) fn reading_order(dims: &[i64], order: &[usize]) -> Vec<usize> {
+    let strides = dense_strides(dims, 1);
+    let of = |values: &[i64]| order.iter().map(|dim| values[*dim]).collect::<Vec<_>>();
+    offsets(&of(dims), &of(&strides), 0)
+}
+
+/// Returns the elements of `size` bytes at these offsets.
+pub(crate) fn elements_at(bytes: &[u8], offsets: &[usize], size: usize) -> Vec<u8> {
+    let mut elements = Vec::with_capacity(offsets.len() * size);
+    for &at in offsets {
+        elements.extend_from_slice(&bytes[at..at + size]);
+    }
+    elements
+}
+
+/// Returns the elements of a dense row-major array in the order in which they are in memory if the dimensions are ordered from major
+/// to minor in this way.
+pub(crate) fn reordered(bytes: &[u8], size: usize, dims: &[i64], order: &[usize]) -> Vec<u8> {
+    let offsets: Vec<usize> = reading_order(dims, order).into_iter().map(|index| index * size).collect();
+    elements_at(bytes, &offsets, size)
+}
