@@ -87,18 +87,15 @@ fn seen(check: &Check, report: &Report, many: bool) -> Result<(), String> {
 /// The text that the proxy prints when the fault occurs.
 const OCCURS: &str = "an injected fault occurs";
 
-/// Injects the fault of a check into a plugin, and runs checks. If these are many, they share processes, which is faster, and
-/// only those whose result is not the expected one run again in processes of their own.
+/// Injects the fault of a check into a plugin, and runs checks. They share a process, which is several times as fast, and only those
+/// whose result is not the expected one run again in processes of their own.
 fn inject(subject: Subject<'_>, check: &Check, mut names: Vec<&str>, many: bool) -> Result<(), String> {
-    if many {
-        let report = conform_with(subject, &check.fault, &names, &["--shared", "--jobs=1"]);
-        if seen(check, &report, true).is_ok() {
-            return Ok(());
-        }
-        let is_good =
-            |name: &str| report.rows.iter().any(|row| row.name == name && !row.status.is_complaint());
-        names.retain(|name| *name == check.name || !is_good(name));
+    let report = conform_with(subject, &check.fault, &names, &["--shared", "--jobs=1"]);
+    if seen(check, &report, many).is_ok() {
+        return Ok(());
     }
+    let is_good = |name: &str| report.rows.iter().any(|row| row.name == name && !row.status.is_complaint());
+    names.retain(|name| *name == check.name || !is_good(name));
     seen(check, &conform_with(subject, &check.fault, &names, &[]), many)
 }
 

@@ -84,7 +84,7 @@ fn the_recorder_keeps_the_rules_as_the_plugin_does() {
     let conform = |plugin: &Path| -> Report {
         let mut command = cargo_pjrt();
         command.env("PJRT_RECORD_PLUGIN", hello()).env("PJRT_RECORD_LOG", &log);
-        let output = command.args(["conform", "--json"]).arg(plugin).output().unwrap();
+        let output = command.args(["conform", "--json", "--shared"]).arg(plugin).output().unwrap();
         serde_json::from_slice(&output.stdout).unwrap()
     };
     let (plain, recorded) = (conform(&hello()), conform(&example("recorder")));
@@ -97,7 +97,7 @@ fn the_recorder_keeps_the_rules_as_the_plugin_does() {
         Log::open(&file.unwrap().path()).unwrap();
         logs += 1;
     }
-    assert!(logs > 300, "{logs} logs of as many processes");
+    assert!(logs > 10, "{logs} logs of as many processes");
 }
 
 #[test]

@@ -13,6 +13,7 @@ accepts, with the arguments and results of the function that it was made of.
 """
 
 import argparse
+import concurrent.futures
 import io
 import json
 import os
@@ -31,6 +32,7 @@ BYTECODE_MAGIC = b"ML\xefR"
 NEWEST_FORMAT = 6
 SHOWN_FAILURES = 30
 CUT = 300
+MOST_PARTS = 8
 
 # Programs that MLIR in this jaxlib cannot read, or that are not one module: pattern of the name, reason.
 EXCEPTIONS = [
@@ -208,6 +210,11 @@ class Report:
             self.exceptions.append(f"{name}: {reason}")
         else:
             self.failures.append((name, failure))
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failures += other.failures
+        self.exceptions += other.exceptions
 
     def finish(self):
         for name, failure in self.failures[:SHOWN_FAILURES]:
@@ -398,6 +405,21 @@ def check_native(context, tool, asked, files, report, every_version):
             report.check(program["name"], failure)
 
 
+def check_part(options, part, parts):
+    """The report on one of several parts of the programs."""
+    asked = [] if options.only_lowerings else list(programs())
+    for folder in options.lowerings:
+        asked += programs_of(folder)
+    asked, files, report = asked[part::parts], Files(), Report()
+    with new_context() as context, ir.Location.unknown():
+        check_texts(context, options.to_text, asked, files, report)
+        for folder in options.lowerings:
+            originals = {program["name"]: program for program in programs_of(folder)}
+            check_hlo(options.to_text, list(programs_of(folder, hlo=True))[part::parts], originals, files, report)
+        check_native(context, options.to_text, asked, files, report, options.every_version)
+    return report
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("to_text")
@@ -405,16 +427,11 @@ def main():
     parser.add_argument("--only-lowerings", action="store_true", help="nothing but those folders")
     parser.add_argument("--every-version", action="store_true", help="write each text in every version of the format")
     options = parser.parse_args()
-    asked = [] if options.only_lowerings else list(programs())
-    for folder in options.lowerings:
-        asked += programs_of(folder)
-    files, report = Files(), Report()
-    with new_context() as context, ir.Location.unknown():
-        check_texts(context, options.to_text, asked, files, report)
-        for folder in options.lowerings:
-            originals = {program["name"]: program for program in programs_of(folder)}
-            check_hlo(options.to_text, list(programs_of(folder, hlo=True)), originals, files, report)
-        check_native(context, options.to_text, asked, files, report, options.every_version)
+    parts = min(os.cpu_count() or 1, MOST_PARTS)
+    report = Report()
+    with concurrent.futures.ProcessPoolExecutor(parts) as pool:
+        for part in pool.map(check_part, *zip(*[(options, part, parts) for part in range(parts)])):
+            report.add(part)
     return 0 if report.finish() else 1
 
 

@@ -58,6 +58,10 @@ const STAGES: &[Stage] = &[
 
 /// Runs the stages, even after one has failed, and prints a table.
 pub(crate) fn run(options: &Options) -> ExitCode {
+    if options.only.is_empty() {
+        // This mostly waits for the network. The first stage that needs the environment waits for it, and reports errors.
+        std::thread::spawn(Venv::of_tests);
+    }
     let mut rows = Vec::new();
     let mut total = Outcome::default();
     for stage in STAGES {
@@ -181,18 +185,17 @@ fn conform() -> Result<Outcome> {
     let venv = Venv::of_tests()?;
     let libraries = Libraries::build()?;
     let mut total = Outcome::default();
-    // One process for all checks is several times as fast. The other plugins are tested in the way of users.
+    // Shared processes are several times as fast.
     let shared = Some("--shared");
     let steps = libraries.tutorial_steps.iter().map(|library| (library, None, shared));
     let plugins = [
-        (&libraries.hello, None, None),
-        (&libraries.tutorial, None, None),
-        (&libraries.accelerator, None, None),
+        (&libraries.tutorial, None, shared),
+        (&libraries.accelerator, None, shared),
         (&libraries.mlir, None, shared),
-        (&libraries.refcpu, None, None),
         (&libraries.refcpu, Some("1"), shared),
     ];
-    for (library, opaque, shared) in plugins.into_iter().chain(steps) {
+    let as_users = [&libraries.hello, &libraries.refcpu].map(|library| (library, None, None));
+    for (library, opaque, shared) in plugins.into_iter().chain(steps).chain(as_users) {
         let opaque = opaque.map(|value| ("REFCPU_OPAQUE", value));
         println!(
             "cargo pjrt conform {}{}",

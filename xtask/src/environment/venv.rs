@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 
@@ -26,6 +27,9 @@ impl Venv {
 
     /// The same as `with_requirements`, with this Python.
     pub(crate) fn with_python(base: Python, name: &str, requirements: &str) -> Result<Self> {
+        static CREATION: Mutex<()> = Mutex::new(());
+        // Another thread may be creating the same environment.
+        let _creation = CREATION.lock().unwrap_or_else(PoisonError::into_inner);
         let venv = Self { folder: workspace::root().join("target/venvs").join(name), base };
         let stamp = venv.folder.join("made-of.txt");
         let made_of = format!("{}\n\n{requirements}", venv.base.description());
