@@ -32,7 +32,9 @@ BYTECODE_MAGIC = b"ML\xefR"
 NEWEST_FORMAT = 6
 SHOWN_FAILURES = 30
 CUT = 300
-MOST_PARTS = 8
+
+# The parts of the programs, each of which a process checks. The part of a program decides in which versions it is written.
+PARTS = 2
 
 # Programs that MLIR in this jaxlib cannot read, or that are not one module: pattern of the name, reason.
 EXCEPTIONS = [
@@ -405,17 +407,17 @@ def check_native(context, tool, asked, files, report, every_version):
             report.check(program["name"], failure)
 
 
-def check_part(options, part, parts):
-    """The report on one of several parts of the programs."""
+def check_part(options, part):
+    """The report on one part of the programs."""
     asked = [] if options.only_lowerings else list(programs())
     for folder in options.lowerings:
         asked += programs_of(folder)
-    asked, files, report = asked[part::parts], Files(), Report()
+    asked, files, report = asked[part::PARTS], Files(), Report()
     with new_context() as context, ir.Location.unknown():
         check_texts(context, options.to_text, asked, files, report)
         for folder in options.lowerings:
             originals = {program["name"]: program for program in programs_of(folder)}
-            check_hlo(options.to_text, list(programs_of(folder, hlo=True))[part::parts], originals, files, report)
+            check_hlo(options.to_text, list(programs_of(folder, hlo=True))[part::PARTS], originals, files, report)
         check_native(context, options.to_text, asked, files, report, options.every_version)
     return report
 
@@ -427,10 +429,9 @@ def main():
     parser.add_argument("--only-lowerings", action="store_true", help="nothing but those folders")
     parser.add_argument("--every-version", action="store_true", help="write each text in every version of the format")
     options = parser.parse_args()
-    parts = min(os.cpu_count() or 1, MOST_PARTS)
     report = Report()
-    with concurrent.futures.ProcessPoolExecutor(parts) as pool:
-        for part in pool.map(check_part, *zip(*[(options, part, parts) for part in range(parts)])):
+    with concurrent.futures.ProcessPoolExecutor(PARTS) as pool:
+        for part in pool.map(check_part, [options] * PARTS, range(PARTS)):
             report.add(part)
     return 0 if report.finish() else 1
 
