@@ -185,8 +185,8 @@ fn conform() -> Result<Outcome> {
     let venv = Venv::of_tests()?;
     let libraries = Libraries::build()?;
     let mut total = Outcome::default();
-    // Shared processes are several times as fast.
-    let shared = Some("--shared");
+    // Shared processes are several times as fast. The devices are all simulated, so that several processes can use them.
+    let shared: &[&str] = &["--shared", "--jobs=4"];
     let steps = libraries.tutorial_steps.iter().map(|library| (library, None, shared));
     let plugins = [
         (&libraries.tutorial, None, shared),
@@ -194,8 +194,8 @@ fn conform() -> Result<Outcome> {
         (&libraries.mlir, None, shared),
         (&libraries.refcpu, Some("1"), shared),
     ];
-    let as_users = [&libraries.hello, &libraries.refcpu].map(|library| (library, None, None));
-    for (library, opaque, shared) in plugins.into_iter().chain(steps).chain(as_users) {
+    let as_users = [&libraries.hello, &libraries.refcpu].map(|library| (library, None, &[][..]));
+    for (library, opaque, arguments) in plugins.into_iter().chain(steps).chain(as_users) {
         let opaque = opaque.map(|value| ("REFCPU_OPAQUE", value));
         println!(
             "cargo pjrt conform {}{}",
@@ -204,7 +204,7 @@ fn conform() -> Result<Outcome> {
         );
         let mut kit = Command::new(&libraries.cargo_pjrt);
         let (status, text) =
-            watch(kit.arg("conform").args(shared).arg(library).env_remove("REFCPU_OPAQUE").envs(opaque))?;
+            watch(kit.arg("conform").args(arguments).arg(library).env_remove("REFCPU_OPAQUE").envs(opaque))?;
         // `364 passed, 16 unsupported, 1 not applicable, 0 failed`, or an error.
         let summary = text.lines().last().unwrap_or_default();
         total.passed += count(summary, "passed");
