@@ -88,7 +88,7 @@ fn repeat_alone(options: &Options, rows: &mut [Row], program: &Path) -> Result<(
     let passed = run(&alone, program)?.rows.into_iter().filter(|row| row.status == Status::Passed);
     for name in passed.map(|row| row.name) {
         for row in rows.iter_mut().filter(|row| row.name == name) {
-            row.message = format!("{}. {ALONE}", row.message);
+            row.message = format!("{}. {ALONE}", row.message.trim_end_matches('.'));
         }
     }
     Ok(())
