@@ -87,8 +87,8 @@ fn seen(check: &Check, report: &Report, many: bool) -> Result<(), String> {
 /// The text that the proxy prints when the fault occurs.
 const OCCURS: &str = "an injected fault occurs";
 
-/// Injects the fault of a check into a plugin, and runs checks. They share a process, which is several times as fast, and only those
-/// whose result is not the expected one run again in processes of their own.
+/// Injects the fault of a check into a plugin, and runs checks. They share a process, which is several times as fast, and
+/// only those whose result is not the expected one run again in processes of their own.
 fn inject(subject: Subject<'_>, check: &Check, mut names: Vec<&str>, many: bool) -> Result<(), String> {
     let report = conform_with(subject, &check.fault, &names, &["--shared", "--jobs=1"]);
     if seen(check, &report, many).is_ok() {

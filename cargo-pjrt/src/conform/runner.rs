@@ -259,8 +259,8 @@ impl<'c> Run<'c> {
         self.waiting.drain(..len.min(self.waiting.len())).collect()
     }
 
-    /// Returns the least number of checks for which a process is started if checks share processes. A check that runs others again
-    /// takes as long as all of these.
+    /// Returns the least number of checks for which a process is started if checks share processes. A check that runs
+    /// others again takes as long as all of these.
     fn least_batch(&self) -> usize {
         if self.waiting.iter().any(|check| check.runs_again()) { 6 } else { 24 }
     }

@@ -264,8 +264,8 @@ impl Printed {
     }
 }
 
-/// Sends the lines of a pipe to a channel, until the pipe ends or the receiver is dropped. A child sends many lines in a short time:
-/// those of an interval are received at once, because each wakeup of the receiver costs more than the line.
+/// Sends the lines of a pipe to a channel, until the pipe ends or the receiver is dropped. A child sends many lines in a
+/// short time: those of an interval are received at once, because each wakeup of the receiver costs more than the line.
 fn forward_lines(mut pipe: PipeReader, sender: &Sender<Vec<String>>) {
     let (mut part, mut text) = (vec![0; 1 << 16], Vec::new());
     while let Ok(len @ 1..) = pipe.read(&mut part) {

@@ -23,8 +23,8 @@ pub(crate) fn offsets(dims: &[i64], strides: &[i64], first: usize) -> Vec<usize>
     all.into_iter().map(|offset| usize::try_from(offset).expect("the element is in the array")).collect()
 }
 
-/// Returns the row-major index of each element of an array, in the order in which the elements are in memory if the dimensions are
-/// ordered from major to minor in this way.
+/// Returns the row-major index of each element of an array, in the order in which the elements are in memory if the
+/// dimensions are ordered from major to minor in this way.
 pub(crate) fn reading_order(dims: &[i64], order: &[usize]) -> Vec<usize> {
     let strides = dense_strides(dims, 1);
     let of = |values: &[i64]| order.iter().map(|dim| values[*dim]).collect::<Vec<_>>();
@@ -40,9 +40,24 @@ pub(crate) fn elements_at(bytes: &[u8], offsets: &[usize], size: usize) -> Vec<u
     elements
 }
 
-/// Returns the elements of a dense row-major array in the order in which they are in memory if the dimensions are ordered from major
-/// to minor in this way.
+/// Returns the elements of a dense row-major array in the order in which they are in memory if the dimensions are
+/// ordered from major to minor in this way.
 pub(crate) fn reordered(bytes: &[u8], size: usize, dims: &[i64], order: &[usize]) -> Vec<u8> {
     let offsets: Vec<usize> = reading_order(dims, order).into_iter().map(|index| index * size).collect();
     elements_at(bytes, &offsets, size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_come_in_the_order_of_the_dimensions_and_strides() {
+        let bytes = [1, 2, 3, 4, 5, 6];
+        assert_eq!(reordered(&bytes, 1, &[2, 3], &[1, 0]), [1, 4, 2, 5, 3, 6]);
+        let backwards = offsets(&[2, 2], &[-2, 2], 2);
+        assert_eq!(backwards, [2, 4, 0, 2]);
+        assert_eq!(elements_at(&bytes, &backwards, 2), [3, 4, 5, 6, 1, 2, 3, 4]);
+        assert!(offsets(&[2, 0], &[1, 1], 0).is_empty());
+    }
 }

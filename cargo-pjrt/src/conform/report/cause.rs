@@ -165,8 +165,8 @@ fn are_of_one_variation(first: &str, second: &str) -> bool {
 }
 
 /// The part of a message about a check that fails only after others.
-pub(crate) const ALONE: &str = "In a process of its own, the check passes: the plugin probably shares state between clients, keeps \
-                                state of earlier calls, or has a data race";
+pub(crate) const ALONE: &str = "In a process of its own, the check passes: the plugin probably shares state between \
+                                clients, keeps state of earlier calls, or has a data race";
 
 /// Phrases of messages that name one fault of a plugin, which many checks notice.
 const FAULTS: &[&str] = &[
