@@ -37,6 +37,7 @@ const OF_ALL: &[Fault] = &[
     ),
     ("threads", "PJRT_LoadedExecutable_Execute locks_of_arguments", "wait for each other's locks"),
     ("threads", "PJRT_Buffer_CopyToMemory at_once mixed buffer", "a copy of array"),
+    ("threads", "PJRT_LoadedExecutable_Execute at_once mixed argument_lists", "if no other thread runs"),
 ];
 
 /// The faults of plugins that have several devices, programs of many parameters, donation, and arrays that the host reads in place.

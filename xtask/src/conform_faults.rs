@@ -8,7 +8,7 @@ use crate::environment::workspace;
 
 /// Tries each fault of the kit's tests with every check that calls the faulty function, in hello, in the accelerator and in
 /// refcpu, prints the number of other checks that each fault makes fail, and tries each wrong operation with all programs of
-/// `cargo pjrt numerics`. With optimized builds it takes about three hours on two cores.
+/// `cargo pjrt numerics`. With optimized builds it takes about two hours on two cores.
 pub(crate) fn whole_matrix() -> Result<()> {
     workspace::build_optimized()?;
     let refcpu = workspace::shared_library("release", "refcpu");

@@ -333,9 +333,14 @@ pub(crate) unsafe fn after(
             "lose_event" if error.is_null() && !(*execute).device_complete_events.is_null() => {
                 (*execute).device_complete_events.add(number(words, 0)).write(event(false));
             }
-            // The events complete without an error before the execution ends.
+            // The events complete without an error before the execution ends; those of all devices, or
+            // of the one that a number names.
             "early_events" if error.is_null() && !(*execute).device_complete_events.is_null() => {
-                for device in 0..(*execute).num_devices {
+                let devices = match words {
+                    [] => 0..(*execute).num_devices,
+                    _ => number(words, 0)..number(words, 0) + 1,
+                };
+                for device in devices {
                     (*execute).device_complete_events.add(device).write(event(true));
                 }
             }

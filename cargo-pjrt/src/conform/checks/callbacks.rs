@@ -7,8 +7,8 @@ use super::entry::{ALL, Entry, check};
 use super::pending::Pending;
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, LOST_BY_CALLBACK, LOST_BY_EXECUTION, Verdict, compile_add, described, ensure,
-    f32_bytes, kept_text, patience, upload_four, upload_to,
+    Context, Finding, LOST_BY_CALLBACK, LOST_BY_EXECUTION, LOST_CALLBACK, Verdict, compile_add, described,
+    ensure, f32_bytes, kept_text, patience, upload_four, upload_to,
 };
 use pjrt_testing::host::{
     Buffer, Client, Code, CopyLayout, ElementType, Error, Event, Layout, Outcome, TransferManager, ViewMemory,
@@ -141,11 +141,7 @@ fn settle(
 ) -> Verdict {
     let is_missed = |outcome: &Arc<Outcome>| outcome.wait(patience()).is_none();
     let missed = |function: &str, which: &str| {
-        Finding::Wrong(format!(
-            "{what}: {which} of an event of {function} was not called; the plugin probably keeps one callback per \
-             event, or drops the \
-             callbacks of an event that the host destroys"
-        ))
+        Finding::Wrong(format!("{what}: {which} of an event of {function} was not called; {LOST_CALLBACK}"))
     };
     for (registered, event) in all.iter_mut().zip(&kept) {
         if let Some(at) = registered.outcomes.iter().position(is_missed) {

@@ -1,9 +1,13 @@
 //! Checks of combinations of the options of transfers: the host buffer semantics, the layout in host memory, the rank and the
 //! size of the array, its element type, and the memory.
 
+use std::fmt;
+
 use super::entry::{ALL, Entry, check};
 use super::layouts::{Strided, strides_of};
-use crate::conform::harness::{Context, Expected, Finding, Verdict, accepts, reordered};
+use crate::conform::harness::{
+    Context, Expected, Finding, UNKNOWN, Verdict, accepts, memory_name, reordered,
+};
 use pjrt_testing::host::{
     Client, CopyLayout, Device, ElementType, Error, HostArray, Layout, Memory, Semantics, Uploaded,
 };
@@ -44,7 +48,7 @@ const TYPES: [&str; 6] = ["f32", "i1", "ui8", "i4", "bf16", "complex<f64>"];
 const OF_OTHER_TYPES: usize = 1;
 
 /// The ways in which the host describes its memory.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 enum Described {
     Dense,
     RowMajorStrides,
@@ -78,6 +82,18 @@ impl Described {
     }
 }
 
+impl fmt::Display for Described {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Dense => "neither byte_strides nor device_layout",
+            Self::RowMajorStrides => "row-major byte_strides",
+            Self::ColumnMajorStrides => "column-major byte_strides",
+            Self::BackwardStrides => "a negative byte stride",
+            Self::RowMajorLayout => "a row-major device_layout",
+        })
+    }
+}
+
 /// A memory, and its device.
 type Place<'c> = (Device<'c>, Memory<'c>);
 
@@ -107,10 +123,10 @@ fn for_each_type<'c>(
 /// Describes an array and its place, for messages.
 fn named(array: &Strided, (device, memory): Place<'_>) -> Result<String, Error> {
     Ok(format!(
-        "{}{:?} in the memory {} of the device {}",
+        "{}{:?} in {} of the device {}",
         array.element_type,
         array.dims,
-        memory.kind()?,
+        memory_name(memory),
         device.description()?.id()?
     ))
 }
@@ -167,13 +183,15 @@ fn uploads(context: &Context) -> Verdict {
                 places.iter().flat_map(|place| Semantics::ALL.map(|semantics| (*place, semantics)))
             {
                 let how =
-                    format!("an upload of {} with {semantics:?} and {described:?}", named(&array, place)?);
+                    format!("an upload of {} with {semantics:?} and {described}", named(&array, place)?);
+                let is_plain = described == Described::Dense && place == places[0];
+                let cause = if is_plain { UNKNOWN } else { COMBINED };
                 let uploaded = upload(&client, &array, described, semantics, place.1);
                 let Uploaded { buffer, done, memory } = uploaded
-                    .map_err(|error| Finding::Wrong(format!("{how} was refused: {error}; {COMBINED}")))?;
+                    .map_err(|error| Finding::Wrong(format!("{how} was refused: {error}{}", also(cause))))?;
                 Expected::new(&how, &array.expected, element_type, dims)
                     .suspect(&array.memory[..], "the strides were ignored: the plugin copied a dense array")
-                    .otherwise(COMBINED)
+                    .otherwise(cause)
                     .check(&buffer.read()?)?;
                 drop(buffer);
                 done.wait()?;
@@ -186,6 +204,11 @@ fn uploads(context: &Context) -> Verdict {
 
 /// The probable cause of a failure of one combination.
 const COMBINED: &str = "the plugin probably handles one combination of options in code of its own, because other checks use each option alone";
+
+/// Returns a probable cause as the end of a message about an error, which says by itself what is not known.
+fn also(cause: &str) -> String {
+    if cause == UNKNOWN { String::new() } else { format!("; {cause}") }
+}
 
 /// The orders of dimensions in host memory, from minor to major; `None` is that of the array.
 fn orders(rank: usize) -> [Option<Vec<usize>>; 3] {
@@ -214,14 +237,20 @@ fn readbacks(context: &Context) -> Verdict {
             for place in places {
                 let semantics = Semantics::ImmutableOnlyDuringCall;
                 let uploaded = upload(&client, &array, Described::Dense, semantics, place.1)?;
-                let how = format!("a readback of {} with minor_to_major {order:?}", named(&array, *place)?);
+                let layout_text = match &order {
+                    None => "without a host_layout".to_owned(),
+                    Some(order) => format!("with the host_layout minor_to_major={order:?}"),
+                };
+                let how = format!("a readback of {} {layout_text}", named(&array, *place)?);
+                let is_plain = order.is_none() && *place == places[0];
+                let cause = if is_plain { UNKNOWN } else { COMBINED };
                 let read = uploaded.buffer.read_into(expected.len(), &layout);
                 let read =
-                    read.map_err(|error| Finding::Wrong(format!("{how} failed: {error}; {COMBINED}")))?;
+                    read.map_err(|error| Finding::Wrong(format!("{how} failed: {error}{}", also(cause))))?;
                 uploaded.memory.recycle();
                 Expected::new(&how, &expected, element_type, dims)
                     .suspect(&array.expected[..], "the layout was ignored: the elements are row-major")
-                    .otherwise(COMBINED)
+                    .otherwise(cause)
                     .check(&read)?;
             }
         }

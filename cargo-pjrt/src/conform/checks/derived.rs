@@ -2,7 +2,9 @@
 
 use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, launch, with_main};
-use crate::conform::harness::{Context, Finding, Verdict, ensure, f32_bytes, patience, upload_four};
+use crate::conform::harness::{
+    Context, Finding, Verdict, ensure, f32_bytes, memory_name, patience, upload_four,
+};
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{Buffer, Client, ElementType, Error, ViewMemory, eventually};
@@ -56,10 +58,9 @@ fn ways(client: &Client) -> Result<Vec<Way<'_>>, Finding> {
         all.push((format!("the copy that PJRT_Buffer_CopyToDevice made on the device {id}"), Box::new(copy)));
     }
     for (device, memory) in client.places()?.into_iter().take(MOST) {
-        let (id, kind) = (device.description()?.id()?, memory.kind()?);
+        let (id, name) = (device.description()?.id()?, memory_name(memory));
         let copy = move |array: &Buffer| Ok(array.copy_to_memory(memory)?);
-        let what =
-            format!("the copy that PJRT_Buffer_CopyToMemory made in the memory {kind:?} of the device {id}");
+        let what = format!("the copy that PJRT_Buffer_CopyToMemory made in {name} of the device {id}");
         all.push((what, Box::new(copy)));
     }
     let text = with_main("%p0: tensor<4xf32>", "", "%p0", "tensor<4xf32>");

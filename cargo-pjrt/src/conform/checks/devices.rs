@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use super::entry::{Entry, check};
+use super::pending::Pending;
 use super::program_text::{compiled, launch, launch_on_all, sums, with_main};
 use crate::conform::harness::{
-    Context, Finding, ONE_DEVICE, Verdict, add_program, described, ensure, equal, numbers, patience,
-    upload_to,
+    Context, Finding, ONE_DEVICE, Verdict, add_program, described, ensure, equal, is_in_memory, numbers,
+    patience, upload_to,
 };
 use crate::protobuf::DeviceAssignment;
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
-use pjrt_testing::host::{Buffer, Client, Device, Error, LoadedExecutable};
+use pjrt_testing::host::{Buffer, Client, Device, Error, Event, LoadedExecutable};
 use pjrt_testing::preferred::preferred;
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -135,6 +137,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
     .used_by(&[Profile::Jax]),
     check(
+        "devices/each_event_waits",
+        "The event of each device of an execution does not complete while the argument of this device has no data.",
+        each_event_waits,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=939 early_events 1",
+    )
+    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
+    .used_by(&[Profile::Jax]),
+    check(
         "devices/copies_in_both_directions",
         "Two devices that copy arrays to each other do not wait for each other: a receive is queued before the programs that are launched later.",
         exchange,
@@ -210,10 +220,7 @@ fn upload_second(context: &Context) -> Verdict {
     let array = upload_to(&client, &[1.0, 2.0, 3.0, 4.0], second)?.buffer;
     let cause = "The plugin probably ignores `device` and uploads to the first device";
     is_on(&array, second, "the array", cause)?;
-    ensure!(
-        array.memory()? == second.default_memory()?,
-        "the array is in a memory that is not the default memory of its device. {cause}"
-    );
+    is_in_memory("the array", &array, second.default_memory()?, cause)?;
     equal("the array", numbers(&array)?, vec![1.0, 2.0, 3.0, 4.0])
 }
 
@@ -481,6 +488,31 @@ fn events(context: &Context) -> Verdict {
              and each event becomes ready once the execution on its device is complete",
             got = described(outcome.as_ref())
         );
+    }
+    Ok(())
+}
+
+fn each_event_waits(context: &Context) -> Verdict {
+    const SHORT: Duration = Duration::from_millis(20);
+    let client = context.client()?;
+    let devices = two(&client)?;
+    let executable = replicated(&client, &devices)?;
+    for late in 0..devices.len() {
+        let pending = Pending::on(&client, devices[late])?;
+        let other = upload_to(&client, &[1.0; 4], devices[1 - late])?.buffer;
+        let mut arguments = [vec![&other; 2], vec![&other; 2]];
+        arguments[late] = vec![&pending.array; 2];
+        let launched = launch_on_all(&executable, &arguments, 939)?;
+        std::thread::sleep(SHORT);
+        let is_early = launched.done[late].is_ready()?;
+        let _array = pending.provide(&client, &[2.0; 4])?;
+        ensure!(
+            !is_early,
+            "the event of device {late} of two in `device_complete_events` is ready before the host provided the argument of this \
+             device; the plugin probably waits for the execution on the first device only. Hosts free what the execution uses when \
+             its event is ready"
+        );
+        launched.done.iter().try_for_each(Event::wait)?;
     }
     Ok(())
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::entry::{ALL, Entry, check};
 use super::pending::Pending;
 use crate::conform::harness::{
-    Context, Finding, LOST_BY_CALLBACK, MISSED_CALLBACKS, Verdict, any_error, ensure, equal, fails_with,
-    numbers, patience, upload_four,
+    Context, Finding, LOST_BY_CALLBACK, LOST_CALLBACK, MISSED_CALLBACKS, Verdict, any_error, ensure, equal,
+    fails_with, numbers, patience, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Client, Code, ElementType, Error, Event, Outcome};
@@ -337,7 +337,7 @@ fn called_once(what: &str, outcomes: &[Arc<Outcome>], cause: &str) -> Verdict {
     for (index, outcome) in outcomes.iter().enumerate() {
         ensure!(
             outcome.wait(patience()).is_some(),
-            "callback {index} of {}, {what}, was not called; the plugin probably {cause}",
+            "callback {index} of {}, {what}, was not called; {cause}",
             outcomes.len()
         );
     }
@@ -347,9 +347,6 @@ fn called_once(what: &str, outcomes: &[Arc<Outcome>], cause: &str) -> Verdict {
     }
     Ok(())
 }
-
-/// The probable cause of callbacks that are lost.
-const ONE_CALLBACK: &str = "stores one callback for each event";
 
 /// Registers several callbacks.
 fn registered(event: &Event, what: &str) -> Result<Vec<Arc<Outcome>>, Finding> {
@@ -369,11 +366,11 @@ fn pending_callbacks(context: &Context) -> Verdict {
         .map(|event| registered(event, "an array whose data the host has not provided"))
         .collect::<Result<Vec<_>, _>>()?;
     let _array = pending.provide(&client, &[1.0; 4])?;
-    called_once("registered before the event completed", &before.concat(), ONE_CALLBACK)?;
+    called_once("registered before the event completed", &before.concat(), LOST_CALLBACK)?;
     let after = (0..2).map(|_| events[0].on_ready()).collect::<Result<Vec<_>, _>>()?;
-    let cause = "keeps callbacks of an event that is ready already, and calls them when it completes, which it does not again";
+    let cause = "the plugin probably keeps callbacks of an event that is ready already, and calls them when it completes, which it does not again";
     called_once("registered after the event completed", &after, cause)?;
-    called_once("registered before the event completed", &before.concat(), ONE_CALLBACK)
+    called_once("registered before the event completed", &before.concat(), LOST_CALLBACK)
 }
 
 fn created_callbacks(context: &Context) -> Verdict {
@@ -381,7 +378,7 @@ fn created_callbacks(context: &Context) -> Verdict {
         let event = Event::create(context.plugin)?;
         let outcomes = registered(&event, "an event that the host has not completed")?;
         event.set(code, message)?;
-        called_once("of an event that the host completed", &outcomes, ONE_CALLBACK)?;
+        called_once("of an event that the host completed", &outcomes, LOST_CALLBACK)?;
         for outcome in &outcomes {
             let error = outcome.wait(patience()).and_then(std::result::Result::err);
             equal("the code that a callback received", error.map_or(Code::OK, |error| error.code), code)?;

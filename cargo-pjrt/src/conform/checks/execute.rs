@@ -4,8 +4,8 @@ use super::donation::unless_donated;
 use super::entry::{ALL, Entry, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Context, Finding, Verdict, add_program, compile_add, described, ensure, equal, f32_bytes, guarded,
-    numbers, patience, refused_with, upload_four, upload_to,
+    Context, Finding, NOT_THE_DEFAULT, Verdict, add_program, compile_add, described, ensure, equal,
+    f32_bytes, guarded, is_in_memory, numbers, patience, refused_with, upload_four, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -395,12 +395,7 @@ fn output_place(context: &Context) -> Verdict {
     let launched = compile_add(&client)?.run(&[&x, &y])?;
     let output = launched.output(0, 0)?;
     ensure!(output.device()? == client.device()?, "the output is on another device");
-    ensure!(
-        output.memory()? == client.device()?.default_memory()?,
-        "the output is in the memory {}",
-        output.memory()?.kind()?
-    );
-    Ok(())
+    is_in_memory("the output", output, client.device()?.default_memory()?, NOT_THE_DEFAULT)
 }
 
 fn outputs_ready(context: &Context) -> Verdict {

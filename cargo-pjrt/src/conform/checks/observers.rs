@@ -6,7 +6,8 @@ use super::entry::{Entry, check};
 use super::pending::in_error;
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, Verdict, compile_add, kept_text, lost_error, patience, permutations, upload_four,
+    Context, Finding, LOST_CALLBACK, Verdict, compile_add, kept_text, lost_error, patience, permutations,
+    upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Client, Code, CopyLayout, Error, Event, Outcome, Result};
@@ -56,9 +57,11 @@ fn called_back(event: &Event) -> Result<()> {
     outcome_of(&*event.on_ready()?)
 }
 
+/// The message about a callback that was not called.
+const MISSED: &str = "it succeeded, but the callback was not called";
+
 fn outcome_of(outcome: &Outcome) -> Result<()> {
-    let missed = || Err(Error::broken("PJRT_Event_OnReady", "it succeeded, but the callback was not called"));
-    outcome.wait(patience()).unwrap_or_else(missed)
+    outcome.wait(patience()).unwrap_or_else(|| Err(Error::broken("PJRT_Event_OnReady", MISSED)))
 }
 
 /// The orders in which the observers observe an event.
@@ -87,6 +90,13 @@ fn observe(
             received = Some(observer);
             continue;
         }
+        let earlier = received.map(|earlier| format!("; {earlier} received it before")).unwrap_or_default();
+        if got.as_ref().is_err_and(|got| got.message.contains(MISSED)) {
+            return Err(Finding::Wrong(format!(
+                "{what} failed, and {observer} was not called in {limit:?}{earlier}; {LOST_CALLBACK}",
+                limit = patience()
+            )));
+        }
         let cause = match (&got, received) {
             (Err(got), _) if kept_text(&got.message).is_some() => kept_text(&got.message).unwrap_or_default(),
             (Ok(()), Some(_)) => {
@@ -95,7 +105,6 @@ fn observe(
             (Ok(()), None) => lost_error(observer),
             _ => "the plugin probably replaces the error for this observer",
         };
-        let earlier = received.map(|earlier| format!("; {earlier} received it before")).unwrap_or_default();
         let got = got.err().map_or_else(|| "no error".to_owned(), |error| error.to_string());
         return Err(Finding::Wrong(format!(
             "{what} failed with {}: {:?}. {observer} received {got}{earlier}: {cause}",

@@ -79,7 +79,7 @@ fn compare(
     Expected::new(what, &masked(expected), sample.element_type, dims)
         .suspect(
             masked(ignored),
-            "the strides or the layout were ignored: the elements are in the other order",
+            "the strides were ignored or the layout was ignored: the elements are in the other order",
         )
         .check(&masked(read))
 }

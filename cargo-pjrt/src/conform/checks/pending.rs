@@ -1,7 +1,7 @@
 //! Arrays whose data the host withholds, and arrays that are in error.
 
 use crate::conform::harness::{Finding, f32_bytes, upload_four};
-use pjrt_testing::host::{AliasHandle, Buffer, Client, Code, ElementType, Error, TransferManager};
+use pjrt_testing::host::{AliasHandle, Buffer, Client, Code, Device, ElementType, Error, TransferManager};
 
 /// An array of four numbers whose data comes later.
 pub(super) struct Pending {
@@ -16,13 +16,18 @@ pub(super) enum Gate {
 }
 
 impl Pending {
-    /// Creates an array in the default memory of the first device.
+    /// Creates an array in the default memory of the first device, as [`on`](Self::on) does.
+    pub(super) fn new(client: &Client) -> Result<Self, Finding> {
+        Self::on(client, client.device()?)
+    }
+
+    /// Creates an array in the default memory of a device.
     ///
     /// # Errors
     ///
     /// The check does not apply if the plugin has no function that creates such an array.
-    pub(super) fn new(client: &Client) -> Result<Self, Finding> {
-        let memory = client.device()?.default_memory()?;
+    pub(super) fn on(client: &Client, device: Device<'_>) -> Result<Self, Finding> {
+        let memory = device.default_memory()?;
         match client.alias(ElementType::F32, &[4], memory) {
             Ok((array, handle)) => return Ok(Self { array, gate: Gate::Alias(handle) }),
             Err(error) if error.code != Code::UNIMPLEMENTED => return Err(error.into()),

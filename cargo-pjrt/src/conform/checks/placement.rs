@@ -4,8 +4,8 @@
 use super::entry::{Entry, check};
 use super::program_text::{compiled, launch, with_main};
 use crate::conform::harness::{
-    Context, Finding, NOT_THE_DEFAULT, ONE_DEVICE, Verdict, add_program, ensure, equal, f32_bytes, numbers,
-    upload_to,
+    Context, Finding, NOT_THE_DEFAULT, ONE_DEVICE, Verdict, add_program, ensure, equal, f32_bytes,
+    is_in_memory, numbers, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -131,11 +131,11 @@ fn name(device: Device<'_>) -> String {
 
 /// Checks that an array is on a device and in a memory. `function` created it, with the argument `field`.
 fn is_in(array: &Buffer, (device, memory): (Device<'_>, Memory<'_>), function: &str, field: &str) -> Verdict {
-    let (on, inside) = (array.device()?, array.memory()?);
-    let cause = format!("the plugin probably ignores `{field}`, or uses that of an earlier call");
+    let on = array.device()?;
+    let cause = format!("The plugin probably ignores `{field}`, or uses that of an earlier call");
     ensure!(
         on == device,
-        "an array that {function} created for {} is on {} according to PJRT_Buffer_Device; {cause}",
+        "an array that {function} created for {} is on {} according to PJRT_Buffer_Device. {cause}",
         name(device),
         name(on)
     );
@@ -143,15 +143,7 @@ fn is_in(array: &Buffer, (device, memory): (Device<'_>, Memory<'_>), function: &
         Ok(default) if default == memory => format!("{cause}, or {NOT_THE_DEFAULT}"),
         _ => cause,
     };
-    ensure!(
-        inside == memory,
-        "an array that {function} created for the memory {:?} of {} is in the memory {:?} according to \
-         PJRT_Buffer_Memory; {cause}",
-        memory.kind()?,
-        name(device),
-        inside.kind()?
-    );
-    Ok(())
+    is_in_memory(&format!("an array that {function} created"), array, memory, &cause)
 }
 
 /// Runs a check for each place, if there are several. A plugin may refuse memories that are not the default ones.

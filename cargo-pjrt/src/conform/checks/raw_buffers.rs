@@ -3,7 +3,7 @@
 use super::entry::{Entry, check};
 use super::readers::unless_padded;
 use super::samples::{Shaped, for_each_sample};
-use crate::conform::harness::{Context, Finding, Verdict, equal};
+use crate::conform::harness::{Context, Finding, Verdict, equal, memory_name};
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -47,9 +47,9 @@ fn raw_places(context: &Context) -> Verdict {
         let (memory, host) = array.place_of_raw_buffer()?;
         let expected = array.memory()?;
         if memory != expected {
-            let (got, wanted) = (memory.kind()?, expected.kind()?);
+            let (got, wanted) = (memory_name(memory), memory_name(expected));
             return Err(Finding::Wrong(format!(
-                "PJRT_RawBuffer_GetMemorySpace of {sample} is another memory, {got}, than that of the array, {wanted}"
+                "PJRT_RawBuffer_GetMemorySpace of {sample} is {got}; PJRT_Buffer_Memory of the array is {wanted}"
             )));
         }
         let is_readable = array.is_on_cpu().unwrap_or(false);

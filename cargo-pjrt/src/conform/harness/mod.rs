@@ -8,6 +8,7 @@ mod context;
 mod conversion;
 mod fixtures;
 mod message;
+mod place;
 mod sequences;
 mod sizes;
 mod source;
@@ -28,6 +29,7 @@ pub(crate) use fixtures::{
 pub(crate) use message::{
     Finished, MISSED_CALLBACKS, Message, STALE, Step, guarded, performing, risky, send,
 };
+pub(crate) use place::{MEMORY_OF_ANOTHER_DEVICE, if_supported, is_in_memory, memory_name};
 pub use sequences::Sequences;
 pub(crate) use sizes::{Sample, briefly, for_each_size, is_brief};
 pub use source::Source;
@@ -35,6 +37,7 @@ pub(crate) use strided::{dense_strides, elements_at, offsets, reordered};
 pub(crate) use types::{accepts, element_types, narrowest};
 pub use verdict::Status;
 pub(crate) use verdict::{
-    Finding, KEPT_TEXT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, NOT_CALLED, NOT_THE_DEFAULT, ONE_DEVICE,
-    Verdict, described, ensure, equal, fails_with, kept_text, lost_error, refused, refused_with,
+    Finding, KEPT_TEXT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, LOST_CALLBACK, NOT_CALLED, NOT_THE_DEFAULT,
+    ONE_DEVICE, Verdict, count_of, described, ensure, equal, fails_with, kept_text, lost_error, refused,
+    refused_with,
 };

@@ -155,6 +155,12 @@ pub(crate) fn described(outcome: Option<&Result<()>>) -> String {
     }
 }
 
+/// Returns a number and the noun in the right form, such as `1 byte` or `2 bytes`.
+pub(crate) fn count_of(number: usize, noun: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{ending}")
+}
+
 /// Returns the sentence about a text that the plugin did not copy, if a message consists of the bytes with which the host
 /// overwrites what it passed. Such bytes are not UTF-8.
 pub(crate) fn kept_text(message: &str) -> Option<&'static str> {
@@ -166,6 +172,10 @@ pub(crate) const LOST_BY_CALLBACK: &str =
     "the plugin probably does not pass the error of the event to the callback of PJRT_Event_OnReady";
 pub(crate) const LOST_BY_EXECUTION: &str = "the plugin probably completes the event in `device_complete_events` of a failed \
                                             execution before the execution, or without its error";
+
+/// The sentence about a callback that is never called, which many checks notice.
+pub(crate) const LOST_CALLBACK: &str = "the plugin probably keeps one callback for each event, or drops the callbacks of an event that the \
+     host destroys";
 
 /// The sentence about arrays that are not in the default memory, which many checks notice.
 pub(crate) const NOT_THE_DEFAULT: &str =

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use super::plan::{Theme, without_parts, write_steps};
 use super::world::{IN_VAIN, World};
 use crate::array::random::Random;
-use crate::conform::harness::{Finding, Verdict, ensure, equal, lost_error, patience};
+use crate::conform::harness::{Finding, LOST_CALLBACK, Verdict, ensure, equal, lost_error, patience};
 use pjrt_testing::host::{Code, Error, Event, Outcome, Plugin};
 
 /// Events of a plugin.
@@ -231,8 +231,12 @@ impl Observed {
             };
             let what = format!("observer {at} of {of} ({what} of event {number})");
             let Some(outcome) = outcome else {
+                let cause = match observer {
+                    Observer::Callback(_) => format!("; {LOST_CALLBACK}"),
+                    Observer::Thread(_) => String::new(),
+                };
                 return Err(Finding::Wrong(format!(
-                    "the event of {what} {IN_VAIN} {limit:?} after it was set",
+                    "the event of {what} {IN_VAIN} {limit:?} after it was set{cause}",
                     limit = patience()
                 )));
             };

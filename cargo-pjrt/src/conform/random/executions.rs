@@ -9,7 +9,9 @@ use super::promise::{ERROR, Promise};
 use super::values::{Strided, Value};
 use super::world::{World, outcome};
 use crate::array::random::Random;
-use crate::conform::harness::{Finding, Verdict, ensure, equal, lost_error};
+use crate::conform::harness::{
+    Finding, NOT_THE_DEFAULT, Verdict, ensure, equal, if_supported, is_in_memory, lost_error,
+};
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
     Buffer, Code, Error, ExecuteOptions, HostArray, Launched, LoadedExecutable, Program, Semantics,
@@ -270,7 +272,7 @@ impl<'w, 'c> Run<'w, 'c> {
     }
 
     fn name(&self, at: usize) -> String {
-        format!("device {} (element {at} of {} devices)", self.devices[at].0, self.devices.len())
+        format!("device {} (number {at} of the launch)", self.devices[at].0)
     }
 
     /// Compares the events and the outputs of all devices.
@@ -314,13 +316,7 @@ impl<'w, 'c> Run<'w, 'c> {
         let expected = self.case.expected(list, output);
         let device = self.world.devices[self.devices[at].0];
         ensure!(array.device()? == device, "{what} is on another device");
-        match array.memory() {
-            Err(error) if error.code == Code::UNIMPLEMENTED => {}
-            memory => ensure!(
-                memory? == device.default_memory()?,
-                "{what} is not in the default memory of its device"
-            ),
-        }
+        if_supported(is_in_memory(what, array, device.default_memory()?, NOT_THE_DEFAULT))?;
         equal(&format!("the type of {what}"), array.element_type()?, expected.element_type)?;
         equal(&format!("the dimensions of {what}"), array.dims()?, expected.dims.clone())?;
         let must_fail = output.inputs().iter().any(|index| self.case.fails(list, *index));

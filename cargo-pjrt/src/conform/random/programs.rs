@@ -6,6 +6,7 @@ use std::rc::Rc;
 use super::values::Value;
 use super::world::World;
 use crate::array::random::Random;
+use crate::conform::harness::count_of;
 use pjrt_testing::host::ElementType;
 
 /// The type and the dimensions of a parameter.
@@ -403,9 +404,9 @@ impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "compile a program of {} parameters and {} outputs",
-            self.parameters.len(),
-            self.outputs.len()
+            "compile a program of {} and {}",
+            count_of(self.parameters.len(), "parameter"),
+            count_of(self.outputs.len(), "output")
         )?;
         let mut types: Vec<String> =
             self.parameters.iter().map(|(ty, dims)| format!("{ty}{dims:?}")).collect();
@@ -422,8 +423,9 @@ impl fmt::Display for Case {
         if !donated.is_empty() {
             write!(f, ", donating {donated:?} with non_donatable_input_indices {:?}", self.protected)?;
         }
-        let (replicas, partitions) = (self.replicas, self.partitions);
-        write!(f, " for {replicas} replicas and {partitions} partitions on the devices {:?}", self.devices)?;
+        let (replicas, partitions) =
+            (count_of(self.replicas, "replica"), count_of(self.partitions, "partition"));
+        write!(f, " for {replicas} and {partitions} on the devices {:?}", self.devices)?;
         for (number, launch) in self.launches.iter().enumerate() {
             write!(f, "; launch {number}")?;
             for (device, list) in launch.iter().enumerate() {

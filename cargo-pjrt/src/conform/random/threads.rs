@@ -40,6 +40,10 @@ const LEN: usize = 35;
 /// The time that the threads have.
 const DEADLINE: Duration = Duration::from_secs(10);
 
+/// The probable cause of a failure that needs several threads.
+const RACE: &str = "The calls of each thread pass if no other thread runs: the plugin probably has a data race, such as \
+                    arguments in memory that all calls use";
+
 /// What the threads share.
 struct Shared {
     devices: Vec<OnDevice>,
@@ -50,7 +54,6 @@ struct Shared {
 /// The shared objects of a device.
 struct OnDevice {
     number: usize,
-    arrays: Vec<Buffer>,
     adds: LoadedExecutable,
     /// A program that donates its first argument, if the plugin compiles it.
     donates: Option<LoadedExecutable>,
@@ -117,7 +120,16 @@ impl Theme for Threads<'_, '_> {
     }
 
     fn run(&self, Plan(threads): &Plan) -> Verdict {
-        self.world.performing(&format!("{} threads", threads.len()), || on_threads(&self.shared, threads))
+        self.world.performing(&format!("{} threads", threads.len()), || {
+            let verdict = on_threads(&self.shared, threads);
+            let passes_alone = |thread| on_threads(&self.shared, std::slice::from_ref(thread)).is_ok();
+            match verdict {
+                Err(Finding::Wrong(why)) if !why.contains(IN_VAIN) && threads.iter().all(passes_alone) => {
+                    Err(Finding::Wrong(format!("{why}. {RACE}")))
+                }
+                verdict => verdict,
+            }
+        })
     }
 
     fn simpler(&self, Plan(threads): &Plan) -> Vec<Plan> {
@@ -151,14 +163,17 @@ struct Working {
 /// Runs the steps of all threads at once. Threads that hang remain.
 fn on_threads(shared: &Arc<Shared>, threads: &[(usize, Vec<Step>)]) -> Verdict {
     let start = Arc::new(Barrier::new(threads.len()));
+    let arrays = Arc::new(shared.upload()?);
     let now = Arc::new(Mutex::new(vec!["begins".to_owned(); threads.len()]));
     let (done, outcomes) = channel();
     for (thread, (device, steps)) in threads.iter().enumerate() {
-        let (shared, start, steps, device) = (Arc::clone(shared), Arc::clone(&start), steps.clone(), *device);
+        let (shared, arrays, start) = (Arc::clone(shared), Arc::clone(&arrays), Arc::clone(&start));
+        let (steps, device) = (steps.clone(), *device);
         let working = Working { thread, now: Arc::clone(&now), done: done.clone() };
         std::thread::spawn(move || {
             start.wait();
-            let worker = Worker { shared: &shared, device: &shared.devices[device], working: &working };
+            let (arrays, on) = (&arrays[device][..], &shared.devices[device]);
+            let worker = Worker { shared: &shared, arrays, device: on, working: &working };
             let verdict = steps.iter().try_for_each(|step| worker.step(*step));
             worker.note("is done");
             let _ = working.done.send((thread, verdict));
@@ -230,17 +245,24 @@ impl Shared {
             let adds = adds
                 .map_err(|error| Finding::Unsupported(format!("the program cannot be compiled: {error}")))?;
             let donates = client.compile(&Program::mlir(&donating), &options).ok();
-            let arrays =
-                (0..ARRAYS).map(|at| upload(&client, device, &values(at))).collect::<Result<_, _>>()?;
-            devices.push(OnDevice { number, arrays, adds, donates });
+            devices.push(OnDevice { number, adds, donates });
         }
         Ok(Self { devices, plugin, client })
+    }
+
+    /// Uploads the shared arrays to each device. Each plan has its own, because one that fails may have changed them.
+    fn upload(&self) -> Result<Vec<Vec<Buffer>>, Error> {
+        let devices = self.client.addressable_devices()?.into_iter().take(self.devices.len());
+        let on = |device| (0..ARRAYS).map(|at| upload(&self.client, device, &values(at))).collect();
+        devices.map(on).collect()
     }
 }
 
 /// A thread.
 struct Worker<'a> {
     shared: &'a Shared,
+    /// The shared arrays on the device.
+    arrays: &'a [Buffer],
     device: &'a OnDevice,
     working: &'a Working,
 }
@@ -257,7 +279,7 @@ impl Worker<'_> {
     }
 
     fn step(&self, step: Step) -> Verdict {
-        let arrays = &self.device.arrays;
+        let arrays = self.arrays;
         match step {
             Step::Add(x, y) => {
                 self.note(&format!(
@@ -312,7 +334,7 @@ impl Worker<'_> {
             "is in PJRT_LoadedExecutable_Execute with a donated array and array {x} of device {}",
             self.device.number
         ));
-        let sum = self.run(program, [&array, &self.device.arrays[x]])?;
+        let sum = self.run(program, [&array, &self.arrays[x]])?;
         self.is_sum(&format!("the sum of a donated array and array {x}"), &sum, own, values(x))
     }
 
@@ -320,7 +342,7 @@ impl Worker<'_> {
         self.note(&format!("is in PJRT_Buffer_ToHostBuffer of array {x} of device {}", self.device.number));
         let order = if is_reordered { vec![0, 1] } else { vec![1, 0] };
         let layout = CopyLayout::Layout(Layout::MinorToMajor(order));
-        let read = match self.device.arrays[x].read_into(4 * LEN, &layout) {
+        let read = match self.arrays[x].read_into(4 * LEN, &layout) {
             Err(error) if error.code == Code::UNIMPLEMENTED => return Ok(()),
             read => read?,
         };

@@ -8,8 +8,8 @@ use super::promise::ERROR;
 use super::values::{Value, layout};
 use super::world::{World, completes, is_refusal, outcome};
 use crate::array::random::Random;
-use crate::conform::harness::{Finding, Verdict, ensure, equal};
-use pjrt_testing::host::{Buffer, Code, ElementType, HostMemory, TransferManager};
+use crate::conform::harness::{Finding, Verdict, count_of, ensure, equal, if_supported, is_in_memory};
+use pjrt_testing::host::{Buffer, ElementType, HostMemory, TransferManager};
 
 /// Transfer managers of random arrays.
 pub(super) struct Transfers<'w, 'c>(pub(super) &'w World<'c>);
@@ -47,7 +47,12 @@ pub(super) struct Plan {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a transfer manager of {} arrays in memory {}", self.arrays.len(), self.memory)?;
+        write!(
+            f,
+            "a transfer manager of {} in memory {}",
+            count_of(self.arrays.len(), "array"),
+            self.memory
+        )?;
         for (number, Array { value, filling, is_early }) in self.arrays.iter().enumerate().take(8) {
             let when = if *is_early { "before" } else { "after" };
             write!(f, "; array {number} is {value}, retrieved {when} it is filled ")?;
@@ -242,10 +247,7 @@ impl<'w, 'c> Run<'w, 'c> {
         equal(&format!("the dimensions of {what}"), buffer.dims()?, array.value.dims.clone())?;
         equal(&format!("the type of {what}"), buffer.element_type()?, array.value.element_type)?;
         let memory = self.world.memories[self.plan.memory].1;
-        match buffer.memory() {
-            Err(error) if error.code == Code::UNIMPLEMENTED => {}
-            own => ensure!(own? == memory, "{what} is in another memory than the manager's"),
-        }
+        if_supported(is_in_memory(&what, &buffer, memory, "The plugin probably ignores `memory`"))?;
         let ready = outcome(&buffer.ready()?, &what)?;
         match (&array.filling, ready) {
             (Filling::Fails(_), Ok(())) => {

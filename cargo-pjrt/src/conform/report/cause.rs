@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 
 use super::Row;
 use crate::conform::harness::{
-    CLIENT, Check, INITIALIZES, KEPT_TEXT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, MISSED_CALLBACKS, NOT_CALLED,
-    NOT_THE_DEFAULT, STALE, Source, Status, UNKNOWN, matches, runs_again,
+    CLIENT, Check, INITIALIZES, KEPT_TEXT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, LOST_CALLBACK,
+    MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS, NOT_CALLED, NOT_THE_DEFAULT, STALE, Source, Status, UNKNOWN,
+    matches, runs_again,
 };
 
 /// Sets [`Row::echo_of`] of each failure that another failure explains. One failure explains another if
@@ -177,8 +178,12 @@ const FAULTS: &[&str] = &[
     "shares state between clients",
     LOST_BY_CALLBACK,
     LOST_BY_EXECUTION,
+    LOST_CALLBACK,
     NOT_CALLED,
     NOT_THE_DEFAULT,
+    MEMORY_OF_ANOTHER_DEVICE,
+    "the layout was ignored",
+    "the strides were ignored",
     "includes a terminating zero byte",
     "are the kit's initial bytes: the plugin did not write them",
     MISSED_CALLBACKS,
