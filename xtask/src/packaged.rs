@@ -32,7 +32,8 @@ pub(crate) fn build_new_plugins() -> Result<Vec<Built>> {
     let registry = folder.join("new-hello");
     new(&registry, &["--template", "hello", "--registry"])?;
     patch_published_crates(&folder, &registry.join("Cargo.toml"))?;
-    let checkouts = ["queue", "mlir"].map(|template| (template, folder.join(format!("new-{template}"))));
+    let checkouts =
+        ["queue", "tutorial", "mlir"].map(|template| (template, folder.join(format!("new-{template}"))));
     for (template, plugin) in &checkouts {
         new(plugin, &["--template", template])?;
     }
@@ -48,7 +49,7 @@ pub(crate) fn build_new_plugins() -> Result<Vec<Built>> {
         }
     }
     let built = |platform| Built { platform, library: workspace::shared_library("debug", platform) };
-    Ok(["new_hello", "new_queue", "new_mlir"].map(built).into())
+    Ok(["new_hello", "new_queue", "new_tutorial", "new_mlir"].map(built).into())
 }
 
 /// Runs `cargo pjrt new`.

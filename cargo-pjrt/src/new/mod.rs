@@ -79,7 +79,7 @@ fn next_steps(folder: &Path, name: &Name) -> String {
         "Next:\n  cd {}\n  cargo build\n  cargo pjrt conform {}\n  \
          cargo pjrt wheel --profile dev    # without --profile, the wheel contains a release build\n  \
          pip install jax dist/*.whl\n  \
-         JAX_PLATFORMS={} python -c 'import jax; print(jax.jit(lambda x, y: x + y)(1, 1))'\n",
+         JAX_PLATFORMS={} python -c 'import jax; print(jax.jit(lambda x, y: x + y)(1.0, 1.0))'\n",
         folder.display(),
         Path::new("target/debug").join(name.library()).display(),
         name.platform

@@ -7,6 +7,8 @@ pub enum Template {
     Hello,
     /// Devices with their own memories and command queues, and a compiler for StableHLO's core
     Queue,
+    /// The device of the book's tutorial, in three files: a memory and a command queue, and a small compiler
+    Tutorial,
     /// A compiler in C++, behind three C functions
     Mlir,
 }
@@ -24,6 +26,7 @@ impl Template {
         match self {
             Self::Hello => "hello",
             Self::Queue => "queue",
+            Self::Tutorial => "tutorial",
             Self::Mlir => "mlir",
         }
     }
@@ -33,6 +36,7 @@ impl Template {
         match self {
             Self::Hello => "hello",
             Self::Queue => "accelerator",
+            Self::Tutorial => "tutorial",
             // Not "mlir", which the sources also contain as the name of the compiler framework.
             Self::Mlir => "vendor",
         }
@@ -43,6 +47,7 @@ impl Template {
         match self {
             Self::Hello => "hello_pjrt",
             Self::Queue => "accelerator_pjrt",
+            Self::Tutorial => "tutorial_pjrt",
             Self::Mlir => "mlir_pjrt",
         }
     }
@@ -52,6 +57,7 @@ impl Template {
         match self {
             Self::Hello => "A PJRT plugin",
             Self::Queue => "A PJRT plugin for devices with memories and command queues",
+            Self::Tutorial => "A PJRT plugin for two devices with a memory and a command queue each",
             Self::Mlir => "A PJRT plugin around a compiler in C++",
         }
     }
@@ -66,6 +72,10 @@ impl Template {
             Self::Queue => {
                 "`src/lib.rs` lists the files in a good reading order, and says which of them simulate the device: these are what you replace \
                  by\nyour driver and your compiler. The others show how allocation, queues, copies, donation and errors fit together."
+            }
+            Self::Tutorial => {
+                "`src/lib.rs` is the plugin, as the book's tutorial builds it step by step. Replace `src/processor.rs`, which simulates the \
+                 device,\nby your driver, and extend `src/program.rs`, the compiler, by the operations of your device."
             }
             Self::Mlir => {
                 "Replace `compiler/compiler.cc`, a small compiler without MLIR, by yours: implement the three functions of \
@@ -90,6 +100,9 @@ impl Template {
                 "src/launch.rs" "src/lib.rs" "src/lowering.rs" "src/movement.rs" "src/operations.rs" "src/options.rs" "src/planner.rs"
                 "src/processor.rs" "src/ram.rs" "src/timeline.rs" "tests/programs.rs"
             ),
+            Self::Tutorial => sources!("tutorial":
+                "src/lib.rs" "src/processor.rs" "src/program.rs" "tests/programs.rs"
+            ),
             Self::Mlir => sources!("mlir":
                 "build.rs" "compiler/compiler.cc" "compiler/compiler.h"
                 "src/client.rs" "src/compiler.rs" "src/executable.rs" "src/lib.rs" "src/options.rs" "tests/programs.rs"
@@ -112,7 +125,7 @@ mod tests {
             let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
             if path.is_dir() {
                 read(root, &path, files);
-            } else if !["Cargo.toml", "README.md"].contains(&&*name) {
+            } else if !["Cargo.toml", "README.md"].contains(&&*name) && !name.starts_with("steps/") {
                 files.push((name, fs::read_to_string(path).unwrap()));
             }
         }
@@ -120,9 +133,12 @@ mod tests {
 
     #[test]
     fn templates_have_all_files_of_their_examples() {
-        for (template, example) in
-            [(Template::Hello, "hello"), (Template::Queue, "accelerator"), (Template::Mlir, "mlir")]
-        {
+        for (template, example) in [
+            (Template::Hello, "hello"),
+            (Template::Queue, "accelerator"),
+            (Template::Tutorial, "tutorial"),
+            (Template::Mlir, "mlir"),
+        ] {
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(example);
             let mut files = Vec::new();
             read(&folder, &folder, &mut files);

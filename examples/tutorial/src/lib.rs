@@ -1,7 +1,6 @@
-//! The plugin that the tutorial builds: two devices with a memory and a command queue each, which train small networks.
+//! A plugin for two devices with a memory and a command queue each, which train small networks.
 //!
-//! `program.rs` is the compiler, and `processor.rs` the simulated hardware. The folder `steps` contains the states of the plugin
-//! after the first steps of the tutorial.
+//! `program.rs` is the compiler, and `processor.rs` the simulated hardware.
 
 #![forbid(unsafe_code)]
 
