@@ -33,12 +33,17 @@ impl<'c> Floats<'c> {
         f32_bytes(&(0..self.len).map(element).collect::<Vec<_>>())
     }
 
-    /// Transfers an array to the first device, and waits until it is there.
-    pub(super) fn upload(&self, number: u8) -> Result<Buffer> {
+    /// Begins to transfer an array to the first device.
+    pub(super) fn start_upload(&self, number: u8) -> Result<Buffer> {
         let dims = [self.len as i64];
         let bytes = self.bytes(number);
         let array = HostArray::new(&bytes, ElementType::F32, &dims);
-        let buffer = self.client.upload(&array, Some(self.client.device()?), None)?.buffer;
+        Ok(self.client.upload(&array, Some(self.client.device()?), None)?.buffer)
+    }
+
+    /// Transfers an array to the first device, and waits until it is there.
+    pub(super) fn upload(&self, number: u8) -> Result<Buffer> {
+        let buffer = self.start_upload(number)?;
         buffer.ready()?.wait()?;
         Ok(buffer)
     }

@@ -3,8 +3,11 @@
 
 use super::arrays::{FIRST, Floats, OTHER, SECOND, launch};
 use super::entry::{ALL, Entry, check};
-use crate::conform::harness::{Context, Expected, Finding, Verdict, performing};
+use super::pending::Pending;
+use super::program_text::{self, compiled, with_main};
+use crate::conform::harness::{Context, Expected, Finding, Verdict, f32_bytes, performing};
 use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
     Buffer, Client, Code, CopyLayout, ElementType, Error, Event, FutureCopy, HostArray, HostMemory,
 };
@@ -45,6 +48,14 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header(DELETE, DELETE_TEXT)
     .needed_by(ALL),
+    check(
+        "reuse/memory_of_a_waiting_program",
+        "An execution that waits for an argument keeps the memory of its intermediate values and outputs: it does not write to arrays that the host creates meanwhile.",
+        waiting,
+        "PJRT_Client_BufferFromHostBuffer since PJRT_LoadedExecutable_Execute when dims.0=1063 same_upload",
+    )
+    .header("PJRT_LoadedExecutable_Execute", "The execution is asynchronous: until its event is complete, what it writes must be its own memory.")
+    .used_by(ALL),
     check(
         "reuse/array_that_is_being_read",
         "A readback keeps the memory of its array until its event is complete, even if the host deletes or destroys the array immediately.",
@@ -159,6 +170,45 @@ fn running(context: &Context) -> Verdict {
         floats.check(what, &output, &floats.sum(FIRST, SECOND), cause)?;
     }
     Ok(())
+}
+
+fn waiting(context: &Context) -> Verdict {
+    const OTHERS: u8 = 12;
+    let client = context.client()?;
+    let floats = Floats::new(&client, 1063);
+    let chain = ["%p1, %p1", "%s0, %s0", "%s1, %s0", "%s2, %s1", "%s3, %s2"].iter().enumerate();
+    let lines: String = chain
+        .map(|(at, operands)| format!("    %s{at} = stablehlo.add {operands} : tensor<1063xf32>\n"))
+        .collect();
+    let text = with_main(
+        "%p0: tensor<4xf32>, %p1: tensor<1063xf32>",
+        &format!("{lines}    %small = stablehlo.add %p0, %p0 : tensor<4xf32>\n"),
+        "%s4, %small",
+        "tensor<1063xf32>, tensor<4xf32>",
+    );
+    let program = compiled(&client, &text, &CompileOptions::default())?;
+    let (x, pending) = (floats.upload(FIRST)?, Pending::new(&client)?);
+    let launched = program_text::launch(&program, &[&pending.array, &x], 974)?;
+    // In a plugin with one queue, the uploads may come after the execution.
+    let others = (0..OTHERS).map(|number| floats.start_upload(10 + number)).collect::<Result<Vec<_>, _>>()?;
+    let _array = pending.provide(&client, &[1.0; 4])?;
+    launched.done[0].wait()?;
+    for (number, other) in (0..OTHERS).zip(&others) {
+        let expected = floats.bytes(10 + number);
+        Expected::floats("an array that was uploaded while an execution waited for its argument", &expected)
+            .otherwise(
+                "the execution probably wrote its intermediate values or outputs to memory that was free when it was launched, \
+                 or that was freed before it ran",
+            )
+            .check(&other.read()?)?;
+    }
+    // The sums are 2, 4, 6, 10 and 16 times the argument.
+    let bytes = floats.bytes(FIRST);
+    let numbers = bytes.as_chunks().0.iter().map(|bytes| 16.0 * f32::from_le_bytes(*bytes));
+    let expected = f32_bytes(&numbers.collect::<Vec<_>>());
+    Expected::floats("the output of an execution that waited for its argument", &expected)
+        .otherwise("an array that was uploaded meanwhile probably has the memory of an intermediate value of the execution")
+        .check(&launched.output(0, 0)?.read()?)
 }
 
 fn being_read(context: &Context) -> Verdict {
