@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -99,10 +100,25 @@ pub(super) enum End {
     Broken(Status, String),
 }
 
+/// Repeats the start of a process for some time if the system has as many processes and threads as it permits: others end soon, and
+/// a run without a process would lose its results.
+fn started<T>(mut start: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match start() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < until => {
+                std::thread::sleep(PATIENCE / 50);
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
 impl Process {
     /// Starts a process with [`arguments`], to which the names of the checks are added.
     pub(super) fn start(options: &Options, program: &Path, arguments: &[OsString]) -> Result<Self, String> {
-        let worker = Worker::start(program, arguments, Prints::Kept);
+        let worker = started(|| Worker::start(program, arguments, Prints::Kept));
         let worker = worker.map_err(|error| format!("cannot start {}: {error}", program.display()))?;
         Ok(Self {
             worker,
@@ -301,5 +317,22 @@ impl Process {
         }
         let printed = self.worker.printed_since_mark(&self.check);
         if status.is_complaint() { printed } else { String::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_starts_when_the_system_has_resources_again() {
+        let mut attempts = 0;
+        let outcome = started(|| {
+            attempts += 1;
+            if attempts < 3 { Err(ErrorKind::WouldBlock.into()) } else { Ok(attempts) }
+        });
+        assert_eq!(outcome.unwrap(), 3);
+        let missing = started(|| Err::<(), _>(ErrorKind::NotFound.into()));
+        assert_eq!(missing.unwrap_err().kind(), ErrorKind::NotFound);
     }
 }

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use clap::builder::{RangedU64ValueParser, TypedValueParser};
@@ -147,15 +147,16 @@ impl Worker {
         if prints == Prints::Kept {
             let (reader, writer) = std::io::pipe()?;
             command.stdout(writer.try_clone()?).stderr(writer);
-            printed = Some(Printed::keep(reader));
+            printed = Some(Printed::keep(reader)?);
         }
         if interrupt::is_handled() {
             // The terminal sends its signals to the group of this program.
             command.process_group(0);
         }
-        let child = command.spawn()?;
+        // The threads end if the process does not start, because the command has the other ends of the pipes.
         let (sender, lines) = channel();
-        std::thread::spawn(move || forward_lines(from_child, &sender));
+        Builder::new().spawn(move || forward_lines(from_child, &sender))?;
+        let child = command.spawn()?;
         Ok(Self { child, lines, waiting: VecDeque::new(), printed })
     }
 
@@ -241,10 +242,10 @@ impl Drop for Worker {
 }
 
 impl Printed {
-    fn keep(mut from: PipeReader) -> Self {
+    fn keep(mut from: PipeReader) -> std::io::Result<Self> {
         let end = Arc::new(Mutex::new(Vec::new()));
         let is_shown = std::env::var_os("CARGO_PJRT_VERBOSE").is_some();
-        let reader = std::thread::spawn({
+        let reader = Builder::new().spawn({
             let end = Arc::clone(&end);
             move || {
                 let mut part = [0; MOST_PRINTED];
@@ -259,8 +260,8 @@ impl Printed {
                     kept.drain(..more);
                 }
             }
-        });
-        Self { end, reader }
+        })?;
+        Ok(Self { end, reader })
     }
 }
 

@@ -262,7 +262,8 @@ fn indices(context: &Context) -> Verdict {
     let client = context.client()?;
     let shapes = [(ElementType::F32, vec![4]), (ElementType::F32, vec![2])];
     let manager = client.transfer_manager(&shapes, client.device()?.default_memory()?)?;
-    equal("the size of the second array", manager.buffer_size(1)?, 8)?;
+    let size = manager.buffer_size(1)?;
+    ensure!(size >= 8, "the size of the second array is {size}; expected at least 8");
     for index in [256, 257, 1 << 16, (1 << 16) + 1, 1 << 24, i32::MAX as usize] {
         let outcomes: [(&str, Result<(), Error>); 4] = [
             ("BufferSize", manager.buffer_size(index).map(drop)),

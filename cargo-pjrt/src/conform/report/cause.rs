@@ -85,7 +85,7 @@ fn group_failures(rows: &mut [Row], checks: &[Check]) {
 }
 
 /// Returns the failures of which no other one in the list is the cause, in the order in which a report lists them: those that
-/// every check depends on, then those whose messages say most.
+/// every check depends on, then those whose messages say most, and of these the ones that explain most others.
 pub(super) fn listed<'r>(failures: &[&'r Row]) -> Vec<&'r Row> {
     let is_listed = |cause: &String| failures.iter().any(|row| row.name == *cause);
     let stands_alone = |row: &&Row| !row.echo_of.as_ref().is_some_and(is_listed);
@@ -93,7 +93,9 @@ pub(super) fn listed<'r>(failures: &[&'r Row]) -> Vec<&'r Row> {
     causes.sort_by_key(|cause| {
         let is_of_all = [INITIALIZES, CLIENT].contains(&cause.name.as_str());
         let is_uncertain = is_indirect(&cause.name);
-        (!is_of_all, is_uncertain, is_only_an_error(&cause.message), !names_a_cause(&cause.message))
+        let echoes = failures.iter().filter(|row| row.echo_of.as_ref() == Some(&cause.name)).count();
+        let (is_error, is_unexplained) = (is_only_an_error(&cause.message), !names_a_cause(&cause.message));
+        (!is_of_all, is_uncertain, is_error, is_unexplained, Reverse(echoes))
     });
     causes
 }
