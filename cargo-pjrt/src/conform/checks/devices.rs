@@ -505,7 +505,7 @@ fn each_event_waits(context: &Context) -> Verdict {
         let launched = launch_on_all(&executable, &arguments, 939)?;
         std::thread::sleep(SHORT);
         let is_early = launched.done[late].is_ready()?;
-        let _array = pending.provide(&client, &[2.0; 4])?;
+        let _array = pending.provide_on(&client, devices[late], &[2.0; 4])?;
         ensure!(
             !is_early,
             "the event of device {late} of two in `device_complete_events` is ready before the host provided the argument of this \

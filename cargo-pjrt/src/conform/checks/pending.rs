@@ -1,6 +1,6 @@
 //! Arrays whose data the host withholds, and arrays that are in error.
 
-use crate::conform::harness::{Finding, f32_bytes, upload_four};
+use crate::conform::harness::{Finding, f32_bytes, upload_to};
 use pjrt_testing::host::{AliasHandle, Buffer, Client, Code, Device, ElementType, Error, TransferManager};
 
 /// An array of four numbers whose data comes later.
@@ -42,9 +42,19 @@ impl Pending {
         }
     }
 
-    /// Provides the data, and returns the array.
+    /// Provides the data of an array on the first device, and returns the array.
     pub(super) fn provide(self, client: &Client, values: &[f32; 4]) -> Result<Buffer, Error> {
-        self.gate.provide(client, values)?;
+        self.provide_on(client, client.device()?, values)
+    }
+
+    /// Provides the data of an array on a device, and returns the array.
+    pub(super) fn provide_on(
+        self,
+        client: &Client,
+        device: Device<'_>,
+        values: &[f32; 4],
+    ) -> Result<Buffer, Error> {
+        self.gate.provide_on(client, device, values)?;
         Ok(self.array)
     }
 
@@ -68,10 +78,15 @@ impl Pending {
 }
 
 impl Gate {
-    /// Provides the data.
+    /// Provides the data of an array on the first device.
     pub(super) fn provide(self, client: &Client, values: &[f32; 4]) -> Result<(), Error> {
+        self.provide_on(client, client.device()?, values)
+    }
+
+    /// Provides the data of an array on a device. The array that fulfills an alias must be in the same memory.
+    fn provide_on(self, client: &Client, device: Device<'_>, values: &[f32; 4]) -> Result<(), Error> {
         match self {
-            Self::Alias(handle) => client.fulfill(handle, Ok(&upload_four(client, values)?)),
+            Self::Alias(handle) => client.fulfill(handle, Ok(&upload_to(client, values, device)?.buffer)),
             // The array is ready later than the host's memory, so the event says nothing about it.
             Self::Transfer(manager) => manager.write(0, &f32_bytes(values), 0, true).map(drop),
         }
