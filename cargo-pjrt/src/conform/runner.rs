@@ -69,10 +69,13 @@ pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
 /// Runs the checks that failed in shared processes once more, each in a process of its own. The failure of one that passes there
 /// depends on what other checks did before, and says so.
 fn repeat_alone(options: &Options, rows: &mut [Row], program: &Path) -> Result<(), String> {
-    let depends =
-        |row: &Row| matches!(row.status, Status::Wrong | Status::Crashed) && !row.name.starts_with("random/");
-    let only: Vec<String> =
-        rows.iter().filter(|row| depends(row)).map(|row| row.name.clone()).take(REPEATED).collect();
+    let is_random = |row: &&Row| row.name.starts_with("random/");
+    let named = |statuses: &[Status], most: usize| -> Vec<String> {
+        let failed = rows.iter().filter(|row| statuses.contains(&row.status) && !is_random(row));
+        failed.map(|row| row.name.clone()).take(most).collect()
+    };
+    let only =
+        [named(&[Status::Wrong, Status::Crashed], REPEATED), named(&[Status::TimedOut], HUNG)].concat();
     if only.is_empty() {
         return Ok(());
     }
@@ -96,6 +99,9 @@ fn repeat_alone(options: &Options, rows: &mut [Row], program: &Path) -> Result<(
 
 /// The maximum number of checks that are repeated.
 const REPEATED: usize = 100;
+
+/// The maximum number of repeated checks among those that hung. One may have waited for a lock that a thread of an earlier check holds.
+const HUNG: usize = 4;
 
 /// Runs checks until none is left. `hung` counts the steps that took too long.
 fn work(run: &Mutex<Run<'_>>, hung: &Hung, jobs: NonZero<usize>, program: &Path) -> Result<(), String> {

@@ -6,8 +6,8 @@ use super::devices::{id_of, two};
 use super::entry::{Entry, check};
 use super::program_text::compiled;
 use crate::conform::harness::{
-    Context, Finding, Verdict, ensure, equal, f32_bytes, fails_with, numbers, patience, upload_four,
-    upload_to,
+    Context, Finding, Verdict, count_of, ensure, equal, f32_bytes, fails_with, numbers, patience,
+    upload_four, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -186,10 +186,12 @@ fn counted(answered: &[Answered], chunks: &[Vec<u8>], what: &str) -> Verdict {
         stream.current.clone(),
         current,
     )?;
+    let frees: Vec<String> = stream.frees.iter().map(ToString::to_string).collect();
     ensure!(
         stream.frees.iter().all(|frees| *frees == 1),
-        "{what}: the deleters of the chunks were called {:?} times when their events were ready; expected once each",
-        stream.frees
+        "{what}: the deleters of the {} chunks were called {} times when their events were ready; expected once each",
+        frees.len(),
+        frees.join(", ")
     );
     Ok(())
 }
@@ -209,9 +211,9 @@ fn receive_in(client: &Client, with_send: bool) -> Verdict {
     for chunks in [vec![answer.clone()], parts] {
         for after in [None, Some(Duration::from_millis(5))] {
             let what = format!(
-                "a program that {}, and an answer of {} chunks {}",
+                "a program that {}, and an answer of {} {}",
                 if with_send { "sends and receives" } else { "only receives" },
-                chunks.len(),
+                count_of(chunks.len(), "chunk"),
                 if after.is_some() { "on another thread" } else { "within the callback" }
             );
             let argument = upload_four(client, &FOUR)?;

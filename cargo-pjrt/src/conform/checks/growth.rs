@@ -8,7 +8,8 @@ use crate::conform::harness::{Context, Finding, RESIDENT, Verdict, f32_bytes, pe
 use crate::process::usage::{open_files, resident_bytes};
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
-    Buffer, Client, CopyLayout, ElementType, Error, HostArray, Layout, LoadedExecutable, Program,
+    Buffer, Client, Code, CopyLayout, ElementType, Error, Event, HostArray, Layout, LoadedExecutable, Plugin,
+    Program,
 };
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -35,6 +36,9 @@ const FREES_TEXT: &str = "Frees the object.";
 
 /// The number of elements of the arrays.
 const LEN: usize = 4096;
+
+/// The number of elements of a large array, of 1 MiB.
+const LARGE: usize = 1 << 18;
 
 /// The least number of rounds of a part.
 const ROUNDS: u32 = 40;
@@ -77,8 +81,10 @@ const FILES: Held = Held {
 
 /// The objects that the work uses.
 struct Host {
+    plugin: Plugin,
     client: Client,
     bytes: Vec<u8>,
+    large: Vec<u8>,
     text: String,
     /// The program, and an argument of it, unless none can be compiled.
     program: Option<(LoadedExecutable, Buffer)>,
@@ -88,7 +94,8 @@ impl Host {
     fn new(context: &Context) -> Result<Self, Finding> {
         let (client, bytes, ty) = (context.client()?, f32_bytes(&[1.5; LEN]), format!("{LEN}xf32"));
         let text = sums(&[&ty, &ty], &[("%p0", "%p1", &ty)]);
-        let mut host = Self { client, bytes, text, program: None };
+        let (plugin, large) = (context.plugin, f32_bytes(&vec![1.5; LARGE]));
+        let mut host = Self { plugin, client, bytes, large, text, program: None };
         let program = compiled(&host.client, &host.text, &CompileOptions::default());
         host.program = program.ok().map(|program| host.upload().map(|array| (program, array))).transpose()?;
         Ok(host)
@@ -100,6 +107,16 @@ impl Host {
         uploaded.done.wait()?;
         uploaded.memory.recycle();
         Ok(uploaded.buffer)
+    }
+
+    /// Uploads an array of a size for which plugins may allocate memory in another way, and destroys it.
+    fn upload_large(&self) -> Result<(), Error> {
+        let array = HostArray::new(&self.large, ElementType::F32, &[LARGE as i64]);
+        let uploaded = self.client.upload(&array, Some(self.client.device()?), None)?;
+        uploaded.done.wait()?;
+        uploaded.buffer.ready()?.wait()?;
+        uploaded.memory.recycle();
+        Ok(())
     }
 
     /// Reads an array, and recycles the host's memory.
@@ -124,6 +141,18 @@ type Work = (&'static str, fn(&Host) -> Verdict);
 
 const WORK: &[Work] = &[
     ("an upload and a readback", |host| host.read(&host.upload()?, &CopyLayout::Unsaid)),
+    ("an upload of 1 MiB", |host| match host.upload_large() {
+        Err(error) if error.code == Code::RESOURCE_EXHAUSTED => Err(Finding::Unsupported(error.to_string())),
+        outcome => Ok(outcome?),
+    }),
+    ("an event of the host", |host| {
+        const EVENTS: usize = 200;
+        for _ in 0..EVENTS {
+            let event = Event::create(host.plugin)?;
+            event.set(Code::OK, "")?;
+        }
+        Ok(())
+    }),
     ("an upload and a readback with a layout", |host| {
         host.read(&host.upload()?, &CopyLayout::Layout(Layout::dense(1)))
     }),

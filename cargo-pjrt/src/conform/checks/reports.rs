@@ -137,10 +137,12 @@ impl Reports {
         self.add("PJRT_Device_DefaultMemory", name, device.default_memory().and_then(|memory| memory.kind()));
         self.add("PJRT_Device_GetAttributes", name, device.attributes());
         let description = device.description()?;
-        let found = description.id().and_then(|id| client.lookup_device(id)).map(|found| found == device);
-        self.add("PJRT_Client_LookupDevice", name, found);
+        // The objects of devices differ between clients.
+        let which = |found| if found == device { "the client's device" } else { "another object" };
+        let found = description.id().and_then(|id| client.lookup_device(id));
+        self.add("PJRT_Client_LookupDevice", name, found.map(which));
         let found = device.local_hardware_id().and_then(|id| client.lookup_addressable_device(id));
-        self.add("PJRT_Client_LookupAddressableDevice", name, found.map(|found| found == device));
+        self.add("PJRT_Client_LookupAddressableDevice", name, found.map(which));
         self.description(description, name);
         Ok(())
     }

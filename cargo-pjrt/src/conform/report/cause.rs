@@ -61,14 +61,14 @@ fn group_failures(rows: &mut [Row], checks: &[Check]) {
         let unexplained: Vec<usize> = left.iter().copied().filter(|i| !is_quoted(*i)).collect();
         let candidates = if unexplained.is_empty() { &left } else { &unexplained };
         let by_cause = candidates.iter().map(|&cause| (cause, echoes(cause)));
-        // Of those that explain equally many, one that is direct, that says more than the plugin's error, of the function and
+        // Of those that explain equally many, one that fails alone, that is direct, that says more than the plugin's error, of the function and
         // the field that the message names, that most hosts need, that calls the fewest functions, or else the first.
         let rank = |(cause, echoes): &(usize, Vec<usize>)| {
             let row = &rows[*cause];
             (
                 echoes.len(),
-                !is_indirect(&row.name),
                 !row.message.contains(ALONE),
+                !is_indirect(&row.name),
                 !is_only_an_error(&row.message),
                 names_its_function(row, checks),
                 names_its_field(row, checks),
@@ -129,7 +129,8 @@ fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bo
             && other.functions.iter().any(|called| called == function(check))
     };
     // A race or a random sequence of calls is no explanation of a failure whose cause is known.
-    let is_less_certain = is_indirect(&cause.name) && !is_indirect(&other.name);
+    let is_less_certain =
+        is_indirect(&cause.name) && !is_indirect(&other.name) && !other.message.contains(ALONE);
     // One function that hangs makes many checks hang, each of which would fail for this reason alone.
     let both_hang = cause.status == Status::TimedOut && other.status == Status::TimedOut;
     same || is_stale
@@ -461,6 +462,15 @@ mod tests {
         group(&mut rows, &[]);
         assert_eq!(rows[1].echo_of, None);
         assert!([0, 2].iter().all(|at| rows[*at].echo_of.as_deref() == Some("area/a")));
+    }
+
+    #[test]
+    fn a_hang_that_does_not_occur_alone_is_the_echo_of_one_that_does() {
+        let after_others = format!("no progress for 60 s. {ALONE}");
+        let messages = [("struct_size/a", after_others.as_str()), ("execute/by_many_threads", "no progress")];
+        let mut rows = messages.map(|(name, message)| row(name, Status::TimedOut, message));
+        group(&mut rows, &[]);
+        assert_eq!(rows[0].echo_of.as_deref(), Some("execute/by_many_threads"));
     }
 
     #[test]
