@@ -74,8 +74,11 @@ fn repeat_alone(options: &Options, rows: &mut [Row], program: &Path) -> Result<(
         let failed = rows.iter().filter(|row| statuses.contains(&row.status) && !is_random(row));
         failed.map(|row| row.name.clone()).take(most).collect()
     };
-    let only =
-        [named(&[Status::Wrong, Status::Crashed], REPEATED), named(&[Status::TimedOut], HUNG)].concat();
+    let only = [
+        named(&[Status::Wrong, Status::Crashed], REPEATED),
+        named(&[Status::TimedOut], REPEATED_AFTER_HANGS),
+    ]
+    .concat();
     if only.is_empty() {
         return Ok(());
     }
@@ -101,7 +104,7 @@ fn repeat_alone(options: &Options, rows: &mut [Row], program: &Path) -> Result<(
 const REPEATED: usize = 100;
 
 /// The maximum number of repeated checks among those that hung. One may have waited for a lock that a thread of an earlier check holds.
-const HUNG: usize = 4;
+const REPEATED_AFTER_HANGS: usize = 4;
 
 /// Runs checks until none is left. `hung` counts the steps that took too long.
 fn work(run: &Mutex<Run<'_>>, hung: &Hung, jobs: NonZero<usize>, program: &Path) -> Result<(), String> {
