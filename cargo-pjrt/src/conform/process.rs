@@ -100,8 +100,8 @@ pub(super) enum End {
     Broken(Status, String),
 }
 
-/// Repeats the start of a process for some time if the system has as many processes and threads as it permits: others end soon, and
-/// a run without a process would lose its results.
+/// Repeats the start of a process for some time if the system has as many processes and threads as it permits: others end
+/// soon, and a run without a process would lose its results.
 fn started<T>(mut start: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
     const PATIENCE: Duration = Duration::from_secs(5);
     let until = Instant::now() + PATIENCE;

@@ -103,7 +103,8 @@ fn repeat_alone(options: &Options, rows: &mut [Row], program: &Path) -> Result<(
 /// The maximum number of checks that are repeated.
 const REPEATED: usize = 100;
 
-/// The maximum number of repeated checks among those that hung. One may have waited for a lock that a thread of an earlier check holds.
+/// The maximum number of repeated checks among those that hung. One may have waited for a lock that a thread of an earlier
+/// check holds.
 const REPEATED_AFTER_HANGS: usize = 4;
 
 /// Runs checks until none is left. `hung` counts the steps that took too long.

@@ -61,8 +61,9 @@ fn group_failures(rows: &mut [Row], checks: &[Check]) {
         let unexplained: Vec<usize> = left.iter().copied().filter(|i| !is_quoted(*i)).collect();
         let candidates = if unexplained.is_empty() { &left } else { &unexplained };
         let by_cause = candidates.iter().map(|&cause| (cause, echoes(cause)));
-        // Of those that explain equally many, one that fails alone, that is direct, that says more than the plugin's error, of the function and
-        // the field that the message names, that most hosts need, that calls the fewest functions, or else the first.
+        // Of those that explain equally many, one that fails alone, that is direct, that says more than the plugin's error, of
+        // the function and the field that the message names, that most hosts need, that calls the fewest functions, or else
+        // the first.
         let rank = |(cause, echoes): &(usize, Vec<usize>)| {
             let row = &rows[*cause];
             (
