@@ -6,7 +6,8 @@ use std::fmt;
 use super::entry::{ALL, Entry, check};
 use super::layouts::{Strided, strides_of};
 use crate::conform::harness::{
-    Context, Expected, Finding, UNKNOWN, Verdict, accepts, memory_name, reordered,
+    Context, Expected, Finding, LAYOUT_IGNORED, STRIDES_IGNORED, UNKNOWN, Verdict, accepts, memory_name,
+    reordered,
 };
 use pjrt_testing::host::{
     Client, CopyLayout, Device, ElementType, Error, HostArray, Layout, Memory, Semantics, Uploaded,
@@ -190,7 +191,7 @@ fn uploads(context: &Context) -> Verdict {
                 let Uploaded { buffer, done, memory } = uploaded
                     .map_err(|error| Finding::Wrong(format!("{how} was refused: {error}{}", also(cause))))?;
                 Expected::new(&how, &array.expected, element_type, dims)
-                    .suspect(&array.memory[..], "the strides were ignored: the plugin copied a dense array")
+                    .suspect(&array.memory[..], STRIDES_IGNORED)
                     .otherwise(cause)
                     .check(&buffer.read()?)?;
                 drop(buffer);
@@ -249,7 +250,7 @@ fn readbacks(context: &Context) -> Verdict {
                     read.map_err(|error| Finding::Wrong(format!("{how} failed: {error}{}", also(cause))))?;
                 uploaded.memory.recycle();
                 Expected::new(&how, &expected, element_type, dims)
-                    .suspect(&array.expected[..], "the layout was ignored: the elements are row-major")
+                    .suspect(&array.expected[..], LAYOUT_IGNORED)
                     .otherwise(cause)
                     .check(&read)?;
             }

@@ -508,9 +508,9 @@ fn each_event_waits(context: &Context) -> Verdict {
         let _array = pending.provide_on(&client, devices[late], &[2.0; 4])?;
         ensure!(
             !is_early,
-            "the event of device {late} of two in `device_complete_events` is ready before the host provided the argument of this \
-             device; the plugin probably waits for the execution on the first device only. Hosts free what the execution uses when \
-             its event is ready"
+            "the event of device {late} of two in `device_complete_events` is ready before the host provided the argument of \
+             this device; the plugin probably waits for the execution on the first device only. Hosts free what the execution \
+             uses when its event is ready"
         );
         launched.done.iter().try_for_each(Event::wait)?;
     }

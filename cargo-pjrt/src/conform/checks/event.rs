@@ -368,7 +368,8 @@ fn pending_callbacks(context: &Context) -> Verdict {
     let _array = pending.provide(&client, &[1.0; 4])?;
     called_once("registered before the event completed", &before.concat(), LOST_CALLBACK)?;
     let after = (0..2).map(|_| events[0].on_ready()).collect::<Result<Vec<_>, _>>()?;
-    let cause = "the plugin probably keeps callbacks of an event that is ready already, and calls them when it completes, which it does not again";
+    let cause = "the plugin probably keeps callbacks of an event that is ready already, and calls them when it completes, \
+                 which it does not again";
     called_once("registered after the event completed", &after, cause)?;
     called_once("registered before the event completed", &before.concat(), LOST_CALLBACK)
 }

@@ -3,8 +3,8 @@
 use super::arrays::{launch, numbered};
 use super::entry::{Entry, check};
 use crate::conform::harness::{
-    Context, Expected, Finding, Verdict, accepts, add_program, elements_at, ensure, equal, f32_bytes,
-    narrowest, offsets, permutations, reordered,
+    Context, Expected, Finding, LAYOUT_IGNORED, STRIDES_IGNORED, Verdict, accepts, add_program, elements_at,
+    ensure, equal, f32_bytes, narrowest, offsets, permutations, reordered,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -187,10 +187,7 @@ impl Strided {
                 "an array {element_type}{dims:?} that was uploaded with the strides {strides:?} and {semantics:?}"
             );
             Expected::new(&what, expected, *element_type, dims)
-                .suspect(
-                    &memory[*first..*first + expected.len()],
-                    "the strides were ignored: the plugin copied a dense array",
-                )
+                .suspect(&memory[*first..*first + expected.len()], STRIDES_IGNORED)
                 .suspect(
                     &memory[..expected.len()],
                     "the strides were ignored, and the plugin copied from the start of the memory",
@@ -393,7 +390,7 @@ fn read_orders(
         let what = format!("an array {element_type}{dims:?} that was read with the layout {layout:?}");
         let stored: Vec<i64> = order.iter().map(|dim| dims[*dim]).collect();
         Expected::new(&what, &expected, element_type, &stored)
-            .suspect(bytes.clone(), "the layout was ignored: the elements are row-major")
+            .suspect(bytes.clone(), LAYOUT_IGNORED)
             .check(&read)?;
     }
     Ok(())

@@ -3,8 +3,8 @@
 use super::entry::{ALL, Entry, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Check, Context, Expected, Finding, Source, Verdict, described, ensure, equal, f32_bytes, is_in_memory,
-    narrowest, patience, refused_with,
+    Check, Context, Expected, Finding, STRIDES_IGNORED, Source, Verdict, described, ensure, equal, f32_bytes,
+    is_in_memory, narrowest, patience, refused_with,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Code, ElementType, HostArray, HostMemory, Layout, Semantics};
@@ -364,8 +364,7 @@ fn comes_back(context: &Context, array: &HostArray<'_>, expected: &[f32]) -> Ver
         let expected = f32_bytes(expected);
         let mut expected = Expected::new(&what, &expected, array.element_type, array.dims);
         if array.strides.is_some() {
-            expected =
-                expected.suspect(array.bytes, "the strides were ignored: the plugin copied a dense array");
+            expected = expected.suspect(array.bytes, STRIDES_IGNORED);
         }
         expected.check(&uploaded.buffer.read()?)?;
     }

@@ -22,6 +22,12 @@ pub(crate) struct Expected<'a> {
 pub(crate) const UNKNOWN: &str =
     "none that the kit recognizes: the values are not those of an array that this check knows";
 
+/// The causes of elements that are in the order in which they would be without strides or without a layout.
+pub(crate) const STRIDES_IGNORED: &str = "the strides were ignored: the plugin copied a dense array";
+pub(crate) const LAYOUT_IGNORED: &str = "the layout was ignored: the elements are row-major";
+pub(crate) const ORDER_IGNORED: &str =
+    "the strides were ignored or the layout was ignored, or they apply to the wrong dimensions";
+
 impl<'a> Expected<'a> {
     /// Describes the expected array, whose elements are dense and row-major. `what` names the array in
     /// messages.
@@ -138,11 +144,11 @@ impl<'a> Expected<'a> {
             return Some("the bytes of each element are in the opposite order".to_owned());
         }
         for order in permutations(self.dims.len()) {
-            let order_text = || format!("the elements are in the order of the dimensions {order:?}");
             let at = reading_order(self.dims, &order);
             if at.iter().zip(&got).all(|(at, got)| expected.get(*at) == Some(got)) {
-                let ignored = "the strides were ignored or the layout was ignored, or they apply to the wrong dimensions";
-                return Some(format!("{}: {ignored}", order_text()));
+                return Some(format!(
+                    "the elements are in the order of the dimensions {order:?}: {ORDER_IGNORED}"
+                ));
             }
         }
         if let Some(at) = exchanged(&got, &expected) {

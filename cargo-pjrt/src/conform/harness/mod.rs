@@ -20,7 +20,9 @@ pub use another_process::{AnotherOptions, another_process};
 pub(crate) use another_process::{Identity, SUM, ask_another};
 pub use check::Check;
 pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, RESIDENT, matches, runs_again};
-pub(crate) use comparison::{Expected, UNKNOWN, permutations};
+pub(crate) use comparison::{
+    Expected, LAYOUT_IGNORED, ORDER_IGNORED, STRIDES_IGNORED, UNKNOWN, permutations,
+};
 pub(crate) use context::{Context, Creation, patience};
 pub(crate) use fixtures::{
     Compiled, add_program, any_error, compile_add, compile_and_keep_add, f32_bytes, numbers, register_type,

@@ -297,6 +297,7 @@ mod tests {
     use super::super::tests::row;
     use super::*;
     use crate::conform::checks;
+    use crate::conform::harness::{LAYOUT_IGNORED, ORDER_IGNORED, STRIDES_IGNORED};
 
     /// Returns the causes of failures with these names and messages, each with its echoes.
     fn causes(failures: &[(&str, &str)]) -> Vec<(String, Vec<String>)> {
@@ -359,6 +360,15 @@ mod tests {
             ("area/b", "the plugin still reads the host's memory after the event"),
         ]);
         assert_eq!(found.len(), 1, "{found:?}");
+    }
+
+    #[test]
+    fn an_ignored_order_is_one_cause_whatever_check_finds_it() {
+        for one in [STRIDES_IGNORED, LAYOUT_IGNORED] {
+            let found = causes(&[("area/a", one), ("area/b", ORDER_IGNORED)]);
+            assert_eq!(found.len(), 1, "{found:?}");
+        }
+        assert_eq!(causes(&[("area/a", STRIDES_IGNORED), ("area/b", LAYOUT_IGNORED)]).len(), 2);
     }
 
     #[test]
