@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use super::checks::note_start;
 use super::harness::{
-    CLIENT, Check, Context, Finding, Finished, MISSED_CALLBACKS, Message, Sequences, Status, send,
-    upload_four,
+    CLIENT, Check, Context, Finding, Finished, KEPT_ERROR, MISSED_CALLBACKS, Message, Sequences, Status,
+    send, upload_four,
 };
 use super::list::checks;
 use super::options::ChildOptions;
 use super::process::TRIES;
 use crate::process::child::mark;
 use pjrt_testing::host::{
-    Error, Plugin, limit_waiting, on_compilations, on_first_calls, take_called, take_refused_destroy,
-    take_waits_in_vain,
+    Error, Plugin, begin_period, limit_waiting, on_compilations, on_first_calls, returned_earlier,
+    take_called, take_refused_destroy, take_waits_in_vain, trace_calls,
 };
 
 /// Runs checks in the child process, and reports the outcome of each. Without checks, reports whether arrays are in the memory of
@@ -25,6 +25,10 @@ pub fn child(options: &ChildOptions) {
     let mut waited = options.waited;
     let mut failed = options.failed.clone();
     note_start();
+    if let Some(path) = &options.calls {
+        // Without the file, reports do not name the call in which the process ended.
+        let _ = trace_calls(path);
+    }
     let plugin = match Plugin::load(path) {
         Ok(plugin) => plugin,
         Err(error) => return send(&Message::Unusable(error.to_string())),
@@ -53,6 +57,7 @@ pub fn child(options: &ChildOptions) {
         send(&Message::Started(name.clone()));
         drop(take_called());
         take_waits_in_vain();
+        begin_period();
         drop(take_refused_destroy());
         let limit = Duration::from_millis(options.timeout) / WAITS;
         limit_waiting(if waited >= TRIES { limit.min(IMPATIENCE) } else { limit });
@@ -66,6 +71,11 @@ pub fn child(options: &ChildOptions) {
         let functions = take_called().into_iter().map(str::to_owned).collect();
         if in_vain && !message.contains(MISSED_CALLBACKS) && misses_callbacks(&context) {
             message = format!("{message}. {MISSED_CALLBACKS}");
+        }
+        if let Some(function) = returned_earlier(&message).filter(|_| status == Status::Wrong) {
+            message = format!(
+                "An event has the error that {function} returned in an earlier check: {KEPT_ERROR}. {message}"
+            );
         }
         let lacks_client = status == Status::NotApplicable && context.why_no_client().is_some();
         send(&Message::Finished(Finished { status, message, functions, lacks_client, in_vain }));

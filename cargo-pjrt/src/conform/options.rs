@@ -53,6 +53,9 @@ pub struct ChildOptions {
     /// Earlier check that failed
     #[arg(long)]
     pub failed: Vec<String>,
+    /// File for the calls of each thread
+    #[arg(long)]
+    pub calls: Option<PathBuf>,
     /// Seed of the first random sequence of calls
     #[arg(long)]
     pub seed: u64,

@@ -3,18 +3,28 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::harness::{Finished, Message, Status, Step};
 use super::options::{Isolation, Options};
+use crate::process::Scratch;
 use crate::process::child::{Ending, Prints, Received, Worker};
 use crate::process::interrupt;
+use pjrt_testing::host::{TracedCall, traced_calls};
 
 /// The number of consecutive checks that must fail in the same time-consuming way before the remaining checks
 /// are skipped.
 pub(super) const TRIES: usize = 3;
+
+/// The words before the calls in which a process ended.
+pub(super) const DURING: &str = " during ";
+
+/// The sentence about a crash in a function that destroys an object.
+const FREED_BEFORE: &str = "The plugin probably destroyed the object in an earlier call, although only the host destroys it, or \
+                            something wrote over its memory";
 
 /// The reason why checks did not run after a signal.
 pub(super) const INTERRUPTED: &str = "a signal interrupted the run";
@@ -61,6 +71,7 @@ pub(super) fn arguments(
 /// A process that runs checks.
 pub(super) struct Process {
     worker: Worker,
+    trace: Option<Trace>,
     reached: Reached,
     isolation: Isolation,
     /// The version of the C API that the library reported.
@@ -100,6 +111,27 @@ pub(super) enum End {
     Broken(Status, String),
 }
 
+/// The file in which a process notes the calls that its threads perform. A process that ends or hangs in a call cannot report it.
+struct Trace {
+    path: PathBuf,
+    /// Deletes the file.
+    _folder: Scratch,
+}
+
+impl Trace {
+    /// Returns `None` if there is no place for the file; reports then do not name the last call.
+    fn new() -> Option<Self> {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let folder = Scratch::new(&format!("calls-{}", NUMBER.fetch_add(1, Ordering::Relaxed))).ok()?;
+        Some(Self { path: folder.folder("").ok()?.join("calls"), _folder: folder })
+    }
+
+    /// Returns the last call of each thread.
+    fn calls(&self) -> Vec<TracedCall> {
+        std::fs::read(&self.path).map(|content| traced_calls(&content)).unwrap_or_default()
+    }
+}
+
 /// Repeats the start of a process for some time if the system has as many processes and threads as it permits: others end
 /// soon, and a run without a process would lose its results.
 fn started<T>(mut start: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
@@ -118,10 +150,18 @@ fn started<T>(mut start: impl FnMut() -> std::io::Result<T>) -> std::io::Result<
 impl Process {
     /// Starts a process with [`arguments`], to which the names of the checks are added.
     pub(super) fn start(options: &Options, program: &Path, arguments: &[OsString]) -> Result<Self, String> {
-        let worker = started(|| Worker::start(program, arguments, Prints::Kept));
+        let trace = Trace::new();
+        let mut arguments = arguments.to_vec();
+        arguments.extend(trace.as_ref().map(|trace| {
+            let mut option = OsString::from("--calls=");
+            option.push(&trace.path);
+            option
+        }));
+        let worker = started(|| Worker::start(program, &arguments, Prints::Kept));
         let worker = worker.map_err(|error| format!("cannot start {}: {error}", program.display()))?;
         Ok(Self {
             worker,
+            trace,
             reached: Reached::Loading,
             isolation: options.isolation,
             version: None,
@@ -222,17 +262,22 @@ impl Process {
             Reached::Loaded | Reached::Initializing | Reached::Checking => "the check",
         };
         format!(
-            "{what} made no progress for {:.0} s{step}{}; --timeout changes the limit for slow devices",
+            "{what} made no progress for {:.0} s{step}{}{}; --timeout changes the limit for slow devices",
             timeout.as_secs_f64(),
-            self.last_call()
+            self.last_calls(),
+            self.steps()
         )
     }
 
     /// Describes the end of a process. `risk` is the probable cause of an invalid access.
     fn crash(&self, ending: Ending, risk: Option<String>) -> String {
         let risk = risk.filter(|_| ending.is_invalid_access());
+        let destroys = |call: &TracedCall| call.is_running && call.function.ends_with("_Destroy");
+        let is_freed_before =
+            ending.is_invalid_access() && risk.is_none() && self.calls().iter().any(destroys);
+        let freed = if is_freed_before { format!(". {FREED_BEFORE}") } else { String::new() };
         let risk = risk.map(|why| format!("{why}, and ")).unwrap_or_default();
-        format!("{risk}the process ended with {ending}{}", self.last_call())
+        format!("{risk}the process ended with {ending}{}{}{freed}", self.last_calls(), self.steps())
     }
 
     /// Returns the error of a process that did not load the plugin.
@@ -248,16 +293,29 @@ impl Process {
         std::mem::take(&mut self.called)
     }
 
-    /// Describes the last function that the check called for the first time, during or after which the process
-    /// ended.
-    fn last_call(&self) -> String {
-        let describe =
-            |function: &String| format!("; the last function that the check began to use is {function}");
-        let performed = match self.performed.is_empty() {
-            true => String::new(),
-            false => format!("; the check performed: {}", self.performed.join(": ")),
-        };
-        self.called.last().map(describe).unwrap_or_default() + &performed
+    fn calls(&self) -> Vec<TracedCall> {
+        self.trace.as_ref().map(Trace::calls).unwrap_or_default()
+    }
+
+    /// Describes the calls in which the threads of the process were when it ended or hung, or the last call before.
+    fn last_calls(&self) -> String {
+        let calls = self.calls();
+        let mut running: Vec<String> =
+            calls.iter().filter(|call| call.is_running).map(TracedCall::to_string).collect();
+        running.sort();
+        running.dedup();
+        let last = calls.first().map(|call| format!(" after {call}")).unwrap_or_default();
+        if running.is_empty() { last } else { format!("{DURING}{}", running.join(" and ")) }
+    }
+
+    /// Describes the step that the check performed.
+    fn steps(&self) -> String {
+        let traced = self.calls().into_iter().map(|call| call.step).find(|step| !step.is_empty());
+        let steps: Vec<String> = self.performed.iter().cloned().chain(traced).collect();
+        if steps.is_empty() {
+            return String::new();
+        }
+        format!("; the check performed: {}", steps.join(": "))
     }
 
     /// Returns `true` if an attempt to create a client returned, with or without an error.

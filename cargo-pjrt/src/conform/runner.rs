@@ -299,10 +299,11 @@ impl<'c> Run<'c> {
     }
 
     /// Returns the time limit of the next check. A plugin that hangs would use the full limit of many checks, so that it is a
-    /// tenth after several of them, and a thirtieth after many.
+    /// quarter after the first of them, a tenth after several, and a thirtieth after many.
     fn timeout(&self) -> Duration {
         let divisor = match self.timed_out {
-            0..TRIES => 1,
+            0 => 1,
+            1..TRIES => 4,
             TRIES..MANY => 10,
             _ => 30,
         };

@@ -76,6 +76,12 @@ impl ElementType {
         ELEMENT_TYPES.iter().position(|(_, known, ..)| *known == name).map(|index| Self(index as u32))
     }
 
+    /// Returns the type with this name in the C API, such as `S32`.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        ELEMENT_TYPES.iter().position(|(known, ..)| *known == name).map(|index| Self(index as u32))
+    }
+
     /// Returns the number of bytes of an element in host memory. Elements of less than a byte are unpacked
     /// there to one byte each.
     #[must_use]

@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_void};
 
 use pjrt_sys::*;
 
+use super::earlier;
 use super::error::{Code, Error, Result};
 use super::plugin::{Plugin, SlotState};
 use super::slices::{bytes, flaw_of, text};
@@ -19,6 +20,7 @@ pub(super) fn take_of(plugin: Plugin, function: &'static str, error: *mut PJRT_E
         return None;
     }
     let read = read(plugin, function, error);
+    earlier::note(&read);
     let mut destroy = PJRT_Error_Destroy_Args { error, ..PJRT_Error_Destroy_Args::zeroed() };
     // If the table lacks the function, the error leaks; the conformance kit reports that.
     let _ = plugin.call_raw(&mut destroy);

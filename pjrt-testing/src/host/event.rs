@@ -10,6 +10,7 @@ use pjrt_sys::*;
 use super::call::{call, destroyed_by};
 use super::error::{Code, Error, Result};
 use super::error_object;
+use super::handles;
 use super::plugin::Plugin;
 
 /// An event of a plugin. Dropping it destroys it; its callbacks must be called nevertheless.
@@ -65,6 +66,7 @@ impl Event {
         if raw.is_null() {
             return Err(Error::broken(function, "it succeeded, but its event is a null pointer"));
         }
+        handles::note(raw, function);
         Ok(Self { plugin, raw })
     }
 

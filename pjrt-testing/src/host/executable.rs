@@ -96,6 +96,7 @@ impl Executable {
         if raw.is_null() {
             return Err(Error::broken(function, "it succeeded, but the executable is a null pointer"));
         }
+        handles::note(raw, function);
         Ok(Self { plugin, raw })
     }
 

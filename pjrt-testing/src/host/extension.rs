@@ -15,9 +15,9 @@ use super::event::Event;
 use super::executable::Executable;
 use super::host_memory::HostMemory;
 use super::objects::{DeviceDescription, Memory};
-use super::plugin::Plugin;
+use super::plugin::{Plugin, object_of};
 use super::slices::{given, given_text};
-use super::{called, fence, passed, slices};
+use super::{called, fence, passed, slices, trace};
 
 /// A function of an extension that takes a struct with its size, and returns an error or null.
 #[derive(Debug)]
@@ -188,8 +188,10 @@ impl Plugin {
     pub(crate) fn call_extension<A: ExtensionArgs>(self, mut args: A) -> Result<A> {
         let function = self.extension_function::<A>()?;
         called::note_extension_function(A::FUNCTION.name);
+        let running = trace::begin(A::FUNCTION.name, object_of(&args));
         // SAFETY: the wrappers of this module fill in the struct as the interface requires.
         let (error, written) = passed::with_copies(&mut args, |args| unsafe { function(args) });
+        running.end();
         match (error_object::take_of(self, A::FUNCTION.name, error), written) {
             (_, Some(field)) => Err(passed::wrote(A::FUNCTION.name, field)),
             (Some(error), None) => Err(error),

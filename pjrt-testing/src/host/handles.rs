@@ -10,9 +10,11 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use super::error::{Error, Result};
 
 /// The functions that returned the objects which the host holds, by the kind and the address of the object.
-static HELD: LazyLock<Mutex<HashMap<(&'static str, usize), &'static str>>> = LazyLock::new(Mutex::default);
+type Held = HashMap<(&'static str, usize), &'static str>;
 
-fn held() -> MutexGuard<'static, HashMap<(&'static str, usize), &'static str>> {
+static HELD: LazyLock<Mutex<Held>> = LazyLock::new(Mutex::default);
+
+fn held() -> MutexGuard<'static, Held> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -35,9 +37,19 @@ pub(super) fn take<T>(raw: *mut T, function: &'static str) -> Result<()> {
     }
 }
 
+/// Notes that `function` returned an object, which may be one that the host holds already.
+pub(super) fn note<T>(raw: *mut T, function: &'static str) {
+    held().insert((kind::<T>(), raw.addr()), function);
+}
+
 /// Notes that the host is about to destroy an object.
 pub(super) fn give_back<T>(raw: *mut T) {
     held().remove(&(kind::<T>(), raw.addr()));
+}
+
+/// Returns the function that returned an object of a kind, such as `PJRT_Event`, if the host holds it.
+pub(super) fn origin(kind: &'static str, address: usize) -> Option<&'static str> {
+    held().get(&(kind, address)).copied()
 }
 
 /// Returns the name of the type of an object, such as `PJRT_Buffer`.

@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::error::{Error, Result};
 
@@ -14,8 +15,9 @@ pub const UNWRITTEN: u8 = 0xEE;
 /// The value of the bytes of memory that the host passed to a transfer, and then [overwrote](HostMemory::overwrite).
 pub const OVERWRITTEN: u8 = 0xC7;
 
-/// Memory that [`HostMemory::recycle`] returned, by its size: addresses that are multiples of 64.
-static RECYCLED: Mutex<BTreeMap<usize, Vec<usize>>> = Mutex::new(BTreeMap::new());
+/// Memory that [`HostMemory::recycle`] returned, by its size, and by whether plugins write to it: addresses that are multiples
+/// of 64. A plugin that still reads the memory of an upload must not meet the initial bytes of a readback there.
+static RECYCLED: Mutex<BTreeMap<(usize, bool), Vec<usize>>> = Mutex::new(BTreeMap::new());
 
 /// The size from which the memory of a readback is used again.
 const LARGE: usize = 1 << 20;
@@ -31,6 +33,8 @@ const GUARDED: u8 = 0xB9;
 pub struct HostMemory {
     pub(super) start: *mut u8,
     pub(super) len: usize,
+    /// `true` if a plugin writes to the memory.
+    pub(super) is_destination: bool,
 }
 
 // SAFETY: this is plain memory that is never freed, and is read and written only through pointers.
@@ -42,7 +46,7 @@ impl HostMemory {
     /// Allocates memory with these bytes, `skew` bytes after an address that is a multiple of 64.
     #[must_use]
     pub fn new(bytes: &[u8], skew: usize) -> Self {
-        let memory = Self::allocate(bytes.len(), skew);
+        let memory = Self::allocate(bytes.len(), skew, false);
         memory.write(bytes);
         memory
     }
@@ -50,15 +54,15 @@ impl HostMemory {
     /// Allocates memory that a plugin writes to. Its bytes are initialized to [`UNWRITTEN`].
     #[must_use]
     pub fn destination(len: usize, skew: usize) -> Self {
-        let memory = Self::allocate(len, skew);
+        let memory = Self::allocate(len, skew, true);
         memory.fill(UNWRITTEN);
         memory
     }
 
     /// Allocates memory between two guards, whose bytes a plugin must not change.
-    fn allocate(len: usize, skew: usize) -> Self {
+    fn allocate(len: usize, skew: usize, is_destination: bool) -> Self {
         const ALIGN: usize = 64;
-        let recycled = if skew == 0 { recycled(len) } else { None };
+        let recycled = if skew == 0 { recycled((len, is_destination)) } else { None };
         let start = recycled.map(ptr::with_exposed_provenance_mut::<u8>).unwrap_or_else(|| {
             let block: &'static mut [u8] = Vec::leak(vec![0; len + 2 * ALIGN + 2 * GUARD]);
             let block = block.as_mut_ptr();
@@ -70,7 +74,7 @@ impl HostMemory {
             start.sub(GUARD).write_bytes(GUARDED, GUARD);
             start.add(len).write_bytes(GUARDED, GUARD);
         }
-        Self { start, len }
+        Self { start, len, is_destination }
     }
 
     /// Returns the contents that a function of the plugin wrote.
@@ -105,8 +109,42 @@ impl HostMemory {
             let message = format!("it wrote {} bytes before the start of the host's memory", GUARD - at);
             return Err(Error::broken(function, message));
         }
+        if self.is_written_later() {
+            let message =
+                "it reported that it was complete before it had written all bytes: some changed later";
+            return Err(Error::broken(function, message));
+        }
         // SAFETY: this object owns the memory, which is never freed.
         Ok(look(unsafe { std::slice::from_raw_parts(self.start, self.len) }))
+    }
+
+    /// Returns `true` if bytes that are [`UNWRITTEN`] change within a short time. Looks at some places only.
+    fn is_written_later(&self) -> bool {
+        const PLACES: usize = 8;
+        const PATIENCE: Duration = Duration::from_millis(60);
+        /// The number of times that the bytes may stay as they are before nothing is waited for any more.
+        const MOST_IN_VAIN: usize = 5;
+        static IN_VAIN: AtomicUsize = AtomicUsize::new(0);
+        let width = self.len.min(size_of::<u64>());
+        let last = self.len - width;
+        let is_unwritten = |at: usize| {
+            // SAFETY: the bytes lie in the memory, which is never freed.
+            (at..at + width).all(|at| unsafe { self.start.add(at).read_volatile() } == UNWRITTEN)
+        };
+        let places = (0..=PLACES).map(|place| last / PLACES * place).chain([last]);
+        let Some(at) = places.into_iter().find(|at| width > 0 && is_unwritten(*at)) else { return false };
+        if IN_VAIN.load(Ordering::Relaxed) >= MOST_IN_VAIN {
+            return false;
+        }
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            if !is_unwritten(at) {
+                return true;
+            }
+            std::thread::sleep(PATIENCE / 30);
+        }
+        IN_VAIN.fetch_add(1, Ordering::Relaxed);
+        false
     }
 
     /// Does the same as [`with_written`](Self::with_written), and recycles the memory if it is large. Small memory is never used
@@ -123,13 +161,16 @@ impl HostMemory {
         Ok(seen)
     }
 
-    /// Makes the memory available for later arrays of the same size. It is not freed: a plugin that reads it
-    /// later finds the bytes of another array.
+    /// Makes the memory available for later arrays of the same size. It is not freed: a plugin that reads the memory of an upload
+    /// later finds [`OVERWRITTEN`] bytes, or those of another array.
     pub fn recycle(self) {
         const ALIGN: usize = 64;
+        if !self.is_destination {
+            self.overwrite();
+        }
         if self.start.addr().is_multiple_of(ALIGN) {
             let mut recycled = RECYCLED.lock().unwrap_or_else(PoisonError::into_inner);
-            recycled.entry(self.len).or_default().push(self.exposed());
+            recycled.entry((self.len, self.is_destination)).or_default().push(self.exposed());
         }
     }
 
@@ -174,9 +215,9 @@ impl HostMemory {
     }
 }
 
-/// Takes recycled memory of this size, and returns its address.
-fn recycled(len: usize) -> Option<usize> {
-    RECYCLED.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&len)?.pop()
+/// Takes recycled memory of this size and use, and returns its address.
+fn recycled(size_and_use: (usize, bool)) -> Option<usize> {
+    RECYCLED.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&size_and_use)?.pop()
 }
 
 /// The calls of a view's callback.

@@ -1,11 +1,11 @@
 //! A loaded plugin and its function table.
 
-use std::fmt;
+use std::{fmt, ptr};
 
 use pjrt_sys::*;
 
 use super::error::{Error, Result};
-use super::{called, fence, passed};
+use super::{called, fence, passed, trace};
 
 /// A loaded plugin. It stays loaded until the process ends, as in hosts that have run a program, because
 /// plugins have threads and exit handlers.
@@ -210,16 +210,28 @@ impl Plugin {
         let slot = &SLOTS[A::INDEX];
         let Some(function) = self.typed_function::<A>() else { return Err(Error::missing(slot.name)) };
         called::note_slot(A::INDEX);
+        let running = trace::begin(slot.name, object_of(args));
         // SAFETY: the wrappers of this module fill in the struct as the interface requires.
         let (error, written) =
             passed::with_copies(args, |args| fence::call(slot, args, |args| unsafe { function(args) }));
+        running.end();
         called::note_end(A::INDEX);
         match written {
-            None => Ok(if slot.returns_error { error } else { std::ptr::null_mut() }),
+            None => Ok(if slot.returns_error { error } else { ptr::null_mut() }),
             // What the call returned leaks.
             Some(field) => Err(passed::wrote(slot.name, field)),
         }
     }
+}
+
+/// Returns the kind and the address of the object that a function is called for: that of the first field after the base, if
+/// this is a pointer to an object.
+pub(super) fn object_of<A: SizedStruct>(args: &A) -> Option<(&'static str, usize)> {
+    const AFTER_BASE: usize = 2 * size_of::<usize>();
+    let field = A::LAYOUT.fields.iter().find(|field| field.offset == AFTER_BASE)?;
+    let kind = field.ty.strip_prefix("*mut ").filter(|kind| kind.starts_with("PJRT_"))?;
+    // SAFETY: the field is in the struct, and is a pointer.
+    Some((kind, unsafe { ptr::from_ref(args).byte_add(field.offset).cast::<usize>().read() }))
 }
 
 impl fmt::Debug for Plugin {

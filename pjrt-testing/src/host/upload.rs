@@ -182,7 +182,7 @@ impl Client {
         Ok(Uploaded {
             buffer: Buffer::from_raw(self.plugin, args.buffer, FUNCTION)?,
             done: Event::from_raw(self.plugin, args.done_with_host_buffer, FUNCTION)?,
-            memory: HostMemory { start: memory.start, len: memory.len },
+            memory: HostMemory { start: memory.start, len: memory.len, is_destination: false },
         })
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use pjrt_sys::*;
 use serde::{Deserialize, Serialize};
 
-use super::error::Result;
+use super::error::{Error, Result};
 use super::slices::{array, believed, given, given_text, text};
 
 /// A named value: an option, an attribute or a property (`PJRT_NamedValue`).
@@ -53,8 +53,8 @@ impl fmt::Display for Value {
 ///
 /// # Errors
 ///
-/// Returns INTERNAL if the size of the array, or of a name or value in it, is not credible, or if the size of a text
-/// is wrong.
+/// Returns INTERNAL if the size of the array, or of a name or value in it, is not credible, if the size of a text is wrong, if a
+/// name is empty, or if the size of a single value is not 1.
 ///
 /// # Safety
 ///
@@ -69,10 +69,20 @@ pub(crate) unsafe fn named_values(
     // too.
     unsafe {
         for raw in given(function, start, len)? {
-            given_text(function, raw.name, raw.name_size)?;
+            let name = given_text(function, raw.name, raw.name_size)?;
+            if name.is_empty() {
+                return Err(Error::broken(function, "the name of a value is empty: its name_size is 0"));
+            }
             match raw.type_.0 {
                 0 => drop(given_text(function, raw.u.string_value, raw.value_size)?),
                 2 => believed::<i64>(function, raw.value_size)?,
+                1 | 3 | 4 if raw.value_size != 1 => {
+                    let message = format!(
+                        "the value_size of {name} is {}; expected 1: it is a single value",
+                        raw.value_size
+                    );
+                    return Err(Error::broken(function, message));
+                }
                 _ => {}
             }
         }
@@ -134,4 +144,28 @@ pub(crate) fn to_raw(values: &[NamedValue]) -> Vec<PJRT_NamedValue> {
         }
     };
     values.iter().map(raw).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads one value, of which the sizes are these.
+    fn read(value: Value, name_size: usize, value_size: usize) -> Result<Vec<NamedValue>> {
+        let named = [NamedValue { name: "limit".to_owned(), name_is_terminated: false, value }];
+        let mut raw = to_raw(&named);
+        (raw[0].name, raw[0].name_size, raw[0].value_size) = (c"limit".as_ptr(), name_size, value_size);
+        // SAFETY: the value points to a name of this size, which a zero byte follows.
+        unsafe { named_values("PJRT_X", raw.as_ptr(), raw.len()) }
+    }
+
+    #[test]
+    fn single_values_have_the_size_one_and_names_are_not_empty() {
+        assert_eq!(read(Value::Int64(7), 5, 1).unwrap()[0].value, Value::Int64(7));
+        for value in [Value::Int64(7), Value::Float(1.5), Value::Bool(true)] {
+            let error = read(value, 5, 0).unwrap_err();
+            assert!(error.message.contains("value_size of limit is 0"), "{error}");
+        }
+        assert!(read(Value::Int64(7), 0, 1).unwrap_err().message.contains("is empty"));
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::entry::{ALL, Entry, check};
+use super::properties::type_name;
 use crate::conform::harness::{
     Context, Finding, Message, Verdict, ensure, equal, refused, refused_with, send,
 };
@@ -576,12 +577,19 @@ fn debug_string(context: &Context) -> Verdict {
     Ok(())
 }
 
+/// Fails unless the attributes of a device have types that hosts can read, and names of their own.
 fn plain_attributes(attributes: &[NamedValue]) -> Verdict {
     let mut seen = HashSet::new();
     for attribute in attributes {
         let plain = matches!(attribute.value, Value::String(_) | Value::Int64(_) | Value::Int64List(_));
-        ensure!(plain, "the attribute {} is {}", attribute.name, attribute.value);
-        ensure!(seen.insert(&attribute.name), "the attribute {} occurs twice", attribute.name);
+        let NamedValue { name, value, .. } = attribute;
+        ensure!(
+            plain,
+            "the value of the attribute {name} of a device, {value}, is {}; expected a string, an integer or a list of integers, \
+             because hosts refuse other types",
+            type_name(value)
+        );
+        ensure!(seen.insert(name), "the attribute {name} of a device occurs twice");
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use crate::conform::harness::{
 };
 use pjrt_testing::host::{
     Client, CopyLayout, Device, ElementType, Error, HostArray, Layout, Memory, Semantics, Uploaded,
+    in_traced_step,
 };
 
 pub(super) const CHECKS: &[Entry] = &[
@@ -115,7 +116,7 @@ fn for_each_type<'c>(
                 (0, _) => places.len(),
                 _ => OF_OTHER_TYPES.min(places.len()),
             };
-            work(element_type, dims, &places[..most])?;
+            in_traced_step(&format!("{element_type}{dims:?}"), || work(element_type, dims, &places[..most]))?;
         }
     }
     Ok(())

@@ -7,8 +7,8 @@ use super::program_text::{compiled, launch_on_all, with_main};
 use super::readers::in_programs;
 use super::samples::{Shaped, for_each_sample};
 use crate::conform::harness::{
-    Context, Expected, Finding, Verdict, add_program, ensure, equal, f32_bytes, numbers, upload_four,
-    upload_to,
+    Context, Expected, Finding, Verdict, add_program, ensure, equal, f32_bytes, numbers, patience,
+    upload_four, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -83,6 +83,14 @@ pub(super) const CHECKS: &[Entry] = &[
     .header(IS_DELETED, IS_DELETED_TEXT)
     .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["donation/*", "execute/donation", "donation/on_each_device"]),
+    check(
+        "donation/ready_event_of_the_argument",
+        "The ready event of an argument that the program donated is complete immediately, with an error.",
+        donated_ready,
+        "PJRT_Buffer_ReadyEvent after PJRT_Buffer_IsDeleted set event=complete",
+    )
+    .header("PJRT_Buffer_ReadyEvent", "If the buffer has been deleted or donated, the returned event will immediately indicate an error.")
+    .used_by(&[Profile::Jax]),
     check(
         "donation/on_each_device",
         "A program of two replicas that donates an argument donates it on both devices.",
@@ -163,6 +171,26 @@ fn agrees(context: &Context) -> Verdict {
     let (x, y) = (floats.upload(FIRST)?, floats.upload(SECOND)?);
     let _output = donate(&floats, [&x, &y], 821)?;
     unless_donated(&x)
+}
+
+fn donated_ready(context: &Context) -> Verdict {
+    const READY: &str =
+        "the event that PJRT_Buffer_ReadyEvent returns for an argument that the program donated";
+    let client = context.client()?;
+    let floats = Floats::new(&client, 1087);
+    let (x, y) = (floats.upload(FIRST)?, floats.upload(SECOND)?);
+    let _output = donate(&floats, [&x, &y], 0)?;
+    unless_donated(&x)?;
+    // A plugin may refuse the call instead.
+    let Ok(ready) = x.ready() else { return Ok(()) };
+    let outcome = ready.on_ready()?.wait(patience());
+    let never = || Finding::Wrong(format!("{READY} is never complete: whoever waits for the array hangs"));
+    match outcome.ok_or_else(never)? {
+        Err(_) => Ok(()),
+        Ok(()) => {
+            Err(Finding::Wrong(format!("{READY} completes without an error; the array has no data any more")))
+        }
+    }
 }
 
 fn on_each(context: &Context) -> Verdict {
@@ -261,7 +289,7 @@ fn being_read(context: &Context) -> Verdict {
     let cause = "the output was written to the donated memory before a readback that had been started earlier was finished";
     Expected::floats("the bytes of an array that was donated while it was read", &expected)
         .suspect(floats.sum(FIRST, SECOND), cause)
-        .check(&bytes.bytes())
+        .check(&bytes.written("PJRT_Buffer_ToHostBuffer")?)
 }
 
 fn earlier_launch(context: &Context) -> Verdict {

@@ -555,7 +555,11 @@ fn many_wait(context: &Context) -> Verdict {
     std::thread::sleep(Duration::from_millis(20));
     event.set(Code::OK, "")?;
     let all = pjrt_testing::host::eventually(patience(), || woken.load(Ordering::SeqCst) == 4);
-    ensure!(all, "only {} of 4 waiting threads woke up", woken.load(Ordering::SeqCst));
+    ensure!(
+        all,
+        "only {} of 4 threads that wait in PJRT_Event_Await for one event woke up when it was complete",
+        woken.load(Ordering::SeqCst)
+    );
     Ok(())
 }
 

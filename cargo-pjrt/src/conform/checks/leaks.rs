@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::entry::{ALL, Entry, check};
 use super::pending::{Pending, in_error};
 use super::program_text::{compiled, launch, sums};
-use crate::conform::harness::{Context, Finding, Verdict, ensure, f32_bytes, patience};
+use crate::conform::harness::{Context, Finding, LEAKED_OUTPUT, Verdict, ensure, f32_bytes, patience};
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
     Buffer, Client, Code, CopyLayout, ElementType, Error, HostArray, LoadedExecutable, eventually,
@@ -152,13 +152,13 @@ fn outlived(host: &Host, array: Buffer) -> Verdict {
     Ok(())
 }
 
-/// Returns how much the memory in use grows when an array is uploaded, used and destroyed several times. Work that the plugin
-/// does later may still hold the memory of some rounds; it has this time.
-fn growth(host: &Host, time: Duration, work: impl Fn(Buffer) -> Verdict) -> Result<i64, Finding> {
-    work(host.upload()?)?;
+/// Returns how much the memory in use grows when work that leaves no array behind is repeated. Work that the plugin does later
+/// may still hold the memory of some rounds; it has this time.
+fn growth(host: &Host, time: Duration, work: impl Fn() -> Verdict) -> Result<i64, Finding> {
+    work()?;
     let before = host.in_use()?;
     for _ in 0..ROUNDS {
-        work(host.upload()?)?;
+        work()?;
     }
     let grown = || host.in_use().map_or(0, |now| now - before);
     eventually(time, || grown() < LEAST);
@@ -167,11 +167,7 @@ fn growth(host: &Host, time: Duration, work: impl Fn(Buffer) -> Verdict) -> Resu
 
 fn no_use_leaks(context: &Context) -> Verdict {
     let host = Host::new(context)?;
-    if growth(&host, patience() / 4, |array| {
-        drop(array);
-        Ok(())
-    })? >= LEAST
-    {
+    if growth(&host, patience() / 4, || Ok(host.upload().map(drop)?))? >= LEAST {
         return Err(Finding::NotApplicable("an array leaks that is not used at all".to_owned()));
     }
     if !any_pair_leaks(&host)? {
@@ -179,18 +175,22 @@ fn no_use_leaks(context: &Context) -> Verdict {
     }
     let mut leaking = Vec::new();
     for (what, work) in USES {
-        leaks(&host, &mut leaking, (*what).to_owned(), |array| work(&host, &array));
+        if leaks(&host, &mut leaking, (*what).to_owned(), || work(&host, &host.upload()?)) {
+            let array = host.upload()?;
+            let grown = growth(&host, Duration::ZERO, || work(&host, &array)).unwrap_or(0);
+            ensure!(grown < LEAST, "{}", leaks_by_itself(what, grown));
+        }
     }
     let what = "PJRT_LoadedExecutable_Execute with an argument whose data comes after the array is destroyed";
-    leaks(&host, &mut leaking, what.to_owned(), |array| outlived(&host, array));
+    leaks(&host, &mut leaking, what.to_owned(), || outlived(&host, host.upload()?));
     fails_if_any(&leaking, "Without this use it did not grow")?;
     for (first, second) in pairs() {
         let what = match first.0 == second.0 {
             true => format!("{} twice", first.0),
             false => format!("{}, then {}", first.0, second.0),
         };
-        leaks(&host, &mut leaking, what, |array| {
-            use_twice(&host, &array, first, second);
+        leaks(&host, &mut leaking, what, || {
+            use_twice(&host, &host.upload()?, first, second);
             Ok(())
         });
         if leaking.len() == NAMED {
@@ -239,15 +239,31 @@ fn any_pair_leaks(host: &Host) -> Result<bool, Finding> {
 /// The number of pairs of uses that the message names.
 const NAMED: usize = 5;
 
-/// Adds a use to those that leak, if it does.
-fn leaks(host: &Host, leaking: &mut Vec<String>, what: String, work: impl Fn(Buffer) -> Verdict) {
+/// Adds a use to those that leak, and returns `true`, if it does.
+fn leaks(host: &Host, leaking: &mut Vec<String>, what: String, work: impl Fn() -> Verdict) -> bool {
     // A cause that many uses have is waited for once.
     let time = if leaking.is_empty() { patience() / 4 } else { patience() / 50 };
     // Other checks test the functions.
     match growth(host, time, work) {
-        Ok(grown) if grown >= LEAST => leaking.push(format!("{what} ({grown} bytes)")),
-        Ok(_) | Err(_) => {}
+        Ok(grown) if grown >= LEAST => {
+            leaking.push(format!("{what} ({grown} bytes)"));
+            true
+        }
+        Ok(_) | Err(_) => false,
     }
+}
+
+/// Describes a use that leaks memory even if one array is used again and again.
+fn leaks_by_itself(what: &str, grown: i64) -> String {
+    let (kept, of_use) = match what.starts_with("PJRT_LoadedExecutable_Execute") {
+        true => (LEAKED_OUTPUT, "Its outputs were destroyed"),
+        false => ("the plugin probably does not free memory of its own", "What it returned was destroyed"),
+    };
+    format!(
+        "bytes_in_use of PJRT_Device_MemoryStats grew by {grown} bytes while one array of {} bytes was used {ROUNDS} times, if the \
+         use was: {what}. {of_use}: {kept}",
+        4 * LEN
+    )
 }
 
 fn fails_if_any(leaking: &[String], otherwise: &str) -> Verdict {

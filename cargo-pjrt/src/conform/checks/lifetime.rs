@@ -2,9 +2,10 @@
 
 use super::entry::{ALL, Entry, check};
 use crate::conform::harness::{
-    Context, Finding, Verdict, compile_add, ensure, equal, numbers, patience, upload_four,
+    Context, Finding, LEAKED_OUTPUT, Verdict, compile_add, ensure, equal, numbers, patience, upload_four,
 };
 use crate::requirements::Profile;
+use pjrt_testing::host::Client;
 
 pub(super) const CHECKS: &[Entry] = &[
     check(
@@ -108,6 +109,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .also(&[
         "lifetime/*",
         "memory/stats_count_buffers",
+        "repeats/no_work_grows_the_process",
         "special/view_lets_go",
         "upload/lent_without_a_copy",
         "view/is_needed_by_executions",
@@ -199,42 +201,45 @@ fn threads(context: &Context) -> Verdict {
 }
 
 /// Runs `work`, and compares the memory in use before and after.
-fn no_growth(context: &Context, work: impl Fn(&pjrt_testing::host::Client) -> Verdict) -> Verdict {
-    let client = context.client()?;
+fn no_growth(client: &Client, work: impl Fn() -> Verdict, what: &str) -> Verdict {
+    const ROUNDS: usize = 50;
     let device = client.device()?;
-    work(&client)?;
-    let before = device.memory_stats()?.bytes_in_use;
-    for _ in 0..50 {
-        work(&client)?;
-    }
-    let settled = pjrt_testing::host::eventually(patience(), || {
-        device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= before)
-    });
-    let after = device.memory_stats()?.bytes_in_use;
-    ensure!(settled, "bytes_in_use went from {before} to {after} in 50 rounds");
-    Ok(())
-}
-
-fn buffers_leak(context: &Context) -> Verdict {
-    no_growth(context, |client| Ok(upload_four(client, &[1.0; 4])?.ready()?.wait()?))
-}
-
-fn executions_leak(context: &Context) -> Verdict {
-    let client = context.client()?;
-    let executable = compile_add(&client)?;
-    let device = client.device()?;
-    let work = || -> Verdict {
-        let x = upload_four(&client, &[1.0; 4])?;
-        Ok(executable.run(&[&x, &x])?.output(0, 0)?.ready()?.wait()?)
-    };
     work()?;
     let before = device.memory_stats()?.bytes_in_use;
-    for _ in 0..50 {
+    for _ in 0..ROUNDS {
         work()?;
     }
     let settled = pjrt_testing::host::eventually(patience(), || {
         device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= before)
     });
-    ensure!(settled, "bytes_in_use grew from {before} to {}", device.memory_stats()?.bytes_in_use);
+    let after = device.memory_stats()?.bytes_in_use;
+    ensure!(
+        settled,
+        "bytes_in_use of PJRT_Device_MemoryStats went from {before} to {after} bytes in {ROUNDS} {what}"
+    );
     Ok(())
+}
+
+fn buffers_leak(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let upload = || Ok(upload_four(&client, &[1.0; 4])?.ready()?.wait()?);
+    no_growth(&client, upload, "uploads of an array of 16 bytes, which was destroyed")
+}
+
+fn executions_leak(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = compile_add(&client)?;
+    let x = upload_four(&client, &[1.0; 4])?;
+    let execute = || Ok(executable.run(&[&x, &x])?.output(0, 0)?.ready()?.wait()?);
+    let what = format!("executions of a program with one output, which was destroyed: {LEAKED_OUTPUT}");
+    no_growth(&client, execute, &what)?;
+    let with_upload = || {
+        let x = upload_four(&client, &[1.0; 4])?;
+        Ok(executable.run(&[&x, &x])?.output(0, 0)?.ready()?.wait()?)
+    };
+    no_growth(
+        &client,
+        with_upload,
+        "executions of a program whose argument was uploaded and destroyed in each round",
+    )
 }

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use super::entry::{Entry, check};
 use super::program_text::{compiled, launch, with_main};
 use crate::conform::harness::{
-    Context, Finding, Verdict, add_program, compile_add, ensure, equal, narrowest, numbers, patience,
-    performing, refused, upload_four,
+    Context, Finding, LEAKED_OUTPUT, Verdict, add_program, compile_add, ensure, equal, narrowest, numbers,
+    patience, performing, refused, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -384,7 +384,10 @@ fn stats(context: &Context) -> Verdict {
     let shrunk = pjrt_testing::host::eventually(patience(), || {
         device.memory_stats().is_ok_and(|stats| stats.bytes_in_use <= with - SIZE)
     });
-    ensure!(shrunk, "bytes_in_use did not shrink from {with} after the output was destroyed");
+    ensure!(
+        shrunk,
+        "bytes_in_use did not shrink from {with} after an output of {SIZE} bytes was destroyed: {LEAKED_OUTPUT}"
+    );
     let launched = executable.run(&[&x, &x])?;
     let output = launched.output(0, 0)?;
     output.ready()?.wait()?;

@@ -193,7 +193,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("device_vendor", "a string"),
 ];
 
-fn type_name(value: &Value) -> &'static str {
+pub(super) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::String(_) => "a string",
         Value::Int64(_) => "an integer",

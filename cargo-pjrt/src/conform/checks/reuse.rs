@@ -227,7 +227,8 @@ fn being_read(context: &Context) -> Verdict {
         event.wait()?;
         let cause = "the memory of the deleted array was reused before the readback had copied it";
         let what = "the bytes of an array that was deleted while it was read";
-        floats.check_bytes(what, &bytes.bytes(), &floats.bytes(FIRST), cause)?;
+        let bytes = bytes.written("PJRT_Buffer_ToHostBuffer")?;
+        floats.check_bytes(what, &bytes, &floats.bytes(FIRST), cause)?;
     }
     Ok(())
 }
@@ -259,7 +260,8 @@ impl Large {
 
 /// A copy of an array that is still in progress.
 enum InProgress {
-    Readback(HostMemory, Event),
+    /// The function that reads, the memory, and the event.
+    Readback(&'static str, HostMemory, Event),
     Later(FutureCopy),
     Copy(Buffer),
 }
@@ -269,10 +271,12 @@ type Start = (&'static str, fn(&Client, &Buffer, usize) -> Result<InProgress, Er
 
 const STARTS: [Start; 6] = [
     ("a readback", |_, array, size| {
-        array.start_read(size, &CopyLayout::Unsaid).map(|(memory, event)| InProgress::Readback(memory, event))
+        let (memory, event) = array.start_read(size, &CopyLayout::Unsaid)?;
+        Ok(InProgress::Readback("PJRT_Buffer_ToHostBuffer", memory, event))
     }),
     ("a raw copy", |_, array, size| {
-        array.start_read_raw(0, size).map(|(memory, event)| InProgress::Readback(memory, event))
+        let (memory, event) = array.start_read_raw(0, size)?;
+        Ok(InProgress::Readback("PJRT_Buffer_CopyRawToHost", memory, event))
     }),
     ("a raw copy whose destination the host names later", |_, array, size| {
         array.read_raw_later(0, size as i64).map(InProgress::Later)
@@ -292,17 +296,16 @@ const STARTS: [Start; 6] = [
 
 impl InProgress {
     fn finish(self, size: usize) -> Result<Vec<u8>, Error> {
-        let (memory, event) = match self {
-            Self::Readback(memory, event) => (memory, event),
+        let (function, memory, event) = match self {
+            Self::Readback(function, memory, event) => (function, memory, event),
             Self::Later(copy) => return copy.finish(),
             Self::Copy(copy) => {
                 let (memory, event) = copy.start_read(size, &CopyLayout::Unsaid)?;
-                event.wait()?;
-                (memory, event)
+                ("PJRT_Buffer_ToHostBuffer", memory, event)
             }
         };
         event.wait()?;
-        let bytes = memory.bytes();
+        let bytes = memory.written(function)?;
         memory.recycle();
         Ok(bytes)
     }
@@ -340,11 +343,20 @@ fn large_being_read(context: &Context) -> Verdict {
             let step = || read_while_reused(&client, start, round, (&first, &other));
             let Some(read) = performing(format!("{what} in round {round}"), step)? else { break };
             if read != first.bytes {
+                is_right_undisturbed(&client, (what, start), &first)?;
                 return Err(corrupt(what, round, &read, &first, &other));
             }
         }
     }
     Ok(())
+}
+
+/// Fails with another message if the copy is wrong even of an array that the host keeps.
+fn is_right_undisturbed(client: &Client, (what, start): Start, first: &Large) -> Verdict {
+    let (size, array) = (first.bytes.len(), first.upload(client)?);
+    let read = start(client, &array, size)?.finish(size)?;
+    let what = format!("{what} of an array of {size} bytes, which the host neither deleted nor destroyed");
+    Expected::floats(&what, &first.bytes).check(&read)
 }
 
 /// Uploads an array, starts to read it, deletes or destroys it, and uploads others. Returns the bytes that were read, or `None` if

@@ -2,7 +2,7 @@
 
 use super::upload::same_elements;
 use crate::conform::harness::{self, Context, Finding, Verdict, is_brief};
-use pjrt_testing::host::{Buffer, Client, Code, Device, ElementType, HostArray};
+use pjrt_testing::host::{Buffer, Client, Code, Device, ElementType, HostArray, in_traced_step};
 
 /// An array with which each way to create or to read arrays is checked.
 #[derive(Clone)]
@@ -146,7 +146,7 @@ pub(super) fn for_each_sample(
                     break;
                 }
                 let Some(array) = uploaded(client, device, sample)? else { break };
-                match work(device, sample, &array) {
+                match in_traced_step(&sample.to_string(), || work(device, sample, &array)) {
                     Err(why @ (Finding::Unsupported(_) | Finding::NotApplicable(_))) => lacking = Some(why),
                     verdict => {
                         verdict?;

@@ -18,6 +18,9 @@ pub(crate) struct Expected<'a> {
     otherwise: &'a str,
 }
 
+/// The words between the numbers of elements that differ and the first of these.
+pub(crate) const DIFFER: &str = "elements differ; element";
+
 /// The cause of a difference that no classification explains.
 pub(crate) const UNKNOWN: &str =
     "none that the kit recognizes: the values are not those of an array that this check knows";
@@ -68,7 +71,7 @@ impl<'a> Expected<'a> {
         let first = differ.first().copied().unwrap_or(0);
         let (got, expected) = pairs[first];
         Err(Finding::Wrong(format!(
-            "{what}: {} of {} elements differ; element {first} is {} ({}); expected {} ({}). Probable cause: {}",
+            "{what}: {} of {} {DIFFER} {first} is {} ({}); expected {} ({}). Probable cause: {}",
             differ.len(),
             pairs.len(),
             element_text(name, got),
@@ -129,10 +132,18 @@ impl<'a> Expected<'a> {
         })
     }
 
-    /// Recognizes elements that were converted to another type and back.
-    fn converted(&self, read: &[u8], _: &[usize]) -> Option<String> {
+    /// Recognizes elements that were converted to another type and back: all of them, or one part of an array.
+    fn converted(&self, read: &[u8], differ: &[usize]) -> Option<String> {
+        const LEAST: usize = 3;
         let size = self.size();
-        conversion(self.element_type, &read.chunks(size).zip(self.bytes.chunks(size)).collect::<Vec<_>>())
+        let pairs: Vec<(&[u8], &[u8])> = read.chunks(size).zip(self.bytes.chunks(size)).collect();
+        let part = || match differ {
+            [first, .., last] if last - first >= LEAST => {
+                conversion(self.element_type, &pairs[*first..=*last])
+            }
+            _ => None,
+        };
+        conversion(self.element_type, &pairs).or_else(part)
     }
 
     /// Recognizes the expected elements in a different order.

@@ -82,6 +82,9 @@ fn bits_of(element: &[u8]) -> u128 {
     element.iter().rev().fold(0, |bits, byte| bits << 8 | u128::from(*byte))
 }
 
+/// The beginning of the sentence about elements that were converted to another type and back, before the name of their type.
+pub(crate) const CONVERTED: &str = "the elements went through a conversion: from ";
+
 /// Returns the conversion that turned all expected elements into those that were read, for elements of this type.
 pub(super) fn conversion(element_type: ElementType, pairs: &[(&[u8], &[u8])]) -> Option<String> {
     let name = element_type.stablehlo_name();
@@ -102,7 +105,7 @@ pub(super) fn conversion(element_type: ElementType, pairs: &[(&[u8], &[u8])]) ->
     let (to, _) = rows
         .into_iter()
         .find(|(_, convert)| pairs.iter().all(|(got, expected)| convert(*expected) == *got))?;
-    Some(format!("the elements went through a conversion: from {element_type} to {to} and back"))
+    Some(format!("{CONVERTED}{element_type} to {to} and back"))
 }
 
 /// Recognizes truth values whose bytes are neither 0 nor 1.

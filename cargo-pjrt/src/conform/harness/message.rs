@@ -61,6 +61,18 @@ pub(crate) const MISSED_CALLBACKS: &str = "PJRT_Event_OnReady does not call the 
 pub(crate) const STALE: &str = "the plugin probably keeps what it knows of an object by its address, which was that of an object \
                                 that the host has destroyed";
 
+/// The cause of wrong bytes of an array that the host holds, which many checks notice.
+pub(crate) const FREED_WHILE_HELD: &str = "PJRT_Buffer_Delete probably frees the memory although \
+                                           PJRT_Buffer_IncreaseExternalReferenceCount was called more often than \
+                                           PJRT_Buffer_DecreaseExternalReferenceCount";
+
+/// The sentence about events that have the error of an earlier call, which many checks notice.
+pub(crate) const KEPT_ERROR: &str = "the plugin probably keeps the error of a call for a later event";
+
+/// The sentence about outputs that keep their memory after they were destroyed, which many checks notice.
+pub(crate) const LEAKED_OUTPUT: &str = "PJRT_Buffer_Destroy of an output of PJRT_LoadedExecutable_Execute probably does not free \
+                                        its memory";
+
 /// Sends a message to the parent.
 pub(crate) fn send(message: &Message) {
     if let Ok(json) = serde_json::to_string(message) {
@@ -93,13 +105,14 @@ pub(crate) fn performing<T>(what: String, work: impl FnOnce() -> T) -> T {
     done
 }
 
+/// The sentence about a crash of a function that does not respect the size of its caller's struct.
+pub(crate) const PAST_THE_END: &str = "the plugin accessed memory past the end of its caller's struct, or through an invalid \
+                                       pointer in it";
+
 /// Performs calls with guarded structs, so that an invalid access is one past a struct's end or of an invalid pointer
 /// in it.
 pub(crate) fn guarded<T>(fence: &str, work: impl FnOnce() -> T) -> T {
-    let why = format!(
-        "the plugin accessed memory past the end of its caller's struct, or through an invalid pointer in it: the host \
-         passed {fence}"
-    );
+    let why = format!("{PAST_THE_END}: the host passed {fence}");
     risky(&why, work)
 }
 

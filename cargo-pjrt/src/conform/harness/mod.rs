@@ -21,15 +21,17 @@ pub(crate) use another_process::{Identity, SUM, ask_another};
 pub use check::Check;
 pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, RESIDENT, matches, runs_again};
 pub(crate) use comparison::{
-    Expected, LAYOUT_IGNORED, ORDER_IGNORED, STRIDES_IGNORED, UNKNOWN, permutations,
+    DIFFER, Expected, LAYOUT_IGNORED, ORDER_IGNORED, STRIDES_IGNORED, UNKNOWN, permutations,
 };
 pub(crate) use context::{Context, Creation, patience};
+pub(crate) use conversion::CONVERTED;
 pub(crate) use fixtures::{
     Compiled, add_program, any_error, compile_add, compile_and_keep_add, f32_bytes, numbers, register_type,
     upload_four, upload_to,
 };
 pub(crate) use message::{
-    Finished, MISSED_CALLBACKS, Message, STALE, Step, guarded, performing, risky, send,
+    FREED_WHILE_HELD, Finished, KEPT_ERROR, LEAKED_OUTPUT, MISSED_CALLBACKS, Message, PAST_THE_END, STALE,
+    Step, guarded, performing, risky, send,
 };
 pub(crate) use place::{MEMORY_OF_ANOTHER_DEVICE, if_supported, is_in_memory, memory_name};
 pub use sequences::Sequences;

@@ -7,7 +7,7 @@ use super::comparison::Expected;
 use super::message::performing;
 use super::types::{accepted_widths, narrowest};
 use super::verdict::{Finding, Verdict};
-use pjrt_testing::host::{Buffer, Client, ElementType, Result};
+use pjrt_testing::host::{Buffer, Client, ElementType, Result, in_traced_step};
 
 /// Sizes in bytes: small ones, powers of two at which plugins divide copies, and sizes just beyond them, so that
 /// the last part of a divided copy is incomplete.
@@ -101,7 +101,9 @@ pub(crate) fn for_each_size(client: &Client, work: impl Fn(&Sample) -> Verdict) 
             let outcome = match size > AGAIN {
                 // Each of these takes long on a busy system.
                 true => performing(format!("the size {size}"), || work(&sample)),
-                false => work(&sample),
+                false => {
+                    in_traced_step(&format!("{}{:?}", sample.element_type, sample.dims), || work(&sample))
+                }
             };
             match outcome {
                 // The function may lack a type. One that the plugin lacks altogether is tried once.

@@ -4,10 +4,13 @@ use std::cmp::Reverse;
 
 use super::Row;
 use crate::conform::harness::{
-    CLIENT, Check, INITIALIZES, KEPT_TEXT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, LOST_CALLBACK,
-    MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS, NOT_CALLED, NOT_THE_DEFAULT, STALE, Source, Status, UNKNOWN,
-    matches, runs_again,
+    CLIENT, CONVERTED, Check, DIFFER, FREED_WHILE_HELD, INITIALIZES, KEPT_ERROR, KEPT_TEXT, LAYOUT_IGNORED,
+    LEAKED_OUTPUT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, LOST_CALLBACK, MEMORY_OF_ANOTHER_DEVICE,
+    MISSED_CALLBACKS, NOT_CALLED, NOT_THE_DEFAULT, PAST_THE_END, STALE, STRIDES_IGNORED, Source, Status,
+    UNKNOWN, matches, runs_again,
 };
+use crate::conform::process::DURING;
+use pjrt_testing::host::ElementType;
 
 /// Sets [`Row::echo_of`] of each failure that another failure explains. One failure explains another if
 ///
@@ -16,6 +19,10 @@ use crate::conform::harness::{
 ///   because a plugin may have two bugs in one area),
 /// * both name the same [fault](FAULTS),
 /// * both exceeded the time limit,
+/// * in both the process ended during the same call,
+/// * in both the callback of an event was not called,
+/// * both are about wrong elements of a type with which few checks deal, or the first one names a conversion of the elements of the
+///   type that the second one is about,
 /// * both have the same message, which is about what the plugin did, or the message of the second contains that of the
 ///   first and says where it happened, or the message of the first names a cause of the error with which the message of
 ///   the second ends,
@@ -30,6 +37,7 @@ use crate::conform::harness::{
 /// failures that remain, so that the report has few causes.
 pub(crate) fn group(rows: &mut [Row], checks: &[Check]) {
     group_failures(rows, checks);
+    explain_crashes(rows);
     // A crash of what every check calls is no reason for advice.
     for at in 0..rows.len() {
         let Row { status, message, .. } = &rows[at];
@@ -39,6 +47,28 @@ pub(crate) fn group(rows: &mut [Row], checks: &[Check]) {
             rows[at].echo_of = cause.map(|row| row.echo_of.as_ref().unwrap_or(&row.name).clone());
         }
     }
+}
+
+/// Adds to the messages of crashes the cause that another check names for a crash in the same function. That check may be advice,
+/// because hosts need not do what it does.
+fn explain_crashes(rows: &mut [Row]) {
+    let explained = |row: &&Row| row.message.contains(PAST_THE_END);
+    let known: Vec<(String, String)> = rows
+        .iter()
+        .filter(explained)
+        .filter_map(|row| Some((function_of_crash(row)?.to_owned(), row.name.clone())))
+        .collect();
+    for row in rows.iter_mut().filter(|row| row.status == Status::Crashed && !explained(&&**row)) {
+        let name = known.iter().find(|(function, _)| Some(function.as_str()) == function_of_crash(row));
+        if let Some((_, name)) = name {
+            row.message = format!("{}. As in {name}, {PAST_THE_END}", row.message);
+        }
+    }
+}
+
+/// Returns the function during whose call the process of a check ended.
+fn function_of_crash(row: &Row) -> Option<&str> {
+    row.message.split_once(DURING)?.1.split([' ', ';', '.']).next()
 }
 
 fn group_failures(rows: &mut [Row], checks: &[Check]) {
@@ -78,12 +108,24 @@ fn group_failures(rows: &mut [Row], checks: &[Check]) {
             )
         };
         let most = by_cause.reduce(|most, next| if rank(&next) > rank(&most) { next } else { most });
-        let Some((cause, echoes)) = most else { return };
+        let Some((cause, echoes)) = most.map(|most| led_by_an_exact_one(rows, most)) else { return };
         left.retain(|i| *i != cause && !echoes.contains(i));
         let name = rows[cause].name.clone();
         echoes.into_iter().for_each(|echo| rows[echo].echo_of = Some(name.clone()));
     }
 }
+
+/// Returns a cause and its echoes, of which one that names the fault exactly is the cause, if there is one.
+fn led_by_an_exact_one(rows: &[Row], (cause, mut echoes): (usize, Vec<usize>)) -> (usize, Vec<usize>) {
+    let is_exact = |at: &usize| EXACT.iter().any(|fault| rows[*at].message.contains(fault));
+    let exact = || echoes.iter().position(|at| is_exact(at) && !is_indirect(&rows[*at].name));
+    let Some(at) = exact().filter(|_| !is_exact(&cause)) else { return (cause, echoes) };
+    let exact = std::mem::replace(&mut echoes[at], cause);
+    (exact, echoes)
+}
+
+/// Phrases of messages that name a fault more exactly than the other messages about the same fault.
+const EXACT: &[&str] = &[CONVERTED, STRIDES_IGNORED, LAYOUT_IGNORED];
 
 /// Returns the failures of which no other one in the list is the cause, in the order in which a report lists them: those that
 /// every check depends on, then those whose messages say most, and of these the ones that explain most others.
@@ -110,7 +152,8 @@ fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bo
             || quotes(&cause.message, &other.message)
             || repeats(&other.message, &cause.message))
         && !cause.message.is_empty()
-        && (cause.status == Status::Wrong || !cause.functions.is_empty());
+        && (cause.status == Status::Wrong || !cause.functions.is_empty())
+        || ended_in(cause).is_some_and(|call| ended_in(other) == Some(call));
     let breaks = |check: &Check| {
         let counts = |pattern: &&&str| !pattern.ends_with('*') || mostly_failed(rows, pattern);
         check.also.iter().filter(counts).any(|pattern| matches(pattern, &other.name))
@@ -137,11 +180,20 @@ fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bo
     same || is_stale
         || is_lost
         || name_one_fault(&cause.message, &other.message)
+        || loses_callback(cause) && loses_callback(other)
+        || are_of_one_type(cause, other)
+        || is_converted(cause, other)
         || are_of_one_variation(&cause.name, &other.name)
         || both_hang && !is_less_certain
         || !(is_less_certain && other.message.to_lowercase().contains("probabl"))
             && check.is_some_and(|check| breaks(check) || calls(check))
         || check.is_some_and(is_found_again)
+}
+
+/// Returns the calls during which the process of a check ended.
+fn ended_in(row: &Row) -> Option<&str> {
+    let (_, calls) = row.message.split_once(DURING).filter(|_| row.status == Status::Crashed)?;
+    Some(calls.split([';', '.']).next().unwrap_or(calls))
 }
 
 /// Returns `true` if the message of a failure says that a function answers for an earlier object, and the other check called this
@@ -192,11 +244,58 @@ const FAULTS: &[&str] = &[
     "are the kit's initial bytes: the plugin did not write them",
     MISSED_CALLBACKS,
     KEPT_TEXT,
+    KEPT_ERROR,
+    LEAKED_OUTPUT,
+    FREED_WHILE_HELD,
 ];
 
 /// Returns `true` if both messages name the same fault.
 fn name_one_fault(first: &str, second: &str) -> bool {
     FAULTS.iter().any(|fault| first.contains(fault) && second.contains(fault))
+}
+
+/// Returns `true` if the plugin did not call the callback of an event.
+fn loses_callback(row: &Row) -> bool {
+    let is_lost = |text: &str| {
+        ["the callback", "callback "].iter().any(|of| text.contains(of))
+            && ["not called", "does not call its callback"].iter().any(|lost| text.contains(lost))
+    };
+    row.status == Status::Wrong
+        && row.functions.iter().any(|called| called == "PJRT_Event_OnReady")
+        && is_lost(&row.message)
+}
+
+/// Returns `true` if both failures are wrong elements of one element type, with which only few checks deal.
+fn are_of_one_type(cause: &Row, other: &Row) -> bool {
+    let differs = |row: &Row| row.status == Status::Wrong && row.message.contains(DIFFER);
+    differs(cause) && differs(other) && family(cause).is_some_and(|of| family(other) == Some(of))
+}
+
+/// Returns `true` if the message of a failure names a conversion of the elements, and the other one, which names no cause, is about
+/// the same element type.
+fn is_converted(cause: &Row, other: &Row) -> bool {
+    let from = cause.message.split_once(CONVERTED).and_then(|(_, from)| from.split(' ').next());
+    let is_named = |name: &str| words(&other.message).any(|word| word.eq_ignore_ascii_case(name));
+    other.status == Status::Wrong && !names_a_cause(&other.message) && from.is_some_and(is_named)
+}
+
+/// Returns the kind of the elements of the array that a failure is about: the type that its message names first, or that of the
+/// check. Returns `None` for the types of most arrays, which have nothing in common.
+fn family(row: &Row) -> Option<&'static str> {
+    let named = |text: &str| words(text).find_map(ElementType::by_name);
+    let element_type = named(&row.message).or_else(|| named(row.name.rsplit('_').next()?))?;
+    let name = element_type.stablehlo_name();
+    match name {
+        _ if !element_type.fills_bytes() => Some("less than a byte"),
+        "complex<f32>" | "complex<f64>" => Some("complex"),
+        "i1" | "f16" | "bf16" => Some(name),
+        _ if name.starts_with("f8") => Some(name),
+        _ => None,
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !letter.is_ascii_alphanumeric())
 }
 
 /// Returns `true` if a message names a probable cause of an error of the plugin, with which the other message ends.
@@ -297,7 +396,7 @@ mod tests {
     use super::super::tests::row;
     use super::*;
     use crate::conform::checks;
-    use crate::conform::harness::{LAYOUT_IGNORED, ORDER_IGNORED, STRIDES_IGNORED};
+    use crate::conform::harness::ORDER_IGNORED;
 
     /// Returns the causes of failures with these names and messages, each with its echoes.
     fn causes(failures: &[(&str, &str)]) -> Vec<(String, Vec<String>)> {
@@ -499,5 +598,67 @@ mod tests {
         rows.iter_mut().for_each(|row| row.functions = vec!["PJRT_Buffer_Destroy".into()]);
         group(&mut rows, &[]);
         assert_eq!(rows[1].echo_of.as_deref(), Some("area/a"));
+    }
+
+    #[test]
+    fn a_crash_has_the_cause_that_advice_names_for_the_same_function() {
+        let of = |risk: &str, call: &str| format!("{risk}the process ended with an abort during {call}");
+        let risk = format!("{PAST_THE_END}: the host passed a struct, and ");
+        let mut rows = [
+            row("area/a", Status::Crashed, &of("", "PJRT_X of the PJRT_Y that PJRT_Z returned")),
+            row("area/b", Status::Advice, &of(&risk, "PJRT_X")),
+            row("area/c", Status::Crashed, &of("", "PJRT_W")),
+        ];
+        group(&mut rows, &[]);
+        assert!(rows[0].message.contains("As in area/b, the plugin accessed memory"), "{}", rows[0].message);
+        assert!(!rows[2].message.contains(PAST_THE_END));
+    }
+
+    #[test]
+    fn wrong_elements_of_a_rare_type_have_one_cause() {
+        let differs = |of: &str| format!("{of}: 1 of 7 {DIFFER} 6 is 0; expected 6");
+        let [packed, of_name, float, other] =
+            ["an upload of U4[7]", "the array", "an array F32[2]", "another F32[3]"].map(differs);
+        let found = causes(&[
+            ("area/a", &packed),
+            ("upload/type_S4", &of_name),
+            ("area/b", &float),
+            ("area/c", &other),
+        ]);
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert_eq!(found[0].1, ["upload/type_S4"]);
+    }
+
+    #[test]
+    fn a_message_that_names_a_conversion_exactly_is_the_cause_of_the_others() {
+        let exact = format!("an array F64[2]: {CONVERTED}F64 to F32 and back");
+        let found = causes(&[
+            (
+                "bits/denormals",
+                "an array of F64: denormal numbers were flushed: an instruction or a conversion",
+            ),
+            ("results/operations", "1 of 9 programs fail: bitcast_convert f64 to i64: expected 1, found 2"),
+            ("layouts/strides_of_large_types", &exact),
+            ("results/other", "1 of 9 programs fail: add f32: expected 1, found 2"),
+        ]);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert_eq!(found[0].0, "layouts/strides_of_large_types");
+    }
+
+    #[test]
+    fn crashes_during_one_call_have_one_cause() {
+        let crash = |name, call| {
+            row(name, Status::Crashed, &format!("the process ended with an abort during {call}"))
+        };
+        let destroys = [
+            "PJRT_Event_Destroy; the check performed: a",
+            "PJRT_Event_Destroy. Probably",
+            "PJRT_Event_Await",
+        ];
+        let mut rows =
+            [crash("area/a", destroys[0]), crash("area/b", destroys[1]), crash("area/c", destroys[2])];
+        group(&mut rows, &[]);
+        let echoes = rows.each_ref().map(|row| row.echo_of.as_deref());
+        assert_eq!(echoes, [None, Some("area/a"), None]);
     }
 }
