@@ -69,17 +69,26 @@ pub fn child(options: &ChildOptions) {
         let in_vain = status.is_failure() && take_waits_in_vain() > 0;
         waited += usize::from(in_vain);
         let functions = take_called().into_iter().map(str::to_owned).collect();
-        if in_vain && !message.contains(MISSED_CALLBACKS) && misses_callbacks(&context) {
-            message = format!("{message}. {MISSED_CALLBACKS}");
-        }
-        if let Some(function) = returned_earlier(&message).filter(|_| status == Status::Wrong) {
-            message = format!(
-                "An event has the error that {function} returned in an earlier check: {KEPT_ERROR}. {message}"
-            );
+        if status.is_failure() {
+            message = with_cause(&context, message, in_vain);
         }
         let lacks_client = status == Status::NotApplicable && context.why_no_client().is_some();
         send(&Message::Finished(Finished { status, message, functions, lacks_client, in_vain }));
     }
+}
+
+/// Adds the cause to the message of a failure, if the events of the plugin have a fault that makes many checks fail. `in_vain` is
+/// `true` if the check waited in vain.
+fn with_cause(context: &Context, message: String, in_vain: bool) -> String {
+    if let Some(function) = returned_earlier(&message) {
+        return format!(
+            "An event has the error that {function} returned in an earlier check: {KEPT_ERROR}. {message}"
+        );
+    }
+    if in_vain && !message.contains(MISSED_CALLBACKS) && misses_callbacks(context) {
+        return format!("{message}. {MISSED_CALLBACKS}");
+    }
+    message
 }
 
 fn report_cpu(options: &ChildOptions, plugin: Plugin) {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::harness::{Finished, Message, Status, Step};
+use super::harness::{DURING, Finished, Message, Status, Step};
 use super::options::{Isolation, Options};
 use crate::process::Scratch;
 use crate::process::child::{Ending, Prints, Received, Worker};
@@ -18,9 +18,6 @@ use pjrt_testing::host::{TracedCall, traced_calls};
 /// The number of consecutive checks that must fail in the same time-consuming way before the remaining checks
 /// are skipped.
 pub(super) const TRIES: usize = 3;
-
-/// The words before the calls in which a process ended.
-pub(super) const DURING: &str = " during ";
 
 /// The sentence about a crash in a function that destroys an object.
 const FREED_BEFORE: &str = "The plugin probably destroyed the object in an earlier call, although only the host destroys it, or \

@@ -61,6 +61,9 @@ pub(crate) const MISSED_CALLBACKS: &str = "PJRT_Event_OnReady does not call the 
 pub(crate) const STALE: &str = "the plugin probably keeps what it knows of an object by its address, which was that of an object \
                                 that the host has destroyed";
 
+/// The words before the calls in which a process ended.
+pub(crate) const DURING: &str = " during ";
+
 /// The cause of wrong bytes of an array that the host holds, which many checks notice.
 pub(crate) const FREED_WHILE_HELD: &str = "PJRT_Buffer_Delete probably frees the memory although \
                                            PJRT_Buffer_IncreaseExternalReferenceCount was called more often than \

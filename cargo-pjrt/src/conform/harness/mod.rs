@@ -30,8 +30,8 @@ pub(crate) use fixtures::{
     upload_four, upload_to,
 };
 pub(crate) use message::{
-    FREED_WHILE_HELD, Finished, KEPT_ERROR, LEAKED_OUTPUT, MISSED_CALLBACKS, Message, PAST_THE_END, STALE,
-    Step, guarded, performing, risky, send,
+    DURING, FREED_WHILE_HELD, Finished, KEPT_ERROR, LEAKED_OUTPUT, MISSED_CALLBACKS, Message, PAST_THE_END,
+    STALE, Step, guarded, performing, risky, send,
 };
 pub(crate) use place::{MEMORY_OF_ANOTHER_DEVICE, if_supported, is_in_memory, memory_name};
 pub use sequences::Sequences;

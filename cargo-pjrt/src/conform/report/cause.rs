@@ -4,12 +4,11 @@ use std::cmp::Reverse;
 
 use super::Row;
 use crate::conform::harness::{
-    CLIENT, CONVERTED, Check, DIFFER, FREED_WHILE_HELD, INITIALIZES, KEPT_ERROR, KEPT_TEXT, LAYOUT_IGNORED,
-    LEAKED_OUTPUT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, LOST_CALLBACK, MEMORY_OF_ANOTHER_DEVICE,
-    MISSED_CALLBACKS, NOT_CALLED, NOT_THE_DEFAULT, PAST_THE_END, STALE, STRIDES_IGNORED, Source, Status,
-    UNKNOWN, matches, runs_again,
+    CLIENT, CONVERTED, Check, DIFFER, DURING, FREED_WHILE_HELD, INITIALIZES, KEPT_ERROR, KEPT_TEXT,
+    LAYOUT_IGNORED, LEAKED_OUTPUT, LOST_BY_CALLBACK, LOST_BY_EXECUTION, LOST_CALLBACK,
+    MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS, NOT_CALLED, NOT_THE_DEFAULT, PAST_THE_END, STALE,
+    STRIDES_IGNORED, Source, Status, UNKNOWN, matches, runs_again,
 };
-use crate::conform::process::DURING;
 use pjrt_testing::host::ElementType;
 
 /// Sets [`Row::echo_of`] of each failure that another failure explains. One failure explains another if
