@@ -625,7 +625,7 @@ mod tests {
             ("area/c", &other),
         ]);
         assert_eq!(found.len(), 3, "{found:?}");
-        assert_eq!(found[0].1, ["upload/type_S4"]);
+        assert_eq!(found[0], ("upload/type_S4".to_owned(), vec!["area/a".to_owned()]));
     }
 
     #[test]
