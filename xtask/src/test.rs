@@ -1,5 +1,6 @@
 //! `cargo xtask test`: runs all tests, in stages.
 
+use std::cmp::Reverse;
 use std::iter::Sum;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -137,7 +138,8 @@ fn jax() -> Result<Outcome> {
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<_>>()?;
     files.retain(|file| is_test_file(file));
-    files.sort();
+    // The long files come first, so that the last ones keep both processors busy.
+    files.sort_by_cached_key(|file| Reverse(file.metadata().map_or(0, |data| data.len())));
     let pytest = |file: &Path| {
         let (status, text) = finish(
             venv.python()

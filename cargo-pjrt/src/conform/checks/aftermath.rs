@@ -529,19 +529,29 @@ fn changes_nothing(context: &Context, way: &Way) -> Verdict {
             Failure::Later(error) => (error, state.is_donating),
         };
         failed = true;
-        let program = if is_donating { " of a program that donates argument 0" } else { "" };
-        state.is_as_before(error.1).map_err(|changed| {
-            Finding::Wrong(format!(
+        if let Err(changed) = state.is_as_before(error.1) {
+            works_twice(context, is_donating)?;
+            let program = if is_donating { " of a program that donates argument 0" } else { "" };
+            return Err(Finding::Wrong(format!(
                 "after {}{program} failed with \"{}\": {changed}. A call that fails changes nothing: the plugin probably keeps \
                  an error or a part of this call",
                 way.what, error.0
-            ))
-        })?;
+            )));
+        }
     }
     if !failed {
         return Err(Finding::NotApplicable(format!("{} does not fail", way.what)));
     }
     Ok(())
+}
+
+/// Fails with another message if the objects do not work a second time even though no call failed.
+fn works_twice(context: &Context, is_donating: bool) -> Verdict {
+    State::new(context, is_donating)?.is_as_before(false).map_err(|changed| {
+        Finding::Wrong(format!(
+            "{changed}. No call failed before: the plugin probably changes objects when they are used"
+        ))
+    })
 }
 
 /// Checks that further calls that fail do not increase the memory in use, for each way to fail.
