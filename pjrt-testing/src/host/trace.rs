@@ -55,7 +55,12 @@ unsafe impl Sync for Memory {}
 pub fn trace_calls(path: &Path) -> io::Result<()> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
     let len = ENTRY * THREADS;
-    file.set_len(len as u64)?;
+    // Without blocks on the disk, a write to the mapping of a full disk would end the process.
+    // SAFETY: the descriptor is open, and the function accesses no memory of this process.
+    let error = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, len as libc::off_t) };
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error));
+    }
     let rights = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: the system chooses new addresses for the mapping, which this process never unmaps.
     let memory = unsafe { libc::mmap(ptr::null_mut(), len, rights, libc::MAP_SHARED, file.as_raw_fd(), 0) };
