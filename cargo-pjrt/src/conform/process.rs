@@ -75,6 +75,8 @@ pub(super) struct Process {
     pub(super) version: Option<(i32, i32)>,
     /// The number of clients that the process tried to create, and whether the last attempt ended.
     clients: (usize, bool),
+    /// `true` if an earlier check of the process had a client.
+    pub(super) had_client: bool,
     /// The name of the current check.
     check: String,
     /// The plugin's message about an option that it does not know.
@@ -163,6 +165,7 @@ impl Process {
             isolation: options.isolation,
             version: None,
             clients: (0, true),
+            had_client: false,
             check: String::new(),
             unknown_option: None,
             performed: Vec::new(),
@@ -237,8 +240,9 @@ impl Process {
         Ok((self.reached, End::Broken(status, message)))
     }
 
-    /// Notes that a check began.
+    /// Notes that a check began. The one before had a client if it reported no lack of it.
     fn begin(&mut self, name: String) {
+        self.had_client |= self.made_client();
         (self.reached, self.check) = (Reached::Checking, name);
         self.called.clear();
         self.performed.clear();

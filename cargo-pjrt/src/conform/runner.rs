@@ -323,6 +323,11 @@ impl<'c> Run<'c> {
         self.client_made |= process.made_client();
         self.unknown_option = process.unknown_option.take().or(self.unknown_option.take());
         match end {
+            // Other checks say that a process can have only so many clients.
+            End::Finished(finished) if finished.lacks_client && process.had_client => {
+                self.waiting.push_front(check);
+                return false;
+            }
             End::Finished(finished) => {
                 self.end_finished(check, finished, process, started);
                 return true;

@@ -4,7 +4,7 @@ use super::devices::id_of;
 use super::entry::{Entry, check};
 use super::program_text::compiled;
 use crate::conform::harness::{
-    Context, Finding, ONE_DEVICE, Verdict, add_program, ensure, f32_bytes, numbers, upload_to,
+    Context, Finding, ONE_DEVICE, Verdict, add_program, ensure, f32_bytes, is_on_device, numbers, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -83,12 +83,8 @@ fn chains(context: &Context) -> Verdict {
                 let next = copy(&array, devices[*at])?;
                 array.delete()?;
                 array = next;
-                let on = id_of(array.device()?)?;
-                ensure!(
-                    on == ids[*at],
-                    "copy {step} of {function} along the devices {route:?} is on the device {on}; expected the device {}",
-                    ids[*at]
-                );
+                let what = format!("copy {step} of {function} along the devices {route:?}");
+                is_on_device(&what, &array, devices[*at], "The plugin probably ignores the destination")?;
             }
             let read = array.read()?;
             ensure!(

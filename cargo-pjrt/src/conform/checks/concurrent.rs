@@ -37,13 +37,18 @@ impl Turn {
         Self::all().find(|turn| turn.values()[..] == *values)
     }
 
+    /// Uploads the numbers of this turn. Only one thread at once does so, because most work is about another function.
     fn upload(self, client: &Client) -> Result<Buffer, Finding> {
-        Ok(upload_four(client, &self.values())?)
+        alone(|| {
+            let array = upload_four(client, &self.values())?;
+            array.ready()?.wait()?;
+            Ok(array)
+        })
     }
 
-    /// Fails unless an array has the numbers of this turn.
+    /// Fails unless an array has the numbers of this turn. Only one thread at once reads.
     fn has(self, what: &str, array: &Buffer) -> Verdict {
-        self.is(what, &numbers(array)?)
+        self.is(what, &alone(|| numbers(array))?)
     }
 
     fn is(self, what: &str, got: &[f32]) -> Verdict {
@@ -101,14 +106,14 @@ const WORKS: &[Work] = &[
     work(
         "large_uploads",
         "PJRT_Client_BufferFromHostBuffer",
-        "upload arrays of 64 and 256 KiB, and read them",
+        "upload arrays of 4, 64 and 256 KiB, and read them",
         large_uploads,
         "give data=zeros",
     ),
     work(
         "large_readbacks",
         "PJRT_Buffer_ToHostBuffer",
-        "read arrays of 64 and 256 KiB",
+        "read arrays of 4, 64 and 256 KiB",
         large_readbacks,
         "mixed src",
     ),
@@ -240,7 +245,8 @@ fn arguments(shared: &Shared<'_>, turn: Turn) -> Verdict {
         return Err(Finding::Unsupported("the program cannot be compiled".to_owned()));
     };
     let (x, y) = (turn.upload(&shared.client)?, turn.upload(&shared.client)?);
-    let got = numbers(launch(program, &[&x, &y], 0)?.output(0, 0)?)?;
+    let launched = launch(program, &[&x, &y], 0)?;
+    let got = alone(|| numbers(launched.output(0, 0)?))?;
     let halves: Vec<f32> = got.iter().map(|sum| sum / 2.0).collect();
     turn.is("half of the sum of two equal arguments", &halves)
 }
@@ -251,8 +257,8 @@ fn copies(shared: &Shared<'_>, turn: Turn) -> Verdict {
     turn.has("a copy of an array", &copy)
 }
 
-/// The numbers of elements of large arrays, which plugins transfer through memory that they keep.
-const LARGE: [usize; 2] = [1 << 14, 1 << 16];
+/// The numbers of elements of arrays that plugins transfer through memory that they keep.
+const LARGE: [usize; 3] = [1 << 10, 1 << 14, 1 << 16];
 
 /// Uploads a large array of equal numbers, which no other turn has.
 fn upload_large(shared: &Shared<'_>, value: f32, len: usize) -> Result<Buffer, Finding> {
@@ -323,7 +329,11 @@ fn transfers(shared: &Shared<'_>, turn: Turn) -> Verdict {
 fn readbacks(shared: &Shared<'_>, turn: Turn) -> Verdict {
     let bytes = f32_bytes(&turn.values());
     let array = HostArray::new(&bytes, ElementType::F32, &[2, 2]);
-    let array = shared.client.upload(&array, Some(shared.client.device()?), None)?.buffer;
+    let array = alone(|| {
+        let array = shared.client.upload(&array, Some(shared.client.device()?), None)?.buffer;
+        array.ready()?.wait()?;
+        Ok::<_, Finding>(array)
+    })?;
     let is_column_major = turn.thread.is_multiple_of(2);
     let order = if is_column_major { vec![0, 1] } else { vec![1, 0] };
     let got = array.read_into(16, &CopyLayout::Layout(Layout::MinorToMajor(order)))?;
@@ -392,7 +402,7 @@ fn serialized(shared: &Shared<'_>, turn: Turn) -> Verdict {
         return Err(Finding::Unsupported("the program cannot be compiled".to_owned()));
     };
     let loaded = shared.client.deserialize(&program.executable()?.serialize()?.bytes)?;
-    let (x, zeros) = (turn.upload(&shared.client)?, upload_four(&shared.client, &[0.0; 4])?);
+    let (x, zeros) = (turn.upload(&shared.client)?, alone(|| upload_four(&shared.client, &[0.0; 4]))?);
     turn.has("the result of a program that was loaded", launch(&loaded, &[&x, &zeros], 0)?.output(0, 0)?)
 }
 
@@ -404,7 +414,7 @@ fn donations(shared: &Shared<'_>, turn: Turn) -> Verdict {
         Ok(program) => program,
         Err(error) => return Err(Finding::Unsupported(error.to_string())),
     };
-    let zeros = upload_four(&shared.client, &[0.0; 4])?;
+    let zeros = alone(|| upload_four(&shared.client, &[0.0; 4]))?;
     let mut array = turn.upload(&shared.client)?;
     for _ in 0..3 {
         array = launch(&program, &[&array, &zeros], 0)?.take_output()?;

@@ -7,8 +7,8 @@ use super::extended::{ADDED, weighs, with_handler};
 use super::pending::Pending;
 use super::program_text::{compiled, with_main};
 use crate::conform::harness::{
-    Context, Finding, Verdict, add_program, compile_add, ensure, equal, numbers, register_type, upload_four,
-    upload_to,
+    Context, Finding, Verdict, add_program, compile_add, ensure, equal, is_on_device, numbers, register_type,
+    upload_four, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -100,11 +100,9 @@ fn adds(
         vec![11.0, 22.0, 33.0, 44.0],
     )?;
     if let Some(device) = on {
-        ensure!(
-            output.device()? == device,
-            "the output of an execution with a context and `execute_device` is on another device: the plugin probably ignores \
-             `execute_device` if there is a context"
-        );
+        let what = "the output of an execution with a context and `execute_device`";
+        let cause = "The plugin probably ignores `execute_device` if there is a context";
+        is_on_device(what, output, device, cause)?;
     }
     Ok(launched.done[0].wait()?)
 }

@@ -8,8 +8,8 @@ use super::entry::{Entry, check};
 use super::pending::Pending;
 use super::program_text::{compiled, launch, launch_on_all, sums, with_main};
 use crate::conform::harness::{
-    Context, Finding, ONE_DEVICE, Verdict, add_program, described, ensure, equal, is_in_memory, numbers,
-    patience, upload_to,
+    Context, Finding, ONE_DEVICE, Verdict, add_program, described, ensure, equal, is_in_memory, is_on_device,
+    numbers, patience, upload_to,
 };
 use crate::protobuf::DeviceAssignment;
 use crate::requirements::Profile;
@@ -202,24 +202,12 @@ fn partitioned(client: &Client, text: &str) -> Result<LoadedExecutable, Finding>
     compiled(client, &text, &CompileOptions { partitions: 2, devices, ..CompileOptions::default() })
 }
 
-/// Fails unless the array is on the device.
-fn is_on(array: &Buffer, device: Device<'_>, what: &str, cause: &str) -> Verdict {
-    let (got, wanted) = (array.device()?, device);
-    ensure!(
-        got == wanted,
-        "{what} is on the device {}; expected the device {}. {cause}",
-        id_of(got)?,
-        id_of(wanted)?
-    );
-    Ok(())
-}
-
 fn upload_second(context: &Context) -> Verdict {
     let client = context.client()?;
     let [_, second] = two(&client)?;
     let array = upload_to(&client, &[1.0, 2.0, 3.0, 4.0], second)?.buffer;
     let cause = "The plugin probably ignores `device` and uploads to the first device";
-    is_on(&array, second, "the array", cause)?;
+    is_on_device("the array", &array, second, cause)?;
     is_in_memory("the array", &array, second.default_memory()?, cause)?;
     equal("the array", numbers(&array)?, vec![1.0, 2.0, 3.0, 4.0])
 }
@@ -233,7 +221,7 @@ fn upload_from_threads(context: &Context) -> Verdict {
         let upload = || upload_to(&client, &values, device).map(|uploaded| uploaded.buffer);
         let joined = std::thread::scope(|scope| scope.spawn(upload).join());
         let array = joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        is_on(&array, device, "an array that another thread uploaded", cause)?;
+        is_on_device("an array that another thread uploaded", &array, device, cause)?;
         equal("an array that another thread uploaded", numbers(&array)?, values.to_vec())?;
     }
     Ok(())
@@ -250,7 +238,12 @@ fn program_for_second(context: &Context) -> Verdict {
     );
     let x = upload_to(&client, &[1.0; 4], second)?.buffer;
     let output = launch(&executable, &[&x, &x], 930)?.take_output()?;
-    is_on(&output, second, "the output", "The plugin probably runs every program on the first device")?;
+    is_on_device(
+        "the output",
+        &output,
+        second,
+        "The plugin probably runs every program on the first device",
+    )?;
     equal("the sum", numbers(&output)?, vec![2.0; 4])
 }
 
@@ -357,7 +350,7 @@ fn expect_per_device(outputs: &[Vec<Buffer>], devices: &[Device<'_>], expected: 
     };
     for (index, of_device) in outputs.iter().enumerate() {
         let what = format!("the output in list {index}");
-        is_on(&of_device[0], devices[index], &what, &cause)?;
+        is_on_device(&what, &of_device[0], devices[index], &cause)?;
         let got = &all[index];
         ensure!(*got == expected[index], "{what} is {got:?}; expected {:?}. {cause}", expected[index]);
     }

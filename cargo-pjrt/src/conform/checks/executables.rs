@@ -4,7 +4,8 @@ use super::devices::{id_of, two};
 use super::entry::{Entry, check};
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, Verdict, add_program, compile_add, ensure, equal, numbers, upload_four, upload_to,
+    Context, Finding, Verdict, add_program, compile_add, ensure, equal, is_on_device, numbers, upload_four,
+    upload_to,
 };
 use crate::protobuf::DeviceAssignment;
 use crate::requirements::Profile;
@@ -243,10 +244,7 @@ fn overridden_device(context: &Context) -> Verdict {
         let loaded = moved(&client, &bytes, &ids[..1], &ids[to..=to])?;
         let x = upload_to(&client, &[1.0; 4], devices[to])?.buffer;
         let output = launch(&loaded, &[&x, &x], 0)?.take_output()?;
-        ensure!(
-            output.device()? == devices[to],
-            "the output is not on the device of the new assignment; {IGNORED}"
-        );
+        is_on_device("the output of a program with a new assignment", &output, devices[to], IGNORED)?;
         equal("the sum", numbers(&output)?, vec![2.0; 4])?;
     }
     let stored = devices_of(&client.deserialize(&bytes)?)?;

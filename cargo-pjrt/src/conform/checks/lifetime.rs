@@ -74,7 +74,8 @@ pub(super) const CHECKS: &[Entry] = &[
         many_clients,
         "PJRT_Client_Create call 10 fail RESOURCE_EXHAUSTED",
     )
-    .advice("Tests of hosts create one client after the other."),
+    .host("JAX, jax/_src/xla_bridge.py, _clear_backends", "Drops all clients; the next call creates new ones.")
+    .used_by(&[Profile::Jax]),
     check(
         "lifetime/clients_leave_no_threads",
         "The threads of a client end with it, or are reused by the next client.",
@@ -166,9 +167,18 @@ fn destroyed_argument(context: &Context) -> Verdict {
 }
 
 fn many_clients(context: &Context) -> Verdict {
-    for _ in 0..20 {
-        let client = context.client()?;
-        ensure!(!client.devices()?.is_empty(), "a later client has no devices");
+    const CLIENTS: usize = 20;
+    for number in 1..=CLIENTS {
+        let client = match context.client() {
+            Err(error) if number > 1 => {
+                return Err(Finding::Wrong(format!(
+                    "client {number} of {CLIENTS} cannot be created, after the others were destroyed: {error}. The plugin \
+                     probably does not free what belongs to a client"
+                )));
+            }
+            client => client?,
+        };
+        ensure!(!client.devices()?.is_empty(), "client {number} has no devices");
     }
     Ok(())
 }

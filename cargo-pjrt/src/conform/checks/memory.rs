@@ -160,7 +160,12 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Device_MemoryStats set bytes_in_use=1000",
     )
     .header("PJRT_Device_MemoryStats", "Device memory/allocator statistics of the device.")
-    .also(&["memory/stats_count_buffers", "memory/peak_is_not_below_use"]),
+    .also(&[
+        "memory/stats_count_buffers",
+        "memory/peak_is_not_below_use",
+        "memory/stats_stay_when_peaks_are_cleared",
+        "last_device/memory",
+    ]),
     check(
         "memory/too_large_array",
         "An array that is larger than bytes_limit is refused with RESOURCE_EXHAUSTED, in the call or through its event.",

@@ -1,8 +1,10 @@
 //! Checks of optimized programs: hosts receive all of their bytes.
 
 use super::entry::{Entry, check};
-use crate::conform::harness::{Context, Finding, Verdict, compile_add, ensure, equal};
+use crate::conform::harness::{Context, Finding, Verdict, add_program, compile_add, ensure, equal};
 use crate::requirements::Profile;
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::Program;
 
 const PROGRAM: &str = "PJRT_Executable_OptimizedProgram";
 const PROGRAM_TEXT: &str = "The caller calls the function twice: without memory for the code to obtain its size, and then with memory of this size, which the function fills.";
@@ -26,6 +28,15 @@ pub(super) const CHECKS: &[Entry] = &[
     .header(PROGRAM, PROGRAM_TEXT)
     .used_by(&[Profile::Jax, Profile::TorchXla])
     .also(&["optimized/is_whole"]),
+    check(
+        "optimized/is_of_each_executable",
+        "PJRT_Executable_OptimizedProgram returns the program of the executable that it is called for: those of two programs differ.",
+        is_of_each,
+        "PJRT_Executable_OptimizedProgram first executable",
+    )
+    .header(PROGRAM, PROGRAM_TEXT)
+    .used_by(&[Profile::Jax, Profile::TorchXla])
+    .also(&["optimized/*", "compile/optimized_program", "compile/optimized_program_of_hlo"]),
 ];
 
 fn fills(context: &Context) -> Verdict {
@@ -41,6 +52,21 @@ fn fills(context: &Context) -> Verdict {
         unwritten == 0,
         "{unwritten} of {} bytes were not written: the size in the first call is larger than the program, or the second call copies only a part",
         first.len()
+    );
+    Ok(())
+}
+
+fn is_of_each(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let compile =
+        |shape| client.compile(&Program::mlir(&add_program(shape)), &CompileOptions::default().encode());
+    let loaded = [compile("4x")?, compile("2x3x")?];
+    let [first, second] = [loaded[0].executable()?, loaded[1].executable()?];
+    let (of_first, _) = first.optimized_program()?;
+    ensure!(
+        second.optimized_program()?.0 != of_first,
+        "{PROGRAM} returns the same bytes for two programs, which add f32[4] and f32[2,3]: it probably keeps the program of the \
+         first executable that it was called for"
     );
     Ok(())
 }

@@ -4,8 +4,8 @@
 use super::entry::{Entry, check};
 use super::program_text::{compiled, launch, with_main};
 use crate::conform::harness::{
-    Context, Finding, NOT_THE_DEFAULT, ONE_DEVICE, Verdict, add_program, ensure, equal, f32_bytes,
-    is_in_memory, numbers, upload_to,
+    Context, Finding, NOT_THE_DEFAULT, ONE_DEVICE, Verdict, add_program, device_name, ensure, equal,
+    f32_bytes, is_in_memory, is_on_device, numbers, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -121,24 +121,10 @@ fn several(client: &Client) -> std::result::Result<Vec<Device<'_>>, Finding> {
     }
 }
 
-/// Describes a device, for messages.
-fn name(device: Device<'_>) -> String {
-    device
-        .description()
-        .and_then(|description| description.id())
-        .map_or_else(|_| "a device without an id".to_owned(), |id| format!("the device {id}"))
-}
-
 /// Checks that an array is on a device and in a memory. `function` created it, with the argument `field`.
 fn is_in(array: &Buffer, (device, memory): (Device<'_>, Memory<'_>), function: &str, field: &str) -> Verdict {
-    let on = array.device()?;
     let cause = format!("The plugin probably ignores `{field}`, or uses that of an earlier call");
-    ensure!(
-        on == device,
-        "an array that {function} created for {} is on {} according to PJRT_Buffer_Device. {cause}",
-        name(device),
-        name(on)
-    );
+    is_on_device(&format!("an array that {function} created"), array, device, &cause)?;
     let cause = match device.default_memory() {
         Ok(default) if default == memory => format!("{cause}, or {NOT_THE_DEFAULT}"),
         _ => cause,
@@ -222,8 +208,8 @@ fn transfers(context: &Context) -> Verdict {
                 on == device,
                 "PJRT_AsyncHostToDeviceTransferManager_Device of a manager for a memory of {} is {}; the plugin probably \
                  reports the first device",
-                name(device),
-                name(on)
+                device_name(device),
+                device_name(on)
             );
             is_in(&array, (device, memory), FUNCTION, "memory")?;
             equal("the array that was transferred", read, VALUES.to_vec())
@@ -236,18 +222,12 @@ fn views(context: &Context) -> Verdict {
     for device in several(&client)? {
         let memory = ViewMemory::new(&f32_bytes(&VALUES));
         let view = client.view(&memory, ElementType::F32, &[4], device)?;
-        let on = view.device()?;
-        ensure!(
-            on == device,
-            "a view for {} is on {} according to PJRT_Buffer_Device; the plugin probably ignores `device`, or uses that of \
-             an earlier call",
-            name(device),
-            name(on)
-        );
+        let cause = "The plugin probably ignores `device`, or uses that of an earlier call";
+        is_on_device("a view", &view, device, cause)?;
         ensure!(
             device.memories()?.contains(&view.memory()?),
             "the memory of a view on {} is not one of the device's memories",
-            name(device)
+            device_name(device)
         );
     }
     Ok(())
@@ -301,7 +281,7 @@ fn outputs(context: &Context) -> Verdict {
             executable.devices()? == [device],
             "a program that is compiled for {} reports other devices in PJRT_LoadedExecutable_AddressableDevices; the plugin \
              probably ignores the device assignment in `compile_options`, or uses that of an earlier call",
-            name(device)
+            device_name(device)
         );
         let x = upload_to(&client, &VALUES, device)?.buffer;
         let output = launch(&executable, &[&x, &x], 0)?.take_output()?;
@@ -358,7 +338,7 @@ fn outputs_of_a_named_device(context: &Context) -> Verdict {
                 _ => Finding::Wrong(format!(
                     "a portable program does not run with `execute_device` {}: {}; the plugin probably ignores \
                      `execute_device`, or uses that of an earlier call",
-                    name(device),
+                    device_name(device),
                     refused.error
                 )),
             })?;

@@ -33,7 +33,10 @@ pub(crate) use message::{
     DURING, FREED_WHILE_HELD, Finished, KEPT_ERROR, LEAKED_OUTPUT, MISSED_CALLBACKS, Message, PAST_THE_END,
     STALE, Step, guarded, performing, risky, send,
 };
-pub(crate) use place::{MEMORY_OF_ANOTHER_DEVICE, if_supported, is_in_memory, memory_name};
+pub(crate) use place::{
+    ACCORDING_TO, DEVICE_OF_ANOTHER_ARRAY, MEMORY_OF_ANOTHER_DEVICE, device_name, if_supported, is_in_memory,
+    is_on_device, memory_name,
+};
 pub use sequences::Sequences;
 pub(crate) use sizes::{Sample, briefly, for_each_size, is_brief};
 pub use source::Source;

@@ -1,11 +1,43 @@
-//! The memory in which an array is.
+//! The device and the memory in which an array is.
 
 use super::verdict::{Finding, Verdict};
-use pjrt_testing::host::{Buffer, Memory};
+use pjrt_testing::host::{Buffer, Device, Memory};
 
 /// The sentence about an array whose memory belongs to another device, which many checks notice.
 pub(crate) const MEMORY_OF_ANOTHER_DEVICE: &str =
     "PJRT_Buffer_Memory probably returns the memory of another device than that of PJRT_Buffer_Device";
+
+/// The sentence about an array whose device is another one than that of its memory, which many checks notice.
+pub(crate) const DEVICE_OF_ANOTHER_ARRAY: &str = "PJRT_Buffer_Memory returns a memory of the expected device: PJRT_Buffer_Device itself probably answers wrongly";
+
+/// The words before the function that says where an array is.
+pub(crate) const ACCORDING_TO: &str = " according to ";
+
+/// Describes a device, for messages.
+pub(crate) fn device_name(device: Device<'_>) -> String {
+    device
+        .description()
+        .and_then(|description| description.id())
+        .map_or_else(|_| "a device without an id".to_owned(), |id| format!("the device {id}"))
+}
+
+/// Fails unless an array is on a device. `cause` is the probable cause if it is on another one.
+pub(crate) fn is_on_device(what: &str, array: &Buffer, expected: Device<'_>, cause: &str) -> Verdict {
+    let got = array.device()?;
+    if got == expected {
+        return Ok(());
+    }
+    let is_in_its_memory = array
+        .memory()
+        .and_then(|memory| memory.devices())
+        .is_ok_and(|of_memory| of_memory.contains(&expected) && !of_memory.contains(&got));
+    let cause = if is_in_its_memory { DEVICE_OF_ANOTHER_ARRAY } else { cause };
+    Err(Finding::Wrong(format!(
+        "{what} is on {}{ACCORDING_TO}PJRT_Buffer_Device; expected {}. {cause}",
+        device_name(got),
+        device_name(expected)
+    )))
+}
 
 /// Describes a memory, for messages. Memories of several devices often have the same kind.
 pub(crate) fn memory_name(memory: Memory<'_>) -> String {
@@ -25,7 +57,7 @@ pub(crate) fn is_in_memory(what: &str, array: &Buffer, expected: Memory<'_>, cau
         _ => cause,
     };
     Err(Finding::Wrong(format!(
-        "{what} is in {} according to PJRT_Buffer_Memory; expected {}. {cause}",
+        "{what} is in {}{ACCORDING_TO}PJRT_Buffer_Memory; expected {}. {cause}",
         memory_name(got),
         memory_name(expected)
     )))

@@ -10,7 +10,7 @@ use super::values::{Strided, Value};
 use super::world::{World, outcome};
 use crate::array::random::Random;
 use crate::conform::harness::{
-    Finding, NOT_THE_DEFAULT, Verdict, ensure, equal, if_supported, is_in_memory, lost_error,
+    Finding, NOT_THE_DEFAULT, Verdict, ensure, equal, if_supported, is_in_memory, is_on_device, lost_error,
 };
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
@@ -315,7 +315,7 @@ impl<'w, 'c> Run<'w, 'c> {
         let output = self.case.outputs[number];
         let expected = self.case.expected(list, output);
         let device = self.world.devices[self.devices[at].0];
-        ensure!(array.device()? == device, "{what} is on another device");
+        is_on_device(what, array, device, "Outputs are on the device that ran the program")?;
         if_supported(is_in_memory(what, array, device.default_memory()?, NOT_THE_DEFAULT))?;
         equal(&format!("the type of {what}"), array.element_type()?, expected.element_type)?;
         equal(&format!("the dimensions of {what}"), array.dims()?, expected.dims.clone())?;

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use super::values::Value;
 use super::world::{Place, World};
-use crate::conform::harness::{Finding, Verdict, ensure, equal, if_supported, is_in_memory};
+use crate::conform::harness::{Finding, Verdict, ensure, equal, if_supported, is_in_memory, is_on_device};
 use pjrt_testing::host::{Buffer, Code, CopyLayout, Error, Returned};
 
 /// What a function returned first.
@@ -63,7 +63,7 @@ impl Facts {
             equal(&format!("PJRT_Buffer_DynamicDimensionIndices of {made}"), dynamic, Vec::new())?;
         }
         let device = world.devices[world.device_of(place)];
-        ensure!(array.device()? == device, "PJRT_Buffer_Device of {made} is not the device of {place}");
+        is_on_device(made, array, device, "The plugin probably ignores the destination")?;
         self.memory(world, array, place, made)?;
         self.layouts(array, value, made)?;
         if let Some(size) = supported(array.on_device_size())? {
