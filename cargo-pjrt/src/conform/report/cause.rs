@@ -669,6 +669,35 @@ mod tests {
     }
 
     #[test]
+    fn a_function_that_says_the_same_of_all_arrays_is_blamed() {
+        let elsewhere =
+            |what: &str| format!("{what} is in memory 0{ACCORDING_TO}PJRT_Buffer_Memory; expected memory 1");
+        let names = ["upload/into_each_memory", "placement/uninitialized", "placement/errors"];
+        let messages = names.map(elsewhere);
+        let mut rows = [0, 1, 2].map(|at| row(names[at], Status::Wrong, &messages[at]));
+        group(&mut rows, &checks());
+        assert_eq!(rows.iter().filter(|row| row.echo_of.is_none()).count(), 1);
+        assert!(
+            rows.iter().any(|row| row.message.contains("PJRT_Buffer_Memory itself probably")),
+            "{rows:?}"
+        );
+        // Copies alone may be elsewhere.
+        let mut rows = [row("placement/copies_to_memories", Status::Wrong, &messages[0])];
+        group(&mut rows, &checks());
+        assert!(!rows[0].message.contains("itself probably"), "{rows:?}");
+    }
+
+    #[test]
+    fn a_function_that_threads_call_at_once_explains_other_checks_with_threads() {
+        let names = ["threads/large_uploads", "compile/different_programs_by_many_threads", "threads/copies"];
+        let mut rows = names.map(|name| row(name, Status::Wrong, name));
+        rows[1].functions = vec!["PJRT_Client_BufferFromHostBuffer".into()];
+        group(&mut rows, &checks());
+        let echoes = rows.each_ref().map(|row| row.echo_of.as_deref());
+        assert_eq!(echoes, [None, Some("threads/large_uploads"), None]);
+    }
+
+    #[test]
     fn wrong_elements_of_a_rare_type_have_one_cause() {
         let differs = |of: &str| format!("{of}: 1 of 7 {DIFFER} 6 is 0; expected 6");
         let [packed, of_name, float, other] =
