@@ -672,7 +672,7 @@ mod tests {
     fn a_function_that_says_the_same_of_all_arrays_is_blamed() {
         let elsewhere =
             |what: &str| format!("{what} is in memory 0{ACCORDING_TO}PJRT_Buffer_Memory; expected memory 1");
-        let names = ["upload/into_each_memory", "placement/uninitialized", "placement/errors"];
+        let names = ["placement/aliases", "placement/uninitialized", "placement/errors"];
         let messages = names.map(elsewhere);
         let mut rows = [0, 1, 2].map(|at| row(names[at], Status::Wrong, &messages[at]));
         group(&mut rows, &checks());
