@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::environment::run::{finish, watch};
+use crate::environment::run::{finish, run as run_command, watch};
 use crate::environment::venv::Venv;
 use crate::environment::workspace;
 use crate::{book, corpus, gloo, lowerings, packaged, wheel};
@@ -98,17 +98,35 @@ fn clippy() -> Result<Outcome> {
     check(workspace::cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-Dwarnings"]))
 }
 
+/// The beginning of the names of the tests that run the kit on plugins with faults, which take longest.
+const FAULTS: &str = "every_fault_";
+
 /// Runs the unit tests and those of the folders `tests`. The tests of `cargo pjrt` use plugins of the workspace and JAX too.
+///
+/// Most test programs occupy one processor, and so do the tests of [faults](FAULTS), which run beside them.
 fn rust_tests() -> Result<Outcome> {
     let venv = Venv::of_tests()?;
     let libraries = Libraries::build()?;
-    cargo_test(
-        workspace::cargo()
-            .args(["test", "--quiet", "--no-fail-fast", "--workspace", "--lib", "--bins", "--tests"])
+    let test = |arguments: &[&str]| {
+        let mut command = workspace::cargo();
+        command
+            .args(["test", "--quiet", "--no-fail-fast", "--workspace"])
+            .args(arguments)
             .env("TEST_REFCPU", &libraries.refcpu)
             .env("TEST_ACCELERATOR", &libraries.accelerator)
-            .env("TEST_PYTHON", venv.program("python")),
-    )
+            .env("TEST_PYTHON", venv.program("python"));
+        command
+    };
+    let all = ["--lib", "--bins", "--tests"];
+    run_command(test(&all).arg("--no-run"))?;
+    std::thread::scope(|scope| {
+        let faults = scope.spawn(|| cargo_test(&mut test(&["--test", "faults", FAULTS])));
+        let others = cargo_test(test(&all).args(["--", "--skip", FAULTS]))?;
+        let mut faults = faults.join().expect("the thread ends")?;
+        // Without the name, no test would run.
+        faults.failed += u64::from(faults.passed + faults.failed == 0);
+        Ok([others, faults].into_iter().sum())
+    })
 }
 
 fn documentation() -> Result<Outcome> {

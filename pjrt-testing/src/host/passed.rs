@@ -31,6 +31,8 @@ pub const PAST_END: &str = "PAST_END";
 thread_local! {
     /// The name of the field whose texts are followed by a zero byte instead.
     static TERMINATED_FIELD: Cell<&'static str> = const { Cell::new("") };
+    /// `true` while [`keep_passed`] runs.
+    static KEEPS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Runs `run`, and ends the texts in fields of this name, such as `error_message`, with a zero byte.
@@ -73,6 +75,16 @@ const TERMINATED: &[&str] = &["call_location"];
 const STRUCTS_READ: &[&str] =
     &["*mutPJRT_Buffer_MemoryLayout", "*constPJRT_Program", "*mutPJRT_ExecuteOptions"];
 
+/// Runs `run` as in a host that keeps the memory which it passes to functions as it is, to find out whether a failure depends on that.
+///
+/// Only calls on this thread are affected.
+pub fn keep_passed<T>(run: impl FnOnce() -> T) -> T {
+    KEEPS.set(true);
+    let result = run();
+    KEEPS.set(false);
+    result
+}
+
 /// Runs `run` with a copy of the struct and of what it points to, which is overwritten afterwards. Also returns the name of
 /// the field that refers to memory which `run` wrote to, although the function may only read it.
 pub(super) fn with_copies<A: SizedStruct, R>(
@@ -96,7 +108,11 @@ pub(super) fn with_copies<A: SizedStruct, R>(
         }
         let written = copies.written();
         ptr::copy_nonoverlapping(copy.cast::<u8>(), original.cast::<u8>(), size_of::<A>());
-        copies.overwrite();
+        if KEEPS.get() {
+            std::mem::forget(copies);
+        } else {
+            copies.overwrite();
+        }
         (result, written)
     }
 }
