@@ -20,8 +20,8 @@ use pjrt_testing::host::{TracedCall, traced_calls};
 pub(super) const TRIES: usize = 3;
 
 /// The sentence about a crash in a function that destroys an object.
-const FREED_BEFORE: &str = "The plugin probably destroyed the object in an earlier call, although only the host destroys it, or \
-                            something wrote over its memory";
+const FREED_BEFORE: &str = "The plugin probably freed the object, or one that it refers to, in an earlier call, although the host had \
+                            not destroyed this object, or something wrote over its memory";
 
 /// The reason why checks did not run after a signal.
 pub(super) const INTERRUPTED: &str = "a signal interrupted the run";

@@ -223,7 +223,7 @@ fn at_once(context: &Context, work: &Work) -> Verdict {
         let why = match finding {
             Finding::Wrong(why) | Finding::Unsupported(why) | Finding::NotApplicable(why) | Finding::Advice(why) => why,
         };
-        let function = why.split(": ").next().filter(|start| start.starts_with("PJRT_")).unwrap_or(work.function);
+        let function = why.split(": ").find(|part| part.starts_with("PJRT_")).unwrap_or(work.function);
         Finding::Wrong(format!(
             "{THREADS} threads {} at once, and one gets a wrong result: {why}. The same work on one thread is right: \
              {function} probably keeps what belongs to one call, such as its arguments, in memory that all threads share",

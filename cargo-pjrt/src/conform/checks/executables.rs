@@ -173,8 +173,16 @@ fn two_references(context: &Context) -> Verdict {
 
 fn loaded_twice(context: &Context) -> Verdict {
     let client = context.client()?;
-    let bytes = compile_add(&client)?.executable()?.serialize()?.bytes;
-    let (first, second) = (client.deserialize(&bytes)?, client.deserialize(&bytes)?);
+    // No other check loads these bytes.
+    let program = compile(&client, "loaded_twice", &CompileOptions::default())?;
+    let bytes = program.executable()?.serialize()?.bytes;
+    let first = client.deserialize(&bytes)?;
+    let second = client.deserialize(&bytes).map_err(|error| {
+        Finding::Wrong(format!(
+            "the bytes of an executable cannot be loaded a second time: {error}. Each load returns an executable of its own, and the \
+             plugin probably keeps something for each program that was loaded"
+        ))
+    })?;
     drop(first);
     let what = "after one of two executables that were loaded from the same bytes was destroyed, the other does not run";
     still_runs(&client, &second, 814, what)

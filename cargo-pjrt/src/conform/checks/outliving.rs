@@ -3,8 +3,8 @@
 use super::entry::{ALL, Entry, check};
 use super::program_text::{compiled, launch, with_main};
 use crate::conform::harness::{
-    Context, Finding, Verdict, compile_add, ensure, equal, f32_bytes, numbers, patience, upload_four,
-    upload_to,
+    Context, Expected, Finding, OFFSET_IGNORED, Verdict, compile_add, ensure, equal, f32_bytes, numbers,
+    patience, upload_four, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -292,6 +292,10 @@ fn raw_buffers(context: &Context) -> Verdict {
         let host = pjrt_testing::host::HostArray::new(&bytes, ElementType::F32, &[64]);
         let array = client.upload(&host, Some(client.device()?), None)?.buffer;
         array.ready()?.wait()?;
+        let (_, whole) = array.read_as_raw_buffer(4, 252)?;
+        Expected::floats("252 bytes of a raw buffer from offset 4", &bytes[4..])
+            .suspect(&bytes[..252], OFFSET_IGNORED)
+            .check(&whole)?;
         let mut others = Vec::new();
         let read = array.read_as_raw_buffer_after_end(is_deleted, 4, 252, || {
             let other = vec![0x77; bytes.len()];

@@ -5,8 +5,8 @@ use super::entry::{ALL, Entry, check};
 use super::pending::Pending;
 use super::program_text::launch;
 use crate::conform::harness::{
-    Context, Finding, Verdict, compile_add, described, ensure, equal, f32_bytes, numbers, patience, risky,
-    upload_four,
+    Context, Finding, OFFSET_IGNORED, Verdict, compile_add, described, ensure, equal, f32_bytes, numbers,
+    patience, risky, upload_four,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Buffer, Client, Code, ElementType, Error, HostArray};
@@ -104,7 +104,11 @@ fn offsets(context: &Context) -> Verdict {
         // A plugin may lack the function.
         match call(4) {
             Err(error) if error.code == Code::UNIMPLEMENTED => continue,
-            usual => usual.map(drop)?,
+            usual => {
+                let usual = usual?;
+                let is_same = !usual.is_empty() && call(0)? == usual;
+                ensure!(!is_same, "{function} with the offsets 0 and 4: {OFFSET_IGNORED}");
+            }
         }
         checked = true;
         for offset in OFFSETS {

@@ -25,6 +25,10 @@ pub(crate) const DIFFER: &str = "elements differ; element";
 pub(crate) const UNKNOWN: &str =
     "none that the kit recognizes: the values are not those of an array that this check knows";
 
+/// The cause of bytes that are those at the start of an array.
+pub(crate) const OFFSET_IGNORED: &str =
+    "the bytes are those at the offset 0: the plugin probably ignores `offset`";
+
 /// The causes of elements that are in the order in which they would be without strides or without a layout.
 pub(crate) const STRIDES_IGNORED: &str = "the strides were ignored: the plugin copied a dense array";
 pub(crate) const LAYOUT_IGNORED: &str = "the layout was ignored: the elements are row-major";

@@ -21,7 +21,7 @@ pub(crate) use another_process::{Identity, SUM, ask_another};
 pub use check::Check;
 pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, RESIDENT, matches, runs_again};
 pub(crate) use comparison::{
-    DIFFER, Expected, LAYOUT_IGNORED, ORDER_IGNORED, STRIDES_IGNORED, UNKNOWN, permutations,
+    DIFFER, Expected, LAYOUT_IGNORED, OFFSET_IGNORED, ORDER_IGNORED, STRIDES_IGNORED, UNKNOWN, permutations,
 };
 pub(crate) use context::{Context, Creation, patience};
 pub(crate) use conversion::CONVERTED;
