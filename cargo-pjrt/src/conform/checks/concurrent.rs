@@ -223,7 +223,10 @@ fn at_once(context: &Context, work: &Work) -> Verdict {
         let why = match finding {
             Finding::Wrong(why) | Finding::Unsupported(why) | Finding::NotApplicable(why) | Finding::Advice(why) => why,
         };
-        let function = why.split(": ").find(|part| part.starts_with("PJRT_")).unwrap_or(work.function);
+        let is_name = |part: &&str| {
+            part.starts_with("PJRT_") && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
+        let function = why.split(": ").find(is_name).unwrap_or(work.function);
         Finding::Wrong(format!(
             "{THREADS} threads {} at once, and one gets a wrong result: {why}. The same work on one thread is right: \
              {function} probably keeps what belongs to one call, such as its arguments, in memory that all threads share",
@@ -353,7 +356,8 @@ fn events(shared: &Shared<'_>, turn: Turn) -> Verdict {
         let got = got.and_then(Result::err);
         ensure!(
             got.as_ref().is_some_and(|got| got.message.contains(&message)),
-            "{how} of an event that failed with {message:?} receives {got:?}"
+            "{how} of an event that failed with {message:?} receives {}",
+            got.map_or_else(|| "no error".to_owned(), |error| format!("{:?}", error.message))
         );
     }
     Ok(())

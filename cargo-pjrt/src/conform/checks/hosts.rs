@@ -383,7 +383,16 @@ fn pjrt_rs_program(context: &Context, wait: Wait) -> Verdict {
 /// if that fails, the check does not apply; if the other one fails, the plugin refuses old structs.
 fn with_old_structs(context: &Context, wait: Wait) -> Verdict {
     drop(context.client()?);
-    with_host_sizes(SIZES_0_54, || pjrt_rs_program(context, wait))
+    let outcome = with_host_sizes(SIZES_0_54, || pjrt_rs_program(context, wait));
+    match outcome {
+        Err(Finding::Wrong(why) | Finding::Unsupported(why)) if pjrt_rs_program(context, wait).is_ok() => {
+            Err(Finding::Wrong(format!(
+                "{why}. The same calls succeed with the structs of this version: the plugin probably refuses a `struct_size` of an \
+                 older host, which is smaller"
+            )))
+        }
+        outcome => outcome,
+    }
 }
 
 fn pjrt_rs(context: &Context) -> Verdict {

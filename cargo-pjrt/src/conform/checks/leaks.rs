@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use super::entry::{ALL, Entry, check};
 use super::pending::{Pending, in_error};
-use super::program_text::{compiled, launch, sums};
-use crate::conform::harness::{Context, Finding, LEAKED_OUTPUT, Verdict, ensure, f32_bytes, patience};
+use super::program_text::{compiled, launch, sums, with_main};
+use crate::conform::harness::{
+    Context, Finding, LEAKED_OUTPUT, Verdict, ensure, f32_bytes, patience, upload_four,
+};
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
     Buffer, Client, Code, CopyLayout, ElementType, Error, HostArray, LoadedExecutable, eventually,
@@ -33,6 +35,10 @@ const LEAST: i64 = (ROUNDS * 2 * LEN) as i64;
 struct Host {
     /// A program that adds two arrays, unless none can be compiled.
     adds: Option<LoadedExecutable>,
+    /// A program that donates its first argument, which no output can take over, unless none can be compiled.
+    takes: Option<LoadedExecutable>,
+    /// An argument of that program.
+    small: Buffer,
     client: Client,
 }
 
@@ -41,7 +47,12 @@ impl Host {
         let client = context.client()?;
         let ty = format!("{LEN}xf32");
         let adds = compiled(&client, &sums(&[&ty, &ty], &[("%p0", "%p1", &ty)]), &CompileOptions::default());
-        Ok(Self { client, adds: adds.ok() })
+        let donor = format!("%x: tensor<{ty}> {{jax.buffer_donor = true}}, %y: tensor<4xf32>");
+        let add = "    %sum = stablehlo.add %y, %y : tensor<4xf32>\n";
+        let takes = with_main(&donor, add, "%sum", "tensor<4xf32>");
+        let takes = compiled(&client, &takes, &CompileOptions::default());
+        let small = upload_four(&client, &[1.0; 4])?;
+        Ok(Self { client, adds: adds.ok(), takes: takes.ok(), small })
     }
 
     fn upload(&self) -> Result<Buffer, Error> {
@@ -114,6 +125,16 @@ const USES: &[Use] = &[
     ("PJRT_LoadedExecutable_Execute", |host, array| {
         Ok(launch(host.adds()?, &[array, array], 0)?.output(0, 0)?.ready()?.wait()?)
     }),
+    (
+        "PJRT_LoadedExecutable_Execute, which takes the array over and returns none of its size",
+        |host, array| {
+            let takes = host
+                .takes
+                .as_ref()
+                .ok_or_else(|| Finding::Unsupported("the program cannot be compiled".to_owned()))?;
+            Ok(launch(takes, &[array, &host.small], 0)?.output(0, 0)?.ready()?.wait()?)
+        },
+    ),
     ("PJRT_LoadedExecutable_Execute with too few arguments", |host, array| {
         drop(launch(host.adds()?, &[array], 0));
         Ok(())

@@ -244,8 +244,7 @@ fn each(context: &Context, way: &Way) -> Verdict {
     }
 }
 
-const DROPPED: &str =
-    "The plugin probably drops the compile options, or a part of them, in this way to compile a program";
+const DROPPED: &str = "The plugin probably drops the compile options, or a part of them, in one of these two ways to compile a program";
 
 fn reports_the_same(
     way: &Way,

@@ -343,6 +343,12 @@ fn written(
     for (round, pattern) in PATTERNS.into_iter().enumerate() {
         let (result, unwritten, used) = prefilled(function, pattern, &watched, || call(&objects));
         ensure!(used, "the check did not call the function");
+        if result.is_err() {
+            // A call that fails leaves its outputs as they are. It may fail for another reason than their contents.
+            call(&objects).map_err(|error| {
+                Finding::NotApplicable(format!("the function fails when it is called again: {error}"))
+            })?;
+        }
         outcome = outcome.and(result);
         for (kept, bytes) in kept.iter_mut().zip(unwritten) {
             match round {
