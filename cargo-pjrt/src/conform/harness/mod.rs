@@ -34,7 +34,7 @@ pub(crate) use message::{
     STALE, Step, guarded, performing, risky, send,
 };
 pub(crate) use place::{
-    ACCORDING_TO, DEVICE_OF_ANOTHER_ARRAY, MEMORY_OF_ANOTHER_DEVICE, device_name, if_supported, is_in_memory,
+    ACCORDING_TO, DEVICE_CONTRADICTED, MEMORY_OF_ANOTHER_DEVICE, device_name, if_supported, is_in_memory,
     is_on_device, memory_name,
 };
 pub use sequences::Sequences;

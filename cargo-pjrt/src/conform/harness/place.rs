@@ -8,7 +8,7 @@ pub(crate) const MEMORY_OF_ANOTHER_DEVICE: &str =
     "PJRT_Buffer_Memory probably returns the memory of another device than that of PJRT_Buffer_Device";
 
 /// The sentence about an array whose device is another one than that of its memory, which many checks notice.
-pub(crate) const DEVICE_OF_ANOTHER_ARRAY: &str = "PJRT_Buffer_Memory returns a memory of the expected device: PJRT_Buffer_Device itself probably answers wrongly";
+pub(crate) const DEVICE_CONTRADICTED: &str = "PJRT_Buffer_Memory returns a memory of the expected device: PJRT_Buffer_Device itself probably answers wrongly";
 
 /// The words before the function that says where an array is.
 pub(crate) const ACCORDING_TO: &str = " according to ";
@@ -31,7 +31,7 @@ pub(crate) fn is_on_device(what: &str, array: &Buffer, expected: Device<'_>, cau
         .memory()
         .and_then(|memory| memory.devices())
         .is_ok_and(|of_memory| of_memory.contains(&expected) && !of_memory.contains(&got));
-    let cause = if is_in_its_memory { DEVICE_OF_ANOTHER_ARRAY } else { cause };
+    let cause = if is_in_its_memory { DEVICE_CONTRADICTED } else { cause };
     Err(Finding::Wrong(format!(
         "{what} is on {}{ACCORDING_TO}PJRT_Buffer_Device; expected {}. {cause}",
         device_name(got),
