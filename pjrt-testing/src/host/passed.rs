@@ -75,7 +75,8 @@ const TERMINATED: &[&str] = &["call_location"];
 const STRUCTS_READ: &[&str] =
     &["*mutPJRT_Buffer_MemoryLayout", "*constPJRT_Program", "*mutPJRT_ExecuteOptions"];
 
-/// Runs `run` as in a host that keeps the memory which it passes to functions as it is, to find out whether a failure depends on that.
+/// Runs `run` as in a host that keeps the memory which it passes to functions as it is, to find out whether a failure depends on
+/// that.
 ///
 /// Only calls on this thread are affected.
 pub fn keep_passed<T>(run: impl FnOnce() -> T) -> T {

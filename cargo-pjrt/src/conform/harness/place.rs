@@ -8,7 +8,8 @@ pub(crate) const MEMORY_OF_ANOTHER_DEVICE: &str =
     "PJRT_Buffer_Memory probably returns the memory of another device than that of PJRT_Buffer_Device";
 
 /// The sentence about an array whose device is another one than that of its memory, which many checks notice.
-pub(crate) const DEVICE_CONTRADICTED: &str = "PJRT_Buffer_Memory returns a memory of the expected device: PJRT_Buffer_Device itself probably answers wrongly";
+pub(crate) const DEVICE_CONTRADICTED: &str = "PJRT_Buffer_Memory returns a memory of the expected device: PJRT_Buffer_Device itself \
+                                               probably answers wrongly";
 
 /// The words before the function that says where an array is.
 pub(crate) const ACCORDING_TO: &str = " according to ";

@@ -22,8 +22,8 @@ use pjrt_testing::host::ElementType;
 /// * in both the process ended during the same call,
 /// * in both the callback of an event was not called, or the same function says that an array is elsewhere,
 /// * both use several threads, and the second calls the function that the first one is about,
-/// * both are about wrong elements of a type with which few checks deal, or the first one names a conversion of the elements of the
-///   type that the second one is about,
+/// * both are about wrong elements of a type with which few checks deal, or the first one names a conversion of the elements of
+///   the type that the second one is about,
 /// * both have the same message, which is about what the plugin did, or the message of the second contains that of the
 ///   first and says where it happened, or the message of the first names a cause of the error with which the message of
 ///   the second ends,
@@ -323,8 +323,8 @@ fn are_of_one_type(cause: &Row, other: &Row) -> bool {
     differs(cause) && differs(other) && family(cause).is_some_and(|of| family(other) == Some(of))
 }
 
-/// Returns `true` if the message of a failure names a conversion of the elements, and the other one, which names no cause, is about
-/// the same element type.
+/// Returns `true` if the message of a failure names a conversion of the elements, and the other one, which names no cause, is
+/// about the same element type.
 fn is_converted(cause: &Row, other: &Row) -> bool {
     let from = cause.message.split_once(CONVERTED).and_then(|(_, from)| from.split(' ').next());
     let is_named = |name: &str| words(&other.message).any(|word| word.eq_ignore_ascii_case(name));
