@@ -75,7 +75,7 @@ pub(super) struct Process {
     pub(super) version: Option<(i32, i32)>,
     /// The number of clients that the process tried to create, and whether the last attempt ended.
     clients: (usize, bool),
-    /// `true` if an earlier check of the process had a client.
+    /// `true` if an earlier check of the process created a client.
     pub(super) had_client: bool,
     /// The name of the current check.
     check: String,
@@ -217,7 +217,11 @@ impl Process {
                     Ok(Message::Performing(None)) => drop(self.performed.pop()),
                     Ok(Message::UnknownOption(message)) => self.unknown_option = Some(message),
                     Ok(Message::OnCpu) | Err(_) => {}
-                    Ok(Message::Finished(finished)) => return Ok((self.reached, End::Finished(finished))),
+                    Ok(Message::Finished(finished)) => {
+                        let creates = finished.functions.iter().any(|called| called == "PJRT_Client_Create");
+                        self.had_client |= creates && finished.status == Status::Passed;
+                        return Ok((self.reached, End::Finished(finished)));
+                    }
                     Ok(Message::Unusable(why) | Message::Uninitialized(why)) => break (Status::Wrong, why),
                 },
                 Received::TimedOut if interrupt::is_requested() => {
@@ -240,9 +244,8 @@ impl Process {
         Ok((self.reached, End::Broken(status, message)))
     }
 
-    /// Notes that a check began. The one before had a client if it reported no lack of it.
+    /// Notes that a check began.
     fn begin(&mut self, name: String) {
-        self.had_client |= self.made_client();
         (self.reached, self.check) = (Reached::Checking, name);
         self.called.clear();
         self.performed.clear();

@@ -268,7 +268,7 @@ const WAYS: &[Way] = &[
             let manager = s.client.transfer_manager(&shapes, s.client.device()?.default_memory()?)?;
             Failure::of(manager.write(0, &[7; 12], 8, false).and_then(|event| event.wait()))
         },
-        "PJRT_Client_CreateBuffersForAsyncHostToDevice since PJRT_AsyncHostToDeviceTransferManager_TransferData fail INTERNAL",
+        "PJRT_Client_CreateBuffersForAsyncHostToDevice failed PJRT_AsyncHostToDeviceTransferManager_TransferData fail INTERNAL",
     ),
     way(
         "too_many_replicas",
