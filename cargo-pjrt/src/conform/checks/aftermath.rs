@@ -377,7 +377,6 @@ pub(super) fn by_way() -> Vec<Check> {
         fault: way.fault.to_owned(),
         also: match way.fault {
             fault if fault.contains(" failed ") => &["failures/*"],
-            fault if fault.contains(" since ") => &["*"],
             fault if fault.starts_with("PJRT_LoadedExecutable_Execute") => OF_EXECUTIONS,
             fault if fault.starts_with("PJRT_Client_Compile") => OF_COMPILATIONS,
             _ => &[],
