@@ -151,6 +151,16 @@ fn the_number_of_processes_changes_no_outcome() {
 }
 
 #[test]
+fn a_check_for_which_no_client_is_left_runs_in_another_process() {
+    let names = ["client/platform_name", "client/platform_version", "upload/scalar", "execute/adds"];
+    let mut arguments: Vec<&str> = names.iter().flat_map(|name| ["--check", name]).collect();
+    arguments.extend(["--shared", "--jobs", "1"]);
+    let rows = conform("PJRT_Client_Create call 3 fail RESOURCE_EXHAUSTED", &arguments).rows;
+    assert_eq!(rows.len(), names.len());
+    assert!(rows.iter().all(|row| row.status == Status::Passed), "{rows:?}");
+}
+
+#[test]
 fn a_run_that_checks_nothing_fails_and_says_why_no_client_can_be_made() {
     let names = ["--check", "upload/scalar", "--check", "execute/adds"];
     for more in [&[][..], &["--shared"]] {

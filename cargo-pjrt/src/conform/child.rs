@@ -73,7 +73,8 @@ pub fn child(options: &ChildOptions) {
             message = with_cause(&context, message, in_vain);
         }
         let lacks_client = status == Status::NotApplicable && context.why_no_client().is_some();
-        send(&Message::Finished(Finished { status, message, functions, lacks_client, in_vain }));
+        let had_client = context.had_client();
+        send(&Message::Finished(Finished { status, message, functions, had_client, lacks_client, in_vain }));
     }
 }
 

@@ -218,8 +218,7 @@ impl Process {
                     Ok(Message::UnknownOption(message)) => self.unknown_option = Some(message),
                     Ok(Message::OnCpu) | Err(_) => {}
                     Ok(Message::Finished(finished)) => {
-                        let creates = finished.functions.iter().any(|called| called == "PJRT_Client_Create");
-                        self.had_client |= creates && finished.status == Status::Passed;
+                        self.had_client |= finished.had_client;
                         return Ok((self.reached, End::Finished(finished)));
                     }
                     Ok(Message::Unusable(why) | Message::Uninitialized(why)) => break (Status::Wrong, why),

@@ -413,7 +413,7 @@ impl<'c> Run<'c> {
         if check.name == PROCESS_ENDS && finished.status == Status::Passed {
             (finished.status, finished.message) = process.end(self.options.timeout);
         }
-        let Finished { status, message, functions, lacks_client, in_vain } = finished;
+        let Finished { status, message, functions, lacks_client, in_vain, .. } = finished;
         self.waited += usize::from(in_vain);
         self.end(check, status, message, functions, process.printed(status), started);
         let is_known = self.rows.iter().any(|row| row.name == CLIENT)

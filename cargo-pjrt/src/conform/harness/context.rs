@@ -86,6 +86,11 @@ impl Context {
         *self.creation.lock().unwrap_or_else(PoisonError::into_inner) = creation;
     }
 
+    /// Returns `true` if a client was created.
+    pub(crate) fn had_client(&self) -> bool {
+        matches!(self.first_client.get(), Some(Ok(())))
+    }
+
     /// Returns the reason why no client can be created, such as missing hardware. Most rules then do not
     /// apply.
     pub(crate) fn why_no_client(&self) -> Option<&Error> {

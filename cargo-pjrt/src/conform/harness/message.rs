@@ -47,6 +47,8 @@ pub(crate) struct Finished {
     pub(crate) message: String,
     /// The functions that the check called.
     pub(crate) functions: Vec<String>,
+    /// `true` if the check created a client.
+    pub(crate) had_client: bool,
     /// `true` if the check did not apply because no client can be created.
     pub(crate) lacks_client: bool,
     /// `true` if the check failed after it had waited for a callback or a condition in vain.
