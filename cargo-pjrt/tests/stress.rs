@@ -51,7 +51,7 @@ fn wrong_data_and_errors_and_crashes_of_one_call_among_many_are_found() {
         let report = stress(fault, "threads", &[]);
         assert!(failures(&report).iter().any(|how| how.contains(part)), "{fault}: {report:?}");
     }
-    let report = stress("PJRT_Event_Await call 90 hang", "threads", &["--timeout=2"]);
+    let report = stress("PJRT_Event_Await call 90 hang", "threads", &["--timeout=4"]);
     assert!(failures(&report)[0].contains("made no progress for 2 s"), "{report:?}");
 }
 
@@ -80,8 +80,8 @@ fn a_process_that_does_not_end_well_is_found() {
         assert!(ended.iter().any(|how| how.starts_with(&format!("ending/{scenario}: "))), "{report:?}");
     }
     assert!(ended.iter().all(|how| how.contains("an abort while ending")), "{report:?}");
-    let report = stress("PJRT_Plugin_Initialize hang_at_exit", "ending", &["--timeout=2"]);
-    let hangs = |how: &String| how.contains("made no progress for 3 s while ending");
+    let report = stress("PJRT_Plugin_Initialize hang_at_exit", "ending", &["--timeout=4"]);
+    let hangs = |how: &String| how.contains("made no progress for 6 s while ending");
     assert!(failures(&report).iter().any(hangs), "{report:?}");
 }
 
