@@ -217,10 +217,7 @@ impl Process {
                     Ok(Message::Performing(None)) => drop(self.performed.pop()),
                     Ok(Message::UnknownOption(message)) => self.unknown_option = Some(message),
                     Ok(Message::OnCpu) | Err(_) => {}
-                    Ok(Message::Finished(finished)) => {
-                        self.had_client |= finished.had_client;
-                        return Ok((self.reached, End::Finished(finished)));
-                    }
+                    Ok(Message::Finished(finished)) => return Ok((self.reached, End::Finished(finished))),
                     Ok(Message::Unusable(why) | Message::Uninitialized(why)) => break (Status::Wrong, why),
                 },
                 Received::TimedOut if interrupt::is_requested() => {

@@ -329,6 +329,7 @@ impl<'c> Run<'c> {
                 return false;
             }
             End::Finished(finished) => {
+                process.had_client |= finished.had_client;
                 self.end_finished(check, finished, process, started);
                 return true;
             }
