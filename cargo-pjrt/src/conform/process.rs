@@ -122,7 +122,7 @@ impl Trace {
     fn new() -> Option<Self> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let folder = Scratch::new(&format!("calls-{}", NUMBER.fetch_add(1, Ordering::Relaxed))).ok()?;
-        Some(Self { path: folder.folder("").ok()?.join("calls"), _folder: folder })
+        Some(Self { path: folder.file("calls"), _folder: folder })
     }
 
     /// Returns the last call of each thread.

@@ -13,6 +13,11 @@ impl Scratch {
         Ok(Self(path))
     }
 
+    /// Returns the path of a file in the folder.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
     /// Creates a folder in this folder, and returns its path.
     pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, String> {
         let path = self.0.join(name);

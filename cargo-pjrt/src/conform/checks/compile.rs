@@ -553,8 +553,8 @@ fn fingerprint(context: &Context) -> Verdict {
     let (first, second) = (executable(&client)?.fingerprint()?, executable(&client)?.fingerprint()?);
     ensure!(
         first == second,
-        "PJRT_Executable_Fingerprint returns {first:?} and {second:?} for two executables that were compiled with identical inputs: it \
-         probably contains a counter, a time or an address"
+        "PJRT_Executable_Fingerprint returns {first:?} and {second:?} for two executables that were compiled with identical \
+         inputs: it probably contains a counter, a time or an address"
     );
     let other = add_program("5x");
     let other = client.compile(&Program::mlir(&other), &options())?.executable()?.fingerprint()?;

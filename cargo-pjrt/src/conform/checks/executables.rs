@@ -179,8 +179,8 @@ fn loaded_twice(context: &Context) -> Verdict {
     let first = client.deserialize(&bytes)?;
     let second = client.deserialize(&bytes).map_err(|error| {
         Finding::Wrong(format!(
-            "the bytes of an executable cannot be loaded a second time: {error}. Each load returns an executable of its own, and the \
-             plugin probably keeps something for each program that was loaded"
+            "the bytes of an executable cannot be loaded a second time: {error}. Each load returns an executable of its own, and \
+             the plugin probably keeps something for each program that was loaded"
         ))
     })?;
     drop(first);

@@ -387,8 +387,8 @@ fn with_old_structs(context: &Context, wait: Wait) -> Verdict {
     match outcome {
         Err(Finding::Wrong(why) | Finding::Unsupported(why)) if pjrt_rs_program(context, wait).is_ok() => {
             Err(Finding::Wrong(format!(
-                "{why}. The same calls succeed with the structs of this version: the plugin probably refuses a `struct_size` of an \
-                 older host, which is smaller"
+                "{why}. The same calls succeed with the structs of this version: the plugin probably refuses a `struct_size` of \
+                 an older host, which is smaller"
             )))
         }
         outcome => outcome,

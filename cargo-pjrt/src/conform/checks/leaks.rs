@@ -281,8 +281,8 @@ fn leaks_by_itself(what: &str, grown: i64) -> String {
         false => ("the plugin probably does not free memory of its own", "What it returned was destroyed"),
     };
     format!(
-        "bytes_in_use of PJRT_Device_MemoryStats grew by {grown} bytes while one array of {} bytes was used {ROUNDS} times, if the \
-         use was: {what}. {of_use}: {kept}",
+        "bytes_in_use of PJRT_Device_MemoryStats grew by {grown} bytes while one array of {} bytes was used {ROUNDS} times, if \
+         the use was: {what}. {of_use}: {kept}",
         4 * LEN
     )
 }

@@ -16,8 +16,8 @@ const CONVERSIONS: &[(&str, &[Conversion])] = &[
             ("F32", |bits| u128::from(bits as u64 as f32 as u64)),
         ],
     ),
-    ("ui64", &[("S64, which saturates,", |bits| bits.min(MASK_63))]),
-    ("ui32", &[("S32, which saturates,", |bits| bits.min(MASK_31))]),
+    ("ui64", &[("S64, which saturates,", |bits| bits.min(i64::MAX as u128))]),
+    ("ui32", &[("S32, which saturates,", |bits| bits.min(i32::MAX as u128))]),
     (
         "ui64",
         &[("U32", |bits| u128::from(bits as u32)), ("S32", |bits| u128::from(bits as i32 as i64 as u64))],
@@ -59,8 +59,6 @@ const CONVERSIONS: &[(&str, &[Conversion])] = &[
 ];
 
 const MASK_64: u128 = u64::MAX as u128;
-const MASK_63: u128 = i64::MAX as u128;
-const MASK_31: u128 = i32::MAX as u128;
 const MASK_32: u128 = u32::MAX as u128;
 
 /// Returns the bits of an f64 after a conversion to f32 and back.

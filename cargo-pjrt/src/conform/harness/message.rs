@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::causes::PAST_THE_END;
 use super::verdict::Status;
 use crate::process::child;
 
@@ -55,29 +56,6 @@ pub(crate) struct Finished {
     pub(crate) in_vain: bool,
 }
 
-/// The sentence about a plugin that does not call the callbacks of events that are ready already, which many checks notice.
-pub(crate) const MISSED_CALLBACKS: &str = "PJRT_Event_OnReady does not call the callback of an event that is ready already: the \
-                                           plugin probably keeps it for a completion that does not come again";
-
-/// The sentence about a plugin whose functions answer with what is true of an earlier object, which many checks notice.
-pub(crate) const STALE: &str = "the plugin probably keeps what it knows of an object by its address, which was that of an object \
-                                that the host has destroyed";
-
-/// The words before the calls in which a process ended.
-pub(crate) const DURING: &str = " during ";
-
-/// The cause of wrong bytes of an array that the host holds, which many checks notice.
-pub(crate) const FREED_WHILE_HELD: &str = "PJRT_Buffer_Delete probably frees the memory although \
-                                           PJRT_Buffer_IncreaseExternalReferenceCount was called more often than \
-                                           PJRT_Buffer_DecreaseExternalReferenceCount";
-
-/// The sentence about events that have the error of an earlier call, which many checks notice.
-pub(crate) const KEPT_ERROR: &str = "the plugin probably keeps the error of a call for a later event";
-
-/// The sentence about outputs that keep their memory after they were destroyed, which many checks notice.
-pub(crate) const LEAKED_OUTPUT: &str = "PJRT_Buffer_Destroy of an output of PJRT_LoadedExecutable_Execute probably does not free \
-                                        its memory";
-
 /// Sends a message to the parent.
 pub(crate) fn send(message: &Message) {
     if let Ok(json) = serde_json::to_string(message) {
@@ -109,10 +87,6 @@ pub(crate) fn performing<T>(what: String, work: impl FnOnce() -> T) -> T {
     send(&Message::Performing(None));
     done
 }
-
-/// The sentence about a crash of a function that does not respect the size of its caller's struct.
-pub(crate) const PAST_THE_END: &str = "the plugin accessed memory past the end of its caller's struct, or through an invalid \
-                                       pointer in it";
 
 /// Performs calls with guarded structs, so that an invalid access is one past a struct's end or of an invalid pointer
 /// in it.

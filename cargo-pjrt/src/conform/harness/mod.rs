@@ -2,6 +2,7 @@
 //! that report their progress.
 
 mod another_process;
+mod causes;
 mod check;
 mod comparison;
 mod context;
@@ -18,6 +19,9 @@ mod verdict;
 
 pub use another_process::{AnotherOptions, another_process};
 pub(crate) use another_process::{Identity, SUM, ask_another};
+pub(crate) use causes::{
+    DURING, FREED_WHILE_HELD, KEPT_ERROR, LEAKED_OUTPUT, MISSED_CALLBACKS, PAST_THE_END, STALE,
+};
 pub use check::Check;
 pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, RESIDENT, matches, runs_again};
 pub(crate) use comparison::{
@@ -29,10 +33,7 @@ pub(crate) use fixtures::{
     Compiled, add_program, any_error, compile_add, compile_and_keep_add, f32_bytes, numbers, register_type,
     upload_four, upload_to,
 };
-pub(crate) use message::{
-    DURING, FREED_WHILE_HELD, Finished, KEPT_ERROR, LEAKED_OUTPUT, MISSED_CALLBACKS, Message, PAST_THE_END,
-    STALE, Step, guarded, performing, risky, send,
-};
+pub(crate) use message::{Finished, Message, Step, guarded, performing, risky, send};
 pub(crate) use place::{
     ACCORDING_TO, DEVICE_CONTRADICTED, MEMORY_OF_ANOTHER_DEVICE, device_name, if_supported, is_in_memory,
     is_on_device, memory_name,
