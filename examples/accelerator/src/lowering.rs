@@ -95,7 +95,8 @@ impl Lowering<'_> {
             Op::Scatter(scatter) => {
                 let kernel = self.region_kernel(id)?;
                 reads.extend(&kernel.captured);
-                Kind::Scatter(Windows::of_scatter(scatter), kernel)
+                let update_dims = self.dims(op.operands[op.results.len() + 1]);
+                Kind::Scatter(Windows::of_scatter(scatter, &update_dims), kernel)
             }
             Op::DotGeneral(dot) => return self.dot_general(op, &dot.dot_dimension_numbers),
             Op::Convolution(convolution) => return self.convolution(op, convolution),

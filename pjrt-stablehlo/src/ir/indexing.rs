@@ -83,8 +83,22 @@ pub struct Windows {
     /// For each component of a start, its dimension in the array.
     start_dims: Box<[i64]>,
     index_vector_dim: i64,
-    /// The sizes of the slices, if their starts are clamped so that they lie within the array.
-    sizes: Option<Box<[i64]>>,
+    /// The sizes of the slices in the dimensions of the array.
+    sizes: Box<[i64]>,
+    /// Whether starts are clamped so that the slices lie within the array. Otherwise, the elements of slices that do not lie within
+    /// the array have no position.
+    is_clamped: bool,
+}
+
+/// Returns the sizes of the slices of a [`scatter`](Scatter) in the dimensions of its operand. `update_dims` are the dimensions of
+/// its updates. The operation was verified.
+pub(crate) fn slice_sizes(op: &Scatter, update_dims: &[i64]) -> Box<[i64]> {
+    let numbers = &op.scatter_dimension_numbers;
+    let removed = [&*numbers.inserted_window_dims, &numbers.input_batching_dims].concat();
+    let mut window = numbers.update_window_dims.iter().map(|dimension| update_dims[*dimension as usize]);
+    let rank = (removed.len() + window.len()) as i64;
+    let size = |dimension| if removed.contains(&dimension) { 1 } else { window.next().unwrap_or(1) };
+    (0..rank).map(size).collect()
 }
 
 impl Windows {
@@ -99,13 +113,15 @@ impl Windows {
             batching_dims: batching.zip(numbers.start_indices_batching_dims.iter().copied()).collect(),
             start_dims: numbers.start_index_map.clone(),
             index_vector_dim: numbers.index_vector_dim,
-            sizes: Some(op.slice_sizes.clone()),
+            sizes: op.slice_sizes.clone(),
+            is_clamped: true,
         }
     }
 
-    /// Returns the relation of a `scatter`, whose updates out of bounds have no effect.
+    /// Returns the relation of a `scatter`. A slice of the updates has no effect if it does not lie within the array, as in XLA:
+    /// JAX relies on this in gradients. `update_dims` are the dimensions of the updates.
     #[must_use]
-    pub fn of_scatter(op: &Scatter) -> Self {
+    pub fn of_scatter(op: &Scatter, update_dims: &[i64]) -> Self {
         let numbers = &op.scatter_dimension_numbers;
         let batching = numbers.input_batching_dims.iter().copied();
         Self {
@@ -114,12 +130,13 @@ impl Windows {
             batching_dims: batching.zip(numbers.scatter_indices_batching_dims.iter().copied()).collect(),
             start_dims: numbers.scatter_dims_to_operand_dims.clone(),
             index_vector_dim: numbers.index_vector_dim,
-            sizes: None,
+            sizes: slice_sizes(op, update_dims),
+            is_clamped: false,
         }
     }
 
     /// Returns the position in the array, which has the dimensions `dims`, of the element with an index in the slices' array, or
-    /// `None` if it is out of bounds. `start` returns the element at a position in the array of indices.
+    /// `None` if it belongs to a slice of a `scatter` that does not lie within the array. `start` returns the element at a position in the array of indices.
     pub fn position(
         &self,
         index: &[i64],
@@ -140,10 +157,11 @@ impl Windows {
         for (component, dimension) in self.start_dims.iter().enumerate() {
             let begin = start(at(component as i64)?);
             let dimension = *dimension as usize;
-            coordinates[dimension] = match &self.sizes {
-                Some(sizes) => begin.clamp(0, i128::from(dims[dimension] - sizes[dimension])),
-                None => begin,
-            };
+            let last = i128::from(dims[dimension] - self.sizes[dimension]);
+            if !self.is_clamped && !(0..=last).contains(&begin) {
+                return None;
+            }
+            coordinates[dimension] = begin.clamp(0, last);
         }
         for (dimension, of_indices) in &self.batching_dims {
             let before = *of_indices - i64::from(*of_indices > self.index_vector_dim);
@@ -154,5 +172,26 @@ impl Windows {
             coordinates[dimension] += i128::from(index[*offset as usize]);
         }
         position(dims, |d| i64::try_from(coordinates[d]).unwrap_or(-1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::ScatterDimensionNumbers;
+
+    #[test]
+    fn a_slice_of_a_scatter_that_is_partly_out_of_bounds_has_no_position() {
+        let numbers = ScatterDimensionNumbers {
+            update_window_dims: [0].into(),
+            scatter_dims_to_operand_dims: [0].into(),
+            ..Default::default()
+        };
+        let scatter =
+            Scatter { scatter_dimension_numbers: numbers, indices_are_sorted: false, unique_indices: false };
+        let windows = Windows::of_scatter(&scatter, &[3]);
+        let positions = |start: i128| [0, 1, 2].map(|at| windows.position(&[at], &[5], &[1], |_| start));
+        assert_eq!(positions(2), [Some(2), Some(3), Some(4)]);
+        assert_eq!([positions(3), positions(-1)], [[None; 3]; 2]);
     }
 }

@@ -3,14 +3,13 @@
 use super::rewrite::{Origins, Pass, Replacement, Rewriter, definite, rewrite};
 use crate::Error;
 use crate::build::Builder;
+use crate::ir::indexing::slice_sizes;
 use crate::ir::ops::{Pad, Scatter};
-use crate::ir::{
-    ComparisonDirection as Cmp, ElementType, Module, Op, OpCode, Operation, TensorType, Type, ValueId,
-};
+use crate::ir::{ComparisonDirection as Cmp, ElementType, Module, Op, OpCode, Operation, Type, ValueId};
 
 /// Gives each `stablehlo.scatter` a place for the slices that are not entirely within its operand.
 ///
-/// StableHLO skips such slices, and hosts rely on it. Many compilers lower `scatter` to stores without a check, which write other
+/// XLA skips such slices, and hosts rely on it. Many compilers lower `scatter` to stores without a check, which write other
 /// memory. The operand is extended by one slice, which receives them, and is removed from the result. Starts that are constants
 /// within bounds are not changed.
 ///
@@ -51,7 +50,7 @@ impl Pass for ScattersWithinBounds {
         }
         let count = op.results.len();
         let (input, update) = (r.b.tensor(operands[0]), r.b.tensor(operands[count + 1]));
-        let sizes = slice_sizes(scatter, &input, &update);
+        let sizes = slice_sizes(scatter, update.dims());
         let indexed = &scatter.scatter_dimension_numbers.scatter_dims_to_operand_dims;
         let last = |at: &i64| input.dims()[*at as usize] - sizes[*at as usize];
         let limits: Vec<i64> = indexed.iter().map(last).collect();
@@ -74,18 +73,6 @@ impl Pass for ScattersWithinBounds {
         r.bind(op, results);
         Ok(Replacement::Blocks)
     }
-}
-
-/// Returns the sizes of a slice in the dimensions of the operand.
-fn slice_sizes(scatter: &Scatter, input: &TensorType, update: &TensorType) -> Vec<i64> {
-    let numbers = &scatter.scatter_dimension_numbers;
-    let is_removed = |dimension: i64| {
-        numbers.inserted_window_dims.contains(&dimension) || numbers.input_batching_dims.contains(&dimension)
-    };
-    let mut window = numbers.update_window_dims.iter().map(|dimension| update.dims()[*dimension as usize]);
-    let sizes =
-        (0..input.rank() as i64).map(|at| if is_removed(at) { 1 } else { window.next().unwrap_or(1) });
-    sizes.collect()
 }
 
 /// Replaces the index vectors of slices that are not within bounds by that of the slice after the end of the first indexed

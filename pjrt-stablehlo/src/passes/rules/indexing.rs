@@ -3,6 +3,7 @@
 use super::movement::{concatenate, index_type};
 use crate::Error;
 use crate::build::Builder;
+use crate::ir::indexing::slice_sizes;
 use crate::ir::ops::{DynamicSlice, DynamicUpdateSlice, Gather, While};
 use crate::ir::{
     ComparisonDirection as Cmp, ElementKind, ElementType, Op, OpId, Operation, TensorType, Type, ValueId,
@@ -222,14 +223,9 @@ pub(super) fn scatter<'m>(r: &mut Rewriter<'m>, op: &'m Operation) -> Result<Vec
     let map = &numbers.scatter_dims_to_operand_dims;
     let starts = starts(&mut r.b, *indices, numbers.index_vector_dim, map, batching);
     let dims = r.b.dims(inputs[0]);
-    let is_removed = |dimension: i64| {
-        numbers.inserted_window_dims.contains(&dimension) || numbers.input_batching_dims.contains(&dimension)
-    };
     let update_dims = r.b.dims(updates[0]);
     let offsets = &numbers.update_window_dims;
-    let mut window = offsets.iter().map(|&dimension| update_dims[dimension as usize]);
-    let sizes = (0..dims.len() as i64).map(|at| if is_removed(at) { 1 } else { window.next().unwrap_or(1) });
-    let sizes: Vec<i64> = sizes.collect();
+    let sizes = slice_sizes(scatter, &update_dims);
     let too_large = sizes.iter().zip(&dims).any(|(size, dim)| size > dim);
     if starts.count == 0 || sizes.contains(&0) || too_large {
         return Ok(inputs.to_vec());
