@@ -1,6 +1,8 @@
 //! The first programs: they return their arguments, or spread a scalar over an array, so that a device that cannot do this is
 //! told so before anything else.
 
+use std::ops::Range;
+
 use pjrt_stablehlo::build::Builder as Body;
 use pjrt_stablehlo::ir::{self, Module, TensorType};
 
@@ -14,9 +16,14 @@ use pjrt_testing::host::ElementType;
 /// The oldest version of VHLO, which every plugin reads.
 const VERSION: pjrt_stablehlo::versions::Version = pjrt_stablehlo::versions::MINIMUM_VERSION;
 
-/// The shapes of the arguments, by name.
-const SHAPES: [(&str, &[i64]); 4] =
-    [("scalar", &[]), ("vector", &[7]), ("cube", &[2, 3, 5]), ("empty", &[0])];
+/// The shape of the arguments and their number, by name. Two large arrays show whether an array has memory for all its elements.
+const SHAPES: [(&str, &[i64], usize); 5] = [
+    ("scalar", &[], 1),
+    ("vector", &[7], 1),
+    ("cube", &[2, 3, 5], 1),
+    ("empty", &[0], 1),
+    ("two of 1000", &[1000], 2),
+];
 
 /// The sizes of arrays over which a scalar is spread, by name: one of each rank.
 const SPREADS: [(&str, &[i64]); 4] = [
@@ -51,29 +58,32 @@ fn first() -> Result<Suite, String> {
     for (element, _) in COLUMNS {
         let element_type = ElementType::by_stablehlo_name(element)
             .ok_or_else(|| format!("there is no element type {element}"))?;
-        for (name, dims) in SHAPES {
+        for (name, dims, arguments) in SHAPES {
             let count = dims.iter().product::<i64>() as usize;
-            let array = Array { element_type, dims: dims.to_vec(), bytes: elements_of(element_type, count) };
-            let program = program(element, dims, None)?;
-            let arrays = std::slice::from_ref(&array);
-            builder.add_named((IDENTITY, name), &program, arrays, arrays, &tolerance);
+            let array = |at| {
+                let bytes = elements_of(element_type, at * count..(at + 1) * count);
+                Array { element_type, dims: dims.to_vec(), bytes }
+            };
+            let arrays: Vec<Array> = (0..arguments).map(array).collect();
+            let program = program(element, &vec![dims; arguments], None)?;
+            builder.add_named((IDENTITY, name), &program, &arrays, &arrays, &tolerance);
         }
         for (name, dims) in SPREADS {
             let count = dims.iter().product::<i64>() as usize;
-            let scalar = Array { element_type, dims: Vec::new(), bytes: elements_of(element_type, 1) };
+            let scalar = Array { element_type, dims: Vec::new(), bytes: elements_of(element_type, 0..1) };
             let spread = Array { element_type, dims: dims.to_vec(), bytes: scalar.bytes.repeat(count) };
-            let program = program(element, &[], Some(dims))?;
+            let program = program(element, &[&[]], Some(dims))?;
             builder.add_named((BROADCAST, name), &program, &[scalar], &[spread], &tolerance);
         }
     }
     Ok(builder.finish("operations"))
 }
 
-/// Returns the bytes of elements that are all different, as far as the type permits.
-fn elements_of(element_type: ElementType, count: usize) -> Vec<u8> {
+/// Returns the bytes of the elements of these numbers, which are all different, as far as the type permits.
+fn elements_of(element_type: ElementType, numbers: Range<usize>) -> Vec<u8> {
     let (name, size) = (element_type.stablehlo_name(), element_type.byte_size());
-    let mut bytes = Vec::with_capacity(count * size);
-    for at in 0..count {
+    let mut bytes = Vec::with_capacity(numbers.len() * size);
+    for at in numbers {
         let mut element = vec![0; size];
         let integer = if name == "i1" { u64::from(at % 3 == 0) } else { at as u64 + 1 };
         let part_size = if name.starts_with("complex") { size / 2 } else { size };
@@ -87,14 +97,17 @@ fn elements_of(element_type: ElementType, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns a program that returns its argument, or spreads a scalar over an array of these sizes, as a portable artifact.
-fn program(element: &str, dims: &[i64], spread: Option<&[i64]>) -> Result<Vec<u8>, String> {
-    let ty = ir::ElementType::from_name(element).map(|element| TensorType::new(element, dims));
-    let ty = ty.ok_or_else(|| format!("StableHLO has no element type {element}"))?;
-    let mut body = Body::new([ty.into()]);
-    let argument = body.argument(0);
-    let result = spread.map_or(argument, |dims| body.broadcast_scalar(argument, dims));
-    let function = body.finish("main", &[result]).map_err(|error| error.to_string())?;
+/// Returns a program that returns its arguments, or spreads them over arrays of these sizes, as a portable artifact.
+fn program(element: &str, arguments: &[&[i64]], spread: Option<&[i64]>) -> Result<Vec<u8>, String> {
+    let element_type = ir::ElementType::from_name(element)
+        .ok_or_else(|| format!("StableHLO has no element type {element}"))?;
+    let mut body =
+        Body::new(arguments.iter().map(|dims| TensorType::new(element_type.clone(), *dims).into()));
+    let mut results: Vec<_> = (0..arguments.len()).map(|index| body.argument(index)).collect();
+    if let Some(dims) = spread {
+        results.iter_mut().for_each(|result| *result = body.broadcast_scalar(*result, dims));
+    }
+    let function = body.finish("main", &results).map_err(|error| error.to_string())?;
     let mut module = Module::new();
     module.add_function(function).map_err(|function| format!("there are two functions {}", function.name))?;
     pjrt_stablehlo::write_portable_artifact(&module, VERSION).map_err(|error| error.to_string())

@@ -220,7 +220,7 @@ def reductions(e):
             yield Case("reduce", e, f"{op} empty", reducing(op, e, (2, 0), (1,)), [np.zeros((2, 0), DTYPES[e])], EXACT)
     if e not in COMPLEX:
         yield argmax(e)
-        yield sorted_values(e)
+        yield sorted_along(e, (3, 9), 1, "ordinary")
         yield sorted_pairs(e)
 
 
@@ -259,10 +259,10 @@ def comparator(e):
     return f'%s = "stablehlo.compare"(%p, %q) {{comparison_direction = #stablehlo<comparison_direction LT>, compare_type = #stablehlo<comparison_type {kind}>}} : ({tensor(e)}, {tensor(e)}) -> tensor<i1>\n      "stablehlo.return"(%s) : (tensor<i1>) -> ()'
 
 
-def sorted_values(e):
-    ty = tensor(e, (3, 9))
-    line = f'%r = "stablehlo.sort"(%a0) ({{\n    ^bb0(%p: {tensor(e)}, %q: {tensor(e)}):\n      {comparator(e)}\n    }}) {{dimension = 1 : i64, is_stable = true}} : ({ty}) -> {ty}'
-    return Case("sort", e, "ordinary", lambda _: module([ty], [line], [("%r", ty)]), [mixed(e, (3, 9), "sort")], EXACT, exact=True)
+def sorted_along(e, shape, dimension, name):
+    ty = tensor(e, shape)
+    line = f'%r = "stablehlo.sort"(%a0) ({{\n    ^bb0(%p: {tensor(e)}, %q: {tensor(e)}):\n      {comparator(e)}\n    }}) {{dimension = {dimension} : i64, is_stable = true}} : ({ty}) -> {ty}'
+    return Case("sort", e, name, lambda _: module([ty], [line], [("%r", ty)]), [mixed(e, shape, "sort")], EXACT, exact=True)
 
 
 def sorted_pairs(e):
