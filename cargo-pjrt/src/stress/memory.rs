@@ -47,6 +47,8 @@ pub(super) fn run(client: &Client, options: &ChildOptions) -> Verdict {
         "memory/errors" => measure(client, options.rounds, || {
             let refused = client.compile(&Program::mlir("module {"), &[]);
             let array = array()?;
+            // A queue in which transfers wait holds memory, and a host that does not wait can be faster than the device.
+            array.ready()?.wait()?;
             array.delete()?;
             // Each of these calls returns an error, which the host destroys. A refused readback would leave host
             // memory behind, which is never freed.
