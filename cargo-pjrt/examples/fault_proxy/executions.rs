@@ -151,6 +151,13 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 }
                 if is_ready() { None } else { Some(ptr::null_mut()) }
             }
+            // The device still works for this number of milliseconds after an execution.
+            "behind" => {
+                let end = state().executed.map(|time| time + Duration::from_millis(number(words, 0) as u64));
+                let rest = end.and_then(|end| end.checked_duration_since(Instant::now()));
+                rest.into_iter().for_each(std::thread::sleep);
+                None
+            }
             "first_options" => {
                 first_options(&mut *args.cast());
                 None

@@ -8,8 +8,8 @@ use super::entry::{Entry, check};
 use super::pending::Pending;
 use super::program_text::{compiled, launch, launch_on_all, sums, with_main};
 use crate::conform::harness::{
-    Context, Finding, ONE_DEVICE, Verdict, add_program, described, ensure, equal, is_in_memory, is_on_device,
-    numbers, patience, upload_to,
+    Context, Finding, ONE_DEVICE, RIGHT_ON_ANOTHER, Verdict, add_program, described, device_name, ensure,
+    equal, is_in_memory, is_on_device, numbers, patience, upload_to,
 };
 use crate::protobuf::DeviceAssignment;
 use crate::requirements::Profile;
@@ -229,7 +229,7 @@ fn upload_from_threads(context: &Context) -> Verdict {
 
 fn program_for_second(context: &Context) -> Verdict {
     let client = context.client()?;
-    let [_, second] = two(&client)?;
+    let [first, second] = two(&client)?;
     let executable = replicated(&client, &[second])?;
     ensure!(
         executable.devices()? == [second],
@@ -244,7 +244,20 @@ fn program_for_second(context: &Context) -> Verdict {
         second,
         "The plugin probably runs every program on the first device",
     )?;
-    equal("the sum", numbers(&output)?, vec![2.0; 4])
+    let (sum, expected) = (numbers(&output)?, vec![2.0; 4]);
+    if sum != expected && sum_on(&client, first)? == expected {
+        let device = device_name(second);
+        return Err(Finding::Wrong(format!(
+            "the sum on {device} is {sum:?}; expected {expected:?}, and {RIGHT_ON_ANOTHER}"
+        )));
+    }
+    equal("the sum", sum, expected)
+}
+
+/// Returns the sum of an array of ones and itself, which a device computes.
+fn sum_on(client: &Client, device: Device<'_>) -> Result<Vec<f32>, Finding> {
+    let x = upload_to(client, &[1.0; 4], device)?.buffer;
+    Ok(numbers(launch(&replicated(client, &[device])?, &[&x, &x], 0)?.output(0, 0)?)?)
 }
 
 fn num_replicas(context: &Context) -> Verdict {

@@ -87,6 +87,15 @@ pub(super) const CHECKS: &[Entry] = &[
     .header("PJRT_Buffer_ReadyEvent", "Returns an event that is triggered when the data in the PJRT_Buffer becomes ready.")
     .used_by(ALL),
     check(
+        "waiting/work_is_done_when_events_are",
+        "When the event of a device or that of an output is complete, the work is: a readback does not wait for it.",
+        work_is_done,
+        "PJRT_Buffer_ToHostBuffer when dst_size=65536 behind 60",
+    )
+    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
+    .host("jax.block_until_ready", "Measures the time of programs, and frees what they use.")
+    .used_by(&[Profile::Jax]),
+    check(
         "waiting/is_ready_changes_by_itself",
         "PJRT_Event_IsReady becomes true although nobody waits for the event: a host may poll it.",
         polled,
@@ -305,6 +314,76 @@ fn output_is_late(context: &Context) -> Verdict {
     let output = launched.output(0, 0)?;
     not_yet(&client, &output.ready()?, "the ready event of an output", pending)?;
     equal("the sum", numbers(output)?, vec![3.0; 4])
+}
+
+/// The time of a readback that cannot be that of the copy alone, if the next one takes a quarter of it at most.
+const NOTICEABLE: Duration = Duration::from_millis(10);
+
+/// The number of times that a readback must be slow, since other processes can delay one.
+const ROUNDS: usize = 4;
+
+/// Launches additions, waits for an event of the last one and rests. Returns the times of two readbacks, and that from the launch
+/// to the end of the first.
+fn readbacks(
+    client: &Client,
+    executable: &LoadedExecutable,
+    (count, of_output, rest): (usize, bool, Duration),
+) -> Result<[Duration; 3], Finding> {
+    let one = upload_long(client, 1.0)?;
+    let mut array = upload_long(client, 0.0)?;
+    let mut done = None;
+    for _ in 0..count {
+        let mut launched = launch(executable, &[&array, &one], 0)?;
+        array = launched.take_output()?;
+        done = launched.done.pop();
+    }
+    let launched = Instant::now();
+    match done {
+        Some(done) if !of_output => done.wait()?,
+        _ => array.ready()?.wait()?,
+    }
+    std::thread::sleep(rest);
+    let timed = || -> Result<Duration, Finding> {
+        let start = Instant::now();
+        all_are(&array, count as f32, &format!("the last of {count} results"), "")?;
+        Ok(start.elapsed())
+    };
+    let first = timed()?;
+    let total = launched.elapsed();
+    Ok([first, timed()?, total])
+}
+
+fn work_is_done(context: &Context) -> Verdict {
+    let client = context.client()?;
+    let executable = compile_long(&client)?;
+    let is_slow = |[first, second, _]: [Duration; 3]| first > NOTICEABLE && first > 4 * second;
+    for (of_output, what) in
+        [(false, "the event in `device_complete_events`"), (true, "the ready event of the output")]
+    {
+        let run = |count, rest| readbacks(&client, &executable, (count, of_output, rest));
+        let mut count = 25;
+        let mut times = run(count, Duration::ZERO)?;
+        while count < AHEAD && times[2] < 4 * NOTICEABLE {
+            count *= 4;
+            times = run(count, Duration::ZERO)?;
+        }
+        for round in 1..=ROUNDS {
+            // The readback is as slow when the work has had time to end: it is not the work that it waits for.
+            if !is_slow(times) || is_slow(run(count, 2 * times[0])?) {
+                break;
+            }
+            ensure!(
+                round < ROUNDS,
+                "{what} of the last of {count} executions is complete, but the first readback of its output took {:?}, the next \
+                 {:?}, and both are as fast after a pause; the plugin probably completes the event when the work is in a queue, and \
+                 not when it is done",
+                times[0],
+                times[1]
+            );
+            times = run(count, Duration::ZERO)?;
+        }
+    }
+    Ok(())
 }
 
 fn polled(context: &Context) -> Verdict {

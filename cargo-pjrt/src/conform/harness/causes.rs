@@ -20,6 +20,10 @@ pub(crate) const KEPT_ERROR: &str = "the plugin probably keeps the error of a ca
 pub(crate) const LEAKED_OUTPUT: &str = "PJRT_Buffer_Destroy of an output of PJRT_LoadedExecutable_Execute probably does not free \
                                         its memory";
 
+/// The sentence about programs that compute wrong numbers on a device and not on another one, which many checks notice.
+pub(crate) const RIGHT_ON_ANOTHER: &str = "another device returns the right sum: the plugin probably runs the programs of every \
+                                           device on one of them, or puts their outputs into its memory";
+
 /// The sentence about a crash of a function that does not respect the size of its caller's struct.
 pub(crate) const PAST_THE_END: &str = "the plugin accessed memory past the end of its caller's struct, or through an invalid \
                                        pointer in it";

@@ -8,7 +8,7 @@ use crate::conform::harness::{
     ACCORDING_TO, CLIENT, CONVERTED, Check, DEVICE_CONTRADICTED, DIFFER, DURING, FREED_WHILE_HELD,
     INITIALIZES, KEPT_ERROR, KEPT_TEXT, LAYOUT_IGNORED, LEAKED_OUTPUT, LOST_BY_CALLBACK, LOST_BY_EXECUTION,
     LOST_CALLBACK, MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS, NOT_CALLED, NOT_THE_DEFAULT, OFFSET_IGNORED,
-    PAST_THE_END, STALE, STRIDES_IGNORED, Source, Status, UNKNOWN, matches, runs_again,
+    PAST_THE_END, RIGHT_ON_ANOTHER, STALE, STRIDES_IGNORED, Source, Status, UNKNOWN, matches, runs_again,
 };
 use pjrt_testing::host::ElementType;
 
@@ -30,6 +30,8 @@ use pjrt_testing::host::ElementType;
 /// * the message of the first is the error of a function that fails in almost every check, and that of the second contains it,
 /// * the first says that callbacks [receive no errors](LOST_BY_CALLBACK), and the second received success instead of one,
 /// * the first says that a function [answers for an earlier object](STALE), and the second called this function,
+/// * the first says that one device computes wrong numbers and [another one does not](RIGHT_ON_ANOTHER), and the second is about
+///   devices,
 /// * both are checks that run other checks again with the same variation, such as another thread,
 /// * the second is a random sequence of calls that names no cause, and called the function that the first one is about, or
 /// * the second is the scenario of a host, which called the function that the first one is about.
@@ -207,6 +209,7 @@ fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bo
     let both_hang = cause.status == Status::TimedOut && other.status == Status::TimedOut;
     same || is_stale
         || is_lost
+        || cause.message.contains(RIGHT_ON_ANOTHER) && is_of_devices(other)
         || name_one_fault(&cause.message, &other.message)
         || loses_callback(cause) && loses_callback(other)
         || observer(cause).is_some_and(|function| observer(other) == Some(function))
@@ -242,6 +245,13 @@ fn is_lost(cause: &Row, other: &Row) -> bool {
         && receives_none
         && other.status == Status::Wrong
         && other.functions.iter().any(|called| called == "PJRT_Event_OnReady")
+}
+
+/// Returns `true` if a failure may follow from wrong results of some devices.
+fn is_of_devices(row: &Row) -> bool {
+    let is_about = ["placement/", "random/"].iter().any(|area| row.name.starts_with(area));
+    row.status == Status::Wrong
+        && (is_about || [&row.name, &row.message].iter().any(|text| text.contains("device")))
 }
 
 /// Returns `true` if both checks run other checks again, with the same variation. A check of such an area fails only if it passes
@@ -696,6 +706,25 @@ mod tests {
         group(&mut rows, &checks());
         let echoes = rows.each_ref().map(|row| row.echo_of.as_deref());
         assert_eq!(echoes, [None, Some("threads/large_uploads"), None]);
+    }
+
+    #[test]
+    fn a_device_that_computes_wrong_numbers_explains_other_checks_of_devices() {
+        let sum = format!("the sum on the device 1 is [0.0]; expected [2.0], and {RIGHT_ON_ANOTHER}");
+        let found = causes(&[
+            (
+                "repeats/on_each_device",
+                "run 1 of a program, between runs on other devices, is 1; expected 111",
+            ),
+            ("devices/program_for_the_second", &sum),
+            (
+                "last_device/memory",
+                "memory/unpinned fails with the last of 2 devices, and passes with the first",
+            ),
+            ("upload/of_each_rank", "the array is 0; expected 1"),
+        ]);
+        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["devices/program_for_the_second", "upload/of_each_rank"]);
     }
 
     #[test]
