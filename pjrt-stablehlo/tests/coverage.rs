@@ -89,7 +89,8 @@ fn page() -> String {
          *Constraints* is the number of constraints that the StableHLO specification defines for the operation. The crate\n\
          verifies all constraints that can be decided before run time.\n\n\
          `...` means any number of values. Attributes in parentheses are optional. *VHLO* is the first version with the\n\
-         operation. If the operation has several forms in VHLO, the crate reads all of them.\n",
+         operation. If the operation has several forms in VHLO, the crate reads all of them. The name of an operation links to its\n\
+         section of the specification.\n",
         ops.len()
     );
     let mut current = "";
@@ -118,10 +119,14 @@ fn page() -> String {
                 forms => format!("{major}.{minor}, {forms} forms"),
             }
         });
+        let name = info.mnemonic();
+        let title = match constraints(info) {
+            Some(_) => format!("[`{name}`](https://openxla.org/stablehlo/spec#{name})"),
+            None => format!("`{name}`"),
+        };
         writeln!(
             page,
-            "| `{}` | {} | {} | {} | {} | {} | {vhlo} |",
-            info.mnemonic(),
+            "| {title} | {} | {} | {} | {} | {} | {vhlo} |",
             code(&groups(info.operands)),
             attributes.join("; "),
             code(&groups(info.regions)),
