@@ -8,6 +8,7 @@ use super::comparison::{coarse, compare};
 use super::identity;
 use super::message::{Message, Outcome, send};
 use super::options::{ChildOptions, Selection};
+use super::order::Order;
 use super::suite::{Case, Suite};
 use crate::array::{Array, npy};
 use crate::run::{execute, folder};
@@ -37,7 +38,7 @@ pub fn child(options: &ChildOptions) {
 }
 
 /// Returns the programs of one operation of StableHLO with ordinary numbers of an element type: the first one of each operation, or
-/// the others.
+/// the others. Those of operations that others are decomposed into come first.
 ///
 /// # Errors
 ///
@@ -50,7 +51,10 @@ pub(crate) fn programs_of(element: &str, first: bool) -> Result<Vec<&'static Cas
     };
     let mut seen = HashSet::new();
     let cases = Suite::operations()?.cases(&selection).filter(|case| is_of_stablehlo(&case.op));
-    Ok(cases.filter(|case| seen.insert(&case.op) == first).collect())
+    let mut cases: Vec<&Case> = cases.filter(|case| seen.insert(&case.op) == first).collect();
+    let order = Order::new();
+    cases.sort_by_cached_key(|case| order.key(&case.op));
+    Ok(cases)
 }
 
 /// Runs one of [`programs_of`]. Returns `None` if the plugin does not compile it, and the fault if it fails or its results are far

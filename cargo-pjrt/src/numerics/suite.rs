@@ -14,8 +14,9 @@ use crate::array::Array;
 use pjrt_testing::host::ElementType;
 
 /// The suites of this program.
-const SUITES: [(&str, &[u8]); 2] = [
+const SUITES: [(&str, &[u8]); 3] = [
     ("operations", include_bytes!("../../data/numerics/ops.zip")),
+    ("operations", include_bytes!("../../data/numerics/dimensions.zip")),
     ("models", include_bytes!("../../data/numerics/models.zip")),
 ];
 

@@ -1,4 +1,4 @@
-"""Writes the suites of `cargo pjrt numerics`: cargo-pjrt/data/numerics/ops.zip and models.zip.
+"""Writes the suites of `cargo pjrt numerics`: cargo-pjrt/data/numerics/ops.zip, dimensions.zip and models.zip.
 
     python make.py [--only OP]
 
@@ -182,7 +182,7 @@ def main() -> int:
     jax.config.update("jax_enable_x64", True)
     FOLDER.mkdir(parents=True, exist_ok=True)
     disagreements = 0
-    suites = {"ops": [elementwise.cases, structured.cases, dimensions.cases, from_jax.functions], "models": [from_jax.models]}
+    suites = {"ops": [elementwise.cases, structured.cases, from_jax.functions], "dimensions": [dimensions.cases], "models": [from_jax.models]}
     for name, groups in suites.items():
         archive = Archive()
         cases = (case for group in groups for case in group() if not options.only or case.op in options.only)

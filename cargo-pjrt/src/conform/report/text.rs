@@ -24,8 +24,12 @@ pub(super) fn format(report: &Report) -> String {
     texts.extend(advice(report));
     let others: Vec<&Row> =
         report.rows.iter().filter(|row| row.status != Status::Passed && !row.status.is_complaint()).collect();
+    let has_failed = report.rows.iter().any(|row| row.status.is_failure());
+    if !has_failed && !others.is_empty() {
+        texts.push("no check failed; these do not apply to the plugin:".to_owned());
+    }
     texts.extend(without_complaint(&others));
-    if report.rows.iter().any(|row| row.status.is_failure()) {
+    if has_failed {
         texts.push(format!("in a debugger: {}", report.debugger("NAME")));
     }
     texts.extend(report.needs_devices());
