@@ -36,6 +36,12 @@ fn marks() -> MutexGuard<'static, HashMap<usize, Mark>> {
     MARKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Returns the end of the first call of PJRT_Event_Await after an execution.
+fn awaited() -> MutexGuard<'static, Option<Instant>> {
+    static AWAITED: Mutex<Option<Instant>> = Mutex::new(None);
+    AWAITED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Records that the object of a call was destroyed.
 pub(crate) fn destroyed(object: usize) {
     marks().remove(&object);
@@ -47,7 +53,7 @@ pub(crate) fn read_as_zeros(array: *mut PJRT_Buffer) {
     state().late.insert(array.addr() as i64, zeros);
 }
 
-/// Changes the result of a call of the good plugin for an object with a mark.
+/// Records when executions end, and changes the result of a call of the good plugin for an object with a mark.
 ///
 /// # Safety
 ///
@@ -58,6 +64,11 @@ pub(crate) unsafe fn later(
     object: usize,
     error: *mut PJRT_Error,
 ) -> *mut PJRT_Error {
+    match name_of(slot) {
+        "PJRT_LoadedExecutable_Execute" => *awaited() = None,
+        "PJRT_Event_Await" => drop(awaited().get_or_insert_with(Instant::now)),
+        _ => {}
+    }
     let mark = marks().get(&object).copied();
     // SAFETY: the struct is that of the slot.
     unsafe {
@@ -151,9 +162,9 @@ pub(crate) unsafe fn before(name: &str, words: &[String], args: *mut u8) -> Opti
                 }
                 if is_ready() { None } else { Some(ptr::null_mut()) }
             }
-            // The device still works for this number of milliseconds after an execution.
+            // The device still works for this number of milliseconds after the event of an execution.
             "behind" => {
-                let end = state().executed.map(|time| time + Duration::from_millis(number(words, 0) as u64));
+                let end = awaited().map(|time| time + Duration::from_millis(number(words, 0) as u64));
                 let rest = end.and_then(|end| end.checked_duration_since(Instant::now()));
                 rest.into_iter().for_each(std::thread::sleep);
                 None

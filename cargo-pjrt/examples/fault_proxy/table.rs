@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pjrt_sys::*;
 
@@ -54,8 +54,6 @@ pub(crate) struct State {
     called: HashMap<usize, HashSet<usize>>,
     /// The functions that were called since the newest client was created.
     since: HashSet<usize>,
-    /// The time of the last execution.
-    pub(crate) executed: Option<Instant>,
     /// The functions that failed since the newest client was created.
     failed: HashSet<usize>,
     destroyed_events: HashSet<usize>,
@@ -226,9 +224,6 @@ pub(crate) unsafe fn call(slot: usize, args: *mut u8) -> *mut PJRT_Error {
             state.viewing = object;
         }
         state.since.insert(slot);
-        if name_of(slot) == "PJRT_LoadedExecutable_Execute" {
-            state.executed = Some(Instant::now());
-        }
         state.called.entry(object).or_default().insert(slot);
         if name_of(slot).ends_with("_Destroy") {
             state.called.remove(&object);

@@ -95,8 +95,8 @@ impl Lowering<'_> {
             Op::Scatter(scatter) => {
                 let kernel = self.region_kernel(id)?;
                 reads.extend(&kernel.captured);
-                let update_dims = self.dims(op.operands[op.results.len() + 1]);
-                Kind::Scatter(Windows::of_scatter(scatter, &update_dims), kernel)
+                let updates = self.dims(op.operands[op.results.len() + 1]);
+                Kind::Scatter(Windows::of_scatter(scatter, &updates), kernel)
             }
             Op::DotGeneral(dot) => return self.dot_general(op, &dot.dot_dimension_numbers),
             Op::Convolution(convolution) => return self.convolution(op, convolution),
@@ -107,13 +107,11 @@ impl Lowering<'_> {
             _ if is_elementwise(&op.kind) => return self.elementwise(op),
             _ => Kind::Move { axes: self.axes(op)?, is_padded: matches!(op.kind, Op::Pad(_)) },
         };
-        let mut blocks = Vec::new();
-        if let Kind::If | Kind::While = kind {
-            for index in 0..2 {
-                let block = self.body.region_block(op, index);
-                blocks.push(self.block(block.ok_or_else(|| Error::internal("an operation has no region"))?)?);
-            }
-        }
+        let body = self.body;
+        let region =
+            |index| body.region_block(op, index).ok_or_else(|| Error::internal("an operation has no region"));
+        let count = if let Kind::If | Kind::While = kind { 2 } else { 0 };
+        let blocks = (0..count).map(|index| self.block(region(index)?)).collect::<Result<_>>()?;
         let writes = op.results.map(ValueId::index).collect();
         self.commands.push(Command { kind, reads, blocks, writes });
         Ok(())

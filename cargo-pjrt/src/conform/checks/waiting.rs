@@ -90,7 +90,7 @@ pub(super) const CHECKS: &[Entry] = &[
         "waiting/work_is_done_when_events_are",
         "When the event of a device or that of an output is complete, the work is: a readback does not wait for it.",
         work_is_done,
-        "PJRT_Buffer_ToHostBuffer when dst_size=65536 behind 200",
+        "PJRT_Buffer_ToHostBuffer when dst_size=65536 behind 150",
     )
     .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
     .host("jax.block_until_ready", "Measures the time of programs, and frees what they use.")
