@@ -4,8 +4,8 @@
 //! The faults are injected into `hello`, and those that `hello` cannot have also into refcpu, which implements more of the
 //! interface, if `TEST_REFCPU` names its library. The faults of several devices, and those of executions, are injected into
 //! the accelerator, if `TEST_ACCELERATOR` names its library. Each fault is tried with its own check and a few
-//! others. With `FAULT_MATRIX=full`, all faults are also tried in refcpu, each with every check that calls the faulty function, and only
-//! those may fail in which the fault occurred.
+//! others. With `FAULT_MATRIX=full`, all faults are also tried in refcpu, and each is tried with every check that calls the
+//! faulty function: only those may fail in which the fault occurred.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
