@@ -101,8 +101,7 @@ fn elements_of(element_type: ElementType, numbers: Range<usize>) -> Vec<u8> {
 fn program(element: &str, arguments: &[&[i64]], spread: Option<&[i64]>) -> Result<Vec<u8>, String> {
     let element_type = ir::ElementType::from_name(element)
         .ok_or_else(|| format!("StableHLO has no element type {element}"))?;
-    let mut body =
-        Body::new(arguments.iter().map(|dims| TensorType::new(element_type.clone(), *dims).into()));
+    let mut body = Body::new(arguments.iter().map(|dims| TensorType::new(element_type, *dims).into()));
     let mut results: Vec<_> = (0..arguments.len()).map(|index| body.argument(index)).collect();
     if let Some(dims) = spread {
         results.iter_mut().for_each(|result| *result = body.broadcast_scalar(*result, dims));
