@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 from case import ANY_ZERO, EXACT, Case, generator, module, one, tensor, values, whole
-from structured import array, initial, padding, reducing, region, sorted_along
+from structured import array, comparator, initial, padding, reducing, region, sorted_along
 
 ELEMENTS = ("f32", "i32")
 
@@ -213,6 +213,34 @@ def partly_out_of_bounds(e):
     yield Case("scatter", e, "slices partly out of bounds", text, inputs, ANY_ZERO, exact=True)
 
 
+def kept_operands(e):
+    """Operations that a device may compute in place, with an operand that the program reads afterwards."""
+    ty, index = tensor(e, (4, 4)), "tensor<i32>"
+    operations = {
+        "reverse": (f'"stablehlo.reverse"(%x) {{dimensions = {array(0)}}} : ({ty}) -> {ty}', ()),
+        "transpose": (f'"stablehlo.transpose"(%x) {{permutation = {array(1, 0)}}} : ({ty}) -> {ty}', ()),
+        "negate": (f'"stablehlo.negate"(%x) : ({ty}) -> {ty}', ()),
+        "multiply": (f'"stablehlo.multiply"(%x, %a0) : ({ty}, {ty}) -> {ty}', ()),
+        "select": (f'"stablehlo.select"(%a1, %x, %a0) : (tensor<4x4xi1>, {ty}, {ty}) -> {ty}', ((4, 4),)),
+        "dynamic_update_slice": (f'"stablehlo.dynamic_update_slice"(%x, %u, %i, %i) : ({ty}, {tensor(e, (2, 2))}, {index}, {index}) -> {ty}', ()),
+        "dot_general": (f'"stablehlo.dot_general"(%x, %a0) {{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>}} : ({ty}, {ty}) -> {ty}', ()),
+        "sort": (f'"stablehlo.sort"(%x) ({{\n    ^bb0(%p: {tensor(e)}, %q: {tensor(e)}):\n      {comparator(e)}\n    }}) {{dimension = 1 : i64}} : ({ty}) -> {ty}', ()),
+        "scatter": (f'"stablehlo.scatter"(%x, %j, %u) ({region("add", e)}) {{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0, 1], scatter_dims_to_operand_dims = [0], index_vector_dim = 0>}} : ({ty}, tensor<1xi32>, {tensor(e, (2, 2))}) -> {ty}', ()),
+    }  # fmt: skip
+    for op, (line, masks) in operations.items():
+        lines = [
+            f'%x = "stablehlo.add"(%a0, %a0) : ({ty}, {ty}) -> {ty}',
+            f"%i = stablehlo.constant dense<1> : {index}",
+            "%j = stablehlo.constant dense<1> : tensor<1xi32>",
+            f'%u = "stablehlo.slice"(%a0) {{start_indices = {array(0, 0)}, limit_indices = {array(2, 2)}, strides = {array(1, 1)}}} : ({ty}) -> {tensor(e, (2, 2))}',
+            f"%r = {line}",
+            f'%s = "stablehlo.subtract"(%r, %x) : ({ty}, {ty}) -> {ty}',
+        ]
+        text = lambda _, lines=lines, masks=masks: module([ty, *(tensor("i1", m) for m in masks)], lines, [("%r", ty), ("%s", ty)])
+        inputs = [whole(e, (4, 4), "kept", op), *(values("i1", m, "kept") for m in masks)]
+        yield Case(op, e, "and its operand afterwards", text, inputs, ANY_ZERO, exact=True)
+
+
 COUNTS = (1, 2, 3, 5, 8, 13, 31, 32, 33, 65, 127, 1000)
 
 
@@ -249,5 +277,5 @@ def lengths(e):
 
 def cases():
     for element in ELEMENTS:
-        for group in (orders, broadcasts, slices, products, windows, convolutions, indexed, partly_out_of_bounds, lengths):
+        for group in (orders, broadcasts, slices, products, windows, convolutions, indexed, partly_out_of_bounds, kept_operands, lengths):
             yield from group(element)

@@ -307,7 +307,7 @@ def choices(element):
 
 
 def conversions(element):
-    """convert to every other type; numbers that the other type lacks are excluded, except fractions."""
+    """convert to every other type; numbers that the other type lacks are excluded, except fractions and integers, which wrap."""
     for other in ALL:
         if other == element or (element in COMPLEX and other not in COMPLEX):
             continue
@@ -321,6 +321,13 @@ def conversions(element):
         name = "to " + other
         text = lambda e, other=other: one("convert", [tensor(element, (24,))], tensor(other, (24,)))
         yield Case("convert", element, name, text, [numbers], EXACT, converted(other), DTYPES[element], exact=True)
+        if element in INTEGERS and other in INTEGERS:
+            # The low bits, as JAX requires.
+            info = np.iinfo(DTYPES[element])
+            numbers = np.concatenate([generator("wraps", element).integers(info.min, info.max, 20, DTYPES[element], True), [info.min, info.max]])
+            numbers = numbers.astype(DTYPES[element])
+            text = lambda e, other=other: one("convert", [tensor(element, (22,))], tensor(other, (22,)))
+            yield Case("convert", element, f"{name} of the whole range", text, [numbers], EXACT, converted(other), DTYPES[element], exact=True)
     if element in ("f32", "bf16", "f16"):
         numbers = denormals(element)
         text = lambda e: one("convert", [tensor(element, numbers.shape)], tensor("f64", numbers.shape))
