@@ -2,7 +2,7 @@
 
 import numpy as np
 from case import (
-    ALL, ANY_ZERO, COMPLEX, DTYPES, EXACT, FLOATS, INTEGERS, SIGNED, UNSIGNED, Case, Rule, generator, module, one, tensor, values,
+    ALL, ANY_ZERO, COMPLEX, DTYPES, EXACT, FLOATS, INTEGERS, SIGNED, UNSIGNED, Case, Rule, generator, module, one, tensor, unit, values,
 )  # fmt: skip
 
 # Of one rank after the other, so that every rank occurs with many operations and types.
@@ -321,6 +321,13 @@ def conversions(element):
         name = "to " + other
         text = lambda e, other=other: one("convert", [tensor(element, (24,))], tensor(other, (24,)))
         yield Case("convert", element, name, text, [numbers], EXACT, converted(other), DTYPES[element], exact=True)
+        if (element, other) in (("f32", "bf16"), ("f64", "f32"), ("f64", "bf16"), ("f32", "f16"), ("f64", "f16")):
+            # Halfway between two numbers of the other type, and next to it.
+            last = 2 * unit(other)
+            exact = np.array([1 + (n + 0.5) * last + d * last / 8 for n in range(6) for d in (0, -1, 1)], np.float64)
+            numbers = np.concatenate([exact, -exact]).astype(DTYPES[element])
+            text = lambda e, other=other: one("convert", [tensor(element, (36,))], tensor(other, (36,)))
+            yield Case("convert", element, f"{name} of ties", text, [numbers], EXACT, converted(other), DTYPES[element], exact=True)
         if element in INTEGERS and other in INTEGERS:
             # The low bits, as JAX requires.
             info = np.iinfo(DTYPES[element])

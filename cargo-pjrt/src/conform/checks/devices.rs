@@ -237,6 +237,7 @@ fn program_for_second(context: &Context) -> Verdict {
          device assignment in the compile options"
     );
     let x = upload_to(&client, &[1.0; 4], second)?.buffer;
+    equal("an array on the second device, before the execution,", numbers(&x)?, vec![1.0; 4])?;
     let output = launch(&executable, &[&x, &x], 930)?.take_output()?;
     is_on_device(
         "the output",

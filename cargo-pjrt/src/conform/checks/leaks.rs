@@ -37,7 +37,9 @@ struct Host {
     adds: Option<LoadedExecutable>,
     /// A program that donates its first argument, which no output can take over, unless none can be compiled.
     takes: Option<LoadedExecutable>,
-    /// An argument of that program.
+    /// A program that donates its argument to its output, unless none can be compiled.
+    reuses: Option<LoadedExecutable>,
+    /// An argument of the program `takes`.
     small: Buffer,
     client: Client,
 }
@@ -51,8 +53,12 @@ impl Host {
         let add = "    %sum = stablehlo.add %y, %y : tensor<4xf32>\n";
         let takes = with_main(&donor, add, "%sum", "tensor<4xf32>");
         let takes = compiled(&client, &takes, &CompileOptions::default());
+        let aliased = format!("%x: tensor<{ty}> {{tf.aliasing_output = 0 : i32}}");
+        let add = format!("    %sum = stablehlo.add %x, %x : tensor<{ty}>\n");
+        let reuses = with_main(&aliased, &add, "%sum", &format!("tensor<{ty}>"));
+        let reuses = compiled(&client, &reuses, &CompileOptions::default());
         let small = upload_four(&client, &[1.0; 4])?;
-        Ok(Self { client, adds: adds.ok(), takes: takes.ok(), small })
+        Ok(Self { client, adds: adds.ok(), takes: takes.ok(), reuses: reuses.ok(), small })
     }
 
     fn upload(&self) -> Result<Buffer, Error> {
@@ -135,6 +141,12 @@ const USES: &[Use] = &[
             Ok(launch(takes, &[array, &host.small], 0)?.output(0, 0)?.ready()?.wait()?)
         },
     ),
+    ("PJRT_LoadedExecutable_Execute, which donates the array to an output", |host, array| {
+        let reuses = host.reuses.as_ref();
+        let reuses =
+            reuses.ok_or_else(|| Finding::Unsupported("the program cannot be compiled".to_owned()))?;
+        Ok(launch(reuses, &[array], 0)?.output(0, 0)?.ready()?.wait()?)
+    }),
     ("PJRT_LoadedExecutable_Execute with too few arguments", |host, array| {
         drop(launch(host.adds()?, &[array], 0));
         Ok(())

@@ -69,7 +69,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL),
     check(
         "repeats/arguments_of_several_ranks",
-        "A program of a scalar, a vector and a matrix uses the arguments of each run, also if only one of them differs from the run before.",
+        "A program of a scalar, a vector and a matrix, and one of an integer, use the arguments of each run, also if only one of them differs from the run before.",
         several_ranks,
         "PJRT_LoadedExecutable_Execute when options>launch_id=608 first_arguments",
     )
@@ -375,6 +375,27 @@ fn several_ranks(context: &Context) -> Verdict {
                 2.0 * values[index]
             );
         }
+    }
+    of_integers(&client)
+}
+
+/// Runs a program of an integer, which may be the number of rounds of a loop or the start of a slice.
+fn of_integers(client: &Client) -> Verdict {
+    let text = sums(&["i32"], &[("%p0", "%p0", "i32")]);
+    // A device may have no integers.
+    let Ok(program) = compiled(client, &text, &CompileOptions::default()) else { return Ok(()) };
+    for (round, value) in [3, 5, 5, 0, 9, 3].into_iter().enumerate() {
+        let bytes = i32::to_le_bytes(value);
+        let array = HostArray::new(&bytes, ElementType::S32, &[]);
+        let argument = client.upload(&array, Some(client.device()?), None)?.buffer;
+        let got = launch(&program, &[&argument], 0)?.output(0, 0)?.read()?;
+        let expected = i32::to_le_bytes(2 * value);
+        ensure!(
+            got == expected,
+            "run {} of a program of s32[] with the value {value} returned the bytes {got:?}; expected {expected:?}. The plugin \
+             probably keeps an argument of an earlier run, such as a number that it took for a part of the program",
+            round + 1
+        );
     }
     Ok(())
 }
