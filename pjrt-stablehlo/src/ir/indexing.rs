@@ -136,7 +136,8 @@ impl Windows {
     }
 
     /// Returns the position in the array, which has the dimensions `dims`, of the element with an index in the slices' array, or
-    /// `None` if it belongs to a slice of a `scatter` that does not lie within the array. `start` returns the element at a position in the array of indices.
+    /// `None` if it belongs to a slice of a `scatter` that does not lie within the array. `start` returns the element at a position
+    /// in the array of indices.
     pub fn position(
         &self,
         index: &[i64],

@@ -375,8 +375,8 @@ fn work_is_done(context: &Context) -> Verdict {
             ensure!(
                 round < ROUNDS,
                 "{what} of the last of {count} executions is complete, but the first readback of its output took {:?}, the next \
-                 {:?}, and both are as fast after a pause; the plugin probably completes the event when the work is in a queue, and \
-                 not when it is done",
+                 {:?}, and both are as fast after a pause; the plugin probably completes the event when the work is in a \
+                 queue, and not when it is done",
                 times[0],
                 times[1]
             );
