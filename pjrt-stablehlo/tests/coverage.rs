@@ -89,8 +89,9 @@ fn page() -> String {
          *Constraints* is the number of constraints that the StableHLO specification defines for the operation. The crate\n\
          verifies all constraints that can be decided before run time.\n\n\
          `...` means any number of values. Attributes in parentheses are optional. The readers fill in the strides,\n\
-         dilations, paddings and sizes of windows that a program omits. *VHLO* is the first version with the operation. If the operation has several forms in VHLO, the crate reads all of them. The name of an operation links to its\n\
-         section of the specification.\n",
+         dilations, paddings and sizes of windows that a program omits. *VHLO* is the first version with the operation. If\n\
+         the operation has several forms in VHLO, the crate reads all of them. The name of an operation links to its section\n\
+         of the specification.\n",
         ops.len()
     );
     let mut current = "";
