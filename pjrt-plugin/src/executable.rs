@@ -225,9 +225,9 @@ impl ArraySpec {
 
 impl CompiledMemoryStats {
     /// Returns the memory of a program with these parameters and outputs, dense and in the memories of their kinds, and with
-    /// `temp_size` bytes of temporary device memory. No output shares the memory of an argument. An element has the size that it
-    /// has in the host's memory ([`ElementType::byte_size`]); a device that stores a type in another way, or pads arrays, adds up its
-    /// own sizes.
+    /// `temp_size` bytes of temporary device memory. No output shares the memory of an argument. An element has the size that
+    /// it has in the host's memory ([`ElementType::byte_size`]); a device that stores a type in another way, or pads arrays,
+    /// adds up its own sizes.
     ///
     /// ```
     /// use pjrt_plugin::{ArraySpec, CompiledMemoryStats, ElementType, Memory};

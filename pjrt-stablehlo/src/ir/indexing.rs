@@ -85,13 +85,13 @@ pub struct Windows {
     index_vector_dim: i64,
     /// The sizes of the slices in the dimensions of the array.
     sizes: Box<[i64]>,
-    /// Whether starts are clamped so that the slices lie within the array. Otherwise, the elements of slices that do not lie within
-    /// the array have no position.
+    /// `true` if starts are clamped so that the slices lie within the array. Otherwise, the elements of slices that do not lie
+    /// within the array have no position.
     is_clamped: bool,
 }
 
-/// Returns the sizes of the slices of a [`scatter`](Scatter) in the dimensions of its operand. `update_dims` are the dimensions of
-/// its updates. The operation was verified.
+/// Returns the sizes of the slices of a [`scatter`](Scatter) in the dimensions of its operand. `update_dims` are the dimensions
+/// of its updates. The operation was verified.
 pub(crate) fn slice_sizes(op: &Scatter, update_dims: &[i64]) -> Box<[i64]> {
     let numbers = &op.scatter_dimension_numbers;
     let removed = [&*numbers.inserted_window_dims, &numbers.input_batching_dims].concat();
