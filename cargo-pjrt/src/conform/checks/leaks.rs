@@ -70,12 +70,17 @@ impl Host {
     }
 
     fn adds(&self) -> Result<&LoadedExecutable, Finding> {
-        self.adds.as_ref().ok_or_else(|| Finding::Unsupported("the program cannot be compiled".to_owned()))
+        given(&self.adds)
     }
 
     fn in_use(&self) -> Result<i64, Error> {
         Ok(self.client.device()?.memory_stats()?.bytes_in_use)
     }
+}
+
+/// Returns a program that the plugin may have refused.
+fn given(program: &Option<LoadedExecutable>) -> Result<&LoadedExecutable, Finding> {
+    program.as_ref().ok_or_else(|| Finding::Unsupported("the program cannot be compiled".to_owned()))
 }
 
 /// A use of an array: the functions that it is about, and the use itself.
@@ -134,18 +139,11 @@ const USES: &[Use] = &[
     (
         "PJRT_LoadedExecutable_Execute, which takes the array over and returns none of its size",
         |host, array| {
-            let takes = host
-                .takes
-                .as_ref()
-                .ok_or_else(|| Finding::Unsupported("the program cannot be compiled".to_owned()))?;
-            Ok(launch(takes, &[array, &host.small], 0)?.output(0, 0)?.ready()?.wait()?)
+            Ok(launch(given(&host.takes)?, &[array, &host.small], 0)?.output(0, 0)?.ready()?.wait()?)
         },
     ),
     ("PJRT_LoadedExecutable_Execute, which donates the array to an output", |host, array| {
-        let reuses = host.reuses.as_ref();
-        let reuses =
-            reuses.ok_or_else(|| Finding::Unsupported("the program cannot be compiled".to_owned()))?;
-        Ok(launch(reuses, &[array], 0)?.output(0, 0)?.ready()?.wait()?)
+        Ok(launch(given(&host.reuses)?, &[array], 0)?.output(0, 0)?.ready()?.wait()?)
     }),
     ("PJRT_LoadedExecutable_Execute with too few arguments", |host, array| {
         drop(launch(host.adds()?, &[array], 0));

@@ -69,7 +69,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .needed_by(ALL),
     check(
         "repeats/arguments_of_several_ranks",
-        "A program of a scalar, a vector and a matrix, and one of an integer, use the arguments of each run, also if only one of them differs from the run before.",
+        "A program of a scalar, a vector and a matrix, and one of an integer, use the arguments of each run.",
         several_ranks,
         "PJRT_LoadedExecutable_Execute when options>launch_id=608 first_arguments",
     )
@@ -389,12 +389,14 @@ fn of_integers(client: &Client) -> Verdict {
         let array = HostArray::new(&bytes, ElementType::S32, &[]);
         let argument = client.upload(&array, Some(client.device()?), None)?.buffer;
         let got = launch(&program, &[&argument], 0)?.output(0, 0)?.read()?;
-        let expected = i32::to_le_bytes(2 * value);
+        let got = got.first_chunk().map(|bytes| i32::from_le_bytes(*bytes));
         ensure!(
-            got == expected,
-            "run {} of a program of s32[] with the value {value} returned the bytes {got:?}; expected {expected:?}. The plugin \
-             probably keeps an argument of an earlier run, such as a number that it took for a part of the program",
-            round + 1
+            got == Some(2 * value),
+            "run {} of a program that doubles s32[] with the value {value} returned {}; expected {}. The plugin probably keeps \
+             an argument of an earlier run, such as a number that it took for a part of the program",
+            round + 1,
+            got.unwrap_or_default(),
+            2 * value
         );
     }
     Ok(())

@@ -93,7 +93,6 @@ pub(super) const CHECKS: &[Entry] = &[
         "PJRT_Buffer_ToHostBuffer when dst_size=65536 behind 150",
     )
     .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
-    .host("jax.block_until_ready", "Measures the time of programs, and frees what they use.")
     .used_by(&[Profile::Jax]),
     check(
         "waiting/is_ready_changes_by_itself",
