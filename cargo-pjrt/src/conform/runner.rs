@@ -13,7 +13,7 @@ use super::harness::{CLIENT, Check, Finished, INITIALIZES, PROCESS_ENDS, RESIDEN
 use super::list::{checks, select};
 use super::options::{Isolation, Options};
 use super::process::{End, Hung, INTERRUPTED, Process, Reached, TRIES, arguments};
-use super::report::cause::ALONE;
+use super::report::cause::{AFTER_OTHERS, ALONE, SOMETIMES};
 use super::report::{Report, Row, cause};
 use crate::process::{interrupt, progress::Progress};
 use crate::requirements::Profile;
@@ -79,8 +79,29 @@ fn repeat_alone(options: &Options, rows: &mut [Row], program: &Path) -> Result<(
         named(&[Status::TimedOut], REPEATED_AFTER_HANGS),
     ]
     .concat();
+    let passed = passed_alone(options, only, program)?;
+    // A check that passes by chance fails in one of a few runs.
+    let mut runs = vec![passed.clone()];
+    for _ in 1..RUNS_ALONE {
+        runs.push(passed_alone(options, passed.clone(), program)?);
+    }
+    for name in passed {
+        let count = runs.iter().filter(|passed| passed.contains(&name)).count();
+        let why = match count {
+            RUNS_ALONE => format!("{ALONE}: {AFTER_OTHERS}"),
+            _ => format!("{ALONE} in {count} of {RUNS_ALONE} runs: {SOMETIMES}"),
+        };
+        for row in rows.iter_mut().filter(|row| row.name == name) {
+            row.message = format!("{}. {why}", row.message.trim_end_matches('.'));
+        }
+    }
+    Ok(())
+}
+
+/// Runs checks, each in a process of its own, and returns the names of those that passed.
+fn passed_alone(options: &Options, only: Vec<String>, program: &Path) -> Result<Vec<String>, String> {
     if only.is_empty() {
-        return Ok(());
+        return Ok(only);
     }
     let alone = Options {
         filter: None,
@@ -91,14 +112,12 @@ fn repeat_alone(options: &Options, rows: &mut [Row], program: &Path) -> Result<(
         timeout: options.timeout / 6,
         ..options.clone()
     };
-    let passed = run(&alone, program)?.rows.into_iter().filter(|row| row.status == Status::Passed);
-    for name in passed.map(|row| row.name) {
-        for row in rows.iter_mut().filter(|row| row.name == name) {
-            row.message = format!("{}. {ALONE}", row.message.trim_end_matches('.'));
-        }
-    }
-    Ok(())
+    let rows = run(&alone, program)?.rows.into_iter();
+    Ok(rows.filter(|row| row.status == Status::Passed).map(|row| row.name).collect())
 }
+
+/// The number of times that a check which failed and passes alone is run alone.
+const RUNS_ALONE: usize = 3;
 
 /// The maximum number of checks that are repeated.
 const REPEATED: usize = 100;

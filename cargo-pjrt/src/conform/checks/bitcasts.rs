@@ -36,7 +36,7 @@ fn is_bitcast(client: &Client, from: &Shaped, to: ElementType, dims: &[i64], dev
     for property in PROPERTIES {
         property.check(&what, &cast, &expected, device)?;
     }
-    expected.check(&format!("{what} to another type"), &cast.read()?)?;
+    expected.check_array(&format!("{what} to another type"), &cast)?;
     if let (Ok(Some(order)), true) = (cast.memory_layout(), dims.len() > 1) {
         let dense: Vec<i64> = (0..dims.len() as i64).rev().collect();
         equal(&format!("the layout of {what} to {to}{dims:?} without a layout"), order, dense)?;

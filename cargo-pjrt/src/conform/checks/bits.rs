@@ -153,7 +153,7 @@ fn every_byte(context: &Context) -> Verdict {
         };
         if let Some(buffer) = upload(&client, element_type, &bytes)? {
             let what = format!("an array of {element_type}");
-            Expected::new(&what, &bytes, element_type, &[]).check(&buffer.read()?)?;
+            Expected::new(&what, &bytes, element_type, &[]).check_array(&buffer)?;
         }
     }
     Ok(())

@@ -194,7 +194,7 @@ fn uploads(context: &Context) -> Verdict {
                 Expected::new(&how, &array.expected, element_type, dims)
                     .suspect(&array.memory[..], STRIDES_IGNORED)
                     .otherwise(cause)
-                    .check(&buffer.read()?)?;
+                    .check_array(&buffer)?;
                 drop(buffer);
                 done.wait()?;
                 memory.recycle();

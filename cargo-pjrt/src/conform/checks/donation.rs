@@ -7,8 +7,8 @@ use super::program_text::{compiled, launch_on_all, with_main};
 use super::readers::in_programs;
 use super::samples::{Shaped, for_each_sample};
 use crate::conform::harness::{
-    Context, Expected, Finding, Verdict, add_program, ensure, equal, f32_bytes, numbers, patience,
-    upload_four, upload_to,
+    Context, Expected, Finding, NEVER_COMPLETE, Verdict, add_program, ensure, equal, f32_bytes, numbers,
+    patience, upload_four, upload_to,
 };
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
@@ -184,7 +184,7 @@ fn donated_ready(context: &Context) -> Verdict {
     // A plugin may refuse the call instead.
     let Ok(ready) = x.ready() else { return Ok(()) };
     let outcome = ready.on_ready()?.wait(patience());
-    let never = || Finding::Wrong(format!("{READY} is never complete: whoever waits for the array hangs"));
+    let never = || Finding::Wrong(format!("{READY} {NEVER_COMPLETE}"));
     match outcome.ok_or_else(never)? {
         Err(_) => Ok(()),
         Ok(()) => {
@@ -237,7 +237,7 @@ fn deleted_or_kept(context: &Context) -> Verdict {
             "the output was written to the memory of the argument, which reports that it is not deleted";
         Expected::floats("an argument that is not deleted", &kept)
             .suspect(floats.sum(FIRST, SECOND), cause)
-            .check(&x.read()?)?;
+            .check_array(&x)?;
     }
     floats.check("the output", &output, &floats.sum(FIRST, SECOND), "")
 }
@@ -254,7 +254,7 @@ fn others_stay(context: &Context) -> Verdict {
             output.read()?,
             "the output was written to the memory of an argument that the program does not donate",
         )
-        .check(&y.read()?)
+        .check_array(&y)
 }
 
 fn destroyed(context: &Context) -> Verdict {
@@ -310,7 +310,7 @@ fn earlier_launch(context: &Context) -> Verdict {
     let cause = "an execution read its argument after a later execution had overwritten it";
     Expected::floats("the sum of an array that a later execution donated", &expected)
         .suspect(late, cause)
-        .check(&output.read()?)
+        .check_array(&output)
 }
 
 fn copy_stays(context: &Context) -> Verdict {
@@ -326,7 +326,7 @@ fn copy_stays(context: &Context) -> Verdict {
             floats.sum(FIRST, SECOND),
             "the copy shares the memory of its source, to which the output was written",
         )
-        .check(&copy.read()?)
+        .check_array(&copy)
 }
 
 fn twice(context: &Context) -> Verdict {

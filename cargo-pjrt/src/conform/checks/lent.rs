@@ -136,7 +136,7 @@ fn unaffected(floats: &Floats<'_>, what: &str, buffer: &Buffer, expected: &[u8])
         .suspect(later(floats), cause)
         .suspect(floats.sum(5, 5), cause)
         .suspect(floats.sum(5, SECOND), cause)
-        .check(&buffer.read()?)
+        .check_array(&buffer)
 }
 
 /// Waits for the event of the host's memory, which must be complete some time after an action of the host.
@@ -192,7 +192,7 @@ fn strides_after_call(context: &Context) -> Verdict {
         "the plugin applied the strides after the call had returned, to memory that the host had overwritten";
     Expected::new("the array", &expected, ElementType::S32, &DIMS)
         .suspect(vec![OVERWRITTEN; expected.len()], cause)
-        .check(&uploaded.buffer.read()?)
+        .check_array(&uploaded.buffer)
 }
 
 /// Overwrites lent memory once the event is complete. If the plugin uses the memory in place, the event is
@@ -360,7 +360,7 @@ fn unaligned_destination(context: &Context) -> Verdict {
 fn stays(what: &str, array: &Buffer, done: &Event, memory: &HostMemory, expected: &[u8]) -> Verdict {
     wait(done, "a transfer")?;
     memory.overwrite();
-    Expected::floats(what, expected).check(&array.read()?)
+    Expected::floats(what, expected).check_array(&array)
 }
 
 fn transfers(context: &Context) -> Verdict {

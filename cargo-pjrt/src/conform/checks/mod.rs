@@ -41,6 +41,7 @@ mod extension;
 mod extremes;
 mod failures;
 mod growth;
+mod hazards;
 mod hosts;
 mod isolation;
 mod layouts;
@@ -128,6 +129,7 @@ const TABLES: &[&[entry::Entry]] = &[
     bits::CHECKS,
     lent::CHECKS,
     reuse::CHECKS,
+    hazards::CHECKS,
     donation::CHECKS,
     properties::CHECKS,
     optimized::CHECKS,

@@ -314,7 +314,7 @@ fn run(client: &Client, devices: &[Device<'_>], collective: &Collective, group: 
             .otherwise(
                 "the contribution of a replica is missing, or counts twice, or comes from another replica",
             )
-            .check(&launched.output(replica, 0)?.read()?)?;
+            .check_array(launched.output(replica, 0)?)?;
     }
     Ok(())
 }

@@ -5,12 +5,10 @@ use super::arrays::{FIRST, Floats, OTHER, SECOND, launch};
 use super::entry::{ALL, Entry, check};
 use super::pending::Pending;
 use super::program_text::{self, compiled, with_main};
-use crate::conform::harness::{Context, Expected, Finding, Verdict, f32_bytes, performing};
+use crate::conform::harness::{Context, Expected, Finding, Verdict, f32_bytes};
 use crate::requirements::Profile;
 use pjrt_testing::CompileOptions;
-use pjrt_testing::host::{
-    Buffer, Client, Code, CopyLayout, ElementType, Error, Event, FutureCopy, HostArray, HostMemory,
-};
+use pjrt_testing::host::{Buffer, Code, CopyLayout};
 
 const DELETE: &str = "PJRT_Buffer_Delete";
 const DELETE_TEXT: &str = "The function drops the buffer's reference to its memory, which frees the memory once all computations and copies that use it have ended.";
@@ -65,14 +63,6 @@ pub(super) const CHECKS: &[Entry] = &[
     .header(DELETE, DELETE_TEXT)
     .needed_by(&[Profile::Jax, Profile::TorchXla]),
     check(
-        "reuse/large_array_that_is_being_read",
-        "A readback of an array of megabytes, whole, raw or to another array, keeps the memory until it has ended, even if the host deletes or destroys the array immediately, each time.",
-        large_being_read,
-        "PJRT_Buffer_ToHostBuffer when dst_size=2097180 late_readback",
-    )
-    .header(DELETE, DELETE_TEXT)
-    .needed_by(&[Profile::Jax, Profile::TorchXla]),
-    check(
         "reuse/arguments_after_a_launch",
         "An execution does not free its arguments, which the host still holds.",
         arguments_stay,
@@ -109,7 +99,7 @@ fn at_once(context: &Context) -> Verdict {
             let cause = "the array has the memory of another array that exists at the same time";
             comparison = comparison.suspect(floats.bytes(other), cause);
         }
-        comparison.check(&array.read()?)?;
+        comparison.check_array(&array)?;
     }
     Ok(())
 }
@@ -200,7 +190,7 @@ fn waiting(context: &Context) -> Verdict {
                 "the execution probably wrote its intermediate values or outputs to memory that was free when it was launched, \
                  or that was freed before it ran",
             )
-            .check(&other.read()?)?;
+            .check_array(&other)?;
     }
     // The sums are 2, 4, 6, 10 and 16 times the argument.
     let bytes = floats.bytes(FIRST);
@@ -208,7 +198,7 @@ fn waiting(context: &Context) -> Verdict {
     let expected = f32_bytes(&numbers.collect::<Vec<_>>());
     Expected::floats("the output of an execution that waited for its argument", &expected)
         .otherwise("an array that was uploaded meanwhile probably has the memory of an intermediate value of the execution")
-        .check(&launched.output(0, 0)?.read()?)
+        .check_array(launched.output(0, 0)?)
 }
 
 fn being_read(context: &Context) -> Verdict {
@@ -231,155 +221,6 @@ fn being_read(context: &Context) -> Verdict {
         floats.check_bytes(what, &bytes, &floats.bytes(FIRST), cause)?;
     }
     Ok(())
-}
-
-/// An array of f32 of which one word in a page differs from the others, so that it is made and compared fast.
-struct Large {
-    bytes: Vec<u8>,
-    dims: [i64; 1],
-}
-
-impl Large {
-    fn new(len: usize, value: f32) -> Self {
-        let mut bytes = value.to_le_bytes().repeat(len);
-        for (page, at) in (0..bytes.len() - 4).step_by(4096).enumerate() {
-            bytes[at..at + 4].copy_from_slice(&(value + 1.0 + (page % 900) as f32).to_le_bytes());
-        }
-        Self { bytes, dims: [len as i64] }
-    }
-
-    fn upload(&self, client: &Client) -> Result<Buffer, Finding> {
-        let array = HostArray::new(&self.bytes, ElementType::F32, &self.dims);
-        let uploaded = client.upload(&array, Some(client.device()?), None)?;
-        uploaded.done.wait()?;
-        uploaded.buffer.ready()?.wait()?;
-        uploaded.memory.recycle();
-        Ok(uploaded.buffer)
-    }
-}
-
-/// A copy of an array that is still in progress.
-enum InProgress {
-    /// The function that reads, the memory, and the event.
-    Readback(&'static str, HostMemory, Event),
-    Later(FutureCopy),
-    Copy(Buffer),
-}
-
-/// A way to copy an array: its name, and the function that starts it.
-type Start = (&'static str, fn(&Client, &Buffer, usize) -> Result<InProgress, Error>);
-
-const STARTS: [Start; 6] = [
-    ("a readback", |_, array, size| {
-        let (memory, event) = array.start_read(size, &CopyLayout::Unsaid)?;
-        Ok(InProgress::Readback("PJRT_Buffer_ToHostBuffer", memory, event))
-    }),
-    ("a raw copy", |_, array, size| {
-        let (memory, event) = array.start_read_raw(0, size)?;
-        Ok(InProgress::Readback("PJRT_Buffer_CopyRawToHost", memory, event))
-    }),
-    ("a raw copy whose destination the host names later", |_, array, size| {
-        array.read_raw_later(0, size as i64).map(InProgress::Later)
-    }),
-    ("a bitcast", |_, array, size| {
-        Ok(InProgress::Copy(array.bitcast(ElementType::S32, &[size as i64 / 4])?))
-    }),
-    ("a copy to the same memory", |client, array, _| {
-        Ok(InProgress::Copy(array.copy_to_memory(client.device()?.default_memory()?)?))
-    }),
-    ("a copy to the last device", |client, array, _| {
-        let last = client.addressable_devices()?.pop();
-        let device = last.map_or_else(|| client.device(), Ok)?;
-        Ok(InProgress::Copy(array.copy_to_memory(device.default_memory()?)?))
-    }),
-];
-
-impl InProgress {
-    fn finish(self, size: usize) -> Result<Vec<u8>, Error> {
-        let (function, memory, event) = match self {
-            Self::Readback(function, memory, event) => (function, memory, event),
-            Self::Later(copy) => return copy.finish(),
-            Self::Copy(copy) => {
-                let (memory, event) = copy.start_read(size, &CopyLayout::Unsaid)?;
-                ("PJRT_Buffer_ToHostBuffer", memory, event)
-            }
-        };
-        event.wait()?;
-        let bytes = memory.written(function)?;
-        memory.recycle();
-        Ok(bytes)
-    }
-}
-
-/// Describes a copy that has the bytes of other arrays.
-fn corrupt(what: &str, round: usize, read: &[u8], first: &Large, other: &Large) -> Finding {
-    let same = |bytes: &[u8]| read.iter().zip(bytes).filter(|(got, bytes)| got == bytes).count();
-    let cause = match same(&other.bytes) {
-        of_other if of_other > read.len() / 8 => {
-            ", and many bytes are those of arrays that were uploaded afterwards"
-        }
-        _ => "",
-    };
-    let end = if round.is_multiple_of(2) { "deleted" } else { "destroyed" };
-    Finding::Wrong(format!(
-        "in round {}, {what} of an array of {} bytes that was {end} right after the call has {} wrong bytes{cause}: the plugin probably \
-         frees the memory of an array while it is still copied. {DELETE_TEXT}",
-        round + 1,
-        first.bytes.len(),
-        first.bytes.len() - same(&first.bytes)
-    ))
-}
-
-fn large_being_read(context: &Context) -> Verdict {
-    const ROUNDS: usize = 4;
-    const MOST: i64 = (1 << 19) + 7;
-    let client = context.client()?;
-    // The arrays that exist at the same time fit into a part of the device's memory.
-    let limit = client.device()?.memory_stats().ok().and_then(|stats| stats.bytes_limit);
-    let len = limit.map_or(MOST, |limit| (limit / 4 / 16).clamp(1 << 10, MOST)) as usize;
-    let (first, other) = (Large::new(len, 1.0), Large::new(len, 5000.0));
-    for (what, start) in STARTS {
-        for round in 0..ROUNDS {
-            let step = || read_while_reused(&client, start, round, (&first, &other));
-            let Some(read) = performing(format!("{what} in round {round}"), step)? else { break };
-            if read != first.bytes {
-                is_right_undisturbed(&client, (what, start), &first)?;
-                return Err(corrupt(what, round, &read, &first, &other));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Fails with another message if the copy is wrong even of an array that the host keeps.
-fn is_right_undisturbed(client: &Client, (what, start): Start, first: &Large) -> Verdict {
-    let (size, array) = (first.bytes.len(), first.upload(client)?);
-    let read = start(client, &array, size)?.finish(size)?;
-    let what = format!("{what} of an array of {size} bytes, which the host neither deleted nor destroyed");
-    Expected::floats(&what, &first.bytes).check(&read)
-}
-
-/// Uploads an array, starts to read it, deletes or destroys it, and uploads others. Returns the bytes that were read, or `None` if
-/// the plugin lacks the function.
-fn read_while_reused(
-    client: &Client,
-    start: fn(&Client, &Buffer, usize) -> Result<InProgress, Error>,
-    round: usize,
-    (first, other): (&Large, &Large),
-) -> Result<Option<Vec<u8>>, Finding> {
-    let size = first.bytes.len();
-    let array = first.upload(client)?;
-    let copy = match start(client, &array, size) {
-        Err(error) if error.code == Code::UNIMPLEMENTED => return Ok(None),
-        copy => copy?,
-    };
-    if round.is_multiple_of(2) {
-        array.delete()?;
-    } else {
-        drop(array);
-    }
-    let _others = (0..2).map(|_| other.upload(client)).collect::<Result<Vec<_>, _>>()?;
-    Ok(Some(copy.finish(size)?))
 }
 
 fn arguments_stay(context: &Context) -> Verdict {

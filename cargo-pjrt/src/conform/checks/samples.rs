@@ -1,7 +1,7 @@
 //! Arrays of every element type and of many shapes.
 
 use super::upload::same_elements;
-use crate::conform::harness::{self, Context, Finding, Verdict, is_brief};
+use crate::conform::harness::{self, Context, Finding, Verdict, check_array, is_brief};
 use pjrt_testing::host::{Buffer, Client, Code, Device, ElementType, HostArray, in_traced_step};
 
 /// An array with which each way to create or to read arrays is checked.
@@ -76,6 +76,11 @@ impl Shaped {
             Some(bits) if !self.element_type.fills_bytes() => (self.bytes.len() * bits as usize).div_ceil(8),
             _ => self.bytes.len(),
         }
+    }
+
+    /// Compares the elements of an array with those of this one. If they are right only a moment later, the message says so.
+    pub(super) fn check_array(&self, what: &str, array: &Buffer) -> Verdict {
+        check_array(array, |read| self.check(what, read))
     }
 
     /// Compares elements with those of this array.

@@ -203,7 +203,7 @@ fn pieces(context: &Context) -> Verdict {
                 in_calls,
                 "the pieces are in the order of the calls: the plugin probably ignores `offset`",
             )
-            .check(&buffer.read()?)?;
+            .check_array(&buffer)?;
     }
     Ok(())
 }
@@ -244,7 +244,7 @@ fn literal_layouts(context: &Context) -> Verdict {
                     literal,
                     "the layout of the literal was ignored: the elements were copied in its order",
                 )
-                .check(&buffer.read()?)?;
+                .check_array(&buffer)?;
         }
     }
     Ok(())
@@ -327,7 +327,7 @@ fn many(context: &Context) -> Verdict {
         let what = format!("array {index} of {MANY} of a transfer manager");
         equal(&format!("the type of {what}"), array.element_type()?, samples[*index].element_type)?;
         equal(&format!("the dimensions of {what}"), array.dims()?, samples[*index].dims.clone())?;
-        samples[*index].check(&what, &array.read()?)?;
+        samples[*index].check_array(&what, &array)?;
     }
     Ok(())
 }

@@ -3,8 +3,8 @@
 use super::entry::{ALL, Entry, check};
 use super::threads::on_threads;
 use crate::conform::harness::{
-    Check, Context, Expected, Finding, STRIDES_IGNORED, Source, Verdict, described, ensure, equal, f32_bytes,
-    is_in_memory, is_on_device, narrowest, patience, refused_with,
+    Check, Context, Expected, Finding, NEVER_COMPLETE, STRIDES_IGNORED, Source, Verdict, described, ensure,
+    equal, f32_bytes, is_in_memory, is_on_device, narrowest, patience, refused_with,
 };
 use crate::requirements::Profile;
 use pjrt_testing::host::{Code, ElementType, HostArray, HostMemory, Layout, Semantics};
@@ -366,7 +366,7 @@ fn comes_back(context: &Context, array: &HostArray<'_>, expected: &[f32]) -> Ver
         if array.strides.is_some() {
             expected = expected.suspect(array.bytes, STRIDES_IGNORED);
         }
-        expected.check(&uploaded.buffer.read()?)?;
+        expected.check_array(&uploaded.buffer)?;
     }
     Ok(())
 }
@@ -389,12 +389,30 @@ fn each_rank(context: &Context) -> Verdict {
     Ok(())
 }
 
+/// Fails if an event of an upload without elements does not complete, or waits for a readback to complete it.
+fn completes_without_elements(context: &Context, array: &HostArray<'_>) -> Verdict {
+    let client = context.client()?;
+    let uploaded = client.upload(array, Some(client.device()?), None)?;
+    let ready = uploaded.buffer.ready()?;
+    for (event, of) in [(&ready, "an array"), (&uploaded.done, "the host's memory of an array")] {
+        ensure!(
+            event.on_ready()?.wait(patience()).is_some(),
+            "the event of {of} without elements, {:?}, {NEVER_COMPLETE}: the plugin probably waits for the end of a transfer that has \
+             nothing to transfer",
+            array.dims
+        );
+    }
+    Ok(())
+}
+
 fn no_elements(context: &Context) -> Verdict {
+    completes_without_elements(context, &HostArray::new(&[], ElementType::F32, &[3, 0]))?;
     comes_back(context, &HostArray::new(&[], ElementType::F32, &[3, 0]), &[])
 }
 
 fn no_elements_null(context: &Context) -> Verdict {
     let array = HostArray { null_data: true, ..HostArray::new(&[], ElementType::F32, &[3, 0]) };
+    completes_without_elements(context, &array)?;
     comes_back(context, &array, &[])
 }
 

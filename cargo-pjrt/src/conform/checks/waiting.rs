@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::entry::{ALL, Entry, check};
 use super::pending::Pending;
-use super::program_text::launch;
+use super::program_text::{compiled, launch, sums};
 use crate::conform::harness::{
     Context, Expected, Finding, Verdict, add_program, compile_add, described, ensure, equal, f32_bytes,
     numbers, patience, performing, upload_four,
@@ -86,6 +86,14 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_Buffer_ReadyEvent", "Returns an event that is triggered when the data in the PJRT_Buffer becomes ready.")
     .used_by(ALL),
+    check(
+        "waiting/every_output_is_there",
+        "When the event of a device or that of the last output is complete, each of eight outputs of 256 KiB has its data.",
+        every_output,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=976 zeroed_output 7",
+    )
+    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
+    .needed_by(ALL),
     check(
         "waiting/work_is_done_when_events_are",
         "When the event of a device or that of an output is complete, the work is: a readback does not wait for it.",
@@ -313,6 +321,37 @@ fn output_is_late(context: &Context) -> Verdict {
     let output = launched.output(0, 0)?;
     not_yet(&client, &output.ready()?, "the ready event of an output", pending)?;
     equal("the sum", numbers(output)?, vec![3.0; 4])
+}
+
+fn every_output(context: &Context) -> Verdict {
+    const ROUNDS: usize = 3;
+    const OUTPUTS: usize = 8;
+    const LEN: usize = 1 << 16;
+    let client = context.client()?;
+    let ty = format!("{LEN}xf32");
+    let text = sums(&[ty.as_str(); OUTPUTS], &[("%p0", "%p1", ty.as_str()); OUTPUTS]);
+    let program = compiled(&client, &text, &CompileOptions::default())?;
+    for round in 0..ROUNDS {
+        // The values differ in each round: the memory of an earlier output has other ones.
+        let value = (round + 1) as f32;
+        let bytes = f32_bytes(&vec![value; LEN]);
+        let array = HostArray::new(&bytes, ElementType::F32, &[LEN as i64]);
+        let argument = client.upload(&array, Some(client.device()?), None)?.buffer;
+        let launched = launch(&program, &[&argument; OUTPUTS], 976)?;
+        let outputs = launched.outputs_of(0, OUTPUTS)?;
+        let of = if round % 2 == 0 { "the device" } else { "the last output" };
+        if round % 2 == 0 {
+            launched.done[0].wait()?;
+        } else {
+            outputs[OUTPUTS - 1].ready()?.wait()?;
+        }
+        let expected = f32_bytes(&vec![2.0 * value; LEN]);
+        for (at, output) in outputs.iter().enumerate().rev() {
+            let what = format!("output {at} of {OUTPUTS} when the event of {of} is complete");
+            Expected::floats(&what, &expected).check_array(output)?;
+        }
+    }
+    Ok(())
 }
 
 /// The time of a readback that cannot be that of the copy alone, if the next one takes a quarter of it at most.

@@ -20,6 +20,12 @@ pub(crate) const KEPT_ERROR: &str = "the plugin probably keeps the error of a ca
 pub(crate) const LEAKED_OUTPUT: &str = "PJRT_Buffer_Destroy of an output of PJRT_LoadedExecutable_Execute probably does not free \
                                         its memory";
 
+/// The words of a message about operations whose results are wrong only if the host does not wait between them.
+pub(crate) const HAZARD: &str = "and none if the host waits for each operation before it calls the next";
+
+/// The words about an event for which whoever waits hangs.
+pub(crate) const NEVER_COMPLETE: &str = "is never complete, so that whoever waits for it hangs";
+
 /// The sentence about programs that compute wrong numbers on a device and not on another one, which many checks notice.
 pub(crate) const RIGHT_ON_ANOTHER: &str = "another device returns the right sum: the plugin probably runs the programs of every \
                                            device on one of them, or puts their outputs into its memory";

@@ -1,12 +1,14 @@
 //! The comparison of an array that a check read with the expected one, which names the probable cause of a
 //! difference.
 
+use std::time::Duration;
+
 use super::conversion::conversion;
 use super::strided::reading_order;
 use super::verdict::{Finding, Verdict, count_of};
 use crate::array::element_text;
 use crate::array::float_format::{FloatFormat, FloatKind};
-use pjrt_testing::host::{ElementType, OVERWRITTEN, UNWRITTEN};
+use pjrt_testing::host::{Buffer, ElementType, OVERWRITTEN, UNWRITTEN};
 
 /// An array that a check expects to read.
 pub(crate) struct Expected<'a> {
@@ -25,6 +27,10 @@ pub(crate) const DIFFER: &str = "elements differ; element";
 pub(crate) const UNKNOWN: &str =
     "none that the kit recognizes: the values are not those of an array that this check knows";
 
+/// The cause of elements that are as expected a moment later.
+pub(crate) const TOO_EARLY: &str = "a moment later, the array has the expected elements: the plugin probably completes the event of the \
+                                    array before its data is there";
+
 /// The cause of bytes that are those at the start of an array.
 pub(crate) const OFFSET_IGNORED: &str =
     "the bytes are those at the offset 0: the plugin probably ignores `offset`";
@@ -34,6 +40,21 @@ pub(crate) const STRIDES_IGNORED: &str = "the strides were ignored: the plugin c
 pub(crate) const LAYOUT_IGNORED: &str = "the layout was ignored: the elements are row-major";
 pub(crate) const ORDER_IGNORED: &str =
     "the strides were ignored or the layout was ignored, or they apply to the wrong dimensions";
+
+/// Reads an array, and checks the bytes. If they are wrong, and right a moment later, the message says so.
+pub(crate) fn check_array(array: &Buffer, check: impl Fn(&[u8]) -> Verdict) -> Verdict {
+    const MOMENT: Duration = Duration::from_millis(50);
+    let outcome = check(&array.read()?);
+    let Err(Finding::Wrong(message)) = &outcome else { return outcome };
+    std::thread::sleep(MOMENT);
+    if array.read().is_ok_and(|again| check(&again).is_ok()) {
+        let difference = message.split(PROBABLE_CAUSE).next().unwrap_or(message);
+        return Err(Finding::Wrong(format!("{difference}{PROBABLE_CAUSE}{TOO_EARLY}")));
+    }
+    outcome
+}
+
+const PROBABLE_CAUSE: &str = ". Probable cause: ";
 
 impl<'a> Expected<'a> {
     /// Describes the expected array, whose elements are dense and row-major. `what` names the array in
@@ -58,6 +79,11 @@ impl<'a> Expected<'a> {
         Self { otherwise: cause, ..self }
     }
 
+    /// Fails the check unless the array has the expected elements, as [`check_array`] does.
+    pub(crate) fn check_array(&self, array: &Buffer) -> Verdict {
+        check_array(array, |read| self.check(read))
+    }
+
     /// Fails the check unless the bytes are the expected ones.
     pub(crate) fn check(&self, read: &[u8]) -> Verdict {
         if read == self.bytes {
@@ -75,7 +101,7 @@ impl<'a> Expected<'a> {
         let first = differ.first().copied().unwrap_or(0);
         let (got, expected) = pairs[first];
         Err(Finding::Wrong(format!(
-            "{what}: {} of {} {DIFFER} {first} is {} ({}); expected {} ({}). Probable cause: {}",
+            "{what}: {} of {} {DIFFER} {first} is {} ({}); expected {} ({}){PROBABLE_CAUSE}{}",
             differ.len(),
             pairs.len(),
             element_text(name, got),

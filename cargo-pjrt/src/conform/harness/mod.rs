@@ -20,13 +20,14 @@ mod verdict;
 pub use another_process::{AnotherOptions, another_process};
 pub(crate) use another_process::{Identity, SUM, ask_another};
 pub(crate) use causes::{
-    DURING, FREED_WHILE_HELD, KEPT_ERROR, LEAKED_OUTPUT, MISSED_CALLBACKS, PAST_THE_END, RIGHT_ON_ANOTHER,
-    STALE,
+    DURING, FREED_WHILE_HELD, HAZARD, KEPT_ERROR, LEAKED_OUTPUT, MISSED_CALLBACKS, NEVER_COMPLETE,
+    PAST_THE_END, RIGHT_ON_ANOTHER, STALE,
 };
 pub use check::Check;
 pub(crate) use check::{CLIENT, INITIALIZES, PROCESS_ENDS, RESIDENT, matches, runs_again};
 pub(crate) use comparison::{
-    DIFFER, Expected, LAYOUT_IGNORED, OFFSET_IGNORED, ORDER_IGNORED, STRIDES_IGNORED, UNKNOWN, permutations,
+    DIFFER, Expected, LAYOUT_IGNORED, OFFSET_IGNORED, ORDER_IGNORED, STRIDES_IGNORED, TOO_EARLY, UNKNOWN,
+    check_array, permutations,
 };
 pub(crate) use context::{Context, Creation, patience};
 pub(crate) use conversion::CONVERTED;

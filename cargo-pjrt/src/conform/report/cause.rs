@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 
 use super::Row;
 use crate::conform::harness::{
-    ACCORDING_TO, CLIENT, CONVERTED, Check, DEVICE_CONTRADICTED, DIFFER, DURING, FREED_WHILE_HELD,
+    ACCORDING_TO, CLIENT, CONVERTED, Check, DEVICE_CONTRADICTED, DIFFER, DURING, FREED_WHILE_HELD, HAZARD,
     INITIALIZES, KEPT_ERROR, KEPT_TEXT, LAYOUT_IGNORED, LEAKED_OUTPUT, LOST_BY_CALLBACK, LOST_BY_EXECUTION,
-    LOST_CALLBACK, MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS, NOT_CALLED, NOT_THE_DEFAULT, OFFSET_IGNORED,
-    PAST_THE_END, RIGHT_ON_ANOTHER, STALE, STRIDES_IGNORED, Source, Status, UNKNOWN, matches, runs_again,
+    LOST_CALLBACK, MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS, NEVER_COMPLETE, NOT_CALLED, NOT_THE_DEFAULT,
+    OFFSET_IGNORED, PAST_THE_END, RIGHT_ON_ANOTHER, STALE, STRIDES_IGNORED, Source, Status, TOO_EARLY,
+    UNKNOWN, matches, runs_again,
 };
 use pjrt_testing::host::ElementType;
 
@@ -30,6 +31,9 @@ use pjrt_testing::host::ElementType;
 /// * the message of the first is the error of a function that fails in almost every check, and that of the second contains it,
 /// * the first says that callbacks [receive no errors](LOST_BY_CALLBACK), and the second received success instead of one,
 /// * the first says that a function [answers for an earlier object](STALE), and the second called this function,
+/// * the first says that operations do not [wait for each other](HAZARD), or that an event is [complete too early](TOO_EARLY), and
+///   the second found wrong values,
+/// * the first says that an event is [never complete](NEVER_COMPLETE), and the second waited for an event in vain,
 /// * the first says that one device computes wrong numbers and [another one does not](RIGHT_ON_ANOTHER), and the second is about
 ///   devices,
 /// * both are checks that run other checks again with the same variation, such as another thread,
@@ -208,6 +212,8 @@ fn explains(rows: &[Row], cause: &Row, check: Option<&Check>, other: &Row) -> bo
     // One function that hangs makes many checks hang, each of which would fail for this reason alone.
     let both_hang = cause.status == Status::TimedOut && other.status == Status::TimedOut;
     same || is_stale
+        || check.is_some_and(|check| is_of_order(cause, check, other))
+        || cause.message.contains(NEVER_COMPLETE) && waits_in_vain(other)
         || is_lost
         || cause.message.contains(RIGHT_ON_ANOTHER) && is_of_devices(other)
         || name_one_fault(&cause.message, &other.message)
@@ -237,6 +243,23 @@ fn is_stale(cause: &Row, other: &Row) -> bool {
         && function.is_some_and(|name| other.functions.iter().any(|called| called == name))
 }
 
+/// Returns `true` if the message of a failure says that operations do not wait for each other, or that an event is complete too
+/// early, and the other check found wrong values after it had called the function. What it says of the cause may be wrong then.
+fn is_of_order(cause: &Row, check: &Check, other: &Row) -> bool {
+    let is_of_order = |row: &Row| [HAZARD, TOO_EARLY].iter().any(|text| row.message.contains(text));
+    is_of_order(cause)
+        && !is_of_order(other)
+        && !is_indirect(&cause.name)
+        && other.status == Status::Wrong
+        && other.message.contains("expected")
+        && other.functions.iter().any(|called| called == function(check))
+}
+
+/// Returns `true` if a check exceeded the time limit while it waited for an event.
+fn waits_in_vain(row: &Row) -> bool {
+    row.status == Status::TimedOut && row.message.contains("PJRT_Event_Await")
+}
+
 /// Returns `true` if the message of a failure says that callbacks do not receive errors, and the other check received none.
 fn is_lost(cause: &Row, other: &Row) -> bool {
     let receives_none =
@@ -261,9 +284,14 @@ fn are_of_one_variation(first: &str, second: &str) -> bool {
     runs_again(first) && runs_again(second) && variation(first) == variation(second)
 }
 
-/// The part of a message about a check that fails only after others.
-pub(crate) const ALONE: &str = "In a process of its own, the check passes: the plugin probably shares state between \
-                                clients, keeps state of earlier calls, or has a data race";
+/// The part of a message about a check that fails, and passes in a process of its own.
+pub(crate) const ALONE: &str = "In a process of its own, the check passes";
+
+/// What a check that fails only after others, or only sometimes, says about the plugin.
+pub(crate) const AFTER_OTHERS: &str =
+    "the plugin probably shares state between clients, keeps state of earlier calls, or has a data race";
+pub(crate) const SOMETIMES: &str = "the outcome depends on timing, and the plugin probably has a data race, or an operation does not \
+                                    wait for another one";
 
 /// Phrases of messages that name one fault of a plugin, which many checks notice.
 const FAULTS: &[&str] = &[
@@ -281,6 +309,7 @@ const FAULTS: &[&str] = &[
     DEVICE_CONTRADICTED,
     "the layout was ignored",
     "the strides were ignored",
+    TOO_EARLY,
     "includes a terminating zero byte",
     "are the kit's initial bytes: the plugin did not write them",
     MISSED_CALLBACKS,

@@ -1,0 +1,553 @@
+//! Checks of hazards: operations that different queues of a device perform on the same memory take effect in the order of the calls.
+//!
+//! Each check keeps one queue busy with operations on large arrays. What comes last in it is then still in progress when an
+//! operation in another queue, which does not wait, reads or writes the same memory.
+
+use super::arrays::{FIRST, Floats, OTHER, launch};
+use super::entry::{ALL, Entry, check};
+use super::program_text::{self, compiled, with_main};
+use crate::conform::harness::{Context, Finding, HAZARD, Verdict, performing};
+use pjrt_testing::CompileOptions;
+use pjrt_testing::host::{
+    Buffer, Client, CopyLayout, ElementType, Error, Event, FutureCopy, HostArray, HostMemory,
+    LoadedExecutable, Memory,
+};
+
+const DELETE: &str = "PJRT_Buffer_Delete";
+const DELETE_TEXT: &str =
+    "The device memory will be freed when all async operations using the buffer have completed.";
+
+pub(super) const CHECKS: &[Entry] = &[
+    check(
+        "hazards/read_after_write",
+        "An execution, a readback or a copy reads an array when it is written, whichever argument it is, and whether an upload, a copy or an execution writes it.",
+        read_after_write,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=975 copy_argument 2 1",
+    )
+    .header("PJRT_Buffer_ReadyEvent", "Returns an event that is triggered when the data in the PJRT_Buffer becomes ready: whatever uses the data waits for it.")
+    .needed_by(ALL),
+    check(
+        "hazards/write_after_read",
+        "A readback, a copy or an execution keeps the memory that it reads until it has ended, even if the host deletes, destroys or donates the array right after the call.",
+        write_after_read,
+        "PJRT_Buffer_ToHostBuffer when dst_size=4372 late_readback",
+    )
+    .header(DELETE, DELETE_TEXT)
+    .needed_by(ALL),
+    check(
+        "hazards/write_after_write",
+        "An upload, a copy or an execution does not write to memory that another array has got meanwhile, even if the host deletes the array that it creates right after the call.",
+        write_after_write,
+        "PJRT_Client_BufferFromHostBuffer when dims.0=1097 same_upload",
+    )
+    .header(DELETE, DELETE_TEXT)
+    .used_by(ALL),
+];
+
+/// An operation that reads an array.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    Readback,
+    RawCopy,
+    LaterRawCopy,
+    Bitcast,
+    Copy,
+    CopyToLast,
+    Execution,
+}
+
+impl Reader {
+    const ALL: [Self; 7] = [
+        Self::Readback,
+        Self::RawCopy,
+        Self::LaterRawCopy,
+        Self::Bitcast,
+        Self::Copy,
+        Self::CopyToLast,
+        Self::Execution,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Readback => "a readback",
+            Self::RawCopy => "a raw copy to the host",
+            Self::LaterRawCopy => "a raw copy whose destination the host names later",
+            Self::Bitcast => "a bitcast",
+            Self::Copy => "a copy in the same memory",
+            Self::CopyToLast => "a copy to the last device",
+            Self::Execution => "an execution",
+        }
+    }
+}
+
+/// An operation that creates an array on the first device.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writer {
+    Upload,
+    Copy,
+    CopyFromLast,
+    Execution,
+}
+
+impl Writer {
+    const ALL: [Self; 4] = [Self::Upload, Self::Copy, Self::CopyFromLast, Self::Execution];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Upload => "an upload",
+            Self::Copy => "a copy in the same memory",
+            Self::CopyFromLast => "a copy from the last device",
+            Self::Execution => "an execution",
+        }
+    }
+}
+
+/// A read that is in progress.
+enum InProgress {
+    /// The function that reads, the memory, and the event.
+    Readback(&'static str, HostMemory, Event),
+    Later(FutureCopy),
+    Copy(Buffer),
+}
+
+impl InProgress {
+    /// Waits for the end.
+    fn wait(&self) -> Result<(), Error> {
+        match self {
+            Self::Readback(_, _, event) => event.wait(),
+            // Its event cannot be complete before the host names the destination.
+            Self::Later(_) => Ok(()),
+            Self::Copy(copy) => copy.ready()?.wait(),
+        }
+    }
+
+    /// Waits for the end, and returns the bytes.
+    fn finish(self, size: usize) -> Result<Vec<u8>, Error> {
+        let (function, memory, event) = match self {
+            Self::Readback(function, memory, event) => (function, memory, event),
+            Self::Later(copy) => return copy.finish(),
+            Self::Copy(copy) => {
+                let (memory, event) = copy.start_read(size, &CopyLayout::Unsaid)?;
+                ("PJRT_Buffer_ToHostBuffer", memory, event)
+            }
+        };
+        event.wait()?;
+        let bytes = memory.written(function)?;
+        memory.recycle();
+        Ok(bytes)
+    }
+}
+
+/// An array of zeros, and the programs for arrays of its size.
+struct Sized {
+    size: usize,
+    zeros: Buffer,
+    sum: LoadedExecutable,
+}
+
+impl Sized {
+    fn new(client: &Client, len: usize) -> Result<Self, Finding> {
+        let bytes = vec![0; 4 * len];
+        let dims = [len as i64];
+        let array = HostArray::new(&bytes, ElementType::F32, &dims);
+        let zeros = client.upload(&array, Some(client.device()?), None)?.buffer;
+        zeros.ready()?.wait()?;
+        let sum = Floats::new(client, len).program()?;
+        Ok(Self { size: bytes.len(), zeros, sum })
+    }
+
+    /// Starts to read an array of this size.
+    fn start(&self, reader: Reader, client: &Client, array: &Buffer) -> Result<InProgress, Error> {
+        let size = self.size;
+        Ok(match reader {
+            Reader::Readback => {
+                let (memory, event) = array.start_read(size, &CopyLayout::Unsaid)?;
+                InProgress::Readback("PJRT_Buffer_ToHostBuffer", memory, event)
+            }
+            Reader::RawCopy => {
+                let (memory, event) = array.start_read_raw(0, size)?;
+                InProgress::Readback("PJRT_Buffer_CopyRawToHost", memory, event)
+            }
+            Reader::LaterRawCopy => InProgress::Later(array.read_raw_later(0, size as i64)?),
+            Reader::Bitcast => InProgress::Copy(array.bitcast(ElementType::S32, &[size as i64 / 4])?),
+            Reader::Copy => InProgress::Copy(array.copy_to_memory(client.device()?.default_memory()?)?),
+            Reader::CopyToLast => InProgress::Copy(array.copy_to_memory(last_memory(client)?)?),
+            Reader::Execution => InProgress::Copy(launch(&self.sum, [array, &self.zeros], 0)?),
+        })
+    }
+}
+
+/// Returns the default memory of the last device.
+fn last_memory(client: &Client) -> Result<Memory<'_>, Error> {
+    let last = client.addressable_devices()?.pop();
+    last.map_or_else(|| client.device(), Ok)?.default_memory()
+}
+
+/// The number of large operations that keep a queue busy.
+const BUSY: usize = 4;
+
+/// What the cases of a check use.
+struct Device<'c> {
+    client: &'c Client,
+    floats: Floats<'c>,
+    small: Sized,
+    large: Sized,
+    /// The bytes of a large array.
+    bytes: Vec<u8>,
+    /// The arrays [`FIRST`] and [`OTHER`], on the first device and on the last one.
+    arrays: [(u8, Buffer, Buffer); 2],
+    has_others: bool,
+}
+
+impl<'c> Device<'c> {
+    fn new(client: &'c Client, len: usize) -> Result<Self, Finding> {
+        const MOST: i64 = 1 << 19;
+        // The arrays that exist at the same time fit into a part of the device's memory.
+        let limit = client.device()?.memory_stats().ok().and_then(|stats| stats.bytes_limit);
+        let large = limit.map_or(MOST, |limit| (limit / 16 / 4).clamp(1 << 10, MOST)) as usize;
+        let floats = Floats::new(client, len);
+        let pair = |number| -> Result<_, Finding> {
+            let array = floats.upload(number)?;
+            let on_last = array.copy_to_memory(last_memory(client)?);
+            let on_last = on_last.or_else(|_| floats.upload(number))?;
+            on_last.ready()?.wait()?;
+            Ok((number, array, on_last))
+        };
+        let arrays = [pair(FIRST)?, pair(OTHER)?];
+        Ok(Self {
+            client,
+            arrays,
+            floats,
+            small: Sized::new(client, len)?,
+            large: Sized::new(client, large)?,
+            bytes: vec![0; 4 * large],
+            has_others: client.addressable_devices()?.len() > 1,
+        })
+    }
+
+    /// Returns the operations that read arrays and that the plugin has.
+    fn readers(&self) -> Vec<Reader> {
+        let exists = |reader: &Reader| {
+            *reader == Reader::Execution
+                || (self.has_others || *reader != Reader::CopyToLast)
+                    && self.small.start(*reader, self.client, &self.small.zeros).is_ok()
+        };
+        Reader::ALL.into_iter().filter(exists).collect()
+    }
+
+    /// Returns the operations that create arrays and that the plugin has.
+    fn writers(&self) -> Vec<Writer> {
+        let exists = |writer: &Writer| match writer {
+            Writer::Copy | Writer::CopyFromLast => {
+                (self.has_others || *writer == Writer::Copy) && self.write(*writer, FIRST).is_ok()
+            }
+            Writer::Upload | Writer::Execution => true,
+        };
+        Writer::ALL.into_iter().filter(exists).collect()
+    }
+
+    /// Begins to create the array [`FIRST`] or [`OTHER`].
+    fn write(&self, writer: Writer, number: u8) -> Result<Buffer, Error> {
+        let [first, other] = &self.arrays;
+        let (_, array, on_last) = if number == first.0 { first } else { other };
+        match writer {
+            Writer::Upload => self.floats.start_upload(number),
+            Writer::Copy => array.copy_to_memory(self.client.device()?.default_memory()?),
+            Writer::CopyFromLast => on_last.copy_to_memory(self.client.device()?.default_memory()?),
+            Writer::Execution => launch(&self.small.sum, [array, &self.small.zeros], 0),
+        }
+    }
+
+    /// Keeps the queue of a kind of readers busy.
+    fn read_large(&self, reader: Reader) -> Result<Busy, Error> {
+        let read = || self.large.start(reader, self.client, &self.large.zeros);
+        Ok(Busy {
+            size: self.bytes.len(),
+            reads: (0..BUSY).map(|_| read()).collect::<Result<_, _>>()?,
+            uploads: Vec::new(),
+        })
+    }
+
+    /// Keeps the queue of a kind of writers busy.
+    fn write_large(&self, writer: Writer) -> Result<Busy, Error> {
+        let dims = [self.bytes.len() as i64 / 4];
+        let array = HostArray::new(&self.bytes, ElementType::F32, &dims);
+        match writer {
+            Writer::Upload => {
+                let device = self.client.device()?;
+                let upload = || {
+                    let uploaded = self.client.upload(&array, Some(device), None)?;
+                    Ok::<_, Error>((uploaded.buffer, uploaded.done, uploaded.memory))
+                };
+                let uploads = (0..BUSY).map(|_| upload()).collect::<Result<_, _>>()?;
+                Ok(Busy { size: self.bytes.len(), reads: Vec::new(), uploads })
+            }
+            Writer::Copy => self.read_large(Reader::Copy),
+            Writer::CopyFromLast => self.read_large(Reader::CopyToLast),
+            Writer::Execution => self.read_large(Reader::Execution),
+        }
+    }
+
+    /// Describes the elements of an array that differ from those of the array with this number.
+    fn differences(&self, read: &[u8], number: u8) -> Option<String> {
+        let expected = self.floats.bytes(number);
+        if read == expected {
+            return None;
+        }
+        let equal = |bytes: &[u8]| {
+            read.as_chunks::<4>()
+                .0
+                .iter()
+                .zip(bytes.as_chunks::<4>().0)
+                .filter(|(got, bytes)| got == bytes)
+                .count()
+        };
+        let (of_first, of_other) = (equal(&self.floats.bytes(FIRST)), equal(&self.floats.bytes(OTHER)));
+        let count = expected.len() / 4;
+        let of = if number == FIRST { of_other } else { of_first };
+        let whose = match of {
+            0 => String::new(),
+            of => format!(" ({of} are those of the other array)"),
+        };
+        Some(format!("{} of {count} wrong elements{whose}", count - equal(&expected)))
+    }
+}
+
+/// Operations on large arrays, which keep a queue busy.
+struct Busy {
+    size: usize,
+    reads: Vec<InProgress>,
+    uploads: Vec<(Buffer, Event, HostMemory)>,
+}
+
+impl Busy {
+    fn finish(self) -> Result<(), Error> {
+        for read in self.reads {
+            read.finish(self.size)?;
+        }
+        for (array, done, memory) in self.uploads {
+            done.wait()?;
+            array.ready()?.wait()?;
+            memory.recycle();
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong with an array, if anything.
+type Wrong = Option<String>;
+
+/// Runs a case without waiting between its operations. If something is wrong, runs it again and waits, which tells a hazard from
+/// operations that are wrong by themselves. `cause` says what a plugin with the hazard probably does.
+fn is_without_hazard(cause: &str, case: impl Fn(bool) -> Result<Wrong, Finding>) -> Verdict {
+    let Some(wrong) = case(false)? else { return Ok(()) };
+    Err(Finding::Wrong(match case(true)? {
+        None => format!("{wrong}, {HAZARD}: the plugin probably {cause}"),
+        Some(_) => format!(
+            "{wrong}, also if the host waits for each operation before it calls the next: it is no matter of their order. The plugin \
+             probably performs one of them wrongly by itself, or both use the same memory"
+        ),
+    }))
+}
+
+fn read_after_write(context: &Context) -> Verdict {
+    const CAUSE: &str = "does not wait for the event of each array that an operation reads, but only for that of the first one, or for none";
+    let client = context.client()?;
+    let device = Device::new(&client, 1089)?;
+    let ty = "tensor<1089xf32>";
+    let lines = format!("    %s0 = stablehlo.add %p0, %p1 : {ty}\n    %s1 = stablehlo.add %s0, %p2 : {ty}\n");
+    let text = with_main(&format!("%p0: {ty}, %p1: {ty}, %p2: {ty}"), &lines, "%s1", ty);
+    let three = compiled(&client, &text, &CompileOptions::default())?;
+    for writer in device.writers() {
+        performing(format!("reads after {}", writer.name()), || {
+            is_without_hazard(CAUSE, |waits| reads_after(&device, writer, &three, waits))
+        })?;
+    }
+    Ok(())
+}
+
+/// Creates arrays, and reads each of them right after the call.
+fn reads_after(
+    device: &Device<'_>,
+    writer: Writer,
+    three: &LoadedExecutable,
+    waits: bool,
+) -> Result<Wrong, Finding> {
+    let write = || {
+        let array = device.write(writer, FIRST)?;
+        if waits {
+            array.ready()?.wait()?;
+        }
+        Ok::<_, Error>(array)
+    };
+    let busy = device.write_large(writer)?;
+    let mut reads = Vec::new();
+    // In the queue of executions, the others wait for the first one. It must be the one that is most probably wrong.
+    for position in [2, 1, 0] {
+        let array = write()?;
+        let mut arguments = [&device.small.zeros; 3];
+        arguments[position] = &array;
+        let sum = program_text::launch(three, &arguments, 975)?.take_output()?;
+        reads.push((
+            format!("an execution with three arguments of which number {} is", position + 1),
+            array,
+            InProgress::Copy(sum),
+        ));
+    }
+    for reader in device.readers() {
+        let array = write()?;
+        let read = device.small.start(reader, device.client, &array)?;
+        reads.push((format!("{} of", reader.name()), array, read));
+    }
+    busy.finish()?;
+    for (what, _array, read) in reads {
+        if let Some(differences) = device.differences(&read.finish(device.small.size)?, FIRST) {
+            return Ok(Some(format!(
+                "{what} an array that {} creates, called right after that, has {differences}",
+                writer.name()
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// The number of arrays that the host gives up in each case, and of those that get their memory.
+const GIVEN_UP: usize = 4;
+
+/// Deletes every other array, and destroys the rest.
+fn give_up(arrays: Vec<Buffer>) -> Result<Vec<Buffer>, Error> {
+    let mut deleted = Vec::new();
+    for (at, array) in arrays.into_iter().enumerate() {
+        if at % 2 == 0 {
+            array.delete()?;
+            deleted.push(array);
+        }
+    }
+    Ok(deleted)
+}
+
+fn write_after_read(context: &Context) -> Verdict {
+    const FREES: &str = "frees the memory of an array although an operation in another queue still reads it. The device memory \
+                         will be freed when all async operations using the buffer have completed (PJRT_Buffer_Delete)";
+    const DONATES: &str = "lets an execution write to the memory of a donated argument although an operation in another queue still \
+                           reads it";
+    let client = context.client()?;
+    let device = Device::new(&client, 1093)?;
+    let donating = device.floats.donating_program()?;
+    for reader in device.readers() {
+        for writer in device.writers() {
+            performing(format!("{} before {}", reader.name(), writer.name()), || {
+                is_without_hazard(FREES, |waits| reads_of_given_up(&device, reader, writer, waits))
+            })?;
+        }
+        performing(format!("{} before a donation", reader.name()), || {
+            is_without_hazard(DONATES, |waits| reads_of_donated(&device, reader, &donating, waits))
+        })?;
+    }
+    Ok(())
+}
+
+/// Starts to read arrays, while the queue of the reader is busy.
+fn start_reads(
+    device: &Device<'_>,
+    reader: Reader,
+    waits: bool,
+) -> Result<(Busy, Vec<Buffer>, Vec<InProgress>), Finding> {
+    let arrays = (0..GIVEN_UP).map(|_| device.floats.upload(FIRST)).collect::<Result<Vec<_>, _>>()?;
+    let busy = device.read_large(reader)?;
+    let start = |array| device.small.start(reader, device.client, array);
+    let reads = arrays.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+    if waits {
+        reads.iter().try_for_each(InProgress::wait)?;
+    }
+    Ok((busy, arrays, reads))
+}
+
+fn reads_of_given_up(
+    device: &Device<'_>,
+    reader: Reader,
+    writer: Writer,
+    waits: bool,
+) -> Result<Wrong, Finding> {
+    let (busy, arrays, reads) = start_reads(device, reader, waits)?;
+    let _deleted = give_up(arrays)?;
+    let others = (0..GIVEN_UP).map(|_| device.write(writer, OTHER)).collect::<Result<Vec<_>, _>>()?;
+    busy.finish()?;
+    let (reader, writer) = (reader.name(), writer.name());
+    for (at, read) in reads.into_iter().enumerate() {
+        let end = if at % 2 == 0 { "deleted" } else { "destroyed" };
+        if let Some(differences) = device.differences(&read.finish(device.small.size)?, FIRST) {
+            return Ok(Some(format!(
+                "{reader} of an array that the host {end} right after the call, before {writer} of another one, has {differences}"
+            )));
+        }
+    }
+    for other in others {
+        if let Some(differences) = device.differences(&other.read()?, OTHER) {
+            return Ok(Some(format!(
+                "an array of {writer}, called right after {reader} of another array and its deletion, has {differences}"
+            )));
+        }
+    }
+    Ok(None)
+}
+
+fn reads_of_donated(
+    device: &Device<'_>,
+    reader: Reader,
+    donating: &LoadedExecutable,
+    waits: bool,
+) -> Result<Wrong, Finding> {
+    let (busy, arrays, reads) = start_reads(device, reader, waits)?;
+    let donate = |array| launch(donating, [array, &device.arrays[1].1], 0);
+    let _outputs = arrays.iter().map(donate).collect::<Result<Vec<_>, _>>()?;
+    busy.finish()?;
+    for read in reads {
+        if let Some(differences) = device.differences(&read.finish(device.small.size)?, FIRST) {
+            let reader = reader.name();
+            return Ok(Some(format!(
+                "{reader} of an array that the host donated to an execution right after the call has {differences}"
+            )));
+        }
+    }
+    Ok(None)
+}
+
+fn write_after_write(context: &Context) -> Verdict {
+    const CAUSE: &str = "frees the memory of an array although an operation in another queue still writes to it. The device memory \
+                         will be freed when all async operations using the buffer have completed (PJRT_Buffer_Delete)";
+    let client = context.client()?;
+    let device = Device::new(&client, 1097)?;
+    let writers = device.writers();
+    for first in &writers {
+        for second in writers.iter().filter(|second| *second != first) {
+            performing(format!("{} after {}", second.name(), first.name()), || {
+                is_without_hazard(CAUSE, |waits| writes_after(&device, *first, *second, waits))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Creates arrays that the host gives up at once, and others in another way.
+fn writes_after(device: &Device<'_>, first: Writer, second: Writer, waits: bool) -> Result<Wrong, Finding> {
+    let busy = device.write_large(first)?;
+    let arrays = (0..GIVEN_UP).map(|_| device.write(first, FIRST)).collect::<Result<Vec<_>, _>>()?;
+    if waits {
+        arrays.iter().try_for_each(|array| array.ready()?.wait())?;
+    }
+    let _deleted = give_up(arrays)?;
+    let others = (0..GIVEN_UP).map(|_| device.write(second, OTHER)).collect::<Result<Vec<_>, _>>()?;
+    busy.finish()?;
+    // What was in the queue of the first operations has ended when this has.
+    device.write(first, FIRST)?.ready()?.wait()?;
+    for other in others {
+        if let Some(differences) = device.differences(&other.read()?, OTHER) {
+            let (first, second) = (first.name(), second.name());
+            return Ok(Some(format!(
+                "an array of {second}, called right after {first} of another array and its deletion, has {differences}"
+            )));
+        }
+    }
+    Ok(None)
+}
