@@ -50,29 +50,20 @@ enum Reader {
     Readback,
     RawCopy,
     LaterRawCopy,
-    Bitcast,
     Copy,
     CopyToLast,
     Execution,
 }
 
 impl Reader {
-    const ALL: [Self; 7] = [
-        Self::Readback,
-        Self::RawCopy,
-        Self::LaterRawCopy,
-        Self::Bitcast,
-        Self::Copy,
-        Self::CopyToLast,
-        Self::Execution,
-    ];
+    const ALL: [Self; 6] =
+        [Self::Readback, Self::RawCopy, Self::LaterRawCopy, Self::Copy, Self::CopyToLast, Self::Execution];
 
     fn name(self) -> &'static str {
         match self {
             Self::Readback => "a readback",
             Self::RawCopy => "a raw copy to the host",
             Self::LaterRawCopy => "a raw copy whose destination the host names later",
-            Self::Bitcast => "a bitcast",
             Self::Copy => "a copy in the same memory",
             Self::CopyToLast => "a copy to the last device",
             Self::Execution => "an execution",
@@ -169,7 +160,6 @@ impl Sized {
                 InProgress::Readback("PJRT_Buffer_CopyRawToHost", memory, event)
             }
             Reader::LaterRawCopy => InProgress::Later(array.read_raw_later(0, size as i64)?),
-            Reader::Bitcast => InProgress::Copy(array.bitcast(ElementType::S32, &[size as i64 / 4])?),
             Reader::Copy => InProgress::Copy(array.copy_to_memory(client.device()?.default_memory()?)?),
             Reader::CopyToLast => InProgress::Copy(array.copy_to_memory(last_memory(client)?)?),
             Reader::Execution => InProgress::Copy(launch(&self.sum, [array, &self.zeros], 0)?),
