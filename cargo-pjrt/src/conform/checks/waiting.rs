@@ -88,7 +88,7 @@ pub(super) const CHECKS: &[Entry] = &[
     .used_by(ALL),
     check(
         "waiting/every_output_is_there",
-        "When the event of a device or that of the last output is complete, each of eight outputs of 256 KiB has its data.",
+        "When the event of a device or that of an output is complete, each of eight large outputs has its data.",
         every_output,
         "PJRT_LoadedExecutable_Execute when options>launch_id=976 zeroed_output 7",
     )
@@ -323,32 +323,55 @@ fn output_is_late(context: &Context) -> Verdict {
     equal("the sum", numbers(output)?, vec![3.0; 4])
 }
 
+/// What a host waits for before it reads the outputs of an execution, and the output that it reads first.
+const WAITS: [(&str, Wait, bool); 6] = [
+    ("when the event of the device is complete", Wait::Device, true),
+    ("when the event of the last output is complete", Wait::LastOutput, true),
+    ("in a readback that waits for it", Wait::Readback, true),
+    ("when the event of the device is complete", Wait::Device, false),
+    ("when the event of the first output is complete", Wait::FirstOutput, false),
+    ("in a readback that waits for it", Wait::Readback, false),
+];
+
+#[derive(Clone, Copy)]
+enum Wait {
+    Device,
+    FirstOutput,
+    LastOutput,
+    Readback,
+}
+
 fn every_output(context: &Context) -> Verdict {
-    const ROUNDS: usize = 3;
     const OUTPUTS: usize = 8;
-    const LEN: usize = 1 << 16;
+    const MOST: i64 = 1 << 18;
     let client = context.client()?;
-    let ty = format!("{LEN}xf32");
+    let limit = client.device()?.memory_stats().ok().and_then(|stats| stats.bytes_limit);
+    let len = limit.map_or(MOST, |limit| (limit / 32 / 4).clamp(1 << 8, MOST)) as usize;
+    let ty = format!("{len}xf32");
     let text = sums(&[ty.as_str(); OUTPUTS], &[("%p0", "%p1", ty.as_str()); OUTPUTS]);
     let program = compiled(&client, &text, &CompileOptions::default())?;
-    for round in 0..ROUNDS {
+    for (round, (when, wait, is_last_first)) in WAITS.into_iter().enumerate() {
         // The values differ in each round: the memory of an earlier output has other ones.
         let value = (round + 1) as f32;
-        let bytes = f32_bytes(&vec![value; LEN]);
-        let array = HostArray::new(&bytes, ElementType::F32, &[LEN as i64]);
+        let bytes = f32_bytes(&vec![value; len]);
+        let array = HostArray::new(&bytes, ElementType::F32, &[len as i64]);
         let argument = client.upload(&array, Some(client.device()?), None)?.buffer;
         let launched = launch(&program, &[&argument; OUTPUTS], 976)?;
         let outputs = launched.outputs_of(0, OUTPUTS)?;
-        let of = if round % 2 == 0 { "the device" } else { "the last output" };
-        if round % 2 == 0 {
-            launched.done[0].wait()?;
-        } else {
-            outputs[OUTPUTS - 1].ready()?.wait()?;
+        match wait {
+            Wait::Device => launched.done[0].wait()?,
+            Wait::FirstOutput => outputs[0].ready()?.wait()?,
+            Wait::LastOutput => outputs[OUTPUTS - 1].ready()?.wait()?,
+            Wait::Readback => {}
         }
-        let expected = f32_bytes(&vec![2.0 * value; LEN]);
-        for (at, output) in outputs.iter().enumerate().rev() {
-            let what = format!("output {at} of {OUTPUTS} when the event of {of} is complete");
-            Expected::floats(&what, &expected).check_array(output)?;
+        let expected = f32_bytes(&vec![2.0 * value; len]);
+        let mut order: Vec<usize> = (0..OUTPUTS).collect();
+        if is_last_first {
+            order.reverse();
+        }
+        for at in order {
+            let what = format!("output {at} of {OUTPUTS}, read {when},");
+            Expected::floats(&what, &expected).check_array(&outputs[at])?;
         }
     }
     Ok(())
