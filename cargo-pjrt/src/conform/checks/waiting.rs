@@ -346,7 +346,8 @@ fn every_output(context: &Context) -> Verdict {
     const MOST: i64 = 1 << 18;
     let client = context.client()?;
     let limit = client.device()?.memory_stats().ok().and_then(|stats| stats.bytes_limit);
-    let len = limit.map_or(MOST, |limit| (limit / 32 / 4).clamp(1 << 8, MOST)) as usize;
+    let dims = [limit.map_or(MOST, |limit| (limit / 32 / 4).clamp(1 << 8, MOST))];
+    let len = dims[0] as usize;
     let ty = format!("{len}xf32");
     let text = sums(&[ty.as_str(); OUTPUTS], &[("%p0", "%p1", ty.as_str()); OUTPUTS]);
     let program = compiled(&client, &text, &CompileOptions::default())?;
@@ -354,7 +355,7 @@ fn every_output(context: &Context) -> Verdict {
         // The values differ in each round: the memory of an earlier output has other ones.
         let value = (round + 1) as f32;
         let bytes = f32_bytes(&vec![value; len]);
-        let array = HostArray::new(&bytes, ElementType::F32, &[len as i64]);
+        let array = HostArray::new(&bytes, ElementType::F32, &dims);
         let argument = client.upload(&array, Some(client.device()?), None)?.buffer;
         let launched = launch(&program, &[&argument; OUTPUTS], 976)?;
         let outputs = launched.outputs_of(0, OUTPUTS)?;
