@@ -36,10 +36,10 @@ pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
     let jobs = NonZero::new(selected.len()).map_or(jobs, |most| jobs.min(most));
     let run = Mutex::new(Run::new(options, &all, &selected));
     let hung = Hung::default();
-    while lock(&run).start_round() {
+    while let Some(workers) = lock(&run).start_round(jobs) {
         thread::scope(|scope| {
             let workers: Vec<_> =
-                (0..jobs.get()).map(|_| scope.spawn(|| work(&run, &hung, jobs, program))).collect();
+                (0..workers.get()).map(|_| scope.spawn(|| work(&run, &hung, workers, program))).collect();
             workers
                 .into_iter()
                 .try_for_each(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
@@ -216,6 +216,8 @@ struct Run<'c> {
     waiting: VecDeque<&'c Check>,
     /// The checks of the next round, which run others again, and need to know which of them failed.
     next_round: VecDeque<&'c Check>,
+    /// The checks of the last round, in which one process runs at a time: what they find depends on the speed of threads.
+    last_round: VecDeque<&'c Check>,
     progress: Progress,
     version: Option<(i32, i32)>,
     rows: Vec<Row>,
@@ -250,8 +252,9 @@ impl<'c> Run<'c> {
         Self {
             options,
             all,
-            waiting: selected.iter().filter(|check| !check.runs_again()).collect(),
+            waiting: selected.iter().filter(|check| !check.runs_again() && !check.is_timed()).collect(),
             next_round: selected.iter().filter(|check| check.runs_again()).collect(),
+            last_round: selected.iter().filter(|check| check.is_timed()).collect(),
             progress: Progress::new(selected.len(), "checks"),
             version: None,
             rows: Vec::new(),
@@ -265,12 +268,17 @@ impl<'c> Run<'c> {
         }
     }
 
-    /// Begins the next round if none is under way. Returns `false` if no check is left.
-    fn start_round(&mut self) -> bool {
+    /// Begins the next round that has checks. Returns the number of processes that run them at once, or `None` if no check is left.
+    fn start_round(&mut self, jobs: NonZero<usize>) -> Option<NonZero<usize>> {
+        let mut workers = jobs;
         if self.waiting.is_empty() {
             self.waiting = std::mem::take(&mut self.next_round);
         }
-        !self.waiting.is_empty()
+        if self.waiting.is_empty() {
+            self.waiting = std::mem::take(&mut self.last_round);
+            workers = NonZero::<usize>::MIN;
+        }
+        (!self.waiting.is_empty()).then_some(workers)
     }
 
     /// Removes and returns the checks that the next process runs.
@@ -464,10 +472,11 @@ impl<'c> Run<'c> {
         }
     }
 
-    /// Removes and returns the checks that have not run, of this round and of the next one.
+    /// Removes and returns the checks that have not run, of this round and of the next ones.
     fn take_rest(&mut self) -> VecDeque<&'c Check> {
         let mut rest = std::mem::take(&mut self.waiting);
         rest.append(&mut self.next_round);
+        rest.append(&mut self.last_round);
         rest
     }
 

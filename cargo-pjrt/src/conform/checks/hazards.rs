@@ -5,8 +5,8 @@
 
 use super::arrays::{FIRST, Floats, OTHER, launch};
 use super::entry::{ALL, Entry, check};
-use super::program_text::{self, compiled, with_main};
-use crate::conform::harness::{Context, Finding, HAZARD, Verdict, performing};
+use super::program_text::{self, compiled, sums, with_main};
+use crate::conform::harness::{Context, Expected, Finding, HAZARD, Verdict, f32_bytes, performing};
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
     Buffer, Client, CopyLayout, ElementType, Error, Event, FutureCopy, HostArray, HostMemory,
@@ -42,6 +42,14 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header(DELETE, DELETE_TEXT)
     .used_by(ALL),
+    check(
+        "hazards/outputs_and_their_events",
+        "When the event of a device or that of an output is complete, each of eight large outputs has its data.",
+        every_output,
+        "PJRT_LoadedExecutable_Execute when options>launch_id=976 zeroed_output 7",
+    )
+    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
+    .needed_by(ALL),
 ];
 
 /// An operation that reads an array.
@@ -540,4 +548,59 @@ fn writes_after(device: &Device<'_>, first: Writer, second: Writer, waits: bool)
         }
     }
     Ok(None)
+}
+
+/// What a host waits for before it reads the outputs of an execution, and the output that it reads first.
+const WAITS: [(&str, Wait, bool); 6] = [
+    ("when the event of the device is complete", Wait::Device, true),
+    ("when the event of the last output is complete", Wait::LastOutput, true),
+    ("in a readback that waits for it", Wait::Readback, true),
+    ("when the event of the device is complete", Wait::Device, false),
+    ("when the event of the first output is complete", Wait::FirstOutput, false),
+    ("in a readback that waits for it", Wait::Readback, false),
+];
+
+#[derive(Clone, Copy)]
+enum Wait {
+    Device,
+    FirstOutput,
+    LastOutput,
+    Readback,
+}
+
+fn every_output(context: &Context) -> Verdict {
+    const OUTPUTS: usize = 8;
+    const MOST: i64 = 1 << 18;
+    let client = context.client()?;
+    let limit = client.device()?.memory_stats().ok().and_then(|stats| stats.bytes_limit);
+    let dims = [limit.map_or(MOST, |limit| (limit / 32 / 4).clamp(1 << 8, MOST))];
+    let len = dims[0] as usize;
+    let ty = format!("{len}xf32");
+    let text = sums(&[ty.as_str(); OUTPUTS], &[("%p0", "%p1", ty.as_str()); OUTPUTS]);
+    let program = compiled(&client, &text, &CompileOptions::default())?;
+    for (round, (when, wait, is_last_first)) in WAITS.into_iter().enumerate() {
+        // The values differ in each round: the memory of an earlier output has other ones.
+        let value = (round + 1) as f32;
+        let bytes = f32_bytes(&vec![value; len]);
+        let array = HostArray::new(&bytes, ElementType::F32, &dims);
+        let argument = client.upload(&array, Some(client.device()?), None)?.buffer;
+        let launched = program_text::launch(&program, &[&argument; OUTPUTS], 976)?;
+        let outputs = launched.outputs_of(0, OUTPUTS)?;
+        match wait {
+            Wait::Device => launched.done[0].wait()?,
+            Wait::FirstOutput => outputs[0].ready()?.wait()?,
+            Wait::LastOutput => outputs[OUTPUTS - 1].ready()?.wait()?,
+            Wait::Readback => {}
+        }
+        let expected = f32_bytes(&vec![2.0 * value; len]);
+        let mut order: Vec<usize> = (0..OUTPUTS).collect();
+        if is_last_first {
+            order.reverse();
+        }
+        for at in order {
+            let what = format!("output {at} of {OUTPUTS}, read {when}");
+            Expected::floats(&what, &expected).check_array(&outputs[at])?;
+        }
+    }
+    Ok(())
 }

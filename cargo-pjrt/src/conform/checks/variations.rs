@@ -199,7 +199,6 @@ const EXCLUDED: &[&str] = &[
     "layouts/large_*",
     "lifetime/clients_leave_no_threads",
     "lifetime/no_use_leaks",
-    "reuse/large_*",
     "upload/megabytes",
 ];
 

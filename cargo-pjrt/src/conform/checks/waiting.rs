@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::entry::{ALL, Entry, check};
 use super::pending::Pending;
-use super::program_text::{compiled, launch, sums};
+use super::program_text::launch;
 use crate::conform::harness::{
     Context, Expected, Finding, Verdict, add_program, compile_add, described, ensure, equal, f32_bytes,
     numbers, patience, performing, upload_four,
@@ -86,14 +86,6 @@ pub(super) const CHECKS: &[Entry] = &[
     )
     .header("PJRT_Buffer_ReadyEvent", "Returns an event that is triggered when the data in the PJRT_Buffer becomes ready.")
     .used_by(ALL),
-    check(
-        "waiting/every_output_is_there",
-        "When the event of a device or that of an output is complete, each of eight large outputs has its data.",
-        every_output,
-        "PJRT_LoadedExecutable_Execute when options>launch_id=976 zeroed_output 7",
-    )
-    .header("PJRT_LoadedExecutable_Execute_Args::device_complete_events", "Each `PJRT_Event` will become ready once the corresponding device execution is complete.")
-    .needed_by(ALL),
     check(
         "waiting/work_is_done_when_events_are",
         "When the event of a device or that of an output is complete, the work is: a readback does not wait for it.",
@@ -321,61 +313,6 @@ fn output_is_late(context: &Context) -> Verdict {
     let output = launched.output(0, 0)?;
     not_yet(&client, &output.ready()?, "the ready event of an output", pending)?;
     equal("the sum", numbers(output)?, vec![3.0; 4])
-}
-
-/// What a host waits for before it reads the outputs of an execution, and the output that it reads first.
-const WAITS: [(&str, Wait, bool); 6] = [
-    ("when the event of the device is complete", Wait::Device, true),
-    ("when the event of the last output is complete", Wait::LastOutput, true),
-    ("in a readback that waits for it", Wait::Readback, true),
-    ("when the event of the device is complete", Wait::Device, false),
-    ("when the event of the first output is complete", Wait::FirstOutput, false),
-    ("in a readback that waits for it", Wait::Readback, false),
-];
-
-#[derive(Clone, Copy)]
-enum Wait {
-    Device,
-    FirstOutput,
-    LastOutput,
-    Readback,
-}
-
-fn every_output(context: &Context) -> Verdict {
-    const OUTPUTS: usize = 8;
-    const MOST: i64 = 1 << 18;
-    let client = context.client()?;
-    let limit = client.device()?.memory_stats().ok().and_then(|stats| stats.bytes_limit);
-    let dims = [limit.map_or(MOST, |limit| (limit / 32 / 4).clamp(1 << 8, MOST))];
-    let len = dims[0] as usize;
-    let ty = format!("{len}xf32");
-    let text = sums(&[ty.as_str(); OUTPUTS], &[("%p0", "%p1", ty.as_str()); OUTPUTS]);
-    let program = compiled(&client, &text, &CompileOptions::default())?;
-    for (round, (when, wait, is_last_first)) in WAITS.into_iter().enumerate() {
-        // The values differ in each round: the memory of an earlier output has other ones.
-        let value = (round + 1) as f32;
-        let bytes = f32_bytes(&vec![value; len]);
-        let array = HostArray::new(&bytes, ElementType::F32, &dims);
-        let argument = client.upload(&array, Some(client.device()?), None)?.buffer;
-        let launched = launch(&program, &[&argument; OUTPUTS], 976)?;
-        let outputs = launched.outputs_of(0, OUTPUTS)?;
-        match wait {
-            Wait::Device => launched.done[0].wait()?,
-            Wait::FirstOutput => outputs[0].ready()?.wait()?,
-            Wait::LastOutput => outputs[OUTPUTS - 1].ready()?.wait()?,
-            Wait::Readback => {}
-        }
-        let expected = f32_bytes(&vec![2.0 * value; len]);
-        let mut order: Vec<usize> = (0..OUTPUTS).collect();
-        if is_last_first {
-            order.reverse();
-        }
-        for at in order {
-            let what = format!("output {at} of {OUTPUTS}, read {when},");
-            Expected::floats(&what, &expected).check_array(&outputs[at])?;
-        }
-    }
-    Ok(())
 }
 
 /// The time of a readback that cannot be that of the copy alone, if the next one takes a quarter of it at most.

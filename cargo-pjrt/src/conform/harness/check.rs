@@ -44,6 +44,11 @@ impl Check {
         runs_again(&self.name)
     }
 
+    /// Returns `true` if what the check finds depends on the speed of threads, so that other processes disturb it.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.name.starts_with("hazards/")
+    }
+
     /// Returns the hosts that a plugin of this minor version fails if it breaks the rule.
     pub(crate) fn hosts(&self, minor: i32) -> impl Iterator<Item = Profile> {
         Profile::ALL.into_iter().filter(move |host| {
