@@ -36,7 +36,8 @@ pub fn run(options: &Options, program: &Path) -> Result<Report, String> {
     let jobs = NonZero::new(selected.len()).map_or(jobs, |most| jobs.min(most));
     let run = Mutex::new(Run::new(options, &all, &selected));
     let hung = Hung::default();
-    while let Some(workers) = lock(&run).start_round(jobs) {
+    let start_round = || lock(&run).start_round(jobs);
+    while let Some(workers) = start_round() {
         thread::scope(|scope| {
             let workers: Vec<_> =
                 (0..workers.get()).map(|_| scope.spawn(|| work(&run, &hung, workers, program))).collect();
