@@ -9,7 +9,9 @@ use std::time::Duration;
 use super::arrays::{FIRST, Floats, OTHER, launch};
 use super::entry::{ALL, Entry, check};
 use super::program_text::{self, compiled, sums, with_main};
-use crate::conform::harness::{Context, Expected, Finding, HAZARD, Verdict, f32_bytes, patience, performing};
+use crate::conform::harness::{
+    Context, Expected, FREED_IN_USE, Finding, HAZARD, Verdict, f32_bytes, patience, performing,
+};
 use pjrt_testing::CompileOptions;
 use pjrt_testing::host::{
     Buffer, Client, CopyLayout, ElementType, Error, Event, FutureCopy, HostArray, HostMemory,
@@ -428,8 +430,7 @@ fn give_up(arrays: Vec<Buffer>) -> Result<Vec<Buffer>, Error> {
 }
 
 fn write_after_read(context: &Context) -> Verdict {
-    const FREES: &str = "frees the memory of an array although an operation in another queue still reads it. The device memory \
-                         will be freed when all async operations using the buffer have completed (PJRT_Buffer_Delete)";
+    let frees = format!("{FREED_IN_USE} reads it. {DELETE_TEXT}");
     const DONATES: &str = "lets an execution write to the memory of a donated argument although an operation in another queue still \
                            reads it";
     let client = context.client()?;
@@ -438,7 +439,7 @@ fn write_after_read(context: &Context) -> Verdict {
     for reader in device.readers() {
         for writer in device.writers() {
             performing(format!("{} before {}", reader.name(), writer.name()), || {
-                is_without_hazard(FREES, |waits| reads_of_given_up(&device, reader, writer, waits))
+                is_without_hazard(&frees, |waits| reads_of_given_up(&device, reader, writer, waits))
             })?;
         }
         performing(format!("{} before a donation", reader.name()), || {
@@ -515,15 +516,14 @@ fn reads_of_donated(
 }
 
 fn write_after_write(context: &Context) -> Verdict {
-    const CAUSE: &str = "frees the memory of an array although an operation in another queue still writes to it. The device memory \
-                         will be freed when all async operations using the buffer have completed (PJRT_Buffer_Delete)";
+    let cause = format!("{FREED_IN_USE} writes to it. {DELETE_TEXT}");
     let client = context.client()?;
     let device = Device::new(&client, 1097)?;
     let writers = device.writers();
     for first in &writers {
         for second in writers.iter().filter(|second| *second != first) {
             performing(format!("{} after {}", second.name(), first.name()), || {
-                is_without_hazard(CAUSE, |waits| writes_after(&device, *first, *second, waits))
+                is_without_hazard(&cause, |waits| writes_after(&device, *first, *second, waits))
             })?;
         }
     }

@@ -20,7 +20,7 @@ mod verdict;
 pub use another_process::{AnotherOptions, another_process};
 pub(crate) use another_process::{Identity, SUM, ask_another};
 pub(crate) use causes::{
-    DURING, FREED_WHILE_HELD, HAZARD, KEPT_ERROR, LEAKED_OUTPUT, MISSED_CALLBACKS, NEVER_COMPLETE,
+    DURING, FREED_IN_USE, FREED_WHILE_HELD, HAZARD, KEPT_ERROR, LEAKED_OUTPUT, MISSED_CALLBACKS, NEVER_COMPLETE,
     PAST_THE_END, RIGHT_ON_ANOTHER, STALE,
 };
 pub use check::Check;

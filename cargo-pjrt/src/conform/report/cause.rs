@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use super::Row;
 use crate::conform::harness::{
-    ACCORDING_TO, CLIENT, CONVERTED, Check, DEVICE_CONTRADICTED, DIFFER, DURING, FREED_WHILE_HELD, HAZARD,
-    INITIALIZES, KEPT_ERROR, KEPT_TEXT, LAYOUT_IGNORED, LEAKED_OUTPUT, LOST_BY_CALLBACK, LOST_BY_EXECUTION,
-    LOST_CALLBACK, MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS, NEVER_COMPLETE, NOT_CALLED, NOT_THE_DEFAULT,
-    OFFSET_IGNORED, PAST_THE_END, RIGHT_ON_ANOTHER, STALE, STRIDES_IGNORED, Source, Status, TOO_EARLY,
-    UNKNOWN, matches, runs_again,
+    ACCORDING_TO, CLIENT, CONVERTED, Check, DEVICE_CONTRADICTED, DIFFER, DURING, FREED_IN_USE,
+    FREED_WHILE_HELD, HAZARD, INITIALIZES, KEPT_ERROR, KEPT_TEXT, LAYOUT_IGNORED, LEAKED_OUTPUT,
+    LOST_BY_CALLBACK, LOST_BY_EXECUTION, LOST_CALLBACK, MEMORY_OF_ANOTHER_DEVICE, MISSED_CALLBACKS,
+    NEVER_COMPLETE, NOT_CALLED, NOT_THE_DEFAULT, OFFSET_IGNORED, PAST_THE_END, RIGHT_ON_ANOTHER, STALE,
+    STRIDES_IGNORED, Source, Status, TOO_EARLY, UNKNOWN, matches, runs_again,
 };
 use pjrt_testing::host::ElementType;
 
@@ -251,7 +251,7 @@ fn is_of_order(cause: &Row, check: &Check, other: &Row) -> bool {
         && !is_of_order(other)
         && !is_indirect(&cause.name)
         && other.status == Status::Wrong
-        && other.message.contains("expected")
+        && !is_only_an_error(&other.message)
         && other.functions.iter().any(|called| called == function(check))
 }
 
@@ -310,6 +310,7 @@ const FAULTS: &[&str] = &[
     "the layout was ignored",
     "the strides were ignored",
     TOO_EARLY,
+    FREED_IN_USE,
     "includes a terminating zero byte",
     "are the kit's initial bytes: the plugin did not write them",
     MISSED_CALLBACKS,
@@ -735,6 +736,35 @@ mod tests {
         group(&mut rows, &checks());
         let echoes = rows.each_ref().map(|row| row.echo_of.as_deref());
         assert_eq!(echoes, [None, Some("threads/large_uploads"), None]);
+    }
+
+    #[test]
+    fn an_operation_that_does_not_wait_explains_wrong_values() {
+        let early = format!("an execution has 3 wrong elements, {HAZARD}: the plugin probably does not wait");
+        let messages = [
+            ("repeats/after_a_failure", "the sum is 1; expected 2; the plugin probably keeps an argument"),
+            ("hazards/read_after_write", early.as_str()),
+            ("execute/name", "PJRT_Executable_Name: INTERNAL: no name"),
+        ];
+        let mut rows = messages.map(|(name, message)| row(name, Status::Wrong, message));
+        rows.iter_mut().for_each(|row| row.functions = vec!["PJRT_LoadedExecutable_Execute".into()]);
+        group(&mut rows, &checks());
+        let echoes = rows.each_ref().map(|row| row.echo_of.as_deref());
+        assert_eq!(echoes, [Some("hazards/read_after_write"), None, None]);
+    }
+
+    #[test]
+    fn an_event_that_is_never_complete_explains_checks_that_wait_in_vain() {
+        let never = format!("the event of an array {NEVER_COMPLETE}");
+        let waits = "the check made no progress for 2 s during PJRT_Event_Await of the PJRT_Event";
+        let mut rows = [
+            row("shapes/a", Status::TimedOut, waits),
+            row("upload/no_elements", Status::Wrong, &never),
+            row("area/b", Status::TimedOut, "the check made no progress for 2 s during PJRT_Client_Destroy"),
+        ];
+        group(&mut rows, &[]);
+        assert_eq!(rows[0].echo_of.as_deref(), Some("upload/no_elements"));
+        assert_eq!(rows[1].echo_of, None);
     }
 
     #[test]
